@@ -1,0 +1,249 @@
+#include "collectives/channels.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <span>
+
+#include "sim/error.h"
+#include "sim/max_min.h"
+
+namespace rehearse {
+namespace {
+
+using Ring = std::vector<uint32_t>;  // positions in the group
+
+// The links of a group's routes, numbered densely, with what is left of each.
+class GroupLinks {
+ public:
+  GroupLinks(Router& router, const std::vector<uint32_t>& ranks) : size_(ranks.size()) {
+    std::map<uint32_t, uint32_t> dense;
+    pairs_.resize(size_ * size_);
+    for (size_t a = 0; a < size_; ++a) {
+      for (size_t b = 0; b < size_; ++b) {
+        if (a == b) continue;
+        for (const uint32_t link : router.Between(ranks[a], ranks[b]).links) {
+          const auto [it, is_new] = dense.emplace(link, static_cast<uint32_t>(free_.size()));
+          if (is_new) free_.push_back(router.cluster().Link(link).Capacity().value());
+          pairs_[a * size_ + b].push_back(it->second);
+        }
+      }
+    }
+    load_.assign(free_.size(), 0);
+  }
+
+  // The rate that one more ring could have: min over its links of free capacity / crossings. `total`
+  // receives the free capacity along the ring, to prefer rings over untouched links among equals.
+  double Bottleneck(const Ring& ring, double* total) {
+    Count(ring, +1);
+    double bottleneck = std::numeric_limits<double>::infinity();
+    *total = 0;
+    for (const uint32_t link : touched_) {
+      *total += free_[link];
+      bottleneck = std::min(bottleneck, free_[link] / load_[link]);
+    }
+    Count(ring, -1);
+    return bottleneck;
+  }
+
+  void Take(const Ring& ring, double rate) {
+    for (size_t i = 0; i < ring.size(); ++i) {
+      for (const uint32_t link : Pair(ring, i)) free_[link] -= rate;
+    }
+  }
+
+  // Two groups with the same signature have the same channels.
+  std::vector<double> Signature() const {
+    std::vector<double> signature = {static_cast<double>(size_)};
+    for (const auto& pair : pairs_) {
+      signature.push_back(static_cast<double>(pair.size()));
+      signature.insert(signature.end(), pair.begin(), pair.end());
+    }
+    signature.insert(signature.end(), free_.begin(), free_.end());
+    return signature;
+  }
+
+ private:
+  const std::vector<uint32_t>& Pair(const Ring& ring, size_t i) const {
+    return pairs_[ring[i] * size_ + ring[(i + 1) % ring.size()]];
+  }
+  void Count(const Ring& ring, int sign) {
+    if (sign > 0) touched_.clear();
+    for (size_t i = 0; i < ring.size(); ++i) {
+      for (const uint32_t link : Pair(ring, i)) {
+        if (sign > 0 && load_[link] == 0) touched_.push_back(link);
+        load_[link] += sign;
+      }
+    }
+  }
+
+  size_t size_;
+  std::vector<std::vector<uint32_t>> pairs_;
+  std::vector<double> free_;
+  std::vector<int> load_;
+  std::vector<uint32_t> touched_;
+};
+
+// Every directed Hamiltonian cycle of `size` ranks once, in lexicographic order, starting at 0.
+std::vector<Ring> AllRings(uint32_t size) {
+  std::vector<Ring> rings;
+  Ring ring(size);
+  std::iota(ring.begin(), ring.end(), 0u);
+  do {
+    rings.push_back(ring);
+  } while (std::next_permutation(ring.begin() + 1, ring.end()));
+  return rings;
+}
+
+// How many units (quarters of the best single ring) each ring gets. All zero but one when a single ring
+// carries as much as any packing.
+std::vector<uint32_t> PackRings(GroupLinks links, const std::vector<Ring>& rings) {
+  std::vector<uint32_t> weight(rings.size(), 0);
+  constexpr double kQuarter = 0.25;
+  constexpr double kTolerance = 1e-9;
+  double unit = 0;
+  uint32_t packed = 0;
+  uint32_t widest = 0;
+  while (packed < kMostChannels) {
+    uint32_t best = 0;
+    double best_bottleneck = 0;
+    double best_total = 0;
+    for (uint32_t i = 0; i < rings.size(); ++i) {
+      double total = 0;
+      const double bottleneck = links.Bottleneck(rings[i], &total);
+      const bool wider = bottleneck > best_bottleneck * (1 + kTolerance);
+      const bool as_wide = bottleneck >= best_bottleneck * (1 - kTolerance);
+      if (wider || (as_wide && total > best_total * (1 + kTolerance))) {
+        best = i;
+        best_bottleneck = bottleneck;
+        best_total = total;
+      }
+    }
+    if (packed == 0) {
+      unit = best_bottleneck * kQuarter;
+      widest = best;
+    }
+    if (best_bottleneck < unit * (1 - kTolerance)) break;
+    links.Take(rings[best], unit);
+    ++weight[best];
+    ++packed;
+  }
+  if (packed * kQuarter <= 1 + kTolerance) {
+    weight.assign(rings.size(), 0);
+    weight[widest] = 1;
+  }
+  return weight;
+}
+
+std::vector<Ring> RingsAcrossNodes(const std::vector<std::vector<uint32_t>>& members) {
+  size_t channels = members.front().size();
+  for (const auto& node : members) channels = std::min(channels, node.size());
+  channels = std::min<size_t>(channels, kMostChannels);
+  std::vector<Ring> rings;
+  for (size_t channel = 0; channel < channels; ++channel) {
+    Ring ring;
+    for (const auto& node : members) {
+      for (size_t i = 0; i < node.size(); ++i) ring.push_back(node[(channel + i) % node.size()]);
+    }
+    rings.push_back(std::move(ring));
+  }
+  return rings;
+}
+
+// The positions of the group by node, nodes in the order in which the group meets them.
+std::vector<std::vector<uint32_t>> MembersByNode(const Cluster& cluster,
+                                                 const std::vector<uint32_t>& ranks) {
+  std::vector<std::vector<uint32_t>> members;
+  std::map<uint32_t, size_t> place;
+  for (uint32_t i = 0; i < ranks.size(); ++i) {
+    const auto [it, is_new] = place.emplace(cluster.NodeIndexOf(ranks[i]), members.size());
+    if (is_new) members.emplace_back();
+    members[it->second].push_back(i);
+  }
+  return members;
+}
+
+void SetRates(const Cluster& cluster, std::vector<Channel>& channels) {
+  std::map<uint32_t, uint32_t> dense;
+  std::vector<double> capacities;
+  std::vector<std::vector<LinkUse>> uses(channels.size());
+  for (size_t i = 0; i < channels.size(); ++i) {
+    for (const LinkUse& use : channels[i].uses) {
+      const auto [it, is_new] =
+          dense.emplace(use.link.index(), static_cast<uint32_t>(capacities.size()));
+      if (is_new) capacities.push_back(cluster.Link(use.link.index()).Capacity().value());
+      uses[i].push_back({LinkId(it->second), use.multiplicity});
+    }
+  }
+  MaxMinProblem problem;
+  problem.capacities = capacities;
+  for (const auto& use : uses) problem.flows.emplace_back(use);
+  const std::vector<double> rates = SolveMaxMin(problem);
+  for (size_t i = 0; i < channels.size(); ++i) channels[i].rate = BytesPerSecond(rates[i]);
+}
+
+}  // namespace
+
+std::vector<ChannelFinder::WeightedRing> ChannelFinder::RingsInsideNode(
+    const std::vector<uint32_t>& ranks) {
+  const uint32_t size = static_cast<uint32_t>(ranks.size());
+  if (size == 2 || size > kSearchedRanks) {
+    Ring ring(size);
+    std::iota(ring.begin(), ring.end(), 0u);
+    return {{ring, 1}};
+  }
+  GroupLinks links(router_, ranks);
+  std::vector<WeightedRing>& result = found_[links.Signature()];
+  if (result.empty()) {
+    const std::vector<Ring> rings = AllRings(size);
+    const std::vector<uint32_t> weight = PackRings(std::move(links), rings);
+    for (uint32_t i = 0; i < rings.size(); ++i) {
+      if (weight[i] > 0) result.push_back({rings[i], weight[i]});
+    }
+  }
+  return result;
+}
+
+std::vector<Channel> ChannelFinder::Find(const std::vector<uint32_t>& ranks, uint32_t limit) {
+  CHECK_GE(ranks.size(), 2u);
+  const Cluster& cluster = router_.cluster();
+  const std::vector<std::vector<uint32_t>> members = MembersByNode(cluster, ranks);
+  std::vector<WeightedRing> rings;
+  if (members.size() == 1) {
+    rings = RingsInsideNode(ranks);
+  } else {
+    for (Ring& ring : RingsAcrossNodes(members)) rings.push_back({std::move(ring), 1});
+  }
+  if (limit > 0 && rings.size() > limit) rings.resize(limit);
+  uint32_t weights = 0;
+  for (const WeightedRing& ring : rings) weights += ring.weight;
+
+  std::vector<Channel> channels;
+  for (const WeightedRing& weighted : rings) {
+    Channel channel;
+    channel.share = static_cast<double>(weighted.weight) / weights;
+    for (const uint32_t position : weighted.ring) channel.ranks.push_back(ranks[position]);
+    std::map<uint32_t, uint32_t> crossings;
+    for (size_t i = 0; i < channel.ranks.size(); ++i) {
+      const Route& route =
+          router_.Between(channel.ranks[i], channel.ranks[(i + 1) % channel.ranks.size()]);
+      channel.edges.push_back(&route);
+      channel.step_latency =
+          std::max(channel.step_latency, route.latency + cluster.step_overhead());
+      for (const uint32_t link : route.links) ++crossings[link];
+    }
+    for (const auto& [link, count] : crossings) channel.uses.push_back({LinkId(link), count});
+    channels.push_back(std::move(channel));
+  }
+  SetRates(cluster, channels);
+  return channels;
+}
+
+BytesPerSecond TotalRate(const std::vector<Channel>& channels) {
+  // Each channel has its share of the bytes, so the slowest relative to its share sets the pace.
+  BytesPerSecond total(std::numeric_limits<double>::infinity());
+  for (const Channel& channel : channels) total = std::min(total, channel.rate / channel.share);
+  return total;
+}
+
+}  // namespace rehearse

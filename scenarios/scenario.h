@@ -1,0 +1,46 @@
+// A scenario: one training step of one model with one strategy on one cluster, as a JSON file says it.
+//
+//   {
+//     "name": "...", "description": "...",           description is optional
+//     "cluster": "perlmutter:nodes=4",              preset, preset with changes, file, or graph
+//     "model": {"preset": "gpt-20b"},               or layers, hidden, heads, vocabulary
+//     "training": {"batch": 16, "sequence": 2048,   sequences a step and tokens a sequence
+//                  "micro_batches": 1,              optional, 1
+//                  "recomputation": "full"},        "full" or "none"
+//     "strategy": {"kind": "4d", "column": 2, "row": 2, "depth": 4, "data": 1,
+//                  "transpose_alternate_layers": true, "overlap_all_reduce": true,
+//                  "overlap_reduce_scatter": true, "overlap_all_gather": true, "cached_layers": 28},
+//     "simulator": {"fidelity": "fluid", "channels": 0}      optional
+//   }
+//
+// The five switches of the strategy are AxoNN's optimisations A to E (workloads/strategy_4d.h) and must be
+// given: nothing is silently defaulted. `channels` 0 leaves their number to the channel search.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "collectives/lower.h"
+#include "sim/json_reader.h"
+#include "topology/cluster.h"
+#include "workloads/gpt_strategy.h"
+#include "workloads/model.h"
+
+namespace rehearse {
+
+struct Scenario {
+  std::string name;
+  std::string description;
+  std::unique_ptr<Cluster> cluster;
+  GptModel model;
+  Training training;
+  GptStrategy strategy;
+  Place strategy_place;  // for errors that planning finds
+  LowerOptions lowering;
+};
+
+// Throws Error (file, line, pointer, found, expected) for anything that is wrong, including a mesh that
+// does not fit the cluster.
+Scenario ReadScenario(const JsonDocument& document);
+
+}  // namespace rehearse

@@ -1,0 +1,119 @@
+// The Program: tasks, the edges between them, and the links that flows share. It is what the engine
+// plays; it knows neither GPUs nor layers, only ids.
+//
+// A task is a join (no duration), a delay (a fixed duration: a kernel, or a closed-form collective) or a
+// flow (bytes through links at the max-min fair rate). A task starts when all its predecessors have
+// ended.
+//
+// A flow runs `steps` times: each step first waits `latency`, then moves `bytes` at its rate. With an
+// upstream, step s+1 starts only when its own step s and the upstream's step s have ended (step 0 needs
+// no upstream): a rank of a ring sends on what it has received. The upstream must have the same number
+// of steps. `downstream` is the inverse: a flow is the upstream of at most one other, and Build() fills in
+// the direction that was not given.
+// A flow whose use set is empty moves its bytes at once.
+//
+// Plain data; built by ProgramBuilder, immutable while it is simulated.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/clock.h"
+#include "sim/id.h"
+#include "sim/quantity.h"
+
+namespace rehearse {
+
+struct TaskTag {};
+using TaskId = Id<TaskTag>;
+struct LinkTag {};
+using LinkId = Id<LinkTag>;  // position in Program::links
+
+enum class TaskKind : uint8_t { kJoin, kDelay, kFlow };
+
+struct Task {
+  TaskKind kind = TaskKind::kJoin;
+  uint32_t payload = 0;  // kDelay: position in delays; kFlow: position in flows
+};
+
+// How often a flow crosses a link: its rate r takes multiplicity·r of the link's capacity.
+struct LinkUse {
+  LinkId link;
+  uint32_t multiplicity = 1;
+};
+
+struct Flow {
+  double bytes = 0;         // each step, on each edge; may be zero
+  Time latency;             // each step, before the bytes move
+  uint32_t steps = 1;
+  uint32_t use_set = 0;     // position in use_sets
+  TaskId upstream;          // a flow task, or unset
+  TaskId downstream;        // a flow task, or unset
+};
+
+struct ProgramLink {
+  std::string name;
+  std::string kind;  // "nvlink", "network", ...
+  BytesPerSecond capacity;
+};
+
+// What to record: op `op` of `rank` was ready when `ready` ended (its own predecessors were done), began
+// when `begin` started and ended when `end` ended. For a compute op all three are one task; `ready`
+// unset, or the same task as `begin`, means that the op was ready when it began.
+struct SpanSpec {
+  uint32_t rank = 0;
+  uint32_t op = 0;
+  TaskId ready;
+  TaskId begin;
+  TaskId end;
+};
+
+struct Program {
+  std::vector<ProgramLink> links;
+  std::vector<Task> tasks;
+  std::vector<Time> delays;
+  std::vector<Flow> flows;
+  std::vector<uint32_t> use_set_begin;  // use set i is uses[use_set_begin[i] .. use_set_begin[i+1])
+  std::vector<LinkUse> uses;
+  std::vector<uint32_t> successor_begin;  // of task i: successors[successor_begin[i] .. [i+1])
+  std::vector<TaskId> successors;
+  std::vector<uint32_t> predecessor_count;
+  std::vector<SpanSpec> spans;  // sorted by rank, then op
+};
+
+// Builds a Program. Ids are given in call order. Not thread-safe.
+class ProgramBuilder {
+ public:
+  // CHECKs a positive, finite capacity.
+  LinkId AddLink(ProgramLink link);
+  // Returns the position of the set. CHECKs that the links exist, that none is named twice and that
+  // multiplicities are positive.
+  uint32_t AddUseSet(const std::vector<LinkUse>& uses);
+  TaskId AddJoin();
+  TaskId AddDelay(Time duration);
+  // CHECKs that the use set exists, bytes and latency are not negative and there is at least one step.
+  TaskId AddFlow(const Flow& flow);
+  // Makes `upstream` and `downstream` neighbours in a chain of steps. CHECKs equal step counts and that
+  // neither has such a neighbour already.
+  void Chain(TaskId upstream, TaskId downstream);
+  void AddEdge(TaskId before, TaskId after);
+  void AddSpan(const SpanSpec& span);
+
+  // CHECKs that ids exist; sorts the spans. The builder is empty afterwards.
+  Program Build();
+
+ private:
+  TaskId AddTask(TaskKind kind, size_t payload);
+  Flow& FlowOf(TaskId task);
+  void CompleteChains();
+  void GroupEdgesByPredecessor();
+
+  Program program_;
+  std::vector<std::pair<TaskId, TaskId>> edges_;
+  std::vector<LinkId> scratch_links_;
+};
+
+}  // namespace rehearse

@@ -1,0 +1,163 @@
+// The Schedule: what every rank does in one training step, in SPMD form.
+//
+// A Schedule is a list of roles (all data-parallel replicas share one; a pipeline has one a stage), each
+// an ordered list of ops on streams, a map rank -> role, and the communicators. It is as small for
+// 100,000 ranks as for 8. Schedules are plain data: the planner (workloads/) makes them, the lowering
+// (collectives/) and the real executor (real/) take them; sim/schedule_check.h says what a valid one is.
+//
+// Meaning (the whole of it). A stream runs its ops in list order. An op is ready when the previous op of
+// its stream and all ops in `after` are done. A collective begins when all ranks of its group are ready
+// (rendezvous); the k-th collective a rank posts on a communicator meets the k-th of the others. The
+// k-th send from a to b on a communicator meets the k-th receive at b from a.
+//
+// Bytes of a collective are nccl-tests' "size": all-reduce, broadcast, reduce: the buffer; all-gather:
+// the gathered array; reduce-scatter: the array before; all-to-all: one rank's send buffer.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "sim/communicator.h"
+#include "sim/id.h"
+#include "sim/quantity.h"
+
+namespace rehearse {
+
+struct OpTag {};
+using OpId = Id<OpTag>;  // position in Role::ops
+struct StreamTag {};
+using StreamId = Id<StreamTag>;  // position in Role::streams
+struct BufferTag {};
+using BufferId = Id<BufferTag>;  // position in Role::buffers
+
+enum class DType : uint8_t { kFp64, kFp32, kTf32, kBf16, kFp16 };
+Bytes SizeOf(DType dtype);
+const char* Name(DType dtype);  // "bf16"
+
+// C(m×n) = A(m×k)·B(k×n) as BLAS sees it: which operand is transposed in memory.
+enum class GemmMode : uint8_t { kNN, kNT, kTN };
+const char* Name(GemmMode mode);
+
+struct Gemm {
+  uint64_t m = 0;
+  uint64_t n = 0;
+  uint64_t k = 0;
+  GemmMode mode = GemmMode::kNN;
+  uint32_t batch = 1;
+};
+Flops FlopsOf(const Gemm& gemm);                // 2·m·n·k·batch
+Bytes BytesOf(const Gemm& gemm, DType dtype);   // A, B and C once each
+
+// What kind of kernel a compute op is; the device's compute model has points for each kind.
+enum class ComputeKind : uint8_t {
+  kGemm,       // `gemm` counts
+  kAttention,  // a fused attention core: `flops` at the device's attention efficiency
+  kMemory,     // element-wise work, norms, optimizer: bound by `bytes`
+};
+
+struct Compute {
+  ComputeKind kind = ComputeKind::kMemory;
+  DType dtype = DType::kBf16;
+  Gemm gemm;               // kGemm only
+  Flops flops;             // all kinds; for kGemm FlopsOf(gemm)
+  Bytes bytes;             // memory traffic, read and written
+  uint32_t kernels = 1;    // launches
+};
+
+enum class CollectiveKind : uint8_t {
+  kAllReduce,
+  kAllGather,
+  kReduceScatter,
+  kAllToAll,
+  kBroadcast,
+  kReduce,
+};
+const char* Name(CollectiveKind kind);  // "all-reduce"
+
+struct Collective {
+  CollectiveKind kind = CollectiveKind::kAllReduce;
+  CommunicatorId communicator;
+  Bytes bytes;
+  DType dtype = DType::kBf16;
+  std::string algorithm = "ring";
+};
+
+// To or from the member `peer` of the rank's own group.
+struct Send {
+  CommunicatorId communicator;
+  uint32_t peer = 0;
+  Bytes bytes;
+};
+struct Receive {
+  CommunicatorId communicator;
+  uint32_t peer = 0;
+  Bytes bytes;
+};
+
+using Work = std::variant<Compute, Collective, Send, Receive>;
+
+enum class Phase : uint8_t { kForward, kRecompute, kBackward, kSynchronize, kUpdate };
+const char* Name(Phase phase);  // "forward", ...
+
+// What an op is part of. `layer` is -1 outside the repeated layers.
+struct Tag {
+  Phase phase = Phase::kForward;
+  int32_t layer = -1;
+  int32_t micro_batch = 0;
+};
+
+struct Op {
+  std::string name;  // short, the same for equal ops of all layers: "qkv", "all-gather qkv"
+  StreamId stream;
+  Tag tag;
+  Work work;
+  std::vector<OpId> after;        // earlier ops of the role
+  std::vector<BufferId> reads;
+  std::vector<BufferId> writes;
+};
+
+enum class StreamKind : uint8_t { kCompute, kCommunication };
+struct Stream {
+  std::string name;  // "compute", or the communicator's name
+  StreamKind kind = StreamKind::kCompute;
+};
+
+// A piece of device memory. Parameters, gradients and optimizer state live as long as the step;
+// activations and buffers from their first to their last use in list order (see sim/memory.h).
+enum class BufferKind : uint8_t { kParameter, kGradient, kOptimizer, kActivation, kBuffer };
+struct Buffer {
+  std::string name;
+  BufferKind kind = BufferKind::kActivation;
+  Bytes bytes;
+};
+
+struct Role {
+  std::string name;
+  std::vector<Stream> streams;
+  std::vector<Buffer> buffers;
+  std::vector<Op> ops;
+};
+
+struct Schedule {
+  std::vector<Communicator> communicators;
+  std::vector<Role> roles;
+  std::vector<uint32_t> role_of_rank;  // one entry a rank: position in `roles`
+
+  // Facts of the step that only the planner knows, over all ranks.
+  Flops model_flops;     // of the mathematics, without recomputation (MFU)
+  Flops hardware_flops;  // with recomputation (HFU)
+  double tokens = 0;     // tokens (or samples) of the step; 0 when the model has none
+
+  uint32_t ranks() const { return static_cast<uint32_t>(role_of_rank.size()); }
+};
+
+// The communicator that a communication op is on; not set for Compute.
+CommunicatorId CommunicatorOf(const Work& work);
+// The bytes of a communication op; zero for Compute.
+Bytes CommunicationBytes(const Work& work);
+// "all-reduce of 168 MiB on \"row\"", "GEMM 8192x7168x3584 NN", for messages and traces.
+std::string Describe(const Schedule& schedule, const Work& work);
+
+}  // namespace rehearse

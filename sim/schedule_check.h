@@ -1,0 +1,22 @@
+// Which schedules can be played: the rules of sim/schedule.h, checked before anything is lowered.
+#pragma once
+
+#include "sim/schedule.h"
+
+namespace rehearse {
+
+// Throws Error, naming the two ops in question, unless
+//  - every stream, buffer, communicator, role and `after` entry exists, and `after` names earlier ops;
+//  - the ranks of each group post the same sequence of collectives (kind, bytes, algorithm) on it, and
+//    sends and receives pair up in order and size;
+//  - the schedule finishes: no cycle of waits across ranks.
+// Costs time in the number of ops and of distinct groups of roles, not in the number of ranks, except
+// that an apparent cycle is confirmed by walking all ranks.
+void CheckSchedule(const Schedule& schedule);
+
+// Throws Error, naming both ops and the buffer, when two ops of a role touch the same buffer, at least
+// one of them writes it, and neither is ordered before the other by streams and `after`: a data race on
+// the real machine. Returns quietly otherwise.
+void CheckBuffers(const Schedule& schedule);
+
+}  // namespace rehearse

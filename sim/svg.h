@@ -1,0 +1,55 @@
+// Little helpers to write SVG.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <fmt/format.h>
+
+namespace rehearse::svg {
+
+// `&`, `<`, `>` and quotes as XML wants them; control characters, which XML forbids, are left out.
+inline std::string Escape(std::string_view text) {
+  std::string escaped;
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        escaped += "&amp;";
+        break;
+      case '<':
+        escaped += "&lt;";
+        break;
+      case '>':
+        escaped += "&gt;";
+        break;
+      case '"':
+        escaped += "&quot;";
+        break;
+      default:
+        if (static_cast<unsigned char>(c) >= 0x20) escaped += c;
+    }
+  }
+  return escaped;
+}
+
+// A coordinate in pixels, to a hundredth, without zeros at the end.
+inline std::string Pixels(double value) {
+  std::string text = fmt::format("{:.2f}", value);
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.back() == '.') text.pop_back();
+  return text == "-0" ? "0" : text;
+}
+
+// About how wide a text is in a sans-serif font of that size.
+inline double TextWidth(std::string_view text, double font_size) {
+  double letters = 0;
+  for (const char c : text) {
+    if ((static_cast<unsigned char>(c) & 0xc0) == 0x80) continue;  // the rest of a UTF-8 character
+    letters += std::string_view("iljftrI .,:;|'()[]-").find(c) != std::string_view::npos ? 0.36
+               : std::string_view("mwMW").find(c) != std::string_view::npos              ? 0.88
+                                                                                         : 0.58;
+  }
+  return letters * font_size;
+}
+
+}  // namespace rehearse::svg

@@ -1,0 +1,245 @@
+#include "tests/engine/random_program.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace rehearse {
+namespace {
+
+class RecipeMaker {
+ public:
+  RecipeMaker(uint64_t seed, uint32_t max_tasks) : random_(seed), max_tasks_(max_tasks) {}
+
+  ProgramRecipe Make() {
+    const uint32_t link_count = random_.Between(1, 8);
+    for (uint32_t i = 0; i < link_count; ++i) {
+      const double gigabytes =
+          random_.Chance(50) ? random_.Between(1, 10) : 1 + 9 * random_.Fraction();
+      recipe_.links.push_back(
+          {fmt::format("link{}", i), "test", BytesPerSecond(1e9 * gigabytes)});
+    }
+    const uint32_t use_set_count = random_.Between(1, 12);
+    for (uint32_t i = 0; i < use_set_count; ++i) recipe_.use_sets.push_back(RandomUseSet());
+
+    const uint32_t task_count = random_.Between(1, max_tasks_);
+    while (recipe_.steps.size() < task_count) {
+      const uint32_t what = random_.Below(100);
+      if (what < 15) {
+        AddStep({TaskKind::kJoin, 0}, Count());
+      } else if (what < 35) {
+        recipe_.delays.push_back(RandomDuration());
+        AddStep({TaskKind::kDelay, static_cast<uint32_t>(recipe_.delays.size() - 1)}, Count());
+      } else if (what < 85) {
+        AddFlow(RandomFlow(random_.Chance(75) ? 1 : random_.Between(2, 5)), Count());
+      } else {
+        AddChain();
+      }
+    }
+    return std::move(recipe_);
+  }
+
+ private:
+  uint32_t Count() const { return static_cast<uint32_t>(recipe_.steps.size()); }
+
+  std::vector<LinkUse> RandomUseSet() {
+    std::vector<LinkUse> uses;
+    if (random_.Chance(5)) return uses;
+    for (uint32_t link = 0; link < recipe_.links.size(); ++link) {
+      if (random_.Chance(30)) uses.push_back({LinkId(link), RandomMultiplicity()});
+    }
+    if (uses.empty()) {
+      const uint32_t link = random_.Below(static_cast<uint32_t>(recipe_.links.size()));
+      uses.push_back({LinkId(link), RandomMultiplicity()});
+    }
+    return uses;
+  }
+
+  uint32_t RandomMultiplicity() { return random_.Chance(70) ? 1 : random_.Between(2, 4); }
+
+  // Up to 10 us, a fifth of them nothing at all.
+  Time RandomDuration() {
+    const uint32_t what = random_.Below(100);
+    if (what < 20) return Time(0);
+    if (what < 60) return Time(1'000'000 * int64_t{random_.Between(1, 10)});
+    return Time(random_.Between(1, 10'000'000));
+  }
+
+  // Up to 100 kB: 10 us to 100 us on a link of its own. One in ten has none.
+  double RandomBytes() {
+    const uint32_t what = random_.Below(100);
+    if (what < 10) return 0;
+    if (what < 60) return 10'000.0 * random_.Between(1, 10);
+    if (what < 90) return random_.Between(1, 100'000);
+    return 100'000 * random_.Fraction();
+  }
+
+  Flow RandomFlow(uint32_t steps) {
+    Flow flow;
+    flow.bytes = RandomBytes();
+    flow.latency = random_.Chance(40) ? Time(0) : RandomDuration();
+    flow.steps = steps;
+    flow.use_set = random_.Below(static_cast<uint32_t>(recipe_.use_sets.size()));
+    return flow;
+  }
+
+  // Waits for up to three of the first `earlier` tasks.
+  uint32_t AddStep(Task task, uint32_t earlier) {
+    ProgramRecipe::Step step;
+    step.task = task;
+    const uint32_t predecessor_count = earlier == 0 ? 0 : random_.Below(4);
+    for (uint32_t i = 0; i < predecessor_count; ++i) {
+      // Rather recent tasks, so that the program is deep.
+      const uint32_t back = random_.Below(std::min(earlier, 12u));
+      step.predecessors.push_back(earlier - 1 - back);
+    }
+    if (!step.predecessors.empty() && random_.Chance(50)) step.ready = step.predecessors.front();
+    recipe_.steps.push_back(step);
+    return Count() - 1;
+  }
+
+  uint32_t AddFlow(const Flow& flow, uint32_t earlier) {
+    recipe_.flows.push_back(flow);
+    return AddStep({TaskKind::kFlow, static_cast<uint32_t>(recipe_.flows.size() - 1)}, earlier);
+  }
+
+  // A ring or an open chain of two to six flows, equal ones or not. Its flows do not wait for each
+  // other's ends, which might never come.
+  void AddChain() {
+    const uint32_t earlier = Count();
+    const uint32_t length = random_.Between(2, 6);
+    const uint32_t steps = random_.Between(1, 10);
+    const bool alike = random_.Chance(50);
+    const Flow model = RandomFlow(steps);
+    for (uint32_t i = 0; i < length; ++i) {
+      Flow flow = RandomFlow(steps);
+      if (alike) {
+        flow.bytes = model.bytes;
+        flow.latency = model.latency;
+      }
+      AddFlow(flow, earlier);
+      if (i > 0) recipe_.chains.emplace_back(earlier + i - 1, earlier + i);
+    }
+    if (random_.Chance(70)) recipe_.chains.emplace_back(earlier + length - 1, earlier);
+  }
+
+  Random random_;
+  uint32_t max_tasks_;
+  ProgramRecipe recipe_;
+};
+
+// 0 .. count-1, shuffled (Fisher-Yates) when asked to.
+std::vector<uint32_t> Order(size_t count, Random* shuffle) {
+  std::vector<uint32_t> order(count);
+  std::iota(order.begin(), order.end(), 0);
+  for (size_t i = count; shuffle != nullptr && i > 1; --i) {
+    std::swap(order[i - 1], order[shuffle->Below(static_cast<uint32_t>(i))]);
+  }
+  return order;
+}
+
+}  // namespace
+
+ProgramRecipe RandomRecipe(uint64_t seed, uint32_t max_tasks) {
+  return RecipeMaker(seed, max_tasks).Make();
+}
+
+Program Assemble(const std::vector<ProgramRecipe>& recipes, Random* shuffle) {
+  // All (recipe, position) pairs of links and of tasks, in the order in which they are added.
+  std::vector<std::pair<uint32_t, uint32_t>> all_links;
+  std::vector<std::pair<uint32_t, uint32_t>> all_steps;
+  for (uint32_t r = 0; r < recipes.size(); ++r) {
+    for (uint32_t i = 0; i < recipes[r].links.size(); ++i) all_links.emplace_back(r, i);
+    for (uint32_t i = 0; i < recipes[r].steps.size(); ++i) all_steps.emplace_back(r, i);
+  }
+
+  ProgramBuilder builder;
+  std::vector<std::vector<LinkId>> links(recipes.size());
+  std::vector<std::vector<TaskId>> tasks(recipes.size());
+  std::vector<uint32_t> use_set_base(recipes.size());
+  for (size_t r = 0; r < recipes.size(); ++r) {
+    links[r].resize(recipes[r].links.size());
+    tasks[r].resize(recipes[r].steps.size());
+  }
+  for (const uint32_t i : Order(all_links.size(), shuffle)) {
+    const auto [r, position] = all_links[i];
+    links[r][position] = builder.AddLink(recipes[r].links[position]);
+  }
+  for (size_t r = 0; r < recipes.size(); ++r) {
+    for (size_t i = 0; i < recipes[r].use_sets.size(); ++i) {
+      std::vector<LinkUse> uses;
+      for (const uint32_t j : Order(recipes[r].use_sets[i].size(), shuffle)) {
+        const LinkUse& use = recipes[r].use_sets[i][j];
+        uses.push_back({links[r][use.link.index()], use.multiplicity});
+      }
+      const uint32_t set = builder.AddUseSet(uses);
+      if (i == 0) use_set_base[r] = set;
+    }
+  }
+  for (const uint32_t i : Order(all_steps.size(), shuffle)) {
+    const auto [r, position] = all_steps[i];
+    const Task& task = recipes[r].steps[position].task;
+    TaskId& id = tasks[r][position];
+    switch (task.kind) {
+      case TaskKind::kJoin:
+        id = builder.AddJoin();
+        break;
+      case TaskKind::kDelay:
+        id = builder.AddDelay(recipes[r].delays[task.payload]);
+        break;
+      case TaskKind::kFlow: {
+        Flow flow = recipes[r].flows[task.payload];
+        flow.use_set += use_set_base[r];
+        id = builder.AddFlow(flow);
+        break;
+      }
+    }
+  }
+  for (uint32_t r = 0; r < recipes.size(); ++r) {
+    for (const auto& [upstream, downstream] : recipes[r].chains) {
+      builder.Chain(tasks[r][upstream], tasks[r][downstream]);
+    }
+    for (uint32_t i = 0; i < recipes[r].steps.size(); ++i) {
+      const ProgramRecipe::Step& step = recipes[r].steps[i];
+      for (const uint32_t predecessor : step.predecessors) {
+        builder.AddEdge(tasks[r][predecessor], tasks[r][i]);
+      }
+      const bool has_ready = step.ready != Id<TaskTag>::kNone;
+      builder.AddSpan({.rank = r,
+                       .op = i,
+                       .ready = has_ready ? tasks[r][step.ready] : TaskId(),
+                       .begin = tasks[r][i],
+                       .end = tasks[r][i]});
+    }
+  }
+  return builder.Build();
+}
+
+Program RandomProgram(uint64_t seed, uint32_t max_tasks) {
+  return Assemble({RandomRecipe(seed, max_tasks)});
+}
+
+Program RingProgram(const std::vector<double>& capacities, uint32_t steps, double bytes, Time latency) {
+  ProgramBuilder builder;
+  std::vector<TaskId> flows;
+  for (size_t i = 0; i < capacities.size(); ++i) {
+    const LinkId link = builder.AddLink({fmt::format("edge{}", i), "test", BytesPerSecond(capacities[i])});
+    Flow flow;
+    flow.bytes = bytes;
+    flow.latency = latency;
+    flow.steps = steps;
+    flow.use_set = builder.AddUseSet({{link, 1}});
+    flows.push_back(builder.AddFlow(flow));
+    builder.AddSpan({.rank = static_cast<uint32_t>(i),
+                     .op = 0,
+                     .ready = TaskId(),
+                     .begin = flows.back(),
+                     .end = flows.back()});
+  }
+  for (size_t i = 0; i < flows.size(); ++i) builder.Chain(flows[i], flows[(i + 1) % flows.size()]);
+  return builder.Build();
+}
+
+}  // namespace rehearse

@@ -1,0 +1,58 @@
+// Random programs, the same for a seed on every machine, compiler and standard library.
+#pragma once
+
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include "sim/program.h"
+
+namespace rehearse {
+
+// std::mt19937_64 is specified to the bit, the standard distributions are not; hence these.
+class Random {
+ public:
+  explicit Random(uint64_t seed) : engine_(seed) {}
+
+  // 0 .. bound-1; the bias of the remainder does not matter here.
+  uint32_t Below(uint32_t bound) { return static_cast<uint32_t>(engine_() % bound); }
+  uint32_t Between(uint32_t low, uint32_t high) { return low + Below(high - low + 1); }
+  bool Chance(uint32_t percent) { return Below(100) < percent; }
+  // In [0, 1), a multiple of 2^-53.
+  double Fraction() { return static_cast<double>(engine_() >> 11) * 0x1p-53; }
+
+ private:
+  std::mt19937_64 engine_;
+};
+
+// A program in a form that can be put together in any order, several of them into one.
+struct ProgramRecipe {
+  struct Step {
+    Task task;                            // payload: position in delays, flows
+    std::vector<uint32_t> predecessors;   // positions in steps
+    uint32_t ready = Id<TaskTag>::kNone;  // one of them
+  };
+  std::vector<ProgramLink> links;
+  std::vector<std::vector<LinkUse>> use_sets;
+  std::vector<Time> delays;
+  std::vector<Flow> flows;                // without neighbours
+  std::vector<Step> steps;
+  std::vector<std::pair<uint32_t, uint32_t>> chains;  // upstream, downstream: positions in steps
+};
+
+// Up to `max_tasks` tasks or a few more: joins, delays and flows that wait for random earlier tasks; flows
+// cross random links with random multiplicities, or none, have zero or more bytes, latency or none, one or
+// more steps, and some form rings or open chains. About half of all numbers are coarse, so that things
+// happen at the same instant.
+ProgramRecipe RandomRecipe(uint64_t seed, uint32_t max_tasks);
+
+// A way to put recipes together: links and tasks are added in a shuffled order when `shuffle` is set. Every
+// task has one span: rank = position of the recipe, op = position of the task in it.
+Program Assemble(const std::vector<ProgramRecipe>& recipes, Random* shuffle = nullptr);
+
+Program RandomProgram(uint64_t seed, uint32_t max_tasks = 40);
+
+// A ring of flows, one for each entry of `capacities`, each over a link of its own.
+Program RingProgram(const std::vector<double>& capacities, uint32_t steps, double bytes, Time latency);
+
+}  // namespace rehearse

@@ -1,0 +1,183 @@
+#include "topology/presets.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "topology/router.h"
+
+namespace rehearse {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+constexpr double kGib = 1024.0 * 1024 * 1024;
+
+std::unique_ptr<Cluster> Build(const std::string& name, const std::map<std::string, uint32_t>& parameters) {
+  return BuildPreset(name, parameters, Place());
+}
+
+std::vector<std::string> Names(const Cluster& cluster, const Route& route) {
+  std::vector<std::string> names;
+  for (const uint32_t link : route.links) names.push_back(cluster.Link(link).name);
+  return names;
+}
+
+std::string ErrorOf(const std::string& name, const std::map<std::string, uint32_t>& parameters) {
+  try {
+    BuildPreset(name, parameters, {"a.json", 3, "/cluster"});
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+// ---- The table ------------------------------------------------------------------------------------
+
+TEST(PresetTableTest, EveryRowBuildsWithItsStandards) {
+  std::string previous;
+  for (const ClusterPreset& preset : ClusterPresets()) {
+    EXPECT_LT(previous, preset.name);  // sorted, none twice
+    previous = preset.name;
+    EXPECT_FALSE(preset.summary.empty());
+    EXPECT_FALSE(preset.source.empty());
+    const auto cluster = Build(preset.name, {});
+    EXPECT_GE(cluster->device_count(), 1u);
+    EXPECT_EQ(cluster->DeviceOf(0).name, preset.device);
+    EXPECT_FALSE(cluster->notes().empty());  // every one of them simplifies something
+  }
+}
+
+TEST(PresetTableTest, ADeviceReplacesAllDevices) {
+  const auto cluster = BuildPreset("perlmutter", {{"nodes", 2}}, Place(), &FindDevice("a100-80g"));
+  for (uint32_t rank = 0; rank < 8; ++rank) EXPECT_EQ(cluster->DeviceOf(rank).name, "a100-80g");
+}
+
+TEST(PresetTableTest, MistakesAreNamedWithTheirPlace) {
+  EXPECT_THAT(ErrorOf("perlmuter", {}), AllOf(StartsWith("a.json:3: /cluster: "),
+                                              HasSubstr("did you mean \"perlmutter\"?")));
+  EXPECT_THAT(ErrorOf("perlmutter", {{"node", 4}}),
+              AllOf(HasSubstr("no parameter \"node\""), HasSubstr("did you mean \"nodes\"?")));
+  EXPECT_THAT(ErrorOf("perlmutter", {{"nodes", 0}}), HasSubstr("is 0, expected 1 to 65536"));
+  EXPECT_THAT(ErrorOf("switch", {{"devices", 65537}}), HasSubstr("is 65537, expected 1 to 65536"));
+}
+
+// ---- Perlmutter -----------------------------------------------------------------------------------
+
+TEST(PerlmutterTest, ANodeHasFourGpusAndTheirLinks) {
+  const auto cluster = Build("perlmutter", {{"nodes", 3}});
+  EXPECT_EQ(cluster->device_count(), 12u);
+  EXPECT_EQ(cluster->node_count(), 3u);
+  EXPECT_EQ(cluster->NodeOf(7), "node1");
+  // A node: 6 pairs of GPUs, 6 of quadrants, 4 GPU-socket, 4 socket-NIC, 4 NIC-fabric, both ways: 48.
+  EXPECT_EQ(cluster->link_count(), 3u * 48);
+}
+
+TEST(PerlmutterTest, TwoGpusOfANodeReachTheMeasuredBandwidth) {
+  const auto cluster = Build("perlmutter", {});
+  Router router(*cluster);
+  const Route& route = router.Between(1, 3);
+  EXPECT_THAT(Names(*cluster, route), ElementsAre("node0/gpu1->node0/gpu3"));
+  EXPECT_DOUBLE_EQ(route.bandwidth.value(), 76 * kGib);
+  EXPECT_DOUBLE_EQ(route.latency.value(), 3.4e-6);
+}
+
+TEST(PerlmutterTest, FourGpusOnThreeRingsComeNearTheMeasuredBandwidth) {
+  // Not an input. Each GPU sends on its three NVLink pairs at once: 3 · 76 = 228 GiB/s; measured 225.
+  const auto cluster = Build("perlmutter", {});
+  Router router(*cluster);
+  double sum = 0;
+  for (uint32_t other = 1; other < 4; ++other) sum += router.Between(0, other).bandwidth.value();
+  EXPECT_NEAR(sum / kGib, 225, 0.02 * 225);
+}
+
+TEST(PerlmutterTest, AGpuLeavesItsNodeThroughItsOwnNic) {
+  const auto cluster = Build("perlmutter", {{"nodes", 2}});
+  Router router(*cluster);
+  const Route& route = router.Between(2, 5);  // node0/gpu2 to node1/gpu1
+  EXPECT_THAT(Names(*cluster, route),
+              ElementsAre("node0/gpu2->node0/numa2", "node0/numa2->node0/nic2", "node0/nic2->slingshot",
+                          "slingshot->node1/nic1", "node1/nic1->node1/numa1", "node1/numa1->node1/gpu1"));
+  EXPECT_TRUE(route.crosses_nodes);
+  // The NIC binds, at 20 GiB/s; PCIe passes 0.79 · 31.5 = 24.9 GB/s.
+  EXPECT_DOUBLE_EQ(route.bandwidth.value(), 20 * kGib);
+  // NCCL's network hop: 2 · (2.85 + 0.65 + 3.5) us.
+  EXPECT_NEAR(route.latency.value(), 14e-6, 1e-15);
+  EXPECT_EQ(cluster->step_overhead(), Seconds(0));
+}
+
+TEST(PerlmutterTest, TheFourNicsOfANodeCarryFourTimesOne) {
+  // Four routes out of a node share no link: 4 · 20 = 80 GiB/s, the table's figure for whole nodes.
+  const auto cluster = Build("perlmutter", {{"nodes", 2}});
+  Router router(*cluster);
+  std::set<uint32_t> links;
+  double sum = 0;
+  for (uint32_t i = 0; i < 4; ++i) {
+    const Route& route = router.Between(i, i + 4);
+    links.insert(route.links.begin(), route.links.end());
+    sum += route.bandwidth.value();
+  }
+  EXPECT_EQ(links.size(), 4u * 6);
+  EXPECT_DOUBLE_EQ(sum, 80 * kGib);
+}
+
+TEST(PerlmutterTest, TheSimplifiedDragonflyIsSaid) {
+  EXPECT_THAT(Build("perlmutter", {})->notes(), ::testing::Contains(HasSubstr("dragonfly")));
+}
+
+// ---- DGX A100 -------------------------------------------------------------------------------------
+
+TEST(DgxA100Test, GpusOfABoxMeetAtTheNvSwitch) {
+  const auto cluster = Build("dgx-a100", {});
+  Router router(*cluster);
+  const Route& route = router.Between(0, 7);
+  EXPECT_THAT(Names(*cluster, route), ElementsAre("node0/gpu0->node0/nvswitch", "node0/nvswitch->node0/gpu7"));
+  EXPECT_DOUBLE_EQ(route.latency.value(), 3.4e-6);
+  // 12 links of 25 GB/s at 0.765; vTrain measured 229.35 GB/s of bus bandwidth.
+  EXPECT_NEAR(route.bandwidth.value(), 229.35e9, 0.001 * 229.35e9);
+}
+
+TEST(DgxA100Test, EveryGpuOfABoxUsesAnotherNic) {
+  const auto cluster = Build("dgx-a100", {{"nodes", 2}});
+  EXPECT_EQ(cluster->device_count(), 16u);
+  Router router(*cluster);
+  std::set<uint32_t> links;
+  double sum = 0;
+  for (uint32_t i = 0; i < 8; ++i) {
+    const Route& route = router.Between(i, 8 + (i + 1) % 8);
+    ASSERT_EQ(route.links.size(), 6u);
+    EXPECT_EQ(cluster->Link(route.links[2]).name, "node0/nic" + std::to_string(i) + "->fabric");
+    EXPECT_NEAR(route.latency.value(), 14e-6, 1e-15);
+    links.insert(route.links.begin(), route.links.end());
+    sum += route.bandwidth.value();
+  }
+  EXPECT_EQ(links.size(), 8u * 6);
+  // 8 NICs of 25 GB/s at 0.955: the 191 GB/s that four boxes reach.
+  EXPECT_NEAR(sum, 191e9, 1);
+}
+
+TEST(DgxA100Test, TheBigOneDiffersInItsDevices) {
+  const auto cluster = Build("dgx-a100-80g", {{"nodes", 2}});
+  EXPECT_EQ(cluster->DeviceOf(15).name, "a100-80g");
+  EXPECT_DOUBLE_EQ(cluster->DeviceOf(15).memory.value(), 80 * kGib);
+}
+
+// ---- Plain switch ---------------------------------------------------------------------------------
+
+TEST(PlainSwitchTest, EveryDeviceIsOneCableFromTheSwitch) {
+  const auto cluster = Build("switch", {{"devices", 5}});
+  EXPECT_EQ(cluster->device_count(), 5u);
+  EXPECT_EQ(cluster->node_count(), 5u);
+  Router router(*cluster);
+  const Route& route = router.Between(4, 1);
+  EXPECT_THAT(Names(*cluster, route), ElementsAre("node4/gpu0->switch", "switch->node1/gpu0"));
+  EXPECT_DOUBLE_EQ(route.latency.value(), 2e-6);  // two cables of 1 us
+  EXPECT_EQ(route.bandwidth, BytesPerSecond(25e9));
+}
+
+}  // namespace
+}  // namespace rehearse

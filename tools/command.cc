@@ -1,0 +1,66 @@
+#include "tools/command.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <sstream>
+
+#include "sim/error.h"
+
+namespace rehearse {
+
+namespace po = boost::program_options;
+
+bool ParseCommandLine(CommandSyntax& syntax, const std::vector<std::string>& arguments,
+                      po::variables_map* values) {
+  syntax.options.add_options()("help,h", "print this and stop");
+  po::options_description all;
+  all.add(syntax.options);
+  po::positional_options_description positional;
+  for (const std::string& name : syntax.positional) {
+    all.add_options()(name.c_str(), po::value<std::string>());
+    positional.add(name.c_str(), 1);
+  }
+  std::vector<std::string> names;
+  for (const auto& option : syntax.options.options()) {
+    names.push_back("--" + option->long_name());
+  }
+  try {
+    const auto style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
+    po::store(po::command_line_parser(arguments)
+                  .options(all)
+                  .positional(positional)
+                  .style(style)
+                  .run(),
+              *values);
+    po::notify(*values);
+  } catch (const po::unknown_option& error) {
+    const std::string found = error.get_option_name();
+    const std::string suggestion = DidYouMean(found, names);
+    throw Error(fmt::format("unknown option {}{}", found,
+                            suggestion.empty() ? "; see " + syntax.usage.substr(0, syntax.usage.find(' ', 9)) + " --help"
+                                               : suggestion));
+  } catch (const po::too_many_positional_options_error&) {
+    throw Error("too many arguments; usage: " + syntax.usage);
+  } catch (const po::error& error) {
+    throw Error(error.what());
+  }
+  if (values->count("help") == 0) return true;
+  std::ostringstream options;
+  options << syntax.options;
+  fmt::print("usage: {}\n\n{}\n{}", syntax.usage, syntax.explanation, options.str());
+  return false;
+}
+
+OutputFormat ParseFormat(const std::string& text) {
+  if (text == "text") return OutputFormat::kText;
+  if (text == "json") return OutputFormat::kJson;
+  throw Error(fmt::format("--format: found \"{}\", expected \"text\" or \"json\"{}", text,
+                          DidYouMean(text, std::vector<std::string>{"text", "json"})));
+}
+
+bool ColorsWanted() { return std::getenv("NO_COLOR") == nullptr && isatty(STDOUT_FILENO) == 1; }
+
+}  // namespace rehearse

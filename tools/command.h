@@ -1,0 +1,41 @@
+// Subcommands of the rehearse program and what they share.
+#pragma once
+
+#include <boost/program_options.hpp>
+#include <string>
+#include <vector>
+
+namespace rehearse {
+
+struct Command {
+  const char* name;
+  const char* summary;
+  // `arguments` without the program's and the command's name. Returns the exit code; throws Error for the
+  // user's mistakes.
+  int (*run)(const std::vector<std::string>& arguments);
+};
+
+int RunCommand(const std::vector<std::string>& arguments);
+int ListCommand(const std::vector<std::string>& arguments);
+
+// What a command accepts.
+struct CommandSyntax {
+  std::string usage;        // "rehearse run SCENARIO [options]"
+  std::string explanation;  // a paragraph, with examples; ends with a newline
+  boost::program_options::options_description options;
+  std::vector<std::string> positional;  // names of arguments without a dash, each at most once
+};
+
+// Parses strictly: no abbreviations, unknown options are Errors with "did you mean". Adds --help; returns
+// false after printing it.
+bool ParseCommandLine(CommandSyntax& syntax, const std::vector<std::string>& arguments,
+                      boost::program_options::variables_map* values);
+
+enum class OutputFormat : uint8_t { kText, kJson };
+// The value of --format; Error with "did you mean" for anything else.
+OutputFormat ParseFormat(const std::string& text);
+
+// Whether text on standard output may be coloured: a terminal, and NO_COLOR is not set.
+bool ColorsWanted();
+
+}  // namespace rehearse

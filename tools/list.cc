@@ -1,0 +1,122 @@
+// rehearse list [KIND]: what is known by name.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "sim/error.h"
+#include "sim/units.h"
+#include "tools/command.h"
+#include "topology/device.h"
+#include "topology/presets.h"
+#include "workloads/model.h"
+
+namespace rehearse {
+namespace {
+
+namespace po = boost::program_options;
+
+struct Entry {
+  std::string name;
+  std::string summary;
+  std::string source;
+};
+
+std::vector<Entry> Clusters() {
+  std::vector<Entry> entries;
+  for (const ClusterPreset& preset : ClusterPresets()) {
+    std::string parameters;
+    for (const PresetParameter& parameter : preset.parameters) {
+      parameters += fmt::format("{}{}={}", parameters.empty() ? ":" : ",", parameter.name,
+                                parameter.standard);
+    }
+    entries.push_back({preset.name + parameters, preset.summary, preset.source});
+  }
+  return entries;
+}
+
+std::vector<Entry> Devices() {
+  std::vector<Entry> entries;
+  for (const DeviceSpec& device : KnownDevices()) {
+    std::string source;
+    for (const auto& [figure, origin] : device.sources) {
+      source += fmt::format("{}{}: {}", source.empty() ? "" : "; ", figure, origin);
+    }
+    entries.push_back({device.name,
+                       fmt::format("{}, {}, {} at {}", device.description,
+                                   Print(device.matrix_peak_16), Print(device.memory),
+                                   Print(device.memory_bandwidth)),
+                       source});
+  }
+  return entries;
+}
+
+std::vector<Entry> Models() {
+  std::vector<Entry> entries;
+  for (const GptModel& model : KnownModels()) {
+    entries.push_back({model.name,
+                       fmt::format("{:.1f} billion parameters: {} layers, hidden {}, {} heads",
+                                   model.Parameters() / 1e9, model.layers, model.hidden,
+                                   model.heads),
+                       model.source});
+  }
+  return entries;
+}
+
+std::vector<Entry> Strategies() {
+  return {{"4d",
+           "column x row x depth x data with AxoNN's optimisations A to E (workloads/README.md)",
+           "AxoNN, arXiv 2305.13525"}};
+}
+
+struct Kind {
+  const char* name;
+  std::vector<Entry> (*entries)();
+};
+
+constexpr Kind kKinds[] = {
+    {"clusters", Clusters}, {"devices", Devices}, {"models", Models}, {"strategies", Strategies}};
+
+}  // namespace
+
+int ListCommand(const std::vector<std::string>& arguments) {
+  CommandSyntax syntax;
+  syntax.usage = "rehearse list [clusters|devices|models|strategies] [options]";
+  syntax.explanation = "What scenarios can name, with sources (--sources).\n";
+  syntax.positional = {"kind"};
+  syntax.options.add_options()
+      ("format", po::value<std::string>()->default_value("text")->value_name("text|json"),
+       "what to print")
+      ("sources", "print where the figures are from");
+  po::variables_map values;
+  if (!ParseCommandLine(syntax, arguments, &values)) return 0;
+  const OutputFormat format = ParseFormat(values["format"].as<std::string>());
+  const std::string wanted = values.count("kind") > 0 ? values["kind"].as<std::string>() : "";
+
+  std::vector<std::string> names;
+  nlohmann::ordered_json json = nlohmann::ordered_json::object();
+  std::string text;
+  for (const Kind& kind : kKinds) {
+    names.emplace_back(kind.name);
+    if (!wanted.empty() && wanted != kind.name) continue;
+    text += fmt::format("{}{}\n", text.empty() ? "" : "\n", kind.name);
+    json[kind.name] = nlohmann::ordered_json::array();
+    for (const Entry& entry : kind.entries()) {
+      text += fmt::format("  {:<24} {}\n", entry.name, entry.summary);
+      if (values.count("sources") > 0) text += fmt::format("  {:<24} source: {}\n", "", entry.source);
+      json[kind.name].push_back(
+          {{"name", entry.name}, {"summary", entry.summary}, {"source", entry.source}});
+    }
+  }
+  if (text.empty()) {
+    const std::string suggestion = DidYouMean(wanted, names);
+    throw Error(fmt::format("cannot list \"{}\"{}", wanted,
+                            suggestion.empty() ? "; known are " + fmt::format("{}", fmt::join(names, ", "))
+                                               : suggestion));
+  }
+  if (format == OutputFormat::kJson) text = json.dump(2) + "\n";
+  std::fputs(text.c_str(), stdout);
+  return 0;
+}
+
+}  // namespace rehearse

@@ -1,0 +1,71 @@
+// rehearse: the command-line program. Finds the subcommand and turns exceptions into exit codes:
+// 0 done, 1 the user's mistake, 2 a fault of ours.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "sim/error.h"
+#include "tools/command.h"
+
+namespace rehearse {
+namespace {
+
+constexpr Command kCommands[] = {
+    {"run", "simulate one scenario and show where the time goes", RunCommand},
+    {"list", "what is known by name: clusters, devices, models, strategies", ListCommand},
+};
+
+void PrintHelp() {
+  fmt::print(
+      "Rehearse a training run on a cluster that you do not have yet.\n\n"
+      "usage: rehearse COMMAND [arguments]\n\n");
+  for (const Command& command : kCommands) {
+    fmt::print("  {:<8} {}\n", command.name, command.summary);
+  }
+  fmt::print(
+      "\n'rehearse COMMAND --help' explains a command. Start with\n"
+      "  rehearse run scenarios/axonn-gpt20b-perlmutter.json\n");
+}
+
+int Dispatch(const std::vector<std::string>& arguments) {
+  if (arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h" ||
+      arguments[0] == "help") {
+    PrintHelp();
+    return arguments.empty() ? 1 : 0;
+  }
+  if (arguments[0] == "--version") {
+    fmt::print("rehearse {}\n", REHEARSE_VERSION);
+    return 0;
+  }
+  std::vector<std::string> names;
+  for (const Command& command : kCommands) {
+    if (arguments[0] == command.name) {
+      return command.run({arguments.begin() + 1, arguments.end()});
+    }
+    names.emplace_back(command.name);
+  }
+  const std::string suggestion = DidYouMean(arguments[0], names);
+  throw Error(fmt::format("unknown command \"{}\"{}", arguments[0],
+                          suggestion.empty() ? "; see rehearse --help" : suggestion));
+}
+
+}  // namespace
+}  // namespace rehearse
+
+int main(int count, char** values) {
+  try {
+    return rehearse::Dispatch({values + 1, values + count});
+  } catch (const rehearse::Error& error) {
+    fmt::print(stderr, "rehearse: {}\n", error.what());
+    return 1;
+  } catch (const std::bad_alloc&) {
+    fmt::print(stderr, "rehearse: out of memory\n");
+    return 1;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "rehearse: a fault of rehearse itself, please report it: {}\n",
+               error.what());
+    return 2;
+  }
+}

@@ -1,0 +1,187 @@
+#include "topology/cluster.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <optional>
+
+namespace rehearse {
+namespace {
+
+using VertexId = Cluster::VertexId;
+
+enum class Direction { kForward, kBackward };
+
+// The vertices that are met from `start` along links (or against them) without passing through a device
+// other than `start`.
+std::vector<bool> Reached(const Cluster::Graph& graph, VertexId start, Direction direction) {
+  std::vector<bool> reached(boost::num_vertices(graph), false);
+  std::vector<VertexId> open = {start};
+  reached[start] = true;
+  const auto visit = [&](VertexId vertex) {
+    if (reached[vertex]) return;
+    reached[vertex] = true;
+    if (graph[vertex].kind != VertexKind::kDevice) open.push_back(vertex);
+  };
+  while (!open.empty()) {
+    const VertexId vertex = open.back();
+    open.pop_back();
+    if (direction == Direction::kForward) {
+      for (auto [it, end] = boost::out_edges(vertex, graph); it != end; ++it)
+        visit(boost::target(*it, graph));
+    } else {
+      for (auto [it, end] = boost::in_edges(vertex, graph); it != end; ++it)
+        visit(boost::source(*it, graph));
+    }
+  }
+  return reached;
+}
+
+bool AllReached(const std::vector<bool>& reached, const std::vector<VertexId>& devices) {
+  for (const VertexId device : devices)
+    if (!reached[device]) return false;
+  return true;
+}
+
+// Whether all devices meet at one switch, NIC or socket that touches the first device: true of nearly
+// every machine, and linear in its size. If not, every device has to be asked.
+bool DevicesMeet(const Cluster::Graph& graph, const std::vector<VertexId>& devices) {
+  constexpr int kMostCandidates = 8;
+  int candidates = 0;
+  for (auto [it, end] = boost::out_edges(devices[0], graph); it != end; ++it) {
+    const VertexId middle = boost::target(*it, graph);
+    if (graph[middle].kind == VertexKind::kDevice) continue;
+    if (++candidates > kMostCandidates) break;
+    if (AllReached(Reached(graph, middle, Direction::kForward), devices) &&
+        AllReached(Reached(graph, middle, Direction::kBackward), devices))
+      return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+const char* Name(VertexKind kind) {
+  switch (kind) {
+    case VertexKind::kDevice: return "device";
+    case VertexKind::kNic: return "nic";
+    case VertexKind::kPcieSwitch: return "pcie-switch";
+    case VertexKind::kSocket: return "socket";
+    case VertexKind::kNvSwitch: return "nvswitch";
+    case VertexKind::kSwitch: return "switch";
+  }
+  CHECK(false);
+}
+
+const char* Name(LinkKind kind) {
+  switch (kind) {
+    case LinkKind::kNvLink: return "nvlink";
+    case LinkKind::kXgmi: return "xgmi";
+    case LinkKind::kPcie: return "pcie";
+    case LinkKind::kSocket: return "socket";
+    case LinkKind::kNetwork: return "network";
+    case LinkKind::kMemory: return "memory";
+  }
+  CHECK(false);
+}
+
+uint32_t Cluster::AddDeviceSpec(const DeviceSpec& spec) {
+  device_specs_.push_back(spec);
+  return static_cast<uint32_t>(device_specs_.size() - 1);
+}
+
+Cluster::VertexId Cluster::AddVertex(Vertex vertex) {
+  if (vertex.name.empty()) throw Error("a vertex of the cluster has no name");
+  if (vertex.kind == VertexKind::kDevice && vertex.device >= device_specs_.size())
+    throw Error(fmt::format("vertex \"{}\" is a device of a kind that was not added", vertex.name));
+  const auto [position, is_new] =
+      vertex_by_name_.emplace(vertex.name, boost::num_vertices(graph_));
+  if (!is_new) throw Error(fmt::format("there are two vertices named \"{}\"", vertex.name));
+  const bool is_device = vertex.kind == VertexKind::kDevice;
+  const VertexId id = boost::add_vertex(std::move(vertex), graph_);
+  CHECK_EQ(id, position->second);
+  if (is_device) devices_.push_back(id);
+  return id;
+}
+
+void Cluster::AddLink(VertexId from, VertexId to, ClusterLink link) {
+  const size_t vertices = boost::num_vertices(graph_);
+  if (from >= vertices || to >= vertices)
+    throw Error(fmt::format("a link joins vertices {} and {}, but there are only {}", from, to, vertices));
+  link.name = fmt::format("{}->{}", graph_[from].name, graph_[to].name);
+  if (from == to) throw Error(fmt::format("link {} leads from a vertex to itself", link.name));
+  if (!(link.bandwidth.value() > 0) || !std::isfinite(link.bandwidth.value()))
+    throw Error(fmt::format("link {} has bandwidth {} B/s, expected more than 0", link.name,
+                            link.bandwidth.value()));
+  if (!(link.efficiency > 0 && link.efficiency <= 1))
+    throw Error(fmt::format("link {} has efficiency {}, expected above 0 and at most 1", link.name,
+                            link.efficiency));
+  if (!(link.latency >= Seconds(0) && link.latency <= kLongestLatency))
+    throw Error(fmt::format("link {} has latency {} s, expected 0 to {} s", link.name,
+                            link.latency.value(), kLongestLatency.value()));
+  CHECK_LT(links_.size(), size_t{0xffffffff});
+  link.index = link_count();
+  links_.push_back(boost::add_edge(from, to, std::move(link), graph_).first);
+}
+
+void Cluster::AddLinks(VertexId a, VertexId b, const ClusterLink& link) {
+  AddLink(a, b, link);
+  AddLink(b, a, link);
+}
+
+void Cluster::Finish() {
+  if (devices_.empty()) throw Error(fmt::format("cluster \"{}\" has no device", name_));
+
+  if (!DevicesMeet(graph_, devices_)) {
+    for (const VertexId from : devices_) {
+      const std::vector<bool> reached = Reached(graph_, from, Direction::kForward);
+      for (const VertexId to : devices_) {
+        if (!reached[to])
+          throw Error(fmt::format(
+              "device \"{}\" has no path to device \"{}\" (a path may not pass through other devices)",
+              graph_[from].name, graph_[to].name));
+      }
+    }
+  }
+
+  std::map<std::string, uint32_t> index_of_node;
+  node_index_.clear();
+  for (const VertexId device : devices_) {
+    const auto next = static_cast<uint32_t>(index_of_node.size());
+    node_index_.push_back(index_of_node.emplace(graph_[device].node, next).first->second);
+  }
+  node_count_ = static_cast<uint32_t>(index_of_node.size());
+}
+
+const DeviceSpec& Cluster::DeviceOf(uint32_t rank) const {
+  CHECK_LT(rank, device_count());
+  return device_specs_[graph_[devices_[rank]].device];
+}
+
+const std::string& Cluster::NodeOf(uint32_t rank) const {
+  CHECK_LT(rank, device_count());
+  return graph_[devices_[rank]].node;
+}
+
+uint32_t Cluster::NodeIndexOf(uint32_t rank) const {
+  CHECK_LT(rank, node_index_.size());
+  return node_index_[rank];
+}
+
+const ClusterLink& Cluster::Link(uint32_t index) const {
+  CHECK_LT(index, link_count());
+  return graph_[links_[index]];
+}
+
+Cluster::VertexId Cluster::FindVertex(const std::string& name) const {
+  const auto found = vertex_by_name_.find(name);
+  if (found == vertex_by_name_.end()) {
+    std::vector<std::string> names;
+    for (const auto& [known, id] : vertex_by_name_) names.push_back(known);
+    throw Error(fmt::format("there is no vertex \"{}\" in cluster \"{}\"{}", name, name_,
+                            DidYouMean(name, names)));
+  }
+  return found->second;
+}
+
+}  // namespace rehearse

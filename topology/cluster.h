@@ -1,0 +1,104 @@
+// The cluster: devices, NICs, switches and sockets as the vertices of a Boost graph, and directed links
+// between them. Links that run both ways are two edges; each direction has its own capacity.
+//
+// Invariants after Finish(): every device reaches every other without passing through a third; vertex
+// names are unique; devices are ranked in the order in which they were added. Immutable and thread-safe
+// from then on. Not copyable: links are remembered by their place in the graph.
+#pragma once
+
+#include <boost/graph/adjacency_list.hpp>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/error.h"
+#include "sim/id.h"
+#include "sim/quantity.h"
+#include "topology/device.h"
+
+namespace rehearse {
+
+enum class VertexKind : uint8_t { kDevice, kNic, kPcieSwitch, kSocket, kNvSwitch, kSwitch };
+enum class LinkKind : uint8_t { kNvLink, kXgmi, kPcie, kSocket, kNetwork, kMemory };
+const char* Name(VertexKind kind);  // "device", "nic", "pcie-switch", "socket", "nvswitch", "switch"
+const char* Name(LinkKind kind);    // "nvlink", "xgmi", "pcie", "socket", "network", "memory"
+
+struct Vertex {
+  std::string name;  // "node0/gpu1"
+  VertexKind kind = VertexKind::kDevice;
+  std::string node;          // the machine it is part of; "" for the fabric
+  uint32_t device = 0;       // kDevice: position in Cluster::device_specs()
+};
+
+struct ClusterLink {
+  std::string name;  // "node0/gpu0->node0/gpu1"
+  LinkKind kind = LinkKind::kNetwork;
+  BytesPerSecond bandwidth;  // nominal, this direction
+  double efficiency = 1;     // share of it that collectives reach
+  Seconds latency;
+  uint32_t index = 0;        // dense, in the order of adding
+
+  BytesPerSecond Capacity() const { return bandwidth * efficiency; }
+};
+
+// Longer ones are mistakes, and sums of them must fit the simulated clock.
+inline constexpr Seconds kLongestLatency(100);
+
+class Cluster {
+ public:
+  using Graph = boost::adjacency_list<boost::vecS, boost::vecS, boost::bidirectionalS, Vertex,
+                                      ClusterLink>;
+  using VertexId = Graph::vertex_descriptor;
+  using EdgeId = Graph::edge_descriptor;
+
+  explicit Cluster(std::string name) : name_(std::move(name)) {}
+  Cluster(const Cluster&) = delete;
+  Cluster& operator=(const Cluster&) = delete;
+
+  // Building. AddVertex throws Error for a name that is empty or used twice, and for a device whose spec
+  // has not been added; AddLink for an end that does not exist, for a bandwidth that is not positive, an
+  // efficiency outside (0, 1], a latency outside 0 to kLongestLatency and for a link of a vertex to itself.
+  uint32_t AddDeviceSpec(const DeviceSpec& spec);
+  VertexId AddVertex(Vertex vertex);
+  void AddLink(VertexId from, VertexId to, ClusterLink link);   // one direction; names it
+  void AddLinks(VertexId a, VertexId b, const ClusterLink& link);  // both directions
+  void set_step_overhead(Seconds overhead) { step_overhead_ = overhead; }
+  // What a preset simplifies, for the user to read.
+  void AddNote(std::string note) { notes_.push_back(std::move(note)); }
+  // Throws Error when there is no device or when some device cannot reach another without passing
+  // through a third one, naming both.
+  void Finish();
+
+  const std::string& name() const { return name_; }
+  const Graph& graph() const { return graph_; }
+  const std::vector<VertexId>& devices() const { return devices_; }  // rank -> vertex
+  uint32_t device_count() const { return static_cast<uint32_t>(devices_.size()); }
+  const DeviceSpec& DeviceOf(uint32_t rank) const;
+  const std::vector<DeviceSpec>& device_specs() const { return device_specs_; }
+  // Its machine's name. Devices that name no machine all belong to one, named "".
+  const std::string& NodeOf(uint32_t rank) const;
+  uint32_t NodeIndexOf(uint32_t rank) const;       // machines numbered by their first device
+  uint32_t node_count() const { return node_count_; }
+  uint32_t link_count() const { return static_cast<uint32_t>(links_.size()); }
+  const ClusterLink& Link(uint32_t index) const;
+  EdgeId Edge(uint32_t index) const { return links_[index]; }
+  VertexId FindVertex(const std::string& name) const;  // Error with "did you mean"
+  Seconds step_overhead() const { return step_overhead_; }  // each step of a collective
+  const std::vector<std::string>& notes() const { return notes_; }
+
+ private:
+  std::string name_;
+  Graph graph_;
+  std::vector<DeviceSpec> device_specs_;
+  std::vector<VertexId> devices_;
+  std::vector<EdgeId> links_;
+  std::map<std::string, VertexId> vertex_by_name_;
+  std::vector<uint32_t> node_index_;  // by rank
+  uint32_t node_count_ = 0;
+  Seconds step_overhead_;
+  std::vector<std::string> notes_;
+};
+
+}  // namespace rehearse

@@ -1,0 +1,33 @@
+// A cluster as the user names it: a preset ("perlmutter"), a preset with changes ("perlmutter:nodes=4",
+// or {"preset": "perlmutter", "nodes": 4}), or the graph of DESIGN section 8, in a file or in place.
+//
+// A text is a path if it contains '/' or ends with ".json", else a preset. A preset's changes are its
+// parameters (`rehearse list clusters` shows them) and "device", which replaces all devices.
+//
+// A device is the name of a known one or an object: name, matrix_peak_16, memory and memory_bandwidth, and
+// if wanted description, matrix_peak_32, vector_peak_32, vector_peak_64 (without them work of that type is
+// refused), memory_efficiency, gemm_efficiency, attention_forward_efficiency,
+// attention_backward_efficiency (1 unless given) and launch_overhead (0 unless given).
+//
+// In a graph, a vertex's "device" comes before the graph's; a link's efficiency is 1 and step_overhead is 0
+// unless given; vertices without a "node" belong to no machine, and devices among them together to one that
+// has no name.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sim/json_reader.h"
+#include "topology/cluster.h"
+
+namespace rehearse {
+
+// Reads the value of a scenario's "cluster": a string (preset, preset with changes, or a path of a cluster
+// file, relative to the file it stands in) or an object. Errors name file, line and pointer.
+std::unique_ptr<Cluster> ReadCluster(const JsonReader& reader);
+
+// The same for the command line's --cluster: "dgx-a100:nodes=4" or a path of a file.
+std::unique_ptr<Cluster> ReadClusterArgument(const std::string& text);
+
+}  // namespace rehearse

@@ -1,0 +1,131 @@
+#include "topology/device.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <string>
+
+#include "sim/error.h"
+#include "topology/device_rows.h"
+
+namespace rehearse {
+namespace {
+
+// Natural logarithm from additions, multiplications and divisions only, so that the efficiency, and with
+// it every duration, has the same bits with every C library. n = 2^e·x with x in [1, 2), and
+// log x = 2·atanh(s) with s = (x-1)/(x+1) <= 1/3; the series is cut below 1e-10.
+double Log(uint64_t n) {
+  CHECK_GT(n, uint64_t{0});
+  constexpr double kLogOfTwo = 0.69314718055994530942;
+  const int exponent = std::bit_width(n) - 1;
+  const double x = std::ldexp(static_cast<double>(n), -exponent);
+  const double s = (x - 1) / (x + 1);
+  const double square = s * s;
+  double sum = 0;
+  for (int odd = 19; odd >= 1; odd -= 2) sum = sum * square + 1.0 / odd;
+  return exponent * kLogOfTwo + 2 * s * sum;
+}
+
+double Square(double x) { return x * x; }
+
+Seconds MemoryTime(const DeviceSpec& device, Bytes bytes) {
+  if (bytes == Bytes(0)) return Seconds(0);
+  if (!(device.memory_bandwidth > BytesPerSecond(0)))
+    throw Error(fmt::format("device \"{}\" gives no memory_bandwidth", device.name));
+  return bytes / (device.memory_bandwidth * device.memory_efficiency);
+}
+
+Seconds MatrixTime(const DeviceSpec& device, const Compute& compute, double efficiency) {
+  return compute.flops / (PeakOf(device, compute.dtype) * (efficiency * device.gemm_scale));
+}
+
+FlopsPerSecond VectorPeak(const DeviceSpec& device, DType dtype) {
+  return dtype == DType::kFp64 ? device.vector_peak_64 : device.vector_peak_32;
+}
+
+}  // namespace
+
+FlopsPerSecond PeakOf(const DeviceSpec& device, DType dtype) {
+  const auto given = [&](FlopsPerSecond peak, const char* key) {
+    if (!(peak > FlopsPerSecond(0)))
+      throw Error(fmt::format("device \"{}\" gives no {}, which {} work needs", device.name, key,
+                              Name(dtype)));
+    return peak;
+  };
+  switch (dtype) {
+    case DType::kBf16:
+    case DType::kFp16: return given(device.matrix_peak_16, "matrix_peak_16");
+    case DType::kTf32: return given(device.matrix_peak_32, "matrix_peak_32");
+    case DType::kFp32: return given(device.vector_peak_32, "vector_peak_32");
+    case DType::kFp64: return given(device.vector_peak_64, "vector_peak_64");
+  }
+  CHECK(false);
+}
+
+double GemmEfficiency(const DeviceSpec& device, const Gemm& gemm) {
+  const uint64_t rows = gemm.m * gemm.batch;
+  const double log_m = Log(rows);
+  const double log_n = Log(gemm.n);
+  const double log_k = Log(gemm.k);
+  double weights = 0;
+  double weighted = 0;
+  for (const GemmPoint& point : device.gemm_points) {
+    if (point.mode != gemm.mode) continue;
+    if (point.m == rows && point.n == gemm.n && point.k == gemm.k) return point.efficiency;
+    const double squared_distance =
+        Square(log_m - Log(point.m)) + Square(log_n - Log(point.n)) + Square(log_k - Log(point.k));
+    const double weight = 1 / Square(squared_distance);
+    weights += weight;
+    weighted += weight * point.efficiency;
+  }
+  return weights > 0 ? weighted / weights : device.gemm_efficiency;
+}
+
+Seconds ComputeTime(const DeviceSpec& device, const Compute& compute, bool backward) {
+  CHECK(std::isfinite(compute.flops.value()) && std::isfinite(compute.bytes.value()));
+  CHECK_GE(compute.flops.value(), 0.0);
+  CHECK_GE(compute.bytes.value(), 0.0);
+  Seconds arithmetic;
+  if (compute.flops > Flops(0)) {
+    switch (compute.kind) {
+      case ComputeKind::kGemm:
+        arithmetic = MatrixTime(device, compute, GemmEfficiency(device, compute.gemm));
+        break;
+      case ComputeKind::kAttention:
+        arithmetic = MatrixTime(device, compute,
+                                backward ? device.attention_backward_efficiency
+                                         : device.attention_forward_efficiency);
+        break;
+      case ComputeKind::kMemory:
+        if (VectorPeak(device, compute.dtype) > FlopsPerSecond(0))
+          arithmetic = compute.flops / VectorPeak(device, compute.dtype);
+        break;
+    }
+  }
+  const Seconds duration = std::max(arithmetic, MemoryTime(device, compute.bytes)) +
+                           device.launch_overhead * static_cast<double>(compute.kernels);
+  CHECK(std::isfinite(duration.value()));
+  return duration;
+}
+
+const std::vector<DeviceSpec>& KnownDevices() {
+  static const std::vector<DeviceSpec> devices = [] {
+    std::vector<DeviceSpec> rows = {A100Sxm40(), A100Sxm80()};
+    std::sort(rows.begin(), rows.end(),
+              [](const DeviceSpec& a, const DeviceSpec& b) { return a.name < b.name; });
+    return rows;
+  }();
+  return devices;
+}
+
+const DeviceSpec& FindDevice(const std::string& name) {
+  std::vector<std::string> names;
+  for (const DeviceSpec& device : KnownDevices()) {
+    if (device.name == name) return device;
+    names.push_back(device.name);
+  }
+  throw Error(fmt::format("there is no device \"{}\" (known: {}){}", name, fmt::join(names, ", "),
+                          DidYouMean(name, names)));
+}
+
+}  // namespace rehearse

@@ -1,0 +1,74 @@
+// What a device (one GPU, one die, or a CPU rank) can do, and how long a piece of work takes on it.
+//
+// Compute model, in this order (DESIGN section 6):
+//   GEMM       the measured efficiency of the exact shape and mode if the device has that point; else a mean
+//              of all points of the mode, each weighted by distance^-4 in (log m, log n, log k), which is
+//              smooth and stays between the points; without points of the mode `gemm_efficiency`.
+//              Time = flops / (peak · efficiency · gemm_scale), but never less than
+//              bytes / (memory_bandwidth · memory_efficiency), plus the launch overhead of each kernel.
+//   attention  flops / (peak · attention efficiency · gemm_scale), likewise bounded by memory, plus
+//              launches.
+//   memory     bytes / (memory_bandwidth · memory_efficiency), bounded by flops on the vector peak where
+//              the device gives one, plus launches.
+// Assumptions: points measured with 16-bit operands hold for other types as a share of their own peak; a
+// batch of b GEMMs fills the device as one with b·m rows would.
+// Every figure of a preset names its source in `sources`. All functions are pure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/quantity.h"
+#include "sim/schedule.h"
+
+namespace rehearse {
+
+// A measurement: GEMM m×n×k in a mode reached `efficiency` of the dtype's peak. The mode is that of row-major
+// C = op(A)·op(B): kNT has A stored m×k and B stored n×k. (cuBLAS is column-major and swaps the operands: what
+// its users call TN, both operands contiguous along k, is kNT here, and their NT is kTN.)
+struct GemmPoint {
+  GemmMode mode = GemmMode::kNN;
+  uint64_t m = 0;
+  uint64_t n = 0;
+  uint64_t k = 0;
+  double efficiency = 0;
+};
+
+struct DeviceSpec {
+  std::string name;                 // "a100-40g"
+  std::string description;          // "NVIDIA A100 SXM4 40 GB"
+  FlopsPerSecond matrix_peak_16;    // bf16/fp16, dense
+  FlopsPerSecond matrix_peak_32;    // tf32
+  FlopsPerSecond vector_peak_32;    // fp32 outside the matrix units
+  FlopsPerSecond vector_peak_64;
+  Bytes memory;
+  BytesPerSecond memory_bandwidth;  // nominal
+  double memory_efficiency = 1;     // share of it that streaming kernels reach
+  double gemm_efficiency = 1;       // where there are no points
+  // Efficiencies of GEMM and attention were measured on a sibling device; here they are this much higher.
+  double gemm_scale = 1;
+  double attention_forward_efficiency = 1;
+  double attention_backward_efficiency = 1;
+  Seconds launch_overhead;          // each kernel
+  std::vector<GemmPoint> gemm_points;
+  std::vector<std::pair<std::string, std::string>> sources;  // figure -> where it is from
+};
+
+// The peak that utilisation of this dtype refers to. Throws Error when the device does not give it.
+FlopsPerSecond PeakOf(const DeviceSpec& device, DType dtype);
+
+// Efficiency of a GEMM as a share of the peak, without gemm_scale and before the memory bound; in (0, 1].
+// CHECKs that no dimension is 0.
+double GemmEfficiency(const DeviceSpec& device, const Gemm& gemm);
+
+// How long one Compute op lasts on an otherwise idle device. `backward` chooses the attention
+// efficiency. Finite and not negative; throws Error when the spec lacks a rate that the op needs.
+Seconds ComputeTime(const DeviceSpec& device, const Compute& compute, bool backward);
+
+// The table of devices that are known by name; sorted. Find throws Error with "did you mean".
+const std::vector<DeviceSpec>& KnownDevices();
+const DeviceSpec& FindDevice(const std::string& name);
+
+}  // namespace rehearse

@@ -1,0 +1,17 @@
+// The parts of a cluster file; see topology/cluster_file.h for their form.
+#pragma once
+
+#include <memory>
+
+#include "sim/json_reader.h"
+#include "topology/cluster.h"
+
+namespace rehearse {
+
+// The name of a known device, or an object that describes one.
+DeviceSpec ReadDevice(const JsonReader& reader);
+
+// A cluster drawn vertex by vertex and link by link.
+std::unique_ptr<Cluster> ReadGraph(const JsonReader& reader);
+
+}  // namespace rehearse

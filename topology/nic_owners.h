@@ -1,0 +1,15 @@
+// Which NIC is whose: see topology/router.h.
+#pragma once
+
+#include <vector>
+
+#include "topology/cluster.h"
+
+namespace rehearse {
+
+// For each rank the NIC that it owns, or Cluster::Graph::null_vertex() when no NIC of its machine can be
+// reached from it. The nearest by latency, then by number of links; equally near NICs, in the order of
+// their ids, go in turn to the devices of the machine that are nearest to the same ones.
+std::vector<Cluster::VertexId> NicOwners(const Cluster& cluster);
+
+}  // namespace rehearse

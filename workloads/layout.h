@@ -1,0 +1,66 @@
+// Layouts: how a tensor lies on a mesh, which layouts multiply locally, and which collective turns one
+// layout into another (DESIGN section 4).
+//
+// A layout has one placement for each axis of the mesh: S(d) split along dimension d of the tensor, B
+// the same on all ranks of the axis, P partial sums that must still be added up. All functions are pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace rehearse {
+
+struct Placement {
+  enum class Kind : uint8_t { kSplit, kBroadcast, kPartial };
+  Kind kind = Kind::kBroadcast;
+  uint8_t dimension = 0;  // kSplit only
+
+  friend bool operator==(const Placement&, const Placement&) = default;
+};
+
+inline constexpr Placement S(uint8_t dimension) {
+  return {Placement::Kind::kSplit, dimension};
+}
+inline constexpr Placement B() { return {Placement::Kind::kBroadcast, 0}; }
+inline constexpr Placement P() { return {Placement::Kind::kPartial, 0}; }
+
+using Layout = std::vector<Placement>;  // one placement an axis
+
+std::string ToString(const Placement& placement);  // "S(1)", "B", "P"
+std::string ToString(const Layout& layout);        // "[S(0), B, P]"
+
+// How many pieces dimension `dimension` is cut into on a mesh with these axis sizes.
+uint64_t Pieces(const Layout& layout, const std::vector<uint32_t>& axis_sizes, uint8_t dimension);
+
+// Y(m×n) = X(m×k)·W(k×n) without communication, axis by axis:
+//   X S(0), W B    -> Y S(0)      rows of X
+//   X B,    W S(1) -> Y S(1)      columns of W
+//   X S(1), W S(0) -> Y P         the summed dimension
+//   X B,    W B    -> Y B
+// Nothing for any other pair.
+std::optional<Placement> MatmulRule(const Placement& x, const Placement& w);
+
+// The placements of one matmul on one axis, forward and backward. dX = dY·W^T and dW = X^T·dY are matmuls
+// of the same rule over transposed operands, with dY placed as Y is after its partial sums are added.
+struct MatmulPlacements {
+  Placement y;   // as the local product leaves it
+  Placement dx;  // as the local product leaves it: P where dX must be all-reduced
+  Placement dw;
+};
+std::optional<MatmulPlacements> PlaceMatmul(const Placement& x, const Placement& w);
+
+// What turns one placement into another along one axis, forward and (for the gradient) backward.
+enum class Move : uint8_t { kNone, kSlice, kAllReduce, kReduceScatter, kAllGather, kAllToAll };
+const char* Name(Move move);
+struct Redistribution {
+  Move forward = Move::kNone;
+  Move backward = Move::kNone;
+};
+// P->B all-reduce | none; P->S reduce-scatter | all-gather; S->B all-gather | reduce-scatter (the
+// gradient of a copy is a partial sum); S(i)->S(j) all-to-all | all-to-all; B->S slice | all-gather; equal
+// placements none | none. Nothing is ever turned into P: no value for those.
+std::optional<Redistribution> Redistribute(const Placement& from, const Placement& to);
+
+}  // namespace rehearse

@@ -1,0 +1,40 @@
+// The neural networks that can be trained: GPT-style decoders by their numbers.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim/json_reader.h"
+#include "sim/quantity.h"
+
+namespace rehearse {
+
+struct GptModel {
+  std::string name;
+  uint32_t layers = 0;
+  uint64_t hidden = 0;
+  uint32_t heads = 0;
+  uint64_t vocabulary = 51200;  // padded, as Megatron-LM does; the embedding is tied to the output layer
+  std::string source;           // of a preset
+
+  uint64_t HeadSize() const { return hidden / heads; }
+  // Weights of the four matrices of every layer (12·h² each layer), the biases and norms (13·h), the
+  // embedding (V·h) and the final norm (2·h). Position embeddings are not counted (s·h; a rotary or
+  // learned one is below 0.1 %).
+  double Parameters() const;
+};
+
+// Floating-point operations of one step over all ranks, as Narayanan et al. 2021 count them and the
+// AxoNN paper after them: 72·B·s·l·h²·(1 + s/6h + V/12lh) for the model, 96·B·s·l·h²·(1 + s/6h + V/16lh)
+// with full recomputation. `tokens` is B·s.
+Flops ModelFlops(const GptModel& model, double tokens, uint64_t sequence);
+Flops HardwareFlopsWithRecomputation(const GptModel& model, double tokens, uint64_t sequence);
+
+const std::vector<GptModel>& KnownModels();  // sorted by parameters
+
+// The value of a scenario's "model": {"preset": "gpt-20b"} with changes, or all numbers. Errors name the
+// place; heads must divide hidden.
+GptModel ReadModel(const JsonReader& reader);
+
+}  // namespace rehearse

@@ -1,0 +1,57 @@
+// Writes one role of a Schedule op by op, as a training framework would issue it.
+//
+// Dependencies are not written by hand: each op says which buffers it reads and writes, and the builder
+// orders it after the last writer (and, for a write, after the readers since), wherever streams alone do
+// not. A communication op also waits for all compute issued before it, as PyTorch's collectives wait for
+// the current stream; a *blocking* one makes the next compute op wait for it. Edges that are implied by
+// others are left out. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/schedule.h"
+
+namespace rehearse {
+
+class RoleBuilder {
+ public:
+  // One compute stream, and one communication stream for each communicator of the schedule, like it.
+  RoleBuilder(std::string name, const std::vector<Communicator>& communicators);
+
+  BufferId AddBuffer(std::string name, BufferKind kind, Bytes bytes);
+
+  // What the following ops are part of.
+  void set_tag(Tag tag) { tag_ = tag; }
+  const Tag& tag() const { return tag_; }
+
+  OpId AddCompute(std::string name, const Compute& compute, const std::vector<BufferId>& reads,
+                  const std::vector<BufferId>& writes);
+
+  enum class Issue : uint8_t { kBlocking, kAsynchronous };
+  OpId AddCollective(std::string name, const Collective& collective, Issue issue,
+                     const std::vector<BufferId>& reads, const std::vector<BufferId>& writes);
+
+  Role Build();
+
+ private:
+  struct Access {
+    std::optional<uint32_t> writer;
+    std::vector<uint32_t> readers;  // since the last write
+  };
+  // For each stream the last op (plus one) that is known to be done before this op begins.
+  using Clock = std::vector<uint32_t>;
+
+  OpId Add(Op op, const std::vector<uint32_t>& extra);
+
+  Role role_;
+  Tag tag_;
+  std::vector<Access> accesses_;                     // by buffer
+  std::vector<Clock> clocks_;                        // by op
+  std::vector<std::optional<uint32_t>> last_;        // by stream
+  std::vector<uint32_t> pending_;                    // blocking ops that the next compute op waits for
+};
+
+}  // namespace rehearse
