@@ -25,12 +25,12 @@ inline constexpr uint32_t kSearchedRanks = 8;
 inline constexpr uint32_t kMostChannels = 24;
 
 struct Channel {
-  std::vector<uint32_t> ranks;  // the ring: each sends to the next, the last to the first
-  double share = 1;             // of the collective's bytes; the shares of a group sum to 1
+  std::vector<uint32_t> ranks;      // the ring: each sends to the next, the last to the first
+  double share = 1;                 // of the collective's bytes; the shares of a group sum to 1
   std::vector<const Route*> edges;  // edges[i] is from ranks[i] to the next
-  std::vector<LinkUse> uses;    // all edges together: how often each link is crossed, by link index
-  Seconds step_latency;         // the slowest edge's path latency, plus the cluster's step overhead
-  BytesPerSecond rate;          // of each edge when only this group's channels are active (max-min)
+  std::vector<LinkUse> uses;  // all edges together: how often each link is crossed, by link index
+  Seconds step_latency;       // the slowest edge's path latency, plus the cluster's step overhead
+  BytesPerSecond rate;        // of each edge when only this group's channels are active (max-min)
 };
 
 class ChannelFinder {

@@ -20,8 +20,8 @@ struct GroupPlan {
 // One meeting of the ranks of a group, or of a sender and its receiver.
 struct Meeting {
   TaskId begin;
-  TaskId end;                        // everybody's, unless `ends` has one each
-  std::map<uint32_t, TaskId> ends;   // rank -> end (step fidelity)
+  TaskId end;                       // everybody's, unless `ends` has one each
+  std::map<uint32_t, TaskId> ends;  // rank -> end (step fidelity)
 };
 
 class Lowering {
@@ -57,7 +57,7 @@ class Lowering {
   struct Ends {
     TaskId first;  // where predecessors lead to
     TaskId begin;
-    TaskId last;   // where successors start from
+    TaskId last;  // where successors start from
     bool meets = false;
   };
 
@@ -77,8 +77,8 @@ class Lowering {
       }
       for (const uint32_t earlier : before) builder_.AddEdge(ends[earlier].last, ends[op].first);
       previous = op;
-      builder_.AddSpan({rank, op, ends[op].meets ? ends[op].first : TaskId(), ends[op].begin,
-                        ends[op].last});
+      builder_.AddSpan(
+          {rank, op, ends[op].meets ? ends[op].first : TaskId(), ends[op].begin, ends[op].last});
     }
   }
 
@@ -107,8 +107,8 @@ class Lowering {
     }
     builder_.AddEdge(arrival, meeting->begin);
     const auto own_end = meeting->ends.find(rank);
-    return {arrival, meeting->begin, own_end == meeting->ends.end() ? meeting->end : own_end->second,
-            true};
+    return {arrival, meeting->begin,
+            own_end == meeting->ends.end() ? meeting->end : own_end->second, true};
   }
 
   // Replicas share roles and devices, so each (role's op, device kind) is worked out once.
@@ -165,9 +165,9 @@ class Lowering {
       case Fidelity::kFormula: {
         Seconds longest;
         for (const Channel& channel : plan.channels) {
-          longest = std::max(longest, RingTime(collective.kind, ranks,
-                                               collective.bytes * channel.share, channel.rate,
-                                               channel.step_latency));
+          longest =
+              std::max(longest, RingTime(collective.kind, ranks, collective.bytes * channel.share,
+                                         channel.rate, channel.step_latency));
         }
         meeting.end = builder_.AddDelay(ToTime(longest));
         builder_.AddEdge(meeting.begin, meeting.end);
@@ -264,8 +264,8 @@ class Lowering {
   ProgramBuilder builder_;
   std::map<std::pair<const void*, const DeviceSpec*>, Time> durations_;
   std::map<const Route*, uint32_t> route_sets_;
-  std::vector<std::vector<GroupPlan>> plans_;                    // [communicator][group]
-  std::vector<std::vector<std::vector<Meeting>>> collectives_;   // [communicator][group][k]
+  std::vector<std::vector<GroupPlan>> plans_;                   // [communicator][group]
+  std::vector<std::vector<std::vector<Meeting>>> collectives_;  // [communicator][group][k]
   std::map<std::tuple<uint32_t, uint32_t, uint32_t, uint32_t>, PairQueue> pairs_;
 };
 
@@ -273,9 +273,12 @@ class Lowering {
 
 const char* Name(Fidelity fidelity) {
   switch (fidelity) {
-    case Fidelity::kFormula: return "formula";
-    case Fidelity::kFluid: return "fluid";
-    case Fidelity::kStep: return "step";
+    case Fidelity::kFormula:
+      return "formula";
+    case Fidelity::kFluid:
+      return "fluid";
+    case Fidelity::kStep:
+      return "step";
   }
   return "?";
 }

@@ -1,8 +1,8 @@
 #include "scenarios/rehearsal.h"
 
-#include <sys/resource.h>
-
 #include <chrono>
+
+#include <sys/resource.h>
 
 #include "collectives/lower.h"
 #include "sim/schedule_check.h"

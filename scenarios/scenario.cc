@@ -15,8 +15,7 @@ Training ReadTraining(const JsonReader& reader) {
   training.batch = static_cast<uint64_t>(reader.At("batch").Integer(1, int64_t{1} << 32));
   training.sequence = static_cast<uint64_t>(reader.At("sequence").Integer(1, int64_t{1} << 24));
   if (reader.Has("micro_batches")) {
-    training.micro_batches =
-        static_cast<uint32_t>(reader.At("micro_batches").Integer(1, 1 << 16));
+    training.micro_batches = static_cast<uint32_t>(reader.At("micro_batches").Integer(1, 1 << 16));
   }
   training.recomputation = reader.At("recomputation").Choice({"none", "full"}) == 0
                                ? Recomputation::kNone
@@ -80,8 +79,7 @@ std::string MeshText(const DeviceMesh& mesh) {
 
 Scenario ReadScenario(const JsonDocument& document) {
   const JsonReader root = document.Root();
-  root.AllowKeys(
-      {"name", "description", "cluster", "model", "training", "strategy", "simulator"});
+  root.AllowKeys({"name", "description", "cluster", "model", "training", "strategy", "simulator"});
   std::string name = root.At("name").String();
   std::string description = root.Has("description") ? root.At("description").String() : "";
   std::unique_ptr<Cluster> cluster = ReadCluster(root.At("cluster"));
@@ -93,12 +91,13 @@ Scenario ReadScenario(const JsonDocument& document) {
       root.Has("simulator") ? ReadSimulator(root.At("simulator")) : LowerOptions();
 
   if (strategy.mesh.size() != cluster->device_count()) {
-    strategy_reader.Fail(fmt::format("a mesh of {} = {} ranks does not fit cluster \"{}\" with {} "
-                                     "devices; expected their product to be {}",
-                                     MeshText(strategy.mesh), strategy.mesh.size(), cluster->name(),
-                                     cluster->device_count(), cluster->device_count()));
+    strategy_reader.Fail(
+        fmt::format("a mesh of {} = {} ranks does not fit cluster \"{}\" with {} "
+                    "devices; expected their product to be {}",
+                    MeshText(strategy.mesh), strategy.mesh.size(), cluster->name(),
+                    cluster->device_count(), cluster->device_count()));
   }
-  return {std::move(name), std::move(description), std::move(cluster), std::move(model),
+  return {std::move(name), std::move(description), std::move(cluster),      std::move(model),
           training,        std::move(strategy),    strategy_reader.place(), lowering};
 }
 

@@ -53,7 +53,7 @@ class Communicator {
   uint32_t group_count_ = 1;
   std::vector<StridedAxis> member_axes_;
   std::vector<StridedAxis> group_axes_;
-  std::vector<uint32_t> ranks_;                              // explicit form: [group][member]
+  std::vector<uint32_t> ranks_;                               // explicit form: [group][member]
   std::vector<std::pair<uint32_t, uint32_t>> index_of_rank_;  // explicit form: sorted (rank, index)
 };
 

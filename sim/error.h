@@ -6,12 +6,12 @@
 // prints and turns into exit code 2.
 #pragma once
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <stdexcept>
 #include <string>
 #include <utility>
+
+#include <fmt/format.h>
 
 namespace rehearse {
 
@@ -69,17 +69,18 @@ std::string DidYouMean(const std::string& word, const Range& candidates) {
 
 }  // namespace rehearse
 
-#define CHECK(condition)                                                      \
-  do {                                                                        \
+#define CHECK(condition)                                                               \
+  do {                                                                                 \
     if (!(condition)) ::rehearse::internal::FailCheck(__FILE__, __LINE__, #condition); \
   } while (false)
 
-#define REHEARSE_CHECK_COMPARE(a, op, b)                                                        \
-  do {                                                                                          \
-    const auto& check_a = (a);                                                                  \
-    const auto& check_b = (b);                                                                  \
-    if (!(check_a op check_b))                                                                  \
-      ::rehearse::internal::FailComparison(__FILE__, __LINE__, #a " " #op " " #b, check_a, check_b); \
+#define REHEARSE_CHECK_COMPARE(a, op, b)                                                   \
+  do {                                                                                     \
+    const auto& check_a = (a);                                                             \
+    const auto& check_b = (b);                                                             \
+    if (!(check_a op check_b))                                                             \
+      ::rehearse::internal::FailComparison(__FILE__, __LINE__, #a " " #op " " #b, check_a, \
+                                           check_b);                                       \
   } while (false)
 
 #define CHECK_EQ(a, b) REHEARSE_CHECK_COMPARE(a, ==, b)

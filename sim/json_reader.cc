@@ -24,6 +24,8 @@ using nlohmann::json;
 constexpr size_t kDeepest = 64;
 constexpr size_t kLargest = size_t{64} << 20;
 constexpr size_t kMostValues = 4'000'000;
+constexpr size_t kLongestKey = 1000;
+constexpr size_t kMostPointerBytes = size_t{256} << 20;  // so that long keys do not fill the memory
 constexpr const char* kSetFile = "--set";
 constexpr int kSetLine = 0;
 
@@ -126,9 +128,6 @@ class CountingIterator {
   friend bool operator==(const CountingIterator& a, const CountingIterator& b) {
     return a.at_ == b.at_;
   }
-  friend bool operator!=(const CountingIterator& a, const CountingIterator& b) {
-    return a.at_ != b.at_;
-  }
 
  private:
   const char* at_;
@@ -167,6 +166,9 @@ class Builder {
   bool key(std::string& key) {
     Frame& frame = frames_.back();
     pointer_.resize(frame.pointer_length);
+    if (key.size() > kLongestKey)
+      throw Error(Here(), fmt::format("found a key of {} bytes, expected at most {}", key.size(),
+                                      kLongestKey));
     if (frame.value->contains(key)) {
       std::string first = pointer_;
       AppendToPointer(first, key);
@@ -217,7 +219,12 @@ class Builder {
     } else {
       inserted = &((*frame.value)[frame.key] = std::move(value));
     }
-    if (line != frame.line) lines_.emplace(pointer_, line);
+    if (line != frame.line) {
+      lines_.emplace(pointer_, line);
+      pointer_bytes_ += pointer_.size();
+      if (pointer_bytes_ > kMostPointerBytes)
+        throw Error(Here(), "found too many long keys inside each other");
+    }
     return inserted;
   }
   bool Add(json value) {
@@ -251,9 +258,10 @@ class Builder {
   std::string pointer_;  // of the latest value or key
   std::vector<Frame> frames_;
   size_t count_ = 0;
+  size_t pointer_bytes_ = 0;  // in lines_
 };
 
-// The word of the text that ends at or runs through `at`.
+// The word of the text around the position of a bad token: to the next space, bracket, quote or comma.
 std::string_view WordAt(std::string_view text, size_t at) {
   constexpr std::string_view kNoWord = " \t\r\n[]{},:\"";
   const auto is_word = [&](size_t i) { return kNoWord.find(text[i]) == std::string_view::npos; };
@@ -314,26 +322,30 @@ bool Builder::parse_error(size_t /*position*/, const std::string& token,
       fault.starts_with("invalid string: missing closing") ||
       fault.starts_with("invalid comment; missing closing")) {
     CHECK(at_end);
-    const char* open = "";
-    if (fault.starts_with("invalid string")) open = "a string, ";
-    if (fault.starts_with("invalid comment")) open = "a comment, ";
-    if (frames_.empty() && *open == '\0') fail("found no JSON, expected a value");
-    if (frames_.empty()) fail(fmt::format("the text ends inside {}it may be truncated", open));
-    fail(fmt::format("the text ends inside {}{} that begins in line {}; it may be truncated", open,
-                     frames_.back().value->is_array() ? "an array" : "an object",
-                     frames_.back().line));
+    std::string inside;
+    if (fault.starts_with("invalid string")) inside = "a string";
+    if (fault.starts_with("invalid comment")) inside = "a comment";
+    if (frames_.empty() && inside.empty()) fail("found no JSON, expected a value");
+    if (!frames_.empty())
+      inside += fmt::format("{}{} that begins in line {}", inside.empty() ? "" : " in ",
+                            frames_.back().value->is_array() ? "an array" : "an object",
+                            frames_.back().line);
+    fail(fmt::format("the text ends inside {}; it may be truncated", inside));
   }
   if (fault.starts_with("invalid string")) fail(StringFault(fault));
   if (fault.starts_with("invalid comment"))
     fail("found a single '/', expected a comment such as // or /* */");
-  if (fault.starts_with("unexpected"))
-    fail(fmt::format("found {}, expected {}", Quoted(token), expected));
   if (fault.starts_with("invalid BOM")) fail("found a broken byte order mark, expected UTF-8");
-  // An invalid literal or number: show the whole word.
+
+  // Of the library's token only a string or a number is sure to begin where the token does.
   const auto consumed = static_cast<size_t>(progress_.at - text_.data());
+  const size_t last = consumed == 0 ? 0 : consumed - 1;
+  std::string_view found = WordAt(text_, last);
+  if (fault.starts_with("unexpected '")) found = text_.substr(last, 1);
+  if (fault.starts_with("unexpected number") || fault.starts_with("unexpected string"))
+    found = token;
   if (fault.starts_with("invalid number")) expected = "a number";
-  fail(fmt::format("found {}, expected {}", Quoted(WordAt(text_, consumed == 0 ? 0 : consumed - 1)),
-                   expected));
+  fail(fmt::format("found {}, expected {}", Quoted(found), expected));
   return false;
 }
 

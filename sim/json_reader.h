@@ -1,9 +1,9 @@
 // Reading JSON that a person wrote, with errors a person understands.
 //
 // JsonDocument parses a file or a text (comments // and /* */ allowed, duplicate keys refused, nesting at
-// most 64 deep, at most 64 MiB and 4 million values) and remembers the line of every value.
-// JsonReader is a cursor into it that knows file, line and JSON pointer, and turns every mistake into an
-// Error such as
+// most 64 deep, at most 64 MiB, 4 million values, keys of 1,000 bytes) and remembers the line of every
+// value. JsonReader is a cursor into it that knows file, line and JSON pointer, and turns every mistake
+// into an Error such as
 //   scenarios/a.json:12: /cluster/nodes: found "four", expected a whole number from 1 to 65536
 // Readers are cheap to copy and must not outlive their document. Documents are immutable after Parse and
 // Set, and may then be read from several threads.
@@ -11,11 +11,12 @@
 
 #include <cstdint>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include <nlohmann/json.hpp>
 
 #include "sim/error.h"
 #include "sim/quantity.h"
@@ -67,7 +68,7 @@ class JsonReader {
   // that is not an object.
   void AllowKeys(const std::vector<std::string>& keys) const;
   bool Has(const std::string& key) const;
-  JsonReader At(const std::string& key) const;  // Error when missing
+  JsonReader At(const std::string& key) const;                      // Error when missing
   std::vector<std::pair<std::string, JsonReader>> Members() const;  // sorted by key
 
   // Array access; Error when it is no array.

@@ -1,11 +1,11 @@
 // How a Timeline lies in Perfetto's protobuf.
 //
-// All packets are one sequence. The first interns every name, so that a slice costs about 60 bytes. Tracks
-// are plain ones nested by parent_uuid in the order of ranks and streams (on process and thread tracks
-// Perfetto ignores the order that it is asked for). A slice is a begin and an end packet; the slices of a
-// track are written in their order, as the reader sorts by time and keeps the order of equal times: so a
-// slice of no length ends before the next one begins.
-// Times are picoseconds rounded down to nanoseconds. Rounding is monotone, so that what did not overlap
+// All packets are one sequence. The first interns every name, so that a slice costs about 60 bytes.
+// Tracks are plain ones nested by parent_uuid in the order of ranks and streams (on process and
+// thread tracks Perfetto ignores the order that it is asked for). A slice is a begin and an end
+// packet; the slices of a track are written in their order, as the reader sorts by time and keeps
+// the order of equal times: so a slice of no length ends before the next one begins. Times are
+// picoseconds rounded down to nanoseconds. Rounding is monotone, so that what did not overlap
 // before does not overlap afterwards.
 
 #include <algorithm>
@@ -24,8 +24,8 @@ namespace {
 
 using protozero::pbf_writer;
 
-// Field numbers of github.com/google/perfetto, protos/perfetto/trace/: trace.proto, trace_packet.proto,
-// interned_data/interned_data.proto, track_event/*.proto; v55.3.
+// Field numbers of github.com/google/perfetto, protos/perfetto/trace/: trace.proto,
+// trace_packet.proto, interned_data/interned_data.proto, track_event/*.proto; v55.3.
 namespace field {
 constexpr uint32_t kTracePacket = 1;
 
@@ -199,7 +199,8 @@ class Arrows {
     for (uint32_t target = 0; target < released_by_.size(); ++target) {
       uint32_t& source = released_by_[target];
       if (source == kNotReleased) continue;
-      // The reader tells an arrow's ends apart by their times; an arrow within one nanosecond is none.
+      // The reader tells an arrow's ends apart by their times; an arrow within one nanosecond is
+      // none.
       if (Nanoseconds(timeline.spans[source].begin) >= Nanoseconds(timeline.spans[target].begin)) {
         source = kNotReleased;
       } else {

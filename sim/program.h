@@ -46,12 +46,12 @@ struct LinkUse {
 };
 
 struct Flow {
-  double bytes = 0;         // each step, on each edge; may be zero
-  Time latency;             // each step, before the bytes move
+  double bytes = 0;  // each step, on each edge; may be zero
+  Time latency;      // each step, before the bytes move
   uint32_t steps = 1;
-  uint32_t use_set = 0;     // position in use_sets
-  TaskId upstream;          // a flow task, or unset
-  TaskId downstream;        // a flow task, or unset
+  uint32_t use_set = 0;  // position in use_sets
+  TaskId upstream;       // a flow task, or unset
+  TaskId downstream;     // a flow task, or unset
 };
 
 struct ProgramLink {

@@ -25,8 +25,8 @@ struct Edge {
   int32_t change;
 };
 
-// What each op of each role does to the sums: the lane it is active on, or nothing when it cannot be
-// active at all (a communicator of one rank).
+// What each op of each role does to the sums: the lane it is active on, or nothing when it cannot
+// be active at all (a communicator of one rank).
 struct OpLane {
   bool counts = false;
   uint32_t lane = kCompute;
@@ -55,8 +55,8 @@ class ActivitySums {
   explicit ActivitySums(size_t axes)
       : active_(axes, 0), communication_on_(axes, 0), exposed_on_(axes * (axes + 1), 0) {}
 
-  // Adds one rank. `edges` come in any order and are sorted; they end up as they began, with nothing
-  // active.
+  // Adds one rank. `edges` come in any order and are sorted; they end up as they began, with
+  // nothing active.
   void AddRank(std::vector<Edge>& edges) {
     std::sort(edges.begin(), edges.end(), [](const Edge& a, const Edge& b) { return a.at < b.at; });
     size_t axes_active = 0;
@@ -88,8 +88,8 @@ class ActivitySums {
   WideTime exposed() const { return exposed_; }
   WideTime communication_on(size_t axis) const { return communication_on_[axis]; }
 
-  // The axis's share of the exposed time. What was exposed together with n-1 others is kept apart for
-  // each n, so that nothing is rounded before this division.
+  // The axis's share of the exposed time. What was exposed together with n-1 others is kept apart
+  // for each n, so that nothing is rounded before this division.
   double exposed_on(size_t axis) const {
     double share = 0;
     for (size_t together = 1; together <= active_.size(); ++together) {

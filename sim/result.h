@@ -2,9 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
+
+#include <nlohmann/json.hpp>
 
 #include "sim/memory.h"
 #include "sim/quantity.h"
@@ -27,8 +28,9 @@ struct AxisUse {
   double operations = 0;
   Bytes bytes;      // sum of the collectives' sizes
   Seconds seconds;  // a transfer on this axis is active
-  Seconds exposed;  // ... and no compute op runs; where several axes are exposed at once, each takes an
-                    // equal share, so that the axes sum to Breakdown::exposed_communication
+  // ... and no compute op runs. Where several axes are exposed at once, each takes an equal share,
+  // so that the axes sum to Breakdown::exposed_communication.
+  Seconds exposed;
 };
 
 struct LinkSummary {
@@ -58,26 +60,28 @@ struct Result {
   std::vector<AxisUse> axes;    // in the order of the schedule's communicators
   double model_flops_utilization = 0;
   double hardware_flops_utilization = 0;
-  FlopsPerSecond peak;          // of one device, what the utilisations refer to
-  std::string peak_dtype;       // "bf16": the type that most of the arithmetic is done in
+  FlopsPerSecond peak;     // of one device, what the utilisations refer to
+  std::string peak_dtype;  // "bf16": the type that most of the arithmetic is done in
   double tokens_per_second = 0;
   MemoryUse memory;
-  Bytes memory_capacity;        // of one device; 0 when unknown
-  std::vector<LinkSummary> links;  // those that carried something, busiest first (utilization, then order)
+  Bytes memory_capacity;           // of one device; 0 when unknown
+  std::vector<LinkSummary> links;  // those in use, busiest first (utilization, then order)
   SimulatorCost simulator;
   std::string timeline_hash;
 };
 
 // Everything that follows from schedule and timeline; `peak` is one device's rate. The caller fills
-// scenario, fidelity, memory_capacity and simulator. Cost: linear in the spans (after a sort per rank).
+// scenario, fidelity, memory_capacity and simulator. A collective is active from begin to end; one
+// on a communicator of one rank, or that takes no time, counts as nothing. Cost: linear in the
+// spans (after a sort per rank).
 Result Summarize(const Schedule& schedule, const Timeline& timeline, FlopsPerSecond peak);
 
 // The JSON object of DESIGN section 8, exact to the key.
 nlohmann::ordered_json ToJson(const Result& result);
 
-// What a person reads: step time, breakdown, per-axis communication and its exposed part, utilisation
-// with the peak it refers to, memory beside the capacity, the five busiest links, the simulator's cost.
-// Ends with a newline. `color` uses ANSI colours.
+// What a person reads: step time, breakdown, per-axis communication and its exposed part,
+// utilisation with the peak it refers to, memory beside the capacity, the five busiest links, the
+// simulator's cost. Ends with a newline. `color` uses ANSI colours.
 std::string ToText(const Result& result, bool color);
 
 }  // namespace rehearse

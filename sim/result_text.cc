@@ -43,8 +43,8 @@ std::string Bar(double share) {
 }
 
 // "1,234,567"
-std::string Grouped(double value) {
-  const std::string digits = fmt::format("{:.0f}", value);
+std::string Grouped(uint64_t value) {
+  const std::string digits = fmt::format("{}", value);
   std::string grouped;
   for (size_t i = 0; i < digits.size(); ++i) {
     if (i > 0 && (digits.size() - i) % 3 == 0) grouped += ',';
@@ -55,15 +55,16 @@ std::string Grouped(double value) {
 
 // Means over ranks are seldom whole when roles differ.
 std::string Count(double value) {
-  return value == std::floor(value) ? Grouped(value) : fmt::format("{:.1f}", value);
+  return value == std::floor(value) ? Grouped(static_cast<uint64_t>(value))
+                                    : fmt::format("{:.1f}", value);
 }
 
 double Share(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
 std::string Percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
 
-// The middle of a long name is the least telling part of it. Cuts bytes, so names that are not ASCII
-// and too long may lose a character more.
+// The middle of a long name is the least telling part of it. Cuts bytes, so names that are not
+// ASCII and too long may lose a character more.
 std::string Shortened(const std::string& name, size_t width) {
   if (name.size() <= width) return name;
   const auto continues = [&](size_t at) {
@@ -101,10 +102,12 @@ void WriteHeadline(Page& page, const Result& result) {
   page.Gap();
   std::string rate;
   if (result.tokens_per_second > 0) {
-    rate = fmt::format(", {} tokens/s",
-                       page.pen(Ink::kBold, result.tokens_per_second < 100
-                                                ? fmt::format("{:.2f}", result.tokens_per_second)
-                                                : Grouped(result.tokens_per_second)));
+    rate = fmt::format(
+        ", {} tokens/s",
+        page.pen(Ink::kBold,
+                 result.tokens_per_second < 100
+                     ? fmt::format("{:.2f}", result.tokens_per_second)
+                     : Grouped(static_cast<uint64_t>(std::llround(result.tokens_per_second)))));
   }
   page.Line("One step takes {}{}", page.pen(Ink::kBold, Print(result.step)), rate);
 }
@@ -208,12 +211,11 @@ void WriteLinks(Page& page, const Result& result) {
 
 void WriteCost(Page& page, const Result& result) {
   page.Gap();
-  page.Line("{}", page.pen(Ink::kFaint,
-                           fmt::format("Simulated in {}: {} events, {} transfers; timeline {}",
-                                       Print(result.simulator.wall),
-                                       Grouped(static_cast<double>(result.simulator.events)),
-                                       Grouped(static_cast<double>(result.simulator.transfers)),
-                                       result.timeline_hash)));
+  page.Line("{}",
+            page.pen(Ink::kFaint,
+                     fmt::format("Simulated in {}: {} events, {} transfers; timeline {}",
+                                 Print(result.simulator.wall), Grouped(result.simulator.events),
+                                 Grouped(result.simulator.transfers), result.timeline_hash)));
 }
 
 }  // namespace

@@ -47,8 +47,8 @@ struct Gemm {
   GemmMode mode = GemmMode::kNN;
   uint32_t batch = 1;
 };
-Flops FlopsOf(const Gemm& gemm);                // 2·m·n·k·batch
-Bytes BytesOf(const Gemm& gemm, DType dtype);   // A, B and C once each
+Flops FlopsOf(const Gemm& gemm);               // 2·m·n·k·batch
+Bytes BytesOf(const Gemm& gemm, DType dtype);  // A, B and C once each
 
 // What kind of kernel a compute op is; the device's compute model has points for each kind.
 enum class ComputeKind : uint8_t {
@@ -60,10 +60,10 @@ enum class ComputeKind : uint8_t {
 struct Compute {
   ComputeKind kind = ComputeKind::kMemory;
   DType dtype = DType::kBf16;
-  Gemm gemm;               // kGemm only
-  Flops flops;             // all kinds; for kGemm FlopsOf(gemm)
-  Bytes bytes;             // memory traffic, read and written
-  uint32_t kernels = 1;    // launches
+  Gemm gemm;             // kGemm only
+  Flops flops;           // all kinds; for kGemm FlopsOf(gemm)
+  Bytes bytes;           // memory traffic, read and written
+  uint32_t kernels = 1;  // launches
 };
 
 enum class CollectiveKind : uint8_t {
@@ -113,7 +113,7 @@ struct Op {
   StreamId stream;
   Tag tag;
   Work work;
-  std::vector<OpId> after;        // earlier ops of the role
+  std::vector<OpId> after;  // earlier ops of the role
   std::vector<BufferId> reads;
   std::vector<BufferId> writes;
 };

@@ -408,7 +408,6 @@ class UntimedRun {
   struct RankOp {
     uint32_t rank;
     uint32_t op;
-    friend bool operator==(const RankOp&, const RankOp&) = default;
   };
 
   void PrepareRole(const Role& role, const RolePosts& posts) {

@@ -1,12 +1,12 @@
 #include "sim/simulate.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <span>
 #include <string>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "sim/error.h"
 #include "sim/event_queue.h"
@@ -15,9 +15,9 @@
 namespace rehearse {
 namespace {
 
-// Plays one program. What an event sets free at once (a task whose predecessors have ended, the next step
-// of a flow) goes on the agenda, which is worked off before the rates are settled: joins, empty delays
-// and empty steps cascade within their instant, without recursion.
+// Plays one program. What an event sets free at once (a task whose predecessors have ended, the
+// next step of a flow) goes on the agenda, which is worked off before the rates are settled: joins,
+// empty delays and empty steps cascade within their instant, without recursion.
 class Player {
  public:
   Player(const Program& program, const SimulationOptions& options);
@@ -37,7 +37,7 @@ class Player {
   };
   struct FlowRun {
     uint32_t task = kNone;
-    uint32_t upstream = kNone;    // flows
+    uint32_t upstream = kNone;  // flows
     uint32_t downstream = kNone;
     uint32_t steps_done = 0;
     Phase phase = Phase::kNotStarted;
@@ -80,7 +80,8 @@ Player::Player(const Program& program, const SimulationOptions& options)
       end_(program.tasks.size()),
       done_(program.tasks.size(), 0) {
   for (uint32_t task = 0; task < program.tasks.size(); ++task) {
-    if (program.tasks[task].kind == TaskKind::kFlow) flows_[program.tasks[task].payload].task = task;
+    if (program.tasks[task].kind == TaskKind::kFlow)
+      flows_[program.tasks[task].payload].task = task;
   }
   const auto flow_of = [&program](TaskId task) {
     return task.IsSet() ? program.tasks[task.index()].payload : kNone;
@@ -230,8 +231,9 @@ std::string Player::Describe(uint32_t task) const {
                        program_.predecessor_count[task]);
   }
   const FlowRun& run = flows_[what.payload];
-  return fmt::format("{}, which has done {} of its {} steps and waits for its upstream, task {}", name,
-                     run.steps_done, program_.flows[what.payload].steps, flows_[run.upstream].task);
+  return fmt::format("{}, which has done {} of its {} steps and waits for its upstream, task {}",
+                     name, run.steps_done, program_.flows[what.payload].steps,
+                     flows_[run.upstream].task);
 }
 
 Timeline Player::MakeTimeline(uint32_t ranks) {

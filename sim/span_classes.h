@@ -16,8 +16,8 @@ struct SpanClass {
   bool communication = false;
 };
 
-// The classes of a schedule: those of compute, then one for each communicator. Cool colours compute,
-// warm ones communicate; axes beyond the eighth begin again with the first one's colour.
+// The classes of a schedule: those of compute, then one for each communicator. Cool colours
+// compute, warm ones communicate; axes beyond the eighth begin again with the first one's colour.
 class SpanClasses {
  public:
   explicit SpanClasses(const Schedule& schedule);

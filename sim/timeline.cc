@@ -1,15 +1,15 @@
 #include "sim/timeline.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+
+#include <fmt/format.h>
 
 namespace rehearse {
 
 std::pair<size_t, size_t> Timeline::SpansOf(uint32_t rank) const {
-  const auto [first, last] =
-      std::equal_range(spans.begin(), spans.end(), Span{.rank = rank, .op = 0, .ready = {}, .begin = {}, .end = {}},
-                       [](const Span& a, const Span& b) { return a.rank < b.rank; });
+  const auto [first, last] = std::equal_range(
+      spans.begin(), spans.end(), Span{.rank = rank, .op = 0, .ready = {}, .begin = {}, .end = {}},
+      [](const Span& a, const Span& b) { return a.rank < b.rank; });
   return {static_cast<size_t>(first - spans.begin()), static_cast<size_t>(last - spans.begin())};
 }
 

@@ -39,9 +39,9 @@ struct LinkRecord {
 struct Timeline {
   Provenance provenance = Provenance::kSimulated;
   uint32_t ranks = 0;
-  Time step;                       // the end of the last span
-  std::vector<Span> spans;         // sorted by rank, then op
-  std::vector<LinkRecord> links;   // in the program's order; those that carried nothing included
+  Time step;                      // the end of the last span
+  std::vector<Span> spans;        // sorted by rank, then op
+  std::vector<LinkRecord> links;  // in the program's order; those that carried nothing included
 
   // The positions of one rank's spans: [first, last).
   std::pair<size_t, size_t> SpansOf(uint32_t rank) const;

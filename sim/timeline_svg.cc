@@ -91,8 +91,8 @@ struct RankLanes {
   std::vector<Lane> lanes;  // compute first
 };
 
-// Narrow spans of one lane that fall into the same pixel become one box, as wide as they are together
-// and in the colour of the class that takes most of it.
+// Narrow spans of one lane that fall into the same pixel become one box, as wide as they are
+// together and in the colour of the class that takes most of it.
 class NarrowSpans {
  public:
   explicit NarrowSpans(size_t classes) : width_of_class_(classes, 0) {}
@@ -111,8 +111,8 @@ class NarrowSpans {
   void Flush(Draw&& draw) {
     if (total_ > 0) {
       const auto most = std::max_element(width_of_class_.begin(), width_of_class_.end());
-      // One that stands alone is drawn wide enough to be seen; many in a row are not, else a lane that
-      // is seldom active would look full.
+      // One that stands alone is drawn wide enough to be seen; many in a row are not, else a lane
+      // that is seldom active would look full.
       const double width = std::max(total_, std::min(kFaintest, 0.2 * (start_ - previous_end_)));
       draw(static_cast<size_t>(most - width_of_class_.begin()), start_, width);
       previous_end_ = start_ + width;

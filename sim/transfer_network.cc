@@ -62,7 +62,8 @@ std::span<const TransferNetwork::FlowEnd> TransferNetwork::Settle(Time now) {
       if (flows_[seed].visit != visit_) SolveComponentOf(seed, now);
       continue;
     }
-    // It has left: those that shared a link with it may go faster. All on one link are one component.
+    // It has left: those that shared a link with it may go faster. All on one link are one
+    // component.
     for (const LinkUse& use : UsesOf(seed)) {
       const uint32_t link = use.link.index();
       Prune(link);
@@ -103,7 +104,8 @@ void TransferNetwork::Enlist(uint32_t flow) {
   }
 }
 
-// Takes flows that do not move off the link's list, and thereby (their `listing` moves on) off all lists.
+// Takes flows that do not move off the link's list, and thereby (their `listing` moves on) off all
+// lists.
 void TransferNetwork::Prune(uint32_t link) {
   std::vector<Listed>& listed = links_[link].listed;
   size_t kept = 0;
@@ -133,7 +135,8 @@ void TransferNetwork::Visit(uint32_t flow) {
   members_.push_back(flow);
 }
 
-// Walks over all moving flows that are connected with `flow`, makes them one component and rates them.
+// Walks over all moving flows that are connected with `flow`, makes them one component and rates
+// them.
 void TransferNetwork::SolveComponentOf(uint32_t flow, Time now) {
   members_.clear();
   member_links_.clear();
@@ -197,9 +200,10 @@ void TransferNetwork::ApplyRate(uint32_t flow, double rate, Time now) {
   if (state.fresh) Restart(flow, now);
 }
 
-// Of `left` bytes at `rate`, on the clock. What is half a picosecond in real numbers is common (rates that
-// are simple fractions of each other) and must be rounded up whatever rounding errors its history has left,
-// so that flows which should end together do. The slack covers tens of such errors.
+// Of `left` bytes at `rate`, on the clock. What is half a picosecond in real numbers is common
+// (rates that are simple fractions of each other) and must be rounded up whatever rounding errors
+// its history has left, so that flows which should end together do. The slack covers tens of such
+// errors.
 Time TransferNetwork::Duration(uint32_t flow, double left, double rate) const {
   const double slack = program_.flows[flow].bytes * kRelativeSlack;
   return ToTime(Seconds((left + slack) / rate));

@@ -1,5 +1,6 @@
 #include "sim/units.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <span>
@@ -95,6 +96,21 @@ std::string Quote(std::string_view text) {
   return fmt::format("{:?}...", text.substr(0, kLongest));
 }
 
+// Most mistakes are of upper and lower case: "KB" means "kB" and not "B".
+std::string HintFor(const std::string& name, const Kind& kind) {
+  if (name.empty()) return "";
+  const auto same_letter = [](unsigned char a, unsigned char b) { return (a | 32) == (b | 32); };
+  std::vector<std::string> names;
+  std::vector<std::string> same_letters;
+  for (const Unit& unit : kind.units) {
+    names.push_back(unit.name);
+    if (std::equal(name.begin(), name.end(), unit.name.begin(), unit.name.end(), same_letter))
+      same_letters.push_back(unit.name);
+  }
+  const std::string hint = DidYouMean(name, same_letters);
+  return hint.empty() ? DidYouMean(name, names) : hint;
+}
+
 // The number in SI base units.
 double Parse(std::string_view text, const Kind& kind) {
   const auto fail = [&](const std::string& expected, const std::string& hint = "") {
@@ -114,13 +130,9 @@ double Parse(std::string_view text, const Kind& kind) {
 
   std::string_view name(stop, static_cast<size_t>(end - stop));
   while (name.starts_with(' ')) name.remove_prefix(1);
-  const Unit* unit = nullptr;
-  std::vector<std::string> names;
-  for (const Unit& candidate : kind.units) {
-    if (candidate.name == name) unit = &candidate;
-    names.push_back(candidate.name);
-  }
-  if (unit == nullptr) fail(with_unit, name.empty() ? "" : DidYouMean(std::string(name), names));
+  const auto unit = std::find_if(kind.units.begin(), kind.units.end(),
+                                 [&](const Unit& candidate) { return candidate.name == name; });
+  if (unit == kind.units.end()) fail(with_unit, HintFor(std::string(name), kind));
 
   if (text.starts_with('-') || (number == 0 && !out_of_range && !kind.zero_allowed))
     fail(fmt::format("{} {} zero", kind.what, kind.zero_allowed ? "not below" : "above"));

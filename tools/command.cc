@@ -1,11 +1,11 @@
 #include "tools/command.h"
 
-#include <fmt/format.h>
-#include <unistd.h>
-
 #include <cstdlib>
 #include <iostream>
 #include <sstream>
+
+#include <fmt/format.h>
+#include <unistd.h>
 
 #include "sim/error.h"
 
@@ -29,19 +29,18 @@ bool ParseCommandLine(CommandSyntax& syntax, const std::vector<std::string>& arg
   }
   try {
     const auto style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
-    po::store(po::command_line_parser(arguments)
-                  .options(all)
-                  .positional(positional)
-                  .style(style)
-                  .run(),
-              *values);
+    po::store(
+        po::command_line_parser(arguments).options(all).positional(positional).style(style).run(),
+        *values);
     po::notify(*values);
   } catch (const po::unknown_option& error) {
     const std::string found = error.get_option_name();
     const std::string suggestion = DidYouMean(found, names);
-    throw Error(fmt::format("unknown option {}{}", found,
-                            suggestion.empty() ? "; see " + syntax.usage.substr(0, syntax.usage.find(' ', 9)) + " --help"
-                                               : suggestion));
+    throw Error(
+        fmt::format("unknown option {}{}", found,
+                    suggestion.empty()
+                        ? "; see " + syntax.usage.substr(0, syntax.usage.find(' ', 9)) + " --help"
+                        : suggestion));
   } catch (const po::too_many_positional_options_error&) {
     throw Error("too many arguments; usage: " + syntax.usage);
   } catch (const po::error& error) {

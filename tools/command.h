@@ -1,9 +1,10 @@
 // Subcommands of the rehearse program and what they share.
 #pragma once
 
-#include <boost/program_options.hpp>
 #include <string>
 #include <vector>
+
+#include <boost/program_options.hpp>
 
 namespace rehearse {
 

@@ -1,7 +1,7 @@
 // rehearse list [KIND]: what is known by name.
-#include <fmt/format.h>
-
 #include <cstdio>
+
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "sim/error.h"
@@ -42,11 +42,11 @@ std::vector<Entry> Devices() {
     for (const auto& [figure, origin] : device.sources) {
       source += fmt::format("{}{}: {}", source.empty() ? "" : "; ", figure, origin);
     }
-    entries.push_back({device.name,
-                       fmt::format("{}, {}, {} at {}", device.description,
-                                   Print(device.matrix_peak_16), Print(device.memory),
-                                   Print(device.memory_bandwidth)),
-                       source});
+    entries.push_back(
+        {device.name,
+         fmt::format("{}, {}, {} at {}", device.description, Print(device.matrix_peak_16),
+                     Print(device.memory), Print(device.memory_bandwidth)),
+         source});
   }
   return entries;
 }
@@ -54,11 +54,11 @@ std::vector<Entry> Devices() {
 std::vector<Entry> Models() {
   std::vector<Entry> entries;
   for (const GptModel& model : KnownModels()) {
-    entries.push_back({model.name,
-                       fmt::format("{:.1f} billion parameters: {} layers, hidden {}, {} heads",
-                                   model.Parameters() / 1e9, model.layers, model.hidden,
-                                   model.heads),
-                       model.source});
+    entries.push_back(
+        {model.name,
+         fmt::format("{:.1f} billion parameters: {} layers, hidden {}, {} heads",
+                     model.Parameters() / 1e9, model.layers, model.hidden, model.heads),
+         model.source});
   }
   return entries;
 }
@@ -84,10 +84,9 @@ int ListCommand(const std::vector<std::string>& arguments) {
   syntax.usage = "rehearse list [clusters|devices|models|strategies] [options]";
   syntax.explanation = "What scenarios can name, with sources (--sources).\n";
   syntax.positional = {"kind"};
-  syntax.options.add_options()
-      ("format", po::value<std::string>()->default_value("text")->value_name("text|json"),
-       "what to print")
-      ("sources", "print where the figures are from");
+  syntax.options.add_options()(
+      "format", po::value<std::string>()->default_value("text")->value_name("text|json"),
+      "what to print")("sources", "print where the figures are from");
   po::variables_map values;
   if (!ParseCommandLine(syntax, arguments, &values)) return 0;
   const OutputFormat format = ParseFormat(values["format"].as<std::string>());
@@ -103,7 +102,8 @@ int ListCommand(const std::vector<std::string>& arguments) {
     json[kind.name] = nlohmann::ordered_json::array();
     for (const Entry& entry : kind.entries()) {
       text += fmt::format("  {:<24} {}\n", entry.name, entry.summary);
-      if (values.count("sources") > 0) text += fmt::format("  {:<24} source: {}\n", "", entry.source);
+      if (values.count("sources") > 0)
+        text += fmt::format("  {:<24} source: {}\n", "", entry.source);
       json[kind.name].push_back(
           {{"name", entry.name}, {"summary", entry.summary}, {"source", entry.source}});
     }
@@ -111,8 +111,9 @@ int ListCommand(const std::vector<std::string>& arguments) {
   if (text.empty()) {
     const std::string suggestion = DidYouMean(wanted, names);
     throw Error(fmt::format("cannot list \"{}\"{}", wanted,
-                            suggestion.empty() ? "; known are " + fmt::format("{}", fmt::join(names, ", "))
-                                               : suggestion));
+                            suggestion.empty()
+                                ? "; known are " + fmt::format("{}", fmt::join(names, ", "))
+                                : suggestion));
   }
   if (format == OutputFormat::kJson) text = json.dump(2) + "\n";
   std::fputs(text.c_str(), stdout);

@@ -1,10 +1,10 @@
 // rehearse: the command-line program. Finds the subcommand and turns exceptions into exit codes:
 // 0 done, 1 the user's mistake, 2 a fault of ours.
-#include <fmt/format.h>
-
 #include <cstdio>
 #include <string>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "sim/error.h"
 #include "tools/command.h"

@@ -1,8 +1,8 @@
 // rehearse run SCENARIO: simulate one scenario.
-#include <fmt/format.h>
-
 #include <cstdio>
 #include <filesystem>
+
+#include <fmt/format.h>
 
 #include "scenarios/rehearsal.h"
 #include "sim/error.h"
@@ -22,23 +22,23 @@ CommandSyntax Syntax() {
       "Plans the schedule that every GPU of the scenario would follow, plays it on the\n"
       "modelled cluster, and prints where the time goes. Examples:\n"
       "  rehearse run scenarios/axonn-gpt20b-perlmutter.json\n"
-      "  rehearse run scenarios/axonn-gpt20b-perlmutter.json --set strategy.overlap_all_gather=false\n"
+      "  rehearse run scenarios/axonn-gpt20b-perlmutter.json --set "
+      "strategy.overlap_all_gather=false\n"
       "  rehearse run scenarios/axonn-gpt20b-perlmutter.json --out out --window 300ms-420ms\n";
   syntax.positional = {"scenario"};
-  syntax.options.add_options()
-      ("set", po::value<std::vector<std::string>>()->composing()->value_name("PATH=VALUE"),
-       "change the scenario before it is read, e.g. cluster=perlmutter:nodes=8 or "
-       "strategy.depth=8; may be repeated")
-      ("fidelity", po::value<std::string>()->value_name("NAME"),
-       "formula, fluid or step; overrides the scenario's")
-      ("format", po::value<std::string>()->default_value("text")->value_name("text|json"),
-       "what to print")
-      ("out", po::value<std::string>()->value_name("DIR"),
-       "also write result.json, trace.pftrace (open it in ui.perfetto.dev) and timeline.svg there")
-      ("ranks", po::value<std::string>()->default_value("0")->value_name("A,B-C"),
-       "ranks that timeline.svg shows")
-      ("window", po::value<std::string>()->value_name("FROM-TO"),
-       "part of the step that timeline.svg shows, e.g. 100ms-250ms");
+  syntax.options.add_options()(
+      "set", po::value<std::vector<std::string>>()->composing()->value_name("PATH=VALUE"),
+      "change the scenario before it is read, e.g. cluster=perlmutter:nodes=8 or "
+      "strategy.depth=8; may be repeated")("fidelity", po::value<std::string>()->value_name("NAME"),
+                                           "formula, fluid or step; overrides the scenario's")(
+      "format", po::value<std::string>()->default_value("text")->value_name("text|json"),
+      "what to print")(
+      "out", po::value<std::string>()->value_name("DIR"),
+      "also write result.json, trace.pftrace (open it in ui.perfetto.dev) and timeline.svg there")(
+      "ranks", po::value<std::string>()->default_value("0")->value_name("A,B-C"),
+      "ranks that timeline.svg shows")(
+      "window", po::value<std::string>()->value_name("FROM-TO"),
+      "part of the step that timeline.svg shows, e.g. 100ms-250ms");
   return syntax;
 }
 
@@ -75,7 +75,8 @@ std::vector<uint32_t> ParseRanks(const std::string& text, uint32_t ranks) {
 void ParseWindow(const std::string& text, Time step, PictureOptions* picture) {
   const size_t dash = text.find('-');
   if (dash == std::string::npos) {
-    throw Error(fmt::format("--window: found \"{}\", expected FROM-TO such as \"100ms-250ms\"", text));
+    throw Error(
+        fmt::format("--window: found \"{}\", expected FROM-TO such as \"100ms-250ms\"", text));
   }
   picture->from = ToTime(ParseDuration(text.substr(0, dash)));
   picture->to = ToTime(ParseDuration(text.substr(dash + 1)));
@@ -94,9 +95,8 @@ void WriteOutputs(const Rehearsal& rehearsal, const std::string& folder,
   WriteFileAtomically(folder + "/result.json", ToJson(rehearsal.result).dump(2) + "\n");
   WriteFileAtomically(folder + "/trace.pftrace",
                       PerfettoTrace(rehearsal.schedule, rehearsal.timeline, rehearsal.names));
-  WriteFileAtomically(
-      folder + "/timeline.svg",
-      TimelineSvg(rehearsal.schedule, rehearsal.timeline, rehearsal.names, picture));
+  WriteFileAtomically(folder + "/timeline.svg", TimelineSvg(rehearsal.schedule, rehearsal.timeline,
+                                                            rehearsal.names, picture));
 }
 
 }  // namespace
@@ -123,17 +123,15 @@ int RunCommand(const std::vector<std::string>& arguments) {
   PictureOptions picture;
   picture.ranks = ParseRanks(values["ranks"].as<std::string>(), scenario.cluster->device_count());
 
-  const Rehearsal rehearsal =
-      Rehearse(scenario, {.record_link_loads = values.count("out") > 0});
+  const Rehearsal rehearsal = Rehearse(scenario, {.record_link_loads = values.count("out") > 0});
   if (values.count("window") > 0) {
     ParseWindow(values["window"].as<std::string>(), rehearsal.timeline.step, &picture);
   }
   if (values.count("out") > 0) {
     WriteOutputs(rehearsal, values["out"].as<std::string>(), picture);
   }
-  const std::string text = format == OutputFormat::kJson
-                               ? ToJson(rehearsal.result).dump(2) + "\n"
-                               : ToText(rehearsal.result, ColorsWanted());
+  const std::string text = format == OutputFormat::kJson ? ToJson(rehearsal.result).dump(2) + "\n"
+                                                         : ToText(rehearsal.result, ColorsWanted());
   std::fputs(text.c_str(), stdout);
   return 0;
 }

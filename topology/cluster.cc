@@ -1,9 +1,8 @@
 #include "topology/cluster.h"
 
-#include <fmt/format.h>
-
 #include <cmath>
-#include <optional>
+
+#include <fmt/format.h>
 
 namespace rehearse {
 namespace {
@@ -63,24 +62,36 @@ bool DevicesMeet(const Cluster::Graph& graph, const std::vector<VertexId>& devic
 
 const char* Name(VertexKind kind) {
   switch (kind) {
-    case VertexKind::kDevice: return "device";
-    case VertexKind::kNic: return "nic";
-    case VertexKind::kPcieSwitch: return "pcie-switch";
-    case VertexKind::kSocket: return "socket";
-    case VertexKind::kNvSwitch: return "nvswitch";
-    case VertexKind::kSwitch: return "switch";
+    case VertexKind::kDevice:
+      return "device";
+    case VertexKind::kNic:
+      return "nic";
+    case VertexKind::kPcieSwitch:
+      return "pcie-switch";
+    case VertexKind::kSocket:
+      return "socket";
+    case VertexKind::kNvSwitch:
+      return "nvswitch";
+    case VertexKind::kSwitch:
+      return "switch";
   }
   CHECK(false);
 }
 
 const char* Name(LinkKind kind) {
   switch (kind) {
-    case LinkKind::kNvLink: return "nvlink";
-    case LinkKind::kXgmi: return "xgmi";
-    case LinkKind::kPcie: return "pcie";
-    case LinkKind::kSocket: return "socket";
-    case LinkKind::kNetwork: return "network";
-    case LinkKind::kMemory: return "memory";
+    case LinkKind::kNvLink:
+      return "nvlink";
+    case LinkKind::kXgmi:
+      return "xgmi";
+    case LinkKind::kPcie:
+      return "pcie";
+    case LinkKind::kSocket:
+      return "socket";
+    case LinkKind::kNetwork:
+      return "network";
+    case LinkKind::kMemory:
+      return "memory";
   }
   CHECK(false);
 }
@@ -94,12 +105,12 @@ Cluster::VertexId Cluster::AddVertex(Vertex vertex) {
   if (vertex.name.empty()) throw Error("a vertex of the cluster has no name");
   if (vertex.kind == VertexKind::kDevice && vertex.device >= device_specs_.size())
     throw Error(fmt::format("vertex \"{}\" is a device of a kind that was not added", vertex.name));
-  const auto [position, is_new] =
-      vertex_by_name_.emplace(vertex.name, boost::num_vertices(graph_));
+  const auto [position, is_new] = vertex_by_name_.emplace(vertex.name, boost::num_vertices(graph_));
   if (!is_new) throw Error(fmt::format("there are two vertices named \"{}\"", vertex.name));
   const bool is_device = vertex.kind == VertexKind::kDevice;
-  const VertexId id = boost::add_vertex(std::move(vertex), graph_);
+  const VertexId id = boost::add_vertex(graph_);
   CHECK_EQ(id, position->second);
+  graph_[id] = std::move(vertex);
   if (is_device) devices_.push_back(id);
   return id;
 }
@@ -107,8 +118,12 @@ Cluster::VertexId Cluster::AddVertex(Vertex vertex) {
 void Cluster::AddLink(VertexId from, VertexId to, ClusterLink link) {
   const size_t vertices = boost::num_vertices(graph_);
   if (from >= vertices || to >= vertices)
-    throw Error(fmt::format("a link joins vertices {} and {}, but there are only {}", from, to, vertices));
-  link.name = fmt::format("{}->{}", graph_[from].name, graph_[to].name);
+    throw Error(
+        fmt::format("a link joins vertices {} and {}, but there are only {}", from, to, vertices));
+  const std::string& from_name = graph_[from].name;
+  const std::string& to_name = graph_[to].name;
+  link.name.reserve(from_name.size() + 2 + to_name.size());
+  link.name.append(from_name).append("->").append(to_name);
   if (from == to) throw Error(fmt::format("link {} leads from a vertex to itself", link.name));
   if (!(link.bandwidth.value() > 0) || !std::isfinite(link.bandwidth.value()))
     throw Error(fmt::format("link {} has bandwidth {} B/s, expected more than 0", link.name,
@@ -121,7 +136,9 @@ void Cluster::AddLink(VertexId from, VertexId to, ClusterLink link) {
                             link.latency.value(), kLongestLatency.value()));
   CHECK_LT(links_.size(), size_t{0xffffffff});
   link.index = link_count();
-  links_.push_back(boost::add_edge(from, to, std::move(link), graph_).first);
+  const EdgeId edge = boost::add_edge(from, to, graph_).first;
+  graph_[edge] = std::move(link);
+  links_.push_back(edge);
 }
 
 void Cluster::AddLinks(VertexId a, VertexId b, const ClusterLink& link) {
@@ -137,9 +154,10 @@ void Cluster::Finish() {
       const std::vector<bool> reached = Reached(graph_, from, Direction::kForward);
       for (const VertexId to : devices_) {
         if (!reached[to])
-          throw Error(fmt::format(
-              "device \"{}\" has no path to device \"{}\" (a path may not pass through other devices)",
-              graph_[from].name, graph_[to].name));
+          throw Error(
+              fmt::format("device \"{}\" has no path to device \"{}\" (a path may not pass through "
+                          "other devices)",
+                          graph_[from].name, graph_[to].name));
       }
     }
   }

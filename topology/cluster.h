@@ -6,12 +6,13 @@
 // from then on. Not copyable: links are remembered by their place in the graph.
 #pragma once
 
-#include <boost/graph/adjacency_list.hpp>
 #include <cstdint>
 #include <map>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include <boost/graph/adjacency_list.hpp>
 
 #include "sim/error.h"
 #include "sim/id.h"
@@ -22,14 +23,15 @@ namespace rehearse {
 
 enum class VertexKind : uint8_t { kDevice, kNic, kPcieSwitch, kSocket, kNvSwitch, kSwitch };
 enum class LinkKind : uint8_t { kNvLink, kXgmi, kPcie, kSocket, kNetwork, kMemory };
-const char* Name(VertexKind kind);  // "device", "nic", "pcie-switch", "socket", "nvswitch", "switch"
-const char* Name(LinkKind kind);    // "nvlink", "xgmi", "pcie", "socket", "network", "memory"
+const char* Name(
+    VertexKind kind);             // "device", "nic", "pcie-switch", "socket", "nvswitch", "switch"
+const char* Name(LinkKind kind);  // "nvlink", "xgmi", "pcie", "socket", "network", "memory"
 
 struct Vertex {
   std::string name;  // "node0/gpu1"
   VertexKind kind = VertexKind::kDevice;
-  std::string node;          // the machine it is part of; "" for the fabric
-  uint32_t device = 0;       // kDevice: position in Cluster::device_specs()
+  std::string node;     // the machine it is part of; "" for the fabric
+  uint32_t device = 0;  // kDevice: position in Cluster::device_specs()
 };
 
 struct ClusterLink {
@@ -38,7 +40,7 @@ struct ClusterLink {
   BytesPerSecond bandwidth;  // nominal, this direction
   double efficiency = 1;     // share of it that collectives reach
   Seconds latency;
-  uint32_t index = 0;        // dense, in the order of adding
+  uint32_t index = 0;  // dense, in the order of adding
 
   BytesPerSecond Capacity() const { return bandwidth * efficiency; }
 };
@@ -48,8 +50,8 @@ inline constexpr Seconds kLongestLatency(100);
 
 class Cluster {
  public:
-  using Graph = boost::adjacency_list<boost::vecS, boost::vecS, boost::bidirectionalS, Vertex,
-                                      ClusterLink>;
+  using Graph =
+      boost::adjacency_list<boost::vecS, boost::vecS, boost::bidirectionalS, Vertex, ClusterLink>;
   using VertexId = Graph::vertex_descriptor;
   using EdgeId = Graph::edge_descriptor;
 
@@ -62,7 +64,7 @@ class Cluster {
   // efficiency outside (0, 1], a latency outside 0 to kLongestLatency and for a link of a vertex to itself.
   uint32_t AddDeviceSpec(const DeviceSpec& spec);
   VertexId AddVertex(Vertex vertex);
-  void AddLink(VertexId from, VertexId to, ClusterLink link);   // one direction; names it
+  void AddLink(VertexId from, VertexId to, ClusterLink link);      // one direction; names it
   void AddLinks(VertexId a, VertexId b, const ClusterLink& link);  // both directions
   void set_step_overhead(Seconds overhead) { step_overhead_ = overhead; }
   // What a preset simplifies, for the user to read.
@@ -79,12 +81,12 @@ class Cluster {
   const std::vector<DeviceSpec>& device_specs() const { return device_specs_; }
   // Its machine's name. Devices that name no machine all belong to one, named "".
   const std::string& NodeOf(uint32_t rank) const;
-  uint32_t NodeIndexOf(uint32_t rank) const;       // machines numbered by their first device
+  uint32_t NodeIndexOf(uint32_t rank) const;  // machines numbered by their first device
   uint32_t node_count() const { return node_count_; }
   uint32_t link_count() const { return static_cast<uint32_t>(links_.size()); }
   const ClusterLink& Link(uint32_t index) const;
   EdgeId Edge(uint32_t index) const { return links_[index]; }
-  VertexId FindVertex(const std::string& name) const;  // Error with "did you mean"
+  VertexId FindVertex(const std::string& name) const;       // Error with "did you mean"
   Seconds step_overhead() const { return step_overhead_; }  // each step of a collective
   const std::vector<std::string>& notes() const { return notes_; }
 

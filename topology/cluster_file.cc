@@ -1,12 +1,12 @@
 #include "topology/cluster_file.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
 #include <map>
 #include <optional>
+
+#include <fmt/format.h>
 
 #include "topology/graph_file.h"
 #include "topology/presets.h"
@@ -41,8 +41,9 @@ std::unique_ptr<Cluster> ReadPresetText(const std::string& text, const Place& pl
     begin = end + 1;
     const size_t equals = change.find('=');
     if (equals == std::string::npos)
-      throw Error(place, fmt::format("found \"{}\" in \"{}\", expected a change such as \"nodes=4\"",
-                                     change, text));
+      throw Error(place,
+                  fmt::format("found \"{}\" in \"{}\", expected a change such as \"nodes=4\"",
+                              change, text));
     const std::string key = change.substr(0, equals);
     const std::string value = change.substr(equals + 1);
     if (key == "device") {
@@ -77,9 +78,11 @@ std::unique_ptr<Cluster> ReadPresetObject(const JsonReader& reader) {
 }
 
 std::unique_ptr<Cluster> ReadClusterObject(const JsonReader& reader) {
-  if (!reader.IsObject()) reader.Expected("a cluster: an object with \"preset\" or with \"vertices\"");
+  if (!reader.IsObject())
+    reader.Expected("a cluster: an object with \"preset\" or with \"vertices\"");
   if (reader.Has("preset")) return ReadPresetObject(reader);
-  if (!reader.Has("vertices")) reader.Fail("a cluster has \"preset\", or \"vertices\" and \"links\"");
+  if (!reader.Has("vertices"))
+    reader.Fail("a cluster has \"preset\", or \"vertices\" and \"links\"");
   return ReadGraph(reader);
 }
 

@@ -54,10 +54,14 @@ FlopsPerSecond PeakOf(const DeviceSpec& device, DType dtype) {
   };
   switch (dtype) {
     case DType::kBf16:
-    case DType::kFp16: return given(device.matrix_peak_16, "matrix_peak_16");
-    case DType::kTf32: return given(device.matrix_peak_32, "matrix_peak_32");
-    case DType::kFp32: return given(device.vector_peak_32, "vector_peak_32");
-    case DType::kFp64: return given(device.vector_peak_64, "vector_peak_64");
+    case DType::kFp16:
+      return given(device.matrix_peak_16, "matrix_peak_16");
+    case DType::kTf32:
+      return given(device.matrix_peak_32, "matrix_peak_32");
+    case DType::kFp32:
+      return given(device.vector_peak_32, "vector_peak_32");
+    case DType::kFp64:
+      return given(device.vector_peak_64, "vector_peak_64");
   }
   CHECK(false);
 }
@@ -92,9 +96,9 @@ Seconds ComputeTime(const DeviceSpec& device, const Compute& compute, bool backw
         arithmetic = MatrixTime(device, compute, GemmEfficiency(device, compute.gemm));
         break;
       case ComputeKind::kAttention:
-        arithmetic = MatrixTime(device, compute,
-                                backward ? device.attention_backward_efficiency
-                                         : device.attention_forward_efficiency);
+        arithmetic = MatrixTime(
+            device, compute,
+            backward ? device.attention_backward_efficiency : device.attention_forward_efficiency);
         break;
       case ComputeKind::kMemory:
         if (VectorPeak(device, compute.dtype) > FlopsPerSecond(0))

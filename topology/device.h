@@ -37,11 +37,11 @@ struct GemmPoint {
 };
 
 struct DeviceSpec {
-  std::string name;                 // "a100-40g"
-  std::string description;          // "NVIDIA A100 SXM4 40 GB"
-  FlopsPerSecond matrix_peak_16;    // bf16/fp16, dense
-  FlopsPerSecond matrix_peak_32;    // tf32
-  FlopsPerSecond vector_peak_32;    // fp32 outside the matrix units
+  std::string name;               // "a100-40g"
+  std::string description;        // "NVIDIA A100 SXM4 40 GB"
+  FlopsPerSecond matrix_peak_16;  // bf16/fp16, dense
+  FlopsPerSecond matrix_peak_32;  // tf32
+  FlopsPerSecond vector_peak_32;  // fp32 outside the matrix units
   FlopsPerSecond vector_peak_64;
   Bytes memory;
   BytesPerSecond memory_bandwidth;  // nominal
@@ -51,7 +51,7 @@ struct DeviceSpec {
   double gemm_scale = 1;
   double attention_forward_efficiency = 1;
   double attention_backward_efficiency = 1;
-  Seconds launch_overhead;          // each kernel
+  Seconds launch_overhead;  // each kernel
   std::vector<GemmPoint> gemm_points;
   std::vector<std::pair<std::string, std::string>> sources;  // figure -> where it is from
 };

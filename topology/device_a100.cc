@@ -33,15 +33,17 @@ DeviceSpec A100Sxm() {
       {"memory_efficiency",
        "te42kyfo/gpu-benches, gpu-stream, a100_40: triad 1360 to 1375 of 1555 GB/s"},
       {"gemm_points",
-       "MooreThreads/SimuMax 4dcaae5, matmul measured on A100 PCIe, bf16, 61 layers in three modes"},
-      {"gemm_efficiency", "MooreThreads/SimuMax 4dcaae5, its figure for shapes that it did not measure"},
+       "MooreThreads/SimuMax 4dcaae5, matmul measured on A100 PCIe, bf16, 61 layers in three "
+       "modes"},
+      {"gemm_efficiency",
+       "MooreThreads/SimuMax 4dcaae5, its figure for shapes that it did not measure"},
       {"gemm_scale",
        "stas00/ml-engineering, MAMF: best of A100 SXM 267.9 TFLOP/s, of A100 PCIe 256.4 TFLOP/s"},
       {"attention_forward_efficiency",
-       "MooreThreads/SimuMax 4dcaae5, sdp_fwd, sequence 4096, 64 heads of 128, A100 PCIe: 1.187 with "
+       "MooreThreads/SimuMax 4dcaae5, sdp_fwd, sequence 4096, 64 heads of 128, A100 PCIe: 1.187 "
+       "with "
        "the masked half counted"},
-      {"attention_backward_efficiency",
-       "MooreThreads/SimuMax 4dcaae5, sdp_bwd, likewise: 1.005"},
+      {"attention_backward_efficiency", "MooreThreads/SimuMax 4dcaae5, sdp_bwd, likewise: 1.005"},
       {"launch_overhead", "microsoft/superbenchmark, kernel-launch baseline of A100, event time"},
   };
   return device;

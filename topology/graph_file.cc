@@ -1,18 +1,19 @@
 #include "topology/graph_file.h"
 
-#include <fmt/format.h>
-
 #include <array>
 #include <map>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace rehearse {
 namespace {
 
-constexpr std::array kVertexKinds = {VertexKind::kDevice, VertexKind::kNic,      VertexKind::kPcieSwitch,
-                                     VertexKind::kSocket, VertexKind::kNvSwitch, VertexKind::kSwitch};
+constexpr std::array kVertexKinds = {VertexKind::kDevice,     VertexKind::kNic,
+                                     VertexKind::kPcieSwitch, VertexKind::kSocket,
+                                     VertexKind::kNvSwitch,   VertexKind::kSwitch};
 constexpr std::array kLinkKinds = {LinkKind::kNvLink, LinkKind::kXgmi,    LinkKind::kPcie,
                                    LinkKind::kSocket, LinkKind::kNetwork, LinkKind::kMemory};
 
@@ -40,8 +41,9 @@ std::string ReadName(const JsonReader& reader) {
 
 DeviceSpec ReadDeviceObject(const JsonReader& reader) {
   reader.AllowKeys({"name", "description", "matrix_peak_16", "matrix_peak_32", "vector_peak_32",
-                    "vector_peak_64", "memory", "memory_bandwidth", "memory_efficiency", "gemm_efficiency",
-                    "attention_forward_efficiency", "attention_backward_efficiency", "launch_overhead"});
+                    "vector_peak_64", "memory", "memory_bandwidth", "memory_efficiency",
+                    "gemm_efficiency", "attention_forward_efficiency",
+                    "attention_backward_efficiency", "launch_overhead"});
   const auto optional_rate = [&](const std::string& key) {
     return reader.Has(key) ? reader.At(key).FlopRate() : FlopsPerSecond(0);
   };
@@ -58,11 +60,13 @@ DeviceSpec ReadDeviceObject(const JsonReader& reader) {
   device.gemm_efficiency = ReadEfficiency(reader, "gemm_efficiency");
   device.attention_forward_efficiency = ReadEfficiency(reader, "attention_forward_efficiency");
   device.attention_backward_efficiency = ReadEfficiency(reader, "attention_backward_efficiency");
-  if (reader.Has("launch_overhead")) device.launch_overhead = reader.At("launch_overhead").Duration();
+  if (reader.Has("launch_overhead"))
+    device.launch_overhead = reader.At("launch_overhead").Duration();
   if (device.launch_overhead > kLongestLatency)
     reader.At("launch_overhead").Expected(fmt::format("at most {} s", kLongestLatency.value()));
   const Place place = reader.place();
-  device.sources.emplace_back("all", place.line > 0 ? fmt::format("{}:{}", place.file, place.line) : place.file);
+  device.sources.emplace_back(
+      "all", place.line > 0 ? fmt::format("{}:{}", place.file, place.line) : place.file);
   return device;
 }
 
@@ -114,11 +118,13 @@ Vertices ReadVertices(const JsonReader& graph, Cluster& cluster) {
     if (vertex.kind == VertexKind::kDevice) {
       if (!reader.Has("device") && !usual_device)
         reader.Fail(fmt::format(
-            "nothing says which device \"{}\" is; give it a \"device\", or the whole cluster", vertex.name));
+            "nothing says which device \"{}\" is; give it a \"device\", or the whole cluster",
+            vertex.name));
       vertex.device = reader.Has("device") ? specs.Add(reader.At("device")) : *usual_device;
     } else if (reader.Has("device")) {
-      reader.At("device").Fail(fmt::format("vertex \"{}\" is of kind {}, only a device has a \"device\"",
-                                           vertex.name, Name(vertex.kind)));
+      reader.At("device").Fail(
+          fmt::format("vertex \"{}\" is of kind {}, only a device has a \"device\"", vertex.name,
+                      Name(vertex.kind)));
     }
     const std::string name = vertex.name;
     vertices.by_name[name] = cluster.AddVertex(std::move(vertex));

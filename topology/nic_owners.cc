@@ -49,7 +49,8 @@ std::vector<VertexId> NearestNics(const Cluster::Graph& graph, VertexId device) 
 
 std::vector<VertexId> NicOwners(const Cluster& cluster) {
   std::vector<VertexId> owned;
-  std::map<std::vector<VertexId>, size_t> dealt;  // nearest NICs -> how many devices have got theirs
+  std::map<std::vector<VertexId>, size_t>
+      dealt;  // nearest NICs -> how many devices have got theirs
   for (const VertexId device : cluster.devices()) {
     const std::vector<VertexId> nics = NearestNics(cluster.graph(), device);
     owned.push_back(nics.empty() ? Cluster::Graph::null_vertex()

@@ -14,7 +14,9 @@ struct PathCost {
   uint32_t links = 0;
   uint32_t foreign_nics = 0;
 
-  static constexpr PathCost Infinite() { return {Time(std::numeric_limits<int64_t>::max() / 4), 0, 0}; }
+  static constexpr PathCost Infinite() {
+    return {Time(std::numeric_limits<int64_t>::max() / 4), 0, 0};
+  }
 
   friend constexpr PathCost operator+(PathCost a, PathCost b) {
     return {a.latency + b.latency, a.links + b.links, a.foreign_nics + b.foreign_nics};

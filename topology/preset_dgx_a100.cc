@@ -3,9 +3,9 @@
 // Box: 2 AMD EPYC 7742, 8 A100 SXM4, 6 NVSwitches, 4 PCIe switch complexes with 2 GPUs and 2 NICs each, 8
 // ConnectX-6 HDR NICs of 200 Gb/s for the compute fabric (NVIDIA DGX A100 System Architecture white paper;
 // which GPU shares a complex with which NIC as in `nvidia-smi topo -m`, NVIDIA/DCGM issue 149).
-#include <fmt/format.h>
-
 #include <array>
+
+#include <fmt/format.h>
 
 #include "topology/preset_rows.h"
 
@@ -38,10 +38,10 @@ ClusterLink Pcie(Seconds latency) {
   link.latency = latency;
   return link;
 }
-constexpr Seconds kGpuToPcieSwitch = kPcieHop / 2;                                          // 2.85 us
+constexpr Seconds kGpuToPcieSwitch = kPcieHop / 2;  // 2.85 us
 constexpr Seconds kNicToSwitch(3.5e-6);
-constexpr Seconds kPcieSwitchToNic = kNetworkHop / 2 - kGpuToPcieSwitch - kNicToSwitch;     // 0.65 us
-constexpr Seconds kPcieSwitchToSocket(0.5e-6);  // assumed
+constexpr Seconds kPcieSwitchToNic = kNetworkHop / 2 - kGpuToPcieSwitch - kNicToSwitch;  // 0.65 us
+constexpr Seconds kPcieSwitchToSocket(0.5e-6);                                           // assumed
 
 // Between the sockets. Assumed: three xGMI links of 16 lanes at 16 GT/s, 32 GB/s each, and 0.5 us. No path
 // between GPUs that keeps to its own NIC uses it.
@@ -65,22 +65,26 @@ ClusterLink Hdr() {
 }
 
 void AddNode(Cluster& cluster, const std::string& node, uint32_t device, Cluster::VertexId fabric) {
-  std::array<Cluster::VertexId, kGpus> gpus;
+  std::array<Cluster::VertexId, kGpus> gpus{};
   for (uint32_t i = 0; i < kGpus; ++i)
-    gpus[i] = cluster.AddVertex({fmt::format("{}/gpu{}", node, i), VertexKind::kDevice, node, device});
+    gpus[i] =
+        cluster.AddVertex({fmt::format("{}/gpu{}", node, i), VertexKind::kDevice, node, device});
   const auto nvswitch = cluster.AddVertex({node + "/nvswitch", VertexKind::kNvSwitch, node, 0});
   for (const auto gpu : gpus) cluster.AddLinks(gpu, nvswitch, NvLinks());
 
-  std::array<Cluster::VertexId, kSockets> sockets;
+  std::array<Cluster::VertexId, kSockets> sockets{};
   for (uint32_t i = 0; i < kSockets; ++i)
-    sockets[i] = cluster.AddVertex({fmt::format("{}/socket{}", node, i), VertexKind::kSocket, node, 0});
+    sockets[i] =
+        cluster.AddVertex({fmt::format("{}/socket{}", node, i), VertexKind::kSocket, node, 0});
   cluster.AddLinks(sockets[0], sockets[1], SocketToSocket());
 
   for (uint32_t i = 0; i < kComplexes; ++i) {
-    const auto pcie = cluster.AddVertex({fmt::format("{}/pcie{}", node, i), VertexKind::kPcieSwitch, node, 0});
+    const auto pcie =
+        cluster.AddVertex({fmt::format("{}/pcie{}", node, i), VertexKind::kPcieSwitch, node, 0});
     cluster.AddLinks(pcie, sockets[i / (kComplexes / kSockets)], Pcie(kPcieSwitchToSocket));
     for (uint32_t j = 2 * i; j < 2 * i + 2; ++j) {
-      const auto nic = cluster.AddVertex({fmt::format("{}/nic{}", node, j), VertexKind::kNic, node, 0});
+      const auto nic =
+          cluster.AddVertex({fmt::format("{}/nic{}", node, j), VertexKind::kNic, node, 0});
       cluster.AddLinks(gpus[j], pcie, Pcie(kGpuToPcieSwitch));
       cluster.AddLinks(pcie, nic, Pcie(kPcieSwitchToNic));
       cluster.AddLinks(nic, fabric, Hdr());
@@ -96,7 +100,9 @@ std::unique_ptr<Cluster> Build(const DeviceSpec& device,
   for (uint32_t i = 0; i < parameters.at("nodes"); ++i)
     AddNode(*cluster, fmt::format("node{}", i), spec, fabric);
   cluster->AddNote("The compute fabric is one switch of full bandwidth, not rails and a fat tree.");
-  cluster->AddNote("The six NVSwitches are one vertex, a non-blocking plane; the two storage NICs are left out.");
+  cluster->AddNote(
+      "The six NVSwitches are one vertex, a non-blocking plane; the two storage NICs are left "
+      "out.");
   cluster->Finish();
   return cluster;
 }
@@ -104,8 +110,9 @@ std::unique_ptr<Cluster> Build(const DeviceSpec& device,
 ClusterPreset Row(const char* name, const char* summary, const char* device) {
   return {.name = name,
           .summary = summary,
-          .source = "NVIDIA DGX A100 System Architecture white paper; efficiencies: VIA-Research/vTrain "
-                    "f8dda847, NVIDIA/deepops 3957a42f; latencies: NVIDIA/nccl tuning.cc",
+          .source =
+              "NVIDIA DGX A100 System Architecture white paper; efficiencies: VIA-Research/vTrain "
+              "f8dda847, NVIDIA/deepops 3957a42f; latencies: NVIDIA/nccl tuning.cc",
           .device = device,
           .parameters = {{"nodes", 1, 65536, 1, "boxes of 8 GPUs"}},
           .build = Build};

@@ -4,9 +4,9 @@
 // root ports of the socket (docs.nersc.gov/systems/perlmutter/architecture). The socket is drawn as its four
 // NUMA quadrants with one GPU and one NIC each, all joined on the I/O die, so that every GPU has a NIC of its
 // own. Every pair of GPUs has 4 NVLinks of the third generation.
-#include <fmt/format.h>
-
 #include <array>
+
+#include <fmt/format.h>
 
 #include "topology/preset_rows.h"
 
@@ -40,9 +40,9 @@ ClusterLink Pcie(Seconds latency) {
   link.latency = latency;
   return link;
 }
-constexpr Seconds kGpuToSocket = kPcieHop / 2;                                      // 2.85 us
+constexpr Seconds kGpuToSocket = kPcieHop / 2;  // 2.85 us
 constexpr Seconds kNicToSwitch(3.5e-6);
-constexpr Seconds kSocketToNic = kNetworkHop / 2 - kGpuToSocket - kNicToSwitch;     // 0.65 us
+constexpr Seconds kSocketToNic = kNetworkHop / 2 - kGpuToSocket - kNicToSwitch;  // 0.65 us
 
 // Between quadrants. Assumed: the I/O die passes what the socket's memory delivers, 8 channels of DDR4-3200,
 // 204.8 GB/s (AMD EPYC 7763 data sheet), and costs 0.1 us. It is wide enough not to bind.
@@ -66,13 +66,16 @@ ClusterLink Slingshot() {
 }
 
 void AddNode(Cluster& cluster, const std::string& node, uint32_t device, Cluster::VertexId fabric) {
-  std::array<Cluster::VertexId, kGpus> gpus;
-  std::array<Cluster::VertexId, kGpus> quadrants;
+  std::array<Cluster::VertexId, kGpus> gpus{};
+  std::array<Cluster::VertexId, kGpus> quadrants{};
   for (uint32_t i = 0; i < kGpus; ++i)
-    gpus[i] = cluster.AddVertex({fmt::format("{}/gpu{}", node, i), VertexKind::kDevice, node, device});
+    gpus[i] =
+        cluster.AddVertex({fmt::format("{}/gpu{}", node, i), VertexKind::kDevice, node, device});
   for (uint32_t i = 0; i < kGpus; ++i) {
-    quadrants[i] = cluster.AddVertex({fmt::format("{}/numa{}", node, i), VertexKind::kSocket, node, 0});
-    const auto nic = cluster.AddVertex({fmt::format("{}/nic{}", node, i), VertexKind::kNic, node, 0});
+    quadrants[i] =
+        cluster.AddVertex({fmt::format("{}/numa{}", node, i), VertexKind::kSocket, node, 0});
+    const auto nic =
+        cluster.AddVertex({fmt::format("{}/nic{}", node, i), VertexKind::kNic, node, 0});
     cluster.AddLinks(gpus[i], quadrants[i], Pcie(kGpuToSocket));
     cluster.AddLinks(quadrants[i], nic, Pcie(kSocketToNic));
     cluster.AddLinks(nic, fabric, Slingshot());
@@ -92,7 +95,8 @@ std::unique_ptr<Cluster> Build(const DeviceSpec& device,
   const auto fabric = cluster->AddVertex({"slingshot", VertexKind::kSwitch, "", 0});
   for (uint32_t i = 0; i < parameters.at("nodes"); ++i)
     AddNode(*cluster, fmt::format("node{}", i), spec, fabric);
-  cluster->AddNote("The dragonfly fabric is one switch of full bandwidth: no contention between groups.");
+  cluster->AddNote(
+      "The dragonfly fabric is one switch of full bandwidth: no contention between groups.");
   cluster->AddNote("The socket is drawn as four quadrants with one GPU and one NIC each.");
   cluster->Finish();
   return cluster;
@@ -103,8 +107,9 @@ std::unique_ptr<Cluster> Build(const DeviceSpec& device,
 ClusterPreset Perlmutter() {
   return {.name = "perlmutter",
           .summary = "NERSC Perlmutter GPU nodes: 4 A100 with 4 NVLinks a pair, 4 Slingshot NICs",
-          .source = "docs.nersc.gov/systems/perlmutter/architecture; efficiencies: "
-                    "axonn-ai/Megatron-AxoNN 885d2e75; latencies: NVIDIA/nccl tuning.cc",
+          .source =
+              "docs.nersc.gov/systems/perlmutter/architecture; efficiencies: "
+              "axonn-ai/Megatron-AxoNN 885d2e75; latencies: NVIDIA/nccl tuning.cc",
           .device = "a100-40g",
           .parameters = {{"nodes", 1, 65536, 1, "nodes of 4 GPUs"}},
           .build = Build};

@@ -25,7 +25,8 @@ std::unique_ptr<Cluster> Build(const DeviceSpec& device,
     const auto gpu = cluster->AddVertex({node + "/gpu0", VertexKind::kDevice, node, spec});
     cluster->AddLinks(gpu, hub, Cable());
   }
-  cluster->AddNote("Not a real machine: one device a node, each on a 25 GB/s, 1 us cable to one switch.");
+  cluster->AddNote(
+      "Not a real machine: one device a node, each on a 25 GB/s, 1 us cable to one switch.");
   cluster->Finish();
   return cluster;
 }

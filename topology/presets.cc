@@ -1,8 +1,8 @@
 #include "topology/presets.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+
+#include <fmt/format.h>
 
 #include "topology/preset_rows.h"
 
@@ -10,7 +10,8 @@ namespace rehearse {
 
 const std::vector<ClusterPreset>& ClusterPresets() {
   static const std::vector<ClusterPreset> presets = [] {
-    std::vector<ClusterPreset> rows = {DgxA100(), DgxA100With80Gigabytes(), Perlmutter(), PlainSwitch()};
+    std::vector<ClusterPreset> rows = {DgxA100(), DgxA100With80Gigabytes(), Perlmutter(),
+                                       PlainSwitch()};
     std::sort(rows.begin(), rows.end(),
               [](const ClusterPreset& a, const ClusterPreset& b) { return a.name < b.name; });
     return rows;
@@ -39,15 +40,17 @@ std::unique_ptr<Cluster> BuildPreset(const std::string& name,
     known.push_back(parameter.name);
   }
   for (const auto& [key, value] : parameters) {
+    const auto name_is_key = [&wanted = key](const PresetParameter& candidate) {
+      return candidate.name == wanted;
+    };
     const auto parameter =
-        std::find_if(preset.parameters.begin(), preset.parameters.end(),
-                     [&](const PresetParameter& candidate) { return candidate.name == key; });
+        std::find_if(preset.parameters.begin(), preset.parameters.end(), name_is_key);
     if (parameter == preset.parameters.end())
-      throw Error(place, fmt::format("preset \"{}\" has no parameter \"{}\" (it has: {}){}", name, key,
-                                     fmt::join(known, ", "), DidYouMean(key, known)));
+      throw Error(place, fmt::format("preset \"{}\" has no parameter \"{}\" (it has: {}){}", name,
+                                     key, fmt::join(known, ", "), DidYouMean(key, known)));
     if (value < parameter->minimum || value > parameter->maximum)
-      throw Error(place, fmt::format("\"{}\" of preset \"{}\" is {}, expected {} to {}", key, name, value,
-                                     parameter->minimum, parameter->maximum));
+      throw Error(place, fmt::format("\"{}\" of preset \"{}\" is {}, expected {} to {}", key, name,
+                                     value, parameter->minimum, parameter->maximum));
     values[key] = value;
   }
   return preset.build(device != nullptr ? *device : FindDevice(preset.device), values);

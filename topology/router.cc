@@ -26,17 +26,18 @@ using EdgeId = Cluster::EdgeId;
 struct Label {
   uint32_t round = 0;
   bool expanded = false;
-  bool on_cheapest_path = false;       // known for expanded vertices of the forward side
+  bool on_cheapest_path = false;  // known for expanded vertices of the forward side
   PathCost cost;
-  std::pair<VertexId, uint32_t> next;  // backward side: vertex and link that follow on the way to the target
+  std::pair<VertexId, uint32_t>
+      next;  // backward side: vertex and link that follow on the way to the target
 };
 
 struct Side {
   using Entry = std::pair<PathCost, VertexId>;
 
   std::vector<Label> labels;
-  std::vector<Entry> open;          // a heap, cheapest first; may hold outdated entries
-  std::vector<VertexId> expanded;   // in this order
+  std::vector<Entry> open;         // a heap, cheapest first; may hold outdated entries
+  std::vector<VertexId> expanded;  // in this order
   size_t links_scanned = 0;
 };
 

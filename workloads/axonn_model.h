@@ -38,12 +38,12 @@ const AxonnBandwidths& PerlmutterBandwidths();
 BytesPerSecond AxonnBandwidth(const AxonnBandwidths& table, uint32_t inner, uint32_t size);
 
 struct AxonnPrediction {
-  Seconds all_gather;            // eq. 4, forward and (with recomputation) once more
-  Seconds reduce_scatter;        // eq. 5
-  Seconds forward_all_reduce;    // eq. 6, and once more with recomputation
-  Seconds backward_all_reduce;   // eq. 7
-  Seconds data_all_reduce;       // eq. 8, in fp32 as Megatron-LM keeps gradients
-  Seconds Total() const {        // eq. 9
+  Seconds all_gather;           // eq. 4, forward and (with recomputation) once more
+  Seconds reduce_scatter;       // eq. 5
+  Seconds forward_all_reduce;   // eq. 6, and once more with recomputation
+  Seconds backward_all_reduce;  // eq. 7
+  Seconds data_all_reduce;      // eq. 8, in fp32 as Megatron-LM keeps gradients
+  Seconds Total() const {       // eq. 9
     return all_gather + reduce_scatter + forward_all_reduce + backward_all_reduce + data_all_reduce;
   }
 };

@@ -28,14 +28,14 @@ struct Weight {
   uint64_t k = 0;
   uint64_t n = 0;
   const MatmulLayouts* layouts = nullptr;
-  bool cached = false;         // the gathered array is kept for the recomputation
-  double elements = 0;         // of a rank's block, before sharding
-  double shard_elements = 0;   // of a rank's shard
+  bool cached = false;        // the gathered array is kept for the recomputation
+  double elements = 0;        // of a rank's block, before sharding
+  double shard_elements = 0;  // of a rank's shard
   BufferId shard;
-  BufferId main_gradient;      // fp32, of the shard
-  BufferId gradient;           // bf16, of the block, while it is made
-  BufferId shard_gradient;     // bf16, of the shard, until it is accumulated
-  BufferId gathered;           // set while a gathered copy is at hand
+  BufferId main_gradient;   // fp32, of the shard
+  BufferId gradient;        // bf16, of the block, while it is made
+  BufferId shard_gradient;  // bf16, of the shard, until it is accumulated
+  BufferId gathered;        // set while a gathered copy is at hand
 };
 
 // The activations of one layer that its backward needs.
@@ -74,9 +74,9 @@ class Planner {
     schedule.role_of_rank.assign(strategy_.mesh.size(), 0);
     schedule.tokens = training_.Tokens();
     schedule.model_flops = ModelFlops(model_, training_.Tokens(), training_.sequence);
-    schedule.hardware_flops =
-        Recomputes() ? HardwareFlopsWithRecomputation(model_, training_.Tokens(), training_.sequence)
-                     : schedule.model_flops;
+    schedule.hardware_flops = Recomputes() ? HardwareFlopsWithRecomputation(
+                                                 model_, training_.Tokens(), training_.sequence)
+                                           : schedule.model_flops;
     return schedule;
   }
 
@@ -92,18 +92,17 @@ class Planner {
     return splits_batch && !(strategy_.gather && strategy_.gather->axis == axis);
   }
 
-  uint32_t GatherSize() const {
-    return strategy_.gather ? axis_sizes_[strategy_.gather->axis] : 1;
-  }
+  uint32_t GatherSize() const { return strategy_.gather ? axis_sizes_[strategy_.gather->axis] : 1; }
 
   void CheckSplit(const char* what, uint64_t size, const Layout& layout, uint8_t dimension) const {
     uint64_t left = size;
     for (size_t axis = 0; axis < layout.size(); ++axis) {
       if (layout[axis] != S(dimension)) continue;
       if (left % axis_sizes_[axis] != 0) {
-        throw Error(place_, fmt::format("{} {} of {} cannot be split into {} parts along axis \"{}\"",
-                                        size, what, model_.name, Pieces(layout, axis_sizes_, dimension),
-                                        strategy_.mesh.axes()[axis].name));
+        throw Error(place_,
+                    fmt::format("{} {} of {} cannot be split into {} parts along axis \"{}\"", size,
+                                what, model_.name, Pieces(layout, axis_sizes_, dimension),
+                                strategy_.mesh.axes()[axis].name));
       }
       left /= axis_sizes_[axis];
     }
@@ -114,9 +113,8 @@ class Planner {
     CheckSplit("attention heads", model_.heads, layouts.attention, 1);
     CheckSplit("hidden columns", model_.hidden, layouts.hidden, 1);
     CheckSplit("vocabulary entries", model_.vocabulary, layouts.logits, 1);
-    for (const MatmulLayouts* matmul :
-         {&layouts.embedding, &layouts.qkv, &layouts.projection, &layouts.up, &layouts.down,
-          &layouts.output}) {
+    for (const MatmulLayouts* matmul : {&layouts.embedding, &layouts.qkv, &layouts.projection,
+                                        &layouts.up, &layouts.down, &layouts.output}) {
       const bool is_embedding = matmul == &layouts.embedding;
       CheckSplit(is_embedding ? "vocabulary entries" : "hidden rows",
                  is_embedding ? model_.vocabulary : model_.hidden, matmul->w, 0);
@@ -180,8 +178,8 @@ class Planner {
     builder_->AddCompute(std::move(name), compute, reads, writes);
   }
 
-  void AddCollective(std::string name, CollectiveKind kind, uint32_t axis, double bytes, DType dtype,
-                     Issue issue, const std::vector<BufferId>& reads,
+  void AddCollective(std::string name, CollectiveKind kind, uint32_t axis, double bytes,
+                     DType dtype, Issue issue, const std::vector<BufferId>& reads,
                      const std::vector<BufferId>& writes) {
     Collective collective;
     collective.kind = kind;
@@ -242,8 +240,8 @@ class Planner {
                         {tensor.buffer});
           return tensor;
         }
-        const BufferId pieces =
-            builder_->AddBuffer(Label(tensor.name + " in pieces"), BufferKind::kBuffer, Bytes(after));
+        const BufferId pieces = builder_->AddBuffer(Label(tensor.name + " in pieces"),
+                                                    BufferKind::kBuffer, Bytes(after));
         AddCollective(name, CollectiveKind::kAllGather, axis, after, DType::kBf16, issue, {from},
                       {pieces});
         AddMemoryOp("interleave " + tensor.name, 4 * after, {pieces}, {tensor.buffer}, 2);
@@ -284,8 +282,8 @@ class Planner {
     double elements = small_elements_;
     for (size_t i = 0; i + 1 < weights_.size(); ++i) elements += weights_[i].shard_elements;
     parameter_elements_ = elements;
-    optimizer_state_ = builder_->AddBuffer("Adam: master weights and moments", BufferKind::kOptimizer,
-                                           Bytes(3 * kFloat * elements));
+    optimizer_state_ = builder_->AddBuffer("Adam: master weights and moments",
+                                           BufferKind::kOptimizer, Bytes(3 * kFloat * elements));
   }
 
   void AddWeight(const char* name, int32_t layer, uint64_t k, uint64_t n,
@@ -302,8 +300,8 @@ class Planner {
                       static_cast<double>(n / Pieces(layouts.w, axis_sizes_, 1));
     weight.shard_elements = weight.elements / GatherSize();
     const std::string label = layer < 0 ? name : fmt::format("{} of layer {}", name, layer);
-    weight.shard = builder_->AddBuffer(label, BufferKind::kParameter,
-                                       Bytes(weight.shard_elements * kElement));
+    weight.shard =
+        builder_->AddBuffer(label, BufferKind::kParameter, Bytes(weight.shard_elements * kElement));
     weight.main_gradient = builder_->AddBuffer("gradient of " + label, BufferKind::kGradient,
                                                Bytes(weight.shard_elements * kFloat));
     weights_.push_back(std::move(weight));
@@ -325,8 +323,8 @@ class Planner {
     own.layer = weight.layer;
     builder_->set_tag(own);
     const double bytes = weight.elements * kElement;
-    weight.gathered = builder_->AddBuffer(Label("gathered " + weight.name), BufferKind::kBuffer,
-                                          Bytes(bytes));
+    weight.gathered =
+        builder_->AddBuffer(Label("gathered " + weight.name), BufferKind::kBuffer, Bytes(bytes));
     AddCollective("all-gather " + weight.name, CollectiveKind::kAllGather, strategy_.gather->axis,
                   bytes, DType::kBf16, Issue::kAsynchronous, {weight.shard}, {weight.gathered});
     builder_->set_tag(tag);
@@ -352,7 +350,7 @@ class Planner {
                   const Weight* end) {
     const BufferId gathered = Fetch(weight, end);
     Tensor y = MakeTensor(name, x.rows, weight.n, ProductLayout(weight));
-    AddGemm(weight.name, LocalRows(x), LocalColumns(y), LocalColumns(x), GemmMode::kTN,
+    AddGemm(weight.name, LocalRows(x), LocalColumns(y), LocalColumns(x), GemmMode::kNT,
             {x.buffer, gathered}, {y.buffer});
     return Redistribute(y, rest);
   }
@@ -403,7 +401,7 @@ class Planner {
     Weight& owner = tied ? Embedding() : weight;
     owner.gradient = builder_->AddBuffer(Label("gradient block of " + owner.name),
                                          BufferKind::kBuffer, Bytes(owner.elements * kElement));
-    AddGemm(weight.name + " dW", LocalColumns(dy), LocalColumns(x), LocalRows(x), GemmMode::kNT,
+    AddGemm(weight.name + " dW", LocalColumns(dy), LocalColumns(x), LocalRows(x), GemmMode::kTN,
             {x.buffer, dy.buffer}, {owner.gradient});
     Release(weight);
     if (!tied) FinishGradient(weight);  // the embedding adds its own part first
@@ -416,10 +414,11 @@ class Planner {
       weight.shard_gradient =
           builder_->AddBuffer(Label("gradient shard of " + weight.name), BufferKind::kBuffer,
                               Bytes(weight.shard_elements * kElement));
-      AddCollective("reduce-scatter " + weight.name, CollectiveKind::kReduceScatter,
-                    strategy_.gather->axis, weight.elements * kElement, DType::kBf16,
-                    strategy_.asynchronous_weight_gradient ? Issue::kAsynchronous : Issue::kBlocking,
-                    {weight.gradient}, {weight.shard_gradient});
+      AddCollective(
+          "reduce-scatter " + weight.name, CollectiveKind::kReduceScatter, strategy_.gather->axis,
+          weight.elements * kElement, DType::kBf16,
+          strategy_.asynchronous_weight_gradient ? Issue::kAsynchronous : Issue::kBlocking,
+          {weight.gradient}, {weight.shard_gradient});
     }
     if (!strategy_.asynchronous_weight_gradient || GatherSize() == 1) Accumulate(weight);
   }
@@ -473,8 +472,8 @@ class Planner {
     std::vector<BufferId> reads = {x.buffer, dy.buffer};
     if (statistics) reads.push_back(*statistics);
     if (bypass) reads.push_back(bypass->buffer);
-    AddMemoryOp(label, elements * kElement * (bypass ? 8 : 5), reads,
-                {dx.buffer, small_gradients_}, bypass ? 3 : 2);
+    AddMemoryOp(label, elements * kElement * (bypass ? 8 : 5), reads, {dx.buffer, small_gradients_},
+                bypass ? 3 : 2);
     return dx;
   }
 
@@ -630,8 +629,8 @@ class Planner {
     }
     const Tensor dy = Redistribute(gradient, resolved);
     // Scatter-adds into the gradient that the output layer has begun.
-    AddMemoryOp("embedding backward", LocalElements(dy) * 3 * kElement,
-                {dy.buffer, table.gradient}, {table.gradient});
+    AddMemoryOp("embedding backward", LocalElements(dy) * 3 * kElement, {dy.buffer, table.gradient},
+                {table.gradient});
     FinishGradient(table);
   }
 
@@ -650,8 +649,8 @@ class Planner {
     const Tensor exponentials =
         MakeTensor("exponentials", logits.rows, logits.columns, logits.layout, kFloat);
     AddMemoryOp("cross entropy", elements * 22, {logits.buffer}, {exponentials.buffer}, 4);
-    const std::optional<BufferId> statistics =
-        RowStatistics(exponentials, "loss", 3, static_cast<double>(LocalRows(logits)) * 3 * kFloat, {});
+    const std::optional<BufferId> statistics = RowStatistics(
+        exponentials, "loss", 3, static_cast<double>(LocalRows(logits)) * 3 * kFloat, {});
     SetPhase(Phase::kBackward, -1);
     std::vector<BufferId> reads = {exponentials.buffer};
     if (statistics) reads.push_back(*statistics);

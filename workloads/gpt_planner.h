@@ -8,7 +8,7 @@
 // Collectives follow from the layouts: a product's partial sums, the gradient of its input, the gradient
 // of its weight, and every change of layout between a product and the resting layout of its neighbours.
 // Partial sums are added up before anything is gathered, so that the smaller array travels.
-// Arithmetic is bf16; gradients are accumulated and all-reduced over data in fp32 and Adam keeps fp32
+// Weights are stored n×k, as PyTorch does: forward is NT, dX NN, dW TN. Arithmetic is bf16; gradients are accumulated and all-reduced over data in fp32 and Adam keeps fp32
 // master weights and moments (2 + 4 + 12 bytes a parameter), as Megatron-LM does.
 #pragma once
 

@@ -39,8 +39,8 @@ struct GptLayouts {
 // Weights stored in shards along one axis and gathered before use (ZeRO-3, FSDP, the depth axis of 4D).
 struct GatherPolicy {
   uint32_t axis = 0;
-  bool prefetch = false;        // gather the next product's weight during this one
-  uint32_t cached_layers = 0;   // the first so many layers keep theirs until their backward is done
+  bool prefetch = false;       // gather the next product's weight during this one
+  uint32_t cached_layers = 0;  // the first so many layers keep theirs until their backward is done
 };
 
 struct GptStrategy {
@@ -48,8 +48,8 @@ struct GptStrategy {
   DeviceMesh mesh;
   GptLayouts layouts;
   std::optional<GatherPolicy> gather;
-  std::vector<uint32_t> data_axes;          // axes that only split the batch
-  bool asynchronous_input_gradient = false;  // all-reduce of dX beside the dW product
+  std::vector<uint32_t> data_axes;            // axes that only split the batch
+  bool asynchronous_input_gradient = false;   // all-reduce of dX beside the dW product
   bool asynchronous_weight_gradient = false;  // reduce-scatter of dW awaited at the end of backward
 };
 
@@ -57,8 +57,8 @@ enum class Recomputation : uint8_t { kNone, kFull };
 
 // The numbers of the run that are neither model nor strategy.
 struct Training {
-  uint64_t batch = 0;         // sequences a step, over all ranks
-  uint64_t sequence = 0;      // tokens
+  uint64_t batch = 0;     // sequences a step, over all ranks
+  uint64_t sequence = 0;  // tokens
   uint32_t micro_batches = 1;
   Recomputation recomputation = Recomputation::kFull;
   double Tokens() const { return static_cast<double>(batch) * static_cast<double>(sequence); }

@@ -15,9 +15,12 @@ Placement Transposed(Placement placement) {
 
 std::string ToString(const Placement& placement) {
   switch (placement.kind) {
-    case Placement::Kind::kSplit: return fmt::format("S({})", placement.dimension);
-    case Placement::Kind::kBroadcast: return "B";
-    case Placement::Kind::kPartial: return "P";
+    case Placement::Kind::kSplit:
+      return fmt::format("S({})", placement.dimension);
+    case Placement::Kind::kBroadcast:
+      return "B";
+    case Placement::Kind::kPartial:
+      return "P";
   }
   return "?";
 }
@@ -60,12 +63,18 @@ std::optional<MatmulPlacements> PlaceMatmul(const Placement& x, const Placement&
 
 const char* Name(Move move) {
   switch (move) {
-    case Move::kNone: return "none";
-    case Move::kSlice: return "slice";
-    case Move::kAllReduce: return "all-reduce";
-    case Move::kReduceScatter: return "reduce-scatter";
-    case Move::kAllGather: return "all-gather";
-    case Move::kAllToAll: return "all-to-all";
+    case Move::kNone:
+      return "none";
+    case Move::kSlice:
+      return "slice";
+    case Move::kAllReduce:
+      return "all-reduce";
+    case Move::kReduceScatter:
+      return "reduce-scatter";
+    case Move::kAllGather:
+      return "all-gather";
+    case Move::kAllToAll:
+      return "all-to-all";
   }
   return "?";
 }

@@ -20,9 +20,7 @@ struct Placement {
   friend bool operator==(const Placement&, const Placement&) = default;
 };
 
-inline constexpr Placement S(uint8_t dimension) {
-  return {Placement::Kind::kSplit, dimension};
-}
+inline constexpr Placement S(uint8_t dimension) { return {Placement::Kind::kSplit, dimension}; }
 inline constexpr Placement B() { return {Placement::Kind::kBroadcast, 0}; }
 inline constexpr Placement P() { return {Placement::Kind::kPartial, 0}; }
 

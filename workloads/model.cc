@@ -31,8 +31,8 @@ const std::vector<GptModel>& KnownModels() {
   static const std::vector<GptModel> models = [] {
     const std::string axonn = "AxoNN, arXiv 2305.13525, Table III";
     return std::vector<GptModel>{
-        {"gpt-5b", 24, 4096, 32, 51200, axonn},  {"gpt-10b", 32, 5120, 40, 51200, axonn},
-        {"gpt-20b", 32, 7168, 56, 51200, axonn}, {"gpt-40b", 38, 9216, 72, 51200, axonn},
+        {"gpt-5b", 24, 4096, 32, 51200, axonn},   {"gpt-10b", 32, 5120, 40, 51200, axonn},
+        {"gpt-20b", 32, 7168, 56, 51200, axonn},  {"gpt-40b", 38, 9216, 72, 51200, axonn},
         {"gpt-80b", 42, 12288, 96, 51200, axonn},
     };
   }();
@@ -62,8 +62,8 @@ GptModel ReadModel(const JsonReader& reader) {
     model.vocabulary = static_cast<uint64_t>(reader.At("vocabulary").Integer(1, 1 << 24));
   }
   if (model.hidden % model.heads != 0) {
-    reader.Fail(fmt::format("{} heads do not divide the hidden size {}", model.heads,
-                            model.hidden));
+    reader.Fail(
+        fmt::format("{} heads do not divide the hidden size {}", model.heads, model.hidden));
   }
   if (model.name.empty()) {
     model.name = fmt::format("gpt-{}x{}", model.layers, model.hidden);

@@ -15,8 +15,9 @@ struct GptModel {
   uint32_t layers = 0;
   uint64_t hidden = 0;
   uint32_t heads = 0;
-  uint64_t vocabulary = 51200;  // padded, as Megatron-LM does; the embedding is tied to the output layer
-  std::string source;           // of a preset
+  uint64_t vocabulary =
+      51200;           // padded, as Megatron-LM does; the embedding is tied to the output layer
+  std::string source;  // of a preset
 
   uint64_t HeadSize() const { return hidden / heads; }
   // Weights of the four matrices of every layer (12·h² each layer), the biases and norms (13·h), the

@@ -48,10 +48,10 @@ class RoleBuilder {
 
   Role role_;
   Tag tag_;
-  std::vector<Access> accesses_;                     // by buffer
-  std::vector<Clock> clocks_;                        // by op
-  std::vector<std::optional<uint32_t>> last_;        // by stream
-  std::vector<uint32_t> pending_;                    // blocking ops that the next compute op waits for
+  std::vector<Access> accesses_;               // by buffer
+  std::vector<Clock> clocks_;                  // by op
+  std::vector<std::optional<uint32_t>> last_;  // by stream
+  std::vector<uint32_t> pending_;              // blocking ops that the next compute op waits for
 };
 
 }  // namespace rehearse

@@ -21,18 +21,17 @@ MatmulLayouts Transposed() {
 }  // namespace
 
 GptStrategy MakeFourD(const FourDOptions& options) {
-  GptStrategy strategy{
-      .name = fmt::format("4D, G_c={} G_r={} G_d={} G_data={}", options.column, options.row,
-                          options.depth, options.data),
-      .mesh = DeviceMesh({{"column", options.column},
-                          {"row", options.row},
-                          {"depth", options.depth},
-                          {"data", options.data}}),
-      .layouts = {},
-      .gather = {},
-      .data_axes = {kDepthAxis, kDataAxis},
-      .asynchronous_input_gradient = options.overlap_all_reduce,
-      .asynchronous_weight_gradient = options.overlap_reduce_scatter};
+  GptStrategy strategy{.name = fmt::format("4D, G_c={} G_r={} G_d={} G_data={}", options.column,
+                                           options.row, options.depth, options.data),
+                       .mesh = DeviceMesh({{"column", options.column},
+                                           {"row", options.row},
+                                           {"depth", options.depth},
+                                           {"data", options.data}}),
+                       .layouts = {},
+                       .gather = {},
+                       .data_axes = {kDepthAxis, kDataAxis},
+                       .asynchronous_input_gradient = options.overlap_all_reduce,
+                       .asynchronous_weight_gradient = options.overlap_reduce_scatter};
 
   const bool alternate = options.transpose_alternate_layers;
   const MatmulLayouts second = alternate ? Transposed() : Normal();

@@ -1,15 +1,15 @@
 // Speed of the engine: event queue, max-min solver, rings at step fidelity, fluid rings.
 //
 // "transfers" counts steps of flows, the unit of DESIGN section 9. Program building is not timed.
+#include <vector>
+
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
-
-#include <vector>
 
 #include "sim/event_queue.h"
 #include "sim/max_min.h"
 #include "sim/simulate.h"
-#include "tests/engine/random_program.h"
+#include "tests/support/random_program.h"
 
 namespace rehearse {
 namespace {
@@ -24,7 +24,7 @@ void CountTransfers(benchmark::State& state, uint64_t transfers) {
 void Play(benchmark::State& state, const Program& program) {
   uint64_t transfers = 0;
   SimulationStats stats;
-  for (auto _ : state) {
+  while (state.KeepRunning()) {
     stats = Simulate(program, 1).stats;
     transfers += stats.transfers;
   }
@@ -34,8 +34,9 @@ void Play(benchmark::State& state, const Program& program) {
   state.counters["solves"] = static_cast<double>(stats.solves);
 }
 
-// `rings` rings over the same `nodes` nodes of a full-bandwidth switch, all through the node's one NIC: an
-// edge crosses the sender's uplink and the receiver's downlink, and with a core link also that.
+// `rings` rings over the same `nodes` nodes of a full-bandwidth switch, all through the node's one
+// NIC: an edge crosses the sender's uplink and the receiver's downlink, and with a core link also
+// that.
 Program SwitchRings(uint32_t nodes, uint32_t rings, uint32_t steps, double spread, double core) {
   ProgramBuilder builder;
   Random random(1);
@@ -65,37 +66,38 @@ Program SwitchRings(uint32_t nodes, uint32_t rings, uint32_t steps, double sprea
   return builder.Build();
 }
 
-void BM_RingStepsCoincide(benchmark::State& state) {
+void RingStepsCoincide(benchmark::State& state) {
   const uint32_t ranks = static_cast<uint32_t>(state.range(0));
   Play(state, SwitchRings(ranks, 1, 2 * (ranks - 1), 0, 0));
 }
-BENCHMARK(BM_RingStepsCoincide)->Arg(64)->Arg(1024)->Arg(4096)->Unit(benchmark::kMillisecond);
+BENCHMARK(RingStepsCoincide)->Arg(64)->Arg(1024)->Arg(4096)->Unit(benchmark::kMillisecond);
 
-void BM_RingUnequalNics(benchmark::State& state) {
+void RingUnequalNics(benchmark::State& state) {
   const uint32_t ranks = static_cast<uint32_t>(state.range(0));
   Play(state, SwitchRings(ranks, 1, 2 * (ranks - 1), 0.15, 0));
 }
-BENCHMARK(BM_RingUnequalNics)->Arg(64)->Arg(256)->Arg(1024)->Unit(benchmark::kMillisecond);
+BENCHMARK(RingUnequalNics)->Arg(64)->Arg(256)->Arg(1024)->Unit(benchmark::kMillisecond);
 
-void BM_EightRingsShareNics(benchmark::State& state) {
+void EightRingsShareNics(benchmark::State& state) {
   const uint32_t nodes = static_cast<uint32_t>(state.range(0));
   Play(state, SwitchRings(nodes, 8, 2 * (nodes - 1), 0, 0));
 }
-BENCHMARK(BM_EightRingsShareNics)->Arg(64)->Arg(1024)->Unit(benchmark::kMillisecond);
+BENCHMARK(EightRingsShareNics)->Arg(64)->Arg(1024)->Unit(benchmark::kMillisecond);
 
-void BM_EightRingsUnequalNics(benchmark::State& state) {
+void EightRingsUnequalNics(benchmark::State& state) {
   Play(state, SwitchRings(64, 8, 126, 0.15, 0));
 }
-BENCHMARK(BM_EightRingsUnequalNics)->Unit(benchmark::kMillisecond);
+BENCHMARK(EightRingsUnequalNics)->Unit(benchmark::kMillisecond);
 
 // A core link that never binds, yet connects all flows.
-void BM_RingUnequalNicsOneCore(benchmark::State& state) {
+void RingUnequalNicsOneCore(benchmark::State& state) {
   Play(state, SwitchRings(64, 1, 126, 0.15, 1e15));
 }
-BENCHMARK(BM_RingUnequalNicsOneCore)->Unit(benchmark::kMillisecond);
+BENCHMARK(RingUnequalNicsOneCore)->Unit(benchmark::kMillisecond);
 
-// Fluid: each ring is one flow over all its edges. `rings` of them start one after another on the same nodes.
-void BM_FluidRings(benchmark::State& state) {
+// Fluid: each ring is one flow over all its edges. `rings` of them start one after another on the
+// same nodes.
+void FluidRings(benchmark::State& state) {
   const uint32_t nodes = 64;
   const uint32_t rings = static_cast<uint32_t>(state.range(0));
   ProgramBuilder builder;
@@ -114,15 +116,15 @@ void BM_FluidRings(benchmark::State& state) {
   }
   Play(state, builder.Build());
 }
-BENCHMARK(BM_FluidRings)->Arg(8)->Arg(64)->Unit(benchmark::kMillisecond);
+BENCHMARK(FluidRings)->Arg(8)->Arg(64)->Unit(benchmark::kMillisecond);
 
-void BM_RandomProgram(benchmark::State& state) {
+void PlayRandomProgram(benchmark::State& state) {
   Play(state, RandomProgram(7, static_cast<uint32_t>(state.range(0))));
 }
-BENCHMARK(BM_RandomProgram)->Arg(400)->Arg(4000)->Unit(benchmark::kMillisecond);
+BENCHMARK(PlayRandomProgram)->Arg(400)->Arg(4000)->Unit(benchmark::kMillisecond);
 
 // Random flows over random links: every link a level of its own.
-void BM_SolveMaxMin(benchmark::State& state) {
+void SolveRandomFlows(benchmark::State& state) {
   const uint32_t flows = static_cast<uint32_t>(state.range(0));
   const uint32_t links = flows / 2;
   Random random(1);
@@ -137,30 +139,32 @@ void BM_SolveMaxMin(benchmark::State& state) {
   }
   std::vector<double> rates(flows);
   MaxMinSolver solver;
-  for (auto _ : state) {
+  while (state.KeepRunning()) {
     solver.Solve(capacities, use_begin, uses, rates);
     benchmark::DoNotOptimize(rates.data());
   }
-  state.counters["flows/s"] = benchmark::Counter(
-      static_cast<double>(state.iterations()) * flows, benchmark::Counter::kIsRate);
+  state.counters["flows/s"] = benchmark::Counter(static_cast<double>(state.iterations()) * flows,
+                                                 benchmark::Counter::kIsRate);
 }
-BENCHMARK(BM_SolveMaxMin)->Arg(64)->Arg(1024)->Arg(16384)->Unit(benchmark::kMicrosecond);
+BENCHMARK(SolveRandomFlows)->Arg(64)->Arg(1024)->Arg(16384)->Unit(benchmark::kMicrosecond);
 
 // `range(0)` tasks, each rescheduled as it comes up; `range(1)` of them at a time share an instant.
-void BM_EventQueue(benchmark::State& state) {
+void PopAndSchedule(benchmark::State& state) {
   const uint32_t tasks = static_cast<uint32_t>(state.range(0));
   const uint32_t together = static_cast<uint32_t>(state.range(1));
   EventQueue queue(tasks);
   Random random(1);
   std::vector<Time> period;
   for (uint32_t i = 0; i < tasks; ++i) {
-    if (i % together == 0) period.push_back(Time(1'000'000 + random.Below(1'000'000)));
-    else period.push_back(period.back());
+    if (i % together == 0)
+      period.push_back(Time(1'000'000 + random.Below(1'000'000)));
+    else
+      period.push_back(period.back());
     queue.Schedule(i, period[i]);
   }
   std::vector<uint32_t> batch;
   uint64_t events = 0;
-  for (auto _ : state) {
+  while (state.KeepRunning()) {
     const Time now = queue.PopBatch(&batch);
     for (const uint32_t task : batch) queue.Schedule(task, now + period[task]);
     events += batch.size();
@@ -168,7 +172,7 @@ void BM_EventQueue(benchmark::State& state) {
   state.counters["events/s"] =
       benchmark::Counter(static_cast<double>(events), benchmark::Counter::kIsRate);
 }
-BENCHMARK(BM_EventQueue)->Args({1024, 1})->Args({1024, 1024})->Args({65536, 1})->Args({65536, 64});
+BENCHMARK(PopAndSchedule)->Args({1024, 1})->Args({1024, 1024})->Args({65536, 1})->Args({65536, 64});
 
 }  // namespace
 }  // namespace rehearse

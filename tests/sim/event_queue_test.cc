@@ -1,12 +1,12 @@
 #include "sim/event_queue.h"
 
+#include <map>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <map>
-
 #include "sim/error.h"
-#include "tests/engine/random_program.h"
+#include "tests/support/random_program.h"
 
 namespace rehearse {
 namespace {
@@ -71,8 +71,9 @@ TEST(EventQueueTest, TheInstantOfTheLastBatchMayComeAgainButNoEarlierOne) {
   EXPECT_THROW(queue.PopBatch(&batch), InternalError);
 }
 
-// Against an ordered map from (time, sequence) to task. Few times, so that instants are crowded; many, so that
-// the cache of buckets misses; mostly cancellations, so that empty buckets are swept out.
+// Against an ordered map from (time, sequence) to task. Few times, so that instants are crowded;
+// many, so that the cache of buckets misses; mostly cancellations, so that empty buckets are swept
+// out.
 TEST(EventQueueTest, BehavesAsAnOrderedMap) {
   for (const uint32_t range : {3u, 100u, 1'000'000u}) {
     constexpr uint32_t kTasks = 500;

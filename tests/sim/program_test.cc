@@ -1,9 +1,9 @@
 #include "sim/program.h"
 
+#include <limits>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <limits>
 
 #include "sim/error.h"
 
@@ -111,9 +111,9 @@ TEST(ProgramBuilderTest, ABuilderIsEmptyAfterBuild) {
 TEST(ProgramBuilderTest, RefusesWhatHasNoMeaning) {
   ProgramBuilder builder;
   EXPECT_THROW(builder.AddLink({"dead", "test", BytesPerSecond(0)}), InternalError);
-  EXPECT_THROW(builder.AddLink({"fast", "test",
-                                BytesPerSecond(std::numeric_limits<double>::infinity())}),
-               InternalError);
+  EXPECT_THROW(
+      builder.AddLink({"fast", "test", BytesPerSecond(std::numeric_limits<double>::infinity())}),
+      InternalError);
   const LinkId link = builder.AddLink({"a", "test", BytesPerSecond(1)});
   EXPECT_THROW(builder.AddUseSet({{LinkId(1), 1}}), InternalError);
   EXPECT_THROW(builder.AddUseSet({{link, 1}, {link, 1}}), InternalError);

@@ -22,8 +22,8 @@ std::vector<std::string> KeysOf(const nlohmann::ordered_json& object) {
   return keys;
 }
 
-// Rank 0 computes for 10 + 4 us, moves data alone in 10..20 and does nothing in 24..26: 14 + 10 + 2.
-// Rank 1 computes for 12 + 6 us and moves data alone in 12..20: 18 + 8 + 0.
+// Rank 0 computes for 10 + 4 us, moves data alone in 10..20 and does nothing in 24..26: 14 + 10 +
+// 2. Rank 1 computes for 12 + 6 us and moves data alone in 12..20: 18 + 8 + 0.
 TEST(SummarizeTest, BreakdownIsTheMeanOverRanks) {
   const TwoRankStep step;
   const Result result = Summarize(step.schedule, step.timeline, kPeak);
@@ -42,8 +42,9 @@ TEST(SummarizeTest, OverlapIsTheHiddenShareOfCommunication) {
   EXPECT_DOUBLE_EQ(result.overlap_fraction, 0.4);
 }
 
-// Rank 0, exposed: the column alone in 10..12, both in 12..16, the row alone in 16..20, so that the row
-// has 2 + 4 and the column 2 + 2 us. Rank 1: both in 12..16, the row alone in 16..20: 2 + 4 and 2.
+// Rank 0, exposed: the column alone in 10..12, both in 12..16, the row alone in 16..20, so that the
+// row has 2 + 4 and the column 2 + 2 us. Rank 1: both in 12..16, the row alone in 16..20: 2 + 4 and
+// 2.
 TEST(SummarizeTest, AxesShareWhatTheyExposeTogether) {
   const TwoRankStep step;
   const Result result = Summarize(step.schedule, step.timeline, kPeak);
@@ -79,7 +80,8 @@ TEST(SummarizeTest, ACollectiveThatTakesNoTimeCountsAsNothing) {
   EXPECT_EQ(result.communication.value(), result.axes[0].seconds.value());
 }
 
-// 6e6 and 8e6 flops of 26 us x 2 ranks x 1e12 flop/s = 52e6; 13 tokens in 26 us are 500,000 a second.
+// 6e6 and 8e6 flops of 26 us x 2 ranks x 1e12 flop/s = 52e6; 13 tokens in 26 us are 500,000 a
+// second.
 TEST(SummarizeTest, UtilisationRefersToThePeakOfAllRanks) {
   const TwoRankStep step;
   const Result result = Summarize(step.schedule, step.timeline, kPeak);

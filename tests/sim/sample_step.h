@@ -102,8 +102,8 @@ struct TwoRankStep {
   Timeline timeline;
 };
 
-// `ranks` (a multiple of 4) on a mesh of 2 x 2 x the rest, `ops` a rank, durations from nothing over less
-// than a nanosecond to some microseconds; every collective meets.
+// `ranks` (a multiple of 4) on a mesh of 2 x 2 x the rest, `ops` a rank, durations from nothing
+// over less than a nanosecond to some microseconds; every collective meets.
 struct RandomStep {
   RandomStep(uint32_t ranks, uint32_t ops, uint32_t seed) {
     std::mt19937 random(seed);  // its numbers are the same everywhere; distributions' are not

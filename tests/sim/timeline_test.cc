@@ -18,8 +18,9 @@ TEST(TimelineTest, SpansOfARankAreARange) {
   EXPECT_EQ(timeline.SpansOf(3), (std::pair<size_t, size_t>(3, 3)));
 }
 
-// FNV-1a by the book: start at 0xcbf29ce484222325, for each byte hash = (hash ^ byte) · 0x100000001b3.
-// Computed with Python over struct.pack("<2q", ranks, step) and struct.pack("<5q", ...) per span.
+// FNV-1a by the book: start at 0xcbf29ce484222325, for each byte hash = (hash ^ byte) ·
+// 0x100000001b3. Computed with Python over struct.pack("<2q", ranks, step) and struct.pack("<5q",
+// ...) per span.
 TEST(TimelineTest, TheHashIsFnv1aOverLittleEndianIntegers) {
   Timeline timeline;
   EXPECT_EQ(HashOf(timeline), "88201fb960ff6465");  // 16 zero bytes

@@ -1,11 +1,14 @@
 #include "sim/transfer_network.h"
 
+#include <map>
+#include <span>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <map>
-
 #include "sim/error.h"
+#include "tests/support/random_program.h"
+#include "tests/support/reference_engine.h"
 
 namespace rehearse {
 namespace {
@@ -44,8 +47,8 @@ TEST(TransferNetworkTest, AFlowAloneMovesAtItsCapacity) {
 }
 
 TEST(TransferNetworkTest, ANewcomerDelaysOnlyThoseItSharesALinkWith) {
-  // Flows 0 and 1 are on links of their own. Flow 2 joins link 0 at 200: flow 0 has 400 left and ends at
-  // 200 + 800; flow 1 is not even looked at.
+  // Flows 0 and 1 are on links of their own. Flow 2 joins link 0 at 200: flow 0 has 400 left and
+  // ends at 200 + 800; flow 1 is not even looked at.
   const Program program = Flows(2, {{Use(0)}, {Use(1)}, {Use(0)}});
   TransferNetwork network(program, false);
   network.Begin(0);
@@ -58,8 +61,8 @@ TEST(TransferNetworkTest, ANewcomerDelaysOnlyThoseItSharesALinkWith) {
 }
 
 TEST(TransferNetworkTest, AFlowWhoseRateStaysKeepsItsEnd) {
-  // Flow 0 crosses link 1 twice, which holds it at 1/2; flow 1 joins on link 0 and takes the other half,
-  // solved in one component with flow 0, whose end is not told again.
+  // Flow 0 crosses link 1 twice, which holds it at 1/2; flow 1 joins on link 0 and takes the other
+  // half, solved in one component with flow 0, whose end is not told again.
   const Program program = Flows(2, {{Use(0), Use(1, 2)}, {Use(0)}});
   TransferNetwork network(program, false);
   network.Begin(0);
@@ -109,8 +112,8 @@ TEST(TransferNetworkTest, HalfADormantComponentIsSolvedAnew) {
   Settle(network, 1200);
   network.Begin(1);
   EXPECT_THAT(Settle(network, 2000), ElementsAre(Pair(1, 2600)));
-  // Flow 0 comes later: flow 1 has 300 left, which now take 600; it takes 300 of flow 0 with it, whose other
-  // 300 go at full speed.
+  // Flow 0 comes later: flow 1 has 300 left, which now take 600; it takes 300 of flow 0 with it,
+  // whose other 300 go at full speed.
   network.Begin(0);
   EXPECT_THAT(Settle(network, 2300), ElementsAre(Pair(0, 3500), Pair(1, 2900)));
   network.End(1);
@@ -118,8 +121,8 @@ TEST(TransferNetworkTest, HalfADormantComponentIsSolvedAnew) {
 }
 
 TEST(TransferNetworkTest, ADormantComponentDoesNotSurviveANewcomer) {
-  // Flows 0 (links 0, 1) and 1 (link 1) sleep. Flow 2 takes link 0. When flow 1 wakes alone, link 1 is its
-  // own; when flow 0 wakes as well, it shares both its links.
+  // Flows 0 (links 0, 1) and 1 (link 1) sleep. Flow 2 takes link 0. When flow 1 wakes alone, link 1
+  // is its own; when flow 0 wakes as well, it shares both its links.
   const Program program = Flows(2, {{Use(0), Use(1)}, {Use(1)}, {Use(0)}});
   TransferNetwork network(program, false);
   network.Begin(0);
@@ -133,8 +136,7 @@ TEST(TransferNetworkTest, ADormantComponentDoesNotSurviveANewcomer) {
   network.Begin(1);
   EXPECT_THAT(Settle(network, 1300), ElementsAre(Pair(1, 1900)));
   network.Begin(0);
-  EXPECT_THAT(Settle(network, 1400),
-              ElementsAre(Pair(0, 2600), Pair(1, 2400), Pair(2, 2200)));
+  EXPECT_THAT(Settle(network, 1400), ElementsAre(Pair(0, 2600), Pair(1, 2400), Pair(2, 2200)));
 }
 
 TEST(TransferNetworkTest, AComponentThatFallsApartIsTwo) {
@@ -170,6 +172,69 @@ TEST(TransferNetworkTest, LoadsAreRecordedThroughSleepAndWaking) {
     loads.emplace_back(load.from.picoseconds(), load.bytes_per_second);
   }
   EXPECT_THAT(loads, ElementsAre(Pair(0, 1e12), Pair(1100, 0), Pair(1200, 1e12), Pair(2400, 0)));
+}
+
+// Flows begin and end at random, often in groups that rest and move again together; whatever
+// sleeps, wakes or falls apart, each must be told the end that rates solved from nothing give.
+TEST(TransferNetworkTest, EndsAreThoseOfRatesSolvedFromNothing) {
+  constexpr double kBytes = 1e9;
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    Random random(seed);
+    const uint32_t links = random.Between(1, 6);
+    const uint32_t count = random.Between(1, 10);
+    std::vector<std::vector<LinkUse>> uses(count);
+    for (std::vector<LinkUse>& set : uses) {
+      const uint32_t first = random.Below(links);
+      set.push_back(Use(first, random.Between(1, 2)));
+      if (links > 1 && random.Chance(50)) set.push_back(Use((first + 1) % links));
+    }
+    const Program program = Flows(links, uses, kBytes);
+    const std::vector<long double> capacities(links, 1);
+    TransferNetwork network(program, false);
+
+    std::vector<bool> moving(count, false);
+    std::vector<long double> left(count, 0);
+    std::vector<int64_t> end(count, 0);
+    int64_t now = 0;
+    for (int instant = 0; instant < 100; ++instant) {
+      const uint32_t group = random.Between(1, 3);  // every group-th flow changes together
+      const bool together = random.Chance(60);
+      const bool wake = random.Chance(50);
+      for (uint32_t flow = 0; flow < count; ++flow) {
+        bool target = moving[flow];
+        if (together) {
+          if (flow % group == 0) target = wake;
+        } else if (random.Chance(20)) {
+          target = !target;
+        }
+        const bool again = moving[flow] && target && random.Chance(10);  // the next step at once
+        if (moving[flow] && (!target || again)) network.End(flow);
+        if (target && (!moving[flow] || again)) {
+          network.Begin(flow);
+          left[flow] = kBytes;
+        }
+        moving[flow] = target;
+      }
+      for (const auto& [flow, time] : Settle(network, now)) end[flow] = time;
+
+      std::vector<uint32_t> movers;
+      std::vector<std::span<const LinkUse>> sets;
+      for (uint32_t flow = 0; flow < count; ++flow) {
+        if (!moving[flow]) continue;
+        movers.push_back(flow);
+        sets.emplace_back(uses[flow]);
+      }
+      const std::vector<long double> rates = FillProgressively(capacities, sets);
+      const int64_t elapsed = random.Between(1, 1'000'000);
+      for (size_t i = 0; i < movers.size(); ++i) {
+        const uint32_t flow = movers[i];
+        // Rounded to the clock, and rates are good to 1e-16 of up to 1e11 ps.
+        ASSERT_NEAR(end[flow], now + left[flow] / rates[i], 0.51L) << "seed " << seed;
+        left[flow] -= rates[i] * elapsed;
+      }
+      now += elapsed;
+    }
+  }
 }
 
 TEST(TransferNetworkTest, RefusesToBeginTwiceOrToEndWhatDoesNotMove) {

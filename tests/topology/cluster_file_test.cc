@@ -1,10 +1,10 @@
 #include "topology/cluster_file.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <filesystem>
 #include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include "topology/router.h"
 
@@ -111,7 +111,8 @@ TEST(GraphFileTest, AVertexMayHaveADeviceOfItsOwn) {
 }
 
 TEST(GraphFileTest, ADeviceMayBeDescribedInPlace) {
-  const auto cluster = Read(Example("\"a100-40g\"", R"({"name": "mine", "matrix_peak_16": "100TFLOPS",
+  const auto cluster =
+      Read(Example("\"a100-40g\"", R"({"name": "mine", "matrix_peak_16": "100TFLOPS",
       "memory": "32GiB", "memory_bandwidth": "900GBps", "memory_efficiency": 0.9, "launch_overhead": "4us"})"));
   const DeviceSpec& device = cluster->DeviceOf(0);
   EXPECT_EQ(device.name, "mine");
@@ -137,8 +138,9 @@ TEST(GraphFileTest, AnUnknownDeviceIsRefused) {
 }
 
 TEST(GraphFileTest, AGraphWithoutADeviceIsRefused) {
-  EXPECT_THAT(ErrorOfText(R"({"name": "x", "vertices": [{"name": "s", "kind": "switch"}], "links": []})"),
-              HasSubstr("cluster \"x\" has no device"));
+  EXPECT_THAT(
+      ErrorOfText(R"({"name": "x", "vertices": [{"name": "s", "kind": "switch"}], "links": []})"),
+      HasSubstr("cluster \"x\" has no device"));
 }
 
 TEST(GraphFileTest, ADeviceOfNoKnownKindIsRefused) {
@@ -147,16 +149,18 @@ TEST(GraphFileTest, ADeviceOfNoKnownKindIsRefused) {
 }
 
 TEST(GraphFileTest, ASwitchIsNoDevice) {
-  EXPECT_THAT(ErrorOfText(Example("\"kind\": \"switch\"", "\"kind\": \"switch\", \"device\": \"a100-40g\"")),
+  EXPECT_THAT(ErrorOfText(Example("\"kind\": \"switch\"",
+                                  "\"kind\": \"switch\", \"device\": \"a100-40g\"")),
               AllOf(HasSubstr("/vertices/2/device"), HasSubstr("of kind switch")));
 }
 
 TEST(GraphFileTest, ADisconnectedGraphNamesTwoDevices) {
-  EXPECT_THAT(ErrorOfText(Example(
-                  R"(,
+  EXPECT_THAT(
+      ErrorOfText(Example(
+          R"(,
              {"from": "sw", "to": "gpu1", "kind": "nvlink", "bandwidth": "300GBps", "latency": "1us"})",
-                  "")),
-              AllOf(StartsWith("test.json:1: "), HasSubstr("\"gpu0\" has no path to device \"gpu1\"")));
+          "")),
+      AllOf(StartsWith("test.json:1: "), HasSubstr("\"gpu0\" has no path to device \"gpu1\"")));
 }
 
 TEST(GraphFileTest, ABandwidthIsPositiveAndHasAUnit) {
@@ -176,7 +180,8 @@ TEST(GraphFileTest, ALatencyHasAUnitAndSomeSense) {
 
 TEST(GraphFileTest, AnEfficiencyIsAShare) {
   for (const char* bad : {"0", "-0.1", "1.5", "\"1\""})
-    EXPECT_THAT(ErrorOfText(Example("\"latency\"", std::string("\"efficiency\": ") + bad + ", \"latency\"")),
+    EXPECT_THAT(ErrorOfText(Example("\"latency\"",
+                                    std::string("\"efficiency\": ") + bad + ", \"latency\"")),
                 AllOf(HasSubstr("/links/0/efficiency: "), HasSubstr("expected")))
         << bad;
 }
@@ -188,18 +193,22 @@ TEST(GraphFileTest, AnUnknownEndIsSuggested) {
 }
 
 TEST(GraphFileTest, ALinkHasTwoDifferentEnds) {
-  EXPECT_THAT(ErrorOfText(Example("[\"gpu0\", \"sw\"]", "[\"gpu0\"]")), HasSubstr("/links/0/between"));
-  EXPECT_THAT(ErrorOfText(Example("[\"gpu0\", \"sw\"]", "[\"sw\", \"sw\"]")), HasSubstr("to itself"));
+  EXPECT_THAT(ErrorOfText(Example("[\"gpu0\", \"sw\"]", "[\"gpu0\"]")),
+              HasSubstr("/links/0/between"));
+  EXPECT_THAT(ErrorOfText(Example("[\"gpu0\", \"sw\"]", "[\"sw\", \"sw\"]")),
+              HasSubstr("to itself"));
   EXPECT_THAT(ErrorOfText(Example("\"from\": \"gpu1\", ", "")), HasSubstr("/links/1"));
   EXPECT_THAT(ErrorOfText(Example("\"from\": \"gpu1\", \"to\": \"sw\", ", "")),
               HasSubstr("\"between\" (both ways) or \"from\" and \"to\""));
-  EXPECT_THAT(ErrorOfText(Example("\"from\": \"gpu1\"", "\"between\": [\"gpu1\", \"sw\"], \"from\": \"gpu1\"")),
+  EXPECT_THAT(ErrorOfText(Example("\"from\": \"gpu1\"",
+                                  "\"between\": [\"gpu1\", \"sw\"], \"from\": \"gpu1\"")),
               HasSubstr("\"between\" (both ways) or \"from\" and \"to\""));
 }
 
 TEST(GraphFileTest, ADuplicateVertexIsRefused) {
-  EXPECT_THAT(ErrorOfText(Example("\"name\": \"gpu1\"", "\"name\": \"gpu0\"")),
-              AllOf(StartsWith("test.json:2: /vertices/1/name: "), HasSubstr("another vertex \"gpu0\"")));
+  EXPECT_THAT(
+      ErrorOfText(Example("\"name\": \"gpu1\"", "\"name\": \"gpu0\"")),
+      AllOf(StartsWith("test.json:2: /vertices/1/name: "), HasSubstr("another vertex \"gpu0\"")));
 }
 
 TEST(GraphFileTest, UnknownKindsAndKeysAreSuggested) {
@@ -207,12 +216,15 @@ TEST(GraphFileTest, UnknownKindsAndKeysAreSuggested) {
               AllOf(HasSubstr("/vertices/2/kind"), HasSubstr("did you mean \"switch\"?")));
   EXPECT_THAT(ErrorOfText(Example("\"kind\": \"nvlink\"", "\"kind\": \"nvlnk\"")),
               AllOf(HasSubstr("/links/0/kind"), HasSubstr("did you mean \"nvlink\"?")));
-  EXPECT_THAT(ErrorOfText(Example("\"latency\"", "\"latncy\"")), HasSubstr("did you mean \"latency\"?"));
-  EXPECT_THAT(ErrorOfText(Example("step_overhead", "step_overhed")), HasSubstr("did you mean \"step_overhead\"?"));
+  EXPECT_THAT(ErrorOfText(Example("\"latency\"", "\"latncy\"")),
+              HasSubstr("did you mean \"latency\"?"));
+  EXPECT_THAT(ErrorOfText(Example("step_overhead", "step_overhed")),
+              HasSubstr("did you mean \"step_overhead\"?"));
 }
 
 TEST(GraphFileTest, NamesAreNotEmpty) {
-  EXPECT_THAT(ErrorOfText(Example("\"name\": \"sw\"", "\"name\": \"\"")), HasSubstr("/vertices/2/name"));
+  EXPECT_THAT(ErrorOfText(Example("\"name\": \"sw\"", "\"name\": \"\"")),
+              HasSubstr("/vertices/2/name"));
   EXPECT_THAT(ErrorOfText(Example("two GPUs on a switch", "")), HasSubstr("/name"));
 }
 
@@ -230,13 +242,16 @@ TEST(ClusterTextTest, APresetIsChanged) {
 }
 
 TEST(ClusterTextTest, BadChangesAreRefused) {
-  const auto error = [](const std::string& text) { return ErrorOf([&] { ReadClusterArgument(text); }); };
+  const auto error = [](const std::string& text) {
+    return ErrorOf([&] { ReadClusterArgument(text); });
+  };
   EXPECT_THAT(error("perlmuter:nodes=4"), HasSubstr("did you mean \"perlmutter\"?"));
   EXPECT_THAT(error(""), HasSubstr("no cluster preset \"\""));
   EXPECT_THAT(error("perlmutter:"), HasSubstr("expected a change such as \"nodes=4\""));
   EXPECT_THAT(error("perlmutter:nodes"), HasSubstr("expected a change such as \"nodes=4\""));
   EXPECT_THAT(error("perlmutter:nodes=4,"), HasSubstr("expected a change such as \"nodes=4\""));
-  EXPECT_THAT(error("perlmutter:nodes=four"), HasSubstr("\"nodes\" is \"four\", expected a whole number"));
+  EXPECT_THAT(error("perlmutter:nodes=four"),
+              HasSubstr("\"nodes\" is \"four\", expected a whole number"));
   EXPECT_THAT(error("perlmutter:nodes=-1"), HasSubstr("expected a whole number"));
   EXPECT_THAT(error("perlmutter:nodes=99999999999"), HasSubstr("expected a whole number"));
   EXPECT_THAT(error("perlmutter:nodes=0"), HasSubstr("expected 1 to 65536"));
@@ -257,9 +272,11 @@ TEST(ClusterObjectTest, APresetIsChangedByKeys) {
 }
 
 TEST(ClusterObjectTest, BadChangesAreRefused) {
-  EXPECT_THAT(ErrorOfText(R"({"preset": "perlmuter"})"),
-              AllOf(StartsWith("test.json:1: /preset: "), HasSubstr("did you mean \"perlmutter\"?")));
-  EXPECT_THAT(ErrorOfText(R"({"preset": "perlmutter", "nods": 4})"), HasSubstr("did you mean \"nodes\"?"));
+  EXPECT_THAT(
+      ErrorOfText(R"({"preset": "perlmuter"})"),
+      AllOf(StartsWith("test.json:1: /preset: "), HasSubstr("did you mean \"perlmutter\"?")));
+  EXPECT_THAT(ErrorOfText(R"({"preset": "perlmutter", "nods": 4})"),
+              HasSubstr("did you mean \"nodes\"?"));
   EXPECT_THAT(ErrorOfText(R"({"preset": "perlmutter", "nodes": 0})"), HasSubstr("/nodes: "));
   EXPECT_THAT(ErrorOfText(R"({"preset": "perlmutter", "nodes": "four"})"), HasSubstr("/nodes: "));
   EXPECT_THAT(ErrorOfText(R"({"preset": "perlmutter", "nodes": 1e99})"), HasSubstr("/nodes: "));
@@ -271,15 +288,17 @@ TEST(ClusterObjectTest, BadChangesAreRefused) {
 TEST(ClusterPathTest, AFileHoldsAGraphOrAPreset) {
   const Folder folder;
   EXPECT_EQ(ReadClusterArgument(folder.Write("graph.json", Example()))->device_count(), 2u);
-  EXPECT_EQ(ReadClusterArgument(folder.Write("preset.json", R"({"preset": "switch", "devices": 3})"))
-                ->device_count(),
-            3u);
+  EXPECT_EQ(
+      ReadClusterArgument(folder.Write("preset.json", R"({"preset": "switch", "devices": 3})"))
+          ->device_count(),
+      3u);
 }
 
 TEST(ClusterPathTest, APathIsRelativeToTheFileItStandsIn) {
   const Folder folder;
   folder.Write("clusters/two.json", Example());
-  const std::string scenario = folder.Write("scenarios/a.json", R"({"cluster": "../clusters/two.json"})");
+  const std::string scenario =
+      folder.Write("scenarios/a.json", R"({"cluster": "../clusters/two.json"})");
   const JsonDocument document = JsonDocument::FromFile(scenario);
   EXPECT_EQ(ReadCluster(document.Root().At("cluster"))->device_count(), 2u);
 }
@@ -287,7 +306,8 @@ TEST(ClusterPathTest, APathIsRelativeToTheFileItStandsIn) {
 TEST(ClusterPathTest, AMistakeInTheFileNamesTheFile) {
   const Folder folder;
   const std::string path = folder.Write("bad.json", Example("300GBps", "300"));
-  EXPECT_THAT(ErrorOf([&] { ReadClusterArgument(path); }), StartsWith(path + ":4: /links/0/bandwidth: "));
+  EXPECT_THAT(ErrorOf([&] { ReadClusterArgument(path); }),
+              StartsWith(path + ":4: /links/0/bandwidth: "));
 }
 
 TEST(ClusterPathTest, AFileThatIsMissingTruncatedOrATextIsRefused) {

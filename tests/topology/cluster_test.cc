@@ -1,9 +1,9 @@
 #include "topology/cluster.h"
 
+#include <limits>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <limits>
 
 namespace rehearse {
 namespace {
@@ -93,7 +93,9 @@ TEST_F(ClusterTest, ANameIsUsedOnce) {
 }
 
 TEST_F(ClusterTest, ADeviceNeedsItsSpec) {
-  EXPECT_THAT(ErrorOf([&] { cluster_.AddVertex({"x", VertexKind::kDevice, "", 1}); }),
+  EXPECT_THAT(ErrorOf([&] {
+                cluster_.AddVertex({"x", VertexKind::kDevice, "", 1});
+              }),
               HasSubstr("\"x\" is a device of a kind that was not added"));
 }
 
@@ -143,8 +145,9 @@ TEST_F(ClusterTest, APathThroughAnotherDeviceIsNoConnection) {
   // A chain of three: the ends would have to go through the middle.
   cluster_.AddLinks(1, 2, Cable());
   cluster_.AddLinks(2, 3, Cable());
-  EXPECT_THAT(ErrorOf([&] { cluster_.Finish(); }),
-              HasSubstr("\"b/gpu0\" has no path to device \"b/gpu1\" (a path may not pass through"));
+  EXPECT_THAT(
+      ErrorOf([&] { cluster_.Finish(); }),
+      HasSubstr("\"b/gpu0\" has no path to device \"b/gpu1\" (a path may not pass through"));
 }
 
 TEST_F(ClusterTest, AFullMeshOfDevicesNeedsNoSwitch) {
@@ -161,7 +164,8 @@ TEST_F(ClusterTest, AClusterWithoutDevicesIsRefused) {
 
 TEST_F(ClusterTest, AMisspeltVertexIsSuggested) {
   EXPECT_EQ(cluster_.FindVertex("hub"), hub_);
-  EXPECT_THAT(ErrorOf([&] { cluster_.FindVertex("a/gpu9"); }), HasSubstr("did you mean \"a/gpu0\"?"));
+  EXPECT_THAT(ErrorOf([&] { cluster_.FindVertex("a/gpu9"); }),
+              HasSubstr("did you mean \"a/gpu0\"?"));
 }
 
 TEST(ClusterNamesTest, KindsAreSpeltAsInClusterFiles) {

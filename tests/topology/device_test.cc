@@ -1,12 +1,12 @@
 #include "topology/device.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
 #include <random>
 #include <set>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include "sim/error.h"
 
@@ -75,8 +75,8 @@ TEST(ComputeTimeTest, MemoryWorkRunsAtTheReachableBandwidth) {
 
 TEST(ComputeTimeTest, MemoryWorkWithManyFlopsIsBoundByTheVectorPeak) {
   Compute compute;
-  compute.bytes = Bytes(80e6);    // 100 us
-  compute.flops = Flops(5e9);     // 5e9 / 10e12 = 500 us
+  compute.bytes = Bytes(80e6);  // 100 us
+  compute.flops = Flops(5e9);   // 5e9 / 10e12 = 500 us
   EXPECT_DOUBLE_EQ(ComputeTime(RoundDevice(), compute, false).value(), 510e-6);
 }
 
@@ -94,7 +94,8 @@ TEST(ComputeTimeTest, AMissingRateIsTheUsersMistake) {
     ComputeTime(RoundDevice(), compute, false);
     FAIL() << "expected an Error";
   } catch (const Error& error) {
-    EXPECT_THAT(error.what(), AllOf(HasSubstr("\"round\""), HasSubstr("matrix_peak_32"), HasSubstr("tf32")));
+    EXPECT_THAT(error.what(),
+                AllOf(HasSubstr("\"round\""), HasSubstr("matrix_peak_32"), HasSubstr("tf32")));
   }
 }
 
@@ -132,7 +133,8 @@ TEST(GemmEfficiencyTest, NoShapeIsMeasuredTwice) {
 
 TEST(GemmEfficiencyTest, BetweenTwoPointsHalfWayIsTheirMean) {
   DeviceSpec device = RoundDevice();
-  device.gemm_points = {{GemmMode::kNN, 1024, 1024, 1024, 0.4}, {GemmMode::kNN, 4096, 1024, 1024, 0.8}};
+  device.gemm_points = {{GemmMode::kNN, 1024, 1024, 1024, 0.4},
+                        {GemmMode::kNN, 4096, 1024, 1024, 0.8}};
   // 2048 is half way between 1024 and 4096 on a logarithmic scale.
   EXPECT_NEAR(GemmEfficiency(device, {2048, 1024, 1024, GemmMode::kNN, 1}), 0.6, 1e-9);
   // Distances ln 4 and 2·ln 4 from the points: weights 16 to 1, (16·0.4 + 0.8) / 17.
@@ -184,8 +186,8 @@ TEST(GemmEfficiencyTest, AnEmptyGemmHasNone) {
 TEST(KnownDevicesTest, TheA100RunsABigLayerAsMeasuredTimesItsScale) {
   // 4096 x 8192 x 8192 NN: measured 0.73871 of 312 TFLOP/s on the PCIe card, 267.9/256.4 as fast here.
   // 2·4096·8192·8192 = 5.4976e11 flops / (312e12 · 0.73871 · 1.04485) = 2282.9 us, one launch 5.5 us.
-  EXPECT_NEAR(ComputeTime(FindDevice("a100-40g"), GemmWork(4096, 8192, 8192), false).value(), 2288.4e-6,
-              0.1e-6);
+  EXPECT_NEAR(ComputeTime(FindDevice("a100-40g"), GemmWork(4096, 8192, 8192), false).value(),
+              2288.4e-6, 0.1e-6);
 }
 
 TEST(KnownDevicesTest, AttentionCountsTheCausalHalf) {
@@ -230,7 +232,8 @@ TEST(KnownDevicesTest, AMisspeltNameIsSuggested) {
     FindDevice("a100-40");
     FAIL() << "expected an Error";
   } catch (const Error& error) {
-    EXPECT_THAT(error.what(), AllOf(HasSubstr("no device \"a100-40\""), HasSubstr("did you mean \"a100-40g\"?")));
+    EXPECT_THAT(error.what(),
+                AllOf(HasSubstr("no device \"a100-40\""), HasSubstr("did you mean \"a100-40g\"?")));
   }
 }
 

@@ -1,10 +1,9 @@
-#include "topology/presets.h"
+#include <set>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <set>
-
+#include "topology/presets.h"
 #include "topology/router.h"
 
 namespace rehearse {
@@ -17,7 +16,8 @@ using ::testing::StartsWith;
 
 constexpr double kGib = 1024.0 * 1024 * 1024;
 
-std::unique_ptr<Cluster> Build(const std::string& name, const std::map<std::string, uint32_t>& parameters) {
+std::unique_ptr<Cluster> Build(const std::string& name,
+                               const std::map<std::string, uint32_t>& parameters) {
   return BuildPreset(name, parameters, Place());
 }
 
@@ -58,8 +58,8 @@ TEST(PresetTableTest, ADeviceReplacesAllDevices) {
 }
 
 TEST(PresetTableTest, MistakesAreNamedWithTheirPlace) {
-  EXPECT_THAT(ErrorOf("perlmuter", {}), AllOf(StartsWith("a.json:3: /cluster: "),
-                                              HasSubstr("did you mean \"perlmutter\"?")));
+  EXPECT_THAT(ErrorOf("perlmuter", {}),
+              AllOf(StartsWith("a.json:3: /cluster: "), HasSubstr("did you mean \"perlmutter\"?")));
   EXPECT_THAT(ErrorOf("perlmutter", {{"node", 4}}),
               AllOf(HasSubstr("no parameter \"node\""), HasSubstr("did you mean \"nodes\"?")));
   EXPECT_THAT(ErrorOf("perlmutter", {{"nodes", 0}}), HasSubstr("is 0, expected 1 to 65536"));
@@ -99,9 +99,10 @@ TEST(PerlmutterTest, AGpuLeavesItsNodeThroughItsOwnNic) {
   const auto cluster = Build("perlmutter", {{"nodes", 2}});
   Router router(*cluster);
   const Route& route = router.Between(2, 5);  // node0/gpu2 to node1/gpu1
-  EXPECT_THAT(Names(*cluster, route),
-              ElementsAre("node0/gpu2->node0/numa2", "node0/numa2->node0/nic2", "node0/nic2->slingshot",
-                          "slingshot->node1/nic1", "node1/nic1->node1/numa1", "node1/numa1->node1/gpu1"));
+  EXPECT_THAT(
+      Names(*cluster, route),
+      ElementsAre("node0/gpu2->node0/numa2", "node0/numa2->node0/nic2", "node0/nic2->slingshot",
+                  "slingshot->node1/nic1", "node1/nic1->node1/numa1", "node1/numa1->node1/gpu1"));
   EXPECT_TRUE(route.crosses_nodes);
   // The NIC binds, at 20 GiB/s; PCIe passes 0.79 · 31.5 = 24.9 GB/s.
   EXPECT_DOUBLE_EQ(route.bandwidth.value(), 20 * kGib);
@@ -135,7 +136,8 @@ TEST(DgxA100Test, GpusOfABoxMeetAtTheNvSwitch) {
   const auto cluster = Build("dgx-a100", {});
   Router router(*cluster);
   const Route& route = router.Between(0, 7);
-  EXPECT_THAT(Names(*cluster, route), ElementsAre("node0/gpu0->node0/nvswitch", "node0/nvswitch->node0/gpu7"));
+  EXPECT_THAT(Names(*cluster, route),
+              ElementsAre("node0/gpu0->node0/nvswitch", "node0/nvswitch->node0/gpu7"));
   EXPECT_DOUBLE_EQ(route.latency.value(), 3.4e-6);
   // 12 links of 25 GB/s at 0.765; vTrain measured 229.35 GB/s of bus bandwidth.
   EXPECT_NEAR(route.bandwidth.value(), 229.35e9, 0.001 * 229.35e9);

@@ -1,12 +1,12 @@
 #include "topology/router.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <optional>
 #include <random>
 #include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include "topology/nic_owners.h"
 #include "topology/path_cost.h"
@@ -141,8 +141,8 @@ TEST_F(RouterTest, MoreDevicesThanNicsShareThemInTurn) {
   const auto pcie = Add("pcie", VertexKind::kPcieSwitch, "m");
   for (int i = 0; i < 5; ++i)
     cluster_.AddLinks(Add("gpu" + std::to_string(i), VertexKind::kDevice, "m"), pcie, LinkOf(1));
-  const auto near0 = Add("near0", VertexKind::kNic, "m"), near1 = Add("near1", VertexKind::kNic, "m"),
-             far = Add("far", VertexKind::kNic, "m");
+  const auto near0 = Add("near0", VertexKind::kNic, "m"),
+             near1 = Add("near1", VertexKind::kNic, "m"), far = Add("far", VertexKind::kNic, "m");
   cluster_.AddLinks(pcie, near0, LinkOf(1));
   cluster_.AddLinks(pcie, near1, LinkOf(1));
   cluster_.AddLinks(pcie, far, LinkOf(2));
@@ -178,7 +178,8 @@ TEST_F(RouterTest, ADeviceHasNoRouteToItself) {
 
 // The route by the letter of topology/router.h: costs to the target by relaxing all links until nothing
 // changes, then the smallest next vertex, and link, that keeps the cost. Nothing when there is no path.
-std::optional<std::vector<uint32_t>> PlainRoute(const Cluster& cluster, uint32_t from_rank, uint32_t to_rank) {
+std::optional<std::vector<uint32_t>> PlainRoute(const Cluster& cluster, uint32_t from_rank,
+                                                uint32_t to_rank) {
   const Cluster::Graph& graph = cluster.graph();
   const VertexId source = cluster.devices()[from_rank];
   const VertexId target = cluster.devices()[to_rank];
@@ -281,7 +282,8 @@ TEST(RouterAgainstPlainSearchTest, PresetsHaveTheSameRoutes) {
     for (uint32_t a = 0; a < cluster->device_count(); ++a)
       for (uint32_t b = 0; b < cluster->device_count(); ++b)
         if (a != b) {
-          EXPECT_EQ(router.Between(a, b).links, *PlainRoute(*cluster, a, b)) << name << a << " " << b;
+          EXPECT_EQ(router.Between(a, b).links, *PlainRoute(*cluster, a, b))
+              << name << a << " " << b;
         }
   }
 }

@@ -1,10 +1,10 @@
-#include "tests/engine/random_program.h"
-
-#include <fmt/format.h>
+#include "tests/support/random_program.h"
 
 #include <algorithm>
 #include <numeric>
 #include <utility>
+
+#include <fmt/format.h>
 
 namespace rehearse {
 namespace {
@@ -18,24 +18,26 @@ class RecipeMaker {
     for (uint32_t i = 0; i < link_count; ++i) {
       const double gigabytes =
           random_.Chance(50) ? random_.Between(1, 10) : 1 + 9 * random_.Fraction();
-      recipe_.links.push_back(
-          {fmt::format("link{}", i), "test", BytesPerSecond(1e9 * gigabytes)});
+      recipe_.links.push_back({fmt::format("link{}", i), "test", BytesPerSecond(1e9 * gigabytes)});
     }
     const uint32_t use_set_count = random_.Between(1, 12);
     for (uint32_t i = 0; i < use_set_count; ++i) recipe_.use_sets.push_back(RandomUseSet());
 
+    // Some programs are mostly rings, whose flows rest and move again together while others come and
+    // go.
+    const uint32_t chain_percent = random_.Chance(70) ? 10 : 50;
     const uint32_t task_count = random_.Between(1, max_tasks_);
     while (recipe_.steps.size() < task_count) {
       const uint32_t what = random_.Below(100);
-      if (what < 15) {
+      if (random_.Chance(chain_percent)) {
+        AddChain();
+      } else if (what < 15) {
         AddStep({TaskKind::kJoin, 0}, Count());
       } else if (what < 35) {
         recipe_.delays.push_back(RandomDuration());
         AddStep({TaskKind::kDelay, static_cast<uint32_t>(recipe_.delays.size() - 1)}, Count());
-      } else if (what < 85) {
-        AddFlow(RandomFlow(random_.Chance(75) ? 1 : random_.Between(2, 5)), Count());
       } else {
-        AddChain();
+        AddFlow(RandomFlow(random_.Chance(75) ? 1 : random_.Between(2, 5)), Count());
       }
     }
     return std::move(recipe_);
@@ -221,11 +223,13 @@ Program RandomProgram(uint64_t seed, uint32_t max_tasks) {
   return Assemble({RandomRecipe(seed, max_tasks)});
 }
 
-Program RingProgram(const std::vector<double>& capacities, uint32_t steps, double bytes, Time latency) {
+Program RingProgram(const std::vector<double>& capacities, uint32_t steps, double bytes,
+                    Time latency) {
   ProgramBuilder builder;
   std::vector<TaskId> flows;
   for (size_t i = 0; i < capacities.size(); ++i) {
-    const LinkId link = builder.AddLink({fmt::format("edge{}", i), "test", BytesPerSecond(capacities[i])});
+    const LinkId link =
+        builder.AddLink({fmt::format("edge{}", i), "test", BytesPerSecond(capacities[i])});
     Flow flow;
     flow.bytes = bytes;
     flow.latency = latency;

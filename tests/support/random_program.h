@@ -35,24 +35,25 @@ struct ProgramRecipe {
   std::vector<ProgramLink> links;
   std::vector<std::vector<LinkUse>> use_sets;
   std::vector<Time> delays;
-  std::vector<Flow> flows;                // without neighbours
+  std::vector<Flow> flows;  // without neighbours
   std::vector<Step> steps;
   std::vector<std::pair<uint32_t, uint32_t>> chains;  // upstream, downstream: positions in steps
 };
 
-// Up to `max_tasks` tasks or a few more: joins, delays and flows that wait for random earlier tasks; flows
-// cross random links with random multiplicities, or none, have zero or more bytes, latency or none, one or
-// more steps, and some form rings or open chains. About half of all numbers are coarse, so that things
-// happen at the same instant.
+// Up to `max_tasks` tasks or a few more: joins, delays and flows that wait for random earlier
+// tasks; flows cross random links with random multiplicities, or none, have zero or more bytes,
+// latency or none, one or more steps, and some form rings or open chains. About half of all numbers
+// are coarse, so that things happen at the same instant.
 ProgramRecipe RandomRecipe(uint64_t seed, uint32_t max_tasks);
 
-// A way to put recipes together: links and tasks are added in a shuffled order when `shuffle` is set. Every
-// task has one span: rank = position of the recipe, op = position of the task in it.
+// A way to put recipes together: links and tasks are added in a shuffled order when `shuffle` is
+// set. Every task has one span: rank = position of the recipe, op = position of the task in it.
 Program Assemble(const std::vector<ProgramRecipe>& recipes, Random* shuffle = nullptr);
 
 Program RandomProgram(uint64_t seed, uint32_t max_tasks = 40);
 
 // A ring of flows, one for each entry of `capacities`, each over a link of its own.
-Program RingProgram(const std::vector<double>& capacities, uint32_t steps, double bytes, Time latency);
+Program RingProgram(const std::vector<double>& capacities, uint32_t steps, double bytes,
+                    Time latency);
 
 }  // namespace rehearse

@@ -1,4 +1,4 @@
-#include "tests/engine/reference_engine.h"
+#include "tests/support/reference_engine.h"
 
 #include <cmath>
 #include <limits>
@@ -16,10 +16,10 @@ struct TaskRun {
   State state = State::kWaiting;
   int64_t start = 0;
   int64_t end = 0;
-  int64_t due = kNever;      // kTimer, kMoving: when
-  uint32_t steps_done = 0;   // flows
-  long double left = 0;      // kMoving: bytes
-  long double rate = 0;      // kMoving: bytes per picosecond
+  int64_t due = kNever;     // kTimer, kMoving: when
+  uint32_t steps_done = 0;  // flows
+  long double left = 0;     // kMoving: bytes
+  long double rate = 0;     // kMoving: bytes per picosecond
 };
 
 class NaivePlayer {

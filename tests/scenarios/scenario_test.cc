@@ -1,0 +1,180 @@
+#include "scenarios/scenario.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "scenarios/rehearsal.h"
+#include "sim/error.h"
+
+namespace rehearse {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr const char* kSmall = R"({
+  "name": "small",
+  "cluster": "perlmutter:nodes=2",
+  "model": {"layers": 2, "hidden": 1024, "heads": 16, "vocabulary": 4096},
+  "training": {"batch": 8, "sequence": 256, "recomputation": "full"},
+  "strategy": {"kind": "4d", "column": 2, "row": 2, "depth": 2, "data": 1,
+    "transpose_alternate_layers": true, "overlap_all_reduce": true,
+    "overlap_reduce_scatter": true, "overlap_all_gather": true, "cached_layers": 1}
+})";
+
+Rehearsal Play(const std::vector<std::string>& changes = {}) {
+  JsonDocument document = JsonDocument::FromText(kSmall, "small.json");
+  for (const std::string& change : changes) document.Set(change);
+  return Rehearse(ReadScenario(document));
+}
+
+// The message when the small scenario is changed so.
+std::string ErrorOf(const std::vector<std::string>& changes) {
+  try {
+    Play(changes);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(ScenarioTest, TheBreakdownSumsToTheStep) {
+  const Result result = Play().result;
+  const Breakdown& parts = result.breakdown;
+  EXPECT_NEAR((parts.compute + parts.exposed_communication + parts.idle).value(),
+              result.step.value(), 1e-12);
+  EXPECT_GT(parts.compute.value(), 0);
+}
+
+TEST(ScenarioTest, NoLinkCarriesMoreThanItsCapacity) {
+  const Result result = Play({"strategy.column=1", "strategy.depth=4"}).result;
+  ASSERT_FALSE(result.links.empty());
+  for (const LinkSummary& link : result.links) EXPECT_LE(link.utilization, 1 + 1e-9) << link.name;
+}
+
+TEST(ScenarioTest, TheSameScenarioGivesTheSameHash) {
+  EXPECT_EQ(Play().result.timeline_hash, Play().result.timeline_hash);
+}
+
+// Equal for gcc and clang, Debug and Release: CI builds all of them. It changes only when the schedule,
+// the hardware figures or the engine's meaning change; say why in the commit.
+TEST(ScenarioTest, TheGoldenHashesHold) {
+  // Depth rings of both nodes beside row rings: transfers overlap and contend.
+  const std::vector<std::string> busy = {"strategy.column=1", "strategy.row=2", "strategy.depth=4"};
+  const auto hash = [&](const std::string& fidelity) {
+    std::vector<std::string> changes = busy;
+    changes.push_back("simulator.fidelity=" + fidelity);
+    return Play(changes).result.timeline_hash;
+  };
+  EXPECT_EQ(hash("formula"), "GOLDENformula");
+  EXPECT_EQ(hash("fluid"), "GOLDENfluid");
+  EXPECT_EQ(hash("step"), "GOLDENstep");
+}
+
+TEST(ScenarioTest, FidelitiesAgreeOnAScheduleWithoutContention) {
+  // One axis at a time (blocking), so that no two collectives of a rank share links.
+  const std::vector<std::string> blocking = {"strategy.overlap_all_reduce=false",
+                                             "strategy.overlap_reduce_scatter=false",
+                                             "strategy.overlap_all_gather=false",
+                                             "strategy.column=1",
+                                             "strategy.row=1",
+                                             "strategy.depth=8"};
+  const auto with = [&](const std::string& fidelity) {
+    std::vector<std::string> changes = blocking;
+    changes.push_back("simulator.fidelity=" + fidelity);
+    return Play(changes).result.step.value();
+  };
+  const double formula = with("formula");
+  EXPECT_NEAR(with("fluid"), formula, 1e-3 * formula);
+  EXPECT_NEAR(with("step"), formula, 1e-2 * formula);
+}
+
+TEST(ScenarioTest, OverlapNeverMakesTheStepLonger) {
+  double last = Play({"strategy.overlap_all_reduce=false", "strategy.overlap_reduce_scatter=false",
+                      "strategy.overlap_all_gather=false", "strategy.cached_layers=0"})
+                    .result.step.value();
+  const double baseline = last;
+  for (const auto& changes : std::vector<std::vector<std::string>>{
+           {"strategy.overlap_reduce_scatter=false", "strategy.overlap_all_gather=false",
+            "strategy.cached_layers=0"},
+           {"strategy.overlap_all_gather=false", "strategy.cached_layers=0"},
+           {"strategy.cached_layers=0"},
+           {}}) {
+    const double step = Play(changes).result.step.value();
+    EXPECT_LE(step, last * (1 + 1e-9));
+    last = step;
+  }
+  EXPECT_LT(last, baseline);
+}
+
+TEST(ScenarioTest, ResultsStateRanksMemoryAndPeak) {
+  const Result result = Play().result;
+  EXPECT_EQ(result.ranks, 8u);
+  EXPECT_EQ(result.simulator.classes, 8u);
+  EXPECT_DOUBLE_EQ(result.peak.value(), 312e12);
+  EXPECT_DOUBLE_EQ(result.memory_capacity.value(), 40 * 1073741824.0);
+  EXPECT_GT(result.memory.Total().value(), 0);
+}
+
+// ---- bad input: one clear message with file, pointer, found and expected -------------------------
+
+TEST(BadScenarioTest, AnUnknownKeySuggestsTheNearest) {
+  EXPECT_THAT(ErrorOf({"strategy.overlap_allreduce=true"}),
+              AllOf(HasSubstr("/strategy"), HasSubstr("overlap_all_reduce")));
+}
+
+TEST(BadScenarioTest, AMissingSwitchIsNamed) {
+  JsonDocument document = JsonDocument::FromText(
+      R"({"name": "x", "cluster": "perlmutter", "model": {"preset": "gpt-5b"},
+          "training": {"batch": 8, "sequence": 256, "recomputation": "full"},
+          "strategy": {"kind": "4d", "column": 1, "row": 1, "depth": 4, "data": 1}})",
+      "x.json");
+  try {
+    ReadScenario(document);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(),
+                AllOf(HasSubstr("x.json:3"), HasSubstr("transpose_alternate_layers")));
+  }
+}
+
+TEST(BadScenarioTest, AMeshThatDoesNotFitTheClusterNamesBothSizes) {
+  EXPECT_THAT(ErrorOf({"strategy.depth=4"}),
+              AllOf(HasSubstr("/strategy"), HasSubstr("16 ranks"), HasSubstr("8 devices")));
+}
+
+TEST(BadScenarioTest, GroupSizesThatDoNotDivideTheRanks) {
+  EXPECT_THAT(ErrorOf({"strategy.column=3"}), AllOf(HasSubstr("column 3"), HasSubstr("8 devices")));
+}
+
+TEST(BadScenarioTest, MoreSplitsThanHeads) {
+  EXPECT_THAT(ErrorOf({"model.heads=1", "model.hidden=1024"}),
+              AllOf(HasSubstr("1 attention heads"), HasSubstr("column")));
+}
+
+TEST(BadScenarioTest, ABatchThatCannotBeDivided) {
+  EXPECT_THAT(ErrorOf({"training.batch=7"}),
+              AllOf(HasSubstr("7 sequences"), HasSubstr("/strategy")));
+}
+
+TEST(BadScenarioTest, AZeroGroupIsOutOfRange) {
+  EXPECT_THAT(ErrorOf({"strategy.row=0"}), AllOf(HasSubstr("/strategy/row"), HasSubstr("found 0")));
+}
+
+TEST(BadScenarioTest, AMeshThatOverflowsIsRefused) {
+  EXPECT_THAT(ErrorOf({"strategy.row=4194304", "strategy.depth=4194304", "strategy.data=4194304"}),
+              HasSubstr("/strategy"));
+}
+
+TEST(BadScenarioTest, AnUnknownFidelity) {
+  EXPECT_THAT(ErrorOf({"simulator.fidelity=fluidd"}), HasSubstr("fluid"));
+}
+
+TEST(BadScenarioTest, AnUnknownClusterAndParameter) {
+  EXPECT_THAT(ErrorOf({"cluster=perlmuter"}),
+              AllOf(HasSubstr("/cluster"), HasSubstr("perlmutter")));
+  EXPECT_THAT(ErrorOf({"cluster=perlmutter:node=2"}), HasSubstr("nodes"));
+}
+
+}  // namespace
+}  // namespace rehearse

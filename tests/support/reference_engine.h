@@ -1,0 +1,36 @@
+// A deliberately naive second engine, against which the real one is checked.
+//
+// It plays the same Program by the words of sim/program.h and DESIGN section 3, and shares no code
+// with sim/simulate.cc: at every event it looks at all tasks again, solves all rates again by
+// textbook progressive filling, and moves all flows forward; there are no components, no heaps,
+// nothing is kept. Rates and bytes are long doubles; the clock is the same integer clock, rounded
+// at the same points.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "sim/program.h"
+#include "sim/timeline.h"
+
+namespace rehearse {
+
+struct ReferenceResult {
+  std::vector<Span> spans;                 // as in Timeline
+  std::vector<long double> link_bytes;     // credited at the end of each step
+  std::vector<long double> link_integral;  // of load over time
+  std::vector<long double>
+      link_step_ends;     // sum of multiplicities of the steps that ended on the link
+  uint64_t instants = 0;  // how often time stood still to look at all tasks
+};
+
+// Throws InternalError when tasks remain that can never end.
+ReferenceResult SimulateNaively(const Program& program);
+
+// Progressive filling word by word: all rates grow together until some link is full, whose flows
+// then stop.
+std::vector<long double> FillProgressively(std::span<const long double> capacities,
+                                           const std::vector<std::span<const LinkUse>>& flows);
+
+}  // namespace rehearse

@@ -1,0 +1,223 @@
+// The program as its user meets it: real processes, their output and exit codes.
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <sys/wait.h>
+
+namespace rehearse {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+struct Outcome {
+  int code = -1;
+  std::string out;
+  std::string err;
+};
+
+std::string ReadFile(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+class ProgramTest : public ::testing::Test {
+ protected:
+  ProgramTest() {
+    const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
+    folder_ = fs::temp_directory_path() /
+              (std::string("rehearse-") + info->name() + "-" + std::to_string(getpid()));
+    fs::create_directories(folder_);
+  }
+  ~ProgramTest() override { fs::remove_all(folder_); }
+
+  Outcome Execute(const std::string& arguments) const {
+    const std::string command = "cd '" + folder_.string() + "' && '" REHEARSE_BINARY "' " +
+                                arguments + " > out.txt 2> err.txt";
+    const int status = std::system(command.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, ReadFile(folder_ / "out.txt"),
+            ReadFile(folder_ / "err.txt")};
+  }
+
+  std::string Write(const std::string& name, const std::string& content) const {
+    std::ofstream(folder_ / name) << content;
+    return (folder_ / name).string();
+  }
+
+  static std::string Shipped(const std::string& name) {
+    return std::string(REHEARSE_SOURCE_DIR) + "/scenarios/" + name + ".json";
+  }
+
+  // One line on stderr, nothing on stdout, exit 1, and every part in the message.
+  void ExpectMistake(const std::string& arguments, const std::vector<std::string>& parts) const {
+    const Outcome outcome = Execute(arguments);
+    EXPECT_EQ(outcome.code, 1) << arguments << "\n" << outcome.err;
+    EXPECT_EQ(outcome.out, "");
+    for (const std::string& part : parts) EXPECT_THAT(outcome.err, HasSubstr(part));
+    EXPECT_LT(outcome.err.size(), 600u) << outcome.err;
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(ProgramTest, EveryShippedScenarioRuns) {
+  size_t count = 0;
+  for (const auto& entry : fs::directory_iterator(fs::path(REHEARSE_SOURCE_DIR) / "scenarios")) {
+    if (entry.path().extension() != ".json") continue;
+    const Outcome outcome = Execute("run '" + entry.path().string() + "' --format json");
+    ASSERT_EQ(outcome.code, 0) << entry.path() << outcome.err;
+    const auto result = nlohmann::json::parse(outcome.out);
+    EXPECT_EQ(result["scenario"], entry.path().stem().string());
+    const double parts = result["breakdown"]["compute_seconds"].get<double>() +
+                         result["breakdown"]["exposed_communication_seconds"].get<double>() +
+                         result["breakdown"]["idle_seconds"].get<double>();
+    EXPECT_NEAR(parts, result["step_seconds"].get<double>(), 1e-9);
+    EXPECT_GT(result["hardware_flops_utilization"].get<double>(), 0.1);
+    EXPECT_LT(result["hardware_flops_utilization"].get<double>(), 1.0);
+    ++count;
+  }
+  EXPECT_GE(count, 12u);
+}
+
+TEST_F(ProgramTest, JsonHasTheKeysOfTheDesign) {
+  const Outcome outcome = Execute("run '" + Shipped("axonn-gpt20b-perlmutter") + "' --format json");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const auto result = nlohmann::ordered_json::parse(outcome.out);
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : result.items()) keys.push_back(key);
+  EXPECT_EQ(keys, (std::vector<std::string>{
+                      "schema", "scenario", "fidelity", "ranks", "step_seconds", "breakdown",
+                      "communication_seconds", "overlap_fraction", "by_axis",
+                      "model_flops_utilization", "hardware_flops_utilization", "tokens_per_second",
+                      "memory", "links", "simulator", "timeline_hash"}));
+  EXPECT_EQ(result["schema"], "rehearse.result.v1");
+}
+
+TEST_F(ProgramTest, TextTellsTheStepTheAxesAndTheBusiestLinks) {
+  const Outcome outcome = Execute("run '" + Shipped("axonn-gpt20b-perlmutter") + "'");
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("exposed"), HasSubstr("depth"), HasSubstr("HFU"),
+                                 HasSubstr("network"), HasSubstr("Simulated in")));
+  EXPECT_THAT(outcome.out, Not(HasSubstr("\x1b[")));  // no colours when not on a terminal
+}
+
+TEST_F(ProgramTest, OutWritesResultTraceAndPicture) {
+  const Outcome outcome = Execute("run '" + Shipped("axonn-gpt20b-perlmutter") +
+                                  "' --out made/here --ranks 0,5 --window 0.1s-0.3s");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  std::set<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder_ / "made/here")) {
+    names.insert(entry.path().filename());
+    EXPECT_GT(fs::file_size(entry), 1000u);
+  }
+  EXPECT_EQ(names, (std::set<std::string>{"result.json", "timeline.svg", "trace.pftrace"}));
+}
+
+TEST_F(ProgramTest, SetChangesTheScenario) {
+  const std::string scenario = "run '" + Shipped("axonn-gpt20b-perlmutter") + "' --format json ";
+  const auto plain = nlohmann::json::parse(Execute(scenario).out);
+  const auto changed =
+      nlohmann::json::parse(Execute(scenario + "--set strategy.cached_layers=0").out);
+  EXPECT_GT(changed["step_seconds"].get<double>(), plain["step_seconds"].get<double>());
+}
+
+TEST_F(ProgramTest, HelpIsThereForTheProgramAndEveryCommand) {
+  EXPECT_THAT(Execute("--help").out, HasSubstr("run"));
+  EXPECT_EQ(Execute("--help").code, 0);
+  for (const std::string command : {"run", "list"}) {
+    const Outcome outcome = Execute(command + " --help");
+    EXPECT_EQ(outcome.code, 0);
+    EXPECT_THAT(outcome.out, AllOf(HasSubstr("usage: rehearse " + command), HasSubstr("--format")));
+  }
+}
+
+TEST_F(ProgramTest, ListNamesWhatScenariosCanName) {
+  const Outcome outcome = Execute("list");
+  EXPECT_EQ(outcome.code, 0);
+  for (const char* name : {"perlmutter", "dgx-a100", "switch", "a100-40g", "gpt-20b", "4d"}) {
+    EXPECT_THAT(outcome.out, HasSubstr(name));
+  }
+  const auto json = nlohmann::json::parse(Execute("list clusters --format json").out);
+  EXPECT_GE(json["clusters"].size(), 3u);
+  for (const auto& cluster : json["clusters"]) EXPECT_NE(cluster["source"], "");
+}
+
+// ---- mistakes ------------------------------------------------------------------------------------
+
+TEST_F(ProgramTest, MistakesOnTheCommandLine) {
+  ExpectMistake("rum x", {"unknown command \"rum\"", "run"});
+  ExpectMistake("run x --formt json", {"--formt", "--format"});
+  ExpectMistake("run x --form json", {"--form"});  // no abbreviations
+  ExpectMistake("run", {"no scenario"});
+  ExpectMistake("run a b", {"too many"});
+  ExpectMistake("run '" + Shipped("axonn-weak-5b") + "' --format yaml", {"yaml", "json"});
+  ExpectMistake("run '" + Shipped("axonn-weak-5b") + "' --ranks 64", {"--ranks", "63"});
+  ExpectMistake("run '" + Shipped("axonn-weak-5b") + "' --window 5", {"--window"});
+  ExpectMistake("run '" + Shipped("axonn-weak-5b") + "' --fidelity exact", {"exact", "fluid"});
+  ExpectMistake("list clutsers", {"clutsers", "clusters"});
+}
+
+TEST_F(ProgramTest, AMissingFile) { ExpectMistake("run nowhere.json", {"nowhere.json"}); }
+
+TEST_F(ProgramTest, ATruncatedFile) {
+  const std::string whole = ReadFile(Shipped("axonn-weak-5b"));
+  const std::string path = Write("half.json", whole.substr(0, whole.size() / 2));
+  ExpectMistake("run half.json", {"half.json:"});
+}
+
+TEST_F(ProgramTest, AHugeFileOfBrackets) {
+  {
+    std::ofstream file(folder_ / "brackets.json");
+    const std::string brackets(1 << 20, '[');
+    for (int i = 0; i < 200; ++i) file << brackets;
+  }
+  ExpectMistake("run brackets.json", {"brackets.json"});
+  Write("deep.json", std::string(1 << 20, '['));
+  ExpectMistake("run deep.json", {"deep.json", "deep"});
+}
+
+TEST_F(ProgramTest, AClusterFileWithAMissingUnit) {
+  Write("cluster.json",
+        R"({"name": "two", "device": "a100-40g",
+            "vertices": [{"name": "g0", "kind": "device"}, {"name": "g1", "kind": "device"}],
+            "links": [{"between": ["g0", "g1"], "kind": "nvlink", "bandwidth": 300, "latency": "1us"}],
+            "step_overhead": "0us"})");
+  ExpectMistake("run '" + Shipped("axonn-weak-5b") + "' --set cluster=./cluster.json",
+                {"cluster.json:3", "/links/0/bandwidth", "300", "GBps"});
+}
+
+TEST_F(ProgramTest, AClusterFileWithANegativeBandwidth) {
+  Write("cluster.json",
+        R"({"name": "two", "device": "a100-40g",
+            "vertices": [{"name": "g0", "kind": "device"}, {"name": "g1", "kind": "device"}],
+            "links": [{"between": ["g0", "g1"], "kind": "nvlink", "bandwidth": "-3GBps", "latency": "1us"}],
+            "step_overhead": "0us"})");
+  ExpectMistake("run '" + Shipped("axonn-weak-5b") + "' --set cluster=./cluster.json",
+                {"/links/0/bandwidth", "-3GBps"});
+}
+
+TEST_F(ProgramTest, ADisconnectedCluster) {
+  Write("cluster.json",
+        R"({"name": "two", "device": "a100-40g",
+            "vertices": [{"name": "g0", "kind": "device"}, {"name": "g1", "kind": "device"}],
+            "links": [], "step_overhead": "0us"})");
+  ExpectMistake("run '" + Shipped("axonn-weak-5b") + "' --set cluster=./cluster.json",
+                {"g0", "g1"});
+}
+
+TEST_F(ProgramTest, NothingHalfWrittenIsLeftWhenTheFolderCannotBeMade) {
+  Write("file", "in the way");
+  ExpectMistake("run '" + Shipped("axonn-weak-5b") + "' --out file/sub", {"file/sub"});
+  EXPECT_EQ(ReadFile(folder_ / "file"), "in the way");
+}
+
+}  // namespace
+}  // namespace rehearse
