@@ -59,16 +59,16 @@ TEST(ScenarioTest, TheSameScenarioGivesTheSameHash) {
 // Equal for gcc and clang, Debug and Release: CI builds all of them. It changes only when the schedule,
 // the hardware figures or the engine's meaning change; say why in the commit.
 TEST(ScenarioTest, TheGoldenHashesHold) {
-  // Depth rings of both nodes beside row rings: transfers overlap and contend.
-  const std::vector<std::string> busy = {"strategy.column=1", "strategy.row=2", "strategy.depth=4"};
+  // On a plain switch all axes share one port a device: transfers overlap and contend.
+  const std::vector<std::string> busy = {"cluster=switch:devices=8"};
   const auto hash = [&](const std::string& fidelity) {
     std::vector<std::string> changes = busy;
     changes.push_back("simulator.fidelity=" + fidelity);
     return Play(changes).result.timeline_hash;
   };
-  EXPECT_EQ(hash("formula"), "GOLDENformula");
-  EXPECT_EQ(hash("fluid"), "GOLDENfluid");
-  EXPECT_EQ(hash("step"), "GOLDENstep");
+  EXPECT_EQ(hash("formula"), "35df9d385dee34ee");
+  EXPECT_EQ(hash("fluid"), "fb983749b92f4cc2");
+  EXPECT_EQ(hash("step"), "dc2240b3432c19f8");
 }
 
 TEST(ScenarioTest, FidelitiesAgreeOnAScheduleWithoutContention) {

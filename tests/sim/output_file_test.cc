@@ -49,7 +49,7 @@ class OutputFileTest : public testing::Test {
 };
 
 TEST_F(OutputFileTest, WritesEveryByte) {
-  std::string content = "a\0b\r\n";
+  std::string content("a\0b\r\n", 5);
   content.append(3'000'000, 'x');
   WriteFileAtomically(In("file"), content);
   EXPECT_EQ(Content(In("file")), content);
