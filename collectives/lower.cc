@@ -42,7 +42,7 @@ class Lowering {
     }
     for (uint32_t i = 0; i < cluster_.link_count(); ++i) {
       const ClusterLink& link = cluster_.Link(i);
-      builder_.AddLink({link.name, Name(link.kind), link.Capacity()});
+      builder_.AddLink({cluster_.LinkName(i), Name(link.kind), link.Capacity()});
     }
     for (size_t i = 0; i < schedule_.communicators.size(); ++i) {
       plans_[i].resize(schedule_.communicators[i].group_count());
