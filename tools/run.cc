@@ -31,6 +31,7 @@ CommandSyntax Syntax() {
       "change the scenario before it is read, e.g. cluster=perlmutter:nodes=8 or "
       "strategy.depth=8; may be repeated")("fidelity", po::value<std::string>()->value_name("NAME"),
                                            "formula, fluid or step; overrides the scenario's")(
+      "no-fold", "simulate every rank, not one of each class of ranks that behave alike")(
       "format", po::value<std::string>()->default_value("text")->value_name("text|json"),
       "what to print")(
       "out", po::value<std::string>()->value_name("DIR"),
@@ -93,8 +94,9 @@ void WriteOutputs(const Rehearsal& rehearsal, const std::string& folder,
   std::filesystem::create_directories(folder, error);
   if (error) throw Error(fmt::format("cannot make folder {}: {}", folder, error.message()));
   WriteFileAtomically(folder + "/result.json", ToJson(rehearsal.result).dump(2) + "\n");
-  WriteFileAtomically(folder + "/trace.pftrace",
-                      PerfettoTrace(rehearsal.schedule, rehearsal.timeline, rehearsal.names));
+  WriteFileAtomically(
+      folder + "/trace.pftrace",
+      PerfettoTrace(rehearsal.schedule, Unfolded(rehearsal.timeline), rehearsal.names));
   WriteFileAtomically(folder + "/timeline.svg", TimelineSvg(rehearsal.schedule, rehearsal.timeline,
                                                             rehearsal.names, picture));
 }
@@ -119,7 +121,8 @@ int RunCommand(const std::vector<std::string>& arguments) {
   if (values.count("fidelity") > 0) {
     document.Set("simulator.fidelity=" + values["fidelity"].as<std::string>());
   }
-  const Scenario scenario = ReadScenario(document);
+  Scenario scenario = ReadScenario(document);
+  if (values.count("no-fold") > 0) scenario.lowering.fold = false;
   PictureOptions picture;
   picture.ranks = ParseRanks(values["ranks"].as<std::string>(), scenario.cluster->device_count());
 
