@@ -19,9 +19,7 @@ Colour Mix(Colour x) {
   return x ^ (x >> 31);
 }
 // Not symmetric in a and b, also where one of them is mixed already.
-Colour Join(Colour a, Colour b) {
-  return Mix(std::rotl(a, 23) ^ Mix(b ^ 0x2545f4914f6cdd1du));
-}
+Colour Join(Colour a, Colour b) { return Mix(std::rotl(a, 23) ^ Mix(b ^ 0x2545f4914f6cdd1du)); }
 Colour JoinNumber(Colour a, double b) { return Join(a, std::bit_cast<uint64_t>(b)); }
 
 size_t CountDistinct(std::vector<Colour> colours) {
