@@ -177,7 +177,7 @@ DeviceSpec ReadDevice(const JsonReader& reader) {
 }
 
 std::unique_ptr<Cluster> ReadGraph(const JsonReader& reader) {
-  reader.AllowKeys({"name", "device", "vertices", "links", "step_overhead"});
+  reader.AllowKeys({"name", "device", "vertices", "links", "step_overhead", "edits"});
   auto cluster = std::make_unique<Cluster>(ReadName(reader.At("name")));
   const Vertices vertices = ReadVertices(reader, *cluster);
   for (const JsonReader& link : reader.At("links").Elements()) ReadLink(link, vertices, *cluster);
