@@ -70,7 +70,7 @@ class Cluster {
   // What a preset simplifies, for the user to read.
   void AddNote(std::string note) { notes_.push_back(std::move(note)); }
   // Throws Error when there is no device or when some device cannot reach another without passing
-  // through a third one, naming both.
+  // through a third one, naming both and all ranks that are cut off.
   void Finish();
 
   const std::string& name() const { return name_; }

@@ -204,7 +204,7 @@ DeviceSpec ReadDevice(const JsonReader& reader) {
 }
 
 std::unique_ptr<Cluster> ReadGraph(const JsonReader& reader) {
-  reader.AllowKeys({"name", "device", "notes", "vertices", "links", "step_overhead"});
+  reader.AllowKeys({"name", "device", "notes", "vertices", "links", "step_overhead", "edits"});
   auto cluster = std::make_unique<Cluster>(ReadName(reader.At("name")));
   if (reader.Has("notes"))
     for (const JsonReader& note : reader.At("notes").Elements()) cluster->AddNote(note.String());

@@ -56,6 +56,16 @@ TEST(ScenarioTest, TheSameScenarioGivesTheSameHash) {
   EXPECT_EQ(Play().result.timeline_hash, Play().result.timeline_hash);
 }
 
+TEST(ScenarioTest, WhatIfEditsSlowTheStepAndNameTheirMistakes) {
+  const Time plain = Play().timeline.step;
+  EXPECT_GT(Play({R"(edits=[{"links": "node1/nic*", "bandwidth": "0.1x"}])"}).timeline.step, plain);
+  EXPECT_GT(Play({R"(edits=[{"devices": "node1/gpu2", "compute": "0.5x"}])"}).timeline.step, plain);
+  EXPECT_THAT(ErrorOf({R"(edits=[{"links": "node1/nic*", "down": true}])"}),
+              AllOf(HasSubstr("/edits/0"), HasSubstr("ranks 4-7")));
+  EXPECT_THAT(ErrorOf({R"(edits=[{"links": "node2/nic*", "bandwidth": "0.1x"}])"}),
+              AllOf(HasSubstr("/edits/0"), HasSubstr("did you mean \"node0/nic0\"?")));
+}
+
 // Equal for gcc and clang, Debug and Release: CI builds all of them. It changes only when the schedule,
 // the hardware figures or the engine's meaning change; say why in the commit.
 TEST(ScenarioTest, TheGoldenHashesHold) {
