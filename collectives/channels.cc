@@ -163,7 +163,27 @@ std::vector<std::vector<uint32_t>> MembersByNode(const Cluster& cluster,
   return members;
 }
 
-void SetRates(const Cluster& cluster, std::vector<Channel>& channels) {
+// The links of a ring's edges with how often each is crossed, by link index.
+std::vector<LinkUse> UsesOf(const std::vector<const Route*>& edges) {
+  std::vector<uint32_t> links;
+  for (const Route* route : edges) {
+    links.insert(links.end(), route->links.begin(), route->links.end());
+  }
+  std::sort(links.begin(), links.end());
+  std::vector<LinkUse> uses;
+  for (const uint32_t link : links) {
+    if (!uses.empty() && uses.back().link.index() == link) {
+      ++uses.back().multiplicity;
+    } else {
+      uses.push_back({LinkId(link), 1});
+    }
+  }
+  return uses;
+}
+
+}  // namespace
+
+void SetIdleRates(const Cluster& cluster, std::vector<Channel>& channels) {
   std::map<uint32_t, uint32_t> dense;
   std::vector<double> capacities;
   std::vector<std::vector<LinkUse>> uses(channels.size());
@@ -181,8 +201,6 @@ void SetRates(const Cluster& cluster, std::vector<Channel>& channels) {
   const std::vector<double> rates = SolveMaxMin(problem);
   for (size_t i = 0; i < channels.size(); ++i) channels[i].rate = BytesPerSecond(rates[i]);
 }
-
-}  // namespace
 
 std::vector<ChannelFinder::WeightedRing> ChannelFinder::RingsInsideNode(
     const std::vector<uint32_t>& ranks) {
@@ -223,23 +241,21 @@ std::vector<Channel> ChannelFinder::Find(const std::vector<uint32_t>& ranks, uin
     Channel channel;
     channel.share = static_cast<double>(weighted.weight) / weights;
     for (const uint32_t position : weighted.ring) channel.ranks.push_back(ranks[position]);
-    std::map<uint32_t, uint32_t> crossings;
     for (size_t i = 0; i < channel.ranks.size(); ++i) {
       const Route& route =
           router_.Between(channel.ranks[i], channel.ranks[(i + 1) % channel.ranks.size()]);
       channel.edges.push_back(&route);
       channel.step_latency =
           std::max(channel.step_latency, route.latency + cluster.step_overhead());
-      for (const uint32_t link : route.links) ++crossings[link];
     }
-    for (const auto& [link, count] : crossings) channel.uses.push_back({LinkId(link), count});
+    channel.uses = UsesOf(channel.edges);
     channels.push_back(std::move(channel));
   }
-  SetRates(cluster, channels);
   return channels;
 }
 
-BytesPerSecond TotalRate(const std::vector<Channel>& channels) {
+BytesPerSecond TotalRate(const Cluster& cluster, std::vector<Channel> channels) {
+  SetIdleRates(cluster, channels);
   // Each channel has its share of the bytes, so the slowest relative to its share sets the pace.
   BytesPerSecond total(std::numeric_limits<double>::infinity());
   for (const Channel& channel : channels) total = std::min(total, channel.rate / channel.share);

@@ -30,7 +30,7 @@ struct Channel {
   std::vector<const Route*> edges;  // edges[i] is from ranks[i] to the next
   std::vector<LinkUse> uses;  // all edges together: how often each link is crossed, by link index
   Seconds step_latency;       // the slowest edge's path latency, plus the cluster's step overhead
-  BytesPerSecond rate;        // of each edge when only this group's channels are active (max-min)
+  BytesPerSecond rate;        // of each edge; see SetIdleRates
 };
 
 class ChannelFinder {
@@ -53,7 +53,10 @@ class ChannelFinder {
   std::map<std::vector<double>, std::vector<WeightedRing>> found_;
 };
 
+// Sets the rate that each channel's edges have when only these channels are active (max-min).
+void SetIdleRates(const Cluster& cluster, std::vector<Channel>& channels);
+
 // What the group's channels carry together on an idle machine: the busbw of a long ring collective.
-BytesPerSecond TotalRate(const std::vector<Channel>& channels);
+BytesPerSecond TotalRate(const Cluster& cluster, std::vector<Channel> channels);
 
 }  // namespace rehearse

@@ -1,7 +1,7 @@
 // Lowering: from a Schedule and a Cluster to the Program that the engine plays.
 //
 // Every compute op becomes a delay (topology/device.h says how long); every communication op one join a
-// rank (its arrival), one join a group (the rendezvous), the transfers, and its end. What the transfers
+// rank (its arrival), one join a site (the rendezvous), the transfers, and its end. What the transfers
 // are depends on the fidelity:
 //   formula  one delay: the closed form on an idle machine; no contention
 //   fluid    each channel one coupled flow over all edges of its ring: S·share·n/p bytes an edge, after
@@ -9,25 +9,32 @@
 //   step     each edge of each channel a flow of S steps, chained around the ring; a rank has finished
 //            when its own edges, in and out, have
 // Streams and `after` become edges. Collectives of a single rank take no time.
+//
+// With folding (collectives/folding.h) the Program has the tasks of one rank, one site and one link of
+// each class, with multiplicities; without, of all.
 #pragma once
 
-#include "collectives/channels.h"
+#include "collectives/transfers.h"
 #include "sim/program.h"
 #include "sim/schedule.h"
 #include "topology/router.h"
 
 namespace rehearse {
 
-enum class Fidelity : uint8_t { kFormula, kFluid, kStep };
-const char* Name(Fidelity fidelity);  // "formula", "fluid", "step"
-
 struct LowerOptions {
   Fidelity fidelity = Fidelity::kFluid;
   uint32_t channels = 0;  // > 0 caps the channels of every collective
+  bool fold = true;
+};
+
+struct Lowered {
+  Program program;                       // spans only of representatives
+  std::vector<uint32_t> representative;  // rank -> the rank whose spans are its own
+  uint32_t rank_classes = 0;
 };
 
 // The schedule must have passed CheckSchedule. Throws Error when the schedule has other ranks than the
 // cluster has devices, or when an op names an algorithm that is not known or cannot do its kind.
-Program Lower(const Schedule& schedule, Router& router, const LowerOptions& options = {});
+Lowered Lower(const Schedule& schedule, Router& router, const LowerOptions& options = {});
 
 }  // namespace rehearse

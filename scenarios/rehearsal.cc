@@ -42,13 +42,12 @@ Rehearsal Rehearse(const Scenario& scenario, const RehearsalOptions& options) {
   CheckBuffers(rehearsal.schedule);
 
   Router router(cluster);
-  Simulation simulation;
-  {
-    const Program program = Lower(rehearsal.schedule, router, scenario.lowering);
-    simulation = Simulate(program, rehearsal.schedule.ranks(),
-                          {.record_link_loads = options.record_link_loads});
-  }
+  Lowered lowered = Lower(rehearsal.schedule, router, scenario.lowering);
+  Simulation simulation = Simulate(lowered.program, rehearsal.schedule.ranks(),
+                                   {.record_link_loads = options.record_link_loads});
+  lowered.program = {};
   rehearsal.timeline = std::move(simulation.timeline);
+  rehearsal.timeline.representative = std::move(lowered.representative);
 
   const DeviceSpec& device = cluster.DeviceOf(0);
   Result& result = rehearsal.result;
@@ -58,7 +57,7 @@ Rehearsal Rehearse(const Scenario& scenario, const RehearsalOptions& options) {
   result.memory_capacity = device.memory;
   result.simulator.events = simulation.stats.events;
   result.simulator.transfers = simulation.stats.transfers;
-  result.simulator.classes = rehearsal.schedule.ranks();
+  result.simulator.classes = lowered.rank_classes;
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - start;
   result.simulator.wall = Seconds(wall.count());
   result.simulator.peak_rss = PeakResidentMemory();

@@ -2,6 +2,7 @@
 
 #include "sim/error.h"
 #include "topology/cluster_file.h"
+#include "topology/edits.h"
 #include "workloads/strategy_4d.h"
 
 namespace rehearse {
@@ -79,10 +80,12 @@ std::string MeshText(const DeviceMesh& mesh) {
 
 Scenario ReadScenario(const JsonDocument& document) {
   const JsonReader root = document.Root();
-  root.AllowKeys({"name", "description", "cluster", "model", "training", "strategy", "simulator"});
+  root.AllowKeys(
+      {"name", "description", "cluster", "model", "training", "strategy", "simulator", "edits"});
   std::string name = root.At("name").String();
   std::string description = root.Has("description") ? root.At("description").String() : "";
   std::unique_ptr<Cluster> cluster = ReadCluster(root.At("cluster"));
+  if (root.Has("edits")) cluster = ApplyEdits(*cluster, ReadEdits(root.At("edits")));
   GptModel model = ReadModel(root.At("model"));
   const Training training = ReadTraining(root.At("training"));
   const JsonReader strategy_reader = root.At("strategy");

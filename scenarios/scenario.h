@@ -10,6 +10,7 @@
 //     "strategy": {"kind": "4d", "column": 2, "row": 2, "depth": 4, "data": 1,
 //                  "transpose_alternate_layers": true, "overlap_all_reduce": true,
 //                  "overlap_reduce_scatter": true, "overlap_all_gather": true, "cached_layers": 28},
+//     "edits": [{"links": "node3/nic*", "bandwidth": "0.5x"}],   optional what-ifs (topology/edits.h)
 //     "simulator": {"fidelity": "fluid", "channels": 0}      optional
 //   }
 //

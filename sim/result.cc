@@ -55,9 +55,10 @@ class ActivitySums {
   explicit ActivitySums(size_t axes)
       : active_(axes, 0), communication_on_(axes, 0), exposed_on_(axes * (axes + 1), 0) {}
 
-  // Adds one rank. `edges` come in any order and are sorted; they end up as they began, with
-  // nothing active.
-  void AddRank(std::vector<Edge>& edges) {
+  // Adds one rank, `weight` times. `edges` come in any order and are sorted; they end up as they began,
+  // with nothing active.
+  void AddRank(std::vector<Edge>& edges, uint32_t weight) {
+    weight_ = weight;
     std::sort(edges.begin(), edges.end(), [](const Edge& a, const Edge& b) { return a.at < b.at; });
     size_t axes_active = 0;
     int32_t computing = 0;
@@ -100,7 +101,8 @@ class ActivitySums {
   }
 
  private:
-  void AddInterval(int64_t length, bool computing, size_t axes_active) {
+  void AddInterval(WideTime length, bool computing, size_t axes_active) {
+    length *= weight_;
     if (computing) compute_ += length;
     if (axes_active == 0) return;
     communication_ += length;
@@ -112,6 +114,7 @@ class ActivitySums {
     }
   }
 
+  uint32_t weight_ = 1;          // of the rank that is being added
   std::vector<int32_t> active_;  // ops active on each axis
   WideTime compute_ = 0;
   WideTime communication_ = 0;
@@ -171,10 +174,15 @@ Result Summarize(const Schedule& schedule, const Timeline& timeline, FlopsPerSec
   std::vector<std::vector<uint64_t>> runs(lanes.size());  // [role][op]: how often, over all ranks
   for (size_t role = 0; role < lanes.size(); ++role) runs[role].resize(lanes[role].size());
 
+  // How many ranks each representative stands for.
+  std::vector<uint32_t> weight(ranks, 0);
+  for (uint32_t rank = 0; rank < ranks; ++rank) ++weight[timeline.RepresentativeOf(rank)];
+
   ActivitySums sums(axes);
   std::vector<Edge> edges;
   auto span = timeline.spans.begin();
   for (uint32_t rank = 0; rank < ranks; ++rank) {
+    if (weight[rank] == 0) continue;
     const uint32_t role = schedule.role_of_rank[rank];
     CHECK_LT(role, lanes.size());
     edges.clear();
@@ -187,11 +195,11 @@ Result Summarize(const Schedule& schedule, const Timeline& timeline, FlopsPerSec
       CHECK_LE(begin, end);
       CHECK_LE(end, timeline.step.picoseconds());
       if (!lane.counts || begin == end) continue;
-      ++runs[role][span->op];
+      runs[role][span->op] += weight[rank];
       edges.push_back({begin, lane.lane, +1});
       edges.push_back({end, lane.lane, -1});
     }
-    sums.AddRank(edges);
+    sums.AddRank(edges, weight[rank]);
   }
   CHECK(span == timeline.spans.end());  // else not sorted by rank
 

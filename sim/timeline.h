@@ -42,13 +42,22 @@ struct Timeline {
   Time step;                      // the end of the last span
   std::vector<Span> spans;        // sorted by rank, then op
   std::vector<LinkRecord> links;  // in the program's order; those that carried nothing included
+  // Folded runs keep the spans of one rank of each class: by rank, the rank whose spans are its own too.
+  // Empty: every rank has its own.
+  std::vector<uint32_t> representative;
 
-  // The positions of one rank's spans: [first, last).
+  uint32_t RepresentativeOf(uint32_t rank) const {
+    return representative.empty() ? rank : representative[rank];
+  }
+  // The positions of one rank's (or its representative's) spans: [first, last).
   std::pair<size_t, size_t> SpansOf(uint32_t rank) const;
 };
 
-// FNV-1a over the integers of ranks, step and every span, as 16 hexadecimal digits: the same on any machine
-// and compiler. Links and names do not count.
+// The same timeline with spans of every rank. Links stay one of each class.
+Timeline Unfolded(const Timeline& timeline);
+
+// FNV-1a over ranks, step and, for every rank with spans, its number and the FNV-1a of its spans, as 16 hexadecimal
+// digits: the same on any machine and compiler, folded or not. Links and names do not count.
 std::string HashOf(const Timeline& timeline);
 
 }  // namespace rehearse

@@ -60,6 +60,16 @@ OutputFormat ParseFormat(const std::string& text) {
                           DidYouMean(text, std::vector<std::string>{"text", "json"})));
 }
 
+Fidelity ParseFidelity(const std::string& option, const std::string& text) {
+  std::vector<std::string> names;
+  for (const Fidelity fidelity : {Fidelity::kFormula, Fidelity::kFluid, Fidelity::kStep}) {
+    if (text == Name(fidelity)) return fidelity;
+    names.emplace_back(Name(fidelity));
+  }
+  throw Error(fmt::format("{}: found \"{}\", expected one of {}{}", option, text,
+                          fmt::join(names, ", "), DidYouMean(text, names)));
+}
+
 bool ColorsWanted() { return std::getenv("NO_COLOR") == nullptr && isatty(STDOUT_FILENO) == 1; }
 
 }  // namespace rehearse

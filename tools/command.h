@@ -6,6 +6,8 @@
 
 #include <boost/program_options.hpp>
 
+#include "collectives/transfers.h"
+
 namespace rehearse {
 
 struct Command {
@@ -16,6 +18,7 @@ struct Command {
   int (*run)(const std::vector<std::string>& arguments);
 };
 
+int CollectiveCommand(const std::vector<std::string>& arguments);
 int RunCommand(const std::vector<std::string>& arguments);
 int ListCommand(const std::vector<std::string>& arguments);
 
@@ -35,6 +38,9 @@ bool ParseCommandLine(CommandSyntax& syntax, const std::vector<std::string>& arg
 enum class OutputFormat : uint8_t { kText, kJson };
 // The value of --format; Error with "did you mean" for anything else.
 OutputFormat ParseFormat(const std::string& text);
+
+// The value of --fidelity (or another option); Error with "did you mean" for anything else.
+Fidelity ParseFidelity(const std::string& option, const std::string& text);
 
 // Whether text on standard output may be coloured: a terminal, and NO_COLOR is not set.
 bool ColorsWanted();

@@ -14,6 +14,7 @@ namespace {
 
 constexpr Command kCommands[] = {
     {"run", "simulate one scenario and show where the time goes", RunCommand},
+    {"collective", "time one collective by itself, in nccl-tests' words", CollectiveCommand},
     {"list", "what is known by name: clusters, devices, models, strategies", ListCommand},
 };
 
@@ -22,7 +23,7 @@ void PrintHelp() {
       "Rehearse a training run on a cluster that you do not have yet.\n\n"
       "usage: rehearse COMMAND [arguments]\n\n");
   for (const Command& command : kCommands) {
-    fmt::print("  {:<8} {}\n", command.name, command.summary);
+    fmt::print("  {:<11} {}\n", command.name, command.summary);
   }
   fmt::print(
       "\n'rehearse COMMAND --help' explains a command. Start with\n"

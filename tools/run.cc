@@ -9,6 +9,7 @@
 #include "sim/output_file.h"
 #include "sim/units.h"
 #include "tools/command.h"
+#include "tools/ranks.h"
 
 namespace rehearse {
 namespace {
@@ -31,6 +32,7 @@ CommandSyntax Syntax() {
       "change the scenario before it is read, e.g. cluster=perlmutter:nodes=8 or "
       "strategy.depth=8; may be repeated")("fidelity", po::value<std::string>()->value_name("NAME"),
                                            "formula, fluid or step; overrides the scenario's")(
+      "no-fold", "simulate every rank, not one of each class of ranks that behave alike")(
       "format", po::value<std::string>()->default_value("text")->value_name("text|json"),
       "what to print")(
       "out", po::value<std::string>()->value_name("DIR"),
@@ -40,36 +42,6 @@ CommandSyntax Syntax() {
       "window", po::value<std::string>()->value_name("FROM-TO"),
       "part of the step that timeline.svg shows, e.g. 100ms-250ms");
   return syntax;
-}
-
-uint32_t ParseRank(const std::string& text, const std::string& whole, uint32_t ranks) {
-  size_t end = 0;
-  unsigned long rank = ranks;
-  if (!text.empty() && text.find_first_not_of("0123456789") == std::string::npos &&
-      text.size() < 10) {
-    rank = std::stoul(text, &end);
-  }
-  if (rank >= ranks) {
-    throw Error(fmt::format("--ranks: found \"{}\", expected ranks from 0 to {} such as \"0,4-7\"",
-                            whole, ranks - 1));
-  }
-  return static_cast<uint32_t>(rank);
-}
-
-std::vector<uint32_t> ParseRanks(const std::string& text, uint32_t ranks) {
-  std::vector<uint32_t> result;
-  size_t begin = 0;
-  while (begin <= text.size()) {
-    const size_t comma = std::min(text.find(',', begin), text.size());
-    const std::string part = text.substr(begin, comma - begin);
-    const size_t dash = part.find('-');
-    const uint32_t first = ParseRank(part.substr(0, dash), text, ranks);
-    const uint32_t last =
-        dash == std::string::npos ? first : ParseRank(part.substr(dash + 1), text, ranks);
-    for (uint32_t rank = first; rank <= last; ++rank) result.push_back(rank);
-    begin = comma + 1;
-  }
-  return result;
 }
 
 void ParseWindow(const std::string& text, Time step, PictureOptions* picture) {
@@ -93,8 +65,9 @@ void WriteOutputs(const Rehearsal& rehearsal, const std::string& folder,
   std::filesystem::create_directories(folder, error);
   if (error) throw Error(fmt::format("cannot make folder {}: {}", folder, error.message()));
   WriteFileAtomically(folder + "/result.json", ToJson(rehearsal.result).dump(2) + "\n");
-  WriteFileAtomically(folder + "/trace.pftrace",
-                      PerfettoTrace(rehearsal.schedule, rehearsal.timeline, rehearsal.names));
+  WriteFileAtomically(
+      folder + "/trace.pftrace",
+      PerfettoTrace(rehearsal.schedule, Unfolded(rehearsal.timeline), rehearsal.names));
   WriteFileAtomically(folder + "/timeline.svg", TimelineSvg(rehearsal.schedule, rehearsal.timeline,
                                                             rehearsal.names, picture));
 }
@@ -119,9 +92,11 @@ int RunCommand(const std::vector<std::string>& arguments) {
   if (values.count("fidelity") > 0) {
     document.Set("simulator.fidelity=" + values["fidelity"].as<std::string>());
   }
-  const Scenario scenario = ReadScenario(document);
+  Scenario scenario = ReadScenario(document);
+  if (values.count("no-fold") > 0) scenario.lowering.fold = false;
   PictureOptions picture;
-  picture.ranks = ParseRanks(values["ranks"].as<std::string>(), scenario.cluster->device_count());
+  picture.ranks =
+      ParseRanks("--ranks", values["ranks"].as<std::string>(), scenario.cluster->device_count());
 
   const Rehearsal rehearsal = Rehearse(scenario, {.record_link_loads = values.count("out") > 0});
   if (values.count("window") > 0) {

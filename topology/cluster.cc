@@ -62,6 +62,56 @@ bool DevicesMeet(const Cluster::Graph& graph, const std::vector<VertexId>& devic
   return false;
 }
 
+// The ranks, dealt into sets whose members all reach each other from and to the set's first rank.
+std::vector<std::vector<uint32_t>> ConnectedRanks(const Cluster::Graph& graph,
+                                                  const std::vector<VertexId>& devices) {
+  std::vector<std::vector<uint32_t>> sets;
+  std::vector<bool> is_placed(devices.size(), false);
+  for (uint32_t first = 0; first < devices.size(); ++first) {
+    if (is_placed[first]) continue;
+    const std::vector<bool> there = Reached(graph, devices[first], Direction::kForward);
+    const std::vector<bool> back = Reached(graph, devices[first], Direction::kBackward);
+    sets.emplace_back();
+    for (uint32_t rank = first; rank < devices.size(); ++rank) {
+      if (is_placed[rank] || !there[devices[rank]] || !back[devices[rank]]) continue;
+      is_placed[rank] = true;
+      sets.back().push_back(rank);
+    }
+  }
+  return sets;
+}
+
+// "rank 3", "ranks 0-2, 7 and 5 more".
+std::string RanksText(const std::vector<uint32_t>& ranks) {
+  constexpr int kMostRanges = 8;
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  int ranges = 0;
+  for (size_t begin = 0; begin < ranks.size();) {
+    if (ranges++ == kMostRanges) return text + fmt::format(" and {} more", ranks.size() - begin);
+    size_t end = begin + 1;
+    while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1) ++end;
+    text += fmt::format("{}{}", begin == 0 ? "" : ", ", ranks[begin]);
+    if (end - begin > 1) text += fmt::format("-{}", ranks[end - 1]);
+    begin = end;
+  }
+  return text;
+}
+
+// "; cut off from the others: rank 4; ranks 5-7": all sets but the largest.
+std::string CutOff(const Cluster::Graph& graph, const std::vector<VertexId>& devices) {
+  constexpr size_t kMostSets = 4;
+  std::vector<std::vector<uint32_t>> sets = ConnectedRanks(graph, devices);
+  const auto largest = std::max_element(
+      sets.begin(), sets.end(), [](const auto& a, const auto& b) { return a.size() < b.size(); });
+  sets.erase(largest);
+  if (sets.empty()) return "";  // each reaches the first, but not all each other
+  std::string text = "; cut off from the others: ";
+  for (size_t i = 0; i < std::min(sets.size(), kMostSets); ++i)
+    text += (i == 0 ? "" : "; ") + RanksText(sets[i]);
+  if (sets.size() > kMostSets) text += fmt::format("; and {} more sets", sets.size() - kMostSets);
+  return text;
+}
+
 }  // namespace
 
 const char* Name(VertexKind kind) {
@@ -165,8 +215,8 @@ void Cluster::Finish() {
         if (!reached[to])
           throw Error(
               fmt::format("device \"{}\" has no path to device \"{}\" (a path may not pass through "
-                          "other devices)",
-                          graph_[from].name, graph_[to].name));
+                          "other devices){}",
+                          graph_[from].name, graph_[to].name, CutOff(graph_, devices_)));
       }
     }
   }

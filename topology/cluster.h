@@ -80,7 +80,7 @@ class Cluster {
   // down.
   void set_structure(std::shared_ptr<const ClusterStructure> structure);
   // Throws Error when there is no device or when some device cannot reach another without passing
-  // through a third one, naming both.
+  // through a third one, naming both and all ranks that are cut off.
   void Finish();
 
   const std::string& name() const { return name_; }

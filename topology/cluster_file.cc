@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "topology/edits.h"
 #include "topology/graph_file.h"
 #include "topology/presets.h"
 
@@ -64,7 +65,7 @@ std::unique_ptr<Cluster> ReadPresetText(const std::string& text, const Place& pl
 std::unique_ptr<Cluster> ReadPresetObject(const JsonReader& reader) {
   const JsonReader name = reader.At("preset");
   const ClusterPreset& preset = FindPreset(name.String(), name.place());
-  std::vector<std::string> keys = {"preset", "device"};
+  std::vector<std::string> keys = {"preset", "device", "edits"};
   for (const PresetParameter& parameter : preset.parameters) keys.push_back(parameter.name);
   reader.AllowKeys(keys);
   std::map<std::string, uint32_t> parameters;
@@ -80,10 +81,11 @@ std::unique_ptr<Cluster> ReadPresetObject(const JsonReader& reader) {
 std::unique_ptr<Cluster> ReadClusterObject(const JsonReader& reader) {
   if (!reader.IsObject())
     reader.Expected("a cluster: an object with \"preset\" or with \"vertices\"");
-  if (reader.Has("preset")) return ReadPresetObject(reader);
-  if (!reader.Has("vertices"))
+  if (!reader.Has("preset") && !reader.Has("vertices"))
     reader.Fail("a cluster has \"preset\", or \"vertices\" and \"links\"");
-  return ReadGraph(reader);
+  auto cluster = reader.Has("preset") ? ReadPresetObject(reader) : ReadGraph(reader);
+  if (!reader.Has("edits")) return cluster;
+  return ApplyEdits(*cluster, ReadEdits(reader.At("edits")));
 }
 
 }  // namespace

@@ -125,8 +125,8 @@ TEST(LowerTest, BytesOnTheLinksAreTheBytesOfTheRing) {
   const Schedule schedule = OneCollective(CollectiveKind::kAllGather, 6e6, {Range(6)});
   for (const Fidelity fidelity : {Fidelity::kFluid, Fidelity::kStep}) {
     Router router(*cluster);
-    const Simulation simulation =
-        Simulate(Lower(schedule, router, {.fidelity = fidelity, .channels = 0}), 6);
+    const Simulation simulation = Simulate(
+        Lower(schedule, router, {.fidelity = fidelity, .channels = 0, .fold = false}).program, 6);
     double sum = 0;
     for (const LinkRecord& link : simulation.timeline.links) sum += link.bytes.value();
     EXPECT_NEAR(sum, 6 * 2 * 5e6, 1e-3);
@@ -152,7 +152,7 @@ TEST(LowerTest, ARankWaitsForTheOthersOfItsGroup) {
   schedule.roles.push_back(late);
   schedule.role_of_rank[1] = 1;
   Router router(*cluster);
-  const Timeline timeline = Simulate(Lower(schedule, router), 2).timeline;
+  const Timeline timeline = Simulate(Lower(schedule, router).program, 2).timeline;
   const Span& early = timeline.spans[0];
   EXPECT_EQ(early.rank, 0u);
   EXPECT_EQ(early.ready, Time(0));

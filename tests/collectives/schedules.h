@@ -39,8 +39,8 @@ inline Schedule OneCollective(CollectiveKind kind, double bytes,
 // The time of the step at a fidelity.
 inline Seconds StepTime(const Schedule& schedule, const Cluster& cluster, Fidelity fidelity) {
   Router router(cluster);
-  const Program program = Lower(schedule, router, {.fidelity = fidelity, .channels = 0});
-  return ToSeconds(Simulate(program, schedule.ranks()).timeline.step);
+  const Lowered lowered = Lower(schedule, router, {.fidelity = fidelity, .channels = 0});
+  return ToSeconds(Simulate(lowered.program, schedule.ranks()).timeline.step);
 }
 
 inline std::unique_ptr<Cluster> Preset(const std::string& name, const std::string& parameter,

@@ -1,0 +1,214 @@
+#include "collectives/folding.h"
+
+#include <algorithm>
+#include <bit>
+#include <unordered_map>
+
+#include "sim/error.h"
+
+namespace rehearse {
+namespace {
+
+using Colour = uint64_t;
+
+// SplitMix64's finaliser: a bijection that spreads every bit.
+Colour Mix(Colour x) {
+  x += 0x9e3779b97f4a7c15u;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+// Not symmetric in a and b, also where one of them is mixed already.
+Colour Join(Colour a, Colour b) { return Mix(std::rotl(a, 23) ^ Mix(b ^ 0x2545f4914f6cdd1du)); }
+Colour JoinNumber(Colour a, double b) { return Join(a, std::bit_cast<uint64_t>(b)); }
+
+size_t CountDistinct(std::vector<Colour> colours) {
+  std::sort(colours.begin(), colours.end());
+  return static_cast<size_t>(std::unique(colours.begin(), colours.end()) - colours.begin());
+}
+
+Classes Number(const std::vector<Colour>& colours) {
+  Classes classes;
+  classes.of.resize(colours.size());
+  std::unordered_map<Colour, uint32_t> index;  // looked up only, never iterated
+  for (uint32_t i = 0; i < colours.size(); ++i) {
+    const auto [it, is_new] = index.emplace(colours[i], classes.size());
+    if (is_new) {
+      classes.representative.push_back(i);
+      classes.count.push_back(0);
+    }
+    classes.of[i] = it->second;
+    ++classes.count[it->second];
+  }
+  return classes;
+}
+
+Classes Identity(size_t size) {
+  Classes classes;
+  classes.of.resize(size);
+  for (uint32_t i = 0; i < size; ++i) classes.of[i] = i;
+  classes.representative = classes.of;
+  classes.count.assign(size, 1);
+  return classes;
+}
+
+class Refinement {
+ public:
+  Refinement(const Schedule& schedule, const TransferTable& table, const Cluster& cluster)
+      : table_(table),
+        ranks_(schedule.ranks()),
+        sites_(table.sites.size()),
+        transfers_(table.transfers.size()),
+        links_(cluster.link_count()) {
+    for (uint32_t i = 0; i < ranks_.size(); ++i) {
+      const Vertex& vertex = cluster.graph()[cluster.devices()[i]];
+      ranks_[i] = Join(Mix(schedule.role_of_rank[i]), vertex.device);
+    }
+    for (uint32_t i = 0; i < sites_.size(); ++i) {
+      const Site& site = table.sites[i];
+      sites_[i] = Join(Join(Mix(site.is_pair), site.communicator), site.ranks.size());
+    }
+    for (uint32_t i = 0; i < transfers_.size(); ++i) {
+      const Transfer& transfer = table.transfers[i];
+      transfers_[i] =
+          JoinNumber(JoinNumber(JoinNumber(Mix(1), transfer.share), transfer.step_latency.value()),
+                     transfer.idle_rate.value());
+    }
+    for (uint32_t i = 0; i < links_.size(); ++i) {
+      const ClusterLink& link = cluster.Link(i);
+      links_[i] = JoinNumber(Mix(static_cast<Colour>(link.kind)), link.Capacity().value());
+    }
+  }
+
+  Folding Run() {
+    size_t classes = Count();
+    while (true) {
+      RefineTransfers();
+      RefineSites();
+      RefineLinks();
+      RefineRanks();
+      const size_t now = Count();
+      if (now == classes) break;
+      classes = now;
+    }
+    return {Number(ranks_), Number(sites_), Number(transfers_), Number(links_)};
+  }
+
+ private:
+  size_t Count() const {
+    return CountDistinct(ranks_) + CountDistinct(sites_) + CountDistinct(transfers_) +
+           CountDistinct(links_);
+  }
+
+  void RefineTransfers() {
+    std::vector<Colour> next(transfers_.size());
+    for (uint32_t i = 0; i < transfers_.size(); ++i) {
+      const Transfer& transfer = table_.transfers[i];
+      Colour sum = 0;
+      for (uint32_t use = transfer.use_begin; use < transfer.use_end; ++use) {
+        const LinkUse& link_use = table_.uses[use];
+        sum += Join(links_[link_use.link.index()], link_use.multiplicity);
+      }
+      Colour colour = Join(Join(transfers_[i], sites_[transfer.site]), sum);
+      if (transfer.upstream != kNoTransfer) {
+        colour = Join(Join(colour, transfers_[transfer.upstream]), transfers_[transfer.downstream]);
+        colour = Join(Join(colour, ranks_[transfer.from]), ranks_[transfer.to]);
+      }
+      next[i] = colour;
+    }
+    transfers_ = std::move(next);
+  }
+
+  void RefineSites() {
+    for (uint32_t i = 0; i < sites_.size(); ++i) {
+      const Site& site = table_.sites[i];
+      Colour members = 0;
+      for (size_t j = 0; j < site.ranks.size(); ++j) {
+        // A sender is not a receiver; the members of a group are a multiset.
+        members += Join(ranks_[site.ranks[j]], site.is_pair ? j : 0);
+      }
+      Colour transfers = 0;
+      for (uint32_t j = site.transfer_begin; j < site.transfer_end; ++j) {
+        transfers += Mix(transfers_[j]);
+      }
+      sites_[i] = Join(Join(sites_[i], members), transfers);
+    }
+  }
+
+  void RefineLinks() {
+    std::vector<Colour> sums(links_.size(), 0);
+    for (uint32_t i = 0; i < transfers_.size(); ++i) {
+      const Transfer& transfer = table_.transfers[i];
+      for (uint32_t use = transfer.use_begin; use < transfer.use_end; ++use) {
+        const LinkUse& link_use = table_.uses[use];
+        sums[link_use.link.index()] += Join(transfers_[i], link_use.multiplicity);
+      }
+    }
+    for (uint32_t i = 0; i < links_.size(); ++i) links_[i] = Join(links_[i], sums[i]);
+  }
+
+  void RefineRanks() {
+    std::vector<Colour> edges(ranks_.size(), 0);
+    for (uint32_t i = 0; i < transfers_.size(); ++i) {
+      const Transfer& transfer = table_.transfers[i];
+      if (transfer.upstream == kNoTransfer) continue;
+      edges[transfer.from] += Join(transfers_[i], Colour{1});
+      edges[transfer.to] += Join(transfers_[i], Colour{2});
+    }
+    for (uint32_t i = 0; i < ranks_.size(); ++i) {
+      Colour colour = Join(ranks_[i], edges[i]);
+      for (uint32_t j = table_.rank_begin[i]; j < table_.rank_begin[i + 1]; ++j) {
+        colour = Join(colour, sites_[table_.sites_of_rank[j]]);
+      }
+      ranks_[i] = colour;
+    }
+  }
+
+  const TransferTable& table_;
+  std::vector<Colour> ranks_;
+  std::vector<Colour> sites_;
+  std::vector<Colour> transfers_;
+  std::vector<Colour> links_;
+};
+
+}  // namespace
+
+Folding NoFolding(const TransferTable& table, const Cluster& cluster, uint32_t ranks) {
+  return {Identity(ranks), Identity(table.sites.size()), Identity(table.transfers.size()),
+          Identity(cluster.link_count())};
+}
+
+Folding Fold(const Schedule& schedule, const TransferTable& table, const Cluster& cluster) {
+  return Refinement(schedule, table, cluster).Run();
+}
+
+std::vector<std::vector<LinkUse>> FoldedUses(const TransferTable& table, const Folding& folding) {
+  std::vector<std::vector<LinkUse>> result(folding.transfers.size());
+  // Count crossings of the representative links by all transfers, class by class.
+  for (uint32_t i = 0; i < table.transfers.size(); ++i) {
+    const Transfer& transfer = table.transfers[i];
+    std::vector<LinkUse>& uses = result[folding.transfers.of[i]];
+    for (uint32_t use = transfer.use_begin; use < transfer.use_end; ++use) {
+      const uint32_t link = table.uses[use].link.index();
+      const uint32_t link_class = folding.links.of[link];
+      if (folding.links.representative[link_class] != link) continue;
+      uses.push_back({LinkId(link_class), table.uses[use].multiplicity});
+    }
+  }
+  for (std::vector<LinkUse>& uses : result) {
+    std::sort(uses.begin(), uses.end(),
+              [](const LinkUse& a, const LinkUse& b) { return a.link < b.link; });
+    size_t size = 0;
+    for (const LinkUse& use : uses) {
+      if (size > 0 && uses[size - 1].link == use.link) {
+        uses[size - 1].multiplicity += use.multiplicity;
+      } else {
+        uses[size++] = use;
+      }
+    }
+    uses.resize(size);
+  }
+  return result;
+}
+
+}  // namespace rehearse

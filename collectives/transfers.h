@@ -1,0 +1,68 @@
+// Which transfers a schedule can cause on a cluster, before any bytes are known.
+//
+// A *site* is where ranks meet: a group of a communicator, or a sender and a receiver. Every site has
+// its transfers: one a channel (a whole ring, coupled) or, step by step, one an edge of each channel.
+// Lowering turns an op at a site into flows over the site's transfers; folding looks for symmetry among
+// them. Structure of arrays, 32-bit ids; size linear in ranks × communicators × channels.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include "collectives/channels.h"
+#include "sim/program.h"
+#include "sim/schedule.h"
+#include "topology/router.h"
+
+namespace rehearse {
+
+enum class Fidelity : uint8_t { kFormula, kFluid, kStep };
+const char* Name(Fidelity fidelity);  // "formula", "fluid", "step"
+
+inline constexpr uint32_t kNoTransfer = 0xffffffffu;
+
+struct Transfer {
+  uint32_t site = 0;
+  double share = 1;          // of the op's bytes
+  Seconds step_latency;      // one step
+  BytesPerSecond idle_rate;  // formula only: of an edge when this site alone is active
+  uint32_t use_begin = 0;    // uses[use_begin .. use_end)
+  uint32_t use_end = 0;
+  uint32_t upstream = kNoTransfer;  // step only: the edge that ends where this one begins
+  uint32_t downstream = kNoTransfer;
+  uint32_t from = 0;  // step and send/receive only: ranks
+  uint32_t to = 0;
+};
+
+struct Site {
+  std::vector<uint32_t> ranks;  // members; sender and receiver
+  uint32_t communicator = 0;
+  bool is_pair = false;
+  uint32_t transfer_begin = 0;  // transfers[transfer_begin .. transfer_end)
+  uint32_t transfer_end = 0;
+};
+
+struct TransferTable {
+  std::vector<Site> sites;
+  std::vector<Transfer> transfers;
+  std::vector<LinkUse> uses;  // links by index in the cluster
+  // sites_of_rank[begin[r] .. begin[r+1]): where rank r meets others. Ranks of one role have the same
+  // kinds of sites in the same order, so that position `slot` means the same for all of them.
+  std::vector<uint32_t> rank_begin;
+  std::vector<uint32_t> sites_of_rank;
+  // By role and op: the slot of the op's site; kNoTransfer for compute and for groups of one.
+  std::vector<std::vector<uint32_t>> slot_of_op;
+
+  uint32_t SiteOf(uint32_t rank, uint32_t slot) const {
+    return sites_of_rank[rank_begin[rank] + slot];
+  }
+};
+
+// The schedule must have passed CheckSchedule. `channels` > 0 caps the channels of every group.
+TransferTable MakeTransfers(const Schedule& schedule, Router& router, Fidelity fidelity,
+                            uint32_t channels);
+
+}  // namespace rehearse
