@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -150,17 +150,15 @@ struct LegendEntry {
   std::string text;
 };
 
-std::vector<LegendEntry> Legend(const Cluster& cluster) {
+std::vector<LegendEntry> Legend(const ClusterLayout& layout) {
   constexpr size_t kMostEntries = 12;
-  std::map<std::pair<LinkKind, double>, uint32_t> known;
-  for (uint32_t i = 0; i < cluster.link_count(); ++i)
-    ++known[{cluster.Link(i).kind, -cluster.Link(i).bandwidth.value()}];
+  std::set<std::pair<LinkKind, double>> known;  // fast ones first
+  for (const PlacedLink& link : layout.links) known.emplace(link.kind, -link.bandwidth.value());
   std::vector<LegendEntry> entries;
-  for (const auto& [key, count] : known) {
+  for (const auto& [kind, negative] : known) {
     if (entries.size() == kMostEntries) break;
-    const BytesPerSecond bandwidth(-key.second);
-    entries.push_back(
-        {key.first, bandwidth, fmt::format("{} {}", Name(key.first), Print(bandwidth))});
+    const BytesPerSecond bandwidth(-negative);
+    entries.push_back({kind, bandwidth, fmt::format("{} {}", Name(kind), Print(bandwidth))});
   }
   return entries;
 }
@@ -179,7 +177,7 @@ std::string ClusterSvg(const Cluster& cluster) {
   std::string legend;
   double x = kMargin;
   double y = kTitleHeight + layout.height + kLegendSize;
-  for (const LegendEntry& entry : Legend(cluster)) {
+  for (const LegendEntry& entry : Legend(layout)) {
     const double needed = kLegendSample + 8 + svg::TextWidth(entry.text, kLegendSize);
     if (x > kMargin && x + needed > width - kMargin) {
       x = kMargin;

@@ -16,10 +16,12 @@ namespace {
 constexpr double kMargin = 30;
 constexpr double kPitch = 88;
 constexpr double kBox = 42;
-constexpr double kSmallBox = 26;
-constexpr double kArc = 46;    // how far links around swing out
-constexpr double kStub = 26;   // of links around where there is no room for arcs
-constexpr double kDepth = 74;  // how far the third dimension reaches, of a pitch
+constexpr double kDeepPitch = 122;  // when there are more than two dimensions
+constexpr double kSmallBox = 24;
+constexpr double kArc = 46;  // how far links around swing out
+constexpr double kPast = 34;
+constexpr double kStub = 26;    // of links around where there is no room for arcs
+constexpr double kDepth = 104;  // how far the third dimension reaches, of a pitch
 constexpr uint32_t kMostInAll = 1024;
 constexpr uint32_t kMostAlong = 8;  // of a dimension, when there are more in all
 
@@ -43,6 +45,7 @@ class GridLayout {
     return grid_.sizes.size() == 1 && grid_.wraps[0] && grid_.sizes[0] <= kMostOnCircle;
   }
   bool IsFlat() const { return grid_.sizes.size() <= 2; }
+  double Pitch() const { return IsFlat() ? kPitch : kDeepPitch; }
   double BoxSize() const { return IsFlat() ? kBox : kSmallBox; }
 
   bool IsShown(uint32_t rank) const {
@@ -53,15 +56,15 @@ class GridLayout {
 
   // One step along a dimension, in the picture.
   Point Step(size_t dimension) const {
-    if (dimension == 0) return {kPitch, 0};
-    if (dimension == 1) return {0, kPitch};
+    if (dimension == 0) return {Pitch(), 0};
+    if (dimension == 1) return {0, Pitch()};
     if (dimension == 2) {
       const double step = kDepth / std::max(2u, shown_[2]);
       return {step, -0.7 * step};
     }
     // The fourth and later ones lay whole blocks side by side, in turn across and down.
     Point step;
-    (dimension % 2 == 1 ? step.x : step.y) = kPitch * (0.9 + shown_[dimension % 2 == 1 ? 0 : 1]);
+    (dimension % 2 == 1 ? step.x : step.y) = Pitch() * (0.9 + shown_[dimension % 2 == 1 ? 0 : 1]);
     for (size_t d = 3; d < dimension; ++d) {
       if (d % 2 != dimension % 2) continue;
       step.x *= shown_[d] + 0.3;
@@ -147,6 +150,9 @@ class GridLayout {
     link.around = distance > 1;
     if (!link.around || IsCircle()) {
       link.around = false;
+      // Between blocks, past what is between them.
+      if (dimension >= 3 && dimension % 2 == 1) link.from_pull = link.to_pull = {0, -kPast};
+      if (dimension >= 3 && dimension % 2 == 0) link.from_pull = link.to_pull = {-kPast, 0};
       if (IsShown(low) && IsShown(high)) layout_.links.push_back(link);
       return;
     }

@@ -27,6 +27,9 @@ constexpr double kFabricHeight = 120;
 constexpr double kBlockWidth = 52;
 constexpr double kBlockHeight = 40;
 constexpr double kWidestSwitch = 110;
+constexpr double kBar = 2.5;  // times as wide as another
+constexpr double kCaptionRoom = 50;
+constexpr double kWidestBend = 40;  // of an arc between rows of a node
 
 constexpr uint32_t kMostBlocks = 32;
 constexpr uint32_t kMostSwitches = 48;  // of one tier
@@ -254,14 +257,14 @@ class TierLayout {
     }
     for (auto& [tier, row] : fabric_) {
       const size_t all = row.size();
-      // Those that nothing visible below leads to go first.
+      // Those that lead to no node in the picture go first.
       std::vector<size_t> kept;
       for (const size_t item : row) {
         const auto& near = neighbours_[item];
         const bool is_joined = std::any_of(near.begin(), near.end(), [&](size_t j) {
           return !is_dropped_[j] && (!items_[j].is_fabric || items_[j].tier < items_[item].tier);
         });
-        if (is_joined || all <= kMostSwitches) kept.push_back(item);
+        if (is_joined || more_nodes_ == 0) kept.push_back(item);
       }
       if (kept.size() > kMostSwitches) kept.resize(kMostSwitches);
       for (const size_t item : row) is_dropped_[item] = true;
@@ -425,8 +428,8 @@ class TierLayout {
         if (needed > box.width) box.label.clear();
       }
       if (more_switches_[tier] > 0)
-        layout_.captions.push_back({{right_ / 2, y - kPartHeight},
-                                    fmt::format("and {} more switches", more_switches_[tier])});
+        layout_.captions.push_back(
+            {{right_ + kCaptionRoom, y + 4}, fmt::format("and {} more", more_switches_[tier])});
     }
   }
 
@@ -438,6 +441,7 @@ class TierLayout {
   }
 
   void PlaceLinks() {
+    std::map<std::pair<size_t, size_t>, size_t> drawn;  // between the same two
     for (const Bundle& bundle : bundles_) {
       if (is_dropped_[bundle.a] || is_dropped_[bundle.b]) continue;
       const PlacedBox& a = items_[bundle.a].box;
@@ -456,9 +460,14 @@ class TierLayout {
         const PlacedBox& high = a_is_lower ? b : a;
         link.from = {Clamped(high.center.x, low), low.center.y - low.height / 2};
         link.to = {Clamped(low.center.x, high), high.center.y + high.height / 2};
-        // A wide one is met where the other stands.
-        if (high.width >= low.width) link.to.x = Clamped(link.from.x, high);
-        if (low.width > high.width) link.from.x = Clamped(link.to.x, low);
+        // Upright where the two stand above each other.
+        const double left = std::max(Clamped(-kFar, low), Clamped(-kFar, high));
+        const double right = std::min(Clamped(kFar, low), Clamped(kFar, high));
+        const PlacedBox& narrow = high.width > low.width ? low : high;
+        if (left <= right) link.from.x = link.to.x = std::clamp(narrow.center.x, left, right);
+        const size_t before = drawn[{bundle.a, bundle.b}]++;
+        link.from.x += kBesideEachOther * static_cast<double>(before);
+        link.to.x += kBesideEachOther * static_cast<double>(before);
         const bool is_upwards = a_is_lower;
         if (link.one_way && (bundle.there == 0) == is_upwards) std::swap(link.from, link.to);
       }
@@ -480,7 +489,9 @@ class TierLayout {
       link->to = {right.center.x - right.width / 2, right.center.y};
     } else {
       const double side = is_device ? 1 : -1;
-      const double bend = std::min(Bend(distance), a.is_fabric ? 0.7 * kFabricHeight : 400.0);
+      double bend = Bend(distance);
+      if (a.is_fabric) bend = std::min(bend, 0.7 * kFabricHeight);
+      if (!a.is_fabric && !is_device) bend = std::min(bend, kWidestBend);
       // Arcs to the right leave right of the middle, so that they do not lie on each other.
       const double aside = std::min(0.28 * left.width, 12.0);
       link->from = {left.center.x + aside, left.center.y + side * left.height / 2};
@@ -528,8 +539,8 @@ class TierLayout {
       include(link.to.x + 0.75 * link.to_pull.x, link.to.y + 0.75 * link.to_pull.y);
     }
     for (const Caption& caption : layout_.captions) {
-      include(caption.at.x, caption.at.y - 12);
-      include(caption.at.x, caption.at.y + 6);
+      include(caption.at.x - kCaptionRoom, caption.at.y - 12);
+      include(caption.at.x + kCaptionRoom, caption.at.y + 6);
     }
     const auto move = [&](Point& point) {
       point.x += kMargin - left;
