@@ -5,6 +5,7 @@
 #include <numeric>
 #include <span>
 
+#include "collectives/ring_order.h"
 #include "sim/error.h"
 #include "sim/max_min.h"
 
@@ -222,10 +223,16 @@ std::vector<ChannelFinder::WeightedRing> ChannelFinder::RingsInsideNode(
   return result;
 }
 
-std::vector<Channel> ChannelFinder::Find(const std::vector<uint32_t>& ranks, uint32_t limit) {
-  CHECK_GE(ranks.size(), 2u);
+std::vector<Channel> ChannelFinder::Find(const std::vector<uint32_t>& group, uint32_t limit) {
+  CHECK_GE(group.size(), 2u);
   const Cluster& cluster = router_.cluster();
-  const std::vector<std::vector<uint32_t>> members = MembersByNode(cluster, ranks);
+  std::vector<uint32_t> ranks = group;
+  std::vector<std::vector<uint32_t>> members = MembersByNode(cluster, ranks);
+  const bool one_each = members.size() == ranks.size();
+  if (ranks.size() > kSearchedRanks && (one_each || members.size() == 1)) {
+    ranks = OrderRing(router_, ranks);
+    members = MembersByNode(cluster, ranks);
+  }
   std::vector<WeightedRing> rings;
   if (members.size() == 1) {
     rings = RingsInsideNode(ranks);

@@ -56,7 +56,7 @@ struct Timeline {
 // The same timeline with spans of every rank. Links stay one of each class.
 Timeline Unfolded(const Timeline& timeline);
 
-// FNV-1a over the integers of ranks and step and, rank by rank, of the hash of its spans, as 16 hexadecimal
+// FNV-1a over ranks, step and, for every rank with spans, its number and the FNV-1a of its spans, as 16 hexadecimal
 // digits: the same on any machine and compiler, folded or not. Links and names do not count.
 std::string HashOf(const Timeline& timeline);
 

@@ -7,12 +7,13 @@
 //
 // A device is the name of a known one or an object: name, matrix_peak_16, memory and memory_bandwidth, and
 // if wanted description, matrix_peak_32, vector_peak_32, vector_peak_64 (without them work of that type is
-// refused), memory_efficiency, gemm_efficiency, attention_forward_efficiency,
-// attention_backward_efficiency (1 unless given) and launch_overhead (0 unless given).
+// refused), memory_efficiency, gemm_efficiency, gemm_scale, attention_forward_efficiency,
+// attention_backward_efficiency (1 unless given), launch_overhead (0 unless given), gemm_points (a list of
+// {mode, m, n, k, efficiency}) and sources (figure -> where it is from).
 //
 // In a graph, a vertex's "device" comes before the graph's; a link's efficiency is 1 and step_overhead is 0
 // unless given; vertices without a "node" belong to no machine, and devices among them together to one that
-// has no name.
+// has no name; "notes" are lines for the reader. topology/cluster_export.h writes such files.
 #pragma once
 
 #include <memory>

@@ -39,11 +39,25 @@ std::string ReadName(const JsonReader& reader) {
   return name;
 }
 
+GemmPoint ReadGemmPoint(const JsonReader& reader) {
+  reader.AllowKeys({"mode", "m", "n", "k", "efficiency"});
+  constexpr std::array kModes = {GemmMode::kNN, GemmMode::kNT, GemmMode::kTN};
+  constexpr int64_t kLargest = int64_t{1} << 40;
+  const auto size = [&](const std::string& key) {
+    return static_cast<uint64_t>(reader.At(key).Integer(1, kLargest));
+  };
+  return {.mode = ReadKind(reader.At("mode"), kModes),
+          .m = size("m"),
+          .n = size("n"),
+          .k = size("k"),
+          .efficiency = ReadEfficiency(reader, "efficiency")};
+}
+
 DeviceSpec ReadDeviceObject(const JsonReader& reader) {
   reader.AllowKeys({"name", "description", "matrix_peak_16", "matrix_peak_32", "vector_peak_32",
                     "vector_peak_64", "memory", "memory_bandwidth", "memory_efficiency",
-                    "gemm_efficiency", "attention_forward_efficiency",
-                    "attention_backward_efficiency", "launch_overhead"});
+                    "gemm_efficiency", "gemm_scale", "gemm_points", "attention_forward_efficiency",
+                    "attention_backward_efficiency", "launch_overhead", "sources"});
   const auto optional_rate = [&](const std::string& key) {
     return reader.Has(key) ? reader.At(key).FlopRate() : FlopsPerSecond(0);
   };
@@ -58,12 +72,25 @@ DeviceSpec ReadDeviceObject(const JsonReader& reader) {
   device.memory_bandwidth = reader.At("memory_bandwidth").Bandwidth();
   device.memory_efficiency = ReadEfficiency(reader, "memory_efficiency");
   device.gemm_efficiency = ReadEfficiency(reader, "gemm_efficiency");
+  if (reader.Has("gemm_scale")) {
+    constexpr double kLargest = 1000;
+    device.gemm_scale = reader.At("gemm_scale").Number(0, kLargest);
+    if (device.gemm_scale == 0) reader.At("gemm_scale").Expected("a number above 0");
+  }
+  if (reader.Has("gemm_points"))
+    for (const JsonReader& point : reader.At("gemm_points").Elements())
+      device.gemm_points.push_back(ReadGemmPoint(point));
   device.attention_forward_efficiency = ReadEfficiency(reader, "attention_forward_efficiency");
   device.attention_backward_efficiency = ReadEfficiency(reader, "attention_backward_efficiency");
   if (reader.Has("launch_overhead"))
     device.launch_overhead = reader.At("launch_overhead").Duration();
   if (device.launch_overhead > kLongestLatency)
     reader.At("launch_overhead").Expected(fmt::format("at most {} s", kLongestLatency.value()));
+  if (reader.Has("sources")) {
+    for (const auto& [figure, source] : reader.At("sources").Members())
+      device.sources.emplace_back(figure, source.String());
+    return device;
+  }
   const Place place = reader.place();
   device.sources.emplace_back(
       "all", place.line > 0 ? fmt::format("{}:{}", place.file, place.line) : place.file);
@@ -84,22 +111,22 @@ struct Vertices {
   }
 };
 
-// Adds each known device to the cluster once.
+// Adds each device to the cluster once, however often it is named or described in the same words.
 class DeviceSpecs {
  public:
   explicit DeviceSpecs(Cluster& cluster) : cluster_(cluster) {}
 
   uint32_t Add(const JsonReader& reader) {
-    const DeviceSpec device = ReadDevice(reader);
-    if (!reader.IsString()) return cluster_.AddDeviceSpec(device);
-    const auto known = by_name_.find(device.name);
-    if (known != by_name_.end()) return known->second;
-    return by_name_[device.name] = cluster_.AddDeviceSpec(device);
+    const auto known = added_.find(reader.value());
+    if (known != added_.end()) return known->second;
+    const uint32_t device = cluster_.AddDeviceSpec(ReadDevice(reader));
+    added_.emplace(reader.value(), device);
+    return device;
   }
 
  private:
   Cluster& cluster_;
-  std::map<std::string, uint32_t> by_name_;
+  std::map<nlohmann::json, uint32_t> added_;
 };
 
 Vertices ReadVertices(const JsonReader& graph, Cluster& cluster) {
@@ -177,8 +204,10 @@ DeviceSpec ReadDevice(const JsonReader& reader) {
 }
 
 std::unique_ptr<Cluster> ReadGraph(const JsonReader& reader) {
-  reader.AllowKeys({"name", "device", "vertices", "links", "step_overhead", "edits"});
+  reader.AllowKeys({"name", "device", "notes", "vertices", "links", "step_overhead", "edits"});
   auto cluster = std::make_unique<Cluster>(ReadName(reader.At("name")));
+  if (reader.Has("notes"))
+    for (const JsonReader& note : reader.At("notes").Elements()) cluster->AddNote(note.String());
   const Vertices vertices = ReadVertices(reader, *cluster);
   for (const JsonReader& link : reader.At("links").Elements()) ReadLink(link, vertices, *cluster);
   if (reader.Has("step_overhead")) {

@@ -296,8 +296,9 @@ class Planner {
     weight.layouts = &layouts;
     weight.cached = strategy_.gather && Recomputes() && layer >= 0 &&
                     layer < static_cast<int32_t>(strategy_.gather->cached_layers);
-    weight.elements = static_cast<double>(k / Pieces(layouts.w, axis_sizes_, 0)) *
-                      static_cast<double>(n / Pieces(layouts.w, axis_sizes_, 1));
+    const uint64_t rows = k / Pieces(layouts.w, axis_sizes_, 0);
+    const uint64_t columns = n / Pieces(layouts.w, axis_sizes_, 1);
+    weight.elements = static_cast<double>(rows) * static_cast<double>(columns);
     weight.shard_elements = weight.elements / GatherSize();
     const std::string label = layer < 0 ? name : fmt::format("{} of layer {}", name, layer);
     weight.shard =

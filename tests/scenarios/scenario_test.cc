@@ -76,9 +76,9 @@ TEST(ScenarioTest, TheGoldenHashesHold) {
     changes.push_back("simulator.fidelity=" + fidelity);
     return Play(changes).result.timeline_hash;
   };
-  EXPECT_EQ(hash("formula"), "b94d19be8266b1ae");
-  EXPECT_EQ(hash("fluid"), "7d9d1987a8563f02");
-  EXPECT_EQ(hash("step"), "82f01d77ad4f5698");
+  EXPECT_EQ(hash("formula"), "0be64eaecb9c0d8e");
+  EXPECT_EQ(hash("fluid"), "71a0cfa8f9db0b8a");
+  EXPECT_EQ(hash("step"), "f008f97ed0ca7a38");
 }
 
 TEST(ScenarioTest, FidelitiesAgreeOnAScheduleWithoutContention) {

@@ -1,0 +1,71 @@
+// Whether two clusters are the same in everything that a Cluster shows; for tests.
+#pragma once
+
+#include <map>
+
+#include <gtest/gtest.h>
+
+#include "topology/cluster.h"
+
+namespace rehearse {
+
+inline void ExpectSameDevice(const DeviceSpec& a, const DeviceSpec& b) {
+  EXPECT_EQ(a.name, b.name);
+  EXPECT_EQ(a.description, b.description);
+  EXPECT_EQ(a.matrix_peak_16, b.matrix_peak_16);
+  EXPECT_EQ(a.matrix_peak_32, b.matrix_peak_32);
+  EXPECT_EQ(a.vector_peak_32, b.vector_peak_32);
+  EXPECT_EQ(a.vector_peak_64, b.vector_peak_64);
+  EXPECT_EQ(a.memory, b.memory);
+  EXPECT_EQ(a.memory_bandwidth, b.memory_bandwidth);
+  EXPECT_EQ(a.memory_efficiency, b.memory_efficiency);
+  EXPECT_EQ(a.gemm_efficiency, b.gemm_efficiency);
+  EXPECT_EQ(a.gemm_scale, b.gemm_scale);
+  EXPECT_EQ(a.attention_forward_efficiency, b.attention_forward_efficiency);
+  EXPECT_EQ(a.attention_backward_efficiency, b.attention_backward_efficiency);
+  EXPECT_EQ(a.launch_overhead, b.launch_overhead);
+  const auto sources = [](const DeviceSpec& spec) {  // their order means nothing
+    return std::multimap(spec.sources.begin(), spec.sources.end());
+  };
+  EXPECT_EQ(sources(a), sources(b));
+  ASSERT_EQ(a.gemm_points.size(), b.gemm_points.size());
+  for (size_t i = 0; i < a.gemm_points.size(); ++i) {
+    EXPECT_EQ(a.gemm_points[i].mode, b.gemm_points[i].mode);
+    EXPECT_EQ(a.gemm_points[i].m, b.gemm_points[i].m);
+    EXPECT_EQ(a.gemm_points[i].n, b.gemm_points[i].n);
+    EXPECT_EQ(a.gemm_points[i].k, b.gemm_points[i].k);
+    EXPECT_EQ(a.gemm_points[i].efficiency, b.gemm_points[i].efficiency);
+  }
+}
+
+inline void ExpectSameCluster(const Cluster& a, const Cluster& b) {
+  EXPECT_EQ(a.name(), b.name());
+  EXPECT_EQ(a.notes(), b.notes());
+  EXPECT_EQ(a.step_overhead(), b.step_overhead());
+  EXPECT_EQ(a.devices(), b.devices());
+  EXPECT_EQ(a.node_count(), b.node_count());
+  ASSERT_EQ(boost::num_vertices(a.graph()), boost::num_vertices(b.graph()));
+  for (Cluster::VertexId id = 0; id < boost::num_vertices(a.graph()); ++id) {
+    const Vertex& x = a.graph()[id];
+    const Vertex& y = b.graph()[id];
+    EXPECT_EQ(x.name, y.name);
+    EXPECT_EQ(x.kind, y.kind);
+    EXPECT_EQ(x.node, y.node);
+    if (x.kind == VertexKind::kDevice && y.kind == VertexKind::kDevice)
+      ExpectSameDevice(a.device_specs()[x.device], b.device_specs()[y.device]);
+  }
+  ASSERT_EQ(a.link_count(), b.link_count());
+  for (uint32_t i = 0; i < a.link_count(); ++i) {
+    const ClusterLink& x = a.Link(i);
+    const ClusterLink& y = b.Link(i);
+    EXPECT_EQ(x.name, y.name);
+    EXPECT_EQ(x.kind, y.kind);
+    EXPECT_EQ(x.bandwidth, y.bandwidth) << x.name;
+    EXPECT_EQ(x.efficiency, y.efficiency) << x.name;
+    EXPECT_EQ(x.latency, y.latency) << x.name;
+    EXPECT_EQ(boost::source(a.Edge(i), a.graph()), boost::source(b.Edge(i), b.graph()));
+    EXPECT_EQ(boost::target(a.Edge(i), a.graph()), boost::target(b.Edge(i), b.graph()));
+  }
+}
+
+}  // namespace rehearse
