@@ -34,7 +34,7 @@ std::vector<VertexId> NearestNics(const Cluster::Graph& graph, VertexId device) 
     if (graph[vertex].kind == VertexKind::kDevice && vertex != device) continue;
     for (auto [it, end] = boost::out_edges(vertex, graph); it != end; ++it) {
       const VertexId next = boost::target(*it, graph);
-      if (graph[next].node != node) continue;
+      if (graph[*it].down || graph[next].node != node) continue;
       const PathCost total = cost + PathCost{ToTime(graph[*it].latency), 1, 0};
       const auto [known, is_new] = distance.emplace(next, total);
       if (!is_new && !(total < known->second)) continue;
@@ -48,10 +48,14 @@ std::vector<VertexId> NearestNics(const Cluster::Graph& graph, VertexId device) 
 }  // namespace
 
 std::vector<VertexId> NicOwners(const Cluster& cluster) {
+  return NicOwners(cluster, cluster.devices());  // machines share no NICs
+}
+
+std::vector<VertexId> NicOwners(const Cluster& cluster, const std::vector<VertexId>& devices) {
   std::vector<VertexId> owned;
   std::map<std::vector<VertexId>, size_t>
       dealt;  // nearest NICs -> how many devices have got theirs
-  for (const VertexId device : cluster.devices()) {
+  for (const VertexId device : devices) {
     const std::vector<VertexId> nics = NearestNics(cluster.graph(), device);
     owned.push_back(nics.empty() ? Cluster::Graph::null_vertex()
                                  : nics[dealt[nics]++ % nics.size()]);
