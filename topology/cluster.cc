@@ -31,10 +31,10 @@ std::vector<bool> Reached(const Cluster::Graph& graph, VertexId start, Direction
     open.pop_back();
     if (direction == Direction::kForward) {
       for (auto [it, end] = boost::out_edges(vertex, graph); it != end; ++it)
-        if (!graph[*it].down) visit(boost::target(*it, graph));
+        visit(boost::target(*it, graph));
     } else {
       for (auto [it, end] = boost::in_edges(vertex, graph); it != end; ++it)
-        if (!graph[*it].down) visit(boost::source(*it, graph));
+        visit(boost::source(*it, graph));
     }
   }
   return reached;
@@ -197,17 +197,15 @@ void Cluster::AddLinks(VertexId a, VertexId b, const ClusterLink& link) {
 void Cluster::set_structure(std::shared_ptr<const ClusterStructure> structure) {
   CHECK(structure != nullptr);
   CHECK_EQ(structure->device_count(), device_count());
-  CHECK_EQ(structure->link_count, link_count());
+  CHECK_EQ(structure->LinksNow(), link_count());
   structure_ = std::move(structure);
 }
 
 void Cluster::Finish() {
   if (devices_.empty()) throw Error(fmt::format("cluster \"{}\" has no device", name_));
 
-  // What a builder made whole is connected until a link is cut.
-  const bool is_whole =
-      structure_ != nullptr &&
-      std::none_of(links_.begin(), links_.end(), [&](EdgeId edge) { return graph_[edge].down; });
+  // What a builder made is connected until links are taken away.
+  const bool is_whole = structure_ != nullptr && structure_->link_now.empty();
   if (!is_whole && !DevicesMeet(graph_, devices_)) {
     for (const VertexId from : devices_) {
       const std::vector<bool> reached = Reached(graph_, from, Direction::kForward);

@@ -43,7 +43,6 @@ struct Vertex {
 
 struct ClusterLink {
   LinkKind kind = LinkKind::kNetwork;
-  bool down = false;         // cut: there, but no route takes it
   uint32_t index = 0;        // dense, in the order of adding
   BytesPerSecond bandwidth;  // nominal, this direction
   double efficiency = 1;     // share of it that collectives reach
@@ -76,8 +75,7 @@ class Cluster {
   void set_step_overhead(Seconds overhead) { step_overhead_ = overhead; }
   // What a preset simplifies, for the user to read.
   void AddNote(std::string note) { notes_.push_back(std::move(note)); }
-  // For a cluster with the same vertices and links as one of this structure; links may have other figures or be
-  // down.
+  // For a cluster with the vertices and links of this structure; links may have other figures.
   void set_structure(std::shared_ptr<const ClusterStructure> structure);
   // Throws Error when there is no device or when some device cannot reach another without passing
   // through a third one, naming both and all ranks that are cut off.

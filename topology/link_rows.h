@@ -3,22 +3,18 @@
 // A link's capacity is its nominal bandwidth times one efficiency for its kind, fitted on one published row (named here
 // and in README.md); where nothing is published it is another kind's, and said to be assumed.
 //
-// Latencies: NCCL's own constants for one hop of a ring with the Simple protocol (NVIDIA/nccl 5067397c,
-// src/graph/tuning.cc, hwLatencies). The links of a path between two devices share a hop out among themselves, so that
-// clusters need no step_overhead. How it is shared does not matter to a ring, only the sums:
+// Latencies (topology/hop_latency.h) are shared out like this:
 //   NVLink, xGMI  3.4 us
 //   PCIe          5.7 us = 2.85 + 2.85 through a switch or socket; through the host's memory 2.35 + 0.5 + 0.5 + 2.35
 //   network      14.0 us = 2 · (2.85 device to switch or socket, 0.65 to the NIC, 3.5 to the fabric), whatever the
 //                          number of switches: it was measured on clusters, so that links between switches take 0
 #pragma once
 
+#include "topology/hop_latency.h"
 #include "topology/node.h"
 
 namespace rehearse {
 
-inline constexpr Seconds kNvLinkHop(3.4e-6);
-inline constexpr Seconds kPcieHop(5.7e-6);
-inline constexpr Seconds kNetworkHop(14.0e-6);
 inline constexpr Seconds kNicToFabric(3.5e-6);
 inline constexpr Seconds kDeviceToPcie = kPcieHop / 2;
 inline constexpr Seconds kPcieToNic = kNetworkHop / 2 - kDeviceToPcie - kNicToFabric;  // 0.65 us

@@ -34,7 +34,7 @@ std::vector<VertexId> NearestNics(const Cluster::Graph& graph, VertexId device) 
     if (graph[vertex].kind == VertexKind::kDevice && vertex != device) continue;
     for (auto [it, end] = boost::out_edges(vertex, graph); it != end; ++it) {
       const VertexId next = boost::target(*it, graph);
-      if (graph[*it].down || graph[next].node != node) continue;
+      if (graph[next].node != node) continue;
       const PathCost total = cost + PathCost{ToTime(graph[*it].latency), 1, 0};
       const auto [known, is_new] = distance.emplace(next, total);
       if (!is_new && !(total < known->second)) continue;

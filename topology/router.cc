@@ -163,7 +163,6 @@ class Router::Search {
 
   // `vertex`, just expanded, is one link away from `other`.
   void Offer(Side& side, VertexId vertex, VertexId other, EdgeId edge) {
-    if (graph_[edge].down) return;
     if (graph_[other].kind == VertexKind::kDevice && other != source_ && other != target_) return;
     const PathCost cost = side.labels[vertex].cost + CostOf(edge);
     const std::pair<VertexId, uint32_t> next(vertex, graph_[edge].index);
@@ -180,7 +179,6 @@ class Router::Search {
 
   // Whether the link, which leaves a vertex of exact forward cost, is part of a cheapest path.
   bool IsOnCheapestPath(EdgeId edge) const {
-    if (graph_[edge].down) return false;
     const VertexId to = boost::target(edge, graph_);
     const PathCost cost = CostAt(forward_, boost::source(edge, graph_)) + CostOf(edge);
     if (cost + CostAt(backward_, to) == best_) return true;
@@ -248,8 +246,8 @@ Router::~Router() = default;
 
 size_t Router::links_scanned() const { return search_->links_scanned(); }
 
-// Whether no latency of the machine's own links was changed and none of them is down, so that what is shortest in
-// one such machine is shortest in all.
+// Whether the machine's own links are all there with the latencies that they were drawn with, so that what is
+// shortest in one such machine is shortest in all.
 bool Router::IsRegular(uint32_t machine) {
   int8_t& known = is_regular_[machine];
   if (known >= 0) return known != 0;
@@ -257,15 +255,17 @@ bool Router::IsRegular(uint32_t machine) {
   const uint32_t first = structure.FirstLinkOf(machine);
   known = 1;
   for (uint32_t i = 0; i < structure.inner_links; ++i) {
-    const ClusterLink& link = cluster_.Link(first + i);
-    if (link.down || link.latency != structure.latencies[i]) known = 0;
+    const uint32_t link = structure.LinkNow(first + i);
+    if (link == ClusterStructure::kGone || cluster_.Link(link).latency != structure.latencies[i])
+      known = 0;
   }
   return known != 0;
 }
 
+// The machine is regular: its links are all there, one behind the other.
 Router::InnerWay Router::Inner(std::vector<uint32_t> links) const {
   const ClusterStructure& structure = *cluster_.structure();
-  const uint32_t first = structure.FirstLinkOf(model_);
+  const uint32_t first = structure.LinkNow(structure.FirstLinkOf(model_));
   InnerWay way = {true, true, std::move(links)};
   for (uint32_t& link : way.links) {
     if (link < first || link >= first + structure.inner_links) way.usable = false;
@@ -314,7 +314,8 @@ std::optional<std::vector<uint32_t>> Router::FindByStructure(uint32_t from_rank,
   if (from == to) {
     const InnerWay& way = WayWithin(from_place, to_place);
     if (!way.usable) return std::nullopt;
-    for (const uint32_t link : way.links) links.push_back(structure.FirstLinkOf(from) + link);
+    for (const uint32_t link : way.links)
+      links.push_back(structure.LinkNow(structure.FirstLinkOf(from) + link));
     return links;
   }
   const Exit& exit = ExitOf(from_place);
@@ -333,9 +334,8 @@ std::optional<std::vector<uint32_t>> Router::FindByStructure(uint32_t from_rank,
                &links);
     links.push_back(structure.PortLink(to, entry.port) + 1);
     for (const uint32_t link : entry.in.links) links.push_back(structure.FirstLinkOf(to) + link);
-    if (std::none_of(links.begin(), links.end(),
-                     [&](uint32_t link) { return cluster_.Link(link).down; }))
-      return links;
+    for (uint32_t& link : links) link = structure.LinkNow(link);
+    if (std::find(links.begin(), links.end(), ClusterStructure::kGone) == links.end()) return links;
   }
   return std::nullopt;
 }

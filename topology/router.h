@@ -1,15 +1,14 @@
 // Deterministic routes between devices.
 //
-// A route never passes through another device, nor over a link that is down. Inside a machine, and in a cluster drawn
-// vertex by vertex, it is, of all paths, the one with the smallest total
-// latency, then the fewest links, then the fewest NICs that belong to neither end, then the smallest vertex
+// A route never passes through another device. Inside a machine, and in a cluster drawn vertex by vertex, it is, of
+// all paths, the one with the smallest total latency, then the fewest links, then the fewest NICs that belong to neither end, then the smallest vertex
 // ids (and of parallel links the smallest index) read from the source: so NVLink beats PCIe and a GPU uses
 // its nearest NIC. Where several NICs are equally near to several devices, each device owns one of them in
 // turn (two GPUs and two NICs on one PCIe switch: a NIC each), as NCCL deals them.
 // Between machines of a cluster that knows its structure, the route is the way to the sender's own NIC, the way
 // of the fabric (topology/fabric_*.h: ECMP, dimension order, minimal or Valiant), and the way from the receiver's
-// own NIC. ECMP hashes the two ranks and a seed, so that the two directions of a pair may differ. Where that way is cut,
-// other choices of ECMP are tried, then the search decides.
+// own NIC. ECMP hashes the two ranks and a seed, so that the two directions of a pair may differ. Where links of that way
+// were taken away (topology/edits.h), other choices of ECMP are tried, then the search decides.
 // Links of kind "memory" are part of a path like any other. Found by arithmetic, or by a bidirectional search that
 // touches only the neighbourhood of both ends, and remembered: there is no all-pairs table. A Router is not
 // thread-safe (it remembers); its Cluster must outlive it.
