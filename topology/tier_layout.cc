@@ -27,7 +27,8 @@ constexpr double kFabricHeight = 120;
 constexpr double kBlockWidth = 52;
 constexpr double kBlockHeight = 40;
 constexpr double kWidestSwitch = 110;
-constexpr double kBar = 2.5;  // times as wide as another
+constexpr double kBesideEachOther = 6;  // links between the same two
+constexpr double kFar = 1e9;
 constexpr double kCaptionRoom = 50;
 constexpr double kWidestBend = 40;  // of an arc between rows of a node
 
