@@ -2,9 +2,11 @@
 //
 // Inside a node: rings that together carry the most. For up to kSearchedRanks members every Hamiltonian
 // cycle over the group's routes is considered; cycles are packed greedily, widest bottleneck first, in
-// quarters of the best single ring, until no link has a quarter left. On a full NVLink mesh of four this
+// quarters of the best single ring, until no link has a quarter left; where that leaves links unused, a bounded
+// number of seeded restarts looks for better. On a full NVLink mesh of four this
 // finds all six directed cycles at half a link each; on an NVSwitch one ring already fills every port.
-// Larger groups inside a node take one ring in the order of the group.
+// Larger groups inside a node, and groups with one member a node (a torus), take one ring in the order of
+// the group or a shorter one (collectives/ring_order.h).
 // Across nodes: one channel for each member of the node that has the fewest; all members of a node follow
 // each other, so that the fewest possible edges cross nodes, and channel c rotates the order within every
 // node by c, so that a node is entered and left through different NICs.
@@ -40,7 +42,7 @@ class ChannelFinder {
 
   // The channels of one group (at least two ranks, all different; CHECKed). `limit` > 0 caps their
   // number. Remembers what it found: equal groups of other nodes cost a look-up.
-  std::vector<Channel> Find(const std::vector<uint32_t>& ranks, uint32_t limit = 0);
+  std::vector<Channel> Find(const std::vector<uint32_t>& group, uint32_t limit = 0);
 
  private:
   struct WeightedRing {

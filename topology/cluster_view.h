@@ -1,0 +1,68 @@
+// A cluster as a person looks at it: what is there, the way between two devices, who is how near to whom; as text and
+// as JSON. Pictures are in topology/cluster_svg.h and topology/cluster_dot.h. All functions are pure.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "topology/cluster.h"
+#include "topology/communication_matrix.h"
+#include "topology/grid.h"
+#include "topology/router.h"
+
+namespace rehearse {
+
+// ---- What is there --------------------------------------------------------------------------------
+
+// Links that are alike: of one kind, between vertices of the same kinds, with the same figures.
+struct LinkGroup {
+  LinkKind kind = LinkKind::kNetwork;
+  VertexKind low = VertexKind::kDevice;  // in the order of VertexKind
+  VertexKind high = VertexKind::kDevice;
+  BytesPerSecond bandwidth;  // nominal, one direction
+  double efficiency = 1;
+  Seconds latency;
+  uint32_t up = 0;  // links from low to high; between equal kinds, from the smaller vertex id
+  uint32_t down = 0;
+};
+
+struct ClusterSummary {
+  std::string name;
+  uint32_t devices = 0;
+  uint32_t nodes = 0;
+  std::vector<std::pair<DeviceSpec, uint32_t>> device_kinds;  // with how many there are
+  std::vector<std::pair<VertexKind, uint32_t>> vertices;      // kinds that there are
+  std::vector<LinkGroup> links;
+  std::optional<Grid> grid;
+  std::optional<BytesPerSecond> bisection;  // not computed for more than kMostForBisection devices
+  Seconds step_overhead;
+  std::vector<std::string> notes;
+};
+
+inline constexpr uint32_t kMostForBisection = 1024;
+
+ClusterSummary SummarizeCluster(const Cluster& cluster);
+std::string ToText(const ClusterSummary& summary);
+nlohmann::ordered_json ToJson(const ClusterSummary& summary);
+
+// ---- One path -------------------------------------------------------------------------------------
+
+std::string PathText(Router& router, uint32_t from_rank, uint32_t to_rank);
+nlohmann::ordered_json PathJson(Router& router, uint32_t from_rank, uint32_t to_rank);
+
+// ---- All pairs ------------------------------------------------------------------------------------
+
+struct MatrixView {
+  PairwiseMatrix pairs;
+  std::vector<uint32_t> hierarchy_ranks;  // of whom the hierarchical matrix is
+  CommunicationMatrix hierarchy;
+  std::optional<BytesPerSecond> bisection;  // of the whole cluster
+};
+
+std::string ToText(const MatrixView& view, const Cluster& cluster);
+nlohmann::ordered_json ToJson(const MatrixView& view, const Cluster& cluster);
+
+}  // namespace rehearse
