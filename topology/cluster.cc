@@ -155,14 +155,14 @@ uint32_t Cluster::AddDeviceSpec(const DeviceSpec& spec) {
   return static_cast<uint32_t>(device_specs_.size() - 1);
 }
 
-Cluster::VertexId Cluster::AddVertex(Vertex vertex) {
+Cluster::VertexId Cluster::AddVertex(const Vertex& vertex) {
   if (vertex.name.empty()) throw Error("a vertex of the cluster has no name");
   if (vertex.kind == VertexKind::kDevice && vertex.device >= device_specs_.size())
     throw Error(fmt::format("vertex \"{}\" is a device of a kind that was not added", vertex.name));
   if (vertex_by_name_.find(std::string_view(vertex.name)) != vertex_by_name_.end())
     throw Error(fmt::format("there are two vertices named \"{}\"", vertex.name));
   const bool is_device = vertex.kind == VertexKind::kDevice;
-  const VertexId id = boost::add_vertex(std::move(vertex), graph_);
+  const VertexId id = boost::add_vertex(vertex, graph_);
   vertex_by_name_.insert(id);
   if (is_device) devices_.push_back(id);
   return id;

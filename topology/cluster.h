@@ -69,7 +69,7 @@ class Cluster {
   // has not been added; AddLink for an end that does not exist, for a bandwidth that is not positive, an
   // efficiency outside (0, 1], a latency outside 0 to kLongestLatency and for a link of a vertex to itself.
   uint32_t AddDeviceSpec(const DeviceSpec& spec);
-  VertexId AddVertex(Vertex vertex);
+  VertexId AddVertex(const Vertex& vertex);
   void AddLink(VertexId from, VertexId to, ClusterLink link);      // one direction; numbers it
   void AddLinks(VertexId a, VertexId b, const ClusterLink& link);  // both directions
   void set_step_overhead(Seconds overhead) { step_overhead_ = overhead; }

@@ -150,7 +150,7 @@ class Editor {
     for (VertexId vertex = 0; vertex < boost::num_vertices(graph_); ++vertex) {
       Vertex copy = graph_[vertex];
       if (copy.kind == VertexKind::kDevice) copy.device = spec_of_rank_[rank++];
-      edited->AddVertex(std::move(copy));
+      edited->AddVertex(copy);
     }
     for (uint32_t i = 0; i < links_.size(); ++i) {
       if (is_down_[i]) continue;

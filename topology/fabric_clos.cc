@@ -115,13 +115,14 @@ Clos AddClos(Cluster& cluster, const ClosSpec& spec, uint32_t machines, uint32_t
     Clos::Level& level = clos.levels[i];
     const Clos::Level& above = clos.levels[i + 1];
     level.first_link = cluster.link_count();
-    for (uint32_t block = 0; block < level.blocks; ++block)
-      for (uint32_t member = 0; member < level.width; ++member)
-        for (uint32_t up = 0; up < level.parents; ++up)
-          cluster.AddLinks(
-              first[i] + block * level.width + member,
-              first[i + 1] + (block / above.children) * above.width + member + level.width * up,
-              spec.cable);
+    Cluster::VertexId below = first[i];
+    for (uint32_t block = 0; block < level.blocks; ++block) {
+      const Cluster::VertexId parents =
+          first[i + 1] + Cluster::VertexId{block / above.children} * above.width;
+      for (uint32_t member = 0; member < level.width; ++member, ++below)
+        for (Cluster::VertexId up = 0; up < level.parents; ++up)
+          cluster.AddLinks(below, parents + member + up * level.width, spec.cable);
+    }
   }
   return clos;
 }

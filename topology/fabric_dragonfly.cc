@@ -88,9 +88,15 @@ Dragonfly AddDragonfly(Cluster& cluster, const DragonflySpec& spec, uint32_t mac
   }
   dragonfly.switches_per_group = stride;
 
-  double all_cables = 0.5 * dragonfly.groups * dragonfly.groups;
-  for (const uint32_t size : sizes) all_cables += 0.5 * dragonfly.groups * stride * size;
-  CheckFabricSize(all_cables);
+  // As many bundles as there are whole cables between two groups, but at most one a switch.
+  double cables = 0;
+  if (dragonfly.groups > 1) {
+    cables = static_cast<double>(spec.global_cables) / (dragonfly.groups - 1);
+    dragonfly.bundles = std::clamp(static_cast<uint32_t>(cables), 1u, stride);
+  }
+  double drawn = 0.5 * dragonfly.groups * dragonfly.groups * dragonfly.bundles;
+  for (const uint32_t size : sizes) drawn += 0.5 * dragonfly.groups * stride * size;
+  CheckFabricSize(drawn);
 
   *first_switch = boost::num_vertices(cluster.graph());
   for (uint32_t group = 0; group < dragonfly.groups; ++group)
@@ -99,15 +105,16 @@ Dragonfly AddDragonfly(Cluster& cluster, const DragonflySpec& spec, uint32_t mac
 
   dragonfly.first_local_link = cluster.link_count();
   for (uint32_t group = 0; group < dragonfly.groups; ++group) {
+    const Cluster::VertexId first_of_group = *first_switch + Cluster::VertexId{group} * stride;
     const uint32_t begin = cluster.link_count();
     for (size_t d = 0; d < dragonfly.local.size(); ++d) {
       Dragonfly::Dimension& dimension = dragonfly.local[d];
       dimension.first_link = cluster.link_count() - begin;
       for (uint32_t first = 0; first < stride; ++first) {
         if (first / dimension.stride % dimension.size != 0) continue;  // a line begins at 0
-        const Cluster::VertexId line = *first_switch + group * stride + first;
-        for (uint32_t a = 0; a < dimension.size; ++a)
-          for (uint32_t b = a + 1; b < dimension.size; ++b)
+        const Cluster::VertexId line = first_of_group + first;
+        for (Cluster::VertexId a = 0; a < dimension.size; ++a)
+          for (Cluster::VertexId b = a + 1; b < dimension.size; ++b)
             cluster.AddLinks(line + a * dimension.stride, line + b * dimension.stride,
                              spec.local[d].link);
       }
@@ -117,15 +124,16 @@ Dragonfly AddDragonfly(Cluster& cluster, const DragonflySpec& spec, uint32_t mac
 
   dragonfly.first_global_link = cluster.link_count();
   if (dragonfly.groups > 1) {
-    const double cables = static_cast<double>(spec.global_cables) / (dragonfly.groups - 1);
-    dragonfly.bundles = std::clamp(static_cast<uint32_t>(cables), 1u, stride);
     ClusterLink bundle = spec.global;
     bundle.bandwidth = bundle.bandwidth * (cables / dragonfly.bundles);
+    const auto end = [&](uint32_t group, uint32_t other, uint32_t j) {
+      return *first_switch + Cluster::VertexId{group} * stride +
+             Gateway(dragonfly, group, other, j);
+    };
     for (uint32_t g = 0; g < dragonfly.groups; ++g)
       for (uint32_t h = g + 1; h < dragonfly.groups; ++h)
         for (uint32_t j = 0; j < dragonfly.bundles; ++j)
-          cluster.AddLinks(*first_switch + g * stride + Gateway(dragonfly, g, h, j),
-                           *first_switch + h * stride + Gateway(dragonfly, h, g, j), bundle);
+          cluster.AddLinks(end(g, h, j), end(h, g, j), bundle);
   }
   return dragonfly;
 }

@@ -154,7 +154,7 @@ Vertices ReadVertices(const JsonReader& graph, Cluster& cluster) {
                       Name(vertex.kind)));
     }
     const std::string name = vertex.name;
-    vertices.by_name[name] = cluster.AddVertex(std::move(vertex));
+    vertices.by_name[name] = cluster.AddVertex(vertex);
     vertices.names.push_back(name);
   }
   return vertices;
