@@ -42,7 +42,7 @@ class Lowering {
   Lowered Run() {
     for (const uint32_t i : folding_.links.representative) {
       const ClusterLink& link = cluster_.Link(i);
-      builder_.AddLink({link.name, Name(link.kind), link.Capacity()});
+      builder_.AddLink({cluster_.LinkName(i), Name(link.kind), link.Capacity()});
     }
     for (const uint32_t rank : folding_.ranks.representative) LowerRank(rank);
     Lowered lowered;

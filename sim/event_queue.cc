@@ -40,14 +40,23 @@ void EventQueue::Cancel(uint32_t task) {
   }
 }
 
-Time EventQueue::PopBatch(std::vector<uint32_t>* batch) {
+Time EventQueue::NextTime() {
   CHECK(!IsEmpty());
-  batch->clear();
   while (buckets_[heap_.front().bucket].first == kNone) {
     --empty_;
     PopTopBucket();
   }
-  now_ = heap_.front().time;
+  return Time(heap_.front().time);
+}
+
+Time EventQueue::PopBatch(std::vector<uint32_t>* batch) {
+  batch->clear();
+  return AppendBatch(batch);
+}
+
+Time EventQueue::AppendBatch(std::vector<uint32_t>* batch) {
+  now_ = NextTime().picoseconds();
+  const size_t before = batch->size();
   while (!heap_.empty() && heap_.front().time == now_) {
     const Bucket& bucket = buckets_[heap_.front().bucket];
     if (bucket.first == kNone) --empty_;
@@ -59,7 +68,7 @@ Time EventQueue::PopBatch(std::vector<uint32_t>* batch) {
     }
     PopTopBucket();
   }
-  size_ -= batch->size();
+  size_ -= batch->size() - before;
   return Time(now_);
 }
 

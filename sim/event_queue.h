@@ -31,12 +31,20 @@ class EventQueue {
   // Removes the task's event; it must have one.
   void Cancel(uint32_t task);
 
+  bool Has(uint32_t task) const { return events_[task].bucket != kNone; }
+  // Of the task's event; it must have one.
+  Time TimeOf(uint32_t task) const { return Time(buckets_[events_[task].bucket].time); }
+
   bool IsEmpty() const { return size_ == 0; }
   size_t size() const { return size_; }
 
+  // The earliest time; the queue must not be empty.
+  Time NextTime();
   // Moves the tasks of the earliest time to `batch` (replacing its content) and returns that time.
   // The queue must not be empty.
   Time PopBatch(std::vector<uint32_t>* batch);
+  // The same, but keeps what is in `batch` and appends to it.
+  Time AppendBatch(std::vector<uint32_t>* batch);
 
  private:
   static constexpr uint32_t kNone = 0xffffffffu;

@@ -23,6 +23,7 @@ void MaxMinSolver::Solve(std::span<const double> capacities, std::span<const uin
   IndexFlowsByLink(link_count, use_begin, uses);
   load_.assign(link_count, 0.0);
   level_.resize(link_count);
+  full_level_.assign(link_count, 0.0);
   freezing_.assign(link_count, 0);
   std::fill(rates.begin(), rates.end(), kStillGrowing);
 
@@ -39,6 +40,7 @@ void MaxMinSolver::Solve(std::span<const double> capacities, std::span<const uin
     touched_.clear();
     uint32_t full;
     while (PopFullLink(level, &full)) {
+      full_level_[full] = level;
       for (uint32_t i = flow_begin_[full]; i < flow_begin_[full + 1]; ++i) {
         const uint32_t flow = flow_[i];
         if (rates[flow] != kStillGrowing) continue;

@@ -42,6 +42,9 @@ class MaxMinSolver {
 
   // What each link carried in the last solution: sum_v a_lv·r_v.
   std::span<const double> loads() const { return load_; }
+  // The level at which each link was full in the last solution: the rate of the flows that it held
+  // back. 0 for a link that held back none.
+  std::span<const double> full_levels() const { return full_level_; }
 
  private:
   struct Filling {
@@ -58,6 +61,7 @@ class MaxMinSolver {
 
   std::vector<double> load_;          // of frozen flows, per link
   std::vector<double> level_;         // where the link will be full, per link
+  std::vector<double> full_level_;    // where the link was full, per link; 0: not
   std::vector<uint64_t> unfrozen_;    // sum of multiplicities of flows that still grow, per link
   std::vector<uint64_t> freezing_;    // sum of multiplicities frozen in this round, per link
   std::vector<uint32_t> touched_;     // links with freezing_ > 0

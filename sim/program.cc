@@ -81,6 +81,67 @@ void ProgramBuilder::AddEdge(TaskId before, TaskId after) {
 
 void ProgramBuilder::AddSpan(const SpanSpec& span) { program_.spans.push_back(span); }
 
+uint32_t ProgramBuilder::AddHost(double cores) {
+  CHECK_GT(cores, 0.0);
+  program_.host_cores.push_back(cores);
+  return static_cast<uint32_t>(program_.host_cores.size() - 1);
+}
+
+uint32_t ProgramBuilder::AddProcessor(const Processor& processor) {
+  CHECK(processor.host == Program::kNone || processor.host < program_.host_cores.size());
+  CHECK_GE(processor.slowdown, 0.0);
+  CHECK(std::isfinite(processor.slowdown));
+  CHECK_GE(processor.copies, 1u);
+  program_.processors.push_back(processor);
+  return static_cast<uint32_t>(program_.processors.size() - 1);
+}
+
+uint32_t ProgramBuilder::AddPartySet(const std::vector<uint32_t>& processors) {
+  for (const uint32_t processor : processors) CHECK_LT(processor, program_.processors.size());
+  if (program_.party_set_begin.empty()) program_.party_set_begin.push_back(0);
+  program_.parties.insert(program_.parties.end(), processors.begin(), processors.end());
+  program_.party_set_begin.push_back(static_cast<uint32_t>(program_.parties.size()));
+  return static_cast<uint32_t>(program_.party_set_begin.size() - 2);
+}
+
+void ProgramBuilder::SetOwner(TaskId delay, const DelayOwner& owner) {
+  CHECK_LT(delay.index(), program_.tasks.size());
+  const Task& task = program_.tasks[delay.index()];
+  CHECK(task.kind == TaskKind::kDelay);
+  CHECK_LT(owner.processor, program_.processors.size());
+  CHECK_GE(owner.slowdown, 0.0);
+  CHECK(std::isfinite(owner.slowdown));
+  program_.delay_owners.resize(program_.delays.size());
+  program_.delay_owners[task.payload] = owner;
+}
+
+void ProgramBuilder::SetParties(TaskId flow, uint32_t party_set) {
+  FlowOf(flow);
+  CHECK_LT(party_set + size_t{1}, program_.party_set_begin.size());
+  program_.party_sets.resize(program_.flows.size(), Program::kNone);
+  program_.party_sets[program_.tasks[flow.index()].payload] = party_set;
+}
+
+void ProgramBuilder::AddLinkChange(const LinkChange& change) {
+  CHECK_LT(change.link.index(), program_.links.size());
+  CHECK_GE(change.time.picoseconds(), 0);
+  CHECK_GE(change.factor, 0.0);
+  CHECK(std::isfinite(change.factor));
+  program_.link_changes.push_back(change);
+}
+
+void ProgramBuilder::SetAlternative(TaskId flow, uint32_t use_set) {
+  CHECK(!IsEmptyUseSet(FlowOf(flow).use_set));
+  CHECK_LT(use_set + size_t{1}, program_.use_set_begin.size());
+  CHECK(!IsEmptyUseSet(use_set));
+  program_.alternatives.resize(program_.flows.size(), Program::kNone);
+  program_.alternatives[program_.tasks[flow.index()].payload] = use_set;
+}
+
+bool ProgramBuilder::IsEmptyUseSet(uint32_t use_set) const {
+  return program_.use_set_begin[use_set] == program_.use_set_begin[use_set + 1];
+}
+
 Program ProgramBuilder::Build() {
   CompleteChains();
   GroupEdgesByPredecessor();
@@ -96,6 +157,16 @@ Program ProgramBuilder::Build() {
                      return std::tie(a.rank, a.op) < std::tie(b.rank, b.op);
                    });
   if (program_.use_set_begin.empty()) program_.use_set_begin.push_back(0);
+
+  if (!program_.delay_owners.empty()) program_.delay_owners.resize(program_.delays.size());
+  if (!program_.party_sets.empty()) {
+    program_.party_sets.resize(program_.flows.size(), Program::kNone);
+  }
+  if (!program_.alternatives.empty()) {
+    program_.alternatives.resize(program_.flows.size(), Program::kNone);
+  }
+  std::stable_sort(program_.link_changes.begin(), program_.link_changes.end(),
+                   [](const LinkChange& a, const LinkChange& b) { return a.time < b.time; });
 
   edges_.clear();
   return std::exchange(program_, Program());

@@ -7,22 +7,30 @@
 
 namespace rehearse {
 
-TransferNetwork::TransferNetwork(const Program& program, bool record_loads)
+TransferNetwork::TransferNetwork(const Program& program, const Recording& recording)
     : program_(program),
+      relevance_(FindRelevantLinks(program)),
       flows_(program.flows.size()),
-      links_(program.links.size()),
-      record_loads_(record_loads),
-      solved_load_(record_loads ? program.links.size() : 0),
-      loads_(record_loads ? program.links.size() : 0) {
+      links_(program.links.size()) {
   capacity_.reserve(program.links.size());
   for (const ProgramLink& link : program.links) capacity_.push_back(link.capacity.value());
-}
-
-std::span<const LinkUse> TransferNetwork::UsesOf(uint32_t flow) const {
-  const uint32_t set = program_.flows[flow].use_set;
-  return std::span(program_.uses)
-      .subspan(program_.use_set_begin[set],
-               program_.use_set_begin[set + 1] - program_.use_set_begin[set]);
+  for (uint32_t flow = 0; flow < flows_.size(); ++flow) {
+    flows_[flow].use_set = program.flows[flow].use_set;
+  }
+  if (relevance_.has_lazy) {
+    booked_load_.resize(links_.size());
+    booked_.resize(flows_.size());
+    full_.resize(links_.size());
+    for (uint32_t link = 0; link < links_.size(); ++link) {
+      links_[link].left_out = relevance_.role[link] == LinkRole::kLazy;
+    }
+  }
+  if (!program.alternatives.empty()) on_alternative_.resize(flows_.size());
+  if (recording.loads) loads_.emplace(program);
+  if (recording.bottlenecks) {
+    bottlenecks_.emplace(program);
+    holder_.resize(flows_.size());
+  }
 }
 
 bool TransferNetwork::IsIntact(uint32_t component) const {
@@ -37,49 +45,68 @@ void TransferNetwork::MarkChanged(uint32_t flow) {
 
 void TransferNetwork::Begin(uint32_t flow) {
   FlowState& state = flows_[flow];
-  CHECK(!state.moving);
+  CHECK(!state.moving && !state.stuck);
   state.moving = true;
   state.fresh = true;
   if (IsIntact(state.component)) ++components_[state.component].moving;
   MarkChanged(flow);
 }
 
-void TransferNetwork::End(uint32_t flow) {
+void TransferNetwork::End(uint32_t flow, Time now) {
   FlowState& state = flows_[flow];
   CHECK(state.moving && !state.fresh);
+  CreditAlternative(flow, state.left);
   state.moving = false;
   --components_[state.component].moving;
+  if (bottlenecks_) bottlenecks_->SetHolder(flow, LinkId(), now);
   MarkChanged(flow);
+}
+
+void TransferNetwork::SetFactor(uint32_t flow, double factor) {
+  CHECK_GT(factor, 0.0);
+  if (factor_.empty()) factor_.assign(flows_.size(), 1.0);
+  factor_[flow] = factor;
+  refactored_.push_back(flow);
 }
 
 std::span<const TransferNetwork::FlowEnd> TransferNetwork::Settle(Time now) {
   ends_.clear();
-  if (changed_.empty()) return ends_;
+  if (changed_.empty() && refactored_.empty() && dirty_links_.empty() && !routes_changed_) {
+    return ends_;
+  }
   ++visit_;
+  solved_.clear();
+  if (!program_.link_changes.empty()) ChooseRoutes(now);
   CollectSeeds();
   for (const uint32_t seed : seeds_) {
     if (flows_[seed].moving) {
-      if (flows_[seed].visit != visit_) SolveComponentOf(seed, now);
+      if (flows_[seed].visit != visit_) SolveComponentOf(seed);
       continue;
     }
     // It has left: those that shared a link with it may go faster. All on one link are one
     // component.
-    for (const LinkUse& use : UsesOf(seed)) {
-      const uint32_t link = use.link.index();
-      Prune(link);
-      const std::vector<Listed>& listed = links_[link].listed;
-      if (!listed.empty() && flows_[listed.front().flow].visit != visit_) {
-        SolveComponentOf(listed.front().flow, now);
-      }
-    }
+    for (const LinkUse& use : RelevantUses(seed)) SolveAround(use.link.index());
+  }
+  for (const uint32_t link : dirty_links_) SolveAround(link);
+  dirty_links_.clear();
+  if (relevance_.has_lazy) {
+    for (const uint32_t flow : changed_) Book(flow, flows_[flow].moving ? flows_[flow].rate : 0.0);
+    TakeInOverloadedLinks();
+    LeaveOutSlackLinks();
+  }
+
+  for (const uint32_t flow : solved_) ApplySpeed(flow, now);
+  for (const uint32_t flow : refactored_) {
+    if (flows_[flow].moving) ApplySpeed(flow, now);
   }
   for (const uint32_t flow : changed_) {
-    FlowState& state = flows_[flow];
-    state.changed = false;
-    if (state.fresh) Restart(flow, now);  // its component was not solved: the old rate holds
-    if (record_loads_) RecordRest(flow, now);
+    flows_[flow].changed = false;
+    if (flows_[flow].fresh) ApplySpeed(flow, now);  // its component was not solved: its rate holds
   }
+  if (loads_ || bottlenecks_) Record(now);
+  CheckShares();
   changed_.clear();
+  refactored_.clear();
   return ends_;
 }
 
@@ -91,7 +118,7 @@ void TransferNetwork::CollectSeeds() {
     if (IsIntact(state.component)) {
       const Component& component = components_[state.component];
       if (component.moving == component.flows || component.moving == 0) continue;
-    } else if (state.component == kNone) {
+    } else if (state.component == kNone && state.moving) {
       Enlist(flow);
     }
     seeds_.push_back(flow);
@@ -99,9 +126,20 @@ void TransferNetwork::CollectSeeds() {
 }
 
 void TransferNetwork::Enlist(uint32_t flow) {
-  for (const LinkUse& use : UsesOf(flow)) {
-    links_[use.link.index()].listed.push_back({flow, flows_[flow].listing});
+  for (const LinkUse& use : RelevantUses(flow)) {
+    LinkState& link = links_[use.link.index()];
+    if (link.left_out && link.listed.size() >= 2 * size_t{link.tidy_length}) Tidy(link);
+    link.listed.push_back({flow, flows_[flow].listing});
   }
+}
+
+// Nobody walks over a link that is left out, and so nobody prunes its list. Rids it of void
+// entries; called when it has doubled.
+void TransferNetwork::Tidy(LinkState& link) {
+  std::erase_if(link.listed, [this](const Listed& entry) {
+    return flows_[entry.flow].listing != entry.listing;
+  });
+  link.tidy_length = std::max(uint32_t{8}, static_cast<uint32_t>(link.listed.size()));
 }
 
 // Takes flows that do not move off the link's list, and thereby (their `listing` moves on) off all
@@ -135,9 +173,30 @@ void TransferNetwork::Visit(uint32_t flow) {
   members_.push_back(flow);
 }
 
-// Walks over all moving flows that are connected with `flow`, makes them one component and rates
-// them.
-void TransferNetwork::SolveComponentOf(uint32_t flow, Time now) {
+void TransferNetwork::SolveAround(uint32_t link) {
+  if (links_[link].left_out) return;
+  Prune(link);
+  const std::vector<Listed>& listed = links_[link].listed;
+  if (!listed.empty() && flows_[listed.front().flow].visit != visit_) {
+    SolveComponentOf(listed.front().flow);
+  }
+}
+
+// Makes all moving flows that are connected with `flow` one component and rates them.
+void TransferNetwork::SolveComponentOf(uint32_t flow) {
+  WalkFrom(flow);
+  SolveMembers();
+  ++solves_;
+  MakeComponent();
+  if (bottlenecks_) NoteHolders();
+  for (size_t i = 0; i < members_.size(); ++i) {
+    flows_[members_[i]].rate = rates_[i];
+    if (relevance_.has_lazy) Book(members_[i], rates_[i]);
+  }
+  solved_.insert(solved_.end(), members_.begin(), members_.end());
+}
+
+void TransferNetwork::WalkFrom(uint32_t flow) {
   members_.clear();
   member_links_.clear();
   capacities_.clear();
@@ -145,24 +204,52 @@ void TransferNetwork::SolveComponentOf(uint32_t flow, Time now) {
   uses_.clear();
   Visit(flow);
   for (size_t i = 0; i < members_.size(); ++i) {
-    for (const LinkUse& use : UsesOf(members_[i])) {
-      LinkState& link = links_[use.link.index()];
-      if (link.visit != visit_) {
-        link.visit = visit_;
-        link.local = static_cast<uint32_t>(member_links_.size());
-        member_links_.push_back(use.link.index());
-        capacities_.push_back(capacity_[use.link.index()]);
-        Prune(use.link.index());
-        for (const Listed entry : link.listed) Visit(entry.flow);
-      }
-      uses_.push_back({LinkId(link.local), use.multiplicity});
+    const uint32_t set = flows_[members_[i]].use_set;
+    for (const LinkUse& use : relevance_.Anchors(set)) AddUse(use);
+    for (const LinkUse& use : relevance_.Lazy(set)) {
+      if (!links_[use.link.index()].left_out) AddUse(use);
     }
     use_begin_.push_back(static_cast<uint32_t>(uses_.size()));
   }
+}
+
+void TransferNetwork::AddUse(const LinkUse& use) {
+  LinkState& link = links_[use.link.index()];
+  if (link.visit != visit_) {
+    link.visit = visit_;
+    link.local = static_cast<uint32_t>(member_links_.size());
+    member_links_.push_back(use.link.index());
+    capacities_.push_back(capacity_[use.link.index()]);
+    Prune(use.link.index());
+    for (const Listed entry : link.listed) Visit(entry.flow);
+  }
+  uses_.push_back({LinkId(link.local), use.multiplicity});
+}
+
+void TransferNetwork::SolveMembers() {
   rates_.resize(members_.size());
   solver_.Solve(capacities_, use_begin_, uses_, rates_);
-  ++solves_;
+  if (!relevance_.has_lazy) return;
+  for (size_t i = 0; i < member_links_.size(); ++i) {
+    full_[member_links_[i]] = solver_.full_levels()[i] > 0;
+  }
+}
 
+// Each flow is held back by a link that was full at its rate; of several, by the first in the
+// program.
+void TransferNetwork::NoteHolders() {
+  for (size_t i = 0; i < members_.size(); ++i) {
+    LinkId holder;
+    for (uint32_t j = use_begin_[i]; j < use_begin_[i + 1]; ++j) {
+      const uint32_t local = uses_[j].link.index();
+      if (solver_.full_levels()[local] != rates_[i]) continue;
+      holder = std::min(holder, LinkId(member_links_[local]));  // unset is the largest
+    }
+    holder_[members_[i]] = holder;
+  }
+}
+
+void TransferNetwork::MakeComponent() {
   for (const uint32_t member : members_) LeaveComponent(member);
   uint32_t id;
   if (free_components_.empty()) {
@@ -174,69 +261,105 @@ void TransferNetwork::SolveComponentOf(uint32_t flow, Time now) {
   }
   const uint32_t size = static_cast<uint32_t>(members_.size());
   components_[id] = {.flows = size, .moving = size, .intact = true};
-  for (size_t i = 0; i < members_.size(); ++i) {
-    flows_[members_[i]].component = id;
-    ApplyRate(members_[i], rates_[i], now);
-  }
-  if (!record_loads_) return;
-  for (size_t i = 0; i < member_links_.size(); ++i) {
-    solved_load_[member_links_[i]] = solver_.loads()[i];
-    Record(member_links_[i], now, solver_.loads()[i]);
+  for (const uint32_t member : members_) flows_[member].component = id;
+}
+
+// The load of lazy links counts a flow at its full rate, whatever its factor.
+void TransferNetwork::Book(uint32_t flow, double rate) {
+  const double before = booked_[flow];
+  if (before == rate) return;
+  booked_[flow] = rate;
+  for (const LinkUse& use : relevance_.Lazy(flows_[flow].use_set)) {
+    const uint32_t link = use.link.index();
+    const double share = use.multiplicity / program_.links[link].capacity.value();
+    booked_load_[link].Remove(share * before);
+    booked_load_[link].Add(share * rate);
+    if (!std::exchange(links_[link].watched, true)) watched_.push_back(link);
   }
 }
 
-void TransferNetwork::ApplyRate(uint32_t flow, double rate, Time now) {
+void TransferNetwork::TakeInOverloadedLinks() {
+  // Rates are exact to some 2^-50; a link that is just full may seem to carry so much more.
+  constexpr double kJustFull = 1 + 0x1p-46;
+  for (bool again = true; again;) {
+    again = false;
+    for (size_t i = 0; i < watched_.size(); ++i) {
+      LinkState& link = links_[watched_[i]];
+      const double limit =
+          capacity_[watched_[i]] / program_.links[watched_[i]].capacity.value() * kJustFull;
+      if (!link.left_out || booked_load_[watched_[i]].share() <= limit) continue;
+      link.left_out = false;
+      ++visit_;  // what was solved before, without this link, has to be solved again
+      SolveAround(watched_[i]);
+      again = true;
+    }
+  }
+}
+
+// What does not hold back anybody can be left out, all of it at once, without a change of rates.
+void TransferNetwork::LeaveOutSlackLinks() {
+  for (const uint32_t index : watched_) {
+    LinkState& link = links_[index];
+    link.watched = false;
+    if (!link.left_out && link.visit == visit_ && full_[index] == 0) link.left_out = true;
+  }
+  watched_.clear();
+}
+
+void TransferNetwork::ApplySpeed(uint32_t flow, Time now) {
   FlowState& state = flows_[flow];
-  if (rate != state.rate) {
+  const double speed = state.rate * FactorOf(flow);
+  if (speed != state.speed) {
     if (!state.fresh) {
-      const double moved = state.rate * ToSeconds(now - state.since).value();
+      const double moved = state.speed * ToSeconds(now - state.since).value();
       state.left = std::max(0.0, state.left - moved);
       state.since = now;
-      ends_.push_back({flow, now + Duration(flow, state.left, rate)});
+      ends_.push_back({flow, now + Duration(flow, state.left, speed)});
     }
-    state.rate = rate;
-    state.full_duration = Duration(flow, program_.flows[flow].bytes, rate);
+    state.speed = speed;
+    state.full_duration = Duration(flow, program_.flows[flow].bytes, speed);
   }
-  if (state.fresh) Restart(flow, now);
+  if (state.fresh) {
+    state.fresh = false;
+    state.left = program_.flows[flow].bytes;
+    state.since = now;
+    ends_.push_back({flow, now + state.full_duration});
+  }
 }
 
-// Of `left` bytes at `rate`, on the clock. What is half a picosecond in real numbers is common
+// Of `left` bytes at `speed`, on the clock. What is half a picosecond in real numbers is common
 // (rates that are simple fractions of each other) and must be rounded up whatever rounding errors
 // its history has left, so that flows which should end together do. The slack covers tens of such
 // errors.
-Time TransferNetwork::Duration(uint32_t flow, double left, double rate) const {
+Time TransferNetwork::Duration(uint32_t flow, double left, double speed) const {
   const double slack = program_.flows[flow].bytes * kRelativeSlack;
-  return ToTime(Seconds((left + slack) / rate));
+  return ToTime(Seconds((left + slack) / speed));
 }
 
-// The flow moves all its bytes from now on, at the rate it has.
-void TransferNetwork::Restart(uint32_t flow, Time now) {
-  FlowState& state = flows_[flow];
-  state.fresh = false;
-  state.left = program_.flows[flow].bytes;
-  state.since = now;
-  ends_.push_back({flow, now + state.full_duration});
+TransferNetwork::Motion TransferNetwork::MotionOf(uint32_t flow) const {
+  const FlowState& state = flows_[flow];
+  return {state.speed, state.left, state.since, state.use_set};
 }
 
-// The loads on the links of a flow that has begun or ended without its component being solved.
-void TransferNetwork::RecordRest(uint32_t flow, Time now) {
-  const bool moving = flows_[flow].moving;
-  for (const LinkUse& use : UsesOf(flow)) {
-    const uint32_t link = use.link.index();
-    if (links_[link].visit == visit_) continue;
-    Record(link, now, moving ? solved_load_[link] : 0.0);
-  }
-}
-
-void TransferNetwork::Record(uint32_t link, Time now, double load) {
-  std::vector<LinkLoad>& loads = loads_[link];
-  if (!loads.empty() && loads.back().from == now) loads.pop_back();
-  const double before = loads.empty() ? 0.0 : loads.back().bytes_per_second;
-  if (load != before) loads.push_back({now, load});
+void TransferNetwork::Record(Time now) {
+  const auto record = [&](uint32_t flow) {
+    const FlowState& state = flows_[flow];
+    if (loads_) loads_->SetSpeed(flow, UsesOf(state.use_set), state.moving ? state.speed : 0.0);
+    if (!bottlenecks_) return;
+    LinkId holder;
+    if (state.moving) holder = holder_[flow];
+    if (state.stuck) holder = FailedLinkOf(state.use_set);
+    bottlenecks_->SetHolder(flow, holder, now);
+  };
+  for (const uint32_t flow : solved_) record(flow);
+  for (const uint32_t flow : refactored_) record(flow);
+  for (const uint32_t flow : changed_) record(flow);
+  for (const FlowEnd& end : ends_) record(end.flow);
+  if (loads_) loads_->EndInstant(now);
 }
 
 std::vector<LinkLoad> TransferNetwork::TakeLoads(uint32_t link) {
-  return record_loads_ ? std::exchange(loads_[link], {}) : std::vector<LinkLoad>();
+  return loads_ ? loads_->TakeLoads(link) : std::vector<LinkLoad>();
 }
 
 }  // namespace rehearse

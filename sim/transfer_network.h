@@ -1,28 +1,40 @@
 // The transfer network: which flows move bytes now, at what rate, and when each will be done.
 //
-// Model (fluid, DESIGN section 3): a flow that moves progresses at the max-min fair rate r of all
-// that move at the moment (sim/max_min.h). What is left of its bytes is accounted for when its rate
-// changes,
-//   left -= r_old · (now - since),    end = now + round(left / r_new),
-// and only then: a flow whose rate comes out the same, to the last bit, keeps its end. So its end
+// Model (fluid, DESIGN section 3): a flow that moves progresses at speed s, the max-min fair rate of
+// all that move at the moment (sim/max_min.h) times its own factor. What is left of its bytes is
+// accounted for when its speed changes,
+//   left -= s_old · (now - since),    end = now + round(left / s_new),
+// and only then: a flow whose speed comes out the same, to the last bit, keeps its end. So its end
 // does not depend on what happens elsewhere. Halves of a picosecond are rounded up, also when
 // rounding errors have put them up to kRelativeSlack of the flow's bytes below.
 //
-// Flows are connected when they share a link; only components whose set of moving flows has changed
-// are solved again. Components are found by walking from the changed flows over links to the flows
-// on them. A component all of whose flows have stopped lies dormant: when the same flows move again
-// together, as in the next step of a ring, its rates still hold and nothing is walked or solved.
+// Three things keep the work to what an event can have changed:
+// - Redundant links (sim/link_relevance.h) are left out for good.
+// - A lazy link is left out as long as the rates without it do not overload it: then they are the
+//   rates with it as well. When they do, it is taken in and what it connects is solved again; when a
+//   solution no longer fills it, it is left out again.
+// - Flows are connected when they share a link that counts; only components whose set of moving
+//   flows has changed are solved again, found by walking from the changed flows over links to the
+//   flows on them. A component all of whose flows have stopped lies dormant: when the same flows
+//   move again together, as in the next step of a ring, its rates still hold and nothing is walked.
 //
-// Use: Begin and End as the events of one instant say, then Settle once. Invariant after Settle:
-// every moving flow is in an intact component, whose rates are those of the moving flows; the flows
-// of an intact component either all move or all rest. Not thread-safe; refers to the program.
+// Use: Begin, End, SetFactor and SetCapacity as the events of one instant say, then Settle once.
+// Invariant after Settle, checked in debug builds: no link carries more than its capacity, and each
+// flow is held back by a full link on which none is faster. Every moving flow is in an intact
+// component; the flows of an intact component either all move or all rest. Not thread-safe; refers
+// to the program.
 #pragma once
 
 #include <cstdint>
+#include <limits>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "sim/clock.h"
+#include "sim/link_relevance.h"
+#include "sim/load_recorder.h"
+#include "sim/load_sum.h"
 #include "sim/max_min.h"
 #include "sim/program.h"
 #include "sim/timeline.h"
@@ -34,40 +46,79 @@ class TransferNetwork {
   // Flows are named by their position in Program::flows.
   struct FlowEnd {
     uint32_t flow;
-    Time end;
+    Time end;  // kNever: it stands still on a failed link
+  };
+  struct Recording {
+    bool loads = false;
+    bool bottlenecks = false;
+  };
+  // What the future of a flow depends on while it moves and nobody's rate changes.
+  struct Motion {
+    double speed;
+    double left;  // bytes at `since`
+    Time since;
+    uint32_t use_set;
+
+    friend bool operator==(const Motion&, const Motion&) = default;
   };
 
   static constexpr double kRelativeSlack = 0x1p-48;
+  static constexpr Time kNever = Time(std::numeric_limits<int64_t>::max());
 
-  TransferNetwork(const Program& program, bool record_loads);
+  TransferNetwork(const Program& program, const Recording& recording);
+  explicit TransferNetwork(const Program& program) : TransferNetwork(program, Recording()) {}
 
   // The flow starts to move its bytes (more than zero, over at least one link); it must not be
   // moving.
   void Begin(uint32_t flow);
-  // The flow has moved all its bytes: the end that Settle told last is now.
-  void End(uint32_t flow);
+  // The flow has moved its bytes: the end that Settle told last is now.
+  void End(uint32_t flow, Time now);
+  // The flow moves at `factor` (more than 0) times its rate from now on, also in later steps.
+  void SetFactor(uint32_t flow, double factor);
+  // From now on; 0: the link has failed.
+  void SetCapacity(uint32_t link, double capacity);
   // Solves what the calls since the last Settle have changed. Returns every flow whose end is new
   // or has moved, in a deterministic order; valid until the next call.
   std::span<const FlowEnd> Settle(Time now);
 
+  // Between Settles. ShiftTime moves the flow's history into the future (sim/step_periods.h).
+  Motion MotionOf(uint32_t flow) const;
+  void ShiftTime(uint32_t flow, Time by) { flows_[flow].since += by; }
+
+  // The links on which the flow's speed can depend, and on which it can change that of others.
+  std::span<const LinkUse> RelevantUses(uint32_t flow) const {
+    return relevance_.All(flows_[flow].use_set);
+  }
+  // The failed link on which the flow stands still; unset when it does not.
+  LinkId StuckOn(uint32_t flow) const;
+  // What of its bytes the flow has moved over its alternative.
+  double BytesOnAlternative(uint32_t flow) const {
+    return on_alternative_.empty() ? 0.0 : on_alternative_[flow];
+  }
+
   uint64_t solves() const { return solves_; }  // of components
   // The load of a link over time; empty unless recorded.
   std::vector<LinkLoad> TakeLoads(uint32_t link);
+  // Null unless recorded.
+  const BottleneckRecorder* bottlenecks() const { return bottlenecks_ ? &*bottlenecks_ : nullptr; }
 
  private:
   static constexpr uint32_t kNone = 0xffffffffu;
 
   struct FlowState {
-    double rate = 0;  // valid while moving, and in an intact component while dormant
-    double left = 0;  // bytes at `since`
+    double rate = 0;   // valid while moving, and in an intact component while dormant
+    double speed = 0;  // since `since`: rate · factor
+    double left = 0;   // bytes at `since`
     Time since;
-    Time full_duration;          // of all its bytes at `rate`
+    Time full_duration;  // of all its bytes at `speed`
+    uint32_t use_set = 0;
     uint32_t component = kNone;  // kNone: not in the lists of its links
     uint32_t listing = 0;        // counts how often it has left those lists
-    uint32_t visit = 0;          // the last Settle that walked over it
+    uint32_t visit = 0;          // the last walk that has come by
     bool moving = false;
     bool fresh = false;    // moving since this instant
     bool changed = false;  // is in changed_
+    bool stuck = false;    // would move, but its links have failed
   };
   // On the list of a link; void when the flow's `listing` has moved on.
   struct Listed {
@@ -77,7 +128,10 @@ class TransferNetwork {
   struct LinkState {
     std::vector<Listed> listed;
     uint32_t visit = 0;
-    uint32_t local = 0;  // position in the problem being solved
+    uint32_t local = 0;        // position in the problem being solved
+    bool left_out = false;     // lazy, and not overloaded
+    bool watched = false;      // lazy, and in watched_
+    uint32_t tidy_length = 8;  // of `listed`, when it was last rid of void entries
   };
   struct Component {
     uint32_t flows = 0;
@@ -85,31 +139,60 @@ class TransferNetwork {
     bool intact = false;  // the rates of its flows are those of all of them moving
   };
 
-  std::span<const LinkUse> UsesOf(uint32_t flow) const;
   bool IsIntact(uint32_t component) const;
-
   void MarkChanged(uint32_t flow);
-  void Enlist(uint32_t flow);
+
+  // Routes: only in programs with link changes.
+  std::span<const LinkUse> UsesOf(uint32_t use_set) const;
+  LinkId FailedLinkOf(uint32_t use_set) const;
+  void ChooseRoutes(Time now);
+  void ChooseRoute(uint32_t flow, Time now);
+  void LeaveRoute(uint32_t flow, Time now);
+  void CreditAlternative(uint32_t flow, double bytes);
+
+  // Lists and components.
   void CollectSeeds();
+  void Enlist(uint32_t flow);
+  void Tidy(LinkState& link);
   void Prune(uint32_t link);
   void LeaveComponent(uint32_t flow);
   void Visit(uint32_t flow);
-  void SolveComponentOf(uint32_t flow, Time now);
-  void ApplyRate(uint32_t flow, double rate, Time now);
-  Time Duration(uint32_t flow, double left, double rate) const;
-  void Restart(uint32_t flow, Time now);
-  void RecordRest(uint32_t flow, Time now);
-  void Record(uint32_t link, Time now, double load);
+
+  // Rates.
+  void SolveAround(uint32_t link);
+  void SolveComponentOf(uint32_t flow);
+  void WalkFrom(uint32_t flow);
+  void AddUse(const LinkUse& use);
+  void SolveMembers();
+  void NoteHolders();
+  void MakeComponent();
+  void CheckShares() const;  // does nothing in release builds
+
+  // Lazy links.
+  void Book(uint32_t flow, double rate);
+  void TakeInOverloadedLinks();
+  void LeaveOutSlackLinks();
+
+  // What the rates mean.
+  void ApplySpeed(uint32_t flow, Time now);
+  Time Duration(uint32_t flow, double left, double speed) const;
+  double FactorOf(uint32_t flow) const { return factor_.empty() ? 1.0 : factor_[flow]; }
+  void Record(Time now);
 
   const Program& program_;
-  std::vector<double> capacity_;  // per link
+  const LinkRelevance relevance_;
+  std::vector<double> capacity_;  // per link, now
   std::vector<FlowState> flows_;
   std::vector<LinkState> links_;
   std::vector<Component> components_;
   std::vector<uint32_t> free_components_;
 
-  std::vector<uint32_t> changed_;  // flows begun or ended since the last Settle
-  std::vector<uint32_t> seeds_;    // those of them from which to walk
+  std::vector<uint32_t> changed_;      // flows begun or ended since the last Settle
+  std::vector<uint32_t> refactored_;   // flows whose factor has changed since
+  std::vector<uint32_t> dirty_links_;  // links whose flows have to be solved again
+  bool routes_changed_ = false;
+  std::vector<uint32_t> seeds_;   // flows from which to walk
+  std::vector<uint32_t> solved_;  // flows solved in this Settle
   std::vector<FlowEnd> ends_;
   uint32_t visit_ = 0;
   uint64_t solves_ = 0;
@@ -123,9 +206,17 @@ class TransferNetwork {
   std::vector<double> rates_;
   MaxMinSolver solver_;
 
-  bool record_loads_;
-  std::vector<double> solved_load_;           // per link, of the last solution; when recorded
-  std::vector<std::vector<LinkLoad>> loads_;  // per link; when recorded
+  std::vector<LoadSum> booked_load_;  // per link, when there are lazy ones: at full rates
+  std::vector<double> booked_;        // per flow, then: the rate that is in booked_load_
+  std::vector<uint32_t> watched_;     // lazy links whose load has changed, or that were solved
+  std::vector<uint8_t> full_;         // per link, then: whether the last solution filled it
+
+  std::vector<double> factor_;          // per flow; empty: 1
+  std::vector<double> on_alternative_;  // per flow; empty: no alternatives
+
+  std::optional<LoadRecorder> loads_;
+  std::optional<BottleneckRecorder> bottlenecks_;
+  std::vector<LinkId> holder_;  // per flow, when recorded: by the last solution
 };
 
 }  // namespace rehearse

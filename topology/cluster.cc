@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <unordered_map>
 
 #include <fmt/format.h>
+
+#include "topology/structure.h"
 
 namespace rehearse {
 namespace {
@@ -156,12 +159,11 @@ Cluster::VertexId Cluster::AddVertex(Vertex vertex) {
   if (vertex.name.empty()) throw Error("a vertex of the cluster has no name");
   if (vertex.kind == VertexKind::kDevice && vertex.device >= device_specs_.size())
     throw Error(fmt::format("vertex \"{}\" is a device of a kind that was not added", vertex.name));
-  const auto [position, is_new] = vertex_by_name_.emplace(vertex.name, boost::num_vertices(graph_));
-  if (!is_new) throw Error(fmt::format("there are two vertices named \"{}\"", vertex.name));
+  if (vertex_by_name_.find(std::string_view(vertex.name)) != vertex_by_name_.end())
+    throw Error(fmt::format("there are two vertices named \"{}\"", vertex.name));
   const bool is_device = vertex.kind == VertexKind::kDevice;
-  const VertexId id = boost::add_vertex(graph_);
-  CHECK_EQ(id, position->second);
-  graph_[id] = std::move(vertex);
+  const VertexId id = boost::add_vertex(std::move(vertex), graph_);
+  vertex_by_name_.insert(id);
   if (is_device) devices_.push_back(id);
   return id;
 }
@@ -171,25 +173,20 @@ void Cluster::AddLink(VertexId from, VertexId to, ClusterLink link) {
   if (from >= vertices || to >= vertices)
     throw Error(
         fmt::format("a link joins vertices {} and {}, but there are only {}", from, to, vertices));
-  const std::string& from_name = graph_[from].name;
-  const std::string& to_name = graph_[to].name;
-  link.name.reserve(from_name.size() + 2 + to_name.size());
-  link.name.append(from_name).append("->").append(to_name);
-  if (from == to) throw Error(fmt::format("link {} leads from a vertex to itself", link.name));
+  const auto name = [&] { return graph_[from].name + "->" + graph_[to].name; };
+  if (from == to) throw Error(fmt::format("link {} leads from a vertex to itself", name()));
   if (!(link.bandwidth.value() > 0) || !std::isfinite(link.bandwidth.value()))
-    throw Error(fmt::format("link {} has bandwidth {} B/s, expected more than 0", link.name,
+    throw Error(fmt::format("link {} has bandwidth {} B/s, expected more than 0", name(),
                             link.bandwidth.value()));
   if (!(link.efficiency > 0 && link.efficiency <= 1))
-    throw Error(fmt::format("link {} has efficiency {}, expected above 0 and at most 1", link.name,
+    throw Error(fmt::format("link {} has efficiency {}, expected above 0 and at most 1", name(),
                             link.efficiency));
   if (!(link.latency >= Seconds(0) && link.latency <= kLongestLatency))
-    throw Error(fmt::format("link {} has latency {} s, expected 0 to {} s", link.name,
+    throw Error(fmt::format("link {} has latency {} s, expected 0 to {} s", name(),
                             link.latency.value(), kLongestLatency.value()));
   CHECK_LT(links_.size(), size_t{0xffffffff});
   link.index = link_count();
-  const EdgeId edge = boost::add_edge(from, to, graph_).first;
-  graph_[edge] = std::move(link);
-  links_.push_back(edge);
+  links_.push_back(boost::add_edge(from, to, link, graph_).first);
 }
 
 void Cluster::AddLinks(VertexId a, VertexId b, const ClusterLink& link) {
@@ -197,10 +194,19 @@ void Cluster::AddLinks(VertexId a, VertexId b, const ClusterLink& link) {
   AddLink(b, a, link);
 }
 
+void Cluster::set_structure(std::shared_ptr<const ClusterStructure> structure) {
+  CHECK(structure != nullptr);
+  CHECK_EQ(structure->device_count(), device_count());
+  CHECK_EQ(structure->LinksNow(), link_count());
+  structure_ = std::move(structure);
+}
+
 void Cluster::Finish() {
   if (devices_.empty()) throw Error(fmt::format("cluster \"{}\" has no device", name_));
 
-  if (!DevicesMeet(graph_, devices_)) {
+  // What a builder made is connected until links are taken away.
+  const bool is_whole = structure_ != nullptr && structure_->link_now.empty();
+  if (!is_whole && !DevicesMeet(graph_, devices_)) {
     for (const VertexId from : devices_) {
       const std::vector<bool> reached = Reached(graph_, from, Direction::kForward);
       for (const VertexId to : devices_) {
@@ -213,7 +219,7 @@ void Cluster::Finish() {
     }
   }
 
-  std::map<std::string, uint32_t> index_of_node;
+  std::unordered_map<std::string, uint32_t> index_of_node;
   node_index_.clear();
   for (const VertexId device : devices_) {
     const auto next = static_cast<uint32_t>(index_of_node.size());
@@ -242,15 +248,21 @@ const ClusterLink& Cluster::Link(uint32_t index) const {
   return graph_[links_[index]];
 }
 
+std::string Cluster::LinkName(uint32_t index) const {
+  CHECK_LT(index, link_count());
+  const EdgeId edge = links_[index];
+  return graph_[boost::source(edge, graph_)].name + "->" + graph_[boost::target(edge, graph_)].name;
+}
+
 Cluster::VertexId Cluster::FindVertex(const std::string& name) const {
-  const auto found = vertex_by_name_.find(name);
+  const auto found = vertex_by_name_.find(std::string_view(name));
   if (found == vertex_by_name_.end()) {
     std::vector<std::string> names;
-    for (const auto& [known, id] : vertex_by_name_) names.push_back(known);
+    for (VertexId id = 0; id < boost::num_vertices(graph_); ++id) names.push_back(graph_[id].name);
     throw Error(fmt::format("there is no vertex \"{}\" in cluster \"{}\"{}", name, name_,
                             DidYouMean(name, names)));
   }
-  return found->second;
+  return *found;
 }
 
 }  // namespace rehearse

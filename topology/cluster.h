@@ -1,14 +1,19 @@
 // The cluster: devices, NICs, switches and sockets as the vertices of a Boost graph, and directed links
 // between them. Links that run both ways are two edges; each direction has its own capacity.
 //
+// A cluster that was built from equal machines and a fabric (topology/machine.h) also knows its structure, which
+// saves the router most of its searching. Link names are made when asked for: a large cluster has millions.
+//
 // Invariants after Finish(): every device reaches every other without passing through a third; vertex
 // names are unique; devices are ranked in the order in which they were added. Immutable and thread-safe
 // from then on. Not copyable: links are remembered by their place in the graph.
 #pragma once
 
 #include <cstdint>
-#include <map>
+#include <memory>
 #include <string>
+#include <string_view>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -20,6 +25,8 @@
 #include "topology/device.h"
 
 namespace rehearse {
+
+struct ClusterStructure;  // topology/structure.h
 
 enum class VertexKind : uint8_t { kDevice, kNic, kPcieSwitch, kSocket, kNvSwitch, kSwitch };
 enum class LinkKind : uint8_t { kNvLink, kXgmi, kPcie, kSocket, kNetwork, kMemory };
@@ -35,12 +42,11 @@ struct Vertex {
 };
 
 struct ClusterLink {
-  std::string name;  // "node0/gpu0->node0/gpu1"
   LinkKind kind = LinkKind::kNetwork;
+  uint32_t index = 0;        // dense, in the order of adding
   BytesPerSecond bandwidth;  // nominal, this direction
   double efficiency = 1;     // share of it that collectives reach
   Seconds latency;
-  uint32_t index = 0;  // dense, in the order of adding
 
   BytesPerSecond Capacity() const { return bandwidth * efficiency; }
 };
@@ -64,11 +70,13 @@ class Cluster {
   // efficiency outside (0, 1], a latency outside 0 to kLongestLatency and for a link of a vertex to itself.
   uint32_t AddDeviceSpec(const DeviceSpec& spec);
   VertexId AddVertex(Vertex vertex);
-  void AddLink(VertexId from, VertexId to, ClusterLink link);      // one direction; names it
+  void AddLink(VertexId from, VertexId to, ClusterLink link);      // one direction; numbers it
   void AddLinks(VertexId a, VertexId b, const ClusterLink& link);  // both directions
   void set_step_overhead(Seconds overhead) { step_overhead_ = overhead; }
   // What a preset simplifies, for the user to read.
   void AddNote(std::string note) { notes_.push_back(std::move(note)); }
+  // For a cluster with the vertices and links of this structure; links may have other figures.
+  void set_structure(std::shared_ptr<const ClusterStructure> structure);
   // Throws Error when there is no device or when some device cannot reach another without passing
   // through a third one, naming both and all ranks that are cut off.
   void Finish();
@@ -85,22 +93,42 @@ class Cluster {
   uint32_t node_count() const { return node_count_; }
   uint32_t link_count() const { return static_cast<uint32_t>(links_.size()); }
   const ClusterLink& Link(uint32_t index) const;
+  std::string LinkName(uint32_t index) const;  // "node0/gpu0->node0/gpu1"
   EdgeId Edge(uint32_t index) const { return links_[index]; }
   VertexId FindVertex(const std::string& name) const;       // Error with "did you mean"
   Seconds step_overhead() const { return step_overhead_; }  // each step of a collective
   const std::vector<std::string>& notes() const { return notes_; }
+  // Null for a cluster that was drawn vertex by vertex.
+  const std::shared_ptr<const ClusterStructure>& structure() const { return structure_; }
 
  private:
+  // Vertices by their name, which only the graph holds.
+  struct HashName {
+    using is_transparent = void;
+    const Graph* graph;
+    size_t operator()(std::string_view name) const { return std::hash<std::string_view>()(name); }
+    size_t operator()(VertexId id) const { return (*this)(std::string_view((*graph)[id].name)); }
+  };
+  struct SameName {
+    using is_transparent = void;
+    const Graph* graph;
+    bool operator()(VertexId a, VertexId b) const { return (*graph)[a].name == (*graph)[b].name; }
+    bool operator()(std::string_view a, VertexId b) const { return a == (*graph)[b].name; }
+    bool operator()(VertexId a, std::string_view b) const { return b == (*graph)[a].name; }
+  };
+
   std::string name_;
   Graph graph_;
   std::vector<DeviceSpec> device_specs_;
   std::vector<VertexId> devices_;
   std::vector<EdgeId> links_;
-  std::map<std::string, VertexId> vertex_by_name_;
+  std::unordered_set<VertexId, HashName, SameName> vertex_by_name_{0, HashName{&graph_},
+                                                                   SameName{&graph_}};
   std::vector<uint32_t> node_index_;  // by rank
   uint32_t node_count_ = 0;
   Seconds step_overhead_;
   std::vector<std::string> notes_;
+  std::shared_ptr<const ClusterStructure> structure_;
 };
 
 }  // namespace rehearse

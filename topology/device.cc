@@ -114,7 +114,9 @@ Seconds ComputeTime(const DeviceSpec& device, const Compute& compute, bool backw
 
 const std::vector<DeviceSpec>& KnownDevices() {
   static const std::vector<DeviceSpec> devices = [] {
-    std::vector<DeviceSpec> rows = {A100Sxm40(), A100Sxm80()};
+    std::vector<DeviceSpec> rows = {A100Sxm40(), A100Sxm80(), A100Custom64()};
+    for (auto* family : {VoltaAndOlder, HopperAndBlackwell, OtherDevices})
+      for (DeviceSpec& row : family()) rows.push_back(std::move(row));
     std::sort(rows.begin(), rows.end(),
               [](const DeviceSpec& a, const DeviceSpec& b) { return a.name < b.name; });
     return rows;

@@ -71,4 +71,21 @@ DeviceSpec A100Sxm80() {
   return device;
 }
 
+// 124 instead of 108 multiprocessors at the same clock; GEMM and attention are taken to be as efficient.
+DeviceSpec A100Custom64() {
+  DeviceSpec device = A100Sxm();
+  device.name = "a100-64g";
+  device.description = "NVIDIA A100 64 GB, Leonardo's custom form";
+  for (FlopsPerSecond* peak : {&device.matrix_peak_16, &device.matrix_peak_32,
+                               &device.vector_peak_32, &device.vector_peak_64})
+    *peak = *peak * (124.0 / 108);
+  device.memory = Bytes(64 * kGib);
+  device.memory_bandwidth = BytesPerSecond(1640e9);
+  for (auto& [figure, source] : device.sources)
+    if (figure.find("peak") != std::string::npos)
+      source = "the A100's times 124/108 multiprocessors (docs.hpc.cineca.it, Leonardo)";
+  device.sources.emplace_back("memory", "docs.hpc.cineca.it, Leonardo: 64 GB, 1.64 TB/s");
+  return device;
+}
+
 }  // namespace rehearse

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "sim/units.h"
+#include "topology/structure.h"
 
 namespace rehearse {
 namespace {
@@ -154,12 +155,13 @@ class Editor {
     for (uint32_t i = 0; i < links_.size(); ++i) {
       if (is_down_[i]) continue;
       const auto edge = cluster_.Edge(i);
-      ClusterLink link = links_[i];
-      link.name.clear();  // AddLink names it
-      edited->AddLink(boost::source(edge, graph_), boost::target(edge, graph_), std::move(link));
+      edited->AddLink(boost::source(edge, graph_), boost::target(edge, graph_), links_[i]);
     }
     edited->set_step_overhead(cluster_.step_overhead());
     for (const std::string& note : cluster_.notes()) edited->AddNote(note);
+    if (cluster_.structure() != nullptr)
+      edited->set_structure(
+          std::make_shared<ClusterStructure>(WithoutLinks(*cluster_.structure(), is_down_)));
     return edited;
   }
 
@@ -209,18 +211,18 @@ class Editor {
       if (edit.bandwidth) {
         const double changed = edit.bandwidth->Of(link.bandwidth.value());
         if (!(changed > 0) || !std::isfinite(changed))
-          throw Error(edit.place,
-                      fmt::format("would give link {} a bandwidth of {} (from {})", link.name,
-                                  Print(BytesPerSecond(changed)), Print(link.bandwidth)));
+          throw Error(edit.place, fmt::format("would give link {} a bandwidth of {} (from {})",
+                                              cluster_.LinkName(i), Print(BytesPerSecond(changed)),
+                                              Print(link.bandwidth)));
         link.bandwidth = BytesPerSecond(changed);
       }
       if (edit.latency) {
         const Seconds changed(edit.latency->Of(link.latency.value()));
         if (!(changed >= Seconds(0) && changed <= kLongestLatency))
-          throw Error(
-              edit.place,
-              fmt::format("would give link {} a latency of {} (from {}), expected 0 to {}",
-                          link.name, Print(changed), Print(link.latency), Print(kLongestLatency)));
+          throw Error(edit.place,
+                      fmt::format("would give link {} a latency of {} (from {}), expected 0 to {}",
+                                  cluster_.LinkName(i), Print(changed), Print(link.latency),
+                                  Print(kLongestLatency)));
         link.latency = changed;
       }
     }

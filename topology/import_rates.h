@@ -13,7 +13,7 @@
 #include <string_view>
 
 #include "topology/cluster.h"
-#include "topology/preset_rows.h"
+#include "topology/hop_latency.h"
 
 namespace rehearse {
 

@@ -48,10 +48,14 @@ std::vector<VertexId> NearestNics(const Cluster::Graph& graph, VertexId device) 
 }  // namespace
 
 std::vector<VertexId> NicOwners(const Cluster& cluster) {
+  return NicOwners(cluster, cluster.devices());  // machines share no NICs
+}
+
+std::vector<VertexId> NicOwners(const Cluster& cluster, const std::vector<VertexId>& devices) {
   std::vector<VertexId> owned;
   std::map<std::vector<VertexId>, size_t>
       dealt;  // nearest NICs -> how many devices have got theirs
-  for (const VertexId device : cluster.devices()) {
+  for (const VertexId device : devices) {
     const std::vector<VertexId> nics = NearestNics(cluster.graph(), device);
     owned.push_back(nics.empty() ? Cluster::Graph::null_vertex()
                                  : nics[dealt[nics]++ % nics.size()]);

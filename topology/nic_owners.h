@@ -12,4 +12,8 @@ namespace rehearse {
 // their ids, go in turn to the devices of the machine that are nearest to the same ones.
 std::vector<Cluster::VertexId> NicOwners(const Cluster& cluster);
 
+// The same for the devices of one machine, in the order given, which must be that of their ranks and complete.
+std::vector<Cluster::VertexId> NicOwners(const Cluster& cluster,
+                                         const std::vector<Cluster::VertexId>& devices);
+
 }  // namespace rehearse

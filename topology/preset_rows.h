@@ -1,20 +1,41 @@
-// The rows of the table of presets: one function each, in preset_*.cc, gathered in presets.cc.
+// The rows of the table of presets, in preset_*.cc, gathered in presets.cc; and what they share.
 #pragma once
 
+#include <vector>
+
+#include "topology/machine.h"
 #include "topology/presets.h"
 
 namespace rehearse {
 
-ClusterPreset DgxA100();
-ClusterPreset DgxA100With80Gigabytes();
-ClusterPreset Perlmutter();
-ClusterPreset PlainSwitch();
+std::vector<ClusterPreset> NvidiaPresets();  // DGX boxes, Selene, NVL72
+std::vector<ClusterPreset> CloudPresets();   // AWS, Azure, Google
+std::vector<ClusterPreset>
+SupercomputerPresets();                     // Perlmutter, Leonardo, Alps, Frontier, Piz Daint
+std::vector<ClusterPreset> AtpPresets();    // the interconnects of the ATP paper
+std::vector<ClusterPreset> SmallPresets();  // single boxes, CPUs, a plain switch
 
-// Time of one hop of a ring in NCCL's own model: NVIDIA/nccl 5067397c, src/graph/tuning.cc, hwLatencies, ring
-// algorithm, Simple protocol. The links of a path between two GPUs share it out among themselves, so that a
-// cluster built from these needs no step_overhead. How it is shared does not matter to a ring, only the sums.
-inline constexpr Seconds kNvLinkHop(3.4e-6);
-inline constexpr Seconds kPcieHop(5.7e-6);
-inline constexpr Seconds kNetworkHop(14.0e-6);
+// What a preset is, for values of its parameters.
+using SpecOf = MachineSpec (*)(const std::map<std::string, uint32_t>& parameters);
+
+// Whose cluster is what `spec` says.
+template <SpecOf spec>
+std::unique_ptr<Cluster> BuildFrom(const DeviceSpec& device,
+                                   const std::map<std::string, uint32_t>& parameters) {
+  return BuildMachine(spec(parameters), device);
+}
+
+inline PresetParameter Nodes(const char* meaning, uint32_t standard = 1) {
+  return {"nodes", 1, 65536, standard, meaning};
+}
+
+// One switch that passes everything that its ports do: for fabrics that we do not know, or need not.
+inline ClosSpec OneSwitch(const char* name = "fabric") {
+  ClosSpec spec;
+  spec.radix = 1u << 22;
+  spec.levels = 1;
+  spec.hub = name;
+  return spec;
+}
 
 }  // namespace rehearse

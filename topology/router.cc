@@ -12,9 +12,12 @@
 
 #include <algorithm>
 #include <functional>
+#include <utility>
 
+#include "topology/flow_hash.h"
 #include "topology/nic_owners.h"
 #include "topology/path_cost.h"
+#include "topology/structure.h"
 
 namespace rehearse {
 namespace {
@@ -45,19 +48,25 @@ struct Side {
 
 class Router::Search {
  public:
-  explicit Search(const Cluster& cluster)
-      : cluster_(cluster), graph_(cluster.graph()), owned_nics_(NicOwners(cluster)) {
-    forward_.labels.resize(boost::num_vertices(graph_));
-    backward_.labels.resize(boost::num_vertices(graph_));
-  }
+  explicit Search(const Cluster& cluster) : cluster_(cluster), graph_(cluster.graph()) {}
 
   // The links of the route, source first.
   std::vector<uint32_t> Run(uint32_t from_rank, uint32_t to_rank) {
-    ++round_;
-    source_ = cluster_.devices()[from_rank];
-    target_ = cluster_.devices()[to_rank];
-    source_nic_ = owned_nics_[from_rank];
-    target_nic_ = owned_nics_[to_rank];
+    return Run(cluster_.devices()[from_rank], cluster_.devices()[to_rank], NicOf(from_rank),
+               NicOf(to_rank));
+  }
+
+  // Between any two vertices, of which the nearest NICs are given.
+  std::vector<uint32_t> Run(VertexId source, VertexId target, VertexId source_nic,
+                            VertexId target_nic) {
+    if (round_++ == 0) {
+      forward_.labels.resize(boost::num_vertices(graph_));
+      backward_.labels.resize(boost::num_vertices(graph_));
+    }
+    source_ = source;
+    target_ = target;
+    source_nic_ = source_nic;
+    target_nic_ = target_nic;
     best_ = PathCost::Infinite();
     Start(forward_, source_);
     Start(backward_, target_);
@@ -69,6 +78,26 @@ class Router::Search {
   }
 
   size_t links_scanned() const { return links_scanned_; }
+
+  // The NIC that the rank owns, or null_vertex(). Found machine by machine, when first asked.
+  VertexId NicOf(uint32_t rank) {
+    if (ranks_of_node_.empty()) {
+      ranks_of_node_.resize(cluster_.node_count());
+      for (uint32_t i = 0; i < cluster_.device_count(); ++i)
+        ranks_of_node_[cluster_.NodeIndexOf(i)].push_back(i);
+      owned_nics_.resize(cluster_.device_count());
+      owners_known_.resize(cluster_.node_count());
+    }
+    const uint32_t node = cluster_.NodeIndexOf(rank);
+    if (!owners_known_[node]) {
+      owners_known_[node] = true;
+      std::vector<VertexId> devices;
+      for (const uint32_t i : ranks_of_node_[node]) devices.push_back(cluster_.devices()[i]);
+      const std::vector<VertexId> nics = NicOwners(cluster_, devices);
+      for (size_t i = 0; i < nics.size(); ++i) owned_nics_[ranks_of_node_[node][i]] = nics[i];
+    }
+    return owned_nics_[rank];
+  }
 
  private:
   // Of the step over a link. A NIC counts where it is entered.
@@ -188,7 +217,9 @@ class Router::Search {
 
   const Cluster& cluster_;
   const Cluster::Graph& graph_;
-  const std::vector<VertexId> owned_nics_;
+  std::vector<std::vector<uint32_t>> ranks_of_node_;
+  std::vector<bool> owners_known_;    // by node
+  std::vector<VertexId> owned_nics_;  // by rank
 
   size_t links_scanned_ = 0;
   uint32_t round_ = 0;
@@ -201,21 +232,131 @@ class Router::Search {
   Side backward_;
 };
 
-Router::Router(const Cluster& cluster)
-    : cluster_(cluster), search_(std::make_unique<Search>(cluster)) {}
+Router::Router(const Cluster& cluster, const FabricRouting& routing)
+    : cluster_(cluster), routing_(routing), search_(std::make_unique<Search>(cluster)) {
+  const ClusterStructure* structure = cluster.structure().get();
+  if (structure == nullptr) return;
+  is_regular_.assign(structure->machines, -1);
+  exits_.resize(structure->devices_per_machine);
+  ways_.resize(size_t{structure->devices_per_machine} * structure->devices_per_machine);
+  while (model_ < structure->machines && !IsRegular(model_)) ++model_;
+}
 
 Router::~Router() = default;
 
 size_t Router::links_scanned() const { return search_->links_scanned(); }
 
+// Whether the machine's own links are all there with the latencies that they were drawn with, so that what is
+// shortest in one such machine is shortest in all.
+bool Router::IsRegular(uint32_t machine) {
+  int8_t& known = is_regular_[machine];
+  if (known >= 0) return known != 0;
+  const ClusterStructure& structure = *cluster_.structure();
+  const uint32_t first = structure.FirstLinkOf(machine);
+  known = 1;
+  for (uint32_t i = 0; i < structure.inner_links; ++i) {
+    const uint32_t link = structure.LinkNow(first + i);
+    if (link == ClusterStructure::kGone || cluster_.Link(link).latency != structure.latencies[i])
+      known = 0;
+  }
+  return known != 0;
+}
+
+// The machine is regular: its links are all there, one behind the other.
+Router::InnerWay Router::Inner(std::vector<uint32_t> links) const {
+  const ClusterStructure& structure = *cluster_.structure();
+  const uint32_t first = structure.LinkNow(structure.FirstLinkOf(model_));
+  InnerWay way = {true, true, std::move(links)};
+  for (uint32_t& link : way.links) {
+    if (link < first || link >= first + structure.inner_links) way.usable = false;
+    link -= first;
+  }
+  return way;
+}
+
+const Router::Exit& Router::ExitOf(uint32_t place) {
+  std::optional<Exit>& known = exits_[place];
+  if (known) return *known;
+  const ClusterStructure& structure = *cluster_.structure();
+  const VertexId first = structure.FirstVertexOf(model_);
+  const VertexId nic = search_->NicOf(model_ * structure.devices_per_machine + place);
+  const bool has_nic = nic != Cluster::Graph::null_vertex();
+  const VertexId leaving = has_nic ? nic : first + place;
+  Exit exit;
+  while (first + structure.port_vertex[exit.port] != leaving) {
+    ++exit.port;
+    CHECK_LT(exit.port, structure.ports());
+  }
+  exit.out.known = exit.in.known = true;
+  if (has_nic) {
+    exit.out = Inner(search_->Run(first + place, nic, nic, nic));
+    exit.in = Inner(search_->Run(nic, first + place, nic, nic));
+  }
+  return known.emplace(std::move(exit));
+}
+
+const Router::InnerWay& Router::WayWithin(uint32_t from_place, uint32_t to_place) {
+  const uint32_t devices = cluster_.structure()->devices_per_machine;
+  InnerWay& way = ways_[from_place * devices + to_place];
+  if (!way.known)
+    way = Inner(search_->Run(model_ * devices + from_place, model_ * devices + to_place));
+  return way;
+}
+
+std::optional<std::vector<uint32_t>> Router::FindByStructure(uint32_t from_rank, uint32_t to_rank) {
+  const ClusterStructure& structure = *cluster_.structure();
+  const uint32_t from = from_rank / structure.devices_per_machine;
+  const uint32_t to = to_rank / structure.devices_per_machine;
+  if (!IsRegular(from) || !IsRegular(to)) return std::nullopt;
+  const uint32_t from_place = from_rank % structure.devices_per_machine;
+  const uint32_t to_place = to_rank % structure.devices_per_machine;
+  std::vector<uint32_t> links;
+  if (from == to) {
+    const InnerWay& way = WayWithin(from_place, to_place);
+    if (!way.usable) return std::nullopt;
+    for (const uint32_t link : way.links)
+      links.push_back(structure.LinkNow(structure.FirstLinkOf(from) + link));
+    return links;
+  }
+  const Exit& exit = ExitOf(from_place);
+  const Exit& entry = ExitOf(to_place);
+  if (!exit.out.usable || !entry.in.usable) return std::nullopt;
+  const Fabric& fabric = *structure.fabric;
+  const uint32_t first_switch = SwitchOfPort(fabric, from, exit.port);
+  const uint32_t last_switch = SwitchOfPort(fabric, to, entry.port);
+  const int tries = HasChoice(fabric, routing_.dragonfly) ? 16 : 1;
+  const uint64_t flow = FlowHash(routing_.seed, from_rank, to_rank);
+  for (int i = 0; i < tries; ++i) {
+    links.clear();
+    for (const uint32_t link : exit.out.links) links.push_back(structure.FirstLinkOf(from) + link);
+    links.push_back(structure.PortLink(from, exit.port));
+    AppendPath(fabric, first_switch, last_switch, routing_.dragonfly, i == 0 ? flow : Mix(flow + i),
+               &links);
+    links.push_back(structure.PortLink(to, entry.port) + 1);
+    for (const uint32_t link : entry.in.links) links.push_back(structure.FirstLinkOf(to) + link);
+    for (uint32_t& link : links) link = structure.LinkNow(link);
+    if (std::find(links.begin(), links.end(), ClusterStructure::kGone) == links.end()) return links;
+  }
+  return std::nullopt;
+}
+
+std::vector<uint32_t> Router::Find(uint32_t from_rank, uint32_t to_rank) {
+  if (cluster_.structure() != nullptr)
+    if (std::optional<std::vector<uint32_t>> links = FindByStructure(from_rank, to_rank))
+      return *std::move(links);
+  return search_->Run(from_rank, to_rank);
+}
+
 const Route& Router::Between(uint32_t from_rank, uint32_t to_rank) {
   CHECK_NE(from_rank, to_rank);
   CHECK_LT(from_rank, cluster_.device_count());
   CHECK_LT(to_rank, cluster_.device_count());
-  const auto [entry, is_new] = routes_.try_emplace({from_rank, to_rank});
-  Route& route = entry->second;
-  if (!is_new) return route;
-  route.links = search_->Run(from_rank, to_rank);
+  const auto [entry, is_new] =
+      route_of_pair_.try_emplace(uint64_t{from_rank} << 32 | to_rank, nullptr);
+  if (!is_new) return *entry->second;
+  Route& route = routes_.emplace_back();
+  entry->second = &route;
+  route.links = Find(from_rank, to_rank);
   route.bandwidth = cluster_.Link(route.links.front()).Capacity();
   for (const uint32_t index : route.links) {
     const ClusterLink& link = cluster_.Link(index);

@@ -1,23 +1,29 @@
 // Deterministic routes between devices.
 //
-// A route never passes through another device. Of all paths it takes the one with the smallest total
-// latency, then the fewest links, then the fewest NICs that belong to neither end, then the smallest vertex
+// A route never passes through another device. Inside a machine, and in a cluster drawn vertex by vertex, it is, of
+// all paths, the one with the smallest total latency, then the fewest links, then the fewest NICs that belong to neither end, then the smallest vertex
 // ids (and of parallel links the smallest index) read from the source: so NVLink beats PCIe and a GPU uses
 // its nearest NIC. Where several NICs are equally near to several devices, each device owns one of them in
 // turn (two GPUs and two NICs on one PCIe switch: a NIC each), as NCCL deals them.
-// Links of kind "memory" are part of a path like any other. Found by a bidirectional search that touches
-// only the neighbourhood of both ends, and remembered: there is no all-pairs table. A Router is not
+// Between machines of a cluster that knows its structure, the route is the way to the sender's own NIC, the way
+// of the fabric (topology/fabric_*.h: ECMP, dimension order, minimal or Valiant), and the way from the receiver's
+// own NIC. ECMP hashes the two ranks and a seed, so that the two directions of a pair may differ. Where links of that way
+// were taken away (topology/edits.h), other choices of ECMP are tried, then the search decides.
+// Links of kind "memory" are part of a path like any other. Found by arithmetic, or by a bidirectional search that
+// touches only the neighbourhood of both ends, and remembered: there is no all-pairs table. A Router is not
 // thread-safe (it remembers); its Cluster must outlive it.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
+#include <deque>
 #include <memory>
-#include <utility>
+#include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "topology/cluster.h"
+#include "topology/fabric.h"
 
 namespace rehearse {
 
@@ -30,7 +36,7 @@ struct Route {
 
 class Router {
  public:
-  explicit Router(const Cluster& cluster);
+  explicit Router(const Cluster& cluster, const FabricRouting& routing = {});
   ~Router();
   Router(const Router&) = delete;
   Router& operator=(const Router&) = delete;
@@ -46,9 +52,39 @@ class Router {
  private:
   class Search;
 
+  // A way within a machine: its links counted from the machine's first one. Unusable if the shortest way leaves the
+  // machine, which odd latencies can make it do.
+  struct InnerWay {
+    bool known = false;
+    bool usable = true;
+    std::vector<uint32_t> links;
+  };
+  // From a device to the fabric, and back.
+  struct Exit {
+    uint32_t port = 0;
+    InnerWay out;
+    InnerWay in;
+  };
+
+  std::vector<uint32_t> Find(uint32_t from_rank, uint32_t to_rank);
+  // Nothing where the machines differ from how they were drawn, and where the way is cut.
+  std::optional<std::vector<uint32_t>> FindByStructure(uint32_t from_rank, uint32_t to_rank);
+  bool IsRegular(uint32_t machine);
+  const Exit& ExitOf(uint32_t place);  // place: rank within its machine
+  const InnerWay& WayWithin(uint32_t from_place, uint32_t to_place);
+  InnerWay Inner(std::vector<uint32_t> links) const;  // of the model machine
+
   const Cluster& cluster_;
+  const FabricRouting routing_;
   std::unique_ptr<Search> search_;
-  std::map<std::pair<uint32_t, uint32_t>, Route> routes_;
+  std::deque<Route> routes_;
+  std::unordered_map<uint64_t, Route*> route_of_pair_;
+
+  // In a cluster that knows its structure:
+  uint32_t model_ = 0;                      // a machine as it was drawn
+  std::vector<int8_t> is_regular_;          // by machine; -1: not looked at yet
+  std::vector<std::optional<Exit>> exits_;  // by place
+  std::vector<InnerWay> ways_;              // by pair of places
 };
 
 }  // namespace rehearse

@@ -40,7 +40,7 @@ std::map<uint32_t, int64_t> Settle(TransferNetwork& network, int64_t now) {
 
 TEST(TransferNetworkTest, AFlowAloneMovesAtItsCapacity) {
   const Program program = Flows(1, {{Use(0)}});
-  TransferNetwork network(program, false);
+  TransferNetwork network(program);
   network.Begin(0);
   EXPECT_THAT(Settle(network, 100), ElementsAre(Pair(0, 700)));
   EXPECT_THAT(Settle(network, 200), IsEmpty());
@@ -50,7 +50,7 @@ TEST(TransferNetworkTest, ANewcomerDelaysOnlyThoseItSharesALinkWith) {
   // Flows 0 and 1 are on links of their own. Flow 2 joins link 0 at 200: flow 0 has 400 left and
   // ends at 200 + 800; flow 1 is not even looked at.
   const Program program = Flows(2, {{Use(0)}, {Use(1)}, {Use(0)}});
-  TransferNetwork network(program, false);
+  TransferNetwork network(program);
   network.Begin(0);
   network.Begin(1);
   EXPECT_THAT(Settle(network, 0), ElementsAre(Pair(0, 600), Pair(1, 600)));
@@ -64,7 +64,7 @@ TEST(TransferNetworkTest, AFlowWhoseRateStaysKeepsItsEnd) {
   // Flow 0 crosses link 1 twice, which holds it at 1/2; flow 1 joins on link 0 and takes the other
   // half, solved in one component with flow 0, whose end is not told again.
   const Program program = Flows(2, {{Use(0), Use(1, 2)}, {Use(0)}});
-  TransferNetwork network(program, false);
+  TransferNetwork network(program);
   network.Begin(0);
   EXPECT_THAT(Settle(network, 0), ElementsAre(Pair(0, 1200)));
   network.Begin(1);
@@ -73,12 +73,12 @@ TEST(TransferNetworkTest, AFlowWhoseRateStaysKeepsItsEnd) {
 
 TEST(TransferNetworkTest, TheNextStepAtOnceNeedsNoSolution) {
   const Program program = Flows(1, {{Use(0)}, {Use(0)}});
-  TransferNetwork network(program, false);
+  TransferNetwork network(program);
   network.Begin(0);
   network.Begin(1);
   Settle(network, 0);
   for (int64_t step = 1; step < 5; ++step) {
-    for (const uint32_t flow : {0u, 1u}) network.End(flow);
+    for (const uint32_t flow : {0u, 1u}) network.End(flow, Time(1200 * step));
     for (const uint32_t flow : {0u, 1u}) network.Begin(flow);
     EXPECT_THAT(Settle(network, 1200 * step),
                 ElementsAre(Pair(0, 1200 * (step + 1)), Pair(1, 1200 * (step + 1))));
@@ -88,12 +88,12 @@ TEST(TransferNetworkTest, TheNextStepAtOnceNeedsNoSolution) {
 
 TEST(TransferNetworkTest, ADormantComponentWakesWithItsOldRates) {
   const Program program = Flows(1, {{Use(0)}, {Use(0)}});
-  TransferNetwork network(program, false);
+  TransferNetwork network(program);
   network.Begin(0);
   network.Begin(1);
   Settle(network, 0);
-  network.End(0);
-  network.End(1);
+  network.End(0, Time(1200));
+  network.End(1, Time(1200));
   EXPECT_THAT(Settle(network, 1200), IsEmpty());
   network.Begin(1);
   network.Begin(0);
@@ -103,12 +103,12 @@ TEST(TransferNetworkTest, ADormantComponentWakesWithItsOldRates) {
 
 TEST(TransferNetworkTest, HalfADormantComponentIsSolvedAnew) {
   const Program program = Flows(1, {{Use(0)}, {Use(0)}});
-  TransferNetwork network(program, false);
+  TransferNetwork network(program);
   network.Begin(0);
   network.Begin(1);
   Settle(network, 0);
-  network.End(0);
-  network.End(1);
+  network.End(0, Time(1200));
+  network.End(1, Time(1200));
   Settle(network, 1200);
   network.Begin(1);
   EXPECT_THAT(Settle(network, 2000), ElementsAre(Pair(1, 2600)));
@@ -116,7 +116,7 @@ TEST(TransferNetworkTest, HalfADormantComponentIsSolvedAnew) {
   // whose other 300 go at full speed.
   network.Begin(0);
   EXPECT_THAT(Settle(network, 2300), ElementsAre(Pair(0, 3500), Pair(1, 2900)));
-  network.End(1);
+  network.End(1, Time(2900));
   EXPECT_THAT(Settle(network, 2900), ElementsAre(Pair(0, 3200)));
 }
 
@@ -124,12 +124,12 @@ TEST(TransferNetworkTest, ADormantComponentDoesNotSurviveANewcomer) {
   // Flows 0 (links 0, 1) and 1 (link 1) sleep. Flow 2 takes link 0. When flow 1 wakes alone, link 1
   // is its own; when flow 0 wakes as well, it shares both its links.
   const Program program = Flows(2, {{Use(0), Use(1)}, {Use(1)}, {Use(0)}});
-  TransferNetwork network(program, false);
+  TransferNetwork network(program);
   network.Begin(0);
   network.Begin(1);
   Settle(network, 0);
-  network.End(0);
-  network.End(1);
+  network.End(0, Time(1200));
+  network.End(1, Time(1200));
   Settle(network, 1200);
   network.Begin(2);
   EXPECT_THAT(Settle(network, 1200), ElementsAre(Pair(2, 1800)));
@@ -142,30 +142,30 @@ TEST(TransferNetworkTest, ADormantComponentDoesNotSurviveANewcomer) {
 TEST(TransferNetworkTest, AComponentThatFallsApartIsTwo) {
   // Flow 1 connects flows 0 and 2; each link is shared by two. When it has left, they are alone.
   const Program program = Flows(2, {{Use(0)}, {Use(0), Use(1)}, {Use(1)}});
-  TransferNetwork network(program, false);
+  TransferNetwork network(program);
   for (const uint32_t flow : {0u, 1u, 2u}) network.Begin(flow);
   EXPECT_THAT(Settle(network, 0), ElementsAre(Pair(0, 1200), Pair(1, 1200), Pair(2, 1200)));
   EXPECT_EQ(network.solves(), 1u);
-  network.End(1);
+  network.End(1, Time(400));
   EXPECT_THAT(Settle(network, 400), ElementsAre(Pair(0, 800), Pair(2, 800)));
   EXPECT_EQ(network.solves(), 3u);
 }
 
 TEST(TransferNetworkTest, LoadsAreRecordedThroughSleepAndWaking) {
   const Program program = Flows(1, {{Use(0)}, {Use(0)}});
-  TransferNetwork network(program, true);
+  TransferNetwork network(program, {.loads = true});
   network.Begin(0);
   Settle(network, 0);  // 1 B/ps
   network.Begin(1);
   Settle(network, 100);  // two halves: no change
-  network.End(0);
-  network.End(1);
+  network.End(0, Time(1100));
+  network.End(1, Time(1100));
   Settle(network, 1100);  // rest
   network.Begin(0);
   network.Begin(1);
   Settle(network, 1200);
-  network.End(0);
-  network.End(1);
+  network.End(0, Time(2400));
+  network.End(1, Time(2400));
   Settle(network, 2400);
   std::vector<std::pair<int64_t, double>> loads;
   for (const LinkLoad& load : network.TakeLoads(0)) {
@@ -190,7 +190,7 @@ TEST(TransferNetworkTest, EndsAreThoseOfRatesSolvedFromNothing) {
     }
     const Program program = Flows(links, uses, kBytes);
     const std::vector<long double> capacities(links, 1);
-    TransferNetwork network(program, false);
+    TransferNetwork network(program);
 
     std::vector<bool> moving(count, false);
     std::vector<long double> left(count, 0);
@@ -208,7 +208,7 @@ TEST(TransferNetworkTest, EndsAreThoseOfRatesSolvedFromNothing) {
           target = !target;
         }
         const bool again = moving[flow] && target && random.Chance(10);  // the next step at once
-        if (moving[flow] && (!target || again)) network.End(flow);
+        if (moving[flow] && (!target || again)) network.End(flow, Time(now));
         if (target && (!moving[flow] || again)) {
           network.Begin(flow);
           left[flow] = kBytes;
@@ -239,11 +239,11 @@ TEST(TransferNetworkTest, EndsAreThoseOfRatesSolvedFromNothing) {
 
 TEST(TransferNetworkTest, RefusesToBeginTwiceOrToEndWhatDoesNotMove) {
   const Program program = Flows(1, {{Use(0)}});
-  TransferNetwork network(program, false);
-  EXPECT_THROW(network.End(0), InternalError);
+  TransferNetwork network(program);
+  EXPECT_THROW(network.End(0, Time(0)), InternalError);
   network.Begin(0);
   EXPECT_THROW(network.Begin(0), InternalError);
-  EXPECT_THROW(network.End(0), InternalError) << "not settled";
+  EXPECT_THROW(network.End(0, Time(0)), InternalError) << "not settled";
 }
 
 }  // namespace

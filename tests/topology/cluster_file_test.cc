@@ -80,7 +80,7 @@ TEST(GraphFileTest, TheExampleOfTheDesignIsRead) {
   EXPECT_EQ(cluster->device_specs().size(), 1u);
   EXPECT_EQ(cluster->node_count(), 1u);  // no vertex says its machine: they are one
   ASSERT_EQ(cluster->link_count(), 4u);  // one between, two one-way
-  EXPECT_EQ(cluster->Link(3).name, "sw->gpu1");
+  EXPECT_EQ(cluster->LinkName(3), "sw->gpu1");
   EXPECT_EQ(cluster->Link(0).kind, LinkKind::kNvLink);
   Router router(*cluster);
   EXPECT_DOUBLE_EQ(router.Between(0, 1).latency.value(), 2e-6);

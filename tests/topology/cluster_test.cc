@@ -76,8 +76,8 @@ TEST_F(ClusterTest, LinksAreNamedAndCountedInTheOrderOfAdding) {
   JoinAll();
   // Two directions for each of three devices.
   ASSERT_EQ(cluster_.link_count(), 6u);
-  EXPECT_EQ(cluster_.Link(2).name, "a/gpu0->hub");
-  EXPECT_EQ(cluster_.Link(3).name, "hub->a/gpu0");
+  EXPECT_EQ(cluster_.LinkName(2), "a/gpu0->hub");
+  EXPECT_EQ(cluster_.LinkName(3), "hub->a/gpu0");
   for (uint32_t i = 0; i < 6; ++i) EXPECT_EQ(cluster_.Link(i).index, i);
 }
 

@@ -82,13 +82,13 @@ size_t CountOf(const Cluster& cluster, LinkKind kind) {
 
 std::vector<std::string> Names(const Cluster& cluster, const Route& route) {
   std::vector<std::string> names;
-  for (const uint32_t link : route.links) names.push_back(cluster.Link(link).name);
+  for (const uint32_t link : route.links) names.push_back(cluster.LinkName(link));
   return names;
 }
 
 const ClusterLink& LinkNamed(const Cluster& cluster, const std::string& name) {
   for (uint32_t i = 0; i < cluster.link_count(); ++i)
-    if (cluster.Link(i).name == name) return cluster.Link(i);
+    if (cluster.LinkName(i) == name) return cluster.Link(i);
   throw Error("there is no link " + name);
 }
 

@@ -23,7 +23,7 @@ std::unique_ptr<Cluster> Build(const std::string& name,
 
 std::vector<std::string> Names(const Cluster& cluster, const Route& route) {
   std::vector<std::string> names;
-  for (const uint32_t link : route.links) names.push_back(cluster.Link(link).name);
+  for (const uint32_t link : route.links) names.push_back(cluster.LinkName(link));
   return names;
 }
 
@@ -73,8 +73,9 @@ TEST(PerlmutterTest, ANodeHasFourGpusAndTheirLinks) {
   EXPECT_EQ(cluster->device_count(), 12u);
   EXPECT_EQ(cluster->node_count(), 3u);
   EXPECT_EQ(cluster->NodeOf(7), "node1");
-  // A node: 6 pairs of GPUs, 6 of quadrants, 4 GPU-socket, 4 socket-NIC, 4 NIC-fabric, both ways: 48.
-  EXPECT_EQ(cluster->link_count(), 3u * 48);
+  // A node: 6 pairs of GPUs, 6 of quadrants, 4 GPU-socket, 4 socket-NIC, 4 NIC-fabric, both ways: 48. One
+  // chassis is in use: its 4 switches, 6 pairs of them.
+  EXPECT_EQ(cluster->link_count(), 3u * 48 + 12);
 }
 
 TEST(PerlmutterTest, TwoGpusOfANodeReachTheMeasuredBandwidth) {
@@ -99,10 +100,11 @@ TEST(PerlmutterTest, AGpuLeavesItsNodeThroughItsOwnNic) {
   const auto cluster = Build("perlmutter", {{"nodes", 2}});
   Router router(*cluster);
   const Route& route = router.Between(2, 5);  // node0/gpu2 to node1/gpu1
-  EXPECT_THAT(
-      Names(*cluster, route),
-      ElementsAre("node0/gpu2->node0/numa2", "node0/numa2->node0/nic2", "node0/nic2->slingshot",
-                  "slingshot->node1/nic1", "node1/nic1->node1/numa1", "node1/numa1->node1/gpu1"));
+  EXPECT_THAT(Names(*cluster, route),
+              ElementsAre("node0/gpu2->node0/numa2", "node0/numa2->node0/nic2",
+                          "node0/nic2->group0/switch2", "group0/switch2->group0/switch1",
+                          "group0/switch1->node1/nic1", "node1/nic1->node1/numa1",
+                          "node1/numa1->node1/gpu1"));
   EXPECT_TRUE(route.crosses_nodes);
   // The NIC binds, at 20 GiB/s; PCIe passes 0.79 · 31.5 = 24.9 GB/s.
   EXPECT_DOUBLE_EQ(route.bandwidth.value(), 20 * kGib);
@@ -151,8 +153,8 @@ TEST(DgxA100Test, EveryGpuOfABoxUsesAnotherNic) {
   double sum = 0;
   for (uint32_t i = 0; i < 8; ++i) {
     const Route& route = router.Between(i, 8 + (i + 1) % 8);
-    ASSERT_EQ(route.links.size(), 6u);
-    EXPECT_EQ(cluster->Link(route.links[2]).name, "node0/nic" + std::to_string(i) + "->fabric");
+    ASSERT_EQ(route.links.size(), 6u);  // 16 ports: one switch
+    EXPECT_EQ(cluster->LinkName(route.links[2]), "node0/nic" + std::to_string(i) + "->fabric");
     EXPECT_NEAR(route.latency.value(), 14e-6, 1e-15);
     links.insert(route.links.begin(), route.links.end());
     sum += route.bandwidth.value();

@@ -28,7 +28,7 @@ ClusterLink LinkOf(double microseconds, double bandwidth = 1e9) {
 // The names of the links, in the order of the way.
 std::vector<std::string> Names(const Cluster& cluster, const Route& route) {
   std::vector<std::string> names;
-  for (const uint32_t link : route.links) names.push_back(cluster.Link(link).name);
+  for (const uint32_t link : route.links) names.push_back(cluster.LinkName(link));
   return names;
 }
 

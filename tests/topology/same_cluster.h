@@ -58,11 +58,11 @@ inline void ExpectSameCluster(const Cluster& a, const Cluster& b) {
   for (uint32_t i = 0; i < a.link_count(); ++i) {
     const ClusterLink& x = a.Link(i);
     const ClusterLink& y = b.Link(i);
-    EXPECT_EQ(x.name, y.name);
+    EXPECT_EQ(a.LinkName(i), b.LinkName(i));
     EXPECT_EQ(x.kind, y.kind);
-    EXPECT_EQ(x.bandwidth, y.bandwidth) << x.name;
-    EXPECT_EQ(x.efficiency, y.efficiency) << x.name;
-    EXPECT_EQ(x.latency, y.latency) << x.name;
+    EXPECT_EQ(x.bandwidth, y.bandwidth) << a.LinkName(i);
+    EXPECT_EQ(x.efficiency, y.efficiency) << a.LinkName(i);
+    EXPECT_EQ(x.latency, y.latency) << a.LinkName(i);
     EXPECT_EQ(boost::source(a.Edge(i), a.graph()), boost::source(b.Edge(i), b.graph()));
     EXPECT_EQ(boost::target(a.Edge(i), a.graph()), boost::target(b.Edge(i), b.graph()));
   }
