@@ -26,6 +26,10 @@ constexpr double kTierHeight = 68;  // inside a node
 constexpr double kFabricHeight = 120;
 constexpr double kBlockWidth = 52;
 constexpr double kBlockHeight = 40;
+constexpr double kDotPitch = 11;
+constexpr uint32_t kDotRows = 4;
+constexpr uint32_t kMostAcross = 32;
+constexpr double kLeastSwitchPitch = 44;
 constexpr double kWidestSwitch = 110;
 constexpr double kBesideEachOther = 6;  // links between the same two
 constexpr double kFar = 1e9;
@@ -198,7 +202,13 @@ class TierLayout {
       items_.push_back(block);
     }
     item_of_[id] = node.items.front();
-    if (vertex.kind == VertexKind::kDevice) ++items_[item_of_[id]].box.dots;
+    PlacedBox& box = items_[item_of_[id]].box;
+    box.has_nvswitch = box.has_nvswitch || vertex.kind == VertexKind::kNvSwitch;
+    if (vertex.kind != VertexKind::kDevice) return;
+    ++box.dots;
+    box.dots_across =
+        std::clamp((box.dots + kDotRows - 1) / kDotRows, std::min(box.dots, 4u), kMostAcross);
+    box.width = std::max(kBlockWidth, kDotPitch * box.dots_across + 8);
   }
 
   void CollectLinks() {
@@ -454,6 +464,13 @@ class TierLayout {
   // ---- Fabric ---------------------------------------------------------------------------------------
 
   void PlaceFabric() {
+    // Above a few nodes there may be many switches.
+    double width = right_;
+    for (const auto& [tier, row] : fabric_)
+      if (row.size() > 1)
+        width = std::max(width, kLeastSwitchPitch * static_cast<double>(row.size()));
+    const double left = (right_ - width) / 2;
+    const double right = left + width;
     for (auto& [tier, row] : fabric_) {
       if (row.empty()) continue;
       std::vector<std::pair<double, size_t>> order;
@@ -463,16 +480,19 @@ class TierLayout {
       for (size_t i = 0; i < row.size(); ++i) row[i] = order[i].second;
       const double y =
           tier < 0 ? nodes_bottom_ + kTierHeight : nodes_top_ - kFabricHeight * (tier - 0.25);
-      PlaceBars(row, 0, right_, y);
+      PlaceBars(row, left, right, y);
       for (const size_t item : row) {
         PlacedBox& box = items_[item].box;
         if (row.size() > 1) box.width = std::min(box.width, kWidestSwitch);
-        const double needed = 10 + 6.4 * static_cast<double>(box.label.size());
-        if (needed > box.width) box.label.clear();
+        const auto fits = [&] {
+          return 10 + 6.4 * static_cast<double>(box.label.size()) <= box.width;
+        };
+        if (!fits()) box.label.erase(0, box.label.find_last_of('/') + 1);
+        if (!fits()) box.label.clear();
       }
       if (more_switches_[tier] > 0)
         layout_.captions.push_back(
-            {{right_ + kCaptionRoom, y + 4}, fmt::format("and {} more", more_switches_[tier])});
+            {{right + kCaptionRoom, y + 4}, fmt::format("and {} more", more_switches_[tier])});
     }
   }
 
