@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <random>
 #include <span>
 
 #include "collectives/ring_order.h"
@@ -53,6 +54,23 @@ class GroupLinks {
     }
   }
 
+  // The least, over the members, of what all links that paths begin with carry: no rings carry more.
+  double LeavingAMember() const {
+    double least = std::numeric_limits<double>::infinity();
+    for (size_t a = 0; a < size_; ++a) {
+      std::vector<uint32_t> first;
+      for (size_t b = 0; b < size_; ++b) {
+        if (a != b) first.push_back(pairs_[a * size_ + b].front());
+      }
+      std::sort(first.begin(), first.end());
+      first.erase(std::unique(first.begin(), first.end()), first.end());
+      double sum = 0;
+      for (const uint32_t link : first) sum += free_[link];
+      least = std::min(least, sum);
+    }
+    return least;
+  }
+
   // Two groups with the same signature have the same channels.
   std::vector<double> Signature() const {
     std::vector<double> signature = {static_cast<double>(size_)};
@@ -96,44 +114,71 @@ std::vector<Ring> AllRings(uint32_t size) {
   return rings;
 }
 
-// How many units (quarters of the best single ring) each ring gets. All zero but one when a single ring
-// carries as much as any packing.
-std::vector<uint32_t> PackRings(GroupLinks links, const std::vector<Ring>& rings) {
-  std::vector<uint32_t> weight(rings.size(), 0);
-  constexpr double kQuarter = 0.25;
-  constexpr double kTolerance = 1e-9;
+// A packing: how many units each ring gets, and what they carry together.
+struct Packing {
+  std::vector<uint32_t> weight;
+  double rate = 0;
+  uint32_t widest = 0;  // the best single ring, and what it carries alone
+  double widest_rate = 0;
+};
+
+constexpr double kTolerance = 1e-9;
+constexpr uint32_t kRestarts = 48;
+
+// Takes the widest ring again and again, a unit (a part of the best single ring) at a time, until no
+// unit is left anywhere. Of equally wide rings: seed 0 takes the one over the least used links, other
+// seeds any.
+Packing PackGreedily(GroupLinks links, const std::vector<Ring>& rings, double part, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  Packing packing;
+  packing.weight.assign(rings.size(), 0);
   double unit = 0;
-  uint32_t packed = 0;
-  uint32_t widest = 0;
-  while (packed < kMostChannels) {
+  for (uint32_t packed = 0; packed < kMostChannels; ++packed) {
     uint32_t best = 0;
     double best_bottleneck = 0;
     double best_total = 0;
+    uint32_t equals = 0;
     for (uint32_t i = 0; i < rings.size(); ++i) {
       double total = 0;
       const double bottleneck = links.Bottleneck(rings[i], &total);
       const bool wider = bottleneck > best_bottleneck * (1 + kTolerance);
       const bool as_wide = bottleneck >= best_bottleneck * (1 - kTolerance);
-      if (wider || (as_wide && total > best_total * (1 + kTolerance))) {
+      equals = wider ? 1 : equals + (as_wide ? 1 : 0);
+      const bool preferred =
+          seed == 0 ? total > best_total * (1 + kTolerance) : as_wide && random() % equals == 0;
+      if (wider || (as_wide && preferred)) {
         best = i;
         best_bottleneck = bottleneck;
         best_total = total;
       }
     }
     if (packed == 0) {
-      unit = best_bottleneck * kQuarter;
-      widest = best;
+      unit = best_bottleneck * part;
+      packing.widest = best;
+      packing.widest_rate = best_bottleneck;
     }
     if (best_bottleneck < unit * (1 - kTolerance)) break;
     links.Take(rings[best], unit);
-    ++weight[best];
-    ++packed;
+    ++packing.weight[best];
+    packing.rate += unit;
   }
-  if (packed * kQuarter <= 1 + kTolerance) {
-    weight.assign(rings.size(), 0);
-    weight[widest] = 1;
+  return packing;
+}
+
+// The best packing found: greedily, and if that leaves a member's links partly unused, by a bounded number of
+// seeded restarts. A single ring if that carries as much as any.
+std::vector<uint32_t> PackRings(const GroupLinks& links, const std::vector<Ring>& rings) {
+  const double bound = links.LeavingAMember() * (1 - 1e-6);
+  Packing best = PackGreedily(links, rings, 0.25, 0);
+  for (uint64_t seed = 1; seed <= kRestarts && best.rate < bound; ++seed) {
+    Packing other = PackGreedily(links, rings, seed % 2 == 0 ? 0.25 : 0.5, seed);
+    if (other.rate > best.rate * (1 + kTolerance)) best = std::move(other);
   }
-  return weight;
+  if (best.rate <= best.widest_rate * (1 + kTolerance)) {
+    best.weight.assign(rings.size(), 0);
+    best.weight[best.widest] = 1;
+  }
+  return best.weight;
 }
 
 std::vector<Ring> RingsAcrossNodes(const std::vector<std::vector<uint32_t>>& members) {
@@ -211,11 +256,11 @@ std::vector<ChannelFinder::WeightedRing> ChannelFinder::RingsInsideNode(
     std::iota(ring.begin(), ring.end(), 0u);
     return {{ring, 1}};
   }
-  GroupLinks links(router_, ranks);
+  const GroupLinks links(router_, ranks);
   std::vector<WeightedRing>& result = found_[links.Signature()];
   if (result.empty()) {
     const std::vector<Ring> rings = AllRings(size);
-    const std::vector<uint32_t> weight = PackRings(std::move(links), rings);
+    const std::vector<uint32_t> weight = PackRings(links, rings);
     for (uint32_t i = 0; i < rings.size(); ++i) {
       if (weight[i] > 0) result.push_back({rings[i], weight[i]});
     }

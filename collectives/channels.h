@@ -2,7 +2,8 @@
 //
 // Inside a node: rings that together carry the most. For up to kSearchedRanks members every Hamiltonian
 // cycle over the group's routes is considered; cycles are packed greedily, widest bottleneck first, in
-// quarters of the best single ring, until no link has a quarter left. On a full NVLink mesh of four this
+// quarters of the best single ring, until no link has a quarter left; where that leaves links unused, a bounded
+// number of seeded restarts looks for better. On a full NVLink mesh of four this
 // finds all six directed cycles at half a link each; on an NVSwitch one ring already fills every port.
 // Larger groups inside a node, and groups with one member a node (a torus), take one ring in the order of
 // the group or a shorter one (collectives/ring_order.h).

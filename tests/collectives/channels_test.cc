@@ -54,6 +54,16 @@ TEST(ChannelsTest, AnNvSwitchNeedsOneRing) {
   EXPECT_NEAR(TotalRate(*cluster, channels).value(), cluster->Link(0).Capacity().value(), 1);
 }
 
+TEST(ChannelsTest, AHybridCubeMeshIsPackedFull) {
+  // DGX-1: every V100 has 6 NVLinks, so that at most 6 link rates of rings pass through it. The plain greedy
+  // choice leaves one of them unused; restarts find all.
+  const auto cluster = Preset("dgx-1-v100", "nodes", 1);
+  Router router(*cluster);
+  const double link = TotalRate(*cluster, ChannelFinder(router).Find({0, 1})).value();
+  EXPECT_NEAR(TotalRate(*cluster, ChannelFinder(router).Find(Range(8))).value(), 6 * link,
+              1e-6 * link);
+}
+
 TEST(ChannelsTest, AcrossNodesEveryMembersNicIsEnteredAndLeftOnce) {
   const auto cluster = Preset("perlmutter", "nodes", 4);
   Router router(*cluster);
