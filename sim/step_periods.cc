@@ -270,7 +270,7 @@ void StepPeriods::Jump(Group& group, Time now) {
     if (steady_queue_.Has(run.task)) {
       steady_queue_.Schedule(run.task, steady_queue_.TimeOf(run.task) + shift);
     }
-    if (run.phase == FlowPhase::kMoving) network_.ShiftTime(flow, shift);
+    network_.Jump(flow, shift, steps);
   }
   group.jumped_to = now + shift;
 }

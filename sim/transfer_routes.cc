@@ -80,13 +80,10 @@ void TransferNetwork::LeaveRoute(uint32_t flow, Time now) {
   if (state.fresh) {
     state.fresh = false;
     state.left = program_.flows[flow].bytes;
+    state.since = now;
   } else {
-    const double moved =
-        std::min(state.left, state.speed * ToSeconds(now - state.since).value());
-    CreditAlternative(flow, moved);
-    state.left -= moved;
+    AccountFor(flow, now);
   }
-  state.since = now;
   state.rate = 0;
   state.speed = 0;
   if (relevance_.has_lazy) Book(flow, 0);
@@ -96,8 +93,8 @@ void TransferNetwork::LeaveRoute(uint32_t flow, Time now) {
   MarkChanged(flow);
 }
 
+// In programs with alternatives.
 void TransferNetwork::CreditAlternative(uint32_t flow, double bytes) {
-  if (on_alternative_.empty()) return;
   if (flows_[flow].use_set == program_.alternatives[flow]) on_alternative_[flow] += bytes;
 }
 
