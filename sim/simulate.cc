@@ -63,10 +63,10 @@ class Player {
   std::optional<Interference> interference_;  // only if the program has processors
   std::vector<FlowRun> flows_;
   StepPeriods periods_;
-  std::vector<uint32_t> waiting_for_;  // per task: predecessors that have not ended
-  std::vector<Time> start_;            // per task
-  std::vector<Time> end_;              // per task
-  std::vector<uint8_t> done_;          // per task
+  std::vector<uint32_t> waiting_for_;    // per task: predecessors that have not ended
+  std::vector<Time> start_;              // per task
+  std::vector<Time> end_;                // per task
+  std::vector<uint8_t> done_;            // per task
   std::vector<uint32_t> task_of_delay_;  // when there is interference
   std::vector<uint32_t> agenda_;         // tasks
   std::vector<uint32_t> batch_;
@@ -326,9 +326,10 @@ void Player::CheckAllDone() const {
   for (uint32_t flow = 0; flow < flows_.size(); ++flow) {
     const LinkId link = network_.StuckOn(flow);
     if (!link.IsSet()) continue;
-    throw Error(fmt::format("a transfer ({}) is stuck for ever: link {} has failed and does not "
-                            "recover, and there is no other way",
-                            SpanOf(flows_[flow].task), program_.links[link.index()].name));
+    throw Error(
+        fmt::format("a transfer ({}) is stuck for ever: link {} has failed and does not "
+                    "recover, and there is no other way",
+                    SpanOf(flows_[flow].task), program_.links[link.index()].name));
   }
   const auto first = std::find(done_.begin(), done_.end(), 0);
   throw InternalError(fmt::format("{} of {} tasks can never end; the first is {}",

@@ -10,11 +10,7 @@ namespace rehearse {
 
 StepPeriods::StepPeriods(const Program& program, std::vector<FlowRun>& flows,
                          TransferNetwork& network, EventQueue& queue, bool enabled)
-    : program_(program),
-      flows_(flows),
-      network_(network),
-      queue_(queue),
-      steady_queue_(0) {
+    : program_(program), flows_(flows), network_(network), queue_(queue), steady_queue_(0) {
   const bool worthwhile = std::any_of(program.flows.begin(), program.flows.end(),
                                       [](const Flow& flow) { return flow.steps >= kFewestSteps; });
   if (!enabled || !worthwhile) return;
@@ -257,8 +253,8 @@ void StepPeriods::Jump(Group& group, Time now) {
   if (!queue_.IsEmpty()) horizon = std::min(horizon, queue_.NextTime());
   const int64_t room = (horizon - now).picoseconds() - 1;
   if (room < group.period.picoseconds()) return;
-  const int64_t periods = std::min(static_cast<int64_t>(PeriodsLeft(group)),
-                                   room / group.period.picoseconds());
+  const int64_t periods =
+      std::min(static_cast<int64_t>(PeriodsLeft(group)), room / group.period.picoseconds());
   if (periods == 0) return;
   const Time shift = periods * group.period;
   for (size_t i = 0; i < group.members.size(); ++i) {

@@ -68,7 +68,7 @@ class StepPeriods {
   struct Snapshot {
     FlowPhase phase;
     uint32_t steps_done;
-    Time due_in;  // negative when no event is pending
+    Time due_in;                     // negative when no event is pending
     TransferNetwork::Motion motion;  // while moving; `since` counts back from now
   };
   struct Group {
@@ -112,12 +112,12 @@ class StepPeriods {
   std::vector<uint32_t> group_of_link_;
   std::vector<std::vector<uint32_t>> under_way_;  // per link: flows of watched chains, also done
   std::vector<uint32_t> look_at_step_;            // per flow, for leaders
-  std::vector<uint8_t> failures_;                 // per flow, for leaders: groups that came to nothing
+  std::vector<uint8_t> failures_;  // per flow, for leaders: groups that came to nothing
   std::vector<Group> groups_;
   std::vector<uint32_t> free_groups_;
   size_t group_count_ = 0;
   Time earliest_limit_ = TransferNetwork::kNever;  // of steady groups
-  std::vector<uint32_t> stepped_;  // leaders, in this instant
+  std::vector<uint32_t> stepped_;                  // leaders, in this instant
   uint64_t jumped_transfers_ = 0;
 };
 

@@ -309,8 +309,7 @@ void TransferNetwork::LeaveOutSlackLinks() {
 // What the flow has moved since `since`.
 void TransferNetwork::AccountFor(uint32_t flow, Time now) {
   FlowState& state = flows_[flow];
-  const double moved =
-      std::min(state.left, state.speed * ToSeconds(now - state.since).value());
+  const double moved = std::min(state.left, state.speed * ToSeconds(now - state.since).value());
   if (!on_alternative_.empty()) CreditAlternative(flow, moved);
   state.left -= moved;
   state.since = now;

@@ -190,8 +190,9 @@ class RecipeMaker {
     for (uint32_t i = 0; i < count; ++i) {
       const LinkId link(random_.Below(static_cast<uint32_t>(recipe_.links.size())));
       const Time time = random_.Chance(20) ? Time(0) : 20 * RandomDuration();
-      const double factor =
-          random_.Chance(40) ? 0 : random_.Chance(50) ? 0.5 : 0.1 + 1.5 * random_.Fraction();
+      const double factor = random_.Chance(40)   ? 0
+                            : random_.Chance(50) ? 0.5
+                                                 : 0.1 + 1.5 * random_.Fraction();
       recipe_.link_changes.push_back({time, link, factor});
       if (factor == 0) recipe_.link_changes.push_back({time + 10 * RandomDuration(), link, 1});
       const Time end(400'000'000 + int64_t{i});

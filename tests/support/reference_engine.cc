@@ -292,8 +292,7 @@ class NaivePlayer {
       const DelayOwner& owner = program_.delay_owners[delay];
       run.rate = CoreShare(owner.processor);
       if (Communicates(owner.processor)) run.rate /= 1.0L + owner.slowdown;
-      const long double slack =
-          std::min(0.25L, program_.delays[delay].picoseconds() * 0x1p-48L);
+      const long double slack = std::min(0.25L, program_.delays[delay].picoseconds() * 0x1p-48L);
       run.due = now_ + std::llround((run.left + slack) / run.rate);
     }
   }
