@@ -83,11 +83,12 @@ CriticalPath FindCriticalPath(const Program& program, const std::vector<TaskTime
   CriticalPath path;
   if (times.empty()) return path;
   const Predecessors predecessors(program);
-  const auto last =
-      std::max_element(times.begin(), times.end(),
-                       [](const TaskTime& a, const TaskTime& b) { return a.end <= b.end; });
-  path.chain = ChainTo(static_cast<uint32_t>(last - times.begin()), predecessors, times);
-  path.slack = SlackOf(program, predecessors, times, last->end);
+  uint32_t last = 0;
+  for (uint32_t task = 0; task < times.size(); ++task) {
+    if (times[task].end >= times[last].end) last = task;
+  }
+  path.chain = ChainTo(last, predecessors, times);
+  path.slack = SlackOf(program, predecessors, times, times[last].end);
   return path;
 }
 

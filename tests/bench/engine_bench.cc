@@ -89,11 +89,22 @@ void EightRingsUnequalNics(benchmark::State& state) {
 }
 BENCHMARK(EightRingsUnequalNics)->Unit(benchmark::kMillisecond);
 
-// A core link that never binds, yet connects all flows.
-void RingUnequalNicsOneCore(benchmark::State& state) {
-  Play(state, SwitchRings(64, 1, 126, 0.15, 1e15));
+// The same with a core link that connects all flows: as wide as `range(0)` percent of all NICs
+// together. From 100 % on (the NICs' sum is a little random: 110) it never binds.
+void EightRingsUnequalNicsOneCore(benchmark::State& state) {
+  Play(state, SwitchRings(64, 8, 126, 0.15, 64 * kNic * static_cast<double>(state.range(0)) / 100));
 }
-BENCHMARK(RingUnequalNicsOneCore)->Unit(benchmark::kMillisecond);
+BENCHMARK(EightRingsUnequalNicsOneCore)->Arg(110)->Arg(90)->Arg(50)->Unit(benchmark::kMillisecond);
+
+void RingUnequalNicsOneCore(benchmark::State& state) {
+  Play(state, SwitchRings(64, 1, 126, 0.15, 64 * kNic * static_cast<double>(state.range(0)) / 100));
+}
+BENCHMARK(RingUnequalNicsOneCore)
+    ->Arg(110)
+    ->Arg(90)
+    ->Arg(75)
+    ->Arg(50)
+    ->Unit(benchmark::kMillisecond);
 
 // Fluid: each ring is one flow over all its edges. `rings` of them start one after another on the
 // same nodes.
