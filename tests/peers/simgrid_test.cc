@@ -10,6 +10,8 @@
 
 #if defined(REHEARSE_HAS_SIMGRID) && !defined(__SANITIZE_ADDRESS__)
 
+#include <algorithm>
+#include <cmath>
 #include <map>
 #include <memory>
 #include <string>
@@ -22,6 +24,7 @@
 
 #include "sim/simulate.h"
 #include "tests/support/random_program.h"
+#include "tests/support/reference_engine.h"
 
 namespace rehearse {
 namespace {
@@ -45,6 +48,7 @@ struct Case {
   std::vector<Transfer> transfers;
 };
 
+// The ends of the transfers; the naive reference has to agree to the picosecond.
 std::vector<double> EndsByRehearse(const Case& what) {
   ProgramBuilder builder;
   for (const double capacity : what.capacities) {
@@ -61,16 +65,22 @@ std::vector<double> EndsByRehearse(const Case& what) {
     flow.use_set = builder.AddUseSet(uses);
     tasks.push_back(builder.AddFlow(flow));
     builder.AddEdge(builder.AddDelay(ToTime(Seconds(transfer.begin))), tasks.back());
+    const uint32_t op = static_cast<uint32_t>(tasks.size());
+    builder.AddSpan(
+        {.rank = 0, .op = op, .ready = TaskId(), .begin = tasks.back(), .end = tasks.back()});
   }
   for (size_t i = 0; i < tasks.size(); ++i) {
     if (what.transfers[i].upstream >= 0) {
       builder.Chain(tasks[static_cast<size_t>(what.transfers[i].upstream)], tasks[i]);
     }
   }
-  const Simulation simulation = Simulate(builder.Build(), 1, {.record_tasks = true});
+  const Program program = builder.Build();
+  const Timeline timeline = Simulate(program, 1).timeline;
+  const ReferenceResult reference = SimulateNaively(program);
   std::vector<double> ends;
-  for (const TaskId task : tasks) {
-    ends.push_back(ToSeconds(simulation.tasks[task.index()].end).value());
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    EXPECT_EQ(timeline.spans[i].end, reference.spans[i].end) << what.name << ", " << i;
+    ends.push_back(ToSeconds(timeline.spans[i].end).value());
   }
   return ends;
 }
@@ -177,9 +187,10 @@ class SimGrid {
   std::vector<std::vector<double>> ends_;
 };
 
-// `rings` rings over the same nodes, the second in steps of 3, and so on; each node has an uplink
-// and a downlink with their own rates.
-Case Rings(uint32_t nodes, uint32_t rings, uint32_t steps, double core_share, Random& random) {
+// `rings` rings over the same nodes, ring k in strides of k·turn + 1; each node has an uplink and a
+// downlink with their own rates.
+Case Rings(uint32_t nodes, uint32_t rings, uint32_t turn, uint32_t steps, double core_share,
+           Random& random) {
   Case what;
   what.name = fmt::format("{} rings on {} nodes", rings, nodes);
   double sum = 0;
@@ -189,7 +200,7 @@ Case Rings(uint32_t nodes, uint32_t rings, uint32_t steps, double core_share, Ra
   }
   if (core_share > 0) what.capacities.push_back(core_share * sum);
   for (uint32_t ring = 0; ring < rings; ++ring) {
-    const uint32_t stride = 2 * ring + 1;  // prime to `nodes`, a power of two
+    const uint32_t stride = turn * ring + 1;  // prime to `nodes`, a power of two
     const int first = static_cast<int>(what.transfers.size());
     for (uint32_t i = 0; i < nodes; ++i) {
       const uint32_t from = i * stride % nodes;
@@ -231,22 +242,31 @@ TEST(SimGridTest, TransfersEndWhenSimGridSaysSo) {
   Random random(1);
   std::vector<Case> cases;
   for (const uint32_t nodes : {2u, 8u, 32u}) {
-    cases.push_back(Rings(nodes, 1, 2 * (nodes - 1), 0, random));
+    const uint32_t steps = 2 * (nodes - 1);
+    cases.push_back(Rings(nodes, 1, 0, steps, 0, random));
+    cases.push_back(Rings(nodes, 4, 0, steps, 0, random));
+    cases.push_back(Rings(nodes, 1, 0, steps, 0.9, random));  // a core that binds now and then
   }
-  // Not with many more nodes: whose step comes first changes what comes after, and with 4 rings on 32
-  // nodes transfers that are 1e-9 larger end 0.4 % earlier or later, in either simulator.
-  cases.push_back(Rings(8, 4, 14, 0, random));
-  cases.push_back(Rings(16, 2, 30, 0, random));
-  cases.push_back(Rings(16, 2, 30, 0.9, random));  // a core that binds now and then
+  // With strides of 1, 3, 5 and 7 only few steps: whose step comes first changes what comes after,
+  // and over 62 steps transfers that are 1e-9 larger end 0.4 % earlier or later, in either simulator.
+  for (uint32_t i = 0; i < 10; ++i) cases.push_back(Rings(16, 4, 2, 4, 0, random));
   for (uint32_t i = 0; i < 100; ++i) cases.push_back(RandomFlows(i, random));
 
   const SimGrid simgrid(cases);
+  size_t differ = 0;
   for (size_t i = 0; i < cases.size(); ++i) {
     const std::vector<double> ends = EndsByRehearse(cases[i]);
+    double worst = 0;
     for (size_t j = 0; j < ends.size(); ++j) {
-      ASSERT_NEAR(ends[j], simgrid.ends(i)[j], 1e-6 * ends[j]) << cases[i].name << ", " << j;
+      worst = std::max(worst, std::abs(simgrid.ends(i)[j] / ends[j] - 1));
     }
+    if (worst <= 1e-6) continue;
+    ++differ;
+    // SimGrid 3.32 may put a transfer 1e-4 off where many nearly tie; the naive reference, in long
+    // doubles, and a clock a thousand times finer say that this is not ours.
+    EXPECT_LE(worst, 1e-3) << cases[i].name;
   }
+  EXPECT_LE(differ, 2u) << "of " << cases.size();
 }
 
 }  // namespace
