@@ -36,15 +36,22 @@ void StepPeriods::MarkLeaders() {
   }
 }
 
+// The links that the flow may come to use.
+template <typename Visit>
+void StepPeriods::ForEachLink(uint32_t flow, const Visit& visit) const {
+  const LinkRelevance& relevance = network_.relevance();
+  for (const LinkUse& use : relevance.All(program_.flows[flow].use_set)) visit(use.link.index());
+  if (program_.alternatives.empty() || program_.alternatives[flow] == kNone) return;
+  for (const LinkUse& use : relevance.All(program_.alternatives[flow])) visit(use.link.index());
+}
+
 void StepPeriods::Start(uint32_t flow, Time now) {
   if (group_of_flow_.empty()) return;
   for (const uint32_t neighbour : {flows_[flow].upstream, flows_[flow].downstream}) {
     if (neighbour != kNone) Touch(neighbour, now);
   }
   if (program_.flows[flow].steps < kFewestSteps) return;
-  for (const LinkUse& use : network_.RelevantUses(flow)) {
-    under_way_[use.link.index()].push_back(flow);
-  }
+  ForEachLink(flow, [&](uint32_t link) { under_way_[link].push_back(flow); });
 }
 
 void StepPeriods::EndStep(uint32_t flow, Time now) {
@@ -112,9 +119,7 @@ void StepPeriods::MakeGroup(uint32_t leader, Time now) {
     for (const uint32_t neighbour : {flows_[flow].upstream, flows_[flow].downstream}) {
       if (neighbour != kNone && flows_[neighbour].IsUnderWay()) Join(group, id, neighbour, now);
     }
-    for (const LinkUse& use : network_.RelevantUses(flow)) {
-      JoinLink(group, id, use.link.index(), now);
-    }
+    ForEachLink(flow, [&](uint32_t link) { JoinLink(group, id, link, now); });
   }
   KeepState(group, now);
   groups_[id] = std::move(group);

@@ -2,7 +2,8 @@
 // same distances in time again and again, and nothing else happens to them, a million steps cost no
 // more than two.
 //
-// A group is a set of flows under way that is closed under chain neighbours and shared links: what
+// A group is a set of flows under way that is closed under chain neighbours and shared links (also
+// those of their alternatives): what
 // happens to it until one of its flows ends, or something from outside touches it, depends on its
 // own state alone. The state of a flow is its phase, how long until its event, how fast it moves,
 // what is left of its bytes and since when. If the state of the whole group comes again, shifted by
@@ -87,6 +88,8 @@ class StepPeriods {
   };
 
   void MarkLeaders();
+  template <typename Visit>
+  void ForEachLink(uint32_t flow, const Visit& visit) const;
   void Look(uint32_t leader, Time now);
   void MakeGroup(uint32_t leader, Time now);
   void Join(Group& group, uint32_t id, uint32_t flow, Time now);

@@ -86,10 +86,11 @@ class TransferNetwork {
   Motion MotionOf(uint32_t flow) const;
   void Jump(uint32_t flow, Time by, uint64_t steps);
 
-  // The links on which the flow's speed can depend, and on which it can change that of others.
+  // The links on which the flow's speed can depend now, and on which it can change that of others.
   std::span<const LinkUse> RelevantUses(uint32_t flow) const {
     return relevance_.All(flows_[flow].use_set);
   }
+  const LinkRelevance& relevance() const { return relevance_; }
   // The failed link on which the flow stands still; unset when it does not.
   LinkId StuckOn(uint32_t flow) const;
   // What of its bytes the flow has moved over its alternative.

@@ -109,6 +109,22 @@ TEST_F(StepPeriodsTest, ALateRankSetsTheRingGoing) {
   EXPECT_GT(simulation_.stats.jumped, 1'500u);
 }
 
+// A chain that is rerouted over the link of another, and back, at whatever point of a step.
+TEST_F(StepPeriodsTest, ChainsThatMeetOnADetourAreOneGroup) {
+  for (int64_t moment = 0; moment < 400; moment += 7) {
+    ops_ = 0;
+    const LinkId own = Link(2);
+    const LinkId other = Link();
+    const TaskId rerouted = Move(100, Over({{own, 1}}), 60, 300);
+    builder_.SetAlternative(rerouted, Over({{other, 1}}));
+    Move(100, Over({{other, 1}}), 30, 400);
+    builder_.AddLinkChange({Time(10'000 + moment), own, 0});
+    builder_.AddLinkChange({Time(20'000 + 3 * moment), own, 1});
+    ExpectTheSameWithoutJumps();
+    EXPECT_GT(simulation_.stats.jumped, 300u);
+  }
+}
+
 // Two rings over the same nodes in opposite order, on links that are not equal: shared links, and a
 // core that binds now and then.
 TEST_F(StepPeriodsTest, RingsThatShareLinksAreOneGroup) {
