@@ -1,8 +1,11 @@
 // rehearse topology CLUSTER: what is connected, and how fast.
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <memory>
 #include <numeric>
 #include <set>
+#include <system_error>
 
 #include <fmt/format.h>
 
@@ -11,9 +14,12 @@
 #include "tools/command.h"
 #include "tools/ranks.h"
 #include "topology/cluster_dot.h"
+#include "topology/cluster_export.h"
 #include "topology/cluster_file.h"
 #include "topology/cluster_svg.h"
 #include "topology/cluster_view.h"
+#include "topology/import_nccl.h"
+#include "topology/import_smi.h"
 
 namespace rehearse {
 namespace {
@@ -31,7 +37,12 @@ CommandSyntax Syntax() {
       "  rehearse topology dgx-a100:nodes=2\n"
       "  rehearse topology dgx-a100:nodes=2 --path 0,node1/gpu3\n"
       "  rehearse topology perlmutter:nodes=4 --matrix\n"
-      "  rehearse topology dgx-a100 --svg -o box.svg\n";
+      "  rehearse topology dgx-a100 --svg -o box.svg\n"
+      "  rehearse topology --import-nccl topo.xml -o box.json\n"
+      "CLUSTER is a preset, a preset with changes, or a cluster file. An imported machine is "
+      "written as\n"
+      "a cluster file, which every command takes, unless --path, --matrix, --dot or --svg is "
+      "given.\n";
   syntax.positional = {"cluster"};
   syntax.options.add_options()("path", po::value<std::string>()->value_name("A,B"),
                                "the way from one device to another, hop by hop; ranks or names")(
@@ -40,6 +51,12 @@ CommandSyntax Syntax() {
       "ATP, and the bisection")("ranks", po::value<std::string>()->value_name("A,B-C"),
                                 "of whom --matrix is; the first 16 if not given")(
       "dot", "the graph in Graphviz' language")("svg", "a picture")(
+      "import-nccl", po::value<std::string>()->value_name("FILE"),
+      "not CLUSTER but the machine of NCCL's topology file (NCCL_TOPO_DUMP_FILE), or RCCL's")(
+      "import-smi", po::value<std::string>()->value_name("FILE"),
+      "not CLUSTER but the machine of a file that holds the output of nvidia-smi topo -m")(
+      "device", po::value<std::string>()->value_name("NAME"),
+      "what the devices of an import are, e.g. a100-80g")(
       "format", po::value<std::string>()->default_value("text")->value_name("text|json"),
       "what to print")("output,o", po::value<std::string>()->value_name("FILE"),
                        "write there, not to standard output");
@@ -103,14 +120,64 @@ std::string MatrixOf(const Cluster& cluster, const po::variables_map& values, Ou
                                        : ToText(view, cluster);
 }
 
+// The whole file, as far as importers read: they refuse longer ones.
+std::string ReadText(const std::string& path) {
+  constexpr size_t kMost = (size_t{64} << 20) + 1;
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
+                                                             std::fclose);
+  std::string text;
+  bool failed = file == nullptr;
+  while (!failed && text.size() < kMost) {
+    constexpr size_t kPiece = 1 << 16;
+    const size_t before = text.size();
+    text.resize(before + kPiece);
+    const size_t count = std::fread(text.data() + before, 1, kPiece, file.get());
+    text.resize(before + count);
+    failed = std::ferror(file.get()) != 0;
+    if (count == 0) break;
+  }
+  if (failed)
+    throw Error({path, 0, ""}, "cannot be read: " + std::generic_category().message(errno));
+  return text;
+}
+
+struct Source {
+  std::unique_ptr<Cluster> cluster;
+  bool is_imported = false;
+};
+
+Source ReadSource(const po::variables_map& values, const std::string& usage) {
+  constexpr const char* kSources[] = {"cluster", "import-nccl", "import-smi"};
+  std::vector<std::string> given;
+  for (const char* source : kSources)
+    if (values.count(source) > 0) given.emplace_back(source);
+  if (given.empty())
+    throw Error("no cluster given; usage: " + usage + "\ntry: rehearse topology dgx-a100");
+  if (given.size() > 1)
+    throw Error(fmt::format("found {}, expected one of CLUSTER, --import-nccl, --import-smi",
+                            fmt::join(given, " and ")));
+  const std::string text = values[given.front()].as<std::string>();
+  if (given.front() == "cluster") {
+    if (values.count("device") > 0)
+      throw Error("--device goes with an import; a preset's is changed as in dgx-a100:device=...");
+    return {ReadClusterArgument(text), false};
+  }
+  const std::string device =
+      values.count("device") > 0 ? values["device"].as<std::string>() : std::string();
+  ImportedCluster imported = given.front() == "import-nccl"
+                                 ? ImportNcclTopology(ReadText(text), text, device)
+                                 : ImportSmiTopology(ReadText(text), text, device);
+  for (const std::string& remark : imported.remarks)
+    fmt::print(stderr, "rehearse: {}: {}\n", text, remark);
+  return {std::move(imported.cluster), true};
+}
+
 }  // namespace
 
 int TopologyCommand(const std::vector<std::string>& arguments) {
   CommandSyntax syntax = Syntax();
   po::variables_map values;
   if (!ParseCommandLine(syntax, arguments, &values)) return 0;
-  if (values.count("cluster") == 0)
-    throw Error("no cluster given; usage: " + syntax.usage + "\ntry: rehearse topology dgx-a100");
   std::vector<std::string> views;
   for (const char* view : {"path", "matrix", "dot", "svg"})
     if (values.count(view) > 0) views.push_back(std::string("--") + view);
@@ -122,18 +189,21 @@ int TopologyCommand(const std::vector<std::string>& arguments) {
   if (format == OutputFormat::kJson && (view == "--dot" || view == "--svg"))
     throw Error(fmt::format("{} is no JSON; leave out --format json", view));
 
-  const auto cluster = ReadClusterArgument(values["cluster"].as<std::string>());
+  const Source source = ReadSource(values, syntax.usage);
+  const Cluster& cluster = *source.cluster;
   std::string text;
   if (view == "--path") {
-    text = PathView(*cluster, values["path"].as<std::string>(), format);
+    text = PathView(cluster, values["path"].as<std::string>(), format);
   } else if (view == "--matrix") {
-    text = MatrixOf(*cluster, values, format);
+    text = MatrixOf(cluster, values, format);
   } else if (view == "--dot") {
-    text = ClusterDot(*cluster);
+    text = ClusterDot(cluster);
   } else if (view == "--svg") {
-    text = ClusterSvg(*cluster);
+    text = ClusterSvg(cluster);
+  } else if (source.is_imported) {
+    text = ClusterToText(cluster);
   } else {
-    const ClusterSummary summary = SummarizeCluster(*cluster);
+    const ClusterSummary summary = SummarizeCluster(cluster);
     text = format == OutputFormat::kJson ? ToJson(summary).dump(2) + "\n" : ToText(summary);
   }
   if (values.count("output") > 0) {

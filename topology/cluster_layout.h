@@ -31,6 +31,8 @@ struct PlacedBox {  // a vertex, or a node as a block
   std::string label;
   std::string title;  // its full name
   uint32_t dots = 0;  // a block's devices; 0 for a vertex
+  uint32_t dots_across = 0;
+  bool has_nvswitch = false;  // in a block
 };
 
 struct PlacedNode {  // the frame around a node's vertices

@@ -93,14 +93,14 @@ std::string Path(const PlacedLink& link) {
                      Pixels(link.to.x), Pixels(link.to.y));
 }
 
-std::string DrawLink(const PlacedLink& link, bool is_crowded) {
+std::string DrawLink(const PlacedLink& link, const char* opacity) {
   const double several = std::min(1.0 + 0.25 * (link.count - 1), 1.75);
   const std::string count = link.count > 1 ? fmt::format("{} x ", link.count) : "";
   return fmt::format(
       "<path d=\"{}\" stroke=\"{}\" stroke-width=\"{}\"{}{}{}><title>{}: {}{} "
       "{}</title></path>\n",
       Path(link), ColorOf(link.kind), Pixels(StrokeOf(link.bandwidth) * several),
-      link.around ? " stroke-dasharray=\"5 4\"" : "", is_crowded ? " stroke-opacity=\".55\"" : "",
+      link.around ? " stroke-dasharray=\"5 4\"" : "", opacity,
       link.one_way ? " marker-end=\"url(#a)\"" : "", Escape(link.title), count, Name(link.kind),
       Print(link.bandwidth));
 }
@@ -122,22 +122,27 @@ std::string DrawBox(const PlacedBox& box) {
                        Pixels(box.center.x), Pixels(box.center.y + 4), Escape(box.label));
   } else {
     // A node: its devices as dots, its name below.
-    constexpr uint32_t kAcross = 4;
-    constexpr uint32_t kMostDots = 16;
     constexpr double kDot = 8;
     constexpr double kDotPitch = 11;
+    constexpr uint32_t kMostRows = 4;
     out += rectangle("#f2f6fb", "#a9bccf");
-    const uint32_t dots = std::min(box.dots, kMostDots);
-    const uint32_t across = std::min(dots, kAcross);
-    const uint32_t rows = (dots + kAcross - 1) / kAcross;
-    for (uint32_t i = 0; i < dots; ++i) {
-      const double x = box.center.x + (i % kAcross - (across - 1) / 2.0) * kDotPitch;
-      const double y =
-          box.center.y + (i / kAcross - (rows - 1) / 2.0) * std::min(kDotPitch, 36.0 / rows);
+    const uint32_t across = box.dots_across;
+    const uint32_t rows = std::min((box.dots + across - 1) / across, kMostRows);
+    const double middle = box.center.y - (box.has_nvswitch ? 3 : 0);
+    const double pitch = rows < kMostRows ? kDotPitch : 8.6;
+    for (uint32_t i = 0; i < std::min(box.dots, across * rows); ++i) {
+      const double x = box.center.x + (i % across - (across - 1) / 2.0) * kDotPitch;
+      const double y = middle + (i / across - (rows - 1) / 2.0) * pitch;
+      const double size = std::min(kDot, pitch - 1.6);
       out +=
           fmt::format("<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" rx=\"2\" fill=\"{}\"/>",
-                      Pixels(x - kDot / 2), Pixels(y - kDot / 2), kDot, kDot, look.fill);
+                      Pixels(x - kDot / 2), Pixels(y - size / 2), kDot, Pixels(size), look.fill);
     }
+    if (box.has_nvswitch)
+      out +=
+          fmt::format("<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"3\" rx=\"1.5\" fill=\"{}\"/>",
+                      Pixels(left + 5), Pixels(top + box.height - 6), Pixels(box.width - 10),
+                      ColorOf(LinkKind::kNvLink));
     out += fmt::format("<text class=\"c\" x=\"{}\" y=\"{}\" style=\"font-size:10px\">{}</text>",
                        Pixels(box.center.x), Pixels(top + box.height + 12), Escape(box.label));
   }
@@ -216,8 +221,13 @@ std::string ClusterSvg(const Cluster& cluster) {
         Pixels(node.corner.x + node.width / 2), Pixels(node.corner.y + node.height - 9),
         Escape(node.label));
   }
-  constexpr size_t kCrowd = 60;
-  for (const PlacedLink& link : layout.links) out += DrawLink(link, layout.links.size() > kCrowd);
+  // Many lines are drawn fainter, so that one sees where they are dense.
+  constexpr size_t kMany = 60;
+  constexpr size_t kVeryMany = 400;
+  const char* const opacity = layout.links.size() > kVeryMany ? " stroke-opacity=\".3\""
+                              : layout.links.size() > kMany   ? " stroke-opacity=\".55\""
+                                                              : "";
+  for (const PlacedLink& link : layout.links) out += DrawLink(link, opacity);
   for (const PlacedBox& box : layout.boxes) out += DrawBox(box);
   for (const Caption& caption : layout.captions)
     out += fmt::format("<text class=\"c\" x=\"{}\" y=\"{}\">{}</text>\n", Pixels(caption.at.x),

@@ -42,7 +42,7 @@ struct ClusterSummary {
   std::vector<std::string> notes;
 };
 
-inline constexpr uint32_t kMostForBisection = 1024;
+inline constexpr uint32_t kMostForBisection = 16384;
 
 ClusterSummary SummarizeCluster(const Cluster& cluster);
 std::string ToText(const ClusterSummary& summary);

@@ -18,7 +18,9 @@ constexpr double kPitch = 88;
 constexpr double kBox = 42;
 constexpr double kDeepPitch = 122;  // when there are more than two dimensions
 constexpr double kSmallBox = 24;
-constexpr double kArc = 46;  // how far links around swing out
+constexpr double kSmallestBox = 8;
+constexpr double kLabelRoom = 18;  // a smaller box has no label
+constexpr double kArc = 46;        // how far links around swing out
 constexpr double kPast = 34;
 constexpr double kStub = 26;    // of links around where there is no room for arcs
 constexpr double kDepth = 104;  // how far the third dimension reaches, of a pitch
@@ -46,7 +48,10 @@ class GridLayout {
   }
   bool IsFlat() const { return grid_.sizes.size() <= 2; }
   double Pitch() const { return IsFlat() ? kPitch : kDeepPitch; }
-  double BoxSize() const { return IsFlat() ? kBox : kSmallBox; }
+  double BoxSize() const {
+    if (IsFlat()) return kBox;
+    return std::clamp(0.85 * Step(2).x, kSmallestBox, kSmallBox);
+  }
 
   bool IsShown(uint32_t rank) const {
     for (size_t d = 0; d < shown_.size(); ++d)
@@ -102,7 +107,7 @@ class GridLayout {
       box.center = CenterOf(rank);
       box.width = box.height = BoxSize();
       box.kind = VertexKind::kDevice;
-      box.label = fmt::format("{}", rank);
+      if (box.width >= kLabelRoom) box.label = fmt::format("{}", rank);
       box.title = cluster_.graph()[cluster_.devices()[rank]].name;
       layout_.boxes.push_back(box);
     }

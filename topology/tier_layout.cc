@@ -26,11 +26,22 @@ constexpr double kTierHeight = 68;  // inside a node
 constexpr double kFabricHeight = 120;
 constexpr double kBlockWidth = 52;
 constexpr double kBlockHeight = 40;
+constexpr double kDotPitch = 11;
+constexpr uint32_t kDotRows = 4;
+constexpr uint32_t kMostAcross = 32;
+constexpr double kLeastSwitchPitch = 44;
 constexpr double kWidestSwitch = 110;
 constexpr double kBesideEachOther = 6;  // links between the same two
 constexpr double kFar = 1e9;
 constexpr double kCaptionRoom = 50;
 constexpr double kWidestBend = 40;  // of an arc between rows of a node
+
+constexpr int kNvSwitchRow = 0;
+constexpr int kDeviceRow = 1;
+constexpr int kPcieRow = 100;  // and as many more as trees are deep, up to the sockets
+constexpr int kSocketRow = 200;
+constexpr int kPcieToNicsRow = 300;
+constexpr int kNicRow = 400;
 
 constexpr uint32_t kMostBlocks = 32;
 constexpr uint32_t kMostSwitches = 48;  // of one tier
@@ -91,6 +102,7 @@ class TierLayout {
     CollectItems();
     CollectLinks();
     FindFabricTiers();
+    StackPcieTrees();
     DropCrowds();
     PlaceNodes();
     PlaceFabric();
@@ -124,20 +136,21 @@ class TierLayout {
            (vertex.kind == VertexKind::kSwitch || vertex.kind == VertexKind::kNvSwitch);
   }
 
-  static int TierOf(VertexKind kind) {
+  // The rows of a node, from the bottom. PCIe switches of a tree lie above each other.
+  static int RowOf(VertexKind kind) {
     switch (kind) {
       case VertexKind::kNvSwitch:
-        return 0;
+        return kNvSwitchRow;
       case VertexKind::kDevice:
-        return 1;
+        return kDeviceRow;
       case VertexKind::kPcieSwitch:
-        return 2;
+        return kPcieRow;
       case VertexKind::kSocket:
-        return 3;
+        return kSocketRow;
       case VertexKind::kSwitch:
-        return 4;
+        return kSocketRow + 1;
       case VertexKind::kNic:
-        return 5;
+        return kNicRow;
     }
     CHECK(false);
   }
@@ -160,7 +173,7 @@ class TierLayout {
       item.box.width = std::max(is_device ? kDeviceWidth : kPartWidth,
                                 14 + 6.6 * static_cast<double>(item.box.label.size()));
       item.box.height = is_device ? kDeviceHeight : kPartHeight;
-      item.tier = TierOf(vertex.kind);
+      item.tier = RowOf(vertex.kind);
       if (item.is_fabric) {
         item_of_[id] = items_.size();
         items_.push_back(item);
@@ -184,12 +197,18 @@ class TierLayout {
       block.box.height = kBlockHeight;
       block.box.label = node.name;
       block.box.title = node.name;
-      block.tier = 1;
+      block.tier = kDeviceRow;
       node.items.push_back(items_.size());
       items_.push_back(block);
     }
     item_of_[id] = node.items.front();
-    if (vertex.kind == VertexKind::kDevice) ++items_[item_of_[id]].box.dots;
+    PlacedBox& box = items_[item_of_[id]].box;
+    box.has_nvswitch = box.has_nvswitch || vertex.kind == VertexKind::kNvSwitch;
+    if (vertex.kind != VertexKind::kDevice) return;
+    ++box.dots;
+    box.dots_across =
+        std::clamp((box.dots + kDotRows - 1) / kDotRows, std::min(box.dots, 4u), kMostAcross);
+    box.width = std::max(kBlockWidth, kDotPitch * box.dots_across + 8);
   }
 
   void CollectLinks() {
@@ -220,10 +239,7 @@ class TierLayout {
   void FindFabricTiers() {
     std::vector<size_t> open;
     for (size_t i = 0; i < items_.size(); ++i) {
-      if (!items_[i].is_fabric) {
-        items_[i].tier = std::max(items_[i].tier, 0);
-        continue;
-      }
+      if (!items_[i].is_fabric) continue;
       const auto& near = neighbours_[i];
       const bool touches =
           std::any_of(near.begin(), near.end(), [&](size_t j) { return !items_[j].is_fabric; });
@@ -246,6 +262,39 @@ class TierLayout {
       if (items_[i].is_fabric && items_[i].tier == 0) items_[i].tier = 1;  // joined to nothing
     for (size_t i = 0; i < items_.size(); ++i)
       if (items_[i].is_fabric) fabric_[items_[i].tier].push_back(i);
+  }
+
+  // Near a socket is above far from it; what leads only to NICs lies with them, above the sockets.
+  void StackPcieTrees() {
+    constexpr int kDeepest = kSocketRow - kPcieRow - 1;
+    std::vector<int> depth(items_.size(), 0);
+    std::vector<size_t> open;
+    for (size_t i = 0; i < items_.size(); ++i)
+      if (items_[i].box.kind == VertexKind::kSocket) open.push_back(i);
+    std::vector<size_t> order;  // PCIe switches, from the sockets on
+    for (size_t next = 0; next < open.size(); ++next) {
+      for (const size_t j : neighbours_[open[next]]) {
+        if (items_[j].box.kind != VertexKind::kPcieSwitch || items_[j].is_fabric || depth[j] > 0)
+          continue;
+        depth[j] = std::min(depth[open[next]] + 1, kDeepest);
+        open.push_back(j);
+        order.push_back(j);
+      }
+    }
+    std::vector<bool> has_device(items_.size());
+    for (auto item = order.rbegin(); item != order.rend(); ++item) {
+      bool has_nic = false;
+      for (const size_t j : neighbours_[*item]) {
+        const VertexKind kind = items_[j].box.kind;
+        if (kind == VertexKind::kDevice || (depth[j] > depth[*item] && has_device[j]))
+          has_device[*item] = true;
+        if (kind == VertexKind::kNic ||
+            (depth[j] > depth[*item] && items_[j].tier >= kPcieToNicsRow))
+          has_nic = true;
+      }
+      const bool is_for_nics = has_nic && !has_device[*item];
+      items_[*item].tier = is_for_nics ? kPcieToNicsRow + depth[*item] : kSocketRow - depth[*item];
+    }
   }
 
   // Of many, the first few.
@@ -331,9 +380,9 @@ class TierLayout {
   double ArcDepth(const Node& node) const {
     double deepest = 0;
     for (const size_t item : node.items) {
-      if (items_[item].tier != 1) continue;
+      if (items_[item].tier != kDeviceRow) continue;
       for (const size_t other : neighbours_[item]) {
-        if (items_[other].is_fabric || items_[other].tier != 1) continue;
+        if (items_[other].is_fabric || items_[other].tier != kDeviceRow) continue;
         const double distance = std::abs(items_[item].box.center.x - items_[other].box.center.x);
         deepest = std::max(deepest, 0.75 * Bend(distance));
       }
@@ -356,7 +405,7 @@ class TierLayout {
     double y = 0;
     for (auto& [tier, row_y] : y_of_tier) {
       row_y = y;
-      y -= tier == 0 ? kTierHeight * 1.1 : kTierHeight;
+      y -= kTierHeight;
     }
     const double top = y_of_tier.rbegin()->second - kPartHeight / 2 - kNodePadding;
     double left = 0;
@@ -367,18 +416,21 @@ class TierLayout {
       double width = 0;
       for (const auto& [tier, row] : rows) width = std::max(width, RowWidth(row, items_));
       const double right = left + width;
-      if (rows.count(1) > 0) {
-        double x = left + (width - RowWidth(rows[1], items_)) / 2;
-        for (const size_t item : rows[1]) {
+      if (rows.count(kDeviceRow) > 0) {
+        const auto& row = rows[kDeviceRow];
+        const double spare = (width - RowWidth(row, items_)) / static_cast<double>(row.size());
+        double x = left + spare / 2;
+        for (const size_t item : row) {
           PlacedBox& box = items_[item].box;
-          box.center = {x + box.width / 2, y_of_tier[1]};
-          x += box.width + kGap;
+          box.center = {x + box.width / 2, y_of_tier[kDeviceRow]};
+          x += box.width + kGap + spare;
           is_placed_[item] = true;
         }
       }
-      if (rows.count(0) > 0) PlaceBars(rows[0], left, right, y_of_tier[0]);
+      if (rows.count(kNvSwitchRow) > 0)
+        PlaceBars(rows[kNvSwitchRow], left, right, y_of_tier[kNvSwitchRow]);
       for (const auto& [tier, row] : rows)
-        if (tier > 1) PlaceRow(row, left, right, y_of_tier[tier]);
+        if (tier > kDeviceRow) PlaceRow(row, left, right, y_of_tier[tier]);
       depth = std::max(depth, ArcDepth(node));
       layout_.nodes.push_back({{left - kNodePadding, top}, width + 2 * kNodePadding, 0, node.name});
       left = right + 2 * kNodePadding + kNodeGap;
@@ -412,6 +464,13 @@ class TierLayout {
   // ---- Fabric ---------------------------------------------------------------------------------------
 
   void PlaceFabric() {
+    // Above a few nodes there may be many switches.
+    double width = right_;
+    for (const auto& [tier, row] : fabric_)
+      if (row.size() > 1)
+        width = std::max(width, kLeastSwitchPitch * static_cast<double>(row.size()));
+    const double left = (right_ - width) / 2;
+    const double right = left + width;
     for (auto& [tier, row] : fabric_) {
       if (row.empty()) continue;
       std::vector<std::pair<double, size_t>> order;
@@ -421,16 +480,19 @@ class TierLayout {
       for (size_t i = 0; i < row.size(); ++i) row[i] = order[i].second;
       const double y =
           tier < 0 ? nodes_bottom_ + kTierHeight : nodes_top_ - kFabricHeight * (tier - 0.25);
-      PlaceBars(row, 0, right_, y);
+      PlaceBars(row, left, right, y);
       for (const size_t item : row) {
         PlacedBox& box = items_[item].box;
         if (row.size() > 1) box.width = std::min(box.width, kWidestSwitch);
-        const double needed = 10 + 6.4 * static_cast<double>(box.label.size());
-        if (needed > box.width) box.label.clear();
+        const auto fits = [&] {
+          return 10 + 6.4 * static_cast<double>(box.label.size()) <= box.width;
+        };
+        if (!fits()) box.label.erase(0, box.label.find_last_of('/') + 1);
+        if (!fits()) box.label.clear();
       }
       if (more_switches_[tier] > 0)
         layout_.captions.push_back(
-            {{right_ + kCaptionRoom, y + 4}, fmt::format("and {} more", more_switches_[tier])});
+            {{right + kCaptionRoom, y + 4}, fmt::format("and {} more", more_switches_[tier])});
     }
   }
 
@@ -484,7 +546,7 @@ class TierLayout {
     const PlacedBox& left = a_is_left ? a.box : b.box;
     const PlacedBox& right = a_is_left ? b.box : a.box;
     const double distance = right.center.x - left.center.x;
-    const bool is_device = !a.is_fabric && a.tier == 1;
+    const bool is_device = !a.is_fabric && a.tier == kDeviceRow;
     if (!is_device && IsFree(left, right)) {
       link->from = {left.center.x + left.width / 2, left.center.y};
       link->to = {right.center.x - right.width / 2, right.center.y};

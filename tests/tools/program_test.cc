@@ -8,7 +8,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
-#include <sys/wait.h>
+
+#include "tests/tools/program_fixture.h"
 
 namespace rehearse {
 namespace {
@@ -17,56 +18,6 @@ namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-struct Outcome {
-  int code = -1;
-  std::string out;
-  std::string err;
-};
-
-std::string ReadFile(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-class ProgramTest : public ::testing::Test {
- protected:
-  ProgramTest() {
-    const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = fs::temp_directory_path() /
-              (std::string("rehearse-") + info->name() + "-" + std::to_string(getpid()));
-    fs::create_directories(folder_);
-  }
-  ~ProgramTest() override { fs::remove_all(folder_); }
-
-  Outcome Execute(const std::string& arguments) const {
-    const std::string command = "cd '" + folder_.string() + "' && '" REHEARSE_BINARY "' " +
-                                arguments + " > out.txt 2> err.txt";
-    const int status = std::system(command.c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, ReadFile(folder_ / "out.txt"),
-            ReadFile(folder_ / "err.txt")};
-  }
-
-  std::string Write(const std::string& name, const std::string& content) const {
-    std::ofstream(folder_ / name) << content;
-    return (folder_ / name).string();
-  }
-
-  static std::string Shipped(const std::string& name) {
-    return std::string(REHEARSE_SOURCE_DIR) + "/scenarios/" + name + ".json";
-  }
-
-  // One line on stderr, nothing on stdout, exit 1, and every part in the message.
-  void ExpectMistake(const std::string& arguments, const std::vector<std::string>& parts) const {
-    const Outcome outcome = Execute(arguments);
-    EXPECT_EQ(outcome.code, 1) << arguments << "\n" << outcome.err;
-    EXPECT_EQ(outcome.out, "");
-    for (const std::string& part : parts) EXPECT_THAT(outcome.err, HasSubstr(part));
-    EXPECT_LT(outcome.err.size(), 600u) << outcome.err;
-  }
-
-  fs::path folder_;
-};
 
 TEST_F(ProgramTest, EveryShippedScenarioRuns) {
   size_t count = 0;
@@ -132,7 +83,7 @@ TEST_F(ProgramTest, SetChangesTheScenario) {
 TEST_F(ProgramTest, HelpIsThereForTheProgramAndEveryCommand) {
   EXPECT_THAT(Execute("--help").out, HasSubstr("run"));
   EXPECT_EQ(Execute("--help").code, 0);
-  for (const std::string command : {"run", "collective", "list"}) {
+  for (const std::string command : {"run", "collective", "topology", "list"}) {
     const Outcome outcome = Execute(command + " --help");
     EXPECT_EQ(outcome.code, 0);
     EXPECT_THAT(outcome.out, AllOf(HasSubstr("usage: rehearse " + command), HasSubstr("--format")));

@@ -1,0 +1,67 @@
+// The program as its user meets it: runs the real binary in a folder of its own.
+#pragma once
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace rehearse {
+
+struct Outcome {
+  int code = -1;
+  std::string out;
+  std::string err;
+};
+
+inline std::string ReadFile(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+class ProgramTest : public ::testing::Test {
+ protected:
+  ProgramTest() {
+    const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
+    folder_ = std::filesystem::temp_directory_path() /
+              (std::string("rehearse-") + info->name() + "-" + std::to_string(getpid()));
+    std::filesystem::create_directories(folder_);
+  }
+  ~ProgramTest() override { std::filesystem::remove_all(folder_); }
+
+  Outcome Execute(const std::string& arguments) const {
+    const std::string command = "cd '" + folder_.string() + "' && '" REHEARSE_BINARY "' " +
+                                arguments + " > out.txt 2> err.txt";
+    const int status = std::system(command.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, ReadFile(folder_ / "out.txt"),
+            ReadFile(folder_ / "err.txt")};
+  }
+
+  std::string Write(const std::string& name, const std::string& content) const {
+    std::ofstream(folder_ / name) << content;
+    return (folder_ / name).string();
+  }
+
+  static std::string Shipped(const std::string& name) {
+    return std::string(REHEARSE_SOURCE_DIR) + "/scenarios/" + name + ".json";
+  }
+
+  // One line on stderr, nothing on stdout, exit 1, and every part in the message.
+  void ExpectMistake(const std::string& arguments, const std::vector<std::string>& parts) const {
+    const Outcome outcome = Execute(arguments);
+    EXPECT_EQ(outcome.code, 1) << arguments << "\n" << outcome.err;
+    EXPECT_EQ(outcome.out, "");
+    for (const std::string& part : parts) EXPECT_THAT(outcome.err, ::testing::HasSubstr(part));
+    EXPECT_LT(outcome.err.size(), 600u) << outcome.err;
+  }
+
+  std::filesystem::path folder_;
+};
+
+}  // namespace rehearse
