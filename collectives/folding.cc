@@ -60,6 +60,13 @@ class Refinement {
         sites_(table.sites.size()),
         transfers_(table.transfers.size()),
         links_(cluster.link_count()) {
+    for (const DeviceSpec& spec : cluster.device_specs()) shares_hosts_ |= spec.host_cores > 0;
+    if (shares_hosts_) {
+      nodes_.assign(cluster.node_count(), 0);
+      for (uint32_t i = 0; i < schedule.ranks(); ++i) {
+        node_of_rank_.push_back(cluster.NodeIndexOf(i));
+      }
+    }
     for (uint32_t i = 0; i < ranks_.size(); ++i) {
       const Vertex& vertex = cluster.graph()[cluster.devices()[i]];
       ranks_[i] = Join(Mix(schedule.role_of_rank[i]), vertex.device);
@@ -86,18 +93,19 @@ class Refinement {
       RefineTransfers();
       RefineSites();
       RefineLinks();
+      RefineNodes();
       RefineRanks();
       const size_t now = Count();
       if (now == classes) break;
       classes = now;
     }
-    return {Number(ranks_), Number(sites_), Number(transfers_), Number(links_)};
+    return {Number(ranks_), Number(sites_), Number(transfers_), Number(links_), Number(nodes_)};
   }
 
  private:
   size_t Count() const {
     return CountDistinct(ranks_) + CountDistinct(sites_) + CountDistinct(transfers_) +
-           CountDistinct(links_);
+           CountDistinct(links_) + CountDistinct(nodes_);
   }
 
   void RefineTransfers() {
@@ -147,6 +155,12 @@ class Refinement {
     for (uint32_t i = 0; i < links_.size(); ++i) links_[i] = Join(links_[i], sums[i]);
   }
 
+  void RefineNodes() {
+    std::vector<Colour> sums(nodes_.size(), 0);
+    for (uint32_t i = 0; i < node_of_rank_.size(); ++i) sums[node_of_rank_[i]] += Mix(ranks_[i]);
+    for (uint32_t i = 0; i < nodes_.size(); ++i) nodes_[i] = Join(nodes_[i], sums[i]);
+  }
+
   void RefineRanks() {
     std::vector<Colour> edges(ranks_.size(), 0);
     for (uint32_t i = 0; i < transfers_.size(); ++i) {
@@ -157,6 +171,7 @@ class Refinement {
     }
     for (uint32_t i = 0; i < ranks_.size(); ++i) {
       Colour colour = Join(ranks_[i], edges[i]);
+      if (shares_hosts_) colour = Join(colour, nodes_[node_of_rank_[i]]);
       for (uint32_t j = table_.rank_begin[i]; j < table_.rank_begin[i + 1]; ++j) {
         colour = Join(colour, sites_[table_.sites_of_rank[j]]);
       }
@@ -169,13 +184,16 @@ class Refinement {
   std::vector<Colour> sites_;
   std::vector<Colour> transfers_;
   std::vector<Colour> links_;
+  bool shares_hosts_ = false;
+  std::vector<Colour> nodes_;           // empty unless hosts are shared
+  std::vector<uint32_t> node_of_rank_;  // likewise
 };
 
 }  // namespace
 
 Folding NoFolding(const TransferTable& table, const Cluster& cluster, uint32_t ranks) {
   return {Identity(ranks), Identity(table.sites.size()), Identity(table.transfers.size()),
-          Identity(cluster.link_count())};
+          Identity(cluster.link_count()), Identity(cluster.node_count())};
 }
 
 Folding Fold(const Schedule& schedule, const TransferTable& table, const Cluster& cluster) {

@@ -30,6 +30,7 @@ struct Folding {
   Classes sites;
   Classes transfers;
   Classes links;
+  Classes nodes;  // of the cluster; refined (and of use) only where ranks share their host's cores
 };
 
 // Every object in a class of its own.

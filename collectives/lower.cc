@@ -44,6 +44,7 @@ class Lowering {
       const ClusterLink& link = cluster_.Link(i);
       builder_.AddLink({cluster_.LinkName(i), Name(link.kind), link.Capacity()});
     }
+    AddProcessors();
     for (const uint32_t rank : folding_.ranks.representative) LowerRank(rank);
     Lowered lowered;
     lowered.program = builder_.Build();
@@ -57,6 +58,65 @@ class Lowering {
 
  private:
   static constexpr uint32_t kUnset = 0xffffffffu;
+
+  const Slowdown& SlowdownOf(uint32_t rank) const {
+    return options_.slowdown ? *options_.slowdown : cluster_.DeviceOf(rank).slowdown;
+  }
+
+  // One processor for each class of ranks, and their hosts, if anything interferes with anything.
+  void AddProcessors() {
+    bool interferes = options_.slowdown && options_.slowdown->Any();
+    bool shares_hosts = false;
+    for (const DeviceSpec& spec : cluster_.device_specs()) {
+      if (!options_.slowdown) interferes = interferes || spec.slowdown.Any();
+      shares_hosts = shares_hosts || spec.host_cores > 0;
+    }
+    if (!interferes && !shares_hosts) return;
+    // How many ranks of each class share the host of the class's representative.
+    std::vector<uint32_t> copies(folding_.ranks.size(), 0);
+    if (shares_hosts) {
+      for (uint32_t rank = 0; rank < schedule_.ranks(); ++rank) {
+        const uint32_t rank_class = folding_.ranks.of[rank];
+        const uint32_t representative = folding_.ranks.representative[rank_class];
+        copies[rank_class] += cluster_.NodeIndexOf(rank) == cluster_.NodeIndexOf(representative);
+      }
+    }
+    std::map<uint32_t, uint32_t> hosts;  // class of nodes -> host
+    for (uint32_t i = 0; i < folding_.ranks.size(); ++i) {
+      const uint32_t rank = folding_.ranks.representative[i];
+      Processor processor;
+      processor.slowdown = SlowdownOf(rank).communication;
+      const double cores = cluster_.DeviceOf(rank).host_cores;
+      if (cores > 0) {
+        const uint32_t node_class = folding_.nodes.of[cluster_.NodeIndexOf(rank)];
+        const auto [host, is_new] = hosts.emplace(node_class, 0);
+        if (is_new) host->second = builder_.AddHost(cores);
+        processor.host = host->second;
+        processor.copies = copies[i];
+      }
+      processors_.push_back(builder_.AddProcessor(processor));
+    }
+  }
+
+  void SetOwner(TaskId delay, uint32_t rank, ComputeKind kind) {
+    if (processors_.empty()) return;
+    const Slowdown& slowdown = SlowdownOf(rank);
+    const double factor = kind == ComputeKind::kGemm        ? slowdown.gemm
+                          : kind == ComputeKind::kAttention ? slowdown.attention
+                                                            : slowdown.memory;
+    builder_.SetOwner(delay, {processors_[folding_.ranks.of[rank]], factor});
+  }
+
+  void SetParties(TaskId flow, const std::vector<uint32_t>& ranks) {
+    if (processors_.empty()) return;
+    std::vector<uint32_t> parties;
+    for (const uint32_t rank : ranks) parties.push_back(processors_[folding_.ranks.of[rank]]);
+    std::sort(parties.begin(), parties.end());
+    parties.erase(std::unique(parties.begin(), parties.end()), parties.end());
+    const auto [set, is_new] = party_sets_.emplace(parties, 0);
+    if (is_new) set->second = builder_.AddPartySet(parties);
+    builder_.SetParties(flow, set->second);
+  }
 
   void LowerRank(uint32_t rank) {
     const uint32_t role_index = schedule_.role_of_rank[rank];
@@ -89,6 +149,7 @@ class Lowering {
     const auto* compute = std::get_if<Compute>(&op.work);
     const TaskId task =
         compute ? builder_.AddDelay(ComputeDuration(rank, op, *compute)) : builder_.AddJoin();
+    if (compute) SetOwner(task, rank, compute->kind);
     return {task, task, task, false};
   }
 
@@ -167,6 +228,7 @@ class Lowering {
       flow.latency = ToTime(steps * transfer.step_latency);
       flow.use_set = UseSet(transfer_class);
       const TaskId task = builder_.AddFlow(flow);
+      SetParties(task, site.ranks);
       builder_.AddEdge(meeting.begin, task);
       builder_.AddEdge(task, meeting.end);
     }
@@ -183,6 +245,7 @@ class Lowering {
       flow.steps = steps;
       flow.use_set = UseSet(transfer_class);
       const TaskId task = builder_.AddFlow(flow);
+      SetParties(task, {transfer.from, transfer.to});
       builder_.AddEdge(meeting.begin, task);
       edges.emplace(transfer_class, task);
     }
@@ -232,6 +295,8 @@ class Lowering {
   std::vector<uint32_t> use_sets_;                // by class of transfers
   std::vector<std::vector<Meeting>> meetings_;    // [class of sites][k]
   std::map<std::pair<const Op*, const DeviceSpec*>, Time> durations_;
+  std::vector<uint32_t> processors_;  // by class of ranks; empty where nothing interferes
+  std::map<std::vector<uint32_t>, uint32_t> party_sets_;
   ProgramBuilder builder_;
 };
 

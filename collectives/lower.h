@@ -14,6 +14,8 @@
 // each class, with multiplicities; without, of all.
 #pragma once
 
+#include <optional>
+
 #include "collectives/transfers.h"
 #include "sim/program.h"
 #include "sim/schedule.h"
@@ -25,6 +27,7 @@ struct LowerOptions {
   Fidelity fidelity = Fidelity::kFluid;
   uint32_t channels = 0;  // > 0 caps the channels of every collective
   bool fold = true;
+  std::optional<Slowdown> slowdown = std::nullopt;  // instead of the devices' own
 };
 
 struct Lowered {

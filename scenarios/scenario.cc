@@ -3,6 +3,7 @@
 #include "sim/error.h"
 #include "topology/cluster_file.h"
 #include "topology/edits.h"
+#include "topology/graph_file.h"
 #include "workloads/strategy_4d.h"
 
 namespace rehearse {
@@ -56,7 +57,7 @@ GptStrategy ReadStrategy(const JsonReader& reader) {
 }
 
 LowerOptions ReadSimulator(const JsonReader& reader) {
-  reader.AllowKeys({"fidelity", "channels"});
+  reader.AllowKeys({"fidelity", "channels", "slowdown"});
   LowerOptions options;
   if (reader.Has("fidelity")) {
     options.fidelity =
@@ -65,6 +66,7 @@ LowerOptions ReadSimulator(const JsonReader& reader) {
   if (reader.Has("channels")) {
     options.channels = static_cast<uint32_t>(reader.At("channels").Integer(0, kMostChannels));
   }
+  if (reader.Has("slowdown")) options.slowdown = ReadSlowdown(reader.At("slowdown"));
   return options;
 }
 

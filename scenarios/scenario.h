@@ -11,11 +11,13 @@
 //                  "transpose_alternate_layers": true, "overlap_all_reduce": true,
 //                  "overlap_reduce_scatter": true, "overlap_all_gather": true, "cached_layers": 28},
 //     "edits": [{"links": "node3/nic*", "bandwidth": "0.5x"}],   optional what-ifs (topology/edits.h)
-//     "simulator": {"fidelity": "fluid", "channels": 0}      optional
+//     "simulator": {"fidelity": "fluid", "channels": 0,      optional, every key as well
+//                   "slowdown": {"gemm": 0, "attention": 0, "memory": 0, "communication": 0}}
 //   }
 //
 // The five switches of the strategy are AxoNN's optimisations A to E (workloads/strategy_4d.h) and must be
-// given: nothing is silently defaulted. `channels` 0 leaves their number to the channel search.
+// given: nothing is silently defaulted. `channels` 0 leaves their number to the channel search. `slowdown` stands
+// for the devices' own: a kernel runs at 1/(1 + slowdown) while its device communicates (topology/device.h).
 #pragma once
 
 #include <memory>

@@ -25,9 +25,7 @@ struct FlowRun {
   bool watched = false;    // StepPeriods wants to know when it has done a step
   bool set_aside = false;  // its events are in the queue of StepPeriods
 
-  bool IsUnderWay() const {
-    return phase != FlowPhase::kNotStarted && phase != FlowPhase::kDone;
-  }
+  bool IsUnderWay() const { return phase != FlowPhase::kNotStarted && phase != FlowPhase::kDone; }
 };
 
 }  // namespace rehearse

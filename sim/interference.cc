@@ -129,8 +129,7 @@ void Interference::SettleDelays(uint32_t processor, Time now) {
   const double share = ShareOf(processor);
   for (const uint32_t delay : processors_[processor].delays) {
     DelayState& state = delays_[delay];
-    const double speed =
-        communicates ? share / (1 + program_.delay_owners[delay].slowdown) : share;
+    const double speed = communicates ? share / (1 + program_.delay_owners[delay].slowdown) : share;
     if (speed == state.speed) continue;
     const double elapsed = static_cast<double>((now - state.since).picoseconds());
     state.left = std::max(0.0, state.left - state.speed * elapsed);
@@ -149,8 +148,8 @@ void Interference::SettleFlow(uint32_t flow) {
   for (const uint32_t processor : PartiesOf(flow)) {
     const bool computes = !processors_[processor].delays.empty();
     const double share = ShareOf(processor);
-    factor = std::min(
-        factor, computes ? share / (1 + program_.processors[processor].slowdown) : share);
+    factor =
+        std::min(factor, computes ? share / (1 + program_.processors[processor].slowdown) : share);
   }
   if (factor == factors_[flow]) return;
   factors_[flow] = factor;

@@ -23,8 +23,7 @@ class RelevanceFinder {
     for (const LinkChange& change : program.link_changes) {
       const uint32_t link = change.link.index();
       changes_[link] = true;
-      largest_capacity_[link] =
-          std::max(largest_capacity_[link], change.factor * capacity_[link]);
+      largest_capacity_[link] = std::max(largest_capacity_[link], change.factor * capacity_[link]);
     }
   }
 
@@ -80,9 +79,8 @@ class RelevanceFinder {
         }
       }
     };
-    for_each_feed([this](const LinkUse&, const LinkUse& use) {
-      ++feed_begin_[use.link.index() + 1];
-    });
+    for_each_feed(
+        [this](const LinkUse&, const LinkUse& use) { ++feed_begin_[use.link.index() + 1]; });
     for (size_t link = 0; link < capacity_.size(); ++link) {
       feed_begin_[link + 1] += feed_begin_[link];
     }

@@ -10,11 +10,7 @@ namespace rehearse {
 
 StepPeriods::StepPeriods(const Program& program, std::vector<FlowRun>& flows,
                          TransferNetwork& network, EventQueue& queue, bool enabled)
-    : program_(program),
-      flows_(flows),
-      network_(network),
-      queue_(queue),
-      steady_queue_(0) {
+    : program_(program), flows_(flows), network_(network), queue_(queue), steady_queue_(0) {
   const bool worthwhile = std::any_of(program.flows.begin(), program.flows.end(),
                                       [](const Flow& flow) { return flow.steps >= kFewestSteps; });
   if (!enabled || !worthwhile) return;
@@ -40,15 +36,22 @@ void StepPeriods::MarkLeaders() {
   }
 }
 
+// The links that the flow may come to use.
+template <typename Visit>
+void StepPeriods::ForEachLink(uint32_t flow, const Visit& visit) const {
+  const LinkRelevance& relevance = network_.relevance();
+  for (const LinkUse& use : relevance.All(program_.flows[flow].use_set)) visit(use.link.index());
+  if (program_.alternatives.empty() || program_.alternatives[flow] == kNone) return;
+  for (const LinkUse& use : relevance.All(program_.alternatives[flow])) visit(use.link.index());
+}
+
 void StepPeriods::Start(uint32_t flow, Time now) {
   if (group_of_flow_.empty()) return;
   for (const uint32_t neighbour : {flows_[flow].upstream, flows_[flow].downstream}) {
     if (neighbour != kNone) Touch(neighbour, now);
   }
   if (program_.flows[flow].steps < kFewestSteps) return;
-  for (const LinkUse& use : network_.RelevantUses(flow)) {
-    under_way_[use.link.index()].push_back(flow);
-  }
+  ForEachLink(flow, [&](uint32_t link) { under_way_[link].push_back(flow); });
 }
 
 void StepPeriods::EndStep(uint32_t flow, Time now) {
@@ -116,9 +119,7 @@ void StepPeriods::MakeGroup(uint32_t leader, Time now) {
     for (const uint32_t neighbour : {flows_[flow].upstream, flows_[flow].downstream}) {
       if (neighbour != kNone && flows_[neighbour].IsUnderWay()) Join(group, id, neighbour, now);
     }
-    for (const LinkUse& use : network_.RelevantUses(flow)) {
-      JoinLink(group, id, use.link.index(), now);
-    }
+    ForEachLink(flow, [&](uint32_t link) { JoinLink(group, id, link, now); });
   }
   KeepState(group, now);
   groups_[id] = std::move(group);
@@ -257,8 +258,8 @@ void StepPeriods::Jump(Group& group, Time now) {
   if (!queue_.IsEmpty()) horizon = std::min(horizon, queue_.NextTime());
   const int64_t room = (horizon - now).picoseconds() - 1;
   if (room < group.period.picoseconds()) return;
-  const int64_t periods = std::min(static_cast<int64_t>(PeriodsLeft(group)),
-                                   room / group.period.picoseconds());
+  const int64_t periods =
+      std::min(static_cast<int64_t>(PeriodsLeft(group)), room / group.period.picoseconds());
   if (periods == 0) return;
   const Time shift = periods * group.period;
   for (size_t i = 0; i < group.members.size(); ++i) {
@@ -270,7 +271,7 @@ void StepPeriods::Jump(Group& group, Time now) {
     if (steady_queue_.Has(run.task)) {
       steady_queue_.Schedule(run.task, steady_queue_.TimeOf(run.task) + shift);
     }
-    if (run.phase == FlowPhase::kMoving) network_.ShiftTime(flow, shift);
+    network_.Jump(flow, shift, steps);
   }
   group.jumped_to = now + shift;
 }

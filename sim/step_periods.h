@@ -2,7 +2,8 @@
 // same distances in time again and again, and nothing else happens to them, a million steps cost no
 // more than two.
 //
-// A group is a set of flows under way that is closed under chain neighbours and shared links: what
+// A group is a set of flows under way that is closed under chain neighbours and shared links (also
+// those of their alternatives): what
 // happens to it until one of its flows ends, or something from outside touches it, depends on its
 // own state alone. The state of a flow is its phase, how long until its event, how fast it moves,
 // what is left of its bytes and since when. If the state of the whole group comes again, shifted by
@@ -68,7 +69,7 @@ class StepPeriods {
   struct Snapshot {
     FlowPhase phase;
     uint32_t steps_done;
-    Time due_in;  // negative when no event is pending
+    Time due_in;                     // negative when no event is pending
     TransferNetwork::Motion motion;  // while moving; `since` counts back from now
   };
   struct Group {
@@ -87,6 +88,8 @@ class StepPeriods {
   };
 
   void MarkLeaders();
+  template <typename Visit>
+  void ForEachLink(uint32_t flow, const Visit& visit) const;
   void Look(uint32_t leader, Time now);
   void MakeGroup(uint32_t leader, Time now);
   void Join(Group& group, uint32_t id, uint32_t flow, Time now);
@@ -112,12 +115,12 @@ class StepPeriods {
   std::vector<uint32_t> group_of_link_;
   std::vector<std::vector<uint32_t>> under_way_;  // per link: flows of watched chains, also done
   std::vector<uint32_t> look_at_step_;            // per flow, for leaders
-  std::vector<uint8_t> failures_;                 // per flow, for leaders: groups that came to nothing
+  std::vector<uint8_t> failures_;  // per flow, for leaders: groups that came to nothing
   std::vector<Group> groups_;
   std::vector<uint32_t> free_groups_;
   size_t group_count_ = 0;
   Time earliest_limit_ = TransferNetwork::kNever;  // of steady groups
-  std::vector<uint32_t> stepped_;  // leaders, in this instant
+  std::vector<uint32_t> stepped_;                  // leaders, in this instant
   uint64_t jumped_transfers_ = 0;
 };
 

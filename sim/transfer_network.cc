@@ -55,7 +55,7 @@ void TransferNetwork::Begin(uint32_t flow) {
 void TransferNetwork::End(uint32_t flow, Time now) {
   FlowState& state = flows_[flow];
   CHECK(state.moving && !state.fresh);
-  CreditAlternative(flow, state.left);
+  if (!on_alternative_.empty()) CreditAlternative(flow, state.left);
   state.moving = false;
   --components_[state.component].moving;
   if (bottlenecks_) bottlenecks_->SetHolder(flow, LinkId(), now);
@@ -306,14 +306,21 @@ void TransferNetwork::LeaveOutSlackLinks() {
   watched_.clear();
 }
 
+// What the flow has moved since `since`.
+void TransferNetwork::AccountFor(uint32_t flow, Time now) {
+  FlowState& state = flows_[flow];
+  const double moved = std::min(state.left, state.speed * ToSeconds(now - state.since).value());
+  if (!on_alternative_.empty()) CreditAlternative(flow, moved);
+  state.left -= moved;
+  state.since = now;
+}
+
 void TransferNetwork::ApplySpeed(uint32_t flow, Time now) {
   FlowState& state = flows_[flow];
   const double speed = state.rate * FactorOf(flow);
   if (speed != state.speed) {
     if (!state.fresh) {
-      const double moved = state.speed * ToSeconds(now - state.since).value();
-      state.left = std::max(0.0, state.left - moved);
-      state.since = now;
+      AccountFor(flow, now);
       ends_.push_back({flow, now + Duration(flow, state.left, speed)});
     }
     state.speed = speed;
@@ -339,6 +346,13 @@ Time TransferNetwork::Duration(uint32_t flow, double left, double speed) const {
 TransferNetwork::Motion TransferNetwork::MotionOf(uint32_t flow) const {
   const FlowState& state = flows_[flow];
   return {state.speed, state.left, state.since, state.use_set};
+}
+
+void TransferNetwork::Jump(uint32_t flow, Time by, uint64_t steps) {
+  flows_[flow].since += by;
+  if (!on_alternative_.empty()) {
+    CreditAlternative(flow, static_cast<double>(steps) * program_.flows[flow].bytes);
+  }
 }
 
 void TransferNetwork::Record(Time now) {

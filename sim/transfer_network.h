@@ -81,14 +81,16 @@ class TransferNetwork {
   // or has moved, in a deterministic order; valid until the next call.
   std::span<const FlowEnd> Settle(Time now);
 
-  // Between Settles. ShiftTime moves the flow's history into the future (sim/step_periods.h).
+  // Between Settles. Jump says that the flow has done so many more steps over its present links in
+  // that time and is where it was in its step (sim/step_periods.h).
   Motion MotionOf(uint32_t flow) const;
-  void ShiftTime(uint32_t flow, Time by) { flows_[flow].since += by; }
+  void Jump(uint32_t flow, Time by, uint64_t steps);
 
-  // The links on which the flow's speed can depend, and on which it can change that of others.
+  // The links on which the flow's speed can depend now, and on which it can change that of others.
   std::span<const LinkUse> RelevantUses(uint32_t flow) const {
     return relevance_.All(flows_[flow].use_set);
   }
+  const LinkRelevance& relevance() const { return relevance_; }
   // The failed link on which the flow stands still; unset when it does not.
   LinkId StuckOn(uint32_t flow) const;
   // What of its bytes the flow has moved over its alternative.
@@ -174,6 +176,7 @@ class TransferNetwork {
   void LeaveOutSlackLinks();
 
   // What the rates mean.
+  void AccountFor(uint32_t flow, Time now);
   void ApplySpeed(uint32_t flow, Time now);
   Time Duration(uint32_t flow, double left, double speed) const;
   double FactorOf(uint32_t flow) const { return factor_.empty() ? 1.0 : factor_[flow]; }

@@ -94,6 +94,13 @@ Json DeviceObject(const DeviceSpec& device) {
   json["attention_forward_efficiency"] = device.attention_forward_efficiency;
   json["attention_backward_efficiency"] = device.attention_backward_efficiency;
   json["launch_overhead"] = Text(device.launch_overhead);
+  if (device.slowdown.Any()) {
+    json["slowdown"] = {{"gemm", device.slowdown.gemm},
+                        {"attention", device.slowdown.attention},
+                        {"memory", device.slowdown.memory},
+                        {"communication", device.slowdown.communication}};
+  }
+  if (device.host_cores > 0) json["host_cores"] = device.host_cores;
   for (const GemmPoint& point : device.gemm_points)
     json["gemm_points"].push_back({{"mode", Name(point.mode)},
                                    {"m", point.m},

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "topology/compact_form.h"
 #include "topology/edits.h"
 #include "topology/graph_file.h"
 #include "topology/presets.h"
@@ -80,10 +81,13 @@ std::unique_ptr<Cluster> ReadPresetObject(const JsonReader& reader) {
 
 std::unique_ptr<Cluster> ReadClusterObject(const JsonReader& reader) {
   if (!reader.IsObject())
-    reader.Expected("a cluster: an object with \"preset\" or with \"vertices\"");
-  if (!reader.Has("preset") && !reader.Has("vertices"))
-    reader.Fail("a cluster has \"preset\", or \"vertices\" and \"links\"");
-  auto cluster = reader.Has("preset") ? ReadPresetObject(reader) : ReadGraph(reader);
+    reader.Expected("a cluster: an object with \"preset\", with \"node\" or with \"vertices\"");
+  if (!reader.Has("preset") && !reader.Has("node") && !reader.Has("vertices"))
+    reader.Fail(
+        "a cluster has \"preset\", or \"node\" and \"fabric\", or \"vertices\" and \"links\"");
+  auto cluster = reader.Has("preset") ? ReadPresetObject(reader)
+                 : reader.Has("node") ? ReadCompactForm(reader)
+                                      : ReadGraph(reader);
   if (!reader.Has("edits")) return cluster;
   return ApplyEdits(*cluster, ReadEdits(reader.At("edits")));
 }

@@ -1,6 +1,6 @@
 // A cluster as the user names it: a preset ("perlmutter"), a preset with changes ("perlmutter:nodes=4",
-// or {"preset": "perlmutter", "nodes": 4}), or the graph of DESIGN section 8, in a file or in place. Each object
-// may have "edits" (topology/edits.h).
+// or {"preset": "perlmutter", "nodes": 4}), a node and a fabric (topology/compact_form.h), or the graph of DESIGN
+// section 8, in a file or in place. Each object may have "edits" (topology/edits.h).
 //
 // A text is a path if it contains '/' or ends with ".json", else a preset. A preset's changes are its
 // parameters (`rehearse list clusters` shows them) and "device", which replaces all devices.

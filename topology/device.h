@@ -36,6 +36,18 @@ struct GemmPoint {
   double efficiency = 0;
 };
 
+// What compute and communication cost each other on one device: while it communicates, a kernel of the kind
+// runs at 1/(1 + slowdown); while it computes, its transfers do. Measured coefficients; 0 where none are known.
+struct Slowdown {
+  double gemm = 0;
+  double attention = 0;
+  double memory = 0;
+  double communication = 0;
+
+  bool Any() const { return gemm > 0 || attention > 0 || memory > 0 || communication > 0; }
+  friend bool operator==(const Slowdown&, const Slowdown&) = default;
+};
+
 struct DeviceSpec {
   std::string name;               // "a100-40g"
   std::string description;        // "NVIDIA A100 SXM4 40 GB"
@@ -52,6 +64,10 @@ struct DeviceSpec {
   double attention_forward_efficiency = 1;
   double attention_backward_efficiency = 1;
   Seconds launch_overhead;  // each kernel
+  Slowdown slowdown;
+  // > 0: the devices of a machine are processes that share so many cores, each at full speed while there are
+  // no more active ones than cores (a rank is active while it computes and while it communicates).
+  double host_cores = 0;
   std::vector<GemmPoint> gemm_points;
   std::vector<std::pair<std::string, std::string>> sources;  // figure -> where it is from
 };

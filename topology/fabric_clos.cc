@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "topology/fabric_limit.h"
 #include "topology/flow_hash.h"
 
 namespace rehearse {
@@ -38,7 +39,9 @@ Clos Shape(const ClosSpec& spec, uint32_t levels, uint32_t machines, uint32_t po
     Clos::Level level;
     level.children = is_top ? spec.radix : spec.radix / 2;
     level.blocks = CeilDivide(below.blocks, level.children);
-    level.width = below.width * below.parents;
+    // A tree that overflows here is far too large in any case.
+    level.width = static_cast<uint32_t>(
+        std::min<uint64_t>(uint64_t{below.width} * below.parents, kMostFabricCables));
     level.parents = is_top ? 0 : spec.radix / 2;
     clos.levels.push_back(level);
   }
@@ -68,6 +71,14 @@ std::string NameOf(const Clos& clos, const ClosSpec& spec, uint32_t level, uint3
 
 }  // namespace
 
+ClosSpec OneSwitch(const std::string& name) {
+  ClosSpec spec;
+  spec.radix = 1u << 30;
+  spec.levels = 1;
+  spec.hub = name;
+  return spec;
+}
+
 Clos AddClos(Cluster& cluster, const ClosSpec& spec, uint32_t machines, uint32_t ports,
              Cluster::VertexId* first_switch) {
   constexpr uint32_t kMostLevels = 6;
@@ -86,6 +97,11 @@ Clos AddClos(Cluster& cluster, const ClosSpec& spec, uint32_t machines, uint32_t
         "a fat tree of {} levels of radix {} has {} ports, but {} machines have {}; give it more "
         "levels or a larger radix",
         levels, spec.radix, PortsOf(spec, levels), machines, uint64_t{machines} * ports));
+
+  double cables = 0;
+  for (size_t i = 0; i + 1 < clos.levels.size(); ++i)
+    cables += 1.0 * clos.levels[i].blocks * clos.levels[i].width * clos.levels[i].parents;
+  CheckFabricSize(cables);
 
   std::vector<Cluster::VertexId> first;  // of each level
   for (uint32_t level = 0; level < levels; ++level) {

@@ -30,6 +30,9 @@ struct ClosSpec {
   std::string hub = "fabric";  // the only switch's name when one is enough
 };
 
+// One switch that passes everything that its ports do: for fabrics that we do not know, or need not.
+ClosSpec OneSwitch(const std::string& name = "fabric");
+
 // The tree as it was drawn: where its switches and links are, by arithmetic.
 struct Clos {
   struct Level {

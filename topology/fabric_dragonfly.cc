@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "topology/fabric_limit.h"
 #include "topology/flow_hash.h"
 
 namespace rehearse {
@@ -86,6 +87,10 @@ Dragonfly AddDragonfly(Cluster& cluster, const DragonflySpec& spec, uint32_t mac
     stride *= size;
   }
   dragonfly.switches_per_group = stride;
+
+  double all_cables = 0.5 * dragonfly.groups * dragonfly.groups;
+  for (const uint32_t size : sizes) all_cables += 0.5 * dragonfly.groups * stride * size;
+  CheckFabricSize(all_cables);
 
   *first_switch = boost::num_vertices(cluster.graph());
   for (uint32_t group = 0; group < dragonfly.groups; ++group)

@@ -53,11 +53,28 @@ GemmPoint ReadGemmPoint(const JsonReader& reader) {
           .efficiency = ReadEfficiency(reader, "efficiency")};
 }
 
+}  // namespace
+
+Slowdown ReadSlowdown(const JsonReader& reader) {
+  reader.AllowKeys({"gemm", "attention", "memory", "communication"});
+  const auto factor = [&](const char* key) {
+    constexpr double kLargest = 1000;
+    return reader.Has(key) ? reader.At(key).Number(0, kLargest) : 0.0;
+  };
+  return {.gemm = factor("gemm"),
+          .attention = factor("attention"),
+          .memory = factor("memory"),
+          .communication = factor("communication")};
+}
+
+namespace {
+
 DeviceSpec ReadDeviceObject(const JsonReader& reader) {
   reader.AllowKeys({"name", "description", "matrix_peak_16", "matrix_peak_32", "vector_peak_32",
                     "vector_peak_64", "memory", "memory_bandwidth", "memory_efficiency",
                     "gemm_efficiency", "gemm_scale", "gemm_points", "attention_forward_efficiency",
-                    "attention_backward_efficiency", "launch_overhead", "sources"});
+                    "attention_backward_efficiency", "launch_overhead", "slowdown", "host_cores",
+                    "sources"});
   const auto optional_rate = [&](const std::string& key) {
     return reader.Has(key) ? reader.At(key).FlopRate() : FlopsPerSecond(0);
   };
@@ -86,6 +103,11 @@ DeviceSpec ReadDeviceObject(const JsonReader& reader) {
     device.launch_overhead = reader.At("launch_overhead").Duration();
   if (device.launch_overhead > kLongestLatency)
     reader.At("launch_overhead").Expected(fmt::format("at most {} s", kLongestLatency.value()));
+  if (reader.Has("slowdown")) device.slowdown = ReadSlowdown(reader.At("slowdown"));
+  if (reader.Has("host_cores")) {
+    constexpr double kMostCores = 1e6;
+    device.host_cores = reader.At("host_cores").Number(0, kMostCores);
+  }
   if (reader.Has("sources")) {
     for (const auto& [figure, source] : reader.At("sources").Members())
       device.sources.emplace_back(figure, source.String());

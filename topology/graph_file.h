@@ -14,4 +14,7 @@ DeviceSpec ReadDevice(const JsonReader& reader);
 // A cluster drawn vertex by vertex and link by link.
 std::unique_ptr<Cluster> ReadGraph(const JsonReader& reader);
 
+// {"gemm": 0.1, "attention": 0, "memory": 0.2, "communication": 0}; every key is optional and 0 if not given.
+Slowdown ReadSlowdown(const JsonReader& reader);
+
 }  // namespace rehearse

@@ -1,5 +1,6 @@
 #include "topology/machine.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -27,6 +28,23 @@ void StampMachine(Cluster& cluster, const NodeShape& shape, const ClusterStructu
         *shape.cable);
 }
 
+// Two machines and a switch tell whether any number of them on any fabric is connected. Throws Error if not.
+void CheckConnected(const NodeShape& shape, const MachineSpec& spec, const DeviceSpec& device) {
+  Cluster probe(spec.name);
+  probe.AddDeviceSpec(device);
+  const Cluster::VertexId hub = probe.AddVertex({"fabric", VertexKind::kSwitch, "", 0});
+  for (uint32_t machine = 0; machine < std::min(spec.nodes, 2u); ++machine) {
+    const std::string node = fmt::format("{}{}", shape.prefix, machine);
+    const Cluster::VertexId first = boost::num_vertices(probe.graph());
+    for (const NodeShape::Part& part : shape.parts)
+      probe.AddVertex({node + "/" + part.name, part.kind, node, 0});
+    for (const NodeShape::Wire& wire : shape.wires)
+      probe.AddLink(first + wire.from, first + wire.to, wire.link);
+    for (const uint32_t port : shape.ports) probe.AddLinks(first + port, hub, *shape.cable);
+  }
+  probe.Finish();
+}
+
 }  // namespace
 
 std::unique_ptr<Cluster> BuildMachine(const MachineSpec& spec, const DeviceSpec& device) {
@@ -36,9 +54,11 @@ std::unique_ptr<Cluster> BuildMachine(const MachineSpec& spec, const DeviceSpec&
   if (spec.nodes > 1 && shape.ports.empty())
     throw Error(fmt::format("cluster \"{}\" has {} machines, but {}", spec.name, spec.nodes,
                             spec.fabric ? "they have no NICs" : "no fabric joins them"));
-  constexpr uint64_t kMostLinks = 0x7fffffff;
+  constexpr uint64_t kMostLinks = 1u << 26;
   if (uint64_t{spec.nodes} * (shape.wires.size() + 2 * shape.ports.size()) > kMostLinks)
     throw Error(fmt::format("cluster \"{}\" would have more than {} links", spec.name, kMostLinks));
+
+  CheckConnected(shape, spec, device);
 
   auto cluster = std::make_unique<Cluster>(spec.name);
   const uint32_t device_index = cluster->AddDeviceSpec(device);

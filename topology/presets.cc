@@ -55,7 +55,8 @@ std::unique_ptr<Cluster> BuildPreset(const std::string& name,
                                      value, parameter->minimum, parameter->maximum));
     values[key] = value;
   }
-  return preset.build(device != nullptr ? *device : FindDevice(preset.device), values);
+  return BuildMachine(preset.describe(values),
+                      device != nullptr ? *device : FindDevice(preset.device));
 }
 
 }  // namespace rehearse

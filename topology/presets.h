@@ -1,5 +1,5 @@
 // Clusters that are known by name. A preset is a row of a table: a name, one line, where its figures are
-// from, its parameters with ranges and defaults, and the function that builds it.
+// from, its parameters with ranges and defaults, and the function that describes it.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "topology/cluster.h"
+#include "topology/machine.h"
 
 namespace rehearse {
 
@@ -26,9 +26,8 @@ struct ClusterPreset {
   std::string source;
   std::string device;  // known device that its nodes have, unless the user names another
   std::vector<PresetParameter> parameters;
-  // Gets every parameter, in range; returns a finished cluster.
-  std::unique_ptr<Cluster> (*build)(const DeviceSpec& device,
-                                    const std::map<std::string, uint32_t>& parameters);
+  // Gets every parameter, in range.
+  MachineSpec (*describe)(const std::map<std::string, uint32_t>& parameters);
 };
 
 const std::vector<ClusterPreset>& ClusterPresets();  // sorted by name

@@ -21,11 +21,11 @@ void CountTransfers(benchmark::State& state, uint64_t transfers) {
       benchmark::Counter(static_cast<double>(transfers), benchmark::Counter::kIsRate);
 }
 
-void Play(benchmark::State& state, const Program& program) {
+void Play(benchmark::State& state, const Program& program, const SimulationOptions& options = {}) {
   uint64_t transfers = 0;
   SimulationStats stats;
   while (state.KeepRunning()) {
-    stats = Simulate(program, 1).stats;
+    stats = Simulate(program, 1, options).stats;
     transfers += stats.transfers;
   }
   CountTransfers(state, transfers);
@@ -34,66 +34,139 @@ void Play(benchmark::State& state, const Program& program) {
   state.counters["solves"] = static_cast<double>(stats.solves);
 }
 
-// `rings` rings over the same `nodes` nodes of a full-bandwidth switch, all through the node's one
-// NIC: an edge crosses the sender's uplink and the receiver's downlink, and with a core link also
-// that.
-Program SwitchRings(uint32_t nodes, uint32_t rings, uint32_t steps, double spread, double core) {
+struct Rings {
+  uint32_t nodes = 64;
+  uint32_t rings = 1;
+  uint32_t nics = 1;  // a node; ring k goes through NIC k mod nics
+  double spread = 0;  // NIC rates are uniform in 1 ± spread
+  double core = 0;    // of all NICs' rates together; 0: no core link
+
+  uint32_t steps() const { return 2 * (nodes - 1); }  // of an all-reduce
+};
+
+// Rings over the same nodes of a switch: an edge crosses the sender's uplink and the receiver's
+// downlink, and with a core link also that.
+Program SwitchRings(const Rings& what) {
   ProgramBuilder builder;
   Random random(1);
   std::vector<LinkId> up;
   std::vector<LinkId> down;
-  for (uint32_t i = 0; i < nodes; ++i) {
-    const double rate = kNic * (1 + spread * (2 * random.Fraction() - 1));
+  double sum = 0;
+  for (uint32_t i = 0; i < what.nodes * what.nics; ++i) {
+    const double rate = kNic * (1 + what.spread * (2 * random.Fraction() - 1));
     up.push_back(builder.AddLink({fmt::format("up{}", i), "network", BytesPerSecond(rate)}));
     down.push_back(builder.AddLink({fmt::format("down{}", i), "network", BytesPerSecond(rate)}));
+    sum += rate;
   }
-  LinkId core_link;
-  if (core > 0) core_link = builder.AddLink({"core", "network", BytesPerSecond(core)});
-  for (uint32_t ring = 0; ring < rings; ++ring) {
+  LinkId core;
+  if (what.core > 0) {
+    core = builder.AddLink({"core", "network", BytesPerSecond(what.core * sum)});
+  }
+  for (uint32_t ring = 0; ring < what.rings; ++ring) {
+    const uint32_t nic = ring % what.nics * what.nodes;
     std::vector<TaskId> flows;
-    for (uint32_t i = 0; i < nodes; ++i) {
-      std::vector<LinkUse> uses = {{up[i], 1}, {down[(i + 1) % nodes], 1}};
-      if (core > 0) uses.push_back({core_link, 1});
+    for (uint32_t i = 0; i < what.nodes; ++i) {
+      std::vector<LinkUse> uses = {{up[nic + i], 1}, {down[nic + (i + 1) % what.nodes], 1}};
+      if (what.core > 0) uses.push_back({core, 1});
       Flow flow;
       flow.bytes = 1e6;
       flow.latency = Time(2'000'000);
-      flow.steps = steps;
+      flow.steps = what.steps();
       flow.use_set = builder.AddUseSet(uses);
       flows.push_back(builder.AddFlow(flow));
     }
-    for (uint32_t i = 0; i < nodes; ++i) builder.Chain(flows[i], flows[(i + 1) % nodes]);
+    for (uint32_t i = 0; i < what.nodes; ++i) builder.Chain(flows[i], flows[(i + 1) % what.nodes]);
   }
   return builder.Build();
 }
 
-void RingStepsCoincide(benchmark::State& state) {
-  const uint32_t ranks = static_cast<uint32_t>(state.range(0));
-  Play(state, SwitchRings(ranks, 1, 2 * (ranks - 1), 0, 0));
+// As users get it, and with every step played.
+void PlayRings(benchmark::State& state, const Rings& what) {
+  Play(state, SwitchRings(what), {.jump = state.range(1) != 0});
 }
-BENCHMARK(RingStepsCoincide)->Arg(64)->Arg(1024)->Arg(4096)->Unit(benchmark::kMillisecond);
+
+void Ring(benchmark::State& state) {
+  PlayRings(state, {.nodes = static_cast<uint32_t>(state.range(0))});
+}
+BENCHMARK(Ring)
+    ->ArgNames({"nodes", "jump"})
+    ->ArgsProduct({{16, 64, 256, 1024, 4096}, {0, 1}})
+    ->Unit(benchmark::kMillisecond);
 
 void RingUnequalNics(benchmark::State& state) {
-  const uint32_t ranks = static_cast<uint32_t>(state.range(0));
-  Play(state, SwitchRings(ranks, 1, 2 * (ranks - 1), 0.15, 0));
+  PlayRings(state, {.nodes = static_cast<uint32_t>(state.range(0)), .spread = 0.15});
 }
-BENCHMARK(RingUnequalNics)->Arg(64)->Arg(256)->Arg(1024)->Unit(benchmark::kMillisecond);
+BENCHMARK(RingUnequalNics)
+    ->ArgNames({"nodes", "jump"})
+    ->ArgsProduct({{16, 64, 256, 1024}, {0, 1}})
+    ->Unit(benchmark::kMillisecond);
 
-void EightRingsShareNics(benchmark::State& state) {
-  const uint32_t nodes = static_cast<uint32_t>(state.range(0));
-  Play(state, SwitchRings(nodes, 8, 2 * (nodes - 1), 0, 0));
+void EightRingsEightNics(benchmark::State& state) {
+  PlayRings(state, {.nodes = static_cast<uint32_t>(state.range(0)), .rings = 8, .nics = 8});
 }
-BENCHMARK(EightRingsShareNics)->Arg(64)->Arg(1024)->Unit(benchmark::kMillisecond);
+BENCHMARK(EightRingsEightNics)
+    ->ArgNames({"nodes", "jump"})
+    ->ArgsProduct({{16, 64, 256, 1024}, {0, 1}})
+    ->Unit(benchmark::kMillisecond);
+
+void EightRingsOneNic(benchmark::State& state) {
+  PlayRings(state, {.nodes = static_cast<uint32_t>(state.range(0)), .rings = 8});
+}
+BENCHMARK(EightRingsOneNic)
+    ->ArgNames({"nodes", "jump"})
+    ->ArgsProduct({{16, 64, 256, 1024}, {0, 1}})
+    ->Unit(benchmark::kMillisecond);
 
 void EightRingsUnequalNics(benchmark::State& state) {
-  Play(state, SwitchRings(64, 8, 126, 0.15, 0));
+  PlayRings(state, {.rings = 8, .spread = 0.15});
 }
-BENCHMARK(EightRingsUnequalNics)->Unit(benchmark::kMillisecond);
+BENCHMARK(EightRingsUnequalNics)
+    ->ArgNames({"nodes", "jump"})
+    ->ArgsProduct({{64}, {0, 1}})
+    ->Unit(benchmark::kMillisecond);
 
-// A core link that never binds, yet connects all flows.
-void RingUnequalNicsOneCore(benchmark::State& state) {
-  Play(state, SwitchRings(64, 1, 126, 0.15, 1e15));
+// The same with a core link that all flows cross, as wide as so many percent of all NICs: it never
+// binds, binds now and then, and binds often.
+void EightRingsUnequalNicsAndCore(benchmark::State& state) {
+  PlayRings(state, {.rings = 8, .spread = 0.15, .core = static_cast<double>(state.range(2)) / 100});
 }
-BENCHMARK(RingUnequalNicsOneCore)->Unit(benchmark::kMillisecond);
+BENCHMARK(EightRingsUnequalNicsAndCore)
+    ->ArgNames({"nodes", "jump", "core"})
+    ->ArgsProduct({{64}, {0, 1}, {100, 90, 50}})
+    ->Unit(benchmark::kMillisecond);
+
+// Transfers of random sizes between random nodes through the core, each followed by the next: no
+// symmetry, nothing periodic.
+void RandomPairsAndCore(benchmark::State& state) {
+  ProgramBuilder builder;
+  Random random(1);
+  const uint32_t nodes = 64;
+  for (uint32_t i = 0; i < 2 * nodes; ++i) {
+    builder.AddLink({fmt::format("nic{}", i), "network", BytesPerSecond(kNic)});
+  }
+  const double core = kNic * nodes * static_cast<double>(state.range(0)) / 100;
+  const LinkId core_link = builder.AddLink({"core", "network", BytesPerSecond(core)});
+  for (uint32_t i = 0; i < 2 * nodes; ++i) {
+    TaskId last;
+    for (uint32_t j = 0; j < 100; ++j) {
+      const LinkId from(random.Below(nodes));
+      const LinkId to(nodes + random.Below(nodes));
+      Flow flow;
+      flow.bytes = 1e6 * (1 + random.Fraction());
+      flow.use_set = builder.AddUseSet({{from, 1}, {to, 1}, {core_link, 1}});
+      const TaskId task = builder.AddFlow(flow);
+      if (last.IsSet()) builder.AddEdge(last, task);
+      last = task;
+    }
+  }
+  Play(state, builder.Build());
+}
+BENCHMARK(RandomPairsAndCore)
+    ->ArgName("core")
+    ->Arg(100)
+    ->Arg(50)
+    ->Arg(25)
+    ->Unit(benchmark::kMillisecond);
 
 // Fluid: each ring is one flow over all its edges. `rings` of them start one after another on the
 // same nodes.

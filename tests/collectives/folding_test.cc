@@ -221,6 +221,38 @@ TEST(FoldingTest, FoldedEqualsUnfoldedOnHundredsOfRandomMachinesAndSchedules) {
   EXPECT_GT(folded_somewhere, 300u);  // of 1200: the test must have had something to fold
 }
 
+TEST(FoldingTest, FoldedEqualsUnfoldedWhenComputeAndCommunicationInterfereAndShareHosts) {
+  for (uint64_t seed = 1; seed <= 150; ++seed) {
+    Random random(seed);
+    const uint32_t columns = 1 + random.Below(6);
+    const uint32_t rows = 1 + random.Below(4);
+    const auto plain = RandomCluster(random, columns * rows);
+    const Schedule schedule = RandomSchedule(random, columns, rows);
+    // The same machine with devices that interfere; every third shares its host's cores.
+    Cluster cluster("interfering");
+    for (DeviceSpec spec : plain->device_specs()) {
+      spec.slowdown = {.gemm = 0.1, .attention = 0.2, .memory = 0.3, .communication = 0.25};
+      if (seed % 3 == 0) spec.host_cores = 1.5;
+      cluster.AddDeviceSpec(spec);
+    }
+    for (size_t i = 0; i < boost::num_vertices(plain->graph()); ++i) {
+      cluster.AddVertex(plain->graph()[i]);
+    }
+    for (uint32_t i = 0; i < plain->link_count(); ++i) {
+      const auto edge = plain->Edge(i);
+      cluster.AddLink(boost::source(edge, plain->graph()), boost::target(edge, plain->graph()),
+                      plain->Link(i));
+    }
+    cluster.Finish();
+    for (const Fidelity fidelity : {Fidelity::kFluid, Fidelity::kStep}) {
+      SCOPED_TRACE(fmt::format("seed {} {}", seed, Name(fidelity)));
+      ExpectSameSpans(Play(schedule, cluster, fidelity, true),
+                      Play(schedule, cluster, fidelity, false));
+      if (::testing::Test::HasFatalFailure()) return;
+    }
+  }
+}
+
 TEST(FoldingTest, FoldedLinksCarryWhatEachLinkOfTheirClassCarries) {
   const auto cluster = Preset("perlmutter", "nodes", 4);
   const Schedule schedule = OneCollective(CollectiveKind::kAllReduce, 1e8, {Range(0, 16)});

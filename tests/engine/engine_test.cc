@@ -37,6 +37,61 @@ TEST(EngineTest, AgreesWithTheNaiveReferenceOnRandomPrograms) {
   }
 }
 
+// With everything that a program may have on top, alone and together: cores that bind at times,
+// long chains whose steady states are jumped over, interference, links that change.
+class ExtendedEngineTest : public testing::TestWithParam<int> {
+ protected:
+  Extras extras() const {
+    return {.core = (GetParam() & 1) != 0,
+            .long_chains = (GetParam() & 2) != 0,
+            .interference = (GetParam() & 4) != 0,
+            .link_changes = (GetParam() & 8) != 0};
+  }
+};
+
+TEST_P(ExtendedEngineTest, AgreesWithTheNaiveReference) {
+  const uint64_t programs = extras().long_chains ? 200 : 600;
+  const uint32_t max_tasks = extras().long_chains ? 12 : 40;
+  for (uint64_t i = 0; i < programs; ++i) {
+    const uint64_t seed = 10'000 * (1 + static_cast<uint64_t>(GetParam())) + i;
+    const Program program = Assemble({ExtendedRecipe(seed, max_tasks, extras())});
+    const Simulation simulation = Simulate(program, 1);
+    const ReferenceResult reference = SimulateNaively(program);
+    ASSERT_TRUE(SameSpans(simulation.timeline.spans, reference.spans)) << "seed " << seed;
+    for (size_t link = 0; link < program.links.size(); ++link) {
+      const long double expected = reference.link_bytes[link];
+      // Where a transfer in flight leaves a route, what it has moved is known to 1e-16 of its rate
+      // times the time, 1e10 B/s · 1e-3 s at most, many times.
+      ASSERT_NEAR(simulation.timeline.links[link].bytes.value(), expected,
+                  1e-12L * expected + 1e-3L)
+          << "seed " << seed << ", link " << link;
+    }
+  }
+}
+
+TEST_P(ExtendedEngineTest, JumpingAndRecordingChangeNothing) {
+  uint64_t jumped = 0;
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    const Program program = Assemble({ExtendedRecipe(seed, 20, extras())});
+    const Simulation plain = Simulate(program, 1, {.jump = false});
+    const Simulation jumping = Simulate(program, 1);
+    ASSERT_EQ(HashOf(plain.timeline), HashOf(jumping.timeline)) << "seed " << seed;
+    ASSERT_EQ(plain.stats.transfers, jumping.stats.transfers) << "seed " << seed;
+    ASSERT_EQ(plain.stats.jumped, 0u);
+    for (size_t link = 0; link < program.links.size(); ++link) {
+      const double bytes = plain.timeline.links[link].bytes.value();
+      ASSERT_NEAR(jumping.timeline.links[link].bytes.value(), bytes, 1e-12 * bytes + 1e-3);
+    }
+    jumped += jumping.stats.jumped;
+    const Simulation recorded =
+        Simulate(program, 1, {.record_link_loads = true, .record_bottlenecks = true});
+    ASSERT_EQ(HashOf(plain.timeline), HashOf(recorded.timeline)) << "seed " << seed;
+  }
+  EXPECT_EQ(jumped > 0, extras().long_chains);
+}
+
+INSTANTIATE_TEST_SUITE_P(AllExtras, ExtendedEngineTest, testing::Range(0, 16));
+
 // Fewer, but with hundreds of tasks on few links: many flows at once, deep histories.
 TEST(EngineTest, AgreesWithTheNaiveReferenceOnLargePrograms) {
   for (uint64_t seed = 0; seed < 40; ++seed) {

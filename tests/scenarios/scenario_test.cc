@@ -126,6 +126,15 @@ TEST(ScenarioTest, ResultsStateRanksMemoryAndPeak) {
   EXPECT_GT(result.memory.Total().value(), 0);
 }
 
+TEST(ScenarioTest, KernelsThatCommunicationSlowsMakeTheStepLonger) {
+  const double plain = Play().result.step.value();
+  EXPECT_EQ(Play({R"(simulator.slowdown={"gemm": 0})"}).result.step.value(), plain);
+  const double slowed =
+      Play({R"(simulator.slowdown={"gemm": 0.2, "memory": 0.2})"}).result.step.value();
+  EXPECT_GT(slowed, plain);
+  EXPECT_LT(slowed, 1.2 * plain);  // only what runs beside communication is slowed
+}
+
 // ---- bad input: one clear message with file, pointer, found and expected -------------------------
 
 TEST(BadScenarioTest, AnUnknownKeySuggestsTheNearest) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "sim/error.h"
+#include "tests/sim/play.h"
 #include "tests/support/random_program.h"
 
 namespace rehearse {
@@ -15,38 +16,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-class SimulateTest : public testing::Test {
- protected:
-  uint32_t Over(const std::vector<LinkUse>& uses) { return builder_.AddUseSet(uses); }
-  LinkId Link(double bytes_per_picosecond = 1) {
-    return builder_.AddLink({"link", "test", BytesPerSecond(1e12 * bytes_per_picosecond)});
-  }
-  // Each task gets a span with the op number of its call.
-  TaskId Add(TaskId task) {
-    builder_.AddSpan({.rank = 0, .op = ops_++, .ready = TaskId(), .begin = task, .end = task});
-    return task;
-  }
-  TaskId Delay(int64_t picoseconds) { return Add(builder_.AddDelay(Time(picoseconds))); }
-  TaskId Join() { return Add(builder_.AddJoin()); }
-  TaskId Move(double bytes, uint32_t use_set, int64_t latency = 0, uint32_t steps = 1) {
-    Flow flow;
-    flow.bytes = bytes;
-    flow.use_set = use_set;
-    flow.latency = Time(latency);
-    flow.steps = steps;
-    return Add(builder_.AddFlow(flow));
-  }
-  void Play(const SimulationOptions& options = {}) {
-    simulation_ = Simulate(builder_.Build(), 1, options);
-  }
-  int64_t Begin(size_t op) const { return simulation_.timeline.spans[op].begin.picoseconds(); }
-  int64_t End(size_t op) const { return simulation_.timeline.spans[op].end.picoseconds(); }
-  int64_t Step() const { return simulation_.timeline.step.picoseconds(); }
-
-  ProgramBuilder builder_;
-  Simulation simulation_;
-  uint32_t ops_ = 0;
-};
+using SimulateTest = PlayTest;
 
 TEST_F(SimulateTest, NothingTakesNoTime) {
   Play();
@@ -348,6 +318,35 @@ TEST(RingTest, AnOpenChainWaitsOnlyForItsUpstream) {
   const Timeline slow_last = play(1e12, 0.4e12);
   EXPECT_EQ(slow_last.spans[0].end, Time(500));
   EXPECT_EQ(slow_last.spans[1].end, Time(1250));
+}
+
+// A ring of equal flows on links of their own goes as one flow that is its own upstream: each step
+// takes latency + bytes / capacity, 5 + 100, and waits for nobody.
+TEST_F(SimulateTest, AFlowMayBeItsOwnUpstream) {
+  for (const uint32_t steps : {1u, 7u, 1000u}) {
+    ops_ = 0;
+    const TaskId edge = Move(100, Over({{Link(), 1}}), 5, steps);
+    builder_.Chain(edge, edge);
+    Play();
+    const Timeline ring =
+        Simulate(RingProgram({1e12, 1e12, 1e12, 1e12}, steps, 100, Time(5)), 4).timeline;
+    EXPECT_EQ(End(0), 105 * steps);
+    EXPECT_EQ(End(0), ring.step.picoseconds());
+    EXPECT_EQ(simulation_.stats.transfers, steps);
+  }
+}
+
+// Two folded rings over one link: each edge stands for two that share the link with each other and
+// with the other ring's two, so that the link is crossed four times: 100 bytes at 1/4, 400 a step.
+TEST_F(SimulateTest, FoldedRingsShareALinkByMultiplicity) {
+  const uint32_t set = Over({{Link(), 2}});
+  for (int ring = 0; ring < 2; ++ring) {
+    const TaskId edge = Move(100, set, 0, 50);
+    builder_.Chain(edge, edge);
+  }
+  Play();
+  EXPECT_EQ(End(0), 50 * 400);
+  EXPECT_EQ(End(1), 50 * 400);
 }
 
 // A flow that starts late holds up its downstream after that one's first step, which needs no

@@ -13,7 +13,21 @@ class RecipeMaker {
  public:
   RecipeMaker(uint64_t seed, uint32_t max_tasks) : random_(seed), max_tasks_(max_tasks) {}
 
-  ProgramRecipe Make() {
+  // Recipes without extras are the same as they always were: golden hashes hang on them.
+  ProgramRecipe Make(const Extras& extras) {
+    Make();
+    if (extras.long_chains) {
+      const uint32_t count = random_.Between(1, 3);
+      for (uint32_t i = 0; i < count; ++i) AddChain(32, 150, 1);
+    }
+    if (extras.core) AddCore();
+    if (extras.interference) AddInterference();
+    if (extras.link_changes) AddLinkChanges();
+    return std::move(recipe_);
+  }
+
+ private:
+  void Make() {
     const uint32_t link_count = random_.Between(1, 8);
     for (uint32_t i = 0; i < link_count; ++i) {
       const double gigabytes =
@@ -40,10 +54,8 @@ class RecipeMaker {
         AddFlow(RandomFlow(random_.Chance(75) ? 1 : random_.Between(2, 5)), Count());
       }
     }
-    return std::move(recipe_);
   }
 
- private:
   uint32_t Count() const { return static_cast<uint32_t>(recipe_.steps.size()); }
 
   std::vector<LinkUse> RandomUseSet() {
@@ -109,10 +121,10 @@ class RecipeMaker {
 
   // A ring or an open chain of two to six flows, equal ones or not. Its flows do not wait for each
   // other's ends, which might never come.
-  void AddChain() {
+  void AddChain(uint32_t fewest_steps = 1, uint32_t most_steps = 10, uint32_t shortest = 2) {
     const uint32_t earlier = Count();
-    const uint32_t length = random_.Between(2, 6);
-    const uint32_t steps = random_.Between(1, 10);
+    const uint32_t length = random_.Between(shortest, 6);
+    const uint32_t steps = random_.Between(fewest_steps, most_steps);
     const bool alike = random_.Chance(50);
     const Flow model = RandomFlow(steps);
     for (uint32_t i = 0; i < length; ++i) {
@@ -125,6 +137,73 @@ class RecipeMaker {
       if (i > 0) recipe_.chains.emplace_back(earlier + i - 1, earlier + i);
     }
     if (random_.Chance(70)) recipe_.chains.emplace_back(earlier + length - 1, earlier);
+  }
+
+  // One or two links as wide as a third to all of the others together, on most use sets.
+  void AddCore() {
+    double sum = 0;
+    for (const ProgramLink& link : recipe_.links) sum += link.capacity.value();
+    const uint32_t count = random_.Between(1, 2);
+    for (uint32_t i = 0; i < count; ++i) {
+      const LinkId core(static_cast<uint32_t>(recipe_.links.size()));
+      const double share = 0.3 + 0.8 * random_.Fraction();
+      recipe_.links.push_back({"core", "test", BytesPerSecond(sum * share)});
+      for (std::vector<LinkUse>& uses : recipe_.use_sets) {
+        if (!uses.empty() && random_.Chance(80)) uses.push_back({core, RandomMultiplicity()});
+      }
+    }
+  }
+
+  double RandomSlowdown() {
+    return random_.Chance(30) ? 0 : random_.Chance(50) ? 0.5 : random_.Fraction();
+  }
+
+  void AddInterference() {
+    const uint32_t hosts = random_.Below(3);
+    for (uint32_t i = 0; i < hosts; ++i) recipe_.host_cores.push_back(random_.Between(1, 4));
+    const uint32_t processors = random_.Between(1, 5);
+    for (uint32_t i = 0; i < processors; ++i) {
+      Processor processor;
+      if (hosts > 0 && random_.Chance(70)) processor.host = random_.Below(hosts);
+      processor.slowdown = RandomSlowdown();
+      processor.copies = random_.Chance(80) ? 1 : 2;
+      recipe_.processors.push_back(processor);
+    }
+    for (size_t i = 0; i < recipe_.delays.size(); ++i) {
+      DelayOwner owner;
+      if (random_.Chance(70)) owner.processor = random_.Below(processors);
+      owner.slowdown = RandomSlowdown();
+      recipe_.owners.push_back(owner);
+    }
+    for (size_t i = 0; i < recipe_.flows.size(); ++i) {
+      std::vector<uint32_t> parties;
+      for (uint32_t processor = 0; processor < processors; ++processor) {
+        if (random_.Chance(40)) parties.push_back(processor);
+      }
+      recipe_.parties.push_back(parties);
+    }
+  }
+
+  // Every link that fails recovers in the end, so that nothing is stuck for ever.
+  void AddLinkChanges() {
+    const uint32_t count = random_.Between(1, 8);
+    for (uint32_t i = 0; i < count; ++i) {
+      const LinkId link(random_.Below(static_cast<uint32_t>(recipe_.links.size())));
+      const Time time = random_.Chance(20) ? Time(0) : 20 * RandomDuration();
+      const double factor = random_.Chance(40)   ? 0
+                            : random_.Chance(50) ? 0.5
+                                                 : 0.1 + 1.5 * random_.Fraction();
+      recipe_.link_changes.push_back({time, link, factor});
+      if (factor == 0) recipe_.link_changes.push_back({time + 10 * RandomDuration(), link, 1});
+      const Time end(400'000'000 + int64_t{i});
+      recipe_.link_changes.push_back({end, link, 1 - 0.5 * random_.Fraction()});
+    }
+    for (const Flow& flow : recipe_.flows) {
+      const uint32_t set = random_.Below(static_cast<uint32_t>(recipe_.use_sets.size()));
+      const bool possible =
+          !recipe_.use_sets[set].empty() && !recipe_.use_sets[flow.use_set].empty();
+      recipe_.alternatives.push_back(possible && random_.Chance(50) ? set : Program::kNone);
+    }
   }
 
   Random random_;
@@ -142,10 +221,49 @@ std::vector<uint32_t> Order(size_t count, Random* shuffle) {
   return order;
 }
 
+void AddExtras(const ProgramRecipe& recipe, const std::vector<LinkId>& links,
+               const std::vector<TaskId>& tasks, uint32_t use_set_base, ProgramBuilder& builder) {
+  std::vector<uint32_t> hosts;
+  std::vector<uint32_t> processors;
+  for (const double cores : recipe.host_cores) hosts.push_back(builder.AddHost(cores));
+  for (Processor processor : recipe.processors) {
+    if (processor.host != Program::kNone) processor.host = hosts[processor.host];
+    processors.push_back(builder.AddProcessor(processor));
+  }
+  for (uint32_t i = 0; i < recipe.steps.size(); ++i) {
+    const Task& task = recipe.steps[i].task;
+    if (task.kind == TaskKind::kDelay && !recipe.owners.empty()) {
+      DelayOwner owner = recipe.owners[task.payload];
+      if (owner.processor == Program::kNone) continue;
+      owner.processor = processors[owner.processor];
+      builder.SetOwner(tasks[i], owner);
+    }
+    if (task.kind != TaskKind::kFlow) continue;
+    if (!recipe.parties.empty() && !recipe.parties[task.payload].empty()) {
+      std::vector<uint32_t> parties;
+      for (const uint32_t party : recipe.parties[task.payload]) {
+        parties.push_back(processors[party]);
+      }
+      builder.SetParties(tasks[i], builder.AddPartySet(parties));
+    }
+    if (!recipe.alternatives.empty() && recipe.alternatives[task.payload] != Program::kNone) {
+      builder.SetAlternative(tasks[i], use_set_base + recipe.alternatives[task.payload]);
+    }
+  }
+  for (LinkChange change : recipe.link_changes) {
+    change.link = links[change.link.index()];
+    builder.AddLinkChange(change);
+  }
+}
+
 }  // namespace
 
 ProgramRecipe RandomRecipe(uint64_t seed, uint32_t max_tasks) {
-  return RecipeMaker(seed, max_tasks).Make();
+  return ExtendedRecipe(seed, max_tasks, {});
+}
+
+ProgramRecipe ExtendedRecipe(uint64_t seed, uint32_t max_tasks, const Extras& extras) {
+  return RecipeMaker(seed, max_tasks).Make(extras);
 }
 
 Program Assemble(const std::vector<ProgramRecipe>& recipes, Random* shuffle) {
@@ -215,6 +333,9 @@ Program Assemble(const std::vector<ProgramRecipe>& recipes, Random* shuffle) {
                        .begin = tasks[r][i],
                        .end = tasks[r][i]});
     }
+  }
+  for (uint32_t r = 0; r < recipes.size(); ++r) {
+    AddExtras(recipes[r], links[r], tasks[r], use_set_base[r], builder);
   }
   return builder.Build();
 }

@@ -38,6 +38,22 @@ struct ProgramRecipe {
   std::vector<Flow> flows;  // without neighbours
   std::vector<Step> steps;
   std::vector<std::pair<uint32_t, uint32_t>> chains;  // upstream, downstream: positions in steps
+
+  // As in Program, with positions in this recipe; one entry a delay, a flow, or none at all.
+  std::vector<double> host_cores;
+  std::vector<Processor> processors;
+  std::vector<DelayOwner> owners;
+  std::vector<std::vector<uint32_t>> parties;  // a flow; may be empty
+  std::vector<LinkChange> link_changes;
+  std::vector<uint32_t> alternatives;  // a flow; may be Program::kNone
+};
+
+// What a recipe may be given on top.
+struct Extras {
+  bool core = false;          // links that many flows cross and that rarely bind
+  bool long_chains = false;   // of 32 to 150 steps, among them flows that are their own upstream
+  bool interference = false;  // processors, hosts
+  bool link_changes = false;  // links that slow down, fail and recover; alternatives
 };
 
 // Up to `max_tasks` tasks or a few more: joins, delays and flows that wait for random earlier
@@ -45,6 +61,9 @@ struct ProgramRecipe {
 // latency or none, one or more steps, and some form rings or open chains. About half of all numbers
 // are coarse, so that things happen at the same instant.
 ProgramRecipe RandomRecipe(uint64_t seed, uint32_t max_tasks);
+
+// RandomRecipe and what `extras` name, for about half of the flows and delays.
+ProgramRecipe ExtendedRecipe(uint64_t seed, uint32_t max_tasks, const Extras& extras);
 
 // A way to put recipes together: links and tasks are added in a shuffled order when `shuffle` is
 // set. Every task has one span: rank = position of the recipe, op = position of the task in it.

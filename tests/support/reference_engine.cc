@@ -1,5 +1,6 @@
 #include "tests/support/reference_engine.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -10,16 +11,19 @@ namespace {
 
 constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
-enum class State { kWaiting, kTimer, kMoving, kBetweenSteps, kEnded };
+enum class State { kWaiting, kTimer, kComputing, kMoving, kBetweenSteps, kEnded };
 
 struct TaskRun {
   State state = State::kWaiting;
   int64_t start = 0;
   int64_t end = 0;
-  int64_t due = kNever;     // kTimer, kMoving: when
+  int64_t due = kNever;     // kTimer, kComputing, kMoving: when
   uint32_t steps_done = 0;  // flows
-  long double left = 0;     // kMoving: bytes
-  long double rate = 0;     // kMoving: bytes per picosecond
+  // kComputing: picoseconds at full speed, and the speed. kMoving: bytes, and bytes per picosecond.
+  long double left = 0;
+  long double rate = 0;
+  uint32_t set = 0;                 // kMoving: the use set
+  long double left_before_set = 0;  // kMoving: when it took that set
 };
 
 class NaivePlayer {
@@ -31,6 +35,7 @@ class NaivePlayer {
         predecessors_[program.successors[i].index()].push_back(task);
       }
     }
+    for (const ProgramLink& link : program.links) capacities_.push_back(link.capacity.value());
     result_.link_bytes.assign(program.links.size(), 0);
     result_.link_integral.assign(program.links.size(), 0);
     result_.link_step_ends.assign(program.links.size(), 0);
@@ -39,12 +44,19 @@ class NaivePlayer {
   ReferenceResult Play() {
     for (;;) {
       ++result_.instants;
+      for (const LinkChange& change : program_.link_changes) {
+        if (change.time.picoseconds() != now_) continue;
+        const long double nominal = program_.links[change.link.index()].capacity.value();
+        capacities_[change.link.index()] = nominal * change.factor;
+      }
       for (TaskRun& run : tasks_) {
         if (run.state == State::kMoving && run.due == now_) run.left = 0;
       }
       while (DoWhatIsDueNow()) {
       }
+      ChooseSets();
       SolveAllRates();
+      SetAllSpeeds();
       const int64_t next = NextDue();
       if (next == kNever) break;
       MoveForwardTo(next);
@@ -67,8 +79,7 @@ class NaivePlayer {
  private:
   const Flow& FlowOf(uint32_t task) const { return program_.flows[program_.tasks[task].payload]; }
 
-  std::span<const LinkUse> UsesOf(uint32_t task) const {
-    const uint32_t set = FlowOf(task).use_set;
+  std::span<const LinkUse> Uses(uint32_t set) const {
     return std::span(program_.uses)
         .subspan(program_.use_set_begin[set],
                  program_.use_set_begin[set + 1] - program_.use_set_begin[set]);
@@ -93,8 +104,15 @@ class NaivePlayer {
         if (kind == TaskKind::kJoin) {
           EndTask(task);
         } else if (kind == TaskKind::kDelay) {
-          run.state = State::kTimer;
-          run.due = now_ + program_.delays[program_.tasks[task].payload].picoseconds();
+          const int64_t duration = program_.delays[program_.tasks[task].payload].picoseconds();
+          if (duration > 0 && OwnerOf(task) != Program::kNone) {
+            run.state = State::kComputing;
+            run.left = duration;
+            run.due = kNever;  // known when the speeds are
+          } else {
+            run.state = State::kTimer;
+            run.due = now_ + duration;
+          }
         } else {
           run.state = State::kBetweenSteps;
         }
@@ -109,13 +127,19 @@ class NaivePlayer {
         run.due = now_ + FlowOf(task).latency.picoseconds();
         return true;
       }
+      case State::kComputing:
+        if (run.due != now_) return false;
+        EndTask(task);
+        return true;
       case State::kTimer:
         if (run.due != now_) return false;
         if (kind == TaskKind::kDelay) {
           EndTask(task);
         } else {
           run.state = State::kMoving;
-          run.left = UsesOf(task).empty() ? 0 : FlowOf(task).bytes;
+          run.set = FlowOf(task).use_set;
+          run.left = Uses(run.set).empty() ? 0 : FlowOf(task).bytes;
+          run.left_before_set = run.left;
           run.due = run.left == 0 ? now_ : kNever;  // else known when the rates are
         }
         return true;
@@ -129,11 +153,17 @@ class NaivePlayer {
     return false;
   }
 
+  // What a flow has moved over the set that it leaves, or ends on.
+  void Credit(uint32_t task, long double bytes) {
+    for (const LinkUse& use : Uses(tasks_[task].set)) {
+      result_.link_bytes[use.link.index()] += bytes * use.multiplicity;
+    }
+  }
+
   void EndStep(uint32_t task) {
     TaskRun& run = tasks_[task];
-    for (const LinkUse& use : UsesOf(task)) {
-      const long double bytes = FlowOf(task).bytes;
-      result_.link_bytes[use.link.index()] += bytes * use.multiplicity;
+    Credit(task, run.left_before_set);
+    for (const LinkUse& use : Uses(run.set)) {
       result_.link_step_ends[use.link.index()] += use.multiplicity;
     }
     ++run.steps_done;
@@ -150,43 +180,147 @@ class NaivePlayer {
     tasks_[task].due = kNever;
   }
 
+  bool HasFailed(uint32_t set) const {
+    for (const LinkUse& use : Uses(set)) {
+      if (capacities_[use.link.index()] == 0) return true;
+    }
+    return false;
+  }
+
+  // Its own set if it can, else the alternative if it can, else it stays where it is.
+  void ChooseSets() {
+    for (uint32_t task = 0; task < tasks_.size(); ++task) {
+      TaskRun& run = tasks_[task];
+      if (run.state != State::kMoving) continue;
+      uint32_t choice = FlowOf(task).use_set;
+      if (HasFailed(choice)) {
+        const uint32_t alternative = program_.alternatives.empty()
+                                         ? Program::kNone
+                                         : program_.alternatives[program_.tasks[task].payload];
+        choice = alternative == Program::kNone || HasFailed(alternative) ? run.set : alternative;
+      }
+      if (choice == run.set) continue;
+      Credit(task, run.left_before_set - run.left);
+      run.left_before_set = run.left;
+      run.set = choice;
+    }
+  }
+
   void SolveAllRates() {
     std::vector<long double> capacities;
-    for (const ProgramLink& link : program_.links) {
-      capacities.push_back(static_cast<long double>(link.capacity.value()) / 1e12L);
-    }
+    for (const long double capacity : capacities_) capacities.push_back(capacity / 1e12L);
     std::vector<uint32_t> moving;
     std::vector<std::span<const LinkUse>> uses;
     for (uint32_t task = 0; task < tasks_.size(); ++task) {
       if (tasks_[task].state != State::kMoving) continue;
+      tasks_[task].rate = 0;
+      tasks_[task].due = kNever;
+      if (HasFailed(tasks_[task].set)) continue;
       moving.push_back(task);
-      uses.push_back(UsesOf(task));
+      uses.push_back(Uses(tasks_[task].set));
     }
     const std::vector<long double> rates = FillProgressively(capacities, uses);
     for (size_t i = 0; i < moving.size(); ++i) {
       TaskRun& run = tasks_[moving[i]];
-      run.rate = rates[i];
+      run.rate = rates[i] * FactorOf(moving[i]);
       // The same slack as in sim/transfer_network.h, so that halves are rounded alike.
       const long double slack = FlowOf(moving[i]).bytes * 0x1p-48L;
       run.due = now_ + std::llround((run.left + slack) / run.rate);
     }
   }
 
+  uint32_t OwnerOf(uint32_t task) const {
+    const Task& what = program_.tasks[task];
+    if (what.kind != TaskKind::kDelay || program_.delay_owners.empty()) return Program::kNone;
+    return program_.delay_owners[what.payload].processor;
+  }
+
+  std::span<const uint32_t> PartiesOf(uint32_t task) const {
+    const Task& what = program_.tasks[task];
+    if (what.kind != TaskKind::kFlow || program_.party_sets.empty()) return {};
+    const uint32_t set = program_.party_sets[what.payload];
+    if (set == Program::kNone) return {};
+    return std::span(program_.parties)
+        .subspan(program_.party_set_begin[set],
+                 program_.party_set_begin[set + 1] - program_.party_set_begin[set]);
+  }
+
+  uint32_t DelaysOn(uint32_t processor) const {
+    uint32_t count = 0;
+    for (uint32_t task = 0; task < tasks_.size(); ++task) {
+      count += tasks_[task].state == State::kComputing && OwnerOf(task) == processor;
+    }
+    return count;
+  }
+
+  bool Communicates(uint32_t processor) const {
+    for (uint32_t task = 0; task < tasks_.size(); ++task) {
+      if (tasks_[task].state == State::kWaiting || tasks_[task].state == State::kEnded) continue;
+      const std::span<const uint32_t> parties = PartiesOf(task);
+      if (std::find(parties.begin(), parties.end(), processor) != parties.end()) return true;
+    }
+    return false;
+  }
+
+  // What a task on the processor gets of a core.
+  long double CoreShare(uint32_t processor) const {
+    const uint32_t host = program_.processors[processor].host;
+    if (host == Program::kNone) return 1;
+    long double active = 0;
+    for (uint32_t i = 0; i < program_.processors.size(); ++i) {
+      if (program_.processors[i].host != host) continue;
+      active += program_.processors[i].copies * (DelaysOn(i) + Communicates(i));
+    }
+    return active == 0 ? 1 : std::min(1.0L, program_.host_cores[host] / active);
+  }
+
+  long double FactorOf(uint32_t flow_task) const {
+    long double factor = 1;
+    for (const uint32_t processor : PartiesOf(flow_task)) {
+      long double own = CoreShare(processor);
+      if (DelaysOn(processor) > 0) own /= 1.0L + program_.processors[processor].slowdown;
+      factor = std::min(factor, own);
+    }
+    return factor;
+  }
+
+  void SetAllSpeeds() {
+    for (uint32_t task = 0; task < tasks_.size(); ++task) {
+      TaskRun& run = tasks_[task];
+      if (run.state != State::kComputing) continue;
+      const uint32_t delay = program_.tasks[task].payload;
+      const DelayOwner& owner = program_.delay_owners[delay];
+      run.rate = CoreShare(owner.processor);
+      if (Communicates(owner.processor)) run.rate /= 1.0L + owner.slowdown;
+      const long double slack = std::min(0.25L, program_.delays[delay].picoseconds() * 0x1p-48L);
+      run.due = now_ + std::llround((run.left + slack) / run.rate);
+    }
+  }
+
   int64_t NextDue() const {
     int64_t next = kNever;
+    bool all_ended = true;
     for (const TaskRun& run : tasks_) {
-      if (run.state == State::kTimer || run.state == State::kMoving) next = std::min(next, run.due);
+      all_ended = all_ended && run.state == State::kEnded;
+      if (run.state == State::kTimer || run.state == State::kComputing ||
+          run.state == State::kMoving) {
+        next = std::min(next, run.due);
+      }
     }
-    return next;
+    for (const LinkChange& change : program_.link_changes) {
+      if (change.time.picoseconds() > now_) next = std::min(next, change.time.picoseconds());
+    }
+    return all_ended ? kNever : next;
   }
 
   void MoveForwardTo(int64_t next) {
     const long double elapsed = static_cast<long double>(next - now_);
     for (uint32_t task = 0; task < tasks_.size(); ++task) {
       TaskRun& run = tasks_[task];
-      if (run.state != State::kMoving) continue;
+      if (run.state != State::kMoving && run.state != State::kComputing) continue;
       run.left = std::max(0.0L, run.left - run.rate * elapsed);
-      for (const LinkUse& use : UsesOf(task)) {
+      if (run.state == State::kComputing) continue;
+      for (const LinkUse& use : Uses(run.set)) {
         result_.link_integral[use.link.index()] += run.rate * elapsed * use.multiplicity;
       }
     }
@@ -196,6 +330,7 @@ class NaivePlayer {
   const Program& program_;
   std::vector<TaskRun> tasks_;
   std::vector<std::vector<uint32_t>> predecessors_;
+  std::vector<long double> capacities_;  // now, bytes per second
   int64_t now_ = 0;
   ReferenceResult result_;
 };

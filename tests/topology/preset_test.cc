@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <map>
 #include <set>
 
 #include <gmock/gmock.h>
@@ -49,6 +51,98 @@ TEST(PresetTableTest, EveryRowBuildsWithItsStandards) {
     EXPECT_GE(cluster->device_count(), 1u);
     EXPECT_EQ(cluster->DeviceOf(0).name, preset.device);
     EXPECT_FALSE(cluster->notes().empty());  // every one of them simplifies something
+  }
+}
+
+// Smaller and larger values of every parameter, up to `most`.
+std::vector<std::map<std::string, uint32_t>> Sizes(const ClusterPreset& preset, uint32_t most) {
+  std::vector<std::map<std::string, uint32_t>> sizes = {{}};
+  for (const uint32_t value : {1u, 2u, 3u, 5u, 8u, 33u, 130u, 300u}) {
+    std::map<std::string, uint32_t> parameters;
+    for (const PresetParameter& parameter : preset.parameters)
+      parameters[parameter.name] =
+          std::clamp(std::min(value, most), parameter.minimum, parameter.maximum);
+    sizes.push_back(parameters);
+  }
+  return sizes;
+}
+
+// The links follow each other from one device to the other, no vertex is met twice, no other device is met.
+void ExpectGoodRoute(const Cluster& cluster, Router& router, uint32_t a, uint32_t b) {
+  const Cluster::Graph& graph = cluster.graph();
+  const Route& route = router.Between(a, b);
+  ASSERT_FALSE(route.links.empty());
+  Cluster::VertexId at = cluster.devices()[a];
+  std::set<Cluster::VertexId> met = {at};
+  Seconds latency;
+  for (const uint32_t link : route.links) {
+    ASSERT_EQ(boost::source(cluster.Edge(link), graph), at);
+    at = boost::target(cluster.Edge(link), graph);
+    ASSERT_TRUE(met.insert(at).second) << "a loop at " << graph[at].name;
+    if (at != cluster.devices()[b]) {
+      ASSERT_NE(graph[at].kind, VertexKind::kDevice);
+    }
+    latency += cluster.Link(link).latency;
+    ASSERT_LE(route.bandwidth.value(), cluster.Link(link).Capacity().value());
+  }
+  ASSERT_EQ(at, cluster.devices()[b]);
+  EXPECT_DOUBLE_EQ(route.latency.value(), latency.value());
+  EXPECT_EQ(route.crosses_nodes, cluster.NodeOf(a) != cluster.NodeOf(b));
+}
+
+TEST(PresetTableTest, EveryPresetBuildsAtSeveralSizesAndRoutesEveryKindOfPair) {
+  for (const ClusterPreset& preset : ClusterPresets()) {
+    // Tori have x·y·z devices; racks have 72.
+    const uint32_t most = preset.parameters.size() > 1 ? 8 : preset.name == "gb200-nvl72" ? 5 : 300;
+    for (const auto& parameters : Sizes(preset, most)) {
+      SCOPED_TRACE(preset.name + " " +
+                   (parameters.empty() ? "" : std::to_string(parameters.begin()->second)));
+      const auto cluster = Build(preset.name, parameters);
+      const uint32_t devices = cluster->device_count();
+      for (const DragonflyRouting routing :
+           {DragonflyRouting::kMinimal, DragonflyRouting::kValiant}) {
+        Router router(*cluster, {routing, 3});
+        // From the first, a middle and the last device to strides of 1, 2, 4, … both ways.
+        for (const uint32_t from : {0u, devices / 2, devices - 1})
+          for (uint32_t stride = 1; stride < devices; stride *= 2) {
+            ExpectGoodRoute(*cluster, router, from, (from + stride) % devices);
+            ExpectGoodRoute(*cluster, router, (from + stride) % devices, from);
+          }
+      }
+    }
+  }
+}
+
+// The search takes, of all paths, the one with the smallest latency; the fabrics' own ways must not be longer, where
+// they are meant to be minimal and all of a machine's NICs are alike.
+TEST(PresetTableTest, MinimalRoutesAreAsShortAsTheSearchFinds) {
+  for (const ClusterPreset& preset : ClusterPresets()) {
+    const uint32_t most = preset.parameters.size() > 1 ? 4 : preset.name == "gb200-nvl72" ? 1 : 33;
+    for (const auto& parameters : Sizes(preset, most)) {
+      SCOPED_TRACE(preset.name);
+      const auto cluster = Build(preset.name, parameters);
+      Cluster plain(preset.name);  // the same, without its structure
+      for (const DeviceSpec& device : cluster->device_specs()) plain.AddDeviceSpec(device);
+      const Cluster::Graph& graph = cluster->graph();
+      for (Cluster::VertexId id = 0; id < boost::num_vertices(graph); ++id)
+        plain.AddVertex(graph[id]);
+      for (uint32_t i = 0; i < cluster->link_count(); ++i)
+        plain.AddLink(boost::source(cluster->Edge(i), graph),
+                      boost::target(cluster->Edge(i), graph), cluster->Link(i));
+      plain.Finish();
+      Router router(*cluster);
+      Router search(plain);
+      const uint32_t devices = cluster->device_count();
+      for (uint32_t stride = 1; stride < devices; stride *= 2)
+        for (const uint32_t from : {0u, devices - 1}) {
+          const Route& own = router.Between(from, (from + stride) % devices);
+          const Route& best = search.Between(from, (from + stride) % devices);
+          EXPECT_NEAR(own.latency.value(), best.latency.value(), 1e-12);
+          if (!own.crosses_nodes) {
+            EXPECT_EQ(own.links, best.links);
+          }
+        }
+    }
   }
 }
 
@@ -128,8 +222,44 @@ TEST(PerlmutterTest, TheFourNicsOfANodeCarryFourTimesOne) {
   EXPECT_DOUBLE_EQ(sum, 80 * kGib);
 }
 
-TEST(PerlmutterTest, TheSimplifiedDragonflyIsSaid) {
-  EXPECT_THAT(Build("perlmutter", {})->notes(), ::testing::Contains(HasSubstr("dragonfly")));
+TEST(PerlmutterTest, ACabinetOfNodesIsAGroupOfItsDragonfly) {
+  // 129 nodes: 2 groups of 32 switches, each with 32·31/2 pairs, and one bundle of 17 cables a switch between them.
+  const auto cluster = Build("perlmutter", {{"nodes", 129}});
+  EXPECT_EQ(cluster->link_count(), 129u * 48 + 2 * (2 * 496 + 32));
+  Router router(*cluster);
+  // Nodes 0 and 16 are on the switches of the first and the second chassis.
+  EXPECT_THAT(Names(*cluster, router.Between(0, 64)),
+              ::testing::Contains("group0/switch0->group0/switch4"));
+  const Route& route = router.Between(0, 512);
+  EXPECT_THAT(Names(*cluster, route), ::testing::Contains("group0/switch0->group1/switch0"));
+  EXPECT_NEAR(route.latency.value(), 14e-6, 1e-15);
+  EXPECT_DOUBLE_EQ(route.bandwidth.value(), 20 * kGib);
+}
+
+TEST(PerlmutterTest, InsideAGroupTheNicsBind) {
+  // All 16 nodes of a chassis send from one switch to one of another chassis: 16 · 20 GiB/s is what their switches'
+  // link passes, so that each keeps its NIC's rate.
+  const auto cluster = Build("perlmutter", {{"nodes", 128}});
+  Router router(*cluster);
+  std::map<uint32_t, int> load;
+  for (uint32_t node = 0; node < 16; ++node)
+    for (const uint32_t link : router.Between(4 * node, 4 * (node + 16)).links) ++load[link];
+  for (const auto& [link, count] : load)
+    EXPECT_GE(cluster->Link(link).Capacity().value() / count, 20 * kGib * (1 - 1e-12));
+}
+
+TEST(PerlmutterTest, MoreGroupsHaveLessGlobalBandwidthEach) {
+  // 5 groups: 544/4 = 136 cables between every two, in 32 bundles of 4.25. All 512 GPUs of group 0 to those of
+  // group 1: 16 NICs a switch share 4.25 cables.
+  const auto cluster = Build("perlmutter", {{"nodes", 640}});
+  Router router(*cluster);
+  std::map<uint32_t, int> load;
+  for (uint32_t rank = 0; rank < 512; ++rank)
+    for (const uint32_t link : router.Between(rank, rank + 512).links) ++load[link];
+  double slowest = 1e18;
+  for (const auto& [link, count] : load)
+    slowest = std::min(slowest, cluster->Link(link).Capacity().value() / count);
+  EXPECT_NEAR(slowest, 20 * kGib * 4.25 / 16, 1);
 }
 
 // ---- DGX A100 -------------------------------------------------------------------------------------

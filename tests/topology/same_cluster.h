@@ -24,6 +24,8 @@ inline void ExpectSameDevice(const DeviceSpec& a, const DeviceSpec& b) {
   EXPECT_EQ(a.attention_forward_efficiency, b.attention_forward_efficiency);
   EXPECT_EQ(a.attention_backward_efficiency, b.attention_backward_efficiency);
   EXPECT_EQ(a.launch_overhead, b.launch_overhead);
+  EXPECT_EQ(a.slowdown, b.slowdown);
+  EXPECT_EQ(a.host_cores, b.host_cores);
   const auto sources = [](const DeviceSpec& spec) {  // their order means nothing
     return std::multimap(spec.sources.begin(), spec.sources.end());
   };
