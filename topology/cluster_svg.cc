@@ -131,8 +131,10 @@ std::string DrawBox(const PlacedBox& box) {
     const double middle = box.center.y - (box.has_nvswitch ? 3 : 0);
     const double pitch = rows < kMostRows ? kDotPitch : 8.6;
     for (uint32_t i = 0; i < std::min(box.dots, across * rows); ++i) {
-      const double x = box.center.x + (i % across - (across - 1) / 2.0) * kDotPitch;
-      const double y = middle + (i / across - (rows - 1) / 2.0) * pitch;
+      const uint32_t column = i % across;
+      const uint32_t row = i / across;
+      const double x = box.center.x + (column - (across - 1) / 2.0) * kDotPitch;
+      const double y = middle + (row - (rows - 1) / 2.0) * pitch;
       const double size = std::min(kDot, pitch - 1.6);
       out +=
           fmt::format("<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" rx=\"2\" fill=\"{}\"/>",

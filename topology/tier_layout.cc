@@ -338,7 +338,7 @@ class TierLayout {
   }
 
   // Places a row around where each wants to be, between left and right.
-  void PlaceRow(std::vector<size_t> row, double left, double right, double y) {
+  void PlaceRow(const std::vector<size_t>& row, double left, double right, double y) {
     std::vector<std::pair<double, size_t>> order;
     for (const size_t item : row)
       order.emplace_back(MeanOfNeighbours(item, (left + right) / 2), item);
