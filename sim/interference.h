@@ -22,12 +22,12 @@ namespace rehearse {
 class Interference {
  public:
   struct DelayEnd {
-    uint32_t delay;
+    uint32_t delay = 0;
     Time end;
   };
   struct FlowFactor {
-    uint32_t flow;
-    double factor;
+    uint32_t flow = 0;
+    double factor = 1;
   };
 
   explicit Interference(const Program& program);

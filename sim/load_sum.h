@@ -2,7 +2,7 @@
 //
 // Loads are shares of a link's capacity in fixed point (2^-60), so that the sum does not depend on
 // the order of calls and is exactly zero when all that was added has been removed. A single share
-// counts for at most 4; each is rounded to 2^-61. Plain value.
+// counts for at most 4; each is cut off at 2^-60. Plain value.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ class LoadSum {
   __extension__ using Wide = __int128;
 
   static int64_t Fixed(double share) {
-    return share < 4 ? static_cast<int64_t>(share * 0x1p60 + 0.5) : int64_t{1} << 62;
+    return share < 4 ? static_cast<int64_t>(share * 0x1p60) : int64_t{1} << 62;
   }
 
   Wide sum_ = 0;

@@ -67,8 +67,8 @@ class StepPeriods {
   static constexpr uint32_t kNone = 0xffffffffu;
 
   struct Snapshot {
-    FlowPhase phase;
-    uint32_t steps_done;
+    FlowPhase phase = FlowPhase::kNotStarted;
+    uint32_t steps_done = 0;
     Time due_in;                     // negative when no event is pending
     TransferNetwork::Motion motion;  // while moving; `since` counts back from now
   };

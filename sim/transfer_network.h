@@ -45,7 +45,7 @@ class TransferNetwork {
  public:
   // Flows are named by their position in Program::flows.
   struct FlowEnd {
-    uint32_t flow;
+    uint32_t flow = 0;
     Time end;  // kNever: it stands still on a failed link
   };
   struct Recording {
@@ -54,10 +54,10 @@ class TransferNetwork {
   };
   // What the future of a flow depends on while it moves and nobody's rate changes.
   struct Motion {
-    double speed;
-    double left;  // bytes at `since`
+    double speed = 0;
+    double left = 0;  // bytes at `since`
     Time since;
-    uint32_t use_set;
+    uint32_t use_set = 0;
 
     friend bool operator==(const Motion&, const Motion&) = default;
   };

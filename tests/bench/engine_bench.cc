@@ -1,6 +1,8 @@
 // Speed of the engine: event queue, max-min solver, rings at step fidelity, fluid rings.
 //
 // "transfers" counts steps of flows, the unit of DESIGN section 9. Program building is not timed.
+#include <fstream>
+#include <string>
 #include <vector>
 
 #include <benchmark/benchmark.h>
@@ -21,6 +23,16 @@ void CountTransfers(benchmark::State& state, uint64_t transfers) {
       benchmark::Counter(static_cast<double>(transfers), benchmark::Counter::kIsRate);
 }
 
+// The most memory that the process has ever held; that of a benchmark when it runs alone.
+double PeakBytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    double kibibytes = 0;
+    if (word == "VmHWM:" && status >> kibibytes) return 1024 * kibibytes;
+  }
+  return 0;
+}
+
 void Play(benchmark::State& state, const Program& program, const SimulationOptions& options = {}) {
   uint64_t transfers = 0;
   SimulationStats stats;
@@ -32,6 +44,7 @@ void Play(benchmark::State& state, const Program& program, const SimulationOptio
   state.counters["transfers"] = static_cast<double>(stats.transfers);
   state.counters["events"] = static_cast<double>(stats.events);
   state.counters["solves"] = static_cast<double>(stats.solves);
+  state.counters["peak_bytes"] = PeakBytes();
 }
 
 struct Rings {
