@@ -41,7 +41,7 @@ Rehearsal Rehearse(const Scenario& scenario, const RehearsalOptions& options) {
   CheckSchedule(rehearsal.schedule);
   CheckBuffers(rehearsal.schedule);
 
-  Router router(cluster);
+  Router router(cluster, scenario.routing);
   Lowered lowered = Lower(rehearsal.schedule, router, scenario.lowering);
   Simulation simulation = Simulate(lowered.program, rehearsal.schedule.ranks(),
                                    {.record_link_loads = options.record_link_loads});

@@ -57,7 +57,7 @@ GptStrategy ReadStrategy(const JsonReader& reader) {
 }
 
 LowerOptions ReadSimulator(const JsonReader& reader) {
-  reader.AllowKeys({"fidelity", "channels", "slowdown"});
+  reader.AllowKeys({"fidelity", "channels", "slowdown", "routing", "routing_seed"});
   LowerOptions options;
   if (reader.Has("fidelity")) {
     options.fidelity =
@@ -68,6 +68,19 @@ LowerOptions ReadSimulator(const JsonReader& reader) {
   }
   if (reader.Has("slowdown")) options.slowdown = ReadSlowdown(reader.At("slowdown"));
   return options;
+}
+
+FabricRouting ReadRouting(const JsonReader& reader) {
+  FabricRouting routing;
+  if (reader.Has("routing")) {
+    routing.dragonfly = reader.At("routing").Choice({"minimal", "valiant"}) == 0
+                            ? DragonflyRouting::kMinimal
+                            : DragonflyRouting::kValiant;
+  }
+  if (reader.Has("routing_seed")) {
+    routing.seed = static_cast<uint64_t>(reader.At("routing_seed").Integer(0, int64_t{1} << 53));
+  }
+  return routing;
 }
 
 std::string MeshText(const DeviceMesh& mesh) {
@@ -94,6 +107,8 @@ Scenario ReadScenario(const JsonDocument& document) {
   GptStrategy strategy = ReadStrategy(strategy_reader);
   const LowerOptions lowering =
       root.Has("simulator") ? ReadSimulator(root.At("simulator")) : LowerOptions();
+  const FabricRouting routing =
+      root.Has("simulator") ? ReadRouting(root.At("simulator")) : FabricRouting();
 
   if (strategy.mesh.size() != cluster->device_count()) {
     strategy_reader.Fail(
@@ -103,7 +118,8 @@ Scenario ReadScenario(const JsonDocument& document) {
                     cluster->device_count(), cluster->device_count()));
   }
   return {std::move(name), std::move(description), std::move(cluster),      std::move(model),
-          training,        std::move(strategy),    strategy_reader.place(), lowering};
+          training,        std::move(strategy),    strategy_reader.place(), lowering,
+          routing};
 }
 
 }  // namespace rehearse

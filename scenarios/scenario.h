@@ -12,12 +12,14 @@
 //                  "overlap_reduce_scatter": true, "overlap_all_gather": true, "cached_layers": 28},
 //     "edits": [{"links": "node3/nic*", "bandwidth": "0.5x"}],   optional what-ifs (topology/edits.h)
 //     "simulator": {"fidelity": "fluid", "channels": 0,      optional, every key as well
+//                   "routing": "minimal", "routing_seed": 0,
 //                   "slowdown": {"gemm": 0, "attention": 0, "memory": 0, "communication": 0}}
 //   }
 //
 // The five switches of the strategy are AxoNN's optimisations A to E (workloads/strategy_4d.h) and must be
 // given: nothing is silently defaulted. `channels` 0 leaves their number to the channel search. `slowdown` stands
 // for the devices' own: a kernel runs at 1/(1 + slowdown) while its device communicates (topology/device.h).
+// `routing` is that of dragonflies, minimal or valiant; the seed is of Valiant's detours and of ECMP.
 #pragma once
 
 #include <memory>
@@ -26,6 +28,7 @@
 #include "collectives/lower.h"
 #include "sim/json_reader.h"
 #include "topology/cluster.h"
+#include "topology/fabric.h"
 #include "workloads/gpt_strategy.h"
 #include "workloads/model.h"
 
@@ -40,6 +43,7 @@ struct Scenario {
   GptStrategy strategy;
   Place strategy_place;  // for errors that planning finds
   LowerOptions lowering;
+  FabricRouting routing;
 };
 
 // Throws Error (file, line, pointer, found, expected) for anything that is wrong, including a mesh that

@@ -126,6 +126,15 @@ TEST(ScenarioTest, ResultsStateRanksMemoryAndPeak) {
   EXPECT_GT(result.memory.Total().value(), 0);
 }
 
+TEST(ScenarioTest, ValiantDetoursCostLatencyOnADragonfly) {
+  // 2 nodes of one group: minimal routes take one local hop at most, Valiant's go round by another group or
+  // not at all; bandwidth is plentiful, so the step may only become longer.
+  const double minimal = Play({"simulator.routing=minimal"}).result.step.value();
+  EXPECT_EQ(minimal, Play().result.step.value());
+  EXPECT_GE(Play({"simulator.routing=valiant", "simulator.routing_seed=7"}).result.step.value(),
+            minimal);
+}
+
 TEST(ScenarioTest, KernelsThatCommunicationSlowsMakeTheStepLonger) {
   const double plain = Play().result.step.value();
   EXPECT_EQ(Play({R"(simulator.slowdown={"gemm": 0})"}).result.step.value(), plain);
