@@ -106,8 +106,8 @@ std::vector<double> Sizes(const po::variables_map& values) {
   if (factor_text.empty() || *rest != '\0' || !(factor > 1) || !(factor <= 1e6)) {
     throw Error(fmt::format("--stepfactor: found \"{}\", expected a number above 1", factor_text));
   }
-  std::vector<double> sizes;
-  for (double size = begin; size <= end; size = std::ceil(size * factor)) sizes.push_back(size);
+  std::vector<double> sizes = {begin};
+  while (std::ceil(sizes.back() * factor) <= end) sizes.push_back(std::ceil(sizes.back() * factor));
   return sizes;
 }
 
