@@ -86,7 +86,7 @@ int ListCommand(const std::vector<std::string>& arguments) {
   syntax.positional = {"kind"};
   syntax.options.add_options()(
       "format", po::value<std::string>()->default_value("text")->value_name("text|json"),
-      "what to print")("sources", "print where the figures are from");
+      "what to print")("sources", "print where the figures are from, as naming one kind does");
   po::variables_map values;
   if (!ParseCommandLine(syntax, arguments, &values)) return 0;
   const OutputFormat format = ParseFormat(values["format"].as<std::string>());
@@ -102,7 +102,7 @@ int ListCommand(const std::vector<std::string>& arguments) {
     json[kind.name] = nlohmann::ordered_json::array();
     for (const Entry& entry : kind.entries()) {
       text += fmt::format("  {:<24} {}\n", entry.name, entry.summary);
-      if (values.count("sources") > 0)
+      if (values.count("sources") > 0 || !wanted.empty())
         text += fmt::format("  {:<24} source: {}\n", "", entry.source);
       json[kind.name].push_back(
           {{"name", entry.name}, {"summary", entry.summary}, {"source", entry.source}});
