@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 
 #include "collectives/lower.h"
+#include "sim/error.h"
 #include "sim/schedule_check.h"
 #include "sim/simulate.h"
 #include "workloads/gpt_planner.h"
@@ -29,6 +30,16 @@ TraceNames NamesOf(const Scenario& scenario) {
   return names;
 }
 
+// A transfer can only be stuck where the scenario lets links fail.
+Simulation Play(const Scenario& scenario, const Program& program, const RehearsalOptions& options) {
+  try {
+    return Simulate(program, scenario.cluster->device_count(),
+                    {.record_link_loads = options.record_link_loads});
+  } catch (const Error& error) {
+    throw Error(scenario.perturbation_place, error.what());
+  }
+}
+
 }  // namespace
 
 Rehearsal Rehearse(const Scenario& scenario, const RehearsalOptions& options) {
@@ -41,20 +52,19 @@ Rehearsal Rehearse(const Scenario& scenario, const RehearsalOptions& options) {
   CheckSchedule(rehearsal.schedule);
   CheckBuffers(rehearsal.schedule);
 
-  Router router(cluster, scenario.routing);
+  Router router(cluster, scenario.routing,
+                FailingLinks(scenario.lowering.perturbation, cluster.link_count()));
   Lowered lowered = Lower(rehearsal.schedule, router, scenario.lowering);
-  Simulation simulation = Simulate(lowered.program, rehearsal.schedule.ranks(),
-                                   {.record_link_loads = options.record_link_loads});
+  Simulation simulation = Play(scenario, lowered.program, options);
   lowered.program = {};
   rehearsal.timeline = std::move(simulation.timeline);
   rehearsal.timeline.representative = std::move(lowered.representative);
 
-  const DeviceSpec& device = cluster.DeviceOf(0);
   Result& result = rehearsal.result;
-  result = Summarize(rehearsal.schedule, rehearsal.timeline, PeakOf(device, DType::kBf16));
+  result = Summarize(rehearsal.schedule, rehearsal.timeline, scenario.nominal_peak);
   result.scenario = scenario.name;
   result.fidelity = Name(scenario.lowering.fidelity);
-  result.memory_capacity = device.memory;
+  result.memory_capacity = cluster.DeviceOf(0).memory;
   result.simulator.events = simulation.stats.events;
   result.simulator.transfers = simulation.stats.transfers;
   result.simulator.classes = lowered.rank_classes;

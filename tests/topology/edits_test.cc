@@ -9,6 +9,7 @@
 #include "topology/cluster_file.h"
 #include "topology/presets.h"
 #include "topology/router.h"
+#include "topology/selectors.h"
 
 namespace rehearse {
 namespace {
