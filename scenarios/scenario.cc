@@ -117,7 +117,7 @@ Scenario ReadScenario(const JsonDocument& document) {
   std::string description = root.Has("description") ? root.At("description").String() : "";
   std::unique_ptr<Cluster> cluster = ReadCluster(root.At("cluster"));
   const FlopsPerSecond nominal_peak = MeanPeak(*cluster);
-  if (root.Has("edits")) cluster = ApplyEdits(*cluster, ReadEdits(root.At("edits")));
+  if (root.Has("edits")) cluster = ApplyEdits(std::move(cluster), ReadEdits(root.At("edits")));
   GptModel model = ReadModel(root.At("model"));
   const Training training = ReadTraining(root.At("training"));
   const JsonReader strategy_reader = root.At("strategy");

@@ -1,5 +1,6 @@
 #include "topology/edits.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <map>
@@ -93,6 +94,20 @@ class Editor {
     } else {
       ApplyToLinks(edit);
     }
+  }
+
+  bool TakesLinksAway() const {
+    return std::find(is_down_.begin(), is_down_.end(), true) != is_down_.end();
+  }
+
+  // Makes `cluster`, which is what was edited, so. Only where no link is taken away.
+  void ChangeFigures(Cluster& cluster) const {
+    for (size_t i = cluster.device_specs().size(); i < specs_.size(); ++i)
+      cluster.AddDeviceSpec(specs_[i]);
+    for (uint32_t rank = 0; rank < spec_of_rank_.size(); ++rank)
+      cluster.ChangeDevice(rank, spec_of_rank_[rank]);
+    for (uint32_t i = 0; i < links_.size(); ++i)
+      cluster.ChangeLink(i, links_[i].bandwidth, links_[i].latency);
   }
 
   // Not finished yet.
@@ -220,16 +235,21 @@ std::vector<Edit> ReadEdits(const JsonReader& reader) {
   return edits;
 }
 
-std::unique_ptr<Cluster> ApplyEdits(const Cluster& cluster, const std::vector<Edit>& edits) {
-  Editor editor(cluster);
+std::unique_ptr<Cluster> ApplyEdits(std::unique_ptr<Cluster> cluster,
+                                    const std::vector<Edit>& edits) {
+  Editor editor(*cluster);
   for (const Edit& edit : edits) editor.Apply(edit);
+  if (!editor.TakesLinksAway()) {
+    editor.ChangeFigures(*cluster);
+    return cluster;
+  }
   std::unique_ptr<Cluster> edited = editor.Build();
   try {
     edited->Finish();
     return edited;
   } catch (const Error&) {
     // Which cut was it? Asked only now, because the answer takes a cluster for each cut.
-    Editor again(cluster);
+    Editor again(*cluster);
     for (const Edit& edit : edits) {
       again.Apply(edit);
       if (!edit.down) continue;
