@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "sim/units.h"
-#include "topology/structure.h"
+#include "topology/rebuild.h"
 
 namespace rehearse {
 namespace {
@@ -128,11 +128,7 @@ std::string Suggest(const Cluster::Graph& graph, const std::string& pattern,
 class Editor {
  public:
   explicit Editor(const Cluster& cluster)
-      : cluster_(cluster), graph_(cluster.graph()), specs_(cluster.device_specs()) {
-    for (uint32_t i = 0; i < cluster.link_count(); ++i) links_.push_back(cluster.Link(i));
-    is_down_.resize(links_.size());
-    for (const VertexId device : cluster.devices()) spec_of_rank_.push_back(graph_[device].device);
-  }
+      : cluster_(cluster), graph_(cluster.graph()), parts_(PartsOf(cluster)) {}
 
   void Apply(const Edit& edit) {
     if (edit.target == Edit::Target::kDevices) {
@@ -143,27 +139,7 @@ class Editor {
   }
 
   // Not finished yet.
-  std::unique_ptr<Cluster> Build() const {
-    auto edited = std::make_unique<Cluster>(cluster_.name());
-    for (const DeviceSpec& spec : specs_) edited->AddDeviceSpec(spec);
-    size_t rank = 0;
-    for (VertexId vertex = 0; vertex < boost::num_vertices(graph_); ++vertex) {
-      Vertex copy = graph_[vertex];
-      if (copy.kind == VertexKind::kDevice) copy.device = spec_of_rank_[rank++];
-      edited->AddVertex(copy);
-    }
-    for (uint32_t i = 0; i < links_.size(); ++i) {
-      if (is_down_[i]) continue;
-      const auto edge = cluster_.Edge(i);
-      edited->AddLink(boost::source(edge, graph_), boost::target(edge, graph_), links_[i]);
-    }
-    edited->set_step_overhead(cluster_.step_overhead());
-    for (const std::string& note : cluster_.notes()) edited->AddNote(note);
-    if (cluster_.structure() != nullptr)
-      edited->set_structure(
-          std::make_shared<ClusterStructure>(WithoutLinks(*cluster_.structure(), is_down_)));
-    return edited;
-  }
+  std::unique_ptr<Cluster> Build() const { return Rebuild(cluster_, parts_); }
 
  private:
   // Throws unless some vertex matches.
@@ -180,9 +156,9 @@ class Editor {
   std::vector<uint32_t> SelectLinks(const Edit& edit) const {
     std::vector<uint32_t> selected;
     const auto select = [&](const auto& wanted) {
-      for (uint32_t i = 0; i < links_.size(); ++i) {
+      for (uint32_t i = 0; i < parts_.links.size(); ++i) {
         const auto edge = cluster_.Edge(i);
-        if (!is_down_[i] && wanted(boost::source(edge, graph_), boost::target(edge, graph_)))
+        if (!parts_.is_down[i] && wanted(boost::source(edge, graph_), boost::target(edge, graph_)))
           selected.push_back(i);
       }
     };
@@ -206,8 +182,8 @@ class Editor {
 
   void ApplyToLinks(const Edit& edit) {
     for (const uint32_t i : SelectLinks(edit)) {
-      ClusterLink& link = links_[i];
-      if (edit.down) is_down_[i] = true;
+      ClusterLink& link = parts_.links[i];
+      if (edit.down) parts_.is_down[i] = true;
       if (edit.bandwidth) {
         const double changed = edit.bandwidth->Of(link.bandwidth.value());
         if (!(changed > 0) || !std::isfinite(changed))
@@ -231,12 +207,12 @@ class Editor {
   void ApplyToDevices(const Edit& edit) {
     const std::vector<bool> matching = Matching(graph_, edit.selector);
     std::map<uint32_t, uint32_t> edited;  // spec -> its edited copy
-    for (uint32_t rank = 0; rank < spec_of_rank_.size(); ++rank) {
+    for (uint32_t rank = 0; rank < parts_.spec_of_rank.size(); ++rank) {
       if (!matching[cluster_.devices()[rank]]) continue;
-      const uint32_t old = spec_of_rank_[rank];
-      const auto [copy, is_new] = edited.emplace(old, static_cast<uint32_t>(specs_.size()));
-      if (is_new) specs_.push_back(Changed(specs_[old], edit));
-      spec_of_rank_[rank] = copy->second;
+      const uint32_t old = parts_.spec_of_rank[rank];
+      const auto [copy, is_new] = edited.emplace(old, static_cast<uint32_t>(parts_.specs.size()));
+      if (is_new) parts_.specs.push_back(Changed(parts_.specs[old], edit));
+      parts_.spec_of_rank[rank] = copy->second;
     }
     if (edited.empty()) {
       const auto is_device = [](const Vertex& vertex) {
@@ -275,10 +251,7 @@ class Editor {
 
   const Cluster& cluster_;
   const Cluster::Graph& graph_;
-  std::vector<DeviceSpec> specs_;
-  std::vector<uint32_t> spec_of_rank_;
-  std::vector<ClusterLink> links_;
-  std::vector<bool> is_down_;
+  ClusterParts parts_;
 };
 
 }  // namespace
