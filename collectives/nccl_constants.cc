@@ -33,7 +33,6 @@ constexpr ByGeneration kMostTreeLL128 = {
 constexpr ByGeneration kMostTree = {
     {{26.5, 18.5, 10.0}, {24.0, 23.6, 17.8}, {38.7, 41.4, 36.0}, {70.0, 42.8, 24.0}}};
 constexpr std::array<double, 4> kNvls = {0, 0, 0.85, 0.74};
-constexpr std::array<double, 4> kNvLink = {20, 20, 20.6, 40.1};
 
 // By power of two from 64 bytes.
 constexpr std::array<std::array<double, 24>, kProtocols> kTreeCorrection = {{
@@ -97,9 +96,5 @@ double NcclTreeCorrection(Protocol protocol, Bytes bytes) {
 }
 
 Bytes NcclLeastForAChannel(Protocol protocol) { return Bytes(kLeastForAChannel[At(protocol)]); }
-
-BytesPerSecond NcclNvLink(NcclGeneration generation) {
-  return BytesPerSecond(kNvLink[At(generation)] * 1e9);
-}
 
 }  // namespace rehearse

@@ -49,7 +49,4 @@ double NcclTreeCorrection(Protocol protocol, Bytes bytes);
 // The least bytes that NCCL gives to a channel before it uses one less. Rings with LL count them a rank.
 Bytes NcclLeastForAChannel(Protocol protocol);
 
-// One NVLink as NCCL counts it: the unit of its search for rings.
-BytesPerSecond NcclNvLink(NcclGeneration generation);
-
 }  // namespace rehearse
