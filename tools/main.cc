@@ -15,6 +15,7 @@ namespace {
 constexpr Command kCommands[] = {
     {"run", "simulate one scenario and show where the time goes", RunCommand},
     {"collective", "time one collective by itself, in nccl-tests' words", CollectiveCommand},
+    {"compare", "what nccl-tests measured beside what is predicted; calibrations", CompareCommand},
     {"topology", "what is connected in a cluster, and how fast; pictures and matrices",
      TopologyCommand},
     {"list", "what is known by name: clusters, devices, models, strategies", ListCommand},
