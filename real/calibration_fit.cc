@@ -48,7 +48,7 @@ double RelativeError(Seconds predicted, Seconds measured) {
 
 class Fitter {
  public:
-  Fitter(const Cluster& cluster, const std::vector<FitTable>& tables)
+  Fitter(Cluster& cluster, const std::vector<FitTable>& tables)
       : cluster_(cluster), tables_(tables) {
     for (const FitTable& table : tables) {
       std::vector<NcclRow> rows;
@@ -61,8 +61,8 @@ class Fitter {
     link_ = cluster.Link(FindBindingLink(cluster, channels).link);
   }
 
-  Candidate Best() const {
-    Candidate best = Search(kLeastEfficiency, 1, kCoarse);
+  Candidate Best() {
+    const Candidate best = Search(kLeastEfficiency, 1, kCoarse);
     return Search(std::max(kLeastEfficiency, best.efficiency - kCoarse),
                   std::min(1.0, best.efficiency + kCoarse), kFine);
   }
@@ -76,7 +76,7 @@ class Fitter {
   }
 
  private:
-  Candidate Search(double from, double to, double step) const {
+  Candidate Search(double from, double to, double step) {
     Candidate best;
     const int steps = static_cast<int>(std::floor((to - from) / step + 1e-9));
     for (int i = 0; i <= steps; ++i) {
@@ -86,11 +86,11 @@ class Fitter {
     return best;
   }
 
-  Candidate Try(double efficiency) const {
-    const auto cluster = ApplyCalibration(cluster_, With(efficiency, Seconds(0)));
+  Candidate Try(double efficiency) {
+    ApplyCalibration(cluster_, With(efficiency, Seconds(0)));
     std::vector<std::vector<Seconds>> predicted;
     for (size_t i = 0; i < tables_.size(); ++i)
-      predicted.push_back(Predict(*cluster, tables_[i].trial, fitted_on_[i]));
+      predicted.push_back(Predict(cluster_, tables_[i].trial, fitted_on_[i]));
     Candidate candidate;
     candidate.efficiency = efficiency;
     candidate.overhead =
@@ -106,7 +106,7 @@ class Fitter {
     return candidate;
   }
 
-  const Cluster& cluster_;
+  Cluster& cluster_;
   const std::vector<FitTable>& tables_;
   std::vector<std::vector<NcclRow>> fitted_on_;
   ClusterLink link_;
@@ -144,18 +144,18 @@ std::vector<Seconds> Predict(const Cluster& cluster, const Trial& trial,
   return times;
 }
 
-Calibration FitCalibration(const Cluster& cluster, const std::vector<FitTable>& tables) {
+Calibration FitCalibration(Cluster& cluster, const std::vector<FitTable>& tables) {
   CHECK(!tables.empty());
-  const Fitter fitter(cluster, tables);
+  Fitter fitter(cluster, tables);
   const Candidate best = fitter.Best();
   Calibration calibration = fitter.With(best.efficiency, best.overhead);
-  const auto fitted = ApplyCalibration(cluster, calibration);
+  ApplyCalibration(cluster, calibration);
   std::vector<double> large;
   std::vector<double> small;
   size_t samples = 0;
   for (const FitTable& table : tables) {
     samples += table.rows.size();
-    const std::vector<Seconds> predicted = Predict(*fitted, table.trial, table.rows);
+    const std::vector<Seconds> predicted = Predict(cluster, table.trial, table.rows);
     for (size_t i = 1; i < predicted.size(); i += 2) {
       const double error = RelativeError(predicted[i], table.rows[i].time);
       (table.rows[i].bytes >= kOneMegabyte ? large : small).push_back(error);

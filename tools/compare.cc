@@ -199,7 +199,7 @@ std::string CompareNcclTable(const Subject& log, const Subject&, const po::varia
   if (values.count("kind") > 0) kind = ParseCollectiveKind("--kind: ", text("kind"));
   std::optional<std::string> using_file;
   if (values.count("using") > 0) using_file = text("using");
-  std::unique_ptr<Cluster> cluster = ReadTrialCluster(values, using_file, usage);
+  const auto cluster = ReadTrialCluster(values, using_file, usage);
   // --ranks says how many there are, whatever the log says.
   std::optional<uint32_t> ranks;
   if (values.count("ranks") > 0 || text("groups") != "1") {
@@ -215,7 +215,6 @@ std::string CompareNcclTable(const Subject& log, const Subject&, const po::varia
   if (values.count("calibration") > 0) {
     const Calibration calibration = FitCalibration(*cluster, {{trial, table.rows}});
     WriteFileAtomically(text("calibration"), ToJson(calibration).dump(2) + "\n");
-    cluster = ApplyCalibration(*cluster, calibration);
     line = "\n" + CalibrationLine(calibration, text("calibration"));
   }
   const std::vector<ComparedRow> rows = CompareRows(*cluster, trial, table.rows);

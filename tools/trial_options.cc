@@ -91,8 +91,8 @@ std::unique_ptr<Cluster> ReadTrialCluster(const po::variables_map& values,
                                           const std::string& usage) {
   if (values.count("cluster") == 0) throw Error("--cluster is needed; usage: " + usage);
   std::unique_ptr<Cluster> cluster = ReadClusterArgument(TextOf(values, "cluster"));
-  if (!calibration) return cluster;
-  return ApplyCalibration(*cluster, ReadCalibrationFile(*calibration));
+  if (calibration) ApplyCalibration(*cluster, ReadCalibrationFile(*calibration));
+  return cluster;
 }
 
 Trial ReadTrial(const po::variables_map& values, CollectiveKind kind, const Cluster& cluster,

@@ -8,7 +8,6 @@
 #include "sim/units.h"
 #include "topology/cluster_export.h"
 #include "topology/graph_file.h"
-#include "topology/rebuild.h"
 
 namespace rehearse {
 namespace {
@@ -76,23 +75,21 @@ nlohmann::ordered_json ToJson(const Calibration& calibration) {
   return json;
 }
 
-std::unique_ptr<Cluster> ApplyCalibration(const Cluster& cluster, const Calibration& calibration) {
-  ClusterParts parts = PartsOf(cluster);
+void ApplyCalibration(Cluster& cluster, const Calibration& calibration) {
   for (const LinkCalibration& wanted : calibration.links) {
     bool found = false;
-    for (ClusterLink& link : parts.links) {
+    for (uint32_t i = 0; i < cluster.link_count(); ++i) {
+      const ClusterLink& link = cluster.Link(i);
       if (link.kind != wanted.kind || link.bandwidth != wanted.bandwidth) continue;
-      link.efficiency = wanted.efficiency;
+      cluster.ChangeEfficiency(i, wanted.efficiency);
       found = true;
     }
     if (!found)
       throw Error(wanted.place, fmt::format("cluster \"{}\" has no {} link of {}", cluster.name(),
                                             Name(wanted.kind), Print(wanted.bandwidth)));
   }
-  if (calibration.collective_overhead) parts.collective_overhead = *calibration.collective_overhead;
-  std::unique_ptr<Cluster> calibrated = Rebuild(cluster, parts);
-  calibrated->Finish();
-  return calibrated;
+  if (calibration.collective_overhead)
+    cluster.set_collective_overhead(*calibration.collective_overhead);
 }
 
 }  // namespace rehearse

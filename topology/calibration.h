@@ -11,7 +11,6 @@
 // file as "calibration": "FILE" (relative to that file) or the object itself, before its "edits".
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -45,7 +44,7 @@ Calibration ReadCalibrationFile(const std::string& path);
 
 nlohmann::ordered_json ToJson(const Calibration& calibration);
 
-// The cluster with these figures, finished. Throws Error, at the entry, when the cluster has no such link.
-std::unique_ptr<Cluster> ApplyCalibration(const Cluster& cluster, const Calibration& calibration);
+// Gives a finished cluster these figures. Throws Error, at the entry, when it has no such link.
+void ApplyCalibration(Cluster& cluster, const Calibration& calibration);
 
 }  // namespace rehearse
