@@ -139,9 +139,9 @@ ErrorSummary SummarizeErrors(std::vector<double> errors) {
 std::vector<Seconds> Predict(const Cluster& cluster, const Trial& trial,
                              const std::vector<NcclRow>& rows) {
   Router router(cluster);
-  std::vector<Seconds> times;
-  for (const NcclRow& row : rows) times.push_back(TimeOf(trial, row.bytes, router));
-  return times;
+  std::vector<Bytes> sizes;
+  for (const NcclRow& row : rows) sizes.push_back(row.bytes);
+  return TimesOf(trial, sizes, router);
 }
 
 Calibration FitCalibration(Cluster& cluster, const std::vector<FitTable>& tables) {

@@ -10,10 +10,6 @@
 namespace rehearse {
 namespace {
 
-using enum CollectiveKind;
-constexpr CollectiveKind kKinds[] = {kAllReduce, kAllGather, kReduceScatter, kAllToAll,
-                                     kBroadcast, kReduce,    kSendReceive,   kBarrier};
-
 std::string ReadAlgorithm(const JsonReader& reader) {
   const std::string name = reader.String();
   if (name == "auto") return name;
@@ -53,8 +49,8 @@ CollectivePin ReadEntry(const JsonReader& reader) {
   if (reader.Has("axis")) pin->axis = reader.At("axis").String();
   if (reader.Has("kind")) {
     std::vector<std::string> names;
-    for (const CollectiveKind kind : kKinds) names.emplace_back(Name(kind));
-    pin->kind = kKinds[reader.At("kind").Choice(names)];
+    for (const CollectiveKind kind : kCollectiveKinds) names.emplace_back(Name(kind));
+    pin->kind = kCollectiveKinds[reader.At("kind").Choice(names)];
   }
   return *pin;
 }
