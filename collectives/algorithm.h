@@ -19,6 +19,11 @@
 
 namespace rehearse {
 
+inline constexpr CollectiveKind kCollectiveKinds[] = {
+    CollectiveKind::kAllReduce,   CollectiveKind::kAllGather, CollectiveKind::kReduceScatter,
+    CollectiveKind::kAllToAll,    CollectiveKind::kBroadcast, CollectiveKind::kReduce,
+    CollectiveKind::kSendReceive, CollectiveKind::kBarrier};
+
 // A set of kinds.
 class Kinds {
  public:

@@ -161,7 +161,7 @@ void ForEachRound(const std::vector<PartMessage>& messages, const Visit& visit) 
 
 }  // namespace
 
-Pipeline::Pipeline(std::vector<Hop> hops) : hops_(std::move(hops)) {
+Pipeline::Pipeline(std::vector<Hop> hops, bool fills) : hops_(std::move(hops)), fills_(fills) {
   std::map<uint32_t, uint32_t> dense;
   std::map<uint32_t, double> all;
   for (Hop& hop : hops_) {
@@ -181,6 +181,7 @@ Pipeline::Pipeline(std::vector<Hop> hops) : hops_(std::move(hops)) {
 }
 
 uint32_t Pipeline::BestPieces(Bytes bytes) const {
+  if (!fills_) return kMostPieces;
   const double filling = (hop_seconds_ - seconds_) * bytes.value();
   if (!(filling > 0)) return 1;
   if (latency_.value() <= 0) return kMostPieces;
@@ -221,6 +222,7 @@ const std::vector<StepCost>& Pipeline::Steps(uint32_t pieces) const {
 }
 
 Seconds Pipeline::Time(Bytes bytes, uint32_t pieces) const {
+  if (!fills_) return Seconds(seconds_ * bytes.value());
   Seconds time;
   for (const StepCost& step : Steps(pieces)) {
     time += step.latency + Seconds(step.seconds * bytes.value() / pieces);
@@ -228,20 +230,19 @@ Seconds Pipeline::Time(Bytes bytes, uint32_t pieces) const {
   return time;
 }
 
-Seconds StepLatency(const Choice& choice, const Route& route) {
-  return std::max(Seconds(0),
-                  route.latency + (route.crosses_nodes ? choice.step_across : choice.step_inside));
+Seconds StepLatency(const Choice& choice, Seconds way) {
+  return choice.steps_wait ? way + choice.step_overhead : Seconds(0);
 }
 
 MessageWay WayOf(const Plan& plan, const Part& part, uint32_t from, uint32_t to, Router& router) {
   const uint32_t p = part.input.ranks();
   if (from < p && to < p) {
     const Route& route = router.Between(plan.ranks[part.order[from]], plan.ranks[part.order[to]]);
-    return {route.links, route.detour, router.MeetsFailure(route), StepLatency(plan.choice, route)};
+    return {route.links, route.detour, router.MeetsFailure(route),
+            StepLatency(plan.choice, route.latency)};
   }
   const SwitchWay& way = to >= p ? part.to_switch[from] : part.from_switch[to];
-  const Seconds own = way.crosses_nodes ? plan.choice.step_across : plan.choice.step_inside;
-  return {way.links, {}, false, std::max(Seconds(0), way.latency + own)};
+  return {way.links, {}, false, StepLatency(plan.choice, way.latency)};
 }
 
 std::vector<PartMessage> MessagesOfPart(const Plan& plan, size_t part_index) {
@@ -332,7 +333,7 @@ Pipeline PipelineOf(const Plan& plan, Router& router) {
       }
     });
   }
-  return Pipeline(std::move(hops));
+  return Pipeline(std::move(hops), plan.choice.steps_wait);
 }
 
 StepCost UnevenCost(const std::vector<RoundFlow>& rounds, const Cluster& cluster) {
@@ -359,6 +360,10 @@ Seconds ClosedForm(const Plan& plan, Bytes bytes) {
     if (!plan.uneven.empty()) {
       const StepCost& cost = plan.uneven[part];
       longest = std::max(longest, cost.latency + Seconds(cost.seconds * wire.value()));
+      continue;
+    }
+    if (plan.IsPipeline() && !plan.choice.steps_wait) {
+      longest = plan.pipeline.Time(wire, 1);
       continue;
     }
     StepInput input = plan.parts[part].input;

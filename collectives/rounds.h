@@ -71,7 +71,8 @@ class Pipeline {
   };
 
   Pipeline() = default;
-  explicit Pipeline(std::vector<Hop> hops);
+  // Unless it `fills`, what the first piece takes to pass is counted elsewhere (Choice::start).
+  Pipeline(std::vector<Hop> hops, bool fills);
 
   uint32_t hops() const { return static_cast<uint32_t>(hops_.size()); }
   uint32_t BestPieces(Bytes bytes) const;
@@ -82,6 +83,7 @@ class Pipeline {
  private:
   std::vector<Hop> hops_;  // links numbered densely
   uint32_t links_ = 0;
+  bool fills_ = true;
   Seconds latency_;         // α
   double seconds_ = 0;      // X for each byte
   double hop_seconds_ = 0;  // Σ X_h
@@ -112,8 +114,8 @@ Seconds ClosedForm(const Plan& plan, Bytes bytes);
 std::vector<PartMessage> MessagesOfPart(const Plan& plan, size_t part);
 
 MessageWay WayOf(const Plan& plan, const Part& part, uint32_t from, uint32_t to, Router& router);
-// What a step over this route waits for.
-Seconds StepLatency(const Choice& choice, const Route& route);
+// What a step over a way of this latency waits for.
+Seconds StepLatency(const Choice& choice, Seconds way);
 
 // In order of the rounds; in a pipeline one flow with all messages.
 std::vector<RoundFlow> RoundsOfPart(const Plan& plan, size_t part, Router& router);

@@ -22,7 +22,7 @@ struct Slot {
 
 // Rings of the machine as it is do not depend on kind and size.
 bool IsPlainRing(const Collective& collective) {
-  return collective.algorithm == "ring" && collective.protocol == "simple" &&
+  return collective.algorithm == "ring" && collective.protocol == "none" &&
          (collective.kind == CollectiveKind::kAllReduce ||
           collective.kind == CollectiveKind::kAllGather ||
           collective.kind == CollectiveKind::kReduceScatter);
@@ -34,10 +34,10 @@ class Maker {
       : schedule_(schedule),
         router_(router),
         finder_(router),
+        tuner_(router),
         fidelity_(fidelity),
         channels_(channels) {
-    plain_.step_inside = router.cluster().step_overhead();
-    plain_.step_across = router.cluster().step_overhead();
+    plain_.step_overhead = router.cluster().step_overhead();
   }
 
   TransferTable Run() {
@@ -91,7 +91,9 @@ class Maker {
     if (collective.algorithm != "auto") {
       CheckKind(FindAlgorithm(collective.algorithm), collective.kind);
     }
-    if (collective.protocol != "auto") ParseProtocol(collective.protocol);
+    if (collective.protocol != "auto" && collective.protocol != "none") {
+      ParseProtocol(collective.protocol);
+    }
   }
 
   // Equal collectives of one communicator are one request.
@@ -134,7 +136,7 @@ class Maker {
     site.plan = static_cast<uint32_t>(table_.plans.size());
     Plan plan;
     plan.kind = request.collective->kind;
-    plan.choice = ChooseAlgorithm({*request.collective, site.ranks, channels_}, router_);
+    plan.choice = tuner_.Choose({*request.collective, site.ranks, channels_});
     CHECK(plan.choice.bandwidth_share > 0 && plan.choice.bandwidth_share <= 1);
     if (IsRing(plan)) {
       AddRings(plan.choice, site.ranks);
@@ -160,7 +162,7 @@ class Maker {
       }
       channel.step_latency = Seconds(0);
       for (const Route* edge : channel.edges) {
-        channel.step_latency = std::max(channel.step_latency, StepLatency(choice, *edge));
+        channel.step_latency = std::max(channel.step_latency, StepLatency(choice, edge->latency));
       }
       AddRing(channel);
     }
@@ -191,7 +193,7 @@ class Maker {
 
   Transfer OnRoute(const Choice& choice, const Route& route) {
     Transfer transfer;
-    transfer.step_latency = StepLatency(choice, route);
+    transfer.step_latency = StepLatency(choice, route.latency);
     transfer.idle_rate = route.bandwidth;
     transfer.use_begin = static_cast<uint32_t>(table_.uses.size());
     for (const uint32_t link : route.links) table_.uses.push_back({LinkId(link), 1});
@@ -332,6 +334,7 @@ class Maker {
   const Schedule& schedule_;
   Router& router_;
   ChannelFinder finder_;
+  Tuner tuner_;
   const Fidelity fidelity_;
   const uint32_t channels_;
   TransferTable table_;

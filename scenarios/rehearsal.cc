@@ -34,6 +34,7 @@ PlayedScenario Play(const Scenario& scenario, const SimulationOptions& options) 
   PlayedScenario played;
   played.schedule =
       PlanGpt(scenario.model, scenario.training, scenario.strategy, scenario.strategy_place);
+  ApplyCollectivePins(scenario.collective_pins, &played.schedule);
   CheckSchedule(played.schedule);
   CheckBuffers(played.schedule);
 
