@@ -220,7 +220,7 @@ class Lowering {
       AddRing(site, RingSteps(std::get<Collective>(op.work).kind, size),
               bytes.value() / size / plan->choice.bandwidth_share, meeting);
     } else if (options_.fidelity == Fidelity::kFormula) {
-      AddDelay(ClosedForm(*plan, bytes), meeting);
+      AddDelay(plan->time, meeting);
     } else if (options_.fidelity == Fidelity::kFluid) {
       AddRoundFlows(site, *plan, bytes, sink_, &meeting);
     } else {

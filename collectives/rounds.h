@@ -103,6 +103,7 @@ struct Plan {
   std::vector<double> unit_shares = {};  // by part, of pipelines: of a message at multiplicity 1
   Pipeline pipeline = {};
   std::vector<StepCost> uneven = {};
+  Seconds time;  // of formula and of pipelines: from the first step on, by itself
 
   bool IsPipeline() const { return choice.algorithm->pipelined.Has(kind); }
 };

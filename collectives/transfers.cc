@@ -232,6 +232,12 @@ class Maker {
       plan->pipeline = PipelineOf(*plan, router_);
       for (const auto& part : rounds) plan->unit_shares.push_back(part[0].share);
     }
+    if (fidelity_ == Fidelity::kFormula) {
+      plan->time = ClosedForm(*plan, collective.bytes);
+    } else if (plan->IsPipeline()) {
+      const Bytes wire = collective.bytes / plan->choice.bandwidth_share;
+      plan->time = plan->pipeline.Time(wire, plan->pipeline.BestPieces(wire));
+    }
     for (uint32_t part = 0; part < plan->parts.size(); ++part) {
       if (fidelity_ == Fidelity::kFluid) AddRounds(part, rounds[part]);
       if (fidelity_ == Fidelity::kStep) AddMessages(*plan, part);
