@@ -10,7 +10,8 @@
 namespace rehearse {
 namespace {
 
-// ---- Messages -----------------------------------------------------------------------------------------
+// ---- Messages
+// -----------------------------------------------------------------------------------------
 
 // What a rank or switch has to do in one part: its own transfers at the representative site.
 struct Incident {

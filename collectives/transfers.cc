@@ -8,8 +8,8 @@
 namespace rehearse {
 namespace {
 
-// What a slot of a role stands for: a group of a communicator and what it is asked for, or a peer in it to
-// send to or receive from.
+// What a slot of a role stands for: a group of a communicator and what it is asked for, or a peer
+// in it to send to or receive from.
 struct Slot {
   uint32_t communicator = 0;
   bool is_pair = false;
@@ -244,7 +244,8 @@ class Maker {
     }
   }
 
-  // One transfer a flow of each round; those of a round begin when those of the one before are done.
+  // One transfer a flow of each round; those of a round begin when those of the one before are
+  // done.
   void AddRounds(uint32_t part, const std::vector<RoundFlow>& rounds) {
     uint32_t before = static_cast<uint32_t>(table_.transfers.size());
     uint32_t own = before;

@@ -1,4 +1,5 @@
-// Every algorithm at every fidelity: how long it takes, what travels, and whether folding changes it.
+// Every algorithm at every fidelity: how long it takes, what travels, and whether folding changes
+// it.
 #include "collectives/algorithm.h"
 
 #include <bit>
@@ -51,7 +52,8 @@ void ExpectTime(const Schedule& schedule, const Cluster& cluster, double expecte
   }
 }
 
-// ---- On a plain switch: ports of 25 GB/s, 2 us from port to port -------------------------------------
+// ---- On a plain switch: ports of 25 GB/s, 2 us from port to port
+// -------------------------------------
 
 constexpr double kAlpha = 2e-6;
 constexpr double kPort = 25e9;
@@ -145,7 +147,8 @@ TEST(AlgorithmTest, ClosedFormFluidAndStepAgreeOnAnIdleSwitch) {
   }
 }
 
-// ---- On machines with several GPUs --------------------------------------------------------------------
+// ---- On machines with several GPUs
+// --------------------------------------------------------------------
 
 struct MachineCase {
   const char* algorithm;
@@ -181,9 +184,10 @@ const MachineCase kSymmetricCases[] = {
     {"direct", CollectiveKind::kAllToAll, "dgx-a100", "nodes", 2},
 };
 
-// Pipelines over hops of different latency. The closed form counts every step with the latency of its slowest
-// hop; step by step, those who are on quicker hops do not wait for it, so that the first and last pieces pass sooner.
-// A message waits for nothing that the closed form does not wait for, so that this is never later.
+// Pipelines over hops of different latency. The closed form counts every step with the latency of
+// its slowest hop; step by step, those who are on quicker hops do not wait for it, so that the
+// first and last pieces pass sooner. A message waits for nothing that the closed form does not wait
+// for, so that this is never later.
 const MachineCase kMixedPipelines[] = {
     {"tree", CollectiveKind::kAllReduce, "dgx-h100", "nodes", 4},
     {"tree", CollectiveKind::kBroadcast, "dgx-h100", "nodes", 4},
@@ -250,7 +254,8 @@ TEST(AlgorithmTest, FoldedIsUnfolded) {
   }
 }
 
-// ---- On any machine -----------------------------------------------------------------------------------
+// ---- On any machine
+// -----------------------------------------------------------------------------------
 
 // `count` groups of `size` ranks, drawn from all; other ranks are idle.
 std::vector<std::vector<uint32_t>> RandomGroups(Random& random, uint32_t ranks, uint32_t size,
@@ -324,8 +329,9 @@ TEST(AlgorithmTest, FoldedIsUnfoldedForRandomGroupsOnRandomMachines) {
   EXPECT_GT(played, 500u);
 }
 
-// What no algorithm can exceed without switches that add. Every member has to take in, and to give out, so many
-// bytes in one collective; all together in all-reduces, where one may do more for another.
+// What no algorithm can exceed without switches that add. Every member has to take in, and to give
+// out, so many bytes in one collective; all together in all-reduces, where one may do more for
+// another.
 double MostBusBandwidth(CollectiveKind kind, const Cluster& cluster,
                         const std::vector<std::vector<uint32_t>>& groups, Router& router) {
   double most = INFINITY;
@@ -367,7 +373,8 @@ TEST(AlgorithmTest, BusBandwidthIsNeverAboveTheBottleneck) {
   });
 }
 
-// ---- Sizes that differ ----------------------------------------------------------------------------------
+// ---- Sizes that differ
+// ----------------------------------------------------------------------------------
 
 Schedule Uneven(const char* algorithm, const std::vector<double>& pairs, uint32_t p) {
   double largest = 0;
@@ -402,8 +409,8 @@ TEST(AlgorithmTest, ExpertsOfDifferentPopularityTakeAsLongAsTheMostPopular) {
 }
 
 TEST(AlgorithmTest, UnevenSizesThroughTheNeighboursNic) {
-  // 2 machines of 4: local 0 of machine 0 has 1 GB for each of machine 1's locals, nobody else has anything.
-  // Step 0 hands three of these to the other locals, step 1 sends each over its own NIC.
+  // 2 machines of 4: local 0 of machine 0 has 1 GB for each of machine 1's locals, nobody else has
+  // anything. Step 0 hands three of these to the other locals, step 1 sends each over its own NIC.
   const auto cluster = Preset("perlmutter", "nodes", 2);
   std::vector<double> pairs(64, 0);
   for (uint32_t to = 4; to < 8; ++to) pairs[to] = 1e9;
@@ -421,7 +428,8 @@ TEST(AlgorithmTest, BlocksOfBruckCannotDiffer) {
   EXPECT_THROW(TimeOf(Uneven("bruck", {0, 1, 2, 0}, 2), *cluster, Fidelity::kFluid), Error);
 }
 
-// ---- What cannot be had ---------------------------------------------------------------------------------
+// ---- What cannot be had
+// ---------------------------------------------------------------------------------
 
 std::string Refusal(const Schedule& schedule, const Cluster& cluster) {
   Router router(cluster);

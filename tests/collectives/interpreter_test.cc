@@ -12,7 +12,8 @@
 namespace rehearse {
 namespace {
 
-// ---- What a collective means, written down without any algorithm -------------------------------------
+// ---- What a collective means, written down without any algorithm
+// -------------------------------------
 
 std::vector<int64_t> Sum(const Data& inputs) {
   std::vector<int64_t> sum(inputs.front().size(), 0);
@@ -86,7 +87,8 @@ Data RandomInputs(const DataProblem& problem, uint64_t seed) {
   return inputs;
 }
 
-// ---- How ranks can stand, without a machine ----------------------------------------------------------
+// ---- How ranks can stand, without a machine
+// ----------------------------------------------------------
 
 std::vector<uint32_t> Shuffled(uint32_t p, uint64_t seed) {
   std::vector<uint32_t> order(p);
@@ -110,8 +112,8 @@ std::vector<std::vector<uint32_t>> Grids(uint32_t p, uint32_t axes) {
   return grids;
 }
 
-// The parts that an algorithm may be asked to play: every grid, several pieces, members in any order. The
-// root, where there is one, stands first.
+// The parts that an algorithm may be asked to play: every grid, several pieces, members in any
+// order. The root, where there is one, stands first.
 std::vector<std::vector<Part>> Arrangements(const Algorithm& algorithm, CollectiveKind kind,
                                             uint32_t p, uint32_t root, uint64_t seed) {
   const std::string name = algorithm.name;
@@ -249,7 +251,8 @@ TEST(InterpreterTest, AnyArrangementComputesTheRightThing) {
   });
 }
 
-// ---- What is sent -----------------------------------------------------------------------------------------
+// ---- What is sent
+// -----------------------------------------------------------------------------------------
 
 uint64_t TotalElements(const Traffic& traffic) {
   uint64_t sum = 0;
@@ -345,7 +348,8 @@ TEST(InterpreterTest, RingsAndRecursionsLoadEverybodyAlike) {
 }
 
 TEST(InterpreterTest, StepsOfOneMemberOfAThousandAreFew) {
-  // What a member does is made without looking at the others: its list is as long as what it has to do.
+  // What a member does is made without looking at the others: its list is as long as what it has to
+  // do.
   StepInput input;
   input.extents = {1024};
   EXPECT_EQ(StepsOf(FindAlgorithm("ring"), input, 512).size(), 4u);
