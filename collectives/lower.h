@@ -4,10 +4,11 @@
 // rank (its arrival), one join a site (the rendezvous), the transfers, and its end. What the transfers
 // are depends on the fidelity:
 //   formula  one delay: the closed form on an idle machine; no contention
-//   fluid    each channel one coupled flow over all edges of its ring: S·share·n/p bytes an edge, after
-//            S·(step latency)
-//   step     each edge of each channel a flow of S steps, chained around the ring; a rank has finished
-//            when its own edges, in and out, have
+//   fluid    rings: each channel one coupled flow over all edges: S·share·n/p bytes an edge, after
+//            S·(step latency); other algorithms: collectives/plan_flows.h
+//   step     rings: each edge of each channel a flow of S steps, chained around the ring; a rank has
+//            finished when its own edges, in and out, have; other algorithms: likewise
+// What a step waits for and how much of its bytes are data is the choice's business (collectives/tuning.h).
 // Streams and `after` become edges. Collectives of a single rank take no time.
 //
 // With folding (collectives/folding.h) the Program has the tasks of one rank, one site and one link of
@@ -41,7 +42,8 @@ struct Lowered {
 
 // The schedule must have passed CheckSchedule. The router must know the links that fail in the perturbation, for
 // transfers to be able to go round them. Throws Error when the schedule has other ranks than the
-// cluster has devices, or when an op names an algorithm that is not known or cannot do its kind.
+// cluster has devices, or when an op names an algorithm or protocol that is not known or does not suit its kind
+// or group.
 Lowered Lower(const Schedule& schedule, Router& router, const LowerOptions& options = {});
 
 }  // namespace rehearse
