@@ -37,8 +37,57 @@ double ShareOfLeg(const Plan& plan, const Part& part, const Leg& leg, double sha
   return sum * part.share;
 }
 
-// Seconds for a byte: less is what adding and taking away has left.
-constexpr double kNoLoad = 1e-24;
+// Numbers links 0, 1, ... as they are met.
+class DenseLinks {
+ public:
+  uint32_t Of(uint32_t link) {
+    if (link >= number_.size()) number_.resize(link + 1, kNone);
+    if (number_[link] == kNone) number_[link] = count_++;
+    return number_[link];
+  }
+  uint32_t count() const { return count_; }
+
+ private:
+  static constexpr uint32_t kNone = 0xffffffffu;
+  std::vector<uint32_t> number_;
+  uint32_t count_ = 0;
+};
+
+// What every link has to carry, and the most that any has. Taking away looks at all links only when none of those with
+// the most is left.
+class Loads {
+ public:
+  explicit Loads(uint32_t links) : load_(links, 0) {}
+
+  void Add(uint32_t link, double load) {
+    if (IsMost(load_[link])) --at_most_;
+    load_[link] += load;
+    if (load_[link] > most_ * (1 + kTolerance)) {
+      most_ = load_[link];
+      at_most_ = 1;
+    } else if (IsMost(load_[link])) {
+      ++at_most_;
+    }
+  }
+  void Take(uint32_t link, double load) {
+    if (IsMost(load_[link])) --at_most_;
+    load_[link] -= load;
+    if (IsMost(load_[link])) ++at_most_;
+    if (at_most_ > 0) return;
+    most_ = *std::max_element(load_.begin(), load_.end());
+    at_most_ = static_cast<uint32_t>(
+        std::count_if(load_.begin(), load_.end(), [&](double own) { return IsMost(own); }));
+  }
+  double most() const { return most_; }
+
+ private:
+  static constexpr double kTolerance = 1e-9;
+  bool IsMost(double load) const { return load > 0 && load >= most_ * (1 - kTolerance); }
+
+  std::vector<double> load_;
+  double most_ = 0;
+  uint32_t at_most_ = 0;
+};
 
 // Crossings of links, summed up.
 class LinkCounter {
@@ -162,22 +211,25 @@ void ForEachRound(const std::vector<PartMessage>& messages, const Visit& visit) 
 }  // namespace
 
 Pipeline::Pipeline(std::vector<Hop> hops, bool fills) : hops_(std::move(hops)), fills_(fills) {
-  std::map<uint32_t, uint32_t> dense;
-  std::map<uint32_t, double> all;
+  DenseLinks dense;
   for (Hop& hop : hops_) {
-    std::map<uint32_t, double> own;
-    for (auto& [link, seconds] : hop.loads) {
-      link = dense.emplace(link, static_cast<uint32_t>(dense.size())).first->second;
-      own[link] += seconds;
-      all[link] += seconds;
-    }
-    double most = 0;
-    for (const auto& [link, seconds] : own) most = std::max(most, seconds);
-    hop_seconds_ += most;
+    for (auto& [link, seconds] : hop.loads) link = dense.Of(link);
     latency_ = std::max(latency_, hop.latency);
   }
-  for (const auto& [link, seconds] : all) seconds_ = std::max(seconds_, seconds);
-  links_ = static_cast<uint32_t>(dense.size());
+  links_ = dense.count();
+  Loads all(links_);
+  std::vector<double> own(links_, 0);
+  for (const Hop& hop : hops_) {
+    double most = 0;
+    for (const auto& [link, seconds] : hop.loads) {
+      own[link] += seconds;
+      most = std::max(most, own[link]);
+      all.Add(link, seconds);
+    }
+    for (const auto& [link, seconds] : hop.loads) own[link] = 0;
+    hop_seconds_ += most;
+  }
+  seconds_ = all.most();
 }
 
 uint32_t Pipeline::BestPieces(Bytes bytes) const {
@@ -193,30 +245,23 @@ const std::vector<StepCost>& Pipeline::Steps(uint32_t pieces) const {
   std::vector<StepCost>& steps = steps_[pieces];
   if (!steps.empty()) return steps;
   const uint32_t count = hops();
-  std::vector<double> load(links_, 0);
-  std::multiset<double> loads;
+  Loads loads(links_);
   std::multiset<Seconds> latencies;
-  const auto change = [&](uint32_t link, double by) {
-    if (load[link] > 0) loads.erase(loads.find(load[link]));
-    load[link] += by;
-    if (load[link] < kNoLoad) load[link] = 0;
-    if (load[link] > 0) loads.insert(load[link]);
-  };
   for (uint32_t step = 0; step < pieces + count - 1; ++step) {
     if (step >= count && step < pieces) {  // as before: all hops
       steps.push_back(steps.back());
       continue;
     }
     if (step < count) {
-      for (const auto& [link, seconds] : hops_[step].loads) change(link, seconds);
+      for (const auto& [link, seconds] : hops_[step].loads) loads.Add(link, seconds);
       latencies.insert(hops_[step].latency);
     }
     if (step >= pieces) {
       const Hop& left = hops_[step - pieces];
-      for (const auto& [link, seconds] : left.loads) change(link, -seconds);
+      for (const auto& [link, seconds] : left.loads) loads.Take(link, seconds);
       latencies.erase(latencies.find(left.latency));
     }
-    steps.push_back({*latencies.rbegin(), loads.empty() ? 0 : *loads.rbegin()});
+    steps.push_back({*latencies.rbegin(), loads.most()});
   }
   return steps;
 }
@@ -288,7 +333,7 @@ std::vector<std::vector<Pace>> IdlePaces(const std::vector<std::vector<RoundFlow
   for (const auto& part : rounds) most = std::max(most, part.size());
   std::vector<std::vector<Pace>> paces(rounds.size());
   for (size_t round = 0; round < most; ++round) {
-    std::map<uint32_t, uint32_t> dense;
+    DenseLinks dense;
     std::vector<double> capacities;
     std::vector<std::vector<LinkUse>> uses;
     std::vector<size_t> parts;
@@ -298,10 +343,11 @@ std::vector<std::vector<Pace>> IdlePaces(const std::vector<std::vector<RoundFlow
       parts.push_back(part);
       uses.emplace_back();
       for (const LinkUse& use : rounds[part][round].uses) {
-        const auto [it, is_new] =
-            dense.emplace(use.link.index(), static_cast<uint32_t>(capacities.size()));
-        if (is_new) capacities.push_back(cluster.Link(use.link.index()).Capacity().value());
-        uses.back().push_back({LinkId(it->second), use.multiplicity});
+        const uint32_t link = dense.Of(use.link.index());
+        if (link == capacities.size()) {
+          capacities.push_back(cluster.Link(use.link.index()).Capacity().value());
+        }
+        uses.back().push_back({LinkId(link), use.multiplicity});
       }
     }
     MaxMinProblem problem;
