@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "collectives/folding.h"
 #include "collectives/plan_flows.h"
@@ -49,6 +50,7 @@ class Lowering {
     Lowered lowered;
     lowered.program = builder_.Build();
     lowered.rank_classes = folding_.ranks.size();
+    lowered.chosen.assign(chosen_.begin(), chosen_.end());
     lowered.links = folding_.links.representative;
     lowered.representative.reserve(schedule_.ranks());
     for (const uint32_t rank_class : folding_.ranks.of) {
@@ -206,6 +208,7 @@ class Lowering {
     const Site& site = table_.sites[site_index];
     const Plan* plan = table_.PlanOf(site);
     const Bytes bytes = CommunicationBytes(op.work);
+    if (plan != nullptr) NoteChoice(std::get<Collective>(op.work), *plan);
     Meeting meeting;
     meeting.begin = builder_.AddJoin();
     meeting.move = meeting.begin;
@@ -227,6 +230,13 @@ class Lowering {
       AddMessageFlows(site, *plan, bytes, sink_, &meeting);
     }
     return meeting;
+  }
+
+  void NoteChoice(const Collective& collective, const Plan& plan) {
+    if (collective.algorithm == "ring" && collective.protocol == "none") return;
+    chosen_.insert({schedule_.communicators[collective.communicator.index()].name(),
+                    Name(collective.kind), collective.bytes, plan.choice.algorithm->name,
+                    Name(plan.choice.protocol), plan.choice.nccl_channels});
   }
 
   // The rings of a site, or the path of a pair.
@@ -338,6 +348,7 @@ class Lowering {
   std::map<std::pair<const Op*, const DeviceSpec*>, Time> durations_;
   std::vector<uint32_t> processors_;  // by class of ranks; empty where nothing interferes
   std::map<std::vector<uint32_t>, uint32_t> party_sets_;
+  std::set<ChosenCollective> chosen_;
   ProgramBuilder builder_;
   const FlowSink sink_{
       table_, folding_, builder_,

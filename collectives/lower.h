@@ -20,6 +20,7 @@
 #include "collectives/perturbation.h"
 #include "collectives/transfers.h"
 #include "sim/program.h"
+#include "sim/result.h"
 #include "sim/schedule.h"
 #include "topology/router.h"
 
@@ -38,6 +39,7 @@ struct Lowered {
   std::vector<uint32_t> representative;  // rank -> the rank whose spans are its own
   std::vector<uint32_t> links;           // the program's link -> the cluster's that it stands for
   uint32_t rank_classes = 0;
+  std::vector<ChosenCollective> chosen;  // sorted, each once; rings on bare links are left out
 };
 
 // The schedule must have passed CheckSchedule. The router must know the links that fail in the perturbation, for

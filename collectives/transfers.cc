@@ -34,7 +34,7 @@ class Maker {
       : schedule_(schedule),
         router_(router),
         finder_(router),
-        tuner_(router),
+        tuner_(router, finder_),
         fidelity_(fidelity),
         channels_(channels) {
     plain_.step_overhead = router.cluster().step_overhead();

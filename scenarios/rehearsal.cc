@@ -60,6 +60,7 @@ Result Describe(const Scenario& scenario, const PlayedScenario& played) {
   result.memory_capacity = scenario.cluster->DeviceOf(0).memory;
   result.simulator.events = simulation.stats.events;
   result.simulator.transfers = simulation.stats.transfers;
+  result.chosen = played.lowered.chosen;
   result.simulator.classes = played.lowered.rank_classes;
   return result;
 }

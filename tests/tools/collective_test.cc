@@ -89,14 +89,16 @@ TEST_F(CollectiveProgramTest, ExplainNamesChoiceRingsAndTheLinkThatBinds) {
   const std::string arguments = "collective all-reduce --cluster dgx-a100:nodes=2 -b 64M --explain";
   const Outcome text = Execute(arguments);
   ASSERT_EQ(text.code, 0) << text.err;
-  EXPECT_THAT(text.out, AllOf(HasSubstr("chosen"), HasSubstr("NCCL's model"), HasSubstr("8 rings"),
-                              HasSubstr("node0/nic0->"), HasSubstr("100 % full")));
+  EXPECT_THAT(text.out,
+              AllOf(HasSubstr("chosen"), HasSubstr("NCCL's model"), HasSubstr("8 parts"),
+                    HasSubstr("node0/nic0->"), HasSubstr("carries 0.234 times the size")));
   const auto json = nlohmann::json::parse(Execute(arguments + " --format json").out);
-  EXPECT_EQ(json["rings"].size(), 8u);
+  EXPECT_EQ(json["parts"].size(), 8u);
   EXPECT_EQ(json["chosen"]["algorithm"], "ring");
   EXPECT_EQ(json["binding_link"]["kind"], "network");
-  // 8 NICs of 25·0.955 GB/s
-  EXPECT_NEAR(json["rings_bytes_per_second"].get<double>(), 8 * 25e9 * 0.955, 1);
+  // Each of 8 NICs carries an eighth of 2·15/16, and the 56 us and more of latency are what it is not busy.
+  EXPECT_NEAR(json["binding_link"]["times_the_size"].get<double>(), 2 * 15.0 / 16 / 8, 1e-9);
+  EXPECT_LT(json["binding_link"]["busy_share"].get<double>(), 1);
 }
 
 TEST_F(CollectiveProgramTest, Mistakes) {
