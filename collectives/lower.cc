@@ -55,7 +55,7 @@ class Lowering {
     Lowered lowered;
     lowered.program = builder_.Build();
     lowered.rank_classes = folding_.ranks.size();
-    lowered.links = folding_.links.representative;
+    lowered.links = folding_.links.of;
     lowered.representative.reserve(schedule_.ranks());
     for (const uint32_t rank_class : folding_.ranks.of) {
       lowered.representative.push_back(folding_.ranks.representative[rank_class]);

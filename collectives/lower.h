@@ -35,7 +35,7 @@ struct LowerOptions {
 struct Lowered {
   Program program;                       // spans only of representatives
   std::vector<uint32_t> representative;  // rank -> the rank whose spans are its own
-  std::vector<uint32_t> links;           // the program's link -> the cluster's that it stands for
+  std::vector<uint32_t> links;           // the cluster's link -> the program's that stands for it
   uint32_t rank_classes = 0;
 };
 

@@ -95,7 +95,7 @@ struct Explanation {
 };
 
 // Plays the scenario with everything recorded, and once more for each sensitivity. The scenario is as it was
-// afterwards. Throws as Play() does.
+// afterwards. Throws as PlayScenario() does.
 Explanation Explain(Scenario& scenario);
 
 // Schema rehearse.explanation.v1.

@@ -127,7 +127,7 @@ class Experiments {
 
  private:
   void Measure(const std::string& what) {
-    rows_.push_back({what, ToSeconds(Play(scenario_).simulation.timeline.step)});
+    rows_.push_back({what, ToSeconds(PlayScenario(scenario_).simulation.timeline.step)});
   }
 
   Scenario& scenario_;

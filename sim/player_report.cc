@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "sim/critical_ops.h"
 #include "sim/error.h"
 #include "sim/player.h"
 
@@ -47,14 +48,13 @@ void Player::CheckBytes([[maybe_unused]] uint32_t flow) const {
 #endif
 }
 
-// The op that a task belongs to, as far as the spans know.
+// The op that a task works for, as far as the spans know.
 std::string Player::SpanOf(uint32_t task) const {
-  for (const SpanSpec& span : program_.spans) {
-    if (span.begin.index() == task || span.end.index() == task) {
-      return fmt::format("task {}, op {} of rank {}", task, span.op, span.rank);
-    }
-  }
-  return fmt::format("task {}", task);
+  const OpsOfTasks ops(program_);
+  const auto spans = ops.Of(TaskId(task));
+  if (spans.empty()) return fmt::format("task {}", task);
+  const SpanSpec& span = program_.spans[spans.front()];
+  return fmt::format("task {}, op {} of rank {}", task, span.op, span.rank);
 }
 
 // A task that is stuck.
