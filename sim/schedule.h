@@ -15,12 +15,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "sim/communicator.h"
 #include "sim/id.h"
+#include "sim/kernel.h"
 #include "sim/quantity.h"
 
 namespace rehearse {
@@ -59,11 +61,13 @@ enum class ComputeKind : uint8_t {
 
 struct Compute {
   ComputeKind kind = ComputeKind::kMemory;
+  Kernel kernel = Kernel::kNone;  // what it computes, for backends that execute it
   DType dtype = DType::kBf16;
-  Gemm gemm;             // kGemm only
-  Flops flops;           // all kinds; for kGemm FlopsOf(gemm)
-  Bytes bytes;           // memory traffic, read and written
-  uint32_t kernels = 1;  // launches
+  Gemm gemm;                       // kGemm only
+  Flops flops;                     // all kinds; for kGemm FlopsOf(gemm)
+  Bytes bytes;                     // memory traffic, read and written
+  uint32_t kernels = 1;            // launches
+  std::vector<double> attributes;  // of `kernel`; sim/kernel.h
 };
 
 enum class CollectiveKind : uint8_t {
@@ -76,12 +80,15 @@ enum class CollectiveKind : uint8_t {
 };
 const char* Name(CollectiveKind kind);  // "all-reduce"
 
+enum class Reduction : uint8_t { kSum, kMaximum };
+
 struct Collective {
   CollectiveKind kind = CollectiveKind::kAllReduce;
   CommunicatorId communicator;
   Bytes bytes;
   DType dtype = DType::kBf16;
   std::string algorithm = "ring";
+  Reduction reduction = Reduction::kSum;
 };
 
 // To or from the member `peer` of the rank's own group.
@@ -127,16 +134,53 @@ struct Stream {
 // A piece of device memory. Parameters, gradients and optimizer state live as long as the step;
 // activations and buffers from their first to their last use in list order (see sim/memory.h).
 enum class BufferKind : uint8_t { kParameter, kGradient, kOptimizer, kActivation, kBuffer };
+
+// How one dimension of a global array is cut: `size` elements in all, into equal blocks over the members
+// of `cut_by` (each communicator cuts every block of the one before it).
+struct Extent {
+  uint64_t size = 0;
+  std::vector<CommunicatorId> cut_by;
+};
+
+// Which piece of which global array a rank's buffer holds: its block of rows and of columns; where `flat_by`
+// is given only a share of that block's elements, taken row by row and cut into equal runs (the last may be
+// shorter by padding), as FSDP keeps weights. Equal for many buffers, so kept once a role.
+struct Region {
+  Extent rows;
+  Extent columns;
+  std::vector<CommunicatorId> flat_by;
+};
+
+// A buffer that is a part of another one, and takes no memory: rows × columns elements from (row, column)
+// on, moved on by as many pieces as the rank's position in `rows_cut_by` and `columns_cut_by` says (outermost
+// first, as in Extent).
+struct View {
+  BufferId of;
+  uint64_t row = 0;
+  uint64_t column = 0;
+  std::vector<CommunicatorId> rows_cut_by;
+  std::vector<CommunicatorId> columns_cut_by;
+};
+
+inline constexpr uint32_t kNoRegion = 0xffffffffu;
+
 struct Buffer {
   std::string name;
   BufferKind kind = BufferKind::kActivation;
-  Bytes bytes;
+  Bytes bytes;  // zero for a view
+  // What it holds, for backends: a row-major matrix. A buffer without rows can only be timed.
+  DType dtype = DType::kBf16;
+  uint64_t rows = 0;
+  uint64_t columns = 0;
+  uint32_t region = kNoRegion;  // position in Role::regions; parameters and gradients must have one
+  std::optional<View> view = std::nullopt;
 };
 
 struct Role {
   std::string name;
   std::vector<Stream> streams;
   std::vector<Buffer> buffers;
+  std::vector<Region> regions;
   std::vector<Op> ops;
 };
 

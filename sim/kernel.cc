@@ -1,0 +1,99 @@
+#include "sim/kernel.h"
+
+namespace rehearse {
+
+const char* Name(Kernel kernel) {
+  switch (kernel) {
+    case Kernel::kNone:
+      return "none";
+    case Kernel::kGemm:
+      return "gemm";
+    case Kernel::kCopy:
+      return "copy";
+    case Kernel::kAccumulate:
+      return "accumulate";
+    case Kernel::kUnstack:
+      return "unstack";
+    case Kernel::kStack:
+      return "stack";
+    case Kernel::kEmbedding:
+      return "embedding";
+    case Kernel::kEmbeddingBackward:
+      return "embedding-backward";
+    case Kernel::kBias:
+      return "bias";
+    case Kernel::kBiasBackward:
+      return "bias-backward";
+    case Kernel::kBiasGelu:
+      return "bias-gelu";
+    case Kernel::kBiasGeluBackward:
+      return "bias-gelu-backward";
+    case Kernel::kSwiGlu:
+      return "swiglu";
+    case Kernel::kSwiGluBackward:
+      return "swiglu-backward";
+    case Kernel::kNormStatistics:
+      return "norm-statistics";
+    case Kernel::kNorm:
+      return "norm";
+    case Kernel::kNormBackwardStatistics:
+      return "norm-backward-statistics";
+    case Kernel::kNormBackward:
+      return "norm-backward";
+    case Kernel::kNormBackwardAdd:
+      return "norm-backward-add";
+    case Kernel::kRmsNormStatistics:
+      return "rms-norm-statistics";
+    case Kernel::kRmsNorm:
+      return "rms-norm";
+    case Kernel::kRmsNormBackwardStatistics:
+      return "rms-norm-backward-statistics";
+    case Kernel::kRmsNormBackward:
+      return "rms-norm-backward";
+    case Kernel::kRmsNormBackwardAdd:
+      return "rms-norm-backward-add";
+    case Kernel::kAttention:
+      return "attention";
+    case Kernel::kAttentionBackward:
+      return "attention-backward";
+    case Kernel::kResidual:
+      return "residual";
+    case Kernel::kDropoutBackward:
+      return "dropout-backward";
+    case Kernel::kDropout:
+      return "dropout";
+    case Kernel::kMaximum:
+      return "maximum";
+    case Kernel::kExponentials:
+      return "exponentials";
+    case Kernel::kCrossEntropy:
+      return "cross-entropy";
+    case Kernel::kCrossEntropyBackward:
+      return "cross-entropy-backward";
+    case Kernel::kSquaredError:
+      return "squared-error";
+    case Kernel::kRelu:
+      return "relu";
+    case Kernel::kReluBackward:
+      return "relu-backward";
+    case Kernel::kIm2Col:
+      return "im2col";
+    case Kernel::kCol2Im:
+      return "col2im";
+    case Kernel::kMaxPool:
+      return "max-pool";
+    case Kernel::kMaxPoolBackward:
+      return "max-pool-backward";
+    case Kernel::kUpsample:
+      return "upsample";
+    case Kernel::kUpsampleBackward:
+      return "upsample-backward";
+    case Kernel::kSquaredNorm:
+      return "squared-norm";
+    case Kernel::kAdam:
+      return "adam";
+  }
+  return "?";
+}
+
+}  // namespace rehearse

@@ -1,0 +1,114 @@
+// The vocabulary of compute ops: what each one computes, on which operands.
+//
+// Planners (workloads/) write these into a Schedule, backends (real/) execute them; the simulator needs
+// only the op's flops and bytes and never looks here. Operands are the op's `reads` and `writes` in the
+// order given below, local pieces of row-major matrices (Buffer::rows × Buffer::columns). A buffer that is
+// both read and written is updated in place. Rows are tokens (sequence by sequence) or samples; n is the
+// *global* number of columns where a row is split over ranks. `d` is a gradient; "+=" adds to what the buffer
+// holds (a buffer begins the step at zero if it is a gradient, else undefined).
+//
+// Attributes are in Compute::attributes, in the order that each kernel names them.
+#pragma once
+
+#include <cstdint>
+
+namespace rehearse {
+
+enum class Kernel : uint8_t {
+  kNone,  // nothing is said: an op that only takes time; no backend executes it
+
+  // C = A·B by Gemm's sizes and mode; C += A·B where C is read too.  reads A, B [, C]; writes C
+  kGemm,
+
+  // ---- data movement -------------------------------------------------------------------------
+  // Y = X in Y's precision.                                              reads X; writes Y
+  kCopy,
+  // Y += X in Y's precision (gradient accumulation).                     reads X, Y; writes Y
+  kAccumulate,
+  // The rows of p blocks stacked in X become the columns of Y: block i of X (Y.rows × X.columns) is
+  // columns [i·X.columns, (i+1)·X.columns) of Y. After an all-gather of columns.    reads X; writes Y
+  kUnstack,
+  // The reverse: before a reduce-scatter or an all-to-all of columns.               reads X; writes Y
+  kStack,
+
+  // ---- transformer ---------------------------------------------------------------------------
+  // Y[i] = table[token i]; zero where another rank has the token's row.  reads table; writes Y
+  kEmbedding,
+  // d table[token i] += dY[i] for the rows this rank has.   reads dY, d table; writes d table
+  kEmbeddingBackward,
+  // X += bias.                                                           reads X, bias; writes X
+  kBias,
+  // d bias += column sums of dY.                              reads dY, d bias; writes d bias
+  kBiasBackward,
+  // Y = gelu(X + bias), tanh form.                                       reads X, bias; writes Y
+  kBiasGelu,
+  // dX = dY·gelu'(X + bias); d bias += column sums of dX.
+  //                                          reads dY, X, bias, d bias; writes dX, d bias
+  kBiasGeluBackward,
+  // Columns of X are pairs (gate, up): Y = silu(gate)·up.                reads X; writes Y
+  kSwiGlu,
+  kSwiGluBackward,  // reads dY, X; writes dX
+  // The sums over this rank's columns, per row: (x, x²).                 reads X; writes S (rows × 2)
+  kNormStatistics,
+  // Layer norm: M = (mean, 1/deviation) per row, Y = (X - mean)·rdev·gain + bias, epsilon 1e-5. Statistics
+  // S, already summed over ranks, are an operand where a row is split.
+  //                                     reads X, gain, bias [, S]; writes Y, M (rows × 2)
+  kNorm,
+  // The sums over this rank's columns of (g, g·x̂), g = dY·gain.  reads X, dY, gain, M; writes S (rows × 2)
+  kNormBackwardStatistics,
+  // dX = rdev·(g - mean(g) - x̂·mean(g·x̂)) [+ Z, the gradient that went round the norm]; d gain += sums of
+  // dY·x̂, d bias += sums of dY. S is an operand where a row is split.
+  //                   reads X, dY, gain, M, d gain, d bias [, S] ; writes dX, d gain, d bias
+  kNormBackward,
+  //                   reads X, dY, gain, M, d gain, d bias, Z [, S] ; writes dX, d gain, d bias
+  kNormBackwardAdd,
+  // RMS norm of Llama: no mean, no bias. S is rows × 1, M = 1/rms (rows × 1); the operands of the four
+  // kernels above without `bias` and `d bias`.
+  kRmsNormStatistics,
+  kRmsNorm,
+  kRmsNormBackwardStatistics,
+  kRmsNormBackward,
+  kRmsNormBackwardAdd,
+  // O = softmax(Q·Kᵀ/√size + mask)·V, causal, per sequence and head. Columns of X are groups of heads: the
+  // q of the group's heads, then its k, then its v. Attributes: sequence, groups on this rank, heads a
+  // group, head size, causal (0 or 1). L = log of the sum of exponentials, rows × heads.
+  //                                                              reads X; writes O, L
+  kAttention,
+  kAttentionBackward,  // reads dO, X, O, L; writes dX
+  // Y = Z + dropout(X + bias); mask is 0 or 1/(1-probability) (as kept, a byte). The mask depends only on the
+  // op's tag, `salt` and the element's global position. Attributes: probability, salt.
+  //                                                reads X, Z, bias; writes Y, mask
+  kResidual,
+  kDropoutBackward,  // dX = dY·mask; d bias += column sums.   reads dY, mask, d bias; writes dX, d bias
+  kDropout,          // Y = dropout(X). Attributes: probability, salt.  reads X; writes Y, mask
+
+  // ---- loss: the mean over all tokens (or samples) of the step of -log softmax[label] ------------
+  kMaximum,  // per row over this rank's columns                reads X; writes M (rows × 1)
+  // E = exp(X - M); S = (sum of E, X[label] - M or 0 where another rank has the label).
+  //                                                            reads X, M; writes E, S (rows × 2)
+  kExponentials,
+  kCrossEntropy,  // per row loss: log S0 - S1, added to the step's loss.  reads S; writes loss (rows × 1)
+  kCrossEntropyBackward,  // dX = (E/S0 - [label]) / tokens of the step.     reads E, S; writes dX
+  kSquaredError,  // networks without classes: loss = |X - target|²/2.   reads X; writes loss, dX
+
+  // ---- convolutional networks: images are rows of (channel, y, x) ---------------------------------
+  kRelu,          // reads X; writes Y
+  kReluBackward,  // reads dY, Y; writes dX
+  kIm2Col,   // attributes: channels, height, width, kernel, stride, padding.   reads X; writes C
+  kCol2Im,   // the transposed map: sums.                                       reads C; writes X
+  kMaxPool,  // attributes: channels, height, width, window.      reads X; writes Y
+  kMaxPoolBackward,  // reads dY, X, Y; writes dX
+  kUpsample,  // nearest, twice in y and x. attributes: channels, height, width.   reads X; writes Y
+  kUpsampleBackward,  // reads dY; writes dX
+
+  // ---- optimizer -------------------------------------------------------------------------------
+  // Sum of squares of gradients; one that r ranks hold counts 1/r. attributes: 1/r of each gradient.
+  //                                                          reads gradients…; writes norm (1 × 1)
+  kSquaredNorm,
+  // Adam in fp32 on master weights, moments; gradients are clipped to norm 1.
+  // attributes: learning rate.        reads gradients…, norm; writes as many parameters…, states (3 × elements each)
+  kAdam,
+};
+const char* Name(Kernel kernel);  // "bias-gelu"
+
+}  // namespace rehearse
