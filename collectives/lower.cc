@@ -51,6 +51,7 @@ class Lowering {
   Lowered Run() {
     AddLinks();
     AddProcessors();
+    ReserveTasks();
     for (const uint32_t rank : folding_.ranks.representative) LowerRank(rank);
     Lowered lowered;
     lowered.program = builder_.Build();
@@ -65,9 +66,24 @@ class Lowering {
 
  private:
   static constexpr uint32_t kUnset = 0xffffffffu;
+  static constexpr Time kNotKnown = Time(-1);
 
   const Slowdown& SlowdownOf(uint32_t rank) const {
     return options_.slowdown ? *options_.slowdown : cluster_.DeviceOf(rank).slowdown;
+  }
+
+  // An op of a rank is about one task and one edge.
+  void ReserveTasks() {
+    for (const Role& role : schedule_.roles) {
+      first_op_.push_back(op_count_);
+      op_count_ += role.ops.size();
+    }
+    durations_.assign(op_count_ * cluster_.device_specs().size(), kNotKnown);
+    size_t ops = 0;
+    for (const uint32_t rank : folding_.ranks.representative) {
+      ops += schedule_.roles[schedule_.role_of_rank[rank]].ops.size();
+    }
+    builder_.Reserve(ops + ops / 4, ops + ops / 2, ops);
   }
 
   void AddLinks() {
@@ -172,7 +188,7 @@ class Lowering {
       const TaskId task = builder_.AddJoin();
       return {task, task, task, false};
     }
-    Time duration = ComputeDuration(rank, op, *compute);
+    Time duration = ComputeDuration(rank, index, op, *compute);
     const double factor = ComputeFactor(options_.perturbation, rank, index);
     if (factor != 1) duration = ToTime(factor * ToSeconds(duration));
     const TaskId task = builder_.AddDelay(duration);
@@ -181,14 +197,14 @@ class Lowering {
   }
 
   // Replicas share roles and devices, so each (role's op, device kind) is worked out once.
-  Time ComputeDuration(uint32_t rank, const Op& op, const Compute& compute) {
-    const auto key = std::make_pair(&op, &cluster_.DeviceOf(rank));
-    const auto it = durations_.find(key);
-    if (it != durations_.end()) return it->second;
-    const Time duration =
-        ToTime(ComputeTime(cluster_.DeviceOf(rank), compute, op.tag.phase == Phase::kBackward));
-    durations_.emplace(key, duration);
-    return duration;
+  Time ComputeDuration(uint32_t rank, uint32_t index, const Op& op, const Compute& compute) {
+    const uint32_t spec = cluster_.graph()[cluster_.devices()[rank]].device;
+    Time& known = durations_[spec * op_count_ + first_op_[schedule_.role_of_rank[rank]] + index];
+    if (known == kNotKnown) {
+      known =
+          ToTime(ComputeTime(cluster_.DeviceOf(rank), compute, op.tag.phase == Phase::kBackward));
+    }
+    return known;
   }
 
   // `site` is this rank's own; the class's representative stands for it. The k-th op there makes the
@@ -333,7 +349,9 @@ class Lowering {
   std::vector<std::vector<LinkUse>> detours_;  // by class of transfers, if links fail
   std::vector<uint32_t> detour_sets_;
   std::vector<std::vector<Meeting>> meetings_;  // [class of sites][k]
-  std::map<std::pair<const Op*, const DeviceSpec*>, Time> durations_;
+  std::vector<size_t> first_op_;                // by role: its first op, counted over all roles
+  size_t op_count_ = 0;
+  std::vector<Time> durations_;       // [device spec][op]
   std::vector<uint32_t> processors_;  // by class of ranks; empty where nothing interferes
   std::map<std::vector<uint32_t>, uint32_t> party_sets_;
   ProgramBuilder builder_;

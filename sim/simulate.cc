@@ -37,10 +37,10 @@ Player::Player(const Program& program, const SimulationOptions& options)
       flows_(RunsOf(program)),
       periods_(program, flows_, network_, queue_,
                options.jump && !options.record_link_loads && !options.record_bottlenecks),
-      waiting_for_(program.predecessor_count),
-      start_(program.tasks.size()),
-      end_(program.tasks.size()),
-      done_(program.tasks.size(), 0) {
+      tasks_(program.tasks.size()) {
+  for (uint32_t task = 0; task < program.tasks.size(); ++task) {
+    tasks_[task].waiting_for = program.predecessor_count[task];
+  }
   if (program.processors.empty()) return;
   interference_.emplace(program);
   task_of_delay_.resize(program.delays.size());
@@ -53,7 +53,7 @@ Player::Player(const Program& program, const SimulationOptions& options)
 
 Simulation Player::Play(uint32_t ranks) {
   for (uint32_t task = 0; task < program_.tasks.size(); ++task) {
-    if (waiting_for_[task] == 0) agenda_.push_back(task);
+    if (tasks_[task].waiting_for == 0) agenda_.push_back(task);
   }
   ChangeLinks();
   for (;;) {
@@ -138,7 +138,7 @@ void Player::WorkOffAgenda() {
 }
 
 void Player::StartTask(uint32_t task) {
-  start_[task] = now_;
+  tasks_[task].start = now_;
   switch (program_.tasks[task].kind) {
     case TaskKind::kJoin:
       EndTask(task);
@@ -170,12 +170,11 @@ void Player::StartFlow(uint32_t flow) {
 }
 
 void Player::EndTask(uint32_t task) {
-  end_[task] = now_;
-  done_[task] = 1;
+  tasks_[task].end = now_;
   ++tasks_done_;
   for (uint32_t i = program_.successor_begin[task]; i < program_.successor_begin[task + 1]; ++i) {
     const uint32_t successor = program_.successors[i].index();
-    if (--waiting_for_[successor] == 0) agenda_.push_back(successor);
+    if (--tasks_[successor].waiting_for == 0) agenda_.push_back(successor);
   }
 }
 
