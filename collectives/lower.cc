@@ -37,7 +37,8 @@ class Lowering {
                               : NoFolding(table_, cluster_, schedule.ranks())),
         uses_(FoldedUses(table_, folding_, Way::kOwn)),
         use_sets_(uses_.size(), kUnset),
-        meetings_(folding_.sites.size()) {
+        meetings_(folding_.sites.size()),
+        is_one_class_(folding_.sites.size()) {
     const Perturbation& perturbation = options.perturbation;
     for (const LinkEvent& event : perturbation.events) may_detour_ |= event.factor == 0;
     if (may_detour_) {
@@ -217,11 +218,24 @@ class Lowering {
       meetings.push_back(MakeMeeting(op, folding_.sites.representative[site_class]));
     }
     const Meeting& meeting = meetings[k];
+    const auto own_end = meeting.ends.find(folding_.ranks.of[rank]);
+    const TaskId end = own_end == meeting.ends.end() ? meeting.end : own_end->second;
+    if (IsOneClass(site_class)) return {meeting.begin, meeting.begin, end, false};
     const TaskId arrival = builder_.AddJoin();
     builder_.AddEdge(arrival, meeting.begin);
-    const auto own_end = meeting.ends.find(folding_.ranks.of[rank]);
-    return {arrival, meeting.begin, own_end == meeting.ends.end() ? meeting.end : own_end->second,
-            true};
+    return {arrival, meeting.begin, end, true};
+  }
+
+  // Whether all ranks of such a site arrive at the same time, as members of one class.
+  bool IsOneClass(uint32_t site_class) {
+    std::optional<bool>& known = is_one_class_[site_class];
+    if (!known) {
+      const auto& ranks = table_.sites[folding_.sites.representative[site_class]].ranks;
+      known = std::all_of(ranks.begin(), ranks.end(), [&](uint32_t rank) {
+        return folding_.ranks.of[rank] == folding_.ranks.of[ranks.front()];
+      });
+    }
+    return *known;
   }
 
   Meeting MakeMeeting(const Op& op, uint32_t site_index) {
@@ -262,8 +276,9 @@ class Lowering {
 
   // One coupled flow for each class of the site's transfers.
   void AddRings(const Site& site, uint32_t steps, double step_bytes, Meeting& meeting) {
-    meeting.end = builder_.AddJoin();
-    for (const uint32_t transfer_class : ClassesAt(site)) {
+    const std::vector<uint32_t> classes = ClassesAt(site);
+    if (classes.size() > 1) meeting.end = builder_.AddJoin();
+    for (const uint32_t transfer_class : classes) {
       const Transfer& transfer =
           table_.transfers[folding_.transfers.representative[transfer_class]];
       Flow flow;
@@ -274,7 +289,11 @@ class Lowering {
       SetDetour(task, transfer_class);
       SetParties(task, site.ranks);
       builder_.AddEdge(meeting.begin, task);
-      builder_.AddEdge(task, meeting.end);
+      if (classes.size() > 1) {
+        builder_.AddEdge(task, meeting.end);
+      } else {
+        meeting.end = task;
+      }
     }
   }
 
@@ -348,8 +367,9 @@ class Lowering {
   bool may_detour_ = false;
   std::vector<std::vector<LinkUse>> detours_;  // by class of transfers, if links fail
   std::vector<uint32_t> detour_sets_;
-  std::vector<std::vector<Meeting>> meetings_;  // [class of sites][k]
-  std::vector<size_t> first_op_;                // by role: its first op, counted over all roles
+  std::vector<std::vector<Meeting>> meetings_;     // [class of sites][k]
+  std::vector<std::optional<bool>> is_one_class_;  // [class of sites], once known
+  std::vector<size_t> first_op_;                   // by role: its first op, counted over all roles
   size_t op_count_ = 0;
   std::vector<Time> durations_;       // [device spec][op]
   std::vector<uint32_t> processors_;  // by class of ranks; empty where nothing interferes

@@ -44,6 +44,7 @@ class Player {
   void WorkOffAgenda();
   void StartTask(uint32_t task);
   void StartDelay(uint32_t task);
+  void ScheduleDelays(uint32_t task);
   void StartFlow(uint32_t flow);
   void EndTask(uint32_t task);
   void BeginStep(uint32_t flow);

@@ -55,15 +55,25 @@ class ActivitySums {
   explicit ActivitySums(size_t axes)
       : active_(axes, 0), communication_on_(axes, 0), exposed_on_(axes * (axes + 1), 0) {}
 
-  // Adds one rank, `weight` times. `edges` come in any order and are sorted; they end up as they began,
-  // with nothing active.
-  void AddRank(std::vector<Edge>& edges, uint32_t weight) {
+  // Adds one rank, `weight` times: the edges of each of its streams, in order. They end up as they began, with
+  // nothing active.
+  void AddRank(const std::vector<std::vector<Edge>>& streams, uint32_t weight) {
     weight_ = weight;
-    std::sort(edges.begin(), edges.end(), [](const Edge& a, const Edge& b) { return a.at < b.at; });
     size_t axes_active = 0;
     int32_t computing = 0;
     int64_t now = 0;
-    for (const Edge& edge : edges) {
+    std::vector<size_t> next(streams.size(), 0);
+    for (;;) {
+      size_t earliest = streams.size();
+      for (size_t i = 0; i < streams.size(); ++i) {
+        if (next[i] == streams[i].size()) continue;
+        if (earliest == streams.size() ||
+            streams[i][next[i]].at < streams[earliest][next[earliest]].at) {
+          earliest = i;
+        }
+      }
+      if (earliest == streams.size()) break;
+      const Edge& edge = streams[earliest][next[earliest]++];
       // Edges of one instant come in any order, so a count may dip below zero within the instant;
       // that never lasts.
       if (edge.at != now) {
@@ -179,13 +189,14 @@ Result Summarize(const Schedule& schedule, const Timeline& timeline, FlopsPerSec
   for (uint32_t rank = 0; rank < ranks; ++rank) ++weight[timeline.RepresentativeOf(rank)];
 
   ActivitySums sums(axes);
-  std::vector<Edge> edges;
+  std::vector<std::vector<Edge>> streams;
   auto span = timeline.spans.begin();
   for (uint32_t rank = 0; rank < ranks; ++rank) {
     if (weight[rank] == 0) continue;
     const uint32_t role = schedule.role_of_rank[rank];
     CHECK_LT(role, lanes.size());
-    edges.clear();
+    streams.resize(schedule.roles[role].streams.size());
+    for (std::vector<Edge>& edges : streams) edges.clear();
     for (; span != timeline.spans.end() && span->rank == rank; ++span) {
       CHECK_LT(span->op, lanes[role].size());
       const OpLane lane = lanes[role][span->op];
@@ -196,10 +207,12 @@ Result Summarize(const Schedule& schedule, const Timeline& timeline, FlopsPerSec
       CHECK_LE(end, timeline.step.picoseconds());
       if (!lane.counts || begin == end) continue;
       runs[role][span->op] += weight[rank];
+      std::vector<Edge>& edges = streams[schedule.roles[role].ops[span->op].stream.index()];
+      CHECK(edges.empty() || edges.back().at <= begin);  // a stream runs its ops one after another
       edges.push_back({begin, lane.lane, +1});
       edges.push_back({end, lane.lane, -1});
     }
-    sums.AddRank(edges, weight[rank]);
+    sums.AddRank(streams, weight[rank]);
   }
   CHECK(span == timeline.spans.end());  // else not sorted by rank
 

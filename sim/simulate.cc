@@ -159,8 +159,29 @@ void Player::StartDelay(uint32_t task) {
   } else if (interference_ && interference_->OwnsDelay(delay)) {
     interference_->BeginDelay(delay);
   } else {
-    queue_.Schedule(task, now_ + program_.delays[delay]);
+    ScheduleDelays(task);
   }
+}
+
+// A delay whose end nobody waits for but the next delay, which waits for nothing else (any more), needs no event:
+// what is between them is known now.
+void Player::ScheduleDelays(uint32_t task) {
+  Time end = now_ + program_.delays[program_.tasks[task].payload];
+  for (;;) {
+    const uint32_t first = program_.successor_begin[task];
+    if (program_.successor_begin[task + 1] != first + 1) break;
+    const uint32_t next = program_.successors[first].index();
+    const Task& what = program_.tasks[next];
+    if (what.kind != TaskKind::kDelay || tasks_[next].waiting_for != 1) break;
+    if (interference_ && interference_->OwnsDelay(what.payload)) break;
+    tasks_[task].end = end;
+    ++tasks_done_;
+    tasks_[next].start = end;
+    tasks_[next].waiting_for = 0;
+    end += program_.delays[what.payload];
+    task = next;
+  }
+  queue_.Schedule(task, end);
 }
 
 void Player::StartFlow(uint32_t flow) {

@@ -27,12 +27,6 @@ class Fnv1a {
     }
   }
   void Add(Time time) { Add(static_cast<uint64_t>(time.picoseconds())); }
-  void Add(const Span& span) {
-    Add(span.op);
-    Add(span.ready);
-    Add(span.begin);
-    Add(span.end);
-  }
   uint64_t hash() const { return hash_; }
 
  private:
@@ -63,11 +57,17 @@ std::vector<RankHash> HashesByRank(const std::vector<Span>& spans) {
     for (size_t i = first; i < first + count; ++i) {
       longest = std::max(longest, begin[i + 1] - begin[i]);
     }
-    for (size_t j = 0; j < longest; ++j) {
+    const auto add = [&](size_t j, const auto& part) {
       for (size_t i = 0; i < count; ++i) {
         const size_t span = begin[first + i] + j;
-        if (span < begin[first + i + 1]) fnv[i].Add(spans[span]);
+        if (span < begin[first + i + 1]) fnv[i].Add(part(spans[span]));
       }
+    };
+    for (size_t j = 0; j < longest; ++j) {
+      add(j, [](const Span& span) { return uint64_t{span.op}; });
+      add(j, [](const Span& span) { return span.ready; });
+      add(j, [](const Span& span) { return span.begin; });
+      add(j, [](const Span& span) { return span.end; });
     }
     for (size_t i = 0; i < count; ++i) hashes[first + i].hash = fnv[i].hash();
   }
