@@ -55,25 +55,13 @@ class ActivitySums {
   explicit ActivitySums(size_t axes)
       : active_(axes, 0), communication_on_(axes, 0), exposed_on_(axes * (axes + 1), 0) {}
 
-  // Adds one rank, `weight` times: the edges of each of its streams, in order. They end up as they began, with
-  // nothing active.
-  void AddRank(const std::vector<std::vector<Edge>>& streams, uint32_t weight) {
+  // Adds one rank, `weight` times. `edges` are ordered by time; they end up as they began, with nothing active.
+  void AddRank(const std::vector<Edge>& edges, uint32_t weight) {
     weight_ = weight;
     size_t axes_active = 0;
     int32_t computing = 0;
     int64_t now = 0;
-    std::vector<size_t> next(streams.size(), 0);
-    for (;;) {
-      size_t earliest = streams.size();
-      for (size_t i = 0; i < streams.size(); ++i) {
-        if (next[i] == streams[i].size()) continue;
-        if (earliest == streams.size() ||
-            streams[i][next[i]].at < streams[earliest][next[earliest]].at) {
-          earliest = i;
-        }
-      }
-      if (earliest == streams.size()) break;
-      const Edge& edge = streams[earliest][next[earliest]++];
+    for (const Edge& edge : edges) {
       // Edges of one instant come in any order, so a count may dip below zero within the instant;
       // that never lasts.
       if (edge.at != now) {
@@ -132,6 +120,23 @@ class ActivitySums {
   std::vector<WideTime> communication_on_;
   std::vector<WideTime> exposed_on_;  // [axis][axes active at the same time]
 };
+
+// The edges of all streams by time; the longest comes last, so that most edges are moved once.
+std::vector<Edge> Merged(const std::vector<std::vector<Edge>>& streams) {
+  std::vector<Edge> edges;
+  std::vector<Edge> both;
+  std::vector<const std::vector<Edge>*> order;
+  for (const std::vector<Edge>& stream : streams) order.push_back(&stream);
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto* a, const auto* b) { return a->size() < b->size(); });
+  for (const std::vector<Edge>* stream : order) {
+    both.resize(edges.size() + stream->size());
+    std::merge(edges.begin(), edges.end(), stream->begin(), stream->end(), both.begin(),
+               [](const Edge& a, const Edge& b) { return a.at < b.at; });
+    edges.swap(both);
+  }
+  return edges;
+}
 
 std::vector<LinkSummary> BusiestFirst(const Timeline& timeline) {
   std::vector<LinkSummary> links;
@@ -212,7 +217,7 @@ Result Summarize(const Schedule& schedule, const Timeline& timeline, FlopsPerSec
       edges.push_back({begin, lane.lane, +1});
       edges.push_back({end, lane.lane, -1});
     }
-    sums.AddRank(streams, weight[rank]);
+    sums.AddRank(Merged(streams), weight[rank]);
   }
   CHECK(span == timeline.spans.end());  // else not sorted by rank
 
