@@ -17,8 +17,8 @@ using Colour = uint64_t;
 }
 Colour JoinNumber(Colour a, double b) { return Join(a, std::bit_cast<uint64_t>(b)); }
 
-// Numbers colours in the order in which they are first met. Colours are mixed, so their lowest bits are a hash;
-// there are few of them for many objects, so that the table stays in the cache.
+// Numbers colours in the order in which they are first met. Colours are mixed, so their lowest bits
+// are a hash; there are few of them for many objects, so that the table stays in the cache.
 class ColourNumbers {
  public:
   ColourNumbers() : slots_(1024) {}

@@ -8,7 +8,8 @@
 //            S·(step latency)
 //   step     each edge of each channel a flow of S steps, chained around the ring; a rank has finished
 //            when its own edges, in and out, have
-// Streams and `after` become edges. Collectives of a single rank take no time.
+// Streams and `after` become edges. Collectives of a single rank take no time. Where all ranks of a
+// site are of one class, arrival and rendezvous are one join, and a lone transfer is its own end.
 //
 // With folding (collectives/folding.h) the Program has the tasks of one rank, one site and one link of
 // each class, with multiplicities; without, of all.
@@ -39,9 +40,10 @@ struct Lowered {
   uint32_t rank_classes = 0;
 };
 
-// The schedule must have passed CheckSchedule. The router must know the links that fail in the perturbation, for
-// transfers to be able to go round them. Throws Error when the schedule has other ranks than the
-// cluster has devices, or when an op names an algorithm that is not known or cannot do its kind.
+// The schedule must have passed CheckSchedule. The router must know the links that fail in the
+// perturbation, for transfers to be able to go round them. Throws Error when the schedule has other
+// ranks than the cluster has devices, or when an op names an algorithm that is not known or cannot
+// do its kind.
 Lowered Lower(const Schedule& schedule, Router& router, const LowerOptions& options = {});
 
 }  // namespace rehearse

@@ -14,7 +14,8 @@
 namespace rehearse {
 namespace {
 
-// Links that are alike: kind, kinds of the ends (the nearer to the devices first), distances of the ends.
+// Links that are alike: kind, kinds of the ends (the nearer to the devices first), distances of the
+// ends.
 using LinkClass = std::tuple<uint32_t, uint32_t, LinkKind, VertexKind, VertexKind>;
 
 // By vertex: links to the nearest device.

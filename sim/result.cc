@@ -55,7 +55,8 @@ class ActivitySums {
   explicit ActivitySums(size_t axes)
       : active_(axes, 0), communication_on_(axes, 0), exposed_on_(axes * (axes + 1), 0) {}
 
-  // Adds one rank, `weight` times. `edges` are ordered by time; they end up as they began, with nothing active.
+  // Adds one rank, `weight` times. `edges` are ordered by time; they end up as they began, with
+  // nothing active.
   void AddRank(const std::vector<Edge>& edges, uint32_t weight) {
     weight_ = weight;
     size_t axes_active = 0;

@@ -163,8 +163,8 @@ void Player::StartDelay(uint32_t task) {
   }
 }
 
-// A delay whose end nobody waits for but the next delay, which waits for nothing else (any more), needs no event:
-// what is between them is known now.
+// A delay whose end nobody waits for but the next delay, which waits for nothing else (any more),
+// needs no event: what is between them is known now.
 void Player::ScheduleDelays(uint32_t task) {
   Time end = now_ + program_.delays[program_.tasks[task].payload];
   for (;;) {

@@ -1,5 +1,6 @@
-// Speed of the whole pipeline, from a scenario's JSON to its result: folded and not, with edits, large clusters,
-// and the many small ones of a search. Counters are those of the last scenario played.
+// Speed of the whole pipeline, from a scenario's JSON to its result: folded and not, with edits,
+// large clusters, and the many small ones of a search. Counters are those of the last scenario
+// played.
 #include <string>
 #include <vector>
 
@@ -82,8 +83,8 @@ BENCHMARK_CAPTURE(PlayGpt175b, edited, kThreeNodesEdited)
     ->Arg(16384)
     ->Unit(kMilliseconds);
 
-// Every grid of 64 = column · row · depth · data, with and without overlap, for six models: 84 · 2 · 6 = 1,008, of
-// which the first 1,000.
+// Every grid of 64 = column · row · depth · data, with and without overlap, for six models: 84 · 2
+// · 6 = 1,008, of which the first 1,000.
 std::vector<JsonDocument> SearchSpace() {
   std::vector<JsonDocument> documents;
   for (const uint32_t layers : {8u, 12u, 16u, 20u, 24u, 28u}) {

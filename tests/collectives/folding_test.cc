@@ -75,8 +75,8 @@ TEST(FoldingTest, GroupsOfOneCommunicatorAreEqualThoughTheirRanksDiffer) {
 }
 
 TEST(FoldingTest, ASlowDeviceSplitsOnlyTheClassesItTouches) {
-  // 4 groups of 4 on a switch; one device of group 0 is another kind. Its group's other three ranks wait
-  // for it and are a class, it is one, and the ranks of the other groups stay one class: 3.
+  // 4 groups of 4 on a switch; one device of group 0 is another kind. Its group's other three ranks
+  // wait for it and are a class, it is one, and the ranks of the other groups stay one class: 3.
   Cluster cluster("switch");
   const auto preset = Preset("switch", "devices", 16);
   const uint32_t usual = cluster.AddDeviceSpec(preset->DeviceOf(0));
@@ -107,7 +107,8 @@ TEST(FoldingTest, ASlowDeviceSplitsOnlyTheClassesItTouches) {
   EXPECT_EQ(classes, 5u);
 }
 
-// A random machine: nodes of different sizes and rates behind a switch, with a shared uplink for some.
+// A random machine: nodes of different sizes and rates behind a switch, with a shared uplink for
+// some.
 std::unique_ptr<Cluster> RandomCluster(Random& random, uint32_t ranks) {
   auto cluster = std::make_unique<Cluster>("random");
   const auto preset = Preset("switch", "devices", 1);
@@ -150,7 +151,8 @@ std::unique_ptr<Cluster> RandomCluster(Random& random, uint32_t ranks) {
   return cluster;
 }
 
-// Random roles over a mesh of two axes: collectives on both, sends around one of them, compute between.
+// Random roles over a mesh of two axes: collectives on both, sends around one of them, compute
+// between.
 Schedule RandomSchedule(Random& random, uint32_t columns, uint32_t rows) {
   Schedule schedule;
   schedule.communicators.push_back(
@@ -257,7 +259,8 @@ TEST(FoldingTest, FoldedEqualsUnfoldedWhenComputeAndCommunicationInterfereAndSha
   }
 }
 
-// Everything at once, and links fail for a while: half a step at most, since nothing leads round them.
+// Everything at once, and links fail for a while: half a step at most, since nothing leads round
+// them.
 Perturbation RandomPerturbation(Random& random, const Cluster& cluster, Time step) {
   Perturbation perturbation;
   perturbation.seed = random.Below(1000);
@@ -296,8 +299,9 @@ TEST(FoldingTest, FoldedEqualsUnfoldedWhenKernelsAndLinksArePerturbed) {
 }
 
 TEST(FoldingTest, AnEventSplitsOnlyWhatCrossesItsLink) {
-  // 4 groups of 4 on a switch, and the first rank's link to the switch becomes slow: as with an edit, its group
-  // is a class of its own, and in step the ranks of that group all differ. 2 and 5 classes.
+  // 4 groups of 4 on a switch, and the first rank's link to the switch becomes slow: as with an
+  // edit, its group is a class of its own, and in step the ranks of that group all differ. 2 and 5
+  // classes.
   const auto cluster = Preset("switch", "devices", 16);
   const Schedule schedule = OneCollective(CollectiveKind::kAllReduce, 1e6,
                                           {Range(0, 4), Range(4, 4), Range(8, 4), Range(12, 4)});

@@ -53,8 +53,8 @@ TEST(PerturbationTest, TheSeedDecidesWhatJitterDoes) {
   EXPECT_NE(hash(1), hash(2));
 }
 
-// Ranks wait for the slowest of their groups: jitter can only cost time, but for the mean of what it does,
-// which over hundreds of kernels is nearly nothing.
+// Ranks wait for the slowest of their groups: jitter can only cost time, but for the mean of what
+// it does, which over hundreds of kernels is nearly nothing.
 TEST(PerturbationTest, JitterMakesRanksWaitForEachOther) {
   const double steady = Play().result.step.value();
   const double shaky = StepWith(R"({"seed": 1, "compute_jitter": 0.1})");
@@ -73,8 +73,8 @@ TEST(PerturbationTest, WhereAllStraggleComputeTakesTheFactor) {
 }
 
 TEST(PerturbationTest, AStragglerSplitsOnlyTheClassesItTouches) {
-  // 16 nodes, 64 ranks; column × row is a node, depth × data the nodes, 4 × 4. The straggler, its node, its depth
-  // groups, its data groups and the others differ.
+  // 16 nodes, 64 ranks; column × row is a node, depth × data the nodes, 4 × 4. The straggler, its
+  // node, its depth groups, its data groups and the others differ.
   const Result result =
       Play({"cluster=perlmutter:nodes=16", "strategy.depth=4", "strategy.data=4",
             "training.batch=64", Perturbed(R"({"stragglers": [{"devices": "node5/gpu1",

@@ -5,9 +5,9 @@
 namespace rehearse {
 namespace {
 
-// Two ranks compute (10 and 30), meet, move 20 bytes at 1 B/ps, and compute again (5 and 8). Rank 1 was waited
-// for: its kernel until 30, the transfer until 50, and its last kernel until 58. Rank 0's first kernel could
-// have taken 20 longer, its last one 3.
+// Two ranks compute (10 and 30), meet, move 20 bytes at 1 B/ps, and compute again (5 and 8). Rank 1
+// was waited for: its kernel until 30, the transfer until 50, and its last kernel until 58. Rank
+// 0's first kernel could have taken 20 longer, its last one 3.
 class CriticalOpsTest : public ::testing::Test {
  protected:
   CriticalOpsTest() {

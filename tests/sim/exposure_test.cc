@@ -10,8 +10,9 @@ namespace {
 
 // One rank on two axes of two ranks (the other does the same). Compute runs 0..10 and 40..50.
 //   row     a 5..20, b 18..30;   column   c 15..25
-// exposed: 10..15 a; 15..18 a and c, half each; 18..20 row (a and b share its half) and c; 20..25 b and c;
-// 25..30 b. a: 5 + 1.5 + 0.5 = 7; b: 0.5 + 2.5 + 5 = 8; c: 1.5 + 1 + 2.5 = 5; together the 20 from 10 to 30.
+// exposed: 10..15 a; 15..18 a and c, half each; 18..20 row (a and b share its half) and c; 20..25 b
+// and c; 25..30 b. a: 5 + 1.5 + 0.5 = 7; b: 0.5 + 2.5 + 5 = 8; c: 1.5 + 1 + 2.5 = 5; together the
+// 20 from 10 to 30.
 TEST(ExposureTest, AxesShareEquallyAndWithinAnAxisItsOps) {
   Schedule schedule;
   schedule.communicators.push_back(Communicator::Explicit("row", {{0, 1}}));
