@@ -30,7 +30,7 @@ TraceNames NamesOf(const Scenario& scenario) {
 
 }  // namespace
 
-PlayedScenario Play(const Scenario& scenario, const SimulationOptions& options) {
+PlayedScenario PlayScenario(const Scenario& scenario, const SimulationOptions& options) {
   PlayedScenario played;
   played.schedule =
       PlanGpt(scenario.model, scenario.training, scenario.strategy, scenario.strategy_place);
@@ -67,7 +67,7 @@ Result Describe(const Scenario& scenario, const PlayedScenario& played) {
 
 Rehearsal Rehearse(const Scenario& scenario, const RehearsalOptions& options) {
   const auto start = std::chrono::steady_clock::now();
-  PlayedScenario played = Play(scenario, {.record_link_loads = options.record_link_loads});
+  PlayedScenario played = PlayScenario(scenario, {.record_link_loads = options.record_link_loads});
   played.lowered.program = {};
 
   Rehearsal rehearsal;
