@@ -7,7 +7,7 @@
 #include "collectives/lower.h"
 #include "sim/schedule_check.h"
 #include "sim/simulate.h"
-#include "workloads/gpt_planner.h"
+#include "workloads/planner.h"
 
 namespace rehearse {
 namespace {
@@ -37,7 +37,7 @@ Rehearsal Rehearse(const Scenario& scenario, const RehearsalOptions& options) {
 
   Rehearsal rehearsal;
   rehearsal.schedule =
-      PlanGpt(scenario.model, scenario.training, scenario.strategy, scenario.strategy_place);
+      PlanStep(scenario.network, scenario.training, scenario.strategy, scenario.strategy_place);
   CheckSchedule(rehearsal.schedule);
   CheckBuffers(rehearsal.schedule);
 
@@ -51,7 +51,8 @@ Rehearsal Rehearse(const Scenario& scenario, const RehearsalOptions& options) {
 
   const DeviceSpec& device = cluster.DeviceOf(0);
   Result& result = rehearsal.result;
-  result = Summarize(rehearsal.schedule, rehearsal.timeline, PeakOf(device, DType::kBf16));
+  result = Summarize(rehearsal.schedule, rehearsal.timeline,
+                     PeakOf(device, scenario.training.precision));
   result.scenario = scenario.name;
   result.fidelity = Name(scenario.lowering.fidelity);
   result.memory_capacity = device.memory;
