@@ -15,11 +15,12 @@
 //     "edits": [{"links": "node3/nic*", "bandwidth": "0.5x"}],   optional what-ifs (topology/edits.h)
 //     "simulator": {"fidelity": "fluid", "channels": 0,      optional, every key as well
 //                   "routing": "minimal", "routing_seed": 0,
-//                   "slowdown": {"gemm": 0, "attention": 0, "memory": 0, "communication": 0}}
+//                   "slowdown": {"gemm": 0, "attention": 0, "memory": 0, "communication": 0},
+//                   "perturbation": {...}}        jitter, stragglers, links that fail (scenarios/perturbation.h)
 //   }
 //
-// Sizes and switches of a strategy must be given: nothing is silently defaulted (scenarios/strategy_reader.h). `channels` 0 leaves their number to the channel search. `slowdown` stands
-// for the devices' own: a kernel runs at 1/(1 + slowdown) while its device communicates (topology/device.h).
+// Sizes and switches of a strategy must be given: nothing is silently defaulted (scenarios/strategy_reader.h).
+// `channels` 0 leaves their number to the channel search. `slowdown` stands for the devices' own: a kernel runs at 1/(1 + slowdown) while its device communicates (topology/device.h).
 // `routing` is that of dragonflies, minimal or valiant; the seed is of Valiant's detours and of ECMP.
 #pragma once
 
@@ -46,6 +47,9 @@ struct Scenario {
   Place strategy_place;  // for errors that planning finds
   LowerOptions lowering;
   FabricRouting routing;
+  FlopsPerSecond
+      nominal_peak;  // of a device before edits, mean over ranks: what utilisation refers to
+  Place perturbation_place;  // for links that fail and leave no way
 };
 
 // Throws Error (file, line, pointer, found, expected) for anything that is wrong, including a mesh that
