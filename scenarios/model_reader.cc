@@ -8,19 +8,23 @@ namespace {
 
 Training ReadTraining(const JsonReader& reader, bool has_sequences) {
   std::vector<std::string> keys = {"batch", "micro_batches", "recomputation", "precision"};
-  if (has_sequences) keys.emplace_back("sequence");
+  if (has_sequences) keys.insert(keys.end(), {"sequence", "attention"});
   reader.AllowKeys(keys);
   Training training;
   training.batch = static_cast<uint64_t>(reader.At("batch").Integer(1, int64_t{1} << 32));
   training.sequence = 1;
   if (has_sequences) {
     training.sequence = static_cast<uint64_t>(reader.At("sequence").Integer(1, int64_t{1} << 24));
+    if (reader.Has("attention")) {
+      training.fused_attention = reader.At("attention").Choice({"fused", "unfused"}) == 0;
+    }
   }
   if (reader.Has("micro_batches")) {
     training.micro_batches = static_cast<uint32_t>(reader.At("micro_batches").Integer(1, 1 << 16));
   }
-  constexpr Recomputation kModes[] = {Recomputation::kNone, Recomputation::kFull};
-  training.recomputation = kModes[reader.At("recomputation").Choice({"none", "full"})];
+  constexpr Recomputation kModes[] = {Recomputation::kNone, Recomputation::kSelective,
+                                      Recomputation::kFull};
+  training.recomputation = kModes[reader.At("recomputation").Choice({"none", "selective", "full"})];
   if (reader.Has("precision")) {
     constexpr DType kPrecisions[] = {DType::kBf16, DType::kFp32};
     training.precision = kPrecisions[reader.At("precision").Choice({"bf16", "fp32"})];

@@ -14,6 +14,7 @@ void AddScenarioOptions(CommandSyntax* syntax) {
       "strategy.depth=8; may be repeated");
   add("fidelity", po::value<std::string>()->value_name("NAME"),
       "formula, fluid or step; overrides the scenario's");
+  add("allow-oom", "play a plan that does not fit the devices' memory all the same");
   add("no-fold", "simulate every rank, not one of each class of ranks that behave alike");
 }
 
@@ -33,6 +34,7 @@ Scenario ReadScenarioArgument(const CommandSyntax& syntax, const po::variables_m
     document.Set("simulator.fidelity=" + values["fidelity"].as<std::string>());
   }
   Scenario scenario = ReadScenario(document);
+  scenario.allow_out_of_memory = values.count("allow-oom") > 0;
   if (values.count("no-fold") > 0) scenario.lowering.fold = false;
   return scenario;
 }

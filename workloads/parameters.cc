@@ -100,8 +100,8 @@ void Parameters::PlaceMatrix(uint32_t index) {
   matrix.elements = static_cast<double>(share * ranks);
 }
 
-BufferId Parameters::AddMatrixBuffer(uint32_t index, std::string name, BufferKind kind, DType dtype,
-                                     bool share) {
+Buffer Parameters::MatrixBuffer(uint32_t index, std::string name, BufferKind kind, DType dtype,
+                                bool share) const {
   const NetworkMatrix& shape = network_.matrices[index];
   const Matrix& matrix = matrices_[index];
   const Layout& w = strategy_.products[index].w;
@@ -115,7 +115,23 @@ BufferId Parameters::AddMatrixBuffer(uint32_t index, std::string name, BufferKin
   buffer.region =
       plan_.RegionOf(shape.IsTable() ? shape.k : shape.n, shape.IsTable() ? shape.n : shape.k,
                      layout, share ? matrix.share_axes : std::vector<uint32_t>());
-  return plan_.AddBuffer(std::move(buffer));
+  return buffer;
+}
+
+BufferId Parameters::AddMatrixBuffer(uint32_t index, std::string name, BufferKind kind, DType dtype,
+                                     bool share) {
+  return plan_.AddBuffer(MatrixBuffer(index, std::move(name), kind, dtype, share));
+}
+
+// This rank's share of a parameter that it holds whole.
+BufferId Parameters::AddShareView(uint32_t index) {
+  const Matrix& matrix = matrices_[index];
+  const std::string name = "share of " + plan_.BufferOf(matrix.parameter).name;
+  Buffer share = MatrixBuffer(index, name, BufferKind::kParameter, training_.precision, true);
+  share.bytes = Bytes(0);
+  share.view = View{matrix.parameter, 0, 0, {}, {}};
+  for (const uint32_t axis : matrix.share_axes) share.view->columns_cut_by.emplace_back(axis);
+  return plan_.AddBuffer(std::move(share));
 }
 
 void Parameters::AddMatrixBuffers(uint32_t index) {
@@ -129,14 +145,18 @@ void Parameters::AddMatrixBuffers(uint32_t index) {
   const std::string name = plan_.Label(shape.name);
   matrix.parameter =
       AddMatrixBuffer(index, name, BufferKind::kParameter, training_.precision, Shares(matrix, 3));
-  matrix.main_gradient = AddMatrixBuffer(index, "gradient of " + name, BufferKind::kGradient,
-                                         DType::kFp32, Shares(matrix, 2));
+  // Stage 1 keeps what is not summed yet whole, and its share of the sums beside it.
+  const bool sums_apart = Shares(matrix, 1) && !Shares(matrix, 2);
+  matrix.main_gradient =
+      AddMatrixBuffer(index, (sums_apart ? "local gradient of " : "gradient of ") + name,
+                      BufferKind::kGradient, DType::kFp32, Shares(matrix, 2));
   matrix.update_gradient = matrix.main_gradient;
-  matrix.update_share = matrix.parameter;
-  if (Shares(matrix, 1) && !Shares(matrix, 3)) {
-    matrix.update_share = AddMatrixBuffer(index, "updated share of " + name, BufferKind::kBuffer,
-                                          training_.precision, true);
+  if (sums_apart) {
+    matrix.update_gradient =
+        AddMatrixBuffer(index, "gradient of " + name, BufferKind::kGradient, DType::kFp32, true);
   }
+  const bool updates_share = Shares(matrix, 1) && !Shares(matrix, 3);
+  matrix.update_share = updates_share ? AddShareView(index) : matrix.parameter;
   update_elements_ += Shares(matrix, 1) ? matrix.share_elements : matrix.elements;
 }
 
@@ -255,75 +275,6 @@ void Parameters::ReleaseAfterForward(uint32_t begin, uint32_t end) {
     const bool keeps = layer < static_cast<int32_t>(strategy_.shard->cached_layers);
     if (layer >= 0 && !keeps) Release(index);
   }
-}
-
-// ---- gradients -------------------------------------------------------------------------------------------
-
-BufferId Parameters::BeginGradient(uint32_t index, bool* adds) {
-  const uint32_t owner = matrices_[index].owner;
-  Matrix& matrix = matrices_[owner];
-  *adds = matrix.uses_left < matrix.uses;
-  if (!*adds) {
-    matrix.gradient =
-        AddMatrixBuffer(owner, plan_.Label("gradient block of " + network_.matrices[owner].name),
-                        BufferKind::kBuffer, training_.precision, false);
-  }
-  return matrix.gradient;
-}
-
-void Parameters::EndGradient(uint32_t index) {
-  Release(index);
-  const uint32_t owner = matrices_[index].owner;
-  Matrix& matrix = matrices_[owner];
-  if (--matrix.uses_left > 0) return;
-  matrix.uses_left = matrix.uses;
-  matrix.share_gradient = matrix.gradient;
-  if (Shares(matrix, 2)) ReduceScatter(owner);
-  if (Shares(matrix, 2) && strategy_.asynchronous_weight_gradient) {
-    put_off_.push_back(owner);
-  } else {
-    Accumulate(owner);
-  }
-}
-
-void Parameters::ReduceScatter(uint32_t index) {
-  Matrix& matrix = matrices_[index];
-  const std::string& name = network_.matrices[index].name;
-  matrix.share_gradient = AddMatrixBuffer(index, plan_.Label("gradient shard of " + name),
-                                          BufferKind::kBuffer, training_.precision, true);
-  plan_.AddCollective(
-      "reduce-scatter " + name, CollectiveKind::kReduceScatter, matrix.share_axes,
-      matrix.elements * plan_.element(), training_.precision,
-      strategy_.asynchronous_weight_gradient ? Issue::kAsynchronous : Issue::kBlocking,
-      {matrix.gradient}, {matrix.share_gradient});
-}
-
-void Parameters::Accumulate(uint32_t index) {
-  const Matrix& matrix = matrices_[index];
-  const double elements = Shares(matrix, 2) ? matrix.share_elements : matrix.elements;
-  plan_.AddMemoryOp("accumulate " + network_.matrices[index].name, Kernel::kAccumulate,
-                    elements * (plan_.element() + 2 * gradient_element()),
-                    {matrix.share_gradient, matrix.main_gradient}, {matrix.main_gradient});
-  if (is_last_ && strategy_.asynchronous_data_gradient) {
-    AllReduceGradient(index, Issue::kAsynchronous);
-  }
-}
-
-void Parameters::FinishMicroBatch() {
-  for (const uint32_t index : put_off_) {
-    SetLayer(network_.matrices[index].layer);
-    Accumulate(index);
-  }
-  put_off_.clear();
-}
-
-void Parameters::AllReduceGradient(uint32_t index, Issue issue) {
-  const Matrix& matrix = matrices_[index];
-  if (matrix.sum_axes.empty()) return;
-  const double elements = Shares(matrix, 2) ? matrix.share_elements : matrix.elements;
-  plan_.AddCollective("all-reduce gradient of " + network_.matrices[index].name,
-                      CollectiveKind::kAllReduce, matrix.sum_axes, elements * gradient_element(),
-                      DType::kFp32, issue, {matrix.main_gradient}, {matrix.main_gradient});
 }
 
 }  // namespace rehearse

@@ -70,11 +70,11 @@ class Parameters {
     double share_elements = 0;  // of a share
     BufferId parameter;         // the share of stage 3, else the block
     BufferId main_gradient;     // fp32; the share of stages 2 and 3, else the block
-    BufferId update_gradient;   // what Adam reads
-    BufferId update_share;      // stages 1, 2: what Adam writes
-    BufferId gradient;          // of the block, while it is made
-    BufferId share_gradient;    // until it is accumulated
-    BufferId gathered;          // set while a gathered copy is at hand
+    BufferId update_gradient;   // what Adam reads: that, or the summed share of stage 1
+    BufferId update_share;  // what Adam writes: the parameter, or the share of it of stages 1 and 2
+    BufferId gradient;      // of the block, while it is made
+    BufferId share_gradient;  // until it is accumulated
+    BufferId gathered;        // set while a gathered copy is at hand
   };
   // Vectors whose gradients are summed over the same axes.
   struct VectorGroup {
@@ -97,6 +97,9 @@ class Parameters {
   }
   void PlaceMatrix(uint32_t index);
   void AddMatrixBuffers(uint32_t index);
+  BufferId AddShareView(uint32_t index);
+  Buffer MatrixBuffer(uint32_t index, std::string name, BufferKind kind, DType dtype,
+                      bool share) const;
   BufferId AddMatrixBuffer(uint32_t index, std::string name, BufferKind kind, DType dtype,
                            bool share);
   void AddVectors(const std::vector<Layout>& rests);
