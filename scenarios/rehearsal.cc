@@ -5,8 +5,10 @@
 #include <sys/resource.h>
 
 #include "sim/error.h"
+#include "sim/memory.h"
 #include "sim/schedule_check.h"
-#include "workloads/gpt_planner.h"
+#include "sim/units.h"
+#include "workloads/planner.h"
 
 namespace rehearse {
 namespace {
@@ -28,15 +30,35 @@ TraceNames NamesOf(const Scenario& scenario) {
   return names;
 }
 
+// The fullest rank must fit the smallest device.
+void CheckMemory(const Scenario& scenario, const Schedule& schedule) {
+  const Cluster& cluster = *scenario.cluster;
+  uint32_t smallest = 0;
+  for (uint32_t rank = 1; rank < cluster.device_count(); ++rank) {
+    if (cluster.DeviceOf(rank).memory < cluster.DeviceOf(smallest).memory) smallest = rank;
+  }
+  const DeviceSpec& device = cluster.DeviceOf(smallest);
+  const MemoryUse use = MemoryOfFullestRank(schedule);
+  if (use.Total() <= device.memory) return;
+  throw Error(scenario.strategy_place,
+              fmt::format("out of memory: a rank needs {} (parameters {}, gradients {}, optimizer "
+                          "{}, activations {}, buffers {}), a {} has {}; --allow-oom plays it all "
+                          "the same",
+                          Print(use.Total()), Print(use.parameters), Print(use.gradients),
+                          Print(use.optimizer), Print(use.activations), Print(use.buffers),
+                          device.name, Print(device.memory)));
+}
+
 }  // namespace
 
 PlayedScenario PlayScenario(const Scenario& scenario, const SimulationOptions& options) {
   PlayedScenario played;
   played.schedule =
-      PlanGpt(scenario.model, scenario.training, scenario.strategy, scenario.strategy_place);
+      PlanStep(scenario.network, scenario.training, scenario.strategy, scenario.strategy_place);
   ApplyCollectivePins(scenario.collective_pins, &played.schedule);
   CheckSchedule(played.schedule);
   CheckBuffers(played.schedule);
+  if (!scenario.allow_out_of_memory) CheckMemory(scenario, played.schedule);
 
   const Cluster& cluster = *scenario.cluster;
   Router router(cluster, scenario.routing,
