@@ -28,8 +28,10 @@ struct Outcome {
   std::vector<RowLoss> losses;
 };
 
-Outcome RunOnce(const RankPlan& plan, Transport& transport, uint64_t seed, double tokens) {
-  const std::unique_ptr<Backend> backend = MakeCpuBackend(plan, transport, DType::kFp64);
+Outcome RunOnce(const RankPlan& plan, Transport& transport, Collectives& collectives, uint64_t seed,
+                double tokens) {
+  const std::unique_ptr<Backend> backend =
+      MakeCpuBackend(plan, transport, collectives, DType::kFp64);
   WriteInitialState(plan, seed, /*poison=*/true, *backend);
   PrepareStep(plan, /*poison=*/true, *backend);
   StepFacts facts;
@@ -173,7 +175,8 @@ StepNumbers ComputeSerially(const Schedule& serial, uint64_t seed) {
   const RankPlan plan = PlanRank(schedule, 0);
   ThreadWorld alone(1);
   const std::unique_ptr<Transport> transport = alone.Join(0);
-  const Outcome outcome = RunOnce(plan, *transport, seed, serial.tokens);
+  const std::unique_ptr<Collectives> collectives = MakeOwnCollectives(*transport);
+  const Outcome outcome = RunOnce(plan, *transport, *collectives, seed, serial.tokens);
   StepNumbers numbers;
   numbers.loss = MeanLoss({outcome.losses}, serial.tokens);
   ForEachElement(plan, outcome.values, [&](uint32_t id, Placement::Position at, double value) {
@@ -190,10 +193,10 @@ StepNumbers ComputeSerially(const Schedule& serial, uint64_t seed) {
 }
 
 CheckReport CheckAgainst(const StepNumbers& serial, const Schedule& schedule, Transport& transport,
-                         uint64_t seed) {
+                         Collectives& collectives, uint64_t seed) {
   CHECK_EQ(schedule.ranks(), transport.size());
-  const Outcome own =
-      RunOnce(PlanRank(schedule, transport.rank()), transport, seed, schedule.tokens);
+  const RankPlan plan = PlanRank(schedule, transport.rank());
+  const Outcome own = RunOnce(plan, transport, collectives, seed, schedule.tokens);
   const auto values = GatherBytes(transport, ToBytes(std::span<const double>(own.values)));
   const auto losses = GatherBytes(transport, ToBytes(std::span<const RowLoss>(own.losses)));
   if (transport.rank() != 0) return {};

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "real/collective_run.h"
 #include "real/transport.h"
 #include "sim/schedule.h"
 
@@ -53,6 +54,6 @@ struct CheckReport {
 // Runs one step of `schedule` on all ranks of the transport and compares on rank 0; elsewhere the report is
 // empty. `serial` is needed on rank 0 only.
 CheckReport CheckAgainst(const StepNumbers& serial, const Schedule& schedule, Transport& transport,
-                         uint64_t seed);
+                         Collectives& collectives, uint64_t seed);
 
 }  // namespace rehearse

@@ -13,6 +13,7 @@
 
 #include "real/backend.h"
 #include "real/clock_alignment.h"
+#include "real/collective_run.h"
 #include "real/transport.h"
 #include "sim/schedule.h"
 #include "sim/timeline.h"
@@ -55,8 +56,8 @@ struct Execution {
 
 // Throws Error for schedules that say too little to be executed, and on a full disk; RankLost when another
 // rank ends early.
-Execution Execute(const Schedule& schedule, Transport& transport, const ExecutionOptions& options,
-                  const StepSink& sink = nullptr);
+Execution Execute(const Schedule& schedule, Transport& transport, Collectives& collectives,
+                  const ExecutionOptions& options, const StepSink& sink = nullptr);
 
 // Whether ranks will do one op after the other: `options` as rank 0 decides for all.
 bool DecideBlocking(const Schedule& schedule, Transport& transport, StreamUse use);
