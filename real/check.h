@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "real/collective_run.h"
+#include "real/backend.h"
 #include "real/transport.h"
 #include "sim/schedule.h"
 
@@ -52,8 +52,8 @@ struct CheckReport {
 };
 
 // Runs one step of `schedule` on all ranks of the transport and compares on rank 0; elsewhere the report is
-// empty. `serial` is needed on rank 0 only.
+// empty. `serial` is needed on rank 0 only. The ranks run on what `backend` makes, by default the CPU in double.
 CheckReport CheckAgainst(const StepNumbers& serial, const Schedule& schedule, Transport& transport,
-                         Collectives& collectives, uint64_t seed);
+                         uint64_t seed, const BackendFactory& backend = nullptr);
 
 }  // namespace rehearse

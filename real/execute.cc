@@ -79,8 +79,8 @@ const Timeline& Execution::Median() const {
   return repeats[order[(order.size() - 1) / 2]];
 }
 
-Execution Execute(const Schedule& schedule, Transport& transport, Collectives& collectives,
-                  const ExecutionOptions& options, const StepSink& sink) {
+Execution Execute(const Schedule& schedule, Transport& transport, const ExecutionOptions& options,
+                  const StepSink& sink) {
   CHECK_EQ(schedule.ranks(), transport.size());
   Execution execution;
   execution.blocking = DecideBlocking(schedule, transport, options.streams);
@@ -88,7 +88,8 @@ Execution Execute(const Schedule& schedule, Transport& transport, Collectives& c
 
   const RankPlan plan = PlanRank(execution.schedule, transport.rank());
   const std::unique_ptr<Backend> backend =
-      MakeCpuBackend(plan, transport, collectives, options.arithmetic);
+      options.backend ? options.backend(plan, transport)
+                      : MakeCpuBackend(plan, transport, options.arithmetic);
   execution.backend = backend->Description();
   WriteInitialState(plan, options.seed, options.poison, *backend);
 

@@ -13,7 +13,6 @@
 
 #include "real/backend.h"
 #include "real/clock_alignment.h"
-#include "real/collective_run.h"
 #include "real/transport.h"
 #include "sim/schedule.h"
 #include "sim/timeline.h"
@@ -28,7 +27,8 @@ struct ExecutionOptions {
   uint64_t seed = 1;
   DType arithmetic = DType::kFp32;  // or fp64
   StreamUse streams = StreamUse::kAuto;
-  bool poison = false;  // memory that nothing has been written to holds NaN
+  BackendFactory backend = nullptr;  // nothing: the CPU in `arithmetic`
+  bool poison = false;               // memory that nothing has been written to holds NaN
 };
 
 // One step of one rank, as it ended: for logs that are written while the run goes on. Called between steps,
@@ -56,8 +56,8 @@ struct Execution {
 
 // Throws Error for schedules that say too little to be executed, and on a full disk; RankLost when another
 // rank ends early.
-Execution Execute(const Schedule& schedule, Transport& transport, Collectives& collectives,
-                  const ExecutionOptions& options, const StepSink& sink = nullptr);
+Execution Execute(const Schedule& schedule, Transport& transport, const ExecutionOptions& options,
+                  const StepSink& sink = nullptr);
 
 // Whether ranks will do one op after the other: `options` as rank 0 decides for all.
 bool DecideBlocking(const Schedule& schedule, Transport& transport, StreamUse use);
