@@ -73,6 +73,7 @@ class Cluster {
   void AddLink(VertexId from, VertexId to, ClusterLink link);      // one direction; numbers it
   void AddLinks(VertexId a, VertexId b, const ClusterLink& link);  // both directions
   void set_step_overhead(Seconds overhead) { step_overhead_ = overhead; }
+  void set_collective_overhead(Seconds overhead) { collective_overhead_ = overhead; }
   // What a preset simplifies, for the user to read.
   void AddNote(std::string note) { notes_.push_back(std::move(note)); }
   // For a cluster with the vertices and links of this structure; links may have other figures.
@@ -83,6 +84,7 @@ class Cluster {
 
   // Other figures of what there is, by the only owner of a finished cluster. Conditions as for AddLink.
   void ChangeLink(uint32_t index, BytesPerSecond bandwidth, Seconds latency);
+  void ChangeEfficiency(uint32_t index, double efficiency);
   void ChangeDevice(uint32_t rank, uint32_t spec);
   void ChangeDeviceSpec(uint32_t spec, const DeviceSpec& changed);
 
@@ -102,6 +104,8 @@ class Cluster {
   EdgeId Edge(uint32_t index) const { return links_[index]; }
   VertexId FindVertex(const std::string& name) const;       // Error with "did you mean"
   Seconds step_overhead() const { return step_overhead_; }  // each step of a collective
+  // Once a collective, besides what the algorithm and its protocol take: launching and meeting.
+  Seconds collective_overhead() const { return collective_overhead_; }
   const std::vector<std::string>& notes() const { return notes_; }
   // Null for a cluster that was drawn vertex by vertex.
   const std::shared_ptr<const ClusterStructure>& structure() const { return structure_; }
@@ -132,6 +136,7 @@ class Cluster {
   std::vector<uint32_t> node_index_;  // by rank
   uint32_t node_count_ = 0;
   Seconds step_overhead_;
+  Seconds collective_overhead_;
   std::vector<std::string> notes_;
   std::shared_ptr<const ClusterStructure> structure_;
 };

@@ -49,11 +49,12 @@ struct Slowdown {
 };
 
 struct DeviceSpec {
-  std::string name;               // "a100-40g"
-  std::string description;        // "NVIDIA A100 SXM4 40 GB"
-  FlopsPerSecond matrix_peak_16;  // bf16/fp16, dense
-  FlopsPerSecond matrix_peak_32;  // tf32
-  FlopsPerSecond vector_peak_32;  // fp32 outside the matrix units
+  std::string name;                 // "a100-40g"
+  std::string description;          // "NVIDIA A100 SXM4 40 GB"
+  uint32_t compute_capability = 0;  // NVIDIA's, times ten: 80; 0 for other makers
+  FlopsPerSecond matrix_peak_16;    // bf16/fp16, dense
+  FlopsPerSecond matrix_peak_32;    // tf32
+  FlopsPerSecond vector_peak_32;    // fp32 outside the matrix units
   FlopsPerSecond vector_peak_64;
   Bytes memory;
   BytesPerSecond memory_bandwidth;  // nominal
