@@ -19,12 +19,12 @@ const char* NameOf(Provenance provenance) {
   return provenance == Provenance::kMeasured ? "measured" : "simulated";
 }
 
-struct Share {
+struct Part {
   const char* name;
   const char* key;
   Seconds StepShares::*seconds;
 };
-constexpr Share kShares[] = {
+constexpr Part kParts[] = {
     {"compute", "compute_seconds", &StepShares::compute},
     {"exposed communication", "exposed_communication_seconds", &StepShares::communication},
     {"waiting for other ranks", "waiting_seconds", &StepShares::waiting},
@@ -95,10 +95,10 @@ std::string ToText(const Comparison& comparison, bool color) {
 
   const Seconds gap = comparison.step.a - comparison.step.b;
   page.Line("{}", page.pen(Ink::kBold, "What explains the gap"));
-  for (const Share& share : kShares) {
-    const TimePair pair{comparison.a_shares.*share.seconds, comparison.b_shares.*share.seconds};
-    const double part = gap == Seconds(0) ? 0 : (pair.a - pair.b) / gap;
-    row(share.name, pair, gap == Seconds(0) ? "" : Percent(part) + " of the gap");
+  for (const Part& part : kParts) {
+    const TimePair pair{comparison.a_shares.*part.seconds, comparison.b_shares.*part.seconds};
+    const double explained = gap == Seconds(0) ? 0 : (pair.a - pair.b) / gap;
+    row(part.name, pair, gap == Seconds(0) ? "" : Percent(explained) + " of the gap");
   }
   if (comparison.pairs_out_of_order > 0) {
     page.Line("order: {} of the pairs of ops begin the other way round, first {}",
@@ -144,12 +144,12 @@ Json ToJson(const Comparison& comparison) {
   json["a"] = {{"title", comparison.a_title}, {"provenance", NameOf(comparison.a_provenance)}};
   json["b"] = {{"title", comparison.b_title}, {"provenance", NameOf(comparison.b_provenance)}};
   json["step"] = ToJson(comparison.step);
-  for (const Share& share : kShares) {
-    json["gap"][share.key] = {
-        {"a", (comparison.a_shares.*share.seconds).value()},
-        {"b", (comparison.b_shares.*share.seconds).value()},
+  for (const Part& part : kParts) {
+    json["gap"][part.key] = {
+        {"a", (comparison.a_shares.*part.seconds).value()},
+        {"b", (comparison.b_shares.*part.seconds).value()},
         {"difference",
-         (comparison.a_shares.*share.seconds - comparison.b_shares.*share.seconds).value()}};
+         (comparison.a_shares.*part.seconds - comparison.b_shares.*part.seconds).value()}};
   }
   json["gap"]["pairs_out_of_order"] = comparison.pairs_out_of_order;
   if (!comparison.first_out_of_order.empty())
@@ -181,9 +181,9 @@ std::string ToCsv(const Comparison& comparison) {
                         time.b.value(), time.Error());
   };
   add("step", "step", comparison.ops.size(), comparison.step);
-  for (const Share& share : kShares) {
-    add("gap", share.name, 0,
-        {comparison.a_shares.*share.seconds, comparison.b_shares.*share.seconds});
+  for (const Part& part : kParts) {
+    add("gap", part.name, 0,
+        {comparison.a_shares.*part.seconds, comparison.b_shares.*part.seconds});
   }
   for (const Section& section : kSections) {
     for (const ComparedGroup& group : comparison.*section.groups)

@@ -14,7 +14,6 @@ namespace rehearse {
 namespace {
 
 constexpr double kMostCores = 1 << 20;
-constexpr double kLargestSlowdown = 1000;
 
 constexpr std::array kLinkKinds = {LinkKind::kNvLink, LinkKind::kXgmi,    LinkKind::kPcie,
                                    LinkKind::kSocket, LinkKind::kNetwork, LinkKind::kMemory};
@@ -30,12 +29,6 @@ LinkCalibration ReadLinkCalibration(const JsonReader& reader) {
   link.efficiency = reader.At("efficiency").Number(0, 1);
   if (link.efficiency == 0) reader.At("efficiency").Expected("a number above 0, at most 1");
   return link;
-}
-
-Slowdown ReadSlowdown(const JsonReader& reader) {
-  reader.AllowKeys({"gemm", "attention", "memory", "communication"});
-  const auto factor = [&](const char* key) { return reader.At(key).Number(0, kLargestSlowdown); };
-  return {factor("gemm"), factor("attention"), factor("memory"), factor("communication")};
 }
 
 CalibrationOrigin ReadOrigin(const JsonReader& about) {
