@@ -92,11 +92,11 @@ struct Collective {
   DType dtype = DType::kBf16;
   std::string algorithm = "ring";   // a row of collectives/algorithm.h, or "auto"
   std::string protocol = "none";    // "none" (bare links), "simple", "ll", "ll128", or "auto"
-  Reduction reduction = Reduction::kSum;
   uint32_t root = 0;                // broadcast, reduce: a member of the group
   // All-to-all whose sizes differ (mixture of experts, grouped sends): what member i sends to member j is
   // pair_bytes[i·p + j], zero for nothing. Empty: all are bytes/p.
   std::vector<Bytes> pair_bytes = {};
+  Reduction reduction = Reduction::kSum;
 };
 
 // To or from the member `peer` of the rank's own group.
