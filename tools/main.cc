@@ -17,6 +17,7 @@ constexpr Command kCommands[] = {
     {"explain", "why the step takes so long: critical path, contention, what would help",
      ExplainCommand},
     {"collective", "time one collective by itself, in nccl-tests' words", CollectiveCommand},
+    {"compare", "what nccl-tests measured beside what is predicted; calibrations", CompareCommand},
     {"topology", "what is connected in a cluster, and how fast; pictures and matrices",
      TopologyCommand},
     {"list", "what is known by name: clusters, devices, models, strategies", ListCommand},
