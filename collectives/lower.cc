@@ -9,6 +9,7 @@
 #include "collectives/plan_flows.h"
 #include "collectives/ring.h"
 #include "sim/error.h"
+#include "topology/measured_costs.h"
 
 namespace rehearse {
 namespace {
@@ -242,6 +243,10 @@ class Lowering {
     Meeting meeting;
     meeting.begin = builder_.AddJoin();
     meeting.move = meeting.begin;
+    if (const std::optional<Seconds> measured = MeasuredDuration(op.work, site)) {
+      AddDelay(*measured, meeting);
+      return meeting;
+    }
     if (plan != nullptr && plan->choice.start > Seconds(0)) {
       meeting.move = builder_.AddDelay(ToTime(plan->choice.start));
       builder_.AddEdge(meeting.begin, meeting.move);
@@ -278,6 +283,18 @@ class Lowering {
     } else {
       AddSteps(site, steps, step_bytes, meeting);
     }
+  }
+
+  // What a calibration says that it takes, whatever the links.
+  std::optional<Seconds> MeasuredDuration(const Work& work, const Site& site) const {
+    if (!cluster_.measured_collectives()) return std::nullopt;
+    const MeasuredCollectives& costs = *cluster_.measured_collectives();
+    const auto* collective = std::get_if<Collective>(&work);
+    const std::optional<MeasuredTime> measured =
+        collective != nullptr ? TimeOf(costs, *collective, static_cast<uint32_t>(site.ranks.size()))
+                              : MessageTimeOf(costs, CommunicationBytes(work));
+    if (!measured) return std::nullopt;
+    return measured->time;
   }
 
   void AddClosedForm(const Site& site, uint32_t steps, double step_bytes, Meeting& meeting) {

@@ -8,6 +8,8 @@
 //            S·(step latency); other algorithms: collectives/plan_flows.h
 //   step     rings: each edge of each channel a flow of S steps, chained around the ring; a rank has
 //            finished when its own edges, in and out, have; other algorithms: likewise
+// On a cluster whose collectives were measured (topology/measured_costs.h) each is one delay of that time
+// at every fidelity, and shares nothing with others beyond what it shared when it was measured.
 // What a step waits for and how much of its bytes are data is the choice's business
 // (collectives/tuning.h). Streams and `after` become edges. Collectives of a single rank take no
 // time. Where all ranks of a site are of one class, arrival and rendezvous are one join, and a lone

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <fstream>
-#include <iterator>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -19,6 +17,7 @@
 #include "sim/output_file.h"
 #include "sim/units.h"
 #include "tools/command.h"
+#include "tools/comparers.h"
 #include "tools/trial_options.h"
 #include "topology/calibration.h"
 
@@ -29,16 +28,21 @@ namespace po = boost::program_options;
 using Json = nlohmann::ordered_json;
 
 constexpr Bytes kOneMegabyte(1 << 20);
-constexpr std::streamsize kLargestFile = 64 << 20;
 
 CommandSyntax Syntax() {
   CommandSyntax syntax;
-  syntax.usage = "rehearse compare LOG --cluster CLUSTER [options]";
+  syntax.usage = "rehearse compare A [B] [options]";
   syntax.explanation =
-      "Lays what nccl-tests measured beside what is predicted for CLUSTER, size by size. LOG is "
-      "the\n"
-      "output of all_reduce_perf or one of its siblings, or a table with commas that names its\n"
-      "columns (size, time, algbw, busbw). Examples:\n"
+      "Lays two timelines side by side, op by op: simulated and measured, or any two. A and B are\n"
+      "each a folder of \"rehearse run --out\", a timeline or result file, or a scenario, which "
+      "is\n"
+      "played on the spot; errors are those of A, B is the truth. Or lays what nccl-tests "
+      "measured\n"
+      "beside what is predicted for --cluster, size by size: then A is the output of\n"
+      "all_reduce_perf or one of its siblings, or a table with commas that names its columns\n"
+      "(size, time, algbw, busbw). Examples:\n"
+      "  rehearse compare scenarios/axonn-fig3-a.json scenarios/axonn-fig3-ab.json\n"
+      "  rehearse compare simulated measured/timeline.json --format csv\n"
       "  rehearse compare nccl.log --cluster dgx-a100\n"
       "  rehearse compare table.csv --cluster dgx-a100:nodes=4 --kind all-reduce\n"
       "  rehearse compare nccl.log --cluster dgx-a100 --calibration mine.json\n";
@@ -51,44 +55,9 @@ CommandSyntax Syntax() {
       "fit the efficiency of the links that bind and the overhead of a collective to every other "
       "size, write them there, and compare with them")("using", text("FILE"),
                                                        "predict with this calibration")(
-      "format", text("text|json")->default_value("text"), "what to print");
+      "format", text("text|json|csv")->default_value("text"),
+      "what to print; csv for timelines and results");
   return syntax;
-}
-
-// ---- What A and B are -----------------------------------------------------------------------------
-
-enum class SubjectKind : uint8_t { kNothing, kNcclTable };
-
-struct Subject {
-  SubjectKind kind = SubjectKind::kNothing;
-  std::string path;
-  std::string text;
-};
-
-std::string ReadWhole(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw Error(fmt::format("cannot read \"{}\"", path));
-  file.seekg(0, std::ios::end);
-  const std::streamsize size = file.tellg();
-  if (size < 0) throw Error(fmt::format("cannot read \"{}\"", path));
-  if (size > kLargestFile) throw Error(fmt::format("\"{}\" has more than 64 MiB", path));
-  file.seekg(0);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-Subject Recognise(const po::variables_map& values, const char* name) {
-  if (values.count(name) == 0) return {};
-  Subject subject;
-  subject.path = values[name].as<std::string>();
-  subject.text = ReadWhole(subject.path);
-  if (!LooksLikeNcclTable(subject.text)) {
-    throw Error(
-        fmt::format("\"{}\" is no table of nccl-tests: no line names the columns size and "
-                    "time",
-                    subject.path));
-  }
-  subject.kind = SubjectKind::kNcclTable;
-  return subject;
 }
 
 // ---- A table of nccl-tests beside a cluster -------------------------------------------------------
@@ -194,8 +163,9 @@ std::string CalibrationLine(const Calibration& calibration, const std::string& p
       Print(*calibration.collective_overhead), path);
 }
 
-std::string CompareNcclTable(const Subject& log, const Subject&, const po::variables_map& values,
+std::string CompareNcclTable(const Subject& log, const po::variables_map& values,
                              const std::string& usage, OutputFormat format) {
+  if (format == OutputFormat::kCsv) throw Error("--format csv is for timelines and results");
   const auto text = [&](const char* name) { return values[name].as<std::string>(); };
   std::optional<CollectiveKind> kind;
   if (values.count("kind") > 0) kind = ParseCollectiveKind("--kind: ", text("kind"));
@@ -233,8 +203,31 @@ struct Comparer {
                          const std::string& usage, OutputFormat format);
 };
 constexpr Comparer kComparers[] = {
-    {SubjectKind::kNcclTable, SubjectKind::kNothing, CompareNcclTable},
+    {SubjectKind::kNcclTable, SubjectKind::kNothing,
+     [](const Subject& log, const Subject&, const po::variables_map& values,
+        const std::string& usage,
+        OutputFormat format) { return CompareNcclTable(log, values, usage, format); }},
+    {SubjectKind::kTimeline, SubjectKind::kTimeline,
+     [](const Subject& a, const Subject& b, const po::variables_map&, const std::string&,
+        OutputFormat format) { return CompareTimelines(a, b, format); }},
+    {SubjectKind::kResult, SubjectKind::kResult,
+     [](const Subject& a, const Subject& b, const po::variables_map&, const std::string&,
+        OutputFormat format) { return CompareResults(a, b, format); }},
 };
+
+const char* Name(SubjectKind kind) {
+  switch (kind) {
+    case SubjectKind::kNothing:
+      return "nothing";
+    case SubjectKind::kNcclTable:
+      return "a table of nccl-tests";
+    case SubjectKind::kTimeline:
+      return "a timeline";
+    case SubjectKind::kResult:
+      return "a result";
+  }
+  CHECK(false);
+}
 
 }  // namespace
 
@@ -243,18 +236,20 @@ int CompareCommand(const std::vector<std::string>& arguments) {
   po::variables_map values;
   if (!ParseCommandLine(syntax, arguments, &values)) return 0;
   if (values.count("a") == 0) throw Error("nothing to compare; usage: " + syntax.usage);
-  const OutputFormat format = ParseFormat(values["format"].as<std::string>());
-  const Subject a = Recognise(values, "a");
-  const Subject b = Recognise(values, "b");
+  const OutputFormat format =
+      ParseFormat(values["format"].as<std::string>(), {"text", "json", "csv"});
+  const Subject a = RecogniseSubject(values["a"].as<std::string>());
+  const Subject b =
+      values.count("b") == 0 ? Subject{} : RecogniseSubject(values["b"].as<std::string>());
   for (const Comparer& comparer : kComparers) {
     if (comparer.a != a.kind || comparer.b != b.kind) continue;
     std::fputs(comparer.compare(a, b, values, syntax.usage, format).c_str(), stdout);
     return 0;
   }
   throw Error(
-      fmt::format("\"{}\" and \"{}\" are two tables of nccl-tests; one is compared with "
-                  "what is predicted for --cluster",
-                  a.path, b.path));
+      fmt::format("cannot compare {} with {}; expected two timelines, two results, or a table of "
+                  "nccl-tests and --cluster",
+                  Name(a.kind), Name(b.kind)));
 }
 
 }  // namespace rehearse

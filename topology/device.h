@@ -1,6 +1,8 @@
 // What a device (one GPU, one die, or a CPU rank) can do, and how long a piece of work takes on it.
 //
 // Compute model, in this order (DESIGN section 6):
+//   measured   what a calibration says of the op's kernel (topology/measured_costs.h), launches included;
+//              everything below is for devices and kernels without.
 //   GEMM       the measured efficiency of the exact shape and mode if the device has that point; else a mean
 //              of all points of the mode, each weighted by distance^-4 in (log m, log n, log k), which is
 //              smooth and stays between the points; without points of the mode `gemm_efficiency`.
@@ -16,12 +18,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "sim/quantity.h"
 #include "sim/schedule.h"
+#include "topology/measured_costs.h"
 
 namespace rehearse {
 
@@ -70,6 +74,7 @@ struct DeviceSpec {
   // no more active ones than cores (a rank is active while it computes and while it communicates).
   double host_cores = 0;
   std::vector<GemmPoint> gemm_points;
+  std::shared_ptr<const MeasuredKernels> measured;           // by a calibration; null for none
   std::vector<std::pair<std::string, std::string>> sources;  // figure -> where it is from
 };
 
