@@ -6,11 +6,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "real/kernel_call.h"
 #include "real/rank_plan.h"
+#include "real/transport.h"
 
 namespace rehearse {
 
@@ -42,6 +45,10 @@ class Backend {
   virtual void Step(const StepFacts& facts, std::vector<OpTime>* times,
                     std::vector<RowLoss>* losses) = 0;
 };
+
+// Makes a rank's backend; plan and transport outlive it. All ranks call it at the same time.
+using BackendFactory =
+    std::function<std::unique_ptr<Backend>(const RankPlan& plan, Transport& transport)>;
 
 // The clock of CPU ranks.
 int64_t NowNanoseconds();

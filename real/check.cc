@@ -16,10 +16,30 @@
 namespace rehearse {
 namespace {
 
-bool IsCompared(const RankPlan& plan, uint32_t id) {
-  const Buffer& buffer = plan.role->buffers[id];
-  return (buffer.kind == BufferKind::kParameter || buffer.kind == BufferKind::kGradient) &&
-         IsNamedArray(plan, BufferId(id));
+// An array that is compared, and what as.
+struct Compared {
+  BufferId buffer;
+  BufferKind kind;
+};
+
+// All parameters, and the gradients that the optimizer is given (all gradients where there is none).
+std::vector<Compared> ComparedArrays(const RankPlan& plan) {
+  std::vector<Compared> compared;
+  const auto add = [&](BufferId id, BufferKind kind) {
+    for (const BufferId array : NamedArraysOf(plan, id)) compared.push_back({array, kind});
+  };
+  const std::vector<uint32_t> optimizers = OptimizerOps(*plan.role);
+  for (uint32_t id = 0; id < plan.buffers.size(); ++id) {
+    const Buffer& buffer = plan.role->buffers[id];
+    if (buffer.view) continue;
+    if (buffer.kind == BufferKind::kParameter) add(BufferId(id), buffer.kind);
+    if (buffer.kind == BufferKind::kGradient && optimizers.empty()) add(BufferId(id), buffer.kind);
+  }
+  for (const uint32_t op : optimizers) {
+    const std::vector<BufferId>& reads = plan.role->ops[op].reads;
+    for (size_t i = 0; i + 1 < reads.size(); ++i) add(reads[i], BufferKind::kGradient);
+  }
+  return compared;
 }
 
 // What a rank holds after one step: the elements of all compared buffers one after the other, and losses.
@@ -28,8 +48,10 @@ struct Outcome {
   std::vector<RowLoss> losses;
 };
 
-Outcome RunOnce(const RankPlan& plan, Transport& transport, uint64_t seed, double tokens) {
-  const std::unique_ptr<Backend> backend = MakeCpuBackend(plan, transport, DType::kFp64);
+Outcome RunOnce(const RankPlan& plan, Transport& transport, uint64_t seed, double tokens,
+                const BackendFactory& make) {
+  const std::unique_ptr<Backend> backend =
+      make ? make(plan, transport) : MakeCpuBackend(plan, transport, DType::kFp64);
   WriteInitialState(plan, seed, /*poison=*/true, *backend);
   PrepareStep(plan, /*poison=*/true, *backend);
   StepFacts facts;
@@ -39,27 +61,23 @@ Outcome RunOnce(const RankPlan& plan, Transport& transport, uint64_t seed, doubl
   Outcome outcome;
   std::vector<OpTime> times;
   backend->Step(facts, &times, &outcome.losses);
-  for (uint32_t id = 0; id < plan.buffers.size(); ++id) {
-    if (!IsCompared(plan, id)) continue;
-    const std::vector<double> own = backend->Read(BufferId(id));
+  for (const Compared& array : ComparedArrays(plan)) {
+    const std::vector<double> own = backend->Read(array.buffer);
     outcome.values.insert(outcome.values.end(), own.begin(), own.end());
   }
   return outcome;
 }
 
-// Calls visit(buffer, position in the global array, value) for every element of the compared buffers.
+// Calls visit(array, its elements) for the compared arrays, whose elements come one after the other.
 template <typename Visit>
-void ForEachElement(const RankPlan& plan, const std::vector<double>& values, Visit visit) {
-  size_t next = 0;
-  for (uint32_t id = 0; id < plan.buffers.size(); ++id) {
-    if (!IsCompared(plan, id)) continue;
-    const BufferPlan& buffer = plan.buffers[id];
-    for (uint64_t i = 0; i < buffer.elements(); ++i, ++next) {
-      const auto position = buffer.place->PositionOf(i);
-      if (position) visit(id, *position, values.at(next));
-    }
+void ForEachArray(const RankPlan& plan, std::span<const double> values, Visit visit) {
+  for (const Compared& array : ComparedArrays(plan)) {
+    const uint64_t elements = plan.buffers[array.buffer.index()].elements();
+    CHECK_LE(elements, values.size());
+    visit(array, values.first(elements));
+    values = values.subspan(elements);
   }
-  CHECK_EQ(next, values.size());
+  CHECK(values.empty());
 }
 
 // Each row's loss counts once, whatever the number of ranks that computed it.
@@ -98,30 +116,9 @@ class Comparison {
  public:
   explicit Comparison(const StepNumbers& serial) : serial_(serial), scales_(ScalesOf(serial)) {}
 
-  void AddRank(const RankPlan& plan, const std::vector<double>& values) {
-    ForEachElement(plan, values, [&](uint32_t id, Placement::Position at, double value) {
-      const std::string& name = plan.role->buffers[id].name;
-      const auto found = serial_.arrays.find(name);
-      if (found == serial_.arrays.end()) {
-        throw Error(fmt::format("the serial schedule has no array \"{}\", which rank {} holds",
-                                name, plan.rank));
-      }
-      const GlobalArray& array = found->second;
-      const BufferPlan& buffer = plan.buffers[id];
-      if (array.rows != buffer.place->global_rows ||
-          array.columns != buffer.place->global_columns) {
-        throw Error(fmt::format("\"{}\" is {} x {} on rank {}, {} x {} in the serial schedule",
-                                name, buffer.place->global_rows, buffer.place->global_columns,
-                                plan.rank, array.rows, array.columns));
-      }
-      const double expected = array.values[at.row * array.columns + at.column];
-      const double relative = RelativeTo(scales_.at(name), std::abs(value - expected));
-      const auto [entry, is_new] =
-          differences_.try_emplace(name, ArrayDifference{name, array.kind, 0, plan.rank});
-      if (relative > entry->second.relative) {
-        entry->second.relative = relative;
-        entry->second.rank = plan.rank;
-      }
+  void AddRank(const RankPlan& plan, std::span<const double> values) {
+    ForEachArray(plan, values, [&](const Compared& compared, std::span<const double> own) {
+      AddArray(plan, compared.buffer, own);
     });
   }
 
@@ -140,6 +137,33 @@ class Comparison {
   }
 
  private:
+  void AddArray(const RankPlan& plan, BufferId id, std::span<const double> own) {
+    const std::string name = ArrayName(plan, id);
+    const Placement& place = *plan.buffers[id.index()].place;
+    const auto found = serial_.arrays.find(name);
+    if (found == serial_.arrays.end()) {
+      throw Error(fmt::format("the serial schedule has no array \"{}\", which rank {} holds", name,
+                              plan.rank));
+    }
+    const GlobalArray& array = found->second;
+    if (array.rows != place.global_rows || array.columns != place.global_columns) {
+      throw Error(fmt::format("\"{}\" is {} x {} on rank {}, {} x {} in the serial schedule", name,
+                              place.global_rows, place.global_columns, plan.rank, array.rows,
+                              array.columns));
+    }
+    const auto [entry, is_new] =
+        differences_.try_emplace(name, ArrayDifference{name, array.kind, 0, plan.rank});
+    for (uint64_t i = 0; i < own.size(); ++i) {
+      const auto at = place.PositionOf(i);
+      if (!at) continue;  // padding
+      const double expected = array.values[at->row * array.columns + at->column];
+      const double relative = RelativeTo(scales_.at(name), std::abs(own[i] - expected));
+      if (relative <= entry->second.relative) continue;
+      entry->second.relative = relative;
+      entry->second.rank = plan.rank;
+    }
+  }
+
   const StepNumbers& serial_;
   std::map<std::string, double> scales_;
   std::map<std::string, ArrayDifference> differences_;
@@ -173,27 +197,24 @@ StepNumbers ComputeSerially(const Schedule& serial, uint64_t seed) {
   const RankPlan plan = PlanRank(schedule, 0);
   ThreadWorld alone(1);
   const std::unique_ptr<Transport> transport = alone.Join(0);
-  const Outcome outcome = RunOnce(plan, *transport, seed, serial.tokens);
+  const Outcome outcome = RunOnce(plan, *transport, seed, serial.tokens, nullptr);
   StepNumbers numbers;
   numbers.loss = MeanLoss({outcome.losses}, serial.tokens);
-  ForEachElement(plan, outcome.values, [&](uint32_t id, Placement::Position at, double value) {
-    const Buffer& buffer = plan.role->buffers[id];
-    const Placement& place = *plan.buffers[id].place;
-    GlobalArray& array = numbers.arrays[buffer.name];
-    if (array.values.empty()) {
-      array = {buffer.kind, place.global_rows, place.global_columns, {}};
-      array.values.resize(array.rows * array.columns);
-    }
-    array.values[at.row * array.columns + at.column] = value;
+  ForEachArray(plan, outcome.values, [&](const Compared& compared, std::span<const double> own) {
+    const Placement& place = *plan.buffers[compared.buffer.index()].place;
+    GlobalArray array{compared.kind, place.global_rows, place.global_columns, {}};
+    array.values.assign(own.begin(), own.end());
+    CHECK_EQ(array.values.size(), array.rows * array.columns);
+    numbers.arrays.emplace(ArrayName(plan, compared.buffer), std::move(array));
   });
   return numbers;
 }
 
 CheckReport CheckAgainst(const StepNumbers& serial, const Schedule& schedule, Transport& transport,
-                         uint64_t seed) {
+                         uint64_t seed, const BackendFactory& backend) {
   CHECK_EQ(schedule.ranks(), transport.size());
-  const Outcome own =
-      RunOnce(PlanRank(schedule, transport.rank()), transport, seed, schedule.tokens);
+  const RankPlan plan = PlanRank(schedule, transport.rank());
+  const Outcome own = RunOnce(plan, transport, seed, schedule.tokens, backend);
   const auto values = GatherBytes(transport, ToBytes(std::span<const double>(own.values)));
   const auto losses = GatherBytes(transport, ToBytes(std::span<const RowLoss>(own.losses)));
   if (transport.rank() != 0) return {};

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "real/backend.h"
 #include "real/transport.h"
 #include "sim/schedule.h"
 
@@ -51,8 +52,8 @@ struct CheckReport {
 };
 
 // Runs one step of `schedule` on all ranks of the transport and compares on rank 0; elsewhere the report is
-// empty. `serial` is needed on rank 0 only.
+// empty. `serial` is needed on rank 0 only. The ranks run on what `backend` makes, by default the CPU in double.
 CheckReport CheckAgainst(const StepNumbers& serial, const Schedule& schedule, Transport& transport,
-                         uint64_t seed);
+                         uint64_t seed, const BackendFactory& backend = nullptr);
 
 }  // namespace rehearse

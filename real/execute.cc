@@ -87,7 +87,9 @@ Execution Execute(const Schedule& schedule, Transport& transport, const Executio
   execution.schedule = execution.blocking ? OnOneStream(schedule) : schedule;
 
   const RankPlan plan = PlanRank(execution.schedule, transport.rank());
-  const std::unique_ptr<Backend> backend = MakeCpuBackend(plan, transport, options.arithmetic);
+  const std::unique_ptr<Backend> backend =
+      options.backend ? options.backend(plan, transport)
+                      : MakeCpuBackend(plan, transport, options.arithmetic);
   execution.backend = backend->Description();
   WriteInitialState(plan, options.seed, options.poison, *backend);
 

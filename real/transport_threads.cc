@@ -51,12 +51,15 @@ struct ThreadWorld::State {
     for (uint32_t spin = 0;; ++spin) {
       const uint32_t seen = changes.load(std::memory_order_acquire);
       if (ready()) return;
-      if (aborted.load(std::memory_order_acquire)) {
-        const std::lock_guard<std::mutex> lock(reason_mutex);
-        throw RankLost(reason);
-      }
+      ThrowIfAborted();
       if (spin >= spins) changes.wait(seen, std::memory_order_acquire);
     }
+  }
+
+  void ThrowIfAborted() {
+    if (!aborted.load(std::memory_order_acquire)) return;
+    const std::lock_guard<std::mutex> lock(reason_mutex);
+    throw RankLost(reason);
   }
 
   void Abort(const std::string& why) {
@@ -166,6 +169,7 @@ class ThreadTransport : public Transport {
     state_->WaitUntil(rank_, [&] { return state_->barriers.load() != number; });
   }
 
+  void Check() override { state_->ThrowIfAborted(); }
   void Abort(const std::string& reason) noexcept override { state_->Abort(reason); }
   void set_activity(const char*) noexcept override {}  // a thread is not lost without a word
 
