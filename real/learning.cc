@@ -1,51 +1,16 @@
 #include "real/learning.h"
 
 #include <algorithm>
-#include <chrono>
 #include <map>
 #include <tuple>
 
-#include "real/control.h"
 #include "sim/error.h"
 
 namespace rehearse {
 namespace {
 
-constexpr uint32_t kBatch = 10;
 constexpr double kStatesApart = 1.5;
 constexpr size_t kLeastOfState = 10;  // one in so many
-
-double SecondsSince(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-struct Batches {
-  Probe probe;  // steps of all batches
-  ProbeTally tally;
-};
-
-Batches RunBatches(const NamedSchedule& named, Transport& transport,
-                   const LearningOptions& options) {
-  Batches batches;
-  batches.tally.name = named.name;
-  const auto start = std::chrono::steady_clock::now();
-  ExecutionOptions execution;
-  execution.repeats = std::min(kBatch, options.kept);
-  while (true) {
-    Probe probe = RunProbe(named.schedule, transport, execution);
-    for (const ProbedStep& step : probe.steps) {
-      if (!step.IsKept()) ++batches.tally.disturbed;
-    }
-    if (batches.probe.steps.empty()) {
-      batches.probe = std::move(probe);
-    } else {
-      std::move(probe.steps.begin(), probe.steps.end(), std::back_inserter(batches.probe.steps));
-    }
-    const bool goes_on = batches.probe.Kept().size() < options.kept &&
-                         SecondsSince(start) < options.patience.value();
-    if (BroadcastBytes(transport, goes_on ? "on" : "") != "on") return batches;
-  }
-}
 
 using CollectiveKey = std::tuple<CollectiveKind, uint32_t, Bytes>;
 
@@ -127,22 +92,24 @@ Learned Learn(const std::vector<NamedSchedule>& schedules, Transport& transport,
   Learned learned;
   learned.ranks = transport.size();
   learned.transport = transport.name();
-  std::vector<Batches> all;
+  std::vector<Probe> probes;
   for (const NamedSchedule& named : schedules) {
-    all.push_back(RunBatches(named, transport, options));
-    if (transport.rank() != 0) continue;
-    if (options.progress) {
+    probes.push_back(RunUndisturbed(named.schedule, transport, options.kept, options.patience));
+    const Probe& probe = probes.back();
+    const auto kept = static_cast<uint32_t>(probe.Kept().size());
+    const auto all = static_cast<uint32_t>(probe.steps.size());
+    learned.probes.push_back({named.name, 0, all - kept, 0});
+    if (transport.rank() == 0 && options.progress) {
       options.progress(fmt::format("{} ranks, {}: {} of {} steps undisturbed", transport.size(),
-                                   named.name, all.back().probe.Kept().size(),
-                                   all.back().probe.steps.size()));
+                                   named.name, kept, all));
     }
   }
-  if (transport.rank() != 0 || all.empty()) return learned;
-  learned.backend = all.front().probe.backend;
+  if (transport.rank() != 0 || probes.empty()) return learned;
+  learned.backend = probes.front().backend;
 
   std::vector<Seconds> pings;
-  for (const Batches& batches : all) {
-    for (const ProbedStep* step : batches.probe.Kept()) pings.push_back(step->ping);
+  for (const Probe& probe : probes) {
+    for (const ProbedStep* step : probe.Kept()) pings.push_back(step->ping);
   }
   const Seconds split = SplitStates(pings);
   const auto is_low = [&](Seconds ping) { return split == Seconds(0) || ping <= split; };
@@ -156,17 +123,16 @@ Learned Learn(const std::vector<NamedSchedule>& schedules, Transport& transport,
   }
 
   Collector collector;
-  for (Batches& batches : all) {
-    learned.blocking = learned.blocking && batches.probe.blocking;
-    for (const ProbedStep* step : batches.probe.Kept()) {
+  for (size_t i = 0; i < probes.size(); ++i) {
+    learned.blocking = learned.blocking && probes[i].blocking;
+    for (const ProbedStep* step : probes[i].Kept()) {
       if (is_low(step->ping) != low_counts) {
-        ++batches.tally.other_state;
+        ++learned.probes[i].other_state;
         continue;
       }
-      ++batches.tally.kept;
-      collector.Add(batches.probe.schedule, step->timeline);
+      ++learned.probes[i].kept;
+      collector.Add(probes[i].schedule, step->timeline);
     }
-    learned.probes.push_back(batches.tally);
   }
   learned.kernels = std::move(collector.kernels);
   learned.collectives = std::move(collector.collectives);

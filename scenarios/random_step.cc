@@ -1,6 +1,7 @@
 #include "scenarios/random_step.h"
 
 #include <array>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -17,6 +18,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int kMostDraws = 10000;
+constexpr int kDrawsOfStrategy = 8;
 
 // One number after the other.
 class Dice {
@@ -98,15 +100,12 @@ Json Fsdp(Dice& dice, uint32_t ranks) {
 constexpr std::array kStrategies = {StrategyRow{"4d", FourD}, StrategyRow{"megatron", Megatron},
                                     StrategyRow{"fsdp", Fsdp}};
 
-Json DrawScenario(Dice& dice, const StrategyRow& row, uint32_t ranks, StepUse use) {
+Json DrawNetwork(Dice& dice, uint32_t ranks, StepUse use) {
   const Sizes sizes = SizesFor(use);
-  const uint64_t hidden = dice.OneOf(sizes.hidden);
-  Json strategy = {{"kind", row.kind}};
-  strategy.update(row.draw(dice, ranks));
   Json json;
   json["cluster"] = fmt::format("local-cpu:ranks={}", ranks);
   json["model"] = {{"layers", 1 + dice.Below(3)},
-                   {"hidden", hidden},
+                   {"hidden", dice.OneOf(sizes.hidden)},
                    {"heads", ranks * (1 + dice.Below(3))},
                    {"vocabulary", dice.OneOf(sizes.vocabulary)}};
   json["training"] = {{"batch", ranks * (1 + dice.Below(4))},
@@ -114,35 +113,74 @@ Json DrawScenario(Dice& dice, const StrategyRow& row, uint32_t ranks, StepUse us
                       {"micro_batches", 1},
                       {"recomputation", dice.Flip() ? "none" : "full"},
                       {"precision", "fp32"}};
-  json["strategy"] = std::move(strategy);
-  json["name"] = fmt::format(
-      "{} h{} l{} s{} b{} v{}", row.kind, hidden, json["model"]["layers"].get<uint64_t>(),
-      json["training"]["sequence"].get<uint64_t>(), json["training"]["batch"].get<uint64_t>(),
-      json["model"]["vocabulary"].get<uint64_t>());
   return json;
+}
+
+// "h64 l2 s32 b4 v256, recomputed"
+std::string NetworkName(const Json& json) {
+  const Json& model = json["model"];
+  const Json& training = json["training"];
+  const auto number = [](const Json& object, const char* key) {
+    return object[key].get<uint64_t>();
+  };
+  return fmt::format("h{} l{} s{} b{} v{}{}", number(model, "hidden"), number(model, "layers"),
+                     number(training, "sequence"), number(training, "batch"),
+                     number(model, "vocabulary"),
+                     training["recomputation"] == "full" ? " recomputed" : "");
+}
+
+// The sizes of the mesh's axes: the first numbers of the strategy.
+std::string MeshName(const Json& strategy) {
+  std::string name;
+  for (const auto& [key, value] : strategy.items()) {
+    if (key == "prefetch" || key == "cached_layers") break;
+    if (value.is_number()) name += (name.empty() ? "" : "x") + value.dump();
+  }
+  return name;
+}
+
+// Nothing when the network cannot be split like that, or is too small or too large.
+std::optional<RandomStep> TryStep(Json json, const StrategyRow& row, Dice& dice, uint32_t ranks,
+                                  Flops least, Flops most) {
+  Json strategy = {{"kind", row.kind}};
+  strategy.update(row.draw(dice, ranks));
+  RandomStep step;
+  step.strategy = row.kind;
+  step.name = fmt::format("{} {} {}", row.kind, MeshName(strategy), NetworkName(json));
+  json["name"] = step.name;
+  json["strategy"] = std::move(strategy);
+  step.scenario = json.dump(2);
+  try {
+    const Scenario scenario = ReadScenario(JsonDocument::FromText(step.scenario, "random step"));
+    step.schedule =
+        PlanStep(scenario.network, scenario.training, scenario.strategy, scenario.strategy_place);
+    CheckSchedule(step.schedule);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+  const Flops own = step.schedule.hardware_flops / ranks;
+  if (own < least || own > most) return std::nullopt;
+  return step;
 }
 
 }  // namespace
 
-RandomStep DrawStep(uint64_t seed, uint32_t index, uint32_t ranks, StepUse use, Flops least,
-                    Flops most) {
+std::vector<RandomStep> DrawSteps(uint64_t seed, uint32_t index, uint32_t ranks, StepUse use,
+                                  Flops least, Flops most) {
   Dice dice(HashAt(SeedOf(seed, use == StepUse::kLearning ? "learning" : "judging"), index));
-  const StrategyRow& row = kStrategies[index % kStrategies.size()];
   for (int draw = 0; draw < kMostDraws; ++draw) {
-    const std::string text = DrawScenario(dice, row, ranks, use).dump(2);
-    try {
-      const Scenario scenario = ReadScenario(JsonDocument::FromText(text, "random step"));
-      Schedule schedule =
-          PlanStep(scenario.network, scenario.training, scenario.strategy, scenario.strategy_place);
-      CheckSchedule(schedule);
-      const Flops own = schedule.hardware_flops / ranks;
-      if (own < least || own > most) continue;
-      return {row.kind, text, std::move(schedule)};
-    } catch (const Error&) {
-      continue;  // what cannot be split like that
+    const Json network = DrawNetwork(dice, ranks, use);
+    std::vector<RandomStep> steps;
+    for (const StrategyRow& row : kStrategies) {
+      std::optional<RandomStep> step;
+      for (int i = 0; i < kDrawsOfStrategy && !step; ++i)
+        step = TryStep(network, row, dice, ranks, least, most);
+      if (!step) break;
+      steps.push_back(std::move(*step));
     }
+    if (steps.size() == kStrategies.size()) return steps;
   }
-  throw InternalError(fmt::format("no random step of {} ranks and strategy {}", ranks, row.kind));
+  throw InternalError(fmt::format("no random network for {} ranks", ranks));
 }
 
 }  // namespace rehearse
