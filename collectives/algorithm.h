@@ -19,6 +19,11 @@
 
 namespace rehearse {
 
+inline constexpr CollectiveKind kCollectiveKinds[] = {
+    CollectiveKind::kAllReduce,   CollectiveKind::kAllGather, CollectiveKind::kReduceScatter,
+    CollectiveKind::kAllToAll,    CollectiveKind::kBroadcast, CollectiveKind::kReduce,
+    CollectiveKind::kSendReceive, CollectiveKind::kBarrier};
+
 // A set of kinds.
 class Kinds {
  public:
@@ -86,7 +91,7 @@ struct Algorithm {
   // How many switches the steps have.
   uint32_t (*switches)(const StepInput& input);
   // The closed form: the time of one part of `bytes`. `paces` are those of its rounds, in order, or one
-  // for all of them; of a pipeline, first that of all its messages at once, then those of its hops.
+  // for all of them; of a pipeline, those of its m + hops - 1 steps.
   Seconds (*closed_form)(const StepInput& input, Bytes bytes, std::span<const Pace> paces);
 };
 

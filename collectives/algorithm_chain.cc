@@ -34,8 +34,7 @@ std::vector<Part> Arrange(const GroupOnMachine& group) {
 }
 
 Seconds ClosedForm(const StepInput& input, Bytes bytes, std::span<const Pace> paces) {
-  const std::vector<Bytes> hops(input.ranks() - 1, bytes);
-  return PipelineTime(input.pieces, hops, bytes, paces);
+  return PipelineTime(input.pieces, input.ranks() - 1, bytes, paces);
 }
 
 }  // namespace

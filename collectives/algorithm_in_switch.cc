@@ -140,12 +140,9 @@ std::vector<Part> NvlsArrange(const GroupOnMachine& group) {
 }
 
 Seconds NvlsClosedForm(const StepInput& input, Bytes bytes, std::span<const Pace> paces) {
-  const Bytes own = bytes / input.ranks();
   const NvlsHops hops = HopsOf(input.kind);
-  std::vector<Bytes> by_hop;
-  if (hops.gathers_sums) by_hop.insert(by_hop.end(), {bytes, own});
-  if (hops.spreads) by_hop.insert(by_hop.end(), {own, bytes});
-  return PipelineTime(input.pieces, by_hop, own, paces);
+  const uint32_t count = (hops.gathers_sums ? 2 : 0) + (hops.spreads ? 2 : 0);
+  return PipelineTime(input.pieces, count, bytes / input.ranks(), paces);
 }
 
 // ---- collnet ------------------------------------------------------------------------------------------
@@ -209,9 +206,8 @@ std::vector<Part> CollnetArrange(const GroupOnMachine& group) {
 }
 
 Seconds CollnetClosedForm(const StepInput& input, Bytes bytes, std::span<const Pace> paces) {
-  const Bytes own = bytes / input.extents[0];
-  const std::vector<Bytes> by_hop(input.extents[0] > 1 ? 4 : 2, own);
-  return PipelineTime(input.pieces, by_hop, own, paces);
+  const uint32_t locals = input.extents[0];
+  return PipelineTime(input.pieces, locals > 1 ? 4 : 2, bytes / locals, paces);
 }
 
 }  // namespace

@@ -42,8 +42,7 @@ void RingLegs(const StepInput& input, uint32_t position, std::vector<Leg>* legs)
 
 Seconds RingClosedForm(const StepInput& input, Bytes bytes, std::span<const Pace> paces) {
   if (IsPipeline(input.kind)) {
-    const std::vector<Bytes> hops(input.ranks() - 1, bytes);
-    return PipelineTime(input.pieces, hops, bytes, paces);
+    return PipelineTime(input.pieces, input.ranks() - 1, bytes, paces);
   }
   return RoundTime(PaceOf(paces, 0), RingSteps(input.kind, input.ranks()), bytes / input.ranks());
 }

@@ -65,11 +65,8 @@ const Pace& PaceOf(std::span<const Pace> paces, size_t round);
 // steps·(latency + bytes/rate)
 Seconds RoundTime(const Pace& pace, double steps, Bytes bytes);
 
-// m pieces over `hops` hops of a pipeline, each message of the h-th hop `bytes[h]` in all pieces together,
-// `unit` what each message of a round with all hops is counted in:
-//   Σ_h (latency_h + bytes_h/(m·rate_h)) + (m - 1)·(latency + unit/(m·rate)).
-// The first piece passes hop by hop; the others follow at the pace of all hops at once.
-Seconds PipelineTime(uint32_t pieces, std::span<const Bytes> bytes, Bytes unit,
-                     std::span<const Pace> paces);
+// m pieces over `hops` hops of a pipeline: m + hops - 1 steps, each with its own pace; `unit` is what a message at
+// that pace carries, of all pieces together.
+Seconds PipelineTime(uint32_t pieces, uint32_t hops, Bytes unit, std::span<const Pace> paces);
 
 }  // namespace rehearse

@@ -194,8 +194,7 @@ std::vector<Part> Arrange(const GroupOnMachine& group) {
 
 Seconds ClosedForm(const StepInput& input, Bytes bytes, std::span<const Pace> paces) {
   const uint32_t ways = input.kind == CollectiveKind::kAllReduce ? 2 : 1;
-  const std::vector<Bytes> hops(size_t{ways} * HopsOneWay(input), bytes);
-  return PipelineTime(input.pieces, hops, bytes, paces);
+  return PipelineTime(input.pieces, ways * HopsOneWay(input), bytes, paces);
 }
 
 }  // namespace

@@ -60,7 +60,8 @@ class Refinement {
         ranks_(schedule.ranks()),
         sites_(table.sites.size()),
         transfers_(table.transfers.size()),
-        links_(cluster.link_count()) {
+        links_(cluster.link_count()),
+        switches_(table.switches, Mix(2)) {
     for (const DeviceSpec& spec : cluster.device_specs()) shares_hosts_ |= spec.host_cores > 0;
     if (shares_hosts_) {
       nodes_.assign(cluster.node_count(), 0);
@@ -74,13 +75,17 @@ class Refinement {
     }
     for (uint32_t i = 0; i < sites_.size(); ++i) {
       const Site& site = table.sites[i];
-      sites_[i] = Join(Join(Mix(site.is_pair), site.communicator), site.ranks.size());
+      sites_[i] =
+          Join(Join(Join(Mix(site.is_pair), site.communicator), site.ranks.size()), site.request);
     }
     for (uint32_t i = 0; i < transfers_.size(); ++i) {
       const Transfer& transfer = table.transfers[i];
       transfers_[i] =
           JoinNumber(JoinNumber(JoinNumber(Mix(1), transfer.share), transfer.step_latency.value()),
                      transfer.idle_rate.value());
+      transfers_[i] = Join(Join(transfers_[i], transfer.step), transfer.steps);
+      // Step by step a rank keeps the parts apart; round by round parts that behave the same may fold.
+      if (HasEnds(transfer)) transfers_[i] = Join(transfers_[i], transfer.part);
     }
     for (uint32_t i = 0; i < links_.size(); ++i) {
       const ClusterLink& link = cluster.Link(i);
@@ -101,7 +106,8 @@ class Refinement {
       if (now == classes) break;
       classes = now;
     }
-    return {Number(ranks_), Number(sites_), Number(transfers_), Number(links_), Number(nodes_)};
+    return {Number(ranks_), Number(sites_), Number(transfers_),
+            Number(links_), Number(nodes_), Number(switches_)};
   }
 
  private:
@@ -122,9 +128,17 @@ class Refinement {
     }
   }
 
+  // Step by step: whether the transfer is an edge of a ring or a message, between two ranks or switches.
+  bool HasEnds(const Transfer& transfer) const {
+    return transfer.from != transfer.to && !table_.sites[transfer.site].is_pair;
+  }
+  Colour EndAt(uint32_t end) const {
+    return end < ranks_.size() ? ranks_[end] : switches_[end - ranks_.size()];
+  }
+
   size_t Count() const {
-    return CountDistinct(ranks_) + CountDistinct(sites_) + CountDistinct(transfers_) +
-           CountDistinct(links_) + CountDistinct(nodes_);
+    return CountDistinct(ranks_) + CountDistinct(switches_) + CountDistinct(sites_) +
+           CountDistinct(transfers_) + CountDistinct(links_) + CountDistinct(nodes_);
   }
 
   // How a transfer crosses a link: how often, and whether on its way or on its detour.
@@ -143,7 +157,12 @@ class Refinement {
       Colour colour = Join(Join(transfers_[i], sites_[transfer.site]), sum);
       if (transfer.upstream != kNoTransfer) {
         colour = Join(Join(colour, transfers_[transfer.upstream]), transfers_[transfer.downstream]);
-        colour = Join(Join(colour, ranks_[transfer.from]), ranks_[transfer.to]);
+      }
+      for (uint32_t j = transfer.after_begin; j < transfer.after_end; ++j) {
+        colour = Join(colour, transfers_[j]);
+      }
+      if (HasEnds(transfer)) {
+        colour = Join(Join(colour, EndAt(transfer.from)), EndAt(transfer.to));
       }
       next[i] = colour;
     }
@@ -184,12 +203,15 @@ class Refinement {
   }
 
   void RefineRanks() {
-    std::vector<Colour> edges(ranks_.size(), 0);
+    std::vector<Colour> edges(ranks_.size() + switches_.size(), 0);
     for (uint32_t i = 0; i < transfers_.size(); ++i) {
       const Transfer& transfer = table_.transfers[i];
-      if (transfer.upstream == kNoTransfer) continue;
+      if (!HasEnds(transfer)) continue;
       edges[transfer.from] += Join(transfers_[i], Colour{1});
       edges[transfer.to] += Join(transfers_[i], Colour{2});
+    }
+    for (uint32_t i = 0; i < switches_.size(); ++i) {
+      switches_[i] = Join(switches_[i], edges[ranks_.size() + i]);
     }
     for (uint32_t i = 0; i < ranks_.size(); ++i) {
       Colour colour = Join(ranks_[i], edges[i]);
@@ -206,6 +228,7 @@ class Refinement {
   std::vector<Colour> sites_;
   std::vector<Colour> transfers_;
   std::vector<Colour> links_;
+  std::vector<Colour> switches_;
   bool shares_hosts_ = false;
   std::vector<Colour> nodes_;           // empty unless hosts are shared
   std::vector<uint32_t> node_of_rank_;  // likewise
@@ -214,8 +237,12 @@ class Refinement {
 }  // namespace
 
 Folding NoFolding(const TransferTable& table, const Cluster& cluster, uint32_t ranks) {
-  return {Identity(ranks), Identity(table.sites.size()), Identity(table.transfers.size()),
-          Identity(cluster.link_count()), Identity(cluster.node_count())};
+  return {Identity(ranks),
+          Identity(table.sites.size()),
+          Identity(table.transfers.size()),
+          Identity(cluster.link_count()),
+          Identity(cluster.node_count()),
+          Identity(table.switches)};
 }
 
 Folding Fold(const Schedule& schedule, const TransferTable& table, const Cluster& cluster,

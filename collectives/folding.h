@@ -3,8 +3,8 @@
 // Colour refinement. Start: ranks by role, device and how they straggle, sites by communicator, links by
 // capacity, kind and what happens to them, transfers by share, latency and rate. Then refine until nothing
 // splits any more: a rank by its sites (and the edges that it sends and receives on), a site by its members
-// and transfers, a transfer by its site, the links of its way and of its detour and its neighbours in the
-// ring, a link by the transfers that cross it or may have to. In the stable colouring every member
+// and transfers, a transfer by its site, the links of its way and of its detour, its neighbours in the
+// ring, what it comes after and whom it joins, a switch that adds by its transfers, a link by the transfers that cross it or may have to. In the stable colouring every member
 // of a class sees the same classes equally often, so that max-min sharing, which only depends on these
 // counts, gives all of them the same rates and the same times: the quotient can be played instead.
 // Colours are 64-bit hashes (order-free sums for multisets); two different neighbourhoods collide with a
@@ -33,6 +33,7 @@ struct Folding {
   Classes transfers;
   Classes links;
   Classes nodes;  // of the cluster; refined (and of use) only where ranks share their host's cores
+  Classes switches;  // that add (TransferTable::switches)
 };
 
 // Every object in a class of its own.

@@ -3,21 +3,16 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "collectives/folding.h"
+#include "collectives/plan_flows.h"
 #include "collectives/ring.h"
 #include "sim/error.h"
 #include "topology/measured_costs.h"
 
 namespace rehearse {
 namespace {
-
-// One meeting of the ranks of a site. Ranks and links are classes from here on.
-struct Meeting {
-  TaskId begin;
-  TaskId end;                       // everybody's, unless `ends` has one for a rank class
-  std::map<uint32_t, TaskId> ends;  // step fidelity
-};
 
 // A class of ranks' last ops, while it is lowered.
 struct Ends {
@@ -56,6 +51,7 @@ class Lowering {
     Lowered lowered;
     lowered.program = builder_.Build();
     lowered.rank_classes = folding_.ranks.size();
+    lowered.chosen.assign(chosen_.begin(), chosen_.end());
     lowered.links = folding_.links.representative;
     lowered.representative.reserve(schedule_.ranks());
     for (const uint32_t rank_class : folding_.ranks.of) {
@@ -211,24 +207,45 @@ class Lowering {
 
   Meeting MakeMeeting(const Op& op, uint32_t site_index) {
     const Site& site = table_.sites[site_index];
+    const Plan* plan = table_.PlanOf(site);
     const Bytes bytes = CommunicationBytes(op.work);
-    uint32_t steps = 1;
-    if (const auto* collective = std::get_if<Collective>(&op.work)) {
-      if (collective->algorithm != "ring") {
-        throw Error(fmt::format("unknown algorithm \"{}\" for {}, expected \"ring\"",
-                                collective->algorithm, Name(collective->kind)));
-      }
-      steps = RingSteps(collective->kind, static_cast<uint32_t>(site.ranks.size()));
-    }
-    const double step_bytes =
-        site.is_pair ? bytes.value() : bytes.value() / static_cast<double>(site.ranks.size());
+    if (plan != nullptr) NoteChoice(std::get<Collective>(op.work), *plan);
     Meeting meeting;
     meeting.begin = builder_.AddJoin();
+    meeting.move = meeting.begin;
     if (const std::optional<Seconds> measured = MeasuredDuration(op.work, site)) {
-      meeting.end = builder_.AddDelay(ToTime(*measured));
-      builder_.AddEdge(meeting.begin, meeting.end);
+      AddDelay(*measured, meeting);
       return meeting;
     }
+    if (plan != nullptr && plan->choice.start > Seconds(0)) {
+      meeting.move = builder_.AddDelay(ToTime(plan->choice.start));
+      builder_.AddEdge(meeting.begin, meeting.move);
+    }
+    if (plan == nullptr) {
+      AddRing(site, 1, bytes.value(), meeting);
+    } else if (plan->parts.empty()) {
+      const uint32_t size = static_cast<uint32_t>(site.ranks.size());
+      AddRing(site, RingSteps(std::get<Collective>(op.work).kind, size),
+              bytes.value() / size / plan->choice.bandwidth_share, meeting);
+    } else if (options_.fidelity == Fidelity::kFormula) {
+      AddDelay(ClosedForm(*plan, bytes), meeting);
+    } else if (options_.fidelity == Fidelity::kFluid) {
+      AddRoundFlows(site, *plan, bytes, sink_, &meeting);
+    } else {
+      AddMessageFlows(site, *plan, bytes, sink_, &meeting);
+    }
+    return meeting;
+  }
+
+  void NoteChoice(const Collective& collective, const Plan& plan) {
+    if (collective.algorithm == "ring" && collective.protocol == "none") return;
+    chosen_.insert({schedule_.communicators[collective.communicator.index()].name(),
+                    Name(collective.kind), collective.bytes, plan.choice.algorithm->name,
+                    Name(plan.choice.protocol), plan.choice.nccl_channels});
+  }
+
+  // The rings of a site, or the path of a pair.
+  void AddRing(const Site& site, uint32_t steps, double step_bytes, Meeting& meeting) {
     if (options_.fidelity == Fidelity::kFormula) {
       AddClosedForm(site, steps, step_bytes, meeting);
     } else if (options_.fidelity == Fidelity::kFluid || site.is_pair) {
@@ -236,7 +253,6 @@ class Lowering {
     } else {
       AddSteps(site, steps, step_bytes, meeting);
     }
-    return meeting;
   }
 
   // What a calibration says that it takes, whatever the links.
@@ -258,42 +274,48 @@ class Lowering {
       const Bytes step(step_bytes * transfer.share);
       longest = std::max(longest, steps * (step / transfer.idle_rate + transfer.step_latency));
     }
-    meeting.end = builder_.AddDelay(ToTime(longest));
-    builder_.AddEdge(meeting.begin, meeting.end);
+    AddDelay(longest, meeting);
+  }
+
+  void AddDelay(Seconds time, Meeting& meeting) {
+    meeting.end = builder_.AddDelay(ToTime(time));
+    builder_.AddEdge(meeting.move, meeting.end);
+  }
+
+  TaskId AddTransfer(uint32_t transfer_class, Flow flow, const std::vector<uint32_t>& ranks) {
+    flow.use_set = UseSet(transfer_class);
+    const TaskId task = builder_.AddFlow(flow);
+    SetDetour(task, transfer_class);
+    SetParties(task, ranks);
+    return task;
   }
 
   // One coupled flow for each class of the site's transfers.
   void AddRings(const Site& site, uint32_t steps, double step_bytes, Meeting& meeting) {
     meeting.end = builder_.AddJoin();
-    for (const uint32_t transfer_class : ClassesAt(site)) {
+    for (const uint32_t transfer_class : ClassesAt(site, folding_)) {
       const Transfer& transfer =
           table_.transfers[folding_.transfers.representative[transfer_class]];
       Flow flow;
       flow.bytes = steps * step_bytes * transfer.share;
       flow.latency = ToTime(steps * transfer.step_latency);
-      flow.use_set = UseSet(transfer_class);
-      const TaskId task = builder_.AddFlow(flow);
-      SetDetour(task, transfer_class);
-      SetParties(task, site.ranks);
-      builder_.AddEdge(meeting.begin, task);
+      const TaskId task = AddTransfer(transfer_class, flow, site.ranks);
+      builder_.AddEdge(meeting.move, task);
       builder_.AddEdge(task, meeting.end);
     }
   }
 
   void AddSteps(const Site& site, uint32_t steps, double step_bytes, Meeting& meeting) {
     std::map<uint32_t, TaskId> edges;  // by class
-    for (const uint32_t transfer_class : ClassesAt(site)) {
+    for (const uint32_t transfer_class : ClassesAt(site, folding_)) {
       const Transfer& transfer =
           table_.transfers[folding_.transfers.representative[transfer_class]];
       Flow flow;
       flow.bytes = step_bytes * transfer.share;
       flow.latency = ToTime(transfer.step_latency);
       flow.steps = steps;
-      flow.use_set = UseSet(transfer_class);
-      const TaskId task = builder_.AddFlow(flow);
-      SetDetour(task, transfer_class);
-      SetParties(task, {transfer.from, transfer.to});
-      builder_.AddEdge(meeting.begin, task);
+      const TaskId task = AddTransfer(transfer_class, flow, {transfer.from, transfer.to});
+      builder_.AddEdge(meeting.move, task);
       edges.emplace(transfer_class, task);
     }
     for (const auto& [transfer_class, task] : edges) {
@@ -314,17 +336,6 @@ class Lowering {
         }
       }
     }
-  }
-
-  // The classes of the site's transfers, each once, in order of their first member there.
-  std::vector<uint32_t> ClassesAt(const Site& site) const {
-    std::vector<uint32_t> classes;
-    for (uint32_t i = site.transfer_begin; i < site.transfer_end; ++i) {
-      classes.push_back(folding_.transfers.of[i]);
-    }
-    std::sort(classes.begin(), classes.end());
-    classes.erase(std::unique(classes.begin(), classes.end()), classes.end());
-    return classes;
   }
 
   uint32_t UseSet(uint32_t transfer_class) {
@@ -354,7 +365,13 @@ class Lowering {
   std::map<std::pair<const Op*, const DeviceSpec*>, Time> durations_;
   std::vector<uint32_t> processors_;  // by class of ranks; empty where nothing interferes
   std::map<std::vector<uint32_t>, uint32_t> party_sets_;
+  std::set<ChosenCollective> chosen_;
   ProgramBuilder builder_;
+  const FlowSink sink_{
+      table_, folding_, builder_,
+      [this](uint32_t transfer_class, Flow flow, const std::vector<uint32_t>& ranks) {
+        return AddTransfer(transfer_class, flow, ranks);
+      }};
 };
 
 }  // namespace

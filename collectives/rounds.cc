@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <set>
 
 #include "sim/error.h"
 #include "sim/max_min.h"
@@ -29,13 +30,15 @@ double ShareOfLeg(const Plan& plan, const Part& part, const Leg& leg, double sha
   if (plan.pair_shares.empty()) return leg.read.count * share_of_chunk;
   double sum = 0;
   for (uint32_t k = 0; k < leg.read.count; ++k) {
-    const Block block =
-        BlockOf(*plan.choice.algorithm, part.input, leg.from, leg.read.At(0, k));
-    sum += plan.pair_shares[size_t{part.order[block.from]} * plan.ranks.size() +
-                            part.order[block.to]];
+    const Block block = BlockOf(*plan.choice.algorithm, part.input, leg.from, leg.read.At(0, k));
+    sum +=
+        plan.pair_shares[size_t{part.order[block.from]} * plan.ranks.size() + part.order[block.to]];
   }
   return sum * part.share;
 }
+
+// Seconds for a byte: less is what adding and taking away has left.
+constexpr double kNoLoad = 1e-24;
 
 // Crossings of links, summed up.
 class LinkCounter {
@@ -111,15 +114,28 @@ std::vector<RoundFlow> FlowsOf(const Plan& plan, const Part& part,
     flow.round = round;
     flow.steps = messages.front().steps;
     flow.share = share;
+    bool fails = false;
+    bool is_cut = false;
     for (const PartMessage* message : members) {
       CHECK_EQ(message->steps, flow.steps);
       const uint32_t times =
           share > 0 ? static_cast<uint32_t>(std::lround(message->share / share)) : 1;
-      const Way way = WayOf(plan, part, message->from, message->to, router);
+      const MessageWay way = WayOf(plan, part, message->from, message->to, router);
       flow.latency = std::max(flow.latency, way.latency);
       for (const uint32_t link : way.links) counter.Add(link, times);
+      fails = fails || way.may_fail;
+      is_cut = is_cut || (way.may_fail && way.detour.empty());
     }
     flow.uses = counter.Take();
+    if (fails && !is_cut) {
+      for (const PartMessage* message : members) {
+        const uint32_t times =
+            share > 0 ? static_cast<uint32_t>(std::lround(message->share / share)) : 1;
+        const MessageWay way = WayOf(plan, part, message->from, message->to, router);
+        for (const uint32_t link : way.may_fail ? way.detour : way.links) counter.Add(link, times);
+      }
+      flow.detour = counter.Take();
+    }
     flows.push_back(std::move(flow));
   }
   return flows;
@@ -145,34 +161,88 @@ void ForEachRound(const std::vector<PartMessage>& messages, const Visit& visit) 
 
 }  // namespace
 
-Seconds Pipeline::Latency(Bytes bytes, uint32_t pieces) const {
-  const double filling = (hop_seconds - seconds) * bytes.value() / pieces;
-  return hop_latencies + (pieces - 1.0) * latency + Seconds(std::max(0.0, filling));
+Pipeline::Pipeline(std::vector<Hop> hops, bool fills) : hops_(std::move(hops)), fills_(fills) {
+  std::map<uint32_t, uint32_t> dense;
+  std::map<uint32_t, double> all;
+  for (Hop& hop : hops_) {
+    std::map<uint32_t, double> own;
+    for (auto& [link, seconds] : hop.loads) {
+      link = dense.emplace(link, static_cast<uint32_t>(dense.size())).first->second;
+      own[link] += seconds;
+      all[link] += seconds;
+    }
+    double most = 0;
+    for (const auto& [link, seconds] : own) most = std::max(most, seconds);
+    hop_seconds_ += most;
+    latency_ = std::max(latency_, hop.latency);
+  }
+  for (const auto& [link, seconds] : all) seconds_ = std::max(seconds_, seconds);
+  links_ = static_cast<uint32_t>(dense.size());
 }
 
 uint32_t Pipeline::BestPieces(Bytes bytes) const {
-  const double filling = (hop_seconds - seconds) * bytes.value();
+  if (!fills_) return kMostPieces;
+  const double filling = (hop_seconds_ - seconds_) * bytes.value();
   if (!(filling > 0)) return 1;
-  if (latency.value() <= 0) return kMostPieces;
-  const double best = std::sqrt(filling / latency.value());
-  if (best >= kMostPieces) return kMostPieces;
-  const uint32_t low = std::max(1u, static_cast<uint32_t>(best));
-  return Latency(bytes, low + 1) < Latency(bytes, low) ? low + 1 : low;
+  if (latency_.value() <= 0) return kMostPieces;
+  const double best = std::sqrt(filling / latency_.value());
+  return best >= kMostPieces ? kMostPieces : std::max(1u, static_cast<uint32_t>(std::lround(best)));
+}
+
+const std::vector<StepCost>& Pipeline::Steps(uint32_t pieces) const {
+  std::vector<StepCost>& steps = steps_[pieces];
+  if (!steps.empty()) return steps;
+  const uint32_t count = hops();
+  std::vector<double> load(links_, 0);
+  std::multiset<double> loads;
+  std::multiset<Seconds> latencies;
+  const auto change = [&](uint32_t link, double by) {
+    if (load[link] > 0) loads.erase(loads.find(load[link]));
+    load[link] += by;
+    if (load[link] < kNoLoad) load[link] = 0;
+    if (load[link] > 0) loads.insert(load[link]);
+  };
+  for (uint32_t step = 0; step < pieces + count - 1; ++step) {
+    if (step >= count && step < pieces) {  // as before: all hops
+      steps.push_back(steps.back());
+      continue;
+    }
+    if (step < count) {
+      for (const auto& [link, seconds] : hops_[step].loads) change(link, seconds);
+      latencies.insert(hops_[step].latency);
+    }
+    if (step >= pieces) {
+      const Hop& left = hops_[step - pieces];
+      for (const auto& [link, seconds] : left.loads) change(link, -seconds);
+      latencies.erase(latencies.find(left.latency));
+    }
+    steps.push_back({*latencies.rbegin(), loads.empty() ? 0 : *loads.rbegin()});
+  }
+  return steps;
+}
+
+Seconds Pipeline::Time(Bytes bytes, uint32_t pieces) const {
+  if (!fills_) return Seconds(seconds_ * bytes.value());
+  Seconds time;
+  for (const StepCost& step : Steps(pieces)) {
+    time += step.latency + Seconds(step.seconds * bytes.value() / pieces);
+  }
+  return time;
 }
 
 Seconds StepLatency(const Choice& choice, Seconds way) {
   return choice.steps_wait ? way + choice.step_overhead : Seconds(0);
 }
 
-Way WayOf(const Plan& plan, const Part& part, uint32_t from, uint32_t to, Router& router) {
+MessageWay WayOf(const Plan& plan, const Part& part, uint32_t from, uint32_t to, Router& router) {
   const uint32_t p = part.input.ranks();
   if (from < p && to < p) {
-    const Route& route =
-        router.Between(plan.ranks[part.order[from]], plan.ranks[part.order[to]]);
-    return {route.links, StepLatency(plan.choice, route.latency)};
+    const Route& route = router.Between(plan.ranks[part.order[from]], plan.ranks[part.order[to]]);
+    return {route.links, route.detour, router.MeetsFailure(route),
+            StepLatency(plan.choice, route.latency)};
   }
   const SwitchWay& way = to >= p ? part.to_switch[from] : part.from_switch[to];
-  return {way.links, StepLatency(plan.choice, way.latency)};
+  return {way.links, {}, false, StepLatency(plan.choice, way.latency)};
 }
 
 std::vector<PartMessage> MessagesOfPart(const Plan& plan, size_t part_index) {
@@ -245,29 +315,29 @@ std::vector<std::vector<Pace>> IdlePaces(const std::vector<std::vector<RoundFlow
   return paces;
 }
 
-Pipeline PipelineOf(const Plan& plan, size_t part, const RoundFlow& all, const Pace& pace,
-                    Router& router) {
+Pipeline PipelineOf(const Plan& plan, Router& router) {
+  std::vector<Pipeline::Hop> hops;
   LinkCounter counter(router.cluster().link_count());
-  Pipeline pipeline;
-  pipeline.latency = all.latency;
-  pipeline.seconds = all.share / pace.rate.value();
-  const std::vector<PartMessage> messages = ByStep(MessagesOfPart(plan, part));
-  ForEachRound(messages, [&](uint32_t round, std::span<const PartMessage> own) {
-    const std::vector<RoundFlow> flows =
-        FlowsOf(plan, plan.parts[part], own, round, router, counter);
-    CHECK_EQ(flows.size(), 1u);
-    const double seconds = BusiestSeconds(flows, router.cluster());
-    pipeline.hops.push_back({flows[0].latency, BytesPerSecond(flows[0].share / seconds)});
-    pipeline.hop_latencies += flows[0].latency;
-    pipeline.hop_seconds += seconds;
-  });
-  // What is waited at the start counts the filling too.
-  if (!plan.choice.steps_wait) pipeline.hop_seconds = pipeline.seconds;
-  return pipeline;
+  for (size_t part = 0; part < plan.parts.size(); ++part) {
+    const std::vector<PartMessage> messages = ByStep(MessagesOfPart(plan, part));
+    ForEachRound(messages, [&](uint32_t round, std::span<const PartMessage> own) {
+      if (round == hops.size()) hops.emplace_back();
+      Pipeline::Hop& hop = hops[round];
+      for (const RoundFlow& flow : FlowsOf(plan, plan.parts[part], own, round, router, counter)) {
+        hop.latency = std::max(hop.latency, flow.latency);
+        for (const LinkUse& use : flow.uses) {
+          const uint32_t link = use.link.index();
+          hop.loads.emplace_back(
+              link, flow.share * use.multiplicity / router.cluster().Link(link).Capacity().value());
+        }
+      }
+    });
+  }
+  return Pipeline(std::move(hops), plan.choice.steps_wait);
 }
 
-Seconds UnevenTime(const std::vector<RoundFlow>& rounds, Bytes bytes, const Cluster& cluster) {
-  Seconds time;
+StepCost UnevenCost(const std::vector<RoundFlow>& rounds, const Cluster& cluster) {
+  StepCost cost;
   for (size_t begin = 0; begin < rounds.size();) {
     size_t end = begin;
     Seconds latency;
@@ -275,12 +345,41 @@ Seconds UnevenTime(const std::vector<RoundFlow>& rounds, Bytes bytes, const Clus
       latency = std::max(latency, rounds[end].latency);
       ++end;
     }
-    const double seconds =
-        BusiestSeconds(std::span(rounds).subspan(begin, end - begin), cluster);
-    time += rounds[begin].steps * (latency + Seconds(seconds * bytes.value()));
+    cost.latency += rounds[begin].steps * latency;
+    cost.seconds += rounds[begin].steps *
+                    BusiestSeconds(std::span(rounds).subspan(begin, end - begin), cluster);
     begin = end;
   }
-  return time;
+  return cost;
+}
+
+Seconds ClosedForm(const Plan& plan, Bytes bytes) {
+  const Bytes wire = bytes / plan.choice.bandwidth_share;
+  Seconds longest;
+  for (size_t part = 0; part < plan.parts.size(); ++part) {
+    if (!plan.uneven.empty()) {
+      const StepCost& cost = plan.uneven[part];
+      longest = std::max(longest, cost.latency + Seconds(cost.seconds * wire.value()));
+      continue;
+    }
+    if (plan.IsPipeline() && !plan.choice.steps_wait) {
+      longest = plan.pipeline.Time(wire, 1);
+      continue;
+    }
+    StepInput input = plan.parts[part].input;
+    std::vector<Pace> paces;
+    if (plan.IsPipeline()) {
+      input.pieces = plan.pipeline.BestPieces(wire);
+      for (const StepCost& step : plan.pipeline.Steps(input.pieces)) {
+        paces.push_back({step.latency, BytesPerSecond(plan.unit_shares[part] / step.seconds)});
+      }
+    } else {
+      paces = plan.paces[part];
+    }
+    longest = std::max(
+        longest, plan.choice.algorithm->closed_form(input, plan.parts[part].share * wire, paces));
+  }
+  return longest;
 }
 
 }  // namespace rehearse

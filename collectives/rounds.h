@@ -6,15 +6,18 @@
 // takes its links at the flow's rate, as often as its bytes are a multiple of the flow's. (All-to-alls whose
 // sizes differ have a flow for each size.)
 //
-// A *pipeline* (Algorithm::pipelined) cuts the part's bytes into m pieces that follow each other through
-// rounds, its hops, all of them under way at once. It is one coupled flow of all hops' messages. With α_h and
-// X_h the latency and the time of all bytes on hop h by itself, α the largest α_h, X the time of all hops at once,
-//   T = Σ_h (α_h + X_h/m) + (m-1)·(α + X/m),
-// the least for m = sqrt((Σ_h X_h - X)/α), rounded, from 1 to kMostPieces.
+// A *pipeline* (Algorithm::pipelined) cuts the bytes into m pieces that follow each other through rounds, its
+// hops, H of them. It is one coupled flow of all hops' messages. In step s of the m + H - 1 the pieces are on the hops
+// h with 0 <= s - h < m, and the step takes as long as the busiest link needs for the messages of these:
+//   T = Σ_s (α_s + X_s/m),   α_s the largest latency of these hops, X_s the time that all bytes need on all of them at once.
+// For m >= H, m - H + 1 steps have all hops. About the least: m = sqrt((Σ_h X_h - X)/α), with X_h of hop h alone,
+// X and α of all hops; rounded, from 1 to kMostPieces.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "collectives/algorithm.h"
@@ -35,8 +38,10 @@ struct PartMessage {
 };
 
 // The links of a message, what its step waits for.
-struct Way {
+struct MessageWay {
   std::span<const uint32_t> links;
+  std::span<const uint32_t> detour;  // when links fail
+  bool may_fail = false;
   Seconds latency;  // of the links and of the step
 };
 
@@ -46,36 +51,69 @@ struct RoundFlow {
   double share = 0;  // of the collective's bytes, each step, at multiplicity 1
   Seconds latency;   // of a step: the longest of its messages
   std::vector<LinkUse> uses;
+  std::vector<LinkUse>
+      detour;  // when links fail; empty if none can, or some message has no other way
 };
 
-// A pipeline, seen from its pieces.
-struct Pipeline {
-  Seconds latency;         // α
-  Seconds hop_latencies;   // Σ α_h
-  double seconds = 0;      // X for one byte of the collective
-  double hop_seconds = 0;  // Σ X_h, likewise
-  std::vector<Pace> hops;  // rate: of one message
+// What a step costs that messages of all bytes would take: latency + seconds · bytes.
+struct StepCost {
+  Seconds latency;
+  double seconds = 0;  // for each byte of the collective
+};
 
-  // What it waits in all, besides moving its bytes at the rate of all hops at once.
-  Seconds Latency(Bytes bytes, uint32_t pieces) const;
+// The pipeline of a plan: all its parts side by side.
+class Pipeline {
+ public:
+  struct Hop {
+    Seconds latency;
+    std::vector<std::pair<uint32_t, double>>
+        loads;  // link, seconds for each byte of the collective
+  };
+
+  Pipeline() = default;
+  // Unless it `fills`, what the first piece takes to pass is counted elsewhere (Choice::start).
+  Pipeline(std::vector<Hop> hops, bool fills);
+
+  uint32_t hops() const { return static_cast<uint32_t>(hops_.size()); }
   uint32_t BestPieces(Bytes bytes) const;
+  // Of the steps with m pieces, in order; seconds for all pieces together. Remembered.
+  const std::vector<StepCost>& Steps(uint32_t pieces) const;
+  Seconds Time(Bytes bytes, uint32_t pieces) const;
+
+ private:
+  std::vector<Hop> hops_;  // links numbered densely
+  uint32_t links_ = 0;
+  bool fills_ = true;
+  Seconds latency_;         // α
+  double seconds_ = 0;      // X for each byte
+  double hop_seconds_ = 0;  // Σ X_h
+  mutable std::map<uint32_t, std::vector<StepCost>> steps_;
 };
 
 // How one group does one collective.
 struct Plan {
   Choice choice;
   CollectiveKind kind = CollectiveKind::kAllReduce;
-  std::vector<Part> parts;
+  std::vector<Part> parts;          // none for sites of rings (collectives/transfers.h)
   std::vector<uint32_t> ranks;      // of the group, by member
   std::vector<double> pair_shares;  // of the bytes, by [sender][receiver]; empty: equal
+
+  // What is needed of these: see IdlePaces, PipelineOf, UnevenCost.
+  std::vector<std::vector<Pace>> paces = {};
+  std::vector<double> unit_shares = {};  // by part, of pipelines: of a message at multiplicity 1
+  Pipeline pipeline = {};
+  std::vector<StepCost> uneven = {};
 
   bool IsPipeline() const { return choice.algorithm->pipelined.Has(kind); }
 };
 
+// The closed form of the whole, from the first step on: the longest part. Needs `paces`, or `pipeline`, or `uneven`.
+Seconds ClosedForm(const Plan& plan, Bytes bytes);
+
 // Sorted by sender, then step.
 std::vector<PartMessage> MessagesOfPart(const Plan& plan, size_t part);
 
-Way WayOf(const Plan& plan, const Part& part, uint32_t from, uint32_t to, Router& router);
+MessageWay WayOf(const Plan& plan, const Part& part, uint32_t from, uint32_t to, Router& router);
 // What a step over a way of this latency waits for.
 Seconds StepLatency(const Choice& choice, Seconds way);
 
@@ -87,11 +125,10 @@ std::vector<RoundFlow> RoundsOfPart(const Plan& plan, size_t part, Router& route
 std::vector<std::vector<Pace>> IdlePaces(const std::vector<std::vector<RoundFlow>>& rounds,
                                          const Cluster& cluster);
 
-// The hops of a part that is a pipeline; `all` is its pace with all hops at once, in the company of the other parts.
-Pipeline PipelineOf(const Plan& plan, size_t part, const RoundFlow& all, const Pace& pace,
-                    Router& router);
+// The hops of a plan that is a pipeline.
+Pipeline PipelineOf(const Plan& plan, Router& router);
 
-// The time of a part's rounds where sizes differ: each as long as its busiest link needs.
-Seconds UnevenTime(const std::vector<RoundFlow>& rounds, Bytes bytes, const Cluster& cluster);
+// Each round takes as long as its busiest link needs.
+StepCost UnevenCost(const std::vector<RoundFlow>& rounds, const Cluster& cluster);
 
 }  // namespace rehearse

@@ -7,7 +7,9 @@
 //
 // Meaning. In each step a member first reads all that it sends, then takes in all that it receives. It
 // begins a step when its messages of earlier steps, sent and received, are done; others may be ahead or
-// behind. The k-th message from a to b that is sent is the k-th that is received.
+// behind. The k-th message from a to b that is sent is the k-th that is received. A receiver needs no room
+// for messages of later steps: in simulated time a message begins when both its ends have come to its step
+// (but around rings, DESIGN section 3, the sender need not wait for the receiver).
 //
 // Data. A member's space is an array of chunks. What a chunk is depends on the kind (n elements in all):
 //   all-reduce, broadcast, reduce  chunk c of C is the c-th part of the buffer, in place

@@ -19,6 +19,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "collectives/algorithm.h"
@@ -61,11 +62,17 @@ class Tuner {
 
  private:
   std::optional<NcclCost> Cheapest(const ChoiceQuestion& question, const NcclGroup& group) const;
+  // What the steps themselves reach on these links, without a protocol, in bytes of the collective a second.
+  BytesPerSecond BareRate(const ChoiceQuestion& question, const NcclGroup& group,
+                          NcclAlgorithm algorithm, uint32_t channels);
   double ShareOf(const ChoiceQuestion& question, const NcclGroup& group, const NcclCost& cost);
 
   Router& router_;
   ChannelFinder finder_;
   std::map<std::vector<uint32_t>, std::optional<NcclGroup>> groups_;
+  std::map<std::tuple<std::vector<uint32_t>, CollectiveKind, uint32_t, NcclAlgorithm, uint32_t>,
+           BytesPerSecond>
+      bare_rates_;
 };
 
 const char* Name(const std::optional<Protocol>& protocol);  // "none" for nothing

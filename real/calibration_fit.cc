@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "collectives/channels.h"
+#include "collectives/plan_load.h"
 #include "sim/error.h"
 
 namespace rehearse {
@@ -56,9 +56,13 @@ class Fitter {
       fitted_on_.push_back(std::move(rows));
     }
     Router router(cluster);
+    Tuner tuner(router);
     const Trial& trial = tables.front().trial;
-    const auto channels = ChannelFinder(router).Find(trial.groups.front(), trial.channels);
-    link_ = cluster.Link(FindBindingLink(cluster, channels).link);
+    Bytes largest;
+    for (const NcclRow& row : tables.front().rows) largest = std::max(largest, row.bytes);
+    const Plan plan = ArrangePlan(ChoiceOf(trial, largest, tuner), trial.kind, trial.root,
+                                  trial.groups.front(), router);
+    link_ = cluster.Link(BindingLinkOf(plan, router).link);
   }
 
   Candidate Best() {
@@ -139,9 +143,9 @@ ErrorSummary SummarizeErrors(std::vector<double> errors) {
 std::vector<Seconds> Predict(const Cluster& cluster, const Trial& trial,
                              const std::vector<NcclRow>& rows) {
   Router router(cluster);
-  std::vector<Seconds> times;
-  for (const NcclRow& row : rows) times.push_back(TimeOf(trial, row.bytes, router));
-  return times;
+  std::vector<Bytes> sizes;
+  for (const NcclRow& row : rows) sizes.push_back(row.bytes);
+  return TimesOf(trial, sizes, router);
 }
 
 Calibration FitCalibration(Cluster& cluster, const std::vector<FitTable>& tables) {

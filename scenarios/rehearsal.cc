@@ -35,6 +35,7 @@ PlayedScenario Play(const Scenario& scenario, const SimulationOptions& options) 
   PlayedScenario played;
   played.schedule =
       PlanStep(scenario.network, scenario.training, scenario.strategy, scenario.strategy_place);
+  ApplyCollectivePins(scenario.collective_pins, &played.schedule);
   CheckSchedule(played.schedule);
   CheckBuffers(played.schedule);
 
@@ -62,6 +63,7 @@ Result Describe(const Scenario& scenario, const PlayedScenario& played) {
   result.memory_capacity = scenario.cluster->DeviceOf(0).memory;
   result.simulator.events = simulation.stats.events;
   result.simulator.transfers = simulation.stats.transfers;
+  result.chosen = played.lowered.chosen;
   result.simulator.classes = played.lowered.rank_classes;
   return result;
 }

@@ -12,8 +12,12 @@
 //                  "transpose_alternate_layers": true, "overlap_all_reduce": true,
 //                  "overlap_reduce_scatter": true, "overlap_all_gather": true, "cached_layers": 28},
 //                                                   other kinds: workloads/README.md
+//     "calibration": "mine.json",                   optional: efficiencies, overheads (topology/calibration.h)
 //     "edits": [{"links": "node3/nic*", "bandwidth": "0.5x"}],   optional what-ifs (topology/edits.h)
 //     "simulator": {"fidelity": "fluid", "channels": 0,      optional, every key as well
+//                   "algorithm": "auto", "protocol": "auto",       how collectives run; neither: rings on bare links
+//                   "collectives": [{"kind": "all-reduce", "axis": "data", "algorithm": "tree"}],
+//                                                 (scenarios/collective_pins.h)
 //                   "routing": "minimal", "routing_seed": 0,
 //                   "slowdown": {"gemm": 0, "attention": 0, "memory": 0, "communication": 0},
 //                   "perturbation": {...}}        jitter, stragglers, links that fail (scenarios/perturbation.h)
@@ -26,8 +30,10 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "collectives/lower.h"
+#include "scenarios/collective_pins.h"
 #include "sim/json_reader.h"
 #include "topology/cluster.h"
 #include "topology/fabric.h"
@@ -46,6 +52,7 @@ struct Scenario {
   Strategy strategy;
   Place strategy_place;  // for errors that planning finds
   LowerOptions lowering;
+  std::vector<CollectivePin> collective_pins;
   FabricRouting routing;
   FlopsPerSecond
       nominal_peak;  // of a device before edits, mean over ranks: what utilisation refers to

@@ -183,8 +183,9 @@ int CollectiveCommand(const std::vector<std::string>& arguments) {
     return 0;
   }
   std::vector<Row> rows;
-  for (const Bytes bytes : sizes)
-    rows.push_back({{bytes, TimeOf(trial, bytes, router)}, ChoiceOf(trial, bytes, tuner)});
+  const std::vector<Seconds> times = TimesOf(trial, sizes, router);
+  for (size_t i = 0; i < sizes.size(); ++i)
+    rows.push_back({{sizes[i], times[i]}, ChoiceOf(trial, sizes[i], tuner)});
   const std::string output =
       format == OutputFormat::kJson ? JsonOf(rows, trial) : TextOf(rows, trial, *cluster);
   std::fputs(output.c_str(), stdout);
