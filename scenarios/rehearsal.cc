@@ -4,6 +4,7 @@
 
 #include <sys/resource.h>
 
+#include "scenarios/calibrated.h"
 #include "sim/error.h"
 #include "sim/memory.h"
 #include "sim/schedule_check.h"
@@ -61,6 +62,7 @@ PlayedScenario PlayScenario(const Scenario& scenario, const SimulationOptions& o
   if (!scenario.allow_out_of_memory) CheckMemory(scenario, played.schedule);
 
   const Cluster& cluster = *scenario.cluster;
+  played.schedule = AsExecuted(played.schedule, cluster);
   Router router(cluster, scenario.routing,
                 FailingLinks(scenario.lowering.perturbation, cluster.link_count()));
   played.lowered = Lower(played.schedule, router, scenario.lowering);
@@ -79,6 +81,7 @@ Result Describe(const Scenario& scenario, const PlayedScenario& played) {
   Result result = Summarize(played.schedule, simulation.timeline, scenario.nominal_peak);
   result.scenario = scenario.name;
   result.fidelity = Name(scenario.lowering.fidelity);
+  result.notes = CalibrationNotes(played.schedule, *scenario.cluster);
   result.memory_capacity = scenario.cluster->DeviceOf(0).memory;
   result.simulator.events = simulation.stats.events;
   result.simulator.transfers = simulation.stats.transfers;

@@ -81,6 +81,7 @@ struct Result {
   std::vector<ChosenCollective> chosen;  // none where all collectives are rings on bare links
   SimulatorCost simulator;
   std::string timeline_hash;
+  std::vector<std::string> notes;  // what a reader of the numbers has to know; the caller's
 };
 
 // Everything that follows from schedule and timeline; `peak` is one device's rate. The caller fills
@@ -89,7 +90,7 @@ struct Result {
 // spans (after a sort per rank).
 Result Summarize(const Schedule& schedule, const Timeline& timeline, FlopsPerSecond peak);
 
-// The JSON object of DESIGN section 8, exact to the key.
+// The JSON object of DESIGN section 8, exact to the key; "notes" besides, where there are some.
 nlohmann::ordered_json ToJson(const Result& result);
 
 // What a person reads: step time, breakdown, per-axis communication and its exposed part,

@@ -170,6 +170,12 @@ void WriteCost(Page& page, const Result& result) {
                                  Grouped(result.simulator.transfers), result.timeline_hash)));
 }
 
+void WriteNotes(Page& page, const Result& result) {
+  if (result.notes.empty()) return;
+  page.Gap();
+  for (const std::string& note : result.notes) page.Line("{}", page.pen(Ink::kYellow, note));
+}
+
 }  // namespace
 
 std::string ToText(const Result& result, bool color) {
@@ -181,6 +187,7 @@ std::string ToText(const Result& result, bool color) {
   WriteUtilization(page, result);
   WriteMemory(page, result);
   WriteLinks(page, result);
+  WriteNotes(page, result);
   WriteCost(page, result);
   return std::move(page.text);
 }
