@@ -20,6 +20,7 @@ struct Command {
 
 int CollectiveCommand(const std::vector<std::string>& arguments);
 int RunCommand(const std::vector<std::string>& arguments);
+int SweepCommand(const std::vector<std::string>& arguments);
 int TopologyCommand(const std::vector<std::string>& arguments);
 int ListCommand(const std::vector<std::string>& arguments);
 
