@@ -4,39 +4,42 @@
 
 namespace rehearse {
 
-double GptModel::Parameters() const {
+// The matrices of one layer: QKV, projection, and two of the MLP or three where it is gated.
+double GptModel::LayerMatrices() const {
   const double h = static_cast<double>(hidden);
-  return layers * (12 * h * h + 13 * h) + static_cast<double>(vocabulary) * h + 2 * h;
+  const double keys_and_values = 2 * static_cast<double>(Groups() * HeadSize());
+  const double mlp = (llama ? 3 : 2) * static_cast<double>(FeedForward());
+  return h * (2 * h + keys_and_values + mlp);
 }
 
-Flops ModelFlops(const GptModel& model, double tokens, uint64_t sequence) {
+double GptModel::Parameters() const {
+  const double h = static_cast<double>(hidden);
+  const double qkv = h + 2 * static_cast<double>(Groups() * HeadSize());
+  // Gains alone, or biases of all four products and gain and bias of two norms.
+  const double vectors = llama ? 2 * h : qkv + 2 * h + static_cast<double>(FeedForward()) + 4 * h;
+  return layers * (LayerMatrices() + vectors) +
+         (tied ? 1 : 2) * static_cast<double>(vocabulary) * h + (llama ? 1 : 2) * h;
+}
+
+namespace {
+
+// Each pass over a product of a×b costs 2ab a token, over the attention core 4·s·h.
+Flops FlopsOfPasses(const GptModel& model, double tokens, uint64_t sequence, double layer_passes) {
   const double h = static_cast<double>(model.hidden);
-  const double l = model.layers;
   const double s = static_cast<double>(sequence);
   const double v = static_cast<double>(model.vocabulary);
-  return Flops(72 * tokens * l * h * h * (1 + s / (6 * h) + v / (12 * l * h)));
+  const double layer = 2 * model.LayerMatrices() + 4 * s * h;
+  return Flops(tokens * (layer_passes * model.layers * layer + 3 * 2 * v * h));
+}
+
+}  // namespace
+
+Flops ModelFlops(const GptModel& model, double tokens, uint64_t sequence) {
+  return FlopsOfPasses(model, tokens, sequence, 3);
 }
 
 Flops HardwareFlopsWithRecomputation(const GptModel& model, double tokens, uint64_t sequence) {
-  const double h = static_cast<double>(model.hidden);
-  const double l = model.layers;
-  const double s = static_cast<double>(sequence);
-  const double v = static_cast<double>(model.vocabulary);
-  return Flops(96 * tokens * l * h * h * (1 + s / (6 * h) + v / (16 * l * h)));
-}
-
-const std::vector<GptModel>& KnownModels() {
-  // Table III of the AxoNN paper (arXiv 2305.13525); its vocabulary is not stated, 51,200 is what
-  // Narayanan et al. 2021 and Megatron-LM's GPT-2 tokenizer pad to.
-  static const std::vector<GptModel> models = [] {
-    const std::string axonn = "AxoNN, arXiv 2305.13525, Table III";
-    return std::vector<GptModel>{
-        {"gpt-5b", 24, 4096, 32, 51200, axonn},   {"gpt-10b", 32, 5120, 40, 51200, axonn},
-        {"gpt-20b", 32, 7168, 56, 51200, axonn},  {"gpt-40b", 38, 9216, 72, 51200, axonn},
-        {"gpt-80b", 42, 12288, 96, 51200, axonn},
-    };
-  }();
-  return models;
+  return FlopsOfPasses(model, tokens, sequence, 4);
 }
 
 GptModel ReadModel(const JsonReader& reader) {

@@ -1,8 +1,11 @@
 #include "scenarios/study.h"
 
+#include <filesystem>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "scenarios/scenario.h"
 #include "sim/error.h"
 #include "tests/scenarios/small_study.h"
 
@@ -80,6 +83,25 @@ TEST(StudyTest, AMetricIsANumberOfTheResultTimesAFactor) {
   EXPECT_EQ(StudyMetric({"by_axis.column.seconds", 1, ""}).Of(result), std::nullopt);
   EXPECT_EQ(StudyMetric({"a", 1, ""}).Of(result), std::nullopt);
   EXPECT_EQ(StudyMetric({"by_axis", 1, ""}).Of(result), std::nullopt);
+}
+
+TEST(StudyTest, EveryShippedStudyIsOfScenariosThatCanBeRead) {
+  size_t points = 0;
+  const auto folder = std::filesystem::path(REHEARSE_SOURCE_DIR) / "scenarios" / "studies";
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    const Study study = ReadStudy(JsonDocument::FromFile(entry.path().string()));
+    EXPECT_EQ(study.name, entry.path().stem().string());
+    EXPECT_NE(study.description, "") << study.name;
+    for (const StudyPoint& point : study.points) {
+      const auto& calibration = study.groups[point.group].calibration;
+      const auto value = calibration ? std::optional(calibration->from) : std::nullopt;
+      if (!point.may_fail)
+        EXPECT_NO_THROW(ReadScenario(ScenarioOf(study, point, value)))
+            << study.name << " " << point.name;
+      ++points;
+    }
+  }
+  EXPECT_GT(points, 20u);
 }
 
 TEST(StudyTest, EveryMistakeSaysWhereAndWhatInstead) {
