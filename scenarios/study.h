@@ -25,8 +25,8 @@
 // names of points begin with "GROUP/" when the group has a name. A point is published as a number
 // of the metric, or with "relative_to" as the ratio to another point's. A calibration searches the
 // one value between "from" and "to" with which the metric of its point is as published, and writes
-// it in the place of {value} for every point of the group. It is one row a group. A combination of
-// a grid may be impossible (a mesh that does not fit); a point may not, unless it says
+// it in the place of {value} for every point of the group; it is one row a group. A "calibration"
+// beside "groups" is for all that have none of their own. A combination of a grid may be impossible (a mesh that does not fit); a point may not, unless it says
 // "allow_failure".
 #pragma once
 
@@ -76,7 +76,7 @@ struct Calibration {
 
 struct StudyGroup {
   std::string name;
-  std::optional<Calibration> calibration;
+  std::optional<Calibration> calibration;  // on a point of this group or of another
 };
 
 struct Study {

@@ -40,7 +40,7 @@ class StudyReader {
     const bool grouped = root_.Has("groups");
     std::vector<std::string> keys = kStudyKeys;
     if (grouped)
-      keys.emplace_back("groups");
+      keys.insert(keys.end(), {"groups", "calibration"});
     else
       keys.insert(keys.end(), kGroupKeys.begin(), kGroupKeys.end());
     root_.AllowKeys(keys);
@@ -69,6 +69,11 @@ class StudyReader {
         Changes changes = common;
         if (group.Has("set")) Append(changes, ReadChanges(group.At("set")));
         ReadGroup(group, name, changes);
+      }
+      if (root_.Has("calibration")) {
+        const Calibration calibration = ReadCalibration(root_.At("calibration"), "", 0);
+        for (StudyGroup& group : study_.groups)
+          if (!group.calibration) group.calibration = calibration;
       }
     }
     if (study_.points.empty()) root_.Fail("the study has no points");
@@ -149,27 +154,31 @@ class StudyReader {
       for (const JsonReader& point : reader.At("points").Elements())
         AddPoints(ReadPoint(point, start, prefix), prefix, point.At("name").String(), grid);
     }
-    if (!reader.Has("calibration")) return;
-    const JsonReader calibration = reader.At("calibration");
-    calibration.AllowKeys({"point", "set", "from", "to"});
-    Calibration& read = study_.groups[group].calibration.emplace();
-    read.place = calibration.place();
-    read.changes = ReadChanges(calibration.At("set"));
-    read.from = calibration.At("from").Number(-kLargest, kLargest);
-    read.to = calibration.At("to").Number(-kLargest, kLargest);
-    if (!(read.from < read.to)) calibration.At("to").Expected("a number above \"from\"");
-    if (calibration.At("set").value().dump().find(kStudyValue) == std::string::npos)
-      calibration.At("set").Fail("nothing here holds {value}, the number that is searched");
-    const std::string wanted = prefix + calibration.At("point").String();
-    for (size_t i = first; i < study_.points.size(); ++i)
-      if (study_.points[i].name == wanted) {
-        if (!study_.points[i].published || relatives_.count(i) > 0)
-          calibration.At("point").Fail(fmt::format(
-              "point \"{}\" has no published figure of its own to calibrate with", wanted));
-        read.point = i;
-        return;
-      }
-    calibration.At("point").Fail(fmt::format("the group has no point \"{}\"", wanted));
+    if (reader.Has("calibration"))
+      study_.groups[group].calibration = ReadCalibration(reader.At("calibration"), prefix, first);
+  }
+
+  // Its point is one of those from `first` on, and its name begins with the prefix.
+  Calibration ReadCalibration(const JsonReader& reader, const std::string& prefix, size_t first) {
+    reader.AllowKeys({"point", "set", "from", "to"});
+    Calibration calibration;
+    calibration.place = reader.place();
+    calibration.changes = ReadChanges(reader.At("set"));
+    calibration.from = reader.At("from").Number(-kLargest, kLargest);
+    calibration.to = reader.At("to").Number(-kLargest, kLargest);
+    if (!(calibration.from < calibration.to)) reader.At("to").Expected("a number above \"from\"");
+    if (reader.At("set").value().dump().find(kStudyValue) == std::string::npos)
+      reader.At("set").Fail("nothing here holds {value}, the number that is searched");
+    const JsonReader point = reader.At("point");
+    const std::string wanted = prefix + point.String();
+    const auto found = positions_.find(wanted);
+    if (found == positions_.end() || found->second < first)
+      point.Fail(fmt::format("there is no point \"{}\" to calibrate with", wanted));
+    calibration.point = found->second;
+    if (!study_.points[calibration.point].published || relatives_.count(calibration.point) > 0)
+      point.Fail(
+          fmt::format("point \"{}\" has no published figure of its own to calibrate with", wanted));
+    return calibration;
   }
 
   StudyPoint ReadPoint(const JsonReader& reader, StudyPoint point, const std::string& prefix) {

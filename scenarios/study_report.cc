@@ -132,10 +132,9 @@ std::vector<std::string> Verdicts(const Study& study, const Sweep& sweep,
   std::vector<std::string> lines;
   for (size_t i = 0; i < study.groups.size(); ++i) {
     if (!sweep.calibrated[i]) continue;
-    lines.push_back(fmt::format("{} is calibrated to {} on {}",
-                                study.groups[i].name.empty() ? study.name : study.groups[i].name,
-                                *sweep.calibrated[i],
-                                study.points[study.groups[i].calibration->point].name));
+    const StudyPoint& point = study.points[study.groups[i].calibration->point];
+    if (point.group == i)
+      lines.push_back(fmt::format("{{value}} is {} by {}", *sweep.calibrated[i], point.name));
   }
   if (comparison.judged > 0)
     lines.push_back(fmt::format(

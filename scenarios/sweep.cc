@@ -98,9 +98,13 @@ class Player {
   }
 
   Sweep Play() {
+    // First those on a point of their own group; others share what they find.
     InParallel(study_.groups.size(), options_.threads, [&](size_t group) {
-      if (study_.groups[group].calibration) Calibrate(group);
+      if (CalibratorOf(group) == group) Calibrate(group);
     });
+    for (size_t group = 0; group < study_.groups.size(); ++group)
+      if (const auto calibrator = CalibratorOf(group))
+        sweep_.calibrated[group] = sweep_.calibrated[*calibrator];
     std::mutex mutex;
     size_t done = 0;
     InParallel(study_.points.size(), options_.threads, [&](size_t point) {
@@ -113,6 +117,13 @@ class Player {
   }
 
  private:
+  // The group whose point calibrates this group.
+  std::optional<size_t> CalibratorOf(size_t group) const {
+    const auto& calibration = study_.groups[group].calibration;
+    if (!calibration) return std::nullopt;
+    return study_.points[calibration->point].group;
+  }
+
   PointOutcome Simulate(const StudyPoint& point, std::optional<double> value) const {
     PointOutcome outcome;
     try {

@@ -141,7 +141,7 @@ TEST(StudyTest, ACalibrationNeedsAFigureAndAPlaceForItsValue) {
   EXPECT_THAT(ErrorOf(R"("calibration": {"point": "r", "from": 0, "to": 1,
                          "set": {"a": "{value}"}})" +
                       points),
-              HasSubstr("the group has no point \"r\""));
+              HasSubstr("there is no point \"r\" to calibrate with"));
   EXPECT_THAT(ErrorOf(R"("calibration": {"point": "q", "from": 1, "to": 1,
                          "set": {"a": "{value}"}})" +
                       points),

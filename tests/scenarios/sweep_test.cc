@@ -114,6 +114,20 @@ TEST_F(SweepTest, CalibrationFindsTheValueThatGivesThePublishedFigure) {
   EXPECT_EQ(comparison.judged, 1u);  // the calibrating row is not judged
 }
 
+TEST_F(SweepTest, OneCalibrationServesAllGroupsThatHaveNone) {
+  const double slow = StepOf({R"(edits=[{"devices": "**", "compute": "0.8x"}])"});
+  const Study study = SmallStudy(fmt::format(
+      R"("calibration": {{"point": "a/p", "from": 0.3, "to": 3,
+           "set": {{"edits": [{{"devices": "**", "compute": "{{value}}x"}}]}}}},
+         "groups": [{{"name": "b", "points": [{{"name": "p"}}]}},
+                    {{"name": "a", "points": [{{"name": "p", "published": {:.17g}}}]}}])",
+      slow));
+  const Sweep sweep = PlayStudy(study, {});
+  EXPECT_EQ(sweep.calibrated[0], sweep.calibrated[1]);
+  EXPECT_EQ(sweep.points[0].result["step_seconds"], sweep.points[1].result["step_seconds"]);
+  EXPECT_TRUE(Compare(study, sweep).points[1].calibrates);
+}
+
 TEST_F(SweepTest, LimitsThatDoNotEncloseTheFigureAreRefused) {
   const Study study = SmallStudy(
       R"("calibration": {"point": "p", "from": 0.9, "to": 1.1,
