@@ -88,6 +88,7 @@ struct Collective {
   Bytes bytes;
   DType dtype = DType::kBf16;
   std::string algorithm = "ring";
+  uint32_t root = 0;  // broadcast, reduce: a member of the group
   Reduction reduction = Reduction::kSum;
 };
 

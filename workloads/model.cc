@@ -3,47 +3,43 @@
 #include "sim/error.h"
 
 namespace rehearse {
-
-// The matrices of one layer: QKV, projection, and two of the MLP or three where it is gated.
-double GptModel::LayerMatrices() const {
-  const double h = static_cast<double>(hidden);
-  const double keys_and_values = 2 * static_cast<double>(Groups() * HeadSize());
-  const double mlp = (llama ? 3 : 2) * static_cast<double>(FeedForward());
-  return h * (2 * h + keys_and_values + mlp);
-}
-
-double GptModel::Parameters() const {
-  const double h = static_cast<double>(hidden);
-  const double qkv = h + 2 * static_cast<double>(Groups() * HeadSize());
-  // Gains alone, or biases of all four products and gain and bias of two norms.
-  const double vectors = llama ? 2 * h : qkv + 2 * h + static_cast<double>(FeedForward()) + 4 * h;
-  return layers * (LayerMatrices() + vectors) +
-         (tied ? 1 : 2) * static_cast<double>(vocabulary) * h + (llama ? 1 : 2) * h;
-}
-
 namespace {
 
-// Each pass over a product of a×b costs 2ab a token, over the attention core 4·s·h.
-Flops FlopsOfPasses(const GptModel& model, double tokens, uint64_t sequence, double layer_passes) {
+// Products and the attention core without its mask, and the output layer where wanted. For GPT it is
+// 24·tokens·l·h²·(1 + s/6h + V/12lh), a third of Narayanan's formula.
+Flops ForwardFlops(const GptModel& model, double tokens, uint64_t sequence, bool with_output) {
   const double h = static_cast<double>(model.hidden);
-  const double s = static_cast<double>(sequence);
-  const double v = static_cast<double>(model.vocabulary);
-  const double layer = 2 * model.LayerMatrices() + 4 * s * h;
-  return Flops(tokens * (layer_passes * model.layers * layer + 3 * 2 * v * h));
+  const double qkv = static_cast<double>((model.heads + 2 * model.Groups()) * model.HeadSize());
+  const double feed_forward = (model.llama ? 3 : 2) * h * static_cast<double>(model.FeedForward());
+  const double layer = h * qkv + h * h + feed_forward + 2 * static_cast<double>(sequence) * h;
+  const double output = with_output ? static_cast<double>(model.vocabulary) * h : 0;
+  return Flops(2 * tokens * (model.layers * layer + output));
 }
 
 }  // namespace
 
+double GptModel::Parameters() const {
+  const double h = static_cast<double>(hidden);
+  const double ff = static_cast<double>(FeedForward());
+  const double qkv = static_cast<double>((heads + 2 * Groups()) * HeadSize());
+  const double table = static_cast<double>(vocabulary) * h;
+  const double vectors = llama ? 2 * h : qkv + ff + 2 * h + 4 * h;  // biases and norms of a layer
+  const double matrices = h * qkv + h * h + (llama ? 3 : 2) * h * ff;
+  return layers * (matrices + vectors) + (tied ? 1 : 2) * table + (llama ? 1 : 2) * h;
+}
+
 Flops ModelFlops(const GptModel& model, double tokens, uint64_t sequence) {
-  return FlopsOfPasses(model, tokens, sequence, 3);
+  return 3 * ForwardFlops(model, tokens, sequence, true);
 }
 
 Flops HardwareFlopsWithRecomputation(const GptModel& model, double tokens, uint64_t sequence) {
-  return FlopsOfPasses(model, tokens, sequence, 4);
+  return 3 * ForwardFlops(model, tokens, sequence, true) +
+         ForwardFlops(model, tokens, sequence, false);
 }
 
 GptModel ReadModel(const JsonReader& reader) {
-  reader.AllowKeys({"preset", "name", "layers", "hidden", "heads", "vocabulary"});
+  reader.AllowKeys({"kind", "preset", "name", "style", "layers", "hidden", "heads", "groups",
+                    "feed_forward", "vocabulary", "tied"});
   GptModel model;
   if (reader.Has("preset")) {
     std::vector<std::string> names;
@@ -63,6 +59,17 @@ GptModel ReadModel(const JsonReader& reader) {
   }
   if (whole || reader.Has("vocabulary")) {
     model.vocabulary = static_cast<uint64_t>(reader.At("vocabulary").Integer(1, 1 << 24));
+  }
+  if (reader.Has("style")) model.llama = reader.At("style").Choice({"gpt", "llama"}) == 1;
+  if (reader.Has("groups")) {
+    model.groups = static_cast<uint32_t>(reader.At("groups").Integer(1, 1 << 16));
+  }
+  if (reader.Has("feed_forward")) {
+    model.feed_forward = static_cast<uint64_t>(reader.At("feed_forward").Integer(1, 1 << 24));
+  }
+  if (reader.Has("tied")) model.tied = reader.At("tied").Bool();
+  if (model.heads % model.Groups() != 0) {
+    reader.Fail(fmt::format("{} groups do not divide {} heads", model.groups, model.heads));
   }
   if (model.hidden % model.heads != 0) {
     reader.Fail(

@@ -29,6 +29,7 @@ std::vector<GptModel> Presets() {
   const char* script = "axonn-ai/Megatron-AxoNN 885d2e75, examples/launch_per_comm_model.py";
   const char* atp =
       "ATP, arXiv 2301.08658, Table 2; 4 layers and no vocabulary to speak of, assumed";
+  const char* korthikanti = "Korthikanti et al. 2022, arXiv 2205.05198, Table 3";
   const char* autoddl = "AutoDDL, arXiv 2301.06813, section 5; vocabulary assumed";
   const char* llama2 = "Touvron et al. 2023 (Llama 2), arXiv 2307.09288";
   const char* llama3 = "Grattafiori et al. 2024 (Llama 3), arXiv 2407.21783, Table 3";
@@ -63,11 +64,13 @@ std::vector<GptModel> Presets() {
       {"atp-m2", 4, 4096, 32, 256, atp},
       {"atp-m3", 4, 8192, 64, 256, atp},
       {"atp-m4", 4, 12288, 96, 256, atp},
+      {"gpt-22b", 48, 6144, 64, kGpt2, korthikanti},
       {"autoddl-wide", 20, 8192, 64, kGpt2, autoddl},
       {"autoddl-deep", 36, 4096, 32, kGpt2, autoddl},
       {"autoddl-small", 24, 1024, 16, kGpt2, autoddl},
       {"autoddl-large", 28, 4096, 32, kGpt2, autoddl},
       Llama("llama-2-7b", 32, 4096, 32, 32, 11008, 32000, llama2),
+      Llama("llama-2-13b", 40, 5120, 40, 40, 13824, 32000, llama2),
       Llama("llama-2-70b", 80, 8192, 64, 8, 28672, 32000, llama2),
       Llama("llama-3-8b", 32, 4096, 32, 8, 14336, 128256, llama3),
       Llama("llama-3-70b", 80, 8192, 64, 8, 28672, 128256, llama3),

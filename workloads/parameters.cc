@@ -17,6 +17,23 @@ std::vector<uint32_t> PureDataAxes(const Strategy& strategy) {
   return axes;
 }
 
+namespace {
+
+// SUMMA leaves Y and dX as X lies and dW as W does, but for the axes that split the batch besides.
+std::optional<MatmulResult> MultiplyLayouts(const ProductLayouts& layouts) {
+  if (!layouts.summa) return PlaceMatmul(layouts.x, layouts.w);
+  MatmulResult result{layouts.x, layouts.x, layouts.w};
+  for (uint32_t axis = 0; axis < layouts.x.size(); ++axis) {
+    if (axis == layouts.summa->row_axis || axis == layouts.summa->column_axis) continue;
+    const auto placements = PlaceMatmul(layouts.x[axis], layouts.w[axis]);
+    if (!placements) return std::nullopt;
+    result.dw[axis] = placements->dw;
+  }
+  return result;
+}
+
+}  // namespace
+
 Parameters::Parameters(const Network& network, const Strategy& strategy, const Training& training,
                        const std::vector<Layout>& rests, PlanBuilder* plan)
     : network_(network),
@@ -27,7 +44,7 @@ Parameters::Parameters(const Network& network, const Strategy& strategy, const T
   matrices_.resize(network.matrices.size());
   for (uint32_t i = 0; i < matrices_.size(); ++i) PlaceMatrix(i);
   for (const NetworkNode& node : network.nodes) {
-    if (node.matrix) ++matrices_[matrices_[*node.matrix].owner].uses;
+    if (node.matrix) matrices_[matrices_[*node.matrix].owner].uses += strategy.chunks;
   }
   for (uint32_t i = 0; i < matrices_.size(); ++i) {
     matrices_[i].uses_left = matrices_[i].uses;
@@ -50,17 +67,14 @@ void Parameters::PlaceMatrix(uint32_t index) {
   const NetworkMatrix& shape = network_.matrices[index];
   const ProductLayouts& layouts = strategy_.products[index];
   Matrix& matrix = matrices_[index];
-  const auto places = PlaceMatmul(layouts.x, layouts.w);
+  const auto places = MultiplyLayouts(layouts);
   if (!places) {
     throw Error(plan_.place(),
                 fmt::format("\"{}\" of {}: X {} and W {} do not multiply locally", shape.name,
                             network_.name, ToString(layouts.x), ToString(layouts.w)));
   }
   if (shape.tied) {
-    Layout table = strategy_.products[*shape.tied].w;
-    for (Placement& placement : table) {
-      if (IsSplit(placement)) placement.dimension = 1 - placement.dimension;
-    }
+    const Layout table = Transposed(strategy_.products[*shape.tied].w);
     if (table != layouts.w) {
       throw Error(plan_.place(),
                   fmt::format("\"{}\" of {} is tied to \"{}\" and must lie as it "
@@ -90,11 +104,8 @@ BufferId Parameters::AddMatrixBuffer(uint32_t index, std::string name, BufferKin
                                      bool share) {
   const NetworkMatrix& shape = network_.matrices[index];
   const Matrix& matrix = matrices_[index];
-  Layout layout = strategy_.products[index].w;
-  // Stored n×k, a table k×n.
-  for (Placement& placement : layout) {
-    if (!shape.IsTable() && IsSplit(placement)) placement.dimension = 1 - placement.dimension;
-  }
+  const Layout& w = strategy_.products[index].w;
+  const Layout layout = shape.IsTable() ? w : Transposed(w);  // a table is stored k×n, others n×k
   Buffer buffer{.name = std::move(name),
                 .kind = kind,
                 .bytes = (share ? matrix.share_elements : matrix.elements) * SizeOf(dtype),

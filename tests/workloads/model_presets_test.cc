@@ -53,8 +53,8 @@ INSTANTIATE_TEST_SUITE_P(
                       Published{"gpt-39b", 39.1e9, 0.05e9}, Published{"gpt-76b", 76.1e9, 0.05e9},
                       Published{"gpt-145b", 145.6e9, 0.05e9},
                       Published{"gpt-310b", 310.1e9, 0.05e9},
-                      Published{"gpt-530b", 529.6e9, 0.05e9},
-                      Published{"gpt-1t", 1008.0e9, 0.05e9}));
+                      Published{"gpt-530b", 529.6e9, 0.05e9}, Published{"gpt-1t", 1008.0e9, 0.05e9},
+                      Published{"gpt-22b", 22e9, 0.5e9}));
 
 INSTANTIATE_TEST_SUITE_P(
     Axonn, ModelPresetTest,
@@ -76,8 +76,9 @@ INSTANTIATE_TEST_SUITE_P(
 
 INSTANTIATE_TEST_SUITE_P(
     Llama, ModelPresetTest,
-    // Meta's checkpoints: 6,738,415,616; 68,976,648,192; 8,030,261,248; 70,553,706,496 parameters.
+    // Meta's checkpoints: 6,738,415,616; 68,976,648,192; 8,030,261,248; 70,553,706,496 parameters; and of the 13B 13,015,864,320.
     ::testing::Values(Published{"llama-2-7b", 6738415616.0, 0},
+                      Published{"llama-2-13b", 13015864320.0, 0},
                       Published{"llama-2-70b", 68976648192.0, 0},
                       Published{"llama-3-8b", 8030261248.0, 0},
                       Published{"llama-3-70b", 70553706496.0, 0}));
