@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "sim/fnv.h"
+
 namespace rehearse {
 
 std::pair<size_t, size_t> Timeline::SpansOf(uint32_t rank) const {
@@ -16,22 +18,6 @@ std::pair<size_t, size_t> Timeline::SpansOf(uint32_t rank) const {
 }
 
 namespace {
-
-// FNV-1a, 64 bits (http://www.isthe.com/chongo/tech/comp/fnv), over little-endian 64-bit integers.
-class Fnv1a {
- public:
-  void Add(uint64_t value) {
-    for (int byte = 0; byte < 8; ++byte) {
-      hash_ = (hash_ ^ (value & 0xff)) * 0x100000001b3u;
-      value >>= 8;
-    }
-  }
-  void Add(Time time) { Add(static_cast<uint64_t>(time.picoseconds())); }
-  uint64_t hash() const { return hash_; }
-
- private:
-  uint64_t hash_ = 0xcbf29ce484222325u;
-};
 
 struct RankHash {
   uint32_t rank = 0;

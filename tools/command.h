@@ -25,6 +25,7 @@ int ExecuteCommand(const std::vector<std::string>& arguments);
 int CalibrateCommand(const std::vector<std::string>& arguments);
 int TrustCommand(const std::vector<std::string>& arguments);
 int CompareCommand(const std::vector<std::string>& arguments);
+int SweepCommand(const std::vector<std::string>& arguments);
 int TopologyCommand(const std::vector<std::string>& arguments);
 int ListCommand(const std::vector<std::string>& arguments);
 

@@ -26,6 +26,7 @@ constexpr Command kCommands[] = {
      TrustCommand},
     {"topology", "what is connected in a cluster, and how fast; pictures and matrices",
      TopologyCommand},
+    {"sweep", "simulate many scenarios, beside what is published about them", SweepCommand},
     {"list", "what is known by name: clusters, devices, models, strategies", ListCommand},
 };
 
