@@ -209,12 +209,8 @@ std::vector<std::vector<uint32_t>> MembersByNode(const Cluster& cluster,
   return members;
 }
 
-// The links of a ring's edges with how often each is crossed, by link index.
-std::vector<LinkUse> UsesOf(const std::vector<const Route*>& edges) {
-  std::vector<uint32_t> links;
-  for (const Route* route : edges) {
-    links.insert(links.end(), route->links.begin(), route->links.end());
-  }
+// How often each link is crossed, by link index.
+std::vector<LinkUse> Counted(std::vector<uint32_t> links) {
   std::sort(links.begin(), links.end());
   std::vector<LinkUse> uses;
   for (const uint32_t link : links) {
@@ -225,6 +221,31 @@ std::vector<LinkUse> UsesOf(const std::vector<const Route*>& edges) {
     }
   }
   return uses;
+}
+
+// By all edges of a ring together.
+std::vector<LinkUse> UsesOf(const std::vector<const Route*>& edges) {
+  std::vector<uint32_t> links;
+  for (const Route* route : edges) {
+    links.insert(links.end(), route->links.begin(), route->links.end());
+  }
+  return Counted(std::move(links));
+}
+
+// The same when links of the ring have failed; none if nothing leads round some of them.
+std::vector<LinkUse> DetourOf(const Router& router, const std::vector<const Route*>& edges) {
+  std::vector<uint32_t> links;
+  bool fails = false;
+  for (const Route* route : edges) {
+    if (!router.MeetsFailure(*route)) {
+      links.insert(links.end(), route->links.begin(), route->links.end());
+      continue;
+    }
+    if (route->detour.empty()) return {};
+    links.insert(links.end(), route->detour.begin(), route->detour.end());
+    fails = true;
+  }
+  return fails ? Counted(std::move(links)) : std::vector<LinkUse>();
 }
 
 }  // namespace
@@ -301,6 +322,7 @@ std::vector<Channel> ChannelFinder::Find(const std::vector<uint32_t>& group, uin
           std::max(channel.step_latency, route.latency + cluster.step_overhead());
     }
     channel.uses = UsesOf(channel.edges);
+    channel.detour = DetourOf(router_, channel.edges);
     channels.push_back(std::move(channel));
   }
   return channels;

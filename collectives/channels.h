@@ -31,8 +31,10 @@ struct Channel {
   double share = 1;                 // of the collective's bytes; the shares of a group sum to 1
   std::vector<const Route*> edges;  // edges[i] is from ranks[i] to the next
   std::vector<LinkUse> uses;  // all edges together: how often each link is crossed, by link index
-  Seconds step_latency;       // the slowest edge's path latency, plus the cluster's step overhead
-  BytesPerSecond rate;        // of each edge; see SetIdleRates
+  std::vector<LinkUse>
+      detour;            // the same with the edges' detours; empty if none, or one lacks its own
+  Seconds step_latency;  // the slowest edge's path latency, plus the cluster's step overhead
+  BytesPerSecond rate;   // of each edge; see SetIdleRates
 };
 
 class ChannelFinder {

@@ -54,7 +54,8 @@ Classes Identity(size_t size) {
 
 class Refinement {
  public:
-  Refinement(const Schedule& schedule, const TransferTable& table, const Cluster& cluster)
+  Refinement(const Schedule& schedule, const TransferTable& table, const Cluster& cluster,
+             const Perturbation& perturbation)
       : table_(table),
         ranks_(schedule.ranks()),
         sites_(table.sites.size()),
@@ -85,6 +86,7 @@ class Refinement {
       const ClusterLink& link = cluster.Link(i);
       links_[i] = JoinNumber(Mix(static_cast<Colour>(link.kind)), link.Capacity().value());
     }
+    Perturb(perturbation);
   }
 
   Folding Run() {
@@ -103,9 +105,31 @@ class Refinement {
   }
 
  private:
+  // A jitter tells everybody apart, everything else only those that it touches.
+  void Perturb(const Perturbation& perturbation) {
+    for (uint32_t i = 0; i < ranks_.size(); ++i) {
+      if (!perturbation.straggling.empty()) {
+        ranks_[i] = JoinNumber(ranks_[i], perturbation.straggling[i]);
+      }
+      if (perturbation.compute_jitter > 0) ranks_[i] = Join(ranks_[i], i);
+    }
+    if (perturbation.link_jitter > 0) {
+      for (uint32_t i = 0; i < links_.size(); ++i) links_[i] = Join(links_[i], i);
+    }
+    for (const LinkEvent& event : perturbation.events) {
+      Colour& link = links_[event.link];
+      link = JoinNumber(Join(link, static_cast<Colour>(event.at.picoseconds())), event.factor);
+    }
+  }
+
   size_t Count() const {
     return CountDistinct(ranks_) + CountDistinct(sites_) + CountDistinct(transfers_) +
            CountDistinct(links_) + CountDistinct(nodes_);
+  }
+
+  // How a transfer crosses a link: how often, and whether on its way or on its detour.
+  Colour Crossing(const Transfer& transfer, uint32_t use) const {
+    return Colour{use >= transfer.use_end} << 32 | table_.uses[use].multiplicity;
   }
 
   void RefineTransfers() {
@@ -113,9 +137,8 @@ class Refinement {
     for (uint32_t i = 0; i < transfers_.size(); ++i) {
       const Transfer& transfer = table_.transfers[i];
       Colour sum = 0;
-      for (uint32_t use = transfer.use_begin; use < transfer.use_end; ++use) {
-        const LinkUse& link_use = table_.uses[use];
-        sum += Join(links_[link_use.link.index()], link_use.multiplicity);
+      for (uint32_t use = transfer.use_begin; use < transfer.detour_end; ++use) {
+        sum += Join(links_[table_.uses[use].link.index()], Crossing(transfer, use));
       }
       Colour colour = Join(Join(transfers_[i], sites_[transfer.site]), sum);
       if (transfer.upstream != kNoTransfer) {
@@ -147,9 +170,8 @@ class Refinement {
     std::vector<Colour> sums(links_.size(), 0);
     for (uint32_t i = 0; i < transfers_.size(); ++i) {
       const Transfer& transfer = table_.transfers[i];
-      for (uint32_t use = transfer.use_begin; use < transfer.use_end; ++use) {
-        const LinkUse& link_use = table_.uses[use];
-        sums[link_use.link.index()] += Join(transfers_[i], link_use.multiplicity);
+      for (uint32_t use = transfer.use_begin; use < transfer.detour_end; ++use) {
+        sums[table_.uses[use].link.index()] += Join(transfers_[i], Crossing(transfer, use));
       }
     }
     for (uint32_t i = 0; i < links_.size(); ++i) links_[i] = Join(links_[i], sums[i]);
@@ -196,17 +218,21 @@ Folding NoFolding(const TransferTable& table, const Cluster& cluster, uint32_t r
           Identity(cluster.link_count()), Identity(cluster.node_count())};
 }
 
-Folding Fold(const Schedule& schedule, const TransferTable& table, const Cluster& cluster) {
-  return Refinement(schedule, table, cluster).Run();
+Folding Fold(const Schedule& schedule, const TransferTable& table, const Cluster& cluster,
+             const Perturbation& perturbation) {
+  return Refinement(schedule, table, cluster, perturbation).Run();
 }
 
-std::vector<std::vector<LinkUse>> FoldedUses(const TransferTable& table, const Folding& folding) {
+std::vector<std::vector<LinkUse>> FoldedUses(const TransferTable& table, const Folding& folding,
+                                             Way way) {
   std::vector<std::vector<LinkUse>> result(folding.transfers.size());
   // Count crossings of the representative links by all transfers, class by class.
   for (uint32_t i = 0; i < table.transfers.size(); ++i) {
     const Transfer& transfer = table.transfers[i];
     std::vector<LinkUse>& uses = result[folding.transfers.of[i]];
-    for (uint32_t use = transfer.use_begin; use < transfer.use_end; ++use) {
+    const uint32_t begin = way == Way::kOwn ? transfer.use_begin : transfer.use_end;
+    const uint32_t end = way == Way::kOwn ? transfer.use_end : transfer.detour_end;
+    for (uint32_t use = begin; use < end; ++use) {
       const uint32_t link = table.uses[use].link.index();
       const uint32_t link_class = folding.links.of[link];
       if (folding.links.representative[link_class] != link) continue;

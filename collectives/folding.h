@@ -1,9 +1,10 @@
 // Folding: which ranks, sites, transfers and links behave the same (DESIGN section 3).
 //
-// Colour refinement. Start: ranks by role and device, sites by communicator, links by capacity and
-// kind, transfers by share, latency and rate. Then refine until nothing splits any more: a rank by its sites (and the edges that it
-// sends and receives on), a site by its members and transfers, a transfer by its site, its links and
-// its neighbours in the ring, a link by the transfers that cross it. In the stable colouring every member
+// Colour refinement. Start: ranks by role, device and how they straggle, sites by communicator, links by
+// capacity, kind and what happens to them, transfers by share, latency and rate. Then refine until nothing
+// splits any more: a rank by its sites (and the edges that it sends and receives on), a site by its members
+// and transfers, a transfer by its site, the links of its way and of its detour and its neighbours in the
+// ring, a link by the transfers that cross it or may have to. In the stable colouring every member
 // of a class sees the same classes equally often, so that max-min sharing, which only depends on these
 // counts, gives all of them the same rates and the same times: the quotient can be played instead.
 // Colours are 64-bit hashes (order-free sums for multisets); two different neighbourhoods collide with a
@@ -13,6 +14,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "collectives/perturbation.h"
 #include "collectives/transfers.h"
 
 namespace rehearse {
@@ -36,10 +38,14 @@ struct Folding {
 // Every object in a class of its own.
 Folding NoFolding(const TransferTable& table, const Cluster& cluster, uint32_t ranks);
 
-Folding Fold(const Schedule& schedule, const TransferTable& table, const Cluster& cluster);
+Folding Fold(const Schedule& schedule, const TransferTable& table, const Cluster& cluster,
+             const Perturbation& perturbation = {});
 
-// How often a class of transfers crosses one link of each link class: uses of the quotient. By class of
-// transfers; links are link classes. Only classes that a representative site has are filled.
-std::vector<std::vector<LinkUse>> FoldedUses(const TransferTable& table, const Folding& folding);
+enum class Way : uint8_t { kOwn, kDetour };
+
+// How often a class of transfers crosses one link of each link class, on its own way or its detour: uses of
+// the quotient. By class of transfers; links are link classes.
+std::vector<std::vector<LinkUse>> FoldedUses(const TransferTable& table, const Folding& folding,
+                                             Way way);
 
 }  // namespace rehearse

@@ -33,22 +33,29 @@ class Lowering {
         cluster_(router.cluster()),
         options_(options),
         table_(MakeTransfers(schedule, router, options.fidelity, options.channels)),
-        folding_(options.fold ? Fold(schedule, table_, cluster_)
+        folding_(options.fold ? Fold(schedule, table_, cluster_, options.perturbation)
                               : NoFolding(table_, cluster_, schedule.ranks())),
-        uses_(FoldedUses(table_, folding_)),
+        uses_(FoldedUses(table_, folding_, Way::kOwn)),
         use_sets_(uses_.size(), kUnset),
-        meetings_(folding_.sites.size()) {}
+        meetings_(folding_.sites.size()) {
+    const Perturbation& perturbation = options.perturbation;
+    for (const LinkEvent& event : perturbation.events) may_detour_ |= event.factor == 0;
+    if (may_detour_) {
+      detours_ = FoldedUses(table_, folding_, Way::kDetour);
+      detour_sets_.assign(detours_.size(), kUnset);
+    }
+    CHECK(options.fidelity != Fidelity::kFormula ||
+          (perturbation.link_jitter == 0 && perturbation.events.empty()));
+  }
 
   Lowered Run() {
-    for (const uint32_t i : folding_.links.representative) {
-      const ClusterLink& link = cluster_.Link(i);
-      builder_.AddLink({cluster_.LinkName(i), Name(link.kind), link.Capacity()});
-    }
+    AddLinks();
     AddProcessors();
     for (const uint32_t rank : folding_.ranks.representative) LowerRank(rank);
     Lowered lowered;
     lowered.program = builder_.Build();
     lowered.rank_classes = folding_.ranks.size();
+    lowered.links = folding_.links.representative;
     lowered.representative.reserve(schedule_.ranks());
     for (const uint32_t rank_class : folding_.ranks.of) {
       lowered.representative.push_back(folding_.ranks.representative[rank_class]);
@@ -61,6 +68,20 @@ class Lowering {
 
   const Slowdown& SlowdownOf(uint32_t rank) const {
     return options_.slowdown ? *options_.slowdown : cluster_.DeviceOf(rank).slowdown;
+  }
+
+  void AddLinks() {
+    const Perturbation& perturbation = options_.perturbation;
+    for (const uint32_t i : folding_.links.representative) {
+      const ClusterLink& link = cluster_.Link(i);
+      builder_.AddLink(
+          {cluster_.LinkName(i), Name(link.kind), link.Capacity() * LinkFactor(perturbation, i)});
+    }
+    for (const LinkEvent& event : perturbation.events) {
+      const uint32_t link_class = folding_.links.of[event.link];
+      if (folding_.links.representative[link_class] != event.link) continue;
+      builder_.AddLinkChange({event.at, LinkId(link_class), event.factor});
+    }
   }
 
   // One processor for each class of ranks, and their hosts, if anything interferes with anything.
@@ -128,7 +149,7 @@ class Lowering {
     for (uint32_t op = 0; op < role.ops.size(); ++op) {
       const uint32_t slot = slots[op];
       if (slot == kNoTransfer) {
-        ends[op] = LowerAlone(rank, role.ops[op]);
+        ends[op] = LowerAlone(rank, op, role.ops[op]);
       } else {
         ends[op] = LowerMeeting(rank, role.ops[op], table_.SiteOf(rank, slot), met[slot]++);
       }
@@ -145,11 +166,17 @@ class Lowering {
     }
   }
 
-  Ends LowerAlone(uint32_t rank, const Op& op) {
+  Ends LowerAlone(uint32_t rank, uint32_t index, const Op& op) {
     const auto* compute = std::get_if<Compute>(&op.work);
-    const TaskId task =
-        compute ? builder_.AddDelay(ComputeDuration(rank, op, *compute)) : builder_.AddJoin();
-    if (compute) SetOwner(task, rank, compute->kind);
+    if (!compute) {
+      const TaskId task = builder_.AddJoin();
+      return {task, task, task, false};
+    }
+    Time duration = ComputeDuration(rank, op, *compute);
+    const double factor = ComputeFactor(options_.perturbation, rank, index);
+    if (factor != 1) duration = ToTime(factor * ToSeconds(duration));
+    const TaskId task = builder_.AddDelay(duration);
+    SetOwner(task, rank, compute->kind);
     return {task, task, task, false};
   }
 
@@ -228,6 +255,7 @@ class Lowering {
       flow.latency = ToTime(steps * transfer.step_latency);
       flow.use_set = UseSet(transfer_class);
       const TaskId task = builder_.AddFlow(flow);
+      SetDetour(task, transfer_class);
       SetParties(task, site.ranks);
       builder_.AddEdge(meeting.begin, task);
       builder_.AddEdge(task, meeting.end);
@@ -245,6 +273,7 @@ class Lowering {
       flow.steps = steps;
       flow.use_set = UseSet(transfer_class);
       const TaskId task = builder_.AddFlow(flow);
+      SetDetour(task, transfer_class);
       SetParties(task, {transfer.from, transfer.to});
       builder_.AddEdge(meeting.begin, task);
       edges.emplace(transfer_class, task);
@@ -286,6 +315,13 @@ class Lowering {
     return use_set;
   }
 
+  void SetDetour(TaskId flow, uint32_t transfer_class) {
+    if (!may_detour_ || detours_[transfer_class].empty()) return;
+    uint32_t& detour = detour_sets_[transfer_class];
+    if (detour == kUnset) detour = builder_.AddUseSet(detours_[transfer_class]);
+    builder_.SetAlternative(flow, detour);
+  }
+
   const Schedule& schedule_;
   const Cluster& cluster_;
   const LowerOptions options_;
@@ -293,7 +329,10 @@ class Lowering {
   const Folding folding_;
   const std::vector<std::vector<LinkUse>> uses_;  // by class of transfers
   std::vector<uint32_t> use_sets_;                // by class of transfers
-  std::vector<std::vector<Meeting>> meetings_;    // [class of sites][k]
+  bool may_detour_ = false;
+  std::vector<std::vector<LinkUse>> detours_;  // by class of transfers, if links fail
+  std::vector<uint32_t> detour_sets_;
+  std::vector<std::vector<Meeting>> meetings_;  // [class of sites][k]
   std::map<std::pair<const Op*, const DeviceSpec*>, Time> durations_;
   std::vector<uint32_t> processors_;  // by class of ranks; empty where nothing interferes
   std::map<std::vector<uint32_t>, uint32_t> party_sets_;

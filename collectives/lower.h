@@ -16,6 +16,7 @@
 
 #include <optional>
 
+#include "collectives/perturbation.h"
 #include "collectives/transfers.h"
 #include "sim/program.h"
 #include "sim/schedule.h"
@@ -28,15 +29,18 @@ struct LowerOptions {
   uint32_t channels = 0;  // > 0 caps the channels of every collective
   bool fold = true;
   std::optional<Slowdown> slowdown = std::nullopt;  // instead of the devices' own
+  Perturbation perturbation = {};  // of links: not with the closed forms of formula (CHECKed)
 };
 
 struct Lowered {
   Program program;                       // spans only of representatives
   std::vector<uint32_t> representative;  // rank -> the rank whose spans are its own
+  std::vector<uint32_t> links;           // the program's link -> the cluster's that it stands for
   uint32_t rank_classes = 0;
 };
 
-// The schedule must have passed CheckSchedule. Throws Error when the schedule has other ranks than the
+// The schedule must have passed CheckSchedule. The router must know the links that fail in the perturbation, for
+// transfers to be able to go round them. Throws Error when the schedule has other ranks than the
 // cluster has devices, or when an op names an algorithm that is not known or cannot do its kind.
 Lowered Lower(const Schedule& schedule, Router& router, const LowerOptions& options = {});
 

@@ -102,6 +102,8 @@ class Maker {
     transfer.use_begin = static_cast<uint32_t>(table_.uses.size());
     table_.uses.insert(table_.uses.end(), channel.uses.begin(), channel.uses.end());
     transfer.use_end = static_cast<uint32_t>(table_.uses.size());
+    table_.uses.insert(table_.uses.end(), channel.detour.begin(), channel.detour.end());
+    transfer.detour_end = static_cast<uint32_t>(table_.uses.size());
     table_.transfers.push_back(transfer);
   }
 
@@ -126,6 +128,8 @@ class Maker {
     transfer.use_begin = static_cast<uint32_t>(table_.uses.size());
     for (const uint32_t link : route.links) table_.uses.push_back({LinkId(link), 1});
     transfer.use_end = static_cast<uint32_t>(table_.uses.size());
+    for (const uint32_t link : route.detour) table_.uses.push_back({LinkId(link), 1});
+    transfer.detour_end = static_cast<uint32_t>(table_.uses.size());
     return transfer;
   }
 

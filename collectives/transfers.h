@@ -31,6 +31,7 @@ struct Transfer {
   BytesPerSecond idle_rate;  // formula only: of an edge when this site alone is active
   uint32_t use_begin = 0;    // uses[use_begin .. use_end)
   uint32_t use_end = 0;
+  uint32_t detour_end = 0;  // uses[use_end .. detour_end) when links fail; empty: no other way
   uint32_t upstream = kNoTransfer;  // step only: the edge that ends where this one begins
   uint32_t downstream = kNoTransfer;
   uint32_t from = 0;  // step and send/receive only: ranks

@@ -4,9 +4,8 @@
 
 #include <sys/resource.h>
 
-#include "collectives/lower.h"
+#include "sim/error.h"
 #include "sim/schedule_check.h"
-#include "sim/simulate.h"
 #include "workloads/gpt_planner.h"
 
 namespace rehearse {
@@ -31,36 +30,51 @@ TraceNames NamesOf(const Scenario& scenario) {
 
 }  // namespace
 
-Rehearsal Rehearse(const Scenario& scenario, const RehearsalOptions& options) {
-  const auto start = std::chrono::steady_clock::now();
-  const Cluster& cluster = *scenario.cluster;
-
-  Rehearsal rehearsal;
-  rehearsal.schedule =
+PlayedScenario Play(const Scenario& scenario, const SimulationOptions& options) {
+  PlayedScenario played;
+  played.schedule =
       PlanGpt(scenario.model, scenario.training, scenario.strategy, scenario.strategy_place);
-  CheckSchedule(rehearsal.schedule);
-  CheckBuffers(rehearsal.schedule);
+  CheckSchedule(played.schedule);
+  CheckBuffers(played.schedule);
 
-  Router router(cluster, scenario.routing);
-  Lowered lowered = Lower(rehearsal.schedule, router, scenario.lowering);
-  Simulation simulation = Simulate(lowered.program, rehearsal.schedule.ranks(),
-                                   {.record_link_loads = options.record_link_loads});
-  lowered.program = {};
-  rehearsal.timeline = std::move(simulation.timeline);
-  rehearsal.timeline.representative = std::move(lowered.representative);
+  const Cluster& cluster = *scenario.cluster;
+  Router router(cluster, scenario.routing,
+                FailingLinks(scenario.lowering.perturbation, cluster.link_count()));
+  played.lowered = Lower(played.schedule, router, scenario.lowering);
+  try {
+    played.simulation = Simulate(played.lowered.program, played.schedule.ranks(), options);
+  } catch (const Error& error) {
+    // A transfer can only be stuck where the scenario lets links fail.
+    throw Error(scenario.perturbation_place, error.what());
+  }
+  played.simulation.timeline.representative = played.lowered.representative;
+  return played;
+}
 
-  const DeviceSpec& device = cluster.DeviceOf(0);
-  Result& result = rehearsal.result;
-  result = Summarize(rehearsal.schedule, rehearsal.timeline, PeakOf(device, DType::kBf16));
+Result Describe(const Scenario& scenario, const PlayedScenario& played) {
+  const Simulation& simulation = played.simulation;
+  Result result = Summarize(played.schedule, simulation.timeline, scenario.nominal_peak);
   result.scenario = scenario.name;
   result.fidelity = Name(scenario.lowering.fidelity);
-  result.memory_capacity = device.memory;
+  result.memory_capacity = scenario.cluster->DeviceOf(0).memory;
   result.simulator.events = simulation.stats.events;
   result.simulator.transfers = simulation.stats.transfers;
-  result.simulator.classes = lowered.rank_classes;
+  result.simulator.classes = played.lowered.rank_classes;
+  return result;
+}
+
+Rehearsal Rehearse(const Scenario& scenario, const RehearsalOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  PlayedScenario played = Play(scenario, {.record_link_loads = options.record_link_loads});
+  played.lowered.program = {};
+
+  Rehearsal rehearsal;
+  rehearsal.result = Describe(scenario, played);
+  rehearsal.schedule = std::move(played.schedule);
+  rehearsal.timeline = std::move(played.simulation.timeline);
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - start;
-  result.simulator.wall = Seconds(wall.count());
-  result.simulator.peak_rss = PeakResidentMemory();
+  rehearsal.result.simulator.wall = Seconds(wall.count());
+  rehearsal.result.simulator.peak_rss = PeakResidentMemory();
   rehearsal.names = NamesOf(scenario);
   return rehearsal;
 }

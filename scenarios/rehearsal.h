@@ -1,13 +1,28 @@
 // The pipeline: Scenario -> Schedule -> Program -> Timeline -> Result, as one readable function.
 #pragma once
 
+#include "collectives/lower.h"
 #include "scenarios/scenario.h"
 #include "sim/result.h"
 #include "sim/schedule.h"
+#include "sim/simulate.h"
 #include "sim/timeline.h"
 #include "sim/trace.h"
 
 namespace rehearse {
+
+// The pipeline up to the engine, for those who want to see inside.
+struct PlayedScenario {
+  Schedule schedule;
+  Lowered lowered;
+  Simulation simulation;  // its timeline knows who represents whom
+};
+
+// Throws Error when the scenario cannot be planned or its schedule cannot be played.
+PlayedScenario Play(const Scenario& scenario, const SimulationOptions& options = {});
+
+// What it means, but for the cost of wall time and memory.
+Result Describe(const Scenario& scenario, const PlayedScenario& played);
 
 struct Rehearsal {
   Schedule schedule;
@@ -20,7 +35,7 @@ struct RehearsalOptions {
   bool record_link_loads = false;  // for the trace's counters
 };
 
-// Throws Error when the scenario cannot be planned or its schedule cannot be played.
+// As Play() throws.
 Rehearsal Rehearse(const Scenario& scenario, const RehearsalOptions& options = {});
 
 }  // namespace rehearse

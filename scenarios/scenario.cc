@@ -1,5 +1,6 @@
 #include "scenarios/scenario.h"
 
+#include "scenarios/perturbation.h"
 #include "sim/error.h"
 #include "topology/cluster_file.h"
 #include "topology/edits.h"
@@ -56,8 +57,8 @@ GptStrategy ReadStrategy(const JsonReader& reader) {
   return ReadFourD(reader);
 }
 
-LowerOptions ReadSimulator(const JsonReader& reader) {
-  reader.AllowKeys({"fidelity", "channels", "slowdown", "routing", "routing_seed"});
+LowerOptions ReadSimulator(const JsonReader& reader, const Cluster& cluster) {
+  reader.AllowKeys({"fidelity", "channels", "slowdown", "routing", "routing_seed", "perturbation"});
   LowerOptions options;
   if (reader.Has("fidelity")) {
     options.fidelity =
@@ -67,6 +68,9 @@ LowerOptions ReadSimulator(const JsonReader& reader) {
     options.channels = static_cast<uint32_t>(reader.At("channels").Integer(0, kMostChannels));
   }
   if (reader.Has("slowdown")) options.slowdown = ReadSlowdown(reader.At("slowdown"));
+  if (reader.Has("perturbation")) {
+    options.perturbation = ReadPerturbation(reader.At("perturbation"), cluster, options.fidelity);
+  }
   return options;
 }
 
@@ -81,6 +85,18 @@ FabricRouting ReadRouting(const JsonReader& reader) {
     routing.seed = static_cast<uint64_t>(reader.At("routing_seed").Integer(0, int64_t{1} << 53));
   }
   return routing;
+}
+
+FlopsPerSecond MeanPeak(const Cluster& cluster) {
+  std::vector<uint32_t> devices(cluster.device_specs().size());
+  for (const Cluster::VertexId device : cluster.devices()) {
+    ++devices[cluster.graph()[device].device];
+  }
+  FlopsPerSecond sum;
+  for (size_t i = 0; i < devices.size(); ++i) {
+    sum += devices[i] * PeakOf(cluster.device_specs()[i], DType::kBf16);
+  }
+  return sum / cluster.device_count();
 }
 
 std::string MeshText(const DeviceMesh& mesh) {
@@ -100,15 +116,21 @@ Scenario ReadScenario(const JsonDocument& document) {
   std::string name = root.At("name").String();
   std::string description = root.Has("description") ? root.At("description").String() : "";
   std::unique_ptr<Cluster> cluster = ReadCluster(root.At("cluster"));
-  if (root.Has("edits")) cluster = ApplyEdits(*cluster, ReadEdits(root.At("edits")));
+  const FlopsPerSecond nominal_peak = MeanPeak(*cluster);
+  if (root.Has("edits")) cluster = ApplyEdits(std::move(cluster), ReadEdits(root.At("edits")));
   GptModel model = ReadModel(root.At("model"));
   const Training training = ReadTraining(root.At("training"));
   const JsonReader strategy_reader = root.At("strategy");
   GptStrategy strategy = ReadStrategy(strategy_reader);
-  const LowerOptions lowering =
-      root.Has("simulator") ? ReadSimulator(root.At("simulator")) : LowerOptions();
-  const FabricRouting routing =
-      root.Has("simulator") ? ReadRouting(root.At("simulator")) : FabricRouting();
+  LowerOptions lowering;
+  FabricRouting routing;
+  Place perturbation_place;
+  if (root.Has("simulator")) {
+    const JsonReader simulator = root.At("simulator");
+    lowering = ReadSimulator(simulator, *cluster);
+    routing = ReadRouting(simulator);
+    if (simulator.Has("perturbation")) perturbation_place = simulator.At("perturbation").place();
+  }
 
   if (strategy.mesh.size() != cluster->device_count()) {
     strategy_reader.Fail(
@@ -117,9 +139,10 @@ Scenario ReadScenario(const JsonDocument& document) {
                     MeshText(strategy.mesh), strategy.mesh.size(), cluster->name(),
                     cluster->device_count(), cluster->device_count()));
   }
-  return {std::move(name), std::move(description), std::move(cluster),      std::move(model),
-          training,        std::move(strategy),    strategy_reader.place(), lowering,
-          routing};
+  return {
+      std::move(name), std::move(description), std::move(cluster),           std::move(model),
+      training,        std::move(strategy),    strategy_reader.place(),      std::move(lowering),
+      routing,         nominal_peak,           std::move(perturbation_place)};
 }
 
 }  // namespace rehearse

@@ -13,7 +13,8 @@
 //     "edits": [{"links": "node3/nic*", "bandwidth": "0.5x"}],   optional what-ifs (topology/edits.h)
 //     "simulator": {"fidelity": "fluid", "channels": 0,      optional, every key as well
 //                   "routing": "minimal", "routing_seed": 0,
-//                   "slowdown": {"gemm": 0, "attention": 0, "memory": 0, "communication": 0}}
+//                   "slowdown": {"gemm": 0, "attention": 0, "memory": 0, "communication": 0},
+//                   "perturbation": {...}}        jitter, stragglers, links that fail (scenarios/perturbation.h)
 //   }
 //
 // The five switches of the strategy are AxoNN's optimisations A to E (workloads/strategy_4d.h) and must be
@@ -44,6 +45,9 @@ struct Scenario {
   Place strategy_place;  // for errors that planning finds
   LowerOptions lowering;
   FabricRouting routing;
+  FlopsPerSecond
+      nominal_peak;  // of a device before edits, mean over ranks: what utilisation refers to
+  Place perturbation_place;  // for links that fail and leave no way
 };
 
 // Throws Error (file, line, pointer, found, expected) for anything that is wrong, including a mesh that

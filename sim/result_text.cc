@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 
 #include <fmt/format.h>
 
 #include "sim/result.h"
+#include "sim/text_page.h"
 #include "sim/units.h"
 
 namespace rehearse {
@@ -13,23 +13,6 @@ namespace {
 constexpr int kBarCells = 34;
 constexpr size_t kMostAxes = 8;
 constexpr size_t kMostLinks = 5;
-
-enum class Ink { kBold, kFaint, kGreen, kYellow, kRed, kBlue };
-
-// Paints finished (padded) text, or leaves it as it is.
-class Pen {
- public:
-  explicit Pen(bool color) : color_(color) {}
-
-  std::string operator()(Ink ink, const std::string& text) const {
-    static constexpr const char* kCodes[] = {"1", "2", "32", "33", "31", "34"};
-    if (!color_ || text.empty()) return text;
-    return fmt::format("\x1b[{}m{}\x1b[0m", kCodes[static_cast<size_t>(ink)], text);
-  }
-
- private:
-  bool color_;
-};
 
 // A bar of `share` times kBarCells cells, to an eighth of a cell; what is more than nothing shows.
 std::string Bar(double share) {
@@ -42,57 +25,11 @@ std::string Bar(double share) {
   return bar + kEighths[eighths % 8];
 }
 
-// "1,234,567"
-std::string Grouped(uint64_t value) {
-  const std::string digits = fmt::format("{}", value);
-  std::string grouped;
-  for (size_t i = 0; i < digits.size(); ++i) {
-    if (i > 0 && (digits.size() - i) % 3 == 0) grouped += ',';
-    grouped += digits[i];
-  }
-  return grouped;
-}
-
 // Means over ranks are seldom whole when roles differ.
 std::string Count(double value) {
   return value == std::floor(value) ? Grouped(static_cast<uint64_t>(value))
                                     : fmt::format("{:.1f}", value);
 }
-
-double Share(double part, double whole) { return whole > 0 ? part / whole : 0; }
-
-std::string Percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
-
-// The middle of a long name is the least telling part of it. Cuts bytes, so names that are not
-// ASCII and too long may lose a character more.
-std::string Shortened(const std::string& name, size_t width) {
-  if (name.size() <= width) return name;
-  const auto continues = [&](size_t at) {
-    return at < name.size() && (static_cast<unsigned char>(name[at]) & 0xc0) == 0x80;
-  };
-  size_t head = (width - 1) / 2;
-  size_t tail = name.size() - (width - 1 - head);
-  while (head > 0 && continues(head)) --head;
-  while (continues(tail)) ++tail;
-  return name.substr(0, head) + "…" + name.substr(tail);
-}
-
-class Page {
- public:
-  explicit Page(bool color) : pen(color) {}
-
-  template <typename... Args>
-  void Line(fmt::format_string<Args...> format, Args&&... args) {
-    std::string line = fmt::format(format, std::forward<Args>(args)...);
-    line.erase(line.find_last_not_of(' ') + 1);
-    text += line;
-    text += '\n';
-  }
-  void Gap() { text += '\n'; }
-
-  const Pen pen;
-  std::string text;
-};
 
 void WriteHeadline(Page& page, const Result& result) {
   page.Line(

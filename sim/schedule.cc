@@ -65,7 +65,8 @@ const char* Name(DType dtype) { return NameIn({"fp64", "fp32", "tf32", "bf16", "
 const char* Name(GemmMode mode) { return NameIn({"NN", "NT", "TN"}, mode); }
 
 const char* Name(CollectiveKind kind) {
-  return NameIn({"all-reduce", "all-gather", "reduce-scatter", "all-to-all", "broadcast", "reduce"},
+  return NameIn({"all-reduce", "all-gather", "reduce-scatter", "all-to-all", "broadcast", "reduce",
+                 "send-receive", "barrier"},
                 kind);
 }
 

@@ -11,7 +11,8 @@
 // k-th send from a to b on a communicator meets the k-th receive at b from a.
 //
 // Bytes of a collective are nccl-tests' "size": all-reduce, broadcast, reduce: the buffer; all-gather:
-// the gathered array; reduce-scatter: the array before; all-to-all: one rank's send buffer.
+// the gathered array; reduce-scatter: the array before; all-to-all: one rank's send buffer (the largest,
+// where they differ); send-receive: what each member sends to the next of its group; barrier: zero.
 #pragma once
 
 #include <cstdint>
@@ -77,6 +78,8 @@ enum class CollectiveKind : uint8_t {
   kAllToAll,
   kBroadcast,
   kReduce,
+  kSendReceive,  // every member sends to the next one, the last to the first
+  kBarrier,
 };
 const char* Name(CollectiveKind kind);  // "all-reduce"
 
@@ -87,7 +90,12 @@ struct Collective {
   CommunicatorId communicator;
   Bytes bytes;
   DType dtype = DType::kBf16;
-  std::string algorithm = "ring";
+  std::string algorithm = "ring";   // a row of collectives/algorithm.h, or "auto"
+  std::string protocol = "simple";  // "simple", "ll", "ll128", or "auto"
+  uint32_t root = 0;                // broadcast, reduce: a member of the group
+  // All-to-all whose sizes differ (mixture of experts, grouped sends): what member i sends to member j is
+  // pair_bytes[i·p + j], zero for nothing. Empty: all are bytes/p.
+  std::vector<Bytes> pair_bytes = {};
   Reduction reduction = Reduction::kSum;
 };
 

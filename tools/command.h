@@ -18,6 +18,7 @@ struct Command {
   int (*run)(const std::vector<std::string>& arguments);
 };
 
+int ExplainCommand(const std::vector<std::string>& arguments);
 int CollectiveCommand(const std::vector<std::string>& arguments);
 int RunCommand(const std::vector<std::string>& arguments);
 int TopologyCommand(const std::vector<std::string>& arguments);

@@ -14,6 +14,8 @@ namespace {
 
 constexpr Command kCommands[] = {
     {"run", "simulate one scenario and show where the time goes", RunCommand},
+    {"explain", "why the step takes so long: critical path, contention, what would help",
+     ExplainCommand},
     {"collective", "time one collective by itself, in nccl-tests' words", CollectiveCommand},
     {"topology", "what is connected in a cluster, and how fast; pictures and matrices",
      TopologyCommand},

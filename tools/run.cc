@@ -10,6 +10,7 @@
 #include "sim/units.h"
 #include "tools/command.h"
 #include "tools/ranks.h"
+#include "tools/scenario_options.h"
 
 namespace rehearse {
 namespace {
@@ -26,20 +27,15 @@ CommandSyntax Syntax() {
       "  rehearse run scenarios/axonn-gpt20b-perlmutter.json --set "
       "strategy.overlap_all_gather=false\n"
       "  rehearse run scenarios/axonn-gpt20b-perlmutter.json --out out --window 300ms-420ms\n";
-  syntax.positional = {"scenario"};
-  syntax.options.add_options()(
-      "set", po::value<std::vector<std::string>>()->composing()->value_name("PATH=VALUE"),
-      "change the scenario before it is read, e.g. cluster=perlmutter:nodes=8 or "
-      "strategy.depth=8; may be repeated")("fidelity", po::value<std::string>()->value_name("NAME"),
-                                           "formula, fluid or step; overrides the scenario's")(
-      "no-fold", "simulate every rank, not one of each class of ranks that behave alike")(
-      "format", po::value<std::string>()->default_value("text")->value_name("text|json"),
-      "what to print")(
-      "out", po::value<std::string>()->value_name("DIR"),
-      "also write result.json, trace.pftrace (open it in ui.perfetto.dev) and timeline.svg there")(
-      "ranks", po::value<std::string>()->default_value("0")->value_name("A,B-C"),
-      "ranks that timeline.svg shows")(
-      "window", po::value<std::string>()->value_name("FROM-TO"),
+  AddScenarioOptions(&syntax);
+  auto add = syntax.options.add_options();
+  add("format", po::value<std::string>()->default_value("text")->value_name("text|json"),
+      "what to print");
+  add("out", po::value<std::string>()->value_name("DIR"),
+      "also write result.json, trace.pftrace (open it in ui.perfetto.dev) and timeline.svg there");
+  add("ranks", po::value<std::string>()->default_value("0")->value_name("A,B-C"),
+      "ranks that timeline.svg shows");
+  add("window", po::value<std::string>()->value_name("FROM-TO"),
       "part of the step that timeline.svg shows, e.g. 100ms-250ms");
   return syntax;
 }
@@ -78,22 +74,8 @@ int RunCommand(const std::vector<std::string>& arguments) {
   CommandSyntax syntax = Syntax();
   po::variables_map values;
   if (!ParseCommandLine(syntax, arguments, &values)) return 0;
-  if (values.count("scenario") == 0) {
-    throw Error("no scenario given; usage: " + syntax.usage +
-                "\ntry: rehearse run scenarios/axonn-gpt20b-perlmutter.json");
-  }
   const OutputFormat format = ParseFormat(values["format"].as<std::string>());
-  JsonDocument document = JsonDocument::FromFile(values["scenario"].as<std::string>());
-  if (values.count("set") > 0) {
-    for (const std::string& change : values["set"].as<std::vector<std::string>>()) {
-      document.Set(change);
-    }
-  }
-  if (values.count("fidelity") > 0) {
-    document.Set("simulator.fidelity=" + values["fidelity"].as<std::string>());
-  }
-  Scenario scenario = ReadScenario(document);
-  if (values.count("no-fold") > 0) scenario.lowering.fold = false;
+  const Scenario scenario = ReadScenarioArgument(syntax, values);
   PictureOptions picture;
   picture.ranks =
       ParseRanks("--ranks", values["ranks"].as<std::string>(), scenario.cluster->device_count());

@@ -112,6 +112,20 @@ std::string CutOff(const Cluster::Graph& graph, const std::vector<VertexId>& dev
   return text;
 }
 
+// `name` makes the link's name for a message.
+template <typename NameOf>
+void CheckFigures(const ClusterLink& link, NameOf name) {
+  if (!(link.bandwidth.value() > 0) || !std::isfinite(link.bandwidth.value()))
+    throw Error(fmt::format("link {} has bandwidth {} B/s, expected more than 0", name(),
+                            link.bandwidth.value()));
+  if (!(link.efficiency > 0 && link.efficiency <= 1))
+    throw Error(fmt::format("link {} has efficiency {}, expected above 0 and at most 1", name(),
+                            link.efficiency));
+  if (!(link.latency >= Seconds(0) && link.latency <= kLongestLatency))
+    throw Error(fmt::format("link {} has latency {} s, expected 0 to {} s", name(),
+                            link.latency.value(), kLongestLatency.value()));
+}
+
 }  // namespace
 
 const char* Name(VertexKind kind) {
@@ -175,18 +189,29 @@ void Cluster::AddLink(VertexId from, VertexId to, ClusterLink link) {
         fmt::format("a link joins vertices {} and {}, but there are only {}", from, to, vertices));
   const auto name = [&] { return graph_[from].name + "->" + graph_[to].name; };
   if (from == to) throw Error(fmt::format("link {} leads from a vertex to itself", name()));
-  if (!(link.bandwidth.value() > 0) || !std::isfinite(link.bandwidth.value()))
-    throw Error(fmt::format("link {} has bandwidth {} B/s, expected more than 0", name(),
-                            link.bandwidth.value()));
-  if (!(link.efficiency > 0 && link.efficiency <= 1))
-    throw Error(fmt::format("link {} has efficiency {}, expected above 0 and at most 1", name(),
-                            link.efficiency));
-  if (!(link.latency >= Seconds(0) && link.latency <= kLongestLatency))
-    throw Error(fmt::format("link {} has latency {} s, expected 0 to {} s", name(),
-                            link.latency.value(), kLongestLatency.value()));
+  CheckFigures(link, name);
   CHECK_LT(links_.size(), size_t{0xffffffff});
   link.index = link_count();
   links_.push_back(boost::add_edge(from, to, link, graph_).first);
+}
+
+void Cluster::ChangeLink(uint32_t index, BytesPerSecond bandwidth, Seconds latency) {
+  CHECK_LT(index, link_count());
+  ClusterLink& link = graph_[links_[index]];
+  link.bandwidth = bandwidth;
+  link.latency = latency;
+  CheckFigures(link, [&] { return LinkName(index); });
+}
+
+void Cluster::ChangeDevice(uint32_t rank, uint32_t spec) {
+  CHECK_LT(rank, device_count());
+  CHECK_LT(spec, device_specs_.size());
+  graph_[devices_[rank]].device = spec;
+}
+
+void Cluster::ChangeDeviceSpec(uint32_t spec, const DeviceSpec& changed) {
+  CHECK_LT(spec, device_specs_.size());
+  device_specs_[spec] = changed;
 }
 
 void Cluster::AddLinks(VertexId a, VertexId b, const ClusterLink& link) {

@@ -5,8 +5,8 @@
 // saves the router most of its searching. Link names are made when asked for: a large cluster has millions.
 //
 // Invariants after Finish(): every device reaches every other without passing through a third; vertex
-// names are unique; devices are ranked in the order in which they were added. Immutable and thread-safe
-// from then on. Not copyable: links are remembered by their place in the graph.
+// names are unique; devices are ranked in the order in which they were added. Its figures may still be changed; as
+// long as they are not it is thread-safe. Not copyable: links are remembered by their place in the graph.
 #pragma once
 
 #include <cstdint>
@@ -80,6 +80,11 @@ class Cluster {
   // Throws Error when there is no device or when some device cannot reach another without passing
   // through a third one, naming both and all ranks that are cut off.
   void Finish();
+
+  // Other figures of what there is, by the only owner of a finished cluster. Conditions as for AddLink.
+  void ChangeLink(uint32_t index, BytesPerSecond bandwidth, Seconds latency);
+  void ChangeDevice(uint32_t rank, uint32_t spec);
+  void ChangeDeviceSpec(uint32_t spec, const DeviceSpec& changed);
 
   const std::string& name() const { return name_; }
   const Graph& graph() const { return graph_; }

@@ -89,7 +89,7 @@ std::unique_ptr<Cluster> ReadClusterObject(const JsonReader& reader) {
                  : reader.Has("node") ? ReadCompactForm(reader)
                                       : ReadGraph(reader);
   if (!reader.Has("edits")) return cluster;
-  return ApplyEdits(*cluster, ReadEdits(reader.At("edits")));
+  return ApplyEdits(std::move(cluster), ReadEdits(reader.At("edits")));
 }
 
 }  // namespace

@@ -1,22 +1,21 @@
 #include "topology/edits.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <functional>
 #include <map>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "sim/units.h"
+#include "topology/selectors.h"
 #include "topology/structure.h"
 
 namespace rehearse {
 namespace {
 
 using VertexId = Cluster::VertexId;
-
-constexpr std::string_view kArrow = "->";
 
 // ---- Reading --------------------------------------------------------------------------------------
 
@@ -47,29 +46,6 @@ Change ReadChange(const JsonReader& reader, const char* example, Parse parse) {
   }
 }
 
-Change ReadBandwidthChange(const JsonReader& reader) {
-  return ReadChange(reader, "5GBps", ParseBandwidth);
-}
-
-Change ReadFactor(const JsonReader& reader) {
-  const std::optional<double> factor = ParseFactor(reader.String());
-  if (!factor) reader.Expected("a factor above 0 such as \"0.8x\"");
-  return {*factor, 0};
-}
-
-// "x": true; false would say nothing.
-bool ReadFlag(const JsonReader& edit, const char* key) {
-  if (!edit.Has(key)) return false;
-  if (!edit.At(key).Bool()) edit.At(key).Expected("true, or no such key");
-  return true;
-}
-
-std::string ReadSelector(const JsonReader& reader) {
-  std::string selector = reader.String();
-  if (selector.empty()) reader.Expected("a pattern such as \"node3/nic*\"");
-  return selector;
-}
-
 Edit ReadEdit(const JsonReader& reader) {
   Edit edit;
   edit.place = reader.place();
@@ -79,7 +55,7 @@ Edit ReadEdit(const JsonReader& reader) {
     reader.AllowKeys({"devices", "compute", "memory_bandwidth"});
     edit.target = Edit::Target::kDevices;
     edit.selector = ReadSelector(reader.At("devices"));
-    if (reader.Has("compute")) edit.compute = ReadFactor(reader.At("compute"));
+    if (reader.Has("compute")) edit.compute = {ReadFactor(reader.At("compute")), 0};
     if (reader.Has("memory_bandwidth"))
       edit.memory_bandwidth = ReadBandwidthChange(reader.At("memory_bandwidth"));
     if (!edit.compute && !edit.memory_bandwidth)
@@ -96,34 +72,12 @@ Edit ReadEdit(const JsonReader& reader) {
   if (!changes && !edit.down)
     reader.Fail("the edit changes nothing; expected \"bandwidth\", \"latency\" or \"down\"");
   if (changes && edit.down) reader.Fail("links that are down have no bandwidth or latency");
-  if (edit.one_way && edit.selector.find(kArrow) == std::string::npos)
+  if (edit.one_way && !HasDirection(edit.selector))
     reader.At("one_way").Fail("needs a selector with a direction, such as \"node0/nic0->leaf*\"");
   return edit;
 }
 
-// ---- Selecting ------------------------------------------------------------------------------------
-
-std::vector<bool> Matching(const Cluster::Graph& graph, std::string_view pattern) {
-  std::vector<bool> matching(boost::num_vertices(graph));
-  for (VertexId vertex = 0; vertex < matching.size(); ++vertex)
-    matching[vertex] = MatchesPattern(pattern, graph[vertex].name);
-  return matching;
-}
-
-// Which vertex may the user have meant?
-std::string Suggest(const Cluster::Graph& graph, const std::string& pattern,
-                    const std::function<bool(const Vertex&)>& eligible) {
-  std::vector<std::string> names;
-  for (VertexId vertex = 0; vertex < boost::num_vertices(graph); ++vertex) {
-    if (!eligible(graph[vertex])) continue;
-    if (graph[vertex].name.starts_with(pattern + "/"))
-      return fmt::format("; did you mean \"{}/**\"?", pattern);
-    names.push_back(graph[vertex].name);
-  }
-  std::string literal = pattern.substr(0, pattern.find("/**"));
-  const std::string suggestion = DidYouMean(pattern, names);
-  return suggestion.empty() ? DidYouMean(literal, names) : suggestion;
-}
+// ---- Applying ---------------------------------------------------------------------------------------
 
 class Editor {
  public:
@@ -140,6 +94,20 @@ class Editor {
     } else {
       ApplyToLinks(edit);
     }
+  }
+
+  bool TakesLinksAway() const {
+    return std::find(is_down_.begin(), is_down_.end(), true) != is_down_.end();
+  }
+
+  // Makes `cluster`, which is what was edited, so. Only where no link is taken away.
+  void ChangeFigures(Cluster& cluster) const {
+    for (size_t i = cluster.device_specs().size(); i < specs_.size(); ++i)
+      cluster.AddDeviceSpec(specs_[i]);
+    for (uint32_t rank = 0; rank < spec_of_rank_.size(); ++rank)
+      cluster.ChangeDevice(rank, spec_of_rank_[rank]);
+    for (uint32_t i = 0; i < links_.size(); ++i)
+      cluster.ChangeLink(i, links_[i].bandwidth, links_[i].latency);
   }
 
   // Not finished yet.
@@ -166,38 +134,10 @@ class Editor {
   }
 
  private:
-  // Throws unless some vertex matches.
-  std::vector<bool> MatchingOrFail(const Edit& edit, const std::string& pattern) const {
-    std::vector<bool> matching = Matching(graph_, pattern);
-    for (const bool matches : matching)
-      if (matches) return matching;
-    throw Error(
-        edit.place,
-        fmt::format("\"{}\" matches no vertex of cluster \"{}\"{}", pattern, cluster_.name(),
-                    Suggest(graph_, pattern, [](const Vertex&) { return true; })));
-  }
-
-  std::vector<uint32_t> SelectLinks(const Edit& edit) const {
-    std::vector<uint32_t> selected;
-    const auto select = [&](const auto& wanted) {
-      for (uint32_t i = 0; i < links_.size(); ++i) {
-        const auto edge = cluster_.Edge(i);
-        if (!is_down_[i] && wanted(boost::source(edge, graph_), boost::target(edge, graph_)))
-          selected.push_back(i);
-      }
-    };
-    const size_t arrow = edit.selector.find(kArrow);
-    if (arrow == std::string::npos) {
-      const std::vector<bool> ends = MatchingOrFail(edit, edit.selector);
-      select([&](VertexId from, VertexId to) { return ends[from] || ends[to]; });
-    } else {
-      const std::vector<bool> sources = MatchingOrFail(edit, edit.selector.substr(0, arrow));
-      const std::vector<bool> targets =
-          MatchingOrFail(edit, edit.selector.substr(arrow + kArrow.size()));
-      select([&](VertexId from, VertexId to) {
-        return (sources[from] && targets[to]) || (!edit.one_way && sources[to] && targets[from]);
-      });
-    }
+  // The links that are up.
+  std::vector<uint32_t> SelectedLinks(const Edit& edit) const {
+    std::vector<uint32_t> selected = SelectLinks(cluster_, edit.selector, edit.one_way, edit.place);
+    std::erase_if(selected, [this](uint32_t link) { return is_down_[link]; });
     if (selected.empty())
       throw Error(edit.place, fmt::format("\"{}\" selects no link of cluster \"{}\" that is up",
                                           edit.selector, cluster_.name()));
@@ -205,7 +145,7 @@ class Editor {
   }
 
   void ApplyToLinks(const Edit& edit) {
-    for (const uint32_t i : SelectLinks(edit)) {
+    for (const uint32_t i : SelectedLinks(edit)) {
       ClusterLink& link = links_[i];
       if (edit.down) is_down_[i] = true;
       if (edit.bandwidth) {
@@ -229,22 +169,12 @@ class Editor {
   }
 
   void ApplyToDevices(const Edit& edit) {
-    const std::vector<bool> matching = Matching(graph_, edit.selector);
     std::map<uint32_t, uint32_t> edited;  // spec -> its edited copy
-    for (uint32_t rank = 0; rank < spec_of_rank_.size(); ++rank) {
-      if (!matching[cluster_.devices()[rank]]) continue;
+    for (const uint32_t rank : SelectRanks(cluster_, edit.selector, edit.place)) {
       const uint32_t old = spec_of_rank_[rank];
       const auto [copy, is_new] = edited.emplace(old, static_cast<uint32_t>(specs_.size()));
       if (is_new) specs_.push_back(Changed(specs_[old], edit));
       spec_of_rank_[rank] = copy->second;
-    }
-    if (edited.empty()) {
-      const auto is_device = [](const Vertex& vertex) {
-        return vertex.kind == VertexKind::kDevice;
-      };
-      throw Error(edit.place,
-                  fmt::format("\"{}\" matches no device of cluster \"{}\"{}", edit.selector,
-                              cluster_.name(), Suggest(graph_, edit.selector, is_device)));
     }
   }
 
@@ -283,32 +213,20 @@ class Editor {
 
 }  // namespace
 
-bool MatchesPattern(std::string_view pattern, std::string_view name) {
-  // The positions of the pattern at which a match may stand after the characters read so far. A star is
-  // passed without reading anything, and stays where it is when it reads a character.
-  const size_t size = pattern.size();
-  const auto is_any = [&](size_t at) { return pattern.substr(at, 2) == "**"; };
-  const auto pass_stars = [&](std::vector<bool>& positions) {
-    for (size_t at = 0; at < size; ++at)
-      if (positions[at] && pattern[at] == '*') positions[at + (is_any(at) ? 2 : 1)] = true;
-  };
-  std::vector<bool> positions(size + 1);
-  positions[0] = true;
-  pass_stars(positions);
-  for (const char c : name) {
-    std::vector<bool> next(size + 1);
-    for (size_t at = 0; at < size; ++at) {
-      if (!positions[at]) continue;
-      if (pattern[at] == '*') {
-        if (c != '/' || is_any(at)) next[at] = true;
-      } else if (pattern[at] == c || (pattern[at] == '?' && c != '/')) {
-        next[at + 1] = true;
-      }
-    }
-    pass_stars(next);
-    positions = std::move(next);
-  }
-  return positions[size];
+Change ReadBandwidthChange(const JsonReader& reader) {
+  return ReadChange(reader, "5GBps", ParseBandwidth);
+}
+
+double ReadFactor(const JsonReader& reader) {
+  const std::optional<double> factor = ParseFactor(reader.String());
+  if (!factor) reader.Expected("a factor above 0 such as \"0.8x\"");
+  return *factor;
+}
+
+bool ReadFlag(const JsonReader& object, const char* key) {
+  if (!object.Has(key)) return false;
+  if (!object.At(key).Bool()) object.At(key).Expected("true, or no such key");
+  return true;
 }
 
 std::vector<Edit> ReadEdits(const JsonReader& reader) {
@@ -317,16 +235,21 @@ std::vector<Edit> ReadEdits(const JsonReader& reader) {
   return edits;
 }
 
-std::unique_ptr<Cluster> ApplyEdits(const Cluster& cluster, const std::vector<Edit>& edits) {
-  Editor editor(cluster);
+std::unique_ptr<Cluster> ApplyEdits(std::unique_ptr<Cluster> cluster,
+                                    const std::vector<Edit>& edits) {
+  Editor editor(*cluster);
   for (const Edit& edit : edits) editor.Apply(edit);
+  if (!editor.TakesLinksAway()) {
+    editor.ChangeFigures(*cluster);
+    return cluster;
+  }
   std::unique_ptr<Cluster> edited = editor.Build();
   try {
     edited->Finish();
     return edited;
   } catch (const Error&) {
     // Which cut was it? Asked only now, because the answer takes a cluster for each cut.
-    Editor again(cluster);
+    Editor again(*cluster);
     for (const Edit& edit : edits) {
       again.Apply(edit);
       if (!edit.down) continue;

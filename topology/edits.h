@@ -5,11 +5,8 @@
 //             {"links": "node1/nic0", "down": true}]
 // in a scenario or a cluster file. An edit changes what it selects and nothing else.
 //
-// Selectors are patterns on vertex names: `*` is any text within one part of the name (between slashes), `**`
-// any text at all, `?` one character that is no slash; everything else stands for itself. "links" selects
-// every link with an end whose name matches, in both directions; "a->b" selects the links between a vertex
-// that matches a and one that matches b, again in both directions unless "one_way": true is there too.
-// "devices" selects devices.
+// Selectors are patterns on names (topology/selectors.h). "links" may have "one_way": true beside a pattern with a
+// direction; "devices" selects devices.
 //
 // Values are absolute ("20GBps", "5us"), relative ("0.5x") or differences ("+2us", "-5GBps"). "bandwidth" is
 // the nominal one, the efficiency stays. "compute" is a factor and scales all peaks of the device; launch
@@ -19,7 +16,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "sim/json_reader.h"
@@ -49,17 +45,22 @@ struct Edit {
   Place place;  // where the user wrote it
 };
 
+// "0.5x", "20GBps", "+5GBps". Throws Error for anything else.
+Change ReadBandwidthChange(const JsonReader& reader);
+// "0.8x": above 0. Throws Error for anything else.
+double ReadFactor(const JsonReader& reader);
+// Whether the object has the key, which must be true then: false would say nothing.
+bool ReadFlag(const JsonReader& object, const char* key);
+
 // Reads the array. Throws Error for an edit that changes nothing, or links and devices at once, and for
 // values that are none of the three kinds.
 std::vector<Edit> ReadEdits(const JsonReader& reader);
 
-// The edited cluster, finished: the same vertices, ranks and notes, and the same links in the same order but
-// for those that are down. Throws Error (with the edit's place) for a selector that matches nothing, with
+// The edited cluster, finished: the one given with other figures, or, where links are down, another with the same
+// vertices, ranks and notes, and the other links in the same order. Throws Error (with the edit's place) for a selector that matches nothing, with
 // "did you mean", for values that leave their range, and for a cut that leaves a device without a path to
 // another, naming the ranks that are cut off.
-std::unique_ptr<Cluster> ApplyEdits(const Cluster& cluster, const std::vector<Edit>& edits);
-
-// Whether a name matches a pattern, in time of their lengths' product.
-bool MatchesPattern(std::string_view pattern, std::string_view name);
+std::unique_ptr<Cluster> ApplyEdits(std::unique_ptr<Cluster> cluster,
+                                    const std::vector<Edit>& edits);
 
 }  // namespace rehearse

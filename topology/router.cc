@@ -50,15 +50,16 @@ class Router::Search {
  public:
   explicit Search(const Cluster& cluster) : cluster_(cluster), graph_(cluster.graph()) {}
 
-  // The links of the route, source first.
-  std::vector<uint32_t> Run(uint32_t from_rank, uint32_t to_rank) {
+  // The links of the route, source first. `without` by link, or empty; no links if nothing leads round these.
+  std::vector<uint32_t> Run(uint32_t from_rank, uint32_t to_rank,
+                            const std::vector<bool>& without = {}) {
     return Run(cluster_.devices()[from_rank], cluster_.devices()[to_rank], NicOf(from_rank),
-               NicOf(to_rank));
+               NicOf(to_rank), without);
   }
 
   // Between any two vertices, of which the nearest NICs are given.
   std::vector<uint32_t> Run(VertexId source, VertexId target, VertexId source_nic,
-                            VertexId target_nic) {
+                            VertexId target_nic, const std::vector<bool>& without = {}) {
     if (round_++ == 0) {
       forward_.labels.resize(boost::num_vertices(graph_));
       backward_.labels.resize(boost::num_vertices(graph_));
@@ -67,11 +68,15 @@ class Router::Search {
     target_ = target;
     source_nic_ = source_nic;
     target_nic_ = target_nic;
+    without_ = &without;
     best_ = PathCost::Infinite();
     Start(forward_, source_);
     Start(backward_, target_);
     Meet();
-    CHECK(best_ < PathCost::Infinite());  // Cluster::Finish() saw to it
+    if (best_ == PathCost::Infinite()) {
+      CHECK(!without.empty());  // else Cluster::Finish() saw to it
+      return {};
+    }
     MarkCheapestPaths();
     links_scanned_ += forward_.links_scanned + backward_.links_scanned;
     return ReadPath();
@@ -112,6 +117,8 @@ class Router::Search {
     const Label& label = side.labels[vertex];
     return label.round == round_ ? label.cost : PathCost::Infinite();
   }
+
+  bool IsGone(EdgeId edge) const { return !without_->empty() && (*without_)[graph_[edge].index]; }
 
   bool IsExpanded(const Side& side, VertexId vertex) const {
     return side.labels[vertex].round == round_ && side.labels[vertex].expanded;
@@ -164,6 +171,7 @@ class Router::Search {
   // `vertex`, just expanded, is one link away from `other`.
   void Offer(Side& side, VertexId vertex, VertexId other, EdgeId edge) {
     if (graph_[other].kind == VertexKind::kDevice && other != source_ && other != target_) return;
+    if (IsGone(edge)) return;
     const PathCost cost = side.labels[vertex].cost + CostOf(edge);
     const std::pair<VertexId, uint32_t> next(vertex, graph_[edge].index);
     Label& label = side.labels[other];
@@ -179,6 +187,7 @@ class Router::Search {
 
   // Whether the link, which leaves a vertex of exact forward cost, is part of a cheapest path.
   bool IsOnCheapestPath(EdgeId edge) const {
+    if (IsGone(edge)) return false;
     const VertexId to = boost::target(edge, graph_);
     const PathCost cost = CostAt(forward_, boost::source(edge, graph_)) + CostOf(edge);
     if (cost + CostAt(backward_, to) == best_) return true;
@@ -227,13 +236,17 @@ class Router::Search {
   VertexId target_ = 0;
   VertexId source_nic_ = 0;
   VertexId target_nic_ = 0;
+  const std::vector<bool>* without_ = nullptr;
   PathCost best_;
   Side forward_;
   Side backward_;
 };
 
-Router::Router(const Cluster& cluster, const FabricRouting& routing)
-    : cluster_(cluster), routing_(routing), search_(std::make_unique<Search>(cluster)) {
+Router::Router(const Cluster& cluster, const FabricRouting& routing, std::vector<bool> failing)
+    : cluster_(cluster),
+      routing_(routing),
+      failing_(std::move(failing)),
+      search_(std::make_unique<Search>(cluster)) {
   const ClusterStructure* structure = cluster.structure().get();
   if (structure == nullptr) return;
   is_regular_.assign(structure->machines, -1);
@@ -303,19 +316,24 @@ const Router::InnerWay& Router::WayWithin(uint32_t from_place, uint32_t to_place
   return way;
 }
 
-std::optional<std::vector<uint32_t>> Router::FindByStructure(uint32_t from_rank, uint32_t to_rank) {
+std::optional<std::vector<uint32_t>> Router::FindByStructure(uint32_t from_rank, uint32_t to_rank,
+                                                             const std::vector<bool>& without) {
   const ClusterStructure& structure = *cluster_.structure();
   const uint32_t from = from_rank / structure.devices_per_machine;
   const uint32_t to = to_rank / structure.devices_per_machine;
   if (!IsRegular(from) || !IsRegular(to)) return std::nullopt;
   const uint32_t from_place = from_rank % structure.devices_per_machine;
   const uint32_t to_place = to_rank % structure.devices_per_machine;
+  const auto is_gone = [&](uint32_t link) {
+    return link == ClusterStructure::kGone || (!without.empty() && without[link]);
+  };
   std::vector<uint32_t> links;
   if (from == to) {
     const InnerWay& way = WayWithin(from_place, to_place);
     if (!way.usable) return std::nullopt;
     for (const uint32_t link : way.links)
       links.push_back(structure.LinkNow(structure.FirstLinkOf(from) + link));
+    if (std::any_of(links.begin(), links.end(), is_gone)) return std::nullopt;
     return links;
   }
   const Exit& exit = ExitOf(from_place);
@@ -335,16 +353,22 @@ std::optional<std::vector<uint32_t>> Router::FindByStructure(uint32_t from_rank,
     links.push_back(structure.PortLink(to, entry.port) + 1);
     for (const uint32_t link : entry.in.links) links.push_back(structure.FirstLinkOf(to) + link);
     for (uint32_t& link : links) link = structure.LinkNow(link);
-    if (std::find(links.begin(), links.end(), ClusterStructure::kGone) == links.end()) return links;
+    if (std::none_of(links.begin(), links.end(), is_gone)) return links;
   }
   return std::nullopt;
 }
 
-std::vector<uint32_t> Router::Find(uint32_t from_rank, uint32_t to_rank) {
+std::vector<uint32_t> Router::Find(uint32_t from_rank, uint32_t to_rank,
+                                   const std::vector<bool>& without) {
   if (cluster_.structure() != nullptr)
-    if (std::optional<std::vector<uint32_t>> links = FindByStructure(from_rank, to_rank))
+    if (std::optional<std::vector<uint32_t>> links = FindByStructure(from_rank, to_rank, without))
       return *std::move(links);
-  return search_->Run(from_rank, to_rank);
+  return search_->Run(from_rank, to_rank, without);
+}
+
+bool Router::MeetsFailure(const Route& route) const {
+  return !failing_.empty() && std::any_of(route.links.begin(), route.links.end(),
+                                          [this](uint32_t link) { return failing_[link]; });
 }
 
 const Route& Router::Between(uint32_t from_rank, uint32_t to_rank) {
@@ -356,13 +380,14 @@ const Route& Router::Between(uint32_t from_rank, uint32_t to_rank) {
   if (!is_new) return *entry->second;
   Route& route = routes_.emplace_back();
   entry->second = &route;
-  route.links = Find(from_rank, to_rank);
+  route.links = Find(from_rank, to_rank, {});
   route.bandwidth = cluster_.Link(route.links.front()).Capacity();
   for (const uint32_t index : route.links) {
     const ClusterLink& link = cluster_.Link(index);
     route.latency += link.latency;
     route.bandwidth = std::min(route.bandwidth, link.Capacity());
   }
+  if (MeetsFailure(route)) route.detour = Find(from_rank, to_rank, failing_);
   route.crosses_nodes = cluster_.NodeIndexOf(from_rank) != cluster_.NodeIndexOf(to_rank);
   return route;
 }

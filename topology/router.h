@@ -9,6 +9,8 @@
 // of the fabric (topology/fabric_*.h: ECMP, dimension order, minimal or Valiant), and the way from the receiver's
 // own NIC. ECMP hashes the two ranks and a seed, so that the two directions of a pair may differ. Where links of that way
 // were taken away (topology/edits.h), other choices of ECMP are tried, then the search decides.
+// Where links are going to fail (collectives/perturbation.h), a route that crosses one of them also has a detour:
+// the way that would be taken if all that ever fail were gone.
 // Links of kind "memory" are part of a path like any other. Found by arithmetic, or by a bidirectional search that
 // touches only the neighbourhood of both ends, and remembered: there is no all-pairs table. A Router is not
 // thread-safe (it remembers); its Cluster must outlive it.
@@ -32,11 +34,14 @@ struct Route {
   Seconds latency;              // sum over the links
   BytesPerSecond bandwidth;     // the narrowest link's capacity
   bool crosses_nodes = false;
+  std::vector<uint32_t> detour;  // empty where nothing on the way fails or nothing leads round
 };
 
 class Router {
  public:
-  explicit Router(const Cluster& cluster, const FabricRouting& routing = {});
+  // `failing` by link; empty: none.
+  explicit Router(const Cluster& cluster, const FabricRouting& routing = {},
+                  std::vector<bool> failing = {});
   ~Router();
   Router(const Router&) = delete;
   Router& operator=(const Router&) = delete;
@@ -44,6 +49,9 @@ class Router {
   // From one rank's device to another's. CHECKs that they differ. The reference stays valid as long as the
   // Router.
   const Route& Between(uint32_t from_rank, uint32_t to_rank);
+
+  // Whether a link of the way is going to fail.
+  bool MeetsFailure(const Route& route) const;
 
   const Cluster& cluster() const { return cluster_; }
   // Links that all searches so far have looked at: the work done, for tests and benchmarks.
@@ -66,9 +74,12 @@ class Router {
     InnerWay in;
   };
 
-  std::vector<uint32_t> Find(uint32_t from_rank, uint32_t to_rank);
+  // `without` by link, or empty; no links if nothing leads round these.
+  std::vector<uint32_t> Find(uint32_t from_rank, uint32_t to_rank,
+                             const std::vector<bool>& without);
   // Nothing where the machines differ from how they were drawn, and where the way is cut.
-  std::optional<std::vector<uint32_t>> FindByStructure(uint32_t from_rank, uint32_t to_rank);
+  std::optional<std::vector<uint32_t>> FindByStructure(uint32_t from_rank, uint32_t to_rank,
+                                                       const std::vector<bool>& without);
   bool IsRegular(uint32_t machine);
   const Exit& ExitOf(uint32_t place);  // place: rank within its machine
   const InnerWay& WayWithin(uint32_t from_place, uint32_t to_place);
@@ -76,6 +87,7 @@ class Router {
 
   const Cluster& cluster_;
   const FabricRouting routing_;
+  const std::vector<bool> failing_;
   std::unique_ptr<Search> search_;
   std::deque<Route> routes_;
   std::unordered_map<uint64_t, Route*> route_of_pair_;

@@ -6,9 +6,11 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include "tests/topology/same_cluster.h"
 #include "topology/cluster_file.h"
 #include "topology/presets.h"
 #include "topology/router.h"
+#include "topology/selectors.h"
 
 namespace rehearse {
 namespace {
@@ -22,7 +24,7 @@ std::unique_ptr<Cluster> DgxBoxes(uint32_t nodes) {
 
 std::unique_ptr<Cluster> Edited(const Cluster& cluster, const std::string& edits) {
   const JsonDocument document = JsonDocument::FromText(edits, "edits.json");
-  return ApplyEdits(cluster, ReadEdits(document.Root()));
+  return ApplyEdits(CopyOf(cluster), ReadEdits(document.Root()));
 }
 
 std::string ErrorOf(const Cluster& cluster, const std::string& edits) {
@@ -267,7 +269,7 @@ RC_GTEST_PROP(EditsPropertyTest, ALinkEditChangesOnlyTheLinksThatItSelects, ()) 
   }
   std::unique_ptr<Cluster> edited;
   try {
-    edited = ApplyEdits(*cluster, {edit});
+    edited = ApplyEdits(CopyOf(*cluster), {edit});
   } catch (const Error&) {
     for (const bool selected : expected) RC_ASSERT(!selected);
     return;
@@ -304,10 +306,10 @@ RC_GTEST_PROP(EditsPropertyTest, ADeviceEditChangesOnlyTheDevicesThatItSelects, 
     any = any || expected.back();
   }
   if (!any) {
-    RC_ASSERT_THROWS_AS(ApplyEdits(*cluster, {edit}), Error);
+    RC_ASSERT_THROWS_AS(ApplyEdits(CopyOf(*cluster), {edit}), Error);
     return;
   }
-  const auto edited = ApplyEdits(*cluster, {edit});
+  const auto edited = ApplyEdits(CopyOf(*cluster), {edit});
   for (uint32_t i = 0; i < cluster->link_count(); ++i) {
     RC_ASSERT(edited->Link(i).bandwidth == cluster->Link(i).bandwidth);
     RC_ASSERT(edited->Link(i).latency == cluster->Link(i).latency);
@@ -335,7 +337,7 @@ RC_GTEST_PROP(EditsPropertyTest, ACutTakesAwayOnlyTheLinksThatItSelects, ()) {
   }
   std::unique_ptr<Cluster> edited;
   try {
-    edited = ApplyEdits(*cluster, {edit});
+    edited = ApplyEdits(CopyOf(*cluster), {edit});
   } catch (const Error& error) {
     RC_ASSERT(std::string(error.what()).find("has no path to") != std::string::npos);
     return;

@@ -1,7 +1,8 @@
-// Whether two clusters are the same in everything that a Cluster shows; for tests.
+// Whether two clusters are the same in everything that a Cluster shows; a copy. For tests.
 #pragma once
 
 #include <map>
+#include <memory>
 
 #include <gtest/gtest.h>
 
@@ -68,6 +69,22 @@ inline void ExpectSameCluster(const Cluster& a, const Cluster& b) {
     EXPECT_EQ(boost::source(a.Edge(i), a.graph()), boost::source(b.Edge(i), b.graph()));
     EXPECT_EQ(boost::target(a.Edge(i), a.graph()), boost::target(b.Edge(i), b.graph()));
   }
+}
+
+inline std::unique_ptr<Cluster> CopyOf(const Cluster& cluster) {
+  const Cluster::Graph& graph = cluster.graph();
+  auto copy = std::make_unique<Cluster>(cluster.name());
+  for (const DeviceSpec& spec : cluster.device_specs()) copy->AddDeviceSpec(spec);
+  for (size_t i = 0; i < boost::num_vertices(graph); ++i) copy->AddVertex(graph[i]);
+  for (uint32_t i = 0; i < cluster.link_count(); ++i) {
+    const auto edge = cluster.Edge(i);
+    copy->AddLink(boost::source(edge, graph), boost::target(edge, graph), cluster.Link(i));
+  }
+  copy->set_step_overhead(cluster.step_overhead());
+  for (const std::string& note : cluster.notes()) copy->AddNote(note);
+  if (cluster.structure() != nullptr) copy->set_structure(cluster.structure());
+  copy->Finish();
+  return copy;
 }
 
 }  // namespace rehearse

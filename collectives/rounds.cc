@@ -1,0 +1,286 @@
+#include "collectives/rounds.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+
+#include "sim/error.h"
+#include "sim/max_min.h"
+
+namespace rehearse {
+namespace {
+
+// Of the collective's bytes, what one chunk is; 0 for a barrier.
+double ShareOfChunk(const Plan& plan, const Part& part) {
+  switch (plan.kind) {
+    case CollectiveKind::kBarrier:
+      return 0;
+    case CollectiveKind::kSendReceive:
+      return part.share;
+    case CollectiveKind::kAllToAll:
+      return part.share / part.input.ranks();
+    default:
+      return part.share / ChunkCount(*plan.choice.algorithm, part.input);
+  }
+}
+
+double ShareOfLeg(const Plan& plan, const Part& part, const Leg& leg, double share_of_chunk) {
+  if (plan.pair_shares.empty()) return leg.read.count * share_of_chunk;
+  double sum = 0;
+  for (uint32_t k = 0; k < leg.read.count; ++k) {
+    const Block block =
+        BlockOf(*plan.choice.algorithm, part.input, leg.from, leg.read.At(0, k));
+    sum += plan.pair_shares[size_t{part.order[block.from]} * plan.ranks.size() +
+                            part.order[block.to]];
+  }
+  return sum * part.share;
+}
+
+// Crossings of links, summed up.
+class LinkCounter {
+ public:
+  explicit LinkCounter(uint32_t links) : count_(links, 0) {}
+
+  void Add(uint32_t link, uint32_t times) {
+    if (count_[link] == 0) touched_.push_back(link);
+    count_[link] += times;
+  }
+  std::vector<LinkUse> Take() {
+    std::sort(touched_.begin(), touched_.end());
+    std::vector<LinkUse> uses;
+    uses.reserve(touched_.size());
+    for (const uint32_t link : touched_) {
+      uses.push_back({LinkId(link), count_[link]});
+      count_[link] = 0;
+    }
+    touched_.clear();
+    return uses;
+  }
+
+ private:
+  std::vector<uint32_t> count_;
+  std::vector<uint32_t> touched_;
+};
+
+// A share that all shares are a multiple of: the smallest one, if they are; else 0.
+double UnitOf(std::span<const PartMessage> messages) {
+  double unit = 0;
+  for (const PartMessage& message : messages) {
+    if (message.share > 0 && (unit == 0 || message.share < unit)) unit = message.share;
+  }
+  if (unit == 0) return 0;
+  constexpr double kTolerance = 1e-9;
+  for (const PartMessage& message : messages) {
+    const double times = message.share / unit;
+    if (times > 1e6 || std::abs(times - std::round(times)) > kTolerance * times) return 0;
+  }
+  return unit;
+}
+
+// Seconds for one byte of the collective: what the busiest link needs for the flows together.
+double BusiestSeconds(std::span<const RoundFlow> flows, const Cluster& cluster) {
+  std::map<uint32_t, double> load;
+  double most = 0;
+  for (const RoundFlow& flow : flows) {
+    for (const LinkUse& use : flow.uses) {
+      double& sum = load[use.link.index()];
+      sum += flow.share * use.multiplicity / cluster.Link(use.link.index()).Capacity().value();
+      most = std::max(most, sum);
+    }
+  }
+  return most;
+}
+
+// The flows of messages that move together: one, or one for each size.
+std::vector<RoundFlow> FlowsOf(const Plan& plan, const Part& part,
+                               std::span<const PartMessage> messages, uint32_t round,
+                               Router& router, LinkCounter& counter) {
+  const double unit = plan.pair_shares.empty() ? UnitOf(messages) : 0;
+  const bool has_bytes = std::any_of(messages.begin(), messages.end(),
+                                     [](const PartMessage& message) { return message.share > 0; });
+  std::map<double, std::vector<const PartMessage*>> by_size;
+  for (const PartMessage& message : messages) {
+    const bool together = unit > 0 || !has_bytes;
+    if (!together && message.share == 0) continue;  // nothing is sent
+    by_size[together ? unit : message.share].push_back(&message);
+  }
+  std::vector<RoundFlow> flows;
+  for (const auto& [share, members] : by_size) {
+    RoundFlow flow;
+    flow.round = round;
+    flow.steps = messages.front().steps;
+    flow.share = share;
+    for (const PartMessage* message : members) {
+      CHECK_EQ(message->steps, flow.steps);
+      const uint32_t times =
+          share > 0 ? static_cast<uint32_t>(std::lround(message->share / share)) : 1;
+      const Way way = WayOf(plan, part, message->from, message->to, router);
+      flow.latency = std::max(flow.latency, way.latency);
+      for (const uint32_t link : way.links) counter.Add(link, times);
+    }
+    flow.uses = counter.Take();
+    flows.push_back(std::move(flow));
+  }
+  return flows;
+}
+
+// The messages by step, in the order of steps.
+std::vector<PartMessage> ByStep(std::vector<PartMessage> messages) {
+  std::stable_sort(messages.begin(), messages.end(),
+                   [](const PartMessage& a, const PartMessage& b) { return a.step < b.step; });
+  return messages;
+}
+
+template <typename Visit>
+void ForEachRound(const std::vector<PartMessage>& messages, const Visit& visit) {
+  uint32_t round = 0;
+  for (size_t begin = 0; begin < messages.size(); ++round) {
+    size_t end = begin;
+    while (end < messages.size() && messages[end].step == messages[begin].step) ++end;
+    visit(round, std::span(messages).subspan(begin, end - begin));
+    begin = end;
+  }
+}
+
+}  // namespace
+
+Seconds Pipeline::Latency(Bytes bytes, uint32_t pieces) const {
+  const double filling = (hop_seconds - seconds) * bytes.value() / pieces;
+  return hop_latencies + (pieces - 1.0) * latency + Seconds(std::max(0.0, filling));
+}
+
+uint32_t Pipeline::BestPieces(Bytes bytes) const {
+  const double filling = (hop_seconds - seconds) * bytes.value();
+  if (!(filling > 0)) return 1;
+  if (latency.value() <= 0) return kMostPieces;
+  const double best = std::sqrt(filling / latency.value());
+  if (best >= kMostPieces) return kMostPieces;
+  const uint32_t low = std::max(1u, static_cast<uint32_t>(best));
+  return Latency(bytes, low + 1) < Latency(bytes, low) ? low + 1 : low;
+}
+
+Seconds StepLatency(const Choice& choice, const Route& route) {
+  return std::max(Seconds(0),
+                  route.latency + (route.crosses_nodes ? choice.step_across : choice.step_inside));
+}
+
+Way WayOf(const Plan& plan, const Part& part, uint32_t from, uint32_t to, Router& router) {
+  const uint32_t p = part.input.ranks();
+  if (from < p && to < p) {
+    const Route& route =
+        router.Between(plan.ranks[part.order[from]], plan.ranks[part.order[to]]);
+    return {route.links, StepLatency(plan.choice, route)};
+  }
+  const SwitchWay& way = to >= p ? part.to_switch[from] : part.from_switch[to];
+  const Seconds own = way.crosses_nodes ? plan.choice.step_across : plan.choice.step_inside;
+  return {way.links, std::max(Seconds(0), way.latency + own)};
+}
+
+std::vector<PartMessage> MessagesOfPart(const Plan& plan, size_t part_index) {
+  Part part = plan.parts[part_index];
+  if (plan.IsPipeline()) part.input.pieces = 1;
+  const double share_of_chunk = ShareOfChunk(plan, part);
+  std::vector<PartMessage> messages;
+  const uint32_t everyone = part.input.ranks() + plan.choice.algorithm->switches(part.input);
+  for (uint32_t position = 0; position < everyone; ++position) {
+    for (const Leg& leg : StepsOf(*plan.choice.algorithm, part.input, position)) {
+      if (leg.from != position || leg.to == position) continue;
+      const double share = ShareOfLeg(plan, part, leg, share_of_chunk);
+      const bool same = !messages.empty() && messages.back().from == position &&
+                        messages.back().to == leg.to && messages.back().step == leg.step;
+      if (same) {
+        messages.back().share += share;
+      } else {
+        messages.push_back({leg.step, leg.steps, position, leg.to, share});
+      }
+    }
+  }
+  return messages;
+}
+
+std::vector<RoundFlow> RoundsOfPart(const Plan& plan, size_t part, Router& router) {
+  LinkCounter counter(router.cluster().link_count());
+  const std::vector<PartMessage> messages = ByStep(MessagesOfPart(plan, part));
+  if (plan.IsPipeline()) {
+    return FlowsOf(plan, plan.parts[part], messages, 0, router, counter);
+  }
+  std::vector<RoundFlow> flows;
+  ForEachRound(messages, [&](uint32_t round, std::span<const PartMessage> own) {
+    for (RoundFlow& flow : FlowsOf(plan, plan.parts[part], own, round, router, counter)) {
+      flows.push_back(std::move(flow));
+    }
+  });
+  return flows;
+}
+
+std::vector<std::vector<Pace>> IdlePaces(const std::vector<std::vector<RoundFlow>>& rounds,
+                                         const Cluster& cluster) {
+  size_t most = 0;
+  for (const auto& part : rounds) most = std::max(most, part.size());
+  std::vector<std::vector<Pace>> paces(rounds.size());
+  for (size_t round = 0; round < most; ++round) {
+    std::map<uint32_t, uint32_t> dense;
+    std::vector<double> capacities;
+    std::vector<std::vector<LinkUse>> uses;
+    std::vector<size_t> parts;
+    for (size_t part = 0; part < rounds.size(); ++part) {
+      if (round >= rounds[part].size()) continue;
+      CHECK_EQ(rounds[part][round].round, round);
+      parts.push_back(part);
+      uses.emplace_back();
+      for (const LinkUse& use : rounds[part][round].uses) {
+        const auto [it, is_new] =
+            dense.emplace(use.link.index(), static_cast<uint32_t>(capacities.size()));
+        if (is_new) capacities.push_back(cluster.Link(use.link.index()).Capacity().value());
+        uses.back().push_back({LinkId(it->second), use.multiplicity});
+      }
+    }
+    MaxMinProblem problem;
+    problem.capacities = capacities;
+    for (const auto& use : uses) problem.flows.emplace_back(use);
+    const std::vector<double> rates = SolveMaxMin(problem);
+    for (size_t i = 0; i < parts.size(); ++i) {
+      paces[parts[i]].push_back({rounds[parts[i]][round].latency, BytesPerSecond(rates[i])});
+    }
+  }
+  return paces;
+}
+
+Pipeline PipelineOf(const Plan& plan, size_t part, const RoundFlow& all, const Pace& pace,
+                    Router& router) {
+  LinkCounter counter(router.cluster().link_count());
+  Pipeline pipeline;
+  pipeline.latency = all.latency;
+  pipeline.seconds = all.share / pace.rate.value();
+  const std::vector<PartMessage> messages = ByStep(MessagesOfPart(plan, part));
+  ForEachRound(messages, [&](uint32_t round, std::span<const PartMessage> own) {
+    const std::vector<RoundFlow> flows =
+        FlowsOf(plan, plan.parts[part], own, round, router, counter);
+    CHECK_EQ(flows.size(), 1u);
+    const double seconds = BusiestSeconds(flows, router.cluster());
+    pipeline.hops.push_back({flows[0].latency, BytesPerSecond(flows[0].share / seconds)});
+    pipeline.hop_latencies += flows[0].latency;
+    pipeline.hop_seconds += seconds;
+  });
+  return pipeline;
+}
+
+Seconds UnevenTime(const std::vector<RoundFlow>& rounds, Bytes bytes, const Cluster& cluster) {
+  Seconds time;
+  for (size_t begin = 0; begin < rounds.size();) {
+    size_t end = begin;
+    Seconds latency;
+    while (end < rounds.size() && rounds[end].round == rounds[begin].round) {
+      latency = std::max(latency, rounds[end].latency);
+      ++end;
+    }
+    const double seconds =
+        BusiestSeconds(std::span(rounds).subspan(begin, end - begin), cluster);
+    time += rounds[begin].steps * (latency + Seconds(seconds * bytes.value()));
+    begin = end;
+  }
+  return time;
+}
+
+}  // namespace rehearse

@@ -1,0 +1,213 @@
+#include "real/check.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+#include <utility>
+
+#include "real/control.h"
+#include "real/cpu_backend.h"
+#include "real/execute.h"
+#include "real/initial_state.h"
+#include "real/transport_threads.h"
+#include "sim/error.h"
+
+namespace rehearse {
+namespace {
+
+bool IsCompared(const RankPlan& plan, uint32_t id) {
+  const Buffer& buffer = plan.role->buffers[id];
+  return (buffer.kind == BufferKind::kParameter || buffer.kind == BufferKind::kGradient) &&
+         IsNamedArray(plan, BufferId(id));
+}
+
+// What a rank holds after one step: the elements of all compared buffers one after the other, and losses.
+struct Outcome {
+  std::vector<double> values;
+  std::vector<RowLoss> losses;
+};
+
+Outcome RunOnce(const RankPlan& plan, Transport& transport, uint64_t seed, double tokens,
+                const BackendFactory& make) {
+  const std::unique_ptr<Backend> backend =
+      make ? make(plan, transport) : MakeCpuBackend(plan, transport, DType::kFp64);
+  WriteInitialState(plan, seed, /*poison=*/true, *backend);
+  PrepareStep(plan, /*poison=*/true, *backend);
+  StepFacts facts;
+  facts.seed = seed;
+  facts.tokens = tokens;
+  facts.keep_loss = true;
+  Outcome outcome;
+  std::vector<OpTime> times;
+  backend->Step(facts, &times, &outcome.losses);
+  for (uint32_t id = 0; id < plan.buffers.size(); ++id) {
+    if (!IsCompared(plan, id)) continue;
+    const std::vector<double> own = backend->Read(BufferId(id));
+    outcome.values.insert(outcome.values.end(), own.begin(), own.end());
+  }
+  return outcome;
+}
+
+// Calls visit(buffer, position in the global array, value) for every element of the compared buffers.
+template <typename Visit>
+void ForEachElement(const RankPlan& plan, const std::vector<double>& values, Visit visit) {
+  size_t next = 0;
+  for (uint32_t id = 0; id < plan.buffers.size(); ++id) {
+    if (!IsCompared(plan, id)) continue;
+    const BufferPlan& buffer = plan.buffers[id];
+    for (uint64_t i = 0; i < buffer.elements(); ++i, ++next) {
+      const auto position = buffer.place->PositionOf(i);
+      if (position) visit(id, *position, values.at(next));
+    }
+  }
+  CHECK_EQ(next, values.size());
+}
+
+// Each row's loss counts once, whatever the number of ranks that computed it.
+double MeanLoss(const std::vector<std::vector<RowLoss>>& of_ranks, double tokens) {
+  std::map<std::pair<uint64_t, uint64_t>, double> by_position;
+  for (const auto& losses : of_ranks) {
+    for (const RowLoss& loss : losses) by_position[{loss.row, loss.column}] = loss.loss;
+  }
+  double sum = 0;
+  for (const auto& [position, loss] : by_position) sum += loss;
+  return sum / tokens;
+}
+
+double RelativeTo(double scale, double difference) {
+  if (!std::isfinite(difference)) return std::numeric_limits<double>::infinity();
+  return difference == 0 ? 0 : difference / scale;
+}
+
+// The largest element of every array of the serial step, with a floor for each kind.
+std::map<std::string, double> ScalesOf(const StepNumbers& serial) {
+  constexpr double kNoise = 1e-6;
+  std::map<std::string, double> scales;
+  std::map<BufferKind, double> largest;
+  for (const auto& [name, array] : serial.arrays) {
+    double& scale = scales[name];
+    for (const double value : array.values) scale = std::max(scale, std::abs(value));
+    largest[array.kind] = std::max(largest[array.kind], scale);
+  }
+  for (auto& [name, scale] : scales) {
+    scale = std::max(scale, kNoise * largest[serial.arrays.at(name).kind]);
+  }
+  return scales;
+}
+
+class Comparison {
+ public:
+  explicit Comparison(const StepNumbers& serial) : serial_(serial), scales_(ScalesOf(serial)) {}
+
+  void AddRank(const RankPlan& plan, const std::vector<double>& values) {
+    ForEachElement(plan, values, [&](uint32_t id, Placement::Position at, double value) {
+      const std::string& name = plan.role->buffers[id].name;
+      const auto found = serial_.arrays.find(name);
+      if (found == serial_.arrays.end()) {
+        throw Error(fmt::format("the serial schedule has no array \"{}\", which rank {} holds",
+                                name, plan.rank));
+      }
+      const GlobalArray& array = found->second;
+      const BufferPlan& buffer = plan.buffers[id];
+      if (array.rows != buffer.place->global_rows ||
+          array.columns != buffer.place->global_columns) {
+        throw Error(fmt::format("\"{}\" is {} x {} on rank {}, {} x {} in the serial schedule",
+                                name, buffer.place->global_rows, buffer.place->global_columns,
+                                plan.rank, array.rows, array.columns));
+      }
+      const double expected = array.values[at.row * array.columns + at.column];
+      const double relative = RelativeTo(scales_.at(name), std::abs(value - expected));
+      const auto [entry, is_new] =
+          differences_.try_emplace(name, ArrayDifference{name, array.kind, 0, plan.rank});
+      if (relative > entry->second.relative) {
+        entry->second.relative = relative;
+        entry->second.rank = plan.rank;
+      }
+    });
+  }
+
+  CheckReport Report() const {
+    CheckReport report;
+    report.serial_loss = serial_.loss;
+    for (const auto& [name, array] : serial_.arrays) {
+      const auto found = differences_.find(name);
+      if (found == differences_.end()) {
+        report.missing.push_back(name);
+      } else {
+        report.arrays.push_back(found->second);
+      }
+    }
+    return report;
+  }
+
+ private:
+  const StepNumbers& serial_;
+  std::map<std::string, double> scales_;
+  std::map<std::string, ArrayDifference> differences_;
+};
+
+}  // namespace
+
+double CheckReport::LossDifference() const {
+  return RelativeTo(std::abs(serial_loss), std::abs(loss - serial_loss));
+}
+
+double CheckReport::WorstOf(BufferKind kind) const {
+  double worst = 0;
+  for (const ArrayDifference& array : arrays) {
+    if (array.kind == kind) worst = std::max(worst, array.relative);
+  }
+  return worst;
+}
+
+bool CheckReport::Passes(double tolerance) const {
+  return missing.empty() && LossDifference() <= tolerance &&
+         WorstOf(BufferKind::kParameter) <= tolerance &&
+         WorstOf(BufferKind::kGradient) <= tolerance;
+}
+
+StepNumbers ComputeSerially(const Schedule& serial, uint64_t seed) {
+  if (serial.ranks() != 1) {
+    throw Error(fmt::format("the serial schedule has {} ranks, expected 1", serial.ranks()));
+  }
+  const Schedule schedule = OnOneStream(serial);
+  const RankPlan plan = PlanRank(schedule, 0);
+  ThreadWorld alone(1);
+  const std::unique_ptr<Transport> transport = alone.Join(0);
+  const Outcome outcome = RunOnce(plan, *transport, seed, serial.tokens, nullptr);
+  StepNumbers numbers;
+  numbers.loss = MeanLoss({outcome.losses}, serial.tokens);
+  ForEachElement(plan, outcome.values, [&](uint32_t id, Placement::Position at, double value) {
+    const Buffer& buffer = plan.role->buffers[id];
+    const Placement& place = *plan.buffers[id].place;
+    GlobalArray& array = numbers.arrays[buffer.name];
+    if (array.values.empty()) {
+      array = {buffer.kind, place.global_rows, place.global_columns, {}};
+      array.values.resize(array.rows * array.columns);
+    }
+    array.values[at.row * array.columns + at.column] = value;
+  });
+  return numbers;
+}
+
+CheckReport CheckAgainst(const StepNumbers& serial, const Schedule& schedule, Transport& transport,
+                         uint64_t seed, const BackendFactory& backend) {
+  CHECK_EQ(schedule.ranks(), transport.size());
+  const Outcome own =
+      RunOnce(PlanRank(schedule, transport.rank()), transport, seed, schedule.tokens, backend);
+  const auto values = GatherBytes(transport, ToBytes(std::span<const double>(own.values)));
+  const auto losses = GatherBytes(transport, ToBytes(std::span<const RowLoss>(own.losses)));
+  if (transport.rank() != 0) return {};
+  Comparison comparison(serial);
+  std::vector<std::vector<RowLoss>> all_losses;
+  for (uint32_t rank = 0; rank < values.size(); ++rank) {
+    comparison.AddRank(PlanRank(schedule, rank), FromBytes<double>(values[rank]));
+    all_losses.push_back(FromBytes<RowLoss>(losses[rank]));
+  }
+  CheckReport report = comparison.Report();
+  report.loss = MeanLoss(all_losses, schedule.tokens);
+  return report;
+}
+
+}  // namespace rehearse

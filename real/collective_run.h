@@ -1,0 +1,44 @@
+// Runs one collective on real memory, by the library's own steps (collectives/steps.h) over a Transport.
+//
+// All ranks of the group call it with the same kind, sizes and tag. Buffers are dense; what they hold
+// follows sim/schedule.h:
+//   all-reduce, broadcast, reduce   `from` and `to` as long as each other; `to` may be `from`
+//   all-gather                      `to` has room for p times `from`
+//   reduce-scatter                  `from` has p times `to`
+//   all-to-all                      as long as each other, p equal blocks, not the same memory
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "real/transport.h"
+#include "sim/schedule.h"
+
+namespace rehearse {
+
+// The group of one rank.
+struct Group {
+  std::vector<uint32_t> ranks;  // by member
+  uint32_t member = 0;          // this rank's position
+
+  uint32_t size() const { return static_cast<uint32_t>(ranks.size()); }
+};
+// Throws Error when the rank is in no group of the communicator.
+Group GroupOf(const Communicator& communicator, uint32_t rank);
+
+template <typename T>
+struct CollectiveCall {
+  const Collective* collective = nullptr;
+  const Group* group = nullptr;
+  uint32_t tag = 0;
+  const T* from = nullptr;
+  uint64_t from_elements = 0;
+  T* to = nullptr;
+  uint64_t to_elements = 0;
+};
+
+template <typename T>
+void RunCollective(Transport& transport, const CollectiveCall<T>& call);
+
+}  // namespace rehearse

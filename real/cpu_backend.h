@@ -1,0 +1,16 @@
+// Runs a rank on the CPU: kernels of real/kernels.h, collectives by own steps over a Transport. A stream is
+// a thread; the first one is the caller's, so that a schedule on one stream makes none.
+#pragma once
+
+#include <memory>
+
+#include "real/backend.h"
+#include "real/transport.h"
+
+namespace rehearse {
+
+// `arithmetic` is fp32 or fp64. Plan and transport must outlive the backend.
+std::unique_ptr<Backend> MakeCpuBackend(const RankPlan& plan, Transport& transport,
+                                        DType arithmetic);
+
+}  // namespace rehearse

@@ -1,0 +1,129 @@
+#include "real/execute.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "real/control.h"
+#include "real/cpu_backend.h"
+#include "real/initial_state.h"
+#include "real/measured_timeline.h"
+#include "sim/error.h"
+#include "sim/schedule_check.h"
+
+namespace rehearse {
+namespace {
+
+bool FinishesOnOneStream(const Schedule& schedule) {
+  try {
+    CheckSchedule(OnOneStream(schedule));
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+uint32_t StreamsInUse(const Schedule& schedule) {
+  size_t most = 1;
+  for (const Role& role : schedule.roles) {
+    std::vector<bool> used(role.streams.size());
+    for (const Op& op : role.ops) used[op.stream.index()] = true;
+    most = std::max(most, static_cast<size_t>(std::count(used.begin(), used.end(), true)));
+  }
+  return static_cast<uint32_t>(most);
+}
+
+bool DecideAlone(const Schedule& schedule, Transport& transport, StreamUse use) {
+  if (use == StreamUse::kThreads) return false;
+  const bool can = FinishesOnOneStream(schedule);
+  if (use == StreamUse::kBlocking) {
+    if (!can) {
+      throw Error(
+          "this schedule does not finish when every rank does one op after the other: its ranks "
+          "send and receive at the same time; leave the choice of streams to rehearse");
+    }
+    return true;
+  }
+  const uint32_t cores = std::max(1u, std::thread::hardware_concurrency());
+  return can && cores < transport.ranks_on_host() * StreamsInUse(schedule);
+}
+
+// All ranks' times of one step, on rank 0's clock; empty elsewhere.
+std::vector<std::vector<OpTime>> GatherTimes(Transport& transport, const std::vector<OpTime>& own,
+                                             const std::vector<ClockMap>& clocks) {
+  std::vector<std::vector<OpTime>> all;
+  const auto gathered = GatherBytes(transport, ToBytes(std::span<const OpTime>(own)));
+  for (uint32_t rank = 0; rank < gathered.size(); ++rank) {
+    all.push_back(FromBytes<OpTime>(gathered[rank]));
+    if (transport.has_common_clock()) continue;
+    for (OpTime& time : all.back()) {
+      if (time.ready != OpTime::kNever) time.ready = clocks[rank].ToRank0(time.ready);
+      if (time.end != OpTime::kNever) time.end = clocks[rank].ToRank0(time.end);
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+bool DecideBlocking(const Schedule& schedule, Transport& transport, StreamUse use) {
+  const bool own = DecideAlone(schedule, transport, use);
+  return BroadcastBytes(transport, own ? "blocking" : "threads") == "blocking";
+}
+
+const Timeline& Execution::Median() const {
+  CHECK(!repeats.empty());
+  std::vector<size_t> order(repeats.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return repeats[a].step < repeats[b].step; });
+  return repeats[order[(order.size() - 1) / 2]];
+}
+
+Execution Execute(const Schedule& schedule, Transport& transport, const ExecutionOptions& options,
+                  const StepSink& sink) {
+  CHECK_EQ(schedule.ranks(), transport.size());
+  Execution execution;
+  execution.blocking = DecideBlocking(schedule, transport, options.streams);
+  execution.schedule = execution.blocking ? OnOneStream(schedule) : schedule;
+
+  const RankPlan plan = PlanRank(execution.schedule, transport.rank());
+  const std::unique_ptr<Backend> backend =
+      options.backend ? options.backend(plan, transport)
+                      : MakeCpuBackend(plan, transport, options.arithmetic);
+  execution.backend = backend->Description();
+  WriteInitialState(plan, options.seed, options.poison, *backend);
+
+  const std::vector<ClockSample> before = MeasureClocks(transport);
+  const uint32_t steps = options.warm_ups + options.repeats;
+  std::vector<std::vector<OpTime>> times(steps);
+  std::vector<RowLoss> losses;
+  for (uint32_t step = 0; step < steps; ++step) {
+    StepFacts facts;
+    facts.seed = options.seed;
+    facts.tokens = schedule.tokens;
+    facts.number = step + 1;
+    const bool is_warm_up = step < options.warm_ups;
+    try {
+      PrepareStep(plan, options.poison, *backend);
+      transport.Barrier();
+      backend->Step(facts, &times[step], &losses);
+    } catch (const std::exception& error) {
+      if (sink) sink({step, is_warm_up, times[step], error.what()});
+      throw;
+    }
+    if (sink) sink({step, is_warm_up, times[step], {}});
+  }
+  const std::vector<ClockSample> after = MeasureClocks(transport);
+  for (size_t rank = 0; rank < before.size(); ++rank) {
+    execution.clocks.push_back({before[rank], after[rank]});
+  }
+  for (uint32_t step = 0; step < steps; ++step) {
+    const auto all = GatherTimes(transport, times[step], execution.clocks);
+    if (transport.rank() != 0) continue;
+    auto& kept = step < options.warm_ups ? execution.warm_ups : execution.repeats;
+    kept.push_back(MakeMeasuredTimeline(execution.schedule, all));
+  }
+  return execution;
+}
+
+}  // namespace rehearse

@@ -1,0 +1,48 @@
+// rehearse explain SCENARIO: why a step takes as long as it does.
+#include <cstdio>
+
+#include "scenarios/explanation.h"
+#include "tools/command.h"
+#include "tools/scenario_options.h"
+
+namespace rehearse {
+namespace {
+
+namespace po = boost::program_options;
+
+CommandSyntax Syntax() {
+  CommandSyntax syntax;
+  syntax.usage = "rehearse explain SCENARIO [options]";
+  syntax.explanation =
+      "Plays the scenario and says why the step takes as long as it does: the critical path\n"
+      "and the slack of what is not on it, communication that nothing hides, links that held\n"
+      "transfers back and who shared them, and how much shorter the step would be if one\n"
+      "thing were 10 % better (by simulating again). Examples:\n"
+      "  rehearse explain scenarios/axonn-gpt20b-perlmutter.json\n"
+      "  rehearse explain scenarios/axonn-weak-80b.json --rows 20\n";
+  AddScenarioOptions(&syntax);
+  auto add = syntax.options.add_options();
+  add("rows", po::value<uint32_t>()->default_value(8)->value_name("N"),
+      "at most N rows of each list (text only)");
+  add("format", po::value<std::string>()->default_value("text")->value_name("text|json"),
+      "what to print");
+  return syntax;
+}
+
+}  // namespace
+
+int ExplainCommand(const std::vector<std::string>& arguments) {
+  CommandSyntax syntax = Syntax();
+  po::variables_map values;
+  if (!ParseCommandLine(syntax, arguments, &values)) return 0;
+  const OutputFormat format = ParseFormat(values["format"].as<std::string>());
+  Scenario scenario = ReadScenarioArgument(syntax, values);
+  const Explanation explanation = Explain(scenario);
+  const std::string text = format == OutputFormat::kJson
+                               ? ToJson(explanation).dump(2) + "\n"
+                               : ToText(explanation, values["rows"].as<uint32_t>(), ColorsWanted());
+  std::fputs(text.c_str(), stdout);
+  return 0;
+}
+
+}  // namespace rehearse

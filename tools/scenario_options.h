@@ -1,0 +1,16 @@
+// What commands that take a scenario have in common: the argument and how it may be changed on the way.
+#pragma once
+
+#include "scenarios/scenario.h"
+#include "tools/command.h"
+
+namespace rehearse {
+
+// SCENARIO, --set, --fidelity, --no-fold.
+void AddScenarioOptions(CommandSyntax* syntax);
+
+// Reads it with all changes. Throws Error, also when none is given.
+Scenario ReadScenarioArgument(const CommandSyntax& syntax,
+                              const boost::program_options::variables_map& values);
+
+}  // namespace rehearse
