@@ -16,10 +16,30 @@
 namespace rehearse {
 namespace {
 
-bool IsCompared(const RankPlan& plan, uint32_t id) {
-  const Buffer& buffer = plan.role->buffers[id];
-  return (buffer.kind == BufferKind::kParameter || buffer.kind == BufferKind::kGradient) &&
-         IsNamedArray(plan, BufferId(id));
+// An array that is compared, and what as.
+struct Compared {
+  BufferId buffer;
+  BufferKind kind;
+};
+
+// All parameters, and the gradients that the optimizer is given (all gradients where there is none).
+std::vector<Compared> ComparedArrays(const RankPlan& plan) {
+  std::vector<Compared> compared;
+  const auto add = [&](BufferId id, BufferKind kind) {
+    for (const BufferId array : NamedArraysOf(plan, id)) compared.push_back({array, kind});
+  };
+  const std::vector<uint32_t> optimizers = OptimizerOps(*plan.role);
+  for (uint32_t id = 0; id < plan.buffers.size(); ++id) {
+    const Buffer& buffer = plan.role->buffers[id];
+    if (buffer.view) continue;
+    if (buffer.kind == BufferKind::kParameter) add(BufferId(id), buffer.kind);
+    if (buffer.kind == BufferKind::kGradient && optimizers.empty()) add(BufferId(id), buffer.kind);
+  }
+  for (const uint32_t op : optimizers) {
+    const std::vector<BufferId>& reads = plan.role->ops[op].reads;
+    for (size_t i = 0; i + 1 < reads.size(); ++i) add(reads[i], BufferKind::kGradient);
+  }
+  return compared;
 }
 
 // What a rank holds after one step: the elements of all compared buffers one after the other, and losses.
@@ -41,24 +61,22 @@ Outcome RunOnce(const RankPlan& plan, Transport& transport, uint64_t seed, doubl
   Outcome outcome;
   std::vector<OpTime> times;
   backend->Step(facts, &times, &outcome.losses);
-  for (uint32_t id = 0; id < plan.buffers.size(); ++id) {
-    if (!IsCompared(plan, id)) continue;
-    const std::vector<double> own = backend->Read(BufferId(id));
+  for (const Compared& array : ComparedArrays(plan)) {
+    const std::vector<double> own = backend->Read(array.buffer);
     outcome.values.insert(outcome.values.end(), own.begin(), own.end());
   }
   return outcome;
 }
 
-// Calls visit(buffer, position in the global array, value) for every element of the compared buffers.
+// Calls visit(array, position in the global array, value) for every element of the compared arrays.
 template <typename Visit>
 void ForEachElement(const RankPlan& plan, const std::vector<double>& values, Visit visit) {
   size_t next = 0;
-  for (uint32_t id = 0; id < plan.buffers.size(); ++id) {
-    if (!IsCompared(plan, id)) continue;
-    const BufferPlan& buffer = plan.buffers[id];
+  for (const Compared& array : ComparedArrays(plan)) {
+    const BufferPlan& buffer = plan.buffers[array.buffer.index()];
     for (uint64_t i = 0; i < buffer.elements(); ++i, ++next) {
       const auto position = buffer.place->PositionOf(i);
-      if (position) visit(id, *position, values.at(next));
+      if (position) visit(array, *position, values.at(next));
     }
   }
   CHECK_EQ(next, values.size());
@@ -101,30 +119,31 @@ class Comparison {
   explicit Comparison(const StepNumbers& serial) : serial_(serial), scales_(ScalesOf(serial)) {}
 
   void AddRank(const RankPlan& plan, const std::vector<double>& values) {
-    ForEachElement(plan, values, [&](uint32_t id, Placement::Position at, double value) {
-      const std::string& name = plan.role->buffers[id].name;
-      const auto found = serial_.arrays.find(name);
-      if (found == serial_.arrays.end()) {
-        throw Error(fmt::format("the serial schedule has no array \"{}\", which rank {} holds",
-                                name, plan.rank));
-      }
-      const GlobalArray& array = found->second;
-      const BufferPlan& buffer = plan.buffers[id];
-      if (array.rows != buffer.place->global_rows ||
-          array.columns != buffer.place->global_columns) {
-        throw Error(fmt::format("\"{}\" is {} x {} on rank {}, {} x {} in the serial schedule",
-                                name, buffer.place->global_rows, buffer.place->global_columns,
-                                plan.rank, array.rows, array.columns));
-      }
-      const double expected = array.values[at.row * array.columns + at.column];
-      const double relative = RelativeTo(scales_.at(name), std::abs(value - expected));
-      const auto [entry, is_new] =
-          differences_.try_emplace(name, ArrayDifference{name, array.kind, 0, plan.rank});
-      if (relative > entry->second.relative) {
-        entry->second.relative = relative;
-        entry->second.rank = plan.rank;
-      }
-    });
+    ForEachElement(
+        plan, values, [&](const Compared& compared, Placement::Position at, double value) {
+          const std::string name = ArrayName(plan, compared.buffer);
+          const auto found = serial_.arrays.find(name);
+          if (found == serial_.arrays.end()) {
+            throw Error(fmt::format("the serial schedule has no array \"{}\", which rank {} holds",
+                                    name, plan.rank));
+          }
+          const GlobalArray& array = found->second;
+          const BufferPlan& buffer = plan.buffers[compared.buffer.index()];
+          if (array.rows != buffer.place->global_rows ||
+              array.columns != buffer.place->global_columns) {
+            throw Error(fmt::format("\"{}\" is {} x {} on rank {}, {} x {} in the serial schedule",
+                                    name, buffer.place->global_rows, buffer.place->global_columns,
+                                    plan.rank, array.rows, array.columns));
+          }
+          const double expected = array.values[at.row * array.columns + at.column];
+          const double relative = RelativeTo(scales_.at(name), std::abs(value - expected));
+          const auto [entry, is_new] =
+              differences_.try_emplace(name, ArrayDifference{name, array.kind, 0, plan.rank});
+          if (relative > entry->second.relative) {
+            entry->second.relative = relative;
+            entry->second.rank = plan.rank;
+          }
+        });
   }
 
   CheckReport Report() const {
@@ -178,24 +197,24 @@ StepNumbers ComputeSerially(const Schedule& serial, uint64_t seed) {
   const Outcome outcome = RunOnce(plan, *transport, seed, serial.tokens, nullptr);
   StepNumbers numbers;
   numbers.loss = MeanLoss({outcome.losses}, serial.tokens);
-  ForEachElement(plan, outcome.values, [&](uint32_t id, Placement::Position at, double value) {
-    const Buffer& buffer = plan.role->buffers[id];
-    const Placement& place = *plan.buffers[id].place;
-    GlobalArray& array = numbers.arrays[buffer.name];
-    if (array.values.empty()) {
-      array = {buffer.kind, place.global_rows, place.global_columns, {}};
-      array.values.resize(array.rows * array.columns);
-    }
-    array.values[at.row * array.columns + at.column] = value;
-  });
+  ForEachElement(plan, outcome.values,
+                 [&](const Compared& compared, Placement::Position at, double value) {
+                   const Placement& place = *plan.buffers[compared.buffer.index()].place;
+                   GlobalArray& array = numbers.arrays[ArrayName(plan, compared.buffer)];
+                   if (array.values.empty()) {
+                     array = {compared.kind, place.global_rows, place.global_columns, {}};
+                     array.values.resize(array.rows * array.columns);
+                   }
+                   array.values[at.row * array.columns + at.column] = value;
+                 });
   return numbers;
 }
 
 CheckReport CheckAgainst(const StepNumbers& serial, const Schedule& schedule, Transport& transport,
                          uint64_t seed, const BackendFactory& backend) {
   CHECK_EQ(schedule.ranks(), transport.size());
-  const Outcome own =
-      RunOnce(PlanRank(schedule, transport.rank()), transport, seed, schedule.tokens, backend);
+  const RankPlan plan = PlanRank(schedule, transport.rank());
+  const Outcome own = RunOnce(plan, transport, seed, schedule.tokens, backend);
   const auto values = GatherBytes(transport, ToBytes(std::span<const double>(own.values)));
   const auto losses = GatherBytes(transport, ToBytes(std::span<const RowLoss>(own.losses)));
   if (transport.rank() != 0) return {};

@@ -52,8 +52,7 @@ struct CheckReport {
 };
 
 // Runs one step of `schedule` on all ranks of the transport and compares on rank 0; elsewhere the report is
-// empty. `serial` is needed on rank 0 only.
-// The ranks run on what `backend` makes, by default the CPU in double.
+// empty. `serial` is needed on rank 0 only. The ranks run on what `backend` makes, by default the CPU in double.
 CheckReport CheckAgainst(const StepNumbers& serial, const Schedule& schedule, Transport& transport,
                          uint64_t seed, const BackendFactory& backend = nullptr);
 

@@ -1,55 +1,80 @@
 #include "real/collective_messages.h"
 
+#include <algorithm>
+#include <string_view>
+
+#include "collectives/algorithm.h"
+#include "collectives/steps.h"
 #include "sim/error.h"
 
 namespace rehearse {
+namespace {
 
-StepMessages MessagesOf(const Collective& collective, uint32_t size, uint32_t member) {
-  const uint32_t next = (member + 1) % size;
-  const uint32_t previous = (member + size - 1) % size;
-  StepMessages result;
-  result.chunks = size;
-  uint32_t step = 0;
-  // p-1 steps around the ring, each member passing on chunk member - lag - step.
-  const auto around = [&](bool reduces, uint32_t lag) {
-    for (uint32_t s = 0; s + 1 < size; ++s, ++step) {
-      const uint32_t mine = (member + 2 * size - lag - s) % size;
-      result.messages.push_back({step, true, next, false, {mine}});
-      result.messages.push_back({step, false, previous, reduces, {(mine + size - 1) % size}});
-    }
-  };
-  switch (collective.kind) {
-    case CollectiveKind::kAllReduce:
-      around(/*reduces=*/true, 1);
-      around(/*reduces=*/false, 0);
-      return result;
-    case CollectiveKind::kReduceScatter:
-      around(/*reduces=*/true, 1);
-      return result;
-    case CollectiveKind::kAllGather:
-      around(/*reduces=*/false, 0);
-      return result;
-    case CollectiveKind::kAllToAll:
-      result.chunks = 2 * size;
-      for (uint32_t s = 1; s < size; ++s) {
-        const uint32_t to = (member + s) % size;
-        const uint32_t from = (member + size - s) % size;
-        result.messages.push_back({s - 1, true, to, false, {to}});
-        result.messages.push_back({s - 1, false, from, false, {size + from}});
-      }
-      return result;
-    case CollectiveKind::kBroadcast:  // along the chain from member 0
-      result.chunks = 1;
-      if (member > 0) result.messages.push_back({0, false, previous, false, {0}});
-      if (member + 1 < size) result.messages.push_back({1, true, next, false, {0}});
-      return result;
-    case CollectiveKind::kReduce:  // along the chain to member 0
-      result.chunks = 1;
-      if (member + 1 < size) result.messages.push_back({0, false, next, true, {0}});
-      if (member > 0) result.messages.push_back({1, true, previous, false, {0}});
-      return result;
+// Pipelines cut what they pass on into pieces of about so many bytes, at most so many.
+constexpr uint64_t kPieceBytes = 256 * 1024;
+constexpr uint64_t kMostPieces = 64;
+
+// Those whose positions may stand as the group's members do.
+constexpr std::string_view kPlainAlgorithms[] = {
+    "ring", "tree", "halving-doubling", "doubling", "direct", "pairwise", "bruck", "chain"};
+
+const Algorithm& AlgorithmOf(const Collective& collective) {
+  if (collective.algorithm == "auto") {
+    return FindAlgorithm(collective.kind == CollectiveKind::kAllToAll ? "pairwise" : "ring");
   }
-  internal::FailCheck(__FILE__, __LINE__, "unknown kind of collective");
+  const Algorithm& algorithm = FindAlgorithm(collective.algorithm);
+  CheckKind(algorithm, collective.kind);
+  const auto* known = std::find(std::begin(kPlainAlgorithms), std::end(kPlainAlgorithms),
+                                std::string_view(algorithm.name));
+  if (known == std::end(kPlainAlgorithms)) {
+    throw Error(
+        fmt::format("algorithm \"{}\" goes by the cluster's links and is only simulated; CPU ranks "
+                    "run {}, or auto",
+                    algorithm.name, fmt::join(kPlainAlgorithms, ", ")));
+  }
+  return algorithm;
+}
+
+std::vector<uint32_t> ChunksOf(const Chunks& chunks) {
+  std::vector<uint32_t> list;
+  for (uint32_t k = 0; k < chunks.count; ++k) list.push_back(chunks.At(0, k));
+  return list;
+}
+
+}  // namespace
+
+StepMessages MessagesOf(const Collective& collective, uint32_t size, uint32_t member,
+                        uint64_t bytes) {
+  const Algorithm& algorithm = AlgorithmOf(collective);
+  StepInput input;
+  input.kind = collective.kind;
+  input.extents = {size};
+  if (algorithm.pipelined.Has(collective.kind)) {
+    input.pieces = static_cast<uint32_t>(std::clamp<uint64_t>(bytes / kPieceBytes, 1, kMostPieces));
+  }
+  const uint32_t root = collective.root;  // stands first
+  CHECK_LT(root, size);
+  const auto member_at = [&](uint32_t position) { return (position + root) % size; };
+  const uint32_t position = (member + size - root) % size;
+
+  StepMessages result;
+  result.chunks = ChunkCount(algorithm, input);
+  if (input.kind == CollectiveKind::kAllGather || input.kind == CollectiveKind::kReduceScatter) {
+    for (uint32_t chunk = 0; chunk < result.chunks; ++chunk) {
+      result.blocks.push_back(member_at(BlockOf(algorithm, input, position, chunk).to));
+    }
+  }
+  for (const Leg& leg : MessagesOf(algorithm, input, position)) {
+    const bool reduces = leg.combine == Combine::kAdd;
+    if (leg.from == position) {
+      result.messages.push_back({leg.step, true, member_at(leg.to), false, ChunksOf(leg.read)});
+    }
+    if (leg.to == position) {
+      result.messages.push_back(
+          {leg.step, false, member_at(leg.from), reduces, ChunksOf(leg.write)});
+    }
+  }
+  return result;
 }
 
 }  // namespace rehearse

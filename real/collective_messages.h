@@ -1,7 +1,7 @@
 // The messages of one member of a collective, step by step: collectives/steps.h, for one group on the CPU.
 //
-// In each step a member sends and receives; it begins a step when its messages of earlier steps are done.
-// Chunks are counted as collectives/steps.h says.
+// Members stand in the order of their group (on one host there is no better one), the root first, in one part.
+// "auto" is a ring, and pairwise exchange for all-to-all. Chunks are counted as collectives/steps.h says.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +13,21 @@ namespace rehearse {
 
 struct StepMessage {
   uint32_t step = 0;
-  bool sends = false;            // else it receives
-  uint32_t peer = 0;             // member of the group
+  bool sends = false;  // else it receives
+  uint32_t peer =
+      0;  // member of the group; oneself: a copy in memory, listed as sent and as received
   bool reduces = false;          // what is received is added to (or compared with) what is there
   std::vector<uint32_t> chunks;  // in the own space
 };
 
 struct StepMessages {
   uint32_t chunks = 0;                // of a member's space
+  std::vector<uint32_t> blocks;       // all-gather, reduce-scatter: whose block each chunk is of
   std::vector<StepMessage> messages;  // by step; in one step as they are to be sent or received
 };
 
-StepMessages MessagesOf(const Collective& collective, uint32_t size, uint32_t member);
+// Throws Error for algorithms that are not known, cannot do the kind, or need to know the machine.
+StepMessages MessagesOf(const Collective& collective, uint32_t size, uint32_t member,
+                        uint64_t bytes);
 
 }  // namespace rehearse

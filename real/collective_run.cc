@@ -9,14 +9,12 @@
 namespace rehearse {
 namespace {
 
-constexpr uint32_t kRoot = 0;
-
 // A member's chunks in memory.
 template <typename T>
 class Space {
  public:
-  Space(CollectiveKind kind, uint32_t chunks, uint32_t ranks)
-      : kind_(kind), chunks_(chunks), ranks_(ranks) {}
+  Space(const StepMessages& steps, CollectiveKind kind, uint32_t ranks)
+      : steps_(steps), kind_(kind), ranks_(ranks) {}
 
   T* memory = nullptr;    // in place; of all-to-all what goes away
   T* arriving = nullptr;  // all-to-all: what comes
@@ -24,20 +22,26 @@ class Space {
   uint64_t elements = 0;  // of `memory`
 
   std::span<T> Chunk(uint32_t chunk) const {
-    if (kind_ != CollectiveKind::kAllToAll) {
-      const uint64_t begin = chunk * elements / chunks_;
-      const uint64_t end = (chunk + 1) * elements / chunks_;
-      return {memory + begin, end - begin};
+    if (kind_ == CollectiveKind::kAllToAll) {
+      const uint64_t block = elements / ranks_;
+      T* const base[] = {memory, arriving, scratch};
+      const uint32_t part = std::min(chunk / ranks_, 2u);
+      return {base[part] + (chunk - part * ranks_) * block, block};
     }
+    if (steps_.blocks.empty()) return Part({memory, elements}, chunk, steps_.chunks);
     const uint64_t block = elements / ranks_;
-    T* const base[] = {memory, arriving, scratch};
-    const uint32_t part = std::min(chunk / ranks_, 2u);
-    return {base[part] + (chunk - part * ranks_) * block, block};
+    return Part({memory + steps_.blocks[chunk] * block, block}, chunk / ranks_,
+                steps_.chunks / ranks_);
   }
 
  private:
+  static std::span<T> Part(std::span<T> whole, uint64_t part, uint64_t parts) {
+    const uint64_t begin = part * whole.size() / parts;
+    return whole.subspan(begin, (part + 1) * whole.size() / parts - begin);
+  }
+
+  const StepMessages& steps_;
   CollectiveKind kind_;
-  uint32_t chunks_;
   uint32_t ranks_;
 };
 
@@ -183,11 +187,14 @@ void RunCollective(Transport& transport, const CollectiveCall<T>& call) {
   const Group& group = *call.group;
   const uint32_t p = group.size();
   const CollectiveKind kind = call.collective->kind;
-  if (p == 1)
-    return CopyUnlessSame(call.from, std::min(call.from_elements, call.to_elements), call.to);
+  if (p == 1) {
+    CopyUnlessSame(call.from, std::min(call.from_elements, call.to_elements), call.to);
+    return;
+  }
 
-  const StepMessages steps = MessagesOf(*call.collective, p, group.member);
-  Space<T> space(kind, steps.chunks, p);
+  const StepMessages steps =
+      MessagesOf(*call.collective, p, group.member, call.from_elements * sizeof(T));
+  Space<T> space(steps, kind, p);
   std::vector<T> own;  // memory that the caller does not give
   switch (kind) {
     case CollectiveKind::kAllReduce:
@@ -228,14 +235,36 @@ void RunCollective(Transport& transport, const CollectiveCall<T>& call) {
       CopyUnlessSame(call.from + group.member * block, block, call.to + group.member * block);
       break;
     }
+    case CollectiveKind::kSendReceive:
+    case CollectiveKind::kBarrier:
+      throw Error(fmt::format("{} is not an op of a training step", Name(kind)));
   }
   Runner<T>(transport, call, space).Run(steps.messages);
   if (kind == CollectiveKind::kReduceScatter) {
-    const std::span<T> mine = space.Chunk(group.member);
-    std::copy(mine.begin(), mine.end(), call.to);
-  } else if (kind == CollectiveKind::kReduce && group.member == kRoot) {
+    const T* mine = own.data() + group.member * call.to_elements;
+    std::copy(mine, mine + call.to_elements, call.to);
+  } else if (kind == CollectiveKind::kReduce && group.member == call.collective->root) {
     std::copy(own.begin(), own.end(), call.to);
   }
+}
+
+namespace {
+
+class OwnCollectives : public Collectives {
+ public:
+  explicit OwnCollectives(Transport& transport) : transport_(transport) {}
+  const char* name() const override { return "own"; }
+  void Run(const CollectiveCall<float>& call) override { RunCollective(transport_, call); }
+  void Run(const CollectiveCall<double>& call) override { RunCollective(transport_, call); }
+
+ private:
+  Transport& transport_;
+};
+
+}  // namespace
+
+std::unique_ptr<Collectives> MakeOwnCollectives(Transport& transport) {
+  return std::make_unique<OwnCollectives>(transport);
 }
 
 template void RunCollective<float>(Transport& transport, const CollectiveCall<float>& call);

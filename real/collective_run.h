@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -30,7 +31,7 @@ Group GroupOf(const Communicator& communicator, uint32_t rank);
 template <typename T>
 struct CollectiveCall {
   const Collective* collective = nullptr;
-  const Group* group = nullptr;
+  const Group* group = nullptr;  // of collective->communicator
   uint32_t tag = 0;
   const T* from = nullptr;
   uint64_t from_elements = 0;
@@ -40,5 +41,16 @@ struct CollectiveCall {
 
 template <typename T>
 void RunCollective(Transport& transport, const CollectiveCall<T>& call);
+
+// Whoever runs the collectives of a step: our own steps, or the collectives of a library. May be used from
+// several threads.
+class Collectives {
+ public:
+  virtual ~Collectives() = default;
+  virtual const char* name() const = 0;  // "own", "mpi"
+  virtual void Run(const CollectiveCall<float>& call) = 0;
+  virtual void Run(const CollectiveCall<double>& call) = 0;
+};
+std::unique_ptr<Collectives> MakeOwnCollectives(Transport& transport);
 
 }  // namespace rehearse

@@ -78,8 +78,11 @@ class Progress {
 template <typename T>
 class CpuBackend : public Backend {
  public:
-  CpuBackend(const RankPlan& plan, Transport& transport)
-      : plan_(plan), transport_(transport), progress_(plan.role->ops.size()) {
+  CpuBackend(const RankPlan& plan, Transport& transport, std::unique_ptr<Collectives> collectives)
+      : plan_(plan),
+        transport_(transport),
+        collectives_(std::move(collectives)),
+        progress_(plan.role->ops.size()) {
     for (const MemoryPlan& memory : plan.memories) memories_.emplace_back(memory.elements);
     by_stream_.resize(std::max<size_t>(1, plan.role->streams.size()));
     for (uint32_t i = 0; i < plan.role->ops.size(); ++i) {
@@ -294,7 +297,7 @@ class CpuBackend : public Backend {
                   : AsRun(op.writes[0], to, call.to_elements, &packed_to);
     // Of a reduce only the root's result counts: the others keep what they have.
     if (!packed_to.empty()) Pack(to, packed_to.data());
-    RunCollective(transport_, call);
+    collectives_->Run(call);
     if (!packed_to.empty()) Unpack(packed_to.data(), to);
   }
 
@@ -316,6 +319,7 @@ class CpuBackend : public Backend {
 
   const RankPlan& plan_;
   Transport& transport_;
+  std::unique_ptr<Collectives> collectives_;
   std::vector<AlignedArray<T>> memories_;
   std::vector<OpCall> calls_;                     // by op
   std::vector<std::vector<uint32_t>> by_stream_;  // ops in order
@@ -340,10 +344,14 @@ int64_t NowNanoseconds() {
 }
 
 std::unique_ptr<Backend> MakeCpuBackend(const RankPlan& plan, Transport& transport,
-                                        DType arithmetic) {
-  if (arithmetic == DType::kFp64) return std::make_unique<CpuBackend<double>>(plan, transport);
+                                        DType arithmetic,
+                                        std::unique_ptr<Collectives> collectives) {
+  if (collectives == nullptr) collectives = MakeOwnCollectives(transport);
+  if (arithmetic == DType::kFp64) {
+    return std::make_unique<CpuBackend<double>>(plan, transport, std::move(collectives));
+  }
   CHECK(arithmetic == DType::kFp32);
-  return std::make_unique<CpuBackend<float>>(plan, transport);
+  return std::make_unique<CpuBackend<float>>(plan, transport, std::move(collectives));
 }
 
 }  // namespace rehearse

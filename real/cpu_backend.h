@@ -5,12 +5,15 @@
 #include <memory>
 
 #include "real/backend.h"
+#include "real/collective_run.h"
 #include "real/transport.h"
 
 namespace rehearse {
 
-// `arithmetic` is fp32 or fp64. Plan and transport must outlive the backend.
+// `arithmetic` is fp32 or fp64; without `collectives` our own steps run them. Plan and transport must outlive
+// the backend.
 std::unique_ptr<Backend> MakeCpuBackend(const RankPlan& plan, Transport& transport,
-                                        DType arithmetic);
+                                        DType arithmetic,
+                                        std::unique_ptr<Collectives> collectives = nullptr);
 
 }  // namespace rehearse

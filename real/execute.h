@@ -27,8 +27,8 @@ struct ExecutionOptions {
   uint64_t seed = 1;
   DType arithmetic = DType::kFp32;  // or fp64
   StreamUse streams = StreamUse::kAuto;
-  BackendFactory backend;  // nothing: the CPU in `arithmetic`
-  bool poison = false;  // memory that nothing has been written to holds NaN
+  BackendFactory backend = nullptr;  // nothing: the CPU in `arithmetic`
+  bool poison = false;               // memory that nothing has been written to holds NaN
 };
 
 // One step of one rank, as it ended: for logs that are written while the run goes on. Called between steps,

@@ -57,24 +57,27 @@ void WriteByPosition(const RankPlan& plan, BufferId id, Backend& backend, Value 
 }
 
 void WriteParameter(const RankPlan& plan, uint64_t seed, BufferId id, Backend& backend) {
+  CHECK(plan.buffers[id.index()].place.has_value());
   const Placement& place = *plan.buffers[id.index()].place;
-  const InitialValues initial(seed, plan.role->buffers[id.index()].name, place.global_rows,
-                              place.global_columns);
+  const InitialValues initial(seed, ArrayName(plan, id), place.global_rows, place.global_columns);
   WriteByPosition(plan, id, backend,
                   [&](uint64_t row, uint64_t column) { return initial.At(row, column); });
 }
 
 // Master weights are the parameters, moments zero: see kAdam in sim/kernel.h.
-void WriteOptimizerStates(const RankPlan& plan, Backend& backend) {
-  for (const Op& op : plan.role->ops) {
-    const auto* compute = std::get_if<Compute>(&op.work);
-    if (compute == nullptr || compute->kernel != Kernel::kAdam) continue;
+void WriteOptimizerStates(const RankPlan& plan, uint64_t seed, Backend& backend) {
+  for (const uint32_t index : OptimizerOps(*plan.role)) {
+    const Op& op = plan.role->ops[index];
     const BufferPlan& state = plan.buffers[op.writes.back().index()];
     std::vector<double> values;
     if (state.rows == 3) {
       for (size_t i = 0; i + 1 < op.writes.size(); ++i) {
-        const std::vector<double> parameter = backend.Read(op.writes[i]);
-        values.insert(values.end(), parameter.begin(), parameter.end());
+        const BufferId parameter = op.writes[i];
+        const BufferKind kind = plan.role->buffers[parameter.index()].kind;
+        // The share of a parameter that Adam writes before it is gathered (ZeRO-1, -2).
+        if (kind != BufferKind::kParameter) WriteParameter(plan, seed, parameter, backend);
+        const std::vector<double> own = backend.Read(parameter);
+        values.insert(values.end(), own.begin(), own.end());
       }
     }
     values.resize(state.elements());
@@ -98,7 +101,7 @@ void WriteInitialState(const RankPlan& plan, uint64_t seed, bool poison, Backend
       WriteParameter(plan, seed, BufferId(id), backend);
     }
   }
-  WriteOptimizerStates(plan, backend);
+  WriteOptimizerStates(plan, seed, backend);
   for (const auto& [id, micro_batch] : InputsOf(*plan.role)) {
     const BufferPlan& buffer = plan.buffers[id];
     const uint64_t rows = buffer.place ? buffer.place->global_rows : 0;

@@ -15,6 +15,8 @@ void Copy(const KernelCall<T>& call);
 template <typename T>
 void Accumulate(const KernelCall<T>& call);
 template <typename T>
+void Add(const KernelCall<T>& call);
+template <typename T>
 void Unstack(const KernelCall<T>& call);
 template <typename T>
 void Stack(const KernelCall<T>& call);

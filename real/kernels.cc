@@ -14,6 +14,7 @@ constexpr std::pair<Kernel, KernelFunction<T>> kRows[] = {
     {Kernel::kGemm, Product<T>},
     {Kernel::kCopy, Copy<T>},
     {Kernel::kAccumulate, Accumulate<T>},
+    {Kernel::kAdd, Add<T>},
     {Kernel::kUnstack, Unstack<T>},
     {Kernel::kStack, Stack<T>},
     {Kernel::kEmbedding, Embedding<T>},

@@ -52,6 +52,21 @@ void Accumulate(const KernelCall<T>& call) {
 }
 
 template <typename T>
+void Add(const KernelCall<T>& call) {
+  const Operand<T>& x = call.reads[0];
+  const Operand<T>& z = call.reads[1];
+  const Operand<T>& y = call.writes[0];
+  CHECK_EQ(x.elements(), y.elements());
+  CHECK_EQ(z.elements(), y.elements());
+  for (uint64_t i = 0; i < y.rows; ++i) {
+    const T* a = x.Row(i);
+    const T* b = z.Row(i);
+    T* to = y.Row(i);
+    for (uint64_t j = 0; j < y.columns; ++j) to[j] = a[j] + b[j];
+  }
+}
+
+template <typename T>
 void Unstack(const KernelCall<T>& call) {
   const Operand<T>& x = call.reads[0];
   const Operand<T>& y = call.writes[0];
@@ -110,6 +125,7 @@ void EmbeddingBackward(const KernelCall<T>& call) {
 
 REHEARSE_INSTANTIATE(Copy);
 REHEARSE_INSTANTIATE(Accumulate);
+REHEARSE_INSTANTIATE(Add);
 REHEARSE_INSTANTIATE(Unstack);
 REHEARSE_INSTANTIATE(Stack);
 REHEARSE_INSTANTIATE(Embedding);

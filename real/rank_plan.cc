@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <string_view>
 #include <utility>
 
 #include "real/transport.h"
@@ -177,6 +178,37 @@ bool IsNamedArray(const RankPlan& plan, BufferId id) {
   const Buffer& buffer = buffers[id.index()];
   if (buffer.region == kNoRegion || plan.buffers[id.index()].elements() == 0) return false;
   return !buffer.view || buffers[buffer.view->of.index()].region == kNoRegion;
+}
+
+std::vector<BufferId> NamedArraysOf(const RankPlan& plan, BufferId id) {
+  if (IsNamedArray(plan, id)) return {id};
+  std::vector<BufferId> arrays;
+  const std::vector<Buffer>& buffers = plan.role->buffers;
+  for (uint32_t i = 0; i < buffers.size(); ++i) {
+    if (buffers[i].view && buffers[i].view->of == id && IsNamedArray(plan, BufferId(i))) {
+      arrays.emplace_back(i);
+    }
+  }
+  return arrays;
+}
+
+std::string ArrayName(const RankPlan& plan, BufferId id) {
+  constexpr std::pair<std::string_view, std::string_view> kPrefixes[] = {
+      {"updated share of ", ""}, {"gradient shard of ", "gradient of "}};
+  const std::string& name = plan.role->buffers[id.index()].name;
+  for (const auto& [from, to] : kPrefixes) {
+    if (name.starts_with(from)) return std::string(to) + name.substr(from.size());
+  }
+  return name;
+}
+
+std::vector<uint32_t> OptimizerOps(const Role& role) {
+  std::vector<uint32_t> ops;
+  for (uint32_t i = 0; i < role.ops.size(); ++i) {
+    const auto* compute = std::get_if<Compute>(&role.ops[i].work);
+    if (compute != nullptr && compute->kernel == Kernel::kAdam) ops.push_back(i);
+  }
+  return ops;
 }
 
 Schedule OnOneStream(const Schedule& schedule) {

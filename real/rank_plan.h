@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "real/collective_run.h"
@@ -56,6 +57,16 @@ RankPlan PlanRank(const Schedule& schedule, uint32_t rank);
 // Whether the buffer is an array of the network by itself, with a name that all strategies know: it has a
 // region, and is not a view of a buffer that has one.
 bool IsNamedArray(const RankPlan& plan, BufferId id);
+
+// The named arrays that a buffer is, or is made of: itself, or its views (biases lie one after the other).
+std::vector<BufferId> NamedArraysOf(const RankPlan& plan, BufferId id);
+
+// What the array is called in every strategy: ZeRO's "updated share of X" is X, its "gradient shard of X" the
+// "gradient of X".
+std::string ArrayName(const RankPlan& plan, BufferId id);
+
+// The positions of Adam's ops, which say what parameters, gradients and optimizer state are.
+std::vector<uint32_t> OptimizerOps(const Role& role);
 
 // The same schedule with all ops of a role on one stream, in list order: what a rank does that has no
 // cores to spare for communication.

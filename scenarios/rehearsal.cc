@@ -6,7 +6,7 @@
 
 #include "sim/error.h"
 #include "sim/schedule_check.h"
-#include "workloads/gpt_planner.h"
+#include "workloads/planner.h"
 
 namespace rehearse {
 namespace {
@@ -33,7 +33,7 @@ TraceNames NamesOf(const Scenario& scenario) {
 PlayedScenario Play(const Scenario& scenario, const SimulationOptions& options) {
   PlayedScenario played;
   played.schedule =
-      PlanGpt(scenario.model, scenario.training, scenario.strategy, scenario.strategy_place);
+      PlanStep(scenario.network, scenario.training, scenario.strategy, scenario.strategy_place);
   CheckSchedule(played.schedule);
   CheckBuffers(played.schedule);
 

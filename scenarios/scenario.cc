@@ -1,19 +1,18 @@
 #include "scenarios/scenario.h"
 
 #include "scenarios/perturbation.h"
+#include "scenarios/strategy_reader.h"
 #include "sim/error.h"
 #include "topology/cluster_file.h"
 #include "topology/edits.h"
 #include "topology/graph_file.h"
-#include "workloads/strategy_4d.h"
+#include "workloads/decoder_network.h"
 
 namespace rehearse {
 namespace {
 
-constexpr int64_t kMostRanks = 1 << 22;
-
 Training ReadTraining(const JsonReader& reader) {
-  reader.AllowKeys({"batch", "sequence", "micro_batches", "recomputation"});
+  reader.AllowKeys({"batch", "sequence", "micro_batches", "recomputation", "precision"});
   Training training;
   training.batch = static_cast<uint64_t>(reader.At("batch").Integer(1, int64_t{1} << 32));
   training.sequence = static_cast<uint64_t>(reader.At("sequence").Integer(1, int64_t{1} << 24));
@@ -23,38 +22,11 @@ Training ReadTraining(const JsonReader& reader) {
   training.recomputation = reader.At("recomputation").Choice({"none", "full"}) == 0
                                ? Recomputation::kNone
                                : Recomputation::kFull;
-  return training;
-}
-
-GptStrategy ReadFourD(const JsonReader& reader) {
-  reader.AllowKeys({"kind", "column", "row", "depth", "data", "transpose_alternate_layers",
-                    "overlap_all_reduce", "overlap_reduce_scatter", "overlap_all_gather",
-                    "cached_layers"});
-  const auto size = [&](const char* key) {
-    return static_cast<uint32_t>(reader.At(key).Integer(1, kMostRanks));
-  };
-  FourDOptions options;
-  options.column = size("column");
-  options.row = size("row");
-  options.depth = size("depth");
-  options.data = size("data");
-  const uint64_t ranks = uint64_t{options.column} * options.row * options.depth;
-  if (ranks > kMostRanks || ranks * options.data > kMostRanks) {
-    reader.Fail(fmt::format("a mesh of {}x{}x{}x{} has more than {} ranks", options.column,
-                            options.row, options.depth, options.data, kMostRanks));
+  if (reader.Has("precision")) {
+    const bool is_bf16 = reader.At("precision").Choice({"bf16", "fp32"}) == 0;
+    training.precision = is_bf16 ? DType::kBf16 : DType::kFp32;
   }
-  options.transpose_alternate_layers = reader.At("transpose_alternate_layers").Bool();
-  options.overlap_all_reduce = reader.At("overlap_all_reduce").Bool();
-  options.overlap_reduce_scatter = reader.At("overlap_reduce_scatter").Bool();
-  options.overlap_all_gather = reader.At("overlap_all_gather").Bool();
-  options.cached_layers = static_cast<uint32_t>(reader.At("cached_layers").Integer(0, 10000));
-  return MakeFourD(options);
-}
-
-GptStrategy ReadStrategy(const JsonReader& reader) {
-  if (!reader.IsObject()) reader.Expected("an object such as {\"kind\": \"4d\", ...}");
-  reader.At("kind").Choice({"4d"});
-  return ReadFourD(reader);
+  return training;
 }
 
 LowerOptions ReadSimulator(const JsonReader& reader, const Cluster& cluster) {
@@ -87,14 +59,14 @@ FabricRouting ReadRouting(const JsonReader& reader) {
   return routing;
 }
 
-FlopsPerSecond MeanPeak(const Cluster& cluster) {
+FlopsPerSecond MeanPeak(const Cluster& cluster, DType precision) {
   std::vector<uint32_t> devices(cluster.device_specs().size());
   for (const Cluster::VertexId device : cluster.devices()) {
     ++devices[cluster.graph()[device].device];
   }
   FlopsPerSecond sum;
   for (size_t i = 0; i < devices.size(); ++i) {
-    sum += devices[i] * PeakOf(cluster.device_specs()[i], DType::kBf16);
+    sum += devices[i] * PeakOf(cluster.device_specs()[i], precision);
   }
   return sum / cluster.device_count();
 }
@@ -116,12 +88,13 @@ Scenario ReadScenario(const JsonDocument& document) {
   std::string name = root.At("name").String();
   std::string description = root.Has("description") ? root.At("description").String() : "";
   std::unique_ptr<Cluster> cluster = ReadCluster(root.At("cluster"));
-  const FlopsPerSecond nominal_peak = MeanPeak(*cluster);
-  if (root.Has("edits")) cluster = ApplyEdits(std::move(cluster), ReadEdits(root.At("edits")));
-  GptModel model = ReadModel(root.At("model"));
   const Training training = ReadTraining(root.At("training"));
+  const FlopsPerSecond nominal_peak = MeanPeak(*cluster, training.precision);
+  if (root.Has("edits")) cluster = ApplyEdits(std::move(cluster), ReadEdits(root.At("edits")));
+  const GptModel model = ReadModel(root.At("model"));
   const JsonReader strategy_reader = root.At("strategy");
-  GptStrategy strategy = ReadStrategy(strategy_reader);
+  Network network = MakeDecoder(model, training);
+  Strategy strategy = ReadStrategy(strategy_reader, network);
   LowerOptions lowering;
   FabricRouting routing;
   Place perturbation_place;
@@ -140,7 +113,7 @@ Scenario ReadScenario(const JsonDocument& document) {
                     cluster->device_count(), cluster->device_count()));
   }
   return {
-      std::move(name), std::move(description), std::move(cluster),           std::move(model),
+      std::move(name), std::move(description), std::move(cluster),           std::move(network),
       training,        std::move(strategy),    strategy_reader.place(),      std::move(lowering),
       routing,         nominal_peak,           std::move(perturbation_place)};
 }

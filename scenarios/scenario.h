@@ -6,10 +6,12 @@
 //     "model": {"preset": "gpt-20b"},               or layers, hidden, heads, vocabulary
 //     "training": {"batch": 16, "sequence": 2048,   sequences a step and tokens a sequence
 //                  "micro_batches": 1,              optional, 1
-//                  "recomputation": "full"},        "full" or "none"
+//                  "recomputation": "full",         "full" or "none"
+//                  "precision": "bf16"},            optional; "fp32" for arithmetic and parameters too
 //     "strategy": {"kind": "4d", "column": 2, "row": 2, "depth": 4, "data": 1,
 //                  "transpose_alternate_layers": true, "overlap_all_reduce": true,
 //                  "overlap_reduce_scatter": true, "overlap_all_gather": true, "cached_layers": 28},
+//                                                   other kinds: workloads/README.md
 //     "edits": [{"links": "node3/nic*", "bandwidth": "0.5x"}],   optional what-ifs (topology/edits.h)
 //     "simulator": {"fidelity": "fluid", "channels": 0,      optional, every key as well
 //                   "routing": "minimal", "routing_seed": 0,
@@ -17,9 +19,8 @@
 //                   "perturbation": {...}}        jitter, stragglers, links that fail (scenarios/perturbation.h)
 //   }
 //
-// The five switches of the strategy are AxoNN's optimisations A to E (workloads/strategy_4d.h) and must be
-// given: nothing is silently defaulted. `channels` 0 leaves their number to the channel search. `slowdown` stands
-// for the devices' own: a kernel runs at 1/(1 + slowdown) while its device communicates (topology/device.h).
+// Sizes and switches of a strategy must be given: nothing is silently defaulted (scenarios/strategy_reader.h).
+// `channels` 0 leaves their number to the channel search. `slowdown` stands for the devices' own: a kernel runs at 1/(1 + slowdown) while its device communicates (topology/device.h).
 // `routing` is that of dragonflies, minimal or valiant; the seed is of Valiant's detours and of ECMP.
 #pragma once
 
@@ -30,8 +31,9 @@
 #include "sim/json_reader.h"
 #include "topology/cluster.h"
 #include "topology/fabric.h"
-#include "workloads/gpt_strategy.h"
-#include "workloads/model.h"
+#include "workloads/network.h"
+#include "workloads/strategy.h"
+#include "workloads/training.h"
 
 namespace rehearse {
 
@@ -39,9 +41,9 @@ struct Scenario {
   std::string name;
   std::string description;
   std::unique_ptr<Cluster> cluster;
-  GptModel model;
+  Network network;  // of the model, for this training
   Training training;
-  GptStrategy strategy;
+  Strategy strategy;
   Place strategy_place;  // for errors that planning finds
   LowerOptions lowering;
   FabricRouting routing;

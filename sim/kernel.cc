@@ -12,6 +12,8 @@ const char* Name(Kernel kernel) {
       return "copy";
     case Kernel::kAccumulate:
       return "accumulate";
+    case Kernel::kAdd:
+      return "add";
     case Kernel::kUnstack:
       return "unstack";
     case Kernel::kStack:

@@ -25,6 +25,8 @@ enum class Kernel : uint8_t {
   kCopy,
   // Y += X in Y's precision (gradient accumulation).                     reads X, Y; writes Y
   kAccumulate,
+  // Y = X + Z.                                                           reads X, Z; writes Y
+  kAdd,
   // The rows of p blocks stacked in X become the columns of Y: block i of X (Y.rows × X.columns) is
   // columns [i·X.columns, (i+1)·X.columns) of Y. After an all-gather of columns.    reads X; writes Y
   kUnstack,
@@ -34,7 +36,8 @@ enum class Kernel : uint8_t {
   // ---- transformer ---------------------------------------------------------------------------
   // Y[i] = table[token i]; zero where another rank has the token's row.  reads table; writes Y
   kEmbedding,
-  // d table[token i] += dY[i] for the rows this rank has.   reads dY, d table; writes d table
+  // d table[token i] += dY[i] for the rows this rank has; onto zeros where d table is not read.
+  //                                                       reads dY [, d table]; writes d table
   kEmbeddingBackward,
   // X += bias.                                                           reads X, bias; writes X
   kBias,
@@ -76,11 +79,13 @@ enum class Kernel : uint8_t {
   kAttention,
   kAttentionBackward,  // reads dO, X, O, L; writes dX
   // Y = Z + dropout(X + bias); mask is 0 or 1/(1-probability) (as kept, a byte). The mask depends only on the
-  // op's tag, `salt` and the element's global position. Attributes: probability, salt.
+  // op's layer and micro-batch, `salt` and the element's global position. Attributes: probability, salt.
   //                                                reads X, Z, bias; writes Y, mask
   kResidual,
-  kDropoutBackward,  // dX = dY·mask; d bias += column sums.   reads dY, mask, d bias; writes dX, d bias
-  kDropout,          // Y = dropout(X). Attributes: probability, salt.  reads X; writes Y, mask
+  // dX = dY·mask; d bias += column sums of dX, if there is one.
+  //                                             reads dY, mask [, d bias]; writes dX [, d bias]
+  kDropoutBackward,
+  kDropout,  // Y = dropout(X). Attributes: probability, salt.  reads X; writes Y, mask
 
   // ---- loss: the mean over all tokens (or samples) of the step of -log softmax[label] ------------
   kMaximum,  // per row over this rank's columns                reads X; writes M (rows × 1)
@@ -105,8 +110,9 @@ enum class Kernel : uint8_t {
   // Sum of squares of gradients; one that r ranks hold counts 1/r. attributes: 1/r of each gradient.
   //                                                          reads gradients…; writes norm (1 × 1)
   kSquaredNorm,
-  // Adam in fp32 on master weights, moments; gradients are clipped to norm 1.
-  // attributes: learning rate.        reads gradients…, norm; writes as many parameters…, states (3 × elements each)
+  // Adam in fp32; gradients are clipped to norm 1. The state is one array of as many elements as all parameters
+  // have, in their order, times 3 rows (master weights, two moments) or 2 where parameters are fp32 themselves.
+  // attributes: learning rate.          reads gradients…, norm; writes as many parameters…, state
   kAdam,
 };
 const char* Name(Kernel kernel);  // "bias-gelu"

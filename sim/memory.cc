@@ -22,7 +22,8 @@ MemoryUse MemoryOf(const Role& role) {
     for (const auto* touched : {&role.ops[op].reads, &role.ops[op].writes}) {
       for (const BufferId buffer : *touched) {
         CHECK_LT(buffer.index(), role.buffers.size());
-        Life& life = lives[buffer.index()];
+        const auto& view = role.buffers[buffer.index()].view;
+        Life& life = lives[view ? view->of.index() : buffer.index()];
         life.first = std::min(life.first, op);
         life.last = op;
       }

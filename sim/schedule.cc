@@ -1,5 +1,7 @@
 #include "sim/schedule.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "sim/error.h"
@@ -84,6 +86,29 @@ Bytes BytesOf(const Gemm& gemm, DType dtype) {
   const auto n = static_cast<double>(gemm.n);
   const auto k = static_cast<double>(gemm.k);
   return (m * k + k * n + m * n) * gemm.batch * SizeOf(dtype);
+}
+
+Footprint FootprintOf(const std::vector<Buffer>& buffers, BufferId id) {
+  const Buffer& buffer = buffers[id.index()];
+  const auto whole = [&](BufferId of) {
+    const Buffer& root = buffers[of.index()];
+    return Footprint{of, 0, std::max<uint64_t>(root.rows, 1), 0,
+                     std::max<uint64_t>(root.columns, 1)};
+  };
+  if (!buffer.view) return whole(id);
+  Footprint footprint = whole(buffer.view->of);
+  const bool lives_long =
+      buffer.kind != BufferKind::kActivation && buffer.kind != BufferKind::kBuffer;
+  if (lives_long) return footprint;
+  if (buffer.view->rows_cut_by.empty()) {
+    footprint.row_begin = buffer.view->row;
+    footprint.row_end = buffer.view->row + buffer.rows;
+  }
+  if (buffer.view->columns_cut_by.empty()) {
+    footprint.column_begin = buffer.view->column;
+    footprint.column_end = buffer.view->column + buffer.columns;
+  }
+  return footprint;
 }
 
 CommunicatorId CommunicatorOf(const Work& work) {

@@ -159,9 +159,9 @@ struct Region {
   std::vector<CommunicatorId> flat_by;
 };
 
-// A buffer that is a part of another one, and takes no memory: rows × columns elements from (row, column)
-// on, moved on by as many pieces as the rank's position in `rows_cut_by` and `columns_cut_by` says (outermost
-// first, as in Extent).
+// A buffer that is a part of another one (never of a view), and takes no memory: rows × columns elements from
+// (row, column) on, moved on by as many pieces as the rank's position in `rows_cut_by` and `columns_cut_by`
+// says (outermost first, as in Extent).
 struct View {
   BufferId of;
   uint64_t row = 0;
@@ -175,13 +175,36 @@ inline constexpr uint32_t kNoRegion = 0xffffffffu;
 struct Buffer {
   std::string name;
   BufferKind kind = BufferKind::kActivation;
-  Bytes bytes;  // zero for a view
+  Bytes
+      bytes;  // zero for a view; may exceed rows × columns elements by the padding of equal shares
   // What it holds, for backends: a row-major matrix. A buffer without rows can only be timed.
   DType dtype = DType::kBf16;
   uint64_t rows = 0;
   uint64_t columns = 0;
-  uint32_t region = kNoRegion;  // position in Role::regions; parameters and gradients must have one
+  // Position in Role::regions. Parameters and gradients have one, or views that cover them have (biases and
+  // norms lie one after the other in one row).
+  uint32_t region = kNoRegion;
   std::optional<View> view = std::nullopt;
+};
+
+// Where an access of a buffer falls: elements of the buffer that it is, or is a view of. A view whose place
+// depends on the rank counts as the whole, and so does one of parameters, gradients or optimizer state.
+struct Footprint {
+  BufferId buffer;  // not a view
+  uint64_t row_begin = 0;
+  uint64_t row_end = 0;
+  uint64_t column_begin = 0;
+  uint64_t column_end = 0;
+
+  bool Overlaps(const Footprint& other) const {
+    return row_begin < other.row_end && other.row_begin < row_end &&
+           column_begin < other.column_end && other.column_begin < column_end;
+  }
+  bool Covers(const Footprint& other) const {
+    return row_begin <= other.row_begin && other.row_end <= row_end &&
+           column_begin <= other.column_begin && other.column_end <= column_end;
+  }
+  friend bool operator==(const Footprint&, const Footprint&) = default;
 };
 
 struct Role {
@@ -205,6 +228,7 @@ struct Schedule {
   uint32_t ranks() const { return static_cast<uint32_t>(role_of_rank.size()); }
 };
 
+Footprint FootprintOf(const std::vector<Buffer>& buffers, BufferId buffer);
 // The communicator that a communication op is on; not set for Compute.
 CommunicatorId CommunicatorOf(const Work& work);
 // The bytes of a communication op; zero for Compute.

@@ -38,6 +38,17 @@ void CheckOp(const Schedule& schedule, const Role& role, uint32_t index) {
     check_id(buffer.index(), role.buffers.size(), "reads", "buffer");
   for (const BufferId buffer : op.writes)
     check_id(buffer.index(), role.buffers.size(), "writes", "buffer");
+  // A view must lie inside of a buffer that is none.
+  for (const auto* touched : {&op.reads, &op.writes}) {
+    for (const BufferId buffer : *touched) {
+      const std::optional<View>& view = role.buffers[buffer.index()].view;
+      if (!view) continue;
+      check_id(view->of.index(), role.buffers.size(), "touches a view of", "buffer");
+      if (role.buffers[view->of.index()].view)
+        fail(fmt::format("touches buffer \"{}\", a view of a view",
+                         role.buffers[buffer.index()].name));
+    }
+  }
   for (const OpId before : op.after) {
     check_id(before.index(), role.ops.size(), "is after", "op");
     if (before.index() >= index)
@@ -632,9 +643,10 @@ class RaceFinder {
  private:
   static constexpr uint32_t kNoOp = std::numeric_limits<uint32_t>::max();
 
-  // The latest accesses from one stream. They stand for all earlier ones, because a stream is ordered.
+  // The latest accesses of a part from one stream. They stand for all earlier ones, because a stream is ordered.
   struct Access {
     uint32_t stream;
+    Footprint part;
     uint32_t read = kNoOp;
     uint32_t write = kNoOp;
   };
@@ -653,19 +665,21 @@ class RaceFinder {
   void Touch(uint32_t op, BufferId buffer, bool writes) {
     CHECK_LT(buffer.index(), accesses_.size());
     const uint32_t stream = role_.ops[op].stream.index();
-    std::vector<Access>& accesses = accesses_[buffer.index()];
+    const Footprint part = FootprintOf(role_.buffers, buffer);
+    std::vector<Access>& accesses = accesses_[part.buffer.index()];
     Access* own = nullptr;
     for (Access& access : accesses) {
       if (access.stream == stream) {
-        own = &access;
+        if (access.part == part) own = &access;
         continue;
       }
+      if (!access.part.Overlaps(part)) continue;
       if (access.write != kNoOp && !IsBefore(access.write, op))
         Fail(buffer, access.write, true, op, writes);
       if (writes && access.read != kNoOp && !IsBefore(access.read, op))
         Fail(buffer, access.read, false, op, true);
     }
-    if (own == nullptr) own = &accesses.emplace_back(Access{stream, kNoOp, kNoOp});
+    if (own == nullptr) own = &accesses.emplace_back(Access{stream, part, kNoOp, kNoOp});
     (writes ? own->write : own->read) = op;
   }
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "scenarios/strategy_reader.h"
 #include "sim/error.h"
 #include "sim/units.h"
 #include "tools/command.h"
@@ -64,9 +65,11 @@ std::vector<Entry> Models() {
 }
 
 std::vector<Entry> Strategies() {
-  return {{"4d",
-           "column x row x depth x data with AxoNN's optimisations A to E (workloads/README.md)",
-           "AxoNN, arXiv 2305.13525"}};
+  std::vector<Entry> entries;
+  for (const StrategyKind& kind : StrategyKinds()) {
+    entries.push_back({kind.name, kind.summary + " (workloads/README.md)", kind.source});
+  }
+  return entries;
 }
 
 struct Kind {

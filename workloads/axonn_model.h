@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "sim/quantity.h"
-#include "workloads/gpt_strategy.h"
 #include "workloads/model.h"
 #include "workloads/strategy_4d.h"
+#include "workloads/training.h"
 
 namespace rehearse {
 

@@ -1,8 +1,10 @@
-// Layouts: how a tensor lies on a mesh, which layouts multiply locally, and which collective turns one
-// layout into another (DESIGN section 4).
+// Layouts: how a matrix lies on a mesh, which layouts multiply locally, and which collective turns one
+// placement into another (DESIGN section 4).
 //
-// A layout has one placement for each axis of the mesh: S(d) split along dimension d of the tensor, B
-// the same on all ranks of the axis, P partial sums that must still be added up. All functions are pure.
+// A layout has one placement for each axis of the mesh: S(d) split along dimension d (0 rows, 1 columns), B
+// the same on all ranks of the axis, P partial sums that must still be added up. Where several axes split
+// one dimension they nest: each cuts the blocks of the one outside of it, and `level` counts from the
+// outside. All functions are pure.
 #pragma once
 
 #include <cstdint>
@@ -16,18 +18,46 @@ struct Placement {
   enum class Kind : uint8_t { kSplit, kBroadcast, kPartial };
   Kind kind = Kind::kBroadcast;
   uint8_t dimension = 0;  // kSplit only
+  uint8_t level = 0;      // kSplit only: how many axes cut this dimension outside of this one
 
   friend bool operator==(const Placement&, const Placement&) = default;
 };
 
-inline constexpr Placement S(uint8_t dimension) { return {Placement::Kind::kSplit, dimension}; }
-inline constexpr Placement B() { return {Placement::Kind::kBroadcast, 0}; }
-inline constexpr Placement P() { return {Placement::Kind::kPartial, 0}; }
+inline constexpr Placement S(uint8_t dimension, uint8_t level = 0) {
+  return {Placement::Kind::kSplit, dimension, level};
+}
+inline constexpr Placement B() { return {Placement::Kind::kBroadcast, 0, 0}; }
+inline constexpr Placement P() { return {Placement::Kind::kPartial, 0, 0}; }
 
 using Layout = std::vector<Placement>;  // one placement an axis
 
+inline constexpr size_t kMostAxes = 10;
+
+bool IsSplit(const Placement& placement);
+bool IsSplit(const Placement& placement, uint8_t dimension);
+
+// Sets the levels so that a later axis lies outside of an earlier one: neighbouring ranks, which differ in
+// the first axis, hold neighbouring pieces. This is OneFlow's and PyTorch's order too, because they list
+// the outermost axis first and a DeviceMesh the innermost.
+Layout Nested(Layout layout);
+
+// The axes that split a dimension, outermost first; the axes with partial sums, last axis first.
+std::vector<uint32_t> SplitAxes(const Layout& layout, uint8_t dimension);
+std::vector<uint32_t> PartialAxes(const Layout& layout);
+
+// Axes of size 1 become B, and the levels close up: layouts that mean the same compare equal.
+Layout Normalized(const Layout& layout, const std::vector<uint32_t>& axis_sizes);
+
+// With B for P: the layout once partial sums are added up.
+Layout Resolved(Layout layout);
+
+// One number for a layout of at most kMostAxes axes; equal layouts have equal codes.
+uint64_t CodeOf(const Layout& layout);
+
 std::string ToString(const Placement& placement);  // "S(1)", "B", "P"
 std::string ToString(const Layout& layout);        // "[S(0), B, P]"
+// The reverse of ToString for one placement; nothing when it is none.
+std::optional<Placement> ParsePlacement(const std::string& text);
 
 // How many pieces dimension `dimension` is cut into on a mesh with these axis sizes.
 uint64_t Pieces(const Layout& layout, const std::vector<uint32_t>& axis_sizes, uint8_t dimension);
@@ -48,6 +78,14 @@ struct MatmulPlacements {
   Placement dw;
 };
 std::optional<MatmulPlacements> PlaceMatmul(const Placement& x, const Placement& w);
+
+// The same for whole layouts. Nothing, too, when the axes that split k nest differently in X and W.
+struct MatmulResult {
+  Layout y;
+  Layout dx;
+  Layout dw;
+};
+std::optional<MatmulResult> PlaceMatmul(const Layout& x, const Layout& w);
 
 // What turns one placement into another along one axis, forward and (for the gradient) backward.
 enum class Move : uint8_t { kNone, kSlice, kAllReduce, kReduceScatter, kAllGather, kAllToAll };

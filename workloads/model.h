@@ -19,7 +19,15 @@ struct GptModel {
       51200;           // padded, as Megatron-LM does; the embedding is tied to the output layer
   std::string source;  // of a preset
 
+  // Llama-like: RMS norms, SwiGLU, no biases, no dropout.
+  bool llama = false;
+  uint32_t groups = 0;        // of heads that share a key and a value; 0: each head has its own
+  uint64_t feed_forward = 0;  // columns between the two matrices of the MLP; 0: 4·hidden
+  bool tied = true;           // the embedding's table is the output layer's too
+
   uint64_t HeadSize() const { return hidden / heads; }
+  uint64_t Groups() const { return groups == 0 ? heads : groups; }
+  uint64_t FeedForward() const { return feed_forward == 0 ? 4 * hidden : feed_forward; }
   // Weights of the four matrices of every layer (12·h² each layer), the biases and norms (13·h), the
   // embedding (V·h) and the final norm (2·h). Position embeddings are not counted (s·h; a rotary or
   // learned one is below 0.1 %).

@@ -18,7 +18,7 @@
 
 #include <cstdint>
 
-#include "workloads/gpt_strategy.h"
+#include "workloads/strategy.h"
 
 namespace rehearse {
 
@@ -37,6 +37,6 @@ struct FourDOptions {
 // Axes of the mesh that MakeFourD returns.
 enum FourDAxis : uint32_t { kColumnAxis = 0, kRowAxis = 1, kDepthAxis = 2, kDataAxis = 3 };
 
-GptStrategy MakeFourD(const FourDOptions& options);
+Strategy MakeFourD(const FourDOptions& options, const Network& network);
 
 }  // namespace rehearse

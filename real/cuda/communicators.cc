@@ -9,7 +9,6 @@
 namespace rehearse {
 namespace {
 
-constexpr uint32_t kRoot = 0;
 constexpr uint32_t kIdTag = kControlTag + 64;
 
 uint64_t SizeOf(NcclType type) { return type == NcclType::kFp32 ? 4 : 2; }
@@ -137,6 +136,7 @@ void GpuCommunicators::Run(const Collective& collective, const CollectiveBuffers
                            CudaStream stream) const {
   const uint32_t id = collective.communicator.index();
   NcclCommunicator communicator = Of(id);
+  const auto root = static_cast<int>(collective.root);
   switch (collective.kind) {
     case CollectiveKind::kAllReduce:
       nccl_.AllReduce(buffers.from, buffers.to, buffers.elements, buffers.type,
@@ -151,31 +151,59 @@ void GpuCommunicators::Run(const Collective& collective, const CollectiveBuffers
                           ReductionOf(collective), communicator, stream);
       return;
     case CollectiveKind::kBroadcast:
-      nccl_.Broadcast(buffers.from, buffers.to, buffers.elements, buffers.type, kRoot, communicator,
+      nccl_.Broadcast(buffers.from, buffers.to, buffers.elements, buffers.type, root, communicator,
                       stream);
       return;
     case CollectiveKind::kReduce:
       nccl_.Reduce(buffers.from, buffers.to, buffers.elements, buffers.type,
-                   ReductionOf(collective), kRoot, communicator, stream);
+                   ReductionOf(collective), root, communicator, stream);
       return;
     case CollectiveKind::kAllToAll:
-      AllToAll(communicator, plan_.groups[id]->size(), buffers, stream);
+      AllToAll(communicator, collective, *plan_.groups[id], buffers, stream);
       return;
+    case CollectiveKind::kSendReceive:
+      SendToNext(communicator, *plan_.groups[id], buffers, stream);
+      return;
+    case CollectiveKind::kBarrier:
+      throw Error("a barrier is not an op of a training step");
   }
 }
 
-void GpuCommunicators::AllToAll(NcclCommunicator communicator, uint32_t ranks,
-                                const CollectiveBuffers& buffers, CudaStream stream) const {
-  CHECK_EQ(buffers.elements % ranks, 0u);
-  const uint64_t block = buffers.elements / ranks;
-  const uint64_t bytes = block * SizeOf(buffers.type);
+// Blocks of equal or of given sizes, in the order of members on both sides; a group of sends and receives.
+void GpuCommunicators::AllToAll(NcclCommunicator communicator, const Collective& collective,
+                                const Group& group, const CollectiveBuffers& buffers,
+                                CudaStream stream) const {
+  const uint32_t ranks = group.size();
+  if (collective.pair_bytes.empty()) CHECK_EQ(buffers.elements % ranks, 0u);
+  const auto elements_of = [&](uint32_t from, uint32_t to) {
+    if (collective.pair_bytes.empty()) return buffers.elements / ranks;
+    return static_cast<uint64_t>(collective.pair_bytes[size_t{from} * ranks + to] /
+                                 SizeOf(collective.dtype));
+  };
+  const uint64_t size = SizeOf(buffers.type);
+  const char* from = static_cast<const char*>(buffers.from);
+  char* to = static_cast<char*>(buffers.to);
   nccl_.GroupStart();
   for (uint32_t peer = 0; peer < ranks; ++peer) {
-    nccl_.Send(static_cast<const char*>(buffers.from) + peer * bytes, block, buffers.type,
-               static_cast<int>(peer), communicator, stream);
-    nccl_.Receive(static_cast<char*>(buffers.to) + peer * bytes, block, buffers.type,
-                  static_cast<int>(peer), communicator, stream);
+    const uint64_t away = elements_of(group.member, peer);
+    const uint64_t here = elements_of(peer, group.member);
+    const auto other = static_cast<int>(peer);
+    if (away > 0) nccl_.Send(from, away, buffers.type, other, communicator, stream);
+    if (here > 0) nccl_.Receive(to, here, buffers.type, other, communicator, stream);
+    from += away * size;
+    to += here * size;
   }
+  nccl_.GroupEnd();
+}
+
+void GpuCommunicators::SendToNext(NcclCommunicator communicator, const Group& group,
+                                  const CollectiveBuffers& buffers, CudaStream stream) const {
+  const uint32_t ranks = group.size();
+  nccl_.GroupStart();
+  nccl_.Send(buffers.from, buffers.elements, buffers.type,
+             static_cast<int>((group.member + 1) % ranks), communicator, stream);
+  nccl_.Receive(buffers.to, buffers.elements, buffers.type,
+                static_cast<int>((group.member + ranks - 1) % ranks), communicator, stream);
   nccl_.GroupEnd();
 }
 

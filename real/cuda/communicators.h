@@ -52,8 +52,10 @@ class GpuCommunicators {
   NcclCommunicator Split(int color, int key);
   NcclCommunicator Of(uint32_t communicator) const;
   NcclCommunicator OfPair(const Pair& pair) const;
-  void AllToAll(NcclCommunicator communicator, uint32_t ranks, const CollectiveBuffers& buffers,
-                CudaStream stream) const;
+  void AllToAll(NcclCommunicator communicator, const Collective& collective, const Group& group,
+                const CollectiveBuffers& buffers, CudaStream stream) const;
+  void SendToNext(NcclCommunicator communicator, const Group& group,
+                  const CollectiveBuffers& buffers, CudaStream stream) const;
 
   const Nccl& nccl_;
   const RankPlan& plan_;

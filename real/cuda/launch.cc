@@ -43,6 +43,7 @@ struct Row {
 constexpr Row kRows[] = {
     {Kernel::kCopy, {{{"Copy", Grid::kElements}}}},
     {Kernel::kAccumulate, {{{"Accumulate", Grid::kElements}}}},
+    {Kernel::kAdd, {{{"Add", Grid::kElements}}}},
     {Kernel::kUnstack, {{{"Unstack", Grid::kElements}}}},
     {Kernel::kStack, {{{"Stack", Grid::kElements}}}},
     {Kernel::kEmbedding, {{{"Embedding", Grid::kWrittenRows}}}},

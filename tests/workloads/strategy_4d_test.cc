@@ -1,4 +1,4 @@
-#include "workloads/gpt_planner.h"
+#include "workloads/planner.h"
 
 #include <map>
 
@@ -7,6 +7,7 @@
 #include "sim/memory.h"
 #include "sim/schedule_check.h"
 #include "workloads/axonn_model.h"
+#include "workloads/decoder_network.h"
 #include "workloads/strategy_4d.h"
 
 namespace rehearse {
@@ -39,7 +40,8 @@ FourDOptions Grid(uint32_t column, uint32_t row, uint32_t depth, uint32_t data) 
 }
 
 Schedule Plan(const FourDOptions& options, const Training& training = SmallTraining()) {
-  return PlanGpt(SmallModel(), training, MakeFourD(options));
+  const Network network = MakeDecoder(SmallModel(), training);
+  return PlanStep(network, training, MakeFourD(options, network));
 }
 
 // Bytes of collectives of a kind on an axis that belong to the layers' products.
@@ -65,7 +67,7 @@ size_t CountOps(const Schedule& schedule, const std::string& part) {
   return count;
 }
 
-TEST(GptPlannerTest, BytesAreThoseOfAxonnsEquations) {
+TEST(FourDTest, BytesAreThoseOfAxonnsEquations) {
   // DESIGN section 4, corrected equations 4-8, on a grid of four different sizes. Elements of a
   // product X (m×k)·W (k×n), m already divided by G_data; a transposed product swaps r and c.
   const uint32_t c = 2;
@@ -110,7 +112,7 @@ TEST(GptPlannerTest, BytesAreThoseOfAxonnsEquations) {
             4 * layers * blocks / d);  // fp32
 }
 
-TEST(GptPlannerTest, EverySwitchCombinationIsAValidScheduleWithoutDataRaces) {
+TEST(FourDTest, EverySwitchCombinationIsAValidScheduleWithoutDataRaces) {
   for (uint32_t bits = 0; bits < 32; ++bits) {
     for (const auto& grid : {Grid(2, 2, 2, 2), Grid(1, 1, 8, 1), Grid(4, 1, 1, 2), Grid(1, 3, 2, 1),
                              Grid(1, 1, 1, 4), Grid(1, 1, 1, 1)}) {
@@ -134,7 +136,7 @@ TEST(GptPlannerTest, EverySwitchCombinationIsAValidScheduleWithoutDataRaces) {
   }
 }
 
-TEST(GptPlannerTest, TransposingAlternateLayersLeavesNoGatherBetweenThem) {
+TEST(FourDTest, TransposingAlternateLayersLeavesNoGatherBetweenThem) {
   FourDOptions options = Grid(2, 2, 1, 1);
   EXPECT_EQ(CountOps(Plan(options), "all-gather"), 0u);
   EXPECT_EQ(CountOps(Plan(options), "interleave"), 0u);
@@ -150,7 +152,7 @@ TEST(GptPlannerTest, TransposingAlternateLayersLeavesNoGatherBetweenThem) {
             2 * 3 * m * 7 * h);  // k = h + h + h + 4h
 }
 
-TEST(GptPlannerTest, CachingSavesTheSecondGatherOfTheFirstLayers) {
+TEST(FourDTest, CachingSavesTheSecondGatherOfTheFirstLayers) {
   FourDOptions options = Grid(1, 1, 2, 1);
   options.cached_layers = 0;
   // Embedding, output and 3 layers of 4 once forward; 12 again for the recomputation.
@@ -159,7 +161,7 @@ TEST(GptPlannerTest, CachingSavesTheSecondGatherOfTheFirstLayers) {
   EXPECT_EQ(CountOps(Plan(options), "all-gather"), 18u);
 }
 
-TEST(GptPlannerTest, WithoutRecomputationWeightsAreGatheredOnce) {
+TEST(FourDTest, WithoutRecomputationWeightsAreGatheredOnce) {
   Training training = SmallTraining();
   training.recomputation = Recomputation::kNone;
   const Schedule schedule = Plan(Grid(1, 1, 2, 1), training);
@@ -167,7 +169,7 @@ TEST(GptPlannerTest, WithoutRecomputationWeightsAreGatheredOnce) {
   EXPECT_EQ(schedule.hardware_flops, schedule.model_flops);
 }
 
-TEST(GptPlannerTest, PrefetchedGathersAreIssuedOneProductAhead) {
+TEST(FourDTest, PrefetchedGathersAreIssuedOneProductAhead) {
   const Schedule schedule = Plan(Grid(1, 1, 2, 1));
   const std::vector<Op>& ops = schedule.roles[0].ops;
   // In the forward pass the gather of `projection` stands before the product `qkv` of the same layer.
@@ -182,7 +184,7 @@ TEST(GptPlannerTest, PrefetchedGathersAreIssuedOneProductAhead) {
   EXPECT_LT(gather, product);
 }
 
-TEST(GptPlannerTest, ProductsCountTheFlopsOfTheFormula) {
+TEST(FourDTest, ProductsCountTheFlopsOfTheFormula) {
   // Sum of all GEMM and attention flops over ranks against Narayanan's formula, with whole rows (no
   // repeated attention core). The formula counts the attention core without the causal mask: 4·s·h a
   // token and pass against our 2·s·h, and backward as twice forward where the fused core does 2.5 times.
@@ -203,7 +205,7 @@ TEST(GptPlannerTest, ProductsCountTheFlopsOfTheFormula) {
   EXPECT_NEAR(attention, tokens * layers * (1 + 1 + 2.5) * 2 * 128 * h, 1e-9 * attention);
 }
 
-TEST(GptPlannerTest, TheAttentionCoreIsRepeatedAlongTheRowAxis) {
+TEST(FourDTest, TheAttentionCoreIsRepeatedAlongTheRowAxis) {
   const auto flops = [](const Schedule& schedule) {
     double sum = 0;
     for (const Op& op : schedule.roles[0].ops) {
@@ -216,7 +218,7 @@ TEST(GptPlannerTest, TheAttentionCoreIsRepeatedAlongTheRowAxis) {
   EXPECT_DOUBLE_EQ(flops(Plan(Grid(1, 4, 1, 1))), flops(Plan(Grid(1, 1, 1, 1))));
 }
 
-TEST(GptPlannerTest, ParametersGradientsAndOptimizerAreDividedOverTheTensorRanks) {
+TEST(FourDTest, ParametersGradientsAndOptimizerAreDividedOverTheTensorRanks) {
   // 2 + 4 + 12 bytes a parameter; biases and norms are divided along r only, so compare the matrices.
   const MemoryUse one = MemoryOfFullestRank(Plan(Grid(1, 1, 1, 1)));
   const MemoryUse eight = MemoryOfFullestRank(Plan(Grid(2, 2, 2, 1)));
@@ -226,7 +228,7 @@ TEST(GptPlannerTest, ParametersGradientsAndOptimizerAreDividedOverTheTensorRanks
   EXPECT_NEAR(eight.parameters.value() * 8 / one.parameters.value(), 1, 0.02);
 }
 
-TEST(GptPlannerTest, TheScheduleDoesNotGrowWithDataParallelReplicas) {
+TEST(FourDTest, TheScheduleDoesNotGrowWithDataParallelReplicas) {
   EXPECT_EQ(Plan(Grid(2, 2, 2, 1)).roles[0].ops.size() + 12 + 1 + 1,
             Plan(Grid(2, 2, 2, 2)).roles[0].ops.size());  // 13 weights and the small parameters
 }
@@ -240,7 +242,7 @@ void ExpectRefused(const FourDOptions& options, const Training& training, const 
   }
 }
 
-TEST(GptPlannerTest, WhatCannotBeSplitIsRefusedByName) {
+TEST(FourDTest, WhatCannotBeSplitIsRefusedByName) {
   ExpectRefused(Grid(8, 1, 1, 1), SmallTraining(), "12 attention heads");
   ExpectRefused(Grid(1, 5, 1, 1), SmallTraining(), "hidden");
   ExpectRefused(Grid(1, 1, 5, 1), SmallTraining(), "48 sequences");

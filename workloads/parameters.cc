@@ -1,0 +1,318 @@
+#include "workloads/parameters.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace rehearse {
+
+using Issue = PlanBuilder::Issue;
+
+std::vector<uint32_t> PureDataAxes(const Strategy& strategy) {
+  std::vector<uint32_t> axes;
+  for (uint32_t axis = 0; axis < strategy.mesh.axes().size(); ++axis) {
+    const bool splits = std::any_of(strategy.products.begin(), strategy.products.end(),
+                                    [&](const auto& product) { return IsSplit(product.w[axis]); });
+    if (!splits && !(strategy.shard && strategy.shard->axis == axis)) axes.push_back(axis);
+  }
+  return axes;
+}
+
+Parameters::Parameters(const Network& network, const Strategy& strategy, const Training& training,
+                       const std::vector<Layout>& rests, PlanBuilder* plan)
+    : network_(network),
+      strategy_(strategy),
+      training_(training),
+      plan_(*plan),
+      pure_data_(PureDataAxes(strategy)) {
+  matrices_.resize(network.matrices.size());
+  for (uint32_t i = 0; i < matrices_.size(); ++i) PlaceMatrix(i);
+  for (const NetworkNode& node : network.nodes) {
+    if (node.matrix) ++matrices_[matrices_[*node.matrix].owner].uses;
+  }
+  for (uint32_t i = 0; i < matrices_.size(); ++i) {
+    matrices_[i].uses_left = matrices_[i].uses;
+    AddMatrixBuffers(i);
+  }
+  AddVectors(rests);
+  const uint64_t states = training.precision == DType::kFp32 && Stage() % 3 == 0 ? 2 : 3;
+  const auto elements = static_cast<uint64_t>(update_elements_);
+  optimizer_state_ = plan_.AddBuffer({.name = "Adam: master weights and moments",
+                                      .kind = BufferKind::kOptimizer,
+                                      .bytes = Bytes(static_cast<double>(states * elements) * 4),
+                                      .dtype = DType::kFp32,
+                                      .rows = states,
+                                      .columns = elements});
+}
+
+// ---- where matrices lie ----------------------------------------------------------------------------------
+
+void Parameters::PlaceMatrix(uint32_t index) {
+  const NetworkMatrix& shape = network_.matrices[index];
+  const ProductLayouts& layouts = strategy_.products[index];
+  Matrix& matrix = matrices_[index];
+  const auto places = PlaceMatmul(layouts.x, layouts.w);
+  if (!places) {
+    throw Error(plan_.place(),
+                fmt::format("\"{}\" of {}: X {} and W {} do not multiply locally", shape.name,
+                            network_.name, ToString(layouts.x), ToString(layouts.w)));
+  }
+  if (shape.tied) {
+    Layout table = strategy_.products[*shape.tied].w;
+    for (Placement& placement : table) {
+      if (IsSplit(placement)) placement.dimension = 1 - placement.dimension;
+    }
+    if (table != layouts.w) {
+      throw Error(plan_.place(),
+                  fmt::format("\"{}\" of {} is tied to \"{}\" and must lie as it "
+                              "does: found {}, expected {}",
+                              shape.name, network_.name, network_.matrices[*shape.tied].name,
+                              ToString(layouts.w), ToString(table)));
+    }
+  }
+  matrix.places = *places;
+  matrix.owner = shape.tied.value_or(index);
+  const std::vector<uint32_t>& sizes = plan_.sizes();
+  const uint64_t k = shape.k / Pieces(layouts.w, sizes, 0);
+  const uint64_t n = shape.n / Pieces(layouts.w, sizes, 1);
+  matrix.rows = shape.IsTable() ? k : n;
+  matrix.columns = shape.IsTable() ? n : k;
+  for (const uint32_t axis : PartialAxes(matrix.places.dw)) {
+    const bool shares = strategy_.shard && strategy_.shard->axis == axis;
+    (shares ? matrix.share_axes : matrix.sum_axes).push_back(axis);
+  }
+  const uint64_t ranks = plan_.SizeOfAxes(matrix.share_axes);
+  const uint64_t share = (matrix.rows * matrix.columns + ranks - 1) / ranks;
+  matrix.share_elements = static_cast<double>(share);
+  matrix.elements = static_cast<double>(share * ranks);
+}
+
+BufferId Parameters::AddMatrixBuffer(uint32_t index, std::string name, BufferKind kind, DType dtype,
+                                     bool share) {
+  const NetworkMatrix& shape = network_.matrices[index];
+  const Matrix& matrix = matrices_[index];
+  Layout layout = strategy_.products[index].w;
+  // Stored n×k, a table k×n.
+  for (Placement& placement : layout) {
+    if (!shape.IsTable() && IsSplit(placement)) placement.dimension = 1 - placement.dimension;
+  }
+  Buffer buffer{.name = std::move(name),
+                .kind = kind,
+                .bytes = (share ? matrix.share_elements : matrix.elements) * SizeOf(dtype),
+                .dtype = dtype,
+                .rows = share ? 1 : matrix.rows,
+                .columns = share ? static_cast<uint64_t>(matrix.share_elements) : matrix.columns};
+  buffer.region =
+      plan_.RegionOf(shape.IsTable() ? shape.k : shape.n, shape.IsTable() ? shape.n : shape.k,
+                     layout, share ? matrix.share_axes : std::vector<uint32_t>());
+  return plan_.AddBuffer(std::move(buffer));
+}
+
+void Parameters::AddMatrixBuffers(uint32_t index) {
+  Matrix& matrix = matrices_[index];
+  if (!IsOwner(index)) {
+    matrix.parameter = matrices_[matrix.owner].parameter;
+    return;
+  }
+  const NetworkMatrix& shape = network_.matrices[index];
+  SetLayer(shape.layer);
+  const std::string name = plan_.Label(shape.name);
+  matrix.parameter =
+      AddMatrixBuffer(index, name, BufferKind::kParameter, training_.precision, Shares(matrix, 3));
+  matrix.main_gradient = AddMatrixBuffer(index, "gradient of " + name, BufferKind::kGradient,
+                                         DType::kFp32, Shares(matrix, 2));
+  matrix.update_gradient = matrix.main_gradient;
+  matrix.update_share = matrix.parameter;
+  if (Shares(matrix, 1) && !Shares(matrix, 3)) {
+    matrix.update_share = AddMatrixBuffer(index, "updated share of " + name, BufferKind::kBuffer,
+                                          training_.precision, true);
+  }
+  update_elements_ += Shares(matrix, 1) ? matrix.share_elements : matrix.elements;
+}
+
+void Parameters::SetLayer(int32_t layer) {
+  Tag tag = plan_.tag();
+  tag.layer = layer;
+  plan_.set_tag(tag);
+}
+
+// ---- vectors ---------------------------------------------------------------------------------------------
+
+void Parameters::AddVectors(const std::vector<Layout>& rests) {
+  vectors_.resize(network_.vectors.size());
+  for (size_t i = 0; i < network_.nodes.size(); ++i) {
+    for (const uint32_t vector : network_.nodes[i].vectors) {
+      Layout layout = rests[i];
+      std::vector<uint32_t> sum_axes;
+      for (uint32_t axis = 0; axis < layout.size(); ++axis) {
+        if (!IsSplit(layout[axis], 0)) continue;
+        sum_axes.push_back(axis);
+        layout[axis] = B();
+      }
+      vectors_[vector].layout = layout;
+      auto group = std::find_if(groups_.begin(), groups_.end(),
+                                [&](const auto& known) { return known.sum_axes == sum_axes; });
+      if (group == groups_.end()) {
+        groups_.push_back({});
+        group = groups_.end() - 1;
+        group->sum_axes = sum_axes;
+      }
+      group->vectors.push_back(vector);
+      group->elements += network_.vectors[vector].size / Pieces(layout, plan_.sizes(), 1);
+    }
+  }
+  for (VectorGroup& group : groups_) AddVectorViews(&group);
+}
+
+void Parameters::AddVectorViews(VectorGroup* group) {
+  const auto add = [&](std::string name, BufferKind kind, DType dtype) {
+    return plan_.AddBuffer({.name = std::move(name),
+                            .kind = kind,
+                            .bytes = static_cast<double>(group->elements) * SizeOf(dtype),
+                            .dtype = dtype,
+                            .rows = 1,
+                            .columns = group->elements});
+  };
+  group->value = add("biases and norms", BufferKind::kParameter, training_.precision);
+  group->gradient = add("gradients of biases and norms", BufferKind::kGradient, DType::kFp32);
+  update_elements_ += static_cast<double>(group->elements);
+  uint64_t column = 0;
+  for (const uint32_t index : group->vectors) {
+    const NetworkVector& vector = network_.vectors[index];
+    PlacedVector& placed = vectors_[index];
+    SetLayer(vector.layer);
+    Buffer piece{.name = plan_.Label(vector.name),
+                 .kind = BufferKind::kParameter,
+                 .bytes = Bytes(0),
+                 .dtype = training_.precision,
+                 .rows = 1,
+                 .columns = vector.size / Pieces(placed.layout, plan_.sizes(), 1),
+                 .region = plan_.RegionOf(1, vector.size, placed.layout),
+                 .view = View{group->value, 0, column, {}, {}}};
+    column += piece.columns;
+    placed.value = plan_.AddBuffer(piece);
+    piece.name = "gradient of " + piece.name;
+    piece.kind = BufferKind::kGradient;
+    piece.dtype = DType::kFp32;
+    piece.view->of = group->gradient;
+    placed.gradient = plan_.AddBuffer(std::move(piece));
+  }
+}
+
+// ---- gathering -------------------------------------------------------------------------------------------
+
+void Parameters::Gather(uint32_t index) {
+  Matrix& matrix = matrices_[index];
+  if (matrix.gathered.IsSet()) return;
+  if (!Shares(matrix, 3)) {
+    matrix.gathered = matrix.parameter;
+    return;
+  }
+  const NetworkMatrix& shape = network_.matrices[index];
+  const Tag tag = plan_.tag();
+  SetLayer(shape.layer);
+  matrix.gathered = AddMatrixBuffer(index, plan_.Label("gathered " + shape.name),
+                                    BufferKind::kBuffer, training_.precision, false);
+  plan_.AddCollective("all-gather " + shape.name, CollectiveKind::kAllGather, matrix.share_axes,
+                      matrix.elements * plan_.element(), training_.precision, Issue::kAsynchronous,
+                      {matrix.parameter}, {matrix.gathered});
+  plan_.set_tag(tag);
+}
+
+BufferId Parameters::Fetch(uint32_t index, uint32_t end) {
+  Gather(index);
+  const uint32_t ahead = strategy_.shard ? strategy_.shard->prefetch : 0;
+  for (uint32_t next = index + 1; next < end && next <= index + ahead; ++next) Gather(next);
+  return matrices_[index].gathered;
+}
+
+BufferId Parameters::FetchBackward(uint32_t index) {
+  Gather(index);
+  const bool gathers_again = strategy_.shard && strategy_.shard->reshard_after_forward &&
+                             training_.recomputation != Recomputation::kFull;
+  const uint32_t ahead = gathers_again ? strategy_.shard->prefetch : 0;
+  for (uint32_t i = 1; i <= ahead && i <= index; ++i) {
+    if (network_.matrices[index - i].layer >= 0) Gather(index - i);
+  }
+  return matrices_[index].gathered;
+}
+
+void Parameters::ReleaseAfterForward(uint32_t begin, uint32_t end) {
+  const bool computes_again = training_.recomputation == Recomputation::kFull;
+  if (!strategy_.shard || !(computes_again || strategy_.shard->reshard_after_forward)) return;
+  for (uint32_t index = begin; index < end; ++index) {
+    const int32_t layer = network_.matrices[index].layer;
+    const bool keeps = layer < static_cast<int32_t>(strategy_.shard->cached_layers);
+    if (layer >= 0 && !keeps) Release(index);
+  }
+}
+
+// ---- gradients -------------------------------------------------------------------------------------------
+
+BufferId Parameters::BeginGradient(uint32_t index, bool* adds) {
+  const uint32_t owner = matrices_[index].owner;
+  Matrix& matrix = matrices_[owner];
+  *adds = matrix.uses_left < matrix.uses;
+  if (!*adds) {
+    matrix.gradient =
+        AddMatrixBuffer(owner, plan_.Label("gradient block of " + network_.matrices[owner].name),
+                        BufferKind::kBuffer, training_.precision, false);
+  }
+  return matrix.gradient;
+}
+
+void Parameters::EndGradient(uint32_t index) {
+  Release(index);
+  const uint32_t owner = matrices_[index].owner;
+  Matrix& matrix = matrices_[owner];
+  if (--matrix.uses_left > 0) return;
+  matrix.uses_left = matrix.uses;
+  matrix.share_gradient = matrix.gradient;
+  if (Shares(matrix, 2)) ReduceScatter(owner);
+  if (Shares(matrix, 2) && strategy_.asynchronous_weight_gradient) {
+    put_off_.push_back(owner);
+  } else {
+    Accumulate(owner);
+  }
+}
+
+void Parameters::ReduceScatter(uint32_t index) {
+  Matrix& matrix = matrices_[index];
+  const std::string& name = network_.matrices[index].name;
+  matrix.share_gradient = AddMatrixBuffer(index, plan_.Label("gradient shard of " + name),
+                                          BufferKind::kBuffer, training_.precision, true);
+  plan_.AddCollective(
+      "reduce-scatter " + name, CollectiveKind::kReduceScatter, matrix.share_axes,
+      matrix.elements * plan_.element(), training_.precision,
+      strategy_.asynchronous_weight_gradient ? Issue::kAsynchronous : Issue::kBlocking,
+      {matrix.gradient}, {matrix.share_gradient});
+}
+
+void Parameters::Accumulate(uint32_t index) {
+  const Matrix& matrix = matrices_[index];
+  const double elements = Shares(matrix, 2) ? matrix.share_elements : matrix.elements;
+  plan_.AddMemoryOp("accumulate " + network_.matrices[index].name, Kernel::kAccumulate,
+                    elements * (plan_.element() + 2 * gradient_element()),
+                    {matrix.share_gradient, matrix.main_gradient}, {matrix.main_gradient});
+  if (is_last_ && strategy_.asynchronous_data_gradient) {
+    AllReduceGradient(index, Issue::kAsynchronous);
+  }
+}
+
+void Parameters::FinishMicroBatch() {
+  for (const uint32_t index : put_off_) {
+    SetLayer(network_.matrices[index].layer);
+    Accumulate(index);
+  }
+  put_off_.clear();
+}
+
+void Parameters::AllReduceGradient(uint32_t index, Issue issue) {
+  const Matrix& matrix = matrices_[index];
+  if (matrix.sum_axes.empty()) return;
+  const double elements = Shares(matrix, 2) ? matrix.share_elements : matrix.elements;
+  plan_.AddCollective("all-reduce gradient of " + network_.matrices[index].name,
+                      CollectiveKind::kAllReduce, matrix.sum_axes, elements * gradient_element(),
+                      DType::kFp32, issue, {matrix.main_gradient}, {matrix.main_gradient});
+}
+
+}  // namespace rehearse

@@ -1,0 +1,65 @@
+// What a strategy decides about a network; the planner (workloads/planner.h) derives the rest.
+//
+// A strategy chooses a mesh, how the two operands of every matrix product lie on it, how its result rests
+// until the next product, in which shards parameters, gradients and optimizer state are kept, and what runs
+// asynchronously. Every collective of the step follows from these choices.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "workloads/layout.h"
+#include "workloads/mesh.h"
+#include "workloads/network.h"
+#include "workloads/redistribution.h"
+
+namespace rehearse {
+
+// X(m×k)·W(k×n) on the mesh: placements by axis, of rows S(0) and columns S(1). An embedding is the product
+// of one-hot rows and its V×h table.
+struct ProductLayouts {
+  Layout x;
+  Layout w;
+  // Where the result rests, and the other work is done on it. Nodes that are no products leave layouts alone.
+  Layout rest;
+  // Layouts that the result passes on its way to `rest`, where that is not to be the cheapest way.
+  std::vector<Layout> by_way_of = {};
+};
+
+// Parameters and what belongs to them in equal shares along one axis that splits the batch, as ZeRO counts
+// its stages: 1 optimizer state, 2 gradients too, 3 parameters too, which are gathered before use (FSDP,
+// the depth axis of 4D). Biases and norms (0.01 % of a model) are not sharded.
+struct ShardPolicy {
+  uint32_t axis = 0;
+  uint32_t stage = 3;
+  uint32_t prefetch = 0;       // products ahead of their use, stage 3
+  uint32_t cached_layers = 0;  // the first so many layers keep theirs until their backward is done
+  bool reshard_after_forward =
+      false;  // without recomputation: gather once more for the backward pass
+};
+
+struct Strategy {
+  std::string name;
+  DeviceMesh mesh;
+  std::vector<ProductLayouts> products = {};  // of the network's matrices, in their order
+  std::optional<ShardPolicy> shard = std::nullopt;
+  bool asynchronous_input_gradient = false;   // collectives of dX beside the dW product
+  bool asynchronous_weight_gradient = false;  // reduce-scatter of dW awaited at the end of backward
+  bool asynchronous_data_gradient = false;    // all-reduce of dW over the data axes beside backward
+  bool gathers_inputs_again = false;          // X is gathered once more for dW rather than kept
+  std::vector<AxisCost> costs = {};           // of redistributions, by axis; empty for the defaults
+};
+
+// Most strategies treat matrices by their role; these are the layouts of each.
+struct RoleLayouts {
+  ProductLayouts table;
+  ProductLayouts qkv;
+  ProductLayouts first;
+  ProductLayouts second;
+  ProductLayouts head;
+};
+std::vector<ProductLayouts> LayoutsByRole(const Network& network, const RoleLayouts& layouts);
+
+}  // namespace rehearse

@@ -1,0 +1,26 @@
+// The numbers of a run that are neither model nor strategy.
+#pragma once
+
+#include <cstdint>
+
+#include "sim/schedule.h"
+
+namespace rehearse {
+
+// What the backward pass computes again instead of keeping it: nothing, the attention core (whose scores
+// would take s² a head; Korthikanti et al. 2022), or each layer from its input on.
+enum class Recomputation : uint8_t { kNone, kSelective, kFull };
+
+struct Training {
+  uint64_t batch = 0;     // sequences or images a step, over all ranks
+  uint64_t sequence = 0;  // tokens
+  uint32_t micro_batches = 1;
+  Recomputation recomputation = Recomputation::kFull;
+  // Arithmetic and parameters. bf16: gradients are accumulated in fp32, Adam keeps fp32 master weights and
+  // moments (2 + 4 + 12 bytes a parameter), as Megatron-LM does. fp32: all of it (4 + 4 + 8).
+  DType precision = DType::kBf16;
+
+  double Tokens() const { return static_cast<double>(batch) * static_cast<double>(sequence); }
+};
+
+}  // namespace rehearse
