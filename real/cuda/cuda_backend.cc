@@ -231,11 +231,11 @@ class CudaBackend : public Backend {
   }
 
   void LaunchCommunication(uint32_t id, const Op& op) {
-    const CommunicationWork& work = program_.ops[id].communication;
+    const GpuCommunication& work = program_.ops[id].communication;
     const uint32_t stream_id = op.stream.index();
     CudaStream stream = streams_[stream_id].get();
     if (work.clear_bytes > 0) cuda_.MemsetAsync(work.clear, 0, work.clear_bytes, stream);
-    for (const KernelWork& copy : work.pack) {
+    for (const GpuKernel& copy : work.pack) {
       LaunchKernel(copy, ArgumentsOf(copy, stream_id), stream_id);
     }
     const OpPlan& planned = plan_.ops[id];
@@ -246,12 +246,12 @@ class CudaBackend : public Backend {
     } else {
       communicators_->Receive(planned.communicator, planned.peer, work.buffers, stream);
     }
-    for (const KernelWork& copy : work.unpack) {
+    for (const GpuKernel& copy : work.unpack) {
       LaunchKernel(copy, ArgumentsOf(copy, stream_id), stream_id);
     }
   }
 
-  KernelArguments ArgumentsOf(const KernelWork& work, uint32_t stream) const {
+  KernelArguments ArgumentsOf(const GpuKernel& work, uint32_t stream) const {
     KernelArguments arguments{};
     arguments.operands = static_cast<const GpuOperand*>(operands_.get()) + work.run.first;
     arguments.attributes = static_cast<const double*>(attributes_.get()) + work.first_attribute;
@@ -263,7 +263,7 @@ class CudaBackend : public Backend {
     return arguments;
   }
 
-  void LaunchKernel(const KernelWork& work, const KernelArguments& arguments, uint32_t stream) {
+  void LaunchKernel(const GpuKernel& work, const KernelArguments& arguments, uint32_t stream) {
     functions_->Launch(work.plan, arguments, streams_[stream].get());
   }
 

@@ -65,8 +65,8 @@ class Maker {
     return run;
   }
 
-  KernelWork MakeKernel(uint32_t stream, const Compute& compute, const OperandRun& run) {
-    KernelWork work;
+  GpuKernel MakeKernel(uint32_t stream, const Compute& compute, const OperandRun& run) {
+    GpuKernel work;
     work.run = run;
     work.kernel = compute.kernel;
     work.first_attribute = program_.attributes.size();
@@ -81,7 +81,7 @@ class Maker {
     return work;
   }
 
-  KernelWork MakeCopy(uint32_t stream, const GpuOperand& from, const GpuOperand& to) {
+  GpuKernel MakeCopy(uint32_t stream, const GpuOperand& from, const GpuOperand& to) {
     const OperandRun run{program_.operands.size(), 1, 1};
     program_.operands.insert(program_.operands.end(), {from, to});
     Compute copy;
@@ -107,7 +107,7 @@ class Maker {
     return !is_view && plan_.memories[own.memory].elements >= elements;
   }
 
-  void AddCommunication(const Op& op, CommunicationWork* work) {
+  void AddCommunication(const Op& op, GpuCommunication* work) {
     const uint32_t stream = op.stream.index();
     const bool receives = std::holds_alternative<Receive>(op.work);
     const bool sends = std::holds_alternative<Send>(op.work);

@@ -21,7 +21,7 @@ struct OperandRun {
 };
 
 // A kernel of our own.
-struct KernelWork {
+struct GpuKernel {
   OperandRun run;
   Kernel kernel = Kernel::kNone;
   size_t first_attribute = 0;  // in GpuProgram::attributes
@@ -30,18 +30,18 @@ struct KernelWork {
 };
 
 // Collectives want dense runs, with room for padding: what is not is copied through memory of the stream.
-struct CommunicationWork {
+struct GpuCommunication {
   CollectiveBuffers buffers;
-  std::vector<KernelWork> pack;  // none or one copy each
-  std::vector<KernelWork> unpack;
+  std::vector<GpuKernel> pack;  // none or one copy each
+  std::vector<GpuKernel> unpack;
   uint64_t clear_bytes = 0;  // of the packed input before it is filled: padding
   void* clear = nullptr;
 };
 
 struct GpuOp {
-  std::vector<KernelWork> kernel;  // one for a kernel of our own, none for GEMMs and communication
+  std::vector<GpuKernel> kernel;  // one for a kernel of our own, none for GEMMs and communication
   OperandRun operands;
-  CommunicationWork communication;
+  GpuCommunication communication;
 };
 
 struct GpuProgram {

@@ -27,7 +27,7 @@ void KernelFunctionTable::Launch(const LaunchPlan& plan, KernelArguments argumen
   arguments.chunks = plan.chunks;
   arguments.stages = static_cast<uint8_t>(plan.launches.size());
   arguments.stage = 0;
-  for (const rehearse::Launch& launch : plan.launches) {
+  for (const KernelLaunch& launch : plan.launches) {
     void* pointers[] = {&arguments};
     cuda_.LaunchKernel(Find(launch.function), launch.grid, launch.block, pointers, 0, stream);
     ++arguments.stage;

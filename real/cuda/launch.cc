@@ -230,7 +230,7 @@ LaunchPlan PlanLaunches(const Compute& compute, std::span<const GpuOperand> oper
   plan.scratch_floats = ScratchOf(*row, shapes);
   for (const Stage& stage : row->stages) {
     if (stage.function == nullptr) break;
-    Launch launch{stage.function, GridOf(stage.grid, shapes), {kThreads, 1, 1}};
+    KernelLaunch launch{stage.function, GridOf(stage.grid, shapes), {kThreads, 1, 1}};
     if (IsAttention(compute.kernel)) {
       launch.function =
           AttentionFunction(compute.kernel, plan.launches.size(), shapes.Attribute(3));

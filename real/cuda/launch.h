@@ -14,16 +14,16 @@
 
 namespace rehearse {
 
-struct Launch {
+struct KernelLaunch {
   const char* function = nullptr;
   Dim3 grid;
   Dim3 block;
 };
 
 struct LaunchPlan {
-  std::vector<Launch> launches;  // one a stage, in order
-  uint32_t chunks = 1;           // KernelArguments::chunks
-  uint64_t scratch_floats = 0;   // that the stream must have
+  std::vector<KernelLaunch> launches;  // one a stage, in order
+  uint32_t chunks = 1;                 // KernelArguments::chunks
+  uint64_t scratch_floats = 0;         // that the stream must have
 };
 
 // Throws Error when the kernel cannot run on these operands (a head size beyond 256). `operands` are the
