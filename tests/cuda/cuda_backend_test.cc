@@ -4,22 +4,21 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cmath>
-#include <mutex>
 #include <set>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "real/check.h"
-#include "real/cpu_backend.h"
 #include "real/cuda/machine.h"
 #include "real/execute.h"
 #include "real/initial_state.h"
 #include "real/transport_threads.h"
 #include "sim/schedule_check.h"
-#include "tests/cuda/schedules.h"
 #include "tests/support/gpu_double.h"
+#include "tests/support/gpu_kernel_cases.h"
+#include "tests/support/gpu_run.h"
+#include "tests/support/gpu_schedules.h"
 
 namespace rehearse {
 namespace {
@@ -29,9 +28,6 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// Every buffer of every rank after one step, by (rank, buffer name).
-using Contents = std::map<std::pair<uint32_t, std::string>, std::vector<double>>;
-
 class CudaBackendTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -40,53 +36,13 @@ class CudaBackendTest : public ::testing::Test {
   }
 
   // Each rank on a device of its own.
-  BackendFactory OnGpus(CudaOptions options = {}) {
-    return [options](const RankPlan& plan, Transport& transport) mutable {
-      options.device = static_cast<int>(transport.rank());
-      return MakeCudaBackend(LoadGpuLibraries(), plan, transport, options);
-    };
-  }
-  static BackendFactory OnCpu() {
-    return [](const RankPlan& plan, Transport& transport) {
-      return MakeCpuBackend(plan, transport, DType::kFp32);
-    };
+  static BackendFactory OnGpus(const CudaOptions& options = {}) {
+    return ::rehearse::OnGpus(options, 8);
   }
 
-  static Contents RunStep(const Schedule& schedule, const BackendFactory& make,
-                          std::vector<std::vector<OpTime>>* times = nullptr) {
-    Contents contents;
-    std::mutex mutex;
-    if (times != nullptr) times->resize(schedule.ranks());
-    RunAsThreads(schedule.ranks(), [&](Transport& transport) {
-      const RankPlan plan = PlanRank(schedule, transport.rank());
-      const auto backend = make(plan, transport);
-      WriteInitialState(plan, 1, /*poison=*/true, *backend);
-      PrepareStep(plan, /*poison=*/true, *backend);
-      StepFacts facts;
-      facts.seed = 1;
-      facts.tokens = std::max(1.0, schedule.tokens);
-      std::vector<OpTime> own;
-      std::vector<RowLoss> losses;
-      backend->Step(facts, &own, &losses);
-      const std::lock_guard<std::mutex> lock(mutex);
-      for (uint32_t id = 0; id < plan.buffers.size(); ++id) {
-        contents[{transport.rank(), plan.role->buffers[id].name}] = backend->Read(BufferId(id));
-      }
-      if (times != nullptr) (*times)[transport.rank()] = own;
-    });
-    return contents;
-  }
-
-  static void ExpectSame(const Contents& got, const Contents& expected, double tolerance) {
-    ASSERT_EQ(got.size(), expected.size());
-    for (const auto& [key, values] : expected) {
-      const std::vector<double>& own = got.at(key);
-      ASSERT_EQ(own.size(), values.size());
-      for (size_t i = 0; i < values.size(); ++i) {
-        if (std::isnan(values[i]) && std::isnan(own[i])) continue;  // never written
-        ASSERT_NEAR(own[i], values[i], tolerance) << key.second << " of rank " << key.first;
-      }
-    }
+  static void ExpectSame(const RunResult& got, const RunResult& expected, double tolerance) {
+    const WorstDifference worst = Compare(got.contents, expected.contents);
+    EXPECT_LE(worst.relative, tolerance) << worst.where;
   }
 
   CheckReport Check(const Schedule& schedule, const Schedule& serial, const CudaOptions& options) {
@@ -154,8 +110,7 @@ TEST_F(CudaBackendTest, MessagesBothWaysPassEachOther) {
 
 TEST_F(CudaBackendTest, OpsAreTimedInTheOrderOfTheirStreamsAndEdges) {
   const Schedule schedule = TensorParallelStep(2, DType::kFp32);
-  std::vector<std::vector<OpTime>> times;
-  RunStep(schedule, OnGpus(), &times);
+  const std::vector<std::vector<OpTime>> times = RunStep(schedule, OnGpus()).times;
   const std::vector<Op>& ops = schedule.roles[0].ops;
   for (const std::vector<OpTime>& own : times) {
     ASSERT_EQ(own.size(), ops.size());
@@ -180,6 +135,16 @@ TEST_F(CudaBackendTest, WithoutTimingTheResultIsTheSame) {
   const Schedule schedule = TensorParallelStep(2, DType::kFp32);
   ExpectSame(RunStep(schedule, OnGpus(options)), RunStep(schedule, OnGpus()), 0);
   EXPECT_THAT(door_->Findings(), IsEmpty());
+}
+
+TEST_F(CudaBackendTest, EveryKernelIsGivenItsOperands) {
+  for (const KernelCase& kernel : EveryKernel(DType::kFp32)) {
+    const RunResult expected = RunStep(kernel.schedule, OnCpu(), StartWith::kRandom);
+    const RunResult got = RunStep(kernel.schedule, OnGpus(), StartWith::kRandom);
+    const WorstDifference worst = Compare(got.contents, expected.contents);
+    EXPECT_LE(worst.relative, 1e-5) << kernel.name << ": " << worst.where;
+    EXPECT_THAT(door_->Findings(), IsEmpty()) << kernel.name;
+  }
 }
 
 // ---- faults --------------------------------------------------------------------------------------

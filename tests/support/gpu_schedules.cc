@@ -1,4 +1,4 @@
-#include "tests/cuda/schedules.h"
+#include "tests/support/gpu_schedules.h"
 
 #include <numeric>
 
