@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <map>
 #include <optional>
 #include <thread>
 
 #include "real/cuda/communicators.h"
 #include "real/cuda/gemm.h"
+#include "real/cuda/gemm_tuning.h"
 #include "real/cuda/gpu.h"
+#include "real/cuda/gpu_buffers.h"
 #include "real/cuda/gpu_program.h"
 #include "real/cuda/kernel_functions.h"
 #include "real/cuda/machine.h"
@@ -18,21 +21,28 @@
 namespace rehearse {
 namespace {
 
-constexpr uint64_t kAlignment = 256;  // of buffers, as cudaMalloc gives
-constexpr uint32_t kWindow = 128;     // ops that the host runs ahead: far below the launch queue
+constexpr uint32_t kWindow = 128;  // ops that the host runs ahead: far below the launch queue
 
-uint64_t AlignUp(uint64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+// Makes the device the calling thread's.
+const CudaRuntime& OnDevice(const CudaRuntime& cuda, int device) {
+  cuda.SetDevice(device);
+  return cuda;
+}
 
 class CudaBackend : public Backend {
  public:
   CudaBackend(const GpuLibraries& gpu, const RankPlan& plan, Transport& transport,
               const CudaOptions& options)
-      : gpu_(gpu), cuda_(gpu.cuda), plan_(plan), transport_(transport), options_(options) {
-    cuda_.SetDevice(options.device);
-    AllocateBuffers();
-    functions_.emplace(cuda_);
+      : gpu_(gpu),
+        cuda_(gpu.cuda),
+        plan_(plan),
+        transport_(transport),
+        options_(options),
+        buffers_(OnDevice(gpu.cuda, options.device), plan, options.all_fp32, options.device),
+        functions_(gpu.cuda) {
     MakeStreams();
     events_.emplace(cuda_, *plan.role, options.time_ops, kWindow / 2);
+    if (options.tune_gemms) TuneProducts();
     communicators_.emplace(gpu, plan, transport);
   }
 
@@ -40,53 +50,13 @@ class CudaBackend : public Backend {
   DType arithmetic() const override { return DType::kFp32; }
 
   void Write(BufferId buffer, const std::vector<double>& values) override {
-    const GpuOperand to = OperandOf(plan_, addresses_, buffer, 0);
-    CHECK_EQ(values.size(), to.rows * to.columns);
-    const uint64_t row_bytes = to.columns * SizeOf(to.storage);
-    std::vector<char> stored(to.rows * row_bytes);
-    for (uint64_t i = 0; i < values.size(); ++i) {
-      Store(to.storage, stored.data(), i, static_cast<float>(values[i]));
-    }
-    ForEachRun(to, [&](uint64_t row, uint64_t bytes, char* data) {
-      cuda_.MemcpyAsync(data, stored.data() + row * row_bytes, bytes, CopyKind::kHostToDevice,
-                        first_stream());
-    });
-    cuda_.StreamSynchronize(first_stream());
+    buffers_.Write(first_stream(), buffer, values);
   }
-
   std::vector<double> Read(BufferId buffer) const override {
-    const GpuOperand from = OperandOf(plan_, addresses_, buffer, 0);
-    const uint64_t row_bytes = from.columns * SizeOf(from.storage);
-    std::vector<char> stored(from.rows * row_bytes);
-    ForEachRun(from, [&](uint64_t row, uint64_t bytes, const char* data) {
-      cuda_.MemcpyAsync(stored.data() + row * row_bytes, data, bytes, CopyKind::kDeviceToHost,
-                        first_stream());
-    });
-    cuda_.StreamSynchronize(first_stream());
-    std::vector<double> values(from.rows * from.columns);
-    for (uint64_t i = 0; i < values.size(); ++i) {
-      values[i] = LoadStored(from.storage, stored.data(), i);
-    }
-    return values;
+    return buffers_.Read(first_stream(), buffer);
   }
-
   void Fill(BufferId buffer, double value) override {
-    const uint32_t memory = plan_.buffers[buffer.index()].memory;
-    const Storage storage = addresses_.storage[memory];
-    const uint64_t own = plan_.buffers[buffer.index()].elements();
-    const uint64_t all = plan_.memories[memory].elements;
-    char* data = static_cast<char*>(addresses_.memories[memory]);
-    if (value == 0) {
-      cuda_.MemsetAsync(data, 0, all * SizeOf(storage), first_stream());
-      cuda_.StreamSynchronize(first_stream());
-      return;
-    }
-    // Padding is added up with everything else, so it has to be a number.
-    std::vector<char> stored(all * SizeOf(storage));
-    for (uint64_t i = 0; i < own; ++i) {
-      Store(storage, stored.data(), i, static_cast<float>(value));
-    }
-    CopyToGpu(cuda_, first_stream(), data, stored.data(), stored.size());
+    buffers_.Fill(first_stream(), buffer, value);
   }
 
   void Step(const StepFacts& facts, std::vector<OpTime>* times,
@@ -119,48 +89,24 @@ class CudaBackend : public Backend {
  private:
   // ---- set-up ------------------------------------------------------------------------------------
 
-  void AllocateBuffers() {
-    uint64_t bytes = 0;
-    std::vector<uint64_t> offsets;
-    for (const MemoryPlan& memory : plan_.memories) {
-      const DType dtype = plan_.role->buffers[memory.buffer.index()].dtype;
-      const Storage storage = options_.all_fp32 ? Storage::kFp32 : StorageOf(dtype);
-      offsets.push_back(bytes);
-      addresses_.storage.push_back(storage);
-      bytes = AlignUp(bytes + memory.elements * SizeOf(storage));
-    }
-    size_t free = 0;
-    size_t total = 0;
-    cuda_.MemGetInfo(&free, &total);
-    if (bytes > free) {
-      constexpr double kGib = 1 << 30;
-      throw Error(
-          fmt::format("rank {} needs {:.2f} GiB on GPU {}, which has {:.2f} of {:.2f} GiB free",
-                      plan_.rank, bytes / kGib, options_.device, free / kGib, total / kGib));
-    }
-    buffers_ = AllocateGpuMemory(cuda_, std::max(bytes, kAlignment));
-    for (const uint64_t offset : offsets) {
-      addresses_.memories.push_back(static_cast<char*>(buffers_.get()) + offset);
-    }
-  }
-
   void MakeStreams() {
     const size_t count = std::max<size_t>(1, plan_.role->streams.size());
     packed_.resize(count);
     for (size_t i = 0; i < count; ++i) streams_.push_back(MakeStream(cuda_));
-    addresses_.packed = [this](uint32_t stream, bool is_output, uint64_t bytes) {
+    buffers_.addresses().packed = [this](uint32_t stream, bool is_output, uint64_t bytes) {
       packed_bytes_ = std::max(packed_bytes_, bytes);
       return static_cast<void*>(packed_[stream][is_output ? 1 : 0].get());
     };
     int multiprocessors = 0;
     cuda_.DeviceGetAttribute(&multiprocessors, DeviceAttribute::kMultiprocessors, options_.device);
     // Once to learn how much memory packing takes, once more with it in place.
-    program_ = MakeGpuProgram(plan_, addresses_, static_cast<uint32_t>(multiprocessors));
+    program_ = MakeGpuProgram(plan_, buffers_.addresses(), static_cast<uint32_t>(multiprocessors));
     if (packed_bytes_ > 0) {
       for (auto& areas : packed_) {
         for (GpuMemory& area : areas) area = AllocateGpuMemory(cuda_, packed_bytes_);
       }
-      program_ = MakeGpuProgram(plan_, addresses_, static_cast<uint32_t>(multiprocessors));
+      program_ =
+          MakeGpuProgram(plan_, buffers_.addresses(), static_cast<uint32_t>(multiprocessors));
     }
     Upload();
   }
@@ -169,6 +115,7 @@ class CudaBackend : public Backend {
     operands_ = UploadTable(program_.operands);
     attributes_ = UploadTable(program_.attributes);
     blas_ = std::vector<std::optional<GpuBlas>>(streams_.size());
+    tuned_ = std::vector<std::optional<TunedProducts>>(streams_.size());
     for (size_t stream = 0; stream < streams_.size(); ++stream) {
       const uint64_t floats =
           stream < program_.scratch_floats.size() ? program_.scratch_floats[stream] : 0;
@@ -184,6 +131,23 @@ class CudaBackend : public Backend {
       if (compute != nullptr && compute->kernel == Kernel::kGemm && !blas) {
         blas.emplace(gpu_, streams_[op.stream.index()].get());
       }
+    }
+  }
+
+  void TuneProducts() {
+    std::vector<std::map<uint32_t, Product>> products(streams_.size());
+    for (uint32_t id = 0; id < plan_.role->ops.size(); ++id) {
+      const Op& op = plan_.role->ops[id];
+      const auto* compute = std::get_if<Compute>(&op.work);
+      if (compute == nullptr || compute->kernel != Kernel::kGemm) continue;
+      products[op.stream.index()].emplace(id, ProductOf(id));
+    }
+    // What has not been written yet may hold numbers that make arithmetic slow.
+    buffers_.ClearAll(first_stream());
+    for (size_t stream = 0; stream < streams_.size(); ++stream) {
+      if (!blas_[stream]) continue;
+      tuned_[stream].emplace(cuda_, *blas_[stream], functions_, streams_[stream].get());
+      tuned_[stream]->Tune(products[stream]);
     }
   }
 
@@ -225,9 +189,18 @@ class CudaBackend : public Backend {
       LaunchKernel(op.kernel[0], arguments, stream);
       return;
     }
-    const GpuOperand* operands = program_.operands.data() + op.operands.first;
-    blas_[stream]->Multiply(compute.gemm, compute.dtype, operands[0], operands[1],
-                            operands[op.operands.reads], op.operands.reads > 2);
+    if (tuned_[stream] && tuned_[stream]->Multiply(id)) return;
+    const Product product = ProductOf(id);
+    blas_[stream]->Multiply(product.gemm, product.dtype, product.a, product.b, product.c,
+                            product.accumulates);
+  }
+
+  Product ProductOf(uint32_t id) const {
+    const auto& compute = std::get<Compute>(plan_.role->ops[id].work);
+    const OperandRun& run = program_.ops[id].operands;
+    const GpuOperand* operands = program_.operands.data() + run.first;
+    return {compute.gemm, compute.dtype,       operands[0],
+            operands[1],  operands[run.reads], run.reads > 2};
   }
 
   void LaunchCommunication(uint32_t id, const Op& op) {
@@ -264,7 +237,7 @@ class CudaBackend : public Backend {
   }
 
   void LaunchKernel(const GpuKernel& work, const KernelArguments& arguments, uint32_t stream) {
-    functions_->Launch(work.plan, arguments, streams_[stream].get());
+    functions_.Launch(work.plan, arguments, streams_[stream].get());
   }
 
   // ---- waiting -----------------------------------------------------------------------------------
@@ -326,20 +299,6 @@ class CudaBackend : public Backend {
     }
   }
 
-  // Calls visit(first row, bytes, address) for the runs of rows that lie one after the other.
-  template <typename Visit>
-  static void ForEachRun(const GpuOperand& operand, Visit visit) {
-    const uint64_t size = SizeOf(operand.storage);
-    char* data = static_cast<char*>(operand.data);
-    if (operand.stride == operand.columns || operand.rows <= 1) {
-      visit(uint64_t{0}, operand.rows * operand.columns * size, data);
-      return;
-    }
-    for (uint64_t row = 0; row < operand.rows; ++row) {
-      visit(row, operand.columns * size, data + row * operand.stride * size);
-    }
-  }
-
   CudaStream first_stream() const { return streams_[0].get(); }
 
   const GpuLibraries& gpu_;
@@ -348,18 +307,18 @@ class CudaBackend : public Backend {
   Transport& transport_;
   const CudaOptions options_;
 
-  GpuAddresses addresses_;
-  GpuMemory buffers_;
-  std::optional<KernelFunctionTable> functions_;
+  GpuBuffers buffers_;
+  KernelFunctionTable functions_;
   std::vector<GpuStream> streams_;                // by StreamId
   std::vector<std::array<GpuMemory, 2>> packed_;  // by stream: in, out
   uint64_t packed_bytes_ = 0;                     // of each
   GpuProgram program_;
   GpuMemory operands_;
   GpuMemory attributes_;
-  std::vector<GpuMemory> scratch_;            // by stream
-  std::vector<std::optional<GpuBlas>> blas_;  // by stream
-  std::vector<GpuMemory> losses_;             // by op
+  std::vector<GpuMemory> scratch_;                   // by stream
+  std::vector<std::optional<GpuBlas>> blas_;         // by stream
+  std::vector<std::optional<TunedProducts>> tuned_;  // by stream; none unless asked for
+  std::vector<GpuMemory> losses_;                    // by op
   std::optional<StepEvents> events_;
   std::vector<std::string> names_;  // by op
   std::optional<GpuCommunicators> communicators_;
