@@ -69,8 +69,8 @@ GPU_DOUBLE_ENTRY cublasCreate_v2(Handle** handle) {
 }
 
 GPU_DOUBLE_ENTRY cublasDestroy_v2(Handle* handle) {
-  FAIL_IF_TOLD(cublasDestroy_v2);
   delete handle;
+  FAIL_IF_TOLD(cublasDestroy_v2);
   return kSuccess;
 }
 

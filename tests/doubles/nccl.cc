@@ -320,7 +320,9 @@ Communicator* Join(const std::shared_ptr<Clique>& clique, int rank) {
 }
 
 // Ranks that never come are not waited for without end.
-constexpr auto kPatience = std::chrono::seconds(5);
+std::chrono::duration<double> Patience() {
+  return std::chrono::duration<double>(world().control.patience_seconds);
+}
 
 }  // namespace
 
@@ -356,7 +358,7 @@ GPU_DOUBLE_ENTRY ncclCommInitRank(Communicator** made, int size, NcclUniqueId id
   std::unique_lock<std::mutex> lock(clique->mutex);
   ++clique->joined;
   clique->changed.notify_all();
-  if (!clique->changed.wait_for(lock, kPatience, [&] { return clique->joined == clique->size; })) {
+  if (!clique->changed.wait_for(lock, Patience(), [&] { return clique->joined == clique->size; })) {
     return kPretendedFailure;
   }
   *made = Join(clique, rank);
@@ -381,7 +383,7 @@ GPU_DOUBLE_ENTRY ncclCommSplit(Communicator* parent, int color, int key, Communi
     split.done = true;
     clique.changed.notify_all();
   }
-  if (!clique.changed.wait_for(lock, kPatience, [&] { return split.done; }))
+  if (!clique.changed.wait_for(lock, Patience(), [&] { return split.done; }))
     return kPretendedFailure;
   if (color == kNcclNoColor) {
     *made = nullptr;
@@ -399,17 +401,17 @@ GPU_DOUBLE_ENTRY ncclCommSplit(Communicator* parent, int color, int key, Communi
 }
 
 GPU_DOUBLE_ENTRY ncclCommAbort(Communicator* communicator) {
-  FAIL_IF_TOLD(ncclCommAbort);
   const std::lock_guard<std::mutex> lock(communicator->clique->mutex);
   communicator->is_aborted = true;
   communicator->clique->changed.notify_all();
+  FAIL_IF_TOLD(ncclCommAbort);
   return kSuccess;  // streams may still look at it: it is not freed
 }
 
 GPU_DOUBLE_ENTRY ncclCommDestroy(Communicator* communicator) {
-  FAIL_IF_TOLD(ncclCommDestroy);
   const std::lock_guard<std::mutex> lock(registry().mutex);
   registry().communicators.erase(communicator);
+  FAIL_IF_TOLD(ncclCommDestroy);
   return kSuccess;
 }
 

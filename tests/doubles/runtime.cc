@@ -20,6 +20,7 @@ Touch Run(const void* data, uint64_t bytes, bool writes) { return {data, 1, byte
 
 }  // namespace
 
+// What frees or waits does so before it fails: as a device that is lost has nothing left to do.
 #define FAIL_IF_TOLD(name) \
   if (world().ShouldFail(#name)) return kPretendedFailure
 
@@ -87,8 +88,9 @@ GPU_DOUBLE_ENTRY cudaMalloc(void** memory, size_t bytes) {
 }
 
 GPU_DOUBLE_ENTRY cudaFree(void* memory) {
+  const int status = memory == nullptr ? kSuccess : world().Free(memory);
   FAIL_IF_TOLD(cudaFree);
-  return memory == nullptr ? kSuccess : world().Free(memory);
+  return status;
 }
 
 GPU_DOUBLE_ENTRY cudaHostAlloc(void** memory, size_t bytes, unsigned) {
@@ -98,8 +100,8 @@ GPU_DOUBLE_ENTRY cudaHostAlloc(void** memory, size_t bytes, unsigned) {
 }
 
 GPU_DOUBLE_ENTRY cudaFreeHost(void* memory) {
-  FAIL_IF_TOLD(cudaFreeHost);
   ::operator delete(memory);
+  FAIL_IF_TOLD(cudaFreeHost);
   return kSuccess;
 }
 
@@ -128,15 +130,15 @@ GPU_DOUBLE_ENTRY cudaStreamCreateWithFlags(Stream** stream, unsigned) {
 }
 
 GPU_DOUBLE_ENTRY cudaStreamDestroy(Stream* stream) {
-  FAIL_IF_TOLD(cudaStreamDestroy);
   world().DestroyStream(stream);
+  FAIL_IF_TOLD(cudaStreamDestroy);
   return kSuccess;
 }
 
 GPU_DOUBLE_ENTRY cudaStreamSynchronize(Stream* stream) {
-  FAIL_IF_TOLD(cudaStreamSynchronize);
   stream->Synchronize();
   world().HostHasSeen(stream);
+  FAIL_IF_TOLD(cudaStreamSynchronize);
   return kSuccess;
 }
 
@@ -153,8 +155,8 @@ GPU_DOUBLE_ENTRY cudaEventCreateWithFlags(Event** event, unsigned) {
 }
 
 GPU_DOUBLE_ENTRY cudaEventDestroy(Event* event) {
-  FAIL_IF_TOLD(cudaEventDestroy);
   delete event;
+  FAIL_IF_TOLD(cudaEventDestroy);
   return kSuccess;
 }
 
@@ -197,8 +199,8 @@ GPU_DOUBLE_ENTRY cudaLibraryLoadData(int** library, const void*, void*, void*, u
 }
 
 GPU_DOUBLE_ENTRY cudaLibraryUnload(int* library) {
-  FAIL_IF_TOLD(cudaLibraryUnload);
   delete library;
+  FAIL_IF_TOLD(cudaLibraryUnload);
   return kSuccess;
 }
 

@@ -15,6 +15,7 @@ struct Control {
   int driver_version = 13000;
   uint64_t seed = 1;  // of pauses
   bool checks_races = true;
+  double patience_seconds = 30;  // of ranks that wait for others while communicators are made
   std::string fail;        // entry point that fails …
   uint64_t fail_call = 1;  // … at this call, counted from 1
 };
