@@ -328,6 +328,30 @@ std::vector<Channel> ChannelFinder::Find(const std::vector<uint32_t>& group, uin
   return channels;
 }
 
+BindingLink FindBindingLink(const Cluster& cluster, std::vector<Channel> channels) {
+  CHECK(!channels.empty());
+  SetIdleRates(cluster, channels);
+  struct Load {
+    double rate = 0;
+    uint32_t crossings = 0;
+  };
+  std::map<uint32_t, Load> loads;
+  for (const Channel& channel : channels) {
+    for (const LinkUse& use : channel.uses) {
+      Load& load = loads[use.link.index()];
+      load.rate += use.multiplicity * channel.rate.value();
+      load.crossings += use.multiplicity;
+    }
+  }
+  BindingLink fullest;
+  for (const auto& [link, load] : loads) {
+    const double utilization = load.rate / cluster.Link(link).Capacity().value();
+    if (utilization > fullest.utilization * (1 + kTolerance))
+      fullest = {link, utilization, load.crossings};
+  }
+  return fullest;
+}
+
 BytesPerSecond TotalRate(const Cluster& cluster, std::vector<Channel> channels) {
   SetIdleRates(cluster, channels);
   // Each channel has its share of the bytes, so the slowest relative to its share sets the pace.

@@ -7,6 +7,7 @@
 #include "collectives/folding.h"
 #include "collectives/ring.h"
 #include "sim/error.h"
+#include "topology/measured_costs.h"
 
 namespace rehearse {
 namespace {
@@ -223,6 +224,11 @@ class Lowering {
         site.is_pair ? bytes.value() : bytes.value() / static_cast<double>(site.ranks.size());
     Meeting meeting;
     meeting.begin = builder_.AddJoin();
+    if (const std::optional<Seconds> measured = MeasuredDuration(op.work, site)) {
+      meeting.end = builder_.AddDelay(ToTime(*measured));
+      builder_.AddEdge(meeting.begin, meeting.end);
+      return meeting;
+    }
     if (options_.fidelity == Fidelity::kFormula) {
       AddClosedForm(site, steps, step_bytes, meeting);
     } else if (options_.fidelity == Fidelity::kFluid || site.is_pair) {
@@ -231,6 +237,18 @@ class Lowering {
       AddSteps(site, steps, step_bytes, meeting);
     }
     return meeting;
+  }
+
+  // What a calibration says that it takes, whatever the links.
+  std::optional<Seconds> MeasuredDuration(const Work& work, const Site& site) const {
+    if (!cluster_.measured_collectives()) return std::nullopt;
+    const MeasuredCollectives& costs = *cluster_.measured_collectives();
+    const auto* collective = std::get_if<Collective>(&work);
+    const std::optional<MeasuredTime> measured =
+        collective != nullptr ? TimeOf(costs, *collective, static_cast<uint32_t>(site.ranks.size()))
+                              : MessageTimeOf(costs, CommunicationBytes(work));
+    if (!measured) return std::nullopt;
+    return measured->time;
   }
 
   void AddClosedForm(const Site& site, uint32_t steps, double step_bytes, Meeting& meeting) {

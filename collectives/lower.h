@@ -8,6 +8,8 @@
 //            S·(step latency)
 //   step     each edge of each channel a flow of S steps, chained around the ring; a rank has finished
 //            when its own edges, in and out, have
+// On a cluster whose collectives were measured (topology/measured_costs.h) each is one delay of that time at every
+// fidelity, and shares nothing with others beyond what it shared when it was measured.
 // Streams and `after` become edges. Collectives of a single rank take no time.
 //
 // With folding (collectives/folding.h) the Program has the tasks of one rank, one site and one link of

@@ -160,9 +160,8 @@ uint32_t Pipeline::BestPieces(Bytes bytes) const {
   return Latency(bytes, low + 1) < Latency(bytes, low) ? low + 1 : low;
 }
 
-Seconds StepLatency(const Choice& choice, const Route& route) {
-  return std::max(Seconds(0),
-                  route.latency + (route.crosses_nodes ? choice.step_across : choice.step_inside));
+Seconds StepLatency(const Choice& choice, Seconds way) {
+  return choice.steps_wait ? way + choice.step_overhead : Seconds(0);
 }
 
 Way WayOf(const Plan& plan, const Part& part, uint32_t from, uint32_t to, Router& router) {
@@ -170,11 +169,10 @@ Way WayOf(const Plan& plan, const Part& part, uint32_t from, uint32_t to, Router
   if (from < p && to < p) {
     const Route& route =
         router.Between(plan.ranks[part.order[from]], plan.ranks[part.order[to]]);
-    return {route.links, StepLatency(plan.choice, route)};
+    return {route.links, StepLatency(plan.choice, route.latency)};
   }
   const SwitchWay& way = to >= p ? part.to_switch[from] : part.from_switch[to];
-  const Seconds own = way.crosses_nodes ? plan.choice.step_across : plan.choice.step_inside;
-  return {way.links, std::max(Seconds(0), way.latency + own)};
+  return {way.links, StepLatency(plan.choice, way.latency)};
 }
 
 std::vector<PartMessage> MessagesOfPart(const Plan& plan, size_t part_index) {
@@ -263,6 +261,8 @@ Pipeline PipelineOf(const Plan& plan, size_t part, const RoundFlow& all, const P
     pipeline.hop_latencies += flows[0].latency;
     pipeline.hop_seconds += seconds;
   });
+  // What is waited at the start counts the filling too.
+  if (!plan.choice.steps_wait) pipeline.hop_seconds = pipeline.seconds;
   return pipeline;
 }
 

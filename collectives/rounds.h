@@ -76,8 +76,8 @@ struct Plan {
 std::vector<PartMessage> MessagesOfPart(const Plan& plan, size_t part);
 
 Way WayOf(const Plan& plan, const Part& part, uint32_t from, uint32_t to, Router& router);
-// What a step over this route waits for.
-Seconds StepLatency(const Choice& choice, const Route& route);
+// What a step over a way of this latency waits for.
+Seconds StepLatency(const Choice& choice, Seconds way);
 
 // In order of the rounds; in a pipeline one flow with all messages.
 std::vector<RoundFlow> RoundsOfPart(const Plan& plan, size_t part, Router& router);

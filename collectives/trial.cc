@@ -8,6 +8,21 @@
 
 namespace rehearse {
 
+namespace {
+
+Collective CollectiveOf(const Trial& trial, Bytes bytes) {
+  Collective collective;
+  collective.kind = trial.kind;
+  collective.communicator = CommunicatorId(0);
+  collective.bytes = bytes;
+  collective.algorithm = trial.algorithm;
+  collective.protocol = trial.protocol;
+  collective.root = trial.root;
+  return collective;
+}
+
+}  // namespace
+
 std::vector<std::vector<uint32_t>> DealRanks(const std::vector<uint32_t>& ranks, uint32_t count,
                                              uint32_t devices) {
   std::vector<uint32_t> sorted = ranks;
@@ -37,11 +52,7 @@ Schedule TrialSchedule(const Trial& trial, Bytes bytes, uint32_t devices) {
   Op op;
   op.name = Name(trial.kind);
   op.stream = StreamId(0);
-  Collective collective;
-  collective.kind = trial.kind;
-  collective.communicator = CommunicatorId(0);
-  collective.bytes = bytes;
-  op.work = collective;
+  op.work = CollectiveOf(trial, bytes);
   busy.ops.push_back(op);
   schedule.roles = {busy, idle};
   schedule.role_of_rank.assign(devices, 1);
@@ -49,6 +60,11 @@ Schedule TrialSchedule(const Trial& trial, Bytes bytes, uint32_t devices) {
     for (const uint32_t rank : group) schedule.role_of_rank[rank] = 0;
   }
   return schedule;
+}
+
+Choice ChoiceOf(const Trial& trial, Bytes bytes, Tuner& tuner) {
+  const Collective collective = CollectiveOf(trial, bytes);
+  return tuner.Choose({collective, trial.groups.front(), trial.channels});
 }
 
 Seconds TimeOf(const Trial& trial, Bytes bytes, Router& router) {

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "collectives/transfers.h"
+#include "collectives/tuning.h"
 #include "sim/schedule.h"
 #include "topology/router.h"
 
@@ -15,6 +17,10 @@ struct Trial {
   std::vector<std::vector<uint32_t>> groups;  // disjoint, equally large; they run at the same time
   Fidelity fidelity = Fidelity::kFluid;
   uint32_t channels = 0;  // > 0 caps them
+  // As in sim/schedule.h, "auto" among them.
+  std::string algorithm = "ring";
+  std::string protocol = "none";
+  uint32_t root = 0;  // broadcast, reduce: a member of each group
 };
 
 // Deals ranks round-robin into `count` groups: the i-th rank into group i mod count. Throws Error unless
@@ -24,6 +30,9 @@ std::vector<std::vector<uint32_t>> DealRanks(const std::vector<uint32_t>& ranks,
 
 // The schedule in which every rank of the groups posts one collective of `bytes`; other ranks are idle.
 Schedule TrialSchedule(const Trial& trial, Bytes bytes, uint32_t devices);
+
+// What the trial's first group takes for so many bytes.
+Choice ChoiceOf(const Trial& trial, Bytes bytes, Tuner& tuner);
 
 // From the common begin until the last rank of the last group is done. Zero for groups of one.
 Seconds TimeOf(const Trial& trial, Bytes bytes, Router& router);

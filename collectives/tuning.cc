@@ -1,30 +1,254 @@
 #include "collectives/tuning.h"
 
+#include <algorithm>
+#include <cmath>
+#include <set>
+
 #include "sim/error.h"
 
 namespace rehearse {
 namespace {
 
-const Algorithm& FirstThatCan(CollectiveKind kind) {
+constexpr const char* kAuto = "auto";
+constexpr const char* kBareLinks = "none";
+
+// Bandwidth of one NVLink each way, which is what a ring of NCCL's search takes, and the most rings that it makes.
+BytesPerSecond Lane(NcclGeneration generation) {
+  return BytesPerSecond(generation == NcclGeneration::kBlackwell ? 50e9 : 25e9);
+}
+constexpr uint32_t kMostGraphChannels = 16;
+
+std::optional<NcclAlgorithm> NcclNameOf(const Algorithm& row) {
+  for (const auto algorithm : {NcclAlgorithm::kTree, NcclAlgorithm::kRing, NcclAlgorithm::kNvls}) {
+    if (row.nccl_name == std::string_view(Name(algorithm))) return algorithm;
+  }
+  return std::nullopt;
+}
+
+// What the group's routes pass.
+struct Passed {
+  bool is_nvlink = true;    // inside: nothing else
+  bool is_nvswitch = true;  // inside: always a switch of it
+  bool is_host = false;     // across: a socket or its memory
+  std::set<uint32_t> nics;  // across: first link of the network, of the first machine
+};
+
+class Surveyor {
+ public:
+  Surveyor(const Cluster& cluster, const std::vector<uint32_t>& ranks)
+      : cluster_(cluster), first_node_(cluster.NodeIndexOf(ranks.front())) {}
+
+  void Look(const Channel& channel, NcclGroup& group) {
+    for (size_t i = 0; i < channel.edges.size(); ++i) {
+      const Route& route = *channel.edges[i];
+      if (route.crosses_nodes) {
+        group.across_route = std::max(group.across_route, route.latency);
+        LookAcross(route, cluster_.NodeIndexOf(channel.ranks[i]) == first_node_);
+      } else {
+        group.inside_route = std::max(group.inside_route, route.latency);
+        LookInside(route);
+      }
+    }
+  }
+
+  const Passed& passed() const { return passed_; }
+
+ private:
+  VertexKind EndOf(uint32_t link) const {
+    return cluster_.graph()[boost::target(cluster_.Edge(link), cluster_.graph())].kind;
+  }
+
+  void LookInside(const Route& route) {
+    bool through_switch = false;
+    for (const uint32_t link : route.links) {
+      passed_.is_nvlink = passed_.is_nvlink && cluster_.Link(link).kind == LinkKind::kNvLink;
+      through_switch = through_switch || EndOf(link) == VertexKind::kNvSwitch;
+    }
+    passed_.is_nvswitch = passed_.is_nvswitch && through_switch;
+  }
+
+  void LookAcross(const Route& route, bool from_first) {
+    bool on_network = false;
+    for (const uint32_t link : route.links) {
+      const LinkKind kind = cluster_.Link(link).kind;
+      passed_.is_host = passed_.is_host || kind == LinkKind::kMemory || kind == LinkKind::kSocket ||
+                        EndOf(link) == VertexKind::kSocket;
+      if (kind == LinkKind::kNetwork && !on_network && from_first) passed_.nics.insert(link);
+      on_network = on_network || kind == LinkKind::kNetwork;
+    }
+  }
+
+  const Cluster& cluster_;
+  const uint32_t first_node_;
+  Passed passed_;
+};
+
+// The members of the machine of the group's first member.
+std::vector<uint32_t> OfFirstNode(const Cluster& cluster, const std::vector<uint32_t>& ranks) {
+  std::vector<uint32_t> members;
+  for (const uint32_t rank : ranks) {
+    if (cluster.NodeIndexOf(rank) == cluster.NodeIndexOf(ranks.front())) members.push_back(rank);
+  }
+  return members;
+}
+
+uint32_t NodesOf(const Cluster& cluster, const std::vector<uint32_t>& ranks) {
+  std::set<uint32_t> nodes;
+  for (const uint32_t rank : ranks) nodes.insert(cluster.NodeIndexOf(rank));
+  return static_cast<uint32_t>(nodes.size());
+}
+
+// Of the group's least device; 0 if one is not NVIDIA's.
+uint32_t LeastCapability(const Cluster& cluster, const std::vector<uint32_t>& ranks) {
+  uint32_t least = cluster.DeviceOf(ranks.front()).compute_capability;
+  for (const uint32_t rank : ranks)
+    least = std::min(least, cluster.DeviceOf(rank).compute_capability);
+  return least;
+}
+
+// NCCL trusts the order of LL128's stores on these.
+bool OrdersStores(uint32_t compute_capability) {
+  return compute_capability == 70 || compute_capability == 80 || compute_capability >= 90;
+}
+
+std::optional<NcclGroup> Survey(Router& router, ChannelFinder& finder,
+                                const std::vector<uint32_t>& ranks) {
+  const Cluster& cluster = router.cluster();
+  const uint32_t capability = LeastCapability(cluster, ranks);
+  const std::optional<NcclGeneration> generation = GenerationOf(capability);
+  if (!generation) return std::nullopt;
+
+  NcclGroup group;
+  group.generation = *generation;
+  group.ranks = static_cast<uint32_t>(ranks.size());
+  group.nodes = NodesOf(cluster, ranks);
+  group.step_overhead = cluster.step_overhead();
+  const std::vector<Channel> channels = finder.Find(ranks);
+  group.rings = TotalRate(cluster, channels);
+  Surveyor surveyor(cluster, ranks);
+  for (const Channel& channel : channels) surveyor.Look(channel, group);
+  const Passed& passed = surveyor.passed();
+  group.inside = passed.is_nvlink ? NcclHop::kNvLink : NcclHop::kPcie;
+  group.has_ll128 = passed.is_nvlink && !passed.is_host && OrdersStores(capability);
+  group.has_nvls = group.nodes == 1 && passed.is_nvswitch && NcclNvlsEfficiency(*generation) > 0;
+
+  if (group.nodes == 1) {
+    group.trees = group.rings;
+    // Rings are as many as the NVLinks that leave a member, whatever share of them ours reach.
+    const ClusterLink& link = cluster.Link(channels.front().edges.front()->links.front());
+    const double lanes = group.rings / link.efficiency / Lane(*generation);
+    group.graph_channels = passed.is_nvlink ? std::clamp(static_cast<uint32_t>(std::lround(lanes)),
+                                                         1u, kMostGraphChannels)
+                                            : 1;
+  } else {
+    // With two machines each is the root of one of the two trees and a leaf of the other, so that it sends half of
+    // what others do.
+    group.trees = (group.nodes == 2 ? 2 : 1) * group.rings;
+    const std::vector<uint32_t> members = OfFirstNode(cluster, ranks);
+    if (members.size() > 1)
+      group.trees = std::min(group.trees, TotalRate(cluster, finder.Find(members)));
+    group.graph_channels =
+        std::clamp(static_cast<uint32_t>(passed.nics.size()), 1u, kMostGraphChannels);
+  }
+  return group;
+}
+
+// What the steps themselves reach on these links, without a protocol, in bytes of the collective a second.
+BytesPerSecond BareRate(const NcclGroup& group, CollectiveKind kind, NcclAlgorithm algorithm) {
+  const double members = group.ranks;
+  switch (algorithm) {
+    case NcclAlgorithm::kRing:
+      return CostOf(group, kind, Bytes(1), algorithm, Protocol::kSimple)->bandwidth;
+    case NcclAlgorithm::kTree:
+      return group.trees / 2;
+    case NcclAlgorithm::kNvls:  // a member sends all of it to be added, and its part to all
+      return group.rings * members / (members + 1);
+  }
+  return group.rings;
+}
+
+const Algorithm& FirstThatDoes(CollectiveKind kind) {
   for (const Algorithm& row : Algorithms()) {
     if (row.kinds.Has(kind)) return row;
   }
-  internal::FailCheck(__FILE__, __LINE__, "some algorithm does every kind");
+  throw Error(fmt::format("there is no algorithm for {}", Name(kind)));
 }
 
 }  // namespace
 
-Choice ChooseAlgorithm(const ChoiceQuestion& question, Router& router) {
+const std::optional<NcclGroup>& Tuner::GroupOf(const std::vector<uint32_t>& ranks) {
+  const auto it = groups_.find(ranks);
+  if (it != groups_.end()) return it->second;
+  return groups_.emplace(ranks, Survey(router_, finder_, ranks)).first->second;
+}
+
+std::optional<NcclCost> Tuner::Cheapest(const ChoiceQuestion& question,
+                                        const NcclGroup& group) const {
   const Collective& collective = question.collective;
+  std::optional<NcclCost> best;
+  for (const NcclCost& cost : AllCosts(group, collective.kind, collective.bytes)) {
+    if (collective.algorithm != kAuto &&
+        NcclNameOf(FindAlgorithm(collective.algorithm)) != cost.algorithm)
+      continue;
+    if (collective.protocol != kAuto && ParseProtocol(collective.protocol) != cost.protocol)
+      continue;
+    if (!best || cost.Time(collective.bytes) < best->Time(collective.bytes)) best = cost;
+  }
+  return best;
+}
+
+double Tuner::ShareOf(const ChoiceQuestion& question, const NcclGroup& group,
+                      const NcclCost& cost) {
+  const BytesPerSecond bare = BareRate(group, question.collective.kind, cost.algorithm);
+  double share = std::min(1.0, cost.bandwidth / bare);
+  const uint32_t all = 2 * group.graph_channels;
+  if (question.channels == 0 || question.channels >= all) return share;
+  // Fewer channels are also fewer rings, where the layout has several: what is left of each.
+  const double left = static_cast<double>(question.channels) / all;
+  const std::vector<Channel> rings = finder_.Find(question.ranks, question.channels);
+  const double laid_out = TotalRate(router_.cluster(), rings) / group.rings;
+  return std::min(share, left / std::min(1.0, laid_out));
+}
+
+Choice Tuner::Choose(const ChoiceQuestion& question) {
+  const Collective& collective = question.collective;
+  const bool any_algorithm = collective.algorithm == kAuto;
+  const bool any_protocol = collective.protocol == kAuto;
   Choice choice;
-  choice.algorithm = collective.algorithm == "auto" ? &FirstThatCan(collective.kind)
-                                                    : &FindAlgorithm(collective.algorithm);
-  CheckKind(*choice.algorithm, collective.kind);
-  if (collective.protocol != "auto") choice.protocol = ParseProtocol(collective.protocol);
   choice.channels = question.channels;
-  choice.step_inside = router.cluster().step_overhead();
-  choice.step_across = router.cluster().step_overhead();
+  choice.start = router_.cluster().collective_overhead();
+  choice.step_overhead = router_.cluster().step_overhead();
+  if (!any_algorithm) {
+    choice.algorithm = &FindAlgorithm(collective.algorithm);
+    CheckKind(*choice.algorithm, collective.kind);
+  }
+  if (collective.protocol != kBareLinks) {
+    const std::optional<NcclGroup>& group = GroupOf(question.ranks);
+    const std::optional<NcclCost> cost = group ? Cheapest(question, *group) : std::nullopt;
+    if (cost) {
+      choice.algorithm = &FindAlgorithm(Name(cost->algorithm));
+      choice.protocol = cost->protocol;
+      choice.nccl_channels = ChannelsFor(*group, *cost, collective.bytes);
+      if (question.channels > 0)
+        choice.nccl_channels = std::min(choice.nccl_channels, question.channels);
+      choice.start += cost->latency;
+      choice.steps_wait = false;
+      choice.bandwidth_share = ShareOf(question, *group, *cost);
+      return choice;
+    }
+    if (!any_protocol) {
+      throw Error(fmt::format(
+          "protocol \"{}\" is not to be had for {} with algorithm \"{}\"{}; expected \"none\"",
+          collective.protocol, Name(collective.kind), collective.algorithm,
+          group ? " in this group" : " on devices that are not NVIDIA's"));
+    }
+  }
+  if (any_algorithm) choice.algorithm = &FirstThatDoes(collective.kind);
   return choice;
+}
+
+const char* Name(const std::optional<Protocol>& protocol) {
+  return protocol ? Name(*protocol) : kBareLinks;
 }
 
 }  // namespace rehearse

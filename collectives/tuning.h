@@ -1,18 +1,29 @@
-// Which algorithm, protocol and channels a collective takes, and what a step of it costs.
+// Which algorithm, protocol and channels a collective takes, and what that costs besides moving its bytes.
 //
-// Lowering asks once for every collective of every group: names that a user pinned are taken as they are,
-// "auto" is chosen here. What the answer means in lowering, at every fidelity:
-//   a step from a to b first waits  (latency of the route) + (step_inside or step_across, by whether the
-//   route leaves the machine), never less than zero, then puts  bytes / bandwidth_share  on its links;
-//   the collective as a whole first waits `start`, once.
-// So flags and the like show up as bytes on the wire.
+// Lowering asks once for every collective of every group. Names that a user pinned are taken as they are; "auto" is
+// chosen here:
+// - On NVIDIA's devices as NCCL chooses (collectives/nccl_model.h): the combination of the least expected time among
+//   those that are not pinned away. Grouped sends (all-to-all, send-receive) have no protocol to choose.
+// - Elsewhere, and for what NCCL does not have: the first row of the table that can, on bare links.
+// Protocol "none" (a schedule's default) means bare links: every step takes the latency of its route, nothing else.
+//
+// What the answer means in lowering, at every fidelity:
+//   the collective as a whole first waits `start`, once;
+//   if steps_wait, a step from a to b waits  (latency of the route) + step_overhead,  else nothing: then `start`
+//   holds all the latency that there is;
+//   a step puts  bytes / bandwidth_share  on the links of the route. So the flags of a protocol, and what a channel
+//   cannot push, show up as bytes on the wire, and an idle machine takes the time that NCCL's model says.
 #pragma once
 
 #include <cstdint>
-#include <string_view>
+#include <map>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "collectives/algorithm.h"
+#include "collectives/channels.h"
+#include "collectives/nccl_model.h"
 #include "collectives/protocol.h"
 #include "sim/quantity.h"
 #include "topology/router.h"
@@ -27,18 +38,36 @@ struct ChoiceQuestion {
 
 struct Choice {
   const Algorithm* algorithm = nullptr;
-  Protocol protocol = Protocol::kSimple;
-  uint32_t channels = 0;  // > 0 caps those of the algorithm
+  std::optional<Protocol> protocol;  // nothing: bare links
+  uint32_t channels = 0;             // > 0 caps those of the algorithm
+  uint32_t nccl_channels = 0;        // what NCCL would use; 0 without a protocol
   Seconds start;
-  // Unless something better is known, the cluster's step overhead. Negative where a protocol is quicker
-  // than the machine's latencies say (the presets' are those of NCCL's ring with Simple).
-  Seconds step_inside;
-  Seconds step_across;
+  bool steps_wait = true;
+  Seconds step_overhead;
   double bandwidth_share = 1;  // of the bytes on the wire that are data; in (0, 1]
 };
 
-// Throws Error for names that are not known, and for an algorithm that cannot do the kind. Whether the
-// group suits a pinned algorithm is checked when its steps are laid out.
-Choice ChooseAlgorithm(const ChoiceQuestion& question, Router& router);
+// Remembers what it found of each group. The Router must outlive it.
+class Tuner {
+ public:
+  explicit Tuner(Router& router) : router_(router), finder_(router) {}
+
+  // Throws Error for names that are not known, an algorithm that cannot do the kind, and a protocol where there is
+  // none. Whether the group suits a pinned algorithm is checked when its steps are laid out.
+  Choice Choose(const ChoiceQuestion& question);
+
+  // What NCCL's model has to know of the group; nothing when some of its devices are not NVIDIA's.
+  const std::optional<NcclGroup>& GroupOf(const std::vector<uint32_t>& ranks);
+
+ private:
+  std::optional<NcclCost> Cheapest(const ChoiceQuestion& question, const NcclGroup& group) const;
+  double ShareOf(const ChoiceQuestion& question, const NcclGroup& group, const NcclCost& cost);
+
+  Router& router_;
+  ChannelFinder finder_;
+  std::map<std::vector<uint32_t>, std::optional<NcclGroup>> groups_;
+};
+
+const char* Name(const std::optional<Protocol>& protocol);  // "none" for nothing
 
 }  // namespace rehearse

@@ -68,18 +68,16 @@ Outcome RunOnce(const RankPlan& plan, Transport& transport, uint64_t seed, doubl
   return outcome;
 }
 
-// Calls visit(array, position in the global array, value) for every element of the compared arrays.
+// Calls visit(array, its elements) for the compared arrays, whose elements come one after the other.
 template <typename Visit>
-void ForEachElement(const RankPlan& plan, const std::vector<double>& values, Visit visit) {
-  size_t next = 0;
+void ForEachArray(const RankPlan& plan, std::span<const double> values, Visit visit) {
   for (const Compared& array : ComparedArrays(plan)) {
-    const BufferPlan& buffer = plan.buffers[array.buffer.index()];
-    for (uint64_t i = 0; i < buffer.elements(); ++i, ++next) {
-      const auto position = buffer.place->PositionOf(i);
-      if (position) visit(array, *position, values.at(next));
-    }
+    const uint64_t elements = plan.buffers[array.buffer.index()].elements();
+    CHECK_LE(elements, values.size());
+    visit(array, values.first(elements));
+    values = values.subspan(elements);
   }
-  CHECK_EQ(next, values.size());
+  CHECK(values.empty());
 }
 
 // Each row's loss counts once, whatever the number of ranks that computed it.
@@ -118,32 +116,10 @@ class Comparison {
  public:
   explicit Comparison(const StepNumbers& serial) : serial_(serial), scales_(ScalesOf(serial)) {}
 
-  void AddRank(const RankPlan& plan, const std::vector<double>& values) {
-    ForEachElement(
-        plan, values, [&](const Compared& compared, Placement::Position at, double value) {
-          const std::string name = ArrayName(plan, compared.buffer);
-          const auto found = serial_.arrays.find(name);
-          if (found == serial_.arrays.end()) {
-            throw Error(fmt::format("the serial schedule has no array \"{}\", which rank {} holds",
-                                    name, plan.rank));
-          }
-          const GlobalArray& array = found->second;
-          const BufferPlan& buffer = plan.buffers[compared.buffer.index()];
-          if (array.rows != buffer.place->global_rows ||
-              array.columns != buffer.place->global_columns) {
-            throw Error(fmt::format("\"{}\" is {} x {} on rank {}, {} x {} in the serial schedule",
-                                    name, buffer.place->global_rows, buffer.place->global_columns,
-                                    plan.rank, array.rows, array.columns));
-          }
-          const double expected = array.values[at.row * array.columns + at.column];
-          const double relative = RelativeTo(scales_.at(name), std::abs(value - expected));
-          const auto [entry, is_new] =
-              differences_.try_emplace(name, ArrayDifference{name, array.kind, 0, plan.rank});
-          if (relative > entry->second.relative) {
-            entry->second.relative = relative;
-            entry->second.rank = plan.rank;
-          }
-        });
+  void AddRank(const RankPlan& plan, std::span<const double> values) {
+    ForEachArray(plan, values, [&](const Compared& compared, std::span<const double> own) {
+      AddArray(plan, compared.buffer, own);
+    });
   }
 
   CheckReport Report() const {
@@ -161,6 +137,33 @@ class Comparison {
   }
 
  private:
+  void AddArray(const RankPlan& plan, BufferId id, std::span<const double> own) {
+    const std::string name = ArrayName(plan, id);
+    const ArrayPiece& place = *plan.buffers[id.index()].place;
+    const auto found = serial_.arrays.find(name);
+    if (found == serial_.arrays.end()) {
+      throw Error(fmt::format("the serial schedule has no array \"{}\", which rank {} holds", name,
+                              plan.rank));
+    }
+    const GlobalArray& array = found->second;
+    if (array.rows != place.global_rows || array.columns != place.global_columns) {
+      throw Error(fmt::format("\"{}\" is {} x {} on rank {}, {} x {} in the serial schedule", name,
+                              place.global_rows, place.global_columns, plan.rank, array.rows,
+                              array.columns));
+    }
+    const auto [entry, is_new] =
+        differences_.try_emplace(name, ArrayDifference{name, array.kind, 0, plan.rank});
+    for (uint64_t i = 0; i < own.size(); ++i) {
+      const auto at = place.PositionOf(i);
+      if (!at) continue;  // padding
+      const double expected = array.values[at->row * array.columns + at->column];
+      const double relative = RelativeTo(scales_.at(name), std::abs(own[i] - expected));
+      if (relative <= entry->second.relative) continue;
+      entry->second.relative = relative;
+      entry->second.rank = plan.rank;
+    }
+  }
+
   const StepNumbers& serial_;
   std::map<std::string, double> scales_;
   std::map<std::string, ArrayDifference> differences_;
@@ -197,16 +200,13 @@ StepNumbers ComputeSerially(const Schedule& serial, uint64_t seed) {
   const Outcome outcome = RunOnce(plan, *transport, seed, serial.tokens, nullptr);
   StepNumbers numbers;
   numbers.loss = MeanLoss({outcome.losses}, serial.tokens);
-  ForEachElement(plan, outcome.values,
-                 [&](const Compared& compared, Placement::Position at, double value) {
-                   const Placement& place = *plan.buffers[compared.buffer.index()].place;
-                   GlobalArray& array = numbers.arrays[ArrayName(plan, compared.buffer)];
-                   if (array.values.empty()) {
-                     array = {compared.kind, place.global_rows, place.global_columns, {}};
-                     array.values.resize(array.rows * array.columns);
-                   }
-                   array.values[at.row * array.columns + at.column] = value;
-                 });
+  ForEachArray(plan, outcome.values, [&](const Compared& compared, std::span<const double> own) {
+    const ArrayPiece& place = *plan.buffers[compared.buffer.index()].place;
+    GlobalArray array{compared.kind, place.global_rows, place.global_columns, {}};
+    array.values.assign(own.begin(), own.end());
+    CHECK_EQ(array.values.size(), array.rows * array.columns);
+    numbers.arrays.emplace(ArrayName(plan, compared.buffer), std::move(array));
+  });
   return numbers;
 }
 

@@ -26,8 +26,8 @@ constexpr double UnitAt(uint64_t seed, uint64_t i) {
 uint64_t SeedOf(uint64_t seed, std::string_view name);
 
 // Parameters: a matrix is uniform with deviation 1/sqrt(columns), so that activations keep their size
-// (weights are stored n×k); a vector (one row) is uniform in ±0.1, about 1 where the array's name ends in
-// "gain".
+// (weights are stored n×k); a vector (one row) is uniform in ±0.1, about 1 where "gain" is in
+// the array's name.
 class InitialValues {
  public:
   InitialValues(uint64_t seed, std::string_view array, uint64_t rows, uint64_t columns);

@@ -91,7 +91,7 @@ struct Collective {
   Bytes bytes;
   DType dtype = DType::kBf16;
   std::string algorithm = "ring";   // a row of collectives/algorithm.h, or "auto"
-  std::string protocol = "simple";  // "simple", "ll", "ll128", or "auto"
+  std::string protocol = "none";    // "none" (bare links), "simple", "ll", "ll128", or "auto"
   uint32_t root = 0;                // broadcast, reduce: a member of the group
   // All-to-all whose sizes differ (mixture of experts, grouped sends): what member i sends to member j is
   // pair_bytes[i·p + j], zero for nothing. Empty: all are bytes/p.

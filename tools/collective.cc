@@ -1,62 +1,54 @@
 // rehearse collective KIND: one collective by itself, in nccl-tests' words.
 #include <cmath>
 #include <cstdio>
-#include <numeric>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "collectives/ring.h"
 #include "collectives/trial.h"
+#include "collectives/tuning.h"
+#include "real/nccl_table.h"
 #include "sim/error.h"
 #include "tools/command.h"
-#include "tools/ranks.h"
-#include "topology/cluster_file.h"
+#include "tools/explain_collective.h"
+#include "tools/trial_options.h"
 
 namespace rehearse {
 namespace {
 
 namespace po = boost::program_options;
 
-struct KindName {
-  const char* name;
-  CollectiveKind kind;
-  const char* reduction;  // as nccl-tests prints it
-};
-constexpr KindName kKinds[] = {
-    {"all-reduce", CollectiveKind::kAllReduce, "sum"},
-    {"all-gather", CollectiveKind::kAllGather, "none"},
-    {"reduce-scatter", CollectiveKind::kReduceScatter, "sum"},
-};
+constexpr double kLargestSize = 1125899906842624.0;  // 1024T
+constexpr size_t kMostSizes = 100000;
 
 CommandSyntax Syntax() {
   CommandSyntax syntax;
   syntax.usage = "rehearse collective KIND --cluster CLUSTER [options]";
   syntax.explanation =
-      "Times one collective (all-reduce, all-gather, reduce-scatter) on idle devices and prints\n"
-      "nccl-tests' table. Examples:\n"
+      "Times one collective on idle devices and prints nccl-tests' table. KIND is all-reduce,\n"
+      "all-gather, reduce-scatter, all-to-all, broadcast, reduce, send-receive or barrier. "
+      "Examples:\n"
       "  rehearse collective all-reduce --cluster dgx-a100 -b 1M -e 1G -f 2\n"
+      "  rehearse collective all-reduce --cluster dgx-a100:nodes=4 -b 64M --explain\n"
+      "  rehearse collective all-reduce --cluster dgx-h100 -a ring -p simple -b 1G\n"
       "  rehearse collective all-gather --cluster perlmutter:nodes=4 --groups 4 -b 256M\n";
   syntax.positional = {"kind"};
-  syntax.options.add_options()("cluster", po::value<std::string>()->value_name("CLUSTER"),
-                               "preset, preset with changes (dgx-a100:nodes=4), or a cluster file")(
-      "ranks", po::value<std::string>()->value_name("A,B-C"), "who takes part; all if not given")(
-      "groups", po::value<std::string>()->default_value("1")->value_name("K"),
-      "deal the ranks round-robin into K groups that run at the same time")(
-      "channels", po::value<std::string>()->default_value("0")->value_name("N"),
-      "at most N channels; 0 leaves it to the search")(
-      "algorithm", po::value<std::string>()->default_value("ring")->value_name("ring"),
-      "the algorithm")("fidelity",
-                       po::value<std::string>()->default_value("fluid")->value_name("NAME"),
-                       "formula, fluid or step")(
-      "minbytes,b", po::value<std::string>()->default_value("32M")->value_name("SIZE"),
-      "smallest size: bytes, or with K, M, G (powers of 1,024)")(
-      "maxbytes,e", po::value<std::string>()->value_name("SIZE"),
-      "largest size; --minbytes if not given")(
-      "stepfactor,f", po::value<std::string>()->default_value("2")->value_name("X"),
-      "each size is the one before times X, more than 1")(
-      "format", po::value<std::string>()->default_value("text")->value_name("text|json"),
-      "what to print");
+  AddTrialOptions(syntax.options);
+  const auto text = [](const char* name) { return po::value<std::string>()->value_name(name); };
+  syntax.options.add_options()("calibration", text("FILE"),
+                               "link efficiencies and overheads that `rehearse compare "
+                               "--calibration` wrote")(
+      "minbytes,b", text("SIZE")->default_value("32M"),
+      "smallest size: bytes, or with K, M, G, T (powers of 1,024)")(
+      "maxbytes,e", text("SIZE"), "largest size; --minbytes if not given")(
+      "stepfactor,f", text("X"), "each size is the one before times X, more than 1; 2")(
+      "stepbytes,i", text("SIZE"), "or each size is the one before plus this")(
+      "iters,n", text("N")->default_value("20"),
+      "for scripts written for nccl-tests: a simulated run repeats to the bit, so that one is "
+      "enough")("warmup_iters,w", text("N")->default_value("5"), "likewise")(
+      "explain", "print rings or trees, channels, and the link that binds")(
+      "format", text("text|json")->default_value("text"), "what to print");
   return syntax;
 }
 
@@ -75,77 +67,94 @@ double ParseBytes(const std::string& option, const std::string& text) {
     fail("a size in bytes or with K, M, G, T");
   }
   if (unit.size() == 1) value *= std::pow(1024.0, static_cast<double>(1 + units.find(unit)));
-  if (value < 1 || value > 1125899906842624.0) fail("a size from 1 byte to 1024T");
+  if (value < 1 || value > kLargestSize) fail("a size from 1 byte to 1024T");
   return value;
 }
 
-uint32_t ParseCount(const std::string& option, const std::string& text, uint32_t minimum) {
-  const bool digits =
-      !text.empty() && text.size() < 9 && text.find_first_not_of("0123456789") == std::string::npos;
-  const unsigned long value = digits ? std::stoul(text) : 0;
-  if (!digits || value < minimum) {
-    throw Error(
-        fmt::format("{}: found \"{}\", expected a whole number from {}", option, text, minimum));
+double ParseFactor(const std::string& text) {
+  char* rest = nullptr;
+  const double factor = std::strtod(text.c_str(), &rest);
+  if (text.empty() || *rest != '\0' || !(factor > 1) || !(factor <= 1e6)) {
+    throw Error(fmt::format("--stepfactor: found \"{}\", expected a number above 1", text));
   }
-  return static_cast<uint32_t>(value);
+  return factor;
 }
 
-std::vector<double> Sizes(const po::variables_map& values) {
-  const std::string begin_text = values["minbytes"].as<std::string>();
-  const double begin = ParseBytes("--minbytes", begin_text);
-  const double end = values.count("maxbytes") > 0
-                         ? ParseBytes("--maxbytes", values["maxbytes"].as<std::string>())
-                         : begin;
+std::vector<Bytes> Sizes(const po::variables_map& values) {
+  const auto text = [&](const char* name) { return values[name].as<std::string>(); };
+  const double begin = ParseBytes("--minbytes", text("minbytes"));
+  const double end =
+      values.count("maxbytes") > 0 ? ParseBytes("--maxbytes", text("maxbytes")) : begin;
   if (begin > end) {
-    throw Error(fmt::format("--minbytes {} is more than --maxbytes {}", begin_text,
-                            values["maxbytes"].as<std::string>()));
+    throw Error(fmt::format("--minbytes {} is more than --maxbytes {}", text("minbytes"),
+                            text("maxbytes")));
   }
-  const std::string factor_text = values["stepfactor"].as<std::string>();
-  char* rest = nullptr;
-  const double factor = std::strtod(factor_text.c_str(), &rest);
-  if (factor_text.empty() || *rest != '\0' || !(factor > 1) || !(factor <= 1e6)) {
-    throw Error(fmt::format("--stepfactor: found \"{}\", expected a number above 1", factor_text));
+  if (values.count("stepbytes") > 0 && values.count("stepfactor") > 0)
+    throw Error("--stepbytes and --stepfactor exclude each other");
+  const bool adds = values.count("stepbytes") > 0;
+  const double step = adds ? ParseBytes("--stepbytes", text("stepbytes")) : 0;
+  const double factor = values.count("stepfactor") > 0 ? ParseFactor(text("stepfactor")) : 2.0;
+  std::vector<Bytes> sizes;
+  for (double size = begin; size <= end; size = adds ? size + step : std::ceil(size * factor)) {
+    if (sizes.size() == kMostSizes)
+      throw Error(fmt::format("more than {} sizes from --minbytes to --maxbytes", kMostSizes));
+    sizes.emplace_back(size);
   }
-  std::vector<double> sizes = {begin};
-  while (std::ceil(sizes.back() * factor) <= end) sizes.push_back(std::ceil(sizes.back() * factor));
   return sizes;
 }
 
 struct Row {
-  double bytes = 0;
-  Seconds time;
-  double algorithm_bandwidth = 0;  // GB/s
-  double bus_bandwidth = 0;        // GB/s
+  NcclRow figures;
+  Choice choice;
 };
 
-std::string Table(const std::vector<Row>& rows, const char* reduction, const Cluster& cluster,
-                  const Trial& trial) {
-  std::string text =
-      fmt::format("# {} on {}, simulated ({}): {} group{} of {} ranks\n#\n", Name(trial.kind),
-                  cluster.name(), Name(trial.fidelity), trial.groups.size(),
-                  trial.groups.size() == 1 ? "" : "s", trial.groups.front().size());
-  text +=
-      "#                                                              out-of-place                "
-      "       in-place          \n"
-      "#       size         count      type   redop    root     time   algbw   busbw #wrong     "
-      "time   algbw   busbw #wrong\n"
-      "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            "
-      "(us)  (GB/s)  (GB/s)       \n";
-  double sum = 0;
-  for (const Row& row : rows) {
-    const double microseconds = row.time.value() * 1e6;
-    const std::string time = microseconds < 100     ? fmt::format("{:.2f}", microseconds)
-                             : microseconds < 10000 ? fmt::format("{:.1f}", microseconds)
-                                                    : fmt::format("{:.0f}", microseconds);
-    const std::string numbers = fmt::format(" {:>8} {:>7.2f} {:>7.2f} {:>6}", time,
-                                            row.algorithm_bandwidth, row.bus_bandwidth, 0);
-    text += fmt::format("{:>12.0f} {:>13.0f} {:>9} {:>7} {:>7}{}{}\n", row.bytes,
-                        std::floor(row.bytes / 4), "float", reduction, -1, numbers, numbers);
-    sum += row.bus_bandwidth;
+// "1 MiB to 4 MiB: ring, ll128, 24 channels", one line for each stretch of sizes that chose the same.
+std::vector<std::string> ChoiceLines(const std::vector<Row>& rows) {
+  const auto words = [](const Choice& choice) {
+    return fmt::format("{}, protocol {}{}", choice.algorithm->name, Name(choice.protocol),
+                       choice.nccl_channels > 0
+                           ? fmt::format(", {} channel{}", choice.nccl_channels,
+                                         choice.nccl_channels == 1 ? "" : "s")
+                           : "");
+  };
+  std::vector<std::string> lines;
+  for (size_t begin = 0; begin < rows.size();) {
+    size_t end = begin + 1;
+    while (end < rows.size() && words(rows[end].choice) == words(rows[begin].choice)) ++end;
+    const std::string first = fmt::format("{:.0f}", rows[begin].figures.bytes.value());
+    const std::string last = fmt::format("{:.0f}", rows[end - 1].figures.bytes.value());
+    lines.push_back(fmt::format("{} B: {}", end - begin == 1 ? first : first + " to " + last,
+                                words(rows[begin].choice)));
+    begin = end;
   }
-  text += "# Out of bounds values : 0 OK\n";
-  text += fmt::format("# Avg bus bandwidth    : {:.4f}\n", sum / static_cast<double>(rows.size()));
-  return text;
+  return lines;
+}
+
+std::string TextOf(const std::vector<Row>& rows, const Trial& trial, const Cluster& cluster) {
+  const size_t size = trial.groups.front().size();
+  std::vector<std::string> comments = {fmt::format(
+      "{} on {}, simulated ({}): {} group{} of {} ranks", Name(trial.kind), cluster.name(),
+      Name(trial.fidelity), trial.groups.size(), trial.groups.size() == 1 ? "" : "s", size)};
+  for (const std::string& line : ChoiceLines(rows)) comments.push_back("chosen: " + line);
+  NcclTable table{trial.kind, static_cast<uint32_t>(size), {}};
+  for (const Row& row : rows) table.rows.push_back(row.figures);
+  return WriteNcclTable(table, trial.root, comments);
+}
+
+std::string JsonOf(const std::vector<Row>& rows, const Trial& trial) {
+  const auto size = static_cast<uint32_t>(trial.groups.front().size());
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (const auto& [figures, choice] : rows) {
+    json.push_back({{"bytes", static_cast<uint64_t>(figures.bytes.value())},
+                    {"seconds", figures.time.value()},
+                    {"algbw_gb_per_s", (figures.bytes / figures.time).value() / 1e9},
+                    {"busbw_gb_per_s",
+                     BusBandwidth(trial.kind, size, figures.bytes, figures.time).value() / 1e9},
+                    {"algorithm", choice.algorithm->name},
+                    {"protocol", Name(choice.protocol)},
+                    {"channels", choice.nccl_channels}});
+  }
+  return json.dump(2) + "\n";
 }
 
 }  // namespace
@@ -155,65 +164,29 @@ int CollectiveCommand(const std::vector<std::string>& arguments) {
   po::variables_map values;
   if (!ParseCommandLine(syntax, arguments, &values)) return 0;
   const auto text = [&](const char* name) { return values[name].as<std::string>(); };
-  if (values.count("kind") == 0 || values.count("cluster") == 0) {
-    throw Error("a kind and --cluster are needed; usage: " + syntax.usage);
-  }
+  if (values.count("kind") == 0) throw Error("a kind is needed; usage: " + syntax.usage);
   const OutputFormat format = ParseFormat(text("format"));
-
-  const KindName* kind = nullptr;
-  std::vector<std::string> names;
-  for (const KindName& known : kKinds) {
-    names.emplace_back(known.name);
-    if (text("kind") == known.name) kind = &known;
-  }
-  if (!kind) {
-    throw Error(fmt::format("unknown collective \"{}\", expected one of {}{}", text("kind"),
-                            fmt::join(names, ", "), DidYouMean(text("kind"), names)));
-  }
-  if (text("algorithm") != "ring") {
-    throw Error(fmt::format("--algorithm: found \"{}\", expected \"ring\"", text("algorithm")));
-  }
-  const std::vector<double> sizes = Sizes(values);
-
-  const std::unique_ptr<Cluster> cluster = ReadClusterArgument(text("cluster"));
-  const uint32_t devices = cluster->device_count();
-  std::vector<uint32_t> ranks(devices);
-  std::iota(ranks.begin(), ranks.end(), 0u);
-  if (values.count("ranks") > 0) ranks = ParseRanks("--ranks", text("ranks"), devices);
-
-  Trial trial;
-  trial.kind = kind->kind;
-  trial.groups = DealRanks(ranks, ParseCount("--groups", text("groups"), 1), devices);
-  trial.channels = ParseCount("--channels", text("channels"), 0);
-  trial.fidelity = ParseFidelity("--fidelity", text("fidelity"));
-  const uint32_t size = static_cast<uint32_t>(trial.groups.front().size());
-  if (size < 2)
-    throw Error("a group of one rank has nothing to send; give at least two ranks a group");
+  const CollectiveKind kind = ParseCollectiveKind("", text("kind"));
+  ParseCount("--iters", text("iters"), 1);
+  ParseCount("--warmup_iters", text("warmup_iters"), 0);
+  const std::vector<Bytes> sizes =
+      kind == CollectiveKind::kBarrier ? std::vector<Bytes>{Bytes(0)} : Sizes(values);
+  std::optional<std::string> calibration;
+  if (values.count("calibration") > 0) calibration = text("calibration");
+  const auto cluster = ReadTrialCluster(values, calibration, syntax.usage);
+  const Trial trial = ReadTrial(values, kind, *cluster, std::nullopt);
 
   Router router(*cluster);
+  Tuner tuner(router);
+  if (values.count("explain") > 0) {
+    std::fputs(ExplainCollective(trial, sizes.back(), router, tuner, format).c_str(), stdout);
+    return 0;
+  }
   std::vector<Row> rows;
-  for (const double bytes : sizes) {
-    Row row;
-    row.bytes = bytes;
-    row.time = TimeOf(trial, Bytes(bytes), router);
-    row.algorithm_bandwidth = bytes / row.time.value() / 1e9;
-    row.bus_bandwidth = BusBandwidth(kind->kind, size, Bytes(bytes), row.time).value() / 1e9;
-    rows.push_back(row);
-  }
-
-  std::string output;
-  if (format == OutputFormat::kJson) {
-    nlohmann::ordered_json json = nlohmann::ordered_json::array();
-    for (const Row& row : rows) {
-      json.push_back({{"bytes", static_cast<uint64_t>(row.bytes)},
-                      {"seconds", row.time.value()},
-                      {"algbw_gb_per_s", row.algorithm_bandwidth},
-                      {"busbw_gb_per_s", row.bus_bandwidth}});
-    }
-    output = json.dump(2) + "\n";
-  } else {
-    output = Table(rows, kind->reduction, *cluster, trial);
-  }
+  for (const Bytes bytes : sizes)
+    rows.push_back({{bytes, TimeOf(trial, bytes, router)}, ChoiceOf(trial, bytes, tuner)});
+  const std::string output =
+      format == OutputFormat::kJson ? JsonOf(rows, trial) : TextOf(rows, trial, *cluster);
   std::fputs(output.c_str(), stdout);
   return 0;
 }

@@ -53,11 +53,16 @@ bool ParseCommandLine(CommandSyntax& syntax, const std::vector<std::string>& arg
   return false;
 }
 
-OutputFormat ParseFormat(const std::string& text) {
-  if (text == "text") return OutputFormat::kText;
-  if (text == "json") return OutputFormat::kJson;
-  throw Error(fmt::format("--format: found \"{}\", expected \"text\" or \"json\"{}", text,
-                          DidYouMean(text, std::vector<std::string>{"text", "json"})));
+OutputFormat ParseFormat(const std::string& text, const std::vector<std::string>& names) {
+  if (std::find(names.begin(), names.end(), text) == names.end()) {
+    throw Error(fmt::format("--format: found \"{}\", expected {}{}", text,
+                            names.size() == 2 ? "\"text\" or \"json\""
+                                              : fmt::format("one of {}", fmt::join(names, ", ")),
+                            DidYouMean(text, names)));
+  }
+  return text == "json"  ? OutputFormat::kJson
+         : text == "csv" ? OutputFormat::kCsv
+                         : OutputFormat::kText;
 }
 
 Fidelity ParseFidelity(const std::string& option, const std::string& text) {

@@ -21,6 +21,8 @@ struct Command {
 int ExplainCommand(const std::vector<std::string>& arguments);
 int CollectiveCommand(const std::vector<std::string>& arguments);
 int RunCommand(const std::vector<std::string>& arguments);
+int ExecuteCommand(const std::vector<std::string>& arguments);
+int CompareCommand(const std::vector<std::string>& arguments);
 int TopologyCommand(const std::vector<std::string>& arguments);
 int ListCommand(const std::vector<std::string>& arguments);
 
@@ -37,9 +39,10 @@ struct CommandSyntax {
 bool ParseCommandLine(CommandSyntax& syntax, const std::vector<std::string>& arguments,
                       boost::program_options::variables_map* values);
 
-enum class OutputFormat : uint8_t { kText, kJson };
-// The value of --format; Error with "did you mean" for anything else.
-OutputFormat ParseFormat(const std::string& text);
+enum class OutputFormat : uint8_t { kText, kJson, kCsv };
+// The value of --format, one of `names`; Error with "did you mean" for anything else.
+OutputFormat ParseFormat(const std::string& text,
+                         const std::vector<std::string>& names = {"text", "json"});
 
 // The value of --fidelity (or another option); Error with "did you mean" for anything else.
 Fidelity ParseFidelity(const std::string& option, const std::string& text);

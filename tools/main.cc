@@ -14,9 +14,11 @@ namespace {
 
 constexpr Command kCommands[] = {
     {"run", "simulate one scenario and show where the time goes", RunCommand},
+    {"execute", "run the same schedule for real, on CPUs", ExecuteCommand},
     {"explain", "why the step takes so long: critical path, contention, what would help",
      ExplainCommand},
     {"collective", "time one collective by itself, in nccl-tests' words", CollectiveCommand},
+    {"compare", "what nccl-tests measured beside what is predicted; calibrations", CompareCommand},
     {"topology", "what is connected in a cluster, and how fast; pictures and matrices",
      TopologyCommand},
     {"list", "what is known by name: clusters, devices, models, strategies", ListCommand},

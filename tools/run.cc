@@ -7,6 +7,7 @@
 #include "scenarios/rehearsal.h"
 #include "sim/error.h"
 #include "sim/output_file.h"
+#include "sim/timeline_record.h"
 #include "sim/units.h"
 #include "tools/command.h"
 #include "tools/ranks.h"
@@ -32,7 +33,8 @@ CommandSyntax Syntax() {
   add("format", po::value<std::string>()->default_value("text")->value_name("text|json"),
       "what to print");
   add("out", po::value<std::string>()->value_name("DIR"),
-      "also write result.json, trace.pftrace (open it in ui.perfetto.dev) and timeline.svg there");
+      "also write result.json, timeline.json (for rehearse compare), trace.pftrace (open it in "
+      "ui.perfetto.dev) and timeline.svg there");
   add("ranks", po::value<std::string>()->default_value("0")->value_name("A,B-C"),
       "ranks that timeline.svg shows");
   add("window", po::value<std::string>()->value_name("FROM-TO"),
@@ -61,6 +63,10 @@ void WriteOutputs(const Rehearsal& rehearsal, const std::string& folder,
   std::filesystem::create_directories(folder, error);
   if (error) throw Error(fmt::format("cannot make folder {}: {}", folder, error.message()));
   WriteFileAtomically(folder + "/result.json", ToJson(rehearsal.result).dump(2) + "\n");
+  WriteFileAtomically(
+      folder + "/timeline.json",
+      ToJson(MakeRecord(rehearsal.result.scenario, rehearsal.schedule, rehearsal.timeline)).dump() +
+          "\n");
   WriteFileAtomically(
       folder + "/trace.pftrace",
       PerfettoTrace(rehearsal.schedule, Unfolded(rehearsal.timeline), rehearsal.names));

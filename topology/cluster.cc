@@ -203,6 +203,13 @@ void Cluster::ChangeLink(uint32_t index, BytesPerSecond bandwidth, Seconds laten
   CheckFigures(link, [&] { return LinkName(index); });
 }
 
+void Cluster::ChangeEfficiency(uint32_t index, double efficiency) {
+  CHECK_LT(index, link_count());
+  ClusterLink& link = graph_[links_[index]];
+  link.efficiency = efficiency;
+  CheckFigures(link, [&] { return LinkName(index); });
+}
+
 void Cluster::ChangeDevice(uint32_t rank, uint32_t spec) {
   CHECK_LT(rank, device_count());
   CHECK_LT(spec, device_specs_.size());

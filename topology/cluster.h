@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -54,6 +55,14 @@ struct ClusterLink {
 // Longer ones are mistakes, and sums of them must fit the simulated clock.
 inline constexpr Seconds kLongestLatency(100);
 
+// What users of a calibration have to know about where it is from.
+struct CalibrationOrigin {
+  std::string machine;  // "AMD EPYC, 2 cores"; "" when not told
+  std::string date;
+  // Not so: ranks shared a device, or there was only one; times mean little then.
+  bool is_representative = true;
+};
+
 class Cluster {
  public:
   using Graph =
@@ -73,6 +82,12 @@ class Cluster {
   void AddLink(VertexId from, VertexId to, ClusterLink link);      // one direction; numbers it
   void AddLinks(VertexId a, VertexId b, const ClusterLink& link);  // both directions
   void set_step_overhead(Seconds overhead) { step_overhead_ = overhead; }
+  void set_collective_overhead(Seconds overhead) { collective_overhead_ = overhead; }
+  // Instead of playing their steps over links; null for none.
+  void set_measured_collectives(std::shared_ptr<const MeasuredCollectives> measured) {
+    measured_collectives_ = std::move(measured);
+  }
+  void set_calibration_origin(CalibrationOrigin origin) { calibration_origin_ = std::move(origin); }
   // What a preset simplifies, for the user to read.
   void AddNote(std::string note) { notes_.push_back(std::move(note)); }
   // For a cluster with the vertices and links of this structure; links may have other figures.
@@ -83,6 +98,7 @@ class Cluster {
 
   // Other figures of what there is, by the only owner of a finished cluster. Conditions as for AddLink.
   void ChangeLink(uint32_t index, BytesPerSecond bandwidth, Seconds latency);
+  void ChangeEfficiency(uint32_t index, double efficiency);
   void ChangeDevice(uint32_t rank, uint32_t spec);
   void ChangeDeviceSpec(uint32_t spec, const DeviceSpec& changed);
 
@@ -102,6 +118,13 @@ class Cluster {
   EdgeId Edge(uint32_t index) const { return links_[index]; }
   VertexId FindVertex(const std::string& name) const;       // Error with "did you mean"
   Seconds step_overhead() const { return step_overhead_; }  // each step of a collective
+  // Once a collective, besides what the algorithm and its protocol take: launching and meeting.
+  Seconds collective_overhead() const { return collective_overhead_; }
+  const std::shared_ptr<const MeasuredCollectives>& measured_collectives() const {
+    return measured_collectives_;
+  }
+  // Nothing where no calibration was applied.
+  const std::optional<CalibrationOrigin>& calibration_origin() const { return calibration_origin_; }
   const std::vector<std::string>& notes() const { return notes_; }
   // Null for a cluster that was drawn vertex by vertex.
   const std::shared_ptr<const ClusterStructure>& structure() const { return structure_; }
@@ -132,6 +155,9 @@ class Cluster {
   std::vector<uint32_t> node_index_;  // by rank
   uint32_t node_count_ = 0;
   Seconds step_overhead_;
+  Seconds collective_overhead_;
+  std::shared_ptr<const MeasuredCollectives> measured_collectives_;
+  std::optional<CalibrationOrigin> calibration_origin_;
   std::vector<std::string> notes_;
   std::shared_ptr<const ClusterStructure> structure_;
 };

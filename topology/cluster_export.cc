@@ -78,6 +78,7 @@ Json DeviceObject(const DeviceSpec& device) {
   Json json;
   json["name"] = device.name;
   json["description"] = device.description;
+  if (device.compute_capability > 0) json["compute_capability"] = device.compute_capability;
   const auto add_rate = [&](const char* key, FlopsPerSecond rate) {
     if (rate > FlopsPerSecond(0)) json[key] = Text(rate);
   };
@@ -189,6 +190,9 @@ std::string OneLine(const Json& json) {
 
 }  // namespace
 
+std::string ExactText(BytesPerSecond bandwidth) { return Text(bandwidth); }
+std::string ExactText(Seconds duration) { return Text(duration); }
+
 nlohmann::ordered_json ClusterToJson(const Cluster& cluster) {
   CHECK_GT(cluster.device_count(), 0u);
   std::vector<Json> devices;
@@ -200,6 +204,8 @@ nlohmann::ordered_json ClusterToJson(const Cluster& cluster) {
   json["vertices"] = Vertices(cluster, devices, json["device"]);
   json["links"] = Links(cluster);
   json["step_overhead"] = Text(cluster.step_overhead());
+  if (cluster.collective_overhead() > Seconds(0))
+    json["collective_overhead"] = Text(cluster.collective_overhead());
   return json;
 }
 

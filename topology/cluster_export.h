@@ -18,4 +18,8 @@ nlohmann::ordered_json ClusterToJson(const Cluster& cluster);
 // The same as a text, one line for each vertex and link.
 std::string ClusterToText(const Cluster& cluster);
 
+// The shortest text that sim/units.h reads as exactly this quantity.
+std::string ExactText(BytesPerSecond bandwidth);
+std::string ExactText(Seconds duration);
+
 }  // namespace rehearse

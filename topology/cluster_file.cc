@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "topology/calibration.h"
 #include "topology/compact_form.h"
 #include "topology/edits.h"
 #include "topology/graph_file.h"
@@ -66,7 +67,7 @@ std::unique_ptr<Cluster> ReadPresetText(const std::string& text, const Place& pl
 std::unique_ptr<Cluster> ReadPresetObject(const JsonReader& reader) {
   const JsonReader name = reader.At("preset");
   const ClusterPreset& preset = FindPreset(name.String(), name.place());
-  std::vector<std::string> keys = {"preset", "device", "edits"};
+  std::vector<std::string> keys = {"preset", "device", "calibration", "edits"};
   for (const PresetParameter& parameter : preset.parameters) keys.push_back(parameter.name);
   reader.AllowKeys(keys);
   std::map<std::string, uint32_t> parameters;
@@ -88,6 +89,8 @@ std::unique_ptr<Cluster> ReadClusterObject(const JsonReader& reader) {
   auto cluster = reader.Has("preset") ? ReadPresetObject(reader)
                  : reader.Has("node") ? ReadCompactForm(reader)
                                       : ReadGraph(reader);
+  if (reader.Has("calibration"))
+    ApplyCalibration(*cluster, ReadCalibration(reader.At("calibration")));
   if (!reader.Has("edits")) return cluster;
   return ApplyEdits(std::move(cluster), ReadEdits(reader.At("edits")));
 }

@@ -61,6 +61,7 @@ Json ToJson(const ClusterSummary& summary) {
   if (summary.grid) json["grid"] = {{"sizes", summary.grid->sizes}, {"wraps", summary.grid->wraps}};
   json["bisection_bytes_per_second"] = BandwidthOrNull(summary.bisection);
   json["step_overhead_seconds"] = summary.step_overhead.value();
+  json["collective_overhead_seconds"] = summary.collective_overhead.value();
   json["notes"] = summary.notes;
   return json;
 }

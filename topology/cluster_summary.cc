@@ -52,6 +52,7 @@ ClusterSummary SummarizeCluster(const Cluster& cluster) {
   summary.grid = FindGrid(cluster);
   if (cluster.device_count() <= kMostForBisection) summary.bisection = BisectionBandwidth(cluster);
   summary.step_overhead = cluster.step_overhead();
+  summary.collective_overhead = cluster.collective_overhead();
   summary.notes = cluster.notes();
   return summary;
 }

@@ -154,6 +154,9 @@ std::string ToText(const ClusterSummary& summary) {
                         Print(*summary.bisection));
   if (summary.step_overhead > Seconds(0))
     text += fmt::format("step overhead  {}\n", Print(summary.step_overhead));
+  if (summary.collective_overhead > Seconds(0))
+    text += fmt::format("collectives    {} each, besides their steps\n",
+                        Print(summary.collective_overhead));
   if (summary.devices > kMostForBisection)
     text +=
         fmt::format("bisection      not computed for more than {} devices\n", kMostForBisection);

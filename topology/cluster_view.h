@@ -39,6 +39,7 @@ struct ClusterSummary {
   std::optional<Grid> grid;
   std::optional<BytesPerSecond> bisection;  // not computed for more than kMostForBisection devices
   Seconds step_overhead;
+  Seconds collective_overhead;
   std::vector<std::string> notes;
 };
 

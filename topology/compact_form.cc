@@ -204,7 +204,8 @@ std::unique_ptr<Cluster> ReadCompactForm(const JsonReader& reader) {
   const bool is_preset = node.IsString();
   if (!is_preset && !node.IsObject())
     node.Expected("the name of a preset or an object that describes a node");
-  std::vector<std::string> keys = {"name", "node", "nodes", "fabric", "notes", "edits"};
+  std::vector<std::string> keys = {"name",  "node",        "nodes", "fabric",
+                                   "notes", "calibration", "edits"};
   if (is_preset) keys.emplace_back("device");
   reader.AllowKeys(keys);
 

@@ -1,30 +1,15 @@
 #include "topology/device.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <string>
 
 #include "sim/error.h"
 #include "topology/device_rows.h"
+#include "topology/logarithm.h"
 
 namespace rehearse {
 namespace {
-
-// Natural logarithm from additions, multiplications and divisions only, so that the efficiency, and with
-// it every duration, has the same bits with every C library. n = 2^e·x with x in [1, 2), and
-// log x = 2·atanh(s) with s = (x-1)/(x+1) <= 1/3; the series is cut below 1e-10.
-double Log(uint64_t n) {
-  CHECK_GT(n, uint64_t{0});
-  constexpr double kLogOfTwo = 0.69314718055994530942;
-  const int exponent = std::bit_width(n) - 1;
-  const double x = std::ldexp(static_cast<double>(n), -exponent);
-  const double s = (x - 1) / (x + 1);
-  const double square = s * s;
-  double sum = 0;
-  for (int odd = 19; odd >= 1; odd -= 2) sum = sum * square + 1.0 / odd;
-  return exponent * kLogOfTwo + 2 * s * sum;
-}
 
 double Square(double x) { return x * x; }
 
@@ -89,6 +74,9 @@ Seconds ComputeTime(const DeviceSpec& device, const Compute& compute, bool backw
   CHECK(std::isfinite(compute.flops.value()) && std::isfinite(compute.bytes.value()));
   CHECK_GE(compute.flops.value(), 0.0);
   CHECK_GE(compute.bytes.value(), 0.0);
+  if (device.measured) {
+    if (const auto measured = TimeOf(*device.measured, compute)) return measured->time;
+  }
   Seconds arithmetic;
   if (compute.flops > Flops(0)) {
     switch (compute.kind) {

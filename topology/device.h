@@ -1,6 +1,8 @@
 // What a device (one GPU, one die, or a CPU rank) can do, and how long a piece of work takes on it.
 //
 // Compute model, in this order (DESIGN section 6):
+//   measured   what a calibration says of the op's kernel (topology/measured_costs.h), launches included;
+//              everything below is for devices and kernels without.
 //   GEMM       the measured efficiency of the exact shape and mode if the device has that point; else a mean
 //              of all points of the mode, each weighted by distance^-4 in (log m, log n, log k), which is
 //              smooth and stays between the points; without points of the mode `gemm_efficiency`.
@@ -16,12 +18,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "sim/quantity.h"
 #include "sim/schedule.h"
+#include "topology/measured_costs.h"
 
 namespace rehearse {
 
@@ -49,11 +53,12 @@ struct Slowdown {
 };
 
 struct DeviceSpec {
-  std::string name;               // "a100-40g"
-  std::string description;        // "NVIDIA A100 SXM4 40 GB"
-  FlopsPerSecond matrix_peak_16;  // bf16/fp16, dense
-  FlopsPerSecond matrix_peak_32;  // tf32
-  FlopsPerSecond vector_peak_32;  // fp32 outside the matrix units
+  std::string name;                 // "a100-40g"
+  std::string description;          // "NVIDIA A100 SXM4 40 GB"
+  uint32_t compute_capability = 0;  // NVIDIA's, times ten: 80; 0 for other makers
+  FlopsPerSecond matrix_peak_16;    // bf16/fp16, dense
+  FlopsPerSecond matrix_peak_32;    // tf32
+  FlopsPerSecond vector_peak_32;    // fp32 outside the matrix units
   FlopsPerSecond vector_peak_64;
   Bytes memory;
   BytesPerSecond memory_bandwidth;  // nominal
@@ -69,6 +74,7 @@ struct DeviceSpec {
   // no more active ones than cores (a rank is active while it computes and while it communicates).
   double host_cores = 0;
   std::vector<GemmPoint> gemm_points;
+  std::shared_ptr<const MeasuredKernels> measured;           // by a calibration; null for none
   std::vector<std::pair<std::string, std::string>> sources;  // figure -> where it is from
 };
 

@@ -10,6 +10,7 @@ constexpr const char* kDataSheet = "NVIDIA A100 Tensor Core GPU data sheet, dens
 
 DeviceSpec A100Sxm() {
   DeviceSpec device;
+  device.compute_capability = 80;
   device.matrix_peak_16 = FlopsPerSecond(312e12);
   device.matrix_peak_32 = FlopsPerSecond(156e12);
   device.vector_peak_32 = FlopsPerSecond(19.5e12);

@@ -19,6 +19,7 @@ struct RooflineFigures {
   double gemm_efficiency = 1;
   const char* data_sheet = "";
   const char* gemm_source = "";
+  uint32_t compute_capability = 0;
 };
 
 // Memory efficiency, attention and launches are assumed as the A100's.

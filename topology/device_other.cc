@@ -21,7 +21,8 @@ std::vector<DeviceSpec> OtherDevices() {
                 "Jouppi et al., ISCA 2023; Google Cloud TPU v4 documentation; fp32 rate assumed",
                 "assumed"}),
       Roofline({"rtx4090", "NVIDIA GeForce RTX 4090 24 GB", 165.2, 82.6, 82.6, 1.29, 24, 1008, 0.85,
-                "NVIDIA Ada GPU architecture white paper, dense, fp32 accumulation", "assumed"}),
+                "NVIDIA Ada GPU architecture white paper, dense, fp32 accumulation", "assumed",
+                89}),
       core};
 }
 

@@ -126,6 +126,7 @@ class Editor {
       edited->AddLink(boost::source(edge, graph_), boost::target(edge, graph_), links_[i]);
     }
     edited->set_step_overhead(cluster_.step_overhead());
+    edited->set_collective_overhead(cluster_.collective_overhead());
     for (const std::string& note : cluster_.notes()) edited->AddNote(note);
     if (cluster_.structure() != nullptr)
       edited->set_structure(

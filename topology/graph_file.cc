@@ -70,17 +70,21 @@ Slowdown ReadSlowdown(const JsonReader& reader) {
 namespace {
 
 DeviceSpec ReadDeviceObject(const JsonReader& reader) {
-  reader.AllowKeys({"name", "description", "matrix_peak_16", "matrix_peak_32", "vector_peak_32",
-                    "vector_peak_64", "memory", "memory_bandwidth", "memory_efficiency",
-                    "gemm_efficiency", "gemm_scale", "gemm_points", "attention_forward_efficiency",
-                    "attention_backward_efficiency", "launch_overhead", "slowdown", "host_cores",
-                    "sources"});
+  reader.AllowKeys({"name", "description", "compute_capability", "matrix_peak_16", "matrix_peak_32",
+                    "vector_peak_32", "vector_peak_64", "memory", "memory_bandwidth",
+                    "memory_efficiency", "gemm_efficiency", "gemm_scale", "gemm_points",
+                    "attention_forward_efficiency", "attention_backward_efficiency",
+                    "launch_overhead", "slowdown", "host_cores", "sources"});
   const auto optional_rate = [&](const std::string& key) {
     return reader.Has(key) ? reader.At(key).FlopRate() : FlopsPerSecond(0);
   };
   DeviceSpec device;
   device.name = ReadName(reader.At("name"));
   device.description = reader.Has("description") ? reader.At("description").String() : device.name;
+  if (reader.Has("compute_capability")) {
+    device.compute_capability =
+        static_cast<uint32_t>(reader.At("compute_capability").Integer(0, 1000));
+  }
   device.matrix_peak_16 = reader.At("matrix_peak_16").FlopRate();
   device.matrix_peak_32 = optional_rate("matrix_peak_32");
   device.vector_peak_32 = optional_rate("vector_peak_32");
@@ -214,6 +218,13 @@ void ReadLink(const JsonReader& reader, const Vertices& vertices, Cluster& clust
 
 }  // namespace
 
+Seconds ReadOverhead(const JsonReader& reader) {
+  const Seconds overhead = reader.Duration();
+  if (overhead > kLongestLatency)
+    reader.Expected(fmt::format("at most {} s", kLongestLatency.value()));
+  return overhead;
+}
+
 DeviceSpec ReadDevice(const JsonReader& reader) {
   if (reader.IsObject()) return ReadDeviceObject(reader);
   if (!reader.IsString()) reader.Expected("the name of a device or an object that describes one");
@@ -226,18 +237,17 @@ DeviceSpec ReadDevice(const JsonReader& reader) {
 }
 
 std::unique_ptr<Cluster> ReadGraph(const JsonReader& reader) {
-  reader.AllowKeys({"name", "device", "notes", "vertices", "links", "step_overhead", "edits"});
+  reader.AllowKeys({"name", "device", "notes", "vertices", "links", "step_overhead",
+                    "collective_overhead", "calibration", "edits"});
   auto cluster = std::make_unique<Cluster>(ReadName(reader.At("name")));
   if (reader.Has("notes"))
     for (const JsonReader& note : reader.At("notes").Elements()) cluster->AddNote(note.String());
   const Vertices vertices = ReadVertices(reader, *cluster);
   for (const JsonReader& link : reader.At("links").Elements()) ReadLink(link, vertices, *cluster);
-  if (reader.Has("step_overhead")) {
-    const Seconds overhead = reader.At("step_overhead").Duration();
-    if (overhead > kLongestLatency)
-      reader.At("step_overhead").Expected(fmt::format("at most {} s", kLongestLatency.value()));
-    cluster->set_step_overhead(overhead);
-  }
+  if (reader.Has("step_overhead"))
+    cluster->set_step_overhead(ReadOverhead(reader.At("step_overhead")));
+  if (reader.Has("collective_overhead"))
+    cluster->set_collective_overhead(ReadOverhead(reader.At("collective_overhead")));
   try {
     cluster->Finish();
   } catch (const Error& error) {

@@ -142,6 +142,7 @@ DeviceSpec SpecOf(const GpuKind& kind) {
   DeviceSpec spec;
   spec.name = row->name;
   spec.description = row->description;
+  spec.compute_capability = row->sm;
   spec.matrix_peak_16 = FlopsPerSecond(row->matrix_16 * 1e12);
   spec.matrix_peak_32 = FlopsPerSecond(row->matrix_32 * 1e12);
   spec.vector_peak_32 = FlopsPerSecond(row->vector_32 * 1e12);

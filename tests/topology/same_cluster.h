@@ -13,6 +13,7 @@ namespace rehearse {
 inline void ExpectSameDevice(const DeviceSpec& a, const DeviceSpec& b) {
   EXPECT_EQ(a.name, b.name);
   EXPECT_EQ(a.description, b.description);
+  EXPECT_EQ(a.compute_capability, b.compute_capability);
   EXPECT_EQ(a.matrix_peak_16, b.matrix_peak_16);
   EXPECT_EQ(a.matrix_peak_32, b.matrix_peak_32);
   EXPECT_EQ(a.vector_peak_32, b.vector_peak_32);
@@ -45,6 +46,7 @@ inline void ExpectSameCluster(const Cluster& a, const Cluster& b) {
   EXPECT_EQ(a.name(), b.name());
   EXPECT_EQ(a.notes(), b.notes());
   EXPECT_EQ(a.step_overhead(), b.step_overhead());
+  EXPECT_EQ(a.collective_overhead(), b.collective_overhead());
   EXPECT_EQ(a.devices(), b.devices());
   EXPECT_EQ(a.node_count(), b.node_count());
   ASSERT_EQ(boost::num_vertices(a.graph()), boost::num_vertices(b.graph()));

@@ -1,0 +1,45 @@
+// Runs a schedule to learn what its ops take: as real/execute.h does, and knows of every step whether the machine was
+// left alone meanwhile.
+//
+// After every step the ranks exchange one integer a few times, the quickest of which tags the state that the host is in
+// (DESIGN section 7: it flips between two, about 0.25 µs and 0.5 µs, for seconds). A step is kept when each rank lost at
+// most 3 % of the time since the step before to others: it was not queued behind other threads and the machine was not
+// stolen from. Waiting that a rank chooses (it sleeps until a message comes) is not lost, so this is the rule "CPU time
+// ≥ 0.97 × cores × wall" for ranks that sleep as well as for ranks that poll.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "real/execute.h"
+#include "real/host.h"
+#include "real/transport.h"
+#include "sim/schedule.h"
+#include "sim/timeline.h"
+
+namespace rehearse {
+
+inline constexpr double kLeastKept = 0.97;
+
+struct ProbedStep {
+  Timeline timeline;
+  std::vector<HostShares> shares;  // by rank
+  Seconds ping;                    // one integer to all and back, the quickest
+
+  bool IsKept() const;
+};
+
+struct Probe {
+  bool blocking = false;
+  Schedule schedule;  // as it was run
+  std::string backend;
+  std::vector<ProbedStep> steps;  // after the warm-ups
+
+  std::vector<const ProbedStep*> Kept() const;
+};
+
+// All ranks call it; the others' result says only `blocking`, `schedule` and `backend`.
+Probe RunProbe(const Schedule& schedule, Transport& transport, const ExecutionOptions& options);
+
+}  // namespace rehearse

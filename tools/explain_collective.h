@@ -1,0 +1,16 @@
+// Why a collective takes what it takes: what was chosen among which, along which rings or trees, and which link binds.
+#pragma once
+
+#include <string>
+
+#include "collectives/trial.h"
+#include "collectives/tuning.h"
+#include "tools/command.h"
+
+namespace rehearse {
+
+// Of the trial's first group. Ends with a newline.
+std::string ExplainCollective(const Trial& trial, Bytes bytes, Router& router, Tuner& tuner,
+                              OutputFormat format);
+
+}  // namespace rehearse

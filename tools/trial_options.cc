@@ -1,0 +1,130 @@
+#include "tools/trial_options.h"
+
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "collectives/algorithm.h"
+#include "collectives/protocol.h"
+#include "sim/error.h"
+#include "tools/command.h"
+#include "tools/ranks.h"
+#include "topology/calibration.h"
+#include "topology/cluster_file.h"
+
+namespace rehearse {
+namespace {
+
+namespace po = boost::program_options;
+using enum CollectiveKind;
+
+constexpr CollectiveKind kKinds[] = {kAllReduce, kAllGather, kReduceScatter, kAllToAll,
+                                     kBroadcast, kReduce,    kSendReceive,   kBarrier};
+
+std::string TextOf(const po::variables_map& values, const char* name) {
+  return values[name].as<std::string>();
+}
+
+std::string ParseAlgorithm(const std::string& text, CollectiveKind kind) {
+  if (text == "auto") return text;
+  try {
+    const Algorithm& algorithm = FindAlgorithm(text);
+    CheckKind(algorithm, kind);
+    return algorithm.name;
+  } catch (const Error& error) {
+    throw Error(fmt::format("--algorithm: {}", error.what()));
+  }
+}
+
+std::string ParseProtocolOption(const std::string& text) {
+  if (text == "auto" || text == "none") return text;
+  try {
+    return Name(ParseProtocol(text));
+  } catch (const Error& error) {
+    throw Error(fmt::format("--protocol: {} or none", error.what()));
+  }
+}
+
+}  // namespace
+
+void AddTrialOptions(po::options_description& options) {
+  const auto text = [](const char* standard, const char* name) {
+    return po::value<std::string>()->default_value(standard)->value_name(name);
+  };
+  options.add_options()("cluster", po::value<std::string>()->value_name("CLUSTER"),
+                        "preset, preset with changes (dgx-a100:nodes=4), or a cluster file")(
+      "ranks", po::value<std::string>()->value_name("A,B-C"), "who takes part; all if not given")(
+      "groups", text("1", "K"),
+      "deal the ranks round-robin into K groups that run at the same time")(
+      "root,r", text("0", "N"), "of broadcast and reduce: a member of each group")(
+      "algorithm,a", text("auto", "NAME"),
+      "as NCCL_ALGO would pin it; auto: as NCCL chooses on NVIDIA's devices, else ring or what the "
+      "kind needs")("protocol,p", text("auto", "NAME"),
+                    "ll, ll128 or simple, as NCCL_PROTO would pin it; none: bare links; auto")(
+      "channels", text("0", "N"), "at most N channels; 0 leaves it to the search")(
+      "fidelity", text("fluid", "NAME"), "formula, fluid or step");
+}
+
+CollectiveKind ParseCollectiveKind(const std::string& option, const std::string& text) {
+  std::vector<std::string> names;
+  for (const CollectiveKind kind : kKinds) {
+    if (text == Name(kind)) return kind;
+    names.emplace_back(Name(kind));
+  }
+  throw Error(fmt::format("{}unknown collective \"{}\", expected one of {}{}", option, text,
+                          fmt::join(names, ", "), DidYouMean(text, names)));
+}
+
+uint32_t ParseCount(const std::string& option, const std::string& text, uint32_t minimum) {
+  const bool digits =
+      !text.empty() && text.size() < 9 && text.find_first_not_of("0123456789") == std::string::npos;
+  const unsigned long value = digits ? std::stoul(text) : 0;
+  if (!digits || value < minimum) {
+    throw Error(
+        fmt::format("{}: found \"{}\", expected a whole number from {}", option, text, minimum));
+  }
+  return static_cast<uint32_t>(value);
+}
+
+std::unique_ptr<Cluster> ReadTrialCluster(const po::variables_map& values,
+                                          const std::optional<std::string>& calibration,
+                                          const std::string& usage) {
+  if (values.count("cluster") == 0) throw Error("--cluster is needed; usage: " + usage);
+  std::unique_ptr<Cluster> cluster = ReadClusterArgument(TextOf(values, "cluster"));
+  if (calibration) ApplyCalibration(*cluster, ReadCalibrationFile(*calibration));
+  return cluster;
+}
+
+Trial ReadTrial(const po::variables_map& values, CollectiveKind kind, const Cluster& cluster,
+                std::optional<uint32_t> members) {
+  const uint32_t devices = cluster.device_count();
+  std::vector<uint32_t> ranks(members.value_or(devices));
+  if (ranks.size() > devices) {
+    throw Error(fmt::format("{} ranks take part, but cluster \"{}\" has {} devices", ranks.size(),
+                            cluster.name(), devices));
+  }
+  std::iota(ranks.begin(), ranks.end(), 0u);
+  if (values.count("ranks") > 0) ranks = ParseRanks("--ranks", TextOf(values, "ranks"), devices);
+
+  Trial trial;
+  trial.kind = kind;
+  trial.groups = DealRanks(ranks, ParseCount("--groups", TextOf(values, "groups"), 1), devices);
+  const auto size = static_cast<uint32_t>(trial.groups.front().size());
+  if (size < 2)
+    throw Error("a group of one rank has nothing to send; give at least two ranks a group");
+  trial.root = ParseCount("--root", TextOf(values, "root"), 0);
+  if (trial.root >= size) {
+    throw Error(fmt::format("--root: found {}, expected a member of a group of {}: 0 to {}",
+                            trial.root, size, size - 1));
+  }
+  if (trial.root != 0 && kind != kBroadcast && kind != kReduce) {
+    throw Error(fmt::format("--root: {} has no root; broadcast and reduce have", Name(kind)));
+  }
+  trial.algorithm = ParseAlgorithm(TextOf(values, "algorithm"), kind);
+  trial.protocol = ParseProtocolOption(TextOf(values, "protocol"));
+  trial.channels = ParseCount("--channels", TextOf(values, "channels"), 0);
+  trial.fidelity = ParseFidelity("--fidelity", TextOf(values, "fidelity"));
+  return trial;
+}
+
+}  // namespace rehearse

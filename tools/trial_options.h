@@ -1,0 +1,35 @@
+// What commands that time one collective have in common: the options that say which one, where and how.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <boost/program_options.hpp>
+
+#include "collectives/trial.h"
+#include "topology/cluster.h"
+
+namespace rehearse {
+
+// --cluster, --ranks, --groups, --root, --algorithm, --protocol, --channels, --fidelity.
+void AddTrialOptions(boost::program_options::options_description& options);
+
+// A collective by its name; Error with "did you mean".
+CollectiveKind ParseCollectiveKind(const std::string& option, const std::string& text);
+
+// A whole number of at least `minimum`; Error naming the option.
+uint32_t ParseCount(const std::string& option, const std::string& text, uint32_t minimum);
+
+// The cluster that --cluster names, with the calibration in this file if there is one. Error without --cluster.
+std::unique_ptr<Cluster> ReadTrialCluster(const boost::program_options::variables_map& values,
+                                          const std::optional<std::string>& calibration,
+                                          const std::string& usage);
+
+// `members` is how many ranks take part where --ranks does not say; all of them if it is nothing. Throws Error for ranks,
+// groups, roots, algorithms and protocols that do not fit.
+Trial ReadTrial(const boost::program_options::variables_map& values, CollectiveKind kind,
+                const Cluster& cluster, std::optional<uint32_t> members);
+
+}  // namespace rehearse
