@@ -8,6 +8,7 @@
 #include "sim/memory.h"
 #include "sim/schedule_check.h"
 #include "sim/units.h"
+#include "workloads/kernel_tuning.h"
 #include "workloads/planner.h"
 
 namespace rehearse {
@@ -55,6 +56,9 @@ PlayedScenario Play(const Scenario& scenario, const SimulationOptions& options) 
   PlayedScenario played;
   played.schedule =
       PlanStep(scenario.network, scenario.training, scenario.strategy, scenario.strategy_place);
+  if (scenario.training.tuned_kernels) {
+    TuneKernels(scenario.cluster->DeviceOf(0), &played.schedule);
+  }
   CheckSchedule(played.schedule);
   CheckBuffers(played.schedule);
   if (!scenario.allow_out_of_memory) CheckMemory(scenario, played.schedule);

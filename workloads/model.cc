@@ -5,8 +5,8 @@
 namespace rehearse {
 namespace {
 
-// Products and the attention core without its mask, and the output layer where wanted. For GPT it is
-// 24·tokens·l·h²·(1 + s/6h + V/12lh), a third of Narayanan's formula.
+// Products and the attention core without its mask, and the output layer where wanted. For GPT it
+// is 24·tokens·l·h²·(1 + s/6h + V/12lh), a third of Narayanan's formula.
 Flops ForwardFlops(const GptModel& model, double tokens, uint64_t sequence, bool with_output) {
   const double h = static_cast<double>(model.hidden);
   const double qkv = static_cast<double>((model.heads + 2 * model.Groups()) * model.HeadSize());
@@ -38,8 +38,8 @@ Flops HardwareFlopsWithRecomputation(const GptModel& model, double tokens, uint6
 }
 
 const std::vector<GptModel>& KnownModels() {
-  // Vocabularies of GPTs are not always stated; 51,200 is what Narayanan et al. 2021 use and Megatron-LM pads
-  // GPT-2's tokens to.
+  // Vocabularies of GPTs are not always stated; 51,200 is what Narayanan et al. 2021 use and
+  // Megatron-LM pads GPT-2's tokens to.
   static const std::vector<GptModel> models = [] {
     std::vector<GptModel> list;
     const auto gpt = [&](const char* name, uint32_t layers, uint64_t hidden, uint32_t heads,
