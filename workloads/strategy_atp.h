@@ -9,15 +9,16 @@
 //   | op                        | collective         | forward      | backward (of its input) |
 //   | QKV, column-first         | all-reduce         | 3mh/d1 on d2 | mh/d2 on d1             |
 //   | slice before the core     | all-gather         |              | 3mh/d1 on d2            |
-//   | core's output             | all-gather / slice | mh/d1 on d2  |                         |
-//   | out-projection, row-first | all-reduce         | mh/d2 on d1  | mh/d1 on d2             |
+//   | core's output             | all-gather         | mh/d1 on d2  |                         |
+//   | out-projection, row-first | all-reduce         | mh/d2 on d1  | mh/d1 on d2, scattered  |
 //   | MLP-up, column-first      | all-reduce         | 4mh/d1 on d2 | mh/d2 on d1             |
 //   | MLP-down, row-first       | all-reduce         | mh/d2 on d1  | 4mh/d1 on d2            |
 //
 // The four forward all-reduces are eq. 2's terms. Its factor 2 for the backward pass counts the
-// same once more (14mh/d1 + 4mh/d2 together); the shapes demand 5mh/d1 + 2mh/d2 of all-reduces
-// there. `chunks` parts of the batch take turns, so that the collective of one runs beside the work
-// on another.
+// same once more (14mh/d1 + 4mh/d2 together); the shapes demand 4mh/d1 + 2mh/d2 of all-reduces
+// there, and where the core's output was gathered its gradient is reduce-scattered (mh/d1).
+// `chunks` parts of the batch take turns, so that the collective of one runs beside the work on
+// another.
 #pragma once
 
 #include <cstdint>

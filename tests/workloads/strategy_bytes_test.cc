@@ -117,7 +117,8 @@ TEST(StrategyBytesTest, AtpsFourTerms) {
   EXPECT_EQ(LayerBytes(schedule), (Bytes4{{"all-reduce on d2 in forward", (3 + 4) * mh / d1},
                                           {"all-reduce on d1 in forward", (1 + 1) * mh / d2},
                                           {"all-gather on d2 in forward", mh / d1},
-                                          {"all-reduce on d2 in backward", (1 + 4) * mh / d1},
+                                          {"all-reduce on d2 in backward", 4 * mh / d1},
+                                          {"reduce-scatter on d2 in backward", mh / d1},
                                           {"all-reduce on d1 in backward", (1 + 1) * mh / d2},
                                           {"all-gather on d2 in backward", 3 * mh / d1}}));
 }
