@@ -61,7 +61,7 @@ double PlanBuilder::LocalElements(const Tensor& tensor) const {
   return static_cast<double>(LocalRows(tensor)) * static_cast<double>(LocalColumns(tensor));
 }
 
-// ---- buffers -------------------------------------------------------------------------------------------
+// ---- buffers ------------------------------------------------------------------------------------
 
 Tensor PlanBuilder::MakeTensor(std::string name, uint64_t rows, uint64_t columns,
                                const Layout& layout) {
@@ -108,7 +108,7 @@ uint32_t PlanBuilder::RegionOf(uint64_t rows, uint64_t columns, const Layout& la
   return it->second;
 }
 
-// ---- ops -----------------------------------------------------------------------------------------------
+// ---- ops ----------------------------------------------------------------------------------------
 
 OpId PlanBuilder::AddCompute(std::string name, const Compute& compute,
                              const std::vector<BufferId>& reads,
@@ -177,7 +177,7 @@ void PlanBuilder::AllReduceRowValues(const std::string& name, const Tensor& valu
                 {values.buffer});
 }
 
-// ---- redistribution ------------------------------------------------------------------------------------
+// ---- redistribution -----------------------------------------------------------------------------
 
 const std::vector<RedistributionStep>& PlanBuilder::PathTo(const Tensor& tensor,
                                                            const Layout& target) {
@@ -246,7 +246,8 @@ Tensor PlanBuilder::Take(const RedistributionStep& step, Tensor tensor, Issue is
     default:
       internal::FailCheck(__FILE__, __LINE__, "a step that moves nothing");
   }
-  // PyTorch's all_gather copies the pieces out of its flat buffer, then a concatenation interleaves them.
+  // PyTorch's all_gather copies the pieces out of its flat buffer, then a concatenation interleaves
+  // them.
   if (joins_columns) {
     const bool twice = step.move == Move::kAllGather;
     AddMemoryOp("interleave " + tensor.name, Kernel::kUnstack, (twice ? 4 : 2) * after, {to},
