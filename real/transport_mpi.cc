@@ -23,7 +23,6 @@ namespace {
 
 constexpr double kPatience = 8;         // seconds for all ranks to start
 constexpr double kPartingPatience = 3;  // seconds for all ranks to say why they end
-3'000'000'000;                          // nanoseconds in which others may notice that we give up
 
 std::atomic<bool> told_to_stop{false};
 void OnTerminate(int) { told_to_stop.store(true); }
