@@ -10,7 +10,8 @@
 namespace rehearse {
 namespace {
 
-// ---- Messages -----------------------------------------------------------------------------------------
+// ---- Messages
+// -----------------------------------------------------------------------------------------
 
 // What a rank or switch has to do in one part: its own transfers at the representative site.
 struct Incident {
@@ -183,9 +184,8 @@ void AddRoundFlows(const Site& site, const Plan& plan, Bytes bytes, const FlowSi
     flow.bytes = transfer.steps * wire.value() * transfer.share;
     flow.latency = ToTime(transfer.steps * transfer.step_latency);
     if (plan.IsPipeline()) {  // what it waits besides moving its bytes with all hops at once
-      const Seconds time = plan.pipeline.Time(wire, plan.pipeline.BestPieces(wire));
       flow.latency = ToTime(
-          std::max(Seconds(0), time - Bytes(flow.bytes) / plan.paces[transfer.part][0].rate));
+          std::max(Seconds(0), plan.time - Bytes(flow.bytes) / plan.paces[transfer.part][0].rate));
     }
     tasks.emplace(transfer_class, sink.add(transfer_class, flow, site.ranks));
   }

@@ -7,8 +7,7 @@
 namespace rehearse {
 
 Plan ArrangePlan(const Choice& choice, CollectiveKind kind, uint32_t root,
-                 const std::vector<uint32_t>& ranks, Router& router) {
-  ChannelFinder finder(router);
+                 const std::vector<uint32_t>& ranks, Router& router, ChannelFinder& finder) {
   Plan plan;
   plan.choice = choice;
   plan.kind = kind;

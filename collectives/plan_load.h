@@ -10,7 +10,7 @@ namespace rehearse {
 // How the group would do it with this choice: parts, but none of the figures that lowering adds. Throws Error where the
 // algorithm does not suit the group.
 Plan ArrangePlan(const Choice& choice, CollectiveKind kind, uint32_t root,
-                 const std::vector<uint32_t>& ranks, Router& router);
+                 const std::vector<uint32_t>& ranks, Router& router, ChannelFinder& finder);
 
 struct BindingLink {
   uint32_t link = 0;

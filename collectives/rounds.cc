@@ -4,8 +4,8 @@
 #include <cmath>
 #include <map>
 #include <numeric>
-#include <set>
 
+#include "collectives/link_counts.h"
 #include "sim/error.h"
 #include "sim/max_min.h"
 
@@ -36,35 +36,6 @@ double ShareOfLeg(const Plan& plan, const Part& part, const Leg& leg, double sha
   }
   return sum * part.share;
 }
-
-// Seconds for a byte: less is what adding and taking away has left.
-constexpr double kNoLoad = 1e-24;
-
-// Crossings of links, summed up.
-class LinkCounter {
- public:
-  explicit LinkCounter(uint32_t links) : count_(links, 0) {}
-
-  void Add(uint32_t link, uint32_t times) {
-    if (count_[link] == 0) touched_.push_back(link);
-    count_[link] += times;
-  }
-  std::vector<LinkUse> Take() {
-    std::sort(touched_.begin(), touched_.end());
-    std::vector<LinkUse> uses;
-    uses.reserve(touched_.size());
-    for (const uint32_t link : touched_) {
-      uses.push_back({LinkId(link), count_[link]});
-      count_[link] = 0;
-    }
-    touched_.clear();
-    return uses;
-  }
-
- private:
-  std::vector<uint32_t> count_;
-  std::vector<uint32_t> touched_;
-};
 
 // A share that all shares are a multiple of: the smallest one, if they are; else 0.
 double UnitOf(std::span<const PartMessage> messages) {
@@ -161,75 +132,6 @@ void ForEachRound(const std::vector<PartMessage>& messages, const Visit& visit) 
 
 }  // namespace
 
-Pipeline::Pipeline(std::vector<Hop> hops, bool fills) : hops_(std::move(hops)), fills_(fills) {
-  std::map<uint32_t, uint32_t> dense;
-  std::map<uint32_t, double> all;
-  for (Hop& hop : hops_) {
-    std::map<uint32_t, double> own;
-    for (auto& [link, seconds] : hop.loads) {
-      link = dense.emplace(link, static_cast<uint32_t>(dense.size())).first->second;
-      own[link] += seconds;
-      all[link] += seconds;
-    }
-    double most = 0;
-    for (const auto& [link, seconds] : own) most = std::max(most, seconds);
-    hop_seconds_ += most;
-    latency_ = std::max(latency_, hop.latency);
-  }
-  for (const auto& [link, seconds] : all) seconds_ = std::max(seconds_, seconds);
-  links_ = static_cast<uint32_t>(dense.size());
-}
-
-uint32_t Pipeline::BestPieces(Bytes bytes) const {
-  if (!fills_) return kMostPieces;
-  const double filling = (hop_seconds_ - seconds_) * bytes.value();
-  if (!(filling > 0)) return 1;
-  if (latency_.value() <= 0) return kMostPieces;
-  const double best = std::sqrt(filling / latency_.value());
-  return best >= kMostPieces ? kMostPieces : std::max(1u, static_cast<uint32_t>(std::lround(best)));
-}
-
-const std::vector<StepCost>& Pipeline::Steps(uint32_t pieces) const {
-  std::vector<StepCost>& steps = steps_[pieces];
-  if (!steps.empty()) return steps;
-  const uint32_t count = hops();
-  std::vector<double> load(links_, 0);
-  std::multiset<double> loads;
-  std::multiset<Seconds> latencies;
-  const auto change = [&](uint32_t link, double by) {
-    if (load[link] > 0) loads.erase(loads.find(load[link]));
-    load[link] += by;
-    if (load[link] < kNoLoad) load[link] = 0;
-    if (load[link] > 0) loads.insert(load[link]);
-  };
-  for (uint32_t step = 0; step < pieces + count - 1; ++step) {
-    if (step >= count && step < pieces) {  // as before: all hops
-      steps.push_back(steps.back());
-      continue;
-    }
-    if (step < count) {
-      for (const auto& [link, seconds] : hops_[step].loads) change(link, seconds);
-      latencies.insert(hops_[step].latency);
-    }
-    if (step >= pieces) {
-      const Hop& left = hops_[step - pieces];
-      for (const auto& [link, seconds] : left.loads) change(link, -seconds);
-      latencies.erase(latencies.find(left.latency));
-    }
-    steps.push_back({*latencies.rbegin(), loads.empty() ? 0 : *loads.rbegin()});
-  }
-  return steps;
-}
-
-Seconds Pipeline::Time(Bytes bytes, uint32_t pieces) const {
-  if (!fills_) return Seconds(seconds_ * bytes.value());
-  Seconds time;
-  for (const StepCost& step : Steps(pieces)) {
-    time += step.latency + Seconds(step.seconds * bytes.value() / pieces);
-  }
-  return time;
-}
-
 Seconds StepLatency(const Choice& choice, Seconds way) {
   return choice.steps_wait ? way + choice.step_overhead : Seconds(0);
 }
@@ -288,7 +190,7 @@ std::vector<std::vector<Pace>> IdlePaces(const std::vector<std::vector<RoundFlow
   for (const auto& part : rounds) most = std::max(most, part.size());
   std::vector<std::vector<Pace>> paces(rounds.size());
   for (size_t round = 0; round < most; ++round) {
-    std::map<uint32_t, uint32_t> dense;
+    DenseLinks dense;
     std::vector<double> capacities;
     std::vector<std::vector<LinkUse>> uses;
     std::vector<size_t> parts;
@@ -298,10 +200,11 @@ std::vector<std::vector<Pace>> IdlePaces(const std::vector<std::vector<RoundFlow
       parts.push_back(part);
       uses.emplace_back();
       for (const LinkUse& use : rounds[part][round].uses) {
-        const auto [it, is_new] =
-            dense.emplace(use.link.index(), static_cast<uint32_t>(capacities.size()));
-        if (is_new) capacities.push_back(cluster.Link(use.link.index()).Capacity().value());
-        uses.back().push_back({LinkId(it->second), use.multiplicity});
+        const uint32_t link = dense.Of(use.link.index());
+        if (link == capacities.size()) {
+          capacities.push_back(cluster.Link(use.link.index()).Capacity().value());
+        }
+        uses.back().push_back({LinkId(link), use.multiplicity});
       }
     }
     MaxMinProblem problem;

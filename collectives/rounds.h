@@ -1,33 +1,24 @@
 // From the steps of a part to what travels over links.
 //
-// A *message* is what one position sends to another in one step, or in each of several steps in a row. A
-// *round* is all messages that begin with the same step; they are over before the next round begins. On
-// symmetric machines all its messages move at one pace, so that a round is one coupled flow: every message
-// takes its links at the flow's rate, as often as its bytes are a multiple of the flow's. (All-to-alls whose
-// sizes differ have a flow for each size.)
-//
-// A *pipeline* (Algorithm::pipelined) cuts the bytes into m pieces that follow each other through rounds, its
-// hops, H of them. It is one coupled flow of all hops' messages. In step s of the m + H - 1 the pieces are on the hops
-// h with 0 <= s - h < m, and the step takes as long as the busiest link needs for the messages of these:
-//   T = Σ_s (α_s + X_s/m),   α_s the largest latency of these hops, X_s the time that all bytes need on all of them at once.
-// For m >= H, m - H + 1 steps have all hops. About the least: m = sqrt((Σ_h X_h - X)/α), with X_h of hop h alone,
-// X and α of all hops; rounded, from 1 to kMostPieces.
+// A *message* is what one position sends to another in one step, or in each of several steps in a
+// row. A *round* is all messages that begin with the same step; they are over before the next round
+// begins. On symmetric machines all its messages move at one pace, so that a round is one coupled
+// flow: every message takes its links at the flow's rate, as often as its bytes are a multiple of
+// the flow's. All-to-alls whose sizes differ have a flow for each size. Pipelines have all their
+// rounds, called hops, under way at once: one coupled flow of all (collectives/pipeline.h).
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "collectives/algorithm.h"
+#include "collectives/pipeline.h"
 #include "collectives/tuning.h"
 #include "sim/program.h"
 #include "topology/router.h"
 
 namespace rehearse {
-
-inline constexpr uint32_t kMostPieces = 256;
 
 struct PartMessage {
   uint32_t step = 0;  // the first; in a pipeline, the hop
@@ -55,41 +46,6 @@ struct RoundFlow {
       detour;  // when links fail; empty if none can, or some message has no other way
 };
 
-// What a step costs that messages of all bytes would take: latency + seconds · bytes.
-struct StepCost {
-  Seconds latency;
-  double seconds = 0;  // for each byte of the collective
-};
-
-// The pipeline of a plan: all its parts side by side.
-class Pipeline {
- public:
-  struct Hop {
-    Seconds latency;
-    std::vector<std::pair<uint32_t, double>>
-        loads;  // link, seconds for each byte of the collective
-  };
-
-  Pipeline() = default;
-  // Unless it `fills`, what the first piece takes to pass is counted elsewhere (Choice::start).
-  Pipeline(std::vector<Hop> hops, bool fills);
-
-  uint32_t hops() const { return static_cast<uint32_t>(hops_.size()); }
-  uint32_t BestPieces(Bytes bytes) const;
-  // Of the steps with m pieces, in order; seconds for all pieces together. Remembered.
-  const std::vector<StepCost>& Steps(uint32_t pieces) const;
-  Seconds Time(Bytes bytes, uint32_t pieces) const;
-
- private:
-  std::vector<Hop> hops_;  // links numbered densely
-  uint32_t links_ = 0;
-  bool fills_ = true;
-  Seconds latency_;         // α
-  double seconds_ = 0;      // X for each byte
-  double hop_seconds_ = 0;  // Σ X_h
-  mutable std::map<uint32_t, std::vector<StepCost>> steps_;
-};
-
 // How one group does one collective.
 struct Plan {
   Choice choice;
@@ -103,11 +59,13 @@ struct Plan {
   std::vector<double> unit_shares = {};  // by part, of pipelines: of a message at multiplicity 1
   Pipeline pipeline = {};
   std::vector<StepCost> uneven = {};
+  Seconds time;  // of formula and of pipelines: from the first step on, by itself
 
   bool IsPipeline() const { return choice.algorithm->pipelined.Has(kind); }
 };
 
-// The closed form of the whole, from the first step on: the longest part. Needs `paces`, or `pipeline`, or `uneven`.
+// The closed form of the whole, from the first step on: the longest part. Needs `paces`, or
+// `pipeline`, or `uneven`.
 Seconds ClosedForm(const Plan& plan, Bytes bytes);
 
 // Sorted by sender, then step.
@@ -120,8 +78,8 @@ Seconds StepLatency(const Choice& choice, Seconds way);
 // In order of the rounds; in a pipeline one flow with all messages.
 std::vector<RoundFlow> RoundsOfPart(const Plan& plan, size_t part, Router& router);
 
-// The pace of every round of every part, if the parts run side by side on an idle machine; of pipelines, of all hops at
-// once. CHECKs equal sizes.
+// The pace of every round of every part, if the parts run side by side on an idle machine; of
+// pipelines, of all hops at once. CHECKs equal sizes.
 std::vector<std::vector<Pace>> IdlePaces(const std::vector<std::vector<RoundFlow>>& rounds,
                                          const Cluster& cluster);
 

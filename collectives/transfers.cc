@@ -8,8 +8,8 @@
 namespace rehearse {
 namespace {
 
-// What a slot of a role stands for: a group of a communicator and what it is asked for, or a peer in it to
-// send to or receive from.
+// What a slot of a role stands for: a group of a communicator and what it is asked for, or a peer
+// in it to send to or receive from.
 struct Slot {
   uint32_t communicator = 0;
   bool is_pair = false;
@@ -34,7 +34,7 @@ class Maker {
       : schedule_(schedule),
         router_(router),
         finder_(router),
-        tuner_(router),
+        tuner_(router, finder_),
         fidelity_(fidelity),
         channels_(channels) {
     plain_.step_overhead = router.cluster().step_overhead();
@@ -232,13 +232,20 @@ class Maker {
       plan->pipeline = PipelineOf(*plan, router_);
       for (const auto& part : rounds) plan->unit_shares.push_back(part[0].share);
     }
+    if (fidelity_ == Fidelity::kFormula) {
+      plan->time = ClosedForm(*plan, collective.bytes);
+    } else if (plan->IsPipeline()) {
+      const Bytes wire = collective.bytes / plan->choice.bandwidth_share;
+      plan->time = plan->pipeline.Time(wire, plan->pipeline.BestPieces(wire));
+    }
     for (uint32_t part = 0; part < plan->parts.size(); ++part) {
       if (fidelity_ == Fidelity::kFluid) AddRounds(part, rounds[part]);
       if (fidelity_ == Fidelity::kStep) AddMessages(*plan, part);
     }
   }
 
-  // One transfer a flow of each round; those of a round begin when those of the one before are done.
+  // One transfer a flow of each round; those of a round begin when those of the one before are
+  // done.
   void AddRounds(uint32_t part, const std::vector<RoundFlow>& rounds) {
     uint32_t before = static_cast<uint32_t>(table_.transfers.size());
     uint32_t own = before;

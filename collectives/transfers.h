@@ -1,11 +1,12 @@
 // Which transfers a schedule can cause on a cluster, before any bytes are known.
 //
-// A *site* is where ranks meet: a group of a communicator for one kind of collective, or a sender and a
-// receiver. Every site has its transfers. Sites of rings, which all-reduce, all-gather and reduce-scatter
-// share: one a channel (a whole ring, coupled) or, step by step, one an edge of each channel. Sites with
-// another plan: one a round of each part or, step by step, one a message (collectives/rounds.h).
-// Lowering turns an op at a site into flows over the site's transfers; folding looks for symmetry among
-// them. Structure of arrays, 32-bit ids; size linear in ranks × communicators × channels.
+// A *site* is where ranks meet: a group of a communicator for one kind of collective, or a sender
+// and a receiver. Every site has its transfers. Sites of rings, which all-reduce, all-gather and
+// reduce-scatter share: one a channel (a whole ring, coupled) or, step by step, one an edge of each
+// channel. Sites with another plan: one a round of each part or, step by step, one a message
+// (collectives/rounds.h). Lowering turns an op at a site into flows over the site's transfers;
+// folding looks for symmetry among them. Structure of arrays, 32-bit ids; size linear in ranks ×
+// communicators × channels.
 #pragma once
 
 #include <cstdint>
@@ -64,8 +65,8 @@ struct TransferTable {
   std::vector<Plan> plans;
   uint32_t switches = 0;      // that add, in all plans together
   std::vector<LinkUse> uses;  // links by index in the cluster
-  // sites_of_rank[begin[r] .. begin[r+1]): where rank r meets others. Ranks of one role have the same
-  // kinds of sites in the same order, so that position `slot` means the same for all of them.
+  // sites_of_rank[begin[r] .. begin[r+1]): where rank r meets others. Ranks of one role have the
+  // same kinds of sites in the same order, so that position `slot` means the same for all of them.
   std::vector<uint32_t> rank_begin;
   std::vector<uint32_t> sites_of_rank;
   // By role and op: the slot of the op's site; kNoTransfer for compute and for groups of one.
@@ -79,8 +80,8 @@ struct TransferTable {
   }
 };
 
-// The schedule must have passed CheckSchedule. Throws Error for algorithms and protocols that are not known, or
-// do not suit their kind or group. `channels` > 0 caps the channels of every group.
+// The schedule must have passed CheckSchedule. Throws Error for algorithms and protocols that are
+// not known, or do not suit their kind or group. `channels` > 0 caps the channels of every group.
 TransferTable MakeTransfers(const Schedule& schedule, Router& router, Fidelity fidelity,
                             uint32_t channels);
 

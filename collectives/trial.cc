@@ -10,6 +10,8 @@ namespace rehearse {
 
 namespace {
 
+constexpr Seconds kTick(1 / kPicosecondsPerSecond);
+
 // One run of several sizes has to fit the clock.
 constexpr Bytes kMostBytesTogether(1e15);
 
@@ -101,7 +103,8 @@ std::vector<Seconds> TimesOf(const Trial& trial, const std::vector<Bytes>& sizes
       begins[span.op] = span.begin;  // of all ranks
       ends[span.op] = std::max(ends[span.op], span.end);
     }
-    for (size_t i = 0; i < together.size(); ++i) times.push_back(ToSeconds(ends[i] - begins[i]));
+    for (size_t i = 0; i < together.size(); ++i)
+      times.push_back(std::max(ToSeconds(ends[i] - begins[i]), kTick));
   }
   return times;
 }

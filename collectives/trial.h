@@ -38,7 +38,8 @@ Choice ChoiceOf(const Trial& trial, Bytes bytes, Tuner& tuner);
 // From the common begin until the last rank of the last group is done. Zero for groups of one.
 Seconds TimeOf(const Trial& trial, Bytes bytes, Router& router);
 
-// The same for each of several sizes. A single group is lowered and played once for all of them.
+// The same for each of several sizes, but at least a tick of the clock. A single group is lowered and played once for
+// all of them.
 std::vector<Seconds> TimesOf(const Trial& trial, const std::vector<Bytes>& sizes, Router& router);
 
 }  // namespace rehearse

@@ -200,7 +200,8 @@ BytesPerSecond Tuner::BareRate(const ChoiceQuestion& question, const NcclGroup& 
     Choice bare;
     bare.algorithm = &FindAlgorithm(Name(algorithm));
     bare.channels = channels;
-    const Plan plan = ArrangePlan(bare, collective.kind, collective.root, question.ranks, router_);
+    const Plan plan =
+        ArrangePlan(bare, collective.kind, collective.root, question.ranks, router_, finder_);
     const BindingLink binding = BindingLinkOf(plan, router_);
     it->second = cluster.Link(binding.link).Capacity() / binding.bytes;
   }

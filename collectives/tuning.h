@@ -48,10 +48,10 @@ struct Choice {
   double bandwidth_share = 1;  // of the bytes on the wire that are data; in (0, 1]
 };
 
-// Remembers what it found of each group. The Router must outlive it.
+// Remembers what it found of each group. Router and finder must outlive it.
 class Tuner {
  public:
-  explicit Tuner(Router& router) : router_(router), finder_(router) {}
+  Tuner(Router& router, ChannelFinder& finder) : router_(router), finder_(finder) {}
 
   // Throws Error for names that are not known, an algorithm that cannot do the kind, and a protocol where there is
   // none. Whether the group suits a pinned algorithm is checked when its steps are laid out.
@@ -68,7 +68,7 @@ class Tuner {
   double ShareOf(const ChoiceQuestion& question, const NcclGroup& group, const NcclCost& cost);
 
   Router& router_;
-  ChannelFinder finder_;
+  ChannelFinder& finder_;
   std::map<std::vector<uint32_t>, std::optional<NcclGroup>> groups_;
   std::map<std::tuple<std::vector<uint32_t>, CollectiveKind, uint32_t, NcclAlgorithm, uint32_t>,
            BytesPerSecond>

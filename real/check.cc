@@ -139,7 +139,7 @@ class Comparison {
  private:
   void AddArray(const RankPlan& plan, BufferId id, std::span<const double> own) {
     const std::string name = ArrayName(plan, id);
-    const Placement& place = *plan.buffers[id.index()].place;
+    const ArrayPiece& place = *plan.buffers[id.index()].place;
     const auto found = serial_.arrays.find(name);
     if (found == serial_.arrays.end()) {
       throw Error(fmt::format("the serial schedule has no array \"{}\", which rank {} holds", name,
@@ -201,7 +201,7 @@ StepNumbers ComputeSerially(const Schedule& serial, uint64_t seed) {
   StepNumbers numbers;
   numbers.loss = MeanLoss({outcome.losses}, serial.tokens);
   ForEachArray(plan, outcome.values, [&](const Compared& compared, std::span<const double> own) {
-    const Placement& place = *plan.buffers[compared.buffer.index()].place;
+    const ArrayPiece& place = *plan.buffers[compared.buffer.index()].place;
     GlobalArray array{compared.kind, place.global_rows, place.global_columns, {}};
     array.values.assign(own.begin(), own.end());
     CHECK_EQ(array.values.size(), array.rows * array.columns);

@@ -58,7 +58,7 @@ void WriteByPosition(const RankPlan& plan, BufferId id, Backend& backend, Value 
 
 void WriteParameter(const RankPlan& plan, uint64_t seed, BufferId id, Backend& backend) {
   CHECK(plan.buffers[id.index()].place.has_value());
-  const Placement& place = *plan.buffers[id.index()].place;
+  const ArrayPiece& place = *plan.buffers[id.index()].place;
   const InitialValues initial(seed, ArrayName(plan, id), place.global_rows, place.global_columns);
   WriteByPosition(plan, id, backend,
                   [&](uint64_t row, uint64_t column) { return initial.At(row, column); });

@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
+#include "real/array_piece.h"
 #include "real/matrix.h"
-#include "real/placement.h"
 #include "sim/schedule.h"
 
 namespace rehearse {
@@ -28,7 +28,7 @@ struct StepFacts {
 
 template <typename T>
 struct Operand : Matrix<T> {
-  const Placement* place = nullptr;  // nothing where the schedule does not say
+  const ArrayPiece* place = nullptr;  // nothing where the schedule does not say
 
   // Position in the global array of the element (0, 0), and that array's sizes; the piece is the whole
   // array where nothing is known.

@@ -18,10 +18,9 @@ uint64_t SeedOf(uint64_t seed, std::string_view name) {
 
 InitialValues::InitialValues(uint64_t seed, std::string_view array, uint64_t rows, uint64_t columns)
     : seed_(SeedOf(seed, array)), columns_(columns) {
-  constexpr std::string_view kGain = "gain";
   if (rows > 1) {
     width_ = std::sqrt(3.0 / static_cast<double>(columns));  // uniform in ±w deviates by w/sqrt(3)
-  } else if (array.size() >= kGain.size() && array.substr(array.size() - kGain.size()) == kGain) {
+  } else if (array.find("gain") != std::string_view::npos) {
     middle_ = 1;
   }
 }

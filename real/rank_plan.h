@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "real/array_piece.h"
 #include "real/collective_run.h"
-#include "real/placement.h"
 #include "sim/schedule.h"
 
 namespace rehearse {
@@ -21,7 +21,7 @@ struct BufferPlan {
   uint64_t rows = 0;
   uint64_t columns = 0;
   uint64_t stride = 0;
-  std::optional<Placement> place;
+  std::optional<ArrayPiece> place;
 
   uint64_t elements() const { return rows * columns; }
   bool IsDense() const { return stride == columns || rows <= 1; }

@@ -3,10 +3,11 @@
 //   {
 //     "name": "...", "description": "...",           description is optional
 //     "cluster": "perlmutter:nodes=4",              preset, preset with changes, file, or graph
-//     "model": {"preset": "gpt-20b"},               or layers, hidden, heads, vocabulary
+//     "model": {"preset": "gpt-20b"},               or its numbers, or another kind (model_reader.h)
 //     "training": {"batch": 16, "sequence": 2048,   sequences a step and tokens a sequence
 //                  "micro_batches": 1,              optional, 1
-//                  "recomputation": "full",         "full" or "none"
+//                  "recomputation": "full",         none, selective (of unfused attention) or full
+//                  "attention": "fused",            optional; "unfused" stores s² scores a head
 //                  "precision": "bf16"},            optional; "fp32" for arithmetic and parameters too
 //     "strategy": {"kind": "4d", "column": 2, "row": 2, "depth": 4, "data": 1,
 //                  "transpose_alternate_layers": true, "overlap_all_reduce": true,
@@ -56,7 +57,8 @@ struct Scenario {
   FabricRouting routing;
   FlopsPerSecond
       nominal_peak;  // of a device before edits, mean over ranks: what utilisation refers to
-  Place perturbation_place;  // for links that fail and leave no way
+  Place perturbation_place;          // for links that fail and leave no way
+  bool allow_out_of_memory = false;  // play a plan that does not fit the device all the same
 };
 
 // Throws Error (file, line, pointer, found, expected) for anything that is wrong, including a mesh that

@@ -25,8 +25,8 @@ namespace {
 
 // What is wrong with a collective of `size` members, or "".
 std::string MistakeIn(const Collective& collective, uint32_t size) {
-  const bool has_root = collective.kind == CollectiveKind::kBroadcast ||
-                        collective.kind == CollectiveKind::kReduce;
+  const bool has_root =
+      collective.kind == CollectiveKind::kBroadcast || collective.kind == CollectiveKind::kReduce;
   if (has_root && collective.root >= size)
     return fmt::format("has member {} as its root, but there are {}", collective.root, size);
   if (collective.kind == CollectiveKind::kBarrier && collective.bytes > Bytes(0))
@@ -53,8 +53,8 @@ std::string MistakeIn(const Collective& collective, uint32_t size) {
   }
   constexpr double kTolerance = 1e-9;
   if (std::abs(most - collective.bytes.value()) > kTolerance * most)
-    return fmt::format("has {} bytes, but its largest send buffer has {}",
-                       collective.bytes.value(), most);
+    return fmt::format("has {} bytes, but its largest send buffer has {}", collective.bytes.value(),
+                       most);
   return "";
 }
 

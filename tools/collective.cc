@@ -177,9 +177,11 @@ int CollectiveCommand(const std::vector<std::string>& arguments) {
   const Trial trial = ReadTrial(values, kind, *cluster, std::nullopt);
 
   Router router(*cluster);
-  Tuner tuner(router);
+  ChannelFinder finder(router);
+  Tuner tuner(router, finder);
   if (values.count("explain") > 0) {
-    std::fputs(ExplainCollective(trial, sizes.back(), router, tuner, format).c_str(), stdout);
+    std::fputs(ExplainCollective(trial, sizes.back(), router, finder, tuner, format).c_str(),
+               stdout);
     return 0;
   }
   std::vector<Row> rows;

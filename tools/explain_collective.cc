@@ -75,13 +75,14 @@ void SortBySender(const Part& part, const std::vector<uint32_t>& ranks, std::vec
                    [&](const Hop& a, const Hop& b) { return place.at(a.from) < place.at(b.from); });
 }
 
-Explanation Explain(const Trial& trial, Bytes bytes, Router& router, Tuner& tuner) {
+Explanation Explain(const Trial& trial, Bytes bytes, Router& router, ChannelFinder& finder,
+                    Tuner& tuner) {
   const std::vector<uint32_t>& ranks = trial.groups.front();
   Explanation explanation;
   explanation.bytes = bytes;
   explanation.time = TimeOf(trial, bytes, router);
   explanation.plan =
-      ArrangePlan(ChoiceOf(trial, bytes, tuner), trial.kind, trial.root, ranks, router);
+      ArrangePlan(ChoiceOf(trial, bytes, tuner), trial.kind, trial.root, ranks, router, finder);
   if (const auto& group = tuner.GroupOf(ranks))
     explanation.costs = AllCosts(*group, trial.kind, bytes);
   for (size_t part = 0; part < explanation.plan.parts.size(); ++part) {
@@ -173,9 +174,9 @@ Json JsonOf(const Explanation& explanation, const Trial& trial, const Cluster& c
 
 }  // namespace
 
-std::string ExplainCollective(const Trial& trial, Bytes bytes, Router& router, Tuner& tuner,
-                              OutputFormat format) {
-  const Explanation explanation = Explain(trial, bytes, router, tuner);
+std::string ExplainCollective(const Trial& trial, Bytes bytes, Router& router,
+                              ChannelFinder& finder, Tuner& tuner, OutputFormat format) {
+  const Explanation explanation = Explain(trial, bytes, router, finder, tuner);
   if (format == OutputFormat::kJson)
     return JsonOf(explanation, trial, router.cluster()).dump(2) + "\n";
   return TextOf(explanation, trial, router.cluster());

@@ -21,6 +21,7 @@ void AddScenarioOptions(CommandSyntax* syntax) {
   add("calibration", po::value<std::string>()->value_name("FILE"),
       "link efficiencies and overheads that `rehearse compare --calibration` wrote; overrides the "
       "scenario's");
+  add("allow-oom", "play a plan that does not fit the devices' memory all the same");
   add("no-fold", "simulate every rank, not one of each class of ranks that behave alike");
 }
 
@@ -45,6 +46,7 @@ Scenario ReadScenarioArgument(const CommandSyntax& syntax, const po::variables_m
     document.Set("calibration=" + nlohmann::json(std::filesystem::absolute(path).string()).dump());
   }
   Scenario scenario = ReadScenario(document);
+  scenario.allow_out_of_memory = values.count("allow-oom") > 0;
   if (values.count("no-fold") > 0) scenario.lowering.fold = false;
   return scenario;
 }

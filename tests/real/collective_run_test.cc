@@ -26,8 +26,8 @@ std::vector<double> InputOf(uint32_t member, uint64_t n) {
 }
 
 // Runs one collective on p thread ranks; returns every member's output, which begins as -1.
-std::vector<std::vector<double>> Run(const Collective& collective, uint32_t p, uint64_t from,
-                                     uint64_t to) {
+std::vector<std::vector<double>> RunOn(const Collective& collective, uint32_t p, uint64_t from,
+                                       uint64_t to) {
   std::vector<std::vector<double>> outputs(p, std::vector<double>(to, -1));
   Group everybody;
   everybody.ranks.resize(p);
@@ -72,7 +72,7 @@ TEST(CollectiveRunTest, AllReduceSums) {
     for (const uint32_t p : {1u, 2u, 3u, 4u, 5u, 8u}) {
       for (const uint64_t n :
            {1u, 3u, 64u, 1001u}) {  // fewer elements than ranks, and uneven parts
-        const auto outputs = Run(Make(CollectiveKind::kAllReduce, algorithm), p, n, n);
+        const auto outputs = RunOn(Make(CollectiveKind::kAllReduce, algorithm), p, n, n);
         for (uint32_t member = 0; member < p; ++member) {
           for (uint64_t i = 0; i < n; ++i) {
             ASSERT_EQ(outputs[member][i], SumAt(p, i))
@@ -87,7 +87,7 @@ TEST(CollectiveRunTest, AllReduceSums) {
 TEST(CollectiveRunTest, AllReduceTakesTheMaximum) {
   Collective collective = Make(CollectiveKind::kAllReduce, "auto");
   collective.reduction = Reduction::kMaximum;
-  const auto outputs = Run(collective, 5, 17, 17);
+  const auto outputs = RunOn(collective, 5, 17, 17);
   for (uint64_t i = 0; i < 17; ++i) {
     double largest = 0;
     for (uint32_t member = 0; member < 5; ++member) largest = std::max(largest, Input(member, i));
@@ -98,7 +98,7 @@ TEST(CollectiveRunTest, AllReduceTakesTheMaximum) {
 TEST(CollectiveRunTest, AllGatherPutsBlocksInMemberOrder) {
   for (const std::string algorithm : {"ring", "doubling", "halving-doubling", "direct"}) {
     for (const uint32_t p : {2u, 3u, 4u, 7u, 8u}) {
-      const auto outputs = Run(Make(CollectiveKind::kAllGather, algorithm), p, 5, 5 * p);
+      const auto outputs = RunOn(Make(CollectiveKind::kAllGather, algorithm), p, 5, 5 * p);
       for (const auto& output : outputs) {
         for (uint64_t i = 0; i < output.size(); ++i) {
           ASSERT_EQ(output[i], Input(static_cast<uint32_t>(i / 5), i % 5)) << algorithm << " " << p;
@@ -111,7 +111,7 @@ TEST(CollectiveRunTest, AllGatherPutsBlocksInMemberOrder) {
 TEST(CollectiveRunTest, ReduceScatterGivesEachMemberItsBlock) {
   for (const std::string algorithm : {"ring", "halving-doubling", "direct"}) {
     for (const uint32_t p : {2u, 3u, 4u, 7u, 8u}) {
-      const auto outputs = Run(Make(CollectiveKind::kReduceScatter, algorithm), p, 5 * p, 5);
+      const auto outputs = RunOn(Make(CollectiveKind::kReduceScatter, algorithm), p, 5 * p, 5);
       for (uint32_t member = 0; member < p; ++member) {
         for (uint64_t i = 0; i < 5; ++i) {
           ASSERT_EQ(outputs[member][i], SumAt(p, member * 5 + i)) << algorithm << " " << p;
@@ -124,7 +124,7 @@ TEST(CollectiveRunTest, ReduceScatterGivesEachMemberItsBlock) {
 TEST(CollectiveRunTest, AllToAllTransposesBlocks) {
   for (const std::string algorithm : {"pairwise", "bruck", "direct", "auto"}) {
     for (const uint32_t p : {2u, 3u, 4u, 7u, 8u}) {
-      const auto outputs = Run(Make(CollectiveKind::kAllToAll, algorithm), p, 3 * p, 3 * p);
+      const auto outputs = RunOn(Make(CollectiveKind::kAllToAll, algorithm), p, 3 * p, 3 * p);
       for (uint32_t member = 0; member < p; ++member) {
         for (uint64_t i = 0; i < 3 * p; ++i) {
           const auto from = static_cast<uint32_t>(i / 3);
@@ -141,12 +141,12 @@ TEST(CollectiveRunTest, BroadcastAndReduceKnowTheirRoot) {
       for (const uint32_t root : {0u, p - 1}) {
         Collective broadcast = Make(CollectiveKind::kBroadcast, algorithm);
         broadcast.root = root;
-        for (const auto& output : Run(broadcast, p, 100, 100)) {
+        for (const auto& output : RunOn(broadcast, p, 100, 100)) {
           ASSERT_EQ(output, InputOf(root, 100)) << algorithm << " " << p;
         }
         Collective reduce = Make(CollectiveKind::kReduce, algorithm);
         reduce.root = root;
-        const auto outputs = Run(reduce, p, 100, 100);
+        const auto outputs = RunOn(reduce, p, 100, 100);
         for (uint64_t i = 0; i < 100; ++i) ASSERT_EQ(outputs[root][i], SumAt(p, i)) << algorithm;
         // Only the root's output is written.
         ASSERT_EQ(outputs[(root + 1) % p], std::vector<double>(100, -1));
@@ -158,14 +158,14 @@ TEST(CollectiveRunTest, BroadcastAndReduceKnowTheirRoot) {
 TEST(CollectiveRunTest, LongBroadcastsFollowEachOtherInPieces) {
   constexpr uint64_t kElements = 200'000;  // 1.6 MB: six pieces
   for (const auto& output :
-       Run(Make(CollectiveKind::kBroadcast, "ring"), 4, kElements, kElements)) {
+       RunOn(Make(CollectiveKind::kBroadcast, "ring"), 4, kElements, kElements)) {
     ASSERT_EQ(output, InputOf(0, kElements));
   }
 }
 
 TEST(CollectiveRunTest, AlgorithmsOfLinksAreRefused) {
   try {
-    Run(Make(CollectiveKind::kAllReduce, "nvls"), 4, 16, 16);
+    RunOn(Make(CollectiveKind::kAllReduce, "nvls"), 4, 16, 16);
     FAIL();
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("nvls"), std::string::npos);

@@ -21,7 +21,7 @@ struct Array {
   uint64_t rows = 0;
   uint64_t columns = 0;
   std::vector<double> values;
-  std::optional<Placement> place = std::nullopt;
+  std::optional<ArrayPiece> place = std::nullopt;
 
   double& At(uint64_t i, uint64_t j) { return values[i * columns + j]; }
   double At(uint64_t i, uint64_t j) const { return values[i * columns + j]; }

@@ -107,7 +107,7 @@ TEST(MoveKernelTest, EmbeddingLooksUpTheRowsThatARankHas) {
   for (uint64_t rank = 0; rank < 2; ++rank) {
     Array half = Zeros(4, 3);
     std::copy_n(table.values.begin() + static_cast<int64_t>(12 * rank), 12, half.values.begin());
-    half.place = Placement{8, 3, 4 * rank, 0, 4, 3, false, 0, 12};
+    half.place = ArrayPiece{8, 3, 4 * rank, 0, 4, 3, false, 0, 12};
     Array part = Zeros(5, 3);
     Call(Kernel::kEmbedding, {}, {&half}, {&part});
     for (size_t i = 0; i < 15; ++i) sum.values[i] += part.values[i];
@@ -211,7 +211,7 @@ TEST(DropoutKernelTest, AMaskIsTheSameForEveryPieceOfTheGlobalArray) {
   Call(Kernel::kDropout, setting, {&x}, {&y, &mask});
   Array part = Zeros(2, 3);  // rows 2-3, columns 3-5
   Array part_mask = Zeros(2, 3);
-  part.place = Placement{4, 6, 2, 3, 2, 3, false, 0, 6};
+  part.place = ArrayPiece{4, 6, 2, 3, 2, 3, false, 0, 6};
   Array some = Random(2, 3, 2);
   Call(Kernel::kDropout, setting, {&some}, {&part, &part_mask});
   for (uint64_t i = 0; i < 2; ++i) {
@@ -275,8 +275,8 @@ Array Half(const Array& whole, uint64_t half) {
   for (uint64_t i = 0; i < whole.rows; ++i) {
     for (uint64_t j = 0; j < columns; ++j) part.At(i, j) = whole.At(i, half * columns + j);
   }
-  part.place = Placement{whole.rows, whole.columns, 0, half * columns,      whole.rows,
-                         columns,    false,         0, whole.rows * columns};
+  part.place = ArrayPiece{whole.rows, whole.columns, 0, half * columns,      whole.rows,
+                          columns,    false,         0, whole.rows * columns};
   return part;
 }
 

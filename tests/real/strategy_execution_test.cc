@@ -56,11 +56,7 @@ void ExpectSerialNumbers(const Step& step, const Strategy& strategy, uint64_t se
   EXPECT_TRUE(report.Passes(kTolerance)) << DescribeDifferences(report);
 }
 
-const Network& Decoder(const Step& step) {
-  static Network network;
-  network = MakeDecoder(step.model, step.training);
-  return network;
-}
+Network Decoder(const Step& step) { return MakeDecoder(step.model, step.training); }
 
 TEST(StrategyExecutionTest, DataParallelism) {
   const Step step = SmallGpt(false, Recomputation::kNone, 1);
@@ -131,14 +127,13 @@ TEST(StrategyExecutionTest, FourDWithAnyMeshAndAnySwitches) {
     if (recomputation == Recomputation::kFull) options.cached_layers = pick({0, 1, 2});
     const Step step = SmallGpt(options.transpose_alternate_layers && random() % 2 == 0,
                                recomputation, 1 + random() % 2);
-    const Network& network = Decoder(step);
+    const Network network = Decoder(step);
     SCOPED_TRACE("case " + std::to_string(cases) + ": column " + std::to_string(options.column) +
                  ", row " + std::to_string(options.row) + ", depth " +
                  std::to_string(options.depth) + ", data " + std::to_string(options.data));
     ++cases;
-    Strategy strategy;
+    const Strategy strategy = MakeFourD(options, network);
     try {
-      strategy = MakeFourD(options, network);
       PlanStep(network, step.training, strategy);
     } catch (const Error&) {
       continue;  // this mesh does not split these heads

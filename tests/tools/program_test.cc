@@ -52,6 +52,28 @@ TEST_F(ProgramTest, JsonHasTheKeysOfTheDesign) {
   EXPECT_EQ(result["schema"], "rehearse.result.v1");
 }
 
+TEST_F(ProgramTest, ExplainTellsThePathTheLinksAndWhatWouldHelp) {
+  const Outcome outcome = Execute("explain '" + Shipped("axonn-gpt20b-perlmutter") + "'");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("Critical path"), HasSubstr("Slack"),
+                                 HasSubstr("Exposed communication"), HasSubstr("Links that held"),
+                                 HasSubstr("What would help"), HasSubstr("arithmetic")));
+  EXPECT_THAT(outcome.out, Not(HasSubstr("\x1b[")));
+}
+
+TEST_F(ProgramTest, ExplainTakesTheOptionsOfRun) {
+  const Outcome outcome = Execute("explain '" + Shipped("axonn-gpt20b-perlmutter") +
+                                  "' --set model.layers=4 --set strategy.cached_layers=4 "
+                                  "--fidelity step --no-fold --format json");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const auto explanation = nlohmann::json::parse(outcome.out);
+  EXPECT_EQ(explanation["schema"], "rehearse.explanation.v1");
+  EXPECT_EQ(explanation["fidelity"], "step");
+  EXPECT_FALSE(explanation["links"].empty());
+  ExpectMistake("explain", {"no scenario given", "rehearse explain scenarios/"});
+  ExpectMistake("explain x.json --row 3", {"unknown option", "--rows"});
+}
+
 TEST_F(ProgramTest, TextTellsTheStepTheAxesAndTheBusiestLinks) {
   const Outcome outcome = Execute("run '" + Shipped("axonn-gpt20b-perlmutter") + "'");
   EXPECT_EQ(outcome.code, 0);

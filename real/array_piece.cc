@@ -1,4 +1,4 @@
-#include "real/placement.h"
+#include "real/array_piece.h"
 
 #include <algorithm>
 
@@ -39,10 +39,10 @@ Share ShareOf(const Schedule& schedule, const std::vector<CommunicatorId>& cut_b
   return share;
 }
 
-Placement PlaceRegion(const Schedule& schedule, const Region& region, uint32_t rank) {
+ArrayPiece PlaceRegion(const Schedule& schedule, const Region& region, uint32_t rank) {
   const Cut rows = CutOf(schedule, region.rows, rank);
   const Cut columns = CutOf(schedule, region.columns, rank);
-  Placement placement;
+  ArrayPiece placement;
   placement.global_rows = region.rows.size;
   placement.global_columns = region.columns.size;
   placement.row = rows.begin;
@@ -61,7 +61,7 @@ Placement PlaceRegion(const Schedule& schedule, const Region& region, uint32_t r
   return placement;
 }
 
-std::optional<Placement::Position> Placement::PositionOf(uint64_t index) const {
+std::optional<ArrayPiece::Position> ArrayPiece::PositionOf(uint64_t index) const {
   if (index >= count) return std::nullopt;
   const uint64_t in_block = first + index;
   return Position{row + in_block / columns, column + in_block % columns};

@@ -12,7 +12,7 @@
 
 namespace rehearse {
 
-struct Placement {
+struct ArrayPiece {
   uint64_t global_rows = 0;
   uint64_t global_columns = 0;
   uint64_t row = 0;
@@ -30,11 +30,11 @@ struct Placement {
   };
   std::optional<Position> PositionOf(uint64_t index) const;
 
-  friend bool operator==(const Placement&, const Placement&) = default;
+  friend bool operator==(const ArrayPiece&, const ArrayPiece&) = default;
 };
 
 // Throws Error when an extent is not cut into equal blocks or the rank is in none of the groups that cut.
-Placement PlaceRegion(const Schedule& schedule, const Region& region, uint32_t rank);
+ArrayPiece PlaceRegion(const Schedule& schedule, const Region& region, uint32_t rank);
 
 // The rank's position among all pieces that these communicators cut, outermost first; and their number.
 struct Share {

@@ -1,0 +1,213 @@
+#include "scenarios/execution.h"
+
+#include <algorithm>
+#include <cmath>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "real/host.h"
+#include "sim/error.h"
+#include "sim/schedule_check.h"
+#include "sim/units.h"
+#include "workloads/planner.h"
+#include "workloads/strategy_zero.h"
+
+namespace rehearse {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// The types that the schedule's arithmetic is in, by name, where they are not `arithmetic`.
+std::vector<std::string> OtherTypes(const Schedule& schedule, DType arithmetic) {
+  std::vector<std::string> names;
+  for (const Role& role : schedule.roles) {
+    for (const Op& op : role.ops) {
+      const auto* compute = std::get_if<Compute>(&op.work);
+      if (compute == nullptr || compute->kind == ComputeKind::kMemory) continue;
+      const std::string name = Name(compute->dtype);
+      if (compute->dtype == arithmetic || std::count(names.begin(), names.end(), name) > 0)
+        continue;
+      names.push_back(name);
+    }
+  }
+  return names;
+}
+
+std::vector<Seconds> TimesOf(const std::vector<Timeline>& steps) {
+  std::vector<Seconds> times;
+  for (const Timeline& step : steps) times.push_back(ToSeconds(step.step));
+  return times;
+}
+
+Json Numbers(const std::vector<Seconds>& times) {
+  Json array = Json::array();
+  for (const Seconds time : times) array.push_back(time.value());
+  return array;
+}
+
+Json ClocksToJson(const Execution& execution, bool applied) {
+  Json array = Json::array();
+  for (size_t rank = 1; rank < execution.clocks.size(); ++rank) {
+    const ClockMap& clock = execution.clocks[rank];
+    array.push_back({{"rank", rank},
+                     {"offset_nanoseconds", clock.before.offset},
+                     {"drift_nanoseconds_per_second", clock.Drift()},
+                     {"round_trip_nanoseconds", clock.before.round_trip},
+                     {"applied", applied}});
+  }
+  return array;
+}
+
+// JSON knows no infinity: a difference that is no number is null.
+Json Difference(double value) { return std::isfinite(value) ? Json(value) : Json(); }
+
+Json CheckToJson(const CheckReport& check) {
+  Json arrays = Json::array();
+  for (const ArrayDifference& array : check.arrays) {
+    arrays.push_back({{"name", array.name},
+                      {"kind", array.kind == BufferKind::kGradient ? "gradient" : "parameter"},
+                      {"relative", Difference(array.relative)},
+                      {"rank", array.rank}});
+  }
+  return {{"passed", check.Passes(kCheckTolerance)},
+          {"tolerance", kCheckTolerance},
+          {"loss", Difference(check.loss)},
+          {"serial_loss", Difference(check.serial_loss)},
+          {"loss_difference", Difference(check.LossDifference())},
+          {"worst_gradient", Difference(check.WorstOf(BufferKind::kGradient))},
+          {"worst_parameter", Difference(check.WorstOf(BufferKind::kParameter))},
+          {"missing", check.missing},
+          {"arrays", arrays}};
+}
+
+std::string CheckToText(const CheckReport& check) {
+  std::string text = fmt::format(
+      "Check against the serial step ({}): loss {:.12g}, serial {:.12g}; largest relative "
+      "differences: "
+      "gradients {:.1e}, updated parameters {:.1e}, tolerance {:.0e}\n",
+      check.Passes(kCheckTolerance) ? "passed" : "FAILED", check.loss, check.serial_loss,
+      check.WorstOf(BufferKind::kGradient), check.WorstOf(BufferKind::kParameter), kCheckTolerance);
+  if (check.Passes(kCheckTolerance)) return text;
+  for (const ArrayDifference& array : check.arrays) {
+    if (array.relative <= kCheckTolerance) continue;
+    text += fmt::format("  \"{}\" differs by {:.1e} on rank {}\n", array.name, array.relative,
+                        array.rank);
+  }
+  for (const std::string& name : check.missing)
+    text += fmt::format("  no rank holds \"{}\"\n", name);
+  return text;
+}
+
+}  // namespace
+
+Schedule PlanScenario(const Scenario& scenario) {
+  Schedule schedule =
+      PlanStep(scenario.network, scenario.training, scenario.strategy, scenario.strategy_place);
+  CheckSchedule(schedule);
+  CheckBuffers(schedule);
+  return schedule;
+}
+
+Schedule PlanSerially(const Scenario& scenario) {
+  return PlanStep(scenario.network, scenario.training,
+                  MakeDataParallel(1, /*overlap_all_reduce=*/false, scenario.network));
+}
+
+std::vector<std::string> ExecutionNotes(const Schedule& schedule, const Transport& transport,
+                                        DType arithmetic) {
+  std::vector<std::string> notes;
+  const std::vector<std::string> others = OtherTypes(schedule, arithmetic);
+  if (!others.empty()) {
+    notes.push_back(
+        fmt::format("the schedule's {} is executed in {}: bytes and flop rates are those of {}",
+                    fmt::join(others, ", "), Name(arithmetic), Name(arithmetic)));
+  }
+  const uint32_t cores = std::max(1u, std::thread::hardware_concurrency());
+  if (transport.ranks_on_host() > cores) {
+    notes.push_back(fmt::format("{} ranks share {} cores: times are not those of a rank alone",
+                                transport.ranks_on_host(), cores));
+  }
+  return notes;
+}
+
+void Describe(const Scenario& scenario, const Schedule& schedule, const Transport& transport,
+              ExecutedScenario* executed) {
+  executed->scenario = scenario.name;
+  executed->notes = ExecutionNotes(schedule, transport, executed->arithmetic);
+  const FlopsPerSecond peak = PeakOf(scenario.cluster->DeviceOf(0), executed->arithmetic);
+  executed->result = Summarize(executed->execution.schedule, executed->execution.Median(), peak);
+  executed->result.scenario = scenario.name;
+  executed->result.fidelity = "measured";
+  executed->result.memory_capacity = scenario.cluster->DeviceOf(0).memory;
+}
+
+nlohmann::ordered_json ToJson(const ExecutedScenario& executed) {
+  const Execution& execution = executed.execution;
+  Json json;
+  json["schema"] = "rehearse.execution.v1";
+  json["scenario"] = executed.scenario;
+  json["ranks"] = execution.schedule.ranks();
+  json["backend"] = executed.backend;
+  json["transport"] = executed.transport;
+  json["collectives"] = executed.collectives;
+  json["streams"] = execution.blocking ? "blocking" : "threads";
+  json["arithmetic"] = Name(executed.arithmetic);
+  json["seed"] = executed.seed;
+  json["notes"] = executed.notes;
+  json["libraries"] = execution.backend;
+  json["host"] = ToJson(ThisHost());
+  json["environment"] = ThisEnvironment();
+  json["warm_up_seconds"] = Numbers(TimesOf(execution.warm_ups));
+  json["repeat_seconds"] = Numbers(TimesOf(execution.repeats));
+  json["clocks"] = ClocksToJson(execution, executed.transport != "threads");
+  if (executed.check) json["check"] = CheckToJson(*executed.check);
+  json["result"] = ToJson(executed.result);
+  json["result"].erase("simulator");
+  json["result"].erase("links");
+  return json;
+}
+
+std::string ToText(const ExecutedScenario& executed, bool color) {
+  const Execution& execution = executed.execution;
+  std::vector<Seconds> times = TimesOf(execution.repeats);
+  std::sort(times.begin(), times.end());
+  std::string text = ToText(executed.result, color);
+  text += fmt::format("\nExecuted on {} ranks ({}), {}, {} collectives, {}; {}\n",
+                      execution.schedule.ranks(), executed.transport,
+                      execution.blocking ? "one op after the other" : "a thread a stream",
+                      executed.collectives, Name(executed.arithmetic), execution.backend);
+  text += fmt::format("{} repeats after {} warm-ups: {} to {}, median {}\n", times.size(),
+                      execution.warm_ups.size(), Print(times.front()), Print(times.back()),
+                      Print(executed.result.step));
+  for (const std::string& note : executed.notes) text += "Note: " + note + "\n";
+  if (executed.check) text += CheckToText(*executed.check);
+  return text;
+}
+
+TimelineRecord RecordOf(const ExecutedScenario& executed) {
+  const Execution& execution = executed.execution;
+  CHECK(!execution.repeats.empty());
+  TimelineRecord record;
+  for (const auto* steps : {&execution.warm_ups, &execution.repeats}) {
+    for (const Timeline& step : *steps) {
+      if (record.steps.empty()) {
+        record = MakeRecord(executed.scenario, execution.schedule, step);
+      } else {
+        record.steps.push_back({false, step});
+      }
+      record.steps.back().is_warm_up = steps == &execution.warm_ups;
+    }
+  }
+  record.environment = {{"backend", executed.backend},
+                        {"transport", executed.transport},
+                        {"collectives", executed.collectives},
+                        {"streams", execution.blocking ? "blocking" : "threads"},
+                        {"arithmetic", Name(executed.arithmetic)},
+                        {"libraries", execution.backend},
+                        {"host", ToJson(ThisHost())},
+                        {"environment", ThisEnvironment()}};
+  return record;
+}
+
+}  // namespace rehearse

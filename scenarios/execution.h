@@ -1,0 +1,68 @@
+// A scenario run for real: its schedule on the ranks of a transport, what was measured, and whether the numbers
+// are those of the serial computation.
+//
+// The result (schema rehearse.execution.v1) says how it was run and holds the median step's
+// rehearse.result.v1 but for the simulator's cost:
+//
+//   { "schema": "rehearse.execution.v1", "scenario": "...", "ranks": 4, "backend": "cpu",
+//     "transport": "threads", "collectives": "own", "streams": "blocking", "arithmetic": "fp32",
+//     "seed": 1, "notes": ["..."], "libraries": "...", "host": {...}, "environment": {...},
+//     "warm_up_seconds": [...], "repeat_seconds": [...],
+//     "clocks": [{"rank": 1, "offset_nanoseconds": 12, "drift_nanoseconds_per_second": 3,
+//                 "round_trip_nanoseconds": 700, "applied": false}],
+//     "check": {"passed": true, "tolerance": 1e-10, "loss": ..., "serial_loss": ..., "loss_difference": ...,
+//               "worst_gradient": ..., "worst_parameter": ..., "arrays": [...]},       with --check
+//     "result": {...} }
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "real/check.h"
+#include "real/execute.h"
+#include "real/transport.h"
+#include "scenarios/scenario.h"
+#include "sim/result.h"
+#include "sim/timeline_record.h"
+
+namespace rehearse {
+
+// Double has 16 digits; sums in another order, through a few layers, cost six of them at most.
+inline constexpr double kCheckTolerance = 1e-10;
+
+// The scenario's schedule, checked.
+Schedule PlanScenario(const Scenario& scenario);
+// The same network and batch on one rank.
+Schedule PlanSerially(const Scenario& scenario);
+
+struct ExecutedScenario {
+  std::string scenario;
+  std::string backend;      // "cpu"
+  std::string transport;    // "threads"
+  std::string collectives;  // "own"
+  DType arithmetic = DType::kFp32;
+  uint64_t seed = 0;
+  std::vector<std::string> notes;  // what a reader of the numbers has to know
+  Execution execution;
+  std::optional<CheckReport> check;
+  Result result;  // of the median step
+};
+
+// What there is to say about the numbers: arithmetic that is not the schedule's, more ranks than cores.
+std::vector<std::string> ExecutionNotes(const Schedule& schedule, const Transport& transport,
+                                        DType arithmetic);
+
+// Fills `result` and `notes` from the rest.
+void Describe(const Scenario& scenario, const Schedule& schedule, const Transport& transport,
+              ExecutedScenario* executed);
+
+nlohmann::ordered_json ToJson(const ExecutedScenario& executed);
+std::string ToText(const ExecutedScenario& executed, bool color);
+// All steps, warm-ups first, with the ops as they were run.
+TimelineRecord RecordOf(const ExecutedScenario& executed);
+
+}  // namespace rehearse

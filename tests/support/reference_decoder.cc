@@ -1,0 +1,235 @@
+#include "tests/support/reference_decoder.h"
+
+#include <cmath>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "real/numbers.h"
+#include "tests/support/autodiff.h"
+
+namespace rehearse {
+namespace {
+
+constexpr double kDropout = 0.1;  // workloads/decoder_network.cc
+constexpr double kEpsilon = 1e-5;
+
+// A matrix of numbers; vectors have one row.
+struct Array {
+  uint64_t rows = 0;
+  uint64_t columns = 0;
+  std::vector<Number> values;
+
+  Array() = default;
+  Array(uint64_t r, uint64_t c) : rows(r), columns(c), values(r * c) {}
+  Number& operator()(uint64_t i, uint64_t j) { return values[i * columns + j]; }
+  const Number& operator()(uint64_t i, uint64_t j) const { return values[i * columns + j]; }
+};
+
+class Decoder {
+ public:
+  Decoder(const GptModel& model, const Training& training, uint64_t seed,
+          const std::string& shifted, double shift)
+      : model_(model), training_(training), seed_(seed), shifted_(shifted), shift_(shift) {}
+
+  StepNumbers Run() {
+    Tape::Current().Clear();
+    const uint64_t micro_batches = training_.micro_batches;
+    const uint64_t rows = training_.batch * training_.sequence / micro_batches;
+    Number loss = 0;
+    for (uint64_t i = 0; i < micro_batches; ++i) {
+      micro_batch_ = static_cast<int32_t>(i);
+      loss += LossOf(rows, i * rows);
+    }
+    loss = loss / training_.Tokens();
+    StepNumbers numbers;
+    numbers.loss = loss.value();
+    const std::vector<double> gradient = Tape::Current().Gradient(loss.index());
+    for (const auto& [name, array] : parameters_) {
+      GlobalArray& of = numbers.arrays["gradient of " + name];
+      of.kind = BufferKind::kGradient;
+      of.rows = array.rows;
+      of.columns = array.columns;
+      for (const Number& value : array.values) of.values.push_back(gradient[value.index()]);
+    }
+    return numbers;
+  }
+
+ private:
+  // The parameter of this name, made when it is first asked for.
+  const Array& Parameter(const std::string& name, uint64_t rows, uint64_t columns) {
+    const std::string full = layer_ < 0 ? name : name + " of layer " + std::to_string(layer_);
+    const auto [it, is_new] = parameters_.try_emplace(full, rows, columns);
+    if (!is_new) return it->second;
+    const InitialValues initial(seed_, full, rows, columns);
+    for (uint64_t i = 0; i < rows; ++i) {
+      for (uint64_t j = 0; j < columns; ++j) {
+        const bool is_shifted = full == shifted_ && i == 0 && j == 0;
+        it->second(i, j) = Number::Leaf(initial.At(i, j) + (is_shifted ? shift_ : 0));
+      }
+    }
+    return it->second;
+  }
+
+  // X·Wᵀ: weights are stored n×k.
+  Array Product(const Array& x, const std::string& name, uint64_t n) {
+    const Array& w = Parameter(name, n, x.columns);
+    Array y(x.rows, n);
+    for (uint64_t i = 0; i < x.rows; ++i) {
+      for (uint64_t j = 0; j < n; ++j) {
+        for (uint64_t k = 0; k < x.columns; ++k) y(i, j) += x(i, k) * w(j, k);
+      }
+    }
+    return y;
+  }
+
+  Array WithBias(Array x, const std::string& name) {
+    const Array& bias = Parameter(name, 1, x.columns);
+    for (uint64_t i = 0; i < x.rows; ++i) {
+      for (uint64_t j = 0; j < x.columns; ++j) x(i, j) = x(i, j) + bias(0, j);
+    }
+    return x;
+  }
+
+  Array Dropped(Array x, uint64_t salt) const {
+    const DropoutMask mask(seed_, layer_, micro_batch_, salt, kDropout, x.columns);
+    for (uint64_t i = 0; i < x.rows; ++i) {
+      for (uint64_t j = 0; j < x.columns; ++j) x(i, j) = x(i, j) * mask.At(i, j);
+    }
+    return x;
+  }
+
+  static Array Sum(const Array& x, const Array& y) {
+    Array sum(x.rows, x.columns);
+    for (size_t i = 0; i < sum.values.size(); ++i) sum.values[i] = x.values[i] + y.values[i];
+    return sum;
+  }
+
+  Array Norm(const Array& x, const std::string& name) {
+    const Array& gain = Parameter(name + " gain", 1, x.columns);
+    Array y(x.rows, x.columns);
+    const auto n = static_cast<double>(x.columns);
+    for (uint64_t i = 0; i < x.rows; ++i) {
+      Number mean = 0;
+      if (!model_.llama) {
+        for (uint64_t j = 0; j < x.columns; ++j) mean += x(i, j) / n;
+      }
+      Number square = 0;
+      for (uint64_t j = 0; j < x.columns; ++j) {
+        square += (x(i, j) - mean) * (x(i, j) - mean) / n;
+      }
+      const Number deviation = sqrt(square + kEpsilon);
+      for (uint64_t j = 0; j < x.columns; ++j) y(i, j) = (x(i, j) - mean) / deviation * gain(0, j);
+    }
+    return model_.llama ? y : WithBias(y, name + " bias");
+  }
+
+  Array Attention(const Array& x) const {
+    const uint64_t size = model_.HeadSize();
+    const uint64_t of_group = model_.heads / model_.Groups();
+    Array out(x.rows, model_.hidden);
+    for (uint64_t row = 0; row < x.rows; ++row) {
+      const uint64_t first = row / training_.sequence * training_.sequence;
+      for (uint64_t head = 0; head < model_.heads; ++head) {
+        const uint64_t base = head / of_group * (of_group + 2) * size;
+        const uint64_t query = base + head % of_group * size;
+        const uint64_t key = base + of_group * size;
+        const uint64_t value = key + size;
+        std::vector<Number> weights;
+        Number sum = 0;
+        for (uint64_t other = first; other <= row; ++other) {
+          Number score = 0;
+          for (uint64_t d = 0; d < size; ++d) score += x(row, query + d) * x(other, key + d);
+          weights.push_back(exp(score / std::sqrt(static_cast<double>(size))));
+          sum += weights.back();
+        }
+        for (uint64_t d = 0; d < size; ++d) {
+          for (uint64_t other = first; other <= row; ++other) {
+            out(row, head * size + d) += weights[other - first] / sum * x(other, value + d);
+          }
+        }
+      }
+    }
+    return out;
+  }
+
+  Array Activated(const Array& x) {
+    if (!model_.llama) {
+      Array y = WithBias(x, "up bias");
+      for (Number& v : y.values) {
+        v = v * 0.5 *
+            (Number(1) + tanh((v + v * v * v * 0.044715) * std::sqrt(2 / 3.14159265358979323846)));
+      }
+      return y;
+    }
+    Array y(x.rows, x.columns / 2);
+    for (uint64_t i = 0; i < y.rows; ++i) {
+      for (uint64_t j = 0; j < y.columns; ++j) {
+        const Number gate = x(i, 2 * j);
+        y(i, j) = gate / (Number(1) + exp(Number(0) - gate)) * x(i, 2 * j + 1);
+      }
+    }
+    return y;
+  }
+
+  // Nodes are numbered in the order in which they run, and dropouts salted with their number: embedding 0,
+  // its dropout 1, then 11 nodes a layer, the 6th and the last of which are residuals.
+  Array Layer(const Array& x) {
+    const uint64_t node = 2 + 11 * static_cast<uint64_t>(layer_);
+    const uint64_t h = model_.hidden;
+    const uint64_t qkv = (model_.heads + 2 * model_.Groups()) * model_.HeadSize();
+    Array y = Product(Norm(x, "norm 1"), "qkv", qkv);
+    if (!model_.llama) y = WithBias(y, "qkv bias");
+    y = Product(Attention(y), "projection", h);
+    if (!model_.llama) y = Dropped(WithBias(y, "projection bias"), node + 5);
+    const Array middle = Sum(x, y);
+    const uint64_t up = model_.FeedForward() * (model_.llama ? 2 : 1);
+    y = Product(Activated(Product(Norm(middle, "norm 2"), "up", up)), "down", h);
+    if (!model_.llama) y = Dropped(WithBias(y, "down bias"), node + 10);
+    return Sum(middle, y);
+  }
+
+  // Sum over the rows of one micro-batch, the first of which is `first` in the whole batch.
+  Number LossOf(uint64_t rows, uint64_t first) {
+    layer_ = -1;
+    const Array& table = Parameter("embedding", model_.vocabulary, model_.hidden);
+    Array x(rows, model_.hidden);
+    for (uint64_t i = 0; i < rows; ++i) {
+      const uint64_t token = TokenAt(seed_, first + i, model_.vocabulary);
+      for (uint64_t j = 0; j < model_.hidden; ++j) x(i, j) = table(token, j);
+    }
+    if (!model_.llama) x = Dropped(x, 1);
+    for (uint32_t layer = 0; layer < model_.layers; ++layer) {
+      layer_ = static_cast<int32_t>(layer);
+      x = Layer(x);
+    }
+    layer_ = -1;
+    x = Norm(x, "final norm");
+    const Array logits = Product(x, model_.tied ? "embedding" : "output", model_.vocabulary);
+    Number loss = 0;
+    for (uint64_t i = 0; i < rows; ++i) {
+      Number sum = 0;
+      for (uint64_t j = 0; j < logits.columns; ++j) sum += exp(logits(i, j));
+      loss += log(sum) - logits(i, LabelAt(seed_, first + i, model_.vocabulary));
+    }
+    return loss;
+  }
+
+  const GptModel& model_;
+  const Training& training_;
+  const uint64_t seed_;
+  const std::string shifted_;
+  const double shift_;
+  int32_t layer_ = -1;
+  int32_t micro_batch_ = 0;
+  std::map<std::string, Array> parameters_;
+};
+
+}  // namespace
+
+StepNumbers ReferenceDecoderStep(const GptModel& model, const Training& training, uint64_t seed,
+                                 const std::string& shifted, double shift) {
+  return Decoder(model, training, seed, shifted, shift).Run();
+}
+
+}  // namespace rehearse

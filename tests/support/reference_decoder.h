@@ -1,0 +1,18 @@
+// One training step of a decoder as a textbook writes it: one number after the other, no matrices cut, no
+// gradient formulas. Begins with the numbers of real/numbers.h.
+#pragma once
+
+#include <cstdint>
+
+#include "real/check.h"
+#include "workloads/model.h"
+#include "workloads/training.h"
+
+namespace rehearse {
+
+// Loss and gradients ("gradient of NAME", as planners name them) of the mean cross entropy over all tokens.
+// `shift` is added to element (0, 0) of the parameter `shifted`, for differences.
+StepNumbers ReferenceDecoderStep(const GptModel& model, const Training& training, uint64_t seed,
+                                 const std::string& shifted = "", double shift = 0);
+
+}  // namespace rehearse

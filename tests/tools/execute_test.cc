@@ -1,0 +1,176 @@
+// rehearse execute as its user meets it: as threads, under mpirun, and when things go wrong.
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <thread>
+
+#include <nlohmann/json.hpp>
+#include <sys/stat.h>
+
+#include "real/transport_mpi.h"
+#include "tests/tools/program_fixture.h"
+
+namespace rehearse {
+namespace {
+
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+
+class ExecuteProgramTest : public ProgramTest {
+ protected:
+  // Under mpirun, oversubscribed as CI machines are; `ranks` is -n's argument.
+  Outcome Mpirun(int ranks, const std::string& arguments, const std::string& wrapper = "") const {
+    const std::string command = "cd '" + folder_.string() +
+                                "' && timeout 60 mpirun --allow-run-as-root --oversubscribe -n " +
+                                std::to_string(ranks) + " " + wrapper + " '" REHEARSE_BINARY "' " +
+                                arguments + " > out.txt 2> err.txt < /dev/null";
+    const int status = std::system(command.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, ReadFile(folder_ / "out.txt"),
+            ReadFile(folder_ / "err.txt")};
+  }
+  static bool MpiIsAbsent() {
+    return !HasMpi() || std::system("command -v mpirun > /dev/null") != 0;
+  }
+  double SecondsSince(std::chrono::steady_clock::time_point start) const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  }
+};
+
+TEST_F(ExecuteProgramTest, ThreadRanksPassTheCheckAndLeaveTheirFiles) {
+  const Outcome outcome = Execute("execute " + Shipped("cpu-4d") +
+                                  " --check --repeat 2 --warmup 1 --format json --out result");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json json = Json::parse(outcome.out);
+  EXPECT_EQ(json["schema"], "rehearse.execution.v1");
+  EXPECT_EQ(json["transport"], "threads");
+  EXPECT_EQ(json["repeat_seconds"].size(), 2u);
+  EXPECT_EQ(json["check"]["passed"], true);
+  EXPECT_EQ(json["result"]["fidelity"], "measured");
+  EXPECT_EQ(json["result"]["ranks"], 4);
+  EXPECT_EQ(Json::parse(ReadFile(folder_ / "result/execution.json")), json);
+  const Json timeline = Json::parse(ReadFile(folder_ / "result/timeline.json"));
+  EXPECT_EQ(timeline["provenance"], "measured");
+  EXPECT_EQ(timeline["steps"].size(), 3u);
+  for (int rank = 0; rank < 4; ++rank) {
+    const std::string lines =
+        ReadFile(folder_ / ("result/rank-" + std::to_string(rank) + ".jsonl"));
+    EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 4) << rank;  // a header and three steps
+  }
+  EXPECT_THAT(ReadFile(folder_ / "result/timeline.svg"), HasSubstr("<svg"));
+}
+
+TEST_F(ExecuteProgramTest, EveryShippedCpuScenarioPassesTheCheck) {
+  for (const char* name : {"cpu-data-parallel", "cpu-megatron", "cpu-fsdp", "cpu-4d", "cpu-4d-8"}) {
+    const Outcome outcome = Execute("execute " + Shipped(name) + " --check --repeat 1 --warmup 0");
+    EXPECT_EQ(outcome.code, 0) << name << outcome.out << outcome.err;
+    EXPECT_THAT(outcome.out, HasSubstr("passed")) << name;
+  }
+}
+
+TEST_F(ExecuteProgramTest, MistakesHaveOneClearMessage) {
+  const std::string scenario = "execute " + Shipped("cpu-4d");
+  ExpectMistake(scenario + " --backend cpus", {"--backend", "\"cpus\"", "cpu"});
+  ExpectMistake(scenario + " --repeat 0", {"--repeat", "\"0\"", "whole number from 1"});
+  ExpectMistake(scenario + " --streams blokking", {"--streams", "did you mean \"blocking\""});
+  ExpectMistake(scenario + " --collectives mpi", {"threads", "mpirun"});
+  ExpectMistake("execute", {"no scenario"});
+}
+
+TEST_F(ExecuteProgramTest, AFullDiskEndsAllRanksWithTheFilesName) {
+  std::filesystem::create_directories(folder_ / "result");
+  std::filesystem::create_symlink("/dev/full", folder_ / "result/rank-1.jsonl");
+  const auto start = std::chrono::steady_clock::now();
+  const Outcome outcome = Execute("execute " + Shipped("cpu-megatron") + " --out result");
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("cannot write result/rank-1.jsonl"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "result/execution.json"));
+  EXPECT_LT(SecondsSince(start), 10);
+}
+
+TEST_F(ExecuteProgramTest, ProcessesUnderMpirunGiveTheSameNumbers) {
+  if (MpiIsAbsent()) GTEST_SKIP() << "no MPI here";
+  for (const std::string collectives : {"own", "mpi"}) {
+    const Outcome outcome =
+        Mpirun(4, "execute " + Shipped("cpu-4d") +
+                      " --check --repeat 2 --warmup 1 --format json --collectives " + collectives);
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    const Json json = Json::parse(outcome.out);
+    EXPECT_EQ(json["transport"], "mpi");
+    EXPECT_EQ(json["collectives"], collectives);
+    EXPECT_EQ(json["check"]["passed"], true) << outcome.out;
+    EXPECT_EQ(json["clocks"].size(), 3u);
+  }
+}
+
+TEST_F(ExecuteProgramTest, RanksThatDisagreeSayWhoDoes) {
+  if (MpiIsAbsent()) GTEST_SKIP() << "no MPI here";
+  const std::string wrapper =
+      Write("seeds.sh", "#!/bin/sh\nexec \"$@\" --seed $OMPI_COMM_WORLD_RANK\n");
+  chmod(wrapper.c_str(), 0755);
+  const auto start = std::chrono::steady_clock::now();
+  const Outcome outcome = Mpirun(2, "execute " + Shipped("cpu-megatron"), wrapper);
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("rehearse: rank 0: rank 1 has scenario"));
+  EXPECT_THAT(outcome.err, HasSubstr("rehearse: rank 1: rank 1 has scenario"));
+  EXPECT_THAT(outcome.err, HasSubstr("seed 1"));
+  EXPECT_LT(SecondsSince(start), 30);
+}
+
+TEST_F(ExecuteProgramTest, AnotherNumberOfRanksIsRefused) {
+  if (MpiIsAbsent()) GTEST_SKIP() << "no MPI here";
+  const Outcome outcome = Mpirun(2, "execute " + Shipped("cpu-4d"));
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("mpirun started 2 ranks, but the scenario has 4"));
+}
+
+TEST_F(ExecuteProgramTest, ARankThatNeverStartsIsNamedWithinTenSeconds) {
+  if (MpiIsAbsent()) GTEST_SKIP() << "no MPI here";
+  const std::string wrapper = Write(
+      "late.sh",
+      "#!/bin/sh\nif [ \"$OMPI_COMM_WORLD_RANK\" = 1 ]; then exec sleep 30; fi\nexec \"$@\"\n");
+  chmod(wrapper.c_str(), 0755);
+  const auto start = std::chrono::steady_clock::now();
+  const Outcome outcome = Mpirun(2, "execute " + Shipped("cpu-megatron"), wrapper);
+  EXPECT_NE(outcome.code, 0);
+  EXPECT_THAT(outcome.err, HasSubstr("local rank 1 of 2 has not started"));
+  EXPECT_LT(SecondsSince(start), 20);
+}
+
+TEST_F(ExecuteProgramTest, WhenARankIsKilledTheOthersNameItAndItsOpAndKeepTheirLogs) {
+  if (MpiIsAbsent()) GTEST_SKIP() << "no MPI here";
+  // Rank 1 says its process id, runs on and on, and is killed when its log has a step.
+  const std::string wrapper =
+      Write("pid.sh",
+            "#!/bin/sh\n[ \"$OMPI_COMM_WORLD_RANK\" != 1 ] || echo $$ > victim.pid\nexec \"$@\"\n");
+  chmod(wrapper.c_str(), 0755);
+  std::thread killer([&] {
+    const auto log = folder_ / "result/rank-1.jsonl";
+    for (int i = 0; i < 3000 && ReadFile(log).find("\"step\"") == std::string::npos; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    const std::string pid = ReadFile(folder_ / "victim.pid");
+    if (!pid.empty()) kill(std::stoi(pid), SIGKILL);
+  });
+  const Outcome outcome =
+      Mpirun(4, "execute " + Shipped("cpu-4d") + " --repeat 100000 --out result", wrapper);
+  killer.join();
+  EXPECT_NE(outcome.code, 0);
+  for (const int rank : {0, 2, 3}) {
+    EXPECT_THAT(outcome.err, HasSubstr("rehearse: rank " + std::to_string(rank) + ": "))
+        << outcome.err;
+    const std::string lines =
+        ReadFile(folder_ / ("result/rank-" + std::to_string(rank) + ".jsonl"));
+    ASSERT_FALSE(lines.empty());
+    EXPECT_EQ(lines.back(), '\n');
+    for (size_t begin = 0; begin < lines.size();) {
+      const size_t end = lines.find('\n', begin);
+      EXPECT_TRUE(Json::accept(lines.substr(begin, end - begin)));
+      begin = end + 1;
+    }
+  }
+  EXPECT_THAT(outcome.err, HasSubstr("rank 1 (process "));
+  EXPECT_THAT(outcome.err, HasSubstr("it was at op "));
+}
+
+}  // namespace
+}  // namespace rehearse

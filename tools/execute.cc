@@ -1,0 +1,237 @@
+// rehearse execute SCENARIO: run the scenario's schedule for real.
+#include <charconv>
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "real/control.h"
+#include "real/cpu_backend.h"
+#include "real/kernels.h"
+#include "real/launcher.h"
+#include "real/schedule_hash.h"
+#include "real/step_log.h"
+#include "real/transport_mpi.h"
+#include "real/transport_threads.h"
+#include "scenarios/execution.h"
+#include "sim/error.h"
+#include "sim/output_file.h"
+#include "sim/trace.h"
+#include "tools/command.h"
+#include "tools/scenario_options.h"
+
+namespace rehearse {
+namespace {
+
+namespace po = boost::program_options;
+
+CommandSyntax Syntax() {
+  CommandSyntax syntax;
+  syntax.usage = "rehearse execute SCENARIO [options]";
+  syntax.explanation =
+      "Runs the scenario's schedule for real: real numbers, real kernels, real messages. Ranks "
+      "are\n"
+      "threads of this process, or processes when started by mpirun. Examples:\n"
+      "  rehearse execute scenarios/cpu-4d.json --check\n"
+      "  mpirun -n 4 rehearse execute scenarios/cpu-4d.json --out out\n";
+  syntax.positional = {"scenario"};
+  auto add = syntax.options.add_options();
+  add("set", po::value<std::vector<std::string>>()->composing()->value_name("PATH=VALUE"),
+      "change the scenario before it is read; may be repeated");
+  add("backend", po::value<std::string>()->default_value("cpu")->value_name("NAME"),
+      "what runs it: cpu");
+  add("warmup", po::value<std::string>()->default_value("2")->value_name("N"),
+      "steps that are not counted");
+  add("repeat", po::value<std::string>()->default_value("5")->value_name("N"),
+      "steps that are; the result is the median one");
+  add("check", "also compare loss, gradients and updated parameters with the serial step, in fp64");
+  add("collectives", po::value<std::string>()->default_value("own")->value_name("own|mpi"),
+      "our steps over messages, or the MPI library's collectives");
+  add("streams", po::value<std::string>()->default_value("auto")->value_name("NAME"),
+      "auto, blocking (one op after the other) or threads (one a stream)");
+  add("arithmetic", po::value<std::string>()->default_value("fp32")->value_name("fp32|fp64"),
+      "of the steps that are timed");
+  add("seed", po::value<std::string>()->default_value("1")->value_name("N"),
+      "of parameters, tokens and dropout");
+  add("blas-threads", po::value<std::string>()->default_value("1")->value_name("N"),
+      "threads of each matrix product");
+  add("format", po::value<std::string>()->default_value("text")->value_name("text|json"),
+      "what to print");
+  add("out", po::value<std::string>()->value_name("DIR"),
+      "write execution.json, timeline.json (for rehearse compare), trace.pftrace and timeline.svg "
+      "there, and "
+      "rank-N.jsonl while the run goes on");
+  return syntax;
+}
+
+uint64_t ParseCount(const po::variables_map& values, const char* option, uint64_t least,
+                    uint64_t most) {
+  const std::string text = values[option].as<std::string>();
+  uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < least || value > most) {
+    throw Error(fmt::format("--{}: found \"{}\", expected a whole number from {} to {}", option,
+                            text, least, most));
+  }
+  return value;
+}
+
+size_t ParseChoice(const po::variables_map& values, const char* option,
+                   const std::vector<std::string>& names) {
+  const std::string text = values[option].as<std::string>();
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (names[i] == text) return i;
+  }
+  throw Error(fmt::format("--{}: found \"{}\", expected {}{}", option, text, fmt::join(names, ", "),
+                          DidYouMean(text, names)));
+}
+
+struct Request {
+  ExecutionOptions options;
+  bool check = false;
+  bool mpi_collectives = false;
+  std::string folder;  // empty: none
+  OutputFormat format = OutputFormat::kText;
+};
+
+Request ParseRequest(const po::variables_map& values) {
+  Request request;
+  ParseChoice(values, "backend", {"cpu"});
+  request.options.warm_ups = static_cast<uint32_t>(ParseCount(values, "warmup", 0, 100'000));
+  request.options.repeats = static_cast<uint32_t>(ParseCount(values, "repeat", 1, 100'000));
+  request.options.seed = ParseCount(values, "seed", 0, UINT64_MAX);
+  constexpr StreamUse kUses[] = {StreamUse::kAuto, StreamUse::kBlocking, StreamUse::kThreads};
+  request.options.streams = kUses[ParseChoice(values, "streams", {"auto", "blocking", "threads"})];
+  request.options.arithmetic =
+      ParseChoice(values, "arithmetic", {"fp32", "fp64"}) == 0 ? DType::kFp32 : DType::kFp64;
+  request.check = values.count("check") > 0;
+  request.mpi_collectives = ParseChoice(values, "collectives", {"own", "mpi"}) == 1;
+  if (values.count("out") > 0) request.folder = values["out"].as<std::string>();
+  request.format = ParseFormat(values["format"].as<std::string>());
+  SetBlasThreads(static_cast<int>(ParseCount(values, "blas-threads", 1, 1024)));
+  return request;
+}
+
+void MakeFolder(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) throw Error(fmt::format("cannot make folder {}: {}", folder, error.message()));
+}
+
+void WriteOutputs(const ExecutedScenario& executed, const std::string& folder) {
+  const Execution& execution = executed.execution;
+  const TraceNames names{.title = executed.scenario, .node_of_rank = {}, .device_of_rank = {}};
+  PictureOptions picture;
+  picture.ranks.clear();
+  constexpr uint32_t kMostPictured = 8;
+  for (uint32_t rank = 0; rank < std::min(execution.schedule.ranks(), kMostPictured); ++rank) {
+    picture.ranks.push_back(rank);
+  }
+  const Timeline& median = execution.Median();
+  WriteFileAtomically(folder + "/execution.json", ToJson(executed).dump(2) + "\n");
+  WriteFileAtomically(folder + "/timeline.json", ToJson(RecordOf(executed)).dump() + "\n");
+  WriteFileAtomically(folder + "/trace.pftrace", PerfettoTrace(execution.schedule, median, names));
+  WriteFileAtomically(folder + "/timeline.svg",
+                      TimelineSvg(execution.schedule, median, names, picture));
+}
+
+// What one rank does; all ranks do it at the same time. The result is rank 0's.
+std::optional<ExecutedScenario> RunRank(const Scenario& scenario, const Schedule& schedule,
+                                        const Request& request, Transport& transport) {
+  const ExecutionOptions& wanted = request.options;
+  RequireSame(transport, "scenario",
+              fmt::format("\"{}\" (schedule {}, seed {}, {} + {} steps, {}{})", scenario.name,
+                          HashOf(schedule), wanted.seed, wanted.warm_ups, wanted.repeats,
+                          Name(wanted.arithmetic), request.check ? ", checked" : ""));
+  std::optional<StepLog> log;
+  if (!request.folder.empty()) {
+    MakeFolder(request.folder);
+    log.emplace(fmt::format("{}/rank-{}.jsonl", request.folder, transport.rank()), scenario.name,
+                transport.rank(), transport.size());
+  }
+  const auto backend_for = [&](DType arithmetic) -> BackendFactory {
+    return [&, arithmetic](const RankPlan& plan, Transport& own) {
+      return MakeCpuBackend(plan, own, arithmetic,
+                            request.mpi_collectives ? MakeMpiCollectives(own, schedule) : nullptr);
+    };
+  };
+
+  ExecutedScenario executed;
+  if (request.check) {
+    StepNumbers serial;
+    if (transport.rank() == 0) serial = ComputeSerially(PlanSerially(scenario), wanted.seed);
+    executed.check =
+        CheckAgainst(serial, schedule, transport, wanted.seed, backend_for(DType::kFp64));
+  }
+  ExecutionOptions options = wanted;
+  options.backend = backend_for(wanted.arithmetic);
+  executed.execution = Execute(schedule, transport, options, [&](const StepOfRank& step) {
+    if (log) log->Write(step);
+  });
+  if (transport.rank() != 0) return std::nullopt;
+  executed.backend = "cpu";
+  executed.transport = transport.name();
+  executed.collectives = request.mpi_collectives ? "mpi" : "own";
+  executed.arithmetic = wanted.arithmetic;
+  executed.seed = wanted.seed;
+  Describe(scenario, schedule, transport, &executed);
+  return executed;
+}
+
+int Report(const ExecutedScenario& executed, const Request& request) {
+  if (!request.folder.empty()) WriteOutputs(executed, request.folder);
+  const std::string text = request.format == OutputFormat::kJson ? ToJson(executed).dump(2) + "\n"
+                                                                 : ToText(executed, ColorsWanted());
+  std::fputs(text.c_str(), stdout);
+  const bool wrong = executed.check && !executed.check->Passes(kCheckTolerance);
+  return wrong ? 2 : 0;
+}
+
+int RunAsProcess(const Launch& launch, const Scenario& scenario, const Schedule& schedule,
+                 const Request& request) {
+  if (launch.ranks != schedule.ranks()) {
+    throw Error(fmt::format("{} started {} ranks, but the scenario has {}", launch.launcher,
+                            launch.ranks, schedule.ranks()));
+  }
+  const std::unique_ptr<Transport> transport = JoinMpi(launch);
+  // The message has to be out before the transport is: then launchers kill.
+  try {
+    const auto executed = RunRank(scenario, schedule, request, *transport);
+    return executed ? Report(*executed, request) : 0;
+  } catch (const std::exception& error) {
+    transport->Abort(fmt::format("rank {} gave up: {}", launch.rank, error.what()));
+    fmt::print(stderr, "rehearse: rank {}: {}\n", launch.rank, error.what());
+    std::fflush(stderr);
+    const bool is_fault = dynamic_cast<const InternalError*>(&error) != nullptr;
+    return is_fault ? 2 : 1;
+  }
+}
+
+int RunAsThreads(const Scenario& scenario, const Schedule& schedule, const Request& request) {
+  if (request.mpi_collectives) {
+    throw Error("--collectives mpi: these ranks are threads; start processes with mpirun");
+  }
+  std::optional<ExecutedScenario> executed;
+  RunAsThreads(schedule.ranks(), [&](Transport& transport) {
+    auto own = RunRank(scenario, schedule, request, transport);
+    if (own) executed = std::move(own);
+  });
+  return Report(*executed, request);
+}
+
+}  // namespace
+
+int ExecuteCommand(const std::vector<std::string>& arguments) {
+  CommandSyntax syntax = Syntax();
+  po::variables_map values;
+  if (!ParseCommandLine(syntax, arguments, &values)) return 0;
+  const Request request = ParseRequest(values);
+  const Scenario scenario = ReadScenarioArgument(syntax, values);
+  const Schedule schedule = PlanScenario(scenario);
+  const std::optional<Launch> launch = DetectLaunch();
+  return launch ? RunAsProcess(*launch, scenario, schedule, request)
+                : RunAsThreads(scenario, schedule, request);
+}
+
+}  // namespace rehearse
