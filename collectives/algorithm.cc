@@ -55,7 +55,8 @@ void CheckKind(const Algorithm& algorithm, CollectiveKind kind) {
                           fmt::join(able, ", ")));
 }
 
-// ---- What the rows share --------------------------------------------------------------------------------
+// ---- What the rows share
+// --------------------------------------------------------------------------------
 
 uint32_t CeilLog2(uint32_t n) { return static_cast<uint32_t>(std::bit_width(n - 1)); }
 
@@ -116,11 +117,10 @@ Seconds RoundTime(const Pace& pace, double steps, Bytes bytes) {
   return steps * (pace.latency + bytes / pace.rate);
 }
 
-Seconds PipelineTime(uint32_t pieces, std::span<const Bytes> bytes, Bytes unit,
-                     std::span<const Pace> paces) {
-  Seconds time = RoundTime(PaceOf(paces, 0), pieces - 1.0, unit / pieces);
-  for (size_t hop = 0; hop < bytes.size(); ++hop) {
-    time += RoundTime(PaceOf(paces, 1 + hop), 1, bytes[hop] / pieces);
+Seconds PipelineTime(uint32_t pieces, uint32_t hops, Bytes unit, std::span<const Pace> paces) {
+  Seconds time;
+  for (uint32_t step = 0; step < pieces + hops - 1; ++step) {
+    time += RoundTime(PaceOf(paces, step), 1, unit / pieces);
   }
   return time;
 }

@@ -1,8 +1,8 @@
 // The table of collective algorithms: one row, one small file each.
 //
-// A row says what the algorithm is called, which kinds it can do, where it applies and how the ranks stand
-// there, its steps, and its closed form. Everything else (interpreter, lowering at three fidelities,
-// folding, the command line, the choice by a tuning model) goes by the rows.
+// A row says what the algorithm is called, which kinds it can do, where it applies and how the
+// ranks stand there, its steps, and its closed form. Everything else (interpreter, lowering at
+// three fidelities, folding, the command line, the choice by a tuning model) goes by the rows.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +18,11 @@
 #include "topology/router.h"
 
 namespace rehearse {
+
+inline constexpr CollectiveKind kCollectiveKinds[] = {
+    CollectiveKind::kAllReduce,   CollectiveKind::kAllGather, CollectiveKind::kReduceScatter,
+    CollectiveKind::kAllToAll,    CollectiveKind::kBroadcast, CollectiveKind::kReduce,
+    CollectiveKind::kSendReceive, CollectiveKind::kBarrier};
 
 // A set of kinds.
 class Kinds {
@@ -49,8 +54,8 @@ struct SwitchWay {
   bool crosses_nodes = false;
 };
 
-// A share of the collective's bytes with steps of its own: a channel, a tree, a direction of a torus.
-// Parts run side by side.
+// A share of the collective's bytes with steps of its own: a channel, a tree, a direction of a
+// torus. Parts run side by side.
 struct Part {
   double share = 1;  // they sum to 1
   StepInput input;
@@ -72,10 +77,11 @@ struct Algorithm {
   const char* nccl_name;  // "Ring": what NCCL_ALGO calls it, or "" if it does not
   const char* summary;    // one line for a list
   Kinds kinds;
-  Kinds
-      pipelined;  // those that cut the data into pieces which follow each other (collectives/rounds.h)
+  Kinds pipelined;  // those that cut the data into pieces which follow each other
+                    // (collectives/rounds.h)
 
-  // The parts for a group. Throws Error, saying what is missing, where the algorithm does not apply.
+  // The parts for a group. Throws Error, saying what is missing, where the algorithm does not
+  // apply.
   std::vector<Part> (*arrange)(const GroupOnMachine& group);
   // Chunks of a member's space.
   uint32_t (*chunks)(const StepInput& input);
@@ -85,8 +91,8 @@ struct Algorithm {
   void (*steps)(const StepInput& input, uint32_t position, std::vector<Leg>* legs);
   // How many switches the steps have.
   uint32_t (*switches)(const StepInput& input);
-  // The closed form: the time of one part of `bytes`. `paces` are those of its rounds, in order, or one
-  // for all of them; of a pipeline, first that of all its messages at once, then those of its hops.
+  // The closed form: the time of one part of `bytes`. `paces` are those of its rounds, in order, or
+  // one for all of them; of a pipeline, those of its m + hops - 1 steps.
   Seconds (*closed_form)(const StepInput& input, Bytes bytes, std::span<const Pace> paces);
 };
 

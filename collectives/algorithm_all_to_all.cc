@@ -1,12 +1,12 @@
 // All-to-all in several steps. n is what one member sends, n/p to each.
-//
-// pairwise  p-1 steps; in step s, position r sends to r+s+1 and receives from r-s-1: T = (p-1)·(α + n/(p·B)).
-//           No member ever has more than one partner: the ports are never shared. Sizes may differ.
-// bruck     ⌈log2 p⌉ steps; in step k the blocks that have a distance with bit k still to go move on by 2^k:
-//           T = Σ_k (α + c_k·n/(p·B)), c_k = how many of 1 ... p-1 have bit k (p/2 for a power of two). Few
-//           steps, but a block travels several times: for short messages (Bruck et al. 1997).
-//           A block on its way with distance d rests at r where it would be if r were its goal: chunk
-//           p + (r - d).
+//   pairwise  p-1 steps; in step s, position r sends to r+s+1 and receives from r-s-1:
+//             T = (p-1)·(α + n/(p·B)). No member ever has more than one partner: the ports are never
+//             shared. Sizes may differ.
+//   bruck     ⌈log2 p⌉ steps; in step k the blocks whose distance has bit k move on by 2^k:
+//             T = Σ_k (α + c_k·n/(p·B)), c_k = how many of 1 ... p-1 have bit k (p/2 for a power of
+//             two). Few steps, but a block travels several times: for short messages (Bruck et al.
+//             1997). A block on its way with distance d rests at r where it would be if r were its
+//             goal: chunk p + (r - d).
 #include <algorithm>
 
 #include "collectives/algorithm_rows.h"
@@ -42,8 +42,8 @@ Seconds PairwiseClosedForm(const StepInput& input, Bytes bytes, std::span<const 
   return time;
 }
 
-// What `from` passes on in step k: of each run of distances with bit k, the lowest (which has no lower bit, and thus starts here)
-// and the others (which have come here before).
+// What `from` passes on in step k: of each run of distances with bit k, the lowest (which has no
+// lower bit, and thus starts here) and the others (which have come here before).
 void BruckLegs(uint32_t p, uint32_t k, uint32_t from, std::vector<Leg>* legs) {
   const uint32_t bit = 1u << k;
   const uint32_t to = (from + bit) % p;

@@ -1,7 +1,10 @@
-// Chain: a pipeline of m pieces along one path through all members, from the root (broadcast) or to it
-// (reduce). T = (m + p - 2)·(α + n/(m·B)): the first piece takes p - 1 hops, the others follow it. What
-// SUMMA's panels need: every member sends and receives each byte once, and at the best number of pieces,
-// m = sqrt((p - 2)·n/(α·B)), T = (sqrt((p - 2)·α) + sqrt(n/B))² (+ α), n/B for long messages.
+// Chain: a pipeline of m pieces along one path through all members, from the root (broadcast) or to
+// it (reduce).
+//   T = (m + p - 2)·(α + n/(m·B))
+// The first piece takes p-1 hops, the others follow it. What SUMMA's panels need: every member sends
+// and takes in each byte once, and with the best number of pieces, m = sqrt((p-2)·n/(α·B)),
+//   T = (sqrt((p-2)·α) + sqrt(n/B))² + α,
+// n/B for long messages.
 #include <algorithm>
 
 #include "collectives/algorithm_rows.h"
@@ -10,8 +13,8 @@
 namespace rehearse {
 namespace {
 
-// The path is the group's shortest ring (collectives/ring_order.h), cut at the root; members of a machine
-// follow each other.
+// The path is the group's shortest ring (collectives/ring_order.h), cut at the root; members of a
+// machine follow each other.
 std::vector<Part> Arrange(const GroupOnMachine& group) {
   Part part = AsTheyAre(group);
   const std::vector<std::vector<uint32_t>> machines = MembersByMachine(group);
@@ -34,8 +37,7 @@ std::vector<Part> Arrange(const GroupOnMachine& group) {
 }
 
 Seconds ClosedForm(const StepInput& input, Bytes bytes, std::span<const Pace> paces) {
-  const std::vector<Bytes> hops(input.ranks() - 1, bytes);
-  return PipelineTime(input.pieces, hops, bytes, paces);
+  return PipelineTime(input.pieces, input.ranks() - 1, bytes, paces);
 }
 
 }  // namespace

@@ -3,9 +3,9 @@
 //   all-gather      a member's own chunk goes to all others: 1 step
 //   all-reduce      both, 2 steps
 //   all-to-all      block j goes to position j: 1 step; the sizes may differ (grouped sends)
-//   send-receive    to the next member: 1 step
-// T = steps·(α + n/(p·b)), b the rate of each of the p(p-1) messages while all of them move: a link of its own on a
-// full mesh, a (p-1)-th of its port on a switch.
+//   T = steps·(α + n/(p·b)), b the rate of each of the p(p-1) messages while all of them move: that
+//   of a link of its own on a full mesh, a (p-1)-th of its port on a switch
+//   send-receive    to the next member: 1 step, T = α + n/b
 #include "collectives/algorithm_rows.h"
 #include "sim/error.h"
 
@@ -57,7 +57,8 @@ void Steps(const StepInput& input, uint32_t position, std::vector<Leg>* legs) {
   if (input.kind != CollectiveKind::kReduceScatter) exchange(Combine::kCopy);
 }
 
-// All-reduces of this kind are for members that reach each other within a machine, or by links of their own.
+// All-reduces of this kind are for members that reach each other within a machine, or by links of
+// their own.
 std::vector<Part> Arrange(const GroupOnMachine& group) {
   const bool is_light =
       group.kind == CollectiveKind::kAllToAll || group.kind == CollectiveKind::kSendReceive;

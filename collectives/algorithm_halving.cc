@@ -1,11 +1,12 @@
-// Recursive halving and doubling (Rabenseifner 2004): a reduce-scatter in which what is sent halves in each
-// step, then an all-gather in which it doubles.
-//   T = 2⌈log2 p⌉·α + 2·(p-1)/p·n/B for all-reduce, half of that for its two halves.
-// If p is a power of two, partners differ in one bit of their position, the lowest first, so that most bytes
-// go to the nearest partner (half of the data in step 0, a quarter in step 1, ...); chunks are numbered
-// with the bits reversed, which makes what is sent contiguous. For any other p, distances are halved with rounding up: position r adds in what r+2^k sends, the
-// dissemination of collectives/algorithm_doubling.cc run backwards, with the same number of steps and bytes
-// as the formula says: no member is idle and none is left over.
+// Recursive halving and doubling (Rabenseifner 2004): a reduce-scatter in which what is sent halves in
+// each step, then an all-gather in which it doubles.
+//   T = 2⌈log2 p⌉·α + 2·(p-1)/p·n/B for all-reduce, half of that for its two halves
+// If p is a power of two, partners differ in one bit of their position, the lowest first, so that
+// most bytes go to the nearest partner (half of the data in step 0, a quarter in step 1, ...); chunks
+// are numbered with the bits reversed, which makes what is sent contiguous. For any other p, position
+// r adds in what r-2^k sends, the largest distance first: the dissemination of
+// collectives/algorithm_doubling.cc run backwards, in as many steps and with as many bytes as the
+// formula says. No member is idle and none is left over.
 #include <algorithm>
 #include <bit>
 
@@ -20,8 +21,8 @@ uint32_t ReverseBits(uint32_t value, uint32_t bits) {
   return reversed;
 }
 
-// Between `from` and its partner across bit k: the half of from's part of the chunks that the partner keeps
-// (reduce-scatter), or from's own (all-gather).
+// Between `from` and its partner across bit k: the half of from's part of the chunks that the
+// partner keeps (reduce-scatter), or from's own (all-gather).
 Leg AcrossBit(uint32_t step, uint32_t bits, uint32_t k, uint32_t from, bool scatters) {
   const uint32_t to = from ^ (1u << k);
   const uint32_t count = 1u << (bits - 1 - k);

@@ -1,12 +1,14 @@
-// Hierarchical: rings inside the machines and rings across them. N machines with g members each; all-reduce is
-//   reduce-scatter inside     g-1 steps of n/g
-//   reduce-scatter across     N-1 steps of n/(g·N), on g rails side by side
-//   all-gather across         the same back
-//   all-gather inside         the same back
-// T = 2(g-1)·(α_in + n/(g·b_in)) + 2(N-1)·(α_out + n/(g·N·b_out)), b the rate of each edge while all move: with one NIC
-// for each member b_out is its rate. Reduce-scatter is the first half, all-gather the second. 2(g-1) + 2(N-1) steps
-// instead of a flat ring's 2(g·N-1).
-// Positions: machine·g + local. Chunk local·N + machine is the block of position (machine, local).
+// Hierarchical: rings inside the machines and rings across them. N machines with g members each;
+// all-reduce is
+//   reduce-scatter inside  g-1 steps of n/g
+//   reduce-scatter across  N-1 steps of n/(g·N), on g rails side by side
+//   all-gather across      the same back
+//   all-gather inside      the same back
+//   T = 2(g-1)·(α_in + n/(g·b_in)) + 2(N-1)·(α_out + n/(g·N·b_out))
+// with b the rate of each edge while all move; with one NIC for each member b_out is its rate.
+// Reduce-scatter is the first half, all-gather the second. 2(g-1) + 2(N-1) steps instead of a flat
+// ring's 2(g·N-1). Positions: machine·g + local. Chunk local·N + machine is the block of position
+// (machine, local).
 #include <algorithm>
 
 #include "collectives/algorithm_rows.h"
@@ -65,8 +67,8 @@ Block BlockOfChunk(const StepInput& input, uint32_t /*position*/, uint32_t chunk
   return {owner, owner};
 }
 
-// A part for each channel inside a machine, if all machines have the same ones; members that have the same
-// place in their machine's ring form a rail.
+// A part for each channel inside a machine, if all machines have the same ones; members that have
+// the same place in their machine's ring form a rail.
 std::vector<Part> Arrange(const GroupOnMachine& group) {
   const auto machines = MembersByEqualMachine(group, "hierarchical");
   const uint32_t locals = static_cast<uint32_t>(machines.front().size());

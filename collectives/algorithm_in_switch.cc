@@ -1,18 +1,21 @@
-// In-switch reduction: switches add what they receive and send one result to many. m pieces follow each other.
+// In-switch reduction: switches add what they receive and send one result to many.
 //
-// nvls (one machine, its NVSwitch; NVIDIA's NVLink SHARP, NCCL's "NVLS"). Hops, n bytes in all pieces:
-//   all-reduce      every member hands n to the switch, which adds; the owner of each p-th takes it in (n/p) and
-//                   hands it back (n/p); the switch sends all of it to everybody (n)
+// nvls (one machine, its NVSwitch: NVIDIA's NVLink SHARP, NCCL's "NVLS"), n bytes in all pieces:
+//   all-reduce      every member hands n to the switch, which adds; the owner of each p-th takes it
+//                   in (n/p) and hands it back (n/p); the switch sends all of it to everybody (n)
 //   reduce-scatter  the first two hops; all-gather: the last two
-// Each port carries (1 + 1/p)·n each way, instead of a ring's 2(p-1)/p·n: at rate P all-reduce takes (1 + 1/p)·n/P.
+// Each port carries (1 + 1/p)·n each way, instead of a ring's 2(p-1)/p·n: all-reduce takes
+// (1 + 1/p)·n/P at rate P.
 //
-// collnet (across machines, the network's switches; SHARP, NCCL's "CollnetDirect"). g members a machine:
-//   everybody hands chunk j to local j, which adds (n/g to each); local j hands its sum to the network's switches (n/g),
-//   gets back the sum over all machines (n/g), and hands it to the other locals (n/g to each).
+// collnet (across machines, the network's switches: SHARP, NCCL's "CollnetDirect"), g members each:
+//   everybody hands chunk j to local j, which adds (n/g to each); local j hands its sum to the
+//   network's switches (n/g), gets back the sum over all machines (n/g), and hands it to the other
+//   locals (n/g to each)
 // Each NIC carries n/g each way: half of what a ring over many machines needs.
 //
-// Both are pipelines (PipelineTime). The switches on the way form a tree; each link of it carries a sum once. A way
-// whose links are taken by another member's already is drawn without them, so that this comes out.
+// Both are pipelines: T = Σ over the m + hops - 1 steps (collectives/pipeline.h). The switches on the
+// way form a tree; each link of it carries a sum once. A way whose links are taken by another
+// member's already is drawn without them, so that this comes out.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -23,15 +26,16 @@
 namespace rehearse {
 namespace {
 
-// ---- Where the switches are ---------------------------------------------------------------------------
+// ---- Where the switches are
+// ---------------------------------------------------------------------------
 
 Cluster::VertexId HeadOf(const Cluster& cluster, uint32_t link) {
   return boost::target(cluster.Edge(link), cluster.graph());
 }
 
-// A tree that joins the ranks at the first vertex of `kind` on the way from the first rank to the second. Every
-// vertex has one way towards the root (the first that was met) and one from it. Throws Error where some rank does not pass through
-// such a vertex.
+// A tree that joins the ranks at the first vertex of `kind` on the way from the first rank to the
+// second. Every vertex has one way towards the root (the first that was met) and one from it.
+// Throws Error where some rank does not pass through such a vertex.
 class SwitchTree {
  public:
   SwitchTree(Router& router, const std::vector<uint32_t>& ranks, VertexKind kind,
@@ -67,8 +71,8 @@ class SwitchTree {
  private:
   static constexpr Cluster::VertexId kNowhere = static_cast<Cluster::VertexId>(-1);
 
-  // The part of the route up to the root, or from it on; its latency is negative if the root is not on it. Links that
-  // are taken are left out.
+  // The part of the route up to the root, or from it on; its latency is negative if the root is not
+  // on it. Links that are taken are left out.
   SwitchWay Cut(const Route& route, bool upwards, std::set<uint32_t>* taken) const {
     SwitchWay way;
     bool met = false;
@@ -89,7 +93,8 @@ class SwitchTree {
   Cluster::VertexId root_ = kNowhere;
 };
 
-// ---- nvls ---------------------------------------------------------------------------------------------
+// ---- nvls
+// ---------------------------------------------------------------------------------------------
 
 // The hops of a kind: which of the four it has.
 struct NvlsHops {
@@ -140,15 +145,13 @@ std::vector<Part> NvlsArrange(const GroupOnMachine& group) {
 }
 
 Seconds NvlsClosedForm(const StepInput& input, Bytes bytes, std::span<const Pace> paces) {
-  const Bytes own = bytes / input.ranks();
   const NvlsHops hops = HopsOf(input.kind);
-  std::vector<Bytes> by_hop;
-  if (hops.gathers_sums) by_hop.insert(by_hop.end(), {bytes, own});
-  if (hops.spreads) by_hop.insert(by_hop.end(), {own, bytes});
-  return PipelineTime(input.pieces, by_hop, own, paces);
+  const uint32_t count = (hops.gathers_sums ? 2 : 0) + (hops.spreads ? 2 : 0);
+  return PipelineTime(input.pieces, count, bytes / input.ranks(), paces);
 }
 
-// ---- collnet ------------------------------------------------------------------------------------------
+// ---- collnet
+// ------------------------------------------------------------------------------------------
 
 void CollnetSteps(const StepInput& input, uint32_t position, std::vector<Leg>* legs) {
   const uint32_t g = input.extents[0];
@@ -209,9 +212,8 @@ std::vector<Part> CollnetArrange(const GroupOnMachine& group) {
 }
 
 Seconds CollnetClosedForm(const StepInput& input, Bytes bytes, std::span<const Pace> paces) {
-  const Bytes own = bytes / input.extents[0];
-  const std::vector<Bytes> by_hop(input.extents[0] > 1 ? 4 : 2, own);
-  return PipelineTime(input.pieces, by_hop, own, paces);
+  const uint32_t locals = input.extents[0];
+  return PipelineTime(input.pieces, locals > 1 ? 4 : 2, bytes / locals, paces);
 }
 
 }  // namespace

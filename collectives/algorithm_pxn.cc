@@ -1,12 +1,13 @@
-// Rail-aware all-to-all through the neighbour's NIC, as NCCL's PXN does it. Local rank j of every machine forms rail
-// j; traffic between machines never changes rails, so that it stays below one switch of a rail-optimised fabric
-// and is sent in messages g times as large.
+// Rail-aware all-to-all through the neighbour's NIC, as NCCL's PXN does it. Local rank j of every
+// machine forms rail j; traffic between machines never changes rails, so that it stays below one
+// switch of a rail-optimised fabric and is sent in messages g times as large.
 //   step 0, inside the machine: local i hands to local j all that it has for rail j, n/g bytes
 //   step 1, across: local j sends to each machine what all g locals have for its local j, n/N bytes
-// T = α_in + n/(g·b_in) + α_out + n/(N·b_out), with b the rate of each message while all of its step move: with
-// ports of rate P, b_in = P_in/(g-1) and b_out = P_out/(N-1).
-// Positions are rail by rail: local·N + machine. Scratch chunk 2p + i·N + B at (A, j) is the block of (A, i) for
-// (B, j).
+//   T = α_in + n/(g·b_in) + α_out + n/(N·b_out)
+// with b the rate of each message while all of its step move: with ports of rate P,
+// b_in = P_in/(g-1) and b_out = P_out/(N-1).
+// Positions are rail by rail: local·N + machine. Scratch chunk 2p + i·N + B at (A, j) is the block of
+// (A, i) for (B, j).
 #include "collectives/algorithm_rows.h"
 
 namespace rehearse {

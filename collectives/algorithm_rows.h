@@ -1,4 +1,5 @@
-// The rows of the table of algorithms, in algorithm_*.cc, gathered in algorithm.cc; and what they share.
+// The rows of the table of algorithms, in algorithm_*.cc, gathered in algorithm.cc; and what they
+// share.
 #pragma once
 
 #include <span>
@@ -23,7 +24,8 @@ Algorithm HierarchicalRow();
 Algorithm BucketRow();
 Algorithm ChainRow();
 
-// ---- Steps --------------------------------------------------------------------------------------------
+// ---- Steps
+// --------------------------------------------------------------------------------------------
 
 // The smallest k with 2^k >= n.
 uint32_t CeilLog2(uint32_t n);
@@ -32,12 +34,12 @@ uint32_t CeilLog2(uint32_t n);
 Leg InPlace(uint32_t step, uint32_t steps, uint32_t from, uint32_t to, Combine combine,
             const Chunks& chunks);
 
-// A pipeline of pieces along positions first, first + 1, ... around all p (broadcast, to the last) or the
-// other way around it (reduce, to `first`): the legs at `position`.
+// A pipeline of pieces along positions first, first + 1, ... around all p (broadcast, to the last)
+// or the other way around it (reduce, to `first`): the legs at `position`.
 void ChainSteps(const StepInput& input, uint32_t position, std::vector<Leg>* legs);
 
-// All-gather by doubling distances (collectives/algorithm_doubling.cc) from `step` on; without data if
-// the kind is a barrier.
+// All-gather by doubling distances (collectives/algorithm_doubling.cc) from `step` on; without data
+// if the kind is a barrier.
 void DisseminationSteps(const StepInput& input, uint32_t position, uint32_t step,
                         std::vector<Leg>* legs);
 
@@ -45,7 +47,8 @@ uint32_t NoSwitches(const StepInput& input);
 uint32_t ChunkOfEach(const StepInput& input);    // p
 uint32_t ChunkOfPieces(const StepInput& input);  // as many as pieces
 
-// ---- How ranks stand ----------------------------------------------------------------------------------
+// ---- How ranks stand
+// ----------------------------------------------------------------------------------
 
 // One part: members as they are, along one axis.
 Part AsTheyAre(const GroupOnMachine& group);
@@ -57,7 +60,8 @@ std::vector<std::vector<uint32_t>> MembersByMachine(const GroupOnMachine& group)
 std::vector<std::vector<uint32_t>> MembersByEqualMachine(const GroupOnMachine& group,
                                                          const char* algorithm);
 
-// ---- Closed forms -------------------------------------------------------------------------------------
+// ---- Closed forms
+// -------------------------------------------------------------------------------------
 
 // The pace of a round; the only one there is if there is one for all.
 const Pace& PaceOf(std::span<const Pace> paces, size_t round);
@@ -65,11 +69,8 @@ const Pace& PaceOf(std::span<const Pace> paces, size_t round);
 // steps·(latency + bytes/rate)
 Seconds RoundTime(const Pace& pace, double steps, Bytes bytes);
 
-// m pieces over `hops` hops of a pipeline, each message of the h-th hop `bytes[h]` in all pieces together,
-// `unit` what each message of a round with all hops is counted in:
-//   Σ_h (latency_h + bytes_h/(m·rate_h)) + (m - 1)·(latency + unit/(m·rate)).
-// The first piece passes hop by hop; the others follow at the pace of all hops at once.
-Seconds PipelineTime(uint32_t pieces, std::span<const Bytes> bytes, Bytes unit,
-                     std::span<const Pace> paces);
+// m pieces over `hops` hops of a pipeline: m + hops - 1 steps, each with its own pace; `unit` is
+// what a message at that pace carries, of all pieces together.
+Seconds PipelineTime(uint32_t pieces, uint32_t hops, Bytes unit, std::span<const Pace> paces);
 
 }  // namespace rehearse

@@ -1,16 +1,20 @@
-// Double binary tree (Sanders, Speck & Träff 2009), over machines, with a chain inside each (as NCCL's "Tree").
+// Double binary tree (Sanders, Speck & Träff 2009) over machines, with a chain inside each, as NCCL's
+// "Tree".
 //
-// Machines have labels 1 ... N. The parent of label i, whose lowest bit is l, is i with bit l cleared and the next one set
-// (or, if there is no such label, only cleared); the root is the largest power of two. Odd labels are leaves.
-// The second tree shifts labels by one, so that who is a leaf in one is inside the other; each tree has half of the bytes.
-// The head of a machine (its first position) is in the tree; the others follow it as a chain.
-//   reduce     up the chains, then up the tree: hop g-1-j of the chain, hop g-1+h from a node of height h
-//   broadcast  down the tree, then down the chains
-//   all-reduce one after the other, 2(g-1+H) hops, H = ⌊log2 N⌋; both go on at the same time for different pieces
-// With a root, its machine stands outside, before the trees' roots: labels are those of the other N-1, and there is one hop more.
-// T as of a pipeline (PipelineTime): hops·α + (m-1)·α + 2n/P for long messages on ports of rate P (each port carries
-// n/2·(2 + 1 + 1) in all-reduce). In the first and last hops a port carries less than in the middle; the closed
-// form counts every hop at what it carries by itself.
+// Machines have labels 1 ... N. The parent of label i, whose lowest bit is l, is i with bit l cleared
+// and the next one set (or, if there is no such label, only cleared); the root is the largest power
+// of two. Odd labels are leaves. The second tree shifts labels by one, so that who is a leaf in one
+// is inside the other; each tree has half of the bytes. The head of a machine (its first position)
+// is in the tree; the others follow it as a chain.
+//   reduce      up the chains, then up the tree: hop g-1-j from place j of a chain, hop g-1+h from a
+//               machine of height h
+//   broadcast   down the tree, then down the chains
+//   all-reduce  one after the other: 2(g-1+H) hops, H = ⌊log2 N⌋, both under way for different pieces
+// With a root, its machine stands outside, before the trees' roots: labels are those of the other
+// N-1, and there is one hop more.
+//   T = Σ over the m + hops - 1 steps of a pipeline (collectives/pipeline.h)
+// In the middle of an all-reduce each port carries n/2·(2 + 1 + 1) each way, so that long messages
+// take 2n/P at rate P; short ones take hops·α.
 #include <algorithm>
 #include <bit>
 
@@ -103,7 +107,8 @@ void Steps(const StepInput& input, uint32_t position, std::vector<Leg>* legs) {
   const bool spreads = input.kind != CollectiveKind::kReduce;
   const uint32_t down = reduces ? HopsOneWay(input) : 0;  // the first hop of the way down
 
-  // The edge between a head and its parent's, the edge between a place of a chain and the one before it.
+  // The edge between a head and its parent's, the edge between a place of a chain and the one
+  // before it.
   const auto in_tree = [&](uint32_t child) {
     const uint32_t parent = tree.Parent(child);
     if (reduces) {
@@ -131,9 +136,10 @@ void Steps(const StepInput& input, uint32_t position, std::vector<Leg>* legs) {
   if (place + 1 < g) in_chain(place + 1);
 }
 
-// Each channel (one for each member of a machine, as many as the machine with the fewest has) has both trees, with its
-// own heads: the order inside the machines is rotated, as that of rings. Inside one machine a channel is a
-// ring cut open. Machines of different sizes: every rank is a machine of its own.
+// Each channel (one for each member of a machine, as many as the machine with the fewest has) has
+// both trees, with its own heads: the order inside the machines is rotated, as that of rings.
+// Inside one machine a channel is a ring cut open. Machines of different sizes: every rank is a
+// machine of its own.
 std::vector<Part> Arrange(const GroupOnMachine& group) {
   const bool has_root = HasRoot(group.kind);
   std::vector<std::vector<uint32_t>> machines = MembersByMachine(group);
@@ -194,8 +200,7 @@ std::vector<Part> Arrange(const GroupOnMachine& group) {
 
 Seconds ClosedForm(const StepInput& input, Bytes bytes, std::span<const Pace> paces) {
   const uint32_t ways = input.kind == CollectiveKind::kAllReduce ? 2 : 1;
-  const std::vector<Bytes> hops(size_t{ways} * HopsOneWay(input), bytes);
-  return PipelineTime(input.pieces, hops, bytes, paces);
+  return PipelineTime(input.pieces, ways * HopsOneWay(input), bytes, paces);
 }
 
 }  // namespace

@@ -201,10 +201,17 @@ std::vector<std::vector<uint32_t>> MembersByNode(const Cluster& cluster,
                                                  const std::vector<uint32_t>& ranks) {
   std::vector<std::vector<uint32_t>> members;
   std::map<uint32_t, size_t> place;
+  uint32_t last_node = 0;
+  size_t last_place = 0;
   for (uint32_t i = 0; i < ranks.size(); ++i) {
-    const auto [it, is_new] = place.emplace(cluster.NodeIndexOf(ranks[i]), members.size());
-    if (is_new) members.emplace_back();
-    members[it->second].push_back(i);
+    const uint32_t node = cluster.NodeIndexOf(ranks[i]);
+    if (i == 0 || node != last_node) {  // neighbours mostly are in one node
+      const auto [it, is_new] = place.emplace(node, members.size());
+      if (is_new) members.emplace_back();
+      last_node = node;
+      last_place = it->second;
+    }
+    members[last_place].push_back(i);
   }
   return members;
 }
@@ -326,30 +333,6 @@ std::vector<Channel> ChannelFinder::Find(const std::vector<uint32_t>& group, uin
     channels.push_back(std::move(channel));
   }
   return channels;
-}
-
-BindingLink FindBindingLink(const Cluster& cluster, std::vector<Channel> channels) {
-  CHECK(!channels.empty());
-  SetIdleRates(cluster, channels);
-  struct Load {
-    double rate = 0;
-    uint32_t crossings = 0;
-  };
-  std::map<uint32_t, Load> loads;
-  for (const Channel& channel : channels) {
-    for (const LinkUse& use : channel.uses) {
-      Load& load = loads[use.link.index()];
-      load.rate += use.multiplicity * channel.rate.value();
-      load.crossings += use.multiplicity;
-    }
-  }
-  BindingLink fullest;
-  for (const auto& [link, load] : loads) {
-    const double utilization = load.rate / cluster.Link(link).Capacity().value();
-    if (utilization > fullest.utilization * (1 + kTolerance))
-      fullest = {link, utilization, load.crossings};
-  }
-  return fullest;
 }
 
 BytesPerSecond TotalRate(const Cluster& cluster, std::vector<Channel> channels) {

@@ -63,12 +63,4 @@ void SetIdleRates(const Cluster& cluster, std::vector<Channel>& channels);
 // What the group's channels carry together on an idle machine: the busbw of a long ring collective.
 BytesPerSecond TotalRate(const Cluster& cluster, std::vector<Channel> channels);
 
-// The link that is fullest while only these channels are active, the first of equals; and how full it is.
-struct BindingLink {
-  uint32_t link = 0;
-  double utilization = 0;  // of its capacity
-  uint32_t crossings = 0;  // edges of all channels together that cross it
-};
-BindingLink FindBindingLink(const Cluster& cluster, std::vector<Channel> channels);
-
 }  // namespace rehearse

@@ -2,43 +2,80 @@
 
 #include <algorithm>
 #include <bit>
-#include <unordered_map>
 
 #include "sim/error.h"
+#include "topology/flow_hash.h"
 
 namespace rehearse {
 namespace {
 
 using Colour = uint64_t;
 
-// SplitMix64's finaliser: a bijection that spreads every bit.
-Colour Mix(Colour x) {
-  x += 0x9e3779b97f4a7c15u;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
 // Not symmetric in a and b, also where one of them is mixed already.
-Colour Join(Colour a, Colour b) { return Mix(std::rotl(a, 23) ^ Mix(b ^ 0x2545f4914f6cdd1du)); }
+[[gnu::always_inline]] inline Colour Join(Colour a, Colour b) {
+  return Mix(std::rotl(a, 23) ^ Mix(b ^ 0x2545f4914f6cdd1du));
+}
 Colour JoinNumber(Colour a, double b) { return Join(a, std::bit_cast<uint64_t>(b)); }
 
-size_t CountDistinct(std::vector<Colour> colours) {
-  std::sort(colours.begin(), colours.end());
-  return static_cast<size_t>(std::unique(colours.begin(), colours.end()) - colours.begin());
+// Numbers colours in the order in which they are first met. Colours are mixed, so their lowest bits
+// are a hash; there are few of them for many objects, so that the table stays in the cache.
+class ColourNumbers {
+ public:
+  ColourNumbers() : slots_(1024) {}
+
+  uint32_t Of(Colour colour) {
+    Slot& slot = Find(colour);
+    if (slot.number != kFree) return slot.number;
+    slot = {colour, count_++};
+    const uint32_t number = slot.number;
+    if (2 * size_t{count_} > slots_.size()) Grow();
+    return number;
+  }
+  uint32_t count() const { return count_; }
+
+ private:
+  static constexpr uint32_t kFree = 0xffffffffu;
+  struct Slot {
+    Colour colour = 0;
+    uint32_t number = kFree;
+  };
+
+  Slot& Find(Colour colour) {
+    const size_t mask = slots_.size() - 1;
+    size_t i = colour & mask;
+    while (slots_[i].number != kFree && slots_[i].colour != colour) i = (i + 1) & mask;
+    return slots_[i];
+  }
+  void Grow() {
+    std::vector<Slot> old(2 * slots_.size());
+    old.swap(slots_);
+    for (const Slot& slot : old) {
+      if (slot.number != kFree) Find(slot.colour) = slot;
+    }
+  }
+
+  std::vector<Slot> slots_;
+  uint32_t count_ = 0;
+};
+
+size_t CountDistinct(const std::vector<Colour>& colours) {
+  ColourNumbers numbers;
+  for (const Colour colour : colours) numbers.Of(colour);
+  return numbers.count();
 }
 
 Classes Number(const std::vector<Colour>& colours) {
   Classes classes;
   classes.of.resize(colours.size());
-  std::unordered_map<Colour, uint32_t> index;  // looked up only, never iterated
+  ColourNumbers numbers;
   for (uint32_t i = 0; i < colours.size(); ++i) {
-    const auto [it, is_new] = index.emplace(colours[i], classes.size());
-    if (is_new) {
+    const uint32_t number = numbers.Of(colours[i]);
+    if (number == classes.size()) {
       classes.representative.push_back(i);
       classes.count.push_back(0);
     }
-    classes.of[i] = it->second;
-    ++classes.count[it->second];
+    classes.of[i] = number;
+    ++classes.count[number];
   }
   return classes;
 }
@@ -60,7 +97,8 @@ class Refinement {
         ranks_(schedule.ranks()),
         sites_(table.sites.size()),
         transfers_(table.transfers.size()),
-        links_(cluster.link_count()) {
+        links_(cluster.link_count()),
+        switches_(table.switches, Mix(2)) {
     for (const DeviceSpec& spec : cluster.device_specs()) shares_hosts_ |= spec.host_cores > 0;
     if (shares_hosts_) {
       nodes_.assign(cluster.node_count(), 0);
@@ -74,13 +112,22 @@ class Refinement {
     }
     for (uint32_t i = 0; i < sites_.size(); ++i) {
       const Site& site = table.sites[i];
-      sites_[i] = Join(Join(Mix(site.is_pair), site.communicator), site.ranks.size());
+      sites_[i] =
+          Join(Join(Join(Mix(site.is_pair), site.communicator), site.ranks.size()), site.request);
+      if (const Plan* plan = table.PlanOf(site)) {
+        sites_[i] = JoinNumber(JoinNumber(sites_[i], plan->choice.start.value()),
+                               plan->choice.bandwidth_share);
+        sites_[i] = JoinNumber(sites_[i], plan->time.value());
+      }
     }
     for (uint32_t i = 0; i < transfers_.size(); ++i) {
       const Transfer& transfer = table.transfers[i];
       transfers_[i] =
           JoinNumber(JoinNumber(JoinNumber(Mix(1), transfer.share), transfer.step_latency.value()),
                      transfer.idle_rate.value());
+      transfers_[i] = Join(Join(transfers_[i], transfer.step), transfer.steps);
+      // Step by step a rank keeps the parts apart; round by round parts that behave the same may fold.
+      if (HasEnds(transfer)) transfers_[i] = Join(transfers_[i], transfer.part);
     }
     for (uint32_t i = 0; i < links_.size(); ++i) {
       const ClusterLink& link = cluster.Link(i);
@@ -90,6 +137,7 @@ class Refinement {
   }
 
   Folding Run() {
+    FindCrossedLinks();
     size_t classes = Count();
     while (true) {
       RefineTransfers();
@@ -101,7 +149,8 @@ class Refinement {
       if (now == classes) break;
       classes = now;
     }
-    return {Number(ranks_), Number(sites_), Number(transfers_), Number(links_), Number(nodes_)};
+    return {Number(ranks_), Number(sites_), Number(transfers_),
+            Number(links_), Number(nodes_), Number(switches_)};
   }
 
  private:
@@ -122,9 +171,28 @@ class Refinement {
     }
   }
 
+  // Step by step: whether the transfer is an edge of a ring or a message, between two ranks or switches.
+  bool HasEnds(const Transfer& transfer) const {
+    return transfer.from != transfer.to && !table_.sites[transfer.site].is_pair;
+  }
+  Colour EndAt(uint32_t end) const {
+    return end < ranks_.size() ? ranks_[end] : switches_[end - ranks_.size()];
+  }
+
   size_t Count() const {
-    return CountDistinct(ranks_) + CountDistinct(sites_) + CountDistinct(transfers_) +
-           CountDistinct(links_) + CountDistinct(nodes_);
+    ColourNumbers links;
+    for (const uint32_t link : crossed_) links.Of(links_[link]);
+    return CountDistinct(ranks_) + CountDistinct(switches_) + CountDistinct(sites_) +
+           CountDistinct(transfers_) + links.count() + CountDistinct(nodes_);
+  }
+
+  // The others keep the colours that they begin with.
+  void FindCrossedLinks() {
+    sums_.assign(links_.size(), 0);
+    for (const LinkUse& use : table_.uses) sums_[use.link.index()] = 1;
+    for (uint32_t link = 0; link < links_.size(); ++link) {
+      if (sums_[link] != 0) crossed_.push_back(link);
+    }
   }
 
   // How a transfer crosses a link: how often, and whether on its way or on its detour.
@@ -143,7 +211,12 @@ class Refinement {
       Colour colour = Join(Join(transfers_[i], sites_[transfer.site]), sum);
       if (transfer.upstream != kNoTransfer) {
         colour = Join(Join(colour, transfers_[transfer.upstream]), transfers_[transfer.downstream]);
-        colour = Join(Join(colour, ranks_[transfer.from]), ranks_[transfer.to]);
+      }
+      for (uint32_t j = transfer.after_begin; j < transfer.after_end; ++j) {
+        colour = Join(colour, transfers_[j]);
+      }
+      if (HasEnds(transfer)) {
+        colour = Join(Join(colour, EndAt(transfer.from)), EndAt(transfer.to));
       }
       next[i] = colour;
     }
@@ -167,14 +240,14 @@ class Refinement {
   }
 
   void RefineLinks() {
-    std::vector<Colour> sums(links_.size(), 0);
+    for (const uint32_t link : crossed_) sums_[link] = 0;
     for (uint32_t i = 0; i < transfers_.size(); ++i) {
       const Transfer& transfer = table_.transfers[i];
       for (uint32_t use = transfer.use_begin; use < transfer.detour_end; ++use) {
-        sums[table_.uses[use].link.index()] += Join(transfers_[i], Crossing(transfer, use));
+        sums_[table_.uses[use].link.index()] += Join(transfers_[i], Crossing(transfer, use));
       }
     }
-    for (uint32_t i = 0; i < links_.size(); ++i) links_[i] = Join(links_[i], sums[i]);
+    for (const uint32_t link : crossed_) links_[link] = Join(links_[link], sums_[link]);
   }
 
   void RefineNodes() {
@@ -184,12 +257,15 @@ class Refinement {
   }
 
   void RefineRanks() {
-    std::vector<Colour> edges(ranks_.size(), 0);
+    std::vector<Colour> edges(ranks_.size() + switches_.size(), 0);
     for (uint32_t i = 0; i < transfers_.size(); ++i) {
       const Transfer& transfer = table_.transfers[i];
-      if (transfer.upstream == kNoTransfer) continue;
+      if (!HasEnds(transfer)) continue;
       edges[transfer.from] += Join(transfers_[i], Colour{1});
       edges[transfer.to] += Join(transfers_[i], Colour{2});
+    }
+    for (uint32_t i = 0; i < switches_.size(); ++i) {
+      switches_[i] = Join(switches_[i], edges[ranks_.size() + i]);
     }
     for (uint32_t i = 0; i < ranks_.size(); ++i) {
       Colour colour = Join(ranks_[i], edges[i]);
@@ -206,6 +282,9 @@ class Refinement {
   std::vector<Colour> sites_;
   std::vector<Colour> transfers_;
   std::vector<Colour> links_;
+  std::vector<Colour> switches_;
+  std::vector<uint32_t> crossed_;  // links, by some transfer
+  std::vector<Colour> sums_;       // by link, of the crossed ones
   bool shares_hosts_ = false;
   std::vector<Colour> nodes_;           // empty unless hosts are shared
   std::vector<uint32_t> node_of_rank_;  // likewise
@@ -214,8 +293,12 @@ class Refinement {
 }  // namespace
 
 Folding NoFolding(const TransferTable& table, const Cluster& cluster, uint32_t ranks) {
-  return {Identity(ranks), Identity(table.sites.size()), Identity(table.transfers.size()),
-          Identity(cluster.link_count()), Identity(cluster.node_count())};
+  return {Identity(ranks),
+          Identity(table.sites.size()),
+          Identity(table.transfers.size()),
+          Identity(cluster.link_count()),
+          Identity(cluster.node_count()),
+          Identity(table.switches)};
 }
 
 Folding Fold(const Schedule& schedule, const TransferTable& table, const Cluster& cluster,

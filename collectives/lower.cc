@@ -3,21 +3,16 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "collectives/folding.h"
+#include "collectives/plan_flows.h"
 #include "collectives/ring.h"
 #include "sim/error.h"
 #include "topology/measured_costs.h"
 
 namespace rehearse {
 namespace {
-
-// One meeting of the ranks of a site. Ranks and links are classes from here on.
-struct Meeting {
-  TaskId begin;
-  TaskId end;                       // everybody's, unless `ends` has one for a rank class
-  std::map<uint32_t, TaskId> ends;  // step fidelity
-};
 
 // A class of ranks' last ops, while it is lowered.
 struct Ends {
@@ -38,7 +33,8 @@ class Lowering {
                               : NoFolding(table_, cluster_, schedule.ranks())),
         uses_(FoldedUses(table_, folding_, Way::kOwn)),
         use_sets_(uses_.size(), kUnset),
-        meetings_(folding_.sites.size()) {
+        meetings_(folding_.sites.size()),
+        is_one_class_(folding_.sites.size()) {
     const Perturbation& perturbation = options.perturbation;
     for (const LinkEvent& event : perturbation.events) may_detour_ |= event.factor == 0;
     if (may_detour_) {
@@ -52,11 +48,13 @@ class Lowering {
   Lowered Run() {
     AddLinks();
     AddProcessors();
+    ReserveTasks();
     for (const uint32_t rank : folding_.ranks.representative) LowerRank(rank);
     Lowered lowered;
     lowered.program = builder_.Build();
     lowered.rank_classes = folding_.ranks.size();
-    lowered.links = folding_.links.representative;
+    lowered.chosen.assign(chosen_.begin(), chosen_.end());
+    lowered.links = folding_.links.of;
     lowered.representative.reserve(schedule_.ranks());
     for (const uint32_t rank_class : folding_.ranks.of) {
       lowered.representative.push_back(folding_.ranks.representative[rank_class]);
@@ -66,9 +64,24 @@ class Lowering {
 
  private:
   static constexpr uint32_t kUnset = 0xffffffffu;
+  static constexpr Time kNotKnown = Time(-1);
 
   const Slowdown& SlowdownOf(uint32_t rank) const {
     return options_.slowdown ? *options_.slowdown : cluster_.DeviceOf(rank).slowdown;
+  }
+
+  // An op of a rank is about one task and one edge.
+  void ReserveTasks() {
+    for (const Role& role : schedule_.roles) {
+      first_op_.push_back(op_count_);
+      op_count_ += role.ops.size();
+    }
+    durations_.assign(op_count_ * cluster_.device_specs().size(), kNotKnown);
+    size_t ops = 0;
+    for (const uint32_t rank : folding_.ranks.representative) {
+      ops += schedule_.roles[schedule_.role_of_rank[rank]].ops.size();
+    }
+    builder_.Reserve(ops + ops / 4, ops + ops / 2, ops);
   }
 
   void AddLinks() {
@@ -173,7 +186,7 @@ class Lowering {
       const TaskId task = builder_.AddJoin();
       return {task, task, task, false};
     }
-    Time duration = ComputeDuration(rank, op, *compute);
+    Time duration = ComputeDuration(rank, index, op, *compute);
     const double factor = ComputeFactor(options_.perturbation, rank, index);
     if (factor != 1) duration = ToTime(factor * ToSeconds(duration));
     const TaskId task = builder_.AddDelay(duration);
@@ -182,14 +195,14 @@ class Lowering {
   }
 
   // Replicas share roles and devices, so each (role's op, device kind) is worked out once.
-  Time ComputeDuration(uint32_t rank, const Op& op, const Compute& compute) {
-    const auto key = std::make_pair(&op, &cluster_.DeviceOf(rank));
-    const auto it = durations_.find(key);
-    if (it != durations_.end()) return it->second;
-    const Time duration =
-        ToTime(ComputeTime(cluster_.DeviceOf(rank), compute, op.tag.phase == Phase::kBackward));
-    durations_.emplace(key, duration);
-    return duration;
+  Time ComputeDuration(uint32_t rank, uint32_t index, const Op& op, const Compute& compute) {
+    const uint32_t spec = cluster_.graph()[cluster_.devices()[rank]].device;
+    Time& known = durations_[spec * op_count_ + first_op_[schedule_.role_of_rank[rank]] + index];
+    if (known == kNotKnown) {
+      known =
+          ToTime(ComputeTime(cluster_.DeviceOf(rank), compute, op.tag.phase == Phase::kBackward));
+    }
+    return known;
   }
 
   // `site` is this rank's own; the class's representative stands for it. The k-th op there makes the
@@ -202,33 +215,67 @@ class Lowering {
       meetings.push_back(MakeMeeting(op, folding_.sites.representative[site_class]));
     }
     const Meeting& meeting = meetings[k];
+    const auto own_end = meeting.ends.find(folding_.ranks.of[rank]);
+    const TaskId end = own_end == meeting.ends.end() ? meeting.end : own_end->second;
+    if (IsOneClass(site_class)) return {meeting.begin, meeting.begin, end, false};
     const TaskId arrival = builder_.AddJoin();
     builder_.AddEdge(arrival, meeting.begin);
-    const auto own_end = meeting.ends.find(folding_.ranks.of[rank]);
-    return {arrival, meeting.begin, own_end == meeting.ends.end() ? meeting.end : own_end->second,
-            true};
+    return {arrival, meeting.begin, end, true};
+  }
+
+  // Whether all ranks of such a site arrive at the same time, as members of one class.
+  bool IsOneClass(uint32_t site_class) {
+    std::optional<bool>& known = is_one_class_[site_class];
+    if (!known) {
+      const auto& ranks = table_.sites[folding_.sites.representative[site_class]].ranks;
+      known = std::all_of(ranks.begin(), ranks.end(), [&](uint32_t rank) {
+        return folding_.ranks.of[rank] == folding_.ranks.of[ranks.front()];
+      });
+    }
+    return *known;
   }
 
   Meeting MakeMeeting(const Op& op, uint32_t site_index) {
     const Site& site = table_.sites[site_index];
+    const Plan* plan = table_.PlanOf(site);
     const Bytes bytes = CommunicationBytes(op.work);
-    uint32_t steps = 1;
-    if (const auto* collective = std::get_if<Collective>(&op.work)) {
-      if (collective->algorithm != "ring") {
-        throw Error(fmt::format("unknown algorithm \"{}\" for {}, expected \"ring\"",
-                                collective->algorithm, Name(collective->kind)));
-      }
-      steps = RingSteps(collective->kind, static_cast<uint32_t>(site.ranks.size()));
-    }
-    const double step_bytes =
-        site.is_pair ? bytes.value() : bytes.value() / static_cast<double>(site.ranks.size());
+    if (plan != nullptr) NoteChoice(std::get<Collective>(op.work), *plan);
     Meeting meeting;
     meeting.begin = builder_.AddJoin();
+    meeting.move = meeting.begin;
     if (const std::optional<Seconds> measured = MeasuredDuration(op.work, site)) {
-      meeting.end = builder_.AddDelay(ToTime(*measured));
-      builder_.AddEdge(meeting.begin, meeting.end);
+      AddDelay(*measured, meeting);
       return meeting;
     }
+    if (plan != nullptr && plan->choice.start > Seconds(0)) {
+      meeting.move = builder_.AddDelay(ToTime(plan->choice.start));
+      builder_.AddEdge(meeting.begin, meeting.move);
+    }
+    if (plan == nullptr) {
+      AddRing(site, 1, bytes.value(), meeting);
+    } else if (plan->parts.empty()) {
+      const uint32_t size = static_cast<uint32_t>(site.ranks.size());
+      AddRing(site, RingSteps(std::get<Collective>(op.work).kind, size),
+              bytes.value() / size / plan->choice.bandwidth_share, meeting);
+    } else if (options_.fidelity == Fidelity::kFormula) {
+      AddDelay(plan->time, meeting);
+    } else if (options_.fidelity == Fidelity::kFluid) {
+      AddRoundFlows(site, *plan, bytes, sink_, &meeting);
+    } else {
+      AddMessageFlows(site, *plan, bytes, sink_, &meeting);
+    }
+    return meeting;
+  }
+
+  void NoteChoice(const Collective& collective, const Plan& plan) {
+    if (collective.algorithm == "ring" && collective.protocol == "none") return;
+    chosen_.insert({schedule_.communicators[collective.communicator.index()].name(),
+                    Name(collective.kind), collective.bytes, plan.choice.algorithm->name,
+                    Name(plan.choice.protocol), plan.choice.nccl_channels});
+  }
+
+  // The rings of a site, or the path of a pair.
+  void AddRing(const Site& site, uint32_t steps, double step_bytes, Meeting& meeting) {
     if (options_.fidelity == Fidelity::kFormula) {
       AddClosedForm(site, steps, step_bytes, meeting);
     } else if (options_.fidelity == Fidelity::kFluid || site.is_pair) {
@@ -236,7 +283,6 @@ class Lowering {
     } else {
       AddSteps(site, steps, step_bytes, meeting);
     }
-    return meeting;
   }
 
   // What a calibration says that it takes, whatever the links.
@@ -258,42 +304,53 @@ class Lowering {
       const Bytes step(step_bytes * transfer.share);
       longest = std::max(longest, steps * (step / transfer.idle_rate + transfer.step_latency));
     }
-    meeting.end = builder_.AddDelay(ToTime(longest));
-    builder_.AddEdge(meeting.begin, meeting.end);
+    AddDelay(longest, meeting);
+  }
+
+  void AddDelay(Seconds time, Meeting& meeting) {
+    meeting.end = builder_.AddDelay(ToTime(time));
+    builder_.AddEdge(meeting.move, meeting.end);
+  }
+
+  TaskId AddTransfer(uint32_t transfer_class, Flow flow, const std::vector<uint32_t>& ranks) {
+    flow.use_set = UseSet(transfer_class);
+    const TaskId task = builder_.AddFlow(flow);
+    SetDetour(task, transfer_class);
+    SetParties(task, ranks);
+    return task;
   }
 
   // One coupled flow for each class of the site's transfers.
   void AddRings(const Site& site, uint32_t steps, double step_bytes, Meeting& meeting) {
-    meeting.end = builder_.AddJoin();
-    for (const uint32_t transfer_class : ClassesAt(site)) {
+    const std::vector<uint32_t> classes = ClassesAt(site, folding_);
+    if (classes.size() > 1) meeting.end = builder_.AddJoin();
+    for (const uint32_t transfer_class : classes) {
       const Transfer& transfer =
           table_.transfers[folding_.transfers.representative[transfer_class]];
       Flow flow;
       flow.bytes = steps * step_bytes * transfer.share;
       flow.latency = ToTime(steps * transfer.step_latency);
-      flow.use_set = UseSet(transfer_class);
-      const TaskId task = builder_.AddFlow(flow);
-      SetDetour(task, transfer_class);
-      SetParties(task, site.ranks);
-      builder_.AddEdge(meeting.begin, task);
-      builder_.AddEdge(task, meeting.end);
+      const TaskId task = AddTransfer(transfer_class, flow, site.ranks);
+      builder_.AddEdge(meeting.move, task);
+      if (classes.size() > 1) {
+        builder_.AddEdge(task, meeting.end);
+      } else {
+        meeting.end = task;
+      }
     }
   }
 
   void AddSteps(const Site& site, uint32_t steps, double step_bytes, Meeting& meeting) {
     std::map<uint32_t, TaskId> edges;  // by class
-    for (const uint32_t transfer_class : ClassesAt(site)) {
+    for (const uint32_t transfer_class : ClassesAt(site, folding_)) {
       const Transfer& transfer =
           table_.transfers[folding_.transfers.representative[transfer_class]];
       Flow flow;
       flow.bytes = step_bytes * transfer.share;
       flow.latency = ToTime(transfer.step_latency);
       flow.steps = steps;
-      flow.use_set = UseSet(transfer_class);
-      const TaskId task = builder_.AddFlow(flow);
-      SetDetour(task, transfer_class);
-      SetParties(task, {transfer.from, transfer.to});
-      builder_.AddEdge(meeting.begin, task);
+      const TaskId task = AddTransfer(transfer_class, flow, {transfer.from, transfer.to});
+      builder_.AddEdge(meeting.move, task);
       edges.emplace(transfer_class, task);
     }
     for (const auto& [transfer_class, task] : edges) {
@@ -314,17 +371,6 @@ class Lowering {
         }
       }
     }
-  }
-
-  // The classes of the site's transfers, each once, in order of their first member there.
-  std::vector<uint32_t> ClassesAt(const Site& site) const {
-    std::vector<uint32_t> classes;
-    for (uint32_t i = site.transfer_begin; i < site.transfer_end; ++i) {
-      classes.push_back(folding_.transfers.of[i]);
-    }
-    std::sort(classes.begin(), classes.end());
-    classes.erase(std::unique(classes.begin(), classes.end()), classes.end());
-    return classes;
   }
 
   uint32_t UseSet(uint32_t transfer_class) {
@@ -350,11 +396,20 @@ class Lowering {
   bool may_detour_ = false;
   std::vector<std::vector<LinkUse>> detours_;  // by class of transfers, if links fail
   std::vector<uint32_t> detour_sets_;
-  std::vector<std::vector<Meeting>> meetings_;  // [class of sites][k]
-  std::map<std::pair<const Op*, const DeviceSpec*>, Time> durations_;
+  std::vector<std::vector<Meeting>> meetings_;     // [class of sites][k]
+  std::vector<std::optional<bool>> is_one_class_;  // [class of sites], once known
+  std::vector<size_t> first_op_;                   // by role: its first op, counted over all roles
+  size_t op_count_ = 0;
+  std::vector<Time> durations_;       // [device spec][op]
   std::vector<uint32_t> processors_;  // by class of ranks; empty where nothing interferes
   std::map<std::vector<uint32_t>, uint32_t> party_sets_;
+  std::set<ChosenCollective> chosen_;
   ProgramBuilder builder_;
+  const FlowSink sink_{
+      table_, folding_, builder_,
+      [this](uint32_t transfer_class, Flow flow, const std::vector<uint32_t>& ranks) {
+        return AddTransfer(transfer_class, flow, ranks);
+      }};
 };
 
 }  // namespace

@@ -1,11 +1,11 @@
-// What is not as steady as the model: kernels and links that are a little off, ranks that straggle, links
-// that become slow, fail or recover while the step runs. In terms of ranks and the cluster's links, so that it
-// means the same folded or not, at any fidelity.
+// What is not as steady as the model: kernels and links that are a little off, ranks that straggle,
+// links that become slow, fail or recover while the step runs. In terms of ranks and the cluster's
+// links, so that it means the same folded or not, at any fidelity.
 //
 //   a kernel takes        (1 + compute_jitter·z) · straggling(rank)   times as long, z of its own
 //   a link carries        (1 + link_jitter·z)                         times as much, z of its own
-// with z from sim/noise.h: mean 0, deviation 1, cut off at ±3. Channels and routes are those of the steady
-// machine; only transfers that meet a failed link go another way (Router, failing links).
+// with z from sim/noise.h: mean 0, deviation 1, cut off at ±3. Channels and routes are those of the
+// steady machine; only transfers that meet a failed link go another way (Router, failing links).
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,8 @@ namespace rehearse {
 
 inline constexpr double kMostJitter = 0.3;
 
-// From `at` on the link carries `factor` times what it does in the steady machine; 0: it has failed.
+// From `at` on the link carries `factor` times what it does in the steady machine; 0: it has
+// failed.
 struct LinkEvent {
   Time at;
   uint32_t link = 0;  // index in the cluster

@@ -5,6 +5,7 @@
 #include <map>
 #include <numeric>
 
+#include "collectives/link_counts.h"
 #include "sim/error.h"
 #include "sim/max_min.h"
 
@@ -29,39 +30,12 @@ double ShareOfLeg(const Plan& plan, const Part& part, const Leg& leg, double sha
   if (plan.pair_shares.empty()) return leg.read.count * share_of_chunk;
   double sum = 0;
   for (uint32_t k = 0; k < leg.read.count; ++k) {
-    const Block block =
-        BlockOf(*plan.choice.algorithm, part.input, leg.from, leg.read.At(0, k));
-    sum += plan.pair_shares[size_t{part.order[block.from]} * plan.ranks.size() +
-                            part.order[block.to]];
+    const Block block = BlockOf(*plan.choice.algorithm, part.input, leg.from, leg.read.At(0, k));
+    sum +=
+        plan.pair_shares[size_t{part.order[block.from]} * plan.ranks.size() + part.order[block.to]];
   }
   return sum * part.share;
 }
-
-// Crossings of links, summed up.
-class LinkCounter {
- public:
-  explicit LinkCounter(uint32_t links) : count_(links, 0) {}
-
-  void Add(uint32_t link, uint32_t times) {
-    if (count_[link] == 0) touched_.push_back(link);
-    count_[link] += times;
-  }
-  std::vector<LinkUse> Take() {
-    std::sort(touched_.begin(), touched_.end());
-    std::vector<LinkUse> uses;
-    uses.reserve(touched_.size());
-    for (const uint32_t link : touched_) {
-      uses.push_back({LinkId(link), count_[link]});
-      count_[link] = 0;
-    }
-    touched_.clear();
-    return uses;
-  }
-
- private:
-  std::vector<uint32_t> count_;
-  std::vector<uint32_t> touched_;
-};
 
 // A share that all shares are a multiple of: the smallest one, if they are; else 0.
 double UnitOf(std::span<const PartMessage> messages) {
@@ -111,15 +85,28 @@ std::vector<RoundFlow> FlowsOf(const Plan& plan, const Part& part,
     flow.round = round;
     flow.steps = messages.front().steps;
     flow.share = share;
+    bool fails = false;
+    bool is_cut = false;
     for (const PartMessage* message : members) {
       CHECK_EQ(message->steps, flow.steps);
       const uint32_t times =
           share > 0 ? static_cast<uint32_t>(std::lround(message->share / share)) : 1;
-      const Way way = WayOf(plan, part, message->from, message->to, router);
+      const MessageWay way = WayOf(plan, part, message->from, message->to, router);
       flow.latency = std::max(flow.latency, way.latency);
       for (const uint32_t link : way.links) counter.Add(link, times);
+      fails = fails || way.may_fail;
+      is_cut = is_cut || (way.may_fail && way.detour.empty());
     }
     flow.uses = counter.Take();
+    if (fails && !is_cut) {
+      for (const PartMessage* message : members) {
+        const uint32_t times =
+            share > 0 ? static_cast<uint32_t>(std::lround(message->share / share)) : 1;
+        const MessageWay way = WayOf(plan, part, message->from, message->to, router);
+        for (const uint32_t link : way.may_fail ? way.detour : way.links) counter.Add(link, times);
+      }
+      flow.detour = counter.Take();
+    }
     flows.push_back(std::move(flow));
   }
   return flows;
@@ -145,34 +132,19 @@ void ForEachRound(const std::vector<PartMessage>& messages, const Visit& visit) 
 
 }  // namespace
 
-Seconds Pipeline::Latency(Bytes bytes, uint32_t pieces) const {
-  const double filling = (hop_seconds - seconds) * bytes.value() / pieces;
-  return hop_latencies + (pieces - 1.0) * latency + Seconds(std::max(0.0, filling));
-}
-
-uint32_t Pipeline::BestPieces(Bytes bytes) const {
-  const double filling = (hop_seconds - seconds) * bytes.value();
-  if (!(filling > 0)) return 1;
-  if (latency.value() <= 0) return kMostPieces;
-  const double best = std::sqrt(filling / latency.value());
-  if (best >= kMostPieces) return kMostPieces;
-  const uint32_t low = std::max(1u, static_cast<uint32_t>(best));
-  return Latency(bytes, low + 1) < Latency(bytes, low) ? low + 1 : low;
-}
-
 Seconds StepLatency(const Choice& choice, Seconds way) {
   return choice.steps_wait ? way + choice.step_overhead : Seconds(0);
 }
 
-Way WayOf(const Plan& plan, const Part& part, uint32_t from, uint32_t to, Router& router) {
+MessageWay WayOf(const Plan& plan, const Part& part, uint32_t from, uint32_t to, Router& router) {
   const uint32_t p = part.input.ranks();
   if (from < p && to < p) {
-    const Route& route =
-        router.Between(plan.ranks[part.order[from]], plan.ranks[part.order[to]]);
-    return {route.links, StepLatency(plan.choice, route.latency)};
+    const Route& route = router.Between(plan.ranks[part.order[from]], plan.ranks[part.order[to]]);
+    return {route.links, route.detour, router.MeetsFailure(route),
+            StepLatency(plan.choice, route.latency)};
   }
   const SwitchWay& way = to >= p ? part.to_switch[from] : part.from_switch[to];
-  return {way.links, StepLatency(plan.choice, way.latency)};
+  return {way.links, {}, false, StepLatency(plan.choice, way.latency)};
 }
 
 std::vector<PartMessage> MessagesOfPart(const Plan& plan, size_t part_index) {
@@ -218,7 +190,7 @@ std::vector<std::vector<Pace>> IdlePaces(const std::vector<std::vector<RoundFlow
   for (const auto& part : rounds) most = std::max(most, part.size());
   std::vector<std::vector<Pace>> paces(rounds.size());
   for (size_t round = 0; round < most; ++round) {
-    std::map<uint32_t, uint32_t> dense;
+    DenseLinks dense;
     std::vector<double> capacities;
     std::vector<std::vector<LinkUse>> uses;
     std::vector<size_t> parts;
@@ -228,10 +200,11 @@ std::vector<std::vector<Pace>> IdlePaces(const std::vector<std::vector<RoundFlow
       parts.push_back(part);
       uses.emplace_back();
       for (const LinkUse& use : rounds[part][round].uses) {
-        const auto [it, is_new] =
-            dense.emplace(use.link.index(), static_cast<uint32_t>(capacities.size()));
-        if (is_new) capacities.push_back(cluster.Link(use.link.index()).Capacity().value());
-        uses.back().push_back({LinkId(it->second), use.multiplicity});
+        const uint32_t link = dense.Of(use.link.index());
+        if (link == capacities.size()) {
+          capacities.push_back(cluster.Link(use.link.index()).Capacity().value());
+        }
+        uses.back().push_back({LinkId(link), use.multiplicity});
       }
     }
     MaxMinProblem problem;
@@ -245,29 +218,29 @@ std::vector<std::vector<Pace>> IdlePaces(const std::vector<std::vector<RoundFlow
   return paces;
 }
 
-Pipeline PipelineOf(const Plan& plan, size_t part, const RoundFlow& all, const Pace& pace,
-                    Router& router) {
+Pipeline PipelineOf(const Plan& plan, Router& router) {
+  std::vector<Pipeline::Hop> hops;
   LinkCounter counter(router.cluster().link_count());
-  Pipeline pipeline;
-  pipeline.latency = all.latency;
-  pipeline.seconds = all.share / pace.rate.value();
-  const std::vector<PartMessage> messages = ByStep(MessagesOfPart(plan, part));
-  ForEachRound(messages, [&](uint32_t round, std::span<const PartMessage> own) {
-    const std::vector<RoundFlow> flows =
-        FlowsOf(plan, plan.parts[part], own, round, router, counter);
-    CHECK_EQ(flows.size(), 1u);
-    const double seconds = BusiestSeconds(flows, router.cluster());
-    pipeline.hops.push_back({flows[0].latency, BytesPerSecond(flows[0].share / seconds)});
-    pipeline.hop_latencies += flows[0].latency;
-    pipeline.hop_seconds += seconds;
-  });
-  // What is waited at the start counts the filling too.
-  if (!plan.choice.steps_wait) pipeline.hop_seconds = pipeline.seconds;
-  return pipeline;
+  for (size_t part = 0; part < plan.parts.size(); ++part) {
+    const std::vector<PartMessage> messages = ByStep(MessagesOfPart(plan, part));
+    ForEachRound(messages, [&](uint32_t round, std::span<const PartMessage> own) {
+      if (round == hops.size()) hops.emplace_back();
+      Pipeline::Hop& hop = hops[round];
+      for (const RoundFlow& flow : FlowsOf(plan, plan.parts[part], own, round, router, counter)) {
+        hop.latency = std::max(hop.latency, flow.latency);
+        for (const LinkUse& use : flow.uses) {
+          const uint32_t link = use.link.index();
+          hop.loads.emplace_back(
+              link, flow.share * use.multiplicity / router.cluster().Link(link).Capacity().value());
+        }
+      }
+    });
+  }
+  return Pipeline(std::move(hops), plan.choice.steps_wait);
 }
 
-Seconds UnevenTime(const std::vector<RoundFlow>& rounds, Bytes bytes, const Cluster& cluster) {
-  Seconds time;
+StepCost UnevenCost(const std::vector<RoundFlow>& rounds, const Cluster& cluster) {
+  StepCost cost;
   for (size_t begin = 0; begin < rounds.size();) {
     size_t end = begin;
     Seconds latency;
@@ -275,12 +248,41 @@ Seconds UnevenTime(const std::vector<RoundFlow>& rounds, Bytes bytes, const Clus
       latency = std::max(latency, rounds[end].latency);
       ++end;
     }
-    const double seconds =
-        BusiestSeconds(std::span(rounds).subspan(begin, end - begin), cluster);
-    time += rounds[begin].steps * (latency + Seconds(seconds * bytes.value()));
+    cost.latency += rounds[begin].steps * latency;
+    cost.seconds += rounds[begin].steps *
+                    BusiestSeconds(std::span(rounds).subspan(begin, end - begin), cluster);
     begin = end;
   }
-  return time;
+  return cost;
+}
+
+Seconds ClosedForm(const Plan& plan, Bytes bytes) {
+  const Bytes wire = bytes / plan.choice.bandwidth_share;
+  Seconds longest;
+  for (size_t part = 0; part < plan.parts.size(); ++part) {
+    if (!plan.uneven.empty()) {
+      const StepCost& cost = plan.uneven[part];
+      longest = std::max(longest, cost.latency + Seconds(cost.seconds * wire.value()));
+      continue;
+    }
+    if (plan.IsPipeline() && !plan.choice.steps_wait) {
+      longest = plan.pipeline.Time(wire, 1);
+      continue;
+    }
+    StepInput input = plan.parts[part].input;
+    std::vector<Pace> paces;
+    if (plan.IsPipeline()) {
+      input.pieces = plan.pipeline.BestPieces(wire);
+      for (const StepCost& step : plan.pipeline.Steps(input.pieces)) {
+        paces.push_back({step.latency, BytesPerSecond(plan.unit_shares[part] / step.seconds)});
+      }
+    } else {
+      paces = plan.paces[part];
+    }
+    longest = std::max(
+        longest, plan.choice.algorithm->closed_form(input, plan.parts[part].share * wire, paces));
+  }
+  return longest;
 }
 
 }  // namespace rehearse

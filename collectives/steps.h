@@ -1,19 +1,23 @@
-// An algorithm as steps: who sends which chunks of its data to whom, and whether they are added there.
+// An algorithm as steps: who sends which chunks of its data to whom, and whether they are added
+// there.
 //
 // Everything that plays a collective goes by these steps: the interpreter on integers
-// (collectives/interpreter.h), the lowering to flows (collectives/rounds.h) and executors on real memory.
-// They know positions in a group and chunks of data, neither machines nor bytes, and are made member by
-// member: what one member does costs time in its own messages only.
+// (collectives/interpreter.h), the lowering to flows (collectives/rounds.h) and executors on real
+// memory. They know positions in a group and chunks of data, neither machines nor bytes, and are
+// made member by member: what one member does costs time in its own messages only.
 //
-// Meaning. In each step a member first reads all that it sends, then takes in all that it receives. It
-// begins a step when its messages of earlier steps, sent and received, are done; others may be ahead or
-// behind. The k-th message from a to b that is sent is the k-th that is received.
+// Meaning. In each step a member first reads all that it sends, then takes in all that it receives.
+// It begins a step when its messages of earlier steps, sent and received, are done; others may be
+// ahead or behind. The k-th message from a to b that is sent is the k-th that is received. A
+// receiver needs no room for messages of later steps: in simulated time a message begins when both
+// its ends have come to its step (but around rings, DESIGN section 3, the sender need not wait for
+// the receiver).
 //
-// Data. A member's space is an array of chunks. What a chunk is depends on the kind (n elements in all):
+// Data. A member's space is an array of chunks; what a chunk is depends on the kind. Of n elements:
 //   all-reduce, broadcast, reduce  chunk c of C is the c-th part of the buffer, in place
-//   all-gather, reduce-scatter     chunk i·p + c is the i-th piece of the block of BlockOf(c), in place
-//   all-to-all                     chunk j < p is what goes to position j, chunk p + j what has come from
-//                                  there; further ones are scratch
+//   all-gather, reduce-scatter     chunk i·p + c is piece i of the block of BlockOf(c), in place
+//   all-to-all                     chunk j < p is what goes to position j, chunk p + j is what has
+//                                  come from there; further ones are scratch
 //   send-receive                   chunk 0 goes to the next member, chunk 1 comes from the one before
 //   barrier                        messages without chunks
 // Parts that do not divide evenly differ by one element: [c·n/C], [(c+1)·n/C).
@@ -29,8 +33,8 @@ namespace rehearse {
 
 struct Algorithm;
 
-// What an algorithm works on. Positions are numbered as the algorithm wants its ranks to stand: around a
-// ring, along the axes of a grid.
+// What an algorithm works on. Positions are numbered as the algorithm wants its ranks to stand:
+// around a ring, along the axes of a grid.
 struct StepInput {
   CollectiveKind kind = CollectiveKind::kAllReduce;
   std::vector<uint32_t>
@@ -47,7 +51,8 @@ struct StepInput {
   }
 };
 
-// Chunks of one message a step: in the i-th step base + (first + i·stride + k·spacing) mod cycle, k < count.
+// Chunks of one message a step: in the i-th step base + (first + i·stride + k·spacing) mod cycle, k
+// < count.
 struct Chunks {
   uint32_t base = 0;
   uint32_t cycle = 1;
@@ -65,8 +70,8 @@ struct Chunks {
 
 enum class Combine : uint8_t { kCopy, kAdd };
 
-// `from` sends to `to` a message a step, in so many steps in a row. Legs with the same step, sender and
-// receiver are pieces of one message; those with one position for both copy within its memory.
+// `from` sends to `to` a message a step, in so many steps in a row. Legs with the same step, sender
+// and receiver are pieces of one message; those with one position for both copy within its memory.
 struct Leg {
   uint32_t step = 0;  // the first
   uint32_t steps = 1;
@@ -77,8 +82,8 @@ struct Leg {
   Chunks write;  // in the receiver's; as many
 };
 
-// Where a chunk of an all-to-all comes from and goes to; of all-gather and reduce-scatter, whose it is
-// (both the same).
+// Where a chunk of an all-to-all comes from and goes to; of all-gather and reduce-scatter, whose it
+// is (both the same).
 struct Block {
   uint32_t from = 0;
   uint32_t to = 0;
@@ -93,8 +98,8 @@ Block BlockOf(const Algorithm& algorithm, const StepInput& input, uint32_t posit
 // The legs that `position` sends or receives, by step.
 std::vector<Leg> StepsOf(const Algorithm& algorithm, const StepInput& input, uint32_t position);
 
-// The same, a message at a time: legs of one step each, by step, in the order in which they are to be
-// sent (or received).
+// The same, a message at a time: legs of one step each, by step, in the order in which they are to
+// be sent (or received).
 std::vector<Leg> MessagesOf(const Algorithm& algorithm, const StepInput& input, uint32_t position);
 
 }  // namespace rehearse

@@ -1,19 +1,32 @@
 #include "collectives/transfers.h"
 
+#include <algorithm>
+#include <string_view>
+
 #include "sim/error.h"
 
 namespace rehearse {
 namespace {
 
-// What a slot of a role stands for: a group of a communicator, or a peer in it to send to or receive from.
+// What a slot of a role stands for: a group of a communicator and what it is asked for, or a peer
+// in it to send to or receive from.
 struct Slot {
   uint32_t communicator = 0;
   bool is_pair = false;
   bool sends = false;
   uint32_t peer = 0;
+  uint32_t request = 0;
 
   friend auto operator<=>(const Slot&, const Slot&) = default;
 };
+
+// Rings of the machine as it is do not depend on kind and size.
+bool IsPlainRing(const Collective& collective) {
+  return collective.algorithm == "ring" && collective.protocol == "none" &&
+         (collective.kind == CollectiveKind::kAllReduce ||
+          collective.kind == CollectiveKind::kAllGather ||
+          collective.kind == CollectiveKind::kReduceScatter);
+}
 
 class Maker {
  public:
@@ -21,17 +34,18 @@ class Maker {
       : schedule_(schedule),
         router_(router),
         finder_(router),
+        tuner_(router, finder_),
         fidelity_(fidelity),
-        channels_(channels) {}
+        channels_(channels) {
+    plain_.step_overhead = router.cluster().step_overhead();
+  }
 
   TransferTable Run() {
     for (const Role& role : schedule_.roles) AddRole(role);
-    group_sites_.resize(schedule_.communicators.size());
     table_.rank_begin.push_back(0);
     for (uint32_t rank = 0; rank < schedule_.ranks(); ++rank) {
       for (const Slot& slot : slots_[schedule_.role_of_rank[rank]]) {
-        table_.sites_of_rank.push_back(slot.is_pair ? PairSite(rank, slot)
-                                                    : GroupSite(rank, slot.communicator));
+        table_.sites_of_rank.push_back(slot.is_pair ? PairSite(rank, slot) : GroupSite(rank, slot));
       }
       table_.rank_begin.push_back(static_cast<uint32_t>(table_.sites_of_rank.size()));
     }
@@ -39,11 +53,19 @@ class Maker {
   }
 
  private:
+  // What a group is asked for, and the sites at which its groups do it.
+  struct Request {
+    const Collective* collective = nullptr;
+    std::vector<uint32_t> sites;  // by group
+  };
+
   void AddRole(const Role& role) {
     std::vector<Slot> slots;
     std::map<Slot, uint32_t> index;
     std::vector<uint32_t> slot_of_op;
     for (const Op& op : role.ops) {
+      const auto* collective = std::get_if<Collective>(&op.work);
+      if (collective) CheckNames(*collective);
       const CommunicatorId id = CommunicatorOf(op.work);
       if (!id.IsSet() || schedule_.communicators[id.index()].size() == 1) {
         slot_of_op.push_back(kNoTransfer);
@@ -54,6 +76,8 @@ class Maker {
         slot = {id.index(), true, true, send->peer};
       } else if (const auto* receive = std::get_if<Receive>(&op.work)) {
         slot = {id.index(), true, false, receive->peer};
+      } else {
+        slot.request = RequestOf(*collective);
       }
       const auto [it, is_new] = index.emplace(slot, static_cast<uint32_t>(slots.size()));
       if (is_new) slots.push_back(slot);
@@ -63,35 +87,85 @@ class Maker {
     table_.slot_of_op.push_back(std::move(slot_of_op));
   }
 
+  static void CheckNames(const Collective& collective) {
+    if (collective.algorithm != "auto") {
+      CheckKind(FindAlgorithm(collective.algorithm), collective.kind);
+    }
+    if (collective.protocol != "auto" && collective.protocol != "none") {
+      ParseProtocol(collective.protocol);
+    }
+  }
+
+  // Equal collectives of one communicator are one request.
+  uint32_t RequestOf(const Collective& collective) {
+    const bool plain = IsPlainRing(collective);
+    std::vector<double> pair_bytes;
+    for (const Bytes bytes : collective.pair_bytes) pair_bytes.push_back(bytes.value());
+    const auto key = std::make_tuple(collective.communicator.index(),
+                                     plain ? CollectiveKind::kAllReduce : collective.kind,
+                                     plain ? 0.0 : collective.bytes.value(), collective.algorithm,
+                                     collective.protocol, collective.root, std::move(pair_bytes));
+    const auto [it, is_new] = request_index_.emplace(key, static_cast<uint32_t>(requests_.size()));
+    if (is_new) {
+      const uint32_t groups =
+          schedule_.communicators[collective.communicator.index()].group_count();
+      requests_.push_back({&collective, std::vector<uint32_t>(groups, kNoTransfer)});
+    }
+    return it->second;
+  }
+
   Communicator::Position PositionOf(uint32_t rank, uint32_t communicator) const {
     const auto position = schedule_.communicators[communicator].PositionOf(rank);
     CHECK(position.has_value());
     return *position;
   }
 
-  uint32_t GroupSite(uint32_t rank, uint32_t communicator_index) {
-    const Communicator& communicator = schedule_.communicators[communicator_index];
-    std::vector<uint32_t>& sites = group_sites_[communicator_index];
-    if (sites.empty()) sites.assign(communicator.group_count(), kNoTransfer);
-    const uint32_t group = PositionOf(rank, communicator_index).group;
-    if (sites[group] != kNoTransfer) return sites[group];
+  uint32_t GroupSite(uint32_t rank, const Slot& slot) {
+    const Communicator& communicator = schedule_.communicators[slot.communicator];
+    Request& request = requests_[slot.request];
+    const uint32_t group = PositionOf(rank, slot.communicator).group;
+    uint32_t& index = request.sites[group];
+    if (index != kNoTransfer) return index;
 
     Site site;
-    site.communicator = communicator_index;
+    site.communicator = slot.communicator;
+    site.request = slot.request;
     site.ranks.resize(communicator.size());
     for (uint32_t i = 0; i < communicator.size(); ++i) site.ranks[i] = communicator.Rank(group, i);
-    std::vector<Channel> channels = finder_.Find(site.ranks, channels_);
-    if (fidelity_ == Fidelity::kFormula) SetIdleRates(router_.cluster(), channels);
     site.transfer_begin = static_cast<uint32_t>(table_.transfers.size());
-    for (const Channel& channel : channels) {
-      if (fidelity_ == Fidelity::kStep) {
-        AddEdges(channel);
-      } else {
-        AddRing(channel);
-      }
+    site.plan = static_cast<uint32_t>(table_.plans.size());
+    Plan plan;
+    plan.kind = request.collective->kind;
+    plan.choice = tuner_.Choose({*request.collective, site.ranks, channels_});
+    CHECK(plan.choice.bandwidth_share > 0 && plan.choice.bandwidth_share <= 1);
+    if (IsRing(plan)) {
+      AddRings(plan.choice, site.ranks);
+    } else {
+      AddPlan(*request.collective, site.ranks, &plan);
     }
-    sites[group] = AddSite(std::move(site));
-    return sites[group];
+    table_.plans.push_back(std::move(plan));
+    index = AddSite(std::move(site));
+    return index;
+  }
+
+  static bool IsRing(const Plan& plan) {
+    return std::string_view(plan.choice.algorithm->name) == "ring" && !plan.IsPipeline();
+  }
+
+  void AddRings(const Choice& choice, const std::vector<uint32_t>& ranks) {
+    std::vector<Channel> channels = finder_.Find(ranks, choice.channels);
+    if (fidelity_ == Fidelity::kFormula) SetIdleRates(router_.cluster(), channels);
+    for (Channel& channel : channels) {
+      if (fidelity_ == Fidelity::kStep) {
+        AddEdges(choice, channel);
+        continue;
+      }
+      channel.step_latency = Seconds(0);
+      for (const Route* edge : channel.edges) {
+        channel.step_latency = std::max(channel.step_latency, StepLatency(choice, edge->latency));
+      }
+      AddRing(channel);
+    }
   }
 
   void AddRing(const Channel& channel) {
@@ -99,19 +173,15 @@ class Maker {
     transfer.share = channel.share;
     transfer.step_latency = channel.step_latency;
     transfer.idle_rate = channel.rate;
-    transfer.use_begin = static_cast<uint32_t>(table_.uses.size());
-    table_.uses.insert(table_.uses.end(), channel.uses.begin(), channel.uses.end());
-    transfer.use_end = static_cast<uint32_t>(table_.uses.size());
-    table_.uses.insert(table_.uses.end(), channel.detour.begin(), channel.detour.end());
-    transfer.detour_end = static_cast<uint32_t>(table_.uses.size());
+    AddUses(channel.uses, channel.detour, &transfer);
     table_.transfers.push_back(transfer);
   }
 
-  void AddEdges(const Channel& channel) {
+  void AddEdges(const Choice& choice, const Channel& channel) {
     const uint32_t size = static_cast<uint32_t>(channel.ranks.size());
     const uint32_t first = static_cast<uint32_t>(table_.transfers.size());
     for (uint32_t i = 0; i < size; ++i) {
-      Transfer transfer = OnRoute(*channel.edges[i]);
+      Transfer transfer = OnRoute(choice, *channel.edges[i]);
       transfer.share = channel.share;
       transfer.upstream = first + (i + size - 1) % size;
       transfer.downstream = first + (i + 1) % size;
@@ -121,9 +191,9 @@ class Maker {
     }
   }
 
-  Transfer OnRoute(const Route& route) {
+  Transfer OnRoute(const Choice& choice, const Route& route) {
     Transfer transfer;
-    transfer.step_latency = route.latency + router_.cluster().step_overhead();
+    transfer.step_latency = StepLatency(choice, route.latency);
     transfer.idle_rate = route.bandwidth;
     transfer.use_begin = static_cast<uint32_t>(table_.uses.size());
     for (const uint32_t link : route.links) table_.uses.push_back({LinkId(link), 1});
@@ -131,6 +201,109 @@ class Maker {
     for (const uint32_t link : route.detour) table_.uses.push_back({LinkId(link), 1});
     transfer.detour_end = static_cast<uint32_t>(table_.uses.size());
     return transfer;
+  }
+
+  void AddPlan(const Collective& collective, const std::vector<uint32_t>& ranks, Plan* plan) {
+    const Algorithm& algorithm = *plan->choice.algorithm;
+    plan->ranks = ranks;
+    for (const Bytes bytes : collective.pair_bytes) {
+      plan->pair_shares.push_back(collective.bytes > Bytes(0) ? bytes / collective.bytes : 0.0);
+    }
+    if (!plan->pair_shares.empty() && std::string_view(algorithm.name) == "bruck") {
+      throw Error(
+          "algorithm \"bruck\" sends blocks on, and needs equal sizes; direct, pairwise and pxn do "
+          "not");
+    }
+    plan->parts = algorithm.arrange(
+        {collective.kind, collective.root, ranks, plan->choice.channels, router_, finder_});
+    std::vector<std::vector<RoundFlow>> rounds;
+    if (fidelity_ != Fidelity::kStep || plan->IsPipeline()) {
+      for (size_t part = 0; part < plan->parts.size(); ++part) {
+        rounds.push_back(RoundsOfPart(*plan, part, router_));
+      }
+    }
+    const Cluster& cluster = router_.cluster();
+    if (fidelity_ == Fidelity::kFormula && !plan->pair_shares.empty()) {
+      for (const auto& part : rounds) plan->uneven.push_back(UnevenCost(part, cluster));
+    } else if (fidelity_ == Fidelity::kFormula || plan->IsPipeline()) {
+      plan->paces = IdlePaces(rounds, cluster);
+    }
+    if (plan->IsPipeline()) {
+      plan->pipeline = PipelineOf(*plan, router_);
+      for (const auto& part : rounds) plan->unit_shares.push_back(part[0].share);
+    }
+    if (fidelity_ == Fidelity::kFormula) {
+      plan->time = ClosedForm(*plan, collective.bytes);
+    } else if (plan->IsPipeline()) {
+      const Bytes wire = collective.bytes / plan->choice.bandwidth_share;
+      plan->time = plan->pipeline.Time(wire, plan->pipeline.BestPieces(wire));
+    }
+    for (uint32_t part = 0; part < plan->parts.size(); ++part) {
+      if (fidelity_ == Fidelity::kFluid) AddRounds(part, rounds[part]);
+      if (fidelity_ == Fidelity::kStep) AddMessages(*plan, part);
+    }
+  }
+
+  // One transfer a flow of each round; those of a round begin when those of the one before are
+  // done.
+  void AddRounds(uint32_t part, const std::vector<RoundFlow>& rounds) {
+    uint32_t before = static_cast<uint32_t>(table_.transfers.size());
+    uint32_t own = before;
+    for (size_t i = 0; i < rounds.size(); ++i) {
+      const RoundFlow& flow = rounds[i];
+      if (i > 0 && flow.round != rounds[i - 1].round) {
+        before = own;
+        own = static_cast<uint32_t>(table_.transfers.size());
+      }
+      Transfer transfer;
+      transfer.share = flow.share;
+      transfer.step_latency = flow.latency;
+      transfer.part = part;
+      transfer.steps = flow.steps;
+      transfer.after_begin = before;
+      transfer.after_end = own;
+      AddUses(flow.uses, flow.detour, &transfer);
+      table_.transfers.push_back(transfer);
+    }
+  }
+
+  void AddMessages(const Plan& plan, uint32_t part_index) {
+    const Part& part = plan.parts[part_index];
+    const uint32_t p = part.input.ranks();
+    const auto end = [&](uint32_t position) {
+      return position < p ? plan.ranks[part.order[position]]
+                          : schedule_.ranks() + table_.switches + position - p;
+    };
+    for (const PartMessage& message : MessagesOfPart(plan, part_index)) {
+      if (message.share == 0 && plan.kind != CollectiveKind::kBarrier) continue;
+      const MessageWay way = WayOf(plan, part, message.from, message.to, router_);
+      Transfer transfer;
+      transfer.share = message.share;
+      transfer.step_latency = way.latency;
+      transfer.part = part_index;
+      transfer.steps = message.steps;
+      transfer.step = message.step;
+      transfer.from = end(message.from);
+      transfer.to = end(message.to);
+      transfer.use_begin = static_cast<uint32_t>(table_.uses.size());
+      for (const uint32_t link : way.links) table_.uses.push_back({LinkId(link), 1});
+      transfer.use_end = static_cast<uint32_t>(table_.uses.size());
+      if (way.may_fail) {
+        for (const uint32_t link : way.detour) table_.uses.push_back({LinkId(link), 1});
+      }
+      transfer.detour_end = static_cast<uint32_t>(table_.uses.size());
+      table_.transfers.push_back(transfer);
+    }
+    table_.switches += plan.choice.algorithm->switches(part.input);
+  }
+
+  void AddUses(const std::vector<LinkUse>& own, const std::vector<LinkUse>& detour,
+               Transfer* transfer) {
+    transfer->use_begin = static_cast<uint32_t>(table_.uses.size());
+    table_.uses.insert(table_.uses.end(), own.begin(), own.end());
+    transfer->use_end = static_cast<uint32_t>(table_.uses.size());
+    table_.uses.insert(table_.uses.end(), detour.begin(), detour.end());
+    transfer->detour_end = static_cast<uint32_t>(table_.uses.size());
   }
 
   uint32_t PairSite(uint32_t rank, const Slot& slot) {
@@ -146,7 +319,7 @@ class Maker {
       site.is_pair = true;
       site.ranks = {from, to};
       site.transfer_begin = static_cast<uint32_t>(table_.transfers.size());
-      Transfer transfer = OnRoute(router_.Between(from, to));
+      Transfer transfer = OnRoute(plain_, router_.Between(from, to));
       transfer.from = from;
       transfer.to = to;
       table_.transfers.push_back(transfer);
@@ -168,11 +341,17 @@ class Maker {
   const Schedule& schedule_;
   Router& router_;
   ChannelFinder finder_;
+  Tuner tuner_;
   const Fidelity fidelity_;
   const uint32_t channels_;
   TransferTable table_;
-  std::vector<std::vector<Slot>> slots_;            // by role
-  std::vector<std::vector<uint32_t>> group_sites_;  // [communicator][group]
+  Choice plain_;                          // of sends and receives
+  std::vector<std::vector<Slot>> slots_;  // by role
+  std::vector<Request> requests_;
+  std::map<std::tuple<uint32_t, CollectiveKind, double, std::string, std::string, uint32_t,
+                      std::vector<double>>,
+           uint32_t>
+      request_index_;
   std::map<std::tuple<uint32_t, uint32_t, uint32_t>, uint32_t> pair_sites_;
 };
 

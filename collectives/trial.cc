@@ -10,6 +10,11 @@ namespace rehearse {
 
 namespace {
 
+constexpr Seconds kTick(1 / kPicosecondsPerSecond);
+
+// One run of several sizes has to fit the clock.
+constexpr Bytes kMostBytesTogether(1e15);
+
 Collective CollectiveOf(const Trial& trial, Bytes bytes) {
   Collective collective;
   collective.kind = trial.kind;
@@ -19,6 +24,13 @@ Collective CollectiveOf(const Trial& trial, Bytes bytes) {
   collective.protocol = trial.protocol;
   collective.root = trial.root;
   return collective;
+}
+
+Timeline PlayedTimeline(const Trial& trial, const std::vector<Bytes>& sizes, Router& router) {
+  const Schedule schedule = TrialSchedule(trial, sizes, router.cluster().device_count());
+  const Lowered lowered = Lower(
+      schedule, router, {.fidelity = trial.fidelity, .channels = trial.channels, .fold = true});
+  return Simulate(lowered.program, schedule.ranks()).timeline;
 }
 
 }  // namespace
@@ -41,7 +53,7 @@ std::vector<std::vector<uint32_t>> DealRanks(const std::vector<uint32_t>& ranks,
   return groups;
 }
 
-Schedule TrialSchedule(const Trial& trial, Bytes bytes, uint32_t devices) {
+Schedule TrialSchedule(const Trial& trial, const std::vector<Bytes>& sizes, uint32_t devices) {
   Schedule schedule;
   schedule.communicators.push_back(Communicator::Explicit("group", trial.groups));
   Role idle;
@@ -49,11 +61,13 @@ Schedule TrialSchedule(const Trial& trial, Bytes bytes, uint32_t devices) {
   Role busy;
   busy.name = "rank";
   busy.streams = {{"group", StreamKind::kCommunication}};
-  Op op;
-  op.name = Name(trial.kind);
-  op.stream = StreamId(0);
-  op.work = CollectiveOf(trial, bytes);
-  busy.ops.push_back(op);
+  for (const Bytes bytes : sizes) {
+    Op op;
+    op.name = Name(trial.kind);
+    op.stream = StreamId(0);
+    op.work = CollectiveOf(trial, bytes);
+    busy.ops.push_back(op);
+  }
   schedule.roles = {busy, idle};
   schedule.role_of_rank.assign(devices, 1);
   for (const auto& group : trial.groups) {
@@ -68,10 +82,31 @@ Choice ChoiceOf(const Trial& trial, Bytes bytes, Tuner& tuner) {
 }
 
 Seconds TimeOf(const Trial& trial, Bytes bytes, Router& router) {
-  const Schedule schedule = TrialSchedule(trial, bytes, router.cluster().device_count());
-  const Lowered lowered = Lower(
-      schedule, router, {.fidelity = trial.fidelity, .channels = trial.channels, .fold = true});
-  return ToSeconds(Simulate(lowered.program, schedule.ranks()).timeline.step);
+  return ToSeconds(PlayedTimeline(trial, {bytes}, router).step);
+}
+
+std::vector<Seconds> TimesOf(const Trial& trial, const std::vector<Bytes>& sizes, Router& router) {
+  std::vector<Seconds> times;
+  while (times.size() < sizes.size()) {
+    std::vector<Bytes> together = {sizes[times.size()]};
+    Bytes total = together.front();
+    // Several groups must begin each size together.
+    while (trial.groups.size() == 1 && times.size() + together.size() < sizes.size()) {
+      const Bytes next = sizes[times.size() + together.size()];
+      total += next;
+      if (total > kMostBytesTogether) break;
+      together.push_back(next);
+    }
+    std::vector<Time> begins(together.size());
+    std::vector<Time> ends(together.size());
+    for (const Span& span : PlayedTimeline(trial, together, router).spans) {
+      begins[span.op] = span.begin;  // of all ranks
+      ends[span.op] = std::max(ends[span.op], span.end);
+    }
+    for (size_t i = 0; i < together.size(); ++i)
+      times.push_back(std::max(ToSeconds(ends[i] - begins[i]), kTick));
+  }
+  return times;
 }
 
 }  // namespace rehearse

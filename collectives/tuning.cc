@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 
+#include "collectives/plan_load.h"
 #include "sim/error.h"
 
 namespace rehearse {
@@ -153,20 +154,6 @@ std::optional<NcclGroup> Survey(Router& router, ChannelFinder& finder,
   return group;
 }
 
-// What the steps themselves reach on these links, without a protocol, in bytes of the collective a second.
-BytesPerSecond BareRate(const NcclGroup& group, CollectiveKind kind, NcclAlgorithm algorithm) {
-  const double members = group.ranks;
-  switch (algorithm) {
-    case NcclAlgorithm::kRing:
-      return CostOf(group, kind, Bytes(1), algorithm, Protocol::kSimple)->bandwidth;
-    case NcclAlgorithm::kTree:
-      return group.trees / 2;
-    case NcclAlgorithm::kNvls:  // a member sends all of it to be added, and its part to all
-      return group.rings * members / (members + 1);
-  }
-  return group.rings;
-}
-
 const Algorithm& FirstThatDoes(CollectiveKind kind) {
   for (const Algorithm& row : Algorithms()) {
     if (row.kinds.Has(kind)) return row;
@@ -197,17 +184,39 @@ std::optional<NcclCost> Tuner::Cheapest(const ChoiceQuestion& question,
   return best;
 }
 
+BytesPerSecond Tuner::BareRate(const ChoiceQuestion& question, const NcclGroup& group,
+                               NcclAlgorithm algorithm, uint32_t channels) {
+  const Collective& collective = question.collective;
+  const auto key =
+      std::make_tuple(question.ranks, collective.kind, collective.root, algorithm, channels);
+  const auto [it, is_new] = bare_rates_.emplace(key, BytesPerSecond(0));
+  if (!is_new) return it->second;
+  const Cluster& cluster = router_.cluster();
+  if (algorithm == NcclAlgorithm::kRing) {
+    const NcclCost all = *CostOf(group, collective.kind, Bytes(1), algorithm, Protocol::kSimple);
+    it->second =
+        TotalRate(cluster, finder_.Find(question.ranks, channels)) * (all.bandwidth / group.rings);
+  } else {
+    Choice bare;
+    bare.algorithm = &FindAlgorithm(Name(algorithm));
+    bare.channels = channels;
+    const Plan plan =
+        ArrangePlan(bare, collective.kind, collective.root, question.ranks, router_, finder_);
+    const BindingLink binding = BindingLinkOf(plan, router_);
+    it->second = cluster.Link(binding.link).Capacity() / binding.bytes;
+  }
+  return it->second;
+}
+
 double Tuner::ShareOf(const ChoiceQuestion& question, const NcclGroup& group,
                       const NcclCost& cost) {
-  const BytesPerSecond bare = BareRate(group, question.collective.kind, cost.algorithm);
-  double share = std::min(1.0, cost.bandwidth / bare);
+  BytesPerSecond wanted = cost.bandwidth;
   const uint32_t all = 2 * group.graph_channels;
-  if (question.channels == 0 || question.channels >= all) return share;
-  // Fewer channels are also fewer rings, where the layout has several: what is left of each.
-  const double left = static_cast<double>(question.channels) / all;
-  const std::vector<Channel> rings = finder_.Find(question.ranks, question.channels);
-  const double laid_out = TotalRate(router_.cluster(), rings) / group.rings;
-  return std::min(share, left / std::min(1.0, laid_out));
+  if (question.channels > 0 && question.channels < all) {
+    const double left = static_cast<double>(question.channels) / all;
+    wanted = std::min(wanted, left * BareRate(question, group, cost.algorithm, 0));
+  }
+  return std::min(1.0, wanted / BareRate(question, group, cost.algorithm, question.channels));
 }
 
 Choice Tuner::Choose(const ChoiceQuestion& question) {

@@ -19,6 +19,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "collectives/algorithm.h"
@@ -47,10 +48,10 @@ struct Choice {
   double bandwidth_share = 1;  // of the bytes on the wire that are data; in (0, 1]
 };
 
-// Remembers what it found of each group. The Router must outlive it.
+// Remembers what it found of each group. Router and finder must outlive it.
 class Tuner {
  public:
-  explicit Tuner(Router& router) : router_(router), finder_(router) {}
+  Tuner(Router& router, ChannelFinder& finder) : router_(router), finder_(finder) {}
 
   // Throws Error for names that are not known, an algorithm that cannot do the kind, and a protocol where there is
   // none. Whether the group suits a pinned algorithm is checked when its steps are laid out.
@@ -61,11 +62,17 @@ class Tuner {
 
  private:
   std::optional<NcclCost> Cheapest(const ChoiceQuestion& question, const NcclGroup& group) const;
+  // What the steps themselves reach on these links, without a protocol, in bytes of the collective a second.
+  BytesPerSecond BareRate(const ChoiceQuestion& question, const NcclGroup& group,
+                          NcclAlgorithm algorithm, uint32_t channels);
   double ShareOf(const ChoiceQuestion& question, const NcclGroup& group, const NcclCost& cost);
 
   Router& router_;
-  ChannelFinder finder_;
+  ChannelFinder& finder_;
   std::map<std::vector<uint32_t>, std::optional<NcclGroup>> groups_;
+  std::map<std::tuple<std::vector<uint32_t>, CollectiveKind, uint32_t, NcclAlgorithm, uint32_t>,
+           BytesPerSecond>
+      bare_rates_;
 };
 
 const char* Name(const std::optional<Protocol>& protocol);  // "none" for nothing

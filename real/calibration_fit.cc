@@ -3,14 +3,13 @@
 #include <algorithm>
 #include <cmath>
 
-#include "collectives/channels.h"
+#include "collectives/plan_load.h"
 #include "sim/error.h"
 
 namespace rehearse {
 namespace {
 
-constexpr double kCoarse = 0.02;
-constexpr double kFine = 0.002;
+constexpr double kGrids[] = {0.05, 0.01, 0.002};
 constexpr double kLeastEfficiency = 0.1;
 constexpr Bytes kOneMegabyte(1 << 20);
 
@@ -56,15 +55,26 @@ class Fitter {
       fitted_on_.push_back(std::move(rows));
     }
     Router router(cluster);
+    ChannelFinder finder(router);
+    Tuner tuner(router, finder);
     const Trial& trial = tables.front().trial;
-    const auto channels = ChannelFinder(router).Find(trial.groups.front(), trial.channels);
-    link_ = cluster.Link(FindBindingLink(cluster, channels).link);
+    Bytes largest;
+    for (const NcclRow& row : tables.front().rows) largest = std::max(largest, row.bytes);
+    const Plan plan = ArrangePlan(ChoiceOf(trial, largest, tuner), trial.kind, trial.root,
+                                  trial.groups.front(), router, finder);
+    link_ = cluster.Link(BindingLinkOf(plan, router).link);
   }
 
   Candidate Best() {
-    const Candidate best = Search(kLeastEfficiency, 1, kCoarse);
-    return Search(std::max(kLeastEfficiency, best.efficiency - kCoarse),
-                  std::min(1.0, best.efficiency + kCoarse), kFine);
+    double from = kLeastEfficiency;
+    double to = 1;
+    Candidate best;
+    for (const double grid : kGrids) {
+      best = Search(from, to, grid);
+      from = std::max(kLeastEfficiency, best.efficiency - grid);
+      to = std::min(1.0, best.efficiency + grid);
+    }
+    return best;
   }
 
   Calibration With(double efficiency, Seconds overhead) const {
@@ -139,9 +149,9 @@ ErrorSummary SummarizeErrors(std::vector<double> errors) {
 std::vector<Seconds> Predict(const Cluster& cluster, const Trial& trial,
                              const std::vector<NcclRow>& rows) {
   Router router(cluster);
-  std::vector<Seconds> times;
-  for (const NcclRow& row : rows) times.push_back(TimeOf(trial, row.bytes, router));
-  return times;
+  std::vector<Bytes> sizes;
+  for (const NcclRow& row : rows) sizes.push_back(row.bytes);
+  return TimesOf(trial, sizes, router);
 }
 
 Calibration FitCalibration(Cluster& cluster, const std::vector<FitTable>& tables) {

@@ -11,7 +11,7 @@
 namespace rehearse {
 
 // The i-th number of the stream `seed`: 64 independent-looking bits.
-inline uint64_t HashAt(uint64_t seed, uint64_t i) {
+constexpr uint64_t HashAt(uint64_t seed, uint64_t i) {
   uint64_t x = seed + (i + 1) * 0x9e3779b97f4a7c15u;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
@@ -19,7 +19,7 @@ inline uint64_t HashAt(uint64_t seed, uint64_t i) {
 }
 
 // In [0, 1), from the upper 53 bits.
-inline double UnitAt(uint64_t seed, uint64_t i) {
+constexpr double UnitAt(uint64_t seed, uint64_t i) {
   return static_cast<double>(HashAt(seed, i) >> 11) * 0x1p-53;
 }
 
@@ -54,6 +54,7 @@ class DropoutMask {
  public:
   DropoutMask(uint64_t seed, int32_t layer, int32_t micro_batch, uint64_t salt, double probability,
               uint64_t columns);
+  uint64_t stream() const { return seed_; }  // of hashed numbers
   // 0, or 1/(1-probability) where it is kept.
   double At(uint64_t row, uint64_t column) const {
     return UnitAt(seed_, row * columns_ + column) < probability_ ? 0 : scale_;

@@ -1,6 +1,8 @@
 #include "real/probe.h"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include "real/collective_run.h"
 #include "real/control.h"
@@ -8,6 +10,7 @@
 namespace rehearse {
 namespace {
 
+constexpr uint32_t kBatch = 10;
 constexpr int kPings = 20;
 constexpr uint32_t kPingTag = kControlTag + 100;
 
@@ -85,6 +88,23 @@ Probe RunProbe(const Schedule& schedule, Transport& transport, const ExecutionOp
     }
   }
   return probe;
+}
+
+Probe RunUndisturbed(const Schedule& schedule, Transport& transport, uint32_t kept,
+                     Seconds patience) {
+  const int64_t start = NowNanoseconds();
+  ExecutionOptions options;
+  options.repeats = std::min(kBatch, kept);
+  Probe all;
+  while (true) {
+    Probe batch = RunProbe(schedule, transport, options);
+    std::move(batch.steps.begin(), batch.steps.end(), std::back_inserter(all.steps));
+    std::swap(all.steps, batch.steps);
+    all = std::move(batch);
+    const Seconds passed(static_cast<double>(NowNanoseconds() - start) * 1e-9);
+    const bool goes_on = all.Kept().size() < kept && passed < patience;
+    if (BroadcastBytes(transport, goes_on ? "on" : "") != "on") return all;
+  }
 }
 
 }  // namespace rehearse

@@ -42,4 +42,8 @@ struct Probe {
 // All ranks call it; the others' result says only `blocking`, `schedule` and `backend`.
 Probe RunProbe(const Schedule& schedule, Transport& transport, const ExecutionOptions& options);
 
+// The same in batches, until `kept` steps are kept or patience is at an end (rank 0 decides). Steps of all batches.
+Probe RunUndisturbed(const Schedule& schedule, Transport& transport, uint32_t kept,
+                     Seconds patience);
+
 }  // namespace rehearse

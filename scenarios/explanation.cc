@@ -197,15 +197,19 @@ Explanation Explain(Scenario& scenario) {
   std::vector<bool> carries(scenario.cluster->link_count());
   {
     const PlayedScenario played =
-        Play(scenario, {.record_bottlenecks = true, .record_tasks = true});
+        PlayScenario(scenario, {.record_bottlenecks = true, .record_tasks = true});
     explanation.result = Describe(scenario, played);
     Explainer explainer(played);
     explainer.DescribePath(&explanation);
     explainer.DescribeExposure(&explanation);
     explainer.DescribeLinks(&explanation);
-    for (size_t i = 0; i < played.lowered.links.size(); ++i) {
-      const bool any = played.simulation.timeline.links[i].bytes > Bytes(0);
-      carries[played.lowered.links[i]] = any || carries[played.lowered.links[i]];
+    // Closed forms do not say which links they use.
+    if (scenario.lowering.fidelity == Fidelity::kFormula) {
+      carries.assign(carries.size(), true);
+    }
+    for (size_t i = 0; i < carries.size(); ++i) {
+      const LinkRecord& link = played.simulation.timeline.links[played.lowered.links[i]];
+      carries[i] = carries[i] || link.bytes > Bytes(0);
     }
   }
   explanation.sensitivities = FindSensitivities(scenario, carries);

@@ -1,8 +1,10 @@
-// Why does a step take as long as it does? What the step waited for, which communication is exposed, which links
-// held transfers back and who shared them, what would help: "rehearse explain".
+// Why does a step take as long as it does? What the step waited for, which communication is
+// exposed, which links held transfers back and who shared them, what would help: "rehearse
+// explain".
 //
-// Times of the critical path and of bottlenecks are those of the ranks and links that are named (one of each
-// class where the scenario is folded); exposure is the mean over all ranks, as in Result.
+// Times of the critical path and of bottlenecks are those of the ranks and links that are named
+// (one of each class where the scenario is folded); exposure is the mean over all ranks, as in
+// Result.
 #pragma once
 
 #include <cstdint>
@@ -94,8 +96,8 @@ struct Explanation {
   std::vector<Sensitivity> sensitivities;    // shortest step first
 };
 
-// Plays the scenario with everything recorded, and once more for each sensitivity. The scenario is as it was
-// afterwards. Throws as Play() does.
+// Plays the scenario with everything recorded, and once more for each sensitivity. The scenario is
+// as it was afterwards. Throws as PlayScenario() does.
 Explanation Explain(Scenario& scenario);
 
 // Schema rehearse.explanation.v1.

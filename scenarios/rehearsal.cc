@@ -4,8 +4,11 @@
 
 #include <sys/resource.h>
 
+#include "scenarios/calibrated.h"
 #include "sim/error.h"
+#include "sim/memory.h"
 #include "sim/schedule_check.h"
+#include "sim/units.h"
 #include "workloads/planner.h"
 
 namespace rehearse {
@@ -28,16 +31,38 @@ TraceNames NamesOf(const Scenario& scenario) {
   return names;
 }
 
+// The fullest rank must fit the smallest device.
+void CheckMemory(const Scenario& scenario, const Schedule& schedule) {
+  const Cluster& cluster = *scenario.cluster;
+  uint32_t smallest = 0;
+  for (uint32_t rank = 1; rank < cluster.device_count(); ++rank) {
+    if (cluster.DeviceOf(rank).memory < cluster.DeviceOf(smallest).memory) smallest = rank;
+  }
+  const DeviceSpec& device = cluster.DeviceOf(smallest);
+  const MemoryUse use = MemoryOfFullestRank(schedule);
+  if (use.Total() <= device.memory) return;
+  throw Error(scenario.strategy_place,
+              fmt::format("out of memory: a rank needs {} (parameters {}, gradients {}, optimizer "
+                          "{}, activations {}, buffers {}), a {} has {}; --allow-oom plays it all "
+                          "the same",
+                          Print(use.Total()), Print(use.parameters), Print(use.gradients),
+                          Print(use.optimizer), Print(use.activations), Print(use.buffers),
+                          device.name, Print(device.memory)));
+}
+
 }  // namespace
 
-PlayedScenario Play(const Scenario& scenario, const SimulationOptions& options) {
+PlayedScenario PlayScenario(const Scenario& scenario, const SimulationOptions& options) {
   PlayedScenario played;
   played.schedule =
       PlanStep(scenario.network, scenario.training, scenario.strategy, scenario.strategy_place);
+  ApplyCollectivePins(scenario.collective_pins, &played.schedule);
   CheckSchedule(played.schedule);
   CheckBuffers(played.schedule);
+  if (!scenario.allow_out_of_memory) CheckMemory(scenario, played.schedule);
 
   const Cluster& cluster = *scenario.cluster;
+  played.schedule = AsExecuted(played.schedule, cluster);
   Router router(cluster, scenario.routing,
                 FailingLinks(scenario.lowering.perturbation, cluster.link_count()));
   played.lowered = Lower(played.schedule, router, scenario.lowering);
@@ -56,16 +81,18 @@ Result Describe(const Scenario& scenario, const PlayedScenario& played) {
   Result result = Summarize(played.schedule, simulation.timeline, scenario.nominal_peak);
   result.scenario = scenario.name;
   result.fidelity = Name(scenario.lowering.fidelity);
+  result.notes = CalibrationNotes(played.schedule, *scenario.cluster);
   result.memory_capacity = scenario.cluster->DeviceOf(0).memory;
   result.simulator.events = simulation.stats.events;
   result.simulator.transfers = simulation.stats.transfers;
+  result.chosen = played.lowered.chosen;
   result.simulator.classes = played.lowered.rank_classes;
   return result;
 }
 
 Rehearsal Rehearse(const Scenario& scenario, const RehearsalOptions& options) {
   const auto start = std::chrono::steady_clock::now();
-  PlayedScenario played = Play(scenario, {.record_link_loads = options.record_link_loads});
+  PlayedScenario played = PlayScenario(scenario, {.record_link_loads = options.record_link_loads});
   played.lowered.program = {};
 
   Rehearsal rehearsal;

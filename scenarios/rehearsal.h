@@ -19,7 +19,7 @@ struct PlayedScenario {
 };
 
 // Throws Error when the scenario cannot be planned or its schedule cannot be played.
-PlayedScenario Play(const Scenario& scenario, const SimulationOptions& options = {});
+PlayedScenario PlayScenario(const Scenario& scenario, const SimulationOptions& options = {});
 
 // What it means, but for the cost of wall time and memory.
 Result Describe(const Scenario& scenario, const PlayedScenario& played);
@@ -35,7 +35,7 @@ struct RehearsalOptions {
   bool record_link_loads = false;  // for the trace's counters
 };
 
-// As Play() throws.
+// As PlayScenario() throws.
 Rehearsal Rehearse(const Scenario& scenario, const RehearsalOptions& options = {});
 
 }  // namespace rehearse

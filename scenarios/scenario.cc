@@ -1,36 +1,20 @@
 #include "scenarios/scenario.h"
 
+#include "scenarios/model_reader.h"
 #include "scenarios/perturbation.h"
 #include "scenarios/strategy_reader.h"
 #include "sim/error.h"
+#include "topology/calibration.h"
 #include "topology/cluster_file.h"
 #include "topology/edits.h"
 #include "topology/graph_file.h"
-#include "workloads/decoder_network.h"
 
 namespace rehearse {
 namespace {
 
-Training ReadTraining(const JsonReader& reader) {
-  reader.AllowKeys({"batch", "sequence", "micro_batches", "recomputation", "precision"});
-  Training training;
-  training.batch = static_cast<uint64_t>(reader.At("batch").Integer(1, int64_t{1} << 32));
-  training.sequence = static_cast<uint64_t>(reader.At("sequence").Integer(1, int64_t{1} << 24));
-  if (reader.Has("micro_batches")) {
-    training.micro_batches = static_cast<uint32_t>(reader.At("micro_batches").Integer(1, 1 << 16));
-  }
-  training.recomputation = reader.At("recomputation").Choice({"none", "full"}) == 0
-                               ? Recomputation::kNone
-                               : Recomputation::kFull;
-  if (reader.Has("precision")) {
-    const bool is_bf16 = reader.At("precision").Choice({"bf16", "fp32"}) == 0;
-    training.precision = is_bf16 ? DType::kBf16 : DType::kFp32;
-  }
-  return training;
-}
-
 LowerOptions ReadSimulator(const JsonReader& reader, const Cluster& cluster) {
-  reader.AllowKeys({"fidelity", "channels", "slowdown", "routing", "routing_seed", "perturbation"});
+  reader.AllowKeys({"fidelity", "channels", "algorithm", "protocol", "collectives", "slowdown",
+                    "routing", "routing_seed", "perturbation"});
   LowerOptions options;
   if (reader.Has("fidelity")) {
     options.fidelity =
@@ -83,24 +67,25 @@ std::string MeshText(const DeviceMesh& mesh) {
 
 Scenario ReadScenario(const JsonDocument& document) {
   const JsonReader root = document.Root();
-  root.AllowKeys(
-      {"name", "description", "cluster", "model", "training", "strategy", "simulator", "edits"});
+  root.AllowKeys({"name", "description", "cluster", "model", "training", "strategy", "simulator",
+                  "calibration", "edits"});
   std::string name = root.At("name").String();
   std::string description = root.Has("description") ? root.At("description").String() : "";
   std::unique_ptr<Cluster> cluster = ReadCluster(root.At("cluster"));
-  const Training training = ReadTraining(root.At("training"));
+  auto [network, training] = ReadModelAndTraining(root.At("model"), root.At("training"));
   const FlopsPerSecond nominal_peak = MeanPeak(*cluster, training.precision);
+  if (root.Has("calibration")) ApplyCalibration(*cluster, ReadCalibration(root.At("calibration")));
   if (root.Has("edits")) cluster = ApplyEdits(std::move(cluster), ReadEdits(root.At("edits")));
-  const GptModel model = ReadModel(root.At("model"));
   const JsonReader strategy_reader = root.At("strategy");
-  Network network = MakeDecoder(model, training);
   Strategy strategy = ReadStrategy(strategy_reader, network);
   LowerOptions lowering;
+  std::vector<CollectivePin> pins;
   FabricRouting routing;
   Place perturbation_place;
   if (root.Has("simulator")) {
     const JsonReader simulator = root.At("simulator");
     lowering = ReadSimulator(simulator, *cluster);
+    pins = ReadCollectivePins(simulator);
     routing = ReadRouting(simulator);
     if (simulator.Has("perturbation")) perturbation_place = simulator.At("perturbation").place();
   }
@@ -112,10 +97,18 @@ Scenario ReadScenario(const JsonDocument& document) {
                     MeshText(strategy.mesh), strategy.mesh.size(), cluster->name(),
                     cluster->device_count(), cluster->device_count()));
   }
-  return {
-      std::move(name), std::move(description), std::move(cluster),           std::move(network),
-      training,        std::move(strategy),    strategy_reader.place(),      std::move(lowering),
-      routing,         nominal_peak,           std::move(perturbation_place)};
+  return {std::move(name),
+          std::move(description),
+          std::move(cluster),
+          std::move(network),
+          training,
+          std::move(strategy),
+          strategy_reader.place(),
+          std::move(lowering),
+          std::move(pins),
+          routing,
+          nominal_peak,
+          std::move(perturbation_place)};
 }
 
 }  // namespace rehearse

@@ -3,17 +3,22 @@
 //   {
 //     "name": "...", "description": "...",           description is optional
 //     "cluster": "perlmutter:nodes=4",              preset, preset with changes, file, or graph
-//     "model": {"preset": "gpt-20b"},               or layers, hidden, heads, vocabulary
+//     "model": {"preset": "gpt-20b"},               or its numbers, or another kind (model_reader.h)
 //     "training": {"batch": 16, "sequence": 2048,   sequences a step and tokens a sequence
 //                  "micro_batches": 1,              optional, 1
-//                  "recomputation": "full",         "full" or "none"
+//                  "recomputation": "full",         none, selective (of unfused attention) or full
+//                  "attention": "fused",            optional; "unfused" stores s² scores a head
 //                  "precision": "bf16"},            optional; "fp32" for arithmetic and parameters too
 //     "strategy": {"kind": "4d", "column": 2, "row": 2, "depth": 4, "data": 1,
 //                  "transpose_alternate_layers": true, "overlap_all_reduce": true,
 //                  "overlap_reduce_scatter": true, "overlap_all_gather": true, "cached_layers": 28},
 //                                                   other kinds: workloads/README.md
+//     "calibration": "mine.json",                   optional: efficiencies, overheads (topology/calibration.h)
 //     "edits": [{"links": "node3/nic*", "bandwidth": "0.5x"}],   optional what-ifs (topology/edits.h)
 //     "simulator": {"fidelity": "fluid", "channels": 0,      optional, every key as well
+//                   "algorithm": "auto", "protocol": "auto",       how collectives run; neither: rings on bare links
+//                   "collectives": [{"kind": "all-reduce", "axis": "data", "algorithm": "tree"}],
+//                                                 (scenarios/collective_pins.h)
 //                   "routing": "minimal", "routing_seed": 0,
 //                   "slowdown": {"gemm": 0, "attention": 0, "memory": 0, "communication": 0},
 //                   "perturbation": {...}}        jitter, stragglers, links that fail (scenarios/perturbation.h)
@@ -26,8 +31,10 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "collectives/lower.h"
+#include "scenarios/collective_pins.h"
 #include "sim/json_reader.h"
 #include "topology/cluster.h"
 #include "topology/fabric.h"
@@ -46,10 +53,12 @@ struct Scenario {
   Strategy strategy;
   Place strategy_place;  // for errors that planning finds
   LowerOptions lowering;
+  std::vector<CollectivePin> collective_pins;
   FabricRouting routing;
   FlopsPerSecond
       nominal_peak;  // of a device before edits, mean over ranks: what utilisation refers to
-  Place perturbation_place;  // for links that fail and leave no way
+  Place perturbation_place;          // for links that fail and leave no way
+  bool allow_out_of_memory = false;  // play a plan that does not fit the device all the same
 };
 
 // Throws Error (file, line, pointer, found, expected) for anything that is wrong, including a mesh that

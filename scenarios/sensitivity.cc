@@ -14,7 +14,8 @@
 namespace rehearse {
 namespace {
 
-// Links that are alike: kind, kinds of the ends (the nearer to the devices first), distances of the ends.
+// Links that are alike: kind, kinds of the ends (the nearer to the devices first), distances of the
+// ends.
 using LinkClass = std::tuple<uint32_t, uint32_t, LinkKind, VertexKind, VertexKind>;
 
 // By vertex: links to the nearest device.
@@ -127,7 +128,7 @@ class Experiments {
 
  private:
   void Measure(const std::string& what) {
-    rows_.push_back({what, ToSeconds(Play(scenario_).simulation.timeline.step)});
+    rows_.push_back({what, ToSeconds(PlayScenario(scenario_).simulation.timeline.step)});
   }
 
   Scenario& scenario_;

@@ -1,8 +1,11 @@
 #include "scenarios/strategy_reader.h"
 
+#include "scenarios/sbp_reader.h"
 #include "sim/error.h"
 #include "workloads/strategy_4d.h"
+#include "workloads/strategy_atp.h"
 #include "workloads/strategy_megatron.h"
+#include "workloads/strategy_summa.h"
 #include "workloads/strategy_zero.h"
 
 namespace rehearse {
@@ -22,14 +25,16 @@ uint32_t ReadAxis(const JsonReader& reader, const char* key, uint64_t* ranks) {
 }
 
 Strategy ReadFourD(const JsonReader& reader, const Network& network) {
-  reader.AllowKeys({"kind", "column", "row", "depth", "data", "transpose_alternate_layers",
-                    "overlap_all_reduce", "overlap_reduce_scatter", "overlap_all_gather",
-                    "cached_layers"});
+  // The SC24 paper's names: x is the row axis, y the column axis, z the depth.
+  const bool is_xyz = reader.Has("x") || reader.Has("y") || reader.Has("z");
+  reader.AllowKeys({"kind", is_xyz ? "y" : "column", is_xyz ? "x" : "row", is_xyz ? "z" : "depth",
+                    "data", "transpose_alternate_layers", "overlap_all_reduce",
+                    "overlap_reduce_scatter", "overlap_all_gather", "cached_layers"});
   FourDOptions options;
   uint64_t ranks = 1;
-  options.column = ReadAxis(reader, "column", &ranks);
-  options.row = ReadAxis(reader, "row", &ranks);
-  options.depth = ReadAxis(reader, "depth", &ranks);
+  options.column = ReadAxis(reader, is_xyz ? "y" : "column", &ranks);
+  options.row = ReadAxis(reader, is_xyz ? "x" : "row", &ranks);
+  options.depth = ReadAxis(reader, is_xyz ? "z" : "depth", &ranks);
   options.data = ReadAxis(reader, "data", &ranks);
   options.transpose_alternate_layers = reader.At("transpose_alternate_layers").Bool();
   options.overlap_all_reduce = reader.At("overlap_all_reduce").Bool();
@@ -89,6 +94,31 @@ Strategy ReadFsdp(const JsonReader& reader, const Network& network) {
   return ReadZero(reader, network, 3);
 }
 
+Strategy ReadAtp(const JsonReader& reader, const Network& network) {
+  reader.AllowKeys({"kind", "d1", "d2", "data", "first", "chunks", "overlap_all_reduce"});
+  AtpOptions options;
+  uint64_t ranks = 1;
+  options.d1 = ReadAxis(reader, "d1", &ranks);
+  options.d2 = ReadAxis(reader, "d2", &ranks);
+  options.data = ReadAxis(reader, "data", &ranks);
+  options.column_first = reader.At("first").Choice({"column", "row"}) == 0;
+  options.chunks = static_cast<uint32_t>(reader.At("chunks").Integer(1, 1024));
+  options.overlap_all_reduce = reader.At("overlap_all_reduce").Bool();
+  return MakeAtp(options, network);
+}
+
+Strategy ReadSumma(const JsonReader& reader, const Network& network) {
+  reader.AllowKeys({"kind", "q", "depth", "data", "overlap_panels"});
+  SummaOptions options;
+  uint64_t ranks = 1;
+  options.q = ReadAxis(reader, "q", &ranks);
+  ranks *= options.q;
+  options.depth = ReadAxis(reader, "depth", &ranks);
+  options.data = ReadAxis(reader, "data", &ranks);
+  options.overlap_panels = reader.At("overlap_panels").Bool();
+  return MakeSumma(options, network);
+}
+
 }  // namespace
 
 const std::vector<StrategyKind>& StrategyKinds() {
@@ -105,6 +135,12 @@ const std::vector<StrategyKind>& StrategyKinds() {
        ReadZero2},
       {"fsdp", "ZeRO-3: parameters in shares too, gathered before use; replicas > 1: hybrid",
        "Zhao et al., arXiv 2304.11277; Rajbhandari et al., arXiv 1910.02054", ReadFsdp},
+      {"sbp", "any (p0, p1, p2) or layouts for each product, in OneFlow's notation",
+       "AutoDDL, arXiv 2301.06813; OneFlow, arXiv 2110.15032", ReadSbp},
+      {"atp", "2-D tensor parallelism on DeviceMesh(d1, d2) x data, in chunks that take turns",
+       "ATP, arXiv 2301.08658", ReadAtp},
+      {"summa", "SUMMA on q x q (Optimus), x depth (Tesseract), x data",
+       "Optimus, arXiv 2104.05343; Tesseract, arXiv 2105.14500", ReadSumma},
   };
   return kinds;
 }

@@ -1,5 +1,6 @@
-// The critical path in terms of ops: which op of which rank the step waited for, from its begin to its end, and
-// how much time the others had to spare (sim/critical_path.h says how both are defined).
+// The critical path in terms of ops: which op of which rank the step waited for, from its begin to
+// its end, and how much time the others had to spare (sim/critical_path.h says how both are
+// defined).
 #pragma once
 
 #include <cstdint>
@@ -11,8 +12,8 @@
 
 namespace rehearse {
 
-// Which ops a task works for: those whose end is the first that follows it along its first successors. A
-// compute op's delay works for that op, a flow for the collective on all its ranks.
+// Which ops a task works for: those whose end is the first that follows it along its first
+// successors. A compute op's delay works for that op, a flow for the collective on all its ranks.
 class OpsOfTasks {
  public:
   explicit OpsOfTasks(const Program& program);
@@ -39,8 +40,8 @@ struct CriticalOps {
   std::vector<Time> slack;        // one a span of the program
 };
 
-// Of ranks that take part in a collective of the path, the one that the path goes on with is named. `times`
-// are Simulation::tasks of the program.
+// Of ranks that take part in a collective of the path, the one that the path goes on with is named.
+// `times` are Simulation::tasks of the program.
 CriticalOps FindCriticalOps(const Program& program, const std::vector<TaskTime>& times,
                             const OpsOfTasks& ops);
 

@@ -1,7 +1,8 @@
 // How much of each communication op is exposed: runs while its rank computes nothing.
 //
-// Where several axes are exposed at once each takes an equal share, and within an axis each of its ops does:
-// the ops of an axis sum to AxisUse::exposed, all ops to Breakdown::exposed_communication.
+// Where several axes are exposed at once each takes an equal share, and within an axis each of its
+// ops does: the ops of an axis sum to AxisUse::exposed, all ops to
+// Breakdown::exposed_communication.
 #pragma once
 
 #include <vector>

@@ -75,9 +75,10 @@ enum class Kernel : uint8_t {
   // O = softmax(Q·Kᵀ/√size + mask)·V, causal, per sequence and head. Columns of X are groups of heads: the
   // q of the group's heads, then its k, then its v. Attributes: sequence, groups on this rank, heads a
   // group, head size, causal (0 or 1). L = log of the sum of exponentials, rows × heads.
-  //                                                              reads X; writes O, L
+  //                                                              reads X; writes O, L [, scores]
+  // An unfused core stores its scores besides: a buffer without rows, which backends may ignore.
   kAttention,
-  kAttentionBackward,  // reads dO, X, O, L; writes dX
+  kAttentionBackward,  // reads dO, X, O, L [, scores]; writes dX
   // Y = Z + dropout(X + bias); mask is 0 or 1/(1-probability) (as kept, a byte). The mask depends only on the
   // op's layer and micro-batch, `salt` and the element's global position. Attributes: probability, salt.
   //                                                reads X, Z, bias; writes Y, mask

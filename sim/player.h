@@ -29,6 +29,14 @@ class Player {
 
  private:
   static constexpr uint32_t kNone = FlowRun::kNone;
+  static constexpr Time kNotDone = Time(-1);
+
+  // Together, because an event touches all of it.
+  struct TaskState {
+    Time start;
+    Time end = kNotDone;
+    uint32_t waiting_for = 0;  // predecessors that have not ended
+  };
 
   void PopBatch();
   void HandleEvent(uint32_t task);
@@ -36,6 +44,7 @@ class Player {
   void WorkOffAgenda();
   void StartTask(uint32_t task);
   void StartDelay(uint32_t task);
+  void ScheduleDelays(uint32_t task);
   void StartFlow(uint32_t flow);
   void EndTask(uint32_t task);
   void BeginStep(uint32_t flow);
@@ -62,10 +71,7 @@ class Player {
   std::optional<Interference> interference_;  // only if the program has processors
   std::vector<FlowRun> flows_;
   StepPeriods periods_;
-  std::vector<uint32_t> waiting_for_;    // per task: predecessors that have not ended
-  std::vector<Time> start_;              // per task
-  std::vector<Time> end_;                // per task
-  std::vector<uint8_t> done_;            // per task
+  std::vector<TaskState> tasks_;
   std::vector<uint32_t> task_of_delay_;  // when there is interference
   std::vector<uint32_t> agenda_;         // tasks
   std::vector<uint32_t> batch_;

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "sim/critical_ops.h"
 #include "sim/error.h"
 #include "sim/player.h"
 
@@ -19,19 +20,21 @@ void Player::CheckAllDone() const {
                     "recover, and there is no other way",
                     SpanOf(flows_[flow].task), program_.links[link.index()].name));
   }
-  const auto first = std::find(done_.begin(), done_.end(), 0);
+  const auto first = std::find_if(tasks_.begin(), tasks_.end(),
+                                  [](const TaskState& task) { return task.end == kNotDone; });
   throw InternalError(fmt::format("{} of {} tasks can never end; the first is {}",
                                   program_.tasks.size() - tasks_done_, program_.tasks.size(),
-                                  Describe(static_cast<uint32_t>(first - done_.begin()))));
+                                  Describe(static_cast<uint32_t>(first - tasks_.begin()))));
 }
 
 // No task starts before its predecessors have ended. In debug builds only, as is the next.
 void Player::CheckCausality() const {
 #ifndef NDEBUG
   for (uint32_t task = 0; task < program_.tasks.size(); ++task) {
-    CHECK_LE(start_[task].picoseconds(), end_[task].picoseconds());
+    CHECK_LE(tasks_[task].start.picoseconds(), tasks_[task].end.picoseconds());
     for (uint32_t i = program_.successor_begin[task]; i < program_.successor_begin[task + 1]; ++i) {
-      CHECK_LE(end_[task].picoseconds(), start_[program_.successors[i].index()].picoseconds());
+      CHECK_LE(tasks_[task].end.picoseconds(),
+               tasks_[program_.successors[i].index()].start.picoseconds());
     }
   }
 #endif
@@ -47,14 +50,13 @@ void Player::CheckBytes([[maybe_unused]] uint32_t flow) const {
 #endif
 }
 
-// The op that a task belongs to, as far as the spans know.
+// The op that a task works for, as far as the spans know.
 std::string Player::SpanOf(uint32_t task) const {
-  for (const SpanSpec& span : program_.spans) {
-    if (span.begin.index() == task || span.end.index() == task) {
-      return fmt::format("task {}, op {} of rank {}", task, span.op, span.rank);
-    }
-  }
-  return fmt::format("task {}", task);
+  const OpsOfTasks ops(program_);
+  const auto spans = ops.Of(TaskId(task));
+  if (spans.empty()) return fmt::format("task {}", task);
+  const SpanSpec& span = program_.spans[spans.front()];
+  return fmt::format("task {}, op {} of rank {}", task, span.op, span.rank);
 }
 
 // A task that is stuck.
@@ -62,9 +64,9 @@ std::string Player::Describe(uint32_t task) const {
   static constexpr const char* kNames[] = {"join", "delay", "flow"};
   const Task& what = program_.tasks[task];
   const std::string name = fmt::format("task {} (a {})", task, kNames[static_cast<int>(what.kind)]);
-  if (waiting_for_[task] > 0) {
-    return fmt::format("{}, which waits for {} of its {} predecessors", name, waiting_for_[task],
-                       program_.predecessor_count[task]);
+  if (tasks_[task].waiting_for > 0) {
+    return fmt::format("{}, which waits for {} of its {} predecessors", name,
+                       tasks_[task].waiting_for, program_.predecessor_count[task]);
   }
   const FlowRun& run = flows_[what.payload];
   return fmt::format("{}, which has done {} of its {} steps and waits for its upstream, task {}",
@@ -78,13 +80,13 @@ Timeline Player::MakeTimeline(uint32_t ranks) {
   timeline.ranks = ranks;
   timeline.spans.reserve(program_.spans.size());
   for (const SpanSpec& spec : program_.spans) {
-    const Time begin = start_[spec.begin.index()];
+    const Time begin = tasks_[spec.begin.index()].start;
     const bool ready_at_begin = !spec.ready.IsSet() || spec.ready == spec.begin;
     timeline.spans.push_back({.rank = spec.rank,
                               .op = spec.op,
-                              .ready = ready_at_begin ? begin : end_[spec.ready.index()],
+                              .ready = ready_at_begin ? begin : tasks_[spec.ready.index()].end,
                               .begin = begin,
-                              .end = end_[spec.end.index()]});
+                              .end = tasks_[spec.end.index()].end});
     timeline.step = std::max(timeline.step, timeline.spans.back().end);
   }
   const std::vector<double> bytes = BytesByLink();
@@ -120,9 +122,8 @@ std::vector<double> Player::BytesByLink() const {
 std::vector<TaskTime> Player::TaskTimes() const {
   std::vector<TaskTime> times;
   if (!options_.record_tasks) return times;
-  for (uint32_t task = 0; task < start_.size(); ++task) {
-    times.push_back({start_[task], end_[task]});
-  }
+  times.reserve(tasks_.size());
+  for (const TaskState& task : tasks_) times.push_back({task.start, task.end});
   return times;
 }
 

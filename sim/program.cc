@@ -9,6 +9,13 @@
 
 namespace rehearse {
 
+void ProgramBuilder::Reserve(size_t tasks, size_t edges, size_t spans) {
+  program_.tasks.reserve(tasks);
+  program_.delays.reserve(tasks);
+  program_.spans.reserve(spans);
+  edges_.reserve(edges);
+}
+
 LinkId ProgramBuilder::AddLink(ProgramLink link) {
   const double capacity = link.capacity.value();
   CHECK_GT(capacity, 0.0);
@@ -152,10 +159,12 @@ Program ProgramBuilder::Build() {
     CHECK_LT(span.begin.index(), task_count);
     CHECK_LT(span.end.index(), task_count);
   }
-  std::stable_sort(program_.spans.begin(), program_.spans.end(),
-                   [](const SpanSpec& a, const SpanSpec& b) {
-                     return std::tie(a.rank, a.op) < std::tie(b.rank, b.op);
-                   });
+  const auto is_before = [](const SpanSpec& a, const SpanSpec& b) {
+    return std::tie(a.rank, a.op) < std::tie(b.rank, b.op);
+  };
+  if (!std::is_sorted(program_.spans.begin(), program_.spans.end(), is_before)) {
+    std::stable_sort(program_.spans.begin(), program_.spans.end(), is_before);
+  }
   if (program_.use_set_begin.empty()) program_.use_set_begin.push_back(0);
 
   if (!program_.delay_owners.empty()) program_.delay_owners.resize(program_.delays.size());
@@ -168,7 +177,6 @@ Program ProgramBuilder::Build() {
   std::stable_sort(program_.link_changes.begin(), program_.link_changes.end(),
                    [](const LinkChange& a, const LinkChange& b) { return a.time < b.time; });
 
-  edges_.clear();
   return std::exchange(program_, Program());
 }
 
@@ -210,6 +218,7 @@ void ProgramBuilder::GroupEdgesByPredecessor() {
   for (const auto& [before, after] : edges_) {
     program_.successors[next[before.index()]++] = after;
   }
+  edges_ = {};
 }
 
 }  // namespace rehearse

@@ -133,6 +133,9 @@ struct Program {
 // Builds a Program. Ids are given in call order. Not thread-safe.
 class ProgramBuilder {
  public:
+  // Room for so many, where the caller knows.
+  void Reserve(size_t tasks, size_t edges, size_t spans);
+
   // CHECKs a positive, finite capacity.
   LinkId AddLink(ProgramLink link);
   // Returns the position of the set. CHECKs that the links exist, that none is named twice and that

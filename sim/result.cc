@@ -55,11 +55,10 @@ class ActivitySums {
   explicit ActivitySums(size_t axes)
       : active_(axes, 0), communication_on_(axes, 0), exposed_on_(axes * (axes + 1), 0) {}
 
-  // Adds one rank, `weight` times. `edges` come in any order and are sorted; they end up as they began,
-  // with nothing active.
-  void AddRank(std::vector<Edge>& edges, uint32_t weight) {
+  // Adds one rank, `weight` times. `edges` are ordered by time; they end up as they began, with
+  // nothing active.
+  void AddRank(const std::vector<Edge>& edges, uint32_t weight) {
     weight_ = weight;
-    std::sort(edges.begin(), edges.end(), [](const Edge& a, const Edge& b) { return a.at < b.at; });
     size_t axes_active = 0;
     int32_t computing = 0;
     int64_t now = 0;
@@ -123,6 +122,23 @@ class ActivitySums {
   std::vector<WideTime> exposed_on_;  // [axis][axes active at the same time]
 };
 
+// The edges of all streams by time; the longest comes last, so that most edges are moved once.
+std::vector<Edge> Merged(const std::vector<std::vector<Edge>>& streams) {
+  std::vector<Edge> edges;
+  std::vector<Edge> both;
+  std::vector<const std::vector<Edge>*> order;
+  for (const std::vector<Edge>& stream : streams) order.push_back(&stream);
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto* a, const auto* b) { return a->size() < b->size(); });
+  for (const std::vector<Edge>* stream : order) {
+    both.resize(edges.size() + stream->size());
+    std::merge(edges.begin(), edges.end(), stream->begin(), stream->end(), both.begin(),
+               [](const Edge& a, const Edge& b) { return a.at < b.at; });
+    edges.swap(both);
+  }
+  return edges;
+}
+
 std::vector<LinkSummary> BusiestFirst(const Timeline& timeline) {
   std::vector<LinkSummary> links;
   const Seconds step = ToSeconds(timeline.step);
@@ -179,13 +195,14 @@ Result Summarize(const Schedule& schedule, const Timeline& timeline, FlopsPerSec
   for (uint32_t rank = 0; rank < ranks; ++rank) ++weight[timeline.RepresentativeOf(rank)];
 
   ActivitySums sums(axes);
-  std::vector<Edge> edges;
+  std::vector<std::vector<Edge>> streams;
   auto span = timeline.spans.begin();
   for (uint32_t rank = 0; rank < ranks; ++rank) {
     if (weight[rank] == 0) continue;
     const uint32_t role = schedule.role_of_rank[rank];
     CHECK_LT(role, lanes.size());
-    edges.clear();
+    streams.resize(schedule.roles[role].streams.size());
+    for (std::vector<Edge>& edges : streams) edges.clear();
     for (; span != timeline.spans.end() && span->rank == rank; ++span) {
       CHECK_LT(span->op, lanes[role].size());
       const OpLane lane = lanes[role][span->op];
@@ -196,10 +213,12 @@ Result Summarize(const Schedule& schedule, const Timeline& timeline, FlopsPerSec
       CHECK_LE(end, timeline.step.picoseconds());
       if (!lane.counts || begin == end) continue;
       runs[role][span->op] += weight[rank];
+      std::vector<Edge>& edges = streams[schedule.roles[role].ops[span->op].stream.index()];
+      CHECK(edges.empty() || edges.back().at <= begin);  // a stream runs its ops one after another
       edges.push_back({begin, lane.lane, +1});
       edges.push_back({end, lane.lane, -1});
     }
-    sums.AddRank(edges, weight[rank]);
+    sums.AddRank(Merged(streams), weight[rank]);
   }
   CHECK(span == timeline.spans.end());  // else not sorted by rank
 

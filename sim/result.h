@@ -41,6 +41,18 @@ struct LinkSummary {
   double utilization = 0;  // bytes / (capacity · step)
 };
 
+// How a collective runs that is no ring on bare links (collectives/tuning.h).
+struct ChosenCollective {
+  std::string axis;
+  std::string kind;
+  Bytes bytes;
+  std::string algorithm;
+  std::string protocol;
+  uint32_t channels = 0;  // of NCCL; 0 where it has no part in it
+
+  friend auto operator<=>(const ChosenCollective&, const ChosenCollective&) = default;
+};
+
 struct SimulatorCost {
   Seconds wall;
   uint64_t events = 0;
@@ -64,19 +76,21 @@ struct Result {
   std::string peak_dtype;  // "bf16": the type that most of the arithmetic is done in
   double tokens_per_second = 0;
   MemoryUse memory;
-  Bytes memory_capacity;           // of one device; 0 when unknown
-  std::vector<LinkSummary> links;  // those in use, busiest first (utilization, then order)
+  Bytes memory_capacity;                 // of one device; 0 when unknown
+  std::vector<LinkSummary> links;        // those in use, busiest first (utilization, then order)
+  std::vector<ChosenCollective> chosen;  // none where all collectives are rings on bare links
   SimulatorCost simulator;
   std::string timeline_hash;
+  std::vector<std::string> notes;  // what a reader of the numbers has to know; the caller's
 };
 
 // Everything that follows from schedule and timeline; `peak` is one device's rate. The caller fills
-// scenario, fidelity, memory_capacity and simulator. A collective is active from begin to end; one
+// scenario, fidelity, memory_capacity, chosen and simulator. A collective is active from begin to end; one
 // on a communicator of one rank, or that takes no time, counts as nothing. Cost: linear in the
 // spans (after a sort per rank).
 Result Summarize(const Schedule& schedule, const Timeline& timeline, FlopsPerSecond peak);
 
-// The JSON object of DESIGN section 8, exact to the key.
+// The JSON object of DESIGN section 8, exact to the key; "notes" besides, where there are some.
 nlohmann::ordered_json ToJson(const Result& result);
 
 // What a person reads: step time, breakdown, per-axis communication and its exposed part,

@@ -48,6 +48,19 @@ Json Links(const std::vector<LinkSummary>& links) {
   return array;
 }
 
+Json Collectives(const std::vector<ChosenCollective>& chosen) {
+  Json array = Json::array();
+  for (const ChosenCollective& collective : chosen) {
+    array.push_back({{"axis", collective.axis},
+                     {"kind", collective.kind},
+                     {"bytes", ByteCount(collective.bytes)},
+                     {"algorithm", collective.algorithm},
+                     {"protocol", collective.protocol},
+                     {"channels", collective.channels}});
+  }
+  return array;
+}
+
 }  // namespace
 
 nlohmann::ordered_json ToJson(const Result& result) {
@@ -73,12 +86,14 @@ nlohmann::ordered_json ToJson(const Result& result) {
                     {"activations", ByteCount(result.memory.activations)},
                     {"buffers", ByteCount(result.memory.buffers)}};
   json["links"] = Links(result.links);
+  if (!result.chosen.empty()) json["collectives"] = Collectives(result.chosen);
   json["simulator"] = {{"wall_seconds", Number(result.simulator.wall.value())},
                        {"events", result.simulator.events},
                        {"transfers", result.simulator.transfers},
                        {"classes", result.simulator.classes},
                        {"peak_rss_bytes", ByteCount(result.simulator.peak_rss)}};
   json["timeline_hash"] = result.timeline_hash;
+  if (!result.notes.empty()) json["notes"] = result.notes;
   return json;
 }
 

@@ -12,6 +12,7 @@ namespace {
 
 constexpr int kBarCells = 34;
 constexpr size_t kMostAxes = 8;
+constexpr size_t kMostChosen = 12;
 constexpr size_t kMostLinks = 5;
 
 // A bar of `share` times kBarCells cells, to an eighth of a cell; what is more than nothing shows.
@@ -95,6 +96,20 @@ void WriteAxes(Page& page, const Result& result) {
   if (shown < axes.size()) page.Line("  … and {} more axes", axes.size() - shown);
 }
 
+void WriteChosen(Page& page, const Result& result) {
+  if (result.chosen.empty()) return;
+  page.Gap();
+  page.Line("{}", page.pen(Ink::kBold, "How collectives run"));
+  const size_t shown = std::min(result.chosen.size(), kMostChosen);
+  for (size_t i = 0; i < shown; ++i) {
+    const ChosenCollective& chosen = result.chosen[i];
+    page.Line("  {:<22}{:>11} {:<16}{}, protocol {}{}", Shortened(chosen.axis, 21),
+              Print(chosen.bytes), chosen.kind, chosen.algorithm, chosen.protocol,
+              chosen.channels > 0 ? fmt::format(", {} channels", chosen.channels) : "");
+  }
+  if (shown < result.chosen.size()) page.Line("  … and {} more", result.chosen.size() - shown);
+}
+
 void WriteUtilization(Page& page, const Result& result) {
   page.Gap();
   page.Line("{}   HFU {} / MFU {} of {} ({}peak of one device)",
@@ -155,6 +170,12 @@ void WriteCost(Page& page, const Result& result) {
                                  Grouped(result.simulator.transfers), result.timeline_hash)));
 }
 
+void WriteNotes(Page& page, const Result& result) {
+  if (result.notes.empty()) return;
+  page.Gap();
+  for (const std::string& note : result.notes) page.Line("{}", page.pen(Ink::kYellow, note));
+}
+
 }  // namespace
 
 std::string ToText(const Result& result, bool color) {
@@ -162,9 +183,11 @@ std::string ToText(const Result& result, bool color) {
   WriteHeadline(page, result);
   WriteBreakdown(page, result);
   WriteAxes(page, result);
+  WriteChosen(page, result);
   WriteUtilization(page, result);
   WriteMemory(page, result);
   WriteLinks(page, result);
+  WriteNotes(page, result);
   WriteCost(page, result);
   return std::move(page.text);
 }

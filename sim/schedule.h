@@ -90,13 +90,13 @@ struct Collective {
   CommunicatorId communicator;
   Bytes bytes;
   DType dtype = DType::kBf16;
-  std::string algorithm = "ring";   // a row of collectives/algorithm.h, or "auto"
-  std::string protocol = "none";    // "none" (bare links), "simple", "ll", "ll128", or "auto"
-  uint32_t root = 0;                // broadcast, reduce: a member of the group
+  Reduction reduction = Reduction::kSum;
+  std::string algorithm = "ring";  // a row of collectives/algorithm.h, or "auto"
+  std::string protocol = "none";   // "none" (bare links), "simple", "ll", "ll128", or "auto"
+  uint32_t root = 0;               // broadcast, reduce: a member of the group
   // All-to-all whose sizes differ (mixture of experts, grouped sends): what member i sends to member j is
   // pair_bytes[i·p + j], zero for nothing. Empty: all are bytes/p.
   std::vector<Bytes> pair_bytes = {};
-  Reduction reduction = Reduction::kSum;
 };
 
 // To or from the member `peer` of the rank's own group.
@@ -162,6 +162,8 @@ struct Region {
 // A buffer that is a part of another one (never of a view), and takes no memory: rows × columns elements from
 // (row, column) on, moved on by as many pieces as the rank's position in `rows_cut_by` and `columns_cut_by`
 // says (outermost first, as in Extent).
+// A view of one row that does not fit into the buffer's is a run of its elements, row by row: a rank's share of a
+// parameter (ZeRO).
 struct View {
   BufferId of;
   uint64_t row = 0;

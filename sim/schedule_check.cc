@@ -23,6 +23,41 @@ namespace {
 
 // ---- Every name exists ------------------------------------------------------------------------------
 
+// What is wrong with a collective of `size` members, or "".
+std::string MistakeIn(const Collective& collective, uint32_t size) {
+  const bool has_root =
+      collective.kind == CollectiveKind::kBroadcast || collective.kind == CollectiveKind::kReduce;
+  if (has_root && collective.root >= size)
+    return fmt::format("has member {} as its root, but there are {}", collective.root, size);
+  if (collective.kind == CollectiveKind::kBarrier && collective.bytes > Bytes(0))
+    return fmt::format("is a barrier of {}, expected no bytes", Print(collective.bytes));
+  const std::vector<Bytes>& pairs = collective.pair_bytes;
+  if (pairs.empty()) return "";
+  if (collective.kind != CollectiveKind::kAllToAll)
+    return fmt::format("gives sizes for pairs, but only all-to-alls have them, not {}",
+                       Name(collective.kind));
+  if (pairs.size() != size_t{size} * size)
+    return fmt::format("gives sizes for {} pairs, expected {} for {} members", pairs.size(),
+                       size_t{size} * size, size);
+  double most = 0;
+  for (uint32_t from = 0; from < size; ++from) {
+    double sum = 0;
+    for (uint32_t to = 0; to < size; ++to) {
+      const double bytes = pairs[size_t{from} * size + to].value();
+      if (!std::isfinite(bytes) || bytes < 0)
+        return fmt::format("sends {} bytes from member {} to {}, expected zero or more", bytes,
+                           from, to);
+      sum += bytes;
+    }
+    most = std::max(most, sum);
+  }
+  constexpr double kTolerance = 1e-9;
+  if (std::abs(most - collective.bytes.value()) > kTolerance * most)
+    return fmt::format("has {} bytes, but its largest send buffer has {}", collective.bytes.value(),
+                       most);
+  return "";
+}
+
 void CheckOp(const Schedule& schedule, const Role& role, uint32_t index) {
   const Op& op = role.ops[index];
   const auto fail = [&](const std::string& message) {
@@ -66,6 +101,10 @@ void CheckOp(const Schedule& schedule, const Role& role, uint32_t index) {
     check_id(send->peer, size, "sends to", "member");
   if (const auto* receive = std::get_if<Receive>(&op.work))
     check_id(receive->peer, size, "receives from", "member");
+  if (const auto* collective = std::get_if<Collective>(&op.work)) {
+    const std::string mistake = MistakeIn(*collective, size);
+    if (!mistake.empty()) fail(mistake);
+  }
 }
 
 void CheckNames(const Schedule& schedule) {
@@ -167,6 +206,12 @@ class Matcher {
       what = Name(collective->kind);
       if (other_collective != nullptr && collective->algorithm != other_collective->algorithm)
         how = fmt::format(" by {}", collective->algorithm);
+      if (other_collective != nullptr && collective->protocol != other_collective->protocol)
+        how += fmt::format(" with {}", collective->protocol);
+      if (other_collective != nullptr && collective->root != other_collective->root)
+        how += fmt::format(" with root {}", collective->root);
+      if (other_collective != nullptr && collective->pair_bytes != other_collective->pair_bytes)
+        how += " with sizes of its own";
     }
     return fmt::format("{} ({} of {}{})", Named(op), what, size, how);
   }
@@ -246,7 +291,8 @@ class Matcher {
       const auto& work_a = std::get<Collective>(schedule_.roles[role_a].ops[a[k]].work);
       const auto& work_b = std::get<Collective>(schedule_.roles[role_b].ops[b[k]].work);
       if (work_a.kind != work_b.kind || work_a.bytes != work_b.bytes ||
-          work_a.algorithm != work_b.algorithm)
+          work_a.algorithm != work_b.algorithm || work_a.protocol != work_b.protocol ||
+          work_a.root != work_b.root || work_a.pair_bytes != work_b.pair_bytes)
         throw Error(fmt::format("ranks {} and {} disagree on communicator \"{}\": {} meets {}",
                                 rank_a, rank_b, name, Described(op_a, op_b),
                                 Described(op_b, op_a)));

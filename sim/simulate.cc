@@ -37,10 +37,10 @@ Player::Player(const Program& program, const SimulationOptions& options)
       flows_(RunsOf(program)),
       periods_(program, flows_, network_, queue_,
                options.jump && !options.record_link_loads && !options.record_bottlenecks),
-      waiting_for_(program.predecessor_count),
-      start_(program.tasks.size()),
-      end_(program.tasks.size()),
-      done_(program.tasks.size(), 0) {
+      tasks_(program.tasks.size()) {
+  for (uint32_t task = 0; task < program.tasks.size(); ++task) {
+    tasks_[task].waiting_for = program.predecessor_count[task];
+  }
   if (program.processors.empty()) return;
   interference_.emplace(program);
   task_of_delay_.resize(program.delays.size());
@@ -53,7 +53,7 @@ Player::Player(const Program& program, const SimulationOptions& options)
 
 Simulation Player::Play(uint32_t ranks) {
   for (uint32_t task = 0; task < program_.tasks.size(); ++task) {
-    if (waiting_for_[task] == 0) agenda_.push_back(task);
+    if (tasks_[task].waiting_for == 0) agenda_.push_back(task);
   }
   ChangeLinks();
   for (;;) {
@@ -138,7 +138,7 @@ void Player::WorkOffAgenda() {
 }
 
 void Player::StartTask(uint32_t task) {
-  start_[task] = now_;
+  tasks_[task].start = now_;
   switch (program_.tasks[task].kind) {
     case TaskKind::kJoin:
       EndTask(task);
@@ -159,8 +159,29 @@ void Player::StartDelay(uint32_t task) {
   } else if (interference_ && interference_->OwnsDelay(delay)) {
     interference_->BeginDelay(delay);
   } else {
-    queue_.Schedule(task, now_ + program_.delays[delay]);
+    ScheduleDelays(task);
   }
+}
+
+// A delay whose end nobody waits for but the next delay, which waits for nothing else (any more),
+// needs no event: what is between them is known now.
+void Player::ScheduleDelays(uint32_t task) {
+  Time end = now_ + program_.delays[program_.tasks[task].payload];
+  for (;;) {
+    const uint32_t first = program_.successor_begin[task];
+    if (program_.successor_begin[task + 1] != first + 1) break;
+    const uint32_t next = program_.successors[first].index();
+    const Task& what = program_.tasks[next];
+    if (what.kind != TaskKind::kDelay || tasks_[next].waiting_for != 1) break;
+    if (interference_ && interference_->OwnsDelay(what.payload)) break;
+    tasks_[task].end = end;
+    ++tasks_done_;
+    tasks_[next].start = end;
+    tasks_[next].waiting_for = 0;
+    end += program_.delays[what.payload];
+    task = next;
+  }
+  queue_.Schedule(task, end);
 }
 
 void Player::StartFlow(uint32_t flow) {
@@ -170,12 +191,11 @@ void Player::StartFlow(uint32_t flow) {
 }
 
 void Player::EndTask(uint32_t task) {
-  end_[task] = now_;
-  done_[task] = 1;
+  tasks_[task].end = now_;
   ++tasks_done_;
   for (uint32_t i = program_.successor_begin[task]; i < program_.successor_begin[task + 1]; ++i) {
     const uint32_t successor = program_.successors[i].index();
-    if (--waiting_for_[successor] == 0) agenda_.push_back(successor);
+    if (--tasks_[successor].waiting_for == 0) agenda_.push_back(successor);
   }
 }
 

@@ -42,8 +42,8 @@ class Page {
 std::string Grouped(uint64_t value);      // "1,234,567"
 double Share(double part, double whole);  // 0 of nothing
 std::string Percent(double share);        // "12.3 %"
-// The middle of a long name is the least telling part of it. Cuts bytes, so names that are not ASCII and too
-// long may lose a character more.
+// The middle of a long name is the least telling part of it. Cuts bytes, so names that are not
+// ASCII and too long may lose a character more.
 std::string Shortened(const std::string& name, size_t width);
 
 }  // namespace rehearse

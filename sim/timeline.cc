@@ -1,9 +1,11 @@
 #include "sim/timeline.h"
 
 #include <algorithm>
-#include <map>
+#include <array>
 
 #include <fmt/format.h>
+
+#include "sim/fnv.h"
 
 namespace rehearse {
 
@@ -17,21 +19,46 @@ std::pair<size_t, size_t> Timeline::SpansOf(uint32_t rank) const {
 
 namespace {
 
-// FNV-1a, 64 bits (http://www.isthe.com/chongo/tech/comp/fnv), over little-endian 64-bit integers.
-class Fnv1a {
- public:
-  void Add(uint64_t value) {
-    for (int byte = 0; byte < 8; ++byte) {
-      hash_ = (hash_ ^ (value & 0xff)) * 0x100000001b3u;
-      value >>= 8;
-    }
-  }
-  void Add(Time time) { Add(static_cast<uint64_t>(time.picoseconds())); }
-  uint64_t hash() const { return hash_; }
-
- private:
-  uint64_t hash_ = 0xcbf29ce484222325u;
+struct RankHash {
+  uint32_t rank = 0;
+  uint64_t hash = 0;
 };
+
+// Of each rank that has spans, in order. Each byte of a hash waits for the one before, so several
+// ranks are worked on in turns.
+std::vector<RankHash> HashesByRank(const std::vector<Span>& spans) {
+  std::vector<RankHash> hashes;
+  std::vector<size_t> begin;  // of each of these ranks, and the end of the last
+  for (size_t i = 0; i < spans.size(); ++i) {
+    if (i > 0 && spans[i].rank == spans[i - 1].rank) continue;
+    hashes.push_back({spans[i].rank, 0});
+    begin.push_back(i);
+  }
+  begin.push_back(spans.size());
+  constexpr size_t kAtOnce = 4;
+  for (size_t first = 0; first < hashes.size(); first += kAtOnce) {
+    const size_t count = std::min(kAtOnce, hashes.size() - first);
+    std::array<Fnv1a, kAtOnce> fnv;
+    size_t longest = 0;
+    for (size_t i = first; i < first + count; ++i) {
+      longest = std::max(longest, begin[i + 1] - begin[i]);
+    }
+    const auto add = [&](size_t j, const auto& part) {
+      for (size_t i = 0; i < count; ++i) {
+        const size_t span = begin[first + i] + j;
+        if (span < begin[first + i + 1]) fnv[i].Add(part(spans[span]));
+      }
+    };
+    for (size_t j = 0; j < longest; ++j) {
+      add(j, [](const Span& span) { return uint64_t{span.op}; });
+      add(j, [](const Span& span) { return span.ready; });
+      add(j, [](const Span& span) { return span.begin; });
+      add(j, [](const Span& span) { return span.end; });
+    }
+    for (size_t i = 0; i < count; ++i) hashes[first + i].hash = fnv[i].hash();
+  }
+  return hashes;
+}
 
 }  // namespace
 
@@ -52,18 +79,11 @@ Timeline Unfolded(const Timeline& timeline) {
 
 std::string HashOf(const Timeline& timeline) {
   // By representative, so that each class is hashed once.
-  std::map<uint32_t, uint64_t> hashes;
-  for (auto span = timeline.spans.begin(); span != timeline.spans.end();) {
-    const uint32_t rank = span->rank;
-    Fnv1a fnv;
-    for (; span != timeline.spans.end() && span->rank == rank; ++span) {
-      fnv.Add(span->op);
-      fnv.Add(span->ready);
-      fnv.Add(span->begin);
-      fnv.Add(span->end);
-    }
-    hashes.emplace(rank, fnv.hash());
-  }
+  const std::vector<RankHash> hashes = HashesByRank(timeline.spans);
+  const auto from = [&](uint32_t rank) {
+    return std::lower_bound(hashes.begin(), hashes.end(), rank,
+                            [](const RankHash& a, uint32_t b) { return a.rank < b; });
+  };
   Fnv1a fnv;
   fnv.Add(timeline.ranks);
   fnv.Add(timeline.step);
@@ -72,13 +92,11 @@ std::string HashOf(const Timeline& timeline) {
     fnv.Add(hash);
   };
   for (uint32_t rank = 0; rank < timeline.ranks; ++rank) {
-    const auto it = hashes.find(timeline.RepresentativeOf(rank));
-    if (it != hashes.end()) add(rank, it->second);
+    const auto it = from(timeline.RepresentativeOf(rank));
+    if (it != hashes.end() && it->rank == timeline.RepresentativeOf(rank)) add(rank, it->hash);
   }
   // Engine tests number their spans as they like.
-  for (auto it = hashes.lower_bound(timeline.ranks); it != hashes.end(); ++it) {
-    add(it->first, it->second);
-  }
+  for (auto it = from(timeline.ranks); it != hashes.end(); ++it) add(it->rank, it->hash);
   return fmt::format("{:016x}", fnv.hash());
 }
 

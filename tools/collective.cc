@@ -177,14 +177,17 @@ int CollectiveCommand(const std::vector<std::string>& arguments) {
   const Trial trial = ReadTrial(values, kind, *cluster, std::nullopt);
 
   Router router(*cluster);
-  Tuner tuner(router);
+  ChannelFinder finder(router);
+  Tuner tuner(router, finder);
   if (values.count("explain") > 0) {
-    std::fputs(ExplainCollective(trial, sizes.back(), router, tuner, format).c_str(), stdout);
+    std::fputs(ExplainCollective(trial, sizes.back(), router, finder, tuner, format).c_str(),
+               stdout);
     return 0;
   }
   std::vector<Row> rows;
-  for (const Bytes bytes : sizes)
-    rows.push_back({{bytes, TimeOf(trial, bytes, router)}, ChoiceOf(trial, bytes, tuner)});
+  const std::vector<Seconds> times = TimesOf(trial, sizes, router);
+  for (size_t i = 0; i < sizes.size(); ++i)
+    rows.push_back({{sizes[i], times[i]}, ChoiceOf(trial, sizes[i], tuner)});
   const std::string output =
       format == OutputFormat::kJson ? JsonOf(rows, trial) : TextOf(rows, trial, *cluster);
   std::fputs(output.c_str(), stdout);

@@ -22,7 +22,10 @@ int ExplainCommand(const std::vector<std::string>& arguments);
 int CollectiveCommand(const std::vector<std::string>& arguments);
 int RunCommand(const std::vector<std::string>& arguments);
 int ExecuteCommand(const std::vector<std::string>& arguments);
+int CalibrateCommand(const std::vector<std::string>& arguments);
+int TrustCommand(const std::vector<std::string>& arguments);
 int CompareCommand(const std::vector<std::string>& arguments);
+int SweepCommand(const std::vector<std::string>& arguments);
 int TopologyCommand(const std::vector<std::string>& arguments);
 int ListCommand(const std::vector<std::string>& arguments);
 

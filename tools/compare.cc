@@ -72,11 +72,13 @@ struct ComparedRow {
 
 std::vector<ComparedRow> CompareRows(const Cluster& cluster, const Trial& trial,
                                      const std::vector<NcclRow>& measured) {
+  const std::vector<Seconds> predicted = Predict(cluster, trial, measured);
   Router router(cluster);
-  Tuner tuner(router);
+  ChannelFinder finder(router);
+  Tuner tuner(router, finder);
   std::vector<ComparedRow> rows;
-  for (const NcclRow& row : measured)
-    rows.push_back({row, TimeOf(trial, row.bytes, router), ChoiceOf(trial, row.bytes, tuner)});
+  for (size_t i = 0; i < measured.size(); ++i)
+    rows.push_back({measured[i], predicted[i], ChoiceOf(trial, measured[i].bytes, tuner)});
   return rows;
 }
 

@@ -34,8 +34,14 @@ bool IsJson(const std::string& text) {
 
 SubjectKind KindOfJson(const JsonReader& root) {
   if (!root.IsObject() || !root.Has("schema")) return SubjectKind::kTimeline;  // a scenario
-  const size_t schema = root.At("schema").Choice({kTimelineSchema, "rehearse.result.v1"});
+  const size_t schema =
+      root.At("schema").Choice({kTimelineSchema, "rehearse.result.v1", "rehearse.execution.v1"});
   return schema == 0 ? SubjectKind::kTimeline : SubjectKind::kResult;
+}
+
+// What `execute --format json` prints holds the result of the median step.
+JsonReader ResultIn(const JsonReader& root) {
+  return root.Has("result") ? root.At("result") : root;
 }
 
 TimelineRecord RecordOf(const Subject& subject) {
@@ -87,7 +93,7 @@ std::string CompareTimelines(const Subject& a, const Subject& b, OutputFormat fo
 std::string CompareResults(const Subject& a, const Subject& b, OutputFormat format) {
   const JsonDocument a_document = JsonDocument::FromText(a.text, a.path);
   const JsonDocument b_document = JsonDocument::FromText(b.text, b.path);
-  return Print(CompareResults(a_document.Root(), b_document.Root()), format);
+  return Print(CompareResults(ResultIn(a_document.Root()), ResultIn(b_document.Root())), format);
 }
 
 }  // namespace rehearse

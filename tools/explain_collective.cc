@@ -1,9 +1,13 @@
 #include "tools/explain_collective.h"
 
+#include <algorithm>
+#include <map>
+#include <set>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "collectives/channels.h"
+#include "collectives/plan_load.h"
 #include "sim/units.h"
 
 namespace rehearse {
@@ -11,30 +15,92 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kRanksShown = 64;  // of a ring, in text
+constexpr size_t kHopsShown = 64;   // of a part, in text
+constexpr size_t kPartsShown = 32;  // likewise
 
-struct Explanation {
-  Choice choice;
-  std::vector<NcclCost> costs;  // what NCCL's model has; none on other devices
-  std::vector<Channel> channels;
-  BindingLink binding;
+// Who sends to whom in a part; a switch that adds has no rank.
+struct Hop {
+  std::optional<uint32_t> from;
+  std::optional<uint32_t> to;
+
+  friend auto operator<=>(const Hop&, const Hop&) = default;
 };
 
-std::string RingText(const Channel& channel) {
-  std::string text;
-  for (size_t i = 0; i < channel.ranks.size() && i < kRanksShown; ++i)
-    text += fmt::format("{} ", channel.ranks[i]);
-  if (channel.ranks.size() > kRanksShown)
-    return text + fmt::format("... ({} in all)", channel.ranks.size());
-  return text + fmt::format("{}", channel.ranks.front());
+struct Explanation {
+  Bytes bytes;
+  Seconds time;
+  Plan plan;
+  std::vector<NcclCost> costs;         // what NCCL's model has; none on other devices
+  std::vector<std::vector<Hop>> hops;  // by part, each once
+  BindingLink binding;
+  double busy = 0;  // of the time, that the binding link moves bytes
+};
+
+std::vector<Hop> HopsOf(const Plan& plan, size_t part_index) {
+  const Part& part = plan.parts[part_index];
+  const auto rank = [&](uint32_t position) -> std::optional<uint32_t> {
+    if (position >= part.input.ranks()) return std::nullopt;
+    return plan.ranks[part.order[position]];
+  };
+  std::vector<Hop> hops;
+  std::set<Hop> seen;
+  for (const PartMessage& message : MessagesOfPart(plan, part_index)) {
+    const Hop hop{rank(message.from), rank(message.to)};
+    if (seen.insert(hop).second) hops.push_back(hop);
+  }
+  return hops;
 }
 
-std::string TextOf(const Explanation& explanation, const Trial& trial, Bytes bytes,
-                   const Cluster& cluster) {
-  const auto& [choice, costs, channels, binding] = explanation;
+// "0 > 1 > 2 > 0" as far as each hop begins where the one before ends.
+std::string TextOf(const std::vector<Hop>& hops) {
+  const auto name = [](std::optional<uint32_t> rank) {
+    return rank ? fmt::format("{}", *rank) : std::string("switch");
+  };
+  std::string text;
+  for (size_t i = 0; i < hops.size() && i < kHopsShown; ++i) {
+    const bool goes_on = i > 0 && hops[i - 1].to == hops[i].from;
+    if (!goes_on) text += (i > 0 ? ", " : "") + name(hops[i].from);
+    text += " > " + name(hops[i].to);
+  }
+  if (hops.size() > kHopsShown) text += fmt::format(", ... ({} hops)", hops.size());
+  return text;
+}
+
+// By sender, in the order of the part: a ring is told around.
+void SortBySender(const Part& part, const std::vector<uint32_t>& ranks, std::vector<Hop>* hops) {
+  std::map<std::optional<uint32_t>, size_t> place;
+  for (const uint32_t member : part.order) place.emplace(ranks[member], place.size());
+  place.emplace(std::nullopt, place.size());
+  std::stable_sort(hops->begin(), hops->end(),
+                   [&](const Hop& a, const Hop& b) { return place.at(a.from) < place.at(b.from); });
+}
+
+Explanation Explain(const Trial& trial, Bytes bytes, Router& router, ChannelFinder& finder,
+                    Tuner& tuner) {
+  const std::vector<uint32_t>& ranks = trial.groups.front();
+  Explanation explanation;
+  explanation.bytes = bytes;
+  explanation.time = TimeOf(trial, bytes, router);
+  explanation.plan =
+      ArrangePlan(ChoiceOf(trial, bytes, tuner), trial.kind, trial.root, ranks, router, finder);
+  if (const auto& group = tuner.GroupOf(ranks))
+    explanation.costs = AllCosts(*group, trial.kind, bytes);
+  for (size_t part = 0; part < explanation.plan.parts.size(); ++part) {
+    explanation.hops.push_back(HopsOf(explanation.plan, part));
+    SortBySender(explanation.plan.parts[part], ranks, &explanation.hops.back());
+  }
+  explanation.binding = BindingLinkOf(explanation.plan, router);
+  const BytesPerSecond capacity = router.cluster().Link(explanation.binding.link).Capacity();
+  explanation.busy = explanation.binding.bytes * bytes / capacity / explanation.time;
+  return explanation;
+}
+
+std::string TextOf(const Explanation& explanation, const Trial& trial, const Cluster& cluster) {
+  const Choice& choice = explanation.plan.choice;
   std::string text =
-      fmt::format("{} of {} on {}, {} ranks{}\n\n", Name(trial.kind), Print(bytes), cluster.name(),
-                  trial.groups.front().size(), trial.groups.size() > 1 ? " (the first group)" : "");
+      fmt::format("{} of {} on {}, {} ranks{}: {}\n\n", Name(trial.kind), Print(explanation.bytes),
+                  cluster.name(), explanation.plan.ranks.size(),
+                  trial.groups.size() > 1 ? " (the first group)" : "", Print(explanation.time));
   text +=
       fmt::format("chosen       {}, protocol {}", choice.algorithm->name, Name(choice.protocol));
   if (choice.nccl_channels > 0)
@@ -43,77 +109,77 @@ std::string TextOf(const Explanation& explanation, const Trial& trial, Bytes byt
   text +=
       fmt::format("\n             {} at the start; {:.1f} % of the bytes on the wire are data\n",
                   Print(choice.start), choice.bandwidth_share * 100);
-  if (!costs.empty()) {
+  if (!explanation.costs.empty()) {
     text += fmt::format("\nNCCL's model {:<10} {:<9} {:>10} {:>12} {:>12}\n", "algorithm",
                         "protocol", "latency", "bandwidth", "time");
-    for (const NcclCost& cost : costs) {
+    for (const NcclCost& cost : explanation.costs) {
       text += fmt::format("             {:<10} {:<9} {:>10} {:>12} {:>12}\n", Name(cost.algorithm),
                           Name(cost.protocol), Print(cost.latency), Print(cost.bandwidth),
-                          Print(cost.Time(bytes)));
+                          Print(cost.Time(explanation.bytes)));
     }
   }
-  text += fmt::format("\n{} ring{}, {} together\n", channels.size(),
-                      channels.size() == 1 ? "" : "s", Print(TotalRate(cluster, channels)));
-  for (const Channel& channel : channels) {
-    text += fmt::format("{:>9.1f} %  {}\n", channel.share * 100, RingText(channel));
-  }
+  const std::vector<Part>& parts = explanation.plan.parts;
+  text += fmt::format("\n{} part{}, by rank\n", parts.size(), parts.size() == 1 ? "" : "s");
+  for (size_t i = 0; i < parts.size() && i < kPartsShown; ++i)
+    text += fmt::format("{:>9.1f} %  {}\n", parts[i].share * 100, TextOf(explanation.hops[i]));
+  if (parts.size() > kPartsShown)
+    text += fmt::format("             ... ({} parts)\n", parts.size());
+  const BindingLink& binding = explanation.binding;
   const ClusterLink& link = cluster.Link(binding.link);
-  text += fmt::format("\nbinding link {} ({}, {} of {}): {:.0f} % full, crossed {} time{}\n",
-                      cluster.LinkName(binding.link), Name(link.kind), Print(link.Capacity()),
-                      Print(link.bandwidth), binding.utilization * 100, binding.crossings,
-                      binding.crossings == 1 ? "" : "s");
+  text += fmt::format(
+      "\nbinding link {} ({}, {} of {})\n             carries {:.3g} times the size, busy {:.1f} % "
+      "of the time\n",
+      cluster.LinkName(binding.link), Name(link.kind), Print(link.Capacity()),
+      Print(link.bandwidth), binding.bytes, explanation.busy * 100);
   return text;
 }
 
-Json JsonOf(const Explanation& explanation, const Trial& trial, Bytes bytes,
-            const Cluster& cluster) {
-  const auto& [choice, costs, channels, binding] = explanation;
+Json JsonOf(const Explanation& explanation, const Trial& trial, const Cluster& cluster) {
+  const Choice& choice = explanation.plan.choice;
   Json json;
   json["schema"] = "rehearse.collective_explanation.v1";
   json["kind"] = Name(trial.kind);
-  json["bytes"] = bytes.value();
+  json["bytes"] = static_cast<uint64_t>(explanation.bytes.value());
   json["cluster"] = cluster.name();
-  json["ranks"] = trial.groups.front();
+  json["ranks"] = explanation.plan.ranks;
+  json["seconds"] = explanation.time.value();
   json["chosen"] = {{"algorithm", choice.algorithm->name},
                     {"protocol", Name(choice.protocol)},
                     {"channels", choice.nccl_channels},
                     {"start_seconds", choice.start.value()},
                     {"bandwidth_share", choice.bandwidth_share}};
   json["nccl_model"] = Json::array();
-  for (const NcclCost& cost : costs) {
+  for (const NcclCost& cost : explanation.costs) {
     json["nccl_model"].push_back({{"algorithm", Name(cost.algorithm)},
                                   {"protocol", Name(cost.protocol)},
                                   {"latency_seconds", cost.latency.value()},
                                   {"bandwidth_bytes_per_second", cost.bandwidth.value()},
-                                  {"seconds", cost.Time(bytes).value()}});
+                                  {"seconds", cost.Time(explanation.bytes).value()}});
   }
-  json["rings"] = Json::array();
-  for (const Channel& channel : channels)
-    json["rings"].push_back({{"ranks", channel.ranks}, {"share", channel.share}});
-  json["rings_bytes_per_second"] = TotalRate(cluster, channels).value();
-  const ClusterLink& link = cluster.Link(binding.link);
-  json["binding_link"] = {{"name", cluster.LinkName(binding.link)},
+  const auto end = [](std::optional<uint32_t> rank) { return rank ? Json(*rank) : Json("switch"); };
+  json["parts"] = Json::array();
+  for (size_t i = 0; i < explanation.hops.size(); ++i) {
+    Json hops = Json::array();
+    for (const Hop& hop : explanation.hops[i]) hops.push_back({end(hop.from), end(hop.to)});
+    json["parts"].push_back({{"share", explanation.plan.parts[i].share}, {"hops", hops}});
+  }
+  const ClusterLink& link = cluster.Link(explanation.binding.link);
+  json["binding_link"] = {{"name", cluster.LinkName(explanation.binding.link)},
                           {"kind", Name(link.kind)},
                           {"capacity_bytes_per_second", link.Capacity().value()},
-                          {"utilization", binding.utilization},
-                          {"crossings", binding.crossings}};
+                          {"times_the_size", explanation.binding.bytes},
+                          {"busy_share", explanation.busy}};
   return json;
 }
 
 }  // namespace
 
-std::string ExplainCollective(const Trial& trial, Bytes bytes, Router& router, Tuner& tuner,
-                              OutputFormat format) {
-  const std::vector<uint32_t>& ranks = trial.groups.front();
-  Explanation explanation;
-  explanation.choice = ChoiceOf(trial, bytes, tuner);
-  if (const auto& group = tuner.GroupOf(ranks))
-    explanation.costs = AllCosts(*group, trial.kind, bytes);
-  explanation.channels = ChannelFinder(router).Find(ranks, trial.channels);
-  explanation.binding = FindBindingLink(router.cluster(), explanation.channels);
+std::string ExplainCollective(const Trial& trial, Bytes bytes, Router& router,
+                              ChannelFinder& finder, Tuner& tuner, OutputFormat format) {
+  const Explanation explanation = Explain(trial, bytes, router, finder, tuner);
   if (format == OutputFormat::kJson)
-    return JsonOf(explanation, trial, bytes, router.cluster()).dump(2) + "\n";
-  return TextOf(explanation, trial, bytes, router.cluster());
+    return JsonOf(explanation, trial, router.cluster()).dump(2) + "\n";
+  return TextOf(explanation, trial, router.cluster());
 }
 
 }  // namespace rehearse

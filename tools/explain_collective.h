@@ -10,7 +10,7 @@
 namespace rehearse {
 
 // Of the trial's first group. Ends with a newline.
-std::string ExplainCollective(const Trial& trial, Bytes bytes, Router& router, Tuner& tuner,
-                              OutputFormat format);
+std::string ExplainCollective(const Trial& trial, Bytes bytes, Router& router,
+                              ChannelFinder& finder, Tuner& tuner, OutputFormat format);
 
 }  // namespace rehearse

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "collectives/algorithm.h"
 #include "scenarios/strategy_reader.h"
 #include "sim/error.h"
 #include "sim/units.h"
@@ -72,20 +73,37 @@ std::vector<Entry> Strategies() {
   return entries;
 }
 
+std::vector<Entry> CollectiveAlgorithms() {
+  std::vector<Entry> entries;
+  for (const Algorithm& row : Algorithms()) {
+    std::string kinds;
+    for (const CollectiveKind kind : kCollectiveKinds) {
+      if (row.kinds.Has(kind)) kinds += fmt::format("{}{}", kinds.empty() ? "" : ", ", Name(kind));
+    }
+    const std::string nccl = row.nccl_name;
+    entries.push_back({row.name, fmt::format("{} ({})", row.summary, kinds),
+                       nccl.empty() ? "collectives/algorithm_*.cc" : "NCCL's " + nccl});
+  }
+  return entries;
+}
+
 struct Kind {
   const char* name;
   std::vector<Entry> (*entries)();
 };
 
-constexpr Kind kKinds[] = {
-    {"clusters", Clusters}, {"devices", Devices}, {"models", Models}, {"strategies", Strategies}};
+constexpr Kind kKinds[] = {{"clusters", Clusters},
+                           {"devices", Devices},
+                           {"models", Models},
+                           {"strategies", Strategies},
+                           {"algorithms", CollectiveAlgorithms}};
 
 }  // namespace
 
 int ListCommand(const std::vector<std::string>& arguments) {
   CommandSyntax syntax;
-  syntax.usage = "rehearse list [clusters|devices|models|strategies] [options]";
-  syntax.explanation = "What scenarios can name, with sources (--sources).\n";
+  syntax.usage = "rehearse list [clusters|devices|models|strategies|algorithms] [options]";
+  syntax.explanation = "What scenarios and commands can name, with sources (--sources).\n";
   syntax.positional = {"kind"};
   syntax.options.add_options()(
       "format", po::value<std::string>()->default_value("text")->value_name("text|json"),

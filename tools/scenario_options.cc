@@ -1,5 +1,9 @@
 #include "tools/scenario_options.h"
 
+#include <filesystem>
+
+#include <nlohmann/json.hpp>
+
 #include "sim/error.h"
 
 namespace rehearse {
@@ -14,6 +18,10 @@ void AddScenarioOptions(CommandSyntax* syntax) {
       "strategy.depth=8; may be repeated");
   add("fidelity", po::value<std::string>()->value_name("NAME"),
       "formula, fluid or step; overrides the scenario's");
+  add("calibration", po::value<std::string>()->value_name("FILE"),
+      "link efficiencies and overheads that `rehearse compare --calibration` wrote; overrides the "
+      "scenario's");
+  add("allow-oom", "play a plan that does not fit the devices' memory all the same");
   add("no-fold", "simulate every rank, not one of each class of ranks that behave alike");
 }
 
@@ -32,7 +40,13 @@ Scenario ReadScenarioArgument(const CommandSyntax& syntax, const po::variables_m
   if (values.count("fidelity") > 0) {
     document.Set("simulator.fidelity=" + values["fidelity"].as<std::string>());
   }
+  if (values.count("calibration") > 0) {
+    // Relative to where the command runs, not to the scenario.
+    const std::filesystem::path path = values["calibration"].as<std::string>();
+    document.Set("calibration=" + nlohmann::json(std::filesystem::absolute(path).string()).dump());
+  }
   Scenario scenario = ReadScenario(document);
+  scenario.allow_out_of_memory = values.count("allow-oom") > 0;
   if (values.count("no-fold") > 0) scenario.lowering.fold = false;
   return scenario;
 }

@@ -6,7 +6,7 @@
 
 namespace rehearse {
 
-// SCENARIO, --set, --fidelity, --no-fold.
+// SCENARIO, --set, --fidelity, --calibration, --allow-oom, --no-fold.
 void AddScenarioOptions(CommandSyntax* syntax);
 
 // Reads it with all changes. Throws Error, also when none is given.

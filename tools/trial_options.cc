@@ -18,9 +18,6 @@ namespace {
 namespace po = boost::program_options;
 using enum CollectiveKind;
 
-constexpr CollectiveKind kKinds[] = {kAllReduce, kAllGather, kReduceScatter, kAllToAll,
-                                     kBroadcast, kReduce,    kSendReceive,   kBarrier};
-
 std::string TextOf(const po::variables_map& values, const char* name) {
   return values[name].as<std::string>();
 }
@@ -67,7 +64,7 @@ void AddTrialOptions(po::options_description& options) {
 
 CollectiveKind ParseCollectiveKind(const std::string& option, const std::string& text) {
   std::vector<std::string> names;
-  for (const CollectiveKind kind : kKinds) {
+  for (const CollectiveKind kind : kCollectiveKinds) {
     if (text == Name(kind)) return kind;
     names.emplace_back(Name(kind));
   }

@@ -1,6 +1,8 @@
 #include "topology/calibration.h"
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -8,6 +10,7 @@
 #include "sim/units.h"
 #include "topology/cluster_export.h"
 #include "topology/graph_file.h"
+#include "topology/logarithm.h"
 #include "topology/measured_costs_json.h"
 
 namespace rehearse {
@@ -43,6 +46,18 @@ CalibrationOrigin ReadOrigin(const JsonReader& about) {
   return origin;
 }
 
+// Measured with so many ranks, or nearly so many.
+const MeasuredCollectives& WorldFor(uint32_t ranks,
+                                    const std::vector<MeasuredCollectives>& worlds) {
+  const auto distance = [&](const MeasuredCollectives& world) {
+    return std::abs(Log(world.ranks) - Log(ranks));
+  };
+  return *std::min_element(worlds.begin(), worlds.end(),
+                           [&](const MeasuredCollectives& a, const MeasuredCollectives& b) {
+                             return distance(a) < distance(b);
+                           });
+}
+
 Calibration ReadObject(const JsonReader& reader) {
   reader.AllowKeys({"schema", "cluster", "about", "links", "collective_overhead", "host_cores",
                     "slowdown", "kernels", "collectives", "samples", "fit"});
@@ -59,8 +74,10 @@ Calibration ReadObject(const JsonReader& reader) {
     calibration.host_cores = reader.At("host_cores").Number(1, kMostCores);
   if (reader.Has("slowdown")) calibration.slowdown = ReadSlowdown(reader.At("slowdown"));
   if (reader.Has("kernels")) calibration.kernels = ReadMeasuredKernels(reader.At("kernels"));
-  if (reader.Has("collectives"))
-    calibration.collectives = ReadMeasuredCollectives(reader.At("collectives"));
+  if (reader.Has("collectives")) {
+    for (const JsonReader& world : reader.At("collectives").Elements())
+      calibration.collectives.push_back(ReadMeasuredCollectives(world));
+  }
   if (reader.Has("about")) {
     calibration.origin = ReadOrigin(reader.At("about"));
     calibration.about = reader.At("about").value();
@@ -68,7 +85,7 @@ Calibration ReadObject(const JsonReader& reader) {
   if (reader.Has("samples")) calibration.samples = reader.At("samples").value();
   if (reader.Has("fit")) calibration.fit = reader.At("fit").value();
   if (calibration.links.empty() && !calibration.collective_overhead && !calibration.kernels &&
-      !calibration.collectives && !calibration.slowdown && calibration.host_cores == 0) {
+      calibration.collectives.empty() && !calibration.slowdown && calibration.host_cores == 0) {
     reader.Fail(
         "the calibration changes nothing; expected \"links\", \"collective_overhead\", "
         "\"host_cores\", \"slowdown\", \"kernels\" or \"collectives\"");
@@ -115,7 +132,8 @@ nlohmann::ordered_json ToJson(const Calibration& calibration) {
                         {"communication", slowdown->communication}};
   }
   if (calibration.kernels) json["kernels"] = ToJson(*calibration.kernels);
-  if (calibration.collectives) json["collectives"] = ToJson(*calibration.collectives);
+  for (const MeasuredCollectives& world : calibration.collectives)
+    json["collectives"].push_back(ToJson(world));
   if (!calibration.samples.is_null()) json["samples"] = calibration.samples;
   if (!calibration.fit.is_null()) json["fit"] = calibration.fit;
   return json;
@@ -145,9 +163,9 @@ void ApplyCalibration(Cluster& cluster, const Calibration& calibration) {
     if (calibration.host_cores > 0) spec.host_cores = calibration.host_cores;
     cluster.ChangeDeviceSpec(i, spec);
   }
-  if (calibration.collectives) {
-    cluster.set_measured_collectives(
-        std::make_shared<const MeasuredCollectives>(*calibration.collectives));
+  if (!calibration.collectives.empty()) {
+    cluster.set_measured_collectives(std::make_shared<const MeasuredCollectives>(
+        WorldFor(cluster.device_count(), calibration.collectives)));
   }
   cluster.set_calibration_origin(calibration.origin);
 }

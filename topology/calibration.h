@@ -43,7 +43,8 @@ struct Calibration {
   double host_cores = 0;  // 0: not told
   std::optional<Slowdown> slowdown;
   std::optional<MeasuredKernels> kernels;
-  std::optional<MeasuredCollectives> collectives;
+  std::vector<MeasuredCollectives>
+      collectives;  // the one for as many ranks as the machine has, counts
   CalibrationOrigin origin;
   nlohmann::ordered_json about;  // null: not told, as below
   nlohmann::ordered_json samples;

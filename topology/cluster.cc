@@ -169,6 +169,12 @@ uint32_t Cluster::AddDeviceSpec(const DeviceSpec& spec) {
   return static_cast<uint32_t>(device_specs_.size() - 1);
 }
 
+void Cluster::Reserve(size_t vertices, size_t links) {
+  graph_.m_vertices.reserve(vertices);
+  vertex_by_name_.reserve(vertices);
+  links_.reserve(links);
+}
+
 Cluster::VertexId Cluster::AddVertex(const Vertex& vertex) {
   if (vertex.name.empty()) throw Error("a vertex of the cluster has no name");
   if (vertex.kind == VertexKind::kDevice && vertex.device >= device_specs_.size())

@@ -78,6 +78,7 @@ class Cluster {
   // has not been added; AddLink for an end that does not exist, for a bandwidth that is not positive, an
   // efficiency outside (0, 1], a latency outside 0 to kLongestLatency and for a link of a vertex to itself.
   uint32_t AddDeviceSpec(const DeviceSpec& spec);
+  void Reserve(size_t vertices, size_t links);  // room, where the builder knows
   VertexId AddVertex(const Vertex& vertex);
   void AddLink(VertexId from, VertexId to, ClusterLink link);      // one direction; numbers it
   void AddLinks(VertexId a, VertexId b, const ClusterLink& link);  // both directions

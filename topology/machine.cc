@@ -75,6 +75,8 @@ std::unique_ptr<Cluster> BuildMachine(const MachineSpec& spec, const DeviceSpec&
   }
   structure->first_vertex = boost::num_vertices(cluster->graph());
   structure->first_link = cluster->link_count();
+  cluster->Reserve(structure->first_vertex + size_t{spec.nodes} * structure->vertices_per_machine,
+                   structure->first_link + size_t{spec.nodes} * structure->links_per_machine());
   for (uint32_t machine = 0; machine < spec.nodes; ++machine)
     StampMachine(*cluster, shape, *structure, machine, device_index);
   structure->link_count = cluster->link_count();

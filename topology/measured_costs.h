@@ -71,11 +71,13 @@ struct CostCurve {
 
 struct CollectiveCosts {
   CollectiveKind kind = CollectiveKind::kAllReduce;
-  uint32_t ranks = 2;  // of a group; the other ranks of the machine do the same at the time
+  uint32_t ranks = 2;  // of a group; the other groups do the same at the time
   CostCurve step;      // bytes/ranks -> one step
 };
 
+// Measured while `ranks` ranks ran on the machine.
 struct MeasuredCollectives {
+  uint32_t ranks = 2;
   std::string transport;  // "threads", "mpi", "nccl"
   std::optional<DType> computes_in;
   std::vector<CollectiveCosts> collectives;  // each (kind, ranks) once

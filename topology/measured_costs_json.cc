@@ -16,6 +16,7 @@ constexpr std::array kKinds = {CollectiveKind::kAllReduce,     CollectiveKind::k
                                CollectiveKind::kBroadcast,     CollectiveKind::kReduce};
 constexpr double kLargest = 1e18;
 constexpr double kLongest = 1e6;
+constexpr int64_t kMostRanks = 1 << 20;
 constexpr int64_t kLargestSide = int64_t{1} << 40;
 
 template <typename T, size_t kCount>
@@ -131,15 +132,16 @@ MeasuredKernels ReadMeasuredKernels(const JsonReader& reader) {
 }
 
 MeasuredCollectives ReadMeasuredCollectives(const JsonReader& reader) {
-  reader.AllowKeys({"transport", "computes_in", "costs", "message"});
+  reader.AllowKeys({"ranks", "transport", "computes_in", "costs", "message"});
   MeasuredCollectives measured;
+  measured.ranks = static_cast<uint32_t>(reader.At("ranks").Integer(2, kMostRanks));
   measured.transport = reader.At("transport").String();
   measured.computes_in = ReadComputesIn(reader);
   for (const JsonReader& entry : reader.At("costs").Elements()) {
-    entry.AllowKeys({"kind", "ranks", "steps", "held_out_errors", "straight_line"});
+    entry.AllowKeys({"kind", "ranks", "steps", "in_place", "held_out_errors", "straight_line"});
     CollectiveCosts costs;
     costs.kind = ReadName(entry.At("kind"), kKinds);
-    costs.ranks = static_cast<uint32_t>(entry.At("ranks").Integer(2, 1 << 20));
+    costs.ranks = static_cast<uint32_t>(entry.At("ranks").Integer(2, kMostRanks));
     costs.step = ReadCurve(entry.At("steps"));
     measured.collectives.push_back(std::move(costs));
   }
@@ -163,6 +165,7 @@ Json ToJson(const MeasuredKernels& measured) {
 
 Json ToJson(const MeasuredCollectives& measured) {
   Json json;
+  json["ranks"] = measured.ranks;
   json["transport"] = measured.transport;
   if (measured.computes_in) json["computes_in"] = Name(*measured.computes_in);
   json["costs"] = Json::array();

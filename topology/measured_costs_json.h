@@ -5,11 +5,11 @@
 //                 "coefficients": [1e-6, ...], "points": [{"m": 64, "n": 64, "k": 64, "seconds": 1e-5}, ...]},
 //                {"kernel": "norm", "dtype": "fp32", "knots_bytes": [1048576], "terms": [...],
 //                 "coefficients": [...], "points": [{"bytes": 65536, "flops": 0, "seconds": 2e-5}, ...]} ] }
-//   "collectives": { "transport": "threads", "computes_in": "fp32",
+//   "collectives": [ { "ranks": 2, "transport": "threads", "computes_in": "fp32",
 //     "costs": [ {"kind": "all-reduce", "ranks": 2, "steps": [[bytes, seconds], ...]} ],
-//     "message": [[bytes, seconds], ...] }
+//     "message": [[bytes, seconds], ...] } ]
 //
-// "terms", "held_out_errors" and "straight_line" are for the reader of the file.
+// "terms", "held_out_errors", "in_place" and "straight_line" are for the reader of the file.
 #pragma once
 
 #include <nlohmann/json.hpp>

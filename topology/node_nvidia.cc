@@ -99,6 +99,12 @@ NodeSpec Dgx1V100Node() {
   return node;
 }
 
+NodeSpec OneflowV100Node() {
+  NodeSpec node = Dgx1V100Node();
+  node.host->nics = 1;
+  return node;
+}
+
 NodeSpec Nvl72Rack() {
   Host host;
   host.sockets = 36;

@@ -27,6 +27,10 @@ NodeSpec GcpA2MegagpuNode();
 // Microway), 4 PCIe 3 switches with 2 GPUs and one EDR NIC each, 2 Xeon E5-2698 v4.
 NodeSpec Dgx1V100Node();
 
+// OneFlow's box: 8 V100 SXM2 in the same mesh, two Xeons of 24 threads, one EDR NIC on the first socket (`nvidia-smi topo
+// -m`, Oneflow-Inc/DLPerf, GPT README; it is on the switch of GPUs 2 and 3, here on that of 0 and 1).
+NodeSpec OneflowV100Node();
+
 // GB200 NVL72: a rack is one machine here, an NVLink domain of 72 GPUs with 18 NVLinks of 50 GB/s each; 36 Grace CPUs
 // with 2 GPUs and 2 ConnectX-7 (400 Gb/s) each (NVIDIA GB200 NVL72 product page; DGX GB200 user guide).
 NodeSpec Nvl72Rack();

@@ -63,6 +63,15 @@ MachineSpec Dgx1V100(const Parameters& parameters) {
            "GPUs without a common NVLink meet on PCIe and between the sockets; rings avoid that."}};
 }
 
+MachineSpec OneflowV100(const Parameters& parameters) {
+  return {"oneflow-v100",
+          OneflowV100Node(),
+          parameters.at("nodes"),
+          OneSwitch(),
+          {"The fabric is one switch of full bandwidth; all GPUs of a box share one NIC.",
+           "NVLink and host as dgx-1-v100."}};
+}
+
 MachineSpec Nvl72(const Parameters& parameters) {
   return {
       "gb200-nvl72",
@@ -128,6 +137,12 @@ std::vector<ClusterPreset> NvidiaPresets() {
        "v100-32g",
        {boxes},
        Dgx1V100},
+      {"oneflow-v100",
+       "OneFlow's boxes of 8 V100 16 GB in a hybrid cube mesh, one 100 Gb/s NIC each",
+       "nvidia-smi topo -m of Oneflow-Inc/DLPerf c89430ba; efficiencies as dgx-1-v100",
+       "v100-16g",
+       {Nodes("boxes of 8 GPUs", 4)},
+       OneflowV100},
       {"gb200-nvl72",
        "NVIDIA GB200 NVL72: 72 B200 in one NVLink domain, 72 NDR NICs",
        "NVIDIA GB200 NVL72 product page; efficiencies assumed as the DGX A100's",

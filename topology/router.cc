@@ -371,15 +371,34 @@ bool Router::MeetsFailure(const Route& route) const {
                                           [this](uint32_t link) { return failing_[link]; });
 }
 
+uint32_t& Router::SlotOf(uint32_t from_rank, uint32_t to_rank) {
+  const auto find = [&](uint32_t from, uint32_t to) -> PairSlot& {
+    const size_t mask = pairs_.size() - 1;
+    size_t i = Mix(uint64_t{from} << 32 | to) & mask;
+    while (pairs_[i].route != kNone && (pairs_[i].from != from || pairs_[i].to != to))
+      i = (i + 1) & mask;
+    return pairs_[i];
+  };
+  if (2 * routes_.size() >= pairs_.size()) {
+    std::vector<PairSlot> old(std::max<size_t>(64, 2 * pairs_.size()));
+    old.swap(pairs_);
+    for (const PairSlot& pair : old)
+      if (pair.route != kNone) find(pair.from, pair.to) = pair;
+  }
+  PairSlot& slot = find(from_rank, to_rank);
+  slot.from = from_rank;
+  slot.to = to_rank;
+  return slot.route;
+}
+
 const Route& Router::Between(uint32_t from_rank, uint32_t to_rank) {
   CHECK_NE(from_rank, to_rank);
   CHECK_LT(from_rank, cluster_.device_count());
   CHECK_LT(to_rank, cluster_.device_count());
-  const auto [entry, is_new] =
-      route_of_pair_.try_emplace(uint64_t{from_rank} << 32 | to_rank, nullptr);
-  if (!is_new) return *entry->second;
+  uint32_t& known = SlotOf(from_rank, to_rank);
+  if (known != kNone) return routes_[known];
+  known = static_cast<uint32_t>(routes_.size());
   Route& route = routes_.emplace_back();
-  entry->second = &route;
   route.links = Find(from_rank, to_rank, {});
   route.bandwidth = cluster_.Link(route.links.front()).Capacity();
   for (const uint32_t index : route.links) {

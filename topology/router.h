@@ -21,7 +21,6 @@
 #include <deque>
 #include <memory>
 #include <optional>
-#include <unordered_map>
 #include <vector>
 
 #include "topology/cluster.h"
@@ -58,6 +57,7 @@ class Router {
   size_t links_scanned() const;
 
  private:
+  static constexpr uint32_t kNone = 0xffffffffu;
   class Search;
 
   // A way within a machine: its links counted from the machine's first one. Unusable if the shortest way leaves the
@@ -90,7 +90,15 @@ class Router {
   const std::vector<bool> failing_;
   std::unique_ptr<Search> search_;
   std::deque<Route> routes_;
-  std::unordered_map<uint64_t, Route*> route_of_pair_;
+  // Where the pair's route is, or belongs.
+  uint32_t& SlotOf(uint32_t from_rank, uint32_t to_rank);
+
+  struct PairSlot {
+    uint32_t from = 0;
+    uint32_t to = 0;
+    uint32_t route = kNone;  // position in routes_
+  };
+  std::vector<PairSlot> pairs_;  // a hash table, at most half full
 
   // In a cluster that knows its structure:
   uint32_t model_ = 0;                      // a machine as it was drawn

@@ -44,8 +44,8 @@ std::vector<bool> MatchingOrFail(const Cluster& cluster, const std::string& patt
                           Suggest(graph, pattern, [](const Vertex&) { return true; })));
 }
 
-// The positions of the pattern at which a match may stand after the characters read so far. A star is passed
-// without reading anything, and stays where it is when it reads a character.
+// The positions of the pattern at which a match may stand after the characters read so far. A star
+// is passed without reading anything, and stays where it is when it reads a character.
 bool MatchesFrom(std::string_view pattern, std::string_view name) {
   const size_t size = pattern.size();
   const auto is_any = [&](size_t at) { return pattern.substr(at, 2) == "**"; };

@@ -58,6 +58,11 @@ Layout Normalized(const Layout& layout, const std::vector<uint32_t>& axis_sizes)
   return result;
 }
 
+Layout Transposed(Layout layout) {
+  for (Placement& placement : layout) placement = Transposed(placement);
+  return layout;
+}
+
 Layout Resolved(Layout layout) {
   std::replace(layout.begin(), layout.end(), P(), B());
   return layout;

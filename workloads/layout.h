@@ -48,6 +48,9 @@ std::vector<uint32_t> PartialAxes(const Layout& layout);
 // Axes of size 1 become B, and the levels close up: layouts that mean the same compare equal.
 Layout Normalized(const Layout& layout, const std::vector<uint32_t>& axis_sizes);
 
+// That of the transposed matrix.
+Layout Transposed(Layout layout);
+
 // With B for P: the layout once partial sums are added up.
 Layout Resolved(Layout layout);
 

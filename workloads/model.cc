@@ -3,44 +3,43 @@
 #include "sim/error.h"
 
 namespace rehearse {
+namespace {
+
+// Products and the attention core without its mask, and the output layer where wanted. For GPT it is
+// 24·tokens·l·h²·(1 + s/6h + V/12lh), a third of Narayanan's formula.
+Flops ForwardFlops(const GptModel& model, double tokens, uint64_t sequence, bool with_output) {
+  const double h = static_cast<double>(model.hidden);
+  const double qkv = static_cast<double>((model.heads + 2 * model.Groups()) * model.HeadSize());
+  const double feed_forward = (model.llama ? 3 : 2) * h * static_cast<double>(model.FeedForward());
+  const double layer = h * qkv + h * h + feed_forward + 2 * static_cast<double>(sequence) * h;
+  const double output = with_output ? static_cast<double>(model.vocabulary) * h : 0;
+  return Flops(2 * tokens * (model.layers * layer + output));
+}
+
+}  // namespace
 
 double GptModel::Parameters() const {
   const double h = static_cast<double>(hidden);
-  return layers * (12 * h * h + 13 * h) + static_cast<double>(vocabulary) * h + 2 * h;
+  const double ff = static_cast<double>(FeedForward());
+  const double qkv = static_cast<double>((heads + 2 * Groups()) * HeadSize());
+  const double table = static_cast<double>(vocabulary) * h;
+  const double vectors = llama ? 2 * h : qkv + ff + 2 * h + 4 * h;  // biases and norms of a layer
+  const double matrices = h * qkv + h * h + (llama ? 3 : 2) * h * ff;
+  return layers * (matrices + vectors) + (tied ? 1 : 2) * table + (llama ? 1 : 2) * h;
 }
 
 Flops ModelFlops(const GptModel& model, double tokens, uint64_t sequence) {
-  const double h = static_cast<double>(model.hidden);
-  const double l = model.layers;
-  const double s = static_cast<double>(sequence);
-  const double v = static_cast<double>(model.vocabulary);
-  return Flops(72 * tokens * l * h * h * (1 + s / (6 * h) + v / (12 * l * h)));
+  return 3 * ForwardFlops(model, tokens, sequence, true);
 }
 
 Flops HardwareFlopsWithRecomputation(const GptModel& model, double tokens, uint64_t sequence) {
-  const double h = static_cast<double>(model.hidden);
-  const double l = model.layers;
-  const double s = static_cast<double>(sequence);
-  const double v = static_cast<double>(model.vocabulary);
-  return Flops(96 * tokens * l * h * h * (1 + s / (6 * h) + v / (16 * l * h)));
-}
-
-const std::vector<GptModel>& KnownModels() {
-  // Table III of the AxoNN paper (arXiv 2305.13525); its vocabulary is not stated, 51,200 is what
-  // Narayanan et al. 2021 and Megatron-LM's GPT-2 tokenizer pad to.
-  static const std::vector<GptModel> models = [] {
-    const std::string axonn = "AxoNN, arXiv 2305.13525, Table III";
-    return std::vector<GptModel>{
-        {"gpt-5b", 24, 4096, 32, 51200, axonn},   {"gpt-10b", 32, 5120, 40, 51200, axonn},
-        {"gpt-20b", 32, 7168, 56, 51200, axonn},  {"gpt-40b", 38, 9216, 72, 51200, axonn},
-        {"gpt-80b", 42, 12288, 96, 51200, axonn},
-    };
-  }();
-  return models;
+  return 3 * ForwardFlops(model, tokens, sequence, true) +
+         ForwardFlops(model, tokens, sequence, false);
 }
 
 GptModel ReadModel(const JsonReader& reader) {
-  reader.AllowKeys({"preset", "name", "layers", "hidden", "heads", "vocabulary"});
+  reader.AllowKeys({"kind", "preset", "name", "style", "layers", "hidden", "heads", "groups",
+                    "feed_forward", "vocabulary", "tied"});
   GptModel model;
   if (reader.Has("preset")) {
     std::vector<std::string> names;
@@ -60,6 +59,17 @@ GptModel ReadModel(const JsonReader& reader) {
   }
   if (whole || reader.Has("vocabulary")) {
     model.vocabulary = static_cast<uint64_t>(reader.At("vocabulary").Integer(1, 1 << 24));
+  }
+  if (reader.Has("style")) model.llama = reader.At("style").Choice({"gpt", "llama"}) == 1;
+  if (reader.Has("groups")) {
+    model.groups = static_cast<uint32_t>(reader.At("groups").Integer(1, 1 << 16));
+  }
+  if (reader.Has("feed_forward")) {
+    model.feed_forward = static_cast<uint64_t>(reader.At("feed_forward").Integer(1, 1 << 24));
+  }
+  if (reader.Has("tied")) model.tied = reader.At("tied").Bool();
+  if (model.heads % model.Groups() != 0) {
+    reader.Fail(fmt::format("{} groups do not divide {} heads", model.groups, model.heads));
   }
   if (model.hidden % model.heads != 0) {
     reader.Fail(

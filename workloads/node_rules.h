@@ -22,6 +22,9 @@ void ForwardProduct(Plan& plan, uint32_t node);
 void BackwardProduct(Plan& plan, uint32_t node, const Tensor& dy);
 void ForwardEmbedding(Plan& plan, uint32_t node);
 void BackwardEmbedding(Plan& plan, uint32_t node, const Tensor& dy);
+// summa_rules.cc: products of strategies that say so
+void ForwardSumma(Plan& plan, uint32_t node);
+void BackwardSumma(Plan& plan, uint32_t node, const Tensor& dy);
 // norm_rules.cc
 void ForwardNorm(Plan& plan, uint32_t node);
 void BackwardNorm(Plan& plan, uint32_t node, const Tensor& dy);

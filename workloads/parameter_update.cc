@@ -1,4 +1,4 @@
-// The end of a step: gradients meet over the data axes, then the optimizer.
+// The way of a gradient, and the end of a step: gradients meet over the data axes, then the optimizer.
 #include <algorithm>
 
 #include "workloads/parameters.h"
@@ -14,6 +14,77 @@ constexpr double kLearningRate = 1e-4;  // for backends; costs nothing
 
 }  // namespace
 
+// ---- gradients -------------------------------------------------------------------------------------------
+
+BufferId Parameters::BeginGradient(uint32_t index, bool* adds) {
+  const uint32_t owner = matrices_[index].owner;
+  Matrix& matrix = matrices_[owner];
+  *adds = matrix.uses_left < matrix.uses;
+  if (!*adds) {
+    matrix.gradient =
+        AddMatrixBuffer(owner, plan_.Label("gradient block of " + network_.matrices[owner].name),
+                        BufferKind::kBuffer, training_.precision, false);
+  }
+  return matrix.gradient;
+}
+
+void Parameters::EndGradient(uint32_t index) {
+  Release(index);
+  const uint32_t owner = matrices_[index].owner;
+  Matrix& matrix = matrices_[owner];
+  if (--matrix.uses_left > 0) return;
+  matrix.uses_left = matrix.uses;
+  matrix.share_gradient = matrix.gradient;
+  if (Shares(matrix, 2)) ReduceScatter(owner);
+  if (Shares(matrix, 2) && strategy_.asynchronous_weight_gradient) {
+    put_off_.push_back(owner);
+  } else {
+    Accumulate(owner);
+  }
+}
+
+void Parameters::ReduceScatter(uint32_t index) {
+  Matrix& matrix = matrices_[index];
+  const std::string& name = network_.matrices[index].name;
+  matrix.share_gradient = AddMatrixBuffer(index, plan_.Label("gradient shard of " + name),
+                                          BufferKind::kBuffer, training_.precision, true);
+  plan_.AddCollective(
+      "reduce-scatter " + name, CollectiveKind::kReduceScatter, matrix.share_axes,
+      matrix.elements * plan_.element(), training_.precision,
+      strategy_.asynchronous_weight_gradient ? Issue::kAsynchronous : Issue::kBlocking,
+      {matrix.gradient}, {matrix.share_gradient});
+}
+
+void Parameters::Accumulate(uint32_t index) {
+  const Matrix& matrix = matrices_[index];
+  const double elements = Shares(matrix, 2) ? matrix.share_elements : matrix.elements;
+  plan_.AddMemoryOp("accumulate " + network_.matrices[index].name, Kernel::kAccumulate,
+                    elements * (plan_.element() + 2 * gradient_element()),
+                    {matrix.share_gradient, matrix.main_gradient}, {matrix.main_gradient});
+  if (is_last_ && strategy_.asynchronous_data_gradient) {
+    AllReduceGradient(index, Issue::kAsynchronous);
+  }
+}
+
+void Parameters::FinishMicroBatch() {
+  for (const uint32_t index : put_off_) {
+    SetLayer(network_.matrices[index].layer);
+    Accumulate(index);
+  }
+  put_off_.clear();
+}
+
+void Parameters::AllReduceGradient(uint32_t index, Issue issue) {
+  const Matrix& matrix = matrices_[index];
+  if (matrix.sum_axes.empty()) return;
+  const double elements = Shares(matrix, 2) ? matrix.share_elements : matrix.elements;
+  plan_.AddCollective("all-reduce gradient of " + network_.matrices[index].name,
+                      CollectiveKind::kAllReduce, matrix.sum_axes, elements * gradient_element(),
+                      DType::kFp32, issue, {matrix.main_gradient}, {matrix.main_gradient});
+}
+
+// ---- after the backward pass -------------------------------------------------------------------------
+
 // Gradients of matrices are all-reduced in fp32 over all axes that split the batch and do not share them (stage
 // 1: reduce-scattered over the axis that shares the optimizer's state), those of vectors over every axis
 // that splits their rows.
@@ -21,13 +92,11 @@ void Parameters::Synchronize() {
   plan_.set_tag({Phase::kSynchronize, -1, 0});
   for (uint32_t index = 0; index < matrices_.size(); ++index) {
     if (!IsOwner(index)) continue;
-    Matrix& matrix = matrices_[index];
+    const Matrix& matrix = matrices_[index];
     const std::string& name = network_.matrices[index].name;
     SetLayer(network_.matrices[index].layer);
     if (!strategy_.asynchronous_data_gradient) AllReduceGradient(index, Issue::kBlocking);
     if (!Shares(matrix, 1) || Shares(matrix, 2)) continue;
-    matrix.update_gradient = AddMatrixBuffer(index, plan_.Label("gradient shard of " + name),
-                                             BufferKind::kBuffer, DType::kFp32, true);
     plan_.AddCollective("reduce-scatter gradient of " + name, CollectiveKind::kReduceScatter,
                         matrix.share_axes, matrix.elements * kFloat, DType::kFp32, Issue::kBlocking,
                         {matrix.main_gradient}, {matrix.update_gradient});

@@ -17,6 +17,23 @@ std::vector<uint32_t> PureDataAxes(const Strategy& strategy) {
   return axes;
 }
 
+namespace {
+
+// SUMMA leaves Y and dX as X lies and dW as W does, but for the axes that split the batch besides.
+std::optional<MatmulResult> MultiplyLayouts(const ProductLayouts& layouts) {
+  if (!layouts.summa) return PlaceMatmul(layouts.x, layouts.w);
+  MatmulResult result{layouts.x, layouts.x, layouts.w};
+  for (uint32_t axis = 0; axis < layouts.x.size(); ++axis) {
+    if (axis == layouts.summa->row_axis || axis == layouts.summa->column_axis) continue;
+    const auto placements = PlaceMatmul(layouts.x[axis], layouts.w[axis]);
+    if (!placements) return std::nullopt;
+    result.dw[axis] = placements->dw;
+  }
+  return result;
+}
+
+}  // namespace
+
 Parameters::Parameters(const Network& network, const Strategy& strategy, const Training& training,
                        const std::vector<Layout>& rests, PlanBuilder* plan)
     : network_(network),
@@ -27,7 +44,7 @@ Parameters::Parameters(const Network& network, const Strategy& strategy, const T
   matrices_.resize(network.matrices.size());
   for (uint32_t i = 0; i < matrices_.size(); ++i) PlaceMatrix(i);
   for (const NetworkNode& node : network.nodes) {
-    if (node.matrix) ++matrices_[matrices_[*node.matrix].owner].uses;
+    if (node.matrix) matrices_[matrices_[*node.matrix].owner].uses += strategy.chunks;
   }
   for (uint32_t i = 0; i < matrices_.size(); ++i) {
     matrices_[i].uses_left = matrices_[i].uses;
@@ -50,17 +67,14 @@ void Parameters::PlaceMatrix(uint32_t index) {
   const NetworkMatrix& shape = network_.matrices[index];
   const ProductLayouts& layouts = strategy_.products[index];
   Matrix& matrix = matrices_[index];
-  const auto places = PlaceMatmul(layouts.x, layouts.w);
+  const auto places = MultiplyLayouts(layouts);
   if (!places) {
     throw Error(plan_.place(),
                 fmt::format("\"{}\" of {}: X {} and W {} do not multiply locally", shape.name,
                             network_.name, ToString(layouts.x), ToString(layouts.w)));
   }
   if (shape.tied) {
-    Layout table = strategy_.products[*shape.tied].w;
-    for (Placement& placement : table) {
-      if (IsSplit(placement)) placement.dimension = 1 - placement.dimension;
-    }
+    const Layout table = Transposed(strategy_.products[*shape.tied].w);
     if (table != layouts.w) {
       throw Error(plan_.place(),
                   fmt::format("\"{}\" of {} is tied to \"{}\" and must lie as it "
@@ -86,15 +100,12 @@ void Parameters::PlaceMatrix(uint32_t index) {
   matrix.elements = static_cast<double>(share * ranks);
 }
 
-BufferId Parameters::AddMatrixBuffer(uint32_t index, std::string name, BufferKind kind, DType dtype,
-                                     bool share) {
+Buffer Parameters::MatrixBuffer(uint32_t index, std::string name, BufferKind kind, DType dtype,
+                                bool share) const {
   const NetworkMatrix& shape = network_.matrices[index];
   const Matrix& matrix = matrices_[index];
-  Layout layout = strategy_.products[index].w;
-  // Stored n×k, a table k×n.
-  for (Placement& placement : layout) {
-    if (!shape.IsTable() && IsSplit(placement)) placement.dimension = 1 - placement.dimension;
-  }
+  const Layout& w = strategy_.products[index].w;
+  const Layout layout = shape.IsTable() ? w : Transposed(w);  // a table is stored k×n, others n×k
   Buffer buffer{.name = std::move(name),
                 .kind = kind,
                 .bytes = (share ? matrix.share_elements : matrix.elements) * SizeOf(dtype),
@@ -104,7 +115,23 @@ BufferId Parameters::AddMatrixBuffer(uint32_t index, std::string name, BufferKin
   buffer.region =
       plan_.RegionOf(shape.IsTable() ? shape.k : shape.n, shape.IsTable() ? shape.n : shape.k,
                      layout, share ? matrix.share_axes : std::vector<uint32_t>());
-  return plan_.AddBuffer(std::move(buffer));
+  return buffer;
+}
+
+BufferId Parameters::AddMatrixBuffer(uint32_t index, std::string name, BufferKind kind, DType dtype,
+                                     bool share) {
+  return plan_.AddBuffer(MatrixBuffer(index, std::move(name), kind, dtype, share));
+}
+
+// This rank's share of a parameter that it holds whole.
+BufferId Parameters::AddShareView(uint32_t index) {
+  const Matrix& matrix = matrices_[index];
+  const std::string name = "share of " + plan_.BufferOf(matrix.parameter).name;
+  Buffer share = MatrixBuffer(index, name, BufferKind::kParameter, training_.precision, true);
+  share.bytes = Bytes(0);
+  share.view = View{matrix.parameter, 0, 0, {}, {}};
+  for (const uint32_t axis : matrix.share_axes) share.view->columns_cut_by.emplace_back(axis);
+  return plan_.AddBuffer(std::move(share));
 }
 
 void Parameters::AddMatrixBuffers(uint32_t index) {
@@ -118,14 +145,18 @@ void Parameters::AddMatrixBuffers(uint32_t index) {
   const std::string name = plan_.Label(shape.name);
   matrix.parameter =
       AddMatrixBuffer(index, name, BufferKind::kParameter, training_.precision, Shares(matrix, 3));
-  matrix.main_gradient = AddMatrixBuffer(index, "gradient of " + name, BufferKind::kGradient,
-                                         DType::kFp32, Shares(matrix, 2));
+  // Stage 1 keeps what is not summed yet whole, and its share of the sums beside it.
+  const bool sums_apart = Shares(matrix, 1) && !Shares(matrix, 2);
+  matrix.main_gradient =
+      AddMatrixBuffer(index, (sums_apart ? "local gradient of " : "gradient of ") + name,
+                      BufferKind::kGradient, DType::kFp32, Shares(matrix, 2));
   matrix.update_gradient = matrix.main_gradient;
-  matrix.update_share = matrix.parameter;
-  if (Shares(matrix, 1) && !Shares(matrix, 3)) {
-    matrix.update_share = AddMatrixBuffer(index, "updated share of " + name, BufferKind::kBuffer,
-                                          training_.precision, true);
+  if (sums_apart) {
+    matrix.update_gradient =
+        AddMatrixBuffer(index, "gradient of " + name, BufferKind::kGradient, DType::kFp32, true);
   }
+  const bool updates_share = Shares(matrix, 1) && !Shares(matrix, 3);
+  matrix.update_share = updates_share ? AddShareView(index) : matrix.parameter;
   update_elements_ += Shares(matrix, 1) ? matrix.share_elements : matrix.elements;
 }
 
@@ -244,75 +275,6 @@ void Parameters::ReleaseAfterForward(uint32_t begin, uint32_t end) {
     const bool keeps = layer < static_cast<int32_t>(strategy_.shard->cached_layers);
     if (layer >= 0 && !keeps) Release(index);
   }
-}
-
-// ---- gradients -------------------------------------------------------------------------------------------
-
-BufferId Parameters::BeginGradient(uint32_t index, bool* adds) {
-  const uint32_t owner = matrices_[index].owner;
-  Matrix& matrix = matrices_[owner];
-  *adds = matrix.uses_left < matrix.uses;
-  if (!*adds) {
-    matrix.gradient =
-        AddMatrixBuffer(owner, plan_.Label("gradient block of " + network_.matrices[owner].name),
-                        BufferKind::kBuffer, training_.precision, false);
-  }
-  return matrix.gradient;
-}
-
-void Parameters::EndGradient(uint32_t index) {
-  Release(index);
-  const uint32_t owner = matrices_[index].owner;
-  Matrix& matrix = matrices_[owner];
-  if (--matrix.uses_left > 0) return;
-  matrix.uses_left = matrix.uses;
-  matrix.share_gradient = matrix.gradient;
-  if (Shares(matrix, 2)) ReduceScatter(owner);
-  if (Shares(matrix, 2) && strategy_.asynchronous_weight_gradient) {
-    put_off_.push_back(owner);
-  } else {
-    Accumulate(owner);
-  }
-}
-
-void Parameters::ReduceScatter(uint32_t index) {
-  Matrix& matrix = matrices_[index];
-  const std::string& name = network_.matrices[index].name;
-  matrix.share_gradient = AddMatrixBuffer(index, plan_.Label("gradient shard of " + name),
-                                          BufferKind::kBuffer, training_.precision, true);
-  plan_.AddCollective(
-      "reduce-scatter " + name, CollectiveKind::kReduceScatter, matrix.share_axes,
-      matrix.elements * plan_.element(), training_.precision,
-      strategy_.asynchronous_weight_gradient ? Issue::kAsynchronous : Issue::kBlocking,
-      {matrix.gradient}, {matrix.share_gradient});
-}
-
-void Parameters::Accumulate(uint32_t index) {
-  const Matrix& matrix = matrices_[index];
-  const double elements = Shares(matrix, 2) ? matrix.share_elements : matrix.elements;
-  plan_.AddMemoryOp("accumulate " + network_.matrices[index].name, Kernel::kAccumulate,
-                    elements * (plan_.element() + 2 * gradient_element()),
-                    {matrix.share_gradient, matrix.main_gradient}, {matrix.main_gradient});
-  if (is_last_ && strategy_.asynchronous_data_gradient) {
-    AllReduceGradient(index, Issue::kAsynchronous);
-  }
-}
-
-void Parameters::FinishMicroBatch() {
-  for (const uint32_t index : put_off_) {
-    SetLayer(network_.matrices[index].layer);
-    Accumulate(index);
-  }
-  put_off_.clear();
-}
-
-void Parameters::AllReduceGradient(uint32_t index, Issue issue) {
-  const Matrix& matrix = matrices_[index];
-  if (matrix.sum_axes.empty()) return;
-  const double elements = Shares(matrix, 2) ? matrix.share_elements : matrix.elements;
-  plan_.AddCollective("all-reduce gradient of " + network_.matrices[index].name,
-                      CollectiveKind::kAllReduce, matrix.sum_axes, elements * gradient_element(),
-                      DType::kFp32, issue, {matrix.main_gradient}, {matrix.main_gradient});
 }
 
 }  // namespace rehearse

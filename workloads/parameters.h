@@ -32,7 +32,9 @@ class Parameters {
   // to `end`, exclusive) are issued now, before this one's product; FetchBackward prefetches the other way.
   BufferId Fetch(uint32_t matrix, uint32_t end);
   BufferId FetchBackward(uint32_t matrix);
-  void Release(uint32_t matrix) { matrices_[matrix].gathered = BufferId(); }
+  void Release(uint32_t matrix) {
+    if (is_last_chunk_) matrices_[matrix].gathered = BufferId();
+  }
   // What the forward pass need not keep of a layer's matrices [begin, end).
   void ReleaseAfterForward(uint32_t begin, uint32_t end);
 
@@ -45,6 +47,8 @@ class Parameters {
   void EndGradient(uint32_t matrix);
   // Gradients may be all-reduced beside the backward pass of the last micro-batch.
   void BeginMicroBatch(bool is_last) { is_last_ = is_last; }
+  // Whether the chunk of the micro-batch that comes now is the last one to use a gathered matrix.
+  void set_is_last_chunk(bool is_last_chunk) { is_last_chunk_ = is_last_chunk; }
   // Does what the backward pass has put off.
   void FinishMicroBatch();
 
@@ -56,7 +60,7 @@ class Parameters {
   struct Matrix {
     MatmulResult places;
     uint32_t owner = 0;  // itself, or the matrix it is tied to
-    uint32_t uses = 0;   // by products and lookups, of the owner
+    uint32_t uses = 0;   // by products and lookups of a micro-batch, of the owner
     uint32_t uses_left = 0;
     std::vector<uint32_t> share_axes;  // empty where it is not sharded
     std::vector<uint32_t> sum_axes;    // along which gradients are all-reduced
@@ -66,11 +70,11 @@ class Parameters {
     double share_elements = 0;  // of a share
     BufferId parameter;         // the share of stage 3, else the block
     BufferId main_gradient;     // fp32; the share of stages 2 and 3, else the block
-    BufferId update_gradient;   // what Adam reads
-    BufferId update_share;      // stages 1, 2: what Adam writes
-    BufferId gradient;          // of the block, while it is made
-    BufferId share_gradient;    // until it is accumulated
-    BufferId gathered;          // set while a gathered copy is at hand
+    BufferId update_gradient;   // what Adam reads: that, or the summed share of stage 1
+    BufferId update_share;  // what Adam writes: the parameter, or the share of it of stages 1 and 2
+    BufferId gradient;      // of the block, while it is made
+    BufferId share_gradient;  // until it is accumulated
+    BufferId gathered;        // set while a gathered copy is at hand
   };
   // Vectors whose gradients are summed over the same axes.
   struct VectorGroup {
@@ -93,6 +97,9 @@ class Parameters {
   }
   void PlaceMatrix(uint32_t index);
   void AddMatrixBuffers(uint32_t index);
+  BufferId AddShareView(uint32_t index);
+  Buffer MatrixBuffer(uint32_t index, std::string name, BufferKind kind, DType dtype,
+                      bool share) const;
   BufferId AddMatrixBuffer(uint32_t index, std::string name, BufferKind kind, DType dtype,
                            bool share);
   void AddVectors(const std::vector<Layout>& rests);
@@ -119,6 +126,7 @@ class Parameters {
   double update_elements_ = 0;     // of all parameters that this rank updates
   std::vector<uint32_t> put_off_;  // matrices whose shares are accumulated at the end of backward
   bool is_last_ = false;
+  bool is_last_chunk_ = true;
 };
 
 // The axes along which nothing of the model is split or shared: those that only split the batch.

@@ -27,7 +27,7 @@ struct Plan {
   const Training& training;
   PlanBuilder& builder;
   Parameters& parameters;
-  std::vector<NodeState> states = {};                 // by node, of the current micro-batch
+  std::vector<NodeState> states = {};                 // by node, of the current chunk
   std::vector<std::optional<Tensor>> gradients = {};  // by node: of its value, as far as known
   uint32_t prefetch_end = 0;                          // matrices that may be gathered ahead
 

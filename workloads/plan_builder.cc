@@ -147,6 +147,7 @@ OpId PlanBuilder::AddGemm(std::string name, const Gemm& gemm, BufferId a, Buffer
 OpId PlanBuilder::AddCollective(std::string name, const Collective& collective, Issue issue,
                                 const std::vector<BufferId>& reads,
                                 const std::vector<BufferId>& writes) {
+  if (runs_chunks_) issue = Issue::kAsynchronous;
   return builder_.AddCollective(std::move(name), collective, issue, reads, writes);
 }
 

@@ -49,6 +49,9 @@ class PlanBuilder {
 
   void set_tag(const Tag& tag) { builder_.set_tag(tag); }
   const Tag& tag() const { return builder_.tag(); }
+  // With chunks that take turns nothing blocks: an op waits for the buffers that it needs.
+  void set_runs_chunks(bool runs_chunks) { runs_chunks_ = runs_chunks; }
+
   // "norm 1 of layer 3" inside a layer.
   std::string Label(const std::string& name) const;
 
@@ -103,6 +106,7 @@ class PlanBuilder {
   const DType precision_;
   const std::vector<AxisCost> costs_;
   const Place place_;
+  bool runs_chunks_ = false;
   std::vector<uint32_t> sizes_;
   std::vector<Communicator> communicators_;
   std::map<std::vector<uint32_t>, CommunicatorId> communicator_of_axes_;

@@ -77,23 +77,30 @@ std::vector<uint32_t> ModelAxes(const Strategy& strategy) {
   return axes;
 }
 
+// The network for one chunk of a micro-batch.
+Network Chunked(Network network, uint32_t chunks) {
+  for (NetworkNode& node : network.nodes) node.rows /= chunks;
+  return network;
+}
+
 class Planner {
  public:
   Planner(const Network& network, const Training& training, const Strategy& strategy,
           const Place& place)
-      : network_(network),
+      : network_(Chunked(network, strategy.chunks)),
         strategy_(Normalized(strategy)),
         training_(training),
         units_(UnitsOf(network)),
         rests_(RestsOf(network, strategy_)),
         builder_(strategy_.mesh, ModelAxes(strategy_), training.precision, strategy_.costs, place) {
+    builder_.set_runs_chunks(strategy_.chunks > 1);
     CheckSplits(network, strategy_, rests_, place);
     parameters_.emplace(network_, strategy_, training_, rests_, &builder_);
     plan_.emplace(Plan{network_, strategy_, training_, builder_, *parameters_});
   }
 
   Schedule Run() {
-    for (uint32_t i = 0; i < network_.micro_batches; ++i) MicroBatch(static_cast<int32_t>(i));
+    for (uint32_t i = 0; i < network_.micro_batches; ++i) MicroBatch(i);
     parameters_->Synchronize();
     parameters_->Update();
     Schedule schedule = builder_.Build();
@@ -107,6 +114,26 @@ class Planner {
  private:
   bool Recomputes() const { return training_.recomputation == Recomputation::kFull; }
 
+  // Every node for each chunk in turn, before the next node.
+  template <typename Work>
+  void ForEachChunk(const Work& work) {
+    Tag tag = builder_.tag();
+    const int32_t first = tag.micro_batch;
+    for (Chunk& chunk : chunks_) {
+      const auto index = static_cast<int32_t>(&chunk - chunks_.data());
+      tag.micro_batch = first + index;
+      builder_.set_tag(tag);
+      parameters_->set_is_last_chunk(index + 1 == static_cast<int32_t>(chunks_.size()));
+      std::swap(plan_->states, chunk.states);
+      std::swap(plan_->gradients, chunk.gradients);
+      work();
+      std::swap(plan_->states, chunk.states);
+      std::swap(plan_->gradients, chunk.gradients);
+    }
+    tag.micro_batch = first;
+    builder_.set_tag(tag);
+  }
+
   void SetPhase(Phase phase, int32_t layer) {
     builder_.set_tag({phase, layer, builder_.tag().micro_batch});
   }
@@ -114,27 +141,29 @@ class Planner {
   void Forward(Phase phase, const Unit& unit) {
     SetPhase(phase, unit.layer);
     for (uint32_t node = unit.begin; node < unit.end; ++node) {
-      RuleOf(network_.nodes[node].kind).forward(*plan_, node);
+      ForEachChunk([&] { RuleOf(network_.nodes[node].kind).forward(*plan_, node); });
     }
   }
 
   void Backward(const Unit& unit) {
     SetPhase(Phase::kBackward, unit.layer);
     for (uint32_t node = unit.end; node-- > unit.begin;) {
-      std::optional<Tensor>& gradient = plan_->gradients[node];
-      RuleOf(network_.nodes[node].kind).backward(*plan_, node, gradient.value_or(Tensor()));
-      gradient.reset();
+      ForEachChunk([&] {
+        std::optional<Tensor>& gradient = plan_->gradients[node];
+        RuleOf(network_.nodes[node].kind).backward(*plan_, node, gradient.value_or(Tensor()));
+        gradient.reset();
+      });
     }
   }
 
-  void MicroBatch(int32_t index) {
-    builder_.set_tag({Phase::kForward, -1, index});
+  void MicroBatch(uint32_t index) {
     const auto matrices = static_cast<uint32_t>(network_.matrices.size());
-    parameters_->BeginMicroBatch(index + 1 == static_cast<int32_t>(network_.micro_batches));
-    plan_->states.assign(network_.nodes.size(), {});
-    plan_->gradients.assign(network_.nodes.size(), std::nullopt);
+    builder_.set_tag({Phase::kForward, -1, static_cast<int32_t>(index * strategy_.chunks)});
+    parameters_->BeginMicroBatch(index + 1 == network_.micro_batches);
+    chunks_.assign(strategy_.chunks, {std::vector<NodeState>(network_.nodes.size()),
+                                      std::vector<std::optional<Tensor>>(network_.nodes.size())});
     plan_->prefetch_end = matrices;
-    MakeInputs();
+    ForEachChunk([&] { MakeInputs(); });
     for (const Unit& unit : units_) {
       Forward(Phase::kForward, unit);
       parameters_->ReleaseAfterForward(unit.first_matrix, unit.matrix_end);
@@ -160,7 +189,12 @@ class Planner {
     }
   }
 
-  const Network& network_;
+  struct Chunk {
+    std::vector<NodeState> states;
+    std::vector<std::optional<Tensor>> gradients;
+  };
+
+  const Network network_;
   const Strategy strategy_;
   const Training training_;
   const std::vector<Unit> units_;
@@ -168,6 +202,7 @@ class Planner {
   PlanBuilder builder_;
   std::optional<Parameters> parameters_;
   std::optional<Plan> plan_;
+  std::vector<Chunk> chunks_;  // of the current micro-batch
 };
 
 void NoForward(Plan&, uint32_t) {}

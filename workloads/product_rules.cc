@@ -49,6 +49,10 @@ void ForwardProduct(Plan& plan, uint32_t node) {
   const NetworkNode& shape = plan.Node(node);
   const uint32_t matrix = *shape.matrix;
   const ProductLayouts& layouts = plan.parameters.LayoutsOf(matrix);
+  if (layouts.summa) {
+    ForwardSumma(plan, node);
+    return;
+  }
   PlanBuilder& builder = plan.builder;
   const Tensor x = builder.Redistribute(plan.Input(node), layouts.x);
   const BufferId weight = plan.parameters.Fetch(matrix, plan.prefetch_end);
@@ -68,6 +72,10 @@ void ForwardProduct(Plan& plan, uint32_t node) {
 void BackwardProduct(Plan& plan, uint32_t node, const Tensor& gradient) {
   const NetworkNode& shape = plan.Node(node);
   const uint32_t matrix = *shape.matrix;
+  if (plan.parameters.LayoutsOf(matrix).summa) {
+    BackwardSumma(plan, node, gradient);
+    return;
+  }
   PlanBuilder& builder = plan.builder;
   const Tensor dy = builder.Redistribute(gradient, Resolved(plan.parameters.PlacesOf(matrix).y));
   const Tensor x = builder.Redistribute(plan.states[node].operand,

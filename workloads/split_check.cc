@@ -38,22 +38,30 @@ class Checker {
   // Whole samples where a row depends on others of its sample.
   void Samples(const Layout& layout) const {
     const uint64_t pieces = Pieces(layout, sizes_, 0);
-    if (network_.samples % (pieces * network_.micro_batches) == 0) return;
-    throw Error(place_, fmt::format("a batch of {} {} cannot be split over {} groups (axes that "
-                                    "split rows) times {} micro-batches",
-                                    network_.samples, network_.sample_name, pieces,
-                                    network_.micro_batches));
+    const uint64_t parts = pieces * network_.micro_batches * strategy_.chunks;
+    if (network_.samples % parts == 0) return;
+    throw Error(
+        place_,
+        fmt::format("a batch of {} {} cannot be split over {} groups (axes that split "
+                    "rows) times {} micro-batches{}",
+                    network_.samples, network_.sample_name, pieces, network_.micro_batches,
+                    strategy_.chunks == 1 ? std::string()
+                                          : fmt::format(" of {} chunks", strategy_.chunks)));
+  }
+
+  // What a user chooses comes first: heads and the batch.
+  void Units(const NetworkNode& node, const Layout& rest) const {
+    if (node.units > 0) Split(node.unit_name, node.units, rest, 1);
+    if (node.whole_samples) Samples(rest);
   }
 
   void Value(const NetworkNode& node, const Layout& rest) const {
-    if (node.whole_samples) Samples(rest);
-    Split(fmt::format("rows of \"{}\"", node.name), node.rows, rest, 0);
-    if (node.units > 0) Split(node.unit_name, node.units, rest, 1);
+    Split(fmt::format("rows of \"{}\"", node.name), node.rows / strategy_.chunks, rest, 0);
     Split(fmt::format("columns of \"{}\"", node.name), node.columns, rest, 1);
     if (node.kind != NodeKind::kProduct) return;
     const NetworkNode& input = network_.nodes[node.inputs.front()];
     const Layout& x = strategy_.products[*node.matrix].x;
-    Split(fmt::format("rows of \"{}\"", input.name), input.rows, x, 0);
+    Split(fmt::format("rows of \"{}\"", input.name), input.rows / strategy_.chunks, x, 0);
     Split(fmt::format("columns of \"{}\"", input.name), input.columns, x, 1);
   }
 
@@ -70,16 +78,12 @@ void CheckSplits(const Network& network, const Strategy& strategy, const std::ve
                  const Place& place) {
   CHECK_EQ(strategy.products.size(), network.matrices.size());
   const Checker checker(network, strategy, place);
-  // Heads first: they are what a user chooses.
-  for (size_t i = 0; i < network.nodes.size(); ++i) {
-    if (network.nodes[i].units > 0 || network.nodes[i].whole_samples) {
-      checker.Value(network.nodes[i], rests[i]);
-    }
-  }
+  for (size_t i = 0; i < network.nodes.size(); ++i) checker.Units(network.nodes[i], rests[i]);
   checker.Matrices();
   for (size_t i = 0; i < network.nodes.size(); ++i) checker.Value(network.nodes[i], rests[i]);
-  if (network.samples % network.micro_batches != 0)
+  if (network.samples % (uint64_t{network.micro_batches} * strategy.chunks) != 0) {
     checker.Samples(Layout(strategy.mesh.axes().size()));
+  }
   if (strategy.shard && static_cast<int32_t>(strategy.shard->cached_layers) > network.layers) {
     throw Error(place, fmt::format("{} cached layers, but {} has only {}",
                                    strategy.shard->cached_layers, network.name, network.layers));

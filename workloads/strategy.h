@@ -17,6 +17,14 @@
 
 namespace rehearse {
 
+// Products by SUMMA instead of a local one: X, W and Y as blocks, rows on one axis and columns on another one of
+// the same size (workloads/summa_rules.cc).
+struct SummaAxes {
+  uint32_t row_axis = 0;
+  uint32_t column_axis = 0;
+  bool prefetch = false;  // the panels of the next round travel during the product of this one
+};
+
 // X(m×k)·W(k×n) on the mesh: placements by axis, of rows S(0) and columns S(1). An embedding is the product
 // of one-hot rows and its V×h table.
 struct ProductLayouts {
@@ -26,6 +34,7 @@ struct ProductLayouts {
   Layout rest;
   // Layouts that the result passes on its way to `rest`, where that is not to be the cheapest way.
   std::vector<Layout> by_way_of = {};
+  std::optional<SummaAxes> summa = std::nullopt;
 };
 
 // Parameters and what belongs to them in equal shares along one axis that splits the batch, as ZeRO counts
@@ -49,7 +58,10 @@ struct Strategy {
   bool asynchronous_weight_gradient = false;  // reduce-scatter of dW awaited at the end of backward
   bool asynchronous_data_gradient = false;    // all-reduce of dW over the data axes beside backward
   bool gathers_inputs_again = false;          // X is gathered once more for dW rather than kept
-  std::vector<AxisCost> costs = {};           // of redistributions, by axis; empty for the defaults
+  // Each micro-batch is cut into so many chunks that take turns node by node: the collectives of one run beside the
+  // work on another (ATP, section 4.1).
+  uint32_t chunks = 1;
+  std::vector<AxisCost> costs = {};  // of redistributions, by axis; empty for the defaults
 };
 
 // Most strategies treat matrices by their role; these are the layouts of each.

@@ -10,13 +10,13 @@ constexpr Placement kRows = S(0);
 constexpr Placement kColumns = S(1);
 
 // W's rows on r, columns on c.
-ProductLayouts Normal(const Layout& rest) {
+ProductLayouts NormalProduct(const Layout& rest) {
   return {.x = Nested({B(), kColumns, kRows, kRows}),
           .w = {kColumns, kRows, B(), B()},
           .rest = Nested(rest)};
 }
 // The other way round.
-ProductLayouts Transposed(const Layout& rest) {
+ProductLayouts TransposedProduct(const Layout& rest) {
   return {.x = Nested({kColumns, B(), kRows, kRows}),
           .w = {kRows, kColumns, B(), B()},
           .rest = Nested(rest)};
@@ -38,17 +38,17 @@ Strategy MakeFourD(const FourDOptions& options, const Network& network) {
   const Layout columns_on_r = {B(), kColumns, kRows, kRows};
   RoleLayouts layouts;
   if (options.transpose_alternate_layers) {
-    layouts.first = Normal(columns_on_c);
-    layouts.second = Transposed(columns_on_r);
+    layouts.first = NormalProduct(columns_on_c);
+    layouts.second = TransposedProduct(columns_on_r);
     // The table serves the output layer too, which is a normal product, so it lies transposed itself.
-    layouts.table = Transposed(columns_on_r);
+    layouts.table = TransposedProduct(columns_on_r);
   } else {
-    layouts.first = Normal(whole_rows);
-    layouts.second = Normal(whole_rows);
-    layouts.table = Transposed(whole_rows);
+    layouts.first = NormalProduct(whole_rows);
+    layouts.second = NormalProduct(whole_rows);
+    layouts.table = TransposedProduct(whole_rows);
   }
   layouts.qkv = layouts.first;
-  layouts.head = Normal(columns_on_c);
+  layouts.head = NormalProduct(columns_on_c);
   strategy.products = LayoutsByRole(network, layouts);
 
   if (options.depth > 1) {

@@ -16,6 +16,9 @@ struct Training {
   uint64_t sequence = 0;  // tokens
   uint32_t micro_batches = 1;
   Recomputation recomputation = Recomputation::kFull;
+  // Whether the attention core keeps its scores to itself (FlashAttention). Unfused it stores softmax, dropout mask
+  // and dropout's result for the backward pass, 5·s bytes a token and head in bf16, unless recomputed.
+  bool fused_attention = true;
   // Arithmetic and parameters. bf16: gradients are accumulated in fp32, Adam keeps fp32 master weights and
   // moments (2 + 4 + 12 bytes a parameter), as Megatron-LM does. fp32: all of it (4 + 4 + 8).
   DType precision = DType::kBf16;

@@ -15,6 +15,7 @@ namespace {
 
 using testing::OneCollective;
 using testing::Preset;
+using testing::RandomCluster;
 
 std::vector<uint32_t> Range(uint32_t first, uint32_t count) {
   std::vector<uint32_t> ranks(count);
@@ -23,9 +24,13 @@ std::vector<uint32_t> Range(uint32_t first, uint32_t count) {
 }
 
 Timeline Play(const Schedule& schedule, const Cluster& cluster, Fidelity fidelity, bool fold,
-              uint32_t* classes = nullptr) {
-  Router router(cluster);
-  Lowered lowered = Lower(schedule, router, {.fidelity = fidelity, .channels = 0, .fold = fold});
+              uint32_t* classes = nullptr, const Perturbation& perturbation = {}) {
+  Router router(cluster, {}, FailingLinks(perturbation, cluster.link_count()));
+  LowerOptions options;
+  options.fidelity = fidelity;
+  options.fold = fold;
+  options.perturbation = perturbation;
+  Lowered lowered = Lower(schedule, router, options);
   Timeline timeline = Simulate(lowered.program, schedule.ranks()).timeline;
   timeline.representative = lowered.representative;
   if (classes) *classes = lowered.rank_classes;
@@ -71,8 +76,8 @@ TEST(FoldingTest, GroupsOfOneCommunicatorAreEqualThoughTheirRanksDiffer) {
 }
 
 TEST(FoldingTest, ASlowDeviceSplitsOnlyTheClassesItTouches) {
-  // 4 groups of 4 on a switch; one device of group 0 is another kind. Its group's other three ranks wait
-  // for it and are a class, it is one, and the ranks of the other groups stay one class: 3.
+  // 4 groups of 4 on a switch; one device of group 0 is another kind. Its group's other three ranks
+  // wait for it and are a class, it is one, and the ranks of the other groups stay one class: 3.
   Cluster cluster("switch");
   const auto preset = Preset("switch", "devices", 16);
   const uint32_t usual = cluster.AddDeviceSpec(preset->DeviceOf(0));
@@ -103,50 +108,8 @@ TEST(FoldingTest, ASlowDeviceSplitsOnlyTheClassesItTouches) {
   EXPECT_EQ(classes, 5u);
 }
 
-// A random machine: nodes of different sizes and rates behind a switch, with a shared uplink for some.
-std::unique_ptr<Cluster> RandomCluster(Random& random, uint32_t ranks) {
-  auto cluster = std::make_unique<Cluster>("random");
-  const auto preset = Preset("switch", "devices", 1);
-  std::vector<uint32_t> kinds = {cluster->AddDeviceSpec(preset->DeviceOf(0))};
-  DeviceSpec slow = preset->DeviceOf(0);
-  slow.memory_bandwidth = slow.memory_bandwidth * 0.5;
-  kinds.push_back(cluster->AddDeviceSpec(slow));
-  const uint32_t odd_one = random.Below(3) == 0 ? random.Below(ranks) : ranks;
-  const uint32_t weak_link = random.Below(3) == 0 ? random.Below(ranks) : ranks;
-  const uint32_t per_node = 1 + random.Below(4);
-  Vertex core;
-  core.name = "core";
-  core.kind = VertexKind::kSwitch;
-  const auto center = cluster->AddVertex(core);
-  Cluster::VertexId leaf = center;
-  for (uint32_t rank = 0; rank < ranks; ++rank) {
-    if (rank % per_node == 0) {
-      Vertex sw;
-      sw.name = fmt::format("leaf{}", rank);
-      sw.kind = VertexKind::kPcieSwitch;
-      sw.node = fmt::format("node{}", rank / per_node);
-      leaf = cluster->AddVertex(sw);
-      ClusterLink up;
-      up.kind = LinkKind::kNetwork;
-      up.bandwidth = BytesPerSecond(25e9);
-      up.latency = Seconds(2e-6);
-      cluster->AddLinks(leaf, center, up);
-    }
-    Vertex device;
-    device.name = fmt::format("gpu{}", rank);
-    device.node = fmt::format("node{}", rank / per_node);
-    device.device = kinds[rank == odd_one ? 1 : 0];
-    ClusterLink link;
-    link.kind = LinkKind::kPcie;
-    link.bandwidth = BytesPerSecond(rank == weak_link ? 5e9 : 20e9);
-    link.latency = Seconds(1e-6);
-    cluster->AddLinks(cluster->AddVertex(device), leaf, link);
-  }
-  cluster->Finish();
-  return cluster;
-}
-
-// Random roles over a mesh of two axes: collectives on both, sends around one of them, compute between.
+// Random roles over a mesh of two axes: collectives on both, sends around one of them, compute
+// between.
 Schedule RandomSchedule(Random& random, uint32_t columns, uint32_t rows) {
   Schedule schedule;
   schedule.communicators.push_back(
@@ -251,6 +214,62 @@ TEST(FoldingTest, FoldedEqualsUnfoldedWhenComputeAndCommunicationInterfereAndSha
       if (::testing::Test::HasFatalFailure()) return;
     }
   }
+}
+
+// Everything at once, and links fail for a while: half a step at most, since nothing leads round
+// them.
+Perturbation RandomPerturbation(Random& random, const Cluster& cluster, Time step) {
+  Perturbation perturbation;
+  perturbation.seed = random.Below(1000);
+  if (random.Chance(25)) perturbation.compute_jitter = 0.1;
+  if (random.Chance(25)) perturbation.link_jitter = 0.1;
+  if (random.Chance(50)) {
+    perturbation.straggling.assign(cluster.device_count(), 1.0);
+    perturbation.straggling[random.Below(cluster.device_count())] = 1.5;
+  }
+  for (uint32_t count = random.Below(4); count > 0; --count) {
+    const uint32_t link = random.Below(cluster.link_count());
+    const Time at(
+        static_cast<int64_t>(random.Fraction() * static_cast<double>(step.picoseconds())));
+    perturbation.events.push_back({at, link, random.Chance(50) ? 0.0 : 0.3});
+    perturbation.events.push_back({at + Time(step.picoseconds() / 2), link, 1});
+  }
+  return perturbation;
+}
+
+TEST(FoldingTest, FoldedEqualsUnfoldedWhenKernelsAndLinksArePerturbed) {
+  for (uint64_t seed = 1; seed <= 300; ++seed) {
+    Random random(seed);
+    const uint32_t columns = 1 + random.Below(6);
+    const uint32_t rows = 1 + random.Below(4);
+    const auto cluster = RandomCluster(random, columns * rows);
+    const Schedule schedule = RandomSchedule(random, columns, rows);
+    const Time step = Play(schedule, *cluster, Fidelity::kFluid, true).step;
+    const Perturbation perturbation = RandomPerturbation(random, *cluster, step);
+    for (const Fidelity fidelity : {Fidelity::kFluid, Fidelity::kStep}) {
+      SCOPED_TRACE(fmt::format("seed {} {}", seed, Name(fidelity)));
+      ExpectSameSpans(Play(schedule, *cluster, fidelity, true, nullptr, perturbation),
+                      Play(schedule, *cluster, fidelity, false, nullptr, perturbation));
+      if (::testing::Test::HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST(FoldingTest, AnEventSplitsOnlyWhatCrossesItsLink) {
+  // 4 groups of 4 on a switch, and the first rank's link to the switch becomes slow: as with an
+  // edit, its group is a class of its own, and in step the ranks of that group all differ. 2 and 5
+  // classes.
+  const auto cluster = Preset("switch", "devices", 16);
+  const Schedule schedule = OneCollective(CollectiveKind::kAllReduce, 1e6,
+                                          {Range(0, 4), Range(4, 4), Range(8, 4), Range(12, 4)});
+  Perturbation perturbation;
+  Router router(*cluster);
+  perturbation.events = {{Time(1'000'000), router.Between(0, 1).links.front(), 0.5}};
+  uint32_t classes = 0;
+  Play(schedule, *cluster, Fidelity::kFluid, true, &classes, perturbation);
+  EXPECT_EQ(classes, 2u);
+  Play(schedule, *cluster, Fidelity::kStep, true, &classes, perturbation);
+  EXPECT_EQ(classes, 5u);
 }
 
 TEST(FoldingTest, FoldedLinksCarryWhatEachLinkOfTheirClassCarries) {

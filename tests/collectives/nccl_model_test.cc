@@ -111,9 +111,9 @@ TEST(NcclModelTest, NvlsTakesOneHop) {
 
 TEST(NcclModelTest, CombinationsThatNcclDoesNotHaveAreNotThere) {
   NcclGroup group = EightA100();
-  EXPECT_EQ(AllCosts(group, kAllReduce, Bytes(8)).size(), 6u);   // tree and ring, three protocols
-  EXPECT_EQ(AllCosts(group, kAllGather, Bytes(8)).size(), 3u);   // ring
-  EXPECT_EQ(AllCosts(group, kAllToAll, Bytes(8)).size(), 0u);    // grouped sends
+  EXPECT_EQ(AllCosts(group, kAllReduce, Bytes(8)).size(), 6u);  // tree and ring, three protocols
+  EXPECT_EQ(AllCosts(group, kAllGather, Bytes(8)).size(), 3u);  // ring
+  EXPECT_EQ(AllCosts(group, kAllToAll, Bytes(8)).size(), 0u);   // grouped sends
   group.has_ll128 = false;
   EXPECT_EQ(AllCosts(group, kAllReduce, Bytes(8)).size(), 4u);
 }
@@ -139,7 +139,8 @@ TEST(NcclModelTest, TreesFallShortAtMediumSizes) {
   EXPECT_EQ(NcclTreeCorrection(Protocol::kLL, Bytes(64 << 12)), 0.4);
   EXPECT_EQ(NcclTreeCorrection(Protocol::kLL, Bytes((64 << 13) - 1)), 0.4);
   EXPECT_EQ(NcclTreeCorrection(Protocol::kLL, Bytes(64 << 14)), 0.5);
-  EXPECT_EQ(NcclTreeCorrection(Protocol::kSimple, Bytes(512.0 * kMegabyte)), 0.9);  // the last entry
+  EXPECT_EQ(NcclTreeCorrection(Protocol::kSimple, Bytes(512.0 * kMegabyte)),
+            0.9);  // the last entry
   EXPECT_EQ(NcclTreeCorrection(Protocol::kSimple, Bytes(1024.0 * kMegabyte)), 1.0);
 }
 

@@ -20,7 +20,8 @@ class TunerTest : public ::testing::Test {
   void Use(const std::string& cluster) {
     cluster_ = ReadClusterArgument(cluster);
     router_ = std::make_unique<Router>(*cluster_);
-    tuner_ = std::make_unique<Tuner>(*router_);
+    finder_ = std::make_unique<ChannelFinder>(*router_);
+    tuner_ = std::make_unique<Tuner>(*router_, *finder_);
     ranks_.resize(cluster_->device_count());
     std::iota(ranks_.begin(), ranks_.end(), 0u);
   }
@@ -53,6 +54,7 @@ class TunerTest : public ::testing::Test {
 
   std::unique_ptr<Cluster> cluster_;
   std::unique_ptr<Router> router_;
+  std::unique_ptr<ChannelFinder> finder_;
   std::unique_ptr<Tuner> tuner_;
   std::vector<uint32_t> ranks_;
 };

@@ -3,8 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "scenarios/rehearsal.h"
-#include "sim/error.h"
+#include "tests/scenarios/small_scenario.h"
 
 namespace rehearse {
 namespace {
@@ -12,31 +11,8 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-constexpr const char* kSmall = R"({
-  "name": "small",
-  "cluster": "perlmutter:nodes=2",
-  "model": {"layers": 2, "hidden": 1024, "heads": 16, "vocabulary": 4096},
-  "training": {"batch": 8, "sequence": 256, "recomputation": "full"},
-  "strategy": {"kind": "4d", "column": 2, "row": 2, "depth": 2, "data": 1,
-    "transpose_alternate_layers": true, "overlap_all_reduce": true,
-    "overlap_reduce_scatter": true, "overlap_all_gather": true, "cached_layers": 1}
-})";
-
-Rehearsal Play(const std::vector<std::string>& changes = {}) {
-  JsonDocument document = JsonDocument::FromText(kSmall, "small.json");
-  for (const std::string& change : changes) document.Set(change);
-  return Rehearse(ReadScenario(document));
-}
-
-// The message when the small scenario is changed so.
-std::string ErrorOf(const std::vector<std::string>& changes) {
-  try {
-    Play(changes);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
+using testing::ErrorOf;
+using testing::Play;
 
 TEST(ScenarioTest, TheBreakdownSumsToTheStep) {
   const Result result = Play().result;
@@ -124,6 +100,11 @@ TEST(ScenarioTest, ResultsStateRanksMemoryAndPeak) {
   EXPECT_DOUBLE_EQ(result.peak.value(), 312e12);
   EXPECT_DOUBLE_EQ(result.memory_capacity.value(), 40 * 1073741824.0);
   EXPECT_GT(result.memory.Total().value(), 0);
+}
+
+TEST(ScenarioTest, UtilisationRefersToTheDevicesBeforeEdits) {
+  const Result slowed = Play({R"(edits=[{"devices": "node0/gpu0", "compute": "0.5x"}])"}).result;
+  EXPECT_DOUBLE_EQ(slowed.peak.value(), 312e12);
 }
 
 TEST(ScenarioTest, ValiantDetoursCostLatencyOnADragonfly) {

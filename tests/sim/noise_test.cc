@@ -7,8 +7,8 @@
 namespace rehearse {
 namespace {
 
-// Of 100,000 numbers the mean is 0 within 5/√100,000 = 0.016 and the deviation 1 within 5 %: cutting off at
-// 3 takes away less than 1 % of the variance.
+// Of 100,000 numbers the mean is 0 within 5/√100,000 = 0.016 and the deviation 1 within 5 %:
+// cutting off at 3 takes away less than 1 % of the variance.
 TEST(NoiseTest, HasTheStatedMeanAndDeviationAndIsCutOff) {
   double sum = 0;
   double squares = 0;

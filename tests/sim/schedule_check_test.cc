@@ -330,6 +330,62 @@ TEST(ScheduleCheckTest, RanksThatDisagreeOnTheAlgorithmAreNamed) {
               ThrowsMessage<Error>(AllOf(HasSubstr("1 KiB by ring"), HasSubstr("1 KiB by tree"))));
 }
 
+TEST(ScheduleCheckTest, RanksThatDisagreeOnTheRootAreNamed) {
+  Schedule schedule = TwoRanks();
+  Collective broadcast = AllReduce(0);
+  broadcast.kind = CollectiveKind::kBroadcast;
+  AddOp(schedule.roles[0], "broadcast x", kMain, broadcast);
+  broadcast.root = 1;
+  AddOp(schedule.roles[1], "broadcast x", kMain, broadcast);
+  EXPECT_THAT([&] { CheckSchedule(schedule); },
+              ThrowsMessage<Error>(AllOf(HasSubstr("with root 0"), HasSubstr("with root 1"))));
+}
+
+// What CheckSchedule says when both ranks post this.
+std::string MistakeOf(const Collective& collective) {
+  Schedule schedule = TwoRanks();
+  AddOp(schedule.roles[0], "op", kMain, collective);
+  AddOp(schedule.roles[1], "op", kMain, collective);
+  try {
+    CheckSchedule(schedule);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(ScheduleCheckTest, ARootIsAMember) {
+  Collective reduce = AllReduce(0);
+  reduce.kind = CollectiveKind::kReduce;
+  reduce.root = 1;
+  EXPECT_EQ(MistakeOf(reduce), "");
+  reduce.root = 2;
+  EXPECT_THAT(MistakeOf(reduce), HasSubstr("has member 2 as its root, but there are 2"));
+}
+
+TEST(ScheduleCheckTest, ABarrierHasNoBytes) {
+  Collective barrier = AllReduce(0, 0);
+  barrier.kind = CollectiveKind::kBarrier;
+  EXPECT_EQ(MistakeOf(barrier), "");
+  barrier.bytes = Bytes(8);
+  EXPECT_THAT(MistakeOf(barrier), HasSubstr("expected no bytes"));
+}
+
+TEST(ScheduleCheckTest, SizesOfPairsAreOneForEachAndAgreeWithTheBytes) {
+  Collective exchange = AllReduce(0, 5);
+  exchange.kind = CollectiveKind::kAllToAll;
+  exchange.pair_bytes = {Bytes(1), Bytes(4), Bytes(2), Bytes(0)};  // rows of 5 and 2
+  EXPECT_EQ(MistakeOf(exchange), "");
+  exchange.bytes = Bytes(7);
+  EXPECT_THAT(MistakeOf(exchange), HasSubstr("its largest send buffer has 5"));
+  exchange.pair_bytes[1] = Bytes(-4);
+  EXPECT_THAT(MistakeOf(exchange), HasSubstr("sends -4 bytes from member 0 to 1"));
+  exchange.pair_bytes.pop_back();
+  EXPECT_THAT(MistakeOf(exchange), HasSubstr("sizes for 3 pairs, expected 4"));
+  exchange.kind = CollectiveKind::kAllReduce;
+  EXPECT_THAT(MistakeOf(exchange), HasSubstr("only all-to-alls"));
+}
+
 TEST(ScheduleCheckTest, RanksThatDisagreeOnTheOrderAreNamed) {
   Schedule schedule = TwoRanks();
   AddOp(schedule.roles[0], "one", kMain, AllReduce(0, 1024));

@@ -428,5 +428,33 @@ TEST_F(SimulateTest, AChainWhoseUpstreamWaitsForItIsNamed) {
   EXPECT_THROW(Play(), InternalError);
 }
 
+// 1 + 2 + 3 in a chain.
+TEST_F(SimulateTest, DelaysThatOnlyWaitForEachOtherAreOneEvent) {
+  const TaskId a = Delay(1);
+  const TaskId b = Delay(2);
+  const TaskId c = Delay(3);
+  builder_.AddEdge(a, b);
+  builder_.AddEdge(b, c);
+  Play();
+  EXPECT_EQ(simulation_.stats.events, 1u);
+  EXPECT_EQ(Begin(1), 1);
+  EXPECT_EQ(End(1), 3);
+  EXPECT_EQ(End(2), 6);
+}
+
+TEST_F(SimulateTest, ADelayThatWaitsForTwoIsReachedByTheLater) {
+  const TaskId a = Delay(1);
+  const TaskId b = Delay(4);
+  const TaskId c = Delay(3);
+  const TaskId d = Delay(2);
+  builder_.AddEdge(a, c);
+  builder_.AddEdge(b, c);
+  builder_.AddEdge(c, d);
+  Play();
+  EXPECT_EQ(Begin(2), 4);
+  EXPECT_EQ(End(3), 9);
+  EXPECT_EQ(simulation_.stats.events, 3u);  // a, b, and c that goes on to d
+}
+
 }  // namespace
 }  // namespace rehearse

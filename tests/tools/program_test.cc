@@ -52,6 +52,28 @@ TEST_F(ProgramTest, JsonHasTheKeysOfTheDesign) {
   EXPECT_EQ(result["schema"], "rehearse.result.v1");
 }
 
+TEST_F(ProgramTest, ExplainTellsThePathTheLinksAndWhatWouldHelp) {
+  const Outcome outcome = Execute("explain '" + Shipped("axonn-gpt20b-perlmutter") + "'");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("Critical path"), HasSubstr("Slack"),
+                                 HasSubstr("Exposed communication"), HasSubstr("Links that held"),
+                                 HasSubstr("What would help"), HasSubstr("arithmetic")));
+  EXPECT_THAT(outcome.out, Not(HasSubstr("\x1b[")));
+}
+
+TEST_F(ProgramTest, ExplainTakesTheOptionsOfRun) {
+  const Outcome outcome = Execute("explain '" + Shipped("axonn-gpt20b-perlmutter") +
+                                  "' --set model.layers=4 --set strategy.cached_layers=4 "
+                                  "--fidelity step --no-fold --format json");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const auto explanation = nlohmann::json::parse(outcome.out);
+  EXPECT_EQ(explanation["schema"], "rehearse.explanation.v1");
+  EXPECT_EQ(explanation["fidelity"], "step");
+  EXPECT_FALSE(explanation["links"].empty());
+  ExpectMistake("explain", {"no scenario given", "rehearse explain scenarios/"});
+  ExpectMistake("explain x.json --row 3", {"unknown option", "--rows"});
+}
+
 TEST_F(ProgramTest, TextTellsTheStepTheAxesAndTheBusiestLinks) {
   const Outcome outcome = Execute("run '" + Shipped("axonn-gpt20b-perlmutter") + "'");
   EXPECT_EQ(outcome.code, 0);
@@ -83,7 +105,7 @@ TEST_F(ProgramTest, SetChangesTheScenario) {
 TEST_F(ProgramTest, HelpIsThereForTheProgramAndEveryCommand) {
   EXPECT_THAT(Execute("--help").out, HasSubstr("run"));
   EXPECT_EQ(Execute("--help").code, 0);
-  for (const std::string command : {"run", "collective", "topology", "list"}) {
+  for (const std::string command : {"run", "collective", "compare", "topology", "list"}) {
     const Outcome outcome = Execute(command + " --help");
     EXPECT_EQ(outcome.code, 0);
     EXPECT_THAT(outcome.out, AllOf(HasSubstr("usage: rehearse " + command), HasSubstr("--format")));
@@ -93,46 +115,13 @@ TEST_F(ProgramTest, HelpIsThereForTheProgramAndEveryCommand) {
 TEST_F(ProgramTest, ListNamesWhatScenariosCanName) {
   const Outcome outcome = Execute("list");
   EXPECT_EQ(outcome.code, 0);
-  for (const char* name : {"perlmutter", "dgx-a100", "switch", "a100-40g", "gpt-20b", "4d"}) {
+  for (const char* name :
+       {"perlmutter", "dgx-a100", "switch", "a100-40g", "gpt-20b", "4d", "halving-doubling"}) {
     EXPECT_THAT(outcome.out, HasSubstr(name));
   }
   const auto json = nlohmann::json::parse(Execute("list clusters --format json").out);
   EXPECT_GE(json["clusters"].size(), 3u);
   for (const auto& cluster : json["clusters"]) EXPECT_NE(cluster["source"], "");
-}
-
-TEST_F(ProgramTest, CollectivePrintsNcclTestsTableAndJson) {
-  const Outcome text = Execute("collective all-reduce --cluster dgx-a100 -b 1M -e 4M -f 2");
-  ASSERT_EQ(text.code, 0) << text.err;
-  EXPECT_THAT(text.out, AllOf(HasSubstr("out-of-place"), HasSubstr("     1048576        262144"),
-                              HasSubstr("# Avg bus bandwidth    : ")));
-  const Outcome json =
-      Execute("collective all-gather --cluster perlmutter --ranks 0,2-3 -b 3000 --format json");
-  ASSERT_EQ(json.code, 0) << json.err;
-  const auto rows = nlohmann::json::parse(json.out);
-  ASSERT_EQ(rows.size(), 1u);
-  EXPECT_EQ(rows[0]["bytes"], 3000);
-  // busbw = algbw (p-1)/p, p = 3
-  EXPECT_NEAR(rows[0]["busbw_gb_per_s"].get<double>(),
-              rows[0]["algbw_gb_per_s"].get<double>() * 2 / 3, 1e-12);
-}
-
-TEST_F(ProgramTest, MistakesOfCollective) {
-  const std::string collective = "collective all-reduce --cluster dgx-a100 ";
-  ExpectMistake("collective all-redce --cluster dgx-a100", {"all-redce", "all-reduce"});
-  ExpectMistake("collective all-reduce", {"--cluster"});
-  ExpectMistake("collective all-reduce --cluster dgx-a10", {"dgx-a100"});
-  ExpectMistake(collective + "-b 2M -e 1M", {"--minbytes 2M", "--maxbytes 1M"});
-  ExpectMistake(collective + "-b 0", {"--minbytes"});
-  ExpectMistake(collective + "-b -5", {"-5"});
-  ExpectMistake(collective + "-b 99999999999999999999", {"--minbytes"});
-  ExpectMistake(collective + "-f 1", {"--stepfactor"});
-  ExpectMistake(collective + "--groups 3", {"3 groups"});
-  ExpectMistake(collective + "--groups 8", {"at least two ranks"});
-  ExpectMistake(collective + "--ranks 0,8", {"--ranks", "7"});
-  ExpectMistake(collective + "--ranks 1,1", {"twice"});
-  ExpectMistake(collective + "--algorithm tree", {"ring"});
-  ExpectMistake(collective + "--fidelity flui", {"fluid"});
 }
 
 // ---- mistakes ------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@
 namespace rehearse {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 
 std::unique_ptr<Cluster> Preset(const std::string& name,
@@ -136,6 +137,18 @@ TEST(CubeMeshTest, EveryGpuHasSixNvLinksAsInTheTopologyMatrix) {
   EXPECT_NEAR(router.Between(0, 1).bandwidth.value(), 22.6e9, 1);                 // NV1
   EXPECT_NEAR(router.Between(0, 4).bandwidth.value(), 2 * 22.6e9, 1);             // NV2
   EXPECT_EQ(cluster->Link(router.Between(0, 5).links[0]).kind, LinkKind::kPcie);  // SYS
+}
+
+TEST(CubeMeshTest, OneflowsBoxesHaveOneNicForAllGpus) {
+  const auto cluster = BuildPreset("oneflow-v100", {{"nodes", 2}}, Place());
+  Router router(*cluster);
+  EXPECT_NEAR(router.Between(0, 4).bandwidth.value(), 2 * 22.6e9, 1);  // NV2, as in the matrix
+  // 100 Gb/s times the efficiency of InfiniBand, from whichever GPU.
+  for (const uint32_t gpu : {0u, 2u, 7u}) {
+    const Route& route = router.Between(gpu, 8 + gpu);
+    EXPECT_LE(route.bandwidth.value(), 12.5e9 * 0.955 + 1);
+    EXPECT_THAT(Names(*cluster, route), Contains("node0/nic0->fabric"));
+  }
 }
 
 TEST(FrontierNodeTest, DiesAreJoinedAsDocumented) {

@@ -311,5 +311,51 @@ TEST(RouterScaleTest, AGlobalRingLooksAtFewLinks) {
   EXPECT_LT(router.links_scanned(), size_t{100} * ranks);
 }
 
+// a and b over s (1 + 1 us) or over t (2 + 2 us).
+TEST_F(RouterTest, ARouteThatMeetsAFailingLinkHasADetour) {
+  const auto a = Device("a"), b = Device("b"), s = Switch("s"), t = Switch("t");
+  cluster_.AddLinks(a, s, LinkOf(1));
+  cluster_.AddLinks(s, b, LinkOf(1));
+  cluster_.AddLinks(a, t, LinkOf(2));
+  cluster_.AddLinks(t, b, LinkOf(2));
+  cluster_.Finish();
+  std::vector<bool> failing(cluster_.link_count());
+  failing[Router(cluster_).Between(0, 1).links[1]] = true;  // s->b
+  Router router(cluster_, {}, failing);
+  const Route& there = router.Between(0, 1);
+  EXPECT_THAT(Names(cluster_, there), ElementsAre("a->s", "s->b"));
+  EXPECT_TRUE(router.MeetsFailure(there));
+  std::vector<std::string> detour;
+  for (const uint32_t link : there.detour) detour.push_back(cluster_.LinkName(link));
+  EXPECT_THAT(detour, ElementsAre("a->t", "t->b"));
+  const Route& back = router.Between(1, 0);
+  EXPECT_FALSE(router.MeetsFailure(back));
+  EXPECT_TRUE(back.detour.empty());
+}
+
+TEST_F(RouterTest, WhereNothingLeadsRoundThereIsNoDetour) {
+  const auto a = Device("a"), b = Device("b"), s = Switch("s");
+  cluster_.AddLinks(a, s, LinkOf(1));
+  cluster_.AddLinks(s, b, LinkOf(1));
+  cluster_.Finish();
+  Router router(cluster_, {}, std::vector<bool>(cluster_.link_count(), true));
+  EXPECT_TRUE(router.Between(0, 1).detour.empty());
+}
+
+TEST(RouterDetourTest, OnAFatTreeTheDetourTakesAnotherSpine) {
+  const auto cluster = BuildPreset("selene", {}, Place());
+  Router plain(*cluster);
+  const uint32_t last = cluster->device_count() - 1;
+  std::vector<bool> failing(cluster->link_count());
+  const std::vector<uint32_t> links = plain.Between(0, last).links;
+  failing[links[links.size() / 2]] = true;
+  Router router(*cluster, {}, failing);
+  const Route& route = router.Between(0, last);
+  ASSERT_FALSE(route.detour.empty());
+  EXPECT_EQ(route.links, links);
+  EXPECT_EQ(route.detour.size(), links.size());
+  for (const uint32_t link : route.detour) EXPECT_FALSE(failing[link]);
+}
+
 }  // namespace
 }  // namespace rehearse

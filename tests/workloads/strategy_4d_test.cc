@@ -1,4 +1,4 @@
-#include "workloads/planner.h"
+#include "workloads/strategy_4d.h"
 
 #include <map>
 
@@ -8,7 +8,7 @@
 #include "sim/schedule_check.h"
 #include "workloads/axonn_model.h"
 #include "workloads/decoder_network.h"
-#include "workloads/strategy_4d.h"
+#include "workloads/planner.h"
 
 namespace rehearse {
 namespace {

@@ -1,0 +1,115 @@
+#include "collectives/pipeline.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "collectives/link_counts.h"
+
+namespace rehearse {
+namespace {
+
+// What every link has to carry, and the most that any has. Taking away looks at all links only when
+// none of those with the most is left.
+class Loads {
+ public:
+  explicit Loads(uint32_t links) : load_(links, 0) {}
+
+  void Add(uint32_t link, double load) {
+    if (IsMost(load_[link])) --at_most_;
+    load_[link] += load;
+    if (load_[link] > most_ * (1 + kTolerance)) {
+      most_ = load_[link];
+      at_most_ = 1;
+    } else if (IsMost(load_[link])) {
+      ++at_most_;
+    }
+  }
+  void Take(uint32_t link, double load) {
+    if (IsMost(load_[link])) --at_most_;
+    load_[link] -= load;
+    if (IsMost(load_[link])) ++at_most_;
+    if (at_most_ > 0) return;
+    most_ = *std::max_element(load_.begin(), load_.end());
+    at_most_ = static_cast<uint32_t>(
+        std::count_if(load_.begin(), load_.end(), [&](double own) { return IsMost(own); }));
+  }
+  double most() const { return most_; }
+
+ private:
+  static constexpr double kTolerance = 1e-9;
+  bool IsMost(double load) const { return load > 0 && load >= most_ * (1 - kTolerance); }
+
+  std::vector<double> load_;
+  double most_ = 0;
+  uint32_t at_most_ = 0;
+};
+
+}  // namespace
+
+Pipeline::Pipeline(std::vector<Hop> hops, bool fills) : hops_(std::move(hops)), fills_(fills) {
+  DenseLinks dense;
+  for (Hop& hop : hops_) {
+    for (auto& [link, seconds] : hop.loads) link = dense.Of(link);
+    latency_ = std::max(latency_, hop.latency);
+  }
+  links_ = dense.count();
+  Loads all(links_);
+  std::vector<double> own(links_, 0);
+  for (const Hop& hop : hops_) {
+    double most = 0;
+    for (const auto& [link, seconds] : hop.loads) {
+      own[link] += seconds;
+      most = std::max(most, own[link]);
+      all.Add(link, seconds);
+    }
+    for (const auto& [link, seconds] : hop.loads) own[link] = 0;
+    hop_seconds_ += most;
+  }
+  seconds_ = all.most();
+}
+
+uint32_t Pipeline::BestPieces(Bytes bytes) const {
+  if (!fills_) return kMostPieces;
+  const double filling = (hop_seconds_ - seconds_) * bytes.value();
+  if (!(filling > 0)) return 1;
+  if (latency_.value() <= 0) return kMostPieces;
+  const double best = std::sqrt(filling / latency_.value());
+  return best >= kMostPieces ? kMostPieces : std::max(1u, static_cast<uint32_t>(std::lround(best)));
+}
+
+const std::vector<StepCost>& Pipeline::Steps(uint32_t pieces) const {
+  std::vector<StepCost>& steps = steps_[pieces];
+  if (!steps.empty()) return steps;
+  const uint32_t count = hops();
+  Loads loads(links_);
+  std::multiset<Seconds> latencies;
+  for (uint32_t step = 0; step < pieces + count - 1; ++step) {
+    if (step >= count && step < pieces) {  // as before: all hops
+      steps.push_back(steps.back());
+      continue;
+    }
+    if (step < count) {
+      for (const auto& [link, seconds] : hops_[step].loads) loads.Add(link, seconds);
+      latencies.insert(hops_[step].latency);
+    }
+    if (step >= pieces) {
+      const Hop& left = hops_[step - pieces];
+      for (const auto& [link, seconds] : left.loads) loads.Take(link, seconds);
+      latencies.erase(latencies.find(left.latency));
+    }
+    steps.push_back({*latencies.rbegin(), loads.most()});
+  }
+  return steps;
+}
+
+Seconds Pipeline::Time(Bytes bytes, uint32_t pieces) const {
+  if (!fills_) return Seconds(seconds_ * bytes.value());
+  Seconds time;
+  for (const StepCost& step : Steps(pieces)) {
+    time += step.latency + Seconds(step.seconds * bytes.value() / pieces);
+  }
+  return time;
+}
+
+}  // namespace rehearse

@@ -1,0 +1,37 @@
+// From what ranks learned (real/learning.h) to a calibration of the CPU that they ran on.
+//
+// Kernels are fitted on worlds whose ranks had a core each; where more ranks share the cores, the simulator's model of
+// shared cores says what that costs. Collectives are fitted for each world: the dense ladder of MakeCollectiveProbe gives
+// the shape of a step's cost, steps of training correct it in place (T = a·S + b·ladder, a, b ≥ 0, where there are enough
+// of them), since ranks that computed before arrive with cold caches and asleep.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "real/host.h"
+#include "real/learning.h"
+#include "topology/calibration.h"
+
+namespace rehearse {
+
+// What one world learned: from the ladder, and from everything else.
+struct LearnedWorld {
+  Learned ladder;
+  Learned steps;
+};
+
+struct CalibrationFacts {
+  std::string tool;  // "rehearse 0.1.0"
+  std::string commit;
+  std::string date;    // "2026-11-20T10:00:00Z"
+  double seconds = 0;  // that it took
+};
+
+// Throws Error when no step of a kind was left alone: nothing is learned from disturbed ones.
+Calibration MakeCalibration(const std::vector<LearnedWorld>& worlds, const CalibrationFacts& facts);
+
+// Lines for people: what was measured, with which held-out errors; what a straight line would lose.
+std::string DescribeCalibration(const Calibration& calibration);
+
+}  // namespace rehearse

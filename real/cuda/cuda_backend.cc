@@ -1,0 +1,334 @@
+#include "real/cuda/cuda_backend.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <map>
+#include <optional>
+#include <thread>
+
+#include "real/cuda/communicators.h"
+#include "real/cuda/gemm.h"
+#include "real/cuda/gemm_tuning.h"
+#include "real/cuda/gpu.h"
+#include "real/cuda/gpu_buffers.h"
+#include "real/cuda/gpu_program.h"
+#include "real/cuda/kernel_functions.h"
+#include "real/cuda/machine.h"
+#include "real/cuda/step_events.h"
+#include "sim/error.h"
+
+namespace rehearse {
+namespace {
+
+constexpr uint32_t kWindow = 128;  // ops that the host runs ahead: far below the launch queue
+
+// Makes the device the calling thread's.
+const CudaRuntime& OnDevice(const CudaRuntime& cuda, int device) {
+  cuda.SetDevice(device);
+  return cuda;
+}
+
+class CudaBackend : public Backend {
+ public:
+  CudaBackend(const GpuLibraries& gpu, const RankPlan& plan, Transport& transport,
+              const CudaOptions& options)
+      : gpu_(gpu),
+        cuda_(gpu.cuda),
+        plan_(plan),
+        transport_(transport),
+        options_(options),
+        buffers_(OnDevice(gpu.cuda, options.device), plan, options.all_fp32, options.device),
+        functions_(gpu.cuda) {
+    MakeStreams();
+    events_.emplace(cuda_, *plan.role, options.time_ops, kWindow / 2);
+    if (options.tune_gemms) TuneProducts();
+    communicators_.emplace(gpu, plan, transport);
+  }
+
+  std::string Description() const override { return DescribeGpu(gpu_, options_.device); }
+  DType arithmetic() const override { return DType::kFp32; }
+
+  void Write(BufferId buffer, const std::vector<double>& values) override {
+    buffers_.Write(first_stream(), buffer, values);
+  }
+  std::vector<double> Read(BufferId buffer) const override {
+    return buffers_.Read(first_stream(), buffer);
+  }
+  void Fill(BufferId buffer, double value) override {
+    buffers_.Fill(first_stream(), buffer, value);
+  }
+
+  void Step(const StepFacts& facts, std::vector<OpTime>* times,
+            std::vector<RowLoss>* losses) override {
+    times->assign(plan_.role->ops.size(), {});
+    uint32_t launched = 0;
+    try {
+      events_->Anchor(first_stream());
+      uint32_t finished = 0;
+      for (; launched < plan_.role->ops.size(); ++launched) {
+        transport_.set_activity(names_[launched].c_str());
+        LaunchOp(launched, facts);
+        for (; finished + kWindow <= launched; ++finished) Finish(finished, times);
+      }
+      for (; finished < launched; ++finished) Finish(finished, times);
+      communicators_->Check();
+      if (facts.keep_loss) ReadLosses(losses);
+    } catch (const std::exception& error) {
+      const std::string where = launched < names_.size()
+                                    ? fmt::format("rank {}, {}: ", plan_.rank, names_[launched])
+                                    : fmt::format("rank {}: ", plan_.rank);
+      communicators_->Abort();
+      if (dynamic_cast<const RankLost*>(&error) != nullptr) throw RankLost(where + error.what());
+      transport_.Abort(where + error.what());
+      if (dynamic_cast<const Error*>(&error) != nullptr) throw Error(where + error.what());
+      throw InternalError(where + error.what());
+    }
+  }
+
+ private:
+  // ---- set-up ------------------------------------------------------------------------------------
+
+  void MakeStreams() {
+    const size_t count = std::max<size_t>(1, plan_.role->streams.size());
+    packed_.resize(count);
+    for (size_t i = 0; i < count; ++i) streams_.push_back(MakeStream(cuda_));
+    buffers_.addresses().packed = [this](uint32_t stream, bool is_output, uint64_t bytes) {
+      packed_bytes_ = std::max(packed_bytes_, bytes);
+      return static_cast<void*>(packed_[stream][is_output ? 1 : 0].get());
+    };
+    int multiprocessors = 0;
+    cuda_.DeviceGetAttribute(&multiprocessors, DeviceAttribute::kMultiprocessors, options_.device);
+    // Once to learn how much memory packing takes, once more with it in place.
+    program_ = MakeGpuProgram(plan_, buffers_.addresses(), static_cast<uint32_t>(multiprocessors));
+    if (packed_bytes_ > 0) {
+      for (auto& areas : packed_) {
+        for (GpuMemory& area : areas) area = AllocateGpuMemory(cuda_, packed_bytes_);
+      }
+      program_ =
+          MakeGpuProgram(plan_, buffers_.addresses(), static_cast<uint32_t>(multiprocessors));
+    }
+    Upload();
+  }
+
+  void Upload() {
+    operands_ = UploadTable(program_.operands);
+    attributes_ = UploadTable(program_.attributes);
+    blas_ = std::vector<std::optional<GpuBlas>>(streams_.size());
+    tuned_ = std::vector<std::optional<TunedProducts>>(streams_.size());
+    for (size_t stream = 0; stream < streams_.size(); ++stream) {
+      const uint64_t floats =
+          stream < program_.scratch_floats.size() ? program_.scratch_floats[stream] : 0;
+      scratch_.push_back(AllocateGpuMemory(cuda_, std::max<uint64_t>(1, floats) * sizeof(float)));
+    }
+    for (uint32_t id = 0; id < plan_.role->ops.size(); ++id) {
+      const Op& op = plan_.role->ops[id];
+      names_.push_back(fmt::format("op {} \"{}\"", id, op.name));
+      const uint64_t rows = program_.loss_rows[id];
+      losses_.push_back(rows == 0 ? GpuMemory() : AllocateGpuMemory(cuda_, rows * sizeof(double)));
+      const auto* compute = std::get_if<Compute>(&op.work);
+      std::optional<GpuBlas>& blas = blas_[op.stream.index()];
+      if (compute != nullptr && compute->kernel == Kernel::kGemm && !blas) {
+        blas.emplace(gpu_, streams_[op.stream.index()].get());
+      }
+    }
+  }
+
+  void TuneProducts() {
+    std::vector<std::map<uint32_t, Product>> products(streams_.size());
+    for (uint32_t id = 0; id < plan_.role->ops.size(); ++id) {
+      const Op& op = plan_.role->ops[id];
+      const auto* compute = std::get_if<Compute>(&op.work);
+      if (compute == nullptr || compute->kernel != Kernel::kGemm) continue;
+      products[op.stream.index()].emplace(id, ProductOf(id));
+    }
+    // What has not been written yet may hold numbers that make arithmetic slow.
+    buffers_.ClearAll(first_stream());
+    for (size_t stream = 0; stream < streams_.size(); ++stream) {
+      if (!blas_[stream]) continue;
+      tuned_[stream].emplace(cuda_, *blas_[stream], functions_, streams_[stream].get());
+      tuned_[stream]->Tune(products[stream]);
+    }
+  }
+
+  template <typename T>
+  GpuMemory UploadTable(const std::vector<T>& table) {
+    GpuMemory memory = AllocateGpuMemory(cuda_, std::max<uint64_t>(1, table.size()) * sizeof(T));
+    CopyToGpu(cuda_, first_stream(), memory.get(), table.data(), table.size() * sizeof(T));
+    return memory;
+  }
+
+  // ---- a step ------------------------------------------------------------------------------------
+
+  void LaunchOp(uint32_t id, const StepFacts& facts) {
+    const Op& op = plan_.role->ops[id];
+    const uint32_t stream_id = op.stream.index();
+    CudaStream stream = streams_[stream_id].get();
+    for (const OpId before : op.after) {
+      const uint32_t other = plan_.role->ops[before.index()].stream.index();
+      if (other != stream_id) events_->OrderAfter(before.index(), stream);
+    }
+    events_->Begin(id, stream);
+    if (const auto* compute = std::get_if<Compute>(&op.work)) {
+      LaunchCompute(id, *compute, op.tag, facts);
+    } else {
+      LaunchCommunication(id, op);
+    }
+    events_->End(id, stream);
+  }
+
+  void LaunchCompute(uint32_t id, const Compute& compute, const Tag& tag, const StepFacts& facts) {
+    const GpuOp& op = program_.ops[id];
+    const uint32_t stream = plan_.role->ops[id].stream.index();
+    if (compute.kernel != Kernel::kGemm) {
+      KernelArguments arguments = ArgumentsOf(op.kernel[0], stream);
+      arguments.random = RandomStreamOf(compute, tag, facts.seed);
+      arguments.tokens = facts.tokens;
+      arguments.step = facts.number;
+      arguments.losses = facts.keep_loss ? static_cast<double*>(losses_[id].get()) : nullptr;
+      LaunchKernel(op.kernel[0], arguments, stream);
+      return;
+    }
+    if (tuned_[stream] && tuned_[stream]->Multiply(id)) return;
+    const Product product = ProductOf(id);
+    blas_[stream]->Multiply(product.gemm, product.dtype, product.a, product.b, product.c,
+                            product.accumulates);
+  }
+
+  Product ProductOf(uint32_t id) const {
+    const auto& compute = std::get<Compute>(plan_.role->ops[id].work);
+    const OperandRun& run = program_.ops[id].operands;
+    const GpuOperand* operands = program_.operands.data() + run.first;
+    return {compute.gemm, compute.dtype,       operands[0],
+            operands[1],  operands[run.reads], run.reads > 2};
+  }
+
+  void LaunchCommunication(uint32_t id, const Op& op) {
+    const GpuCommunication& work = program_.ops[id].communication;
+    const uint32_t stream_id = op.stream.index();
+    CudaStream stream = streams_[stream_id].get();
+    if (work.clear_bytes > 0) cuda_.MemsetAsync(work.clear, 0, work.clear_bytes, stream);
+    for (const GpuKernel& copy : work.pack) {
+      LaunchKernel(copy, ArgumentsOf(copy, stream_id), stream_id);
+    }
+    const OpPlan& planned = plan_.ops[id];
+    if (const auto* collective = std::get_if<Collective>(&op.work)) {
+      communicators_->Run(*collective, work.buffers, stream);
+    } else if (std::holds_alternative<Send>(op.work)) {
+      communicators_->Send(planned.communicator, planned.peer, work.buffers, stream);
+    } else {
+      communicators_->Receive(planned.communicator, planned.peer, work.buffers, stream);
+    }
+    for (const GpuKernel& copy : work.unpack) {
+      LaunchKernel(copy, ArgumentsOf(copy, stream_id), stream_id);
+    }
+  }
+
+  KernelArguments ArgumentsOf(const GpuKernel& work, uint32_t stream) const {
+    KernelArguments arguments{};
+    arguments.operands = static_cast<const GpuOperand*>(operands_.get()) + work.run.first;
+    arguments.attributes = static_cast<const double*>(attributes_.get()) + work.first_attribute;
+    arguments.scratch = static_cast<float*>(scratch_[stream].get());
+    arguments.reads = work.run.reads;
+    arguments.writes = work.run.writes;
+    arguments.attribute_count = work.attribute_count;
+    arguments.kernel = work.kernel;
+    return arguments;
+  }
+
+  void LaunchKernel(const GpuKernel& work, const KernelArguments& arguments, uint32_t stream) {
+    functions_.Launch(work.plan, arguments, streams_[stream].get());
+  }
+
+  // ---- waiting -----------------------------------------------------------------------------------
+
+  void Finish(uint32_t id, std::vector<OpTime>* times) {
+    if (!events_->HasEnd(id)) return;
+    WaitFor(id);
+    (*times)[id] = events_->TimeOf(id);
+  }
+
+  void WaitFor(uint32_t id) {
+    constexpr int kSpins = 1000;  // before the host begins to sleep between looks
+    constexpr int kLooks = 500;   // between looks at NCCL, the other ranks and the clock
+    const auto begin = std::chrono::steady_clock::now();
+    for (int look = 1; !events_->IsDone(id); ++look) {
+      if (look % kLooks == 0) {
+        communicators_->Check();
+        transport_.Check();
+        const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begin;
+        if (waited.count() > options_.stall_seconds) FailStalled(waited.count());
+      }
+      if (look > kSpins) std::this_thread::sleep_for(std::chrono::microseconds(20));
+    }
+  }
+
+  // Names the first op of each stream that has not ended.
+  [[noreturn]] void FailStalled(double seconds) const {
+    std::string hangs;
+    std::vector<bool> is_named(streams_.size());
+    for (uint32_t id = 0; id < plan_.role->ops.size(); ++id) {
+      const uint32_t stream = plan_.role->ops[id].stream.index();
+      if (is_named[stream] || !events_->HasEnd(id) || events_->IsDone(id)) continue;
+      is_named[stream] = true;
+      hangs += fmt::format("{}{} on stream \"{}\" ({})", hangs.empty() ? "" : "; ", names_[id],
+                           plan_.role->streams[stream].name,
+                           Describe(*plan_.schedule, plan_.role->ops[id].work));
+    }
+    throw Error(
+        fmt::format("the GPU has stood still for {:.1f} s: {}; a deadlock, or another rank "
+                    "that did not come",
+                    seconds, hangs));
+  }
+
+  void ReadLosses(std::vector<RowLoss>* losses) {
+    for (uint32_t id = 0; id < plan_.role->ops.size(); ++id) {
+      const uint64_t rows = program_.loss_rows[id];
+      if (rows == 0) continue;
+      const Op& op = plan_.role->ops[id];
+      std::vector<double> values(rows);
+      CopyFromGpu(cuda_, first_stream(), values.data(), losses_[id].get(), rows * sizeof(double));
+      const GpuOperand* operands = program_.operands.data() + program_.ops[id].operands.first;
+      // Which rows these are: S or the loss may say, or X.
+      const GpuOperand& placed = operands[0].placed != 0 ? operands[0] : operands[op.reads.size()];
+      const bool has_columns = std::get<Compute>(op.work).kernel == Kernel::kSquaredError;
+      for (uint64_t i = 0; i < rows; ++i) {
+        losses->push_back(
+            {placed.batch_row + i, has_columns ? placed.global_column : 0, values[i]});
+      }
+    }
+  }
+
+  CudaStream first_stream() const { return streams_[0].get(); }
+
+  const GpuLibraries& gpu_;
+  const CudaRuntime& cuda_;
+  const RankPlan& plan_;
+  Transport& transport_;
+  const CudaOptions options_;
+
+  GpuBuffers buffers_;
+  KernelFunctionTable functions_;
+  std::vector<GpuStream> streams_;                // by StreamId
+  std::vector<std::array<GpuMemory, 2>> packed_;  // by stream: in, out
+  uint64_t packed_bytes_ = 0;                     // of each
+  GpuProgram program_;
+  GpuMemory operands_;
+  GpuMemory attributes_;
+  std::vector<GpuMemory> scratch_;                   // by stream
+  std::vector<std::optional<GpuBlas>> blas_;         // by stream
+  std::vector<std::optional<TunedProducts>> tuned_;  // by stream; none unless asked for
+  std::vector<GpuMemory> losses_;                    // by op
+  std::optional<StepEvents> events_;
+  std::vector<std::string> names_;  // by op
+  std::optional<GpuCommunicators> communicators_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> MakeCudaBackend(const GpuLibraries& gpu, const RankPlan& plan,
+                                         Transport& transport, const CudaOptions& options) {
+  return std::make_unique<CudaBackend>(gpu, plan, transport, options);
+}
+
+}  // namespace rehearse

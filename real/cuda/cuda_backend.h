@@ -1,0 +1,31 @@
+// Runs a rank on an NVIDIA GPU: matrix products by cuBLAS, kernels of real/cuda/kernels.cu, collectives by
+// NCCL, in the very order of the Schedule.
+//
+// Each stream of the Schedule is a CUDA stream; `after` edges between streams are events. The host only
+// launches, and never runs more than a window of ops ahead. When nothing moves for `stall_seconds`, or
+// another rank is lost, the step ends with an Error that names the ops that hang; nothing is waited for
+// forever. Data are kept as the Schedule's buffers say, or all in fp32.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "real/backend.h"
+#include "real/cuda/libraries.h"
+#include "real/transport.h"
+
+namespace rehearse {
+
+struct CudaOptions {
+  int device = 0;
+  bool all_fp32 = false;    // keep every buffer in fp32
+  bool tune_gemms = false;  // choose each product's mode by trial before the first step
+  bool time_ops = true;     // a pair of events an op; without, Step leaves times empty
+  double stall_seconds = 60;
+};
+
+// Collective over the transport's ranks. Plan and transport must outlive the backend.
+std::unique_ptr<Backend> MakeCudaBackend(const GpuLibraries& gpu, const RankPlan& plan,
+                                         Transport& transport, const CudaOptions& options);
+
+}  // namespace rehearse

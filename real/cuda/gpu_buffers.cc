@@ -1,0 +1,113 @@
+#include "real/cuda/gpu_buffers.h"
+
+#include <algorithm>
+
+#include "real/cuda/launch.h"
+#include "sim/error.h"
+
+namespace rehearse {
+namespace {
+
+constexpr uint64_t kAlignment = 256;  // of buffers, as cudaMalloc gives
+
+uint64_t AlignUp(uint64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+// Calls visit(first row, bytes, address) for the runs of rows that lie one after the other.
+template <typename Visit>
+void ForEachRun(const GpuOperand& operand, Visit visit) {
+  const uint64_t size = SizeOf(operand.storage);
+  char* data = static_cast<char*>(operand.data);
+  if (operand.stride == operand.columns || operand.rows <= 1) {
+    visit(uint64_t{0}, operand.rows * operand.columns * size, data);
+    return;
+  }
+  for (uint64_t row = 0; row < operand.rows; ++row) {
+    visit(row, operand.columns * size, data + row * operand.stride * size);
+  }
+}
+
+}  // namespace
+
+GpuBuffers::GpuBuffers(const CudaRuntime& cuda, const RankPlan& plan, bool all_fp32, int device)
+    : cuda_(cuda), plan_(plan) {
+  std::vector<uint64_t> offsets;
+  for (const MemoryPlan& memory : plan_.memories) {
+    const DType dtype = plan_.role->buffers[memory.buffer.index()].dtype;
+    const Storage storage = all_fp32 ? Storage::kFp32 : StorageOf(dtype);
+    offsets.push_back(bytes_);
+    addresses_.storage.push_back(storage);
+    bytes_ = AlignUp(bytes_ + memory.elements * SizeOf(storage));
+  }
+  size_t free = 0;
+  size_t total = 0;
+  cuda_.MemGetInfo(&free, &total);
+  if (bytes_ > free) {
+    constexpr double kGib = 1 << 30;
+    throw Error(
+        fmt::format("rank {} needs {:.2f} GiB on GPU {}, which has {:.2f} of {:.2f} GiB free",
+                    plan_.rank, bytes_ / kGib, device, free / kGib, total / kGib));
+  }
+  bytes_ = std::max(bytes_, kAlignment);
+  memory_ = AllocateGpuMemory(cuda_, bytes_);
+  for (const uint64_t offset : offsets) {
+    addresses_.memories.push_back(static_cast<char*>(memory_.get()) + offset);
+  }
+}
+
+void GpuBuffers::Write(CudaStream stream, BufferId buffer,
+                       const std::vector<double>& values) const {
+  const GpuOperand to = OperandOf(plan_, addresses_, buffer, 0);
+  CHECK_EQ(values.size(), to.rows * to.columns);
+  const uint64_t row_bytes = to.columns * SizeOf(to.storage);
+  std::vector<char> stored(to.rows * row_bytes);
+  for (uint64_t i = 0; i < values.size(); ++i) {
+    Store(to.storage, stored.data(), i, static_cast<float>(values[i]));
+  }
+  ForEachRun(to, [&](uint64_t row, uint64_t bytes, char* data) {
+    cuda_.MemcpyAsync(data, stored.data() + row * row_bytes, bytes, CopyKind::kHostToDevice,
+                      stream);
+  });
+  cuda_.StreamSynchronize(stream);
+}
+
+std::vector<double> GpuBuffers::Read(CudaStream stream, BufferId buffer) const {
+  const GpuOperand from = OperandOf(plan_, addresses_, buffer, 0);
+  const uint64_t row_bytes = from.columns * SizeOf(from.storage);
+  std::vector<char> stored(from.rows * row_bytes);
+  ForEachRun(from, [&](uint64_t row, uint64_t bytes, const char* data) {
+    cuda_.MemcpyAsync(stored.data() + row * row_bytes, data, bytes, CopyKind::kDeviceToHost,
+                      stream);
+  });
+  cuda_.StreamSynchronize(stream);
+  std::vector<double> values(from.rows * from.columns);
+  for (uint64_t i = 0; i < values.size(); ++i) {
+    values[i] = LoadStored(from.storage, stored.data(), i);
+  }
+  return values;
+}
+
+void GpuBuffers::Fill(CudaStream stream, BufferId buffer, double value) const {
+  const uint32_t memory = plan_.buffers[buffer.index()].memory;
+  const Storage storage = addresses_.storage[memory];
+  const uint64_t own = plan_.buffers[buffer.index()].elements();
+  const uint64_t all = plan_.memories[memory].elements;
+  char* data = static_cast<char*>(addresses_.memories[memory]);
+  if (value == 0) {
+    cuda_.MemsetAsync(data, 0, all * SizeOf(storage), stream);
+    cuda_.StreamSynchronize(stream);
+    return;
+  }
+  // Padding is added up with everything else, so it has to be a number.
+  std::vector<char> stored(all * SizeOf(storage));
+  for (uint64_t i = 0; i < own; ++i) {
+    Store(storage, stored.data(), i, static_cast<float>(value));
+  }
+  CopyToGpu(cuda_, stream, data, stored.data(), stored.size());
+}
+
+void GpuBuffers::ClearAll(CudaStream stream) const {
+  cuda_.MemsetAsync(memory_.get(), 0, bytes_, stream);
+  cuda_.StreamSynchronize(stream);
+}
+
+}  // namespace rehearse

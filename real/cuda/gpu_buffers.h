@@ -1,0 +1,36 @@
+// The memory that a rank's buffers have on its GPU, in one piece, and the way in and out for values.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "real/cuda/gpu.h"
+#include "real/cuda/gpu_program.h"
+#include "real/rank_plan.h"
+
+namespace rehearse {
+
+class GpuBuffers {
+ public:
+  // Kept as the Schedule's buffers say, or all in fp32. Throws Error before anything is allocated when the
+  // device has too little memory. Plan must outlive it.
+  GpuBuffers(const CudaRuntime& cuda, const RankPlan& plan, bool all_fp32, int device);
+
+  GpuAddresses& addresses() { return addresses_; }
+  const GpuAddresses& addresses() const { return addresses_; }
+
+  // See Backend. All wait until the copy is done.
+  void Write(CudaStream stream, BufferId buffer, const std::vector<double>& values) const;
+  std::vector<double> Read(CudaStream stream, BufferId buffer) const;
+  void Fill(CudaStream stream, BufferId buffer, double value) const;
+  void ClearAll(CudaStream stream) const;
+
+ private:
+  const CudaRuntime& cuda_;
+  const RankPlan& plan_;
+  GpuAddresses addresses_;
+  GpuMemory memory_;
+  uint64_t bytes_ = 0;
+};
+
+}  // namespace rehearse

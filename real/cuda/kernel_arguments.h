@@ -1,0 +1,47 @@
+// What every GPU kernel of Rehearse is given: one plain struct, the same for host, device and test double.
+//
+// A kernel of sim/kernel.h is one launch or a few ("stages"), all with these arguments. Operands and
+// attributes lie in device memory from the time the schedule is loaded, so that a launch costs the same
+// whatever the number of operands. Read by nvcc too: plain C++17 without the standard library's classes.
+#pragma once
+
+#include <cstdint>
+
+#include "real/storage.h"
+#include "sim/kernel.h"
+
+namespace rehearse {
+
+// A local piece of a row-major matrix, and where it lies in the global one.
+struct GpuOperand {
+  void* data;
+  uint64_t rows;
+  uint64_t columns;
+  uint64_t stride;  // elements from one row to the next
+  uint64_t global_rows;
+  uint64_t global_columns;
+  uint64_t global_row;  // position of element (0, 0)
+  uint64_t global_column;
+  uint64_t batch_row;  // row of the step's whole batch that row 0 is
+  Storage storage;
+  uint32_t placed;  // 0 where the schedule does not say what global array it is a piece of
+};
+
+struct KernelArguments {
+  const GpuOperand* operands;  // reads, then writes
+  const double* attributes;
+  float* scratch;   // of the stream, for partial sums between stages
+  double* losses;   // one a row of a kernel that makes the loss; null to keep none
+  uint64_t random;  // the stream of hashed numbers that the kernel draws from (real/numbers.h)
+  double tokens;    // of the step, over all ranks
+  uint32_t step;    // 1 for the first: Adam's t
+  uint32_t reads;
+  uint32_t writes;
+  uint32_t attribute_count;
+  uint32_t chunks;  // row chunks of a column sum, blocks of a long sum
+  Kernel kernel;
+  uint8_t stage;
+  uint8_t stages;
+};
+
+}  // namespace rehearse

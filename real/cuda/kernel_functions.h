@@ -1,0 +1,31 @@
+// The kernels of real/cuda/kernels.cu, loaded into the current device: launched by name.
+#pragma once
+
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "real/cuda/gpu_program.h"
+#include "real/cuda/libraries.h"
+
+namespace rehearse {
+
+class KernelFunctionTable {
+ public:
+  explicit KernelFunctionTable(const CudaRuntime& cuda);
+  KernelFunctionTable(const KernelFunctionTable&) = delete;
+  KernelFunctionTable& operator=(const KernelFunctionTable&) = delete;
+  ~KernelFunctionTable();
+
+  // All stages of a kernel, in order; sets what of the arguments follows from the plan.
+  void Launch(const LaunchPlan& plan, KernelArguments arguments, CudaStream stream) const;
+
+ private:
+  CudaKernel Find(std::string_view name) const;
+
+  const CudaRuntime& cuda_;
+  CudaLibrary library_ = nullptr;
+  std::vector<std::pair<std::string_view, CudaKernel>> kernels_;
+};
+
+}  // namespace rehearse

@@ -1,0 +1,60 @@
+// The gradient norm, and Adam (Kingma, Ba 2015, with their constants) in fp32.
+#pragma once
+
+#include "real/cuda/kernels/elementwise.cuh"
+
+namespace rehearse {
+
+// First stage: blocks (chunk, gradient) leave their weighted sums in scratch.
+extern "C" __global__ void SquaredNorm(KernelArguments a) {
+  const GpuOperand gradient = Read(a, blockIdx.y);
+  float sum = 0;
+  ForEachElement(gradient.rows, gradient.columns, [&](uint64_t i, uint64_t j) {
+    const float value = Load(gradient, i, j);
+    sum += value * value;
+  });
+  sum = OverBlock<Sum>(sum);
+  if (threadIdx.x != 0) return;
+  a.scratch[blockIdx.y * gridDim.x + blockIdx.x] =
+      sum * static_cast<float>(a.attributes[blockIdx.y]);
+}
+
+// Second: one block adds them.
+extern "C" __global__ void SquaredNormFinish(KernelArguments a) {
+  float sum = 0;
+  for (uint32_t i = threadIdx.x; i < a.chunks * a.reads; i += blockDim.x) sum += a.scratch[i];
+  sum = OverBlock<Sum>(sum);
+  if (threadIdx.x == 0) Store(Write(a, 0), 0, 0, sum);
+}
+
+// Blocks (…, array). The state's rows are master weights (unless parameters are fp32 themselves), first and
+// second moments, each the arrays' elements one after the other.
+extern "C" __global__ void Adam(KernelArguments a) {
+  constexpr float kBeta1 = 0.9f, kBeta2 = 0.999f, kEpsilon = 1e-8f;
+  const uint32_t arrays = a.reads - 1;
+  const GpuOperand gradient = Read(a, blockIdx.y), parameter = Write(a, blockIdx.y);
+  const GpuOperand state = Write(a, arrays);
+  const bool has_master = state.rows == 3;
+  const uint64_t second_row = state.rows - 1, first_row = second_row - 1;
+  uint64_t begin = 0;  // of this array's elements in a row of the state
+  for (uint32_t i = 0; i < blockIdx.y; ++i) begin += Write(a, i).rows * Write(a, i).columns;
+  const float norm = sqrtf(Load(Read(a, arrays), 0, 0));
+  const float clip = norm > 1 ? 1 / norm : 1;
+  const double t = a.step;
+  const float rate = static_cast<float>(a.attributes[0] / (1 - pow(0.9, t)));
+  const float correction = static_cast<float>(1 / (1 - pow(0.999, t)));
+  ForEachElement(parameter.rows, parameter.columns, [&](uint64_t i, uint64_t j) {
+    const uint64_t at = begin + i * parameter.columns + j;
+    const float value = LoadAt(gradient, IndexIn(gradient, parameter, i, j)) * clip;
+    const float first = kBeta1 * Load(state, first_row, at) + (1 - kBeta1) * value;
+    const float second = kBeta2 * Load(state, second_row, at) + (1 - kBeta2) * value * value;
+    const float before = has_master ? Load(state, 0, at) : Load(parameter, i, j);
+    const float after = before - rate * first / (sqrtf(second * correction) + kEpsilon);
+    if (has_master) Store(state, 0, at, after);
+    Store(state, first_row, at, first);
+    Store(state, second_row, at, second);
+    Store(parameter, i, j, after);
+  });
+}
+
+}  // namespace rehearse

@@ -1,0 +1,271 @@
+#include "real/cuda/launch.h"
+
+#include <algorithm>
+#include <array>
+
+#include "sim/error.h"
+
+namespace rehearse {
+namespace {
+
+// How a stage's work is laid on blocks.
+enum class Grid : uint8_t {
+  kElements,      // threads over the elements of the first write
+  kRows,          // a block a row of the first read
+  kWrittenRows,   // a block a row of the first write
+  kColumnChunks,  // blocks of 32 columns × chunks of rows of the first read
+  kTable,         // threads over columns, slices of the table's rows
+  kQueries,       // blocks of 64 rows × heads
+  kKeys,          // blocks of 64 rows × groups of heads
+  kTensorChunks,  // chunks × reads
+  kTensors,       // threads over the largest array × arrays
+  kOne,           // one block
+};
+
+constexpr uint32_t kThreads = 256;
+constexpr uint32_t kWarp = 32;
+constexpr uint32_t kAttentionRows = 64;
+constexpr uint64_t kLargestHead = 256;
+constexpr uint32_t kTableSlices = 64;
+
+struct Stage {
+  const char* function;
+  Grid grid;
+};
+
+// Up to three stages; `outputs` is how many sums a row and column a column sum makes.
+struct Row {
+  Kernel kernel;
+  std::array<Stage, 3> stages;
+  uint32_t outputs = 0;
+};
+
+constexpr Row kRows[] = {
+    {Kernel::kCopy, {{{"Copy", Grid::kElements}}}},
+    {Kernel::kAccumulate, {{{"Accumulate", Grid::kElements}}}},
+    {Kernel::kAdd, {{{"Add", Grid::kElements}}}},
+    {Kernel::kUnstack, {{{"Unstack", Grid::kElements}}}},
+    {Kernel::kStack, {{{"Stack", Grid::kElements}}}},
+    {Kernel::kEmbedding, {{{"Embedding", Grid::kWrittenRows}}}},
+    {Kernel::kEmbeddingBackward, {{{"EmbeddingBackward", Grid::kTable}}}},
+    {Kernel::kBias, {{{"Bias", Grid::kElements}}}},
+    {Kernel::kBiasBackward,
+     {{{"BiasBackward", Grid::kColumnChunks}, {"BiasBackwardFinish", Grid::kElements}}},
+     1},
+    {Kernel::kBiasGelu, {{{"BiasGelu", Grid::kElements}}}},
+    {Kernel::kBiasGeluBackward,
+     {{{"BiasGeluBackward", Grid::kColumnChunks}, {"BiasGeluBackwardFinish", Grid::kElements}}},
+     1},
+    {Kernel::kSwiGlu, {{{"SwiGlu", Grid::kElements}}}},
+    {Kernel::kSwiGluBackward, {{{"SwiGluBackward", Grid::kElements}}}},
+    {Kernel::kNormStatistics, {{{"NormStatistics", Grid::kRows}}}},
+    {Kernel::kNorm, {{{"Norm", Grid::kRows}}}},
+    {Kernel::kNormBackwardStatistics, {{{"NormBackwardStatistics", Grid::kRows}}}},
+    {Kernel::kNormBackward,
+     {{{"NormBackwardColumns", Grid::kColumnChunks},
+       {"NormBackwardFinish", Grid::kElements},
+       {"NormBackward", Grid::kRows}}},
+     2},
+    {Kernel::kNormBackwardAdd,
+     {{{"NormBackwardColumns", Grid::kColumnChunks},
+       {"NormBackwardFinish", Grid::kElements},
+       {"NormBackwardAdd", Grid::kRows}}},
+     2},
+    {Kernel::kRmsNormStatistics, {{{"RmsNormStatistics", Grid::kRows}}}},
+    {Kernel::kRmsNorm, {{{"RmsNorm", Grid::kRows}}}},
+    {Kernel::kRmsNormBackwardStatistics, {{{"RmsNormBackwardStatistics", Grid::kRows}}}},
+    {Kernel::kRmsNormBackward,
+     {{{"RmsNormBackwardColumns", Grid::kColumnChunks},
+       {"RmsNormBackwardFinish", Grid::kElements},
+       {"RmsNormBackward", Grid::kRows}}},
+     2},
+    {Kernel::kRmsNormBackwardAdd,
+     {{{"RmsNormBackwardColumns", Grid::kColumnChunks},
+       {"RmsNormBackwardFinish", Grid::kElements},
+       {"RmsNormBackwardAdd", Grid::kRows}}},
+     2},
+    // Attention's functions end in the head size that they are made for, in order 64, 128, 256.
+    {Kernel::kAttention, {{{"Attention", Grid::kQueries}}}},
+    {Kernel::kAttentionBackward,
+     {{{"AttentionBackwardQ", Grid::kQueries}, {"AttentionBackwardKV", Grid::kKeys}}}},
+    {Kernel::kResidual, {{{"Residual", Grid::kElements}}}},
+    {Kernel::kDropoutBackward,
+     {{{"DropoutBackward", Grid::kColumnChunks}, {"DropoutBackwardFinish", Grid::kElements}}},
+     1},
+    {Kernel::kDropout, {{{"Dropout", Grid::kElements}}}},
+    {Kernel::kMaximum, {{{"RowMaximum", Grid::kRows}}}},
+    {Kernel::kExponentials, {{{"Exponentials", Grid::kRows}}}},
+    {Kernel::kCrossEntropy, {{{"CrossEntropy", Grid::kElements}}}},
+    {Kernel::kCrossEntropyBackward, {{{"CrossEntropyBackward", Grid::kRows}}}},
+    {Kernel::kSquaredError, {{{"SquaredError", Grid::kRows}}}},
+    {Kernel::kRelu, {{{"Relu", Grid::kElements}}}},
+    {Kernel::kReluBackward, {{{"ReluBackward", Grid::kElements}}}},
+    {Kernel::kIm2Col, {{{"Im2Col", Grid::kElements}}}},
+    {Kernel::kCol2Im, {{{"Col2Im", Grid::kElements}}}},
+    {Kernel::kMaxPool, {{{"MaxPool", Grid::kElements}}}},
+    {Kernel::kMaxPoolBackward, {{{"MaxPoolBackward", Grid::kElements}}}},
+    {Kernel::kUpsample, {{{"Upsample", Grid::kElements}}}},
+    {Kernel::kUpsampleBackward, {{{"UpsampleBackward", Grid::kElements}}}},
+    {Kernel::kSquaredNorm,
+     {{{"SquaredNorm", Grid::kTensorChunks}, {"SquaredNormFinish", Grid::kOne}}}},
+    {Kernel::kAdam, {{{"Adam", Grid::kTensors}}}},
+};
+
+struct AttentionFunctions {
+  uint64_t largest_head;
+  const char* forward;
+  const char* backward_q;
+  const char* backward_kv;
+};
+constexpr AttentionFunctions kAttentionFunctions[] = {
+    {64, "Attention64", "AttentionBackwardQ64", "AttentionBackwardKV64"},
+    {128, "Attention128", "AttentionBackwardQ128", "AttentionBackwardKV128"},
+    {256, "Attention256", "AttentionBackwardQ256", "AttentionBackwardKV256"},
+};
+
+uint64_t DivideUp(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
+
+uint32_t Narrow(uint64_t n) { return static_cast<uint32_t>(n); }
+
+uint64_t ElementsOf(const GpuOperand& operand) { return operand.rows * operand.columns; }
+
+bool IsAttention(Kernel kernel) {
+  return kernel == Kernel::kAttention || kernel == Kernel::kAttentionBackward;
+}
+
+const char* AttentionFunction(Kernel kernel, size_t stage, uint64_t head_size) {
+  for (const AttentionFunctions& row : kAttentionFunctions) {
+    if (head_size > row.largest_head) continue;
+    if (kernel == Kernel::kAttention) return row.forward;
+    return stage == 0 ? row.backward_q : row.backward_kv;
+  }
+  throw Error(fmt::format("attention with heads of {} elements; GPU kernels go up to {}", head_size,
+                          kLargestHead));
+}
+
+struct Shapes {
+  const Compute& compute;
+  const GpuOperand& read;   // the first
+  const GpuOperand& write;  // the first
+  std::span<const GpuOperand> operands;
+  size_t reads;
+  uint32_t multiprocessors;
+  uint32_t chunks;
+
+  uint64_t Attribute(size_t i) const { return static_cast<uint64_t>(compute.attributes.at(i)); }
+  // Enough blocks to fill the device several times; each thread goes on until all is done.
+  Dim3 OverElements(uint64_t elements, uint32_t y = 1) const {
+    const uint64_t most = uint64_t{multiprocessors} * 16;
+    return {Narrow(std::clamp<uint64_t>(DivideUp(elements, kThreads), 1, most)), y, 1};
+  }
+  Dim3 OverSequences(uint64_t y) const {
+    const uint64_t sequence = Attribute(0);
+    const uint64_t rows = operands[compute.kernel == Kernel::kAttention ? 0 : 1].rows;
+    return {Narrow(rows / sequence * DivideUp(sequence, kAttentionRows)), Narrow(y), 1};
+  }
+};
+
+Dim3 GridOf(Grid grid, const Shapes& s) {
+  switch (grid) {
+    case Grid::kElements:
+      return s.OverElements(ElementsOf(s.write));
+    case Grid::kRows:
+      return {Narrow(s.read.rows), 1, 1};
+    case Grid::kWrittenRows:
+      return {Narrow(s.write.rows), 1, 1};
+    case Grid::kColumnChunks:
+      return {Narrow(DivideUp(s.read.columns, kWarp)), s.chunks, 1};
+    case Grid::kTable:
+      return {Narrow(DivideUp(s.read.columns, kThreads)), kTableSlices, 1};
+    case Grid::kQueries:
+      return s.OverSequences(s.Attribute(1) * s.Attribute(2));
+    case Grid::kKeys:
+      return s.OverSequences(s.Attribute(1));
+    case Grid::kTensorChunks:
+      return {s.chunks, Narrow(s.reads), 1};
+    case Grid::kTensors: {
+      uint64_t largest = 0;
+      for (size_t i = 0; i + 1 < s.reads; ++i) {
+        largest = std::max(largest, ElementsOf(s.operands[i]));
+      }
+      return s.OverElements(largest, Narrow(s.reads - 1));
+    }
+    case Grid::kOne:
+      return {};
+  }
+  return {};
+}
+
+// Chunks of rows of a column sum: four blocks a multiprocessor, at least 32 rows each; of a long sum.
+uint32_t ChunksOf(const Row& row, const Shapes& s) {
+  const Grid first = row.stages[0].grid;
+  if (first == Grid::kTensorChunks) return s.multiprocessors;
+  if (first != Grid::kColumnChunks) return 1;
+  const uint64_t wanted =
+      DivideUp(uint64_t{s.multiprocessors} * 4, DivideUp(s.read.columns, kWarp));
+  return Narrow(std::clamp<uint64_t>(wanted, 1, DivideUp(s.read.rows, 32)));
+}
+
+uint64_t ScratchOf(const Row& row, const Shapes& s) {
+  if (row.kernel == Kernel::kAttentionBackward) {
+    return s.operands[1].rows * s.Attribute(1) * s.Attribute(2);
+  }
+  if (row.kernel == Kernel::kSquaredNorm) return uint64_t{s.chunks} * s.reads;
+  return uint64_t{row.outputs} * s.chunks * s.read.columns;
+}
+
+}  // namespace
+
+LaunchPlan PlanLaunches(const Compute& compute, std::span<const GpuOperand> operands, size_t reads,
+                        uint32_t multiprocessors) {
+  const auto* const row =
+      std::find_if(std::begin(kRows), std::end(kRows),
+                   [&](const Row& candidate) { return candidate.kernel == compute.kernel; });
+  CHECK(row != std::end(kRows));
+  CHECK(reads > 0 && reads < operands.size());
+  Shapes shapes{compute, operands[0], operands[reads], operands, reads, multiprocessors, 1};
+  shapes.chunks = ChunksOf(*row, shapes);
+  LaunchPlan plan;
+  plan.chunks = shapes.chunks;
+  plan.scratch_floats = ScratchOf(*row, shapes);
+  for (const Stage& stage : row->stages) {
+    if (stage.function == nullptr) break;
+    KernelLaunch launch{stage.function, GridOf(stage.grid, shapes), {kThreads, 1, 1}};
+    if (IsAttention(compute.kernel)) {
+      launch.function =
+          AttentionFunction(compute.kernel, plan.launches.size(), shapes.Attribute(3));
+    }
+    plan.launches.push_back(launch);
+  }
+  return plan;
+}
+
+Storage StorageOf(DType dtype) {
+  switch (dtype) {
+    case DType::kFp32:
+    case DType::kTf32:
+      return Storage::kFp32;
+    case DType::kBf16:
+      return Storage::kBf16;
+    case DType::kFp16:
+      return Storage::kFp16;
+    case DType::kFp64:
+      break;
+  }
+  throw Error(fmt::format("GPU kernels keep fp32, bf16 or fp16; found {}", Name(dtype)));
+}
+
+std::vector<const char*> KernelFunctions() {
+  std::vector<const char*> names = {"Transpose"};
+  for (const Row& row : kRows) {
+    for (const Stage& stage : row.stages) {
+      if (stage.function != nullptr && !IsAttention(row.kernel)) names.push_back(stage.function);
+    }
+  }
+  for (const AttentionFunctions& row : kAttentionFunctions) {
+    names.insert(names.end(), {row.forward, row.backward_q, row.backward_kv});
+  }
+  return names;
+}
+
+}  // namespace rehearse

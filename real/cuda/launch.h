@@ -1,0 +1,40 @@
+// Which launches a kernel of sim/kernel.h is: functions of real/cuda/kernels.cu, grids, scratch.
+//
+// Pure arithmetic: nothing here calls CUDA, so tests and doubles use it as it is. GEMMs are cuBLAS's
+// (real/cuda/gemm.h) and have no launches here.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "real/cuda/kernel_arguments.h"
+#include "real/cuda/libraries.h"
+#include "sim/schedule.h"
+
+namespace rehearse {
+
+struct KernelLaunch {
+  const char* function = nullptr;
+  Dim3 grid;
+  Dim3 block;
+};
+
+struct LaunchPlan {
+  std::vector<KernelLaunch> launches;  // one a stage, in order
+  uint32_t chunks = 1;                 // KernelArguments::chunks
+  uint64_t scratch_floats = 0;         // that the stream must have
+};
+
+// Throws Error when the kernel cannot run on these operands (a head size beyond 256). `operands` are the
+// reads, then the writes, as in KernelArguments.
+LaunchPlan PlanLaunches(const Compute& compute, std::span<const GpuOperand> operands, size_t reads,
+                        uint32_t multiprocessors);
+
+// How a buffer of this type is kept; throws Error for types that GPU kernels do not know (fp64).
+Storage StorageOf(DType dtype);
+
+// Every function name that any plan may use, for loading them all before a run and for tests.
+std::vector<const char*> KernelFunctions();
+
+}  // namespace rehearse

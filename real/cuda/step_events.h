@@ -1,0 +1,52 @@
+// The events of a step: they order streams, tell when ops began and ended, and let the host wait.
+//
+// Timed: a pair of events an op. Not timed: an event only at the end of ops that somebody waits for (another
+// stream, the end of the step, now and then the host), so that the cost of timing itself can be measured.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "real/backend.h"
+#include "real/cuda/gpu.h"
+
+namespace rehearse {
+
+class StepEvents {
+ public:
+  // `window`: of so many ops in a row at least one has an end that the host can wait for.
+  StepEvents(const CudaRuntime& cuda, const Role& role, bool timed, uint32_t window);
+
+  // Sets the GPU's clock beside the host's, on an idle stream: of several events that are waited for at once
+  // the quickest counts. Times are wrong by half of its width at most.
+  void Anchor(CudaStream stream);
+  int64_t anchor_width() const { return anchor_width_; }
+
+  void Begin(uint32_t op, CudaStream stream) const;
+  void End(uint32_t op, CudaStream stream) const;
+  // Makes what comes next on `stream` wait for the op, which is on another one.
+  void OrderAfter(uint32_t op, CudaStream stream) const;
+
+  bool HasEnd(uint32_t op) const { return events_[op].end.get() != nullptr; }
+  // Throws Error when the op, or one before it, failed on the device.
+  bool IsDone(uint32_t op) const;
+  // Of an op that is done; never where ops are not timed.
+  OpTime TimeOf(uint32_t op) const;
+
+ private:
+  struct OpEvents {
+    GpuEvent begin;
+    GpuEvent end;
+  };
+
+  const CudaRuntime& cuda_;
+  bool timed_;
+  std::vector<OpEvents> events_;
+  std::array<GpuEvent, 5> anchors_;
+  CudaEvent anchor_ = nullptr;  // the one that counts
+  int64_t anchor_time_ = 0;     // of the host's clock
+  int64_t anchor_width_ = 0;
+};
+
+}  // namespace rehearse

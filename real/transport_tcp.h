@@ -1,0 +1,29 @@
+// Ranks as processes that need no MPI: started by torchrun, srun or anything else that sets RANK, WORLD_SIZE
+// and where rank 0 listens (MASTER_ADDR, MASTER_PORT).
+//
+// A star: every rank has one connection, to rank 0, which passes messages on. Meant for what ranks say around
+// a run (NCCL's unique id, clocks, results); for the data of a run on GPUs there is NCCL. A rank whose
+// connection ends without a farewell is lost, and all others are told at once.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "real/launcher.h"
+#include "real/transport.h"
+
+namespace rehearse {
+
+struct TcpAddress {
+  std::string host = "127.0.0.1";
+  uint16_t port = 29500;
+};
+// MASTER_ADDR and MASTER_PORT; srun's launch node where only Slurm speaks. Throws Error for a port that is
+// none.
+TcpAddress TcpAddressFromEnvironment();
+
+// Waits until all ranks are there. Throws Error, naming those that are not, after `patience` seconds.
+std::unique_ptr<Transport> JoinTcp(const Launch& launch, const TcpAddress& address,
+                                   double patience = 30);
+
+}  // namespace rehearse

@@ -1,0 +1,18 @@
+// Our GPU kernels as the double runs them: on the CPU, from the very arguments that the device would get.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "real/cuda/kernel_arguments.h"
+#include "tests/doubles/world.h"
+
+namespace rehearse::gpu_double {
+
+// What a launch reads and writes: its operands, and its stream's scratch memory.
+std::vector<Touch> TouchesOf(const KernelArguments& arguments);
+
+// A kernel of several stages computes in its last one.
+void RunKernel(const std::string& function, const KernelArguments& arguments);
+
+}  // namespace rehearse::gpu_double

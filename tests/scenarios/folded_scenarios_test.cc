@@ -1,0 +1,129 @@
+// Folded and unfolded, whole scenarios agree: random clusters, meshes, edits and perturbations.
+#include <optional>
+
+#include <gtest/gtest.h>
+
+#include "tests/scenarios/small_scenario.h"
+#include "tests/support/random_program.h"
+
+namespace rehearse {
+namespace {
+
+struct Machine {
+  const char* cluster;  // with a place for the nodes
+  uint32_t devices;     // a node
+  const char* nics;     // of node 1
+};
+constexpr Machine kMachines[] = {
+    {"perlmutter:nodes={}", 4, "node1/nic*"},
+    {"dgx-a100:nodes={}", 8, "node1/nic*"},
+    {"leonardo:nodes={}", 4, "node1/nic*"},
+    {"frontier:nodes={}", 8, "node1/nic*"},
+};
+
+// A mesh of column × row × depth × data with so many ranks; column and row divide the model.
+std::string RandomStrategy(Random& random, uint32_t ranks) {
+  uint32_t sizes[4] = {1, 1, 1, 1};
+  for (uint32_t prime : {2u, 3u}) {
+    for (; ranks % prime == 0; ranks /= prime) sizes[random.Below(4)] *= prime;
+  }
+  return fmt::format(
+      R"(strategy={{"kind": "4d", "column": {}, "row": {}, "depth": {}, "data": {},
+         "transpose_alternate_layers": true, "overlap_all_reduce": {}, "overlap_reduce_scatter": {},
+         "overlap_all_gather": {}, "cached_layers": 0}})",
+      sizes[0], sizes[1], sizes[2], sizes[3], random.Chance(50), random.Chance(50),
+      random.Chance(50));
+}
+
+std::string RandomEdits(Random& random, const Machine& machine) {
+  std::string edits;
+  const auto add = [&](const std::string& edit) { edits += (edits.empty() ? "" : ", ") + edit; };
+  if (random.Chance(25)) {
+    add(fmt::format(R"({{"links": "{}", "bandwidth": "0.{}x"}})", machine.nics,
+                    1 + random.Below(9)));
+  }
+  if (random.Chance(25)) add(R"({"devices": "node0/g??1", "compute": "0.7x"})");
+  if (random.Chance(10)) add(R"({"links": "node0/g??0", "latency": "+3us"})");
+  if (random.Chance(10)) add(R"({"links": "node1/nic0", "down": true})");
+  return "edits=[" + edits + "]";
+}
+
+// Events lie within the first milliseconds, which every one of these steps lasts.
+std::string RandomPerturbation(Random& random, const Machine& machine) {
+  std::string text = fmt::format(R"("seed": {})", random.Below(1000));
+  if (random.Chance(8)) text += R"(, "compute_jitter": 0.05)";
+  if (random.Chance(8)) text += R"(, "link_jitter": 0.1)";
+  if (random.Chance(25)) {
+    text += R"(, "stragglers": [{"devices": "node0/g???", "compute_time": "1.3x"},
+                                {"devices": "node1/g??2", "compute_time": "1.1x"}])";
+  }
+  std::string events;
+  const auto add = [&](const std::string& event) {
+    events += (events.empty() ? "" : ", ") + event;
+  };
+  const auto at = [&] { return fmt::format("{}us", 100 + random.Below(3000)); };
+  if (random.Chance(25)) {
+    add(fmt::format(R"({{"at": "{}", "links": "{}", "bandwidth": "0.3x"}})", at(), machine.nics));
+  }
+  if (random.Chance(25)) {
+    const std::string one = random.Chance(50) ? "node0/nic0" : "node1/nic1";
+    add(fmt::format(R"({{"at": "{}", "links": "{}", "fail": true}})", at(), one));
+    add(fmt::format(R"({{"at": "{}", "links": "{}", "recover": true}})", "4ms", one));
+  }
+  return "simulator.perturbation={" + text + R"(, "events": [)" + events + "]}";
+}
+
+// Every span of every rank: within 1e-9 of the step, or some ticks of the clock.
+void ExpectSameSpans(const Timeline& folded, const Timeline& unfolded) {
+  const Timeline all = Unfolded(folded);
+  ASSERT_EQ(all.spans.size(), unfolded.spans.size());
+  const int64_t tolerance = unfolded.step.picoseconds() / 1'000'000'000 + 100;
+  for (size_t i = 0; i < all.spans.size(); ++i) {
+    const Span& a = all.spans[i];
+    const Span& b = unfolded.spans[i];
+    ASSERT_EQ(a.rank, b.rank);
+    ASSERT_EQ(a.op, b.op);
+    ASSERT_LE(std::abs((a.ready - b.ready).picoseconds()), tolerance) << a.rank << " " << a.op;
+    ASSERT_LE(std::abs((a.begin - b.begin).picoseconds()), tolerance) << a.rank << " " << a.op;
+    ASSERT_LE(std::abs((a.end - b.end).picoseconds()), tolerance) << a.rank << " " << a.op;
+  }
+}
+
+TEST(FoldedScenariosTest, FoldedEqualsUnfoldedOnRandomScenarios) {
+  uint32_t compared = 0;
+  uint32_t classes = 0;
+  uint32_t ranks = 0;
+  for (uint64_t seed = 1; seed <= 130; ++seed) {
+    Random random(seed);
+    const Machine& machine = kMachines[random.Below(std::size(kMachines))];
+    const uint32_t nodes = 2u << random.Below(2);
+    const std::vector<std::string> changes = {
+        "cluster=" + fmt::format(fmt::runtime(machine.cluster), nodes),
+        "training.batch=72",
+        R"(model={"layers": 2, "hidden": 1152, "heads": 144, "vocabulary": 4608})",
+        RandomStrategy(random, nodes * machine.devices),
+        RandomEdits(random, machine),
+        std::string("simulator.fidelity=") + (random.Chance(33) ? "step" : "fluid"),
+        RandomPerturbation(random, machine)};
+    SCOPED_TRACE(fmt::format("seed {}\n{}", seed, fmt::join(changes, "\n")));
+    std::optional<Scenario> scenario;
+    std::optional<Rehearsal> folded;
+    try {
+      scenario.emplace(testing::ReadSmall(changes));
+      folded.emplace(Rehearse(*scenario));
+    } catch (const Error&) {  // a model that this mesh does not divide, a cut in two
+      continue;
+    }
+    scenario->lowering.fold = false;
+    ExpectSameSpans(folded->timeline, Rehearse(*scenario).timeline);
+    if (::testing::Test::HasFatalFailure()) return;
+    ++compared;
+    ranks += folded->result.ranks;
+    classes += static_cast<uint32_t>(folded->result.simulator.classes);
+  }
+  EXPECT_GT(compared, 100u);
+  EXPECT_LT(4 * classes, 3 * ranks);  // there was something to fold
+}
+
+}  // namespace
+}  // namespace rehearse

@@ -1,0 +1,28 @@
+// A study of steps that take milliseconds to simulate, for the tests of studies and sweeps.
+#pragma once
+
+#include <string>
+
+#include "scenarios/study_reader.h"
+
+namespace rehearse {
+
+constexpr const char* kSmallBase = R"({
+  "name": "small", "cluster": "perlmutter:nodes=2",
+  "model": {"layers": 2, "hidden": 1024, "heads": 16, "vocabulary": 4096},
+  "training": {"batch": 8, "sequence": 256, "recomputation": "full"},
+  "strategy": {"kind": "4d", "column": 2, "row": 2, "depth": 2, "data": 1,
+    "transpose_alternate_layers": true, "overlap_all_reduce": true,
+    "overlap_reduce_scatter": true, "overlap_all_gather": true, "cached_layers": 1}})";
+
+// `rest` are further keys of the study, after name, base and metric.
+inline JsonDocument StudyDocument(const std::string& rest) {
+  return JsonDocument::FromText(
+      std::string(R"({"name": "small", "metric": "step_seconds", "base": )") + kSmallBase + ", " +
+          rest + "}",
+      "study.json");
+}
+
+inline Study SmallStudy(const std::string& rest) { return ReadStudy(StudyDocument(rest)); }
+
+}  // namespace rehearse

@@ -1,0 +1,238 @@
+#include "tests/support/gpu_kernel_cases.h"
+
+#include <map>
+#include <utility>
+
+#include "tests/support/gpu_schedules.h"
+
+namespace rehearse {
+namespace {
+
+struct Shape {
+  uint64_t rows;
+  uint64_t columns;
+};
+
+// Operands of one op: reads and writes name buffers of these shapes; a name in both is updated in place.
+struct Operands {
+  std::vector<std::pair<std::string, Shape>> reads;
+  std::vector<std::pair<std::string, Shape>> writes;
+};
+
+constexpr uint64_t kRows = 75;
+constexpr uint64_t kColumns = 70;
+constexpr Shape kMatrix{kRows, kColumns};
+constexpr Shape kRow{1, kColumns};
+constexpr Shape kTwo{kRows, 2};
+constexpr Shape kOne{kRows, 1};
+
+class Cases {
+ public:
+  explicit Cases(DType dtype) : dtype_(dtype) {}
+
+  void Add(const std::string& variant, const Compute& compute, const Operands& operands) {
+    RoleMaker maker(1);
+    maker.dtype = dtype_;
+    std::map<std::string, BufferId> buffers;
+    const auto find = [&](const std::pair<std::string, Shape>& operand) {
+      const auto known = buffers.find(operand.first);
+      if (known != buffers.end()) return known->second;
+      const BufferId made = maker.AddBuffer(operand.first, BufferKind::kBuffer, operand.second.rows,
+                                            operand.second.columns);
+      buffers.emplace(operand.first, made);
+      return made;
+    };
+    std::vector<BufferId> reads;
+    std::vector<BufferId> writes;
+    for (const auto& operand : operands.reads) reads.push_back(find(operand));
+    for (const auto& operand : operands.writes) writes.push_back(find(operand));
+    maker.AddCompute("op", compute, reads, writes);
+    maker.schedule.tokens = kRows;
+    cases.push_back({std::string(Name(compute.kernel)) + variant, maker.schedule});
+  }
+  void Add(Kernel kernel, const Operands& operands, std::vector<double> attributes = {}) {
+    Add("", Simple(kernel, std::move(attributes)), operands);
+  }
+
+  std::vector<KernelCase> cases;
+
+ private:
+  DType dtype_;
+};
+
+void AddProducts(Cases* cases) {
+  constexpr uint64_t kM = 33;
+  constexpr uint64_t kN = 40;
+  constexpr uint64_t kK = 56;
+  const auto add = [&](const char* variant, GemmMode mode, Shape a, Shape b) {
+    const Compute product = Product(kM, kN, kK, mode);
+    cases->Add(variant, product, {{{"a", a}, {"b", b}}, {{"c", {kM, kN}}}});
+    cases->Add(std::string(variant) + " onto", product,
+               {{{"a", a}, {"b", b}, {"c", {kM, kN}}}, {{"c", {kM, kN}}}});
+  };
+  add(" NN", GemmMode::kNN, {kM, kK}, {kK, kN});
+  add(" NT", GemmMode::kNT, {kM, kK}, {kN, kK});
+  add(" TN", GemmMode::kTN, {kK, kM}, {kK, kN});
+  Compute batch = Product(kM, kN, kK, GemmMode::kNT);
+  batch.gemm.batch = 3;
+  cases->Add(" batch", batch, {{{"a", {3 * kM, kK}}, {"b", {3 * kN, kK}}}, {{"c", {3 * kM, kN}}}});
+}
+
+void AddMovement(Cases* cases) {
+  cases->Add(Kernel::kCopy, {{{"x", kMatrix}}, {{"y", kMatrix}}});
+  cases->Add(" flat", Simple(Kernel::kCopy), {{{"x", kMatrix}}, {{"y", {1, kRows * kColumns}}}});
+  cases->Add(Kernel::kAccumulate, {{{"x", kMatrix}, {"y", kMatrix}}, {{"y", kMatrix}}});
+  cases->Add(Kernel::kAdd, {{{"x", kMatrix}, {"z", kMatrix}}, {{"y", kMatrix}}});
+  cases->Add(Kernel::kUnstack, {{{"x", {3 * kRows, kColumns}}}, {{"y", {kRows, 3 * kColumns}}}});
+  cases->Add(Kernel::kStack, {{{"x", {kRows, 3 * kColumns}}}, {{"y", {3 * kRows, kColumns}}}});
+  constexpr Shape kTable{50, kColumns};
+  cases->Add(Kernel::kEmbedding, {{{"table", kTable}}, {{"y", kMatrix}}});
+  cases->Add(Kernel::kEmbeddingBackward, {{{"dy", kMatrix}, {"dt", kTable}}, {{"dt", kTable}}});
+  cases->Add(" onto zeros", Simple(Kernel::kEmbeddingBackward),
+             {{{"dy", kMatrix}}, {{"dt", kTable}}});
+}
+
+void AddElementwise(Cases* cases) {
+  cases->Add(Kernel::kBias, {{{"x", kMatrix}, {"bias", kRow}}, {{"x", kMatrix}}});
+  cases->Add(Kernel::kBiasBackward, {{{"dy", kMatrix}, {"db", kRow}}, {{"db", kRow}}});
+  cases->Add(Kernel::kBiasGelu, {{{"x", kMatrix}, {"bias", kRow}}, {{"y", kMatrix}}});
+  cases->Add(Kernel::kBiasGeluBackward,
+             {{{"dy", kMatrix}, {"x", kMatrix}, {"bias", kRow}, {"db", kRow}},
+              {{"dx", kMatrix}, {"db", kRow}}});
+  cases->Add(Kernel::kSwiGlu, {{{"x", {kRows, 2 * kColumns}}}, {{"y", kMatrix}}});
+  cases->Add(Kernel::kSwiGluBackward,
+             {{{"dy", kMatrix}, {"x", {kRows, 2 * kColumns}}}, {{"dx", {kRows, 2 * kColumns}}}});
+  cases->Add(
+      Kernel::kResidual,
+      {{{"x", kMatrix}, {"z", kMatrix}, {"bias", kRow}}, {{"y", kMatrix}, {"mask", kMatrix}}},
+      {0.25, 3});
+  cases->Add(Kernel::kDropout, {{{"x", kMatrix}}, {{"y", kMatrix}, {"mask", kMatrix}}}, {0.1, 4});
+  cases->Add(Kernel::kDropoutBackward,
+             {{{"dy", kMatrix}, {"mask", kMatrix}, {"db", kRow}}, {{"dx", kMatrix}, {"db", kRow}}});
+  cases->Add(" without bias", Simple(Kernel::kDropoutBackward),
+             {{{"dy", kMatrix}, {"mask", kMatrix}}, {{"dx", kMatrix}}});
+  cases->Add(Kernel::kRelu, {{{"x", kMatrix}}, {{"y", kMatrix}}});
+  cases->Add(Kernel::kReluBackward, {{{"dy", kMatrix}, {"y", kMatrix}}, {{"dx", kMatrix}}});
+}
+
+// Moments and sums that make sense come from kernels before: two or three ops would be needed. Random ones do
+// as well for comparing backends, except that variances must not be negative: whole rows then.
+void AddNorms(Cases* cases) {
+  cases->Add(Kernel::kNormStatistics, {{{"x", kMatrix}}, {{"s", kTwo}}});
+  cases->Add(Kernel::kNorm,
+             {{{"x", kMatrix}, {"gain", kRow}, {"bias", kRow}}, {{"y", kMatrix}, {"m", kTwo}}});
+  cases->Add(Kernel::kNormBackwardStatistics,
+             {{{"x", kMatrix}, {"dy", kMatrix}, {"gain", kRow}, {"m", kTwo}}, {{"s", kTwo}}});
+  const std::vector<std::pair<std::string, Shape>> layer = {
+      {"x", kMatrix}, {"dy", kMatrix}, {"gain", kRow}, {"m", kTwo}, {"dg", kRow}, {"db", kRow}};
+  const auto with = [](std::vector<std::pair<std::string, Shape>> reads,
+                       const std::vector<std::pair<std::string, Shape>>& more) {
+    reads.insert(reads.end(), more.begin(), more.end());
+    return reads;
+  };
+  const std::vector<std::pair<std::string, Shape>> layer_writes = {
+      {"dx", kMatrix}, {"dg", kRow}, {"db", kRow}};
+  cases->Add(Kernel::kNormBackward, {layer, layer_writes});
+  cases->Add(" given sums", Simple(Kernel::kNormBackward),
+             {with(layer, {{"s", kTwo}}), layer_writes});
+  cases->Add(Kernel::kNormBackwardAdd, {with(layer, {{"z", kMatrix}}), layer_writes});
+  cases->Add(" given sums", Simple(Kernel::kNormBackwardAdd),
+             {with(layer, {{"z", kMatrix}, {"s", kTwo}}), layer_writes});
+
+  cases->Add(Kernel::kRmsNormStatistics, {{{"x", kMatrix}}, {{"s", kOne}}});
+  cases->Add(Kernel::kRmsNorm, {{{"x", kMatrix}, {"gain", kRow}}, {{"y", kMatrix}, {"m", kOne}}});
+  cases->Add(Kernel::kRmsNormBackwardStatistics,
+             {{{"x", kMatrix}, {"dy", kMatrix}, {"gain", kRow}, {"m", kOne}}, {{"s", kOne}}});
+  const std::vector<std::pair<std::string, Shape>> rms = {
+      {"x", kMatrix}, {"dy", kMatrix}, {"gain", kRow}, {"m", kOne}, {"dg", kRow}};
+  const std::vector<std::pair<std::string, Shape>> rms_writes = {{"dx", kMatrix}, {"dg", kRow}};
+  cases->Add(Kernel::kRmsNormBackward, {rms, rms_writes});
+  cases->Add(Kernel::kRmsNormBackwardAdd, {with(rms, {{"z", kMatrix}, {"s", kOne}}), rms_writes});
+}
+
+void AddAttention(Cases* cases) {
+  // Sequences of 75 rows are neither a multiple of a block's 64 nor of a tile's.
+  constexpr uint64_t kGroups = 2;
+  for (const uint64_t size : {24u, 80u, 200u}) {  // each of the three instances
+    for (const uint64_t heads : {1u, 3u}) {
+      for (const bool causal : {false, true}) {
+        const Shape x{2 * kRows, kGroups * (heads + 2) * size};
+        const Shape o{2 * kRows, kGroups * heads * size};
+        const Shape l{2 * kRows, kGroups * heads};
+        const std::vector<double> attributes = {static_cast<double>(kRows), kGroups,
+                                                static_cast<double>(heads),
+                                                static_cast<double>(size), causal ? 1.0 : 0.0};
+        const std::string variant = " heads of " + std::to_string(size) + " by " +
+                                    std::to_string(heads) + (causal ? " causal" : "");
+        cases->Add(variant, Simple(Kernel::kAttention, attributes),
+                   {{{"x", x}}, {{"o", o}, {"l", l}}});
+        cases->Add(variant, Simple(Kernel::kAttentionBackward, attributes),
+                   {{{"do", o}, {"x", x}, {"o", o}, {"l", l}}, {{"dx", x}}});
+      }
+    }
+  }
+}
+
+void AddLoss(Cases* cases) {
+  cases->Add(Kernel::kMaximum, {{{"x", kMatrix}}, {{"m", kOne}}});
+  cases->Add(Kernel::kExponentials, {{{"x", kMatrix}, {"m", kOne}}, {{"e", kMatrix}, {"s", kTwo}}});
+  cases->Add(" in place", Simple(Kernel::kExponentials),
+             {{{"x", kMatrix}, {"m", kOne}}, {{"x", kMatrix}, {"s", kTwo}}});
+  cases->Add(Kernel::kCrossEntropyBackward, {{{"e", kMatrix}, {"s", kTwo}}, {{"dx", kMatrix}}});
+  cases->Add(Kernel::kSquaredError, {{{"x", kMatrix}}, {{"loss", kOne}, {"dx", kMatrix}}});
+}
+
+void AddImages(Cases* cases) {
+  constexpr uint64_t kImages = 5;
+  constexpr uint64_t kChannels = 3;
+  constexpr uint64_t kHeight = 12;
+  constexpr uint64_t kWidth = 8;
+  constexpr Shape kImage{kImages, kChannels * kHeight * kWidth};
+  constexpr Shape kQuarter{kImages, kChannels * kHeight * kWidth / 4};
+  const std::vector<double> size = {kChannels, kHeight, kWidth};
+  const auto with = [&](std::vector<double> more) {
+    more.insert(more.begin(), size.begin(), size.end());
+    return more;
+  };
+  for (const double stride : {1.0, 2.0}) {
+    // (size + 2·padding - kernel)/stride + 1 outputs a side
+    const auto outputs = [&](uint64_t side) {
+      return (side + 2 - 3) / static_cast<uint64_t>(stride) + 1;
+    };
+    const Shape columns{kImages * outputs(kHeight) * outputs(kWidth), kChannels * 9};
+    const std::string variant = stride == 1 ? "" : " stride 2";
+    cases->Add(variant, Simple(Kernel::kIm2Col, with({3, stride, 1})),
+               {{{"x", kImage}}, {{"c", columns}}});
+    cases->Add(variant, Simple(Kernel::kCol2Im, with({3, stride, 1})),
+               {{{"c", columns}}, {{"x", kImage}}});
+  }
+  cases->Add(Kernel::kMaxPool, {{{"x", kImage}}, {{"y", kQuarter}}}, with({2}));
+  cases->Add(Kernel::kMaxPoolBackward,
+             {{{"dy", kQuarter}, {"x", kImage}, {"y", kQuarter}}, {{"dx", kImage}}}, with({2}));
+  const Shape large{kImages, kImage.columns * 4};
+  cases->Add(Kernel::kUpsample, {{{"x", kImage}}, {{"y", large}}}, size);
+  cases->Add(Kernel::kUpsampleBackward, {{{"dy", large}}, {{"dx", kImage}}}, size);
+}
+
+// Adam's state is random too, so its second moments are where the sums of squares cannot be negative: see
+// kRandom in tests/support/gpu_run.h. Only the norm is compared here; Adam runs in whole steps.
+void AddOptimizer(Cases* cases) {
+  cases->Add(Kernel::kSquaredNorm, {{{"g", kMatrix}, {"h", kRow}}, {{"norm", {1, 1}}}}, {1, 0.5});
+}
+
+}  // namespace
+
+std::vector<KernelCase> EveryKernel(DType dtype) {
+  Cases cases(dtype);
+  AddProducts(&cases);
+  AddMovement(&cases);
+  AddElementwise(&cases);
+  AddNorms(&cases);
+  AddAttention(&cases);
+  AddLoss(&cases);
+  AddImages(&cases);
+  AddOptimizer(&cases);
+  return cases.cases;
+}
+
+}  // namespace rehearse

@@ -1,0 +1,17 @@
+// A schedule of one op for every kernel of sim/kernel.h, with shapes that fit no tile.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/schedule.h"
+
+namespace rehearse {
+
+struct KernelCase {
+  std::string name;
+  Schedule schedule;  // of one rank
+};
+std::vector<KernelCase> EveryKernel(DType dtype);
+
+}  // namespace rehearse

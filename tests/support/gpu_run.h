@@ -1,0 +1,41 @@
+// Runs one step of a schedule on some backend, every rank a thread, and keeps all that it computed.
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "real/backend.h"
+
+namespace rehearse {
+
+// Every buffer of every rank after the step, by (rank, buffer name).
+using Contents = std::map<std::pair<uint32_t, std::string>, std::vector<double>>;
+
+enum class StartWith : uint8_t {
+  kInitialState,  // real/initial_state.h, with NaN where nothing is said
+  kRandom,        // every buffer its own numbers in [-1, 1], which bf16 can hold
+};
+
+struct RunResult {
+  Contents contents;
+  std::vector<std::vector<OpTime>> times;  // by rank, then op
+};
+RunResult RunStep(const Schedule& schedule, const BackendFactory& backend,
+                  StartWith start = StartWith::kInitialState);
+
+// The CPU in fp32, by our own collectives.
+BackendFactory OnCpu();
+// Rank i on GPU i mod the number of GPUs that `devices` says.
+struct CudaOptions;
+BackendFactory OnGpus(const CudaOptions& options, int devices);
+
+// The largest |a - b| relative to the largest |b| of each array; NaN in both counts as equal. Names the worst.
+struct WorstDifference {
+  double relative = 0;
+  std::string where;
+};
+WorstDifference Compare(const Contents& got, const Contents& expected);
+
+}  // namespace rehearse

@@ -1,0 +1,145 @@
+// rehearse collective as its user meets it.
+#include <nlohmann/json.hpp>
+
+#include "tests/tools/program_fixture.h"
+
+namespace rehearse {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class CollectiveProgramTest : public ProgramTest {
+ protected:
+  nlohmann::json Json(const std::string& arguments) const {
+    const Outcome outcome = Execute("collective " + arguments + " --format json");
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return outcome.code == 0 ? nlohmann::json::parse(outcome.out) : nlohmann::json();
+  }
+};
+
+TEST_F(CollectiveProgramTest, PrintsNcclTestsTableAndJson) {
+  const Outcome text = Execute("collective all-reduce --cluster dgx-a100 -b 1M -e 4M -f 2");
+  ASSERT_EQ(text.code, 0) << text.err;
+  EXPECT_THAT(text.out, AllOf(HasSubstr("out-of-place"), HasSubstr("     1048576        262144"),
+                              HasSubstr("# Avg bus bandwidth    : "),
+                              HasSubstr("# chosen: 1048576 to 2097152 B: ring, protocol ll")));
+  const auto rows = Json("all-gather --cluster perlmutter --ranks 0,2-3 -b 3000");
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(rows[0]["bytes"], 3000);
+  // busbw = algbw (p-1)/p, p = 3
+  EXPECT_NEAR(rows[0]["busbw_gb_per_s"].get<double>(),
+              rows[0]["algbw_gb_per_s"].get<double>() * 2 / 3, 1e-12);
+  EXPECT_EQ(rows[0]["algorithm"], "ring");
+  EXPECT_EQ(rows[0]["protocol"], "ll");
+}
+
+TEST_F(CollectiveProgramTest, EveryKindHasADefault) {
+  for (const std::string kind : {"all-reduce", "all-gather", "reduce-scatter", "all-to-all",
+                                 "broadcast", "reduce", "send-receive"}) {
+    for (const std::string cluster : {"dgx-a100:nodes=2", "frontier"}) {
+      const auto rows = Json(kind + " --cluster " + cluster + " -b 16M");
+      ASSERT_EQ(rows.size(), 1u) << kind;
+      EXPECT_GT(rows[0]["seconds"].get<double>(), 0) << kind;
+    }
+  }
+  EXPECT_EQ(Json("barrier --cluster dgx-a100")[0]["bytes"], 0);
+}
+
+// On an idle machine a collective takes what NCCL's model says: 15 us and n/50.1 GB/s with LL, 56 us and
+// n/131.1 GB/s with Simple on 8 A100 (tests/collectives/nccl_model_test.cc; the rings carry 229.5 GB/s).
+TEST_F(CollectiveProgramTest, PinnedProtocolsTakeWhatTheModelSays) {
+  const std::string kind = "all-reduce --cluster dgx-a100 -b 64M -a ring ";
+  const double bytes = 64 << 20;
+  EXPECT_NEAR(Json(kind + "-p LL")[0]["seconds"].get<double>(), 15e-6 + bytes / (87.7e9 * 8 / 14),
+              1e-9);
+  EXPECT_NEAR(Json(kind + "-p Simple")[0]["seconds"].get<double>(),
+              56e-6 + bytes / (229.5e9 * 8 / 14), 1e-9);
+  // A tree of one machine is a chain: half of 0.92·229.5, corrected by 0.8 for 2^20 times 64 bytes.
+  EXPECT_NEAR(
+      Json("all-reduce --cluster dgx-a100 -b 64M -a Tree -p simple")[0]["seconds"].get<double>(),
+      64.4e-6 + bytes / (0.92 * 229.5e9 / 2 * 0.8), 1e-6);
+}
+
+TEST_F(CollectiveProgramTest, SizesGrowByAFactorOrAStep) {
+  const std::string kind = "all-reduce --cluster dgx-a100 -n 5 -w 1 ";
+  const auto factors = Json(kind + "-b 1K -e 9K -f 3");
+  ASSERT_EQ(factors.size(), 3u);
+  EXPECT_EQ(factors[2]["bytes"], 9216);
+  const auto steps = Json(kind + "-b 1K -e 9K -i 4K");
+  ASSERT_EQ(steps.size(), 3u);
+  EXPECT_EQ(steps[1]["bytes"], 5120);
+}
+
+// Sizes played one after the other take what each takes alone, and groups that run at the same time do too.
+TEST_F(CollectiveProgramTest, ASweepIsItsSizes) {
+  for (const std::string groups : {"", " --groups 8"}) {
+    const std::string kind = "all-reduce --cluster dgx-a100:nodes=2" + groups;
+    const auto sweep = Json(kind + " -b 1K -e 64M -f 16");
+    for (const auto& row : sweep) {
+      const auto alone = Json(kind + " -b " + std::to_string(row["bytes"].get<uint64_t>()));
+      EXPECT_NEAR(row["seconds"].get<double>(), alone[0]["seconds"].get<double>(), 2e-12);
+      EXPECT_EQ(row["algorithm"], alone[0]["algorithm"]);
+    }
+  }
+}
+
+TEST_F(CollectiveProgramTest, ExplainNamesChoiceRingsAndTheLinkThatBinds) {
+  const std::string arguments = "collective all-reduce --cluster dgx-a100:nodes=2 -b 64M --explain";
+  const Outcome text = Execute(arguments);
+  ASSERT_EQ(text.code, 0) << text.err;
+  EXPECT_THAT(text.out,
+              AllOf(HasSubstr("chosen"), HasSubstr("NCCL's model"), HasSubstr("8 parts"),
+                    HasSubstr("node0/nic0->"), HasSubstr("carries 0.234 times the size")));
+  const auto json = nlohmann::json::parse(Execute(arguments + " --format json").out);
+  EXPECT_EQ(json["parts"].size(), 8u);
+  EXPECT_EQ(json["chosen"]["algorithm"], "ring");
+  EXPECT_EQ(json["binding_link"]["kind"], "network");
+  // Each of 8 NICs carries an eighth of 2·15/16, and the 56 us and more of latency are what it is not busy.
+  EXPECT_NEAR(json["binding_link"]["times_the_size"].get<double>(), 2 * 15.0 / 16 / 8, 1e-9);
+  EXPECT_LT(json["binding_link"]["busy_share"].get<double>(), 1);
+}
+
+TEST_F(CollectiveProgramTest, Mistakes) {
+  const std::string collective = "collective all-reduce --cluster dgx-a100 ";
+  ExpectMistake("collective all-redce --cluster dgx-a100", {"all-redce", "all-reduce"});
+  ExpectMistake("collective", {"kind"});
+  ExpectMistake("collective all-reduce", {"--cluster"});
+  ExpectMistake("collective all-reduce --cluster dgx-a10", {"dgx-a100"});
+  ExpectMistake(collective + "-b 2M -e 1M", {"--minbytes 2M", "--maxbytes 1M"});
+  ExpectMistake(collective + "-b 0", {"--minbytes"});
+  ExpectMistake(collective + "-b -5", {"-5"});
+  ExpectMistake(collective + "-b 9223372036854775808", {"--minbytes", "9223372036854775808"});
+  ExpectMistake(collective + "-b 99999999999999999999", {"--minbytes"});
+  ExpectMistake(collective + "-b 1M -e 2E", {"--maxbytes"});
+  ExpectMistake(collective + "-f 1", {"--stepfactor"});
+  ExpectMistake(collective + "-f 0.5", {"--stepfactor"});
+  ExpectMistake(collective + "-f nan", {"--stepfactor"});
+  ExpectMistake(collective + "-i 0", {"--stepbytes"});
+  ExpectMistake(collective + "-i 1K -f 2", {"--stepbytes", "--stepfactor"});
+  ExpectMistake(collective + "-b 1 -e 1G -i 1", {"100000 sizes"});
+  ExpectMistake(collective + "-n 0", {"--iters"});
+  ExpectMistake(collective + "-w x", {"--warmup_iters"});
+  ExpectMistake(collective + "--groups 3", {"3 groups"});
+  ExpectMistake(collective + "--groups 8", {"at least two ranks"});
+  ExpectMistake(collective + "--groups 0", {"--groups"});
+  ExpectMistake(collective + "--ranks 0,8", {"--ranks", "7"});
+  ExpectMistake(collective + "--ranks 1,1", {"twice"});
+  ExpectMistake(collective + "--ranks 0-3,2-5", {"twice"});
+  ExpectMistake("collective broadcast --cluster dgx-a100 --root 8", {"--root", "0 to 7"});
+  ExpectMistake(collective + "--root 1", {"--root", "no root"});
+  ExpectMistake(collective + "--algorithm tre", {"--algorithm", "tree"});
+  ExpectMistake(collective + "--algorithm bruck", {"--algorithm", "cannot do all-reduce"});
+  ExpectMistake(collective + "--protocol ll12", {"--protocol", "ll128"});
+  ExpectMistake(collective + "--fidelity flui", {"fluid"});
+  ExpectMistake(collective + "--calibration missing.json", {"missing.json"});
+  // What the machine does not have.
+  ExpectMistake("collective all-reduce --cluster rtx4090-pcie -p ll128",
+                {"ll128", "not to be had"});
+  ExpectMistake("collective all-reduce --cluster rtx4090-pcie -a nvls", {"nvls", "NVSwitch"});
+  ExpectMistake("collective all-reduce --cluster frontier -p simple", {"not NVIDIA's"});
+}
+
+}  // namespace
+}  // namespace rehearse

@@ -1,0 +1,96 @@
+#include <nlohmann/json.hpp>
+
+#include "tests/tools/program_fixture.h"
+
+namespace rehearse {
+namespace {
+
+using ::testing::HasSubstr;
+
+class CompareProgramTest : public ProgramTest {};
+
+// What `rehearse collective` prints is a table of nccl-tests: compared with its own cluster it is met exactly,
+// to the digits that are printed (0.01 us of some 50, 0.1 of some 500).
+TEST_F(CompareProgramTest, OwnTablesAreMet) {
+  const Outcome table = Execute("collective all-reduce --cluster dgx-a100 -b 64K -e 64M -f 4");
+  ASSERT_EQ(table.code, 0) << table.err;
+  Write("nccl.log", table.out);
+  const Outcome json = Execute("compare nccl.log --cluster dgx-a100 --format json");
+  ASSERT_EQ(json.code, 0) << json.err;
+  const auto result = nlohmann::json::parse(json.out);
+  EXPECT_EQ(result["schema"], "rehearse.comparison.v1");
+  EXPECT_EQ(result["kind"], "all-reduce");
+  EXPECT_EQ(result["ranks"], 8);
+  ASSERT_EQ(result["rows"].size(), 6u);  // 64 KiB to 64 MiB by fours
+  for (const auto& row : result["rows"])
+    EXPECT_LT(std::abs(row["relative_error"].get<double>()), 2e-4);
+  EXPECT_EQ(result["errors"]["from_1_mib"]["samples"], 4);
+  EXPECT_EQ(result["errors"]["below_1_mib"]["samples"], 2);
+  const Outcome text = Execute("compare nccl.log --cluster dgx-a100");
+  EXPECT_THAT(text.out, HasSubstr("ring/simple"));
+  EXPECT_THAT(text.out, HasSubstr("from 1 MiB on    4 sizes"));
+}
+
+// A log made with other efficiencies is explained by them: 300·0.6 GB/s and 20 us are found again, and used again.
+TEST_F(CompareProgramTest, TheTwoNumbersOfALogAreFoundAgain) {
+  const std::string truth = R"({"schema": "rehearse.calibration.v1", "collective_overhead": "20us",
+    "links": [{"kind": "nvlink", "bandwidth": "300GBps", "efficiency": 0.6}]})";
+  Write("truth.json", truth);
+  const std::string sweep =
+      "collective all-reduce --cluster dgx-a100 -b 1K -e 1G -f 4 --calibration ";
+  Write("nccl.log", Execute(sweep + "truth.json").out);
+  const Outcome fit = Execute("compare nccl.log --cluster dgx-a100 --calibration fit.json");
+  ASSERT_EQ(fit.code, 0) << fit.err;
+  const auto calibration = nlohmann::json::parse(ReadFile(folder_ / "fit.json"));
+  EXPECT_NEAR(calibration["links"][0]["efficiency"].get<double>(), 0.6, 0.0021);  // the grid
+  EXPECT_THAT(calibration["collective_overhead"].get<std::string>(), HasSubstr("20"));
+  EXPECT_LT(calibration["fit"]["held_out_errors_from_1_mib"]["largest"].get<double>(), 0.005);
+  const Outcome again =
+      Execute("compare nccl.log --cluster dgx-a100 --using fit.json --format json");
+  ASSERT_EQ(again.code, 0) << again.err;
+  const auto result = nlohmann::json::parse(again.out);
+  EXPECT_LT(result["errors"]["from_1_mib"]["largest"].get<double>(), 0.005);
+  // As part of a cluster file too.
+  Write("cluster.json", R"({"preset": "dgx-a100", "calibration": "fit.json"})");
+  EXPECT_EQ(Execute("collective all-reduce --cluster ./cluster.json -b 1G --format json").out,
+            Execute("collective all-reduce --cluster dgx-a100 -b 1G --format json --calibration "
+                    "fit.json")
+                .out);
+}
+
+TEST_F(CompareProgramTest, TablesWithCommasNeedTheirKind) {
+  Write("table.csv", "size_B,time_us_oop,algbw\n1048576,74.78,14.02\n");
+  ExpectMistake("compare table.csv --cluster dgx-a100", {"table.csv", "--kind"});
+  const Outcome outcome = Execute("compare table.csv --cluster dgx-a100 --kind all-reduce");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("74.78"));
+}
+
+TEST_F(CompareProgramTest, RanksComeFromTheLogUnlessTheyAreGiven) {
+  Write("nccl.log", Execute("collective all-gather --cluster dgx-a100 --ranks 0-3 -b 1M").out);
+  EXPECT_THAT(Execute("compare nccl.log --cluster dgx-a100").out, HasSubstr("of 4 ranks"));
+  EXPECT_THAT(Execute("compare nccl.log --cluster dgx-a100 --ranks 0,1").out,
+              HasSubstr("of 2 ranks"));
+  ExpectMistake("compare nccl.log --cluster dgx-a100 --ranks 9", {"--ranks"});
+}
+
+TEST_F(CompareProgramTest, MistakesAreNamed) {
+  Write("empty.log", "");
+  Write("other.log", "hello\n");
+  Write("nccl.log", "size_B,time_us\n1048576,70\n");
+  ExpectMistake("compare", {"nothing to compare"});
+  ExpectMistake("compare missing.log --cluster dgx-a100", {"missing.log"});
+  ExpectMistake("compare empty.log --cluster dgx-a100", {"empty.log", "no table"});
+  ExpectMistake("compare other.log --cluster dgx-a100", {"other.log", "no table"});
+  ExpectMistake("compare nccl.log", {"--cluster"});
+  ExpectMistake("compare nccl.log nccl.log --cluster dgx-a100", {"two tables"});
+  ExpectMistake("compare nccl.log --cluster dgx-a100 --kind all-redce", {"all-reduce"});
+  ExpectMistake("compare nccl.log --cluster dgx-a100 --kind all-reduce --using missing.json",
+                {"missing.json"});
+  ExpectMistake(
+      "compare nccl.log --cluster dgx-a100 --kind all-reduce --calibration no/such/folder.json",
+      {"no/such/folder.json"});
+}
+
+}  // namespace
+}  // namespace rehearse

@@ -1,0 +1,76 @@
+// "rehearse sweep" as its user meets it.
+#include <filesystem>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/tools/program_fixture.h"
+
+namespace rehearse {
+namespace {
+
+using SweepCommandTest = ProgramTest;
+using ::testing::HasSubstr;
+
+std::string Study() {
+  return std::string(R"({"name": "fig3", "metric": "step_seconds", "base": ")") +
+         REHEARSE_SOURCE_DIR +
+         R"(/scenarios/axonn-gpt20b-perlmutter.json", "columns": [{"value":
+  "breakdown.exposed_communication_seconds", "times": 1000, "unit": "exposed, ms"}],
+  "points": [{"name": "A to D", "set": {"strategy.cached_layers": 0}},
+             {"name": "A to E", "relative_to": "A to D", "published": 0.9101}]})";
+}
+
+TEST_F(SweepCommandTest, EveryFormatHasThePoints) {
+  Write("study.json", Study());
+  const Outcome text = Execute("sweep study.json");
+  EXPECT_EQ(text.code, 0) << text.err;
+  EXPECT_THAT(text.out, HasSubstr("1 of 1 within 15 %"));
+  const Outcome csv = Execute("sweep study.json --format csv --threads 1");
+  EXPECT_THAT(csv.out, HasSubstr("point,step_seconds,published,error,\"exposed, ms\"\nA to D,"));
+  const Outcome markdown = Execute("sweep study.json --format markdown");
+  EXPECT_THAT(markdown.out, HasSubstr("| --- | ---: |"));
+  const Outcome json = Execute("sweep study.json --format json");
+  const auto parsed = nlohmann::json::parse(json.out);
+  EXPECT_EQ(parsed["schema"], "rehearse.study.v1");
+  EXPECT_EQ(parsed["points"][1]["name"], "A to E");
+  EXPECT_NEAR(parsed["points"][1]["error"].get<double>(),
+              parsed["points"][1]["value"].get<double>() / 0.9101 - 1, 1e-12);
+}
+
+TEST_F(SweepCommandTest, OutKeepsOneFileAPointAndGoesOn) {
+  Write("study.json", Study());
+  ASSERT_EQ(Execute("sweep study.json --out kept").code, 0);
+  const auto file = folder_ / "kept" / "A%20to%20E.json";
+  const auto kept = nlohmann::json::parse(ReadFile(file));
+  EXPECT_EQ(kept["schema"], "rehearse.point.v1");
+  EXPECT_EQ(kept["result"]["schema"], "rehearse.result.v1");
+  const auto written = std::filesystem::last_write_time(file);
+  ASSERT_EQ(Execute("sweep study.json --out kept").code, 0);
+  EXPECT_EQ(std::filesystem::last_write_time(file), written);
+}
+
+TEST_F(SweepCommandTest, SetChangesEveryPoint) {
+  Write("study.json", Study());
+  const auto step = [&](const std::string& arguments) {
+    return nlohmann::json::parse(
+               Execute("sweep study.json --format json " + arguments).out)["points"][0]["value"]
+        .get<double>();
+  };
+  EXPECT_GT(step("--set training.batch=32"), 1.5 * step(""));
+}
+
+TEST_F(SweepCommandTest, MistakesAreOneClearLine) {
+  Write("study.json", Study());
+  ExpectMistake("sweep", {"no study given", "usage: rehearse sweep STUDY"});
+  ExpectMistake("sweep nothing.json", {"nothing.json"});
+  ExpectMistake("sweep study.json --format yaml", {"--format", "yaml", "markdown"});
+  ExpectMistake("sweep study.json --threads -1", {"--threads", "-1"});
+  ExpectMistake("sweep study.json --again", {"--out is missing"});
+  ExpectMistake("sweep study.json --set training.batch", {"--set", "path=value"});
+  Write("bad.json", R"({"name": "x", "metric": "step_second", "base": "study.json",
+                        "points": [{"name": "p"}]})");
+  ExpectMistake("sweep bad.json", {"bad.json:2", "/points/0", "study.json", "unknown key"});
+}
+
+}  // namespace
+}  // namespace rehearse

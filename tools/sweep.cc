@@ -1,0 +1,103 @@
+// rehearse sweep STUDY: simulate many scenarios and compare them with what is published.
+#include "scenarios/sweep.h"
+
+#include <cstdio>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "scenarios/study_reader.h"
+#include "scenarios/study_report.h"
+#include "sim/error.h"
+#include "tools/command.h"
+
+namespace rehearse {
+namespace {
+
+namespace po = boost::program_options;
+
+constexpr int kMostThreads = 1024;
+
+struct Format {
+  const char* name;
+  std::string (*print)(const Study& study, const Sweep& sweep, const Comparison& comparison);
+};
+
+std::string PrintJson(const Study& study, const Sweep& sweep, const Comparison& comparison) {
+  return ToJson(study, sweep, comparison).dump(2) + "\n";
+}
+
+constexpr Format kFormats[] = {
+    {"text", ToText}, {"json", PrintJson}, {"csv", ToCsv}, {"markdown", ToMarkdown}};
+
+CommandSyntax Syntax() {
+  CommandSyntax syntax;
+  syntax.usage = "rehearse sweep STUDY [options]";
+  syntax.explanation =
+      "Simulates every point of a study: a base scenario with changes, listed one by one or as\n"
+      "a grid of values, and shows one number of each, beside what is published where the study\n"
+      "says so. scenarios/study.h explains the file; scenarios/studies/ has some. Examples:\n"
+      "  rehearse sweep scenarios/studies/axonn-table4.json\n"
+      "  rehearse sweep my-study.json --out sweep --format csv     # go on where it stopped\n";
+  syntax.positional = {"study"};
+  syntax.options.add_options()(
+      "out", po::value<std::string>()->value_name("DIR"),
+      "keep the result of each point there, and do not simulate what is there already")(
+      "again", "simulate points that --out has already")(
+      "threads", po::value<int>()->default_value(0)->value_name("N"),
+      "points at a time; 0 is as many as there are cores")(
+      "set", po::value<std::vector<std::string>>()->composing()->value_name("PATH=VALUE"),
+      "change the scenario of every point, e.g. simulator.fidelity=formula; may be repeated")(
+      "format", po::value<std::string>()->default_value("text")->value_name("NAME"),
+      "text, json, csv or markdown");
+  return syntax;
+}
+
+const Format& FindFormat(const std::string& text) {
+  std::vector<std::string> names;
+  for (const Format& format : kFormats) {
+    if (text == format.name) return format;
+    names.emplace_back(format.name);
+  }
+  throw Error(fmt::format("--format: found \"{}\", expected one of {}{}", text,
+                          fmt::join(names, ", "), DidYouMean(text, names)));
+}
+
+}  // namespace
+
+int SweepCommand(const std::vector<std::string>& arguments) {
+  CommandSyntax syntax = Syntax();
+  po::variables_map values;
+  if (!ParseCommandLine(syntax, arguments, &values)) return 0;
+  if (values.count("study") == 0)
+    throw Error("no study given; usage: " + syntax.usage +
+                "\ntry: rehearse sweep scenarios/studies/axonn-table4.json");
+  const Format& format = FindFormat(values["format"].as<std::string>());
+  const int threads = values["threads"].as<int>();
+  if (threads < 0 || threads > kMostThreads)
+    throw Error(fmt::format("--threads: found {}, expected a whole number from 0 to {}", threads,
+                            kMostThreads));
+  SweepOptions options;
+  options.threads = static_cast<unsigned>(threads);
+  options.again = values.count("again") > 0;
+  options.version = REHEARSE_VERSION;
+  if (values.count("out") > 0) options.folder = values["out"].as<std::string>();
+  if (options.again && options.folder.empty())
+    throw Error("--again is about the results that --out keeps, but --out is missing");
+  const bool terminal = isatty(STDERR_FILENO) == 1;
+  if (terminal)
+    options.progress = [](size_t done, size_t all) {
+      fmt::print(stderr, "\r{} of {} points", done, all);
+    };
+
+  Study study = ReadStudy(JsonDocument::FromFile(values["study"].as<std::string>()));
+  if (values.count("set") > 0)
+    for (const std::string& change : values["set"].as<std::vector<std::string>>())
+      ChangeAllPoints(study, change);
+  const Sweep sweep = PlayStudy(study, options);
+  if (terminal) fmt::print(stderr, "\r\x1b[K");
+  std::fputs(format.print(study, sweep, Compare(study, sweep)).c_str(), stdout);
+  return 0;
+}
+
+}  // namespace rehearse
