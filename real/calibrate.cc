@@ -7,7 +7,6 @@
 
 #include "real/cost_fit.h"
 #include "sim/error.h"
-#include "sim/text_page.h"
 #include "sim/units.h"
 #include "topology/measured_costs_json.h"
 
@@ -252,35 +251,36 @@ Calibration MakeCalibration(const std::vector<LearnedWorld>& worlds,
 }
 
 std::string DescribeCalibration(const Calibration& calibration) {
-  Page page(false);
+  std::string text;
   const auto errors = [](const Json& json) {
     if (json.at("samples").get<size_t>() == 0) return std::string("-");
     return fmt::format("{:.1f} / {:.1f} %", 100 * json.at("median").get<double>(),
                        100 * json.at("ninetieth_percentile").get<double>());
   };
-  page.Line("{}, {}", calibration.origin.machine, calibration.about.at("steps").get<std::string>());
-  page.Gap();
-  page.Line("{:<32} {:>7} {:>16}", "kernel", "points", "held-out error");
-  page.Line("{:<32} {:>7} {:>16}", "", "", "median / 90 %");
+  text += fmt::format("{}, {}\n", calibration.origin.machine,
+                      calibration.about.at("steps").get<std::string>());
+  text += "\n";
+  text += fmt::format("{:<32} {:>7} {:>16}\n", "kernel", "points", "held-out error");
+  text += fmt::format("{:<32} {:>7} {:>16}\n", "", "", "median / 90 %");
   for (const Json& fit : calibration.fit.at("kernels")) {
-    page.Line("{:<32} {:>7} {:>16}",
-              fit.at("kernel").get<std::string>() +
-                  (fit.contains("mode") ? " " + fit.at("mode").get<std::string>() : ""),
-              fit.at("points").get<size_t>(), errors(fit.at("held_out_errors")));
+    text += fmt::format("{:<32} {:>7} {:>16}\n",
+                        fit.at("kernel").get<std::string>() +
+                            (fit.contains("mode") ? " " + fit.at("mode").get<std::string>() : ""),
+                        fit.at("points").get<size_t>(), errors(fit.at("held_out_errors")));
   }
-  page.Gap();
-  page.Line("{:<32} {:>16} {:>16} {:>16} {:>16}", "collective", "held-out error", "straight line",
-            "in place before", "in place after");
+  text += "\n";
+  text += fmt::format("{:<32} {:>16} {:>16} {:>16} {:>16}\n", "collective", "held-out error",
+                      "straight line", "in place before", "in place after");
   for (const Json& fit : calibration.fit.at("collectives")) {
-    page.Line("{:<32} {:>16} {:>16} {:>16} {:>16}",
-              fmt::format("{} of {} among {}", fit.at("collective").get<std::string>(),
-                          fit.at("group").get<uint32_t>(), fit.at("ranks").get<uint32_t>()),
-              errors(fit.at("held_out_errors")),
-              errors(fit.at("straight_line").at("held_out_errors")),
-              errors(fit.at("in_place").at("errors_without")),
-              errors(fit.at("in_place").at("errors_with")));
+    text += fmt::format(
+        "{:<32} {:>16} {:>16} {:>16} {:>16}\n",
+        fmt::format("{} of {} among {}", fit.at("collective").get<std::string>(),
+                    fit.at("group").get<uint32_t>(), fit.at("ranks").get<uint32_t>()),
+        errors(fit.at("held_out_errors")), errors(fit.at("straight_line").at("held_out_errors")),
+        errors(fit.at("in_place").at("errors_without")),
+        errors(fit.at("in_place").at("errors_with")));
   }
-  return page.text;
+  return text;
 }
 
 }  // namespace rehearse

@@ -67,6 +67,11 @@ class Collector {
   std::map<CollectiveKey, size_t> collective_positions_;
 };
 
+bool DoesOneOpAfterTheOther(const Probe& probe) {
+  return probe.blocking || std::all_of(probe.schedule.roles.begin(), probe.schedule.roles.end(),
+                                       [](const Role& role) { return role.streams.size() == 1; });
+}
+
 Seconds MedianPing(const std::vector<Seconds>& pings) {
   return pings.empty() ? Seconds(0) : QuantilesOf(pings).median;
 }
@@ -124,7 +129,7 @@ Learned Learn(const std::vector<NamedSchedule>& schedules, Transport& transport,
 
   Collector collector;
   for (size_t i = 0; i < probes.size(); ++i) {
-    learned.blocking = learned.blocking && probes[i].blocking;
+    learned.blocking = learned.blocking && DoesOneOpAfterTheOther(probes[i]);
     for (const ProbedStep* step : probes[i].Kept()) {
       if (is_low(step->ping) != low_counts) {
         ++learned.probes[i].other_state;

@@ -97,14 +97,29 @@ Json Fsdp(Dice& dice, uint32_t ranks) {
           {"prefetch", dice.Below(3)},
           {"reshard_after_forward", dice.Flip()}};
 }
-constexpr std::array kStrategies = {StrategyRow{"4d", FourD}, StrategyRow{"megatron", Megatron},
+Json Sbp(Dice& dice, uint32_t ranks) {
+  return {{"nodes", ranks},
+          {"gpus", 1},
+          {"overlap_all_reduce", dice.Flip()},
+          {"overlap_gradients", dice.Flip()},
+          {"products", {{"default", dice.Split(ranks, 3)}}}};
+}
+Json Atp(Dice& dice, uint32_t ranks) {
+  const auto axes = dice.Split(ranks, 3);
+  return {{"d1", axes[0]},   {"d2", axes[1]},
+          {"data", axes[2]}, {"first", dice.Flip() ? "column" : "row"},
+          {"chunks", 1},     {"overlap_all_reduce", dice.Flip()}};
+}
+constexpr std::array kStrategies = {StrategyRow{"4d", FourD}, StrategyRow{"sbp", Sbp},
+                                    StrategyRow{"atp", Atp}, StrategyRow{"megatron", Megatron},
                                     StrategyRow{"fsdp", Fsdp}};
 
 Json DrawNetwork(Dice& dice, uint32_t ranks, StepUse use) {
   const Sizes sizes = SizesFor(use);
   Json json;
   json["cluster"] = fmt::format("local-cpu:ranks={}", ranks);
-  json["model"] = {{"layers", 1 + dice.Below(3)},
+  json["model"] = {{"name", "random"},
+                   {"layers", 1 + dice.Below(3)},
                    {"hidden", dice.OneOf(sizes.hidden)},
                    {"heads", ranks * (1 + dice.Below(3))},
                    {"vocabulary", dice.OneOf(sizes.vocabulary)}};
@@ -129,14 +144,18 @@ std::string NetworkName(const Json& json) {
                      training["recomputation"] == "full" ? " recomputed" : "");
 }
 
-// The sizes of the mesh's axes: the first numbers of the strategy.
+// The sizes of the mesh's axes: the first numbers of the strategy, of SBP those of its products.
 std::string MeshName(const Json& strategy) {
-  std::string name;
-  for (const auto& [key, value] : strategy.items()) {
-    if (key == "prefetch" || key == "cached_layers") break;
-    if (value.is_number()) name += (name.empty() ? "" : "x") + value.dump();
+  std::vector<std::string> sizes;
+  if (strategy.contains("products")) {
+    for (const Json& size : strategy["products"]["default"]) sizes.push_back(size.dump());
+  } else {
+    for (const auto& [key, value] : strategy.items()) {
+      if (value.is_number() && key != "prefetch" && key != "cached_layers" && key != "chunks")
+        sizes.push_back(value.dump());
+    }
   }
-  return name;
+  return fmt::format("{}", fmt::join(sizes, "x"));
 }
 
 // Nothing when the network cannot be split like that, or is too small or too large.
