@@ -282,7 +282,7 @@ int RunAsThreads(const Scenario& scenario, const Schedule& schedule, const Reque
     throw Error("--collectives mpi: these ranks are threads; start processes with mpirun");
   }
   std::optional<ExecutedScenario> executed;
-  RunAsThreads(schedule.ranks(), [&](Transport& transport) {
+  ::rehearse::RunAsThreads(schedule.ranks(), [&](Transport& transport) {
     auto own = RunRank(scenario, schedule, request, transport, transport.rank());
     if (own) executed = std::move(own);
   });
