@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <optional>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -270,7 +271,11 @@ int RunAsProcess(const Launch& launch, const Scenario& scenario, const Schedule&
     return executed ? Report(*executed, request) : 0;
   } catch (const std::exception& error) {
     transport->Abort(fmt::format("rank {} gave up: {}", launch.rank, error.what()));
-    fmt::print(stderr, "rehearse: rank {}: {}\n", launch.rank, error.what());
+    // Steps name rank and op themselves.
+    const bool is_named =
+        std::string_view(error.what()).starts_with(fmt::format("rank {},", launch.rank));
+    fmt::print(stderr, "rehearse: {}{}\n", is_named ? "" : fmt::format("rank {}: ", launch.rank),
+               error.what());
     std::fflush(stderr);
     const bool is_fault = dynamic_cast<const InternalError*>(&error) != nullptr;
     return is_fault ? 2 : 1;
