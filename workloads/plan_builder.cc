@@ -13,6 +13,19 @@ std::vector<Communicator> CommunicatorsOf(const DeviceMesh& mesh,
   return communicators;
 }
 
+// What libraries use for large arrays; a ring where there is one.
+const char* UsualAlgorithm(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::kAllToAll:
+      return "pairwise";
+    case CollectiveKind::kBroadcast:
+    case CollectiveKind::kReduce:
+      return "chain";
+    default:
+      return "ring";
+  }
+}
+
 }  // namespace
 
 PlanBuilder::PlanBuilder(const DeviceMesh& mesh, const std::vector<uint32_t>& whole_model,
@@ -148,7 +161,9 @@ OpId PlanBuilder::AddCollective(std::string name, const Collective& collective, 
                                 const std::vector<BufferId>& reads,
                                 const std::vector<BufferId>& writes) {
   if (runs_chunks_) issue = Issue::kAsynchronous;
-  return builder_.AddCollective(std::move(name), collective, issue, reads, writes);
+  Collective named = collective;
+  named.algorithm = UsualAlgorithm(collective.kind);
+  return builder_.AddCollective(std::move(name), named, issue, reads, writes);
 }
 
 OpId PlanBuilder::AddCollective(std::string name, CollectiveKind kind,
