@@ -147,6 +147,7 @@ HostShares SharesBetween(const HostUsage& from, const HostUsage& to) {
   HostShares shares;
   const auto wall = static_cast<double>(to.wall - from.wall);
   if (wall <= 0) return shares;
+  shares.wall = Seconds(wall * 1e-9);
   shares.processor = static_cast<double>(to.processor - from.processor) / wall;
   shares.queued = static_cast<double>(to.queued - from.queued) / wall;
   shares.was_stolen = to.stolen > from.stolen;

@@ -39,6 +39,7 @@ HostUsage UsageNow();
 
 // Between two moments: shares of the wall time.
 struct HostShares {
+  Seconds wall;
   double processor = 0;
   double queued = 0;
   bool was_stolen = false;

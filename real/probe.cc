@@ -47,15 +47,25 @@ Seconds Ping(Transport& transport) {
 
 }  // namespace
 
-bool ProbedStep::IsKept() const {
-  return std::all_of(shares.begin(), shares.end(),
-                     [](const HostShares& own) { return own.Kept() >= kLeastKept; });
+bool ProbedStep::IsKept(uint32_t cores) const {
+  if (shares.size() <= cores) {
+    return std::all_of(shares.begin(), shares.end(),
+                       [](const HostShares& own) { return own.Kept() >= kLeastKept; });
+  }
+  Seconds used;
+  Seconds longest;
+  for (const HostShares& own : shares) {
+    if (own.was_stolen) return false;
+    used += own.processor * own.wall;
+    longest = std::max(longest, own.wall);
+  }
+  return used >= kLeastUsed * cores * longest;
 }
 
 std::vector<const ProbedStep*> Probe::Kept() const {
   std::vector<const ProbedStep*> kept;
   for (const ProbedStep& step : steps) {
-    if (step.IsKept()) kept.push_back(&step);
+    if (step.IsKept(cores)) kept.push_back(&step);
   }
   return kept;
 }
@@ -73,6 +83,7 @@ Probe RunProbe(const Schedule& schedule, Transport& transport, const ExecutionOp
   });
 
   Probe probe;
+  probe.cores = ThisHost().cores;
   probe.blocking = execution.blocking;
   probe.schedule = std::move(execution.schedule);
   probe.backend = std::move(execution.backend);

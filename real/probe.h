@@ -5,7 +5,9 @@
 // (DESIGN section 7: it flips between two, about 0.25 µs and 0.5 µs, for seconds). A step is kept when each rank lost at
 // most 3 % of the time since the step before to others: it was not queued behind other threads and the machine was not
 // stolen from. Waiting that a rank chooses (it sleeps until a message comes) is not lost, so this is the rule "CPU time
-// ≥ 0.97 × cores × wall" for ranks that sleep as well as for ranks that poll.
+// ≥ 0.97 × cores × wall" for ranks that sleep as well as for ranks that poll. Where there are more ranks than cores they
+// queue behind each other; then a step is kept when together they had at least 90 % of the cores (the rest is theirs
+// too, while they wait for each other).
 #pragma once
 
 #include <cstdint>
@@ -21,16 +23,18 @@
 namespace rehearse {
 
 inline constexpr double kLeastKept = 0.97;
+inline constexpr double kLeastUsed = 0.90;
 
 struct ProbedStep {
   Timeline timeline;
   std::vector<HostShares> shares;  // by rank
   Seconds ping;                    // one integer to all and back, the quickest
 
-  bool IsKept() const;
+  bool IsKept(uint32_t cores) const;
 };
 
 struct Probe {
+  uint32_t cores = 1;  // of the host
   bool blocking = false;
   Schedule schedule;  // as it was run
   std::string backend;

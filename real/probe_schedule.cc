@@ -188,7 +188,7 @@ Schedule MakeCollectiveProbe(uint32_t ranks, uint32_t group, const std::vector<B
     collective.communicator = communicator;
     collective.bytes = step * static_cast<double>(group);
     collective.dtype = DType::kFp32;
-    collective.algorithm = "auto";  // a ring, and pairwise exchange for all-to-all
+    if (kind == CollectiveKind::kAllToAll) collective.algorithm = "pairwise";
     const BufferId to =
         kind == CollectiveKind::kAllReduce
             ? from
