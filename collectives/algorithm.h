@@ -45,6 +45,7 @@ struct GroupOnMachine {
   uint32_t channels = 0;               // > 0 caps them
   Router& router;
   ChannelFinder& finder;
+  bool sizes_differ = false;  // of an all-to-all's blocks
 };
 
 // A way between a rank and the switch that adds for it; links by index, each with its own capacity.

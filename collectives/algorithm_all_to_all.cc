@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "collectives/algorithm_rows.h"
+#include "sim/error.h"
 
 namespace rehearse {
 namespace {
@@ -85,7 +86,16 @@ Seconds BruckClosedForm(const StepInput& input, Bytes bytes, std::span<const Pac
   return time;
 }
 
-std::vector<Part> OnePart(const GroupOnMachine& group) { return {AsTheyAre(group)}; }
+std::vector<Part> PairwiseArrange(const GroupOnMachine& group) { return {AsTheyAre(group)}; }
+
+std::vector<Part> BruckArrange(const GroupOnMachine& group) {
+  if (group.sizes_differ) {
+    throw Error(
+        "algorithm \"bruck\" sends blocks on, and needs equal sizes; direct, pairwise and pxn do "
+        "not");
+  }
+  return {AsTheyAre(group)};
+}
 
 }  // namespace
 
@@ -95,7 +105,7 @@ Algorithm PairwiseRow() {
           "one partner after the other",
           {CollectiveKind::kAllToAll},
           {},
-          OnePart,
+          PairwiseArrange,
           InAndOut,
           nullptr,
           PairwiseSteps,
@@ -109,7 +119,7 @@ Algorithm BruckRow() {
           "log p steps, blocks travel on",
           {CollectiveKind::kAllToAll},
           {},
-          OnePart,
+          BruckArrange,
           InAndOut,
           nullptr,
           BruckSteps,

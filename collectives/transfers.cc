@@ -209,13 +209,8 @@ class Maker {
     for (const Bytes bytes : collective.pair_bytes) {
       plan->pair_shares.push_back(collective.bytes > Bytes(0) ? bytes / collective.bytes : 0.0);
     }
-    if (!plan->pair_shares.empty() && std::string_view(algorithm.name) == "bruck") {
-      throw Error(
-          "algorithm \"bruck\" sends blocks on, and needs equal sizes; direct, pairwise and pxn do "
-          "not");
-    }
-    plan->parts = algorithm.arrange(
-        {collective.kind, collective.root, ranks, plan->choice.channels, router_, finder_});
+    plan->parts = algorithm.arrange({collective.kind, collective.root, ranks, plan->choice.channels,
+                                     router_, finder_, !plan->pair_shares.empty()});
     std::vector<std::vector<RoundFlow>> rounds;
     if (fidelity_ != Fidelity::kStep || plan->IsPipeline()) {
       for (size_t part = 0; part < plan->parts.size(); ++part) {

@@ -233,6 +233,12 @@ Choice Tuner::Choose(const ChoiceQuestion& question) {
   }
   if (collective.protocol != kBareLinks) {
     const std::optional<NcclGroup>& group = GroupOf(question.ranks);
+    const bool is_nvls = choice.algorithm && NcclNameOf(*choice.algorithm) == NcclAlgorithm::kNvls;
+    if (group && is_nvls && NcclNvlsEfficiency(group->generation) == 0) {
+      throw Error(fmt::format(
+          "algorithm \"{}\" needs NVSwitches that add, which Hopper was the first to have",
+          choice.algorithm->name));
+    }
     const std::optional<NcclCost> cost = group ? Cheapest(question, *group) : std::nullopt;
     if (cost) {
       choice.algorithm = &FindAlgorithm(Name(cost->algorithm));

@@ -3,8 +3,8 @@
 //
 // Given samples (s_i, t_i) and our prediction T_i(e) with the binding links at efficiency e and no overhead:
 //   minimise over e, o ≥ 0   the mean over tables of  mean_i min(1, |T_i(e) + o − t_i| / t_i)
-// over a grid of e (a twentieth, then a hundredth and a five-hundredth around the best); o is for each e the median of t_i − T_i(e) with
-// weights 1/t_i, which is the best there is. Every other sample of a table is fitted on, the others judge.
+// over a grid of e (a twentieth, then a hundredth and a five-hundredth around the best); o is for each e the
+// median of t_i − T_i(e) with weights 1/t_i, which is the best there is. Every other sample of a table is fitted on, the others judge.
 // Nothing else is fitted. Deterministic.
 #pragma once
 

@@ -49,6 +49,8 @@ StepMessages MessagesOf(const Collective& collective, uint32_t size, uint32_t me
   StepInput input;
   input.kind = collective.kind;
   input.extents = {size};
+  // Trees stand between machines, chains inside them: here every rank is a machine.
+  if (std::string_view(algorithm.name) == "tree") input.extents = {1, size};
   if (algorithm.pipelined.Has(collective.kind)) {
     input.pieces = static_cast<uint32_t>(std::clamp<uint64_t>(bytes / kPieceBytes, 1, kMostPieces));
   }

@@ -48,7 +48,9 @@ void RequireSame(Transport& transport, const char* what, const std::string& text
                           rank, what, all[rank], all[0]);
   }
   verdict = BroadcastBytes(transport, verdict);
-  if (!verdict.empty()) throw Error(verdict);
+  if (verdict.empty()) return;
+  transport.Barrier();  // everybody knows before the first one leaves
+  throw Error(verdict);
 }
 
 }  // namespace rehearse

@@ -60,8 +60,9 @@ class MpiTransport : public Transport {
     }
     if (provided < MPI_THREAD_MULTIPLE)
       throw Error("this MPI does not allow calls from several threads");
+    // With a core for each rank it is quicker to look again than to let others run.
     const uint32_t cores = std::max(1u, std::thread::hardware_concurrency());
-    yields_ = launch.local_ranks > cores;
+    spins_ = launch.local_ranks <= cores ? 2000 : 0;
   }
 
   ~MpiTransport() override {
@@ -115,7 +116,7 @@ class MpiTransport : public Transport {
     for (uint32_t i = 1;; ++i) {
       MPI_Test(request, &done, MPI_STATUS_IGNORE);
       if (done != 0) return;
-      if (yields_) sched_yield();
+      if (i > spins_) sched_yield();
       constexpr uint32_t kLookEvery = 256;
       if (i % kLookEvery == 0) LookAround();
     }
@@ -136,7 +137,7 @@ class MpiTransport : public Transport {
   RollCall roll_call_;
   std::mutex roll_call_mutex_;
   std::atomic<bool> gave_up_{false};  // then MPI cannot be ended in an orderly way
-  bool yields_ = false;
+  uint32_t spins_ = 0;
 };
 
 // ---- MPI's own collectives ---------------------------------------------------------------------------

@@ -62,7 +62,7 @@ Json ClocksToJson(const Execution& execution, bool applied) {
 // JSON knows no infinity: a difference that is no number is null.
 Json Difference(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 
-Json CheckToJson(const CheckReport& check) {
+Json CheckToJson(const CheckReport& check, double tolerance) {
   Json arrays = Json::array();
   for (const ArrayDifference& array : check.arrays) {
     arrays.push_back({{"name", array.name},
@@ -70,8 +70,8 @@ Json CheckToJson(const CheckReport& check) {
                       {"relative", Difference(array.relative)},
                       {"rank", array.rank}});
   }
-  return {{"passed", check.Passes(kCheckTolerance)},
-          {"tolerance", kCheckTolerance},
+  return {{"passed", check.Passes(tolerance)},
+          {"tolerance", tolerance},
           {"loss", Difference(check.loss)},
           {"serial_loss", Difference(check.serial_loss)},
           {"loss_difference", Difference(check.LossDifference())},
@@ -81,16 +81,16 @@ Json CheckToJson(const CheckReport& check) {
           {"arrays", arrays}};
 }
 
-std::string CheckToText(const CheckReport& check) {
+std::string CheckToText(const CheckReport& check, double tolerance) {
   std::string text = fmt::format(
       "Check against the serial step ({}): loss {:.12g}, serial {:.12g}; largest relative "
       "differences: "
       "gradients {:.1e}, updated parameters {:.1e}, tolerance {:.0e}\n",
-      check.Passes(kCheckTolerance) ? "passed" : "FAILED", check.loss, check.serial_loss,
-      check.WorstOf(BufferKind::kGradient), check.WorstOf(BufferKind::kParameter), kCheckTolerance);
-  if (check.Passes(kCheckTolerance)) return text;
+      check.Passes(tolerance) ? "passed" : "FAILED", check.loss, check.serial_loss,
+      check.WorstOf(BufferKind::kGradient), check.WorstOf(BufferKind::kParameter), tolerance);
+  if (check.Passes(tolerance)) return text;
   for (const ArrayDifference& array : check.arrays) {
-    if (array.relative <= kCheckTolerance) continue;
+    if (array.relative <= tolerance) continue;
     text += fmt::format("  \"{}\" differs by {:.1e} on rank {}\n", array.name, array.relative,
                         array.rank);
   }
@@ -135,6 +135,9 @@ void Describe(const Scenario& scenario, const Schedule& schedule, const Transpor
               ExecutedScenario* executed) {
   executed->scenario = scenario.name;
   executed->notes = ExecutionNotes(schedule, transport, executed->arithmetic);
+  if (!executed->representative) {
+    executed->notes.push_back("ranks shared GPUs: the times mean nothing");
+  }
   const FlopsPerSecond peak = PeakOf(scenario.cluster->DeviceOf(0), executed->arithmetic);
   executed->result = Summarize(executed->execution.schedule, executed->execution.Median(), peak);
   executed->result.scenario = scenario.name;
@@ -158,10 +161,14 @@ nlohmann::ordered_json ToJson(const ExecutedScenario& executed) {
   json["libraries"] = execution.backend;
   json["host"] = ToJson(ThisHost());
   json["environment"] = ThisEnvironment();
+  if (!executed.gpu.is_null()) {
+    json["gpu"] = executed.gpu;
+    json["representative"] = executed.representative;
+  }
   json["warm_up_seconds"] = Numbers(TimesOf(execution.warm_ups));
   json["repeat_seconds"] = Numbers(TimesOf(execution.repeats));
   json["clocks"] = ClocksToJson(execution, executed.transport != "threads");
-  if (executed.check) json["check"] = CheckToJson(*executed.check);
+  if (executed.check) json["check"] = CheckToJson(*executed.check, executed.check_tolerance);
   json["result"] = ToJson(executed.result);
   json["result"].erase("simulator");
   json["result"].erase("links");
@@ -181,7 +188,7 @@ std::string ToText(const ExecutedScenario& executed, bool color) {
                       execution.warm_ups.size(), Print(times.front()), Print(times.back()),
                       Print(executed.result.step));
   for (const std::string& note : executed.notes) text += "Note: " + note + "\n";
-  if (executed.check) text += CheckToText(*executed.check);
+  if (executed.check) text += CheckToText(*executed.check, executed.check_tolerance);
   return text;
 }
 
@@ -207,6 +214,10 @@ TimelineRecord RecordOf(const ExecutedScenario& executed) {
                         {"libraries", execution.backend},
                         {"host", ToJson(ThisHost())},
                         {"environment", ThisEnvironment()}};
+  if (!executed.gpu.is_null()) {
+    record.environment["gpu"] = executed.gpu;
+    record.environment["representative"] = executed.representative;
+  }
   return record;
 }
 

@@ -33,6 +33,9 @@ namespace rehearse {
 
 // Double has 16 digits; sums in another order, through a few layers, cost six of them at most.
 inline constexpr double kCheckTolerance = 1e-10;
+// fp32 has 7, and Adam's first step divides a gradient by its own size: where that is rounding, a parameter
+// moves by a learning rate this way or that.
+inline constexpr double kGpuCheckTolerance = 2e-3;
 
 // The scenario's schedule, checked.
 Schedule PlanScenario(const Scenario& scenario);
@@ -41,7 +44,7 @@ Schedule PlanSerially(const Scenario& scenario);
 
 struct ExecutedScenario {
   std::string scenario;
-  std::string backend;      // "cpu"
+  std::string backend;      // "cpu", "cuda"
   std::string transport;    // "threads"
   std::string collectives;  // "own"
   DType arithmetic = DType::kFp32;
@@ -49,7 +52,10 @@ struct ExecutedScenario {
   std::vector<std::string> notes;  // what a reader of the numbers has to know
   Execution execution;
   std::optional<CheckReport> check;
-  Result result;  // of the median step
+  double check_tolerance = kCheckTolerance;
+  nlohmann::ordered_json gpu;  // libraries, device and environment; null on CPUs
+  bool representative = true;  // false where times mean nothing: ranks that shared a GPU
+  Result result;               // of the median step
 };
 
 // What there is to say about the numbers: arithmetic that is not the schedule's, more ranks than cores.

@@ -7,7 +7,8 @@ namespace rehearse {
 namespace {
 
 Training ReadTraining(const JsonReader& reader, bool has_sequences) {
-  std::vector<std::string> keys = {"batch", "micro_batches", "recomputation", "precision"};
+  std::vector<std::string> keys = {"batch", "micro_batches", "recomputation", "precision",
+                                   "tuned_kernels"};
   if (has_sequences) keys.insert(keys.end(), {"sequence", "attention"});
   reader.AllowKeys(keys);
   Training training;
@@ -29,6 +30,7 @@ Training ReadTraining(const JsonReader& reader, bool has_sequences) {
     constexpr DType kPrecisions[] = {DType::kBf16, DType::kFp32};
     training.precision = kPrecisions[reader.At("precision").Choice({"bf16", "fp32"})];
   }
+  if (reader.Has("tuned_kernels")) training.tuned_kernels = reader.At("tuned_kernels").Bool();
   return training;
 }
 

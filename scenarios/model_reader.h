@@ -1,6 +1,7 @@
 // Reads a scenario's "model" and "training" into a network.
 //
-//   {"preset": "gpt-20b"} or a decoder's numbers (workloads/model.h), or {"kind": "mlp", "sizes": [1024, 4096, 512]}
+//   {"preset": "gpt-20b"}, or a decoder's numbers (workloads/model.h), or
+//   {"kind": "mlp", "sizes": [1024, 4096, 512]}
 #pragma once
 
 #include "sim/json_reader.h"

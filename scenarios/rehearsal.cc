@@ -9,6 +9,7 @@
 #include "sim/memory.h"
 #include "sim/schedule_check.h"
 #include "sim/units.h"
+#include "workloads/kernel_tuning.h"
 #include "workloads/planner.h"
 
 namespace rehearse {
@@ -56,6 +57,9 @@ PlayedScenario PlayScenario(const Scenario& scenario, const SimulationOptions& o
   PlayedScenario played;
   played.schedule =
       PlanStep(scenario.network, scenario.training, scenario.strategy, scenario.strategy_place);
+  if (scenario.training.tuned_kernels) {
+    TuneKernels(scenario.cluster->DeviceOf(0), &played.schedule);
+  }
   ApplyCollectivePins(scenario.collective_pins, &played.schedule);
   CheckSchedule(played.schedule);
   CheckBuffers(played.schedule);

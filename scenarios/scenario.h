@@ -8,7 +8,8 @@
 //                  "micro_batches": 1,              optional, 1
 //                  "recomputation": "full",         none, selective (of unfused attention) or full
 //                  "attention": "fused",            optional; "unfused" stores s² scores a head
-//                  "precision": "bf16"},            optional; "fp32" for arithmetic and parameters too
+//                  "precision": "bf16",             optional; "fp32" for arithmetic and parameters too
+//                  "tuned_kernels": false},         optional; the fastest of NN, NT, TN for each product
 //     "strategy": {"kind": "4d", "column": 2, "row": 2, "depth": 4, "data": 1,
 //                  "transpose_alternate_layers": true, "overlap_all_reduce": true,
 //                  "overlap_reduce_scatter": true, "overlap_all_gather": true, "cached_layers": 28},

@@ -66,7 +66,7 @@ struct StudyPoint {
   Place place;
 };
 
-struct Calibration {
+struct StudyCalibration {
   size_t point = 0;  // position in Study::points
   Changes changes;   // with {value}
   double from = 0;
@@ -76,7 +76,7 @@ struct Calibration {
 
 struct StudyGroup {
   std::string name;
-  std::optional<Calibration> calibration;  // on a point of this group or of another
+  std::optional<StudyCalibration> calibration;  // on a point of this group or of another
 };
 
 struct Study {

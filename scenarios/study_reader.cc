@@ -71,7 +71,7 @@ class StudyReader {
         ReadGroup(group, name, changes);
       }
       if (root_.Has("calibration")) {
-        const Calibration calibration = ReadCalibration(root_.At("calibration"), "", 0);
+        const StudyCalibration calibration = ReadCalibration(root_.At("calibration"), "", 0);
         for (StudyGroup& group : study_.groups)
           if (!group.calibration) group.calibration = calibration;
       }
@@ -159,9 +159,10 @@ class StudyReader {
   }
 
   // Its point is one of those from `first` on, and its name begins with the prefix.
-  Calibration ReadCalibration(const JsonReader& reader, const std::string& prefix, size_t first) {
+  StudyCalibration ReadCalibration(const JsonReader& reader, const std::string& prefix,
+                                   size_t first) {
     reader.AllowKeys({"point", "set", "from", "to"});
-    Calibration calibration;
+    StudyCalibration calibration;
     calibration.place = reader.place();
     calibration.changes = ReadChanges(reader.At("set"));
     calibration.from = reader.At("from").Number(-kLargest, kLargest);

@@ -138,7 +138,7 @@ class Player {
 
   double Metric(size_t point, double value) const {
     const PointOutcome outcome = Simulate(study_.points[point], value);
-    const Calibration& calibration = *study_.groups[study_.points[point].group].calibration;
+    const StudyCalibration& calibration = *study_.groups[study_.points[point].group].calibration;
     if (!outcome.error.empty())
       throw Error(calibration.place,
                   fmt::format("with {} for {{value}}: {}", value, outcome.error));
@@ -154,7 +154,7 @@ class Player {
   }
 
   void Calibrate(size_t group) {
-    const Calibration& calibration = *study_.groups[group].calibration;
+    const StudyCalibration& calibration = *study_.groups[group].calibration;
     const double wanted = *study_.points[calibration.point].published;
     double from = calibration.from;
     double to = calibration.to;

@@ -3,16 +3,20 @@
 #include <cstdio>
 #include <filesystem>
 #include <optional>
+#include <string_view>
 
 #include <fmt/format.h>
 
 #include "real/control.h"
 #include "real/cpu_backend.h"
+#include "real/cuda/cuda_backend.h"
+#include "real/cuda/machine.h"
 #include "real/kernels.h"
 #include "real/launcher.h"
 #include "real/schedule_hash.h"
 #include "real/step_log.h"
 #include "real/transport_mpi.h"
+#include "real/transport_tcp.h"
 #include "real/transport_threads.h"
 #include "scenarios/execution.h"
 #include "sim/error.h"
@@ -32,26 +36,35 @@ CommandSyntax Syntax() {
   syntax.explanation =
       "Runs the scenario's schedule for real: real numbers, real kernels, real messages. Ranks "
       "are\n"
-      "threads of this process, or processes when started by mpirun. Examples:\n"
+      "threads of this process, or processes when started by mpirun, srun or torchrun. Examples:\n"
       "  rehearse execute scenarios/cpu-4d.json --check\n"
-      "  mpirun -n 4 rehearse execute scenarios/cpu-4d.json --out out\n";
+      "  mpirun -n 4 rehearse execute scenarios/cpu-4d.json --out out\n"
+      "  rehearse execute scenarios/gpu-gpt.json --backend cuda    each rank on a GPU of its own\n";
   syntax.positional = {"scenario"};
   auto add = syntax.options.add_options();
   add("set", po::value<std::vector<std::string>>()->composing()->value_name("PATH=VALUE"),
       "change the scenario before it is read; may be repeated");
   add("backend", po::value<std::string>()->default_value("cpu")->value_name("NAME"),
-      "what runs it: cpu");
+      "what runs it: cpu or cuda");
   add("warmup", po::value<std::string>()->default_value("2")->value_name("N"),
       "steps that are not counted");
   add("repeat", po::value<std::string>()->default_value("5")->value_name("N"),
       "steps that are; the result is the median one");
-  add("check", "also compare loss, gradients and updated parameters with the serial step, in fp64");
+  add("check",
+      "also compare loss, gradients and updated parameters with the serial step: in fp64, on GPUs "
+      "in "
+      "fp32");
   add("collectives", po::value<std::string>()->default_value("own")->value_name("own|mpi"),
       "our steps over messages, or the MPI library's collectives");
   add("streams", po::value<std::string>()->default_value("auto")->value_name("NAME"),
       "auto, blocking (one op after the other) or threads (one a stream)");
-  add("arithmetic", po::value<std::string>()->default_value("fp32")->value_name("fp32|fp64"),
-      "of the steps that are timed");
+  add("arithmetic", po::value<std::string>()->default_value("auto")->value_name("NAME"),
+      "of the steps that are timed: fp32 or fp64; auto is fp32, on GPUs what the schedule says");
+  add("tune-products",
+      "GPUs: choose the mode of each matrix product by trial before the first step");
+  add("untimed-ops", "GPUs: time only whole steps, to see what timing the ops costs");
+  add("share-gpus",
+      "GPUs: let ranks share them (processes with an NCCL_HOSTID each); times mean nothing then");
   add("seed", po::value<std::string>()->default_value("1")->value_name("N"),
       "of parameters, tokens and dropout");
   add("blas-threads", po::value<std::string>()->default_value("1")->value_name("N"),
@@ -91,20 +104,35 @@ struct Request {
   ExecutionOptions options;
   bool check = false;
   bool mpi_collectives = false;
+  bool on_gpus = false;
+  bool share_gpus = false;
+  CudaOptions gpu;
   std::string folder;  // empty: none
   OutputFormat format = OutputFormat::kText;
 };
 
 Request ParseRequest(const po::variables_map& values) {
   Request request;
-  ParseChoice(values, "backend", {"cpu"});
+  request.on_gpus = ParseChoice(values, "backend", {"cpu", "cuda"}) == 1;
   request.options.warm_ups = static_cast<uint32_t>(ParseCount(values, "warmup", 0, 100'000));
   request.options.repeats = static_cast<uint32_t>(ParseCount(values, "repeat", 1, 100'000));
   request.options.seed = ParseCount(values, "seed", 0, UINT64_MAX);
   constexpr StreamUse kUses[] = {StreamUse::kAuto, StreamUse::kBlocking, StreamUse::kThreads};
   request.options.streams = kUses[ParseChoice(values, "streams", {"auto", "blocking", "threads"})];
-  request.options.arithmetic =
-      ParseChoice(values, "arithmetic", {"fp32", "fp64"}) == 0 ? DType::kFp32 : DType::kFp64;
+  const size_t arithmetic = ParseChoice(values, "arithmetic", {"auto", "fp32", "fp64"});
+  request.options.arithmetic = arithmetic == 2 ? DType::kFp64 : DType::kFp32;
+  if (request.on_gpus) {
+    if (arithmetic == 2) throw Error("--arithmetic fp64: GPU kernels compute in fp32");
+    request.options.streams = StreamUse::kThreads;  // CUDA's streams cost no cores
+    request.gpu.all_fp32 = arithmetic == 1;
+    request.gpu.tune_gemms = values.count("tune-products") > 0;
+    request.gpu.time_ops = values.count("untimed-ops") == 0;
+    request.share_gpus = values.count("share-gpus") > 0;
+  } else {
+    for (const char* option : {"tune-products", "untimed-ops", "share-gpus"}) {
+      if (values.count(option) > 0) throw Error(fmt::format("--{} is for --backend cuda", option));
+    }
+  }
   request.check = values.count("check") > 0;
   request.mpi_collectives = ParseChoice(values, "collectives", {"own", "mpi"}) == 1;
   if (values.count("out") > 0) request.folder = values["out"].as<std::string>();
@@ -136,9 +164,39 @@ void WriteOutputs(const ExecutedScenario& executed, const std::string& folder) {
                       TimelineSvg(execution.schedule, median, names, picture));
 }
 
+// What the schedule's matrix products are in: what a GPU run computes in where it is not told otherwise.
+DType ArithmeticOf(const Schedule& schedule) {
+  for (const Role& role : schedule.roles) {
+    for (const Op& op : role.ops) {
+      const auto* compute = std::get_if<Compute>(&op.work);
+      if (compute != nullptr && compute->kind == ComputeKind::kGemm) return compute->dtype;
+    }
+  }
+  return DType::kFp32;
+}
+
+// Says what is missing before any rank allocates anything.
+void RequireGpusFor(const Request& request, uint32_t ranks_on_host) {
+  if (!request.on_gpus) return;
+  RequireGpus(LoadGpuLibraries(), request.share_gpus ? 1 : static_cast<int>(ranks_on_host));
+}
+
+// `local_rank` counts the ranks of this machine.
+BackendFactory GpuBackend(const Request& request, uint32_t local_rank, bool all_fp32) {
+  CudaOptions options = request.gpu;
+  int devices = 1;
+  LoadGpuLibraries().cuda.GetDeviceCount(&devices);
+  options.device = static_cast<int>(local_rank) % devices;
+  options.all_fp32 = options.all_fp32 || all_fp32;
+  return [options](const RankPlan& plan, Transport& transport) {
+    return MakeCudaBackend(LoadGpuLibraries(), plan, transport, options);
+  };
+}
+
 // What one rank does; all ranks do it at the same time. The result is rank 0's.
 std::optional<ExecutedScenario> RunRank(const Scenario& scenario, const Schedule& schedule,
-                                        const Request& request, Transport& transport) {
+                                        const Request& request, Transport& transport,
+                                        uint32_t local_rank) {
   const ExecutionOptions& wanted = request.options;
   RequireSame(transport, "scenario",
               fmt::format("\"{}\" (schedule {}, seed {}, {} + {} steps, {}{})", scenario.name,
@@ -161,19 +219,28 @@ std::optional<ExecutedScenario> RunRank(const Scenario& scenario, const Schedule
   if (request.check) {
     StepNumbers serial;
     if (transport.rank() == 0) serial = ComputeSerially(PlanSerially(scenario), wanted.seed);
-    executed.check =
-        CheckAgainst(serial, schedule, transport, wanted.seed, backend_for(DType::kFp64));
+    executed.check_tolerance = request.on_gpus ? kGpuCheckTolerance : kCheckTolerance;
+    executed.check = CheckAgainst(
+        serial, schedule, transport, wanted.seed,
+        request.on_gpus ? GpuBackend(request, local_rank, true) : backend_for(DType::kFp64));
   }
   ExecutionOptions options = wanted;
-  options.backend = backend_for(wanted.arithmetic);
+  options.backend =
+      request.on_gpus ? GpuBackend(request, local_rank, false) : backend_for(wanted.arithmetic);
   executed.execution = Execute(schedule, transport, options, [&](const StepOfRank& step) {
     if (log) log->Write(step);
   });
   if (transport.rank() != 0) return std::nullopt;
-  executed.backend = "cpu";
+  executed.backend = request.on_gpus ? "cuda" : "cpu";
   executed.transport = transport.name();
-  executed.collectives = request.mpi_collectives ? "mpi" : "own";
+  executed.collectives = request.on_gpus ? "nccl" : request.mpi_collectives ? "mpi" : "own";
   executed.arithmetic = wanted.arithmetic;
+  if (request.on_gpus) {
+    if (!request.gpu.all_fp32) executed.arithmetic = ArithmeticOf(schedule);
+    executed.gpu = ToJson(ReadGpuMachine(LoadGpuLibraries()));
+    executed.gpu["device"] = ToJson(ReadGpu(LoadGpuLibraries(), 0));
+    executed.representative = !request.share_gpus;
+  }
   executed.seed = wanted.seed;
   Describe(scenario, schedule, transport, &executed);
   return executed;
@@ -184,7 +251,7 @@ int Report(const ExecutedScenario& executed, const Request& request) {
   const std::string text = request.format == OutputFormat::kJson ? ToJson(executed).dump(2) + "\n"
                                                                  : ToText(executed, ColorsWanted());
   std::fputs(text.c_str(), stdout);
-  const bool wrong = executed.check && !executed.check->Passes(kCheckTolerance);
+  const bool wrong = executed.check && !executed.check->Passes(executed.check_tolerance);
   return wrong ? 2 : 0;
 }
 
@@ -194,14 +261,21 @@ int RunAsProcess(const Launch& launch, const Scenario& scenario, const Schedule&
     throw Error(fmt::format("{} started {} ranks, but the scenario has {}", launch.launcher,
                             launch.ranks, schedule.ranks()));
   }
-  const std::unique_ptr<Transport> transport = JoinMpi(launch);
+  // Data of GPU ranks go by NCCL: for the rest a connection will do where there is no mpirun.
+  const bool needs_mpi = !request.on_gpus || launch.launcher == "mpirun";
+  const std::unique_ptr<Transport> transport =
+      needs_mpi ? JoinMpi(launch) : JoinTcp(launch, TcpAddressFromEnvironment());
   // The message has to be out before the transport is: then launchers kill.
   try {
-    const auto executed = RunRank(scenario, schedule, request, *transport);
+    const auto executed = RunRank(scenario, schedule, request, *transport, launch.local_rank);
     return executed ? Report(*executed, request) : 0;
   } catch (const std::exception& error) {
     transport->Abort(fmt::format("rank {} gave up: {}", launch.rank, error.what()));
-    fmt::print(stderr, "rehearse: rank {}: {}\n", launch.rank, error.what());
+    // Steps name rank and op themselves.
+    const bool is_named =
+        std::string_view(error.what()).starts_with(fmt::format("rank {},", launch.rank));
+    fmt::print(stderr, "rehearse: {}{}\n", is_named ? "" : fmt::format("rank {}: ", launch.rank),
+               error.what());
     std::fflush(stderr);
     const bool is_fault = dynamic_cast<const InternalError*>(&error) != nullptr;
     return is_fault ? 2 : 1;
@@ -213,8 +287,8 @@ int RunAsThreads(const Scenario& scenario, const Schedule& schedule, const Reque
     throw Error("--collectives mpi: these ranks are threads; start processes with mpirun");
   }
   std::optional<ExecutedScenario> executed;
-  RunAsThreads(schedule.ranks(), [&](Transport& transport) {
-    auto own = RunRank(scenario, schedule, request, transport);
+  ::rehearse::RunAsThreads(schedule.ranks(), [&](Transport& transport) {
+    auto own = RunRank(scenario, schedule, request, transport, transport.rank());
     if (own) executed = std::move(own);
   });
   return Report(*executed, request);
@@ -230,6 +304,7 @@ int ExecuteCommand(const std::vector<std::string>& arguments) {
   const Scenario scenario = ReadScenarioArgument(syntax, values);
   const Schedule schedule = PlanScenario(scenario);
   const std::optional<Launch> launch = DetectLaunch();
+  RequireGpusFor(request, launch ? launch->local_ranks : schedule.ranks());
   return launch ? RunAsProcess(*launch, scenario, schedule, request)
                 : RunAsThreads(scenario, schedule, request);
 }

@@ -1,6 +1,6 @@
-// The attention core over this rank's rows and heads. Fused, scores are never stored; unfused they are s for each
-// row and head: softmax, dropout mask and dropout's result are kept for the backward pass (Korthikanti et al.
-// 2022), or made again for it when recomputation is selective.
+// The attention core over this rank's rows and heads. Fused, scores are never stored; unfused they
+// are s for each row and head: softmax, dropout mask and dropout's result are kept for the backward
+// pass (Korthikanti et al. 2022), or made again for it when recomputation is selective.
 #include "workloads/node_rules.h"
 
 namespace rehearse {
@@ -20,8 +20,9 @@ double LocalScores(const Plan& plan, uint32_t node) {
          plan.Node(node).attributes[kSequence];
 }
 
-// QK^T and PV are 4·s·h flops a token, half of which the causal mask saves where the core is fused. An unfused one
-// writes and reads scores: after QK^T, softmax, dropout with its mask, before PV: 6·element + 1 bytes.
+// QK^T and PV are 4·s·h flops a token, half of which the causal mask saves where the core is fused.
+// An unfused one writes and reads scores: after QK^T, softmax, dropout with its mask, before PV:
+// 6·element + 1 bytes.
 void AddAttention(Plan& plan, uint32_t node, const std::string& name, Kernel kernel, double passes,
                   double traffic, const std::vector<BufferId>& reads,
                   const std::vector<BufferId>& writes) {
@@ -74,7 +75,8 @@ void ForwardAttention(Plan& plan, uint32_t node) {
   AddAttention(plan, node, shape.op, Kernel::kAttention, 1, 1, {x.buffer}, writes);
 }
 
-// Fused 2.5 times the forward pass, with the scores computed again (FlashAttention-2); unfused twice.
+// Fused 2.5 times the forward pass, with the scores computed again (FlashAttention-2); unfused
+// twice.
 void BackwardAttention(Plan& plan, uint32_t node, const Tensor& dy) {
   const std::string& op = plan.Node(node).op;
   const Tensor& x = plan.Input(node);

@@ -1,4 +1,5 @@
-// Element-wise work: biases, activations, dropout, residuals. It is done in whatever layout its input rests.
+// Element-wise work: biases, activations, dropout, residuals. It is done in whatever layout its
+// input rests.
 #include "workloads/node_rules.h"
 
 namespace rehearse {

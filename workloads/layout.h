@@ -1,10 +1,10 @@
-// Layouts: how a matrix lies on a mesh, which layouts multiply locally, and which collective turns one
-// placement into another (DESIGN section 4).
+// Layouts: how a matrix lies on a mesh, which layouts multiply locally, and which collective turns
+// one placement into another (DESIGN section 4).
 //
-// A layout has one placement for each axis of the mesh: S(d) split along dimension d (0 rows, 1 columns), B
-// the same on all ranks of the axis, P partial sums that must still be added up. Where several axes split
-// one dimension they nest: each cuts the blocks of the one outside of it, and `level` counts from the
-// outside. All functions are pure.
+// A layout has one placement for each axis of the mesh: S(d) split along dimension d (0 rows, 1
+// columns), B the same on all ranks of the axis, P partial sums that must still be added up. Where
+// several axes split one dimension they nest: each cuts the blocks of the one outside of it, and
+// `level` counts from the outside. All functions are pure.
 #pragma once
 
 #include <cstdint>
@@ -36,9 +36,9 @@ inline constexpr size_t kMostAxes = 10;
 bool IsSplit(const Placement& placement);
 bool IsSplit(const Placement& placement, uint8_t dimension);
 
-// Sets the levels so that a later axis lies outside of an earlier one: neighbouring ranks, which differ in
-// the first axis, hold neighbouring pieces. This is OneFlow's and PyTorch's order too, because they list
-// the outermost axis first and a DeviceMesh the innermost.
+// Sets the levels so that a later axis lies outside of an earlier one: neighbouring ranks, which
+// differ in the first axis, hold neighbouring pieces. This is OneFlow's and PyTorch's order too,
+// because they list the outermost axis first and a DeviceMesh the innermost.
 Layout Nested(Layout layout);
 
 // The axes that split a dimension, outermost first; the axes with partial sums, last axis first.
@@ -73,8 +73,9 @@ uint64_t Pieces(const Layout& layout, const std::vector<uint32_t>& axis_sizes, u
 // Nothing for any other pair.
 std::optional<Placement> MatmulRule(const Placement& x, const Placement& w);
 
-// The placements of one matmul on one axis, forward and backward. dX = dY·W^T and dW = X^T·dY are matmuls
-// of the same rule over transposed operands, with dY placed as Y is after its partial sums are added.
+// The placements of one matmul on one axis, forward and backward. dX = dY·W^T and dW = X^T·dY are
+// matmuls of the same rule over transposed operands, with dY placed as Y is after its partial sums
+// are added.
 struct MatmulPlacements {
   Placement y;   // as the local product leaves it
   Placement dx;  // as the local product leaves it: P where dX must be all-reduced

@@ -1,6 +1,7 @@
-// Losses. Cross entropy in fp32, unfused as in Megatron-LM: convert (2 bytes read, 4 written), maximum (4),
-// subtract and exponentiate (8), sum (4); then normalise (8), scale (8) and convert the gradient back (6). Where
-// rows are split the ranks' maxima meet first, then sums and the label's logit: three numbers a row.
+// Losses. Cross entropy in fp32, unfused as in Megatron-LM: convert (2 bytes read, 4 written),
+// maximum (4), subtract and exponentiate (8), sum (4); then normalise (8), scale (8) and convert
+// the gradient back (6). Where rows are split the ranks' maxima meet first, then sums and the
+// label's logit: three numbers a row.
 #include "workloads/node_rules.h"
 
 namespace rehearse {

@@ -1,7 +1,8 @@
-// Chains of fully connected layers: X -> relu(X·W + b) -> … -> X·W + b, with a squared error at the end.
+// Chains of fully connected layers: X -> relu(X·W + b) -> … -> X·W + b, with a squared error at the
+// end.
 //
-// AutoDDL's example is 32768-16384-4096-2048-512. Every layer of weights is a layer of the network; they are
-// first and second products in turn.
+// AutoDDL's example is 32768-16384-4096-2048-512. Every layer of weights is a layer of the network;
+// they are first and second products in turn.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +21,8 @@ struct MlpModel {
   double Parameters() const;
 };
 
-// Rows are samples: training.batch of them, whatever training.sequence. Flops are three times those of the
-// forward products.
+// Rows are samples: training.batch of them, whatever training.sequence. Flops are three times those
+// of the forward products.
 Network MakeMlp(const MlpModel& model, const Training& training);
 
 }  // namespace rehearse

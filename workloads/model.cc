@@ -5,8 +5,8 @@
 namespace rehearse {
 namespace {
 
-// Products and the attention core without its mask, and the output layer where wanted. For GPT it is
-// 24·tokens·l·h²·(1 + s/6h + V/12lh), a third of Narayanan's formula.
+// Products and the attention core without its mask, and the output layer where wanted. For GPT it
+// is 24·tokens·l·h²·(1 + s/6h + V/12lh), a third of Narayanan's formula.
 Flops ForwardFlops(const GptModel& model, double tokens, uint64_t sequence, bool with_output) {
   const double h = static_cast<double>(model.hidden);
   const double qkv = static_cast<double>((model.heads + 2 * model.Groups()) * model.HeadSize());

@@ -28,23 +28,24 @@ struct GptModel {
   uint64_t HeadSize() const { return hidden / heads; }
   uint64_t Groups() const { return groups == 0 ? heads : groups; }
   uint64_t FeedForward() const { return feed_forward == 0 ? 4 * hidden : feed_forward; }
-  // GPT: weights of the four matrices of every layer (12·h²), biases and norms (13·h), the embedding (V·h) and
-  // the final norm (2·h). Position embeddings are not counted (s·h; a rotary or learned one is below 0.1 %).
+  // GPT: weights of the four matrices of every layer (12·h²), biases and norms (13·h), the
+  // embedding (V·h) and the final norm (2·h). Position embeddings are not counted (s·h; a rotary or
+  // learned one is below 0.1 %).
   double Parameters() const;
 };
 
-// Floating-point operations of one step over all ranks; three times the forward pass, four with full
-// recomputation (the output layer is not computed again). For GPT as Narayanan et al. 2021 count them and the AxoNN
-// paper after them: 72·B·s·l·h²·(1 + s/6h + V/12lh) for the model, 96·B·s·l·h²·(1 + s/6h + V/16lh) with
-// recomputation. `tokens` is B·s.
+// Floating-point operations of one step over all ranks; three times the forward pass, four with
+// full recomputation (the output layer is not computed again). For GPT as Narayanan et al. 2021
+// count them and the AxoNN paper after them: 72·B·s·l·h²·(1 + s/6h + V/12lh) for the model,
+// 96·B·s·l·h²·(1 + s/6h + V/16lh) with recomputation. `tokens` is B·s.
 Flops ModelFlops(const GptModel& model, double tokens, uint64_t sequence);
 Flops HardwareFlopsWithRecomputation(const GptModel& model, double tokens, uint64_t sequence);
 
 const std::vector<GptModel>& KnownModels();  // sorted by parameters
 
-// The value of a scenario's "model": {"preset": "gpt-20b"} with changes, or all numbers (layers, hidden, heads,
-// vocabulary; optional "style" "gpt" or "llama", "groups", "feed_forward", "tied"). Errors name the place; heads
-// must divide hidden, groups the heads.
+// The value of a scenario's "model": {"preset": "gpt-20b"} with changes, or all numbers (layers,
+// hidden, heads, vocabulary; optional "style" "gpt" or "llama", "groups", "feed_forward", "tied").
+// Errors name the place; heads must divide hidden, groups the heads.
 GptModel ReadModel(const JsonReader& reader);
 
 }  // namespace rehearse

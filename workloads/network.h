@@ -1,9 +1,11 @@
-// What a network computes in one training step, without a word on where: a graph of tensor operations.
+// What a network computes in one training step, without a word on where: a graph of tensor
+// operations.
 //
-// Values are matrices; a row is a token or a sample (an image), a row of a micro-batch at a time. Nodes come in
-// the order in which they run, each after its inputs; nodes of one layer stand together and are what full
-// recomputation computes again. Parameters are matrices (of products) and vectors (biases, gains). The rules
-// of each kind of node, forward and backward, are in workloads/node_rules.h.
+// Values are matrices; a row is a token or a sample (an image), a row of a micro-batch at a time.
+// Nodes come in the order in which they run, each after its inputs; nodes of one layer stand
+// together and are what full recomputation computes again. Parameters are matrices (of products)
+// and vectors (biases, gains). The rules of each kind of node, forward and backward, are in
+// workloads/node_rules.h.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +17,8 @@
 
 namespace rehearse {
 
-// What a node computes from its inputs, X the first and Z the second; see sim/kernel.h for the formulas.
+// What a node computes from its inputs, X the first and Z the second; see sim/kernel.h for the
+// formulas.
 enum class NodeKind : uint8_t {
   kInput,         // the data; has no gradient
   kEmbedding,     // rows of a table
@@ -35,7 +38,8 @@ enum class NodeKind : uint8_t {
 };
 inline constexpr size_t kNodeKinds = 15;
 
-// The part that a product plays, by which strategies choose layouts: they alternate between first and second.
+// The part that a product plays, by which strategies choose layouts: they alternate between first
+// and second.
 enum class MatrixRole : uint8_t {
   kTable,   // V×h of an embedding, the product of one-hot rows
   kQkv,     // a first product whose result feeds an attention core
@@ -52,7 +56,8 @@ struct NetworkMatrix {
   uint64_t k = 0;
   uint64_t n = 0;
   MatrixRole role = MatrixRole::kFirst;
-  // The matrix whose transpose it is, with no parameters of its own: an output layer tied to the embedding.
+  // The matrix whose transpose it is, with no parameters of its own: an output layer tied to the
+  // embedding.
   std::optional<uint32_t> tied;
 
   bool IsTable() const { return role == MatrixRole::kTable; }
@@ -76,7 +81,8 @@ struct NetworkNode {
   std::optional<uint32_t> matrix;
   std::vector<uint32_t> vectors;  // bias; gain and bias of a norm
   uint32_t kernels = 1;           // kBias: more where it splits its operand into several arrays
-  // kAttention: sequence, groups, heads a group, head size, causal. kDropout, kResidual: probability.
+  // kAttention: sequence, groups, heads a group, head size, causal. kDropout, kResidual:
+  // probability.
   std::vector<double> attributes;
   // Columns hang together in so many equal units ("64 attention heads") that no split may cut.
   uint64_t units = 0;
@@ -115,7 +121,8 @@ class NetworkBuilder {
   uint32_t Embedding(std::string name, uint64_t rows, uint64_t vocabulary, uint64_t columns);
   uint32_t Product(uint32_t x, const std::string& weight, uint64_t n, std::string name,
                    MatrixRole role);
-  // A node of one or two equally shaped operands. `op` is the name of its op, the value's where empty.
+  // A node of one or two equally shaped operands. `op` is the name of its op, the value's where
+  // empty.
   uint32_t Map(NodeKind kind, std::vector<uint32_t> inputs, std::string name, std::string op = "",
                std::string backward_op = "");
 

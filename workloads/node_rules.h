@@ -1,9 +1,9 @@
 // How each kind of node is planned: a table of rules, forward and backward.
 //
-// A forward rule leaves the node's value (and what backward needs) in Plan::states; a backward rule takes the
-// gradient of the value, passes gradients on to the inputs and gives those of its parameters to
-// Plan::parameters. Costs are the memory traffic of the kernels as a framework without fusion beyond the
-// usual (bias with its neighbour) runs them.
+// A forward rule leaves the node's value (and what backward needs) in Plan::states; a backward rule
+// takes the gradient of the value, passes gradients on to the inputs and gives those of its
+// parameters to Plan::parameters. Costs are the memory traffic of the kernels as a framework
+// without fusion beyond the usual (bias with its neighbour) runs them.
 #pragma once
 
 #include "workloads/plan.h"

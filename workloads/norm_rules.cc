@@ -1,5 +1,5 @@
-// Layer norm and RMS norm, over whole rows: where rows are split, the sums over a rank's columns (one or two fp32
-// numbers a row) are all-reduced first.
+// Layer norm and RMS norm, over whole rows: where rows are split, the sums over a rank's columns
+// (one or two fp32 numbers a row) are all-reduced first.
 #include "workloads/node_rules.h"
 
 namespace rehearse {
@@ -50,8 +50,8 @@ void ForwardNorm(Plan& plan, uint32_t node) {
   plan.states[node].saved = {saved.buffer};
 }
 
-// Reads x and dy, for the gains' and biases' sums once more, and the gradient that went round the norm; writes
-// the sum of both ways.
+// Reads x and dy, for the gains' and biases' sums once more, and the gradient that went round the
+// norm; writes the sum of both ways.
 void BackwardNorm(Plan& plan, uint32_t node, const Tensor& dy) {
   const NetworkNode& shape = plan.Node(node);
   const NormKernels& kernels = KernelsOf(shape);

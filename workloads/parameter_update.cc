@@ -1,4 +1,5 @@
-// The way of a gradient, and the end of a step: gradients meet over the data axes, then the optimizer.
+// The way of a gradient, and the end of a step: gradients meet over the data axes, then the
+// optimizer.
 #include <algorithm>
 
 #include "workloads/parameters.h"
@@ -14,7 +15,7 @@ constexpr double kLearningRate = 1e-4;  // for backends; costs nothing
 
 }  // namespace
 
-// ---- gradients -------------------------------------------------------------------------------------------
+// ---- gradients ----------------------------------------------------------------------------------
 
 BufferId Parameters::BeginGradient(uint32_t index, bool* adds) {
   const uint32_t owner = matrices_[index].owner;
@@ -83,11 +84,11 @@ void Parameters::AllReduceGradient(uint32_t index, Issue issue) {
                       DType::kFp32, issue, {matrix.main_gradient}, {matrix.main_gradient});
 }
 
-// ---- after the backward pass -------------------------------------------------------------------------
+// ---- after the backward pass --------------------------------------------------------------------
 
-// Gradients of matrices are all-reduced in fp32 over all axes that split the batch and do not share them (stage
-// 1: reduce-scattered over the axis that shares the optimizer's state), those of vectors over every axis
-// that splits their rows.
+// Gradients of matrices are all-reduced in fp32 over all axes that split the batch and do not share
+// them (stage 1: reduce-scattered over the axis that shares the optimizer's state), those of
+// vectors over every axis that splits their rows.
 void Parameters::Synchronize() {
   plan_.set_tag({Phase::kSynchronize, -1, 0});
   for (uint32_t index = 0; index < matrices_.size(); ++index) {
@@ -105,7 +106,8 @@ void Parameters::Synchronize() {
   SynchronizeVectors();
 }
 
-// Axes that are more than data axes go one by one, as frameworks have a group for each; the others together.
+// Axes that are more than data axes go one by one, as frameworks have a group for each; the others
+// together.
 void Parameters::SynchronizeVectors() {
   for (const VectorGroup& group : groups_) {
     std::vector<std::vector<uint32_t>> sets;
@@ -163,8 +165,8 @@ BufferId Parameters::GradientNorm(const std::vector<BufferId>& gradients,
   return norm;
 }
 
-// The gradient norm over all shares (one number travels), then Adam: reads the gradient, reads and writes its
-// state, writes the parameter.
+// The gradient norm over all shares (one number travels), then Adam: reads the gradient, reads and
+// writes its state, writes the parameter.
 void Parameters::Update() {
   plan_.set_tag({Phase::kUpdate, -1, 0});
   std::vector<BufferId> gradients;

@@ -61,7 +61,7 @@ Parameters::Parameters(const Network& network, const Strategy& strategy, const T
                                       .columns = elements});
 }
 
-// ---- where matrices lie ----------------------------------------------------------------------------------
+// ---- where matrices lie -------------------------------------------------------------------------
 
 void Parameters::PlaceMatrix(uint32_t index) {
   const NetworkMatrix& shape = network_.matrices[index];
@@ -166,7 +166,7 @@ void Parameters::SetLayer(int32_t layer) {
   plan_.set_tag(tag);
 }
 
-// ---- vectors ---------------------------------------------------------------------------------------------
+// ---- vectors ------------------------------------------------------------------------------------
 
 void Parameters::AddVectors(const std::vector<Layout>& rests) {
   vectors_.resize(network_.vectors.size());
@@ -229,7 +229,7 @@ void Parameters::AddVectorViews(VectorGroup* group) {
   }
 }
 
-// ---- gathering -------------------------------------------------------------------------------------------
+// ---- gathering ----------------------------------------------------------------------------------
 
 void Parameters::Gather(uint32_t index) {
   Matrix& matrix = matrices_[index];

@@ -1,10 +1,12 @@
-// The parameters of a planned step: where each lies, when it is gathered, and the way of its gradient.
+// The parameters of a planned step: where each lies, when it is gathered, and the way of its
+// gradient.
 //
-// A matrix is stored n×k (a table V×h), cut as the product's layouts say, in equal shares along one axis if the
-// strategy shards it. Its gradient goes: product -> block in the plan's precision -> reduce-scatter to the share
-// (stages 2, 3) -> accumulated in fp32 over micro-batches -> all-reduced over the axes that split the batch ->
-// Adam. Vectors (biases, norms) lie one after the other in one buffer for each set of axes over which their
-// gradients are summed, so that one collective serves all of them.
+// A matrix is stored n×k (a table V×h), cut as the product's layouts say, in equal shares along one
+// axis if the strategy shards it. Its gradient goes: product -> block in the plan's precision ->
+// reduce-scatter to the share (stages 2, 3) -> accumulated in fp32 over micro-batches ->
+// all-reduced over the axes that split the batch -> Adam. Vectors (biases, norms) lie one after the
+// other in one buffer for each set of axes over which their gradients are summed, so that one
+// collective serves all of them.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +30,9 @@ class Parameters {
   const MatmulResult& PlacesOf(uint32_t matrix) const { return matrices_[matrix].places; }
   const ProductLayouts& LayoutsOf(uint32_t matrix) const { return strategy_.products[matrix]; }
 
-  // The whole block of a matrix, gathered if it is not at hand. With prefetching the gathers of the next ones (up
-  // to `end`, exclusive) are issued now, before this one's product; FetchBackward prefetches the other way.
+  // The whole block of a matrix, gathered if it is not at hand. With prefetching the gathers of the
+  // next ones (up to `end`, exclusive) are issued now, before this one's product; FetchBackward
+  // prefetches the other way.
   BufferId Fetch(uint32_t matrix, uint32_t end);
   BufferId FetchBackward(uint32_t matrix);
   void Release(uint32_t matrix) {
@@ -42,7 +45,8 @@ class Parameters {
   BufferId Vector(uint32_t vector) const { return vectors_[vector].value; }
   BufferId VectorGradient(uint32_t vector) const { return vectors_[vector].gradient; }
 
-  // The gradient of a block, to be written, or added to if `*adds` comes back true; then EndGradient.
+  // The gradient of a block, to be written, or added to if `*adds` comes back true; then
+  // EndGradient.
   BufferId BeginGradient(uint32_t matrix, bool* adds);
   void EndGradient(uint32_t matrix);
   // Gradients may be all-reduced beside the backward pass of the last micro-batch.

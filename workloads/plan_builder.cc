@@ -13,6 +13,19 @@ std::vector<Communicator> CommunicatorsOf(const DeviceMesh& mesh,
   return communicators;
 }
 
+// What libraries use for large arrays; a ring where there is one.
+const char* UsualAlgorithm(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::kAllToAll:
+      return "pairwise";
+    case CollectiveKind::kBroadcast:
+    case CollectiveKind::kReduce:
+      return "chain";
+    default:
+      return "ring";
+  }
+}
+
 }  // namespace
 
 PlanBuilder::PlanBuilder(const DeviceMesh& mesh, const std::vector<uint32_t>& whole_model,
@@ -61,7 +74,7 @@ double PlanBuilder::LocalElements(const Tensor& tensor) const {
   return static_cast<double>(LocalRows(tensor)) * static_cast<double>(LocalColumns(tensor));
 }
 
-// ---- buffers -------------------------------------------------------------------------------------------
+// ---- buffers ------------------------------------------------------------------------------------
 
 Tensor PlanBuilder::MakeTensor(std::string name, uint64_t rows, uint64_t columns,
                                const Layout& layout) {
@@ -108,7 +121,7 @@ uint32_t PlanBuilder::RegionOf(uint64_t rows, uint64_t columns, const Layout& la
   return it->second;
 }
 
-// ---- ops -----------------------------------------------------------------------------------------------
+// ---- ops ----------------------------------------------------------------------------------------
 
 OpId PlanBuilder::AddCompute(std::string name, const Compute& compute,
                              const std::vector<BufferId>& reads,
@@ -148,7 +161,9 @@ OpId PlanBuilder::AddCollective(std::string name, const Collective& collective, 
                                 const std::vector<BufferId>& reads,
                                 const std::vector<BufferId>& writes) {
   if (runs_chunks_) issue = Issue::kAsynchronous;
-  return builder_.AddCollective(std::move(name), collective, issue, reads, writes);
+  Collective named = collective;
+  named.algorithm = UsualAlgorithm(collective.kind);
+  return builder_.AddCollective(std::move(name), named, issue, reads, writes);
 }
 
 OpId PlanBuilder::AddCollective(std::string name, CollectiveKind kind,
@@ -177,7 +192,7 @@ void PlanBuilder::AllReduceRowValues(const std::string& name, const Tensor& valu
                 {values.buffer});
 }
 
-// ---- redistribution ------------------------------------------------------------------------------------
+// ---- redistribution -----------------------------------------------------------------------------
 
 const std::vector<RedistributionStep>& PlanBuilder::PathTo(const Tensor& tensor,
                                                            const Layout& target) {
@@ -246,7 +261,8 @@ Tensor PlanBuilder::Take(const RedistributionStep& step, Tensor tensor, Issue is
     default:
       internal::FailCheck(__FILE__, __LINE__, "a step that moves nothing");
   }
-  // PyTorch's all_gather copies the pieces out of its flat buffer, then a concatenation interleaves them.
+  // PyTorch's all_gather copies the pieces out of its flat buffer, then a concatenation interleaves
+  // them.
   if (joins_columns) {
     const bool twice = step.move == Move::kAllGather;
     AddMemoryOp("interleave " + tensor.name, Kernel::kUnstack, (twice ? 4 : 2) * after, {to},

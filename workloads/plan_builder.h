@@ -1,9 +1,9 @@
 // Tensors on a mesh and the ops that work on them: what the planner writes a Schedule with.
 //
-// Above RoleBuilder, which knows buffers and dependencies, this knows layouts: it cuts tensors into each rank's
-// piece, gives buffers their shapes and regions, and turns a change of layout into the collectives of the
-// cheapest path (workloads/redistribution.h). Pieces that arrive stacked are put side by side by a copy, as
-// after PyTorch's all_gather; a slice is a view. Not thread-safe.
+// Above RoleBuilder, which knows buffers and dependencies, this knows layouts: it cuts tensors into
+// each rank's piece, gives buffers their shapes and regions, and turns a change of layout into the
+// collectives of the cheapest path (workloads/redistribution.h). Pieces that arrive stacked are put
+// side by side by a copy, as after PyTorch's all_gather; a slice is a view. Not thread-safe.
 #pragma once
 
 #include <map>
@@ -59,7 +59,8 @@ class PlanBuilder {
   uint64_t LocalColumns(const Tensor& tensor) const;
   double LocalElements(const Tensor& tensor) const;
 
-  // A new buffer that holds this rank's piece, an activation of the plan's precision where not said otherwise.
+  // A new buffer that holds this rank's piece, an activation of the plan's precision where not said
+  // otherwise.
   Tensor MakeTensor(std::string name, uint64_t rows, uint64_t columns, const Layout& layout);
   Tensor MakeTensor(std::string name, uint64_t rows, uint64_t columns, const Layout& layout,
                     DType dtype, Bytes element, BufferKind kind = BufferKind::kActivation);

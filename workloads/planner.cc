@@ -51,8 +51,8 @@ Strategy Normalized(const Strategy& strategy) {
   return result;
 }
 
-// The layout in which each node's value rests: a product's is the strategy's choice, others keep that of their
-// last input (a residual that of the stream it adds to).
+// The layout in which each node's value rests: a product's is the strategy's choice, others keep
+// that of their last input (a residual that of the stream it adds to).
 std::vector<Layout> RestsOf(const Network& network, const Strategy& strategy) {
   std::vector<Layout> rests;
   for (const NetworkNode& node : network.nodes) {

@@ -14,8 +14,9 @@ Tensor Rest(Plan& plan, const ProductLayouts& layouts, Tensor y) {
   return plan.builder.Redistribute(std::move(y), layouts.rest);
 }
 
-// dX = dY·W. The collectives that add up its partial sums may run beside the dW product that follows; a
-// gather (and the copy after it) comes behind that. `multiply_weight` issues the dW product.
+// dX = dY·W. The collectives that add up its partial sums may run beside the dW product that
+// follows; a gather (and the copy after it) comes behind that. `multiply_weight` issues the dW
+// product.
 template <typename MultiplyWeight>
 Tensor InputGradient(Plan& plan, uint32_t node, const Tensor& dy, BufferId weight,
                      const MultiplyWeight& multiply_weight) {

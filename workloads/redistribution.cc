@@ -8,7 +8,7 @@
 namespace rehearse {
 namespace {
 
-constexpr Seconds kLaunch{1e-6};  // a collective more, where the wires are equally busy
+constexpr Seconds kLaunch{20e-6};  // of a collective, with what waits for it
 
 using Steps = std::vector<RedistributionStep>;
 
@@ -39,7 +39,8 @@ class Search {
     }
   }
 
-  // Dijkstra's algorithm; the open layouts are few, so they are searched in the order they were found.
+  // Dijkstra's algorithm; the open layouts are few, so they are searched in the order they were
+  // found.
   std::optional<Steps> Run() {
     Reach(from_, {}, Seconds(0), kNobody);
     const uint64_t goal = CodeOf(to_);
@@ -93,8 +94,7 @@ class Search {
   // `after` but for the levels of pushed axes, which Push has set.
   void Try(size_t at, RedistributionStep step) {
     if (!Divides(step.after)) return;
-    const Seconds cost = found_[at].cost + CostOf(step, found_[at].layout, shape_, sizes_, costs_) +
-                         (step.move == Move::kSlice ? Seconds(0) : kLaunch);
+    const Seconds cost = found_[at].cost + CostOf(step, found_[at].layout, shape_, sizes_, costs_);
     const Layout after = step.after;
     Reach(after, std::move(step), cost, at);
   }
@@ -104,8 +104,8 @@ class Search {
     for (const uint32_t axis : axes) (*layout)[axis] = S(dimension, level++);
   }
 
-  // Partial sums and copies of `state` that become splits of `dimension` next: each axis alone, and the
-  // runs of axes that the goal wants there.
+  // Partial sums and copies of `state` that become splits of `dimension` next: each axis alone, and
+  // the runs of axes that the goal wants there.
   std::vector<std::vector<uint32_t>> Runs(const Layout& layout, Placement state,
                                           uint8_t dimension) const {
     std::vector<std::vector<uint32_t>> runs;
@@ -198,7 +198,8 @@ Seconds CostOf(const RedistributionStep& step, const Layout& before, const Matri
   const bool gathers = step.move == Move::kAllGather;
   const double bytes = LocalBytes(gathers ? step.after : before, shape, axis_sizes);
   const double rounds = step.move == Move::kAllReduce ? 2 : 1;
-  return rounds * ((ranks - 1) * cost.alpha + Seconds((ranks - 1) / ranks * bytes * cost.beta));
+  return kLaunch +
+         rounds * ((ranks - 1) * cost.alpha + Seconds((ranks - 1) / ranks * bytes * cost.beta));
 }
 
 std::optional<std::vector<RedistributionStep>> ShortestPath(const Layout& from, const Layout& to,

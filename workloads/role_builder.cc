@@ -68,8 +68,8 @@ OpId RoleBuilder::AddCollective(std::string name, const Collective& collective, 
   return id;
 }
 
-// Collects what op `op` must wait for, and returns the record of exactly the part that it touches. Parts that a
-// write covers need no record of their own any more.
+// Collects what op `op` must wait for, and returns the record of exactly the part that it touches.
+// Parts that a write covers need no record of their own any more.
 RoleBuilder::Access& RoleBuilder::Touch(BufferId buffer, bool writes, uint32_t op,
                                         std::vector<uint32_t>* before) {
   const Footprint part = FootprintOf(role_.buffers, buffer);

@@ -1,10 +1,10 @@
 // Writes one role of a Schedule op by op, as a training framework would issue it.
 //
-// Dependencies are not written by hand: each op says which buffers it reads and writes, and the builder
-// orders it after the last writer (and, for a write, after the readers since) of any element it touches,
-// wherever streams alone do not. A communication op also waits for all compute issued before it, as PyTorch's collectives wait for
-// the current stream; a *blocking* one makes the next compute op wait for it. Edges that are implied by
-// others are left out. Not thread-safe.
+// Dependencies are not written by hand: each op says which buffers it reads and writes, and the
+// builder orders it after the last writer (and, for a write, after the readers since) of any
+// element it touches, wherever streams alone do not. A communication op also waits for all compute
+// issued before it, as PyTorch's collectives wait for the current stream; a *blocking* one makes
+// the next compute op wait for it. Edges that are implied by others are left out. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,8 @@ namespace rehearse {
 
 class RoleBuilder {
  public:
-  // One compute stream, and one communication stream for each communicator of the schedule, like it.
+  // One compute stream, and one communication stream for each communicator of the schedule, like
+  // it.
   RoleBuilder(std::string name, const std::vector<Communicator>& communicators);
 
   // One more communication stream, for a communicator that the schedule has got since.
@@ -49,8 +50,8 @@ class RoleBuilder {
     std::optional<uint32_t> writer;
     std::vector<uint32_t> readers;  // since the last write
   };
-  // For each stream the last op (plus one) that is known to be done before this op begins; streams that came
-  // later are missing.
+  // For each stream the last op (plus one) that is known to be done before this op begins; streams
+  // that came later are missing.
   using Clock = std::vector<uint32_t>;
 
   OpId Add(Op op, const std::vector<uint32_t>& extra);

@@ -9,8 +9,9 @@
 
 namespace rehearse {
 
-// `rests` are the layouts of the nodes' values. Throws Error at `place`, naming tensor, axis and sizes, when a
-// matrix, a value, its units (attention heads) or the samples of a micro-batch cannot be cut into equal parts.
+// `rests` are the layouts of the nodes' values. Throws Error at `place`, naming tensor, axis and
+// sizes, when a matrix, a value, its units (attention heads) or the samples of a micro-batch cannot
+// be cut into equal parts.
 void CheckSplits(const Network& network, const Strategy& strategy, const std::vector<Layout>& rests,
                  const Place& place);
 

@@ -40,7 +40,8 @@ Strategy MakeFourD(const FourDOptions& options, const Network& network) {
   if (options.transpose_alternate_layers) {
     layouts.first = NormalProduct(columns_on_c);
     layouts.second = TransposedProduct(columns_on_r);
-    // The table serves the output layer too, which is a normal product, so it lies transposed itself.
+    // The table serves the output layer too, which is a normal product, so it lies transposed
+    // itself.
     layouts.table = TransposedProduct(columns_on_r);
   } else {
     layouts.first = NormalProduct(whole_rows);

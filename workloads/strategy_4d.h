@@ -1,8 +1,8 @@
 // AxoNN's 4D strategy (Singh et al., arXiv 2305.13525; DESIGN section 4).
 //
-// Grid G_c × G_r × G_d × G_data, ranks nest column innermost, then row, depth, data. A product X·W has W's
-// rows on r and columns on c, X's rows on d (and data) and columns on r; every W is stored in shards over
-// d. Optimisations, each a switch:
+// Grid G_c × G_r × G_d × G_data, ranks nest column innermost, then row, depth, data. A product X·W
+// has W's rows on r and columns on c, X's rows on d (and data) and columns on r; every W is stored
+// in shards over d. Optimisations, each a switch:
 //   A transpose_alternate_layers  r and c change places in every other product, so that each output already
 //                                 lies as the next input. Without it each product stands alone:
 //                                 its output is gathered along c and the next one slices its input

@@ -1,21 +1,24 @@
-// ATP's two-dimensional tensor parallelism (Cheng et al., arXiv 2301.08658; DESIGN section 4), under data
-// parallelism.
+// ATP's two-dimensional tensor parallelism (Cheng et al., arXiv 2301.08658; DESIGN section 4),
+// under data parallelism.
 //
-// DeviceMesh(d1, d2), ranks of the second dimension innermost, data outermost. Column-first W = [S(1), S(0)] for
-// QKV and MLP-up, row-first W = [S(0), S(1)] for the two projections; row-first as the first of the two
-// exchanges the dimensions. The attention core is fully sharded. Bytes in elements, m rows, a layer:
+// DeviceMesh(d1, d2), ranks of the second dimension innermost, data outermost. Column-first W =
+// [S(1), S(0)] for QKV and MLP-up, row-first W = [S(0), S(1)] for the two projections; row-first as
+// the first of the two exchanges the dimensions. The attention core is fully sharded. Bytes in
+// elements, m rows, a layer:
 //
-//   | op                         | collective          | forward               | backward (of its input)  |
-//   | QKV, column-first          | all-reduce          | 3mh/d1 on d2          | mh/d2 on d1              |
-//   | slice before the core      | all-gather          |                       | 3mh/d1 on d2             |
-//   | core's output              | all-gather / slice  | mh/d1 on d2           |                          |
-//   | out-projection, row-first  | all-reduce          | mh/d2 on d1           | mh/d1 on d2              |
-//   | MLP-up, column-first       | all-reduce          | 4mh/d1 on d2          | mh/d2 on d1              |
-//   | MLP-down, row-first        | all-reduce          | mh/d2 on d1           | 4mh/d1 on d2             |
+//   | op                        | collective         | forward      | backward (of its input) |
+//   | QKV, column-first         | all-reduce         | 3mh/d1 on d2 | mh/d2 on d1             |
+//   | slice before the core     | all-gather         |              | 3mh/d1 on d2            |
+//   | core's output             | all-gather         | mh/d1 on d2  |                         |
+//   | out-projection, row-first | all-reduce         | mh/d2 on d1  | mh/d1 on d2, scattered  |
+//   | MLP-up, column-first      | all-reduce         | 4mh/d1 on d2 | mh/d2 on d1             |
+//   | MLP-down, row-first       | all-reduce         | mh/d2 on d1  | 4mh/d1 on d2            |
 //
-// The four forward all-reduces are eq. 2's terms. Its factor 2 for the backward pass counts the same once more
-// (14mh/d1 + 4mh/d2 together); the shapes demand 5mh/d1 + 2mh/d2 of all-reduces there.
-// `chunks` parts of the batch take turns, so that the collective of one runs beside the work on another.
+// The four forward all-reduces are eq. 2's terms. Its factor 2 for the backward pass counts the
+// same once more (14mh/d1 + 4mh/d2 together); the shapes demand 4mh/d1 + 2mh/d2 of all-reduces
+// there, and where the core's output was gathered its gradient is reduce-scattered (mh/d1).
+// `chunks` parts of the batch take turns, so that the collective of one runs beside the work on
+// another.
 #pragma once
 
 #include <cstdint>

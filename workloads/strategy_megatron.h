@@ -1,16 +1,17 @@
-// Megatron-LM's one-dimensional tensor parallelism (Shoeybi et al. 2019) and sequence parallelism (Korthikanti
-// et al. 2022), under data parallelism.
+// Megatron-LM's one-dimensional tensor parallelism (Shoeybi et al. 2019) and sequence parallelism
+// (Korthikanti et al. 2022), under data parallelism.
 //
-// Mesh tensor × data, tensor innermost (t ranks). QKV and MLP-up split columns, the two projections rows, the
-// embedding and the output layer the vocabulary. Bytes in elements, m rows of a data-parallel rank, a layer:
+// Mesh tensor × data, tensor innermost (t ranks). QKV and MLP-up split columns, the two projections
+// rows, the embedding and the output layer the vocabulary. Bytes in elements, m rows of a
+// data-parallel rank, a layer:
 //
-//   | op                                  | without sequence parallelism | with                                 |
-//   | forward, before QKV and MLP-up      |                              | all-gather X, mh                     |
-//   | forward, after the projections      | all-reduce Y, mh             | reduce-scatter Y, mh                 |
-//   | backward, before the projections    |                              | all-gather dY, mh                    |
-//   | backward, before dW of QKV, MLP-up  |                              | all-gather X once more, mh           |
-//   | backward, after dX of QKV, MLP-up   | all-reduce dX, mh            | reduce-scatter dX, mh                |
-//   | after backward, on data             | all-reduce dW, kn/t          | the same; norms and biases on tensor |
+//   | op                                | without          | with sequence parallelism       |
+//   | forward, before QKV and MLP-up    |                  | all-gather X, mh                |
+//   | forward, after the projections    | all-reduce Y, mh | reduce-scatter Y, mh            |
+//   | backward, before the projections  |                  | all-gather dY, mh               |
+//   | backward, before dW of QKV, up    |                  | all-gather X once more, mh      |
+//   | backward, after dX of QKV, up     | all-reduce dX, mh| reduce-scatter dX, mh           |
+//   | after backward, on data           | all-reduce dW, kn/t | the same; norms also on tensor |
 #pragma once
 
 #include <cstdint>

@@ -23,7 +23,8 @@ std::map<uint32_t, uint32_t> PrimeFactors(uint32_t number) {
   return exponents;
 }
 
-// An axis of the mesh: a run of equal prime factors of the machines (or of the ranks in one) that no product cuts.
+// An axis of the mesh: a run of equal prime factors of the machines (or of the ranks in one) that
+// no product cuts.
 struct Factor {
   bool in_node = false;
   uint32_t size = 1;

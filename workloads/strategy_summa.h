@@ -1,9 +1,10 @@
-// SUMMA in two dimensions (Optimus, Xu et al., arXiv 2104.05343) and two and a half (Tesseract, Wang et al.,
-// arXiv 2105.14500), under data parallelism.
+// SUMMA in two dimensions (Optimus, Xu et al., arXiv 2104.05343) and two and a half (Tesseract,
+// Wang et al., arXiv 2105.14500), under data parallelism.
 //
-// Mesh q × q × depth × data, columns innermost. X, W and Y of every layer are blocks: rows on "row", columns on
-// "column"; depth splits the batch further, with a copy of the weights each. Biases and norms lie as
-// columns. Bytes in elements, m rows, a product X (m×k)·W (k×n), each of q rounds:
+// Mesh q × q × depth × data, columns innermost. X, W and Y of every layer are blocks: rows on
+// "row", columns on "column"; depth splits the batch further, with a copy of the weights each.
+// Biases and norms lie as columns. Bytes in elements, m rows, a product X (m×k)·W (k×n), each of q
+// rounds:
 //
 //   | op       | collective | axis   | a round          | collective | axis   | a round           |
 //   | forward  | broadcast  | column | mk/(q² depth)    | broadcast  | row    | kn/q²             |
@@ -11,8 +12,8 @@
 //   | dW       | broadcast  | column | mk/(q² depth)    | reduce     | row    | kn/q²             |
 //   | after backward          | all-reduce | depth and data | kn/q²                              |
 //
-// The embedding and the output layer split the vocabulary over "column" (the table is kept whole along "row",
-// where its gradient is all-reduced): Optimus leaves their layout open.
+// The embedding and the output layer split the vocabulary over "column" (the table is kept whole
+// along "row", where its gradient is all-reduced): Optimus leaves their layout open.
 #pragma once
 
 #include <cstdint>

@@ -1,15 +1,15 @@
-// Data parallelism and its sharded forms: ZeRO-1, -2, -3 = FSDP (Rajbhandari et al., SC20; Zhao et al., VLDB
-// 2023) and hybrid sharding (FSDP's HSDP, ZeRO++).
+// Data parallelism and its sharded forms: ZeRO-1, -2, -3 = FSDP (Rajbhandari et al., SC20; Zhao et
+// al., VLDB 2023) and hybrid sharding (FSDP's HSDP, ZeRO++).
 //
-// Mesh shard × replica, shard innermost. Every rank computes with whole weights on its own rows; what is kept in
-// shares over `shard` ranks grows with the stage: 0 nothing, 1 optimizer state, 2 gradients too, 3 parameters
-// too. Replicas hold the same shares and all-reduce their gradients.
+// Mesh shard × replica, shard innermost. Every rank computes with whole weights on its own rows;
+// what is kept in shares over `shard` ranks grows with the stage: 0 nothing, 1 optimizer state, 2
+// gradients too, 3 parameters too. Replicas hold the same shares and all-reduce their gradients.
 //
-//   | stage | each product                       | after backward                      | after Adam      |
-//   | 0     |                                    | all-reduce dW (fp32)                |                 |
-//   | 1     |                                    | reduce-scatter dW (fp32)            | all-gather W    |
-//   | 2     | reduce-scatter dW after it is made |                                     | all-gather W    |
-//   | 3     | all-gather W before it, forward and (resharded or recomputed) backward; reduce-scatter dW     |
+//   | stage | each product                | after backward           | after Adam   |
+//   | 0     |                             | all-reduce dW (fp32)     |              |
+//   | 1     |                             | reduce-scatter dW (fp32) | all-gather W |
+//   | 2     | reduce-scatter dW           |                          | all-gather W |
+//   | 3     | all-gather W before it, forward and backward; reduce-scatter dW        |
 //   replicas > 1: all-reduce of the shares of dW (fp32) besides
 #pragma once
 

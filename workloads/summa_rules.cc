@@ -1,5 +1,6 @@
-// Products by SUMMA (van de Geijn and Watts 1997; Optimus, arXiv 2104.05343; Tesseract, arXiv 2105.14500): on q×q
-// ranks X, W and Y all lie as blocks, rows on axis i, columns on axis j, and q rounds move panels of them.
+// Products by SUMMA (van de Geijn and Watts 1997; Optimus, arXiv 2104.05343; Tesseract, arXiv
+// 2105.14500): on q×q ranks X, W and Y all lie as blocks, rows on axis i, columns on axis j, and q
+// rounds move panels of them.
 //
 //   Y(i,j)  = sum over l of X(i,l)·W(l,j)      broadcast X(i,l) along j and W(l,j) along i from l
 //   dX(i,l) = sum over j of dY(i,j)·W(l,j)^T   broadcast W(l,j) along i from l, reduce along j to l

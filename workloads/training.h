@@ -7,8 +7,8 @@
 
 namespace rehearse {
 
-// What the backward pass computes again instead of keeping it: nothing, the attention core (whose scores
-// would take s² a head; Korthikanti et al. 2022), or each layer from its input on.
+// What the backward pass computes again instead of keeping it: nothing, the attention core (whose
+// scores would take s² a head; Korthikanti et al. 2022), or each layer from its input on.
 enum class Recomputation : uint8_t { kNone, kSelective, kFull };
 
 struct Training {
@@ -16,12 +16,16 @@ struct Training {
   uint64_t sequence = 0;  // tokens
   uint32_t micro_batches = 1;
   Recomputation recomputation = Recomputation::kFull;
-  // Whether the attention core keeps its scores to itself (FlashAttention). Unfused it stores softmax, dropout mask
-  // and dropout's result for the backward pass, 5·s bytes a token and head in bf16, unless recomputed.
+  // Whether the attention core keeps its scores to itself (FlashAttention). Unfused it stores
+  // softmax, dropout mask and dropout's result for the backward pass, 5·s bytes a token and head in
+  // bf16, unless recomputed.
   bool fused_attention = true;
-  // Arithmetic and parameters. bf16: gradients are accumulated in fp32, Adam keeps fp32 master weights and
-  // moments (2 + 4 + 12 bytes a parameter), as Megatron-LM does. fp32: all of it (4 + 4 + 8).
+  // Arithmetic and parameters. bf16: gradients are accumulated in fp32, Adam keeps fp32 master
+  // weights and moments (2 + 4 + 12 bytes a parameter), as Megatron-LM does. fp32: all of it (4 + 4
+  // + 8).
   DType precision = DType::kBf16;
+  // Each product in the fastest of the modes NN, NT, TN (workloads/kernel_tuning.h).
+  bool tuned_kernels = false;
 
   double Tokens() const { return static_cast<double>(batch) * static_cast<double>(sequence); }
 };

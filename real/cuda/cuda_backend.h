@@ -20,7 +20,7 @@ struct CudaOptions {
   int device = 0;
   bool all_fp32 = false;    // keep every buffer in fp32
   bool tune_gemms = false;  // choose each product's mode by trial before the first step
-  bool time_ops = true;     // a pair of events an op; without, Step leaves times empty
+  bool time_ops = true;  // a pair of events an op; without, the last op lasts as long as the step
   double stall_seconds = 60;
 };
 

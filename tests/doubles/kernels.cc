@@ -16,7 +16,7 @@ namespace {
 struct Image {
   GpuOperand operand;
   std::vector<float> values;
-  Placement place;
+  ArrayPiece place;
 };
 
 class Call {

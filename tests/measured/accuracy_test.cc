@@ -1,15 +1,16 @@
 // How near the model comes to published measurements: prints the table of collectives/README.md.
 //
-//   test_measured --gtest_filter=AccuracyStudy.*          the summary, and a check of each table
-//   test_measured --gtest_also_run_disabled_tests ...      (none is disabled)
-//   REHEARSE_ACCURACY=sizes test_measured ...              every size as well
+//   test_measured                              the summary
+//   REHEARSE_ACCURACY=sizes test_measured      every size as well
 //
 // Two numbers are fitted for each machine (real/calibration_fit.h): the efficiency of the links that bind, and the
 // overhead of a collective; on every other size of all its tables. The errors are those of the other sizes.
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <map>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "real/calibration_fit.h"

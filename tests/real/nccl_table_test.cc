@@ -144,7 +144,7 @@ TEST(NcclTableTest, CountsAndRootsAreNcclTests) {
   const auto line = [](CollectiveKind kind) {
     const std::string text = WriteNcclTable({kind, 4, {{Bytes(1024), Seconds(20e-6)}}}, 2, {});
     const size_t begin = text.find("        1024");
-    return text.substr(begin, 47);
+    return text.substr(begin, 48);
   };
   EXPECT_EQ(line(kAllReduce), "        1024           256     float     sum    ");
   EXPECT_EQ(line(kAllGather), "        1024            64     float    none    ");

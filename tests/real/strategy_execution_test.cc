@@ -111,6 +111,7 @@ TEST(StrategyExecutionTest, FourDWithAnyMeshAndAnySwitches) {
     return *(from.begin() + random() % from.size());
   };
   int cases = 0;
+  int executed = 0;
   while (cases < 120) {
     FourDOptions options;
     options.column = pick({1, 2, 3, 4});
@@ -139,7 +140,9 @@ TEST(StrategyExecutionTest, FourDWithAnyMeshAndAnySwitches) {
       continue;  // this mesh does not split these heads
     }
     ExpectSerialNumbers(step, strategy, 100 + static_cast<uint64_t>(cases));
+    ++executed;
   }
+  EXPECT_GT(executed, 80);
 }
 
 }  // namespace

@@ -52,9 +52,9 @@ TEST(ScenarioTest, TheGoldenHashesHold) {
     changes.push_back("simulator.fidelity=" + fidelity);
     return Play(changes).result.timeline_hash;
   };
-  EXPECT_EQ(hash("formula"), "0be64eaecb9c0d8e");
-  EXPECT_EQ(hash("fluid"), "71a0cfa8f9db0b8a");
-  EXPECT_EQ(hash("step"), "f008f97ed0ca7a38");
+  EXPECT_EQ(hash("formula"), "3dfeeb4da26aeb8d");
+  EXPECT_EQ(hash("fluid"), "8c9d1fcd594be965");
+  EXPECT_EQ(hash("step"), "b5c24d045473b785");
 }
 
 TEST(ScenarioTest, FidelitiesAgreeOnAScheduleWithoutContention) {

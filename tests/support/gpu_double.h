@@ -16,8 +16,8 @@ struct Control {
   uint64_t seed = 1;  // of pauses
   bool checks_races = true;
   double patience_seconds = 30;  // of ranks that wait for others while communicators are made
-  std::string fail;        // entry point that fails …
-  uint64_t fail_call = 1;  // … at this call, counted from 1
+  std::string fail;              // entry point that fails …
+  uint64_t fail_call = 1;        // … at this call, counted from 1
 };
 
 class Door {

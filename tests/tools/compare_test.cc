@@ -10,7 +10,7 @@ using ::testing::HasSubstr;
 class CompareProgramTest : public ProgramTest {};
 
 // What `rehearse collective` prints is a table of nccl-tests: compared with its own cluster it is met exactly,
-// to the digits that are printed (0.01 us of some 50, 0.1 of some 500).
+// to the digits that are printed (half of 0.01 us of 16, of 0.1 us of 300).
 TEST_F(CompareProgramTest, OwnTablesAreMet) {
   const Outcome table = Execute("collective all-reduce --cluster dgx-a100 -b 64K -e 64M -f 4");
   ASSERT_EQ(table.code, 0) << table.err;
@@ -23,7 +23,7 @@ TEST_F(CompareProgramTest, OwnTablesAreMet) {
   EXPECT_EQ(result["ranks"], 8);
   ASSERT_EQ(result["rows"].size(), 6u);  // 64 KiB to 64 MiB by fours
   for (const auto& row : result["rows"])
-    EXPECT_LT(std::abs(row["relative_error"].get<double>()), 2e-4);
+    EXPECT_LT(std::abs(row["relative_error"].get<double>()), 5e-4);
   EXPECT_EQ(result["errors"]["from_1_mib"]["samples"], 4);
   EXPECT_EQ(result["errors"]["below_1_mib"]["samples"], 2);
   const Outcome text = Execute("compare nccl.log --cluster dgx-a100");
@@ -43,7 +43,9 @@ TEST_F(CompareProgramTest, TheTwoNumbersOfALogAreFoundAgain) {
   ASSERT_EQ(fit.code, 0) << fit.err;
   const auto calibration = nlohmann::json::parse(ReadFile(folder_ / "fit.json"));
   EXPECT_NEAR(calibration["links"][0]["efficiency"].get<double>(), 0.6, 0.0021);  // the grid
-  EXPECT_THAT(calibration["collective_overhead"].get<std::string>(), HasSubstr("20"));
+  const std::string overhead = calibration["collective_overhead"];
+  EXPECT_THAT(overhead, HasSubstr("us"));
+  EXPECT_NEAR(std::stod(overhead), 20, 0.05);
   EXPECT_LT(calibration["fit"]["held_out_errors_from_1_mib"]["largest"].get<double>(), 0.005);
   const Outcome again =
       Execute("compare nccl.log --cluster dgx-a100 --using fit.json --format json");

@@ -156,7 +156,7 @@ TEST_F(ExecuteProgramTest, WhenARankIsKilledTheOthersNameItAndItsOpAndKeepTheirL
   killer.join();
   EXPECT_NE(outcome.code, 0);
   for (const int rank : {0, 2, 3}) {
-    EXPECT_THAT(outcome.err, HasSubstr("rehearse: rank " + std::to_string(rank) + ": "))
+    EXPECT_THAT(outcome.err, HasSubstr("rehearse: rank " + std::to_string(rank) + ", op "))
         << outcome.err;
     const std::string lines =
         ReadFile(folder_ / ("result/rank-" + std::to_string(rank) + ".jsonl"));

@@ -44,9 +44,9 @@ struct Published {
   double sequence_and_selective;
 };
 
-// A pipeline's first stage holds as many micro-batches of its layers as there are stages: together all layers of
-// one, and 1 + (p-1)/(p·v) of it where v chunks of layers are interleaved (p = 8, v = 3 for 175B; 35 and 3 for
-// 530B; 64 and 1 for 1T, all of it).
+// A pipeline's first stage holds as many micro-batches of its layers as there are stages: together
+// all layers of one, and 1 + (p-1)/(p·v) of it where v chunks of layers are interleaved (p = 8, v =
+// 3 for 175B; 35 and 3 for 530B; 64 and 1 for 1T, all of it).
 const Published kPublished[] = {
     {"gpt-22b", 4, 1, 59.25, 9.5625},
     {"gpt-175b", 1, 1 + 7.0 / 24, 66.84375, 12.3515625},
@@ -64,9 +64,9 @@ TEST(MemoryTest, ActivationsAreWithinTenPercentOfKorthikantis) {
 }
 
 TEST(MemoryTest, ZerosStagesShareOptimizerGradientsAndParameters) {
-  // Rajbhandari et al., Fig. 1: (2 + 4 + 12)·n bytes, of which N ranks share 12, 4 + 12, 2 + 4 + 12; our gradients
-  // are kept in fp32, and stage 1 has its share of the sums beside them. Biases and norms (0.1 % here) are not
-  // shared.
+  // Rajbhandari et al., Fig. 1: (2 + 4 + 12)·n bytes, of which N ranks share 12, 4 + 12, 2 + 4 +
+  // 12; our gradients are kept in fp32, and stage 1 has its share of the sums beside them. Biases
+  // and norms (0.1 % here) are not shared.
   Training training;
   training.batch = 8;
   training.sequence = 128;

@@ -53,8 +53,8 @@ Schedule PlanWith(const Maker& make, Training training = SmallTraining(),
   return PlanStep(network, training, make(network));
 }
 
-// All that an op is, with the groups of its communicator instead of its name; stream numbers as they were first
-// used.
+// All that an op is, with the groups of its communicator instead of its name; stream numbers as
+// they were first used.
 std::vector<std::string> OpsOf(const Schedule& schedule) {
   std::vector<std::string> ops;
   const Role& role = schedule.roles[0];
@@ -146,7 +146,7 @@ Maker DataParallel(uint32_t data) {
   return [=](const Network& network) { return MakeDataParallel(data, false, network); };
 }
 
-// ---- degenerate cases ------------------------------------------------------------------------------
+// ---- degenerate cases ---------------------------------------------------------------------------
 
 TEST(DegenerateStrategiesTest, FourDWithDepthOnlyIsFsdp) {
   // With recomputation gathered weights are dropped after the forward pass by both.
@@ -179,9 +179,9 @@ TEST(DegenerateStrategiesTest, ZeroStageNoughtAndOneRankAreDataParallel) {
 }
 
 TEST(DegenerateStrategiesTest, FourDWithRowsOnlyIsMegatronWithTheProductsExchanged) {
-  // Row only: the first product of each pair sums, the second splits columns: the same collectives in the
-  // other half of each pair. Bytes on the axis, forward and backward, must exceed Megatron's by the wider
-  // products' (3h and 4h instead of h and h).
+  // Row only: the first product of each pair sums, the second splits columns: the same collectives
+  // in the other half of each pair. Bytes on the axis, forward and backward, must exceed Megatron's
+  // by the wider products' (3h and 4h instead of h and h).
   const auto bytes = [](const Schedule& schedule) {
     double sum = 0;
     for (const Op& op : schedule.roles[0].ops) {
@@ -196,7 +196,7 @@ TEST(DegenerateStrategiesTest, FourDWithRowsOnlyIsMegatronWithTheProductsExchang
   EXPECT_EQ(bytes(PlanWith(FourD(1, 4, 1, 1))), bytes(PlanWith(Megatron(4, 1))) * 7 / 2);
 }
 
-// ---- all strategies on all networks ----------------------------------------------------------------
+// ---- all strategies on all networks -------------------------------------------------------------
 
 struct Named {
   const char* name;
@@ -281,7 +281,7 @@ TEST(StrategiesTest, MlpChainsTakeEveryStrategy) {
   }
 }
 
-// ---- what is refused -------------------------------------------------------------------------------
+// ---- what is refused ----------------------------------------------------------------------------
 
 void ExpectRefused(const Maker& make, const std::vector<std::string>& parts,
                    Training training = SmallTraining()) {

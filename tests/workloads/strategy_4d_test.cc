@@ -142,8 +142,8 @@ TEST(FourDTest, TransposingAlternateLayersLeavesNoGatherBetweenThem) {
   EXPECT_EQ(CountOps(Plan(options), "interleave"), 0u);
   options.transpose_alternate_layers = false;
   const Schedule baseline = Plan(options);
-  // Without it every product's output is gathered along c: forward and recomputation, and every input's
-  // gradient along r.
+  // Without it every product's output is gathered along c: forward and recomputation, and every
+  // input's gradient along r.
   const double h = 768;
   const double m = 48.0 * 128;
   EXPECT_EQ(BytesOf(baseline, "column", CollectiveKind::kAllGather, Phase::kForward),
@@ -172,7 +172,8 @@ TEST(FourDTest, WithoutRecomputationWeightsAreGatheredOnce) {
 TEST(FourDTest, PrefetchedGathersAreIssuedOneProductAhead) {
   const Schedule schedule = Plan(Grid(1, 1, 2, 1));
   const std::vector<Op>& ops = schedule.roles[0].ops;
-  // In the forward pass the gather of `projection` stands before the product `qkv` of the same layer.
+  // In the forward pass the gather of `projection` stands before the product `qkv` of the same
+  // layer.
   size_t gather = 0;
   size_t product = 0;
   for (size_t i = 0; i < ops.size(); ++i) {
@@ -186,8 +187,9 @@ TEST(FourDTest, PrefetchedGathersAreIssuedOneProductAhead) {
 
 TEST(FourDTest, ProductsCountTheFlopsOfTheFormula) {
   // Sum of all GEMM and attention flops over ranks against Narayanan's formula, with whole rows (no
-  // repeated attention core). The formula counts the attention core without the causal mask: 4·s·h a
-  // token and pass against our 2·s·h, and backward as twice forward where the fused core does 2.5 times.
+  // repeated attention core). The formula counts the attention core without the causal mask: 4·s·h
+  // a token and pass against our 2·s·h, and backward as twice forward where the fused core does 2.5
+  // times.
   const Schedule schedule = Plan(Grid(2, 1, 2, 2));
   double gemm = 0;
   double attention = 0;
@@ -219,7 +221,8 @@ TEST(FourDTest, TheAttentionCoreIsRepeatedAlongTheRowAxis) {
 }
 
 TEST(FourDTest, ParametersGradientsAndOptimizerAreDividedOverTheTensorRanks) {
-  // 2 + 4 + 12 bytes a parameter; biases and norms are divided along r only, so compare the matrices.
+  // 2 + 4 + 12 bytes a parameter; biases and norms are divided along r only, so compare the
+  // matrices.
   const MemoryUse one = MemoryOfFullestRank(Plan(Grid(1, 1, 1, 1)));
   const MemoryUse eight = MemoryOfFullestRank(Plan(Grid(2, 2, 2, 1)));
   EXPECT_NEAR(one.gradients.value() / one.parameters.value(), 2, 1e-9);
@@ -244,7 +247,7 @@ void ExpectRefused(const FourDOptions& options, const Training& training, const 
 
 TEST(FourDTest, WhatCannotBeSplitIsRefusedByName) {
   ExpectRefused(Grid(8, 1, 1, 1), SmallTraining(), "12 attention heads");
-  ExpectRefused(Grid(1, 5, 1, 1), SmallTraining(), "hidden");
+  ExpectRefused(Grid(1, 5, 1, 1), SmallTraining(), "768 columns of table \"embedding\"");
   ExpectRefused(Grid(1, 1, 5, 1), SmallTraining(), "48 sequences");
   FourDOptions options = Grid(1, 1, 2, 1);
   options.cached_layers = 4;
@@ -264,8 +267,8 @@ TEST(AxonnModelTest, BandwidthFollowsThePapersRule) {
 }
 
 TEST(AxonnModelTest, TheRunningExampleFollowsTheEquations) {
-  // GPT-20B, 32k tokens, 2x2x4x1 on 16 GPUs. Weights: 12 h^2 a layer over c·r = 4, bf16, over 4 ranks of
-  // depth at 20 GiB/s: eq. 4 and 5, twice gathered and once scattered.
+  // GPT-20B, 32k tokens, 2x2x4x1 on 16 GPUs. Weights: 12 h^2 a layer over c·r = 4, bf16, over 4
+  // ranks of depth at 20 GiB/s: eq. 4 and 5, twice gathered and once scattered.
   const GptModel* model = nullptr;
   for (const GptModel& known : KnownModels()) {
     if (known.name == "gpt-20b") model = &known;
@@ -280,7 +283,8 @@ TEST(AxonnModelTest, TheRunningExampleFollowsTheEquations) {
   const double depth = 32 * 0.75 * (12 * h * h / 4) * 2 / (20 * gib);
   EXPECT_NEAR(prediction.all_gather.value(), 2 * depth, 1e-9);
   EXPECT_NEAR(prediction.reduce_scatter.value(), depth, 1e-9);
-  // Forward all-reduces: m/G_d rows, n/2 columns, n = 3h + h + 4h + h; 2(p-1)/p = 1; 76 GiB/s; twice.
+  // Forward all-reduces: m/G_d rows, n/2 columns, n = 3h + h + 4h + h; 2(p-1)/p = 1; 76 GiB/s;
+  // twice.
   const double rows = 32768.0 / 4;
   EXPECT_NEAR(prediction.forward_all_reduce.value(), 2 * 32 * rows * 9 * h / 2 * 2 / (76 * gib),
               1e-9);

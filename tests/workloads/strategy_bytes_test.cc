@@ -69,8 +69,8 @@ TEST(StrategyBytesTest, MegatronAllReducesTwoActivationsAWay) {
 }
 
 TEST(StrategyBytesTest, SequenceParallelismTurnsEachAllReduceIntoTwoHalves) {
-  // Forward: gather X twice, reduce-scatter Y twice. Backward: gather dY twice, reduce-scatter dX twice, and
-  // gather X twice more for dW, because only its share is kept.
+  // Forward: gather X twice, reduce-scatter Y twice. Backward: gather dY twice, reduce-scatter dX
+  // twice, and gather X twice more for dW, because only its share is kept.
   const Network network = MakeDecoder(SmallModel(), SmallTraining());
   MegatronOptions options{.tensor = 4, .data = 1};
   options.sequence_parallel = true;
@@ -106,8 +106,8 @@ TEST(StrategyBytesTest, ZeroMovesParametersAndGradientsAsItsStageSays) {
 }
 
 TEST(StrategyBytesTest, AtpsFourTerms) {
-  // Eq. 2: 3h/d1 and 4h/d1 on the second dimension, h/d2 and h/d2 on the first, times b·s. Around the core, which
-  // eq. 2 leaves out, h/d1 is gathered. Backward by the shapes: see strategy_atp.h.
+  // Eq. 2: 3h/d1 and 4h/d1 on the second dimension, h/d2 and h/d2 on the first, times b·s. Around
+  // the core, which eq. 2 leaves out, h/d1 is gathered. Backward by the shapes: see strategy_atp.h.
   const uint32_t d1 = 4;
   const uint32_t d2 = 2;
   const Network network = MakeDecoder(SmallModel(), SmallTraining());
@@ -117,7 +117,8 @@ TEST(StrategyBytesTest, AtpsFourTerms) {
   EXPECT_EQ(LayerBytes(schedule), (Bytes4{{"all-reduce on d2 in forward", (3 + 4) * mh / d1},
                                           {"all-reduce on d1 in forward", (1 + 1) * mh / d2},
                                           {"all-gather on d2 in forward", mh / d1},
-                                          {"all-reduce on d2 in backward", (1 + 4) * mh / d1},
+                                          {"all-reduce on d2 in backward", 4 * mh / d1},
+                                          {"reduce-scatter on d2 in backward", mh / d1},
                                           {"all-reduce on d1 in backward", (1 + 1) * mh / d2},
                                           {"all-gather on d2 in backward", 3 * mh / d1}}));
 }
@@ -172,8 +173,8 @@ TEST(StrategyBytesTest, SummaMovesPanelsInEveryRound) {
 
 // ---- AutoDDL, Fig. 3: an attention layer of hidden size 8192 on 64 nodes, 1024 sequences of 1024 ---------
 
-// What a rank sends in rings for the collectives of layer 1's attention block, forward: n·(p-1)/p, twice that
-// for an all-reduce.
+// What a rank sends in rings for the collectives of layer 1's attention block, forward: n·(p-1)/p,
+// twice that for an all-reduce.
 double AttentionTraffic(const Schedule& schedule) {
   double bytes = 0;
   for (const Op& op : schedule.roles[0].ops) {
@@ -212,8 +213,8 @@ Training WideTraining() {
 constexpr double kGiB = 1073741824.0;
 
 TEST(AutoDdlFigure3Test, MegatronMoves15GBAnAttentionLayer) {
-  // 4 replicas of 16 ranks: an all-reduce of 2^31 elements (2^20 tokens / 4 · 8192) is 2·15/16·2^31 = 3.75·2^30
-  // elements, 15 GiB in fp32.
+  // 4 replicas of 16 ranks: an all-reduce of 2^31 elements (2^20 tokens / 4 · 8192) is 2·15/16·2^31
+  // = 3.75·2^30 elements, 15 GiB in fp32.
   const Network network = MakeDecoder(WideModel(), WideTraining());
   const Schedule schedule =
       PlanStep(network, WideTraining(), MakeMegatron({.tensor = 16, .data = 4}, network));
@@ -222,8 +223,9 @@ TEST(AutoDdlFigure3Test, MegatronMoves15GBAnAttentionLayer) {
 
 TEST(AutoDdlFigure3Test, SbpMoves8GBAnAttentionLayer) {
   // Mesh [4 | 2, 2, 2, 2], p0 = 4. QKV: p1 = {1, 2, 4}, p2 = {3}; projection: p1 = {3, 4}, p2 = {1, 2}. In units of
-  // 2^30 elements, all of X being 8 on 4 replicas: gather X (8/(4·2) = 1)·7/8, reduce-scatter Q, K, V
-  // (24/(4·8))·1/2, gather the core's output (8/(4·4))·3/4, reduce-scatter (8/(4·4))·3/4: 2 in all, 8 GiB.
+  // 2^30 elements, all of X being 8 on 4 replicas: gather X (8/(4·2) = 1)·7/8, reduce-scatter Q, K,
+  // V (24/(4·8))·1/2, gather the core's output (8/(4·4))·3/4, reduce-scatter (8/(4·4))·3/4: 2 in
+  // all, 8 GiB.
   const Network network = MakeDecoder(WideModel(), WideTraining());
   const Placement b = B();
   const Placement rows = S(0);
