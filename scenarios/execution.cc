@@ -133,6 +133,7 @@ std::vector<std::string> ExecutionNotes(const Schedule& schedule, const Transpor
 
 void Describe(const Scenario& scenario, const Schedule& schedule, const Transport& transport,
               ExecutedScenario* executed) {
+  executed->environment = ThisEnvironment();
   executed->scenario = scenario.name;
   executed->notes = ExecutionNotes(schedule, transport, executed->arithmetic);
   if (!executed->representative) {
@@ -160,7 +161,7 @@ nlohmann::ordered_json ToJson(const ExecutedScenario& executed) {
   json["notes"] = executed.notes;
   json["libraries"] = execution.backend;
   json["host"] = ToJson(ThisHost());
-  json["environment"] = ThisEnvironment();
+  json["environment"] = executed.environment;
   if (!executed.gpu.is_null()) {
     json["gpu"] = executed.gpu;
     json["representative"] = executed.representative;
@@ -213,7 +214,7 @@ TimelineRecord RecordOf(const ExecutedScenario& executed) {
                         {"arithmetic", Name(executed.arithmetic)},
                         {"libraries", execution.backend},
                         {"host", ToJson(ThisHost())},
-                        {"environment", ThisEnvironment()}};
+                        {"environment", executed.environment}};
   if (!executed.gpu.is_null()) {
     record.environment["gpu"] = executed.gpu;
     record.environment["representative"] = executed.representative;

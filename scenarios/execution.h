@@ -53,16 +53,17 @@ struct ExecutedScenario {
   Execution execution;
   std::optional<CheckReport> check;
   double check_tolerance = kCheckTolerance;
-  nlohmann::ordered_json gpu;  // libraries, device and environment; null on CPUs
-  bool representative = true;  // false where times mean nothing: ranks that shared a GPU
-  Result result;               // of the median step
+  nlohmann::ordered_json gpu;          // libraries, device and environment; null on CPUs
+  bool representative = true;          // false where times mean nothing: ranks that shared a GPU
+  nlohmann::ordered_json environment;  // when the steps were done (real/host.h)
+  Result result;                       // of the median step
 };
 
 // What there is to say about the numbers: arithmetic that is not the schedule's, more ranks than cores.
 std::vector<std::string> ExecutionNotes(const Schedule& schedule, const Transport& transport,
                                         DType arithmetic);
 
-// Fills `result` and `notes` from the rest.
+// Fills `result`, `notes` and `environment` from the rest.
 void Describe(const Scenario& scenario, const Schedule& schedule, const Transport& transport,
               ExecutedScenario* executed);
 

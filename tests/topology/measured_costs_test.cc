@@ -145,7 +145,8 @@ TEST(MeasuredCostsTest, ACalibrationIsReadAsItWasWritten) {
   const auto json = ToJson(SampleCalibration());
   const Calibration read =
       ReadCalibration(JsonDocument::FromText(json.dump(), "calibration.json").Root());
-  EXPECT_EQ(ToJson(read), json);
+  using Unordered = nlohmann::json;  // what was read is sorted by key
+  EXPECT_EQ(Unordered(ToJson(read)), Unordered(json));
   EXPECT_EQ(read.origin.machine, "test, 2 cores");
   EXPECT_FALSE(read.origin.is_representative);
 }
