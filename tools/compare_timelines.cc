@@ -70,18 +70,19 @@ std::string Print(const Comparison& comparison, OutputFormat format) {
 Subject RecogniseSubject(const std::string& path) {
   Subject subject;
   subject.path = path;
-  if (std::filesystem::is_directory(path)) subject.path += "/timeline.json";
+  std::error_code ignored;  // what cannot be looked at cannot be read either
+  if (std::filesystem::is_directory(path, ignored)) subject.path += "/timeline.json";
   subject.text = ReadWhole(subject.path);
   if (IsJson(subject.text)) {
     subject.kind = KindOfJson(JsonDocument::FromText(subject.text, subject.path).Root());
   } else if (LooksLikeNcclTable(subject.text)) {
     subject.kind = SubjectKind::kNcclTable;
   } else {
-    throw Error(
-        fmt::format("\"{}\" is nothing that can be compared; expected a timeline or a result of "
-                    "rehearse, a scenario, or a table of nccl-tests (no line names the columns "
-                    "size and time)",
-                    path));
+    throw Error(fmt::format(
+        "\"{}\" is no table of nccl-tests (no line names the columns size and time) and "
+        "nothing else that can be compared: a timeline or result of rehearse, or a "
+        "scenario",
+        path));
   }
   return subject;
 }

@@ -91,7 +91,8 @@ TEST_F(ProgramTest, OutWritesResultTraceAndPicture) {
     names.insert(entry.path().filename());
     EXPECT_GT(fs::file_size(entry), 1000u);
   }
-  EXPECT_EQ(names, (std::set<std::string>{"result.json", "timeline.svg", "trace.pftrace"}));
+  EXPECT_EQ(names, (std::set<std::string>{"result.json", "timeline.json", "timeline.svg",
+                                          "trace.pftrace"}));
 }
 
 TEST_F(ProgramTest, SetChangesTheScenario) {
