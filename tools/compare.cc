@@ -246,12 +246,6 @@ int CompareCommand(const std::vector<std::string>& arguments) {
     std::fputs(comparer.compare(a, b, values, syntax.usage, format).c_str(), stdout);
     return 0;
   }
-  if (a.kind == SubjectKind::kNcclTable && b.kind == SubjectKind::kNcclTable) {
-    throw Error(
-        fmt::format("\"{}\" and \"{}\" are two tables of nccl-tests; one is compared with "
-                    "what is predicted for --cluster",
-                    a.path, b.path));
-  }
   throw Error(
       fmt::format("cannot compare {} with {}; expected two timelines, two results, or a table of "
                   "nccl-tests and --cluster",

@@ -78,11 +78,11 @@ Subject RecogniseSubject(const std::string& path) {
   } else if (LooksLikeNcclTable(subject.text)) {
     subject.kind = SubjectKind::kNcclTable;
   } else {
-    throw Error(fmt::format(
-        "\"{}\" is no table of nccl-tests (no line names the columns size and time) and "
-        "nothing else that can be compared: a timeline or result of rehearse, or a "
-        "scenario",
-        path));
+    throw Error(
+        fmt::format("\"{}\" is nothing that can be compared; expected a timeline or a result of "
+                    "rehearse, a scenario, or a table of nccl-tests (no line names the columns "
+                    "size and time)",
+                    path));
   }
   return subject;
 }

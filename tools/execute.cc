@@ -39,7 +39,7 @@ CommandSyntax Syntax() {
       "threads of this process, or processes when started by mpirun, srun or torchrun. Examples:\n"
       "  rehearse execute scenarios/cpu-4d.json --check\n"
       "  mpirun -n 4 rehearse execute scenarios/cpu-4d.json --out out\n"
-      "  rehearse execute scenarios/gpu-gpt.json --backend cuda    each rank on a GPU of its own\n";
+      "  rehearse execute scenarios/gpu-one.json --backend cuda    each rank on a GPU of its own\n";
   syntax.positional = {"scenario"};
   auto add = syntax.options.add_options();
   add("set", po::value<std::vector<std::string>>()->composing()->value_name("PATH=VALUE"),

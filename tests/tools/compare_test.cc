@@ -82,10 +82,13 @@ TEST_F(CompareProgramTest, MistakesAreNamed) {
   Write("nccl.log", "size_B,time_us\n1048576,70\n");
   ExpectMistake("compare", {"nothing to compare"});
   ExpectMistake("compare missing.log --cluster dgx-a100", {"missing.log"});
-  ExpectMistake("compare empty.log --cluster dgx-a100", {"empty.log", "no table"});
-  ExpectMistake("compare other.log --cluster dgx-a100", {"other.log", "no table"});
+  ExpectMistake("compare empty.log --cluster dgx-a100",
+                {"empty.log", "nothing that can be compared"});
+  ExpectMistake("compare other.log --cluster dgx-a100",
+                {"other.log", "nothing that can be compared"});
   ExpectMistake("compare nccl.log", {"--cluster"});
-  ExpectMistake("compare nccl.log nccl.log --cluster dgx-a100", {"two tables"});
+  ExpectMistake("compare nccl.log nccl.log --cluster dgx-a100",
+                {"cannot compare a table of nccl-tests with a table of nccl-tests"});
   ExpectMistake("compare nccl.log --cluster dgx-a100 --kind all-redce", {"all-reduce"});
   ExpectMistake("compare nccl.log --cluster dgx-a100 --kind all-reduce --using missing.json",
                 {"missing.json"});
