@@ -60,7 +60,7 @@ CommandSyntax Syntax() {
       "numbers of ranks to measure collectives among; by default a rank a core and twice as many");
   add("kept", po::value<std::string>()->default_value("15")->value_name("N"),
       "undisturbed steps wanted of each schedule");
-  add("patience", po::value<std::string>()->default_value("8")->value_name("SECONDS"),
+  add("patience", po::value<std::string>()->default_value("1")->value_name("SECONDS"),
       "how long to wait for them, each schedule");
   add("output,o", po::value<std::string>()->default_value("calibration.json")->value_name("FILE"),
       "where to write it");

@@ -70,7 +70,8 @@ std::string Print(const Comparison& comparison, OutputFormat format) {
 Subject RecogniseSubject(const std::string& path) {
   Subject subject;
   subject.path = path;
-  if (std::filesystem::is_directory(path)) subject.path += "/timeline.json";
+  std::error_code ignored;  // what cannot be looked at cannot be read either
+  if (std::filesystem::is_directory(path, ignored)) subject.path += "/timeline.json";
   subject.text = ReadWhole(subject.path);
   if (IsJson(subject.text)) {
     subject.kind = KindOfJson(JsonDocument::FromText(subject.text, subject.path).Root());

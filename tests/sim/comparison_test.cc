@@ -74,7 +74,7 @@ TEST(ComparisonTest, GroupsAreKindsAxesAndLayers) {
   EXPECT_EQ(comparison.kinds[0].name, "gemm");
   EXPECT_EQ(comparison.kinds[1].name, "all-reduce");
   EXPECT_EQ(comparison.kinds[1].ops, 2u);
-  EXPECT_EQ(comparison.layers.size(), 2u);  // layer 0, and the update outside layers
+  EXPECT_EQ(comparison.layers.size(), 2u);  // layer 0; collectives are outside layers here
 }
 
 // Rank 1's norm (20..26) moved before its all-reduce (12..20): one of the ten pairs of rank 1 and none of rank 0's
