@@ -161,6 +161,9 @@ void WriteLinks(Page& page, const Result& result) {
   }
 }
 
+// A real run knows no links, and took as long as its step.
+bool IsMeasured(const Result& result) { return result.fidelity == "measured"; }
+
 void WriteCost(Page& page, const Result& result) {
   page.Gap();
   page.Line("{}",
@@ -186,9 +189,9 @@ std::string ToText(const Result& result, bool color) {
   WriteChosen(page, result);
   WriteUtilization(page, result);
   WriteMemory(page, result);
-  WriteLinks(page, result);
+  if (!IsMeasured(result)) WriteLinks(page, result);
   WriteNotes(page, result);
-  WriteCost(page, result);
+  if (!IsMeasured(result)) WriteCost(page, result);
   return std::move(page.text);
 }
 

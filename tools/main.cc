@@ -16,7 +16,7 @@ namespace {
 
 constexpr Command kCommands[] = {
     {"run", "simulate one scenario and show where the time goes", RunCommand},
-    {"execute", "run the same schedule for real, on CPUs", ExecuteCommand},
+    {"execute", "run the same schedule for real, on CPUs or GPUs", ExecuteCommand},
     {"explain", "why the step takes so long: critical path, contention, what would help",
      ExplainCommand},
     {"collective", "time one collective by itself, in nccl-tests' words", CollectiveCommand},
