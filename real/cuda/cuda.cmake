@@ -50,10 +50,12 @@ if(NOT REHEARSE_CUDA STREQUAL OFF)
       DEPENDS ${PROJECT_SOURCE_DIR}/real/cuda/kernels.cu
       DEPFILE ${directory}/kernels.d
       COMMENT "Compiling GPU kernels" VERBATIM)
+    # lld makes no object of a file without another object to tell the machine.
+    find_program(GNU_LD NAMES ld.bfd ld REQUIRED)
     # The image as an object file; its symbols are _binary_kernels_fatbin_start and _end.
     add_custom_command(
       OUTPUT ${directory}/kernels.o
-      COMMAND ${CMAKE_LINKER} -r -b binary -z noexecstack -o kernels.o kernels.fatbin
+      COMMAND ${GNU_LD} -r -b binary -z noexecstack -o kernels.o kernels.fatbin
       DEPENDS ${directory}/kernels.fatbin
       WORKING_DIRECTORY ${directory} VERBATIM)
     set_source_files_properties(${directory}/kernels.o PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
