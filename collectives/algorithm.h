@@ -74,27 +74,28 @@ struct Pace {
 };
 
 struct Algorithm {
-  const char* name;       // "ring": in schedules, scenarios, on the command line
-  const char* nccl_name;  // "Ring": what NCCL_ALGO calls it, or "" if it does not
-  const char* summary;    // one line for a list
+  const char* name = "";       // "ring": in schedules, scenarios, on the command line
+  const char* nccl_name = "";  // "Ring": what NCCL_ALGO calls it, or "" if it does not
+  const char* summary = "";    // one line for a list
   Kinds kinds;
   Kinds pipelined;  // those that cut the data into pieces which follow each other
                     // (collectives/rounds.h)
 
   // The parts for a group. Throws Error, saying what is missing, where the algorithm does not
   // apply.
-  std::vector<Part> (*arrange)(const GroupOnMachine& group);
+  std::vector<Part> (*arrange)(const GroupOnMachine& group) = nullptr;
   // Chunks of a member's space.
-  uint32_t (*chunks)(const StepInput& input);
+  uint32_t (*chunks)(const StepInput& input) = nullptr;
   // See BlockOf; null: chunk c belongs to position c.
-  Block (*block)(const StepInput& input, uint32_t position, uint32_t chunk);
+  Block (*block)(const StepInput& input, uint32_t position, uint32_t chunk) = nullptr;
   // Appends the legs that a position (or a switch: p and above) sends or receives.
-  void (*steps)(const StepInput& input, uint32_t position, std::vector<Leg>* legs);
+  void (*steps)(const StepInput& input, uint32_t position, std::vector<Leg>* legs) = nullptr;
   // How many switches the steps have.
-  uint32_t (*switches)(const StepInput& input);
+  uint32_t (*switches)(const StepInput& input) = nullptr;
   // The closed form: the time of one part of `bytes`. `paces` are those of its rounds, in order, or
   // one for all of them; of a pipeline, those of its m + hops - 1 steps.
-  Seconds (*closed_form)(const StepInput& input, Bytes bytes, std::span<const Pace> paces);
+  Seconds (*closed_form)(const StepInput& input, Bytes bytes,
+                         std::span<const Pace> paces) = nullptr;
 };
 
 // In the order of the table.
