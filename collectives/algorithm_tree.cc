@@ -19,6 +19,7 @@
 #include <bit>
 
 #include "collectives/algorithm_rows.h"
+#include "sim/error.h"
 
 namespace rehearse {
 namespace {
@@ -74,6 +75,7 @@ class BinaryTree {
  private:
   uint32_t LabelOf(uint32_t node) const {
     const uint32_t place = node - outside_;
+    CHECK(place < labels_);
     return (shifted_ ? (place + 1) % labels_ : place) + 1;
   }
   uint32_t NodeOf(uint32_t label) const {
