@@ -11,7 +11,7 @@ namespace rehearse {
 namespace {
 
 // Pipelines cut what they pass on into pieces of about so many bytes, at most so many.
-constexpr uint64_t kPieceBytes = 256 * 1024;
+constexpr uint64_t kPieceBytes = uint64_t{256} << 10;
 constexpr uint64_t kMostPieces = 64;
 
 // Those whose positions may stand as the group's members do.

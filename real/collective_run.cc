@@ -57,7 +57,7 @@ void Reduce(Reduction reduction, const T* from, T* to, size_t n) {
 // One message of the step that is under way.
 template <typename T>
 struct Posted {
-  const StepMessage* message;
+  const StepMessage* message = nullptr;
   Transport::Handle handle;
   std::vector<T> buffer;  // where it does not go straight from or into the space
 };
