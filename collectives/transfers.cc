@@ -1,6 +1,7 @@
 #include "collectives/transfers.h"
 
 #include <algorithm>
+#include <span>
 #include <string_view>
 
 #include "sim/error.h"
@@ -195,11 +196,7 @@ class Maker {
     Transfer transfer;
     transfer.step_latency = StepLatency(choice, route.latency);
     transfer.idle_rate = route.bandwidth;
-    transfer.use_begin = static_cast<uint32_t>(table_.uses.size());
-    for (const uint32_t link : route.links) table_.uses.push_back({LinkId(link), 1});
-    transfer.use_end = static_cast<uint32_t>(table_.uses.size());
-    for (const uint32_t link : route.detour) table_.uses.push_back({LinkId(link), 1});
-    transfer.detour_end = static_cast<uint32_t>(table_.uses.size());
+    AddPath(route.links, route.detour, &transfer);
     return transfer;
   }
 
@@ -280,16 +277,20 @@ class Maker {
       transfer.step = message.step;
       transfer.from = end(message.from);
       transfer.to = end(message.to);
-      transfer.use_begin = static_cast<uint32_t>(table_.uses.size());
-      for (const uint32_t link : way.links) table_.uses.push_back({LinkId(link), 1});
-      transfer.use_end = static_cast<uint32_t>(table_.uses.size());
-      if (way.may_fail) {
-        for (const uint32_t link : way.detour) table_.uses.push_back({LinkId(link), 1});
-      }
-      transfer.detour_end = static_cast<uint32_t>(table_.uses.size());
+      AddPath(way.links, way.may_fail ? way.detour : std::span<const uint32_t>(), &transfer);
       table_.transfers.push_back(transfer);
     }
     table_.switches += plan.choice.algorithm->switches(part.input);
+  }
+
+  // Each link once.
+  void AddPath(std::span<const uint32_t> own, std::span<const uint32_t> detour,
+               Transfer* transfer) {
+    transfer->use_begin = static_cast<uint32_t>(table_.uses.size());
+    for (const uint32_t link : own) table_.uses.push_back({LinkId(link), 1});
+    transfer->use_end = static_cast<uint32_t>(table_.uses.size());
+    for (const uint32_t link : detour) table_.uses.push_back({LinkId(link), 1});
+    transfer->detour_end = static_cast<uint32_t>(table_.uses.size());
   }
 
   void AddUses(const std::vector<LinkUse>& own, const std::vector<LinkUse>& detour,

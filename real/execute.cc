@@ -13,28 +13,9 @@
 namespace rehearse {
 namespace {
 
-bool FinishesOnOneStream(const Schedule& schedule) {
-  try {
-    CheckSchedule(OnOneStream(schedule));
-    return true;
-  } catch (const Error&) {
-    return false;
-  }
-}
-
-uint32_t StreamsInUse(const Schedule& schedule) {
-  size_t most = 1;
-  for (const Role& role : schedule.roles) {
-    std::vector<bool> used(role.streams.size());
-    for (const Op& op : role.ops) used[op.stream.index()] = true;
-    most = std::max(most, static_cast<size_t>(std::count(used.begin(), used.end(), true)));
-  }
-  return static_cast<uint32_t>(most);
-}
-
 bool DecideAlone(const Schedule& schedule, Transport& transport, StreamUse use) {
   if (use == StreamUse::kThreads) return false;
-  const bool can = FinishesOnOneStream(schedule);
+  const bool can = BlockingForm(schedule).has_value();
   if (use == StreamUse::kBlocking) {
     if (!can) {
       throw Error(

@@ -7,6 +7,7 @@
 
 #include "real/transport.h"
 #include "sim/error.h"
+#include "sim/schedule_check.h"
 
 namespace rehearse {
 namespace {
@@ -221,6 +222,26 @@ Schedule OnOneStream(const Schedule& schedule) {
     }
   }
   return result;
+}
+
+std::optional<Schedule> BlockingForm(const Schedule& schedule) {
+  Schedule blocking = OnOneStream(schedule);
+  try {
+    CheckSchedule(blocking);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+  return blocking;
+}
+
+uint32_t StreamsInUse(const Schedule& schedule) {
+  size_t most = 1;
+  for (const Role& role : schedule.roles) {
+    std::vector<bool> used(role.streams.size());
+    for (const Op& op : role.ops) used[op.stream.index()] = true;
+    most = std::max(most, static_cast<size_t>(std::count(used.begin(), used.end(), true)));
+  }
+  return static_cast<uint32_t>(most);
 }
 
 }  // namespace rehearse

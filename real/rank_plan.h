@@ -71,5 +71,9 @@ std::vector<uint32_t> OptimizerOps(const Role& role);
 // The same schedule with all ops of a role on one stream, in list order: what a rank does that has no
 // cores to spare for communication.
 Schedule OnOneStream(const Schedule& schedule);
+// The same where it finishes so; nothing where a rank that sends must receive at the same time.
+std::optional<Schedule> BlockingForm(const Schedule& schedule);
+// Of the role that uses most.
+uint32_t StreamsInUse(const Schedule& schedule);
 
 }  // namespace rehearse

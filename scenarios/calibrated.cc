@@ -15,16 +15,6 @@
 namespace rehearse {
 namespace {
 
-uint32_t StreamsInUse(const Schedule& schedule) {
-  size_t most = 1;
-  for (const Role& role : schedule.roles) {
-    std::vector<bool> used(role.streams.size());
-    for (const Op& op : role.ops) used[op.stream.index()] = true;
-    most = std::max(most, static_cast<size_t>(std::count(used.begin(), used.end(), true)));
-  }
-  return static_cast<uint32_t>(most);
-}
-
 uint32_t MostRanksOfANode(const Cluster& cluster) {
   std::vector<uint32_t> ranks(cluster.node_count(), 0);
   for (uint32_t rank = 0; rank < cluster.device_count(); ++rank) ++ranks[cluster.NodeIndexOf(rank)];
@@ -63,13 +53,7 @@ Schedule AsExecuted(const Schedule& schedule, const Cluster& cluster) {
   const double cores = cluster.DeviceOf(0).host_cores;
   if (!cluster.measured_collectives() || cores == 0) return schedule;
   if (cores >= MostRanksOfANode(cluster) * StreamsInUse(schedule)) return schedule;
-  Schedule blocking = OnOneStream(schedule);
-  try {
-    CheckSchedule(blocking);
-  } catch (const Error&) {
-    return schedule;  // a rank that sends must receive at the same time
-  }
-  return blocking;
+  return BlockingForm(schedule).value_or(schedule);
 }
 
 std::vector<std::string> CalibrationNotes(const Schedule& schedule, const Cluster& cluster) {
