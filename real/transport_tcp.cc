@@ -327,19 +327,24 @@ class TcpTransport : public Transport {
     }
   }
 
-  // The first reason counts; rank 0 tells it to all others but the one that it came from.
+  // The first reason counts; rank 0 tells it to all others but the one that it came from. Only then does
+  // this rank itself learn it: it gives up, and its connections must not end before the others know why.
   void Spread(const std::string& reason, uint32_t from) noexcept {
     {
       const std::lock_guard<std::mutex> lock(mutex_);
-      if (trouble_) return;
-      trouble_ = reason;
+      if (spreads_) return;
+      spreads_ = true;
     }
-    changed_.notify_all();
     for (uint32_t peer = 0; peer < peers_.size(); ++peer) {
       if (!peers_[peer] || (launch_.rank == 0 && peer == from)) continue;
       if (launch_.rank != 0 && from != launch_.rank) continue;
       peers_[peer]->Send({FrameKind::kAbort, from, peer, 0, reason.size()}, reason.data());
     }
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      trouble_ = reason;
+    }
+    changed_.notify_all();
   }
 
   std::optional<std::string> trouble() {
@@ -353,6 +358,7 @@ class TcpTransport : public Transport {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<std::pair<uint32_t, uint32_t>, std::deque<std::string>> letters_;  // by sender and tag
+  bool spreads_ = false;  // somebody has found trouble
   std::optional<std::string> trouble_;
   size_t farewells_ = 0;
   std::atomic<bool> ends_{false};
