@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "real/host.h"
+#include "sim/buffer_check.h"
 #include "sim/error.h"
 #include "sim/schedule_check.h"
 #include "sim/units.h"
