@@ -47,6 +47,16 @@ Json Numbers(const std::vector<Seconds>& times) {
   return array;
 }
 
+Seconds MedianOf(std::vector<Seconds> times) {
+  std::sort(times.begin(), times.end());
+  return times[(times.size() - 1) / 2];
+}
+
+// What it costs to time the ops, as a share of the step.
+double TimingCost(const Execution& execution) {
+  return MedianOf(execution.walls) / MedianOf(execution.untimed_walls) - 1;
+}
+
 Json ClocksToJson(const Execution& execution, bool applied) {
   Json array = Json::array();
   for (size_t rank = 1; rank < execution.clocks.size(); ++rank) {
@@ -111,8 +121,9 @@ Schedule PlanScenario(const Scenario& scenario) {
 }
 
 Schedule PlanSerially(const Scenario& scenario) {
-  return PlanStep(scenario.network, scenario.training,
-                  MakeDataParallel(1, /*overlap_all_reduce=*/false, scenario.network));
+  Strategy alone = MakeDataParallel(1, /*overlap_all_reduce=*/false, scenario.network);
+  alone.chunks = scenario.strategy.chunks;
+  return PlanStep(scenario.network, scenario.training, alone);
 }
 
 std::vector<std::string> ExecutionNotes(const Schedule& schedule, const Transport& transport,
@@ -169,6 +180,11 @@ nlohmann::ordered_json ToJson(const ExecutedScenario& executed) {
   }
   json["warm_up_seconds"] = Numbers(TimesOf(execution.warm_ups));
   json["repeat_seconds"] = Numbers(TimesOf(execution.repeats));
+  if (!execution.untimed_walls.empty()) {
+    json["timing"] = {{"timed_step_seconds", MedianOf(execution.walls).value()},
+                      {"untimed_step_seconds", MedianOf(execution.untimed_walls).value()},
+                      {"cost", TimingCost(execution)}};
+  }
   json["clocks"] = ClocksToJson(execution, executed.transport != "threads");
   if (executed.check) json["check"] = CheckToJson(*executed.check, executed.check_tolerance);
   json["result"] = ToJson(executed.result);
@@ -189,6 +205,11 @@ std::string ToText(const ExecutedScenario& executed, bool color) {
   text += fmt::format("{} repeats after {} warm-ups: {} to {}, median {}\n", times.size(),
                       execution.warm_ups.size(), Print(times.front()), Print(times.back()),
                       Print(executed.result.step));
+  if (!execution.untimed_walls.empty()) {
+    text += fmt::format("Timing the ops: {:+.1f} % ({} a step with, {} without)\n",
+                        100 * TimingCost(execution), Print(MedianOf(execution.walls)),
+                        Print(MedianOf(execution.untimed_walls)));
+  }
   for (const std::string& note : executed.notes) text += "Note: " + note + "\n";
   if (executed.check) text += CheckToText(*executed.check, executed.check_tolerance);
   return text;
