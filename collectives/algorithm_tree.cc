@@ -39,6 +39,7 @@ void Steps(const StepInput& input, uint32_t position, std::vector<Leg>* legs) {
   const bool reduces = input.kind != CollectiveKind::kBroadcast;
   const bool spreads = input.kind != CollectiveKind::kReduce;
   const uint32_t down = reduces ? HopsOneWay(input) : 0;  // the first hop of the way down
+  const uint32_t depth = tree.DepthOf(node);
 
   // The edge between a head and its parent's, the edge between a place of a chain and the one
   // before it.
@@ -57,8 +58,7 @@ void Steps(const StepInput& input, uint32_t position, std::vector<Leg>* legs) {
     const uint32_t far = node * g + farther;
     if (reduces) legs->push_back(InPlace(g - 1 - farther, m, far, far - 1, Combine::kAdd, pieces));
     if (spreads) {
-      legs->push_back(InPlace(down + tree.DepthOf(node) + farther - 1, m, far - 1, far,
-                              Combine::kCopy, pieces));
+      legs->push_back(InPlace(down + depth + farther - 1, m, far - 1, far, Combine::kCopy, pieces));
     }
   };
   if (place == 0) {
