@@ -130,6 +130,40 @@ void ForEachRound(const std::vector<PartMessage>& messages, const Visit& visit) 
   }
 }
 
+// Tells the hops of a pipeline which others share a member with them.
+class HopNeighbours {
+ public:
+  // Of one part, by hop.
+  void Add(const std::vector<PartMessage>& messages) {
+    std::vector<std::vector<uint32_t>> hops_of;  // by position, in order
+    ForEachRound(messages, [&](uint32_t hop, std::span<const PartMessage> own) {
+      if (hop == share_.size()) share_.emplace_back();
+      for (const PartMessage& message : own) {
+        for (const uint32_t end : {message.from, message.to}) {
+          if (end >= hops_of.size()) hops_of.resize(end + 1);
+          if (hops_of[end].empty() || hops_of[end].back() != hop) hops_of[end].push_back(hop);
+        }
+      }
+    });
+    for (std::vector<bool>& row : share_) row.resize(share_.size());
+    for (const std::vector<uint32_t>& hops : hops_of) {
+      for (const uint32_t a : hops) {
+        for (const uint32_t b : hops) share_[a][b] = true;
+      }
+    }
+  }
+  std::vector<uint32_t> Of(size_t hop) const {
+    std::vector<uint32_t> neighbours;
+    for (uint32_t other = 0; other < share_.size(); ++other) {
+      if (share_[hop][other]) neighbours.push_back(other);
+    }
+    return neighbours;
+  }
+
+ private:
+  std::vector<std::vector<bool>> share_;
+};
+
 }  // namespace
 
 Seconds StepLatency(const Choice& choice, Seconds way) {
@@ -220,9 +254,11 @@ std::vector<std::vector<Pace>> IdlePaces(const std::vector<std::vector<RoundFlow
 
 Pipeline PipelineOf(const Plan& plan, Router& router) {
   std::vector<Pipeline::Hop> hops;
+  HopNeighbours neighbours;
   LinkCounter counter(router.cluster().link_count());
   for (size_t part = 0; part < plan.parts.size(); ++part) {
     const std::vector<PartMessage> messages = ByStep(MessagesOfPart(plan, part));
+    neighbours.Add(messages);
     ForEachRound(messages, [&](uint32_t round, std::span<const PartMessage> own) {
       if (round == hops.size()) hops.emplace_back();
       Pipeline::Hop& hop = hops[round];
@@ -236,6 +272,7 @@ Pipeline PipelineOf(const Plan& plan, Router& router) {
       }
     });
   }
+  for (size_t hop = 0; hop < hops.size(); ++hop) hops[hop].neighbours = neighbours.Of(hop);
   return Pipeline(std::move(hops), plan.choice.steps_wait);
 }
 

@@ -59,8 +59,9 @@ const MeasuredCollectives& WorldFor(uint32_t ranks,
 }
 
 Calibration ReadObject(const JsonReader& reader) {
-  reader.AllowKeys({"schema", "cluster", "about", "links", "collective_overhead", "host_cores",
-                    "launch_overhead", "slowdown", "kernels", "collectives", "samples", "fit"});
+  reader.AllowKeys({"schema", "cluster", "about", "links", "collective_overhead",
+                    "channel_overhead", "host_cores", "launch_overhead", "slowdown", "kernels",
+                    "collectives", "samples", "fit"});
   reader.At("schema").Choice({kCalibrationSchema});
   Calibration calibration;
   if (reader.Has("cluster")) calibration.cluster = reader.At("cluster").String();
@@ -70,6 +71,8 @@ Calibration ReadObject(const JsonReader& reader) {
   }
   if (reader.Has("collective_overhead"))
     calibration.collective_overhead = ReadOverhead(reader.At("collective_overhead"));
+  if (reader.Has("channel_overhead"))
+    calibration.channel_overhead = ReadOverhead(reader.At("channel_overhead"));
   if (reader.Has("host_cores"))
     calibration.host_cores = reader.At("host_cores").Number(1, kMostCores);
   if (reader.Has("launch_overhead"))
@@ -86,12 +89,13 @@ Calibration ReadObject(const JsonReader& reader) {
   }
   if (reader.Has("samples")) calibration.samples = reader.At("samples").value();
   if (reader.Has("fit")) calibration.fit = reader.At("fit").value();
-  if (calibration.links.empty() && !calibration.collective_overhead && !calibration.kernels &&
-      calibration.collectives.empty() && !calibration.slowdown && !calibration.launch_overhead &&
-      calibration.host_cores == 0) {
+  if (calibration.links.empty() && !calibration.collective_overhead &&
+      !calibration.channel_overhead && !calibration.kernels && calibration.collectives.empty() &&
+      !calibration.slowdown && !calibration.launch_overhead && calibration.host_cores == 0) {
     reader.Fail(
         "the calibration changes nothing; expected \"links\", \"collective_overhead\", "
-        "\"host_cores\", \"launch_overhead\", \"slowdown\", \"kernels\" or \"collectives\"");
+        "\"channel_overhead\", \"host_cores\", \"launch_overhead\", \"slowdown\", \"kernels\" or "
+        "\"collectives\"");
   }
   return calibration;
 }
@@ -127,6 +131,8 @@ nlohmann::ordered_json ToJson(const Calibration& calibration) {
   }
   if (calibration.collective_overhead)
     json["collective_overhead"] = ExactText(*calibration.collective_overhead);
+  if (calibration.channel_overhead)
+    json["channel_overhead"] = ExactText(*calibration.channel_overhead);
   if (calibration.host_cores > 0) json["host_cores"] = calibration.host_cores;
   if (calibration.launch_overhead)
     json["launch_overhead"] = ExactText(*calibration.launch_overhead);
@@ -154,6 +160,7 @@ void ApplyCalibration(Cluster& cluster, const Calibration& calibration) {
   }
   if (calibration.collective_overhead)
     cluster.set_collective_overhead(*calibration.collective_overhead);
+  if (calibration.channel_overhead) cluster.set_channel_overhead(*calibration.channel_overhead);
   const auto kernels =
       calibration.kernels ? std::make_shared<const MeasuredKernels>(*calibration.kernels) : nullptr;
   for (uint32_t i = 0; i < cluster.device_specs().size(); ++i) {

@@ -214,6 +214,8 @@ nlohmann::ordered_json ClusterToJson(const Cluster& cluster) {
   json["step_overhead"] = Text(cluster.step_overhead());
   if (cluster.collective_overhead() > Seconds(0))
     json["collective_overhead"] = Text(cluster.collective_overhead());
+  if (cluster.channel_overhead() > Seconds(0))
+    json["channel_overhead"] = Text(cluster.channel_overhead());
   return json;
 }
 

@@ -263,7 +263,7 @@ DeviceSpec ReadDevice(const JsonReader& reader) {
 
 std::unique_ptr<Cluster> ReadGraph(const JsonReader& reader) {
   reader.AllowKeys({"name", "device", "notes", "vertices", "links", "step_overhead",
-                    "collective_overhead", "calibration", "edits"});
+                    "collective_overhead", "channel_overhead", "calibration", "edits"});
   auto cluster = std::make_unique<Cluster>(ReadName(reader.At("name")));
   if (reader.Has("notes"))
     for (const JsonReader& note : reader.At("notes").Elements()) cluster->AddNote(note.String());
@@ -273,6 +273,8 @@ std::unique_ptr<Cluster> ReadGraph(const JsonReader& reader) {
     cluster->set_step_overhead(ReadOverhead(reader.At("step_overhead")));
   if (reader.Has("collective_overhead"))
     cluster->set_collective_overhead(ReadOverhead(reader.At("collective_overhead")));
+  if (reader.Has("channel_overhead"))
+    cluster->set_channel_overhead(ReadOverhead(reader.At("channel_overhead")));
   try {
     cluster->Finish();
   } catch (const Error& error) {

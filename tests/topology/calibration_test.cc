@@ -51,6 +51,7 @@ TEST(CalibrationTest, IsWrittenAndReadBack) {
   calibration.cluster = "dgx-a100";
   calibration.links = {{LinkKind::kNetwork, BytesPerSecond(25e9), 0.8125, {}}};
   calibration.collective_overhead = Seconds(26.81e-6);
+  calibration.channel_overhead = Seconds(1.34e-6);
   calibration.fit = {{"samples", 3}};
   const Calibration again = ReadText(ToJson(calibration).dump());
   EXPECT_EQ(again.cluster, "dgx-a100");
@@ -59,6 +60,7 @@ TEST(CalibrationTest, IsWrittenAndReadBack) {
   EXPECT_EQ(again.links[0].bandwidth, BytesPerSecond(25e9));
   EXPECT_EQ(again.links[0].efficiency, 0.8125);
   EXPECT_EQ(again.collective_overhead, Seconds(26.81e-6));
+  EXPECT_EQ(again.channel_overhead, Seconds(1.34e-6));
   EXPECT_EQ(again.fit, calibration.fit);
 }
 
