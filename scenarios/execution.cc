@@ -11,7 +11,6 @@
 #include "sim/schedule_check.h"
 #include "sim/units.h"
 #include "workloads/planner.h"
-#include "workloads/strategy_zero.h"
 
 namespace rehearse {
 namespace {
@@ -110,8 +109,7 @@ Schedule PlanScenario(const Scenario& scenario) {
 }
 
 Schedule PlanSerially(const Scenario& scenario) {
-  return PlanStep(scenario.network, scenario.training,
-                  MakeDataParallel(1, /*overlap_all_reduce=*/false, scenario.network));
+  return PlanSerialStep(scenario.network, scenario.training, scenario.strategy.chunks);
 }
 
 std::vector<std::string> ExecutionNotes(const Schedule& schedule, const Transport& transport,

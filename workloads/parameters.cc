@@ -94,6 +94,15 @@ void Parameters::PlaceMatrix(uint32_t index) {
     const bool shares = strategy_.shard && strategy_.shard->axis == axis;
     (shares ? matrix.share_axes : matrix.sum_axes).push_back(axis);
   }
+  const Matrix& owner = matrices_[matrix.owner];
+  if (matrix.sum_axes != owner.sum_axes || matrix.share_axes != owner.share_axes) {
+    throw Error(plan_.place(),
+                fmt::format("\"{}\" of {} is tied to \"{}\": the gradients of both must be summed "
+                            "along the same axes, so rows of their operands must be split along "
+                            "the same; found {} and {}",
+                            shape.name, network_.name, network_.matrices[matrix.owner].name,
+                            ToString(layouts.x), ToString(strategy_.products[matrix.owner].x)));
+  }
   const uint64_t ranks = plan_.SizeOfAxes(matrix.share_axes);
   const uint64_t share = (matrix.rows * matrix.columns + ranks - 1) / ranks;
   matrix.share_elements = static_cast<double>(share);
