@@ -89,9 +89,13 @@ UnetModel ReadUnet(const JsonReader& reader) {
   ReadOptional(reader, "head_size", 1, kMostChannels, &model.head_size);
   ReadOptional(reader, "groups", 1, kMostChannels, &model.groups);
   CheckHalves(reader, model.image, model.multipliers.size() - 1);
-  for (const uint64_t multiplier : model.multipliers) {
-    CheckDivides(reader, "groups", model.groups, multiplier * model.channels);
-    CheckDivides(reader, "heads", model.head_size, multiplier * model.channels);
+  for (size_t level = 0; level < model.multipliers.size(); ++level) {
+    const uint64_t channels = model.multipliers[level] * model.channels;
+    const bool is_middle = level + 1 == model.multipliers.size();
+    CheckDivides(reader, "groups", model.groups, channels);
+    if (is_middle || model.Attends(model.image >> level)) {
+      CheckDivides(reader, "heads", model.head_size, channels);
+    }
   }
   return model;
 }

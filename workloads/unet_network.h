@@ -4,7 +4,7 @@
 // a level, images of 32×32 and "consistent with Nichol et al." The rest is assumed, after Nichol
 // and Dhariwal's network for CIFAR-10 (arXiv 2102.09672: channels × 1, 2, 2, 2, attention at 16×16
 // and 8×8, which gives the 50M that AxoNN trains with 128 channels) and Dhariwal and Nichol (arXiv
-// 2105.05233: 64 channels a head):
+// 2105.05233: 64 channels a head; 52 of 832, which makes 16 of them rather than 13):
 //
 //   block:     norm, act, conv 3×3, norm, scale and shift by the time's embedding, act, conv 3×3,
 //              plus the input (by a 1×1 convolution where channels change); group norms of 32
@@ -18,6 +18,7 @@
 // ReLU stands for SiLU (the same traffic), dropout is left out, the loss is the squared error.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -38,6 +39,10 @@ struct UnetModel {
   uint64_t head_size = 64;
   uint64_t groups = 32;  // of a norm
   std::string source;    // of a preset
+
+  bool Attends(uint64_t side) const {
+    return std::find(attention.begin(), attention.end(), side) != attention.end();
+  }
 };
 
 // Rows are pixels of training.batch images. Each block (with its attention) is a layer.
