@@ -10,8 +10,11 @@ using Issue = PlanBuilder::Issue;
 std::vector<uint32_t> PureDataAxes(const Strategy& strategy) {
   std::vector<uint32_t> axes;
   for (uint32_t axis = 0; axis < strategy.mesh.axes().size(); ++axis) {
-    const bool splits = std::any_of(strategy.products.begin(), strategy.products.end(),
-                                    [&](const auto& product) { return IsSplit(product.w[axis]); });
+    // Vectors lie as the columns of the values that they belong to.
+    const bool splits = std::any_of(
+        strategy.products.begin(), strategy.products.end(), [&](const ProductLayouts& product) {
+          return IsSplit(product.w[axis]) || IsSplit(product.rest[axis], 1);
+        });
     if (!splits && !(strategy.shard && strategy.shard->axis == axis)) axes.push_back(axis);
   }
   return axes;
