@@ -12,7 +12,6 @@
 #include "sim/schedule_check.h"
 #include "sim/units.h"
 #include "workloads/planner.h"
-#include "workloads/strategy_zero.h"
 
 namespace rehearse {
 namespace {
@@ -121,9 +120,7 @@ Schedule PlanScenario(const Scenario& scenario) {
 }
 
 Schedule PlanSerially(const Scenario& scenario) {
-  Strategy alone = MakeDataParallel(1, /*overlap_all_reduce=*/false, scenario.network);
-  alone.chunks = scenario.strategy.chunks;
-  return PlanStep(scenario.network, scenario.training, alone);
+  return PlanSerialStep(scenario.network, scenario.training, scenario.strategy.chunks);
 }
 
 std::vector<std::string> ExecutionNotes(const Schedule& schedule, const Transport& transport,

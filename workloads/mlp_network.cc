@@ -48,4 +48,10 @@ Network MakeMlp(const MlpModel& model, const Training& training) {
   return network;
 }
 
+const std::vector<MlpModel>& KnownMlps() {
+  static const std::vector<MlpModel> models = {
+      {"autoddl-mlp", {32768, 16384, 4096, 2048, 512}, "AutoDDL, arXiv 2301.06813, section 4.6"}};
+  return models;
+}
+
 }  // namespace rehearse

@@ -325,5 +325,20 @@ TEST(StrategiesTest, OperandsThatDoNotMultiplyAreRefused) {
       {"\"qkv\"", "[S(0)]", "do not multiply"});
 }
 
+TEST(TiedMatricesTest, TheirGradientsMustBeSummedAlike) {
+  const Training training = SmallTraining();
+  const Network network = MakeDecoder(SmallModel(), training);
+  Strategy strategy = MakeDataParallel(2, /*overlap_all_reduce=*/false, network);
+  // Both ranks look up all rows, but each multiplies half of them with the output layer.
+  strategy.products.front().x = {B()};
+  try {
+    PlanStep(network, training, strategy);
+    FAIL() << "planned";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("summed along the same axes"), std::string::npos)
+        << error.what();
+  }
+}
+
 }  // namespace
 }  // namespace rehearse
