@@ -68,7 +68,7 @@ TEST(InterferenceTest, WavesThatWereMadeUpAreFound) {
     Compute product = ProductOf(own.encounter.product.m, own.encounter.product.n);
     EXPECT_NEAR(SlowdownOf(fit->slowdown, product), own.compute[0], 1e-9);
   }
-  EXPECT_GT(fit->plain_errors.median, 0.01);
+  EXPECT_GT(fit->plain_errors.largest, 0.1);
   EXPECT_EQ(fit->slowdown.memory, 0.25);
   EXPECT_EQ(fit->slowdown.communication, 0.3);
 }

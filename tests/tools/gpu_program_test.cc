@@ -12,7 +12,6 @@
 namespace rehearse {
 namespace {
 
-using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
 
@@ -28,7 +27,7 @@ class GpuProgramTest : public ProgramTest {
   Outcome Shell(const std::string& script) const {
     Write("script.sh", "program='" REHEARSE_BINARY "'\n" + script + "\n");
     const std::string command = "cd '" + folder_.string() +
-                                "' && timeout 100 sh script.sh > out.txt 2> err.txt < /dev/null";
+                                "' && timeout 280 sh script.sh > out.txt 2> err.txt < /dev/null";
     const int status = std::system(command.c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, ReadFile(folder_ / "out.txt"),
             ReadFile(folder_ / "err.txt")};
@@ -150,6 +149,28 @@ TEST_F(GpuProgramTest, ACalibrationIsWrittenAndAScenarioUsesIt) {
   const Outcome simulated = Execute("run " + scenario + " --format json");
   ASSERT_EQ(simulated.code, 0) << simulated.err;
   EXPECT_GT(Json::parse(simulated.out)["step_seconds"].get<double>(), 0);
+}
+
+TEST_F(GpuProgramTest, GpuCheckRunsEverythingInOneFolder) {
+  const std::filesystem::path tests =
+      std::filesystem::path(REHEARSE_BINARY).parent_path() / "tests/test_gpu";
+  if (!std::filesystem::exists(tests)) GTEST_SKIP() << "test_gpu is not built";
+  setenv("REHEARSE_DOUBLE_DEVICES", "1", 1);
+  setenv("GTEST_FILTER", "GpuTest.AStepOfOneRankGivesTheCpusNumbers", 1);
+  const Outcome outcome =
+      Shell("'" REHEARSE_SOURCE_DIR "/tools/gpu-check' --small results $program");
+  unsetenv("GTEST_FILTER");
+  unsetenv("REHEARSE_DOUBLE_DEVICES");
+  EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
+  for (const char* line :
+       {"tests ", "numerics-summa", "processes-cpu-megatron", "calibration", "compare-predicted"}) {
+    EXPECT_THAT(outcome.out, HasSubstr(line));
+  }
+  EXPECT_THAT(outcome.out, HasSubstr("all passed"));
+  for (const char* file : {"tests.json", "calibration.json", "step/timeline.json",
+                           "predicted/result.json", "compare-predicted.log"}) {
+    EXPECT_TRUE(std::filesystem::exists(folder_ / "results" / file)) << file;
+  }
 }
 
 TEST_F(GpuProgramTest, OptionsOfOneBackendAreRefusedByTheOther) {

@@ -1,5 +1,5 @@
-// Products by plain loops, for machines without OpenBLAS.
-#include "real/blas.h"
+// Products by plain loops agree with the sum that defines them.
+#include "real/plain_product.h"
 
 #include <cmath>
 #include <limits>
