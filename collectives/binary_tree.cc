@@ -26,8 +26,13 @@ uint32_t BinaryTree::HeightOf(uint32_t node) const {
 }
 
 uint32_t BinaryTree::DepthOf(uint32_t node) const {
-  uint32_t depth = 0;
-  for (uint32_t at = Parent(node); at != kNone; at = Parent(at)) ++depth;
+  if (node < outside_) return 0;
+  // Above label i there is at most one label of each height: i without its bits below, and one set.
+  const uint32_t label = LabelOf(node);
+  uint32_t depth = outside_;
+  for (uint32_t bit = (label & (~label + 1)) << 1; bit <= labels_; bit <<= 1) {
+    if (((label & ~(2 * bit - 1)) | bit) <= labels_) ++depth;
+  }
   return depth;
 }
 
@@ -51,7 +56,7 @@ std::vector<uint32_t> BinaryTree::Children(uint32_t node) const {
 uint32_t BinaryTree::LabelOf(uint32_t node) const {
   const uint32_t place = node - outside_;
   CHECK(place < labels_);
-  return (shifted_ ? (place + 1) % labels_ : place) + 1;
+  return (!shifted_ ? place : place + 1 == labels_ ? 0 : place + 1) + 1;
 }
 
 uint32_t BinaryTree::NodeOf(uint32_t label) const {

@@ -1,6 +1,7 @@
 #include "collectives/rounds.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <map>
 #include <numeric>
@@ -130,38 +131,49 @@ void ForEachRound(const std::vector<PartMessage>& messages, const Visit& visit) 
   }
 }
 
-// Tells the hops of a pipeline which others share a member with them.
+// Which hops of a pipeline share a member: sets of hops, as bits.
 class HopNeighbours {
  public:
-  // Of one part, by hop.
+  // Of one part.
   void Add(const std::vector<PartMessage>& messages) {
-    std::vector<std::vector<uint32_t>> hops_of;  // by position, in order
+    uint32_t ends = 0;
+    uint32_t hops = 0;
+    for (const PartMessage& message : messages)
+      ends = std::max({ends, message.from + 1, message.to + 1});
+    ForEachRound(messages, [&](uint32_t, std::span<const PartMessage>) { ++hops; });
+    while (neighbours_.size() < hops) neighbours_.emplace_back();
+    const uint32_t words = (hops + kBits - 1) / kBits;
+    std::vector<uint64_t> of_end(size_t{ends} * words);
     ForEachRound(messages, [&](uint32_t hop, std::span<const PartMessage> own) {
-      if (hop == share_.size()) share_.emplace_back();
       for (const PartMessage& message : own) {
-        for (const uint32_t end : {message.from, message.to}) {
-          if (end >= hops_of.size()) hops_of.resize(end + 1);
-          if (hops_of[end].empty() || hops_of[end].back() != hop) hops_of[end].push_back(hop);
-        }
+        for (const uint32_t end : {message.from, message.to})
+          of_end[size_t{end} * words + hop / kBits] |= Bit(hop);
       }
     });
-    for (std::vector<bool>& row : share_) row.resize(share_.size());
-    for (const std::vector<uint32_t>& hops : hops_of) {
-      for (const uint32_t a : hops) {
-        for (const uint32_t b : hops) share_[a][b] = true;
+    for (uint32_t hop = 0; hop < hops; ++hop) {
+      std::vector<uint64_t>& own = neighbours_[hop];
+      own.resize(std::max<size_t>(own.size(), words));
+      for (uint32_t end = 0; end < ends; ++end) {
+        const uint64_t* bits = &of_end[size_t{end} * words];
+        if ((bits[hop / kBits] & Bit(hop)) == 0) continue;
+        for (uint32_t word = 0; word < words; ++word) own[word] |= bits[word];
       }
     }
   }
   std::vector<uint32_t> Of(size_t hop) const {
     std::vector<uint32_t> neighbours;
-    for (uint32_t other = 0; other < share_.size(); ++other) {
-      if (share_[hop][other]) neighbours.push_back(other);
+    for (uint32_t word = 0; word < neighbours_[hop].size(); ++word) {
+      for (uint64_t bits = neighbours_[hop][word]; bits != 0; bits &= bits - 1)
+        neighbours.push_back(word * kBits + static_cast<uint32_t>(std::countr_zero(bits)));
     }
     return neighbours;
   }
 
  private:
-  std::vector<std::vector<bool>> share_;
+  static constexpr uint32_t kBits = 64;
+  static uint64_t Bit(uint32_t hop) { return uint64_t{1} << hop % kBits; }
+
+  std::vector<std::vector<uint64_t>> neighbours_;  // by hop
 };
 
 }  // namespace
