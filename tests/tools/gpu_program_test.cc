@@ -2,6 +2,7 @@
 // torchrun, srun and mpirun.
 #include <chrono>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "real/cuda/kernel_image.h"
