@@ -33,7 +33,7 @@ struct CalibrationFacts {
 
 // What was measured of GPUs besides.
 struct GpuFacts {
-  nlohmann::ordered_json record;      // driver, libraries, device
+  nlohmann::ordered_json record = nlohmann::ordered_json::object();  // driver, libraries, device
   std::string not_representative;     // why; empty where times are what they seem
   std::vector<std::string> left_out;  // what did not fit on the device
   Seconds launch;                     // a kernel's
