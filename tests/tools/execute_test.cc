@@ -62,7 +62,8 @@ TEST_F(ExecuteProgramTest, ThreadRanksPassTheCheckAndLeaveTheirFiles) {
 }
 
 TEST_F(ExecuteProgramTest, EveryShippedCpuScenarioPassesTheCheck) {
-  for (const char* name : {"cpu-data-parallel", "cpu-megatron", "cpu-fsdp", "cpu-4d", "cpu-4d-8"}) {
+  for (const char* name : {"cpu-data-parallel", "cpu-megatron", "cpu-fsdp", "cpu-4d", "cpu-4d-8",
+                           "cpu-vgg", "cpu-u-net"}) {
     const Outcome outcome = Execute("execute " + Shipped(name) + " --check --repeat 1 --warmup 0");
     EXPECT_EQ(outcome.code, 0) << name << outcome.out << outcome.err;
     EXPECT_THAT(outcome.out, HasSubstr("passed")) << name;
