@@ -16,8 +16,8 @@ const std::vector<Algorithm>& Table() {
   static const std::vector<Algorithm> table = {
       RingRow(),     BothWaysRingRow(), TreeRow(),     HalvingDoublingRow(),
       DoublingRow(), DirectRow(),       PairwiseRow(), BruckRow(),
-      PxnRow(),      NvlsRow(),         CollnetRow(),  HierarchicalRow(),
-      BucketRow(),   ChainRow(),
+      PxnRow(),      NvlsRow(),         NvlsTreeRow(), CollnetRow(),
+      PatRow(),      HierarchicalRow(), BucketRow(),   ChainRow(),
   };
   return table;
 }

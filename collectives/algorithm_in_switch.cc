@@ -14,84 +14,15 @@
 // Each NIC carries n/g each way: half of what a ring over many machines needs.
 //
 // Both are pipelines: T = Σ over the m + hops - 1 steps (collectives/pipeline.h). The switches on the
-// way form a tree; each link of it carries a sum once. A way whose links are taken by another
-// member's already is drawn without them, so that this comes out.
+// way form a tree (collectives/switch_tree.h).
 #include <algorithm>
-#include <map>
-#include <set>
 
 #include "collectives/algorithm_rows.h"
+#include "collectives/switch_tree.h"
 #include "sim/error.h"
 
 namespace rehearse {
 namespace {
-
-// ---- Where the switches are
-// ---------------------------------------------------------------------------
-
-Cluster::VertexId HeadOf(const Cluster& cluster, uint32_t link) {
-  return boost::target(cluster.Edge(link), cluster.graph());
-}
-
-// A tree that joins the ranks at the first vertex of `kind` on the way from the first rank to the
-// second. Every vertex has one way towards the root (the first that was met) and one from it.
-// Throws Error where some rank does not pass through such a vertex.
-class SwitchTree {
- public:
-  SwitchTree(Router& router, const std::vector<uint32_t>& ranks, VertexKind kind,
-             const char* algorithm)
-      : router_(router), cluster_(router.cluster()) {
-    const auto fail = [&](uint32_t a, uint32_t b) {
-      throw Error(fmt::format(
-          "algorithm \"{}\" needs {} that adds: the way from rank {} to rank {} passes through "
-          "none",
-          algorithm, kind == VertexKind::kNvSwitch ? "an NVSwitch" : "a network switch", a, b));
-    };
-    const Route& first = router_.Between(ranks[0], ranks[1]);
-    for (const uint32_t link : first.links) {
-      const Cluster::VertexId head = HeadOf(cluster_, link);
-      if (cluster_.graph()[head].kind != kind) continue;
-      root_ = head;
-      break;
-    }
-    if (root_ == kNowhere) fail(ranks[0], ranks[1]);
-    std::set<uint32_t> taken;
-    for (uint32_t i = 0; i < ranks.size(); ++i) {
-      const uint32_t other = ranks[i == 0 ? 1 : 0];
-      up.push_back(Cut(router_.Between(ranks[i], other), true, &taken));
-      down.push_back(Cut(router_.Between(other, ranks[i]), false, &taken));
-      if (up.back().latency < Seconds(0)) fail(ranks[i], other);
-      if (down.back().latency < Seconds(0)) fail(other, ranks[i]);
-    }
-  }
-
-  std::vector<SwitchWay> up;
-  std::vector<SwitchWay> down;
-
- private:
-  static constexpr Cluster::VertexId kNowhere = static_cast<Cluster::VertexId>(-1);
-
-  // The part of the route up to the root, or from it on; its latency is negative if the root is not
-  // on it. Links that are taken are left out.
-  SwitchWay Cut(const Route& route, bool upwards, std::set<uint32_t>* taken) const {
-    SwitchWay way;
-    bool met = false;
-    for (const uint32_t link : route.links) {
-      if (upwards != met) {
-        way.latency += cluster_.Link(link).latency;
-        if (taken->insert(link).second) way.links.push_back(link);
-      }
-      met = met || HeadOf(cluster_, link) == root_;
-    }
-    if (!met) way.latency = Seconds(-1);
-    way.crosses_nodes = route.crosses_nodes;
-    return way;
-  }
-
-  Router& router_;
-  const Cluster& cluster_;
-  Cluster::VertexId root_ = kNowhere;
-};
 
 // ---- nvls
 // ---------------------------------------------------------------------------------------------
@@ -138,7 +69,7 @@ std::vector<Part> NvlsArrange(const GroupOnMachine& group) {
         group.ranks[machines[0][0]], group.ranks[machines[1][0]]));
   }
   Part part = AsTheyAre(group);
-  SwitchTree tree(group.router, group.ranks, VertexKind::kNvSwitch, "nvls");
+  SwitchTree tree = FindSwitchTree(group.router, group.ranks, VertexKind::kNvSwitch, "nvls");
   part.to_switch = std::move(tree.up);
   part.from_switch = std::move(tree.down);
   return {part};
@@ -202,7 +133,7 @@ std::vector<Part> CollnetArrange(const GroupOnMachine& group) {
   for (size_t local = 0; local < locals; ++local) {
     std::vector<uint32_t> rail;
     for (const auto& machine : machines) rail.push_back(group.ranks[machine[local]]);
-    SwitchTree tree(group.router, rail, VertexKind::kSwitch, "collnet");
+    SwitchTree tree = FindSwitchTree(group.router, rail, VertexKind::kSwitch, "collnet");
     for (size_t machine = 0; machine < machines.size(); ++machine) {
       part.to_switch[machine * locals + local] = std::move(tree.up[machine]);
       part.from_switch[machine * locals + local] = std::move(tree.down[machine]);

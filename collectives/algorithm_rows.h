@@ -19,6 +19,8 @@ Algorithm PairwiseRow();
 Algorithm BruckRow();
 Algorithm PxnRow();
 Algorithm NvlsRow();
+Algorithm NvlsTreeRow();
+Algorithm PatRow();
 Algorithm CollnetRow();
 Algorithm HierarchicalRow();
 Algorithm BucketRow();

@@ -1,92 +1,23 @@
 // Double binary tree (Sanders, Speck & Träff 2009) over machines, with a chain inside each, as NCCL's
 // "Tree".
 //
-// Machines have labels 1 ... N. The parent of label i, whose lowest bit is l, is i with bit l cleared
-// and the next one set (or, if there is no such label, only cleared); the root is the largest power
-// of two. Odd labels are leaves. The second tree shifts labels by one, so that who is a leaf in one
-// is inside the other; each tree has half of the bytes. The head of a machine (its first position)
-// is in the tree; the others follow it as a chain.
+// Each of two trees (collectives/binary_tree.h) has half of the bytes. The head of a machine (its
+// first position) is in the tree; the others follow it as a chain.
 //   reduce      up the chains, then up the tree: hop g-1-j from place j of a chain, hop g-1+h from a
 //               machine of height h
 //   broadcast   down the tree, then down the chains
 //   all-reduce  one after the other: 2(g-1+H) hops, H = ⌊log2 N⌋, both under way for different pieces
-// With a root, its machine stands outside, before the trees' roots: labels are those of the other
-// N-1, and there is one hop more.
+// With a root there is one hop more.
 //   T = Σ over the m + hops - 1 steps of a pipeline (collectives/pipeline.h)
 // In the middle of an all-reduce each port carries n/2·(2 + 1 + 1) each way, so that long messages
 // take 2n/P at rate P; short ones take hops·α.
 #include <algorithm>
-#include <bit>
 
 #include "collectives/algorithm_rows.h"
-#include "sim/error.h"
+#include "collectives/binary_tree.h"
 
 namespace rehearse {
 namespace {
-
-// The tree over machines; node is the position of a machine.
-class BinaryTree {
- public:
-  static constexpr uint32_t kNone = 0xffffffffu;
-
-  BinaryTree(uint32_t machines, bool has_root, bool shifted)
-      : outside_(has_root ? 1 : 0), labels_(machines - outside_), shifted_(shifted) {}
-
-  // Hops up the tree, without chains; 0 for one machine.
-  uint32_t Height() const {
-    return labels_ == 0 ? 0 : static_cast<uint32_t>(std::bit_width(labels_)) - 1 + outside_;
-  }
-  uint32_t Parent(uint32_t node) const {
-    if (node < outside_) return kNone;
-    const uint32_t label = LabelOf(node);
-    const uint32_t low = label & (~label + 1);
-    if (label == std::bit_floor(labels_)) return outside_ == 1 ? 0 : kNone;
-    const uint32_t cleared = label ^ low;
-    const uint32_t parent = cleared | (low << 1);
-    return NodeOf(parent <= labels_ ? parent : cleared);
-  }
-  // How many hops below it the lowest leaf is.
-  uint32_t HeightOf(uint32_t node) const {
-    if (node < outside_) return Height();
-    return static_cast<uint32_t>(std::countr_zero(LabelOf(node)));
-  }
-  uint32_t DepthOf(uint32_t node) const {
-    uint32_t depth = 0;
-    for (uint32_t at = Parent(node); at != kNone; at = Parent(at)) ++depth;
-    return depth;
-  }
-  std::vector<uint32_t> Children(uint32_t node) const {
-    if (node < outside_) {
-      if (labels_ == 0) return {};
-      return {NodeOf(std::bit_floor(labels_))};
-    }
-    std::vector<uint32_t> children;
-    const uint32_t label = LabelOf(node);
-    for (uint32_t half = (label & (~label + 1)) / 2; half > 0; half /= 2) {
-      // The left child, and the first label on the right that is there.
-      if (children.empty()) children.push_back(NodeOf(label - half));
-      if (label + half > labels_) continue;
-      children.push_back(NodeOf(label + half));
-      break;
-    }
-    return children;
-  }
-
- private:
-  uint32_t LabelOf(uint32_t node) const {
-    const uint32_t place = node - outside_;
-    CHECK(place < labels_);
-    return (shifted_ ? (place + 1) % labels_ : place) + 1;
-  }
-  uint32_t NodeOf(uint32_t label) const {
-    const uint32_t place = shifted_ ? (label - 1 + labels_ - 1) % labels_ : label - 1;
-    return place + outside_;
-  }
-
-  uint32_t outside_;
-  uint32_t labels_;
-  bool shifted_;
-};
 
 bool HasRoot(CollectiveKind kind) { return kind != CollectiveKind::kAllReduce; }
 
@@ -108,6 +39,7 @@ void Steps(const StepInput& input, uint32_t position, std::vector<Leg>* legs) {
   const bool reduces = input.kind != CollectiveKind::kBroadcast;
   const bool spreads = input.kind != CollectiveKind::kReduce;
   const uint32_t down = reduces ? HopsOneWay(input) : 0;  // the first hop of the way down
+  const uint32_t depth = tree.DepthOf(node);
 
   // The edge between a head and its parent's, the edge between a place of a chain and the one
   // before it.
@@ -126,8 +58,7 @@ void Steps(const StepInput& input, uint32_t position, std::vector<Leg>* legs) {
     const uint32_t far = node * g + farther;
     if (reduces) legs->push_back(InPlace(g - 1 - farther, m, far, far - 1, Combine::kAdd, pieces));
     if (spreads) {
-      legs->push_back(InPlace(down + tree.DepthOf(node) + farther - 1, m, far - 1, far,
-                              Combine::kCopy, pieces));
+      legs->push_back(InPlace(down + depth + farther - 1, m, far - 1, far, Combine::kCopy, pieces));
     }
   };
   if (place == 0) {

@@ -34,8 +34,16 @@ class LinkCounter {
     if (count_[link] == 0) touched_.push_back(link);
     count_[link] += times;
   }
+  // By link.
   std::vector<LinkUse> Take() {
-    std::sort(touched_.begin(), touched_.end());
+    if (8 * touched_.size() > count_.size()) {  // to look at all is quicker than to sort
+      touched_.clear();
+      for (uint32_t link = 0; link < count_.size(); ++link) {
+        if (count_[link] != 0) touched_.push_back(link);
+      }
+    } else {
+      std::sort(touched_.begin(), touched_.end());
+    }
     std::vector<LinkUse> uses;
     uses.reserve(touched_.size());
     for (const uint32_t link : touched_) {

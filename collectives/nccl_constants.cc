@@ -11,16 +11,13 @@ using ByProtocol = std::array<double, kProtocols>;  // LL, LL128, Simple
 using ByScale = std::array<double, 3>;              // one machine, two, more
 using ByGeneration = std::array<ByScale, 4>;        // Volta, Ampere, Hopper, Blackwell
 
-// By algorithm: tree, ring, NVLS (which has Simple only). Microseconds.
-constexpr std::array<ByProtocol, kNcclAlgorithms> kBase = {{
-    {6.8, 14.0, 8.4},
-    {6.6, 14.0, 8.4},
-    {0, 0, 0},
-}};
-constexpr std::array<std::array<ByProtocol, kNcclAlgorithms>, 3> kHops = {{
-    {{{0.6, 1.25, 4.0}, {0.6, 1.9, 3.4}, {0, 0, 25}}},   // NVLink
-    {{{1.0, 1.9, 4.0}, {1.0, 2.5, 5.7}, {0, 0, 0}}},     // PCIe
-    {{{5.0, 8.5, 14.0}, {2.7, 4.0, 14.0}, {0, 0, 18}}},  // network
+// By algorithm: tree, ring, NVLS, NVLSTree and PAT (which have Simple only). Microseconds.
+using ByAlgorithm = std::array<ByProtocol, kNcclAlgorithms.size()>;
+constexpr ByAlgorithm kBase = {{{6.8, 14.0, 8.4}, {6.6, 14.0, 8.4}, {}, {}, {8, 8, 8}}};
+constexpr std::array<ByAlgorithm, 3> kHops = {{
+    {{{0.6, 1.25, 4.0}, {0.6, 1.9, 3.4}, {0, 0, 25}, {0, 0, 25}, {0, 0, 4}}},      // NVLink
+    {{{1.0, 1.9, 4.0}, {1.0, 2.5, 5.7}, {}, {}, {0, 0, 4}}},                       // PCIe
+    {{{5.0, 8.5, 14.0}, {2.7, 4.0, 14.0}, {0, 0, 18}, {0, 0, 20.9}, {0, 0, 14}}},  // network
 }};
 
 // GB/s. On several machines only the rows Volta (Intel's hosts) and Ampere (AMD's) are read.
@@ -32,6 +29,8 @@ constexpr ByGeneration kMostTreeLL128 = {
     {{20, 20, 20}, {20, 20, 20}, {36.7, 36.7, 29.0}, {55.6, 31.67, 20.0}}};
 constexpr ByGeneration kMostTree = {
     {{26.5, 18.5, 10.0}, {24.0, 23.6, 17.8}, {38.7, 41.4, 36.0}, {70.0, 42.8, 24.0}}};
+constexpr ByGeneration kMostNvlsTree = {
+    {{26.5, 18.5, 10.0}, {24.0, 23.6, 17.8}, {0, 57.7, 45.5}, {0, 96.0, 80.0}}};
 constexpr std::array<double, 4> kNvls = {0, 0, 0.85, 0.74};
 
 // By power of two from 64 bytes.
@@ -84,6 +83,9 @@ BytesPerSecond NcclMostTreeLL128(NcclGeneration generation, uint32_t nodes) {
 }
 BytesPerSecond NcclMostTree(NcclGeneration generation, uint32_t nodes) {
   return Gigabytes(kMostTree, generation, nodes);
+}
+BytesPerSecond NcclMostNvlsTree(NcclGeneration generation, uint32_t nodes) {
+  return Gigabytes(kMostNvlsTree, generation, nodes);
 }
 double NcclNvlsEfficiency(NcclGeneration generation) { return kNvls[At(generation)]; }
 

@@ -1,8 +1,9 @@
 // The constants of NCCL's tuning model, in our own form: what a hop, a start and a channel cost, by algorithm,
 // protocol, link and generation of GPU.
 //
-// Source of every figure: NVIDIA/nccl 5067397c, src/graph/tuning.cc (latencies in us, bandwidths in GB/s there), and
-// for the threads a channel needs src/include/comm.h and device.h. Immutable data; all functions are pure.
+// Source of every figure: NVIDIA/nccl 5067397c, src/graph/tuning.cc, now in src/tuning (latencies
+// in us, bandwidths in GB/s there), and for the threads a channel needs src/include/comm.h and
+// device.h. Immutable data; all functions are pure.
 #pragma once
 
 #include <array>
@@ -15,8 +16,10 @@
 namespace rehearse {
 
 // What NCCL calls algorithms. A row of collectives/algorithm.h says which of these it is.
-enum class NcclAlgorithm : uint8_t { kTree, kRing, kNvls };
-inline constexpr size_t kNcclAlgorithms = 3;
+enum class NcclAlgorithm : uint8_t { kTree, kRing, kNvls, kNvlsTree, kPat };
+inline constexpr std::array kNcclAlgorithms = {NcclAlgorithm::kTree, NcclAlgorithm::kRing,
+                                               NcclAlgorithm::kNvls, NcclAlgorithm::kNvlsTree,
+                                               NcclAlgorithm::kPat};
 
 // GPUs between two of these behave as the older one; those before Volta as Volta.
 enum class NcclGeneration : uint8_t { kVolta, kAmpere, kHopper, kBlackwell };
@@ -40,11 +43,18 @@ BytesPerSecond NcclMostLL(NcclGeneration generation, uint32_t nodes);
 BytesPerSecond NcclMostRingLL128(NcclGeneration generation, uint32_t nodes);
 BytesPerSecond NcclMostTreeLL128(NcclGeneration generation, uint32_t nodes);
 BytesPerSecond NcclMostTree(NcclGeneration generation, uint32_t nodes);
+BytesPerSecond NcclMostNvlsTree(NcclGeneration generation, uint32_t nodes);
 // Share of the links that in-switch reduction reaches; 0 where the generation has none.
 double NcclNvlsEfficiency(NcclGeneration generation);
 
 // What a tree's bandwidth is to be multiplied with: medium sizes fall short of the model.
 double NcclTreeCorrection(Protocol protocol, Bytes bytes);
+
+// PAT's latency: base + ⌊log2 k⌋·(one hop / kPatHopsAtOnce) + p·kPatEachRank; share of the rings'
+// rate that it reaches.
+inline constexpr double kPatHopsAtOnce = 3.5;
+inline constexpr Seconds kPatEachRank(2.8e-6);
+inline constexpr double kPatEfficiency = 0.75;
 
 // The least bytes that NCCL gives to a channel before it uses one less. Rings with LL count them a rank.
 Bytes NcclLeastForAChannel(Protocol protocol);

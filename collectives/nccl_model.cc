@@ -27,19 +27,21 @@ bool IsRooted(CollectiveKind kind) {
 bool Exists(const NcclGroup& group, CollectiveKind kind, NcclAlgorithm algorithm,
             Protocol protocol) {
   if (protocol == Protocol::kLL128 && !group.has_ll128) return false;
-  switch (kind) {
-    case CollectiveKind::kAllReduce:
-      if (algorithm == NcclAlgorithm::kNvls)
-        return group.has_nvls && group.nodes == 1 && protocol == Protocol::kSimple;
-      return true;
-    case CollectiveKind::kAllGather:
-    case CollectiveKind::kReduceScatter:
-    case CollectiveKind::kBroadcast:
-    case CollectiveKind::kReduce:
-      return algorithm == NcclAlgorithm::kRing;
-    default:
-      return false;
+  const bool is_simple = protocol == Protocol::kSimple;
+  const bool gathers = kind == CollectiveKind::kAllGather || kind == CollectiveKind::kReduceScatter;
+  switch (algorithm) {
+    case NcclAlgorithm::kTree:
+      return IsAllReduce(kind);
+    case NcclAlgorithm::kRing:
+      return IsAllReduce(kind) || gathers || IsRooted(kind);
+    case NcclAlgorithm::kNvls:
+      return (IsAllReduce(kind) || gathers) && group.has_nvls && group.nodes == 1 && is_simple;
+    case NcclAlgorithm::kNvlsTree:
+      return IsAllReduce(kind) && group.has_nvls && group.nodes > 1 && is_simple;
+    case NcclAlgorithm::kPat:
+      return gathers && group.nodes == group.ranks && is_simple;
   }
+  return false;
 }
 
 Seconds StandardHop(NcclHop hop) {
@@ -99,10 +101,14 @@ BytesPerSecond RingRate(const NcclGroup& group, Protocol protocol) {
   return group.rings;
 }
 
+double Levels(const NcclGroup& group) {
+  return static_cast<double>(std::bit_width(group.nodes)) - 1;
+}
+
 Seconds TreeLatency(const NcclGroup& group, Protocol protocol, Seconds inside, Seconds across) {
   const double members = static_cast<double>(group.ranks) / group.nodes;
-  const auto levels = static_cast<double>(std::bit_width(group.nodes)) - 1;
-  return NcclBase(NcclAlgorithm::kTree, protocol) + 2 * ((members - 1) * inside + levels * across);
+  return NcclBase(NcclAlgorithm::kTree, protocol) +
+         2 * ((members - 1) * inside + Levels(group) * across);
 }
 
 BytesPerSecond TreeRate(const NcclGroup& group, Protocol protocol) {
@@ -118,6 +124,21 @@ BytesPerSecond TreeRate(const NcclGroup& group, Protocol protocol) {
       return simple;
   }
   return simple;
+}
+
+// What the switch of a machine lets its members reach, per byte on the bus.
+BytesPerSecond NvlsRate(const NcclGroup& group, CollectiveKind kind) {
+  const double members = static_cast<double>(group.ranks) / group.nodes;
+  const BytesPerSecond once =
+      group.inside_rings * NcclNvlsEfficiency(group.generation) * ((members - 1) / members);
+  return IsAllReduce(kind) ? 2 * once : once * ((members - 1) / members);
+}
+
+BytesPerSecond NvlsTreeRate(const NcclGroup& group, CollectiveKind kind) {
+  const double members = static_cast<double>(group.ranks) / group.nodes;
+  const BytesPerSecond across = (group.nodes == 2 ? 2 : 1) * group.rings;
+  return std::min(
+      {NvlsRate(group, kind), across, members * NcclMostNvlsTree(group.generation, group.nodes)});
 }
 
 }  // namespace
@@ -143,20 +164,26 @@ std::optional<NcclCost> CostOf(const NcclGroup& group, CollectiveKind kind, Byte
       cost.latency = TreeLatency(group, protocol, inside, across);
       cost.bandwidth = TreeRate(group, protocol) / 2 * NcclTreeCorrection(protocol, bytes);
       break;
-    case NcclAlgorithm::kNvls: {
-      const double members = group.ranks;
+    case NcclAlgorithm::kNvls:
       cost.latency = inside;
-      cost.bandwidth = group.rings * NcclNvlsEfficiency(group.generation) *
-                       ((members - 1) / members) * 2 * RingRatio(kind, group.ranks);
+      cost.bandwidth = NvlsRate(group, kind) * RingRatio(kind, group.ranks);
       break;
-    }
+    case NcclAlgorithm::kNvlsTree:
+      cost.latency = inside + 2 * Levels(group) * across;
+      cost.bandwidth = NvlsTreeRate(group, kind) * RingRatio(kind, group.ranks);
+      break;
+    case NcclAlgorithm::kPat:
+      cost.latency = NcclBase(algorithm, protocol) + Levels(group) * across / kPatHopsAtOnce +
+                     group.ranks * kPatEachRank;
+      cost.bandwidth = kPatEfficiency * group.rings;
+      break;
   }
   return cost;
 }
 
 std::vector<NcclCost> AllCosts(const NcclGroup& group, CollectiveKind kind, Bytes bytes) {
   std::vector<NcclCost> costs;
-  for (const auto algorithm : {NcclAlgorithm::kTree, NcclAlgorithm::kRing, NcclAlgorithm::kNvls}) {
+  for (const NcclAlgorithm algorithm : kNcclAlgorithms) {
     for (const auto protocol : {Protocol::kLL, Protocol::kLL128, Protocol::kSimple}) {
       const std::optional<NcclCost> cost = CostOf(group, kind, bytes, algorithm, protocol);
       if (cost) costs.push_back(*cost);
@@ -174,6 +201,12 @@ uint32_t ChannelsFor(const NcclGroup& group, const NcclCost& cost, Bytes bytes) 
   return wanted >= most ? most : std::max(1u, static_cast<uint32_t>(wanted));
 }
 
+bool IsGroupedSends(CollectiveKind kind) {
+  return kind == CollectiveKind::kAllToAll || kind == CollectiveKind::kSendReceive;
+}
+
+uint32_t PeerChannels(const NcclGroup& group) { return std::bit_ceil(2 * group.graph_channels); }
+
 const char* Name(NcclAlgorithm algorithm) {
   switch (algorithm) {
     case NcclAlgorithm::kTree:
@@ -182,6 +215,10 @@ const char* Name(NcclAlgorithm algorithm) {
       return "Ring";
     case NcclAlgorithm::kNvls:
       return "NVLS";
+    case NcclAlgorithm::kNvlsTree:
+      return "NVLSTree";
+    case NcclAlgorithm::kPat:
+      return "PAT";
   }
   return "?";
 }

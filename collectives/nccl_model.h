@@ -12,7 +12,16 @@
 //   tree   latency = base + 2((p/k − 1)·inside + log2(k)·across): a chain in each machine, a tree of machines
 //          bandwidth = t/2·correction(n), with t the rate of the trees: Simple min(0.92 t, channels·most), of that
 //            LL min(t/3.8, most), LL128 min(t·7/9 on one machine, t·120/128 on more, channels·most)
-//   NVLS   latency = one hop, bandwidth = (c−1)/c·2·efficiency·r·p/s with c the members' number
+//   NVLS   one machine: latency = one hop; bandwidth = v·p/s with v = (c−1)/c·efficiency·r, twice
+//          that for all-reduce and (p−1)/p of it for all-gather and reduce-scatter, c the members'
+//          number
+//   NVLSTree  more machines, all-reduce: latency = one hop inside + 2·log2(k)·across;
+//          bandwidth = min(2v of the machine, r (twice with two machines), c·most)·p/s, c of a
+//          machine
+//   PAT    one rank in each machine, all-gather and reduce-scatter:
+//          latency = base + log2(k)·across/3.5 + p·2.8 us, bandwidth = 0.75 r
+// CollNet is chosen where a plug-in for the switches is installed and NCCL_COLLNET_ENABLE set,
+// which no cluster here says; it can be pinned.
 //
 // Rates are those that our own graph's rings have on the idle machine, where NCCL takes those of its search. Hops are NCCL's
 // constants, plus what a route takes longer than a standard hop (topology/hop_latency.h), or less in proportion.
@@ -40,9 +49,10 @@ struct NcclGroup {
   BytesPerSecond rings;   // bus bandwidth of all rings together
   BytesPerSecond
       trees;  // of what a tree crosses: counts twice with two machines, one of which is root
+  BytesPerSecond inside_rings;  // of the rings of one machine alone; 0 for a member
   uint32_t graph_channels = 1;  // rings of NCCL's search, each of which becomes two channels
   bool has_ll128 = false;       // NVLink inside, and NICs beside the GPUs
-  bool has_nvls = false;        // one machine with a switch that reduces
+  bool has_nvls = false;        // every machine has a switch that reduces
 };
 
 struct NcclCost {
@@ -58,11 +68,17 @@ struct NcclCost {
 std::optional<NcclCost> CostOf(const NcclGroup& group, CollectiveKind kind, Bytes bytes,
                                NcclAlgorithm algorithm, Protocol protocol);
 
-// All combinations that NCCL has, in the order of its tables: tree, ring, NVLS, each LL, LL128, Simple.
+// All combinations that NCCL has, in the order of its tables: algorithms, each LL, LL128, Simple.
 std::vector<NcclCost> AllCosts(const NcclGroup& group, CollectiveKind kind, Bytes bytes);
 
 // How many channels NCCL would use for so many bytes.
 uint32_t ChannelsFor(const NcclGroup& group, const NcclCost& cost, Bytes bytes);
+
+// How many channels all-to-all and send-receive run on: all there are, made a power of two,
+// whatever the bytes (ncclTopoComputeP2pChannels; the few that one peer gets are spread over all of
+// them).
+bool IsGroupedSends(CollectiveKind kind);
+uint32_t PeerChannels(const NcclGroup& group);
 
 const char* Name(NcclAlgorithm algorithm);  // "Tree", as NCCL_ALGO has it
 

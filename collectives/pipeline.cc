@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 
 #include "collectives/link_counts.h"
 
@@ -52,6 +51,7 @@ Pipeline::Pipeline(std::vector<Hop> hops, bool fills) : hops_(std::move(hops)), 
   for (Hop& hop : hops_) {
     for (auto& [link, seconds] : hop.loads) link = dense.Of(link);
     latency_ = std::max(latency_, hop.latency);
+    is_even_ = is_even_ && hop.latency == hops_.front().latency;
   }
   links_ = dense.count();
   Loads all(links_);
@@ -78,27 +78,42 @@ uint32_t Pipeline::BestPieces(Bytes bytes) const {
   return best >= kMostPieces ? kMostPieces : std::max(1u, static_cast<uint32_t>(std::lround(best)));
 }
 
+std::vector<Seconds> Pipeline::Latencies(uint32_t pieces) const {
+  const uint32_t steps = pieces + hops() - 1;
+  if (is_even_) return std::vector<Seconds>(steps, latency_);
+  std::vector<Seconds> chains(hops());  // the longest that ends with the hop's last message so far
+  std::vector<Seconds> before(hops());
+  std::vector<Seconds> latencies;
+  Seconds longest;
+  for (uint32_t step = 0; step < steps; ++step) {
+    before = chains;
+    const Seconds until_now = longest;
+    const uint32_t first = step < pieces ? 0 : step - pieces + 1;
+    for (uint32_t hop = first; hop < std::min(step + 1, hops()); ++hop) {
+      for (const uint32_t other : hops_[hop].neighbours)
+        chains[hop] = std::max(chains[hop], before[other]);
+      chains[hop] += hops_[hop].latency;
+      longest = std::max(longest, chains[hop]);
+    }
+    latencies.push_back(longest - until_now);
+  }
+  return latencies;
+}
+
 const std::vector<StepCost>& Pipeline::Steps(uint32_t pieces) const {
   std::vector<StepCost>& steps = steps_[pieces];
   if (!steps.empty()) return steps;
   const uint32_t count = hops();
   Loads loads(links_);
-  std::multiset<Seconds> latencies;
-  for (uint32_t step = 0; step < pieces + count - 1; ++step) {
-    if (step >= count && step < pieces) {  // as before: all hops
-      steps.push_back(steps.back());
-      continue;
-    }
+  for (const Seconds latency : Latencies(pieces)) {
+    const auto step = static_cast<uint32_t>(steps.size());
     if (step < count) {
       for (const auto& [link, seconds] : hops_[step].loads) loads.Add(link, seconds);
-      latencies.insert(hops_[step].latency);
     }
     if (step >= pieces) {
-      const Hop& left = hops_[step - pieces];
-      for (const auto& [link, seconds] : left.loads) loads.Take(link, seconds);
-      latencies.erase(latencies.find(left.latency));
+      for (const auto& [link, seconds] : hops_[step - pieces].loads) loads.Take(link, seconds);
     }
-    steps.push_back({*latencies.rbegin(), loads.most()});
+    steps.push_back({latency, loads.most()});
   }
   return steps;
 }

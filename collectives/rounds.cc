@@ -1,6 +1,7 @@
 #include "collectives/rounds.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <map>
 #include <numeric>
@@ -130,6 +131,51 @@ void ForEachRound(const std::vector<PartMessage>& messages, const Visit& visit) 
   }
 }
 
+// Which hops of a pipeline share a member: sets of hops, as bits.
+class HopNeighbours {
+ public:
+  // Of one part.
+  void Add(const std::vector<PartMessage>& messages) {
+    uint32_t ends = 0;
+    uint32_t hops = 0;
+    for (const PartMessage& message : messages)
+      ends = std::max({ends, message.from + 1, message.to + 1});
+    ForEachRound(messages, [&](uint32_t, std::span<const PartMessage>) { ++hops; });
+    while (neighbours_.size() < hops) neighbours_.emplace_back();
+    const uint32_t words = (hops + kBits - 1) / kBits;
+    std::vector<uint64_t> of_end(size_t{ends} * words);
+    ForEachRound(messages, [&](uint32_t hop, std::span<const PartMessage> own) {
+      for (const PartMessage& message : own) {
+        for (const uint32_t end : {message.from, message.to})
+          of_end[size_t{end} * words + hop / kBits] |= Bit(hop);
+      }
+    });
+    for (uint32_t hop = 0; hop < hops; ++hop) {
+      std::vector<uint64_t>& own = neighbours_[hop];
+      own.resize(std::max<size_t>(own.size(), words));
+      for (uint32_t end = 0; end < ends; ++end) {
+        const uint64_t* bits = &of_end[size_t{end} * words];
+        if ((bits[hop / kBits] & Bit(hop)) == 0) continue;
+        for (uint32_t word = 0; word < words; ++word) own[word] |= bits[word];
+      }
+    }
+  }
+  std::vector<uint32_t> Of(size_t hop) const {
+    std::vector<uint32_t> neighbours;
+    for (uint32_t word = 0; word < neighbours_[hop].size(); ++word) {
+      for (uint64_t bits = neighbours_[hop][word]; bits != 0; bits &= bits - 1)
+        neighbours.push_back(word * kBits + static_cast<uint32_t>(std::countr_zero(bits)));
+    }
+    return neighbours;
+  }
+
+ private:
+  static constexpr uint32_t kBits = 64;
+  static uint64_t Bit(uint32_t hop) { return uint64_t{1} << hop % kBits; }
+
+  std::vector<std::vector<uint64_t>> neighbours_;  // by hop
+};
+
 }  // namespace
 
 Seconds StepLatency(const Choice& choice, Seconds way) {
@@ -220,9 +266,11 @@ std::vector<std::vector<Pace>> IdlePaces(const std::vector<std::vector<RoundFlow
 
 Pipeline PipelineOf(const Plan& plan, Router& router) {
   std::vector<Pipeline::Hop> hops;
+  HopNeighbours neighbours;
   LinkCounter counter(router.cluster().link_count());
   for (size_t part = 0; part < plan.parts.size(); ++part) {
     const std::vector<PartMessage> messages = ByStep(MessagesOfPart(plan, part));
+    neighbours.Add(messages);
     ForEachRound(messages, [&](uint32_t round, std::span<const PartMessage> own) {
       if (round == hops.size()) hops.emplace_back();
       Pipeline::Hop& hop = hops[round];
@@ -236,6 +284,7 @@ Pipeline PipelineOf(const Plan& plan, Router& router) {
       }
     });
   }
+  for (size_t hop = 0; hop < hops.size(); ++hop) hops[hop].neighbours = neighbours.Of(hop);
   return Pipeline(std::move(hops), plan.choice.steps_wait);
 }
 

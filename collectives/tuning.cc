@@ -20,7 +20,7 @@ BytesPerSecond Lane(NcclGeneration generation) {
 constexpr uint32_t kMostGraphChannels = 16;
 
 std::optional<NcclAlgorithm> NcclNameOf(const Algorithm& row) {
-  for (const auto algorithm : {NcclAlgorithm::kTree, NcclAlgorithm::kRing, NcclAlgorithm::kNvls}) {
+  for (const NcclAlgorithm algorithm : kNcclAlgorithms) {
     if (row.nccl_name == std::string_view(Name(algorithm))) return algorithm;
   }
   return std::nullopt;
@@ -28,6 +28,7 @@ std::optional<NcclAlgorithm> NcclNameOf(const Algorithm& row) {
 
 // What the group's routes pass.
 struct Passed {
+  bool has_inside = false;  // some machine has several members
   bool is_nvlink = true;    // inside: nothing else
   bool is_nvswitch = true;  // inside: always a switch of it
   bool is_host = false;     // across: a socket or its memory
@@ -60,6 +61,7 @@ class Surveyor {
   }
 
   void LookInside(const Route& route) {
+    passed_.has_inside = true;
     bool through_switch = false;
     for (const uint32_t link : route.links) {
       passed_.is_nvlink = passed_.is_nvlink && cluster_.Link(link).kind == LinkKind::kNvLink;
@@ -93,10 +95,19 @@ std::vector<uint32_t> OfFirstNode(const Cluster& cluster, const std::vector<uint
   return members;
 }
 
-uint32_t NodesOf(const Cluster& cluster, const std::vector<uint32_t>& ranks) {
-  std::set<uint32_t> nodes;
-  for (const uint32_t rank : ranks) nodes.insert(cluster.NodeIndexOf(rank));
-  return static_cast<uint32_t>(nodes.size());
+// How the group's members are spread over machines.
+struct Spread {
+  uint32_t nodes = 0;
+  bool is_even = true;  // as many in each
+};
+Spread SpreadOf(const Cluster& cluster, const std::vector<uint32_t>& ranks) {
+  std::map<uint32_t, uint32_t> members;  // by machine
+  for (const uint32_t rank : ranks) ++members[cluster.NodeIndexOf(rank)];
+  Spread spread;
+  spread.nodes = static_cast<uint32_t>(members.size());
+  for (const auto& [node, count] : members)
+    spread.is_even = spread.is_even && count == members.begin()->second;
+  return spread;
 }
 
 // Of the group's least device; 0 if one is not NVIDIA's.
@@ -122,7 +133,8 @@ std::optional<NcclGroup> Survey(Router& router, ChannelFinder& finder,
   NcclGroup group;
   group.generation = *generation;
   group.ranks = static_cast<uint32_t>(ranks.size());
-  group.nodes = NodesOf(cluster, ranks);
+  const Spread spread = SpreadOf(cluster, ranks);
+  group.nodes = spread.nodes;
   group.step_overhead = cluster.step_overhead();
   const std::vector<Channel> channels = finder.Find(ranks);
   group.rings = TotalRate(cluster, channels);
@@ -131,10 +143,12 @@ std::optional<NcclGroup> Survey(Router& router, ChannelFinder& finder,
   const Passed& passed = surveyor.passed();
   group.inside = passed.is_nvlink ? NcclHop::kNvLink : NcclHop::kPcie;
   group.has_ll128 = passed.is_nvlink && !passed.is_host && OrdersStores(capability);
-  group.has_nvls = group.nodes == 1 && passed.is_nvswitch && NcclNvlsEfficiency(*generation) > 0;
+  group.has_nvls = passed.has_inside && passed.is_nvswitch && spread.is_even &&
+                   NcclNvlsEfficiency(*generation) > 0;
 
   if (group.nodes == 1) {
     group.trees = group.rings;
+    group.inside_rings = group.rings;
     // Rings are as many as the NVLinks that leave a member, whatever share of them ours reach.
     const ClusterLink& link = cluster.Link(channels.front().edges.front()->links.front());
     const double lanes = group.rings / link.efficiency / Lane(*generation);
@@ -146,8 +160,10 @@ std::optional<NcclGroup> Survey(Router& router, ChannelFinder& finder,
     // what others do.
     group.trees = (group.nodes == 2 ? 2 : 1) * group.rings;
     const std::vector<uint32_t> members = OfFirstNode(cluster, ranks);
-    if (members.size() > 1)
-      group.trees = std::min(group.trees, TotalRate(cluster, finder.Find(members)));
+    if (members.size() > 1) {
+      group.inside_rings = TotalRate(cluster, finder.Find(members));
+      group.trees = std::min(group.trees, group.inside_rings);
+    }
     group.graph_channels =
         std::clamp(static_cast<uint32_t>(passed.nics.size()), 1u, kMostGraphChannels);
   }
@@ -219,13 +235,24 @@ double Tuner::ShareOf(const ChoiceQuestion& question, const NcclGroup& group,
   return std::min(1.0, wanted / BareRate(question, group, cost.algorithm, question.channels));
 }
 
+Seconds LaunchTime(const Cluster& cluster, uint32_t channels) {
+  return cluster.collective_overhead() + channels * cluster.channel_overhead();
+}
+
 Choice Tuner::Choose(const ChoiceQuestion& question) {
+  Choice choice = WithoutLaunch(question);
+  if (question.channels > 0)
+    choice.nccl_channels = std::min(choice.nccl_channels, question.channels);
+  choice.start = std::max(LaunchTime(router_.cluster(), choice.nccl_channels), choice.latency);
+  return choice;
+}
+
+Choice Tuner::WithoutLaunch(const ChoiceQuestion& question) {
   const Collective& collective = question.collective;
   const bool any_algorithm = collective.algorithm == kAuto;
   const bool any_protocol = collective.protocol == kAuto;
   Choice choice;
   choice.channels = question.channels;
-  choice.start = router_.cluster().collective_overhead();
   choice.step_overhead = router_.cluster().step_overhead();
   if (!any_algorithm) {
     choice.algorithm = &FindAlgorithm(collective.algorithm);
@@ -233,7 +260,9 @@ Choice Tuner::Choose(const ChoiceQuestion& question) {
   }
   if (collective.protocol != kBareLinks) {
     const std::optional<NcclGroup>& group = GroupOf(question.ranks);
-    const bool is_nvls = choice.algorithm && NcclNameOf(*choice.algorithm) == NcclAlgorithm::kNvls;
+    const std::optional<NcclAlgorithm> pinned =
+        choice.algorithm ? NcclNameOf(*choice.algorithm) : std::nullopt;
+    const bool is_nvls = pinned == NcclAlgorithm::kNvls || pinned == NcclAlgorithm::kNvlsTree;
     if (group && is_nvls && NcclNvlsEfficiency(group->generation) == 0) {
       throw Error(fmt::format(
           "algorithm \"{}\" needs NVSwitches that add, which Hopper was the first to have",
@@ -244,9 +273,7 @@ Choice Tuner::Choose(const ChoiceQuestion& question) {
       choice.algorithm = &FindAlgorithm(Name(cost->algorithm));
       choice.protocol = cost->protocol;
       choice.nccl_channels = ChannelsFor(*group, *cost, collective.bytes);
-      if (question.channels > 0)
-        choice.nccl_channels = std::min(choice.nccl_channels, question.channels);
-      choice.start += cost->latency;
+      choice.latency = cost->latency;
       choice.steps_wait = false;
       choice.bandwidth_share = ShareOf(question, *group, *cost);
       return choice;
@@ -257,6 +284,7 @@ Choice Tuner::Choose(const ChoiceQuestion& question) {
           collective.protocol, Name(collective.kind), collective.algorithm,
           group ? " in this group" : " on devices that are not NVIDIA's"));
     }
+    if (group && IsGroupedSends(collective.kind)) choice.nccl_channels = PeerChannels(*group);
   }
   if (any_algorithm) choice.algorithm = &FirstThatDoes(collective.kind);
   return choice;

@@ -7,6 +7,11 @@
 // - Elsewhere, and for what NCCL does not have: the first row of the table that can, on bare links.
 // Protocol "none" (a schedule's default) means bare links: every step takes the latency of its route, nothing else.
 //
+// Launching takes the host overhead + channels · channel overhead (topology/calibration.h): it is
+// once for the collective, and again for each channel's share of the work. NCCL's own latencies
+// were measured with launches, so that the longer of the two counts, not both. Grouped sends run on
+// all of their channels, however short the messages.
+//
 // What the answer means in lowering, at every fidelity:
 //   the collective as a whole first waits `start`, once;
 //   if steps_wait, a step from a to b waits  (latency of the route) + step_overhead,  else nothing: then `start`
@@ -41,12 +46,16 @@ struct Choice {
   const Algorithm* algorithm = nullptr;
   std::optional<Protocol> protocol;  // nothing: bare links
   uint32_t channels = 0;             // > 0 caps those of the algorithm
-  uint32_t nccl_channels = 0;        // what NCCL would use; 0 without a protocol
-  Seconds start;
+  uint32_t nccl_channels = 0;        // what NCCL would use; 0 on bare links
+  Seconds latency;                   // of NCCL's model, all of it
+  Seconds start;                     // max(launching, latency)
   bool steps_wait = true;
   Seconds step_overhead;
   double bandwidth_share = 1;  // of the bytes on the wire that are data; in (0, 1]
 };
+
+// What launching a collective takes that runs on so many of NCCL's channels.
+Seconds LaunchTime(const Cluster& cluster, uint32_t channels);
 
 // Remembers what it found of each group. Router and finder must outlive it.
 class Tuner {
@@ -61,6 +70,7 @@ class Tuner {
   const std::optional<NcclGroup>& GroupOf(const std::vector<uint32_t>& ranks);
 
  private:
+  Choice WithoutLaunch(const ChoiceQuestion& question);
   std::optional<NcclCost> Cheapest(const ChoiceQuestion& question, const NcclGroup& group) const;
   // What the steps themselves reach on these links, without a protocol, in bytes of the collective a second.
   BytesPerSecond BareRate(const ChoiceQuestion& question, const NcclGroup& group,

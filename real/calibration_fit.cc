@@ -16,33 +16,57 @@ constexpr Bytes kOneMegabyte(1 << 20);
 struct Candidate {
   double efficiency = 1;
   Seconds overhead;
+  double channel_share = 0;  // κ
   double score = 0;
 };
 
-// The overhead that leaves the least sum of relative errors: a median with weights 1/t.
-Seconds BestOverhead(const std::vector<std::vector<NcclRow>>& measured,
-                     const std::vector<std::vector<Seconds>>& predicted) {
-  std::vector<std::pair<Seconds, double>> rests;  // t − T, weight
-  double total = 0;
-  for (size_t table = 0; table < measured.size(); ++table) {
-    for (size_t i = 0; i < measured[table].size(); ++i) {
-      const Seconds time = measured[table][i].time;
-      const double weight = 1 / (time.value() * static_cast<double>(measured[table].size()));
-      rests.emplace_back(time - predicted[table][i], weight);
-      total += weight;
-    }
-  }
-  std::sort(rests.begin(), rests.end());
-  double sum = 0;
-  for (const auto& [rest, weight] : rests) {
-    sum += weight;
-    if (sum >= total / 2) return std::max(rest, Seconds(0));
-  }
-  return Seconds(0);
-}
+// A measured time, and what predicts it.
+struct Sample {
+  Seconds measured;
+  Seconds moving;   // R
+  Seconds latency;  // l
+  uint32_t channels = 0;
+
+  double Launches(double channel_share) const { return 1 + channel_share * channels; }
+};
 
 double RelativeError(Seconds predicted, Seconds measured) {
   return std::abs((predicted - measured) / measured);
+}
+
+// The mean of a table, summed over the tables.
+double Score(const std::vector<std::vector<Sample>>& tables, double channel_share,
+             Seconds overhead) {
+  double score = 0;
+  for (const std::vector<Sample>& table : tables) {
+    double sum = 0;
+    for (const Sample& sample : table) {
+      const Seconds start = std::max(overhead * sample.Launches(channel_share), sample.latency);
+      sum += std::min(1.0, RelativeError(start + sample.moving, sample.measured));
+    }
+    score += sum / static_cast<double>(table.size());
+  }
+  return score;
+}
+
+// The overhead with the least score, of those that meet some sample, and of none.
+Candidate BestOverhead(const std::vector<std::vector<Sample>>& tables, double channel_share) {
+  Candidate best;
+  best.channel_share = channel_share;
+  best.score = Score(tables, channel_share, Seconds(0));
+  for (const std::vector<Sample>& table : tables) {
+    for (const Sample& sample : table) {
+      const Seconds rest = sample.measured - sample.moving;
+      if (rest <= sample.latency) continue;
+      const double exact = rest.value() / sample.Launches(channel_share);
+      const Seconds overhead(std::round(exact * 1e8) / 1e8);
+      const double score = Score(tables, channel_share, overhead);
+      if (score >= best.score) continue;
+      best.overhead = overhead;
+      best.score = score;
+    }
+  }
+  return best;
 }
 
 class Fitter {
@@ -77,11 +101,12 @@ class Fitter {
     return best;
   }
 
-  Calibration With(double efficiency, Seconds overhead) const {
+  Calibration With(const Candidate& candidate) const {
     Calibration calibration;
     calibration.cluster = cluster_.name();
-    calibration.links.push_back({link_.kind, link_.bandwidth, efficiency, {}});
-    calibration.collective_overhead = overhead;
+    calibration.links.push_back({link_.kind, link_.bandwidth, candidate.efficiency, {}});
+    calibration.collective_overhead = candidate.overhead;
+    calibration.channel_overhead = candidate.channel_share * candidate.overhead;
     return calibration;
   }
 
@@ -97,23 +122,33 @@ class Fitter {
   }
 
   Candidate Try(double efficiency) {
-    ApplyCalibration(cluster_, With(efficiency, Seconds(0)));
-    std::vector<std::vector<Seconds>> predicted;
-    for (size_t i = 0; i < tables_.size(); ++i)
-      predicted.push_back(Predict(cluster_, tables_[i].trial, fitted_on_[i]));
-    Candidate candidate;
+    Candidate bare;
+    bare.efficiency = efficiency;
+    ApplyCalibration(cluster_, With(bare));
+    std::vector<std::vector<Sample>> samples;
+    for (size_t i = 0; i < tables_.size(); ++i) samples.push_back(SamplesOf(i));
+    Candidate candidate = BestOverhead(samples, 0);
+    const Candidate by_channels = BestOverhead(samples, kChannelLaunchShare);
+    if (by_channels.score < candidate.score) candidate = by_channels;
     candidate.efficiency = efficiency;
-    candidate.overhead =
-        Seconds(std::round(BestOverhead(fitted_on_, predicted).value() * 1e8) / 1e8);
-    for (size_t table = 0; table < tables_.size(); ++table) {
-      double sum = 0;
-      for (size_t i = 0; i < fitted_on_[table].size(); ++i) {
-        sum += std::min(1.0, RelativeError(predicted[table][i] + candidate.overhead,
-                                           fitted_on_[table][i].time));
-      }
-      candidate.score += sum / static_cast<double>(fitted_on_[table].size());
-    }
     return candidate;
+  }
+
+  // Without overhead, a collective starts with its latency.
+  std::vector<Sample> SamplesOf(size_t table) const {
+    const Trial& trial = tables_[table].trial;
+    const std::vector<NcclRow>& rows = fitted_on_[table];
+    Router router(cluster_);
+    ChannelFinder finder(router);
+    Tuner tuner(router, finder);
+    const std::vector<Seconds> predicted = Predict(cluster_, trial, rows);
+    std::vector<Sample> samples;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const Choice choice = ChoiceOf(trial, rows[i].bytes, tuner);
+      samples.push_back(
+          {rows[i].time, predicted[i] - choice.latency, choice.latency, choice.nccl_channels});
+    }
+    return samples;
   }
 
   Cluster& cluster_;
@@ -158,7 +193,7 @@ Calibration FitCalibration(Cluster& cluster, const std::vector<FitTable>& tables
   CHECK(!tables.empty());
   Fitter fitter(cluster, tables);
   const Candidate best = fitter.Best();
-  Calibration calibration = fitter.With(best.efficiency, best.overhead);
+  Calibration calibration = fitter.With(best);
   ApplyCalibration(cluster, calibration);
   std::vector<double> large;
   std::vector<double> small;

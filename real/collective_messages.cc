@@ -16,7 +16,7 @@ constexpr uint64_t kMostPieces = 64;
 
 // Those whose positions may stand as the group's members do.
 constexpr std::string_view kPlainAlgorithms[] = {
-    "ring", "tree", "halving-doubling", "doubling", "direct", "pairwise", "bruck", "chain"};
+    "ring", "tree", "halving-doubling", "doubling", "direct", "pairwise", "bruck", "pat", "chain"};
 
 const Algorithm& AlgorithmOf(const Collective& collective) {
   if (collective.algorithm == "auto") {

@@ -157,10 +157,10 @@ Json ComparisonJson(const std::vector<ComparedRow>& rows, const Trial& trial,
 std::string CalibrationLine(const Calibration& calibration, const std::string& path) {
   const LinkCalibration& link = calibration.links.front();
   return fmt::format(
-      "fitted on every other size: {} links of {} at efficiency {:.3f}, {} a collective; written "
-      "to {}\n",
+      "fitted on every other size: {} links of {} at efficiency {:.3f}, launching {} a collective "
+      "and {} a channel; written to {}\n",
       Name(link.kind), Print(link.bandwidth), link.efficiency,
-      Print(*calibration.collective_overhead), path);
+      Print(*calibration.collective_overhead), Print(*calibration.channel_overhead), path);
 }
 
 std::string CompareNcclTable(const Subject& log, const po::variables_map& values,

@@ -4,18 +4,21 @@
 //     "cluster": "dgx-a100",                                 what it was fitted with; for the reader
 //     "about": { "machine": {"processor": "AMD EPYC", "cores": 2}, "date": ..., "representative": true, ... },
 //     "links": [ {"kind": "nvlink", "bandwidth": "300GBps", "efficiency": 0.742} ],
-//     "collective_overhead": "26.8us",
+//     "collective_overhead": "26.8us", "channel_overhead": "1.3us",
 //     "host_cores": 2,                                       that the ranks of a machine share
-//     "slowdown": {"gemm": 0, "attention": 0, "memory": 0, "communication": 0},
+//     "launch_overhead": "2.1us",                            of kernels that were not measured
+//     "slowdown": {"gemm": 0, "attention": 0, "memory": 0, "communication": 0},   topology/graph_file.h
 //     "kernels": {...}, "collectives": {...},                topology/measured_costs_json.h
 //     "samples": [ ... ],                                    what was measured, rejected samples counted; for the reader
 //     "fit": { ... } }                                       of which samples, with which errors; for the reader
 //
-// Each entry of "links" gives the links of one kind and nominal bandwidth their efficiency; "collective_overhead" is
-// what every collective takes besides its steps; "kernels" say what compute takes on every device and "collectives"
-// what communication does instead of its steps. All may be missing, but not all at once. Used by `--calibration FILE`,
-// or in a cluster file as "calibration": "FILE" (relative to that file) or the object itself, before its "edits".
-// Another schema than this one, such as a newer one, is refused.
+// Each entry of "links" gives the links of one kind and nominal bandwidth their efficiency;
+// "collective_overhead" and "channel_overhead" are what launching takes, once and for each channel
+// (collectives/tuning.h); "kernels" say what compute takes on every device and "collectives" what
+// communication does instead of its steps. All may be missing, but not all at once. Used by
+// `--calibration FILE`, or in a cluster file as "calibration": "FILE" (relative to that file) or
+// the object itself, before its "edits". Another schema than this one, such as a newer one, is
+// refused.
 #pragma once
 
 #include <optional>
@@ -40,7 +43,9 @@ struct Calibration {
   std::string cluster;
   std::vector<LinkCalibration> links;
   std::optional<Seconds> collective_overhead;
+  std::optional<Seconds> channel_overhead;
   double host_cores = 0;  // 0: not told
+  std::optional<Seconds> launch_overhead;
   std::optional<Slowdown> slowdown;
   std::optional<MeasuredKernels> kernels;
   std::vector<MeasuredCollectives>

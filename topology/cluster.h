@@ -84,6 +84,7 @@ class Cluster {
   void AddLinks(VertexId a, VertexId b, const ClusterLink& link);  // both directions
   void set_step_overhead(Seconds overhead) { step_overhead_ = overhead; }
   void set_collective_overhead(Seconds overhead) { collective_overhead_ = overhead; }
+  void set_channel_overhead(Seconds overhead) { channel_overhead_ = overhead; }
   // Instead of playing their steps over links; null for none.
   void set_measured_collectives(std::shared_ptr<const MeasuredCollectives> measured) {
     measured_collectives_ = std::move(measured);
@@ -119,8 +120,9 @@ class Cluster {
   EdgeId Edge(uint32_t index) const { return links_[index]; }
   VertexId FindVertex(const std::string& name) const;       // Error with "did you mean"
   Seconds step_overhead() const { return step_overhead_; }  // each step of a collective
-  // Once a collective, besides what the algorithm and its protocol take: launching and meeting.
+  // What launching a collective takes: once, and again for each channel that NCCL gives it.
   Seconds collective_overhead() const { return collective_overhead_; }
+  Seconds channel_overhead() const { return channel_overhead_; }
   const std::shared_ptr<const MeasuredCollectives>& measured_collectives() const {
     return measured_collectives_;
   }
@@ -157,6 +159,7 @@ class Cluster {
   uint32_t node_count_ = 0;
   Seconds step_overhead_;
   Seconds collective_overhead_;
+  Seconds channel_overhead_;
   std::shared_ptr<const MeasuredCollectives> measured_collectives_;
   std::optional<CalibrationOrigin> calibration_origin_;
   std::vector<std::string> notes_;

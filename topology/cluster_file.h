@@ -12,9 +12,10 @@
 // attention_backward_efficiency (1 unless given), launch_overhead (0 unless given), gemm_points (a list of
 // {mode, m, n, k, efficiency}) and sources (figure -> where it is from).
 //
-// In a graph, a vertex's "device" comes before the graph's; a link's efficiency is 1 and step_overhead and
-// collective_overhead are 0 unless given; vertices without a "node" belong to no machine, and devices among them together to one that
-// has no name; "notes" are lines for the reader. topology/cluster_export.h writes such files.
+// In a graph, a vertex's "device" comes before the graph's; a link's efficiency is 1 and
+// step_overhead, collective_overhead and channel_overhead are 0 unless given; vertices without a
+// "node" belong to no machine, and devices among them together to one that has no name; "notes" are
+// lines for the reader. topology/cluster_export.h writes such files.
 #pragma once
 
 #include <memory>

@@ -62,6 +62,7 @@ Json ToJson(const ClusterSummary& summary) {
   json["bisection_bytes_per_second"] = BandwidthOrNull(summary.bisection);
   json["step_overhead_seconds"] = summary.step_overhead.value();
   json["collective_overhead_seconds"] = summary.collective_overhead.value();
+  json["channel_overhead_seconds"] = summary.channel_overhead.value();
   json["notes"] = summary.notes;
   return json;
 }

@@ -53,6 +53,7 @@ ClusterSummary SummarizeCluster(const Cluster& cluster) {
   if (cluster.device_count() <= kMostForBisection) summary.bisection = BisectionBandwidth(cluster);
   summary.step_overhead = cluster.step_overhead();
   summary.collective_overhead = cluster.collective_overhead();
+  summary.channel_overhead = cluster.channel_overhead();
   summary.notes = cluster.notes();
   return summary;
 }

@@ -40,6 +40,7 @@ struct ClusterSummary {
   std::optional<BytesPerSecond> bisection;  // not computed for more than kMostForBisection devices
   Seconds step_overhead;
   Seconds collective_overhead;
+  Seconds channel_overhead;
   std::vector<std::string> notes;
 };
 

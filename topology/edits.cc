@@ -127,6 +127,7 @@ class Editor {
     }
     edited->set_step_overhead(cluster_.step_overhead());
     edited->set_collective_overhead(cluster_.collective_overhead());
+    edited->set_channel_overhead(cluster_.channel_overhead());
     for (const std::string& note : cluster_.notes()) edited->AddNote(note);
     if (cluster_.structure() != nullptr)
       edited->set_structure(

@@ -20,6 +20,7 @@ Network MakeMlp(const MlpModel& model, const Training& training) {
   network.samples = training.batch;
   network.micro_batches = training.micro_batches;
   network.tokens = static_cast<double>(training.batch);
+  network.token_name = "samples";
 
   NetworkBuilder builder(&network);
   NetworkNode input;

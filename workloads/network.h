@@ -125,6 +125,7 @@ struct Network {
   Flops model_flops;  // of the step over all ranks, without recomputation
   Flops hardware_flops_recomputing;
   double tokens = 0;
+  std::string token_name = "tokens";  // what they are
 
   double Parameters() const;  // tied matrices counted once
 };

@@ -116,6 +116,7 @@ class Planner {
     parameters_->Update();
     Schedule schedule = builder_.Build();
     schedule.tokens = network_.tokens;
+    schedule.token_name = network_.token_name;
     schedule.model_flops = network_.model_flops;
     schedule.hardware_flops =
         Recomputes() ? network_.hardware_flops_recomputing : network_.model_flops;

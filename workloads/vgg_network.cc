@@ -46,6 +46,7 @@ Network MakeVgg(const VggModel& model, const Training& training) {
   network.sample_name = "images";
   network.micro_batches = training.micro_batches;
   network.tokens = static_cast<double>(training.batch);
+  network.token_name = "images";
 
   ImageBuilder images(&network);
   NetworkBuilder& builder = images.builder();

@@ -52,7 +52,8 @@ void PlanAndLower(benchmark::State& state, const char* algorithm, CollectiveKind
 
 const Machine kSwitch = {"switch", {{"devices", 1024}}};
 const Machine kBoxes = {"dgx-a100", {{"nodes", 128}}};
-const Machine kRack = {"nvl72", {{"nodes", 1}}};
+const Machine kHoppers = {"dgx-h100", {{"nodes", 128}}};
+const Machine kRack = {"gb200-nvl72", {{"racks", 1}}};
 const Machine kTorus = {"tpu-v4", {{"x", 8}, {"y", 8}, {"z", 16}}};
 
 // In milliseconds, all of it: channels or trees, routes, folding, tasks.
@@ -69,10 +70,15 @@ PLAN(doubling, kAllReduce, kSwitch, kFluid);
 PLAN(hierarchical, kAllReduce, kBoxes, kFluid);
 PLAN(collnet, kAllReduce, kBoxes, kFluid);
 PLAN(bucket, kAllReduce, kTorus, kFluid);
+
 PLAN(nvls, kAllReduce, kRack, kFluid);
 PLAN(direct, kAllReduce, kRack, kFluid);
 PLAN(pairwise, kAllToAll, kBoxes, kFluid);
 PLAN(chain, kBroadcast, kSwitch, kFluid);
+PLAN(pat, kAllGather, kSwitch, kFluid);
+BENCHMARK_CAPTURE(PlanAndLower, nvls_tree_hoppers_fluid, "nvls-tree", CollectiveKind::kAllReduce,
+                  kHoppers, Fidelity::kFluid)
+    ->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(PlanAndLower, halving_doubling_switch_fluid, "halving-doubling",
                   CollectiveKind::kAllReduce, kSwitch, Fidelity::kFluid)
     ->Unit(benchmark::kMillisecond);

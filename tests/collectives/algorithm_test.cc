@@ -96,6 +96,8 @@ std::vector<SwitchCase> SwitchCases() {
       {"halving-doubling", kAllGather, half},
       {"halving-doubling", kReduceScatter, half},
       {"doubling", kAllGather, half},
+      {"pat", kAllGather, half},
+      {"pat", kReduceScatter, half},
       {"doubling", kBarrier, [](uint32_t p, double) { return Log2Up(p) * kAlpha; }},
       {"doubling", kAllReduce,
        [](uint32_t p, double n) {
@@ -184,20 +186,23 @@ const MachineCase kSymmetricCases[] = {
     {"direct", CollectiveKind::kAllToAll, "dgx-a100", "nodes", 2},
 };
 
-// Pipelines over hops of different latency. The closed form counts every step with the latency of
-// its slowest hop; step by step, those who are on quicker hops do not wait for it, so that the
-// first and last pieces pass sooner. A message waits for nothing that the closed form does not wait
-// for, so that this is never later.
+// Pipelines over hops of different latency. The closed form waits for the longest chain of
+// messages, but lets the hops of a step share their links with each other alone; step by step those
+// on quicker hops run ahead.
 const MachineCase kMixedPipelines[] = {
     {"tree", CollectiveKind::kAllReduce, "dgx-h100", "nodes", 4},
     {"tree", CollectiveKind::kBroadcast, "dgx-h100", "nodes", 4},
     {"tree", CollectiveKind::kReduce, "dgx-h100", "nodes", 4},
     {"tree", CollectiveKind::kReduce, "switch", "devices", 9},
+    {"nvls-tree", CollectiveKind::kAllReduce, "dgx-h100", "nodes", 3},
+    {"nvls-tree", CollectiveKind::kAllReduce, "dgx-h100", "nodes", 4},
     {"collnet", CollectiveKind::kAllReduce, "dgx-h100", "nodes", 4},
     {"collnet", CollectiveKind::kAllReduce, "perlmutter", "nodes", 4},
 };
 
-// Rounds whose members have unequal ways: those inside a machine are through sooner, and go on.
+// Rounds whose members have unequal ways: those inside a machine are through sooner, and their
+// links free for others, so that only the closed form and fluid, which both take rounds as a whole,
+// can be held against each other.
 const MachineCase kUnequalCases[] = {
     {"pairwise", CollectiveKind::kAllToAll, "dgx-a100", "nodes", 2},
     {"bruck", CollectiveKind::kAllToAll, "dgx-a100", "nodes", 2},

@@ -117,8 +117,9 @@ std::vector<std::vector<uint32_t>> Grids(uint32_t p, uint32_t axes) {
 std::vector<std::vector<Part>> Arrangements(const Algorithm& algorithm, CollectiveKind kind,
                                             uint32_t p, uint32_t root, uint64_t seed) {
   const std::string name = algorithm.name;
+  const bool has_two_trees = name == "tree" || name == "nvls-tree";
   const bool on_grid =
-      name == "tree" || name == "pxn" || name == "collnet" || name == "hierarchical";
+      has_two_trees || name == "pxn" || name == "collnet" || name == "hierarchical";
   std::vector<std::vector<uint32_t>> grids = {{p}};
   if (on_grid) grids = Grids(p, 2);
   if (name == "bucket") {
@@ -138,13 +139,13 @@ std::vector<std::vector<Part>> Arrangements(const Algorithm& algorithm, Collecti
       if (kind == CollectiveKind::kSendReceive) std::iota(part.order.begin(), part.order.end(), 0u);
       std::iter_swap(part.order.begin(), std::find(part.order.begin(), part.order.end(), root));
       if (kind == CollectiveKind::kSendReceive) std::iota(part.order.begin(), part.order.end(), 0u);
-      if (name == "tree" || name == "bucket") {
-        const uint32_t variants = name == "tree" ? 2 : static_cast<uint32_t>(grid.size());
+      if (has_two_trees || name == "bucket") {
+        const uint32_t variants = has_two_trees ? 2 : static_cast<uint32_t>(grid.size());
         std::vector<Part> parts;
         for (uint32_t variant = 0; variant < variants; ++variant) {
           part.input.variant = variant;
           part.share = 1.0 / variants;
-          if (name == "tree") {
+          if (has_two_trees) {
             parts.push_back(part);
             continue;
           }
@@ -301,6 +302,11 @@ TEST(InterpreterTest, EveryByteIsSentAsOftenAsTheClosedFormSays) {
       // To the switch and back: 16 n and n up, n and 16 n down.
       {"nvls", kAllReduce, {16}, 34, 4},
       {"nvls", kReduceScatter, {16}, 17, 2},
+      // A switch of 4: 16 n up, 4 n down, and back again; across n/4 over 3 edges of 4 trees, up
+      // and down.
+      {"nvls-tree", kAllReduce, {4, 4}, 46, 8},
+      {"pat", kAllGather, {16}, 15, 4},
+      {"pat", kReduceScatter, {16}, 15, 4},
       // Inside 3/4 n for each of 16, twice; n/4 up and down for each.
       {"collnet", kAllReduce, {4, 4}, 32, 4},
   };

@@ -99,14 +99,60 @@ TEST(NcclModelTest, TreesTakeTheirDepthUpAndDown) {
 TEST(NcclModelTest, NvlsTakesOneHop) {
   NcclGroup group = EightA100();
   group.generation = NcclGeneration::kHopper;
-  group.rings = BytesPerSecond(360 * kGigabyte);
+  group.rings = group.inside_rings = BytesPerSecond(360 * kGigabyte);
   group.has_nvls = true;
   // 360·0.85·7/8 twice, of which 8/14 is algbw.
   ExpectCost(Cost(group, kAllReduce, kMegabyte, NcclAlgorithm::kNvls, Protocol::kSimple), 25,
              360 * 0.85 * 7 / 8 * 2 * 8 / 14);
+  // Gathering: 7/8 of it once; 8/7 is algbw.
+  ExpectCost(Cost(group, kAllGather, kMegabyte, NcclAlgorithm::kNvls, Protocol::kSimple), 25,
+             360 * 0.85 * 7 / 8);
   EXPECT_FALSE(CostOf(group, kAllReduce, Bytes(8), NcclAlgorithm::kNvls, Protocol::kLL));
   group.has_nvls = false;
   EXPECT_FALSE(CostOf(group, kAllReduce, Bytes(8), NcclAlgorithm::kNvls, Protocol::kSimple));
+}
+
+// Hops of 20.9 us, 2 up and 2 down, and 25 us in the switches.
+TEST(NcclModelTest, NvlsTreeGoesThroughSwitchesAndUpAndDownATree) {
+  NcclGroup group = FourMachines();
+  group.generation = NcclGeneration::kHopper;
+  group.inside_rings = BytesPerSecond(360 * kGigabyte);
+  group.rings = BytesPerSecond(8 * 48 * kGigabyte);
+  group.has_nvls = true;
+  const auto cost = [&] {
+    return Cost(group, kAllReduce, kMegabyte, NcclAlgorithm::kNvlsTree, Protocol::kSimple);
+  };
+  // 8 channels of 45.5 = 364 are less than 8·48 = 384 across and 2·360·0.85·7/8 = 535.5 inside.
+  ExpectCost(cost(), 25 + 4 * 20.9, 364.0 * 32 / 62);
+  // With two machines each edge is crossed half as often: 8·57.7 = 461.6 bind, not 2·384.
+  group.nodes = 2;
+  group.ranks = 16;
+  ExpectCost(cost(), 25 + 2 * 20.9, 461.6 * 16 / 30);
+  group.inside_rings = BytesPerSecond(200 * kGigabyte);
+  ExpectCost(cost(), 25 + 2 * 20.9, 200 * 0.85 * 7 / 8 * 2 * 16 / 30);
+  EXPECT_FALSE(CostOf(group, kAllGather, Bytes(8), NcclAlgorithm::kNvlsTree, Protocol::kSimple));
+}
+
+// 16 machines of one rank: 8 + 4·14/3.5 + 16·2.8 = 68.8 us, where a ring takes 8.4 + 15·14 = 218.4.
+TEST(NcclModelTest, PatGathersOneRankOfEachMachineInAFewHops) {
+  NcclGroup group = FourMachines();
+  group.ranks = group.nodes = 16;
+  group.inside_route = Seconds(0);
+  group.rings = BytesPerSecond(24 * kGigabyte);
+  for (const CollectiveKind kind : {kAllGather, kReduceScatter}) {
+    ExpectCost(Cost(group, kind, kMegabyte, NcclAlgorithm::kPat, Protocol::kSimple), 68.8,
+               0.75 * 24);
+    ExpectCost(Cost(group, kind, kMegabyte, NcclAlgorithm::kRing, Protocol::kSimple), 218.4,
+               24.0 * 16 / 15);
+  }
+  EXPECT_FALSE(CostOf(group, kAllReduce, Bytes(8), NcclAlgorithm::kPat, Protocol::kSimple));
+  group.ranks = 32;  // two ranks in each
+  EXPECT_FALSE(CostOf(group, kAllGather, Bytes(8), NcclAlgorithm::kPat, Protocol::kSimple));
+}
+
+TEST(NcclModelTest, GroupedSendsTakeAPowerOfTwoOfChannels) {
+  EXPECT_EQ(PeerChannels(EightA100()), 32u);  // of 24
+  EXPECT_EQ(PeerChannels(FourMachines()), 16u);
 }
 
 TEST(NcclModelTest, CombinationsThatNcclDoesNotHaveAreNotThere) {

@@ -106,6 +106,55 @@ TEST_F(TunerTest, FourMachinesUseTreesForShortMessages) {
   EXPECT_EQ(Words(kAllGather, 8), "ring ll");  // no tree gathers
 }
 
+// NCCL's own log on 8 H200 (stas00/ml-engineering, network/benchmarks, on
+// NCCL_DEBUG_SUBSYS=TUNING): ring with LL up to 1 MiB, NVLS with Simple from 2 MiB on.
+TEST_F(TunerTest, EightH200SwitchWhereNcclLogsIt) {
+  Use("dgx-h200");
+  for (double bytes = 32768; bytes <= 1 << 20; bytes *= 2)
+    EXPECT_EQ(Words(kAllReduce, bytes), "ring ll") << bytes;
+  for (double bytes = 2 << 20; bytes <= 16e9; bytes *= 2)
+    EXPECT_EQ(Words(kAllReduce, bytes), "nvls simple") << bytes;
+}
+
+// Latencies of 32 ranks on 4 machines: tree with LL 35.2, NVLSTree 108.6 us; the rings need 395.9
+// us before they are quicker (382 of 364 GB/s).
+TEST_F(TunerTest, HoppersOfSeveralMachinesUseTreesOverTheirSwitches) {
+  Use("dgx-h100:nodes=4");
+  EXPECT_EQ(Words(kAllReduce, 8), "tree ll");
+  EXPECT_EQ(Words(kAllReduce, 64e6), "nvls-tree simple");
+  EXPECT_EQ(Words(kAllReduce, 8e9), "ring simple");
+  ranks_.pop_back();  // a switch with fewer ranks than the others' has no partner
+  EXPECT_EQ(Words(kAllReduce, 64e6), "ring ll128");
+}
+
+// 128 of them: PAT 394.4 us + n/17.9 GB/s; rings with LL 349.5 us + n/12.0, LL128 522 us + n/22.1,
+// Simple 1,786 us + n/24.1.
+TEST_F(TunerTest, OneGpuOfEachMachineGathersByPat) {
+  Use("dgx-a100:nodes=128");
+  ranks_.clear();
+  for (uint32_t node = 0; node < 128; ++node) ranks_.push_back(node * 8);
+  EXPECT_EQ(Words(kAllGather, 8), "ring ll");
+  EXPECT_EQ(Words(kAllGather, 4e6), "pat simple");
+  EXPECT_EQ(Words(kReduceScatter, 4e6), "pat simple");
+  EXPECT_EQ(Words(kAllGather, 8e9), "ring simple");
+}
+
+// Launching takes 30 us and one more for each channel. Of 8 bytes (one channel) that is longer than
+// the 15 us of LL, of 1 GB (24) about as long as the 56 us of Simple; grouped sends run on 32
+// channels.
+TEST_F(TunerTest, LaunchingCountsWhereItTakesLongerThanTheModelsLatency) {
+  Use("dgx-a100");
+  cluster_->set_collective_overhead(Seconds(30e-6));
+  cluster_->set_channel_overhead(Seconds(1e-6));
+  EXPECT_NEAR(Choose(kAllReduce, 8).start.value() * 1e6, 31, 1e-6);
+  EXPECT_NEAR(Choose(kAllReduce, 1e9).start.value() * 1e6, 56, 1e-6);
+  EXPECT_NEAR(Choose(kAllGather, 1e9).start.value() * 1e6, 54, 1e-6);  // 8.4 + 7·3.4 are less
+  EXPECT_NEAR(Choose(kAllToAll, 8).start.value() * 1e6, 62, 1e-6);
+  EXPECT_EQ(Choose(kAllToAll, 8).nccl_channels, 32u);
+  EXPECT_NEAR(Choose(kAllToAll, 8, "auto", "auto", 4).start.value() * 1e6, 34, 1e-6);
+  EXPECT_NEAR(Choose(kAllReduce, 8, "ring", "none").start.value() * 1e6, 30, 1e-6);
+}
+
 TEST_F(TunerTest, HoppersUseTheirSwitchFromSomeMegabytesOn) {
   Use("dgx-h200");
   EXPECT_EQ(Words(kAllReduce, 8), "ring ll");

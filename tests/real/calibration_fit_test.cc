@@ -49,6 +49,27 @@ TEST(CalibrationFitTest, FindsTheNumbersThatTimesWereMadeWith) {
     EXPECT_NEAR(predicted[i] / rows[i].time, 1, 1e-3) << rows[i].bytes.value();
 }
 
+// A log of a machine whose launching goes by channels: 0.7 of the links, 30 us and 1.5 us a channel.
+TEST(CalibrationFitTest, SeesWhetherLaunchingGoesByChannels) {
+  Trial trial;
+  trial.groups = {{0, 1, 2, 3, 4, 5, 6, 7}};
+  trial.algorithm = trial.protocol = "auto";
+  std::vector<NcclRow> rows;
+  for (double bytes = 4096; bytes < 1e9; bytes *= 4) rows.push_back({Bytes(bytes), Seconds(1)});
+  const auto cluster = ReadClusterArgument("dgx-a100");
+  Calibration truth;
+  truth.links = {{LinkKind::kNvLink, BytesPerSecond(300e9), 0.7, {}}};
+  truth.collective_overhead = Seconds(30e-6);
+  truth.channel_overhead = Seconds(1.5e-6);
+  ApplyCalibration(*cluster, truth);
+  const std::vector<Seconds> times = Predict(*cluster, trial, rows);
+  for (size_t i = 0; i < rows.size(); ++i) rows[i].time = times[i];
+  const Calibration found = FitCalibration(*cluster, {{trial, rows}});
+  EXPECT_NEAR(found.links[0].efficiency, 0.7, 1e-9);
+  EXPECT_NEAR(found.collective_overhead->value(), 30e-6, 2e-8);
+  EXPECT_NEAR(found.channel_overhead->value(), 1.5e-6, 1e-9);
+}
+
 // Every third time is ten times too long: relative errors are counted up to 1, so that the others decide.
 TEST(CalibrationFitTest, AFewWildSamplesDoNotDecide) {
   const auto cluster = ReadClusterArgument("switch:devices=4");

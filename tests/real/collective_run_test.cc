@@ -96,7 +96,7 @@ TEST(CollectiveRunTest, AllReduceTakesTheMaximum) {
 }
 
 TEST(CollectiveRunTest, AllGatherPutsBlocksInMemberOrder) {
-  for (const std::string algorithm : {"ring", "doubling", "halving-doubling", "direct"}) {
+  for (const std::string algorithm : {"ring", "doubling", "halving-doubling", "direct", "pat"}) {
     for (const uint32_t p : {2u, 3u, 4u, 7u, 8u}) {
       const auto outputs = RunOn(Make(CollectiveKind::kAllGather, algorithm), p, 5, 5 * p);
       for (const auto& output : outputs) {
@@ -109,7 +109,7 @@ TEST(CollectiveRunTest, AllGatherPutsBlocksInMemberOrder) {
 }
 
 TEST(CollectiveRunTest, ReduceScatterGivesEachMemberItsBlock) {
-  for (const std::string algorithm : {"ring", "halving-doubling", "direct"}) {
+  for (const std::string algorithm : {"ring", "halving-doubling", "direct", "pat"}) {
     for (const uint32_t p : {2u, 3u, 4u, 7u, 8u}) {
       const auto outputs = RunOn(Make(CollectiveKind::kReduceScatter, algorithm), p, 5 * p, 5);
       for (uint32_t member = 0; member < p; ++member) {

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "real/execute.h"
+#include "sim/buffer_check.h"
 #include "sim/schedule_check.h"
 #include "tests/real/executed.h"
 #include "workloads/decoder_network.h"

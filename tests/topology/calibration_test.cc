@@ -51,6 +51,7 @@ TEST(CalibrationTest, IsWrittenAndReadBack) {
   calibration.cluster = "dgx-a100";
   calibration.links = {{LinkKind::kNetwork, BytesPerSecond(25e9), 0.8125, {}}};
   calibration.collective_overhead = Seconds(26.81e-6);
+  calibration.channel_overhead = Seconds(1.34e-6);
   calibration.fit = {{"samples", 3}};
   const Calibration again = ReadText(ToJson(calibration).dump());
   EXPECT_EQ(again.cluster, "dgx-a100");
@@ -59,7 +60,24 @@ TEST(CalibrationTest, IsWrittenAndReadBack) {
   EXPECT_EQ(again.links[0].bandwidth, BytesPerSecond(25e9));
   EXPECT_EQ(again.links[0].efficiency, 0.8125);
   EXPECT_EQ(again.collective_overhead, Seconds(26.81e-6));
+  EXPECT_EQ(again.channel_overhead, Seconds(1.34e-6));
   EXPECT_EQ(again.fit, calibration.fit);
+}
+
+TEST(CalibrationTest, WhatAGpuTakesBesideCommunicationIsWrittenAndReadBack) {
+  Calibration calibration;
+  calibration.launch_overhead = Seconds(2.25e-6);
+  calibration.slowdown = Slowdown{.gemm = 0.125, .memory = 0.5, .waves = Waves{132, 24, 128, 256}};
+  const Calibration again = ReadText(ToJson(calibration).dump());
+  EXPECT_EQ(again.launch_overhead, calibration.launch_overhead);
+  EXPECT_EQ(again.slowdown, calibration.slowdown);
+  const auto cluster = ReadClusterArgument("dgx-a100");
+  ApplyCalibration(*cluster, again);
+  EXPECT_EQ(cluster->DeviceOf(0).launch_overhead, Seconds(2.25e-6));
+  EXPECT_EQ(cluster->DeviceOf(7).slowdown, *calibration.slowdown);
+  EXPECT_THAT(MistakeOf(R"({"schema": "rehearse.calibration.v1", "slowdown": {"waves":
+                {"multiprocessors": 8, "taken": 8, "tile": [128, 128]}}})"),
+              HasSubstr("fewer than 8"));
 }
 
 TEST(CalibrationTest, IsPartOfAClusterFile) {

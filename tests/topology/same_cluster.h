@@ -47,6 +47,7 @@ inline void ExpectSameCluster(const Cluster& a, const Cluster& b) {
   EXPECT_EQ(a.notes(), b.notes());
   EXPECT_EQ(a.step_overhead(), b.step_overhead());
   EXPECT_EQ(a.collective_overhead(), b.collective_overhead());
+  EXPECT_EQ(a.channel_overhead(), b.channel_overhead());
   EXPECT_EQ(a.devices(), b.devices());
   EXPECT_EQ(a.node_count(), b.node_count());
   ASSERT_EQ(boost::num_vertices(a.graph()), boost::num_vertices(b.graph()));
