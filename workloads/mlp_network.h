@@ -17,7 +17,7 @@ namespace rehearse {
 struct MlpModel {
   std::string name;
   std::vector<uint64_t> sizes;  // columns of the input, of each hidden layer, of the output
-  std::string source;           // of a preset
+  std::string source = {};      // of a preset
 
   double Parameters() const;
 };

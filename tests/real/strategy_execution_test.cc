@@ -1,7 +1,7 @@
 // Every strategy on real numbers: one training step on thread ranks gives the loss, all gradients
 // and the updated parameters of the serial step, whatever the network, the mesh and the layouts.
 // Both begin with the same numbers.
-#include <functional>
+#include <array>
 #include <map>
 #include <optional>
 #include <random>
@@ -89,7 +89,7 @@ Step DecoderStep(const std::string& name, bool llama, Training training) {
 }
 
 Step MlpStep(Training training) {
-  return {"mlp", MakeMlp({"mlp", {36, 48, 24, 72, 12}, ""}, training), training};
+  return {"mlp", MakeMlp({"mlp", {36, 48, 24, 72, 12}}, training), training};
 }
 
 // Images of 4×4, pooled twice.
