@@ -17,8 +17,10 @@ class Windows {
   // A buffer for the windows of this image.
   BufferId Make(BufferId image) const {
     const Buffer pixels = plan_.builder.BufferOf(image);
-    Buffer windows{
-        .name = pixels.name + " windows", .kind = BufferKind::kBuffer, .dtype = pixels.dtype};
+    Buffer windows;
+    windows.name = pixels.name + " windows";
+    windows.kind = BufferKind::kBuffer;
+    windows.dtype = pixels.dtype;
     windows.rows =
         pixels.rows / (window_.height * window_.width) * window_.OutHeight() * window_.OutWidth();
     windows.columns = pixels.columns * window_.kernel * window_.kernel;
