@@ -273,12 +273,26 @@ Calibration Make(const std::vector<LearnedWorld>& worlds, const CalibrationFacts
   return calibration;
 }
 
+void AddInterference(const std::vector<EncounterSamples>& encounters, uint32_t multiprocessors,
+                     Calibration* calibration) {
+  const auto interference = FitInterference(encounters, multiprocessors);
+  if (!interference) return;
+  calibration->slowdown = interference->slowdown;
+  Json& fit = calibration->fit["interference"];
+  fit["form"] = "(1 + gemm) times waves beside communication over waves alone";
+  fit["errors_of_a_plain_factor"] = ToJson(interference->plain_errors);
+  fit["errors_of_waves"] = ToJson(interference->wave_errors);
+  for (const EncounterSamples& encounter : encounters)
+    fit["encounters"].push_back(rehearse::ToJson(encounter));
+}
+
 }  // namespace
 
-Calibration MakeCalibration(const std::vector<LearnedWorld>& worlds,
-                            const CalibrationFacts& facts) {
+Calibration MakeCalibration(const std::vector<LearnedWorld>& worlds, const CalibrationFacts& facts,
+                            const std::vector<EncounterSamples>& encounters) {
   Calibration calibration = Make(worlds, facts, nullptr);
   calibration.host_cores = ThisHost().cores;
+  AddInterference(encounters, /*multiprocessors=*/1, &calibration);
   return calibration;
 }
 
@@ -287,15 +301,7 @@ Calibration MakeGpuCalibration(const std::vector<LearnedWorld>& worlds,
   Calibration calibration = Make(worlds, facts, &gpu);
   calibration.launch_overhead = gpu.launch;
   calibration.fit["overheads"] = gpu.overheads;
-  const auto interference = FitInterference(gpu.encounters, gpu.multiprocessors);
-  if (!interference) return calibration;
-  calibration.slowdown = interference->slowdown;
-  Json& fit = calibration.fit["interference"];
-  fit["form"] = "(1 + gemm) times waves beside communication over waves alone";
-  fit["errors_of_a_plain_factor"] = ToJson(interference->plain_errors);
-  fit["errors_of_waves"] = ToJson(interference->wave_errors);
-  for (const EncounterSamples& encounter : gpu.encounters)
-    fit["encounters"].push_back(rehearse::ToJson(encounter));
+  AddInterference(gpu.encounters, gpu.multiprocessors, &calibration);
   return calibration;
 }
 

@@ -42,8 +42,10 @@ struct GpuFacts {
   std::vector<EncounterSamples> encounters;
 };
 
-// Throws Error when no step of a kind was left alone: nothing is learned from disturbed ones.
-Calibration MakeCalibration(const std::vector<LearnedWorld>& worlds, const CalibrationFacts& facts);
+// Throws Error when no step of a kind was left alone: nothing is learned from disturbed ones. Without encounters,
+// nothing is said of interference.
+Calibration MakeCalibration(const std::vector<LearnedWorld>& worlds, const CalibrationFacts& facts,
+                            const std::vector<EncounterSamples>& encounters = {});
 // Ranks of GPUs share no cores, and nothing disturbs a step.
 Calibration MakeGpuCalibration(const std::vector<LearnedWorld>& worlds,
                                const CalibrationFacts& facts, const GpuFacts& gpu);

@@ -169,8 +169,22 @@ WorldOfRank LearnWorld(Transport& transport, const Request& request, uint32_t lo
   return world;
 }
 
-void Report(const std::vector<WorldOfRank>& worlds, const Request& request,
-            std::chrono::steady_clock::time_point start) {
+// Ranks whose compute and communication have a core each: half as many as there are cores, if these are two at least.
+std::vector<EncounterSamples> MeetOnCores(const Request& request) {
+  std::vector<EncounterSamples> encounters;
+  const uint32_t ranks = ThisHost().cores / 2;
+  if (ranks < 2) return encounters;
+  RunAsThreads(ranks, [&](Transport& transport) {
+    auto samples =
+        MeasureEncounters(PlanEncounters(request.plan), DType::kFp32, transport,
+                          {.kept = request.options.kept, .patience = request.options.patience});
+    if (transport.rank() == 0) encounters = std::move(samples);
+  });
+  return encounters;
+}
+
+void Report(const std::vector<WorldOfRank>& worlds, const std::vector<EncounterSamples>& encounters,
+            const Request& request, std::chrono::steady_clock::time_point start) {
   CalibrationFacts facts{"rehearse " REHEARSE_VERSION, REHEARSE_COMMIT, Now(), 0};
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   facts.seconds = took.count();
@@ -179,7 +193,7 @@ void Report(const std::vector<WorldOfRank>& worlds, const Request& request,
   for (const WorldOfRank& world : worlds) learned.push_back(world.learned);
   const Calibration calibration = request.on_gpus
                                       ? MakeGpuCalibration(learned, facts, worlds.back().gpu)
-                                      : MakeCalibration(learned, facts);
+                                      : MakeCalibration(learned, facts, encounters);
   WriteFileAtomically(request.path, ToJson(calibration).dump(1) + "\n");
   fmt::print("{}\nwritten to {} after {:.0f} s\n", DescribeCalibration(calibration), request.path,
              took.count());
@@ -194,6 +208,7 @@ Request ParseRequest(const po::variables_map& values) {
   request.share_gpus = values.count("share-gpus") > 0;
   if (request.share_gpus && !request.on_gpus) throw Error("--share-gpus is for --backend cuda");
   request.path = values["output"].as<std::string>();
+  CheckWritable(request.path);
   const auto count = [&](const char* option) {
     return ParseCount(std::string("--") + option, values[option].as<std::string>(), 1);
   };
@@ -238,7 +253,7 @@ int CalibrateCommand(const std::vector<std::string>& arguments) {
     if (request.on_gpus) RequireGpusForRanks(launch->local_ranks, request.share_gpus);
     const std::unique_ptr<Transport> transport = JoinProcesses(*launch, request.on_gpus);
     const WorldOfRank world = LearnWorld(*transport, request, launch->local_rank);
-    if (transport->rank() == 0) Report({world}, request, start);
+    if (transport->rank() == 0) Report({world}, {}, request, start);
     return 0;
   }
   if (request.on_gpus) RequireGpusForRanks(1, true);
@@ -254,7 +269,8 @@ int CalibrateCommand(const std::vector<std::string>& arguments) {
       if (transport.rank() == 0) learned.push_back(std::move(world));
     });
   }
-  Report(learned, request, start);
+  Report(learned, request.on_gpus ? std::vector<EncounterSamples>() : MeetOnCores(request), request,
+         start);
   return 0;
 }
 

@@ -31,14 +31,14 @@ constexpr uint64_t kLargestHead = 256;
 constexpr uint32_t kTableSlices = 64;
 
 struct Stage {
-  const char* function;
-  Grid grid;
+  const char* function = nullptr;
+  Grid grid = Grid::kElements;
 };
 
 // Up to three stages; `outputs` is how many sums a row and column a column sum makes.
 struct Row {
-  Kernel kernel;
-  std::array<Stage, 3> stages;
+  Kernel kernel = Kernel::kNone;
+  std::array<Stage, 3> stages = {};
   uint32_t outputs = 0;
 };
 
