@@ -133,12 +133,9 @@ class Lowering {
     }
   }
 
-  void SetOwner(TaskId delay, uint32_t rank, ComputeKind kind) {
+  void SetOwner(TaskId delay, uint32_t rank, const Compute& compute) {
     if (processors_.empty()) return;
-    const Slowdown& slowdown = SlowdownOf(rank);
-    const double factor = kind == ComputeKind::kGemm        ? slowdown.gemm
-                          : kind == ComputeKind::kAttention ? slowdown.attention
-                                                            : slowdown.memory;
+    const double factor = ::rehearse::SlowdownOf(SlowdownOf(rank), compute);
     builder_.SetOwner(delay, {processors_[folding_.ranks.of[rank]], factor});
   }
 
@@ -190,7 +187,7 @@ class Lowering {
     const double factor = ComputeFactor(options_.perturbation, rank, index);
     if (factor != 1) duration = ToTime(factor * ToSeconds(duration));
     const TaskId task = builder_.AddDelay(duration);
-    SetOwner(task, rank, compute->kind);
+    SetOwner(task, rank, *compute);
     return {task, task, task, false};
   }
 

@@ -44,6 +44,9 @@ class Backend {
   // Losses are appended when facts.keep_loss. Throws Error or RankLost, naming the op.
   virtual void Step(const StepFacts& facts, std::vector<OpTime>* times,
                     std::vector<RowLoss>* losses) = 0;
+
+  // Whether ops are timed in the steps to come, or only whole steps; false where that makes no difference.
+  virtual bool TimeOps(bool /*wanted*/) { return false; }
 };
 
 // Makes a rank's backend; plan and transport outlive it. All ranks call it at the same time.

@@ -17,7 +17,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr size_t kFewestInPlace =
     6;  // collectives of training steps that a correction is made from
-constexpr DType kComputesIn = DType::kFp32;
 
 Json ToJson(const ErrorSummary& errors) {
   return {{"samples", errors.samples},
@@ -89,7 +88,10 @@ InPlace CorrectInPlace(const std::vector<CollectiveSamples>& training, Collectiv
 Json SamplesJson(const Learned& learned, const char* where) {
   Json samples = Json::array();
   for (const KernelSamples& sample : learned.kernels) {
-    Json entry = {{"where", where}, {"ranks", learned.ranks}, {"kernel", Name(sample.kernel)}};
+    Json entry = {{"where", where},
+                  {"ranks", learned.ranks},
+                  {"kernel", Name(sample.kernel)},
+                  {"dtype", Name(sample.dtype)}};
     if (sample.kernel == Kernel::kGemm) {
       entry["mode"] = Name(sample.mode);
       entry["m"] = sample.work.gemm.m;
@@ -139,7 +141,7 @@ void Append(Json from, Json* to) {
 }
 
 // Steps that counted, of those that ran.
-std::string CountSteps(const std::vector<LearnedWorld>& worlds) {
+std::string CountSteps(const std::vector<LearnedWorld>& worlds, bool on_gpus = false) {
   uint32_t kept = 0;
   uint32_t all = 0;
   for (const LearnedWorld& world : worlds) {
@@ -150,27 +152,36 @@ std::string CountSteps(const std::vector<LearnedWorld>& worlds) {
       }
     }
   }
+  if (on_gpus) return fmt::format("{} steps", kept);
   return fmt::format("{} of {} steps were left alone by other programs", kept, all);
 }
 
-Json AboutJson(const std::vector<LearnedWorld>& worlds, const CalibrationFacts& facts) {
+Json AboutJson(const std::vector<LearnedWorld>& worlds, const CalibrationFacts& facts,
+               const GpuFacts* gpu) {
   const Learned& first = worlds.front().steps;
   Json about;
   about["tool"] = facts.tool;
   about["commit"] = facts.commit;
   about["date"] = facts.date;
   about["seconds"] = facts.seconds;
-  about["backend"] = "cpu";
+  about["backend"] = gpu == nullptr ? "cpu" : "cuda";
   about["transport"] = worlds.front().ladder.transport;
   about["machine"] = rehearse::ToJson(ThisHost());
   about["libraries"] = first.backend.empty() ? worlds.front().ladder.backend : first.backend;
   about["environment"] = ThisEnvironment();
   about["execution"] = first.blocking ? "blocking" : "threads";
-  about["representative"] = true;
-  about["rule"] =
-      "a step counts when each rank lost at most 3 % of its time to other programs and the host "
-      "was in its more frequent state";
-  about["steps"] = CountSteps(worlds);
+  about["representative"] = gpu == nullptr || gpu->not_representative.empty();
+  if (gpu != nullptr) {
+    if (!gpu->not_representative.empty()) about["not_representative"] = gpu->not_representative;
+    about["gpu"] = gpu->record;
+    about["left_out"] = gpu->left_out;
+    about["rule"] = "every step counts: ops are timed by the GPU's own clock; medians are used";
+  } else {
+    about["rule"] =
+        "a step counts when each rank lost at most 3 % of its time to other programs and the host "
+        "was in its more frequent state";
+  }
+  about["steps"] = CountSteps(worlds, gpu != nullptr);
   about["probes"] = Json::array();
   about["host_states"] = Json::array();
   for (const LearnedWorld& world : worlds) {
@@ -182,71 +193,109 @@ Json AboutJson(const std::vector<LearnedWorld>& worlds, const CalibrationFacts& 
   return about;
 }
 
-}  // namespace
-
-Calibration MakeCalibration(const std::vector<LearnedWorld>& worlds,
-                            const CalibrationFacts& facts) {
-  CHECK(!worlds.empty());
-  Calibration calibration;
-  calibration.cluster = "local-cpu";
-  const Host host = ThisHost();
-  calibration.host_cores = host.cores;
-  calibration.origin = {MachineName(host.processor, host.cores), facts.date, true};
-  calibration.about = AboutJson(worlds, facts);
-  calibration.samples = Json::array();
-  calibration.fit["kernels"] = Json::array();
-  calibration.fit["collectives"] = Json::array();
-
-  std::vector<KernelSamples> kernels;
+// Of worlds whose ranks had a core each, where they need one.
+MeasuredKernels KernelsOf(const std::vector<LearnedWorld>& worlds, std::optional<uint32_t> cores,
+                          Json* fits) {
+  std::vector<KernelSamples> samples;
   for (const LearnedWorld& world : worlds) {
-    Append(SamplesJson(world.ladder, "ladder"), &calibration.samples);
-    Append(SamplesJson(world.steps, "steps"), &calibration.samples);
-    if (world.steps.ranks > host.cores) continue;
-    kernels.insert(kernels.end(), world.steps.kernels.begin(), world.steps.kernels.end());
+    if (cores && world.steps.ranks > *cores) continue;
+    samples.insert(samples.end(), world.steps.kernels.begin(), world.steps.kernels.end());
   }
-  if (kernels.empty()) {
+  if (samples.empty()) {
     throw Error(fmt::format(
         "nothing could be learned about kernels: {}; stop them, or give this program the cores to "
         "itself (chrt --fifo 10 rehearse calibrate ...)",
         CountSteps(worlds)));
   }
-  calibration.kernels = MeasuredKernels{kComputesIn, {}};
-  for (KernelFit& fit : FitKernels(kernels)) {
+  MeasuredKernels measured{worlds.front().steps.computes_in, {}};
+  for (KernelFit& fit : FitKernels(samples)) {
     Json entry = {{"kernel", Name(fit.costs.kernel)}};
     if (fit.costs.kernel == Kernel::kGemm) entry["mode"] = Name(fit.costs.mode);
+    entry["dtype"] = Name(fit.costs.dtype);
     entry["points"] = fit.costs.points.size();
     entry["held_out_errors"] = ToJson(fit.held_out);
-    calibration.fit["kernels"].push_back(std::move(entry));
-    calibration.kernels->kernels.push_back(std::move(fit.costs));
+    fits->push_back(std::move(entry));
+    measured.kernels.push_back(std::move(fit.costs));
   }
+  return measured;
+}
 
+MeasuredCollectives CollectivesOf(const LearnedWorld& world, Json* fits) {
+  MeasuredCollectives measured;
+  measured.ranks = world.ladder.ranks;
+  measured.transport = world.ladder.transport;
+  measured.computes_in = world.ladder.computes_in;
+  for (CollectiveFit& fit : FitCollectives(world.ladder.collectives)) {
+    const InPlace in_place = CorrectInPlace(world.steps.collectives, &fit.costs);
+    fits->push_back({{"ranks", measured.ranks},
+                     {"collective", Name(fit.costs.kind)},
+                     {"group", fit.costs.ranks},
+                     {"form", "piecewise linear in the bytes of a step"},
+                     {"held_out_errors", ToJson(fit.held_out)},
+                     {"straight_line",
+                      {{"alpha_seconds", fit.line.alpha.value()},
+                       {"beta_seconds_per_byte", fit.line.beta},
+                       {"r_squared", fit.line.r_squared},
+                       {"held_out_errors", ToJson(fit.line_errors)}}},
+                     {"in_place",
+                      {{"added_seconds", in_place.added.value()},
+                       {"factor", in_place.factor},
+                       {"errors_without", ToJson(in_place.before)},
+                       {"errors_with", ToJson(in_place.after)}}}});
+    measured.collectives.push_back(std::move(fit.costs));
+  }
+  return measured;
+}
+
+// What CPUs and GPUs have in common; `gpu` is null for CPUs.
+Calibration Make(const std::vector<LearnedWorld>& worlds, const CalibrationFacts& facts,
+                 const GpuFacts* gpu) {
+  CHECK(!worlds.empty());
+  const Host host = ThisHost();
+  Calibration calibration;
+  calibration.cluster = "local-cpu";
+  calibration.about = AboutJson(worlds, facts, gpu);
+  calibration.origin = {MachineName(host.processor, host.cores), facts.date,
+                        calibration.about["representative"].get<bool>()};
+  calibration.samples = Json::array();
+  for (const LearnedWorld& world : worlds) {
+    Append(SamplesJson(world.ladder, "ladder"), &calibration.samples);
+    Append(SamplesJson(world.steps, "steps"), &calibration.samples);
+  }
+  calibration.fit["kernels"] = Json::array();
+  calibration.kernels = KernelsOf(worlds, gpu == nullptr ? std::optional(host.cores) : std::nullopt,
+                                  &calibration.fit["kernels"]);
+  calibration.fit["collectives"] = Json::array();
   for (const LearnedWorld& world : worlds) {
     if (world.ladder.collectives.empty()) continue;
-    MeasuredCollectives measured;
-    measured.ranks = world.ladder.ranks;
-    measured.transport = world.ladder.transport;
-    measured.computes_in = kComputesIn;
-    for (CollectiveFit& fit : FitCollectives(world.ladder.collectives)) {
-      const InPlace in_place = CorrectInPlace(world.steps.collectives, &fit.costs);
-      calibration.fit["collectives"].push_back({{"ranks", measured.ranks},
-                                                {"collective", Name(fit.costs.kind)},
-                                                {"group", fit.costs.ranks},
-                                                {"form", "piecewise linear in the bytes of a step"},
-                                                {"held_out_errors", ToJson(fit.held_out)},
-                                                {"straight_line",
-                                                 {{"alpha_seconds", fit.line.alpha.value()},
-                                                  {"beta_seconds_per_byte", fit.line.beta},
-                                                  {"r_squared", fit.line.r_squared},
-                                                  {"held_out_errors", ToJson(fit.line_errors)}}},
-                                                {"in_place",
-                                                 {{"added_seconds", in_place.added.value()},
-                                                  {"factor", in_place.factor},
-                                                  {"errors_without", ToJson(in_place.before)},
-                                                  {"errors_with", ToJson(in_place.after)}}}});
-      measured.collectives.push_back(std::move(fit.costs));
-    }
-    calibration.collectives.push_back(std::move(measured));
+    calibration.collectives.push_back(CollectivesOf(world, &calibration.fit["collectives"]));
   }
+  return calibration;
+}
+
+}  // namespace
+
+Calibration MakeCalibration(const std::vector<LearnedWorld>& worlds,
+                            const CalibrationFacts& facts) {
+  Calibration calibration = Make(worlds, facts, nullptr);
+  calibration.host_cores = ThisHost().cores;
+  return calibration;
+}
+
+Calibration MakeGpuCalibration(const std::vector<LearnedWorld>& worlds,
+                               const CalibrationFacts& facts, const GpuFacts& gpu) {
+  Calibration calibration = Make(worlds, facts, &gpu);
+  calibration.launch_overhead = gpu.launch;
+  calibration.fit["overheads"] = gpu.overheads;
+  const auto interference = FitInterference(gpu.encounters, gpu.multiprocessors);
+  if (!interference) return calibration;
+  calibration.slowdown = interference->slowdown;
+  Json& fit = calibration.fit["interference"];
+  fit["form"] = "(1 + gemm) times waves beside communication over waves alone";
+  fit["errors_of_a_plain_factor"] = ToJson(interference->plain_errors);
+  fit["errors_of_waves"] = ToJson(interference->wave_errors);
+  for (const EncounterSamples& encounter : gpu.encounters)
+    fit["encounters"].push_back(rehearse::ToJson(encounter));
   return calibration;
 }
 
@@ -257,17 +306,27 @@ std::string DescribeCalibration(const Calibration& calibration) {
     return fmt::format("{:.1f} / {:.1f} %", 100 * json.at("median").get<double>(),
                        100 * json.at("ninetieth_percentile").get<double>());
   };
-  text += fmt::format("{}, {}\n", calibration.origin.machine,
-                      calibration.about.at("steps").get<std::string>());
+  const Json& about = calibration.about;
+  if (about.contains("gpu")) {
+    const Json device = about["gpu"].value("device", Json::object());
+    text += fmt::format("{} beside ", device.value("name", std::string("GPU")));
+  }
+  text += fmt::format("{}, {}\n", calibration.origin.machine, about.at("steps").get<std::string>());
   text += "\n";
   text += fmt::format("{:<32} {:>7} {:>16}\n", "kernel", "points", "held-out error");
   text += fmt::format("{:<32} {:>7} {:>16}\n", "", "", "median / 90 %");
   for (const Json& fit : calibration.fit.at("kernels")) {
     text += fmt::format("{:<32} {:>7} {:>16}\n",
                         fit.at("kernel").get<std::string>() +
-                            (fit.contains("mode") ? " " + fit.at("mode").get<std::string>() : ""),
+                            (fit.contains("mode") ? " " + fit.at("mode").get<std::string>() : "") +
+                            " " + fit.at("dtype").get<std::string>(),
                         fit.at("points").get<size_t>(), errors(fit.at("held_out_errors")));
   }
+  if (!calibration.about.at("representative").get<bool>()) {
+    text += fmt::format("\nNot representative: {}\n",
+                        calibration.about.at("not_representative").get<std::string>());
+  }
+  if (calibration.collectives.empty()) return text;
   text += "\n";
   text += fmt::format("{:<32} {:>16} {:>16} {:>16} {:>16}\n", "collective", "held-out error",
                       "straight line", "in place before", "in place after");

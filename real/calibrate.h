@@ -1,4 +1,4 @@
-// From what ranks learned (real/learning.h) to a calibration of the CPU that they ran on.
+// From what ranks learned (real/learning.h) to a calibration of the CPU or the GPUs that they ran on.
 //
 // Kernels are fitted on worlds whose ranks had a core each; where more ranks share the cores, the simulator's model of
 // shared cores says what that costs. Collectives are fitted for each world: the dense ladder of MakeCollectiveProbe gives
@@ -9,7 +9,10 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 #include "real/host.h"
+#include "real/interference.h"
 #include "real/learning.h"
 #include "topology/calibration.h"
 
@@ -28,8 +31,22 @@ struct CalibrationFacts {
   double seconds = 0;  // that it took
 };
 
+// What was measured of GPUs besides.
+struct GpuFacts {
+  nlohmann::ordered_json record = nlohmann::ordered_json::object();  // driver, libraries, device
+  std::string not_representative;     // why; empty where times are what they seem
+  std::vector<std::string> left_out;  // what did not fit on the device
+  Seconds launch;                     // a kernel's
+  nlohmann::ordered_json overheads;   // launches, events, copies
+  uint32_t multiprocessors = 1;
+  std::vector<EncounterSamples> encounters;
+};
+
 // Throws Error when no step of a kind was left alone: nothing is learned from disturbed ones.
 Calibration MakeCalibration(const std::vector<LearnedWorld>& worlds, const CalibrationFacts& facts);
+// Ranks of GPUs share no cores, and nothing disturbs a step.
+Calibration MakeGpuCalibration(const std::vector<LearnedWorld>& worlds,
+                               const CalibrationFacts& facts, const GpuFacts& gpu);
 
 // Lines for people: what was measured, with which held-out errors; what a straight line would lose.
 std::string DescribeCalibration(const Calibration& calibration);

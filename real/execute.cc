@@ -44,6 +44,19 @@ std::vector<std::vector<OpTime>> GatherTimes(Transport& transport, const std::ve
   return all;
 }
 
+// By step; empty elsewhere than on rank 0.
+std::vector<Seconds> SlowestWalls(Transport& transport, const std::vector<int64_t>& own) {
+  std::vector<Seconds> slowest;
+  for (const std::string& bytes : GatherBytes(transport, ToBytes(std::span<const int64_t>(own)))) {
+    const auto walls = FromBytes<int64_t>(bytes);
+    slowest.resize(walls.size());
+    for (size_t step = 0; step < walls.size(); ++step) {
+      slowest[step] = std::max(slowest[step], Seconds(static_cast<double>(walls[step]) * 1e-9));
+    }
+  }
+  return slowest;
+}
+
 }  // namespace
 
 bool DecideBlocking(const Schedule& schedule, Transport& transport, StreamUse use) {
@@ -77,27 +90,40 @@ Execution Execute(const Schedule& schedule, Transport& transport, const Executio
   const std::vector<ClockSample> before = MeasureClocks(transport);
   const uint32_t steps = options.warm_ups + options.repeats;
   std::vector<std::vector<OpTime>> times(steps);
+  std::vector<int64_t> walls;
   std::vector<RowLoss> losses;
-  for (uint32_t step = 0; step < steps; ++step) {
+  const auto run = [&](uint32_t step, std::vector<OpTime>* own) {
     StepFacts facts;
     facts.seed = options.seed;
     facts.tokens = schedule.tokens;
     facts.number = step + 1;
+    PrepareStep(plan, options.poison, *backend);
+    transport.Barrier();
+    const int64_t began = NowNanoseconds();
+    backend->Step(facts, own, &losses);
+    if (step >= options.warm_ups) walls.push_back(NowNanoseconds() - began);
+  };
+  for (uint32_t step = 0; step < steps; ++step) {
     const bool is_warm_up = step < options.warm_ups;
     try {
-      PrepareStep(plan, options.poison, *backend);
-      transport.Barrier();
-      backend->Step(facts, &times[step], &losses);
+      run(step, &times[step]);
     } catch (const std::exception& error) {
       if (sink) sink({step, is_warm_up, times[step], error.what()});
       throw;
     }
     if (sink) sink({step, is_warm_up, times[step], {}});
   }
+  if (options.repeats_untimed && backend->TimeOps(false)) {
+    std::vector<OpTime> untimed;
+    for (uint32_t step = steps; step < steps + options.repeats; ++step) run(step, &untimed);
+  }
   const std::vector<ClockSample> after = MeasureClocks(transport);
   for (size_t rank = 0; rank < before.size(); ++rank) {
     execution.clocks.push_back({before[rank], after[rank]});
   }
+  const std::vector<Seconds> slowest = SlowestWalls(transport, walls);
+  for (size_t i = 0; i < slowest.size(); ++i)
+    (i < options.repeats ? execution.walls : execution.untimed_walls).push_back(slowest[i]);
   for (uint32_t step = 0; step < steps; ++step) {
     const auto all = GatherTimes(transport, times[step], execution.clocks);
     if (transport.rank() != 0) continue;

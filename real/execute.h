@@ -29,6 +29,7 @@ struct ExecutionOptions {
   StreamUse streams = StreamUse::kAuto;
   BackendFactory backend = nullptr;  // nothing: the CPU in `arithmetic`
   bool poison = false;               // memory that nothing has been written to holds NaN
+  bool repeats_untimed = false;      // run as many more steps whose ops are not timed
 };
 
 // One step of one rank, as it ended: for logs that are written while the run goes on. Called between steps,
@@ -49,6 +50,10 @@ struct Execution {
   std::vector<Timeline> warm_ups;
   std::vector<Timeline> repeats;
   std::vector<ClockMap> clocks;  // by rank, as measured; not applied where there is a common clock
+  // The repeats as the host of the slowest rank saw them; and as many steps after them whose ops were not timed, where
+  // timing them costs something.
+  std::vector<Seconds> walls;
+  std::vector<Seconds> untimed_walls;
 
   // The repeat whose step time is the median (the lower one of two).
   const Timeline& Median() const;

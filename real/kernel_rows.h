@@ -97,6 +97,23 @@ template <typename T>
 void Upsample(const KernelCall<T>& call);
 template <typename T>
 void UpsampleBackward(const KernelCall<T>& call);
+template <typename T>
+void Flatten(const KernelCall<T>& call);
+template <typename T>
+void FlattenBackward(const KernelCall<T>& call);
+template <typename T>
+void Concatenate(const KernelCall<T>& call);
+template <typename T>
+void Separate(const KernelCall<T>& call);
+template <typename T>
+void Modulate(const KernelCall<T>& call);
+template <typename T>
+void ModulateBackward(const KernelCall<T>& call);
+// kernels_group_norm.cc
+template <typename T>
+void GroupNorm(const KernelCall<T>& call);
+template <typename T>
+void GroupNormBackward(const KernelCall<T>& call);
 // kernels_optimizer.cc
 template <typename T>
 void SquaredNorm(const KernelCall<T>& call);

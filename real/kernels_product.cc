@@ -1,4 +1,4 @@
-// Matrix products, by OpenBLAS.
+// Matrix products, by OpenBLAS where there is one.
 #include "real/blas.h"
 #include "real/kernel_rows.h"
 #include "real/kernels.h"
@@ -6,11 +6,17 @@
 
 namespace rehearse {
 
+#ifdef REHEARSE_NO_OPENBLAS
+void SetBlasThreads(int /*threads*/) {}
+
+std::string BlasDescription() { return "plain loops (built without OpenBLAS)"; }
+#else
 void SetBlasThreads(int threads) { openblas_set_num_threads(threads); }
 
 std::string BlasDescription() {
   return fmt::format("{} core {}", openblas_get_config(), openblas_get_corename());
 }
+#endif
 
 namespace kernels {
 namespace {

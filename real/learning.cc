@@ -4,6 +4,7 @@
 #include <map>
 #include <tuple>
 
+#include "real/rank_plan.h"
 #include "sim/error.h"
 
 namespace rehearse {
@@ -16,6 +17,8 @@ using CollectiveKey = std::tuple<CollectiveKind, uint32_t, Bytes>;
 
 class Collector {
  public:
+  explicit Collector(std::optional<DType> computes_in) : computes_in_(computes_in) {}
+
   void Add(const Schedule& schedule, const Timeline& timeline) {
     std::map<std::pair<uint32_t, uint32_t>, Span> meetings;  // (first rank of the group, op)
     for (const Span& span : timeline.spans) {
@@ -44,25 +47,26 @@ class Collector {
   std::vector<CollectiveSamples> collectives;
 
  private:
-  static constexpr DType kComputesIn = DType::kFp32;
-
   void AddKernel(const Compute& compute, Seconds time) {
-    const KernelWork work = WorkOf(compute, kComputesIn);
-    const auto key = std::make_tuple(compute.kernel, compute.gemm.mode, work.gemm.m, work.gemm.n,
-                                     work.gemm.k, work.bytes, work.flops);
+    const DType dtype = computes_in_.value_or(compute.dtype);
+    const KernelWork work = WorkOf(compute, dtype);
+    const auto key = std::make_tuple(compute.kernel, compute.gemm.mode, dtype, work.gemm.m,
+                                     work.gemm.n, work.gemm.k, work.bytes, work.flops);
     const auto [it, is_new] = kernel_positions_.emplace(key, kernels.size());
-    if (is_new) kernels.push_back({compute.kernel, compute.gemm.mode, kComputesIn, work, {}});
+    if (is_new) kernels.push_back({compute.kernel, compute.gemm.mode, dtype, work, {}});
     kernels[it->second].accepted.push_back(time);
   }
   void AddCollective(const Collective& collective, uint32_t ranks, Seconds time) {
-    const Bytes bytes = collective.bytes * (SizeOf(kComputesIn) / SizeOf(collective.dtype));
+    const DType dtype = computes_in_.value_or(collective.dtype);
+    const Bytes bytes = collective.bytes * (SizeOf(dtype) / SizeOf(collective.dtype));
     const auto [it, is_new] = collective_positions_.emplace(
         CollectiveKey(collective.kind, ranks, bytes), collectives.size());
     if (is_new) collectives.push_back({collective.kind, ranks, bytes, {}});
     collectives[it->second].accepted.push_back(time);
   }
 
-  std::map<std::tuple<Kernel, GemmMode, uint64_t, uint64_t, uint64_t, Bytes, Flops>, size_t>
+  const std::optional<DType> computes_in_;
+  std::map<std::tuple<Kernel, GemmMode, DType, uint64_t, uint64_t, uint64_t, Bytes, Flops>, size_t>
       kernel_positions_;
   std::map<CollectiveKey, size_t> collective_positions_;
 };
@@ -70,6 +74,14 @@ class Collector {
 bool DoesOneOpAfterTheOther(const Probe& probe) {
   return probe.blocking || std::all_of(probe.schedule.roles.begin(), probe.schedule.roles.end(),
                                        [](const Role& role) { return role.streams.size() == 1; });
+}
+
+ProbeOptions OptionsFor(const Schedule& schedule, const LearningOptions& options) {
+  ProbeOptions own{options.kept, options.patience, options.backend, StreamUse::kAuto};
+  if (options.backend) {
+    own.streams = BlockingForm(schedule) ? StreamUse::kBlocking : StreamUse::kThreads;
+  }
+  return own;
 }
 
 Seconds MedianPing(const std::vector<Seconds>& pings) {
@@ -96,10 +108,11 @@ Learned Learn(const std::vector<NamedSchedule>& schedules, Transport& transport,
               const LearningOptions& options) {
   Learned learned;
   learned.ranks = transport.size();
-  learned.transport = transport.name();
+  learned.transport = options.backend ? "nccl" : transport.name();
+  learned.computes_in = options.computes_in;
   std::vector<Probe> probes;
   for (const NamedSchedule& named : schedules) {
-    probes.push_back(RunUndisturbed(named.schedule, transport, options.kept, options.patience));
+    probes.push_back(RunUntilKept(named.schedule, transport, OptionsFor(named.schedule, options)));
     const Probe& probe = probes.back();
     const auto kept = static_cast<uint32_t>(probe.Kept().size());
     const auto all = static_cast<uint32_t>(probe.steps.size());
@@ -116,7 +129,8 @@ Learned Learn(const std::vector<NamedSchedule>& schedules, Transport& transport,
   for (const Probe& probe : probes) {
     for (const ProbedStep* step : probe.Kept()) pings.push_back(step->ping);
   }
-  const Seconds split = SplitStates(pings);
+  // What the host's state changes is what the host does.
+  const Seconds split = options.backend ? Seconds(0) : SplitStates(pings);
   const auto is_low = [&](Seconds ping) { return split == Seconds(0) || ping <= split; };
   std::vector<Seconds> by_state[2];
   for (const Seconds ping : pings) by_state[is_low(ping) ? 0 : 1].push_back(ping);
@@ -127,7 +141,7 @@ Learned Learn(const std::vector<NamedSchedule>& schedules, Transport& transport,
         {MedianPing(by_state[state]), static_cast<uint32_t>(by_state[state].size())});
   }
 
-  Collector collector;
+  Collector collector(options.computes_in);
   for (size_t i = 0; i < probes.size(); ++i) {
     learned.blocking = learned.blocking && DoesOneOpAfterTheOther(probes[i]);
     for (const ProbedStep* step : probes[i].Kept()) {

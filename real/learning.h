@@ -3,11 +3,13 @@
 // Every probe is run in batches until enough of its steps were left alone by other programs (real/probe.h), or patience
 // is at an end. Of the host's states (DESIGN section 7) the more frequent one counts; the other's samples are rejected.
 // A kernel's sample is one rank's time of one op; a collective's the time from when its last rank was there until its
-// last rank was through.
+// last rank was through. On GPUs a rank does one op after the other wherever the schedule can, so that each is measured
+// alone, and every step counts.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +28,9 @@ struct LearningOptions {
   uint32_t kept = 15;                                          // steps wanted of each probe
   Seconds patience = Seconds(8);                               // at most, for each probe
   std::function<void(const std::string&)> progress = nullptr;  // on rank 0
+  BackendFactory backend = nullptr;                            // nothing: the CPU
+  // What work is done in, whatever type it is written in; nothing: in that type.
+  std::optional<DType> computes_in = DType::kFp32;
 };
 
 // How many steps of a probe counted.
@@ -46,6 +51,7 @@ struct Learned {
   std::string transport;
   std::string backend;
   bool blocking = true;
+  std::optional<DType> computes_in;
   std::vector<KernelSamples> kernels;
   std::vector<CollectiveSamples> collectives;  // in place, of all schedules
   std::vector<ProbeTally> probes;

@@ -65,7 +65,7 @@ bool ProbedStep::IsKept(uint32_t cores) const {
 std::vector<const ProbedStep*> Probe::Kept() const {
   std::vector<const ProbedStep*> kept;
   for (const ProbedStep& step : steps) {
-    if (step.IsKept(cores)) kept.push_back(&step);
+    if (keeps_all || step.IsKept(cores)) kept.push_back(&step);
   }
   return kept;
 }
@@ -84,6 +84,7 @@ Probe RunProbe(const Schedule& schedule, Transport& transport, const ExecutionOp
 
   Probe probe;
   probe.cores = ThisHost().cores;
+  probe.keeps_all = options.backend != nullptr;
   probe.blocking = execution.blocking;
   probe.schedule = std::move(execution.schedule);
   probe.backend = std::move(execution.backend);
@@ -101,19 +102,20 @@ Probe RunProbe(const Schedule& schedule, Transport& transport, const ExecutionOp
   return probe;
 }
 
-Probe RunUndisturbed(const Schedule& schedule, Transport& transport, uint32_t kept,
-                     Seconds patience) {
+Probe RunUntilKept(const Schedule& schedule, Transport& transport, const ProbeOptions& options) {
   const int64_t start = NowNanoseconds();
-  ExecutionOptions options;
-  options.repeats = std::min(kBatch, kept);
+  ExecutionOptions execution;
+  execution.backend = options.backend;
+  execution.streams = options.streams;
+  execution.repeats = options.backend ? options.kept : std::min(kBatch, options.kept);
   Probe all;
   while (true) {
-    Probe batch = RunProbe(schedule, transport, options);
+    Probe batch = RunProbe(schedule, transport, execution);
     std::move(batch.steps.begin(), batch.steps.end(), std::back_inserter(all.steps));
     std::swap(all.steps, batch.steps);
     all = std::move(batch);
     const Seconds passed(static_cast<double>(NowNanoseconds() - start) * 1e-9);
-    const bool goes_on = all.Kept().size() < kept && passed < patience;
+    const bool goes_on = all.Kept().size() < options.kept && passed < options.patience;
     if (BroadcastBytes(transport, goes_on ? "on" : "") != "on") return all;
   }
 }

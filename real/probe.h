@@ -7,7 +7,7 @@
 // stolen from. Waiting that a rank chooses (it sleeps until a message comes) is not lost, so this is the rule "CPU time
 // ≥ 0.97 × cores × wall" for ranks that sleep as well as for ranks that poll. Where there are more ranks than cores they
 // queue behind each other; then a step is kept when together they had at least 90 % of the cores (the rest is theirs
-// too, while they wait for each other).
+// too, while they wait for each other). A GPU keeps its own time: there every step is kept.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +33,16 @@ struct ProbedStep {
   bool IsKept(uint32_t cores) const;
 };
 
+struct ProbeOptions {
+  uint32_t kept = 15;                // steps wanted
+  Seconds patience = Seconds(8);     // at most
+  BackendFactory backend = nullptr;  // nothing: the CPU in fp32, whose steps can be disturbed
+  StreamUse streams = StreamUse::kAuto;
+};
+
 struct Probe {
   uint32_t cores = 1;  // of the host
+  bool keeps_all = false;
   bool blocking = false;
   Schedule schedule;  // as it was run
   std::string backend;
@@ -46,8 +54,7 @@ struct Probe {
 // All ranks call it; the others' result says only `blocking`, `schedule` and `backend`.
 Probe RunProbe(const Schedule& schedule, Transport& transport, const ExecutionOptions& options);
 
-// The same in batches, until `kept` steps are kept or patience is at an end (rank 0 decides). Steps of all batches.
-Probe RunUndisturbed(const Schedule& schedule, Transport& transport, uint32_t kept,
-                     Seconds patience);
+// The same in batches, until enough steps are kept or patience is at an end (rank 0 decides). Steps of all batches.
+Probe RunUntilKept(const Schedule& schedule, Transport& transport, const ProbeOptions& options);
 
 }  // namespace rehearse

@@ -1,8 +1,8 @@
 #include "real/probe_schedule.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <utility>
 
 #include "real/numbers.h"
 #include "sim/error.h"
@@ -10,14 +10,10 @@
 namespace rehearse {
 namespace {
 
-constexpr double kElement = 4;  // fp32
+constexpr double kElement = 4;  // of collectives: fp32
 constexpr double kSwitches[] = {4096, 8192, 65536, 1 << 20};
 constexpr double kBesideSwitch = 128;
 constexpr double kSmallestStep = 64;
-constexpr std::array kKinds = {CollectiveKind::kAllReduce, CollectiveKind::kAllGather,
-                               CollectiveKind::kReduceScatter, CollectiveKind::kAllToAll};
-constexpr double kSmallestSide = 16;
-constexpr double kLargestSide = 2048;
 constexpr uint64_t kSideMultiple = 8;
 
 // Fisher-Yates with the library's own random numbers, the same everywhere.
@@ -29,7 +25,7 @@ void Shuffle(uint64_t seed, std::vector<T>* values) {
 
 class ProbeBuilder {
  public:
-  explicit ProbeBuilder(uint32_t ranks) {
+  explicit ProbeBuilder(uint32_t ranks, DType dtype = DType::kFp32) : dtype_(dtype) {
     schedule_.role_of_rank.assign(ranks, 0);
     role_.name = "probe";
     role_.streams = {{"compute", StreamKind::kCompute}};
@@ -54,27 +50,36 @@ class ProbeBuilder {
     return Add(std::move(buffer));
   }
 
-  void AddCopy(BufferId from, BufferId to, uint64_t elements) {
+  StreamId AddStream(const std::string& name, StreamKind kind) {
+    role_.streams.push_back({name, kind});
+    return StreamId(static_cast<uint32_t>(role_.streams.size() - 1));
+  }
+
+  OpId AddCopy(BufferId from, BufferId to, uint64_t elements) {
     Compute compute;
     compute.kind = ComputeKind::kMemory;
     compute.kernel = Kernel::kCopy;
-    compute.dtype = DType::kFp32;
-    compute.bytes = Bytes(2 * kElement * static_cast<double>(elements));
-    AddOp("copy", compute, from, {}, to);
+    compute.dtype = dtype_;
+    compute.bytes = SizeOf(dtype_) * (2 * static_cast<double>(elements));
+    return AddOp("copy", compute, from, {}, to);
   }
-  void AddProduct(const Gemm& gemm, BufferId a, BufferId b, BufferId c) {
+  OpId AddProduct(const Gemm& gemm, BufferId a, BufferId b, BufferId c) {
     Compute compute;
     compute.kind = ComputeKind::kGemm;
     compute.kernel = Kernel::kGemm;
-    compute.dtype = DType::kFp32;
+    compute.dtype = dtype_;
     compute.gemm = gemm;
     compute.flops = FlopsOf(gemm);
-    compute.bytes = BytesOf(gemm, DType::kFp32);
-    AddOp("product", compute, a, b, c);
+    compute.bytes = BytesOf(gemm, dtype_);
+    return AddOp("product", compute, a, b, c);
   }
-  void AddCollective(const Collective& collective, BufferId from, BufferId to) {
-    AddOp(Name(collective.kind), collective, from, {}, to);
+  OpId AddCollective(const Collective& collective, BufferId from, BufferId to,
+                     StreamId stream = StreamId(0)) {
+    const OpId op = AddOp(Name(collective.kind), collective, from, {}, to);
+    role_.ops.back().stream = stream;
+    return op;
   }
+  void Order(OpId op, OpId after) { role_.ops[op.index()].after.push_back(after); }
   CommunicatorId AddCommunicator(uint32_t group) {
     std::vector<std::vector<uint32_t>> groups;
     for (uint32_t rank = 0; rank < schedule_.ranks(); ++rank) {
@@ -91,22 +96,22 @@ class ProbeBuilder {
   }
 
  private:
-  static Buffer MakeBuffer(const std::string& name, BufferKind kind, uint64_t rows,
-                           uint64_t columns) {
+  Buffer MakeBuffer(const std::string& name, BufferKind kind, uint64_t rows,
+                    uint64_t columns) const {
     Buffer buffer;
     buffer.name = name;
     buffer.kind = kind;
-    buffer.dtype = DType::kFp32;
+    buffer.dtype = dtype_;
     buffer.rows = rows;
     buffer.columns = columns;
-    buffer.bytes = Bytes(kElement * static_cast<double>(rows * columns));
+    buffer.bytes = SizeOf(dtype_) * static_cast<double>(rows * columns);
     return buffer;
   }
   BufferId Add(Buffer buffer) {
     role_.buffers.push_back(std::move(buffer));
     return BufferId(static_cast<uint32_t>(role_.buffers.size() - 1));
   }
-  void AddOp(const char* name, Work work, BufferId from, BufferId also_from, BufferId to) {
+  OpId AddOp(const char* name, Work work, BufferId from, BufferId also_from, BufferId to) {
     Op op;
     op.name = name;
     op.stream = StreamId(0);
@@ -115,11 +120,27 @@ class ProbeBuilder {
     if (also_from.IsSet()) op.reads.push_back(also_from);
     op.writes = {to};
     role_.ops.push_back(std::move(op));
+    return OpId(static_cast<uint32_t>(role_.ops.size() - 1));
   }
 
+  DType dtype_;
   Schedule schedule_;
   Role role_;
 };
+
+// Of the operands as they are stored.
+struct Sides {
+  uint64_t a_rows;
+  uint64_t a_columns;
+  uint64_t b_rows;
+  uint64_t b_columns;
+};
+Sides SidesOf(const Gemm& gemm) {
+  Sides sides{gemm.m, gemm.k, gemm.k, gemm.n};
+  if (gemm.mode == GemmMode::kTN) std::swap(sides.a_rows, sides.a_columns);
+  if (gemm.mode == GemmMode::kNT) std::swap(sides.b_rows, sides.b_columns);
+  return sides;
+}
 
 // The i-th number of van der Corput's sequence: i's digits behind the point, the last first.
 double VanDerCorput(uint64_t i, uint64_t base) {
@@ -131,8 +152,10 @@ double VanDerCorput(uint64_t i, uint64_t base) {
   return value;
 }
 
-uint64_t SideAt(double share) {
-  const double side = kSmallestSide * std::pow(kLargestSide / kSmallestSide, share);
+uint64_t SideAt(const ProductRange& range, double share) {
+  const auto smallest = static_cast<double>(range.smallest_side);
+  const double side =
+      smallest * std::pow(static_cast<double>(range.largest_side) / smallest, share);
   const auto multiples = static_cast<uint64_t>(std::lround(side / kSideMultiple));
   return std::max<uint64_t>(1, multiples) * kSideMultiple;
 }
@@ -157,7 +180,7 @@ std::vector<Bytes> ProbeStepSizes(Bytes largest) {
 }
 
 Schedule MakeCollectiveProbe(uint32_t ranks, uint32_t group, const std::vector<Bytes>& steps,
-                             uint64_t seed) {
+                             uint64_t seed, std::span<const CollectiveKind> kinds) {
   CHECK(!steps.empty());
   CHECK_EQ(ranks % group, 0u);
   ProbeBuilder builder(ranks);
@@ -173,7 +196,7 @@ Schedule MakeCollectiveProbe(uint32_t ranks, uint32_t group, const std::vector<B
     Bytes step;
   };
   std::vector<Trial> trials;
-  for (const CollectiveKind kind : kKinds) {
+  for (const CollectiveKind kind : kinds) {
     for (const Bytes step : steps) trials.push_back({kind, step});
   }
   Shuffle(seed, &trials);
@@ -198,34 +221,74 @@ Schedule MakeCollectiveProbe(uint32_t ranks, uint32_t group, const std::vector<B
   return builder.Build();
 }
 
-Schedule MakeProductProbe(uint32_t ranks, const std::vector<Gemm>& products, uint64_t seed) {
-  ProbeBuilder builder(ranks);
+Schedule MakeProductProbe(uint32_t ranks, const std::vector<Gemm>& products, uint64_t seed,
+                          DType dtype) {
+  ProbeBuilder builder(ranks, dtype);
   std::vector<Gemm> shuffled = products;
   Shuffle(seed, &shuffled);
   for (const Gemm& gemm : shuffled) {
-    const bool a_transposed = gemm.mode == GemmMode::kTN;
-    const bool b_transposed = gemm.mode == GemmMode::kNT;
-    const uint64_t a_rows = a_transposed ? gemm.k : gemm.m;
-    const uint64_t a_columns = a_transposed ? gemm.m : gemm.k;
-    const BufferId source = builder.AddParameter("source", a_rows, a_columns);
-    const BufferId a = builder.AddActivation("a", a_rows, a_columns);
-    const BufferId b =
-        builder.AddParameter("b", b_transposed ? gemm.n : gemm.k, b_transposed ? gemm.k : gemm.n);
+    const Sides sides = SidesOf(gemm);
+    const BufferId source = builder.AddParameter("source", sides.a_rows, sides.a_columns);
+    const BufferId a = builder.AddActivation("a", sides.a_rows, sides.a_columns);
+    const BufferId b = builder.AddParameter("b", sides.b_rows, sides.b_columns);
     const BufferId c = builder.AddActivation("c", gemm.m, gemm.n);
-    builder.AddCopy(source, a, a_rows * a_columns);
+    builder.AddCopy(source, a, sides.a_rows * sides.a_columns);
     builder.AddProduct(gemm, a, b, c);
   }
   return builder.Build();
 }
 
-std::vector<Gemm> ProbeProducts(size_t shapes, Flops most) {
+Schedule MakeEncounterProbe(uint32_t ranks, const std::vector<Encounter>& encounters, DType dtype) {
+  ProbeBuilder builder(ranks, dtype);
+  const CommunicatorId communicator = builder.AddCommunicator(ranks);
+  const StreamId stream = builder.AddStream("communication", StreamKind::kCommunication);
+  const auto elements_of = [&](Bytes bytes) {
+    return static_cast<uint64_t>(bytes.value() / SizeOf(dtype).value());
+  };
+  uint64_t most = 0;
+  for (const Encounter& encounter : encounters) most = std::max(most, elements_of(encounter.bytes));
+  const BufferId whole_sent = builder.AddParameter("sent", 1, most);
+  const BufferId whole_received = builder.AddActivation("received", 1, most);
+  OpId last;
+  for (const Encounter& encounter : encounters) {
+    const Gemm& gemm = encounter.product;
+    const bool copies = gemm.m == 0;
+    const Sides sides = copies ? Sides{1, encounter.copied, 1, 1} : SidesOf(gemm);
+    const BufferId a = builder.AddParameter("a", sides.a_rows, sides.a_columns);
+    const BufferId b = builder.AddParameter("b", sides.b_rows, sides.b_columns);
+    const BufferId c = copies ? builder.AddActivation("c", 1, encounter.copied)
+                              : builder.AddActivation("c", gemm.m, gemm.n);
+    const uint64_t elements = elements_of(encounter.bytes);
+    const BufferId sent = builder.AddView(whole_sent, elements);
+    const BufferId received = builder.AddView(whole_received, elements);
+    Collective collective;
+    collective.kind = CollectiveKind::kAllReduce;
+    collective.communicator = communicator;
+    collective.dtype = dtype;
+    collective.bytes = SizeOf(dtype) * static_cast<double>(elements);
+    const auto compute = [&] {
+      return copies ? builder.AddCopy(a, c, encounter.copied) : builder.AddProduct(gemm, a, b, c);
+    };
+    const OpId alone = compute();
+    if (last.IsSet()) builder.Order(alone, last);
+    const OpId collective_alone = builder.AddCollective(collective, sent, received, stream);
+    builder.Order(collective_alone, alone);
+    builder.Order(compute(), collective_alone);
+    last = builder.AddCollective(collective, sent, received, stream);
+  }
+  return builder.Build();
+}
+
+std::vector<Gemm> ProbeProducts(size_t shapes, const ProductRange& range) {
+  const auto smallest = static_cast<double>(range.smallest_side);
+  CHECK(Flops(2 * smallest * smallest * smallest) < range.most);
   std::vector<Gemm> products;
   for (uint64_t i = 1; products.size() < 3 * shapes; ++i) {
     Gemm gemm;
-    gemm.m = SideAt(VanDerCorput(i, 2));
-    gemm.n = SideAt(VanDerCorput(i, 3));
-    gemm.k = SideAt(VanDerCorput(i, 5));
-    if (FlopsOf(gemm) > most) continue;
+    gemm.m = SideAt(range, VanDerCorput(i, 2));
+    gemm.n = SideAt(range, VanDerCorput(i, 3));
+    gemm.k = SideAt(range, VanDerCorput(i, 5));
+    if (FlopsOf(gemm) > range.most) continue;
     for (const GemmMode mode : {GemmMode::kNN, GemmMode::kNT, GemmMode::kTN}) {
       gemm.mode = mode;
       products.push_back(gemm);

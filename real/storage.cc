@@ -20,6 +20,7 @@ uint16_t ToFp16(float value) {
   const float size = std::fabs(value);
   if (std::isnan(value)) return sign | 0x7e00u;
   if (size >= kLargest) return sign | 0x7c00u;
+  if (size == 0) return sign;  // has no exponent
   // Steps of fp16 at this size: 2^(exponent-10), 2^-24 for the small. nearbyint rounds ties to even.
   int exponent = 0;
   std::frexp(size, &exponent);  // size in [2^(exponent-1), 2^exponent)

@@ -298,10 +298,8 @@ class TcpTransport : public Transport {
       changed_.notify_all();
       return;
     }
-    Socket& next = *peers_[launch_.rank == 0 ? frame.to : 0];
-    if (!next.Send(frame, data)) {
-      Spread(fmt::format("rank {} is lost", launch_.rank == 0 ? frame.to : 0), launch_.rank);
-    }
+    // If the connection is gone, who serves it says so; the reason may still be on its way there.
+    peers_[launch_.rank == 0 ? frame.to : 0]->Send(frame, data);
   }
 
   void Serve(size_t peer) {

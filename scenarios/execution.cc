@@ -7,11 +7,11 @@
 #include <fmt/format.h>
 
 #include "real/host.h"
+#include "sim/buffer_check.h"
 #include "sim/error.h"
 #include "sim/schedule_check.h"
 #include "sim/units.h"
 #include "workloads/planner.h"
-#include "workloads/strategy_zero.h"
 
 namespace rehearse {
 namespace {
@@ -44,6 +44,16 @@ Json Numbers(const std::vector<Seconds>& times) {
   Json array = Json::array();
   for (const Seconds time : times) array.push_back(time.value());
   return array;
+}
+
+Seconds MedianOf(std::vector<Seconds> times) {
+  std::sort(times.begin(), times.end());
+  return times[(times.size() - 1) / 2];
+}
+
+// What it costs to time the ops, as a share of the step.
+double TimingCost(const Execution& execution) {
+  return MedianOf(execution.walls) / MedianOf(execution.untimed_walls) - 1;
 }
 
 Json ClocksToJson(const Execution& execution, bool applied) {
@@ -110,8 +120,7 @@ Schedule PlanScenario(const Scenario& scenario) {
 }
 
 Schedule PlanSerially(const Scenario& scenario) {
-  return PlanStep(scenario.network, scenario.training,
-                  MakeDataParallel(1, /*overlap_all_reduce=*/false, scenario.network));
+  return PlanSerialStep(scenario.network, scenario.training, scenario.strategy.chunks);
 }
 
 std::vector<std::string> ExecutionNotes(const Schedule& schedule, const Transport& transport,
@@ -168,6 +177,11 @@ nlohmann::ordered_json ToJson(const ExecutedScenario& executed) {
   }
   json["warm_up_seconds"] = Numbers(TimesOf(execution.warm_ups));
   json["repeat_seconds"] = Numbers(TimesOf(execution.repeats));
+  if (!execution.untimed_walls.empty()) {
+    json["timing"] = {{"timed_step_seconds", MedianOf(execution.walls).value()},
+                      {"untimed_step_seconds", MedianOf(execution.untimed_walls).value()},
+                      {"cost", TimingCost(execution)}};
+  }
   json["clocks"] = ClocksToJson(execution, executed.transport != "threads");
   if (executed.check) json["check"] = CheckToJson(*executed.check, executed.check_tolerance);
   json["result"] = ToJson(executed.result);
@@ -188,6 +202,11 @@ std::string ToText(const ExecutedScenario& executed, bool color) {
   text += fmt::format("{} repeats after {} warm-ups: {} to {}, median {}\n", times.size(),
                       execution.warm_ups.size(), Print(times.front()), Print(times.back()),
                       Print(executed.result.step));
+  if (!execution.untimed_walls.empty()) {
+    text += fmt::format("Timing the ops: {:+.1f} % ({} a step with, {} without)\n",
+                        100 * TimingCost(execution), Print(MedianOf(execution.walls)),
+                        Print(MedianOf(execution.untimed_walls)));
+  }
   for (const std::string& note : executed.notes) text += "Note: " + note + "\n";
   if (executed.check) text += CheckToText(*executed.check, executed.check_tolerance);
   return text;

@@ -8,6 +8,8 @@
 //     "transport": "threads", "collectives": "own", "streams": "blocking", "arithmetic": "fp32",
 //     "seed": 1, "notes": ["..."], "libraries": "...", "host": {...}, "environment": {...},
 //     "warm_up_seconds": [...], "repeat_seconds": [...],
+//     "timing": {"timed_step_seconds": ..., "untimed_step_seconds": ..., "cost": 0.01},  where timing ops costs something:
+//                                                                  medians of the host's wall times
 //     "clocks": [{"rank": 1, "offset_nanoseconds": 12, "drift_nanoseconds_per_second": 3,
 //                 "round_trip_nanoseconds": 700, "applied": false}],
 //     "check": {"passed": true, "tolerance": 1e-10, "loss": ..., "serial_loss": ..., "loss_difference": ...,
@@ -39,7 +41,7 @@ inline constexpr double kGpuCheckTolerance = 2e-3;
 
 // The scenario's schedule, checked.
 Schedule PlanScenario(const Scenario& scenario);
-// The same network and batch on one rank.
+// The same network and batch on one rank, in the same parts: dropout draws anew for each micro-batch and chunk.
 Schedule PlanSerially(const Scenario& scenario);
 
 struct ExecutedScenario {

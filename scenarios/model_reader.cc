@@ -1,24 +1,36 @@
 #include "scenarios/model_reader.h"
 
+#include <algorithm>
+#include <array>
+
+#include "scenarios/image_model_reader.h"
+#include "sim/error.h"
 #include "workloads/decoder_network.h"
 #include "workloads/mlp_network.h"
 
 namespace rehearse {
 namespace {
 
-Training ReadTraining(const JsonReader& reader, bool has_sequences) {
+// What a kind of network wants to know of the training.
+enum class Rows : uint8_t { kTokens, kSamples, kPixels };
+
+Training ReadTraining(const JsonReader& reader, Rows rows) {
   std::vector<std::string> keys = {"batch", "micro_batches", "recomputation", "precision",
                                    "tuned_kernels"};
-  if (has_sequences) keys.insert(keys.end(), {"sequence", "attention"});
+  if (rows == Rows::kTokens) keys.insert(keys.end(), {"sequence", "attention"});
+  if (rows == Rows::kPixels) keys.emplace_back("convolution");
   reader.AllowKeys(keys);
   Training training;
   training.batch = static_cast<uint64_t>(reader.At("batch").Integer(1, int64_t{1} << 32));
   training.sequence = 1;
-  if (has_sequences) {
+  if (rows == Rows::kTokens) {
     training.sequence = static_cast<uint64_t>(reader.At("sequence").Integer(1, int64_t{1} << 24));
-    if (reader.Has("attention")) {
-      training.fused_attention = reader.At("attention").Choice({"fused", "unfused"}) == 0;
-    }
+  }
+  if (reader.Has("attention")) {
+    training.fused_attention = reader.At("attention").Choice({"fused", "unfused"}) == 0;
+  }
+  if (reader.Has("convolution")) {
+    training.implicit_convolution = reader.At("convolution").Choice({"implicit", "explicit"}) == 0;
   }
   if (reader.Has("micro_batches")) {
     training.micro_batches = static_cast<uint32_t>(reader.At("micro_batches").Integer(1, 1 << 16));
@@ -35,25 +47,134 @@ Training ReadTraining(const JsonReader& reader, bool has_sequences) {
 }
 
 MlpModel ReadMlp(const JsonReader& reader) {
-  reader.AllowKeys({"kind", "name", "sizes"});
+  reader.AllowKeys({"kind", "preset", "name", "sizes"});
   MlpModel model;
-  model.name = reader.Has("name") ? reader.At("name").String() : "mlp";
-  const JsonReader sizes = reader.At("sizes");
-  for (const JsonReader& size : sizes.Elements()) {
-    model.sizes.push_back(static_cast<uint64_t>(size.Integer(1, 1 << 24)));
+  if (reader.Has("preset")) {
+    std::vector<std::string> names;
+    for (const MlpModel& known : KnownMlps()) names.push_back(known.name);
+    model = KnownMlps()[reader.At("preset").Choice(names)];
   }
-  if (model.sizes.size() < 2) sizes.Expected("two sizes or more");
+  if (reader.Has("name")) model.name = reader.At("name").String();
+  if (model.name.empty()) model.name = "mlp";
+  if (!reader.Has("preset") || reader.Has("sizes")) {
+    const JsonReader sizes = reader.At("sizes");
+    model.sizes.clear();
+    for (const JsonReader& size : sizes.Elements()) {
+      model.sizes.push_back(static_cast<uint64_t>(size.Integer(1, 1 << 24)));
+    }
+    if (model.sizes.size() < 2) sizes.Expected("two sizes or more");
+  }
   return model;
+}
+
+// The rows of the network of one image or sample.
+Training OneSample() {
+  Training training;
+  training.batch = 1;
+  return training;
+}
+
+std::vector<ModelPreset> Decoders() {
+  std::vector<ModelPreset> presets;
+  for (const GptModel& model : KnownModels()) {
+    presets.push_back(
+        {model.name,
+         fmt::format("{:.1f} billion parameters: {} layers, hidden {}, {} heads",
+                     model.Parameters() / 1e9, model.layers, model.hidden, model.heads),
+         model.source});
+  }
+  return presets;
+}
+std::vector<ModelPreset> Mlps() {
+  std::vector<ModelPreset> presets;
+  for (const MlpModel& model : KnownMlps()) {
+    presets.push_back({model.name,
+                       fmt::format("{:.0f} million parameters: {}", model.Parameters() / 1e6,
+                                   fmt::join(model.sizes, "-")),
+                       model.source});
+  }
+  return presets;
+}
+std::vector<ModelPreset> Vggs() {
+  std::vector<ModelPreset> presets;
+  for (const VggModel& model : KnownVggs()) {
+    presets.push_back({model.name,
+                       fmt::format("{:.0f} million parameters, {} classes",
+                                   model.Parameters() / 1e6, model.classes),
+                       model.source});
+  }
+  return presets;
+}
+std::vector<ModelPreset> Unets() {
+  std::vector<ModelPreset> presets;
+  for (const UnetModel& model : KnownUnets()) {
+    presets.push_back({model.name,
+                       fmt::format("{:.0f} million parameters: {} channels, {} levels of {} blocks",
+                                   MakeUnet(model, OneSample()).Parameters() / 1e6, model.channels,
+                                   model.multipliers.size(), model.blocks),
+                       model.source});
+  }
+  return presets;
+}
+
+Network DecoderOf(const JsonReader& reader, const Training& training) {
+  return MakeDecoder(ReadModel(reader), training);
+}
+Network MlpOf(const JsonReader& reader, const Training& training) {
+  return MakeMlp(ReadMlp(reader), training);
+}
+Network VggOf(const JsonReader& reader, const Training& training) {
+  return MakeVgg(ReadVgg(reader), training);
+}
+Network UnetOf(const JsonReader& reader, const Training& training) {
+  return MakeUnet(ReadUnet(reader), training);
+}
+
+struct Kind {
+  const char* name;
+  Rows rows;
+  std::vector<ModelPreset> (*presets)();
+  Network (*read)(const JsonReader& reader, const Training& training);
+};
+constexpr std::array<Kind, 4> kKinds = {{{"decoder", Rows::kTokens, Decoders, DecoderOf},
+                                         {"mlp", Rows::kSamples, Mlps, MlpOf},
+                                         {"vgg", Rows::kPixels, Vggs, VggOf},
+                                         {"u-net", Rows::kPixels, Unets, UnetOf}}};
+
+// By "kind", or that of the preset, or a decoder.
+const Kind& KindOf(const JsonReader& model) {
+  if (!model.IsObject()) return kKinds.front();
+  if (model.Has("kind")) {
+    std::vector<std::string> names;
+    for (const Kind& kind : kKinds) names.emplace_back(kind.name);
+    return kKinds[model.At("kind").Choice(names)];
+  }
+  if (!model.Has("preset")) return kKinds.front();
+  std::vector<std::string> names;
+  std::vector<const Kind*> kinds;
+  for (const Kind& kind : kKinds) {
+    for (const ModelPreset& preset : kind.presets()) {
+      names.push_back(preset.name);
+      kinds.push_back(&kind);
+    }
+  }
+  return *kinds[model.At("preset").Choice(names)];
 }
 
 }  // namespace
 
 ModelAndTraining ReadModelAndTraining(const JsonReader& model, const JsonReader& training) {
-  const bool is_mlp =
-      model.IsObject() && model.Has("kind") && model.At("kind").Choice({"decoder", "mlp"}) == 1;
-  const Training numbers = ReadTraining(training, !is_mlp);
-  if (is_mlp) return {MakeMlp(ReadMlp(model), numbers), numbers};
-  return {MakeDecoder(ReadModel(model), numbers), numbers};
+  const Kind& kind = KindOf(model);
+  const Training numbers = ReadTraining(training, kind.rows);
+  return {kind.read(model, numbers), numbers};
+}
+
+std::vector<ModelPreset> ModelPresets() {
+  std::vector<ModelPreset> presets;
+  for (const Kind& kind : kKinds) {
+    for (ModelPreset& preset : kind.presets()) presets.push_back(std::move(preset));
+  }
+  return presets;
 }
 
 }  // namespace rehearse

@@ -55,8 +55,16 @@ struct Sizes {
   std::vector<uint64_t> sequence;
   std::vector<uint64_t> vocabulary;
 };
-// No side of a product is in both: multiples of 64 here; 32, 48 or 80 more than one there.
-Sizes SizesFor(StepUse use) {
+// No side of a product is in both: multiples of 64 here; 32, 48 or 80 more than one there. On GPUs heads want multiples
+// of 64 everywhere: there the lists are disjoint.
+Sizes SizesFor(StepUse use, StepDevice device) {
+  if (device == StepDevice::kGpu && use == StepUse::kLearning) {
+    return {{128, 256, 512, 1024, 2048, 3072, 4096},
+            {64, 128, 256, 512, 1024, 2048},
+            {1024, 4096, 16384, 32768, 51200}};
+  }
+  if (device == StepDevice::kGpu)
+    return {{384, 768, 1536, 2560, 5120}, {96, 192, 384, 768, 1536}, {3072, 12288, 24576, 40960}};
   if (use == StepUse::kLearning)
     return {{64, 128, 192, 256, 320, 384, 512}, {32, 64, 128}, {256, 512, 1024, 2048}};
   return {{96, 160, 224, 288, 352, 416}, {48, 80, 112}, {288, 672, 1184}};
@@ -114,20 +122,24 @@ constexpr std::array kStrategies = {StrategyRow{"4d", FourD}, StrategyRow{"sbp",
                                     StrategyRow{"atp", Atp}, StrategyRow{"megatron", Megatron},
                                     StrategyRow{"fsdp", Fsdp}};
 
-Json DrawNetwork(Dice& dice, uint32_t ranks, StepUse use) {
-  const Sizes sizes = SizesFor(use);
+Json DrawNetwork(Dice& dice, uint32_t ranks, StepUse use, StepDevice device) {
+  const Sizes sizes = SizesFor(use, device);
+  const bool on_gpu = device == StepDevice::kGpu;
+  const uint64_t layers = 1 + dice.Below(3);
+  const uint64_t hidden = dice.OneOf(sizes.hidden);
+  const uint64_t heads = on_gpu ? hidden / (dice.Flip() ? 64 : 128) : ranks * (1 + dice.Below(3));
   Json json;
   json["cluster"] = fmt::format("local-cpu:ranks={}", ranks);
   json["model"] = {{"name", "random"},
-                   {"layers", 1 + dice.Below(3)},
-                   {"hidden", dice.OneOf(sizes.hidden)},
-                   {"heads", ranks * (1 + dice.Below(3))},
+                   {"layers", layers},
+                   {"hidden", hidden},
+                   {"heads", heads},
                    {"vocabulary", dice.OneOf(sizes.vocabulary)}};
   json["training"] = {{"batch", ranks * (1 + dice.Below(4))},
                       {"sequence", dice.OneOf(sizes.sequence)},
                       {"micro_batches", 1},
                       {"recomputation", dice.Flip() ? "none" : "full"},
-                      {"precision", "fp32"}};
+                      {"precision", on_gpu ? "bf16" : "fp32"}};
   return json;
 }
 
@@ -185,10 +197,10 @@ std::optional<RandomStep> TryStep(Json json, const StrategyRow& row, Dice& dice,
 }  // namespace
 
 std::vector<RandomStep> DrawSteps(uint64_t seed, uint32_t index, uint32_t ranks, StepUse use,
-                                  Flops least, Flops most) {
+                                  Flops least, Flops most, StepDevice device) {
   Dice dice(HashAt(SeedOf(seed, use == StepUse::kLearning ? "learning" : "judging"), index));
   for (int draw = 0; draw < kMostDraws; ++draw) {
-    const Json network = DrawNetwork(dice, ranks, use);
+    const Json network = DrawNetwork(dice, ranks, use, device);
     std::vector<RandomStep> steps;
     for (const StrategyRow& row : kStrategies) {
       std::optional<RandomStep> step;

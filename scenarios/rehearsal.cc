@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 
 #include "scenarios/calibrated.h"
+#include "sim/buffer_check.h"
 #include "sim/error.h"
 #include "sim/memory.h"
 #include "sim/schedule_check.h"

@@ -28,7 +28,8 @@ constexpr double kWanted = 0.10;
 
 void Measure(const Schedule& schedule, const TrustOptions& options, TrustRow* row) {
   RunAsThreads(options.ranks, [&](Transport& transport) {
-    const Probe probe = RunUndisturbed(schedule, transport, options.kept, options.patience);
+    const Probe probe =
+        RunUntilKept(schedule, transport, {.kept = options.kept, .patience = options.patience});
     if (transport.rank() != 0) return;
     std::vector<Seconds> times;
     for (const ProbedStep* step : probe.Kept()) times.push_back(ToSeconds(step->timeline.step));

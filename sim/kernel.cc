@@ -90,6 +90,22 @@ const char* Name(Kernel kernel) {
       return "upsample";
     case Kernel::kUpsampleBackward:
       return "upsample-backward";
+    case Kernel::kFlatten:
+      return "flatten";
+    case Kernel::kFlattenBackward:
+      return "flatten-backward";
+    case Kernel::kConcatenate:
+      return "concatenate";
+    case Kernel::kSeparate:
+      return "separate";
+    case Kernel::kGroupNorm:
+      return "group-norm";
+    case Kernel::kGroupNormBackward:
+      return "group-norm-backward";
+    case Kernel::kModulate:
+      return "modulate";
+    case Kernel::kModulateBackward:
+      return "modulate-backward";
     case Kernel::kSquaredNorm:
       return "squared-norm";
     case Kernel::kAdam:

@@ -97,15 +97,35 @@ enum class Kernel : uint8_t {
   kCrossEntropyBackward,  // dX = (E/S0 - [label]) / tokens of the step.     reads E, S; writes dX
   kSquaredError,  // networks without classes: loss = |X - target|²/2.   reads X; writes loss, dX
 
-  // ---- convolutional networks: images are rows of (channel, y, x) ---------------------------------
+  // ---- convolutional networks: a row is a pixel (image by image, line by line), a column a channel --------
   kRelu,          // reads X; writes Y
   kReluBackward,  // reads dY, Y; writes dX
-  kIm2Col,   // attributes: channels, height, width, kernel, stride, padding.   reads X; writes C
-  kCol2Im,   // the transposed map: sums.                                       reads C; writes X
-  kMaxPool,  // attributes: channels, height, width, window.      reads X; writes Y
+  // C has a row for each output pixel: the channels × kernel × kernel inputs that it sees, zero outside the
+  // image. A convolution is this and a product. Attributes: height, width, kernel, stride, padding.
+  //                                                                            reads X; writes C
+  kIm2Col,
+  kCol2Im,   // the transposed map: sums. The same attributes.                  reads C; writes X
+  kMaxPool,  // Attributes: height, width, window.                              reads X; writes Y
   kMaxPoolBackward,  // reads dY, X, Y; writes dX
-  kUpsample,  // nearest, twice in y and x. attributes: channels, height, width.   reads X; writes Y
+  kUpsample,  // nearest, twice in y and x. Attributes: height, width.          reads X; writes Y
   kUpsampleBackward,  // reads dY; writes dX
+  // An image becomes one row, channel by channel. Attributes: pixels of an image.  reads X; writes Y
+  kFlatten,
+  kFlattenBackward,  // reads dY; writes dX
+  // Y joins the columns of X and Z in so many equal blocks that take turns, x0 z0 x1 z1 …, so that pieces of
+  // joined columns are joined pieces. Attributes: blocks on this rank.      reads X, Z; writes Y
+  kConcatenate,
+  kSeparate,  // the reverse                                                     reads Y; writes X, Z
+  // Normalises the pixels of an image over each group of neighbouring channels; M = (mean, 1/deviation) of
+  // each group, images × 2·groups. Attributes: pixels of an image, groups on this rank, epsilon 1e-5.
+  //                                                         reads X, gain, bias; writes Y, M
+  kGroupNorm,
+  //                         reads X, dY, gain, M, d gain, d bias; writes dX, d gain, d bias
+  kGroupNormBackward,
+  // Y = X·(1 + a) + b, where columns of E are pairs (a, b) and a row of E is for all pixels of an image.
+  // Attributes: pixels of an image.                                          reads X, E; writes Y
+  kModulate,
+  kModulateBackward,  // reads dY, X, E; writes dX, dE
 
   // ---- optimizer -------------------------------------------------------------------------------
   // Sum of squares of gradients; one that r ranks hold counts 1/r. attributes: 1/r of each gradient.

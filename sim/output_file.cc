@@ -69,30 +69,53 @@ void WriteThrough(const std::string& path, std::string_view content) {
   if (reason != 0) FailWriting(path, reason);
 }
 
+// What stands at the path now, and where the new file has to appear.
+struct Target {
+  bool exists = false;
+  struct stat status {};
+  std::string path;  // a link stays a link: what it points to is replaced
+  std::string folder;
+};
+
+Target FindTarget(const std::string& path) {
+  Target target;
+  target.exists = stat(path.c_str(), &target.status) == 0;
+  if (!target.exists && errno != ENOENT) FailWriting(path, errno);
+  if (path.empty()) FailWriting("\"\"", ENOENT);
+  if (target.exists && S_ISDIR(target.status.st_mode)) FailWriting(path, EISDIR);
+  if (target.exists && access(path.c_str(), W_OK) != 0) FailWriting(path, errno);
+
+  std::error_code unresolved;
+  const std::filesystem::path resolved = std::filesystem::canonical(path, unresolved);
+  const std::filesystem::path final = unresolved ? std::filesystem::path(path) : resolved;
+  target.path = final.string();
+  target.folder = final.has_parent_path() ? final.parent_path().string() : ".";
+  return target;
+}
+
+bool IsReplaced(const Target& target) { return !target.exists || S_ISREG(target.status.st_mode); }
+
+constexpr mode_t kNewFile = 0666;  // less the umask
+
 }  // namespace
 
 void WriteFileAtomically(const std::string& path, std::string_view content) {
-  struct stat status {};
-  const bool exists = stat(path.c_str(), &status) == 0;
-  if (!exists && errno != ENOENT) FailWriting(path, errno);
-  if (path.empty()) FailWriting("\"\"", ENOENT);
-  if (exists && S_ISDIR(status.st_mode)) FailWriting(path, EISDIR);
-  if (exists && !S_ISREG(status.st_mode)) return WriteThrough(path, content);
-  if (exists && access(path.c_str(), W_OK) != 0) FailWriting(path, errno);
-
-  // A link stays a link: what it points to is replaced.
-  std::error_code unresolved;
-  const std::filesystem::path resolved = std::filesystem::canonical(path, unresolved);
-  const std::filesystem::path target = unresolved ? std::filesystem::path(path) : resolved;
-  const std::string folder = target.has_parent_path() ? target.parent_path().string() : ".";
-
-  constexpr mode_t kNewFile = 0666;  // less the umask
-  TemporaryFile file(folder, kNewFile);
+  const Target target = FindTarget(path);
+  if (!IsReplaced(target)) return WriteThrough(path, content);
+  TemporaryFile file(target.folder, kNewFile);
   if (file.descriptor() < 0) FailWriting(path, errno);
-  const bool written = (!exists || fchmod(file.descriptor(), status.st_mode & 07777) == 0) &&
-                       WriteAll(file.descriptor(), content) && fsync(file.descriptor()) == 0 &&
-                       file.KeepAs(target.string());
+  const bool written =
+      (!target.exists || fchmod(file.descriptor(), target.status.st_mode & 07777) == 0) &&
+      WriteAll(file.descriptor(), content) && fsync(file.descriptor()) == 0 &&
+      file.KeepAs(target.path);
   if (!written) FailWriting(path, errno);
+}
+
+void CheckWritable(const std::string& path) {
+  const Target target = FindTarget(path);
+  if (!IsReplaced(target)) return;
+  const TemporaryFile file(target.folder, kNewFile);
+  if (file.descriptor() < 0) FailWriting(path, errno);
 }
 
 }  // namespace rehearse

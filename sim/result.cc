@@ -254,6 +254,7 @@ Result Summarize(const Schedule& schedule, const Timeline& timeline, FlopsPerSec
     result.model_flops_utilization = schedule.model_flops / possible;
     result.hardware_flops_utilization = schedule.hardware_flops / possible;
   }
+  result.token_name = schedule.token_name;
   if (result.step > Seconds(0)) result.tokens_per_second = schedule.tokens / result.step.value();
   return result;
 }

@@ -75,6 +75,7 @@ struct Result {
   FlopsPerSecond peak;     // of one device, what the utilisations refer to
   std::string peak_dtype;  // "bf16": the type that most of the arithmetic is done in
   double tokens_per_second = 0;
+  std::string token_name = "tokens";  // as in the schedule
   MemoryUse memory;
   Bytes memory_capacity;                 // of one device; 0 when unknown
   std::vector<LinkSummary> links;        // those in use, busiest first (utilization, then order)

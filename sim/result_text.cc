@@ -41,11 +41,12 @@ void WriteHeadline(Page& page, const Result& result) {
   std::string rate;
   if (result.tokens_per_second > 0) {
     rate = fmt::format(
-        ", {} tokens/s",
+        ", {} {}/s",
         page.pen(Ink::kBold,
                  result.tokens_per_second < 100
                      ? fmt::format("{:.2f}", result.tokens_per_second)
-                     : Grouped(static_cast<uint64_t>(std::llround(result.tokens_per_second)))));
+                     : Grouped(static_cast<uint64_t>(std::llround(result.tokens_per_second)))),
+        result.token_name);
   }
   page.Line("One step takes {}{}", page.pen(Ink::kBold, Print(result.step)), rate);
 }

@@ -223,9 +223,10 @@ struct Schedule {
   std::vector<uint32_t> role_of_rank;  // one entry a rank: position in `roles`
 
   // Facts of the step that only the planner knows, over all ranks.
-  Flops model_flops;     // of the mathematics, without recomputation (MFU)
-  Flops hardware_flops;  // with recomputation (HFU)
-  double tokens = 0;     // tokens (or samples) of the step; 0 when the model has none
+  Flops model_flops;                  // of the mathematics, without recomputation (MFU)
+  Flops hardware_flops;               // with recomputation (HFU)
+  double tokens = 0;                  // of the step; 0 when the model has none
+  std::string token_name = "tokens";  // what is counted: images, for a network of images
 
   uint32_t ranks() const { return static_cast<uint32_t>(role_of_rank.size()); }
 };

@@ -11,16 +11,18 @@
 #include <unistd.h>
 
 #include "real/control.h"
+#include "real/cuda/machine.h"
+#include "real/cuda/overheads.h"
 #include "real/kernels.h"
 #include "real/launcher.h"
-#include "real/probe_schedule.h"
-#include "real/transport_mpi.h"
 #include "real/transport_threads.h"
-#include "scenarios/random_step.h"
+#include "scenarios/learning_plan.h"
 #include "sim/error.h"
 #include "sim/output_file.h"
 #include "sim/schedule_check.h"
+#include "sim/units.h"
 #include "tools/command.h"
+#include "tools/gpu_ranks.h"
 #include "tools/trial_options.h"
 #include "workloads/planner.h"
 
@@ -28,14 +30,6 @@ namespace rehearse {
 namespace {
 
 namespace po = boost::program_options;
-
-constexpr uint64_t kSeed = 1;
-constexpr Bytes kLargestStep(4 << 20);
-constexpr size_t kProductShapes = 40;
-constexpr Flops kLargestProduct(2e8);
-constexpr uint32_t kNetworks = 12;
-constexpr Flops kLeastWork(2e7);
-constexpr Flops kMostWork(2e9);
 
 CommandSyntax Syntax() {
   CommandSyntax syntax;
@@ -47,21 +41,34 @@ CommandSyntax Syntax() {
       "  \"cluster\": {\"preset\": \"local-cpu\", \"ranks\": 2, \"calibration\": "
       "\"calibration.json\"}\n"
       "Steps that other programs disturbed are rejected and counted. Ranks are threads of this\n"
-      "process, or processes when started by mpirun. Examples:\n"
+      "process, or processes when started by mpirun; for GPUs also by srun or torchrun. Examples:\n"
       "  rehearse calibrate\n"
       "  rehearse calibrate --for scenarios/mine.json --ranks 2,4 -o mine.json\n"
-      "  mpirun -n 2 rehearse calibrate -o mpi.json\n";
+      "  mpirun -n 2 rehearse calibrate -o mpi.json\n"
+      "  rehearse calibrate --backend cuda -o h200.json       also launches, copies, and what\n"
+      "                                                       communication and compute cost each "
+      "other\n";
   auto add = syntax.options.add_options();
-  add("backend", po::value<std::string>()->default_value("cpu")->value_name("cpu"),
+  add("backend", po::value<std::string>()->default_value("cpu")->value_name("cpu|cuda"),
       "what is measured");
   add("for", po::value<std::vector<std::string>>()->multitoken()->value_name("SCENARIO..."),
       "also measure exactly what these need");
   add("ranks", po::value<std::string>()->value_name("N,..."),
-      "numbers of ranks to measure collectives among; by default a rank a core and twice as many");
+      "numbers of ranks to measure collectives among; by default a rank a core and twice as many, "
+      "on GPUs a rank a GPU");
   add("kept", po::value<std::string>()->default_value("15")->value_name("N"),
       "undisturbed steps wanted of each schedule");
   add("patience", po::value<std::string>()->default_value("1")->value_name("SECONDS"),
       "how long to wait for them, each schedule");
+  add("largest", po::value<std::string>()->value_name("GFLOP"),
+      "operations of the largest training step to learn from, a rank; products have up to a tenth. "
+      "By default 2, on GPUs 20000");
+  add("largest-message", po::value<std::string>()->value_name("SIZE"),
+      "largest step of a ring; by default 4 MiB, on GPUs 64 MiB");
+  add("networks", po::value<std::string>()->value_name("N"),
+      "random networks to learn from; by default 12, on GPUs 8");
+  add("share-gpus",
+      "GPUs: let ranks share them (processes with an NCCL_HOSTID each); times mean nothing then");
   add("output,o", po::value<std::string>()->default_value("calibration.json")->value_name("FILE"),
       "where to write it");
   return syntax;
@@ -73,67 +80,33 @@ void ShowProgress(const std::string& line) {
   if (isatty(STDERR_FILENO) == 1) fmt::print(stderr, "{}\n", line);
 }
 
-std::vector<uint32_t> ParseWorlds(const std::string& text) {
+std::vector<uint32_t> ParseWorlds(const std::string& text, uint32_t least) {
   std::vector<uint32_t> worlds;
   for (size_t begin = 0; begin <= text.size();) {
     const size_t comma = std::min(text.find(',', begin), text.size());
-    worlds.push_back(ParseCount("--ranks", text.substr(begin, comma - begin), 2));
+    worlds.push_back(ParseCount("--ranks", text.substr(begin, comma - begin), least));
     begin = comma + 1;
   }
   return worlds;
 }
 
-// Groups of a rank's collectives: all sizes that divide the world.
-std::vector<NamedSchedule> Ladder(uint32_t ranks) {
-  std::vector<NamedSchedule> schedules;
-  for (uint32_t group = 2; group <= ranks; ++group) {
-    if (ranks % group != 0) continue;
-    schedules.push_back({fmt::format("collectives of {}", group),
-                         MakeCollectiveProbe(ranks, group, ProbeStepSizes(kLargestStep), kSeed)});
-  }
-  return schedules;
-}
-
-// Distinct products of a schedule, as each rank does them.
-void AddProducts(const Schedule& schedule, std::vector<Gemm>* products) {
-  for (const Role& role : schedule.roles) {
-    for (const Op& op : role.ops) {
-      const auto* compute = std::get_if<Compute>(&op.work);
-      if (compute == nullptr || compute->kind != ComputeKind::kGemm) continue;
-      Gemm gemm = compute->gemm;
-      gemm.m *= gemm.batch;
-      gemm.batch = 1;
-      const auto is_same = [&](const Gemm& other) {
-        return other.m == gemm.m && other.n == gemm.n && other.k == gemm.k &&
-               other.mode == gemm.mode;
-      };
-      if (std::none_of(products->begin(), products->end(), is_same)) products->push_back(gemm);
-    }
+Bytes ParseMessageSize(const std::string& text) {
+  try {
+    return ParseSize(text);
+  } catch (const Error& error) {
+    throw Error(fmt::format("--largest-message: {}", error.what()));
   }
 }
 
-std::vector<NamedSchedule> Steps(uint32_t ranks, const std::vector<NamedSchedule>& wanted) {
-  std::vector<Gemm> products = ProbeProducts(kProductShapes, kLargestProduct);
-  for (const NamedSchedule& own : wanted) AddProducts(own.schedule, &products);
-  std::vector<NamedSchedule> schedules = {{"products", MakeProductProbe(ranks, products, kSeed)}};
-  for (const NamedSchedule& own : wanted) {
-    if (own.schedule.ranks() == ranks) schedules.push_back(own);
-  }
-  for (uint32_t network = 0; network < kNetworks; ++network) {
-    for (RandomStep& step :
-         DrawSteps(kSeed, network, ranks, StepUse::kLearning, kLeastWork, kMostWork))
-      schedules.push_back({step.name, std::move(step.schedule)});
-  }
-  return schedules;
-}
-
-LearnedWorld LearnWorld(Transport& transport, const std::vector<NamedSchedule>& wanted,
-                        const LearningOptions& options) {
-  LearnedWorld world;
-  world.ladder = Learn(Ladder(transport.size()), transport, options);
-  world.steps = Learn(Steps(transport.size(), wanted), transport, options);
-  return world;
-}
+struct Request {
+  bool on_gpus = false;
+  bool share_gpus = false;
+  LearningPlan plan;
+  LearningOptions options;
+  std::vector<NamedSchedule> wanted;
+  std::vector<uint32_t> worlds;  // of threads
+  std::string path;
+};
 
 std::vector<NamedSchedule> WantedSchedules(const po::variables_map& values) {
   std::vector<NamedSchedule> wanted;
@@ -148,15 +121,107 @@ std::vector<NamedSchedule> WantedSchedules(const po::variables_map& values) {
   return wanted;
 }
 
-void Report(const std::vector<LearnedWorld>& worlds, const std::string& path,
+// What is said of the rank's GPU, and measured without other ranks.
+GpuFacts FactsOfGpu(const Request& request, uint32_t local_rank, uint32_t ranks) {
+  const GpuLibraries& gpu = LoadGpuLibraries();
+  const int device = DeviceOfRank(local_rank);
+  const GpuRecord record = ReadGpu(gpu, device);
+  GpuFacts facts;
+  facts.record = ToJson(ReadGpuMachine(gpu));
+  facts.record["device"] = ToJson(record);
+  facts.multiprocessors = static_cast<uint32_t>(record.multiprocessors);
+  if (ranks == 1) facts.not_representative = "one rank: there was nobody to communicate with";
+  if (request.share_gpus) facts.not_representative = "ranks shared GPUs";
+  const GpuOverheads overheads = MeasureOverheads(gpu, device, request.plan.largest_message);
+  facts.launch = overheads.launch;
+  facts.overheads = ToJson(overheads);
+  return facts;
+}
+
+// All ranks do it at the same time; the result is rank 0's.
+struct WorldOfRank {
+  LearnedWorld learned;
+  GpuFacts gpu;
+};
+WorldOfRank LearnWorld(Transport& transport, const Request& request, uint32_t local_rank) {
+  WorldOfRank world;
+  LearningPlan plan = request.plan;
+  LearningOptions options = request.options;
+  if (request.on_gpus) {
+    options.backend = GpuBackends(local_rank, {});
+    options.computes_in = std::nullopt;
+    // All ranks must plan the same: for rank 0's device, which is measured while the others wait.
+    std::string bytes;
+    if (transport.rank() == 0) {
+      world.gpu = FactsOfGpu(request, local_rank, transport.size());
+      bytes = world.gpu.record.at("device").at("memory_bytes").dump();
+    }
+    plan.room = Bytes(std::stod(BroadcastBytes(transport, bytes)));
+  }
+  const WorldPlan schedules =
+      PlanLearning(plan, transport.size(), request.wanted, &world.gpu.left_out);
+  world.learned.ladder = Learn(schedules.ladder, transport, options);
+  world.learned.steps = Learn(schedules.steps, transport, options);
+  if (request.on_gpus && transport.size() > 1) {
+    world.gpu.encounters = MeasureEncounters(PlanEncounters(plan), DType::kBf16, transport,
+                                             {.kept = options.kept, .backend = options.backend});
+  }
+  return world;
+}
+
+void Report(const std::vector<WorldOfRank>& worlds, const Request& request,
             std::chrono::steady_clock::time_point start) {
   CalibrationFacts facts{"rehearse " REHEARSE_VERSION, REHEARSE_COMMIT, Now(), 0};
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   facts.seconds = took.count();
-  const Calibration calibration = MakeCalibration(worlds, facts);
-  WriteFileAtomically(path, ToJson(calibration).dump(1) + "\n");
-  fmt::print("{}\nwritten to {} after {:.0f} s\n", DescribeCalibration(calibration), path,
+  std::vector<LearnedWorld> learned;
+  learned.reserve(worlds.size());
+  for (const WorldOfRank& world : worlds) learned.push_back(world.learned);
+  const Calibration calibration = request.on_gpus
+                                      ? MakeGpuCalibration(learned, facts, worlds.back().gpu)
+                                      : MakeCalibration(learned, facts);
+  WriteFileAtomically(request.path, ToJson(calibration).dump(1) + "\n");
+  fmt::print("{}\nwritten to {} after {:.0f} s\n", DescribeCalibration(calibration), request.path,
              took.count());
+}
+
+Request ParseRequest(const po::variables_map& values) {
+  Request request;
+  const std::string backend = values["backend"].as<std::string>();
+  if (backend != "cpu" && backend != "cuda")
+    throw Error(fmt::format("--backend: found \"{}\", expected \"cpu\" or \"cuda\"", backend));
+  request.on_gpus = backend == "cuda";
+  request.share_gpus = values.count("share-gpus") > 0;
+  if (request.share_gpus && !request.on_gpus) throw Error("--share-gpus is for --backend cuda");
+  request.path = values["output"].as<std::string>();
+  const auto count = [&](const char* option) {
+    return ParseCount(std::string("--") + option, values[option].as<std::string>(), 1);
+  };
+  request.options.kept = count("kept");
+  request.options.patience = Seconds(count("patience"));
+  request.options.progress = ShowProgress;
+  request.plan = request.on_gpus ? GpuLearningPlan() : CpuLearningPlan();
+  if (values.count("largest") > 0) request.plan.largest = Flops(1e9 * count("largest"));
+  if (values.count("largest-message") > 0) {
+    request.plan.largest_message = ParseMessageSize(values["largest-message"].as<std::string>());
+  }
+  if (values.count("networks") > 0) request.plan.networks = count("networks");
+  request.wanted = WantedSchedules(values);
+  if (values.count("ranks") > 0) {
+    request.worlds = ParseWorlds(values["ranks"].as<std::string>(), request.on_gpus ? 1 : 2);
+  }
+  return request;
+}
+
+// Ranks as threads: a rank a core and twice as many, or a rank a GPU.
+std::vector<uint32_t> DefaultWorlds(bool on_gpus) {
+  if (on_gpus) {
+    int devices = 1;
+    LoadGpuLibraries().cuda.GetDeviceCount(&devices);
+    return {static_cast<uint32_t>(std::max(1, devices))};
+  }
+  const uint32_t cores = std::max(2u, ThisHost().cores);
+  return {cores, 2 * cores};
 }
 
 }  // namespace
@@ -165,35 +230,31 @@ int CalibrateCommand(const std::vector<std::string>& arguments) {
   CommandSyntax syntax = Syntax();
   po::variables_map values;
   if (!ParseCommandLine(syntax, arguments, &values)) return 0;
-  const std::string backend = values["backend"].as<std::string>();
-  if (backend != "cpu")
-    throw Error(fmt::format("--backend: found \"{}\", expected \"cpu\"", backend));
   const auto start = std::chrono::steady_clock::now();
-  const std::string path = values["output"].as<std::string>();
-  LearningOptions options;
-  options.kept = ParseCount("--kept", values["kept"].as<std::string>(), 1);
-  options.patience = Seconds(ParseCount("--patience", values["patience"].as<std::string>(), 1));
-  options.progress = ShowProgress;
-  const std::vector<NamedSchedule> wanted = WantedSchedules(values);
+  Request request = ParseRequest(values);
   SetBlasThreads(1);
 
   if (const std::optional<Launch> launch = DetectLaunch()) {
-    const std::unique_ptr<Transport> transport = JoinMpi(*launch);
-    const LearnedWorld world = LearnWorld(*transport, wanted, options);
-    if (transport->rank() == 0) Report({world}, path, start);
+    if (request.on_gpus) RequireGpusForRanks(launch->local_ranks, request.share_gpus);
+    const std::unique_ptr<Transport> transport = JoinProcesses(*launch, request.on_gpus);
+    const WorldOfRank world = LearnWorld(*transport, request, launch->local_rank);
+    if (transport->rank() == 0) Report({world}, request, start);
     return 0;
   }
-  const uint32_t cores = std::max(2u, ThisHost().cores);
-  std::vector<uint32_t> worlds = {cores, 2 * cores};
-  if (values.count("ranks") > 0) worlds = ParseWorlds(values["ranks"].as<std::string>());
-  std::vector<LearnedWorld> learned;
-  for (const uint32_t ranks : worlds) {
+  if (request.on_gpus) RequireGpusForRanks(1, true);
+  if (request.worlds.empty()) request.worlds = DefaultWorlds(request.on_gpus);
+  if (request.on_gpus) {
+    RequireGpusForRanks(*std::max_element(request.worlds.begin(), request.worlds.end()),
+                        request.share_gpus);
+  }
+  std::vector<WorldOfRank> learned;
+  for (const uint32_t ranks : request.worlds) {
     RunAsThreads(ranks, [&](Transport& transport) {
-      LearnedWorld world = LearnWorld(transport, wanted, options);
+      WorldOfRank world = LearnWorld(transport, request, transport.rank());
       if (transport.rank() == 0) learned.push_back(std::move(world));
     });
   }
-  Report(learned, path, start);
+  Report(learned, request, start);
   return 0;
 }
 

@@ -16,13 +16,13 @@
 #include "real/schedule_hash.h"
 #include "real/step_log.h"
 #include "real/transport_mpi.h"
-#include "real/transport_tcp.h"
 #include "real/transport_threads.h"
 #include "scenarios/execution.h"
 #include "sim/error.h"
 #include "sim/output_file.h"
 #include "sim/trace.h"
 #include "tools/command.h"
+#include "tools/gpu_ranks.h"
 #include "tools/scenario_options.h"
 
 namespace rehearse {
@@ -127,6 +127,7 @@ Request ParseRequest(const po::variables_map& values) {
     request.gpu.all_fp32 = arithmetic == 1;
     request.gpu.tune_gemms = values.count("tune-products") > 0;
     request.gpu.time_ops = values.count("untimed-ops") == 0;
+    request.options.repeats_untimed = request.gpu.time_ops;
     request.share_gpus = values.count("share-gpus") > 0;
   } else {
     for (const char* option : {"tune-products", "untimed-ops", "share-gpus"}) {
@@ -175,22 +176,10 @@ DType ArithmeticOf(const Schedule& schedule) {
   return DType::kFp32;
 }
 
-// Says what is missing before any rank allocates anything.
-void RequireGpusFor(const Request& request, uint32_t ranks_on_host) {
-  if (!request.on_gpus) return;
-  RequireGpus(LoadGpuLibraries(), request.share_gpus ? 1 : static_cast<int>(ranks_on_host));
-}
-
-// `local_rank` counts the ranks of this machine.
 BackendFactory GpuBackend(const Request& request, uint32_t local_rank, bool all_fp32) {
   CudaOptions options = request.gpu;
-  int devices = 1;
-  LoadGpuLibraries().cuda.GetDeviceCount(&devices);
-  options.device = static_cast<int>(local_rank) % devices;
   options.all_fp32 = options.all_fp32 || all_fp32;
-  return [options](const RankPlan& plan, Transport& transport) {
-    return MakeCudaBackend(LoadGpuLibraries(), plan, transport, options);
-  };
+  return GpuBackends(local_rank, options);
 }
 
 // What one rank does; all ranks do it at the same time. The result is rank 0's.
@@ -261,10 +250,7 @@ int RunAsProcess(const Launch& launch, const Scenario& scenario, const Schedule&
     throw Error(fmt::format("{} started {} ranks, but the scenario has {}", launch.launcher,
                             launch.ranks, schedule.ranks()));
   }
-  // Data of GPU ranks go by NCCL: for the rest a connection will do where there is no mpirun.
-  const bool needs_mpi = !request.on_gpus || launch.launcher == "mpirun";
-  const std::unique_ptr<Transport> transport =
-      needs_mpi ? JoinMpi(launch) : JoinTcp(launch, TcpAddressFromEnvironment());
+  const std::unique_ptr<Transport> transport = JoinProcesses(launch, request.on_gpus);
   // The message has to be out before the transport is: then launchers kill.
   try {
     const auto executed = RunRank(scenario, schedule, request, *transport, launch.local_rank);
@@ -304,7 +290,8 @@ int ExecuteCommand(const std::vector<std::string>& arguments) {
   const Scenario scenario = ReadScenarioArgument(syntax, values);
   const Schedule schedule = PlanScenario(scenario);
   const std::optional<Launch> launch = DetectLaunch();
-  RequireGpusFor(request, launch ? launch->local_ranks : schedule.ranks());
+  if (request.on_gpus)
+    RequireGpusForRanks(launch ? launch->local_ranks : schedule.ranks(), request.share_gpus);
   return launch ? RunAsProcess(*launch, scenario, schedule, request)
                 : RunAsThreads(scenario, schedule, request);
 }

@@ -1,17 +1,18 @@
 // rehearse list [KIND]: what is known by name.
 #include <cstdio>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "collectives/algorithm.h"
+#include "scenarios/model_reader.h"
 #include "scenarios/strategy_reader.h"
 #include "sim/error.h"
 #include "sim/units.h"
 #include "tools/command.h"
 #include "topology/device.h"
 #include "topology/presets.h"
-#include "workloads/model.h"
 
 namespace rehearse {
 namespace {
@@ -55,12 +56,9 @@ std::vector<Entry> Devices() {
 
 std::vector<Entry> Models() {
   std::vector<Entry> entries;
-  for (const GptModel& model : KnownModels()) {
+  for (ModelPreset& preset : ModelPresets()) {
     entries.push_back(
-        {model.name,
-         fmt::format("{:.1f} billion parameters: {} layers, hidden {}, {} heads",
-                     model.Parameters() / 1e9, model.layers, model.hidden, model.heads),
-         model.source});
+        {std::move(preset.name), std::move(preset.summary), std::move(preset.source)});
   }
   return entries;
 }

@@ -63,6 +63,7 @@ int TrustCommand(const std::vector<std::string>& arguments) {
   options.progress = [](const std::string& line) {
     if (isatty(STDERR_FILENO) == 1) fmt::print(stderr, "{}\n", line);
   };
+  if (values.count("out") > 0) CheckWritable(values["out"].as<std::string>());
   SetBlasThreads(1);
   const TrustReport report = MeasureTrust(calibration, options);
   const std::string json = ToJson(report).dump(2) + "\n";

@@ -60,8 +60,8 @@ const MeasuredCollectives& WorldFor(uint32_t ranks,
 
 Calibration ReadObject(const JsonReader& reader) {
   reader.AllowKeys({"schema", "cluster", "about", "links", "collective_overhead",
-                    "channel_overhead", "host_cores", "slowdown", "kernels", "collectives",
-                    "samples", "fit"});
+                    "channel_overhead", "host_cores", "launch_overhead", "slowdown", "kernels",
+                    "collectives", "samples", "fit"});
   reader.At("schema").Choice({kCalibrationSchema});
   Calibration calibration;
   if (reader.Has("cluster")) calibration.cluster = reader.At("cluster").String();
@@ -75,6 +75,8 @@ Calibration ReadObject(const JsonReader& reader) {
     calibration.channel_overhead = ReadOverhead(reader.At("channel_overhead"));
   if (reader.Has("host_cores"))
     calibration.host_cores = reader.At("host_cores").Number(1, kMostCores);
+  if (reader.Has("launch_overhead"))
+    calibration.launch_overhead = ReadOverhead(reader.At("launch_overhead"));
   if (reader.Has("slowdown")) calibration.slowdown = ReadSlowdown(reader.At("slowdown"));
   if (reader.Has("kernels")) calibration.kernels = ReadMeasuredKernels(reader.At("kernels"));
   if (reader.Has("collectives")) {
@@ -89,10 +91,11 @@ Calibration ReadObject(const JsonReader& reader) {
   if (reader.Has("fit")) calibration.fit = reader.At("fit").value();
   if (calibration.links.empty() && !calibration.collective_overhead &&
       !calibration.channel_overhead && !calibration.kernels && calibration.collectives.empty() &&
-      !calibration.slowdown && calibration.host_cores == 0) {
+      !calibration.slowdown && !calibration.launch_overhead && calibration.host_cores == 0) {
     reader.Fail(
         "the calibration changes nothing; expected \"links\", \"collective_overhead\", "
-        "\"channel_overhead\", \"host_cores\", \"slowdown\", \"kernels\" or \"collectives\"");
+        "\"channel_overhead\", \"host_cores\", \"launch_overhead\", \"slowdown\", \"kernels\" or "
+        "\"collectives\"");
   }
   return calibration;
 }
@@ -131,12 +134,9 @@ nlohmann::ordered_json ToJson(const Calibration& calibration) {
   if (calibration.channel_overhead)
     json["channel_overhead"] = ExactText(*calibration.channel_overhead);
   if (calibration.host_cores > 0) json["host_cores"] = calibration.host_cores;
-  if (const auto& slowdown = calibration.slowdown) {
-    json["slowdown"] = {{"gemm", slowdown->gemm},
-                        {"attention", slowdown->attention},
-                        {"memory", slowdown->memory},
-                        {"communication", slowdown->communication}};
-  }
+  if (calibration.launch_overhead)
+    json["launch_overhead"] = ExactText(*calibration.launch_overhead);
+  if (calibration.slowdown) json["slowdown"] = ToJson(*calibration.slowdown);
   if (calibration.kernels) json["kernels"] = ToJson(*calibration.kernels);
   for (const MeasuredCollectives& world : calibration.collectives)
     json["collectives"].push_back(ToJson(world));
@@ -166,6 +166,7 @@ void ApplyCalibration(Cluster& cluster, const Calibration& calibration) {
   for (uint32_t i = 0; i < cluster.device_specs().size(); ++i) {
     DeviceSpec spec = cluster.device_specs()[i];
     if (kernels) spec.measured = kernels;
+    if (calibration.launch_overhead) spec.launch_overhead = *calibration.launch_overhead;
     if (calibration.slowdown) spec.slowdown = *calibration.slowdown;
     if (calibration.host_cores > 0) spec.host_cores = calibration.host_cores;
     cluster.ChangeDeviceSpec(i, spec);

@@ -6,7 +6,8 @@
 //     "links": [ {"kind": "nvlink", "bandwidth": "300GBps", "efficiency": 0.742} ],
 //     "collective_overhead": "26.8us", "channel_overhead": "1.3us",
 //     "host_cores": 2,                                       that the ranks of a machine share
-//     "slowdown": {"gemm": 0, "attention": 0, "memory": 0, "communication": 0},
+//     "launch_overhead": "2.1us",                            of kernels that were not measured
+//     "slowdown": {"gemm": 0, "attention": 0, "memory": 0, "communication": 0},   topology/graph_file.h
 //     "kernels": {...}, "collectives": {...},                topology/measured_costs_json.h
 //     "samples": [ ... ],                                    what was measured, rejected samples counted; for the reader
 //     "fit": { ... } }                                       of which samples, with which errors; for the reader
@@ -44,6 +45,7 @@ struct Calibration {
   std::optional<Seconds> collective_overhead;
   std::optional<Seconds> channel_overhead;
   double host_cores = 0;  // 0: not told
+  std::optional<Seconds> launch_overhead;
   std::optional<Slowdown> slowdown;
   std::optional<MeasuredKernels> kernels;
   std::vector<MeasuredCollectives>

@@ -95,12 +95,7 @@ Json DeviceObject(const DeviceSpec& device) {
   json["attention_forward_efficiency"] = device.attention_forward_efficiency;
   json["attention_backward_efficiency"] = device.attention_backward_efficiency;
   json["launch_overhead"] = Text(device.launch_overhead);
-  if (device.slowdown.Any()) {
-    json["slowdown"] = {{"gemm", device.slowdown.gemm},
-                        {"attention", device.slowdown.attention},
-                        {"memory", device.slowdown.memory},
-                        {"communication", device.slowdown.communication}};
-  }
+  if (device.slowdown.Any()) json["slowdown"] = ToJson(device.slowdown);
   if (device.host_cores > 0) json["host_cores"] = device.host_cores;
   for (const GemmPoint& point : device.gemm_points)
     json["gemm_points"].push_back({{"mode", Name(point.mode)},
@@ -192,6 +187,19 @@ std::string OneLine(const Json& json) {
 
 std::string ExactText(BytesPerSecond bandwidth) { return Text(bandwidth); }
 std::string ExactText(Seconds duration) { return Text(duration); }
+
+nlohmann::ordered_json ToJson(const Slowdown& slowdown) {
+  Json json = {{"gemm", slowdown.gemm},
+               {"attention", slowdown.attention},
+               {"memory", slowdown.memory},
+               {"communication", slowdown.communication}};
+  if (const auto& waves = slowdown.waves) {
+    json["waves"] = {{"multiprocessors", waves->multiprocessors},
+                     {"taken", waves->taken},
+                     {"tile", {waves->tile_rows, waves->tile_columns}}};
+  }
+  return json;
+}
 
 nlohmann::ordered_json ClusterToJson(const Cluster& cluster) {
   CHECK_GT(cluster.device_count(), 0u);

@@ -18,6 +18,9 @@ nlohmann::ordered_json ClusterToJson(const Cluster& cluster);
 // The same as a text, one line for each vertex and link.
 std::string ClusterToText(const Cluster& cluster);
 
+// As topology/graph_file.h reads it.
+nlohmann::ordered_json ToJson(const Slowdown& slowdown);
+
 // The shortest text that sim/units.h reads as exactly this quantity.
 std::string ExactText(BytesPerSecond bandwidth);
 std::string ExactText(Seconds duration);

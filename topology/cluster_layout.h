@@ -71,6 +71,17 @@ struct ClusterLayout {
 
 ClusterLayout LayOutCluster(const Cluster& cluster);
 
+// A rectangle that grows.
+struct Frame {
+  double left = 1e9, top = 1e9, right = -1e9, bottom = -1e9;
+
+  void Include(double x, double y);
+};
+// Around nodes, boxes and links; captions are the caller's to include.
+Frame FrameOf(const ClusterLayout& layout);
+// Moves everything so that the frame with its margin begins at 0, 0, and is the whole picture.
+void MoveIntoView(const Frame& frame, double margin, ClusterLayout* layout);
+
 // The two kinds of it. `grid` is what FindGrid found.
 ClusterLayout LayOutGrid(const Cluster& cluster, const Grid& grid);
 ClusterLayout LayOutTiers(const Cluster& cluster);

@@ -24,11 +24,35 @@ Seconds MatrixTime(const DeviceSpec& device, const Compute& compute, double effi
   return compute.flops / (PeakOf(device, compute.dtype) * (efficiency * device.gemm_scale));
 }
 
+uint64_t CeilDivide(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
+
+// How many times longer a product takes on what communication leaves of the multiprocessors.
+double WavesBeside(const Waves& waves, const Gemm& gemm) {
+  const uint64_t blocks =
+      CeilDivide(gemm.m, waves.tile_rows) * CeilDivide(gemm.n, waves.tile_columns) * gemm.batch;
+  const auto alone = static_cast<double>(CeilDivide(blocks, waves.multiprocessors));
+  const uint32_t left = waves.multiprocessors - waves.taken;
+  return static_cast<double>(CeilDivide(blocks, left)) / alone;
+}
+
 FlopsPerSecond VectorPeak(const DeviceSpec& device, DType dtype) {
   return dtype == DType::kFp64 ? device.vector_peak_64 : device.vector_peak_32;
 }
 
 }  // namespace
+
+double SlowdownOf(const Slowdown& slowdown, const Compute& compute) {
+  switch (compute.kind) {
+    case ComputeKind::kGemm:
+      if (!slowdown.waves || FlopsOf(compute.gemm) == Flops(0)) return slowdown.gemm;
+      return (1 + slowdown.gemm) * WavesBeside(*slowdown.waves, compute.gemm) - 1;
+    case ComputeKind::kAttention:
+      return slowdown.attention;
+    case ComputeKind::kMemory:
+      return slowdown.memory;
+  }
+  CHECK(false);
+}
 
 FlopsPerSecond PeakOf(const DeviceSpec& device, DType dtype) {
   const auto given = [&](FlopsPerSecond peak, const char* key) {

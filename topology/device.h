@@ -19,6 +19,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -40,15 +41,29 @@ struct GemmPoint {
   double efficiency = 0;
 };
 
+// How products share a GPU's multiprocessors with collectives: a product whose result is cut into `blocks` tiles runs in
+// ⌈blocks/multiprocessors⌉ waves alone, and in ⌈blocks/(multiprocessors − taken)⌉ while its device communicates.
+struct Waves {
+  uint32_t multiprocessors = 1;
+  uint32_t taken = 0;  // by communication; fewer than there are
+  uint32_t tile_rows = 128;
+  uint32_t tile_columns = 128;
+
+  friend bool operator==(const Waves&, const Waves&) = default;
+};
+
 // What compute and communication cost each other on one device: while it communicates, a kernel of the kind
 // runs at 1/(1 + slowdown); while it computes, its transfers do. Measured coefficients; 0 where none are known.
 struct Slowdown {
-  double gemm = 0;
+  double gemm = 0;  // besides waves
   double attention = 0;
   double memory = 0;
   double communication = 0;
+  std::optional<Waves> waves = std::nullopt;  // of products
 
-  bool Any() const { return gemm > 0 || attention > 0 || memory > 0 || communication > 0; }
+  bool Any() const {
+    return gemm > 0 || attention > 0 || memory > 0 || communication > 0 || waves.has_value();
+  }
   friend bool operator==(const Slowdown&, const Slowdown&) = default;
 };
 
@@ -77,6 +92,9 @@ struct DeviceSpec {
   std::shared_ptr<const MeasuredKernels> measured;           // by a calibration; null for none
   std::vector<std::pair<std::string, std::string>> sources;  // figure -> where it is from
 };
+
+// Of this op while its device communicates: for products (1 + gemm) · waves beside / waves alone − 1.
+double SlowdownOf(const Slowdown& slowdown, const Compute& compute);
 
 // The peak that utilisation of this dtype refers to. Throws Error when the device does not give it.
 FlopsPerSecond PeakOf(const DeviceSpec& device, DType dtype);

@@ -55,16 +55,41 @@ GemmPoint ReadGemmPoint(const JsonReader& reader) {
 
 }  // namespace
 
+namespace {
+
+Waves ReadWaves(const JsonReader& reader) {
+  reader.AllowKeys({"multiprocessors", "taken", "tile"});
+  const auto count = [](const JsonReader& value, uint32_t least) {
+    constexpr int64_t kMost = 1 << 16;
+    return static_cast<uint32_t>(value.Integer(least, kMost));
+  };
+  Waves waves;
+  waves.multiprocessors = count(reader.At("multiprocessors"), 1);
+  waves.taken = count(reader.At("taken"), 0);
+  if (waves.taken >= waves.multiprocessors)
+    reader.At("taken").Expected(fmt::format("fewer than {}", waves.multiprocessors));
+  const std::vector<JsonReader> tile = reader.At("tile").Elements();
+  if (tile.size() != 2) reader.At("tile").Expected("[rows, columns]");
+  waves.tile_rows = count(tile[0], 1);
+  waves.tile_columns = count(tile[1], 1);
+  return waves;
+}
+
+}  // namespace
+
 Slowdown ReadSlowdown(const JsonReader& reader) {
-  reader.AllowKeys({"gemm", "attention", "memory", "communication"});
+  reader.AllowKeys({"gemm", "attention", "memory", "communication", "waves"});
   const auto factor = [&](const char* key) {
     constexpr double kLargest = 1000;
     return reader.Has(key) ? reader.At(key).Number(0, kLargest) : 0.0;
   };
-  return {.gemm = factor("gemm"),
-          .attention = factor("attention"),
-          .memory = factor("memory"),
-          .communication = factor("communication")};
+  Slowdown slowdown;
+  slowdown.gemm = factor("gemm");
+  slowdown.attention = factor("attention");
+  slowdown.memory = factor("memory");
+  slowdown.communication = factor("communication");
+  if (reader.Has("waves")) slowdown.waves = ReadWaves(reader.At("waves"));
+  return slowdown;
 }
 
 namespace {

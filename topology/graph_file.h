@@ -17,7 +17,9 @@ DeviceSpec ReadDevice(const JsonReader& reader);
 // A cluster drawn vertex by vertex and link by link.
 std::unique_ptr<Cluster> ReadGraph(const JsonReader& reader);
 
-// {"gemm": 0.1, "attention": 0, "memory": 0.2, "communication": 0}; every key is optional and 0 if not given.
+// {"gemm": 0.1, "attention": 0, "memory": 0.2, "communication": 0,
+//  "waves": {"multiprocessors": 132, "taken": 24, "tile": [128, 256]}}; every key of the first line is optional and 0 if
+// not given, "waves" optional (topology/device.h).
 Slowdown ReadSlowdown(const JsonReader& reader);
 
 }  // namespace rehearse

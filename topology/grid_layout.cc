@@ -37,7 +37,7 @@ class GridLayout {
   ClusterLayout Run() {
     PlaceDevices();
     PlaceLinks();
-    Frame();
+    PlaceCaption();
     return std::move(layout_);
   }
 
@@ -194,38 +194,13 @@ class GridLayout {
     stub(high, 1);
   }
 
-  void Frame() {
-    double left = 1e9, top = 1e9, right = -1e9, bottom = -1e9;
-    const auto include = [&](double x, double y) {
-      left = std::min(left, x);
-      right = std::max(right, x);
-      top = std::min(top, y);
-      bottom = std::max(bottom, y);
-    };
-    for (const PlacedBox& box : layout_.boxes) {
-      include(box.center.x - box.width / 2, box.center.y - box.height / 2);
-      include(box.center.x + box.width / 2, box.center.y + box.height / 2);
-    }
-    for (const PlacedLink& link : layout_.links) {
-      include(link.from.x + 0.75 * link.from_pull.x, link.from.y + 0.75 * link.from_pull.y);
-      include(link.to.x + 0.75 * link.to_pull.x, link.to.y + 0.75 * link.to_pull.y);
-    }
+  void PlaceCaption() {
+    Frame frame = FrameOf(layout_);
     if (!caption_.empty()) {
-      bottom += 24;
-      layout_.captions.push_back({{(left + right) / 2, bottom - 4}, caption_});
+      frame.bottom += 24;
+      layout_.captions.push_back({{(frame.left + frame.right) / 2, frame.bottom - 4}, caption_});
     }
-    const auto move = [&](Point& point) {
-      point.x += kMargin - left;
-      point.y += kMargin - top;
-    };
-    for (PlacedBox& box : layout_.boxes) move(box.center);
-    for (Caption& caption : layout_.captions) move(caption.at);
-    for (PlacedLink& link : layout_.links) {
-      move(link.from);
-      move(link.to);
-    }
-    layout_.width = right - left + 2 * kMargin;
-    layout_.height = bottom - top + 2 * kMargin;
+    MoveIntoView(frame, kMargin, &layout_);
   }
 
   const Cluster& cluster_;

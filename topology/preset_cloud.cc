@@ -36,8 +36,10 @@ MachineSpec AzureNdv4(const Parameters& parameters) {
 }
 
 MachineSpec GcpA2(const Parameters& parameters) {
+  NodeSpec node = GcpA2MegagpuNode();
+  node.devices = parameters.at("gpus");
   return {"gcp-a2-megagpu-16g",
-          GcpA2MegagpuNode(),
+          node,
           parameters.at("nodes"),
           OneSwitch(),
           {"The fabric is one switch of full bandwidth; all GPUs of a box share one NIC, through "
@@ -74,7 +76,8 @@ std::vector<ClusterPreset> CloudPresets() {
        "Google a2-megagpu-16g: 16 A100 40 GB on NVSwitch, one 100 Gb/s NIC",
        "AutoDDL (arXiv 2301.06813), section 5; Google Compute Engine documentation",
        "a100-40g",
-       {Nodes("instances of 16 GPUs", 2)},
+       {Nodes("instances of 16 GPUs", 2),
+        {"gpus", 1, 16, 16, "GPUs of an instance that are there"}},
        GcpA2},
   };
 }

@@ -109,7 +109,7 @@ class TierLayout {
     PlaceLinks();
     for (size_t i = 0; i < items_.size(); ++i)
       if (!is_dropped_[i]) layout_.boxes.push_back(items_[i].box);
-    Frame();
+    FitIntoPicture();
     return std::move(layout_);
   }
 
@@ -580,44 +580,13 @@ class TierLayout {
 
   // ---- The whole ------------------------------------------------------------------------------------
 
-  // Moves everything so that the picture begins at 0, 0.
-  void Frame() {
-    double left = 1e9, top = 1e9, right = -1e9, bottom = -1e9;
-    const auto include = [&](double x, double y) {
-      left = std::min(left, x);
-      right = std::max(right, x);
-      top = std::min(top, y);
-      bottom = std::max(bottom, y);
-    };
-    for (const PlacedBox& box : layout_.boxes) {
-      include(box.center.x - box.width / 2, box.center.y - box.height / 2);
-      include(box.center.x + box.width / 2, box.center.y + box.height / 2);
-    }
-    for (const PlacedNode& node : layout_.nodes) {
-      include(node.corner.x, node.corner.y);
-      include(node.corner.x + node.width, node.corner.y + node.height);
-    }
-    for (const PlacedLink& link : layout_.links) {
-      include(link.from.x + 0.75 * link.from_pull.x, link.from.y + 0.75 * link.from_pull.y);
-      include(link.to.x + 0.75 * link.to_pull.x, link.to.y + 0.75 * link.to_pull.y);
-    }
+  void FitIntoPicture() {
+    Frame frame = FrameOf(layout_);
     for (const Caption& caption : layout_.captions) {
-      include(caption.at.x - kCaptionRoom, caption.at.y - 12);
-      include(caption.at.x + kCaptionRoom, caption.at.y + 6);
+      frame.Include(caption.at.x - kCaptionRoom, caption.at.y - 12);
+      frame.Include(caption.at.x + kCaptionRoom, caption.at.y + 6);
     }
-    const auto move = [&](Point& point) {
-      point.x += kMargin - left;
-      point.y += kMargin - top;
-    };
-    for (PlacedBox& box : layout_.boxes) move(box.center);
-    for (PlacedNode& node : layout_.nodes) move(node.corner);
-    for (Caption& caption : layout_.captions) move(caption.at);
-    for (PlacedLink& link : layout_.links) {
-      move(link.from);
-      move(link.to);
-    }
-    layout_.width = right - left + 2 * kMargin;
-    layout_.height = bottom - top + 2 * kMargin;
+    MoveIntoView(frame, kMargin, &layout_);
   }
 
   const Cluster& cluster_;
@@ -643,10 +612,5 @@ class TierLayout {
 }  // namespace
 
 ClusterLayout LayOutTiers(const Cluster& cluster) { return TierLayout(cluster).Run(); }
-
-ClusterLayout LayOutCluster(const Cluster& cluster) {
-  const std::optional<Grid> grid = FindGrid(cluster);
-  return grid ? LayOutGrid(cluster, *grid) : LayOutTiers(cluster);
-}
 
 }  // namespace rehearse

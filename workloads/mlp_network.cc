@@ -20,6 +20,7 @@ Network MakeMlp(const MlpModel& model, const Training& training) {
   network.samples = training.batch;
   network.micro_batches = training.micro_batches;
   network.tokens = static_cast<double>(training.batch);
+  network.token_name = "samples";
 
   NetworkBuilder builder(&network);
   NetworkNode input;
@@ -46,6 +47,12 @@ Network MakeMlp(const MlpModel& model, const Training& training) {
   network.model_flops = Flops(3 * forward);
   network.hardware_flops_recomputing = Flops(4 * forward);
   return network;
+}
+
+const std::vector<MlpModel>& KnownMlps() {
+  static const std::vector<MlpModel> models = {
+      {"autoddl-mlp", {32768, 16384, 4096, 2048, 512}, "AutoDDL, arXiv 2301.06813, section 4.6"}};
+  return models;
 }
 
 }  // namespace rehearse

@@ -17,6 +17,7 @@ namespace rehearse {
 struct MlpModel {
   std::string name;
   std::vector<uint64_t> sizes;  // columns of the input, of each hidden layer, of the output
+  std::string source;           // of a preset
 
   double Parameters() const;
 };
@@ -24,5 +25,7 @@ struct MlpModel {
 // Rows are samples: training.batch of them, whatever training.sequence. Flops are three times those
 // of the forward products.
 Network MakeMlp(const MlpModel& model, const Training& training);
+
+const std::vector<MlpModel>& KnownMlps();
 
 }  // namespace rehearse

@@ -1,7 +1,8 @@
 // What a network computes in one training step, without a word on where: a graph of tensor
 // operations.
 //
-// Values are matrices; a row is a token or a sample (an image), a row of a micro-batch at a time.
+// Values are matrices; a row is a token, a sample or a pixel of one, a row of a micro-batch at a
+// time.
 // Nodes come in the order in which they run, each after its inputs; nodes of one layer stand
 // together and are what full recomputation computes again. Parameters are matrices (of products)
 // and vectors (biases, gains). The rules of each kind of node, forward and backward, are in
@@ -33,10 +34,16 @@ enum class NodeKind : uint8_t {
   kAttention,     // softmax(Q·K^T)·V
   kResidual,      // Z + dropout(X + bias)
   kAdd,           // Z + X
+  kMaxPool,       // of an image
+  kUpsample,      // of an image, twice in each direction
+  kFlatten,       // an image becomes a row
+  kConcatenate,   // columns of X and Z in blocks that take turns
+  kGroupNorm,     // over the pixels of groups of channels, with gain and bias
+  kModulate,      // Z·(1 + a) + b with the pairs (a, b) in X's row of the image
   kCrossEntropy,  // the loss
   kSquaredError,  // the loss of networks without classes
 };
-inline constexpr size_t kNodeKinds = 15;
+inline constexpr size_t kNodeKinds = 21;
 
 // The part that a product plays, by which strategies choose layouts: they alternate between first
 // and second.
@@ -46,8 +53,10 @@ enum class MatrixRole : uint8_t {
   kFirst,   // of a pair: h×4h
   kSecond,  // 4h×h
   kHead,    // a first product whose result feeds the loss
+  kStem,    // its input has too few columns to be split: the colours of an image
+  kTail,    // its result has too few columns to be split
 };
-inline constexpr size_t kMatrixRoles = 5;
+inline constexpr size_t kMatrixRoles = 7;
 
 // W (k×n) of a product, V×h of an embedding.
 struct NetworkMatrix {
@@ -69,6 +78,19 @@ struct NetworkVector {
   uint64_t size = 0;
 };
 
+// The parts of an image that a convolution multiplies with its weights, each a row of channels ×
+// kernel × kernel inputs.
+struct Window {
+  uint64_t height = 0;  // of the image
+  uint64_t width = 0;
+  uint64_t kernel = 1;
+  uint64_t stride = 1;
+  uint64_t padding = 0;
+
+  uint64_t OutHeight() const { return (height + 2 * padding - kernel) / stride + 1; }
+  uint64_t OutWidth() const { return (width + 2 * padding - kernel) / stride + 1; }
+};
+
 struct NetworkNode {
   NodeKind kind = NodeKind::kInput;
   std::string name;         // of the value: "q, k, v"
@@ -79,15 +101,16 @@ struct NetworkNode {
   uint64_t rows = 0;             // of a micro-batch, over all ranks
   uint64_t columns = 0;
   std::optional<uint32_t> matrix;
+  std::optional<Window> window;   // kProduct: of the windows of X, an image
   std::vector<uint32_t> vectors;  // bias; gain and bias of a norm
   uint32_t kernels = 1;           // kBias: more where it splits its operand into several arrays
   // kAttention: sequence, groups, heads a group, head size, causal. kDropout, kResidual:
-  // probability.
+  // probability. Nodes of images: as their kernels (sim/kernel.h), over all ranks.
   std::vector<double> attributes;
   // Columns hang together in so many equal units ("64 attention heads") that no split may cut.
   uint64_t units = 0;
   std::string unit_name;
-  bool whole_samples = false;  // rows of one sample must stay together: attention
+  bool whole_samples = false;  // rows of one sample must stay together: attention, images
 };
 
 struct Network {
@@ -102,6 +125,7 @@ struct Network {
   Flops model_flops;  // of the step over all ranks, without recomputation
   Flops hardware_flops_recomputing;
   double tokens = 0;
+  std::string token_name = "tokens";  // what they are
 
   double Parameters() const;  // tied matrices counted once
 };

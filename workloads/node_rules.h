@@ -43,6 +43,19 @@ void ForwardResidual(Plan& plan, uint32_t node);
 void BackwardResidual(Plan& plan, uint32_t node, const Tensor& dy);
 void ForwardAdd(Plan& plan, uint32_t node);
 void BackwardAdd(Plan& plan, uint32_t node, const Tensor& dy);
+// image_rules.cc
+void ForwardMaxPool(Plan& plan, uint32_t node);
+void BackwardMaxPool(Plan& plan, uint32_t node, const Tensor& dy);
+void ForwardUpsample(Plan& plan, uint32_t node);
+void BackwardUpsample(Plan& plan, uint32_t node, const Tensor& dy);
+void ForwardFlatten(Plan& plan, uint32_t node);
+void BackwardFlatten(Plan& plan, uint32_t node, const Tensor& dy);
+void ForwardConcatenate(Plan& plan, uint32_t node);
+void BackwardConcatenate(Plan& plan, uint32_t node, const Tensor& dy);
+void ForwardGroupNorm(Plan& plan, uint32_t node);
+void BackwardGroupNorm(Plan& plan, uint32_t node, const Tensor& dy);
+void ForwardModulate(Plan& plan, uint32_t node);
+void BackwardModulate(Plan& plan, uint32_t node, const Tensor& dy);
 // attention_rules.cc
 void ForwardAttention(Plan& plan, uint32_t node);
 void BackwardAttention(Plan& plan, uint32_t node, const Tensor& dy);

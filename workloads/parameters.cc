@@ -10,8 +10,11 @@ using Issue = PlanBuilder::Issue;
 std::vector<uint32_t> PureDataAxes(const Strategy& strategy) {
   std::vector<uint32_t> axes;
   for (uint32_t axis = 0; axis < strategy.mesh.axes().size(); ++axis) {
-    const bool splits = std::any_of(strategy.products.begin(), strategy.products.end(),
-                                    [&](const auto& product) { return IsSplit(product.w[axis]); });
+    // Vectors lie as the columns of the values that they belong to.
+    const bool splits = std::any_of(
+        strategy.products.begin(), strategy.products.end(), [&](const ProductLayouts& product) {
+          return IsSplit(product.w[axis]) || IsSplit(product.rest[axis], 1);
+        });
     if (!splits && !(strategy.shard && strategy.shard->axis == axis)) axes.push_back(axis);
   }
   return axes;
@@ -93,6 +96,15 @@ void Parameters::PlaceMatrix(uint32_t index) {
   for (const uint32_t axis : PartialAxes(matrix.places.dw)) {
     const bool shares = strategy_.shard && strategy_.shard->axis == axis;
     (shares ? matrix.share_axes : matrix.sum_axes).push_back(axis);
+  }
+  const Matrix& owner = matrices_[matrix.owner];
+  if (matrix.sum_axes != owner.sum_axes || matrix.share_axes != owner.share_axes) {
+    throw Error(plan_.place(),
+                fmt::format("\"{}\" of {} is tied to \"{}\": the gradients of both must be summed "
+                            "along the same axes, so rows of their operands must be split along "
+                            "the same; found {} and {}",
+                            shape.name, network_.name, network_.matrices[matrix.owner].name,
+                            ToString(layouts.x), ToString(strategy_.products[matrix.owner].x)));
   }
   const uint64_t ranks = plan_.SizeOfAxes(matrix.share_axes);
   const uint64_t share = (matrix.rows * matrix.columns + ranks - 1) / ranks;

@@ -144,14 +144,14 @@ OpId PlanBuilder::AddMemoryOp(std::string name, Kernel kernel, double bytes,
 }
 
 OpId PlanBuilder::AddGemm(std::string name, const Gemm& gemm, BufferId a, BufferId b, BufferId c,
-                          bool accumulate) {
+                          bool accumulate, std::optional<Bytes> bytes) {
   Compute compute;
   compute.kind = ComputeKind::kGemm;
   compute.kernel = Kernel::kGemm;
   compute.dtype = precision_;
   compute.gemm = gemm;
   compute.flops = FlopsOf(gemm);
-  compute.bytes = BytesOf(gemm, precision_);
+  compute.bytes = bytes.value_or(BytesOf(gemm, precision_));
   std::vector<BufferId> reads = {a, b};
   if (accumulate) reads.push_back(c);
   return AddCompute(std::move(name), compute, reads, {c});

@@ -76,9 +76,10 @@ class PlanBuilder {
   OpId AddMemoryOp(std::string name, Kernel kernel, double bytes,
                    const std::vector<BufferId>& reads, const std::vector<BufferId>& writes,
                    uint32_t kernels = 1, std::vector<double> attributes = {});
-  // C(m×n) = A·B; C += A·B where `accumulate`.
+  // C(m×n) = A·B; C += A·B where `accumulate`. `bytes` of memory traffic where they are not those
+  // of the three arrays.
   OpId AddGemm(std::string name, const Gemm& gemm, BufferId a, BufferId b, BufferId c,
-               bool accumulate = false);
+               bool accumulate = false, std::optional<Bytes> bytes = std::nullopt);
   OpId AddCompute(std::string name, const Compute& compute, const std::vector<BufferId>& reads,
                   const std::vector<BufferId>& writes);
   OpId AddCollective(std::string name, CollectiveKind kind, const std::vector<uint32_t>& axes,

@@ -5,6 +5,7 @@
 
 #include "workloads/node_rules.h"
 #include "workloads/split_check.h"
+#include "workloads/strategy_zero.h"
 
 namespace rehearse {
 namespace {
@@ -51,16 +52,26 @@ Strategy Normalized(const Strategy& strategy) {
   return result;
 }
 
+// The data come as the first product that takes them wants them.
+const Layout& InputLayout(const Network& network, const Strategy& strategy, uint32_t input) {
+  const auto takes = [&](const NetworkNode& node) {
+    return node.kind == NodeKind::kProduct && node.inputs.front() == input;
+  };
+  const auto product = std::find_if(network.nodes.begin(), network.nodes.end(), takes);
+  CHECK(product != network.nodes.end());
+  return strategy.products[*product->matrix].x;
+}
+
 // The layout in which each node's value rests: a product's is the strategy's choice, others keep
 // that of their last input (a residual that of the stream it adds to).
 std::vector<Layout> RestsOf(const Network& network, const Strategy& strategy) {
   std::vector<Layout> rests;
-  for (const NetworkNode& node : network.nodes) {
+  for (uint32_t i = 0; i < network.nodes.size(); ++i) {
+    const NetworkNode& node = network.nodes[i];
     if (node.matrix) {
       rests.push_back(strategy.products[*node.matrix].rest);
-    } else if (node.inputs.empty()) {
-      rests.push_back(
-          strategy.products.front().x);  // the data come as the first product wants them
+    } else if (node.kind == NodeKind::kInput) {
+      rests.push_back(InputLayout(network, strategy, i));
     } else {
       rests.push_back(rests[node.inputs.back()]);
     }
@@ -77,9 +88,9 @@ std::vector<uint32_t> ModelAxes(const Strategy& strategy) {
   return axes;
 }
 
-// The network for one chunk of a micro-batch.
-Network Chunked(Network network, uint32_t chunks) {
-  for (NetworkNode& node : network.nodes) node.rows /= chunks;
+// The network for one of so many equal parts of a micro-batch.
+Network Divided(Network network, uint32_t parts) {
+  for (NetworkNode& node : network.nodes) node.rows /= parts;
   return network;
 }
 
@@ -87,7 +98,7 @@ class Planner {
  public:
   Planner(const Network& network, const Training& training, const Strategy& strategy,
           const Place& place)
-      : network_(Chunked(network, strategy.chunks)),
+      : network_(Divided(network, strategy.chunks)),
         strategy_(Normalized(strategy)),
         training_(training),
         units_(UnitsOf(network)),
@@ -105,6 +116,7 @@ class Planner {
     parameters_->Update();
     Schedule schedule = builder_.Build();
     schedule.tokens = network_.tokens;
+    schedule.token_name = network_.token_name;
     schedule.model_flops = network_.model_flops;
     schedule.hardware_flops =
         Recomputes() ? network_.hardware_flops_recomputing : network_.model_flops;
@@ -222,6 +234,12 @@ constexpr std::array<NodeRule, kNodeKinds> kRules = {{
     {NodeKind::kAttention, ForwardAttention, BackwardAttention},
     {NodeKind::kResidual, ForwardResidual, BackwardResidual},
     {NodeKind::kAdd, ForwardAdd, BackwardAdd},
+    {NodeKind::kMaxPool, ForwardMaxPool, BackwardMaxPool},
+    {NodeKind::kUpsample, ForwardUpsample, BackwardUpsample},
+    {NodeKind::kFlatten, ForwardFlatten, BackwardFlatten},
+    {NodeKind::kConcatenate, ForwardConcatenate, BackwardConcatenate},
+    {NodeKind::kGroupNorm, ForwardGroupNorm, BackwardGroupNorm},
+    {NodeKind::kModulate, ForwardModulate, BackwardModulate},
     {NodeKind::kCrossEntropy, ForwardCrossEntropy, BackwardCrossEntropy},
     {NodeKind::kSquaredError, ForwardSquaredError, BackwardSquaredError},
 }};
@@ -251,6 +269,12 @@ void Plan::PassBack(uint32_t node, Tensor gradient, size_t i) {
 Schedule PlanStep(const Network& network, const Training& training, const Strategy& strategy,
                   const Place& place) {
   return Planner(network, training, strategy, place).Run();
+}
+
+Schedule PlanSerialStep(const Network& network, const Training& training, uint32_t chunks) {
+  Network serial = Divided(network, chunks);
+  serial.micro_batches *= chunks;
+  return PlanStep(serial, training, MakeDataParallel(1, /*overlap_all_reduce=*/false, serial));
 }
 
 }  // namespace rehearse

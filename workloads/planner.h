@@ -26,4 +26,8 @@ namespace rehearse {
 Schedule PlanStep(const Network& network, const Training& training, const Strategy& strategy,
                   const Place& place = {});
 
+// The same step on one rank, which gives the same numbers: where a strategy works in chunks there
+// are as many more micro-batches, so that dropout draws alike.
+Schedule PlanSerialStep(const Network& network, const Training& training, uint32_t chunks);
+
 }  // namespace rehearse

@@ -1,4 +1,5 @@
 // Products with a weight, and the embedding, which is one with one-hot rows.
+#include "workloads/local_product.h"
 #include "workloads/node_rules.h"
 
 namespace rehearse {
@@ -24,12 +25,7 @@ Tensor InputGradient(Plan& plan, uint32_t node, const Tensor& dy, BufferId weigh
   const uint32_t input = plan.Node(node).inputs.front();
   const MatmulResult& places = plan.parameters.PlacesOf(*plan.Node(node).matrix);
   Tensor dx = plan.MakeGradient(input, places.dx);
-  builder.AddGemm(plan.Node(node).op + " dX",
-                  {.m = builder.LocalRows(dx),
-                   .n = builder.LocalColumns(dx),
-                   .k = builder.LocalColumns(dy),
-                   .mode = GemmMode::kNN},
-                  dy.buffer, weight, dx.buffer);
+  MultiplyForInputGradient(plan, node, dy.buffer, weight, dx.buffer);
   const Issue issue =
       plan.strategy.asynchronous_input_gradient ? Issue::kAsynchronous : Issue::kBlocking;
   const auto& path = builder.PathTo(dx, plan.Input(node).layout);
@@ -59,12 +55,7 @@ void ForwardProduct(Plan& plan, uint32_t node) {
   const BufferId weight = plan.parameters.Fetch(matrix, plan.prefetch_end);
   Tensor y =
       builder.MakeTensor(shape.name, shape.rows, shape.columns, plan.parameters.PlacesOf(matrix).y);
-  builder.AddGemm(shape.op,
-                  {.m = builder.LocalRows(x),
-                   .n = builder.LocalColumns(y),
-                   .k = builder.LocalColumns(x),
-                   .mode = GemmMode::kNT},
-                  x.buffer, weight, y.buffer);
+  Multiply(plan, node, x.buffer, weight, y.buffer, false);
   NodeState& state = plan.states[node];
   state.operand = plan.strategy.gathers_inputs_again ? plan.Input(node) : x;
   state.value = Rest(plan, layouts, std::move(y));
@@ -84,12 +75,7 @@ void BackwardProduct(Plan& plan, uint32_t node, const Tensor& gradient) {
   const auto multiply_weight = [&] {
     bool adds = false;
     const BufferId block = plan.parameters.BeginGradient(matrix, &adds);
-    builder.AddGemm(shape.op + " dW",
-                    {.m = builder.LocalColumns(dy),
-                     .n = builder.LocalColumns(x),
-                     .k = builder.LocalRows(x),
-                     .mode = GemmMode::kTN},
-                    dy.buffer, x.buffer, block, adds);
+    MultiplyForWeightGradient(plan, node, dy.buffer, x.buffer, block, adds);
     plan.parameters.EndGradient(matrix);
   };
   if (plan.Node(shape.inputs.front()).kind == NodeKind::kInput) {

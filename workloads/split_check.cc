@@ -53,6 +53,7 @@ class Checker {
   void Units(const NetworkNode& node, const Layout& rest) const {
     if (node.units > 0) Split(node.unit_name, node.units, rest, 1);
     if (node.whole_samples) Samples(rest);
+    if (node.window) Samples(strategy_.products[*node.matrix].x);
   }
 
   void Value(const NetworkNode& node, const Layout& rest) const {

@@ -65,7 +65,8 @@ struct Strategy {
   std::vector<AxisCost> costs = {};  // of redistributions, by axis; empty for the defaults
 };
 
-// Most strategies treat matrices by their role; these are the layouts of each.
+// Most strategies treat matrices by their role; these are the layouts of each. Stem and tail follow
+// from where second products rest.
 struct RoleLayouts {
   ProductLayouts table;
   ProductLayouts qkv;

@@ -11,7 +11,8 @@ using Triple = std::array<uint32_t, 3>;
 
 // The order in which a product's numbers take the factors of the ranks, from the outside.
 Triple OrderOf(MatrixRole role) {
-  const bool is_second = role == MatrixRole::kSecond || role == MatrixRole::kTable;
+  const bool is_second =
+      role == MatrixRole::kSecond || role == MatrixRole::kTable || role == MatrixRole::kTail;
   return is_second ? Triple{0, 2, 1} : Triple{0, 1, 2};
 }
 

@@ -7,6 +7,7 @@
 //   dW(l,j) = sum over i of X(i,l)^T·dY(i,j)   broadcast X(i,l) along j from l, reduce along i to l
 //
 // The panels of the next round may travel during the product of this one.
+#include "workloads/local_product.h"
 #include "workloads/node_rules.h"
 
 namespace rehearse {
@@ -17,7 +18,9 @@ using Issue = PlanBuilder::Issue;
 class SummaProduct {
  public:
   SummaProduct(Plan& plan, uint32_t node)
-      : builder_(plan.builder),
+      : plan_(plan),
+        builder_(plan.builder),
+        node_(node),
         shape_(plan.Node(node)),
         summa_(*plan.parameters.LayoutsOf(*shape_.matrix).summa),
         rounds_(builder_.sizes()[summa_.row_axis]) {}
@@ -31,14 +34,7 @@ class SummaProduct {
               Broadcast(l, builder_.BufferOf(x.buffer), x.buffer, x.name, summa_.column_axis));
           w_panels.push_back(Broadcast(l, weight, weight_id, shape_.op, summa_.row_axis));
         },
-        [&](uint32_t l) {
-          builder_.AddGemm(shape_.op,
-                           {.m = builder_.LocalRows(y),
-                            .n = builder_.LocalColumns(y),
-                            .k = builder_.LocalColumns(x),
-                            .mode = GemmMode::kNT},
-                           x_panels[l], w_panels[l], y.buffer, l > 0);
-        });
+        [&](uint32_t l) { Multiply(plan_, node_, x_panels[l], w_panels[l], y.buffer, l > 0); });
   }
 
   void InputGradient(const Tensor& dy, const Buffer& weight, BufferId weight_id, const Tensor& dx) {
@@ -49,12 +45,7 @@ class SummaProduct {
         },
         [&](uint32_t l) {
           const BufferId part = MakePanel(builder_.BufferOf(dx.buffer), dx.name + " part");
-          builder_.AddGemm(shape_.op + " dX",
-                           {.m = builder_.LocalRows(dx),
-                            .n = builder_.LocalColumns(dx),
-                            .k = builder_.LocalColumns(dy),
-                            .mode = GemmMode::kNN},
-                           dy.buffer, panels[l], part);
+          MultiplyForInputGradient(plan_, node_, dy.buffer, panels[l], part);
           Move(CollectiveKind::kReduce, l, dx.name, summa_.column_axis, part, dx.buffer);
         });
   }
@@ -71,12 +62,7 @@ class SummaProduct {
         },
         [&](uint32_t l) {
           const BufferId part = MakePanel(shape, shape_.op + " dW part");
-          builder_.AddGemm(shape_.op + " dW",
-                           {.m = shape.rows,
-                            .n = shape.columns,
-                            .k = builder_.LocalRows(x),
-                            .mode = GemmMode::kTN},
-                           dy.buffer, panels[l], part);
+          MultiplyForWeightGradient(plan_, node_, dy.buffer, panels[l], part, false);
           Move(CollectiveKind::kReduce, l, shape_.op + " dW", summa_.row_axis, part, sum);
         });
     if (!adds) return;
@@ -127,7 +113,9 @@ class SummaProduct {
                            summa_.prefetch ? Issue::kAsynchronous : Issue::kBlocking, {from}, {to});
   }
 
+  Plan& plan_;
   PlanBuilder& builder_;
+  const uint32_t node_;
   const NetworkNode& shape_;
   const SummaAxes& summa_;
   const uint32_t rounds_;

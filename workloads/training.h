@@ -20,6 +20,9 @@ struct Training {
   // softmax, dropout mask and dropout's result for the backward pass, 5·s bytes a token and head in
   // bf16, unless recomputed.
   bool fused_attention = true;
+  // Whether a convolution reads the windows of its image where they are (cuDNN's implicit GEMM)
+  // rather than writing each down first: kernel² times the image. Backends write them all the same.
+  bool implicit_convolution = true;
   // Arithmetic and parameters. bf16: gradients are accumulated in fp32, Adam keeps fp32 master
   // weights and moments (2 + 4 + 12 bytes a parameter), as Megatron-LM does. fp32: all of it (4 + 4
   // + 8).

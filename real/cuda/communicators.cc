@@ -20,7 +20,7 @@ NcclReduction ReductionOf(const Collective& collective) {
 
 // What rank 0 tells the others, and they compare.
 struct Invitation {
-  NcclUniqueId id;
+  NcclUniqueId id = {};
   int version = 0;
 };
 

@@ -41,7 +41,8 @@ class CudaBackend : public Backend {
         buffers_(OnDevice(gpu.cuda, options.device), plan, options.all_fp32, options.device),
         functions_(gpu.cuda) {
     MakeStreams();
-    events_.emplace(cuda_, *plan.role, options.time_ops, kWindow / 2);
+    timed_.emplace(cuda_, *plan.role, options.time_ops, kWindow / 2);
+    events_ = &*timed_;
     if (options.tune_gemms) TuneProducts();
     communicators_.emplace(gpu, plan, transport);
   }
@@ -59,6 +60,13 @@ class CudaBackend : public Backend {
     buffers_.Fill(first_stream(), buffer, value);
   }
 
+  bool TimeOps(bool wanted) override {
+    if (!options_.time_ops) return false;
+    if (!wanted && !untimed_) untimed_.emplace(cuda_, *plan_.role, false, kWindow / 2);
+    events_ = wanted ? &*timed_ : &*untimed_;
+    return true;
+  }
+
   void Step(const StepFacts& facts, std::vector<OpTime>* times,
             std::vector<RowLoss>* losses) override {
     times->assign(plan_.role->ops.size(), {});
@@ -74,7 +82,7 @@ class CudaBackend : public Backend {
       }
       for (; finished < launched; ++finished) Finish(finished, times);
       communicators_->Check();
-      if (!options_.time_ops && launched > 0) times->back() = {began, NowNanoseconds()};
+      if (!events_->is_timed() && launched > 0) times->back() = {began, NowNanoseconds()};
       if (facts.keep_loss) ReadLosses(losses);
     } catch (const std::exception& error) {
       const std::string where = launched < names_.size()
@@ -321,7 +329,9 @@ class CudaBackend : public Backend {
   std::vector<std::optional<GpuBlas>> blas_;         // by stream
   std::vector<std::optional<TunedProducts>> tuned_;  // by stream; none unless asked for
   std::vector<GpuMemory> losses_;                    // by op
-  std::optional<StepEvents> events_;
+  std::optional<StepEvents> timed_;
+  std::optional<StepEvents> untimed_;
+  StepEvents* events_ = nullptr;    // one of these
   std::vector<std::string> names_;  // by op
   std::optional<GpuCommunicators> communicators_;
 };

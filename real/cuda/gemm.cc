@@ -58,7 +58,7 @@ void GpuBlas::Multiply(const Gemm& gemm, DType dtype, const GpuOperand& a, const
     return transposed ? BlasOperation::kTranspose : BlasOperation::kNone;
   };
   const auto distance = [](const GpuOperand& operand, uint64_t rows) {
-    return static_cast<long long>(rows * operand.stride);
+    return static_cast<long long>(rows) * static_cast<long long>(operand.stride);
   };
   const float one = 1;
   const float beta = accumulates ? 1 : 0;

@@ -5,15 +5,15 @@
 namespace rehearse {
 
 KernelFunctionTable::KernelFunctionTable(const CudaRuntime& cuda) : cuda_(cuda) {
-  cuda_.LibraryLoadData(&library_, KernelImage().data(), nullptr, nullptr, 0, nullptr, nullptr, 0);
+  CudaLibrary library = nullptr;
+  cuda_.LibraryLoadData(&library, KernelImage().data(), nullptr, nullptr, 0, nullptr, nullptr, 0);
+  library_ = {library, [&cuda](CudaLibrary loaded) { cuda.LibraryUnload.Status(loaded); }};
   for (const char* name : KernelFunctions()) {
     CudaKernel kernel = nullptr;
-    cuda_.LibraryGetKernel(&kernel, library_, name);
+    cuda_.LibraryGetKernel(&kernel, library, name);
     kernels_.emplace_back(name, kernel);
   }
 }
-
-KernelFunctionTable::~KernelFunctionTable() { cuda_.LibraryUnload.Status(library_); }
 
 CudaKernel KernelFunctionTable::Find(std::string_view name) const {
   for (const auto& [known, kernel] : kernels_) {

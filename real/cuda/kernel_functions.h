@@ -1,6 +1,8 @@
 // The kernels of real/cuda/kernels.cu, loaded into the current device: launched by name.
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -13,9 +15,6 @@ namespace rehearse {
 class KernelFunctionTable {
  public:
   explicit KernelFunctionTable(const CudaRuntime& cuda);
-  KernelFunctionTable(const KernelFunctionTable&) = delete;
-  KernelFunctionTable& operator=(const KernelFunctionTable&) = delete;
-  ~KernelFunctionTable();
 
   // All stages of a kernel, in order; sets what of the arguments follows from the plan.
   void Launch(const LaunchPlan& plan, KernelArguments arguments, CudaStream stream) const;
@@ -24,7 +23,7 @@ class KernelFunctionTable {
   CudaKernel Find(std::string_view name) const;
 
   const CudaRuntime& cuda_;
-  CudaLibrary library_ = nullptr;
+  std::unique_ptr<CudaLibraryHandle, std::function<void(CudaLibrary)>> library_;
   std::vector<std::pair<std::string_view, CudaKernel>> kernels_;
 };
 

@@ -4,8 +4,10 @@
 
 extern "C" {
 // The linker names them after the file (real/cuda/cuda.cmake).
-extern const std::byte _binary_kernels_fatbin_start[];  // NOLINT(bugprone-reserved-identifier)
-extern const std::byte _binary_kernels_fatbin_end[];    // NOLINT(bugprone-reserved-identifier)
+// NOLINTBEGIN(bugprone-reserved-identifier, readability-identifier-naming)
+extern const std::byte _binary_kernels_fatbin_start[];
+extern const std::byte _binary_kernels_fatbin_end[];
+// NOLINTEND(bugprone-reserved-identifier, readability-identifier-naming)
 }
 
 namespace rehearse {

@@ -3,6 +3,7 @@
 // real/cuda/launch.cc.
 #include "real/cuda/kernels/attention.cuh"
 #include "real/cuda/kernels/elementwise.cuh"
+#include "real/cuda/kernels/group_norm.cuh"
 #include "real/cuda/kernels/image.cuh"
 #include "real/cuda/kernels/loss.cuh"
 #include "real/cuda/kernels/norm.cuh"

@@ -11,8 +11,10 @@ namespace {
 // How a stage's work is laid on blocks.
 enum class Grid : uint8_t {
   kElements,      // threads over the elements of the first write
+  kReadElements,  // threads over the elements of the first read
   kRows,          // a block a row of the first read
   kWrittenRows,   // a block a row of the first write
+  kGroups,        // a block a group of channels of an image
   kColumnChunks,  // blocks of 32 columns × chunks of rows of the first read
   kTable,         // threads over columns, slices of the table's rows
   kQueries,       // blocks of 64 rows × heads
@@ -106,6 +108,18 @@ constexpr Row kRows[] = {
     {Kernel::kMaxPoolBackward, {{{"MaxPoolBackward", Grid::kElements}}}},
     {Kernel::kUpsample, {{{"Upsample", Grid::kElements}}}},
     {Kernel::kUpsampleBackward, {{{"UpsampleBackward", Grid::kElements}}}},
+    {Kernel::kFlatten, {{{"Flatten", Grid::kElements}}}},
+    {Kernel::kFlattenBackward, {{{"FlattenBackward", Grid::kElements}}}},
+    {Kernel::kConcatenate, {{{"Concatenate", Grid::kElements}}}},
+    {Kernel::kSeparate, {{{"Separate", Grid::kReadElements}}}},
+    {Kernel::kGroupNorm, {{{"GroupNorm", Grid::kGroups}}}},
+    {Kernel::kGroupNormBackward,
+     {{{"GroupNormBackwardColumns", Grid::kColumnChunks},
+       {"NormBackwardFinish", Grid::kElements},
+       {"GroupNormBackward", Grid::kGroups}}},
+     2},
+    {Kernel::kModulate, {{{"Modulate", Grid::kElements}}}},
+    {Kernel::kModulateBackward, {{{"ModulateBackward", Grid::kElements}}}},
     {Kernel::kSquaredNorm,
      {{{"SquaredNorm", Grid::kTensorChunks}, {"SquaredNormFinish", Grid::kOne}}}},
     {Kernel::kAdam, {{{"Adam", Grid::kTensors}}}},
@@ -169,10 +183,14 @@ Dim3 GridOf(Grid grid, const Shapes& s) {
   switch (grid) {
     case Grid::kElements:
       return s.OverElements(ElementsOf(s.write));
+    case Grid::kReadElements:
+      return s.OverElements(ElementsOf(s.read));
     case Grid::kRows:
       return {Narrow(s.read.rows), 1, 1};
     case Grid::kWrittenRows:
       return {Narrow(s.write.rows), 1, 1};
+    case Grid::kGroups:
+      return {Narrow(s.read.rows / s.Attribute(0) * s.Attribute(1)), 1, 1};
     case Grid::kColumnChunks:
       return {Narrow(DivideUp(s.read.columns, kWarp)), s.chunks, 1};
     case Grid::kTable:

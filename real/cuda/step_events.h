@@ -22,6 +22,7 @@ class StepEvents {
   // the quickest counts. Times are wrong by half of its width at most.
   void Anchor(CudaStream stream);
   int64_t anchor_width() const { return anchor_width_; }
+  bool is_timed() const { return timed_; }
 
   void Begin(uint32_t op, CudaStream stream) const;
   void End(uint32_t op, CudaStream stream) const;

@@ -1,7 +1,7 @@
 // cuBLAS's entry points: products by OpenBLAS in fp32.
-#include <vector>
+#include "real/blas.h"
 
-#include <cblas.h>
+#include <vector>
 
 #include "real/cuda/libraries.h"
 #include "real/storage.h"
@@ -115,19 +115,23 @@ GPU_DOUBLE_ENTRY cublasGemmStridedBatchedEx(Handle* handle, BlasOperation a_oper
   a.Add(size(batches), false, &touches);
   b.Add(size(batches), false, &touches);
   c.Add(size(batches), true, &touches);
-  world().Enqueue(handle->stream, "matrix product", touches,
-                  [=, alpha_value = *alpha, beta_value = *beta] {
-                    for (uint64_t batch = 0; batch < size(batches); ++batch) {
-                      const std::vector<float> x = a.Load(batch);
-                      const std::vector<float> y = b.Load(batch);
-                      std::vector<float> z = c.Load(batch);
-                      cblas_sgemm(CblasColMajor, a_transposed ? CblasTrans : CblasNoTrans,
-                                  b_transposed ? CblasTrans : CblasNoTrans, m, n, k, alpha_value,
-                                  x.data(), static_cast<int>(a.rows), y.data(),
-                                  static_cast<int>(b.rows), beta_value, z.data(), m);
-                      c.StoreAll(batch, z);
-                    }
-                  });
+  world().Enqueue(
+      handle->stream, "matrix product", touches, [=, alpha_value = *alpha, beta_value = *beta] {
+        for (uint64_t batch = 0; batch < size(batches); ++batch) {
+          const std::vector<float> x = a.Load(batch);
+          const std::vector<float> y = b.Load(batch);
+          std::vector<float> z = c.Load(batch);
+          // Column-major C = A·B is row-major Cᵀ = Bᵀ·Aᵀ.
+          const auto rows = [](const Matrix& matrix, const std::vector<float>& data) {
+            return rehearse::Matrix<float>{const_cast<float*>(data.data()), matrix.columns,
+                                           matrix.rows, matrix.rows};
+          };
+          const auto transposed = [](bool is) { return is ? Transposed::kYes : Transposed::kNo; };
+          MultiplyMatrices<float>(transposed(b_transposed), transposed(a_transposed), alpha_value,
+                                  rows(b, y), rows(a, x), beta_value, rows(c, z));
+          c.StoreAll(batch, z);
+        }
+      });
   return kSuccess;
 }
 

@@ -111,6 +111,7 @@ World& World::Get() {
     number("REHEARSE_DOUBLE_DEVICES", &made->control.devices);
     number("REHEARSE_DOUBLE_DRIVER", &made->control.driver_version);
     number("REHEARSE_DOUBLE_MEMORY", &made->control.memory_bytes);
+    number("REHEARSE_DOUBLE_NCCL_VERSION", &made->control.nccl_version);
     if (const char* text = std::getenv("REHEARSE_DOUBLE_FAIL")) made->control.fail = text;
     return made;
   }();

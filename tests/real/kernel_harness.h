@@ -16,6 +16,10 @@
 
 namespace rehearse {
 
+inline constexpr double kExact = 1e-12;
+// Central differences with h = 1e-5: h² and 1e-16/h.
+inline constexpr double kNumerical = 1e-7;
+
 // An array with its memory; copies are deep.
 struct Array {
   uint64_t rows = 0;

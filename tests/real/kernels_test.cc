@@ -1,4 +1,5 @@
-// Every kernel: forward against the formula written out naively, backward against central differences.
+// Every kernel (those of images in image_kernels_test.cc): forward against the formula written out
+// naively, backward against central differences.
 #include "real/kernels.h"
 
 #include <cmath>
@@ -7,9 +8,6 @@
 
 namespace rehearse {
 namespace {
-
-constexpr double kExact = 1e-12;
-constexpr double kNumerical = 1e-7;  // central differences with h = 1e-5: h² and 1e-16/h
 
 // ---- products ------------------------------------------------------------------------------------
 
@@ -572,83 +570,6 @@ TEST(LossKernelTest, SquaredError) {
   double expected = 0;
   for (uint64_t j = 0; j < 3; ++j) expected += std::pow(x.At(1, j) - TargetAt(0, 1, j), 2) / 2;
   EXPECT_NEAR(loss.At(1, 0), expected, kExact);
-  ExpectNear(dx, NumericalGradient(x, f), kNumerical);
-}
-
-// ---- images ----------------------------------------------------------------------------------------
-
-TEST(ImageKernelTest, Im2ColAndAProductAreAConvolution) {
-  // 2 images of 2 channels 4 × 5, window 3, stride 1, padding 1: an output of 4 × 5.
-  const KernelSetting setting{.attributes = {2, 4, 5, 3, 1, 1}};
-  Array x = Random(2, 40, 1);
-  Array columns = Zeros(40, 18);
-  Call(Kernel::kIm2Col, setting, {&x}, {&columns});
-  const Array weights = Random(1, 18, 2);  // (channel, y, x)
-  for (const auto& [image, y, x0] : {std::array<int, 3>{0, 0, 0}, {1, 2, 3}, {1, 3, 4}}) {
-    double expected = 0;
-    for (int c = 0; c < 2; ++c) {
-      for (int ky = 0; ky < 3; ++ky) {
-        for (int kx = 0; kx < 3; ++kx) {
-          const int from_y = y + ky - 1;
-          const int from_x = x0 + kx - 1;
-          if (from_y < 0 || from_y >= 4 || from_x < 0 || from_x >= 5) continue;
-          expected += weights.At(0, static_cast<uint64_t>(c * 9 + ky * 3 + kx)) *
-                      x.At(static_cast<uint64_t>(image),
-                           static_cast<uint64_t>(c * 20 + from_y * 5 + from_x));
-        }
-      }
-    }
-    double actual = 0;
-    const auto row = static_cast<uint64_t>(image * 20 + y * 5 + x0);
-    for (uint64_t j = 0; j < 18; ++j) actual += columns.At(row, j) * weights.At(0, j);
-    EXPECT_NEAR(actual, expected, kExact);
-  }
-}
-
-TEST(ImageKernelTest, Col2ImIsTheTransposedMap) {
-  // <im2col(x), c> = <x, col2im(c)> for any x and c; here with a stride.
-  const KernelSetting setting{.attributes = {2, 5, 5, 3, 2, 1}};
-  Array x = Random(2, 50, 1);
-  Array columns = Zeros(18, 18);
-  Call(Kernel::kIm2Col, setting, {&x}, {&columns});
-  Array c = Random(18, 18, 2);
-  Array back = Random(2, 50, 3);
-  Call(Kernel::kCol2Im, setting, {&c}, {&back});
-  EXPECT_NEAR(Dot(columns, c), Dot(x, back), 1e-11);
-}
-
-TEST(ImageKernelTest, MaxPoolForwardAndBackward) {
-  const KernelSetting setting{.attributes = {2, 4, 6, 2}};
-  Array x = Random(2, 48, 1);
-  Array dy = Random(2, 12, 2);
-  const auto f = [&] {
-    Array y = Zeros(2, 12);
-    Call(Kernel::kMaxPool, setting, {&x}, {&y});
-    // Channel 1, block (1, 2): rows 2-3, columns 4-5 of 4 × 6, which begins at 24.
-    EXPECT_EQ(y.At(0, 6 + 3 + 2),
-              std::max({x.At(0, 24 + 16), x.At(0, 24 + 17), x.At(0, 24 + 22), x.At(0, 24 + 23)}));
-    return Dot(y, dy);
-  };
-  Array y = Zeros(2, 12);
-  Call(Kernel::kMaxPool, setting, {&x}, {&y});
-  Array dx = Zeros(2, 48);
-  Call(Kernel::kMaxPoolBackward, setting, {&dy, &x, &y}, {&dx});
-  ExpectNear(dx, NumericalGradient(x, f), kNumerical);
-}
-
-TEST(ImageKernelTest, UpsampleBackward) {
-  const KernelSetting setting{.attributes = {2, 2, 3}};
-  Array x = Random(2, 12, 1);
-  Array dy = Random(2, 48, 2);
-  const auto f = [&] {
-    Array y = Zeros(2, 48);
-    Call(Kernel::kUpsample, setting, {&x}, {&y});
-    // Channel 1, pixel (1, 2) of 2 × 3 becomes rows 2-3, columns 4-5 of 4 × 6.
-    EXPECT_EQ(y.At(1, 24 + 3 * 6 + 5), x.At(1, 6 + 3 + 2));
-    return Dot(y, dy);
-  };
-  Array dx = Zeros(2, 12);
-  Call(Kernel::kUpsampleBackward, setting, {&dy}, {&dx});
   ExpectNear(dx, NumericalGradient(x, f), kNumerical);
 }
 

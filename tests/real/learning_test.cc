@@ -49,7 +49,7 @@ TEST(LearningTest, StepSizesHaveBothSidesOfProtocolSwitches) {
 }
 
 TEST(LearningTest, ProductsToMeasureAreWithinBoundsInAllModes) {
-  const std::vector<Gemm> products = ProbeProducts(10, Flops(1e8));
+  const std::vector<Gemm> products = ProbeProducts(10, {.most = Flops(1e8)});
   EXPECT_EQ(products.size(), 30u);
   std::set<std::tuple<uint64_t, uint64_t, uint64_t>> shapes;
   for (const Gemm& gemm : products) {
@@ -67,7 +67,7 @@ TEST(LearningTest, ProbesAreValidSchedulesOfEverySize) {
   // Four kinds at two sizes, each after a copy.
   EXPECT_EQ(schedule.roles[0].ops.size(), 16u);
   EXPECT_EQ(schedule.communicators[0].group_count(), 2u);
-  CheckSchedule(MakeProductProbe(2, ProbeProducts(4, Flops(1e7)), 1));
+  CheckSchedule(MakeProductProbe(2, ProbeProducts(4, {.most = Flops(1e7)}), 1));
 }
 
 // Runs for real, on threads; times are not looked at. A busy machine may leave no step alone: then nothing is learned, and
@@ -76,7 +76,7 @@ TEST(LearningTest, ACalibrationHasSamplesRejectionsMachineAndErrors) {
   std::vector<NamedSchedule> ladder = {
       {"collectives of 2", MakeCollectiveProbe(2, 2, ProbeStepSizes(Bytes(16384)), 1)}};
   std::vector<NamedSchedule> steps = {
-      {"products", MakeProductProbe(2, ProbeProducts(4, Flops(1e6)), 1)}};
+      {"products", MakeProductProbe(2, ProbeProducts(4, {.most = Flops(1e6)}), 1)}};
   LearningOptions options;
   options.kept = 2;
   options.patience = Seconds(0.2);

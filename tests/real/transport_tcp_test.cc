@@ -16,10 +16,11 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A port that tests running beside this one do not use.
+// A port that tests running beside this one do not use:
+// below the ports that Linux gives to connections (32768 and up), eight for each process.
 TcpAddress FreeAddress() {
   static std::atomic<int> next{0};
-  return {"127.0.0.1", static_cast<uint16_t>(20000 + getpid() % 30000 + next++)};
+  return {"127.0.0.1", static_cast<uint16_t>(20000 + 8 * (getpid() % 1500) + next++ % 8)};
 }
 
 // Each rank a thread with a transport of its own; what a rank threw, by rank.

@@ -95,9 +95,10 @@ TEST(StudyTest, EveryShippedStudyIsOfScenariosThatCanBeRead) {
     for (const StudyPoint& point : study.points) {
       const auto& calibration = study.groups[point.group].calibration;
       const auto value = calibration ? std::optional(calibration->from) : std::nullopt;
-      if (!point.may_fail)
+      if (!point.may_fail) {
         EXPECT_NO_THROW(ReadScenario(ScenarioOf(study, point, value)))
             << study.name << " " << point.name;
+      }
       ++points;
     }
   }

@@ -1,3 +1,5 @@
+#include "sim/buffer_check.h"
+
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -8,7 +10,6 @@
 #include <rapidcheck/gtest.h>
 
 #include "sim/error.h"
-#include "sim/schedule_check.h"
 
 namespace rehearse {
 namespace {

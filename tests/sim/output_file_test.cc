@@ -66,6 +66,19 @@ TEST_F(OutputFileTest, ReplacesAnExistingFileAndKeepsItsMode) {
   EXPECT_EQ(status.st_mode & 0777, 0640u);
 }
 
+TEST_F(OutputFileTest, CheckWritableLeavesEverythingAsItWas) {
+  CheckWritable(In("file"));
+  CheckWritable("/dev/null");
+  EXPECT_EQ(FileCount(), 0u);
+  WriteFileAtomically(In("file"), "old");
+  CheckWritable(In("file"));
+  EXPECT_EQ(Content(In("file")), "old");
+  EXPECT_EQ(FileCount(), 1u);
+  EXPECT_THAT([&] { CheckWritable(In("missing/file")); },
+              ThrowsMessage<Error>(HasSubstr("cannot write " + In("missing/file"))));
+  EXPECT_THAT([&] { CheckWritable(In("")); }, ThrowsMessage<Error>(HasSubstr("cannot write")));
+}
+
 TEST_F(OutputFileTest, ASymbolicLinkStaysALink) {
   WriteFileAtomically(In("file"), "old");
   fs::create_symlink("file", folder_ / "link");

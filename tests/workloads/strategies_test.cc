@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "sim/buffer_check.h"
 #include "sim/schedule_check.h"
 #include "workloads/decoder_network.h"
 #include "workloads/mlp_network.h"
@@ -322,6 +323,21 @@ TEST(StrategiesTest, OperandsThatDoNotMultiplyAreRefused) {
         return strategy;
       },
       {"\"qkv\"", "[S(0)]", "do not multiply"});
+}
+
+TEST(TiedMatricesTest, TheirGradientsMustBeSummedAlike) {
+  const Training training = SmallTraining();
+  const Network network = MakeDecoder(SmallModel(), training);
+  Strategy strategy = MakeDataParallel(2, /*overlap_all_reduce=*/false, network);
+  // Both ranks look up all rows, but each multiplies half of them with the output layer.
+  strategy.products.front().x = {B()};
+  try {
+    PlanStep(network, training, strategy);
+    FAIL() << "planned";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("summed along the same axes"), std::string::npos)
+        << error.what();
+  }
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "sim/buffer_check.h"
 #include "sim/memory.h"
 #include "sim/schedule_check.h"
 #include "workloads/axonn_model.h"

@@ -1,0 +1,126 @@
+// Every strategy of the planner on pretended GPUs: loss, gradients and updated parameters of the serial step, no race, no
+// access outside of what was allocated, no collective out of order.
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "real/check.h"
+#include "real/cuda/cuda_backend.h"
+#include "real/transport_threads.h"
+#include "scenarios/execution.h"
+#include "tests/support/gpu_double.h"
+#include "tests/support/gpu_run.h"
+
+namespace rehearse {
+namespace {
+
+struct StrategyCase {
+  const char* name;
+  uint32_t ranks;
+  const char* strategy;
+  const char* training = R"("batch": 8, "micro_batches": 1, "recomputation": "none")";
+};
+
+void PrintTo(const StrategyCase& own, std::ostream* out) { *out << own.name; }
+
+// Recomputed, so that gathers and kernels of the second forward are in it too.
+constexpr const char* kRecomputed = R"("batch": 8, "micro_batches": 1, "recomputation": "full")";
+constexpr const char* kTwoMicroBatches =
+    R"("batch": 8, "micro_batches": 2, "recomputation": "none")";
+
+Scenario ScenarioOf(const StrategyCase& own) {
+  const std::string text = fmt::format(
+      R"({{"name": "{}", "cluster": "local-cpu:ranks={}",
+           "model": {{"name": "small", "layers": 2, "hidden": 32, "heads": 8, "vocabulary": 64}},
+           "training": {{{}, "sequence": 4, "precision": "fp32"}},
+           "strategy": {}}})",
+      own.name, own.ranks, own.training, own.strategy);
+  return ReadScenario(JsonDocument::FromText(text, own.name));
+}
+
+class CudaStrategyTest : public ::testing::TestWithParam<StrategyCase> {};
+
+TEST_P(CudaStrategyTest, GivesTheSerialLossGradientsAndParameters) {
+  gpu_double::Door* door = gpu_double::OpenGpuDouble();
+  door->Reset();
+  const Scenario scenario = ScenarioOf(GetParam());
+  const Schedule schedule = PlanScenario(scenario);
+  ASSERT_EQ(schedule.ranks(), GetParam().ranks);
+  const StepNumbers serial = ComputeSerially(PlanSerially(scenario), 3);
+  CudaOptions options;
+  options.all_fp32 = true;
+  options.stall_seconds = 30;
+  CheckReport report;
+  RunAsThreads(schedule.ranks(), [&](Transport& transport) {
+    CheckReport own = CheckAgainst(serial, schedule, transport, 3, OnGpus(options, 8));
+    if (transport.rank() == 0) report = std::move(own);
+  });
+  EXPECT_TRUE(report.Passes(kGpuCheckTolerance));
+  EXPECT_THAT(report.missing, ::testing::IsEmpty());
+  // Sums of up to 64 products of fp32 through two layers; an array's largest element is what counts.
+  EXPECT_LE(report.WorstOf(BufferKind::kGradient), 2e-4);
+  EXPECT_LE(report.LossDifference(), 1e-5);
+  EXPECT_THAT(door->Findings(), ::testing::IsEmpty());
+}
+
+constexpr StrategyCase kStrategies[] = {
+    {"data_parallel", 2, R"({"kind": "data-parallel", "data": 2, "overlap_gradients": true})",
+     kTwoMicroBatches},
+    {"zero_1", 4, R"({"kind": "zero-1", "shard": 4, "replicas": 1, "overlap_gradients": true})"},
+    {"zero_2", 4,
+     R"({"kind": "zero-2", "shard": 2, "replicas": 2, "overlap_gradients": true,
+         "overlap_reduce_scatter": true})",
+     kTwoMicroBatches},
+    {"fsdp", 3,
+     R"({"kind": "fsdp", "shard": 3, "replicas": 1, "overlap_gradients": false,
+         "overlap_reduce_scatter": true, "prefetch": 1, "reshard_after_forward": true})",
+     R"("batch": 6, "micro_batches": 1, "recomputation": "full")"},
+    {"hybrid_sharding", 8,
+     R"({"kind": "fsdp", "shard": 4, "replicas": 2, "overlap_gradients": true,
+         "overlap_reduce_scatter": true, "prefetch": 2, "reshard_after_forward": false})"},
+    {"megatron", 4,
+     R"({"kind": "megatron", "tensor": 2, "data": 2, "sequence_parallel": false,
+         "overlap_all_reduce": true, "overlap_gradients": true, "distributed_optimizer": false})"},
+    {"sequence_parallel", 8,
+     R"({"kind": "megatron", "tensor": 4, "data": 2, "sequence_parallel": true,
+         "overlap_all_reduce": true, "overlap_gradients": true, "distributed_optimizer": true})",
+     kRecomputed},
+    {"four_d", 8,
+     R"({"kind": "4d", "column": 2, "row": 2, "depth": 2, "data": 1,
+         "transpose_alternate_layers": true, "overlap_all_reduce": true,
+         "overlap_reduce_scatter": true, "overlap_all_gather": true, "cached_layers": 1})",
+     kRecomputed},
+    {"four_d_and_data", 4,
+     R"({"kind": "4d", "column": 1, "row": 1, "depth": 2, "data": 2,
+         "transpose_alternate_layers": false, "overlap_all_reduce": true,
+         "overlap_reduce_scatter": true, "overlap_all_gather": true, "cached_layers": 0})",
+     kTwoMicroBatches},
+    {"sbp", 8,
+     R"({"kind": "sbp", "nodes": 2, "gpus": 4, "overlap_all_reduce": true,
+         "overlap_gradients": true, "products": {"default": [[2, 1], [1, 2], [1, 2]]}})"},
+    {"sbp_layouts", 4,
+     R"_({"kind": "sbp", "mesh": [2, 2], "overlap_all_reduce": true, "overlap_gradients": false,
+         "products": {
+           "default": {"x": ["S(0)", "B"], "w": ["B", "S(1)"], "rest": ["S(0)", "S(1)"]},
+           "embedding": {"x": ["S(0)", "S(1)"], "w": ["B", "S(0)"], "rest": ["S(0)", "B"]},
+           "projection": {"x": ["S(0)", "S(1)"], "w": ["B", "S(0)"], "rest": ["S(0)", "B"]},
+           "down": {"x": ["S(0)", "S(1)"], "w": ["B", "S(0)"], "rest": ["S(0)", "B"]}}
+})_"},
+    {"atp_in_chunks", 4,
+     R"({"kind": "atp", "d1": 2, "d2": 2, "data": 1, "first": "column", "chunks": 2,
+         "overlap_all_reduce": true})"},
+    {"atp_row_first", 8,
+     R"({"kind": "atp", "d1": 4, "d2": 1, "data": 2, "first": "row", "chunks": 1,
+         "overlap_all_reduce": true})",
+     kRecomputed},
+    {"summa", 4, R"({"kind": "summa", "q": 2, "depth": 1, "data": 1, "overlap_panels": true})"},
+    {"summa_2_5d", 8, R"({"kind": "summa", "q": 2, "depth": 2, "data": 1, "overlap_panels": true})",
+     kRecomputed},
+};
+INSTANTIATE_TEST_SUITE_P(Strategies, CudaStrategyTest, ::testing::ValuesIn(kStrategies),
+                         [](const auto& own) { return std::string(own.param.name); });
+
+}  // namespace
+}  // namespace rehearse

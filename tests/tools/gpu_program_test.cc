@@ -1,0 +1,184 @@
+// Commands on GPUs as their user meets them, on pretended ones (tests/doubles): ranks as threads, and as processes of
+// torchrun, srun and mpirun.
+#include <chrono>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "real/cuda/kernel_image.h"
+#include "real/transport_mpi.h"
+#include "tests/support/gpu_double.h"
+#include "tests/tools/program_fixture.h"
+
+namespace rehearse {
+namespace {
+
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+
+class GpuProgramTest : public ProgramTest {
+ protected:
+  void SetUp() override {
+    if (KernelImage().empty()) GTEST_SKIP() << "built without GPU kernels";
+    gpu_double::OpenGpuDouble();  // for the programs that are started too
+    setenv("REHEARSE_DOUBLE_PROCESSES", "1", 1);
+  }
+
+  // A shell's work in the folder; `program` in it is the rehearse binary.
+  Outcome Shell(const std::string& script) const {
+    Write("script.sh", "program='" REHEARSE_BINARY "'\n" + script + "\n");
+    const std::string command = "cd '" + folder_.string() +
+                                "' && timeout 280 sh script.sh > out.txt 2> err.txt < /dev/null";
+    const int status = std::system(command.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, ReadFile(folder_ / "out.txt"),
+            ReadFile(folder_ / "err.txt")};
+  }
+  // `variables` names them with $rank and $ranks, `each` runs before the program of a rank.
+  Outcome Processes(int ranks, const std::string& variables, const std::string& arguments,
+                    const std::string& each = ":") const {
+    const int port = 20000 + getpid() % 30000;
+    return Shell(
+        fmt::format("export MASTER_ADDR=127.0.0.1 MASTER_PORT={}\n"
+                    "ranks={}; rank=0; processes=\n"
+                    "while [ $rank -lt $ranks ]; do\n"
+                    "  ( export {}; {}; exec \"$program\" {} ) & processes=\"$processes $!\"\n"
+                    "  rank=$((rank + 1))\n"
+                    "done\n"
+                    "worst=0\n"
+                    "for process in $processes; do wait $process || worst=$?; done\n"
+                    "exit $worst",
+                    port, ranks, variables, each, arguments));
+  }
+
+  static constexpr const char* kTorchrun =
+      "RANK=$rank WORLD_SIZE=$ranks LOCAL_RANK=$rank LOCAL_WORLD_SIZE=$ranks "
+      "TORCHELASTIC_RUN_ID=test";
+  static constexpr const char* kSrun =
+      "SLURM_PROCID=$rank SLURM_NTASKS=$ranks SLURM_LOCALID=$rank "
+      "SLURM_STEP_TASKS_PER_NODE=$ranks SLURM_JOB_ID=1 SLURM_STEP_ID=0";
+};
+
+TEST_F(GpuProgramTest, ThreadsOnAGpuEachPassTheCheckAndSayWhatTimingCosts) {
+  const Outcome outcome = Execute("execute " + Shipped("cpu-4d") +
+                                  " --backend cuda --check --repeat 2 --warmup 1 --format json");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json json = Json::parse(outcome.out);
+  EXPECT_EQ(json["backend"], "cuda");
+  EXPECT_EQ(json["collectives"], "nccl");
+  EXPECT_EQ(json["check"]["passed"], true);
+  EXPECT_EQ(json["gpu"]["device"]["name"], "Pretended GPU");
+  EXPECT_EQ(json["representative"], true);
+  EXPECT_GT(json["timing"]["untimed_step_seconds"].get<double>(), 0);
+  EXPECT_TRUE(json["timing"].contains("cost"));
+}
+
+TEST_F(GpuProgramTest, ProcessesOfTorchrunAndSrunMeetByNccl) {
+  for (const char* variables : {kTorchrun, kSrun}) {
+    const Outcome outcome =
+        Processes(4, variables,
+                  "execute " + Shipped("cpu-4d") +
+                      " --backend cuda --check --repeat 1 --warmup 0 --format json");
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    const Json json = Json::parse(outcome.out);
+    EXPECT_EQ(json["transport"], "tcp");
+    EXPECT_EQ(json["check"]["passed"], true);
+  }
+}
+
+TEST_F(GpuProgramTest, ProcessesOfMpirunMeetByNccl) {
+  if (!HasMpi() || std::system("command -v mpirun > /dev/null") != 0) GTEST_SKIP() << "no MPI here";
+  const Outcome outcome = Shell(
+      "mpirun --allow-run-as-root --oversubscribe -n 2 \"$program\" execute " +
+      Shipped("cpu-megatron") + " --backend cuda --check --repeat 1 --warmup 0 --format json");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json json = Json::parse(outcome.out);
+  EXPECT_EQ(json["transport"], "mpi");
+  EXPECT_EQ(json["check"]["passed"], true);
+}
+
+TEST_F(GpuProgramTest, DifferentNcclVersionsEndAllRanks) {
+  const Outcome outcome =
+      Processes(2, kTorchrun, "execute " + Shipped("cpu-megatron") + " --backend cuda",
+                "[ $rank = 0 ] || export REHEARSE_DOUBLE_NCCL_VERSION=22703");
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("rank 1 has NCCL 2.27.3"));
+  EXPECT_THAT(outcome.err, HasSubstr("rank 0 has 2.28.9"));
+}
+
+TEST_F(GpuProgramTest, ARankThatFailsOnItsGpuEndsTheOthers) {
+  const auto start = std::chrono::steady_clock::now();
+  const Outcome outcome =
+      Processes(4, kTorchrun, "execute " + Shipped("cpu-4d") + " --backend cuda",
+                "[ $rank != 2 ] || export REHEARSE_DOUBLE_FAIL=ncclReduceScatter");
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("rank 2, op "));
+  EXPECT_THAT(outcome.err, HasSubstr("ncclReduceScatter failed"));
+  EXPECT_LT(took.count(), 60);  // before any stall would have been noticed
+}
+
+TEST_F(GpuProgramTest, WhatIsMissingIsSaidInOneLine) {
+  const std::string arguments = "execute " + Shipped("cpu-4d") + " --backend cuda";
+  setenv("REHEARSE_DOUBLE_DEVICES", "3", 1);
+  ExpectMistake(arguments, {"found 3 GPUs, expected at least 4", "CUDA_VISIBLE_DEVICES"});
+  ExpectMistake("calibrate --backend cuda --ranks 4", {"found 3 GPUs, expected at least 4"});
+  unsetenv("REHEARSE_DOUBLE_DEVICES");
+  setenv("REHEARSE_DOUBLE_DRIVER", "0", 1);
+  ExpectMistake(arguments, {"no NVIDIA driver"});
+  unsetenv("REHEARSE_DOUBLE_DRIVER");
+  setenv("REHEARSE_NCCL", "/nowhere/libnccl.so.2", 1);
+  ExpectMistake(arguments, {"/nowhere/libnccl.so.2"});
+}
+
+TEST_F(GpuProgramTest, ACalibrationIsWrittenAndAScenarioUsesIt) {
+  const Outcome outcome = Execute(
+      "calibrate --backend cuda --ranks 1,2 --kept 1 --networks 1 --largest 1 "
+      "--largest-message 1KiB -o gpu.json");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json json = Json::parse(ReadFile(folder_ / "gpu.json"));
+  EXPECT_EQ(json["schema"], "rehearse.calibration.v1");
+  EXPECT_EQ(json["about"]["backend"], "cuda");
+  EXPECT_EQ(json["about"]["gpu"]["device"]["name"], "Pretended GPU");
+  EXPECT_EQ(json["collectives"][0]["transport"], "nccl");
+  EXPECT_TRUE(json["fit"]["overheads"]["copies"].contains("to_device"));
+  const std::string scenario = Write("scenario.json",
+                                     R"({"name": "on a pretended GPU",
+          "cluster": {"preset": "local-cpu", "ranks": 2, "device": "h200", "calibration": "gpu.json"},
+          "model": {"name": "small", "layers": 1, "hidden": 256, "heads": 4, "vocabulary": 1024},
+          "training": {"batch": 2, "sequence": 128, "recomputation": "none"},
+          "strategy": {"kind": "data-parallel", "data": 2, "overlap_gradients": false}})");
+  const Outcome simulated = Execute("run " + scenario + " --format json");
+  ASSERT_EQ(simulated.code, 0) << simulated.err;
+  EXPECT_GT(Json::parse(simulated.out)["step_seconds"].get<double>(), 0);
+}
+
+TEST_F(GpuProgramTest, GpuCheckRunsEverythingInOneFolder) {
+  const std::filesystem::path tests =
+      std::filesystem::path(REHEARSE_BINARY).parent_path() / "tests/test_gpu";
+  if (!std::filesystem::exists(tests)) GTEST_SKIP() << "test_gpu is not built";
+  setenv("REHEARSE_DOUBLE_DEVICES", "1", 1);
+  setenv("GTEST_FILTER", "GpuTest.AStepOfOneRankGivesTheCpusNumbers", 1);
+  const Outcome outcome =
+      Shell("'" REHEARSE_SOURCE_DIR "/tools/gpu-check' --small results $program");
+  unsetenv("GTEST_FILTER");
+  unsetenv("REHEARSE_DOUBLE_DEVICES");
+  EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
+  for (const char* line :
+       {"tests ", "numerics-summa", "processes-cpu-megatron", "calibration", "compare-predicted"}) {
+    EXPECT_THAT(outcome.out, HasSubstr(line));
+  }
+  EXPECT_THAT(outcome.out, HasSubstr("all passed"));
+  for (const char* file : {"tests.json", "calibration.json", "step/timeline.json",
+                           "predicted/result.json", "compare-predicted.log"}) {
+    EXPECT_TRUE(std::filesystem::exists(folder_ / "results" / file)) << file;
+  }
+}
+
+TEST_F(GpuProgramTest, OptionsOfOneBackendAreRefusedByTheOther) {
+  ExpectMistake("calibrate --share-gpus", {"--share-gpus is for --backend cuda"});
+  ExpectMistake("calibrate --backend gpu", {"\"gpu\"", "\"cpu\" or \"cuda\""});
+  ExpectMistake("calibrate --largest-message 64", {"--largest-message", "\"64\"", "unit"});
+}
+
+}  // namespace
+}  // namespace rehearse
