@@ -61,8 +61,8 @@ WaveTrial BestWaves(const std::vector<Slowed>& slowed, uint32_t multiprocessors)
   WaveTrial best = TryWaves(slowed, std::nullopt);
   for (const auto& [rows, columns] : kTiles) {
     for (uint32_t taken = 1; 2 * taken <= multiprocessors; ++taken) {
-      WaveTrial trial = TryWaves(slowed, Waves{multiprocessors, taken, rows, columns});
-      if (trial.mean < best.mean) best = std::move(trial);
+      const WaveTrial trial = TryWaves(slowed, Waves{multiprocessors, taken, rows, columns});
+      if (trial.mean < best.mean) best = trial;
     }
   }
   return best;

@@ -122,7 +122,9 @@ void Adam(const KernelCall<T>& call);
 
 }  // namespace rehearse::kernels
 
-// At the end of a file that defines some of them.
+// At the end of a file that defines some of them. A function's name cannot stand in parentheses here.
+// NOLINTBEGIN(bugprone-macro-parentheses)
 #define REHEARSE_INSTANTIATE(Function)                          \
   template void Function<float>(const KernelCall<float>& call); \
   template void Function<double>(const KernelCall<double>& call)
+// NOLINTEND(bugprone-macro-parentheses)

@@ -168,8 +168,9 @@ std::vector<Bytes> ProbeStepSizes(Bytes largest) {
     const Bytes size(kElement * std::round(bytes / kElement));
     if (size <= largest) sizes.push_back(size);
   };
-  for (double bytes = kSmallestStep; bytes <= largest.value() * 1.001; bytes *= std::sqrt(2.0))
-    add(bytes);
+  const double doublings = std::log2(largest.value() / kSmallestStep);
+  for (int half = 0; half <= 2 * doublings + 0.001; ++half)
+    add(kSmallestStep * std::exp2(half / 2.0));
   for (const double at : kSwitches) {
     add(at - kBesideSwitch);
     add(at + kBesideSwitch);

@@ -14,9 +14,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int kRounds = 11;
-constexpr int kLaunches = 100;  // in a row: far below what a launch queue holds
-constexpr double kSmallestCopy = 4096;
-constexpr double kStep = 4;  // from one size to the next
+constexpr int kLaunches = 100;          // in a row: far below what a launch queue holds
+constexpr size_t kSmallestCopy = 4096;  // bytes
+constexpr size_t kStep = 4;             // from one size to the next
 
 Seconds FromNanoseconds(int64_t nanoseconds) {
   return Seconds(static_cast<double>(nanoseconds) * 1e-9);
@@ -90,11 +90,11 @@ class Meter {
 
   std::vector<CopyTime> Copies(CopyKind kind, void* to, const void* from, Bytes largest) const {
     std::vector<CopyTime> times;
-    for (double bytes = kSmallestCopy; bytes <= largest.value(); bytes *= kStep) {
-      const auto copy = [&] {
-        cuda_.MemcpyAsync(to, from, static_cast<size_t>(bytes), kind, stream_.get());
-      };
-      times.push_back({Bytes(bytes), MedianRound([&] { return DeviceTime(copy); })});
+    for (size_t bytes = kSmallestCopy; Bytes(static_cast<double>(bytes)) <= largest;
+         bytes *= kStep) {
+      const auto copy = [&] { cuda_.MemcpyAsync(to, from, bytes, kind, stream_.get()); };
+      times.push_back(
+          {Bytes(static_cast<double>(bytes)), MedianRound([&] { return DeviceTime(copy); })});
     }
     return times;
   }
