@@ -108,7 +108,7 @@ Hello HelloOf(const Launch& launch) {
   return hello;
 }
 
-class TcpTransport : public Transport {
+class TcpTransport final : public Transport {
  public:
   TcpTransport(const Launch& launch, const TcpAddress& address, double patience)
       : launch_(launch), peers_(launch.rank == 0 ? launch.ranks : 1) {
@@ -259,7 +259,8 @@ class TcpTransport : public Transport {
     hints.ai_socktype = SOCK_STREAM;
     while (true) {
       addrinfo* found = nullptr;
-      getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &found);
+      const std::string port = std::to_string(address.port);
+      if (getaddrinfo(address.host.c_str(), port.c_str(), &hints, &found) != 0) found = nullptr;
       for (const addrinfo* entry = found; entry != nullptr && !peers_[0]; entry = entry->ai_next) {
         const int descriptor = socket(entry->ai_family, entry->ai_socktype, entry->ai_protocol);
         if (descriptor < 0) continue;

@@ -11,7 +11,7 @@ namespace rehearse {
 namespace {
 
 std::string ReadAlgorithm(const JsonReader& reader) {
-  const std::string name = reader.String();
+  std::string name = reader.String();
   if (name == "auto") return name;
   try {
     return FindAlgorithm(name).name;
@@ -21,7 +21,7 @@ std::string ReadAlgorithm(const JsonReader& reader) {
 }
 
 std::string ReadProtocol(const JsonReader& reader) {
-  const std::string name = reader.String();
+  std::string name = reader.String();
   if (name == "auto" || name == "none") return name;
   try {
     return Name(ParseProtocol(name));

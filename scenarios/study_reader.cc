@@ -237,7 +237,7 @@ class StudyReader {
     const std::string last = path.substr(path.rfind('.') + 1);
     for (const JsonReader& value : axis.At("values").Elements()) {
       const std::string text = value.IsString() ? value.String() : value.value().dump();
-      choices.push_back({last + "=" + text, {ReadChange(path, value)}});
+      choices.push_back({fmt::format("{}={}", last, text), {ReadChange(path, value)}});
     }
     return choices;
   }
