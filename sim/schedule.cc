@@ -88,25 +88,25 @@ Bytes BytesOf(const Gemm& gemm, DType dtype) {
   return (m * k + k * n + m * n) * gemm.batch * SizeOf(dtype);
 }
 
-Footprint FootprintOf(const std::vector<Buffer>& buffers, BufferId id) {
-  const Buffer& buffer = buffers[id.index()];
+Footprint FootprintOf(const std::vector<Buffer>& buffers, BufferId buffer) {
+  const Buffer& own = buffers[buffer.index()];
   const auto whole = [&](BufferId of) {
     const Buffer& root = buffers[of.index()];
     return Footprint{of, 0, std::max<uint64_t>(root.rows, 1), 0,
                      std::max<uint64_t>(root.columns, 1)};
   };
-  if (!buffer.view) return whole(id);
-  Footprint footprint = whole(buffer.view->of);
+  if (!own.view) return whole(buffer);
+  Footprint footprint = whole(own.view->of);
   const bool lives_long =
-      buffer.kind != BufferKind::kActivation && buffer.kind != BufferKind::kBuffer;
+      own.kind != BufferKind::kActivation && own.kind != BufferKind::kBuffer;
   if (lives_long) return footprint;
-  if (buffer.view->rows_cut_by.empty()) {
-    footprint.row_begin = buffer.view->row;
-    footprint.row_end = buffer.view->row + buffer.rows;
+  if (own.view->rows_cut_by.empty()) {
+    footprint.row_begin = own.view->row;
+    footprint.row_end = own.view->row + own.rows;
   }
-  if (buffer.view->columns_cut_by.empty()) {
-    footprint.column_begin = buffer.view->column;
-    footprint.column_end = buffer.view->column + buffer.columns;
+  if (own.view->columns_cut_by.empty()) {
+    footprint.column_begin = own.view->column;
+    footprint.column_end = own.view->column + own.columns;
   }
   return footprint;
 }

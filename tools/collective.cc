@@ -95,10 +95,12 @@ std::vector<Bytes> Sizes(const po::variables_map& values) {
   const double step = adds ? ParseBytes("--stepbytes", text("stepbytes")) : 0;
   const double factor = values.count("stepfactor") > 0 ? ParseFactor(text("stepfactor")) : 2.0;
   std::vector<Bytes> sizes;
-  for (double size = begin; size <= end; size = adds ? size + step : std::ceil(size * factor)) {
+  double size = begin;
+  while (size <= end) {
     if (sizes.size() == kMostSizes)
       throw Error(fmt::format("more than {} sizes from --minbytes to --maxbytes", kMostSizes));
     sizes.emplace_back(size);
+    size = adds ? size + step : std::ceil(size * factor);
   }
   return sizes;
 }
@@ -123,7 +125,8 @@ std::vector<std::string> ChoiceLines(const std::vector<Row>& rows) {
     while (end < rows.size() && words(rows[end].choice) == words(rows[begin].choice)) ++end;
     const std::string first = fmt::format("{:.0f}", rows[begin].figures.bytes.value());
     const std::string last = fmt::format("{:.0f}", rows[end - 1].figures.bytes.value());
-    lines.push_back(fmt::format("{} B: {}", end - begin == 1 ? first : first + " to " + last,
+    lines.push_back(fmt::format("{} B: {}",
+                                end - begin == 1 ? first : fmt::format("{} to {}", first, last),
                                 words(rows[begin].choice)));
     begin = end;
   }

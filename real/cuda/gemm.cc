@@ -32,12 +32,12 @@ int Narrow(uint64_t size) {
 
 GpuBlas::GpuBlas(const GpuLibraries& gpu, CudaStream stream)
     : gpu_(gpu), workspace_(AllocateGpuMemory(gpu.cuda, kWorkspaceBytes)) {
-  gpu_.blas.Create(&handle_);
-  gpu_.blas.SetStream(handle_, stream);
-  gpu_.blas.SetWorkspace(handle_, workspace_.get(), kWorkspaceBytes);
+  BlasHandle handle = nullptr;
+  gpu_.blas.Create(&handle);
+  handle_ = {handle, [&gpu](BlasHandle created) { gpu.blas.Destroy.Status(created); }};
+  gpu_.blas.SetStream(handle, stream);
+  gpu_.blas.SetWorkspace(handle, workspace_.get(), kWorkspaceBytes);
 }
-
-GpuBlas::~GpuBlas() { gpu_.blas.Destroy.Status(handle_); }
 
 void GpuBlas::Multiply(const Gemm& gemm, DType dtype, const GpuOperand& a, const GpuOperand& b,
                        const GpuOperand& c, bool accumulates) const {
@@ -64,11 +64,12 @@ void GpuBlas::Multiply(const Gemm& gemm, DType dtype, const GpuOperand& a, const
   const float beta = accumulates ? 1 : 0;
   const bool fast = dtype == DType::kTf32 && a.storage == Storage::kFp32;
   gpu_.blas.GemmStridedBatched(
-      handle_, operation(b_transposed), operation(a_transposed), Narrow(gemm.n), Narrow(gemm.m),
-      Narrow(gemm.k), &one, b.data, TypeOf(b.storage), Narrow(b.stride), distance(b, b_rows),
-      a.data, TypeOf(a.storage), Narrow(a.stride), distance(a, a_rows), &beta, c.data,
-      TypeOf(c.storage), Narrow(c.stride), distance(c, gemm.m), static_cast<int>(gemm.batch),
-      fast ? BlasCompute::kFastTf32 : BlasCompute::kFp32, kBlasDefaultAlgorithm);
+      handle_.get(), operation(b_transposed), operation(a_transposed), Narrow(gemm.n),
+      Narrow(gemm.m), Narrow(gemm.k), &one, b.data, TypeOf(b.storage), Narrow(b.stride),
+      distance(b, b_rows), a.data, TypeOf(a.storage), Narrow(a.stride), distance(a, a_rows), &beta,
+      c.data, TypeOf(c.storage), Narrow(c.stride), distance(c, gemm.m),
+      static_cast<int>(gemm.batch), fast ? BlasCompute::kFastTf32 : BlasCompute::kFp32,
+      kBlasDefaultAlgorithm);
 }
 
 }  // namespace rehearse

@@ -5,6 +5,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 
 #include "real/cuda/gpu.h"
 #include "real/cuda/kernel_arguments.h"
@@ -18,7 +20,6 @@ class GpuBlas {
   GpuBlas(const GpuLibraries& gpu, CudaStream stream);
   GpuBlas(const GpuBlas&) = delete;
   GpuBlas& operator=(const GpuBlas&) = delete;
-  ~GpuBlas();
 
   // C = A·B (+ C where `accumulates`). `dtype` says whether fp32 operands may be multiplied as tf32.
   // Operands are as sim/kernel.h says; throws Error, naming the types, when A and B are kept differently.
@@ -28,7 +29,7 @@ class GpuBlas {
  private:
   const GpuLibraries& gpu_;
   GpuMemory workspace_;
-  BlasHandle handle_ = nullptr;
+  std::unique_ptr<BlasHandleData, std::function<void(BlasHandle)>> handle_;
 };
 
 }  // namespace rehearse
