@@ -97,8 +97,7 @@ Footprint FootprintOf(const std::vector<Buffer>& buffers, BufferId buffer) {
   };
   if (!own.view) return whole(buffer);
   Footprint footprint = whole(own.view->of);
-  const bool lives_long =
-      own.kind != BufferKind::kActivation && own.kind != BufferKind::kBuffer;
+  const bool lives_long = own.kind != BufferKind::kActivation && own.kind != BufferKind::kBuffer;
   if (lives_long) return footprint;
   if (own.view->rows_cut_by.empty()) {
     footprint.row_begin = own.view->row;
