@@ -75,14 +75,15 @@ void KeepFreedMemory() {
   mallopt(M_MMAP_MAX, 0);
   mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
   mallopt(M_TOP_PAD, 1 << 30);
-  const auto top = [] {
+  const auto top = [] {  // of the heap, at a large page
     constexpr uintptr_t kLargePage = 2 << 20;
-    return reinterpret_cast<uintptr_t>(sbrk(0)) / kLargePage * kLargePage;
+    char* const end = static_cast<char*>(sbrk(0));
+    return end - reinterpret_cast<uintptr_t>(end) % kLargePage;
   };
-  const uintptr_t before = top();
+  char* const before = top();
   void* volatile block = std::malloc(256 << 10);  // grows the heap
   std::free(block);
-  if (top() > before) madvise(reinterpret_cast<void*>(before), top() - before, MADV_HUGEPAGE);
+  if (top() > before) madvise(before, static_cast<size_t>(top() - before), MADV_HUGEPAGE);
   mallopt(M_TOP_PAD, 64 << 20);
 }
 
