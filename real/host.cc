@@ -52,12 +52,18 @@ std::string Caches() {
   }
 }
 
-uint32_t CoresOfProcess() {
+uint32_t CoresOfProcess(pid_t process = 0) {
   cpu_set_t set;
   CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof(set), &set) == 0)
+  if (sched_getaffinity(process, sizeof(set), &set) == 0)
     return static_cast<uint32_t>(std::max(1, CPU_COUNT(&set)));
   return std::max(1u, std::thread::hardware_concurrency());
+}
+
+// mpirun binds each rank to a core of its own: the job has those that its launcher may use.
+uint32_t CoresOfJob() {
+  const uint32_t own = CoresOfProcess();
+  return DetectLaunch() ? std::max(own, CoresOfProcess(getppid())) : own;
 }
 
 int64_t Nanoseconds(clockid_t clock) {
@@ -99,7 +105,7 @@ Host ThisHost() {
   if (gethostname(name.data(), name.size() - 1) == 0) host.name = name.data();
   host.processor = ValueOf("/proc/cpuinfo", "model name");
   if (host.processor.empty()) host.processor = "unknown processor";
-  host.cores = CoresOfProcess();
+  host.cores = CoresOfJob();
   host.memory = Bytes(static_cast<double>(sysconf(_SC_PHYS_PAGES)) *
                       static_cast<double>(sysconf(_SC_PAGE_SIZE)));
   host.caches = Caches();

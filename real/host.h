@@ -15,7 +15,7 @@ namespace rehearse {
 struct Host {
   std::string name;
   std::string processor;  // "AMD EPYC"
-  uint32_t cores = 1;     // that this process may use
+  uint32_t cores = 1;     // that this process and the others of its job may use
   Bytes memory;
   std::string caches;  // "L1d 48K, L2 1024K, L3 32768K"
   std::string kernel;  // "6.18.44"

@@ -16,6 +16,12 @@ namespace {
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
 
+#ifdef __SANITIZE_ADDRESS__
+constexpr bool kIsSanitized = true;
+#else
+constexpr bool kIsSanitized = false;
+#endif
+
 class GpuProgramTest : public ProgramTest {
  protected:
   void SetUp() override {
@@ -133,6 +139,7 @@ TEST_F(GpuProgramTest, WhatIsMissingIsSaidInOneLine) {
 }
 
 TEST_F(GpuProgramTest, ACalibrationIsWrittenAndAScenarioUsesIt) {
+  if (kIsSanitized) GTEST_SKIP() << "minutes with sanitizers; its parts are tested by themselves";
   const Outcome outcome = Execute(
       "calibrate --backend cuda --ranks 1,2 --kept 1 --networks 1 --largest 1 "
       "--largest-message 1KiB -o gpu.json");
@@ -155,6 +162,7 @@ TEST_F(GpuProgramTest, ACalibrationIsWrittenAndAScenarioUsesIt) {
 }
 
 TEST_F(GpuProgramTest, GpuCheckRunsEverythingInOneFolder) {
+  if (kIsSanitized) GTEST_SKIP() << "minutes with sanitizers; its parts are tested by themselves";
   const std::filesystem::path tests =
       std::filesystem::path(REHEARSE_BINARY).parent_path() / "tests/test_gpu";
   if (!std::filesystem::exists(tests)) GTEST_SKIP() << "test_gpu is not built";
