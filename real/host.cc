@@ -14,6 +14,8 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "real/launcher.h"
+
 namespace rehearse {
 namespace {
 
