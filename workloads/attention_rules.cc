@@ -15,8 +15,8 @@ uint64_t HeadsOf(const NetworkNode& node) {
 
 double LocalScores(const Plan& plan, uint32_t node) {
   const Tensor& y = plan.states[node].value;
-  return static_cast<double>(plan.builder.LocalRows(y)) *
-         static_cast<double>(HeadsOf(plan.Node(node)) / Pieces(y.layout, plan.builder.sizes(), 1)) *
+  const uint64_t heads = HeadsOf(plan.Node(node)) / Pieces(y.layout, plan.builder.sizes(), 1);
+  return static_cast<double>(plan.builder.LocalRows(y)) * static_cast<double>(heads) *
          plan.Node(node).attributes[kSequence];
 }
 

@@ -30,11 +30,11 @@ class Parameters {
   const MatmulResult& PlacesOf(uint32_t matrix) const { return matrices_[matrix].places; }
   const ProductLayouts& LayoutsOf(uint32_t matrix) const { return strategy_.products[matrix]; }
 
-  // The whole block of a matrix, gathered if it is not at hand. With prefetching the gathers of the
+  // The whole block of the index-th matrix, gathered if it is not at hand. With prefetching the gathers of the
   // next ones (up to `end`, exclusive) are issued now, before this one's product; FetchBackward
   // prefetches the other way.
-  BufferId Fetch(uint32_t matrix, uint32_t end);
-  BufferId FetchBackward(uint32_t matrix);
+  BufferId Fetch(uint32_t index, uint32_t end);
+  BufferId FetchBackward(uint32_t index);
   void Release(uint32_t matrix) {
     if (is_last_chunk_) matrices_[matrix].gathered = BufferId();
   }
@@ -47,8 +47,8 @@ class Parameters {
 
   // The gradient of a block, to be written, or added to if `*adds` comes back true; then
   // EndGradient.
-  BufferId BeginGradient(uint32_t matrix, bool* adds);
-  void EndGradient(uint32_t matrix);
+  BufferId BeginGradient(uint32_t index, bool* adds);
+  void EndGradient(uint32_t index);
   // Gradients may be all-reduced beside the backward pass of the last micro-batch.
   void BeginMicroBatch(bool is_last) { is_last_ = is_last; }
   // Whether the chunk of the micro-batch that comes now is the last one to use a gathered matrix.
@@ -108,10 +108,10 @@ class Parameters {
                            bool share);
   void AddVectors(const std::vector<Layout>& rests);
   void AddVectorViews(VectorGroup* group);
-  void Gather(uint32_t matrix);
-  void ReduceScatter(uint32_t matrix);
-  void Accumulate(uint32_t matrix);
-  void AllReduceGradient(uint32_t matrix, PlanBuilder::Issue issue);
+  void Gather(uint32_t index);
+  void ReduceScatter(uint32_t index);
+  void Accumulate(uint32_t index);
+  void AllReduceGradient(uint32_t index, PlanBuilder::Issue issue);
   void SynchronizeVectors();
   BufferId GradientNorm(const std::vector<BufferId>& gradients, std::vector<double> shares);
   double ShareOfRanks(const Layout& layout, const std::vector<uint32_t>& share_axes) const;
