@@ -19,12 +19,12 @@ const NodeRule& RuleOf(NodeKind kind);
 
 // product_rules.cc
 void ForwardProduct(Plan& plan, uint32_t node);
-void BackwardProduct(Plan& plan, uint32_t node, const Tensor& dy);
+void BackwardProduct(Plan& plan, uint32_t node, const Tensor& gradient);
 void ForwardEmbedding(Plan& plan, uint32_t node);
-void BackwardEmbedding(Plan& plan, uint32_t node, const Tensor& dy);
+void BackwardEmbedding(Plan& plan, uint32_t node, const Tensor& gradient);
 // summa_rules.cc: products of strategies that say so
 void ForwardSumma(Plan& plan, uint32_t node);
-void BackwardSumma(Plan& plan, uint32_t node, const Tensor& dy);
+void BackwardSumma(Plan& plan, uint32_t node, const Tensor& gradient);
 // norm_rules.cc
 void ForwardNorm(Plan& plan, uint32_t node);
 void BackwardNorm(Plan& plan, uint32_t node, const Tensor& dy);

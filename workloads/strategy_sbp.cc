@@ -164,7 +164,8 @@ Strategy MakeSbp(DeviceMesh mesh, std::vector<ProductLayouts> products, bool ove
   for (ProductLayouts& product : products) {
     if (product.rest.empty()) product.rest = FullySplit(product);
   }
-  return {.name = fmt::format("SBP on {} ranks", mesh.size()),
+  std::string name = fmt::format("SBP on {} ranks", mesh.size());
+  return {.name = std::move(name),
           .mesh = std::move(mesh),
           .products = std::move(products),
           .asynchronous_input_gradient = overlap_all_reduce,
