@@ -114,7 +114,7 @@ class Refinement {
       const Site& site = table.sites[i];
       sites_[i] =
           Join(Join(Join(Mix(site.is_pair), site.communicator), site.ranks.size()), site.request);
-      if (const Plan* plan = table.PlanOf(site)) {
+      if (const GroupPlan* plan = table.PlanOf(site)) {
         sites_[i] = JoinNumber(JoinNumber(sites_[i], plan->choice.start.value()),
                                plan->choice.bandwidth_share);
         sites_[i] = JoinNumber(sites_[i], plan->time.value());

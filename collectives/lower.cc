@@ -234,7 +234,7 @@ class Lowering {
 
   Meeting MakeMeeting(const Op& op, uint32_t site_index) {
     const Site& site = table_.sites[site_index];
-    const Plan* plan = table_.PlanOf(site);
+    const GroupPlan* plan = table_.PlanOf(site);
     const Bytes bytes = CommunicationBytes(op.work);
     if (plan != nullptr) NoteChoice(std::get<Collective>(op.work), *plan);
     Meeting meeting;
@@ -264,7 +264,7 @@ class Lowering {
     return meeting;
   }
 
-  void NoteChoice(const Collective& collective, const Plan& plan) {
+  void NoteChoice(const Collective& collective, const GroupPlan& plan) {
     if (collective.algorithm == "ring" && collective.protocol == "none") return;
     chosen_.insert({schedule_.communicators[collective.communicator.index()].name(),
                     Name(collective.kind), collective.bytes, plan.choice.algorithm->name,

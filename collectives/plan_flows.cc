@@ -22,7 +22,7 @@ struct Incident {
 
 class MessageFlows {
  public:
-  MessageFlows(const Site& site, const Plan& plan, Bytes bytes, const FlowSink& sink,
+  MessageFlows(const Site& site, const GroupPlan& plan, Bytes bytes, const FlowSink& sink,
                Meeting* meeting)
       : site_(site),
         plan_(plan),
@@ -151,7 +151,7 @@ class MessageFlows {
   }
 
   const Site& site_;
-  const Plan& plan_;
+  const GroupPlan& plan_;
   const Bytes wire_;
   const FlowSink& sink_;
   Meeting* meeting_;
@@ -172,7 +172,7 @@ std::vector<uint32_t> ClassesAt(const Site& site, const Folding& folding) {
   return classes;
 }
 
-void AddRoundFlows(const Site& site, const Plan& plan, Bytes bytes, const FlowSink& sink,
+void AddRoundFlows(const Site& site, const GroupPlan& plan, Bytes bytes, const FlowSink& sink,
                    Meeting* meeting) {
   const Bytes wire = bytes / plan.choice.bandwidth_share;
   meeting->end = sink.builder.AddJoin();
@@ -214,7 +214,7 @@ void AddRoundFlows(const Site& site, const Plan& plan, Bytes bytes, const FlowSi
   }
 }
 
-void AddMessageFlows(const Site& site, const Plan& plan, Bytes bytes, const FlowSink& sink,
+void AddMessageFlows(const Site& site, const GroupPlan& plan, Bytes bytes, const FlowSink& sink,
                      Meeting* meeting) {
   MessageFlows(site, plan, bytes, sink, meeting).Run();
 }

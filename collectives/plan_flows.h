@@ -40,9 +40,9 @@ struct FlowSink {
 std::vector<uint32_t> ClassesAt(const Site& site, const Folding& folding);
 
 // Fills in `end` and `ends` of a meeting whose `begin` and `move` are set.
-void AddRoundFlows(const Site& site, const Plan& plan, Bytes bytes, const FlowSink& sink,
+void AddRoundFlows(const Site& site, const GroupPlan& plan, Bytes bytes, const FlowSink& sink,
                    Meeting* meeting);
-void AddMessageFlows(const Site& site, const Plan& plan, Bytes bytes, const FlowSink& sink,
+void AddMessageFlows(const Site& site, const GroupPlan& plan, Bytes bytes, const FlowSink& sink,
                      Meeting* meeting);
 
 }  // namespace rehearse

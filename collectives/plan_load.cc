@@ -6,9 +6,9 @@
 
 namespace rehearse {
 
-Plan ArrangePlan(const Choice& choice, CollectiveKind kind, uint32_t root,
-                 const std::vector<uint32_t>& ranks, Router& router, ChannelFinder& finder) {
-  Plan plan;
+GroupPlan ArrangePlan(const Choice& choice, CollectiveKind kind, uint32_t root,
+                      const std::vector<uint32_t>& ranks, Router& router, ChannelFinder& finder) {
+  GroupPlan plan;
   plan.choice = choice;
   plan.kind = kind;
   plan.ranks = ranks;
@@ -16,7 +16,7 @@ Plan ArrangePlan(const Choice& choice, CollectiveKind kind, uint32_t root,
   return plan;
 }
 
-BindingLink BindingLinkOf(const Plan& plan, Router& router) {
+BindingLink BindingLinkOf(const GroupPlan& plan, Router& router) {
   std::map<uint32_t, double> bytes;
   for (size_t part = 0; part < plan.parts.size(); ++part) {
     for (const RoundFlow& flow : RoundsOfPart(plan, part, router)) {

@@ -9,8 +9,8 @@ namespace rehearse {
 
 // How the group would do it with this choice: parts, but none of the figures that lowering adds. Throws Error where the
 // algorithm does not suit the group.
-Plan ArrangePlan(const Choice& choice, CollectiveKind kind, uint32_t root,
-                 const std::vector<uint32_t>& ranks, Router& router, ChannelFinder& finder);
+GroupPlan ArrangePlan(const Choice& choice, CollectiveKind kind, uint32_t root,
+                      const std::vector<uint32_t>& ranks, Router& router, ChannelFinder& finder);
 
 struct BindingLink {
   uint32_t link = 0;
@@ -19,6 +19,6 @@ struct BindingLink {
 
 // The link that needs the longest for what crosses it in all rounds together, the first of equals. CHECKs that the plan
 // moves something.
-BindingLink BindingLinkOf(const Plan& plan, Router& router);
+BindingLink BindingLinkOf(const GroupPlan& plan, Router& router);
 
 }  // namespace rehearse

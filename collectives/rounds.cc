@@ -14,7 +14,7 @@ namespace rehearse {
 namespace {
 
 // Of the collective's bytes, what one chunk is; 0 for a barrier.
-double ShareOfChunk(const Plan& plan, const Part& part) {
+double ShareOfChunk(const GroupPlan& plan, const Part& part) {
   switch (plan.kind) {
     case CollectiveKind::kBarrier:
       return 0;
@@ -27,7 +27,7 @@ double ShareOfChunk(const Plan& plan, const Part& part) {
   }
 }
 
-double ShareOfLeg(const Plan& plan, const Part& part, const Leg& leg, double share_of_chunk) {
+double ShareOfLeg(const GroupPlan& plan, const Part& part, const Leg& leg, double share_of_chunk) {
   if (plan.pair_shares.empty()) return leg.read.count * share_of_chunk;
   double sum = 0;
   for (uint32_t k = 0; k < leg.read.count; ++k) {
@@ -68,7 +68,7 @@ double BusiestSeconds(std::span<const RoundFlow> flows, const Cluster& cluster) 
 }
 
 // The flows of messages that move together: one, or one for each size.
-std::vector<RoundFlow> FlowsOf(const Plan& plan, const Part& part,
+std::vector<RoundFlow> FlowsOf(const GroupPlan& plan, const Part& part,
                                std::span<const PartMessage> messages, uint32_t round,
                                Router& router, LinkCounter& counter) {
   const double unit = plan.pair_shares.empty() ? UnitOf(messages) : 0;
@@ -182,7 +182,8 @@ Seconds StepLatency(const Choice& choice, Seconds way) {
   return choice.steps_wait ? way + choice.step_overhead : Seconds(0);
 }
 
-MessageWay WayOf(const Plan& plan, const Part& part, uint32_t from, uint32_t to, Router& router) {
+MessageWay WayOf(const GroupPlan& plan, const Part& part, uint32_t from, uint32_t to,
+                 Router& router) {
   const uint32_t p = part.input.ranks();
   if (from < p && to < p) {
     const Route& route = router.Between(plan.ranks[part.order[from]], plan.ranks[part.order[to]]);
@@ -193,7 +194,7 @@ MessageWay WayOf(const Plan& plan, const Part& part, uint32_t from, uint32_t to,
   return {way.links, {}, false, StepLatency(plan.choice, way.latency)};
 }
 
-std::vector<PartMessage> MessagesOfPart(const Plan& plan, size_t part_index) {
+std::vector<PartMessage> MessagesOfPart(const GroupPlan& plan, size_t part_index) {
   Part part = plan.parts[part_index];
   if (plan.IsPipeline()) part.input.pieces = 1;
   const double share_of_chunk = ShareOfChunk(plan, part);
@@ -215,7 +216,7 @@ std::vector<PartMessage> MessagesOfPart(const Plan& plan, size_t part_index) {
   return messages;
 }
 
-std::vector<RoundFlow> RoundsOfPart(const Plan& plan, size_t part, Router& router) {
+std::vector<RoundFlow> RoundsOfPart(const GroupPlan& plan, size_t part, Router& router) {
   LinkCounter counter(router.cluster().link_count());
   const std::vector<PartMessage> messages = ByStep(MessagesOfPart(plan, part));
   if (plan.IsPipeline()) {
@@ -264,7 +265,7 @@ std::vector<std::vector<Pace>> IdlePaces(const std::vector<std::vector<RoundFlow
   return paces;
 }
 
-Pipeline PipelineOf(const Plan& plan, Router& router) {
+Pipeline PipelineOf(const GroupPlan& plan, Router& router) {
   std::vector<Pipeline::Hop> hops;
   HopNeighbours neighbours;
   LinkCounter counter(router.cluster().link_count());
@@ -305,7 +306,7 @@ StepCost UnevenCost(const std::vector<RoundFlow>& rounds, const Cluster& cluster
   return cost;
 }
 
-Seconds ClosedForm(const Plan& plan, Bytes bytes) {
+Seconds ClosedForm(const GroupPlan& plan, Bytes bytes) {
   const Bytes wire = bytes / plan.choice.bandwidth_share;
   Seconds longest;
   for (size_t part = 0; part < plan.parts.size(); ++part) {

@@ -47,7 +47,7 @@ struct RoundFlow {
 };
 
 // How one group does one collective.
-struct Plan {
+struct GroupPlan {
   Choice choice;
   CollectiveKind kind = CollectiveKind::kAllReduce;
   std::vector<Part> parts;          // none for sites of rings (collectives/transfers.h)
@@ -66,17 +66,18 @@ struct Plan {
 
 // The closed form of the whole, from the first step on: the longest part. Needs `paces`, or
 // `pipeline`, or `uneven`.
-Seconds ClosedForm(const Plan& plan, Bytes bytes);
+Seconds ClosedForm(const GroupPlan& plan, Bytes bytes);
 
 // Sorted by sender, then step.
-std::vector<PartMessage> MessagesOfPart(const Plan& plan, size_t part);
+std::vector<PartMessage> MessagesOfPart(const GroupPlan& plan, size_t part);
 
-MessageWay WayOf(const Plan& plan, const Part& part, uint32_t from, uint32_t to, Router& router);
+MessageWay WayOf(const GroupPlan& plan, const Part& part, uint32_t from, uint32_t to,
+                 Router& router);
 // What a step over a way of this latency waits for.
 Seconds StepLatency(const Choice& choice, Seconds way);
 
 // In order of the rounds; in a pipeline one flow with all messages.
-std::vector<RoundFlow> RoundsOfPart(const Plan& plan, size_t part, Router& router);
+std::vector<RoundFlow> RoundsOfPart(const GroupPlan& plan, size_t part, Router& router);
 
 // The pace of every round of every part, if the parts run side by side on an idle machine; of
 // pipelines, of all hops at once. CHECKs equal sizes.
@@ -84,7 +85,7 @@ std::vector<std::vector<Pace>> IdlePaces(const std::vector<std::vector<RoundFlow
                                          const Cluster& cluster);
 
 // The hops of a plan that is a pipeline.
-Pipeline PipelineOf(const Plan& plan, Router& router);
+Pipeline PipelineOf(const GroupPlan& plan, Router& router);
 
 // Each round takes as long as its busiest link needs.
 StepCost UnevenCost(const std::vector<RoundFlow>& rounds, const Cluster& cluster);

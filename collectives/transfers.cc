@@ -135,7 +135,7 @@ class Maker {
     for (uint32_t i = 0; i < communicator.size(); ++i) site.ranks[i] = communicator.Rank(group, i);
     site.transfer_begin = static_cast<uint32_t>(table_.transfers.size());
     site.plan = static_cast<uint32_t>(table_.plans.size());
-    Plan plan;
+    GroupPlan plan;
     plan.kind = request.collective->kind;
     plan.choice = tuner_.Choose({*request.collective, site.ranks, channels_});
     CHECK(plan.choice.bandwidth_share > 0 && plan.choice.bandwidth_share <= 1);
@@ -149,7 +149,7 @@ class Maker {
     return index;
   }
 
-  static bool IsRing(const Plan& plan) {
+  static bool IsRing(const GroupPlan& plan) {
     return std::string_view(plan.choice.algorithm->name) == "ring" && !plan.IsPipeline();
   }
 
@@ -200,7 +200,7 @@ class Maker {
     return transfer;
   }
 
-  void AddPlan(const Collective& collective, const std::vector<uint32_t>& ranks, Plan* plan) {
+  void AddPlan(const Collective& collective, const std::vector<uint32_t>& ranks, GroupPlan* plan) {
     const Algorithm& algorithm = *plan->choice.algorithm;
     plan->ranks = ranks;
     for (const Bytes bytes : collective.pair_bytes) {
@@ -259,7 +259,7 @@ class Maker {
     }
   }
 
-  void AddMessages(const Plan& plan, uint32_t part_index) {
+  void AddMessages(const GroupPlan& plan, uint32_t part_index) {
     const Part& part = plan.parts[part_index];
     const uint32_t p = part.input.ranks();
     const auto end = [&](uint32_t position) {

@@ -62,7 +62,7 @@ struct Site {
 struct TransferTable {
   std::vector<Site> sites;
   std::vector<Transfer> transfers;
-  std::vector<Plan> plans;
+  std::vector<GroupPlan> plans;
   uint32_t switches = 0;      // that add, in all plans together
   std::vector<LinkUse> uses;  // links by index in the cluster
   // sites_of_rank[begin[r] .. begin[r+1]): where rank r meets others. Ranks of one role have the
@@ -72,7 +72,7 @@ struct TransferTable {
   // By role and op: the slot of the op's site; kNoTransfer for compute and for groups of one.
   std::vector<std::vector<uint32_t>> slot_of_op;
 
-  const Plan* PlanOf(const Site& site) const {
+  const GroupPlan* PlanOf(const Site& site) const {
     return site.plan == kNoTransfer ? nullptr : &plans[site.plan];
   }
   uint32_t SiteOf(uint32_t rank, uint32_t slot) const {

@@ -216,7 +216,7 @@ BytesPerSecond Tuner::BareRate(const ChoiceQuestion& question, const NcclGroup& 
     Choice bare;
     bare.algorithm = &FindAlgorithm(Name(algorithm));
     bare.channels = channels;
-    const Plan plan =
+    const GroupPlan plan =
         ArrangePlan(bare, collective.kind, collective.root, question.ranks, router_, finder_);
     const BindingLink binding = BindingLinkOf(plan, router_);
     it->second = cluster.Link(binding.link).Capacity() / binding.bytes;

@@ -251,7 +251,7 @@ MeasuredCollectives CollectivesOf(const LearnedWorld& world, Json* fits) {
 Calibration Make(const std::vector<LearnedWorld>& worlds, const CalibrationFacts& facts,
                  const GpuFacts* gpu) {
   CHECK(!worlds.empty());
-  const Host host = ThisHost();
+  const HostMachine host = ThisHost();
   Calibration calibration;
   calibration.cluster = "local-cpu";
   calibration.about = AboutJson(worlds, facts, gpu);

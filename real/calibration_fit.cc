@@ -84,8 +84,8 @@ class Fitter {
     const Trial& trial = tables.front().trial;
     Bytes largest;
     for (const NcclRow& row : tables.front().rows) largest = std::max(largest, row.bytes);
-    const Plan plan = ArrangePlan(ChoiceOf(trial, largest, tuner), trial.kind, trial.root,
-                                  trial.groups.front(), router, finder);
+    const GroupPlan plan = ArrangePlan(ChoiceOf(trial, largest, tuner), trial.kind, trial.root,
+                                       trial.groups.front(), router, finder);
     link_ = cluster.Link(BindingLinkOf(plan, router).link);
   }
 

@@ -101,8 +101,8 @@ const char* PolicyName(int policy) {
 
 }  // namespace
 
-Host ThisHost() {
-  Host host;
+HostMachine ThisHost() {
+  HostMachine host;
   std::array<char, 256> name{};
   if (gethostname(name.data(), name.size() - 1) == 0) host.name = name.data();
   host.processor = ValueOf("/proc/cpuinfo", "model name");
@@ -116,7 +116,7 @@ Host ThisHost() {
   return host;
 }
 
-Json ToJson(const Host& host) {
+Json ToJson(const HostMachine& host) {
   return {{"name", host.name},     {"processor", host.processor},
           {"cores", host.cores},   {"memory_bytes", host.memory.value()},
           {"caches", host.caches}, {"kernel", host.kernel}};

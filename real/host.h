@@ -12,7 +12,7 @@
 
 namespace rehearse {
 
-struct Host {
+struct HostMachine {
   std::string name;
   std::string processor;  // "AMD EPYC"
   uint32_t cores = 1;     // that this process and the others of its job may use
@@ -20,8 +20,8 @@ struct Host {
   std::string caches;  // "L1d 48K, L2 1024K, L3 32768K"
   std::string kernel;  // "6.18.44"
 };
-Host ThisHost();
-nlohmann::ordered_json ToJson(const Host& host);
+HostMachine ThisHost();
+nlohmann::ordered_json ToJson(const HostMachine& host);
 
 // What may change times without being seen in a schedule: variables of OpenBLAS, MPI and OpenMP, how threads are
 // scheduled and pinned, the load.

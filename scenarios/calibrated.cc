@@ -64,7 +64,7 @@ std::vector<std::string> CalibrationNotes(const Schedule& schedule, const Cluste
     notes.emplace_back(
         "calibration: not representative (ranks shared a device, or there was one only)");
   }
-  const Host host = ThisHost();
+  const HostMachine host = ThisHost();
   const std::string here = MachineName(host.processor, host.cores);
   if (cluster.name() == "local-cpu" && !origin->machine.empty() && origin->machine != here) {
     notes.push_back(

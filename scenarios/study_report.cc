@@ -40,7 +40,8 @@ struct Figure {
   double value = 0;
 };
 
-std::vector<Figure> FiguresOf(const Study& study, const Comparison& comparison, size_t group) {
+std::vector<Figure> FiguresOf(const Study& study, const PublishedComparison& comparison,
+                              size_t group) {
   std::vector<Figure> figures;
   std::vector<size_t> references;
   for (size_t i = 0; i < study.points.size(); ++i) {
@@ -55,7 +56,7 @@ std::vector<Figure> FiguresOf(const Study& study, const Comparison& comparison, 
   return figures;
 }
 
-void AddPairsOfGroup(const Study& study, size_t group, Comparison& comparison) {
+void AddPairsOfGroup(const Study& study, size_t group, PublishedComparison& comparison) {
   const std::vector<Figure> figures = FiguresOf(study, comparison, group);
   for (size_t a = 0; a < figures.size(); ++a)
     for (size_t b = a + 1; b < figures.size(); ++b) {
@@ -68,7 +69,7 @@ void AddPairsOfGroup(const Study& study, size_t group, Comparison& comparison) {
     }
 }
 
-void AddOrders(const Study& study, const Sweep& sweep, Comparison& comparison) {
+void AddOrders(const Study& study, const Sweep& sweep, PublishedComparison& comparison) {
   for (const std::vector<size_t>& rising : study.orders)
     for (size_t i = 0; i + 1 < rising.size(); ++i) {
       const auto metric = [&](size_t point) {
@@ -81,7 +82,7 @@ void AddOrders(const Study& study, const Sweep& sweep, Comparison& comparison) {
     }
 }
 
-void Judge(const Study& study, Comparison& comparison) {
+void Judge(const Study& study, PublishedComparison& comparison) {
   std::vector<double> sizes;
   double worst = -1;
   for (size_t i = 0; i < study.points.size(); ++i) {
@@ -107,7 +108,7 @@ Row Header(const Study& study) {
   return header;
 }
 
-Row RowOf(const Study& study, const Sweep& sweep, const Comparison& comparison, size_t i) {
+Row RowOf(const Study& study, const Sweep& sweep, const PublishedComparison& comparison, size_t i) {
   const ComparedPoint& compared = comparison.points[i];
   const StudyPoint& point = study.points[i];
   const bool failed = !sweep.points[i].error.empty();
@@ -119,7 +120,8 @@ Row RowOf(const Study& study, const Sweep& sweep, const Comparison& comparison, 
   return row;
 }
 
-std::vector<Row> Table(const Study& study, const Sweep& sweep, const Comparison& comparison) {
+std::vector<Row> Table(const Study& study, const Sweep& sweep,
+                       const PublishedComparison& comparison) {
   std::vector<Row> rows = {Header(study)};
   for (size_t i = 0; i < study.points.size(); ++i)
     rows.push_back(RowOf(study, sweep, comparison, i));
@@ -128,7 +130,7 @@ std::vector<Row> Table(const Study& study, const Sweep& sweep, const Comparison&
 
 // One line each; nothing where there is nothing to compare with.
 std::vector<std::string> Verdicts(const Study& study, const Sweep& sweep,
-                                  const Comparison& comparison) {
+                                  const PublishedComparison& comparison) {
   std::vector<std::string> lines;
   for (size_t i = 0; i < study.groups.size(); ++i) {
     if (!sweep.calibrated[i]) continue;
@@ -165,8 +167,8 @@ Json JsonOf(std::optional<double> value) { return value ? Json(*value) : Json();
 
 }  // namespace
 
-Comparison Compare(const Study& study, const Sweep& sweep) {
-  Comparison comparison;
+PublishedComparison Compare(const Study& study, const Sweep& sweep) {
+  PublishedComparison comparison;
   for (size_t i = 0; i < study.points.size(); ++i) {
     ComparedPoint& point = comparison.points.emplace_back();
     point.value = ValueOf(study, sweep, i);
@@ -185,7 +187,7 @@ Comparison Compare(const Study& study, const Sweep& sweep) {
   return comparison;
 }
 
-std::string ToText(const Study& study, const Sweep& sweep, const Comparison& comparison) {
+std::string ToText(const Study& study, const Sweep& sweep, const PublishedComparison& comparison) {
   const std::vector<Row> rows = Table(study, sweep, comparison);
   std::vector<size_t> widths(rows[0].size());
   for (const Row& row : rows)
@@ -205,7 +207,8 @@ std::string ToText(const Study& study, const Sweep& sweep, const Comparison& com
   return text + (text.back() == '\n' ? "" : "\n");
 }
 
-std::string ToMarkdown(const Study& study, const Sweep& sweep, const Comparison& comparison) {
+std::string ToMarkdown(const Study& study, const Sweep& sweep,
+                       const PublishedComparison& comparison) {
   std::string text;
   for (const Row& row : Table(study, sweep, comparison)) {
     const bool is_header = text.empty();
@@ -219,7 +222,7 @@ std::string ToMarkdown(const Study& study, const Sweep& sweep, const Comparison&
   return text;
 }
 
-std::string ToCsv(const Study& study, const Sweep& sweep, const Comparison& comparison) {
+std::string ToCsv(const Study& study, const Sweep& sweep, const PublishedComparison& comparison) {
   std::string text;
   for (const Row& row : Table(study, sweep, comparison)) {
     for (size_t i = 0; i < row.size(); ++i) text += (i == 0 ? "" : ",") + CsvCell(row[i]);
@@ -228,7 +231,7 @@ std::string ToCsv(const Study& study, const Sweep& sweep, const Comparison& comp
   return text;
 }
 
-Json ToJson(const Study& study, const Sweep& sweep, const Comparison& comparison) {
+Json ToJson(const Study& study, const Sweep& sweep, const PublishedComparison& comparison) {
   Json json = {{"schema", "rehearse.study.v1"}, {"study", study.name},
                {"metric", study.metric.value},  {"times", study.metric.times},
                {"unit", study.metric.unit},     {"tolerance", study.tolerance}};

@@ -33,7 +33,7 @@ struct OrderedPair {
   bool right = false;
 };
 
-struct Comparison {
+struct PublishedComparison {
   std::vector<ComparedPoint> points;  // as in the study
   std::vector<OrderedPair> pairs;
   size_t judged = 0;  // points with an error that did not calibrate
@@ -42,12 +42,14 @@ struct Comparison {
   size_t worst = 0;   // position of the largest
 };
 
-Comparison Compare(const Study& study, const Sweep& sweep);
+PublishedComparison Compare(const Study& study, const Sweep& sweep);
 
-std::string ToText(const Study& study, const Sweep& sweep, const Comparison& comparison);
-std::string ToMarkdown(const Study& study, const Sweep& sweep, const Comparison& comparison);
-std::string ToCsv(const Study& study, const Sweep& sweep, const Comparison& comparison);
+std::string ToText(const Study& study, const Sweep& sweep, const PublishedComparison& comparison);
+std::string ToMarkdown(const Study& study, const Sweep& sweep,
+                       const PublishedComparison& comparison);
+std::string ToCsv(const Study& study, const Sweep& sweep, const PublishedComparison& comparison);
 // Schema "rehearse.study.v1".
-nlohmann::ordered_json ToJson(const Study& study, const Sweep& sweep, const Comparison& comparison);
+nlohmann::ordered_json ToJson(const Study& study, const Sweep& sweep,
+                              const PublishedComparison& comparison);
 
 }  // namespace rehearse

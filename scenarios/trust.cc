@@ -98,7 +98,7 @@ Prediction PredictStep(const Schedule& schedule, const Calibration& calibration)
 }
 
 TrustReport MeasureTrust(const Calibration& calibration, const TrustOptions& options) {
-  const Host host = ThisHost();
+  const HostMachine host = ThisHost();
   const std::string here = MachineName(host.processor, host.cores);
   if (calibration.origin.machine != here) {
     throw Error(fmt::format("the calibration was measured on {}, but this machine is {}",

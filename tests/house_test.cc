@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <regex>
 #include <set>
 #include <string>
 
@@ -77,6 +78,28 @@ TEST(LayeringTest, HeadersBeginWithWhatTheyAre) {
       EXPECT_TRUE(once) << entry.path();
     }
   }
+}
+
+// There is one namespace: two types of one name in two headers would be one to the linker, which takes the destructor
+// of either for both.
+TEST(LayeringTest, EveryTypeOfAHeaderHasANameOfItsOwn) {
+  std::map<std::string, std::string> header_of;
+  const std::regex definition(
+      "^(?:struct|class|enum class) ([A-Z][A-Za-z0-9]*)( final)?( :.*)? \\{.*");
+  for (const auto& [folder, allowed] : MayInclude()) {
+    for (const auto& entry : fs::directory_iterator(fs::path(REHEARSE_SOURCE_DIR) / folder)) {
+      if (entry.path().extension() != ".h") continue;
+      std::ifstream file(entry.path());
+      std::string line;
+      std::smatch match;
+      while (std::getline(file, line)) {
+        if (!std::regex_match(line, match, definition)) continue;
+        const auto [known, is_new] = header_of.emplace(match[1], entry.path());
+        EXPECT_TRUE(is_new) << match[1] << " in " << entry.path() << " and in " << known->second;
+      }
+    }
+  }
+  EXPECT_GT(header_of.size(), 200u);
 }
 
 }  // namespace

@@ -29,14 +29,14 @@ struct Hop {
 struct Explanation {
   Bytes bytes;
   Seconds time;
-  Plan plan;
+  GroupPlan plan;
   std::vector<NcclCost> costs;         // what NCCL's model has; none on other devices
   std::vector<std::vector<Hop>> hops;  // by part, each once
   BindingLink binding;
   double busy = 0;  // of the time, that the binding link moves bytes
 };
 
-std::vector<Hop> HopsOf(const Plan& plan, size_t part_index) {
+std::vector<Hop> HopsOf(const GroupPlan& plan, size_t part_index) {
   const Part& part = plan.parts[part_index];
   const auto rank = [&](uint32_t position) -> std::optional<uint32_t> {
     if (position >= part.input.ranks()) return std::nullopt;

@@ -20,10 +20,12 @@ constexpr int kMostThreads = 1024;
 
 struct Format {
   const char* name;
-  std::string (*print)(const Study& study, const Sweep& sweep, const Comparison& comparison);
+  std::string (*print)(const Study& study, const Sweep& sweep,
+                       const PublishedComparison& comparison);
 };
 
-std::string PrintJson(const Study& study, const Sweep& sweep, const Comparison& comparison) {
+std::string PrintJson(const Study& study, const Sweep& sweep,
+                      const PublishedComparison& comparison) {
   return ToJson(study, sweep, comparison).dump(2) + "\n";
 }
 

@@ -108,7 +108,7 @@ TEST_F(SweepTest, CalibrationFindsTheValueThatGivesThePublishedFigure) {
   const Sweep sweep = PlayStudy(study, {});
   ASSERT_TRUE(sweep.calibrated[0]);
   EXPECT_NEAR(*sweep.calibrated[0], 0.8, 0.0005);
-  const Comparison comparison = Compare(study, sweep);
+  const PublishedComparison comparison = Compare(study, sweep);
   EXPECT_TRUE(comparison.points[0].calibrates);
   EXPECT_NEAR(*comparison.points[0].error, 0, 1e-3);
   EXPECT_EQ(comparison.judged, 1u);  // the calibrating row is not judged
@@ -169,7 +169,7 @@ TEST_F(SweepTest, RatiosAndOrdersAreComparedWithWhatIsPublished) {
       {"name": "four", "set": {"training.batch": 32}, "relative_to": "one", "published": 1.2}],
       "orders": [["one", "two", "four"]])");
   const Sweep sweep = PlayStudy(study, {});
-  const Comparison comparison = Compare(study, sweep);
+  const PublishedComparison comparison = Compare(study, sweep);
   const double ratio = StepOf({"training.batch=16"}) / StepOf();
   EXPECT_NEAR(*comparison.points[1].error, ratio / 1.5 - 1, 1e-12);
   EXPECT_EQ(comparison.judged, 2u);
