@@ -208,7 +208,6 @@ Request ParseRequest(const po::variables_map& values) {
   request.share_gpus = values.count("share-gpus") > 0;
   if (request.share_gpus && !request.on_gpus) throw Error("--share-gpus is for --backend cuda");
   request.path = values["output"].as<std::string>();
-  CheckWritable(request.path);
   const auto count = [&](const char* option) {
     return ParseCount(std::string("--") + option, values[option].as<std::string>(), 1);
   };
@@ -250,12 +249,14 @@ int CalibrateCommand(const std::vector<std::string>& arguments) {
   SetBlasThreads(1);
 
   if (const std::optional<Launch> launch = DetectLaunch()) {
+    if (launch->rank == 0) CheckWritable(request.path);  // who writes it
     if (request.on_gpus) RequireGpusForRanks(launch->local_ranks, request.share_gpus);
     const std::unique_ptr<Transport> transport = JoinProcesses(*launch, request.on_gpus);
     const WorldOfRank world = LearnWorld(*transport, request, launch->local_rank);
     if (transport->rank() == 0) Report({world}, {}, request, start);
     return 0;
   }
+  CheckWritable(request.path);
   if (request.on_gpus) RequireGpusForRanks(1, true);
   if (request.worlds.empty()) request.worlds = DefaultWorlds(request.on_gpus);
   if (request.on_gpus) {

@@ -137,6 +137,17 @@ uint32_t ImageBuilder::Dense(uint32_t x, const std::string& name, uint64_t colum
   return Bias(builder_.Product(x, name, columns, name + " row", role), name);
 }
 
+Network EmptyImageNetwork(const std::string& name, const Training& training) {
+  Network network;
+  network.name = name;
+  network.samples = training.batch;
+  network.sample_name = "images";
+  network.micro_batches = training.micro_batches;
+  network.tokens = static_cast<double>(training.batch);
+  network.token_name = "images";
+  return network;
+}
+
 Flops ForwardFlopsOf(const Network& network, bool only_layers) {
   double flops = 0;
   for (const NetworkNode& node : network.nodes) {

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "workloads/network.h"
+#include "workloads/training.h"
 
 namespace rehearse {
 
@@ -59,6 +60,9 @@ class ImageBuilder {
   Network& network_;
   NetworkBuilder builder_;
 };
+
+// A network that counts images, without nodes.
+Network EmptyImageNetwork(const std::string& name, const Training& training);
 
 // The flops of the products and attention cores of a network's forward pass, of one step over all
 // ranks. `only_layers` leaves out what full recomputation does not compute again.

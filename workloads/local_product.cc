@@ -55,6 +55,21 @@ class Windows {
   const Window window_;
 };
 
+// What a product takes in place of X, and how many bytes it then moves, if that is not what its operands say.
+struct ImageOperand {
+  BufferId buffer;
+  std::optional<Bytes> traffic;
+};
+
+// X itself or, for a convolution, its windows; `a` and `b` are the product's other buffers.
+ImageOperand OperandOf(Plan& plan, uint32_t node, BufferId x, BufferId a, BufferId b) {
+  if (!plan.Node(node).window) return {x, std::nullopt};
+  const Windows windows(plan, node);
+  const BufferId of_windows = windows.Make(x);
+  windows.Move(Kernel::kIm2Col, x, of_windows);
+  return {of_windows, windows.Traffic(x, a, b)};
+}
+
 // C's sizes and the length of the sums.
 Gemm GemmOf(const Plan& plan, BufferId c, uint64_t k, GemmMode mode) {
   const Buffer& buffer = plan.builder.BufferOf(c);
@@ -64,14 +79,7 @@ Gemm GemmOf(const Plan& plan, BufferId c, uint64_t k, GemmMode mode) {
 }  // namespace
 
 void Multiply(Plan& plan, uint32_t node, BufferId x, BufferId weight, BufferId y, bool adds) {
-  std::optional<Bytes> traffic;
-  BufferId a = x;
-  if (plan.Node(node).window) {
-    const Windows windows(plan, node);
-    a = windows.Make(x);
-    windows.Move(Kernel::kIm2Col, x, a);
-    traffic = windows.Traffic(x, weight, y);
-  }
+  const auto [a, traffic] = OperandOf(plan, node, x, weight, y);
   const uint64_t k = plan.builder.BufferOf(a).columns;
   plan.builder.AddGemm(plan.Node(node).op, GemmOf(plan, y, k, GemmMode::kNT), a, weight, y, adds,
                        traffic);
@@ -94,14 +102,7 @@ void MultiplyForInputGradient(Plan& plan, uint32_t node, BufferId dy, BufferId w
 
 void MultiplyForWeightGradient(Plan& plan, uint32_t node, BufferId dy, BufferId x, BufferId dw,
                                bool adds) {
-  std::optional<Bytes> traffic;
-  BufferId b = x;
-  if (plan.Node(node).window) {
-    const Windows windows(plan, node);
-    b = windows.Make(x);
-    windows.Move(Kernel::kIm2Col, x, b);
-    traffic = windows.Traffic(x, dy, dw);
-  }
+  const auto [b, traffic] = OperandOf(plan, node, x, dy, dw);
   const uint64_t k = plan.builder.BufferOf(dy).rows;
   plan.builder.AddGemm(plan.Node(node).op + " dW", GemmOf(plan, dw, k, GemmMode::kTN), dy, b, dw,
                        adds, traffic);

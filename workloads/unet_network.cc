@@ -109,13 +109,7 @@ class Unet {
 }  // namespace
 
 Network MakeUnet(const UnetModel& model, const Training& training) {
-  Network network;
-  network.name = model.name;
-  network.samples = training.batch;
-  network.sample_name = "images";
-  network.micro_batches = training.micro_batches;
-  network.tokens = static_cast<double>(training.batch);
-  network.token_name = "images";
+  Network network = EmptyImageNetwork(model.name, training);
   Unet(model, &network).Build(training.batch / training.micro_batches);
   network.model_flops = 3 * ForwardFlopsOf(network, false);
   network.hardware_flops_recomputing = network.model_flops + ForwardFlopsOf(network, true);

@@ -40,13 +40,7 @@ double VggModel::Parameters() const {
 }
 
 Network MakeVgg(const VggModel& model, const Training& training) {
-  Network network;
-  network.name = model.name;
-  network.samples = training.batch;
-  network.sample_name = "images";
-  network.micro_batches = training.micro_batches;
-  network.tokens = static_cast<double>(training.batch);
-  network.token_name = "images";
+  Network network = EmptyImageNetwork(model.name, training);
 
   ImageBuilder images(&network);
   NetworkBuilder& builder = images.builder();

@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 #include <sys/stat.h>
 
-#include "real/transport_mpi.h"
 #include "tests/tools/program_fixture.h"
 
 namespace rehearse {
@@ -18,20 +17,14 @@ using Json = nlohmann::json;
 
 class ExecuteProgramTest : public ProgramTest {
  protected:
-  // Under mpirun, oversubscribed as CI machines are; `ranks` is -n's argument. Open MPI does not free all that it takes,
-  // which is no leak of ours.
+  // `ranks` is -n's argument.
   Outcome Mpirun(int ranks, const std::string& arguments, const std::string& wrapper = "") const {
-    const std::string command = "cd '" + folder_.string() +
-                                "' && export ASAN_OPTIONS=\"$ASAN_OPTIONS:detect_leaks=0\" && "
-                                "timeout 60 mpirun --allow-run-as-root --oversubscribe -n " +
+    const std::string command = "cd '" + folder_.string() + "' && timeout 60 " + kMpirun + " -n " +
                                 std::to_string(ranks) + " " + wrapper + " '" REHEARSE_BINARY "' " +
                                 arguments + " > out.txt 2> err.txt < /dev/null";
     const int status = std::system(command.c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, ReadFile(folder_ / "out.txt"),
             ReadFile(folder_ / "err.txt")};
-  }
-  static bool MpiIsAbsent() {
-    return !HasMpi() || std::system("command -v mpirun > /dev/null") != 0;
   }
   double SecondsSince(std::chrono::steady_clock::time_point start) const {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include "real/cuda/kernel_image.h"
-#include "real/transport_mpi.h"
 #include "tests/support/gpu_double.h"
 #include "tests/tools/program_fixture.h"
 
@@ -92,12 +91,9 @@ TEST_F(GpuProgramTest, ProcessesOfTorchrunAndSrunMeetByNccl) {
 }
 
 TEST_F(GpuProgramTest, ProcessesOfMpirunMeetByNccl) {
-  if (!HasMpi() || std::system("command -v mpirun > /dev/null") != 0) GTEST_SKIP() << "no MPI here";
-  // Open MPI does not free all that it takes, which is no leak of ours.
-  const Outcome outcome = Shell(
-      "export ASAN_OPTIONS=\"$ASAN_OPTIONS:detect_leaks=0\"\n"
-      "mpirun --allow-run-as-root --oversubscribe -n 2 \"$program\" execute " +
-      Shipped("cpu-megatron") + " --backend cuda --check --repeat 1 --warmup 0 --format json");
+  if (MpiIsAbsent()) GTEST_SKIP() << "no MPI here";
+  const Outcome outcome = Shell(kMpirun + " -n 2 \"$program\" execute " + Shipped("cpu-megatron") +
+                                " --backend cuda --check --repeat 1 --warmup 0 --format json");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const Json json = Json::parse(outcome.out);
   EXPECT_EQ(json["transport"], "mpi");

@@ -12,6 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "real/transport_mpi.h"
+
 namespace rehearse {
 
 struct Outcome {
@@ -47,6 +49,14 @@ class ProgramTest : public ::testing::Test {
     std::ofstream(folder_ / name) << content;
     return (folder_ / name).string();
   }
+
+  static bool MpiIsAbsent() {
+    return !HasMpi() || std::system("command -v mpirun > /dev/null") != 0;
+  }
+  // Oversubscribed, as CI machines are. Open MPI does not free all that it takes, which is no leak of ours.
+  inline static const std::string kMpirun =
+      "env ASAN_OPTIONS=\"$ASAN_OPTIONS:detect_leaks=0\" mpirun --allow-run-as-root "
+      "--oversubscribe";
 
   static std::string Shipped(const std::string& name) {
     return std::string(REHEARSE_SOURCE_DIR) + "/scenarios/" + name + ".json";

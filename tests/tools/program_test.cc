@@ -31,8 +31,9 @@ TEST_F(ProgramTest, EveryShippedScenarioRuns) {
                          result["breakdown"]["exposed_communication_seconds"].get<double>() +
                          result["breakdown"]["idle_seconds"].get<double>();
     EXPECT_NEAR(parts, result["step_seconds"].get<double>(), 1e-9);
-    // The least busy is a U-Net that is split 64-fold over nodes of Frontier.
-    EXPECT_GT(result["hardware_flops_utilization"].get<double>(), 0.05);
+    // 1,024 dies with two images each are busy with communication: 9.2 %.
+    const bool is_tiny_share = result["scenario"] == "axonn-unet-4b-frontier";
+    EXPECT_GT(result["hardware_flops_utilization"].get<double>(), is_tiny_share ? 0.09 : 0.1);
     EXPECT_LT(result["hardware_flops_utilization"].get<double>(), 1.0);
     ++count;
   }
