@@ -240,7 +240,8 @@ class CpuBackend : public Backend {
     if (const auto* compute = std::get_if<Compute>(&op.work)) {
       call.kernel({*compute, op.tag, facts_, call.reads, call.writes, &losses_[op.stream.index()]});
     } else if (const auto* collective = std::get_if<Collective>(&op.work)) {
-      RunCollectiveOp(id, *collective);
+      // Those of a group one after the other: messages of one tag keep their order.
+      for (size_t i = 0; i < op.reads.size(); ++i) RunCollectiveOp(id, i, *collective);
     } else {
       Exchange(id, std::holds_alternative<Send>(op.work));
     }
@@ -271,10 +272,11 @@ class CpuBackend : public Backend {
     }
   }
 
-  void RunCollectiveOp(uint32_t id, const Collective& collective) {
+  // The i-th of the op's group.
+  void RunCollectiveOp(uint32_t id, size_t i, const Collective& collective) {
     const Op& op = plan_.role->ops[id];
-    const Operand<T>& from = calls_[id].reads[0];
-    const Operand<T>& to = calls_[id].writes[0];
+    const Operand<T>& from = calls_[id].reads[i];
+    const Operand<T>& to = calls_[id].writes[i];
     const Group& group = *plan_.groups[plan_.ops[id].communicator];
     CollectiveCall<T> call;
     call.collective = &collective;
@@ -290,11 +292,11 @@ class CpuBackend : public Backend {
     }
     std::vector<T> packed_from;
     std::vector<T> packed_to;
-    call.from = AsRun(op.reads[0], from, call.from_elements, &packed_from);
+    call.from = AsRun(op.reads[i], from, call.from_elements, &packed_from);
     if (!packed_from.empty()) Pack(from, packed_from.data());
     call.to = from.data == to.data && from.elements() == to.elements() && packed_from.empty()
                   ? to.data
-                  : AsRun(op.writes[0], to, call.to_elements, &packed_to);
+                  : AsRun(op.writes[i], to, call.to_elements, &packed_to);
     // Of a reduce only the root's result counts: the others keep what they have.
     if (!packed_to.empty()) Pack(to, packed_to.data());
     collectives_->Run(call);

@@ -103,6 +103,8 @@ class Planner {
       if (const auto* collective = std::get_if<Collective>(&op.work)) {
         planned.meeting = collectives_[planned.communicator]++;
         Expect(op, id, 1, 1);
+        if (op.reads.size() != op.writes.size())
+          Fail(op, id, "does not write as many buffers as it reads");
         MakeRoom(op, *collective);
       } else if (const auto* send = std::get_if<Send>(&op.work)) {
         planned.peer = plan_.groups[planned.communicator]->ranks.at(send->peer);
@@ -153,8 +155,10 @@ class Planner {
       uint64_t& room = plan_.memories[of.memory].elements;
       room = std::max(room, p * plan_.buffers[share.index()].elements());
     };
-    if (collective.kind == CollectiveKind::kAllGather) reserve(op.writes[0], op.reads[0]);
-    if (collective.kind == CollectiveKind::kReduceScatter) reserve(op.reads[0], op.writes[0]);
+    for (size_t i = 0; i < op.reads.size(); ++i) {
+      if (collective.kind == CollectiveKind::kAllGather) reserve(op.writes[i], op.reads[i]);
+      if (collective.kind == CollectiveKind::kReduceScatter) reserve(op.reads[i], op.writes[i]);
+    }
   }
 
   [[noreturn]] void Fail(const Op& op, uint32_t id, const std::string& message) const {

@@ -15,8 +15,8 @@ namespace {
 enum class Rows : uint8_t { kTokens, kSamples, kPixels };
 
 Training ReadTraining(const JsonReader& reader, Rows rows) {
-  std::vector<std::string> keys = {"batch", "micro_batches", "recomputation", "precision",
-                                   "tuned_kernels"};
+  std::vector<std::string> keys = {"batch",     "micro_batches", "recomputation",
+                                   "precision", "gradients",     "tuned_kernels"};
   if (rows == Rows::kTokens) keys.insert(keys.end(), {"sequence", "attention"});
   if (rows == Rows::kPixels) keys.emplace_back("convolution");
   reader.AllowKeys(keys);
@@ -41,6 +41,13 @@ Training ReadTraining(const JsonReader& reader, Rows rows) {
   if (reader.Has("precision")) {
     constexpr DType kPrecisions[] = {DType::kBf16, DType::kFp32};
     training.precision = kPrecisions[reader.At("precision").Choice({"bf16", "fp32"})];
+  }
+  if (reader.Has("gradients")) {
+    constexpr DType kGradients[] = {DType::kFp32, DType::kBf16};
+    training.gradients = kGradients[reader.At("gradients").Choice({"fp32", "bf16"})];
+    if (training.gradients == DType::kBf16 && training.precision == DType::kFp32) {
+      reader.At("gradients").Expected("\"fp32\", as \"precision\" is");
+    }
   }
   if (reader.Has("tuned_kernels")) training.tuned_kernels = reader.At("tuned_kernels").Bool();
   return training;

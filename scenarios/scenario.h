@@ -9,6 +9,7 @@
 //                  "recomputation": "full",         none, selective (of unfused attention) or full
 //                  "attention": "fused",            optional; "unfused" stores s² scores a head
 //                  "precision": "bf16",             optional; "fp32" for arithmetic and parameters too
+//                  "gradients": "fp32",             optional; "bf16" to sum and to keep them so
 //                  "tuned_kernels": false},         optional; the fastest of NN, NT, TN for each product
 //     "strategy": {"kind": "4d", "column": 2, "row": 2, "depth": 4, "data": 1,
 //                  "transpose_alternate_layers": true, "overlap_all_reduce": true,

@@ -74,6 +74,9 @@ Strategy ReadZero(const JsonReader& reader, const Network& network, uint32_t sta
   if (stage >= 2) options.overlap_reduce_scatter = reader.At("overlap_reduce_scatter").Bool();
   options.overlap_all_reduce = reader.At("overlap_gradients").Bool();
   if (stage == 3) {
+    if (reader.Has("gather")) {
+      options.by_layer = reader.At("gather").Choice({"product", "layer"}) == 1;
+    }
     options.prefetch = static_cast<uint32_t>(reader.At("prefetch").Integer(0, 1000));
     options.reshard_after_forward = reader.At("reshard_after_forward").Bool();
   }
@@ -90,7 +93,7 @@ Strategy ReadZero2(const JsonReader& reader, const Network& network) {
 }
 Strategy ReadFsdp(const JsonReader& reader, const Network& network) {
   reader.AllowKeys({"kind", "shard", "replicas", "overlap_gradients", "overlap_reduce_scatter",
-                    "prefetch", "reshard_after_forward"});
+                    "gather", "prefetch", "reshard_after_forward"});
   return ReadZero(reader, network, 3);
 }
 

@@ -10,6 +10,9 @@
 // (rendezvous); the k-th collective a rank posts on a communicator meets the k-th of the others. The
 // k-th send from a to b on a communicator meets the k-th receive at b from a.
 //
+// A collective with n buffers read and n written is a group of n that are launched as one (ncclGroupStart, DeepSpeed's
+// coalesced gathers): the i-th read goes to the i-th written, and bytes are those of all.
+//
 // Bytes of a collective are nccl-tests' "size": all-reduce, broadcast, reduce: the buffer; all-gather:
 // the gathered array; reduce-scatter: the array before; all-to-all: one rank's send buffer (the largest,
 // where they differ); send-receive: what each member sends to the next of its group; barrier: zero.

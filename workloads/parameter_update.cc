@@ -36,24 +36,52 @@ void Parameters::EndGradient(uint32_t index) {
   if (--matrix.uses_left > 0) return;
   matrix.uses_left = matrix.uses;
   matrix.share_gradient = matrix.gradient;
-  if (Shares(matrix, 2)) ReduceScatter(owner);
-  if (Shares(matrix, 2) && strategy_.asynchronous_weight_gradient) {
-    put_off_.push_back(owner);
+  if (Shares(matrix, 2)) {
+    ReduceScatterWhenComplete(owner);
   } else {
     Accumulate(owner);
   }
 }
 
-void Parameters::ReduceScatter(uint32_t index) {
-  Matrix& matrix = matrices_[index];
-  const std::string& name = network_.matrices[index].name;
-  matrix.share_gradient = AddMatrixBuffer(index, plan_.Label("gradient shard of " + name),
-                                          BufferKind::kBuffer, training_.precision, true);
+// Gradients of a group travel together, once the last of them is there.
+void Parameters::ReduceScatterWhenComplete(uint32_t index) {
+  const Matrix& matrix = matrices_[index];
+  ended_.push_back(index);
+  size_t members = 0;
+  for (uint32_t i = matrix.group_begin; i < matrix.group_end; ++i) members += IsOwner(i) ? 1 : 0;
+  if (ended_.size() < members) return;
+  ReduceScatter(ended_);
+  for (const uint32_t member : ended_) {
+    if (strategy_.asynchronous_weight_gradient) {
+      put_off_.push_back(member);
+    } else {
+      Accumulate(member);
+    }
+  }
+  ended_.clear();
+}
+
+void Parameters::ReduceScatter(const std::vector<uint32_t>& matrices) {
+  std::vector<BufferId> wholes;
+  std::vector<BufferId> shares;
+  double elements = 0;
+  for (const uint32_t index : matrices) {
+    Matrix& matrix = matrices_[index];
+    CHECK_EQ(matrix.group_begin, matrices_[matrices.front()].group_begin);
+    matrix.share_gradient =
+        AddMatrixBuffer(index, plan_.Label("gradient shard of " + network_.matrices[index].name),
+                        BufferKind::kBuffer, training_.precision, /*share=*/true);
+    wholes.push_back(matrix.gradient);
+    shares.push_back(matrix.share_gradient);
+    elements += matrix.elements;
+  }
+  const uint32_t first = matrices.front();
+  const std::string what = matrices.size() > 1 ? "layer" : network_.matrices[first].name;
   plan_.AddCollective(
-      "reduce-scatter " + name, CollectiveKind::kReduceScatter, matrix.share_axes,
-      matrix.elements * plan_.element(), training_.precision,
-      strategy_.asynchronous_weight_gradient ? Issue::kAsynchronous : Issue::kBlocking,
-      {matrix.gradient}, {matrix.share_gradient});
+      "reduce-scatter " + what, CollectiveKind::kReduceScatter, matrices_[first].share_axes,
+      elements * plan_.element(), training_.precision,
+      strategy_.asynchronous_weight_gradient ? Issue::kAsynchronous : Issue::kBlocking, wholes,
+      shares);
 }
 
 void Parameters::Accumulate(uint32_t index) {
@@ -81,12 +109,12 @@ void Parameters::AllReduceGradient(uint32_t index, Issue issue) {
   const double elements = Shares(matrix, 2) ? matrix.share_elements : matrix.elements;
   plan_.AddCollective("all-reduce gradient of " + network_.matrices[index].name,
                       CollectiveKind::kAllReduce, matrix.sum_axes, elements * gradient_element(),
-                      DType::kFp32, issue, {matrix.main_gradient}, {matrix.main_gradient});
+                      training_.gradients, issue, {matrix.main_gradient}, {matrix.main_gradient});
 }
 
 // ---- after the backward pass --------------------------------------------------------------------
 
-// Gradients of matrices are all-reduced in fp32 over all axes that split the batch and do not share
+// Gradients of matrices are all-reduced (in fp32 if not said otherwise) over all axes that split the batch and do not share
 // them (stage 1: reduce-scattered over the axis that shares the optimizer's state), those of
 // vectors over every axis that splits their rows.
 void Parameters::Synchronize() {
@@ -99,8 +127,9 @@ void Parameters::Synchronize() {
     if (!strategy_.asynchronous_data_gradient) AllReduceGradient(index, Issue::kBlocking);
     if (!Shares(matrix, 1) || Shares(matrix, 2)) continue;
     plan_.AddCollective("reduce-scatter gradient of " + name, CollectiveKind::kReduceScatter,
-                        matrix.share_axes, matrix.elements * kFloat, DType::kFp32, Issue::kBlocking,
-                        {matrix.main_gradient}, {matrix.update_gradient});
+                        matrix.share_axes, matrix.elements * gradient_element(),
+                        training_.gradients, Issue::kBlocking, {matrix.main_gradient},
+                        {matrix.update_gradient});
   }
   SetLayer(-1);
   SynchronizeVectors();
@@ -151,8 +180,8 @@ BufferId Parameters::GradientNorm(const std::vector<BufferId>& gradients,
                                          .dtype = DType::kFp32,
                                          .rows = 1,
                                          .columns = 1});
-  plan_.AddMemoryOp("gradient norm", Kernel::kSquaredNorm, update_elements_ * kFloat, gradients,
-                    {norm}, 1, std::move(shares));
+  plan_.AddMemoryOp("gradient norm", Kernel::kSquaredNorm, update_elements_ * gradient_element(),
+                    gradients, {norm}, 1, std::move(shares));
   uint32_t ranks = plan_.mesh().size();
   ranks /= plan_.SizeOfAxes(pure_data_);
   if (ranks > 1) {
@@ -195,9 +224,10 @@ void Parameters::Update() {
   const double states = static_cast<double>(plan_.BufferOf(optimizer_state_).rows);
   const double parameter_traffic =
       training_.precision == DType::kFp32 ? 2 * plan_.element() : plan_.element();
-  plan_.AddMemoryOp("Adam", Kernel::kAdam,
-                    update_elements_ * (kFloat + 2 * states * kFloat + parameter_traffic),
-                    gradients, parameters, 1, {kLearningRate});
+  plan_.AddMemoryOp(
+      "Adam", Kernel::kAdam,
+      update_elements_ * (gradient_element() + 2 * states * kFloat + parameter_traffic), gradients,
+      parameters, 1, {kLearningRate});
   for (uint32_t index = 0; index < matrices_.size(); ++index) {
     const Matrix& matrix = matrices_[index];
     if (!IsOwner(index) || !Shares(matrix, 1) || Shares(matrix, 3)) continue;

@@ -46,6 +46,7 @@ Parameters::Parameters(const Network& network, const Strategy& strategy, const T
       pure_data_(PureDataAxes(strategy)) {
   matrices_.resize(network.matrices.size());
   for (uint32_t i = 0; i < matrices_.size(); ++i) PlaceMatrix(i);
+  if (strategy.shard && strategy.shard->by_layer) GroupByLayer();
   for (const NetworkNode& node : network.nodes) {
     if (node.matrix) matrices_[matrices_[*node.matrix].owner].uses += strategy.chunks;
   }
@@ -88,6 +89,8 @@ void Parameters::PlaceMatrix(uint32_t index) {
   }
   matrix.places = *places;
   matrix.owner = shape.tied.value_or(index);
+  matrix.group_begin = index;
+  matrix.group_end = index + 1;
   const std::vector<uint32_t>& sizes = plan_.sizes();
   const uint64_t k = shape.k / Pieces(layouts.w, sizes, 0);
   const uint64_t n = shape.n / Pieces(layouts.w, sizes, 1);
@@ -110,6 +113,19 @@ void Parameters::PlaceMatrix(uint32_t index) {
   const uint64_t share = (matrix.rows * matrix.columns + ranks - 1) / ranks;
   matrix.share_elements = static_cast<double>(share);
   matrix.elements = static_cast<double>(share * ranks);
+}
+
+void Parameters::GroupByLayer() {
+  for (uint32_t begin = 0, end = 0; begin < matrices_.size(); begin = end) {
+    const int32_t layer = network_.matrices[begin].layer;
+    end = begin + 1;
+    while (layer >= 0 && end < matrices_.size() && network_.matrices[end].layer == layer) ++end;
+    for (uint32_t i = begin; i < end; ++i) {
+      CHECK(matrices_[i].share_axes == matrices_[begin].share_axes);
+      matrices_[i].group_begin = begin;
+      matrices_[i].group_end = end;
+    }
+  }
 }
 
 Buffer Parameters::MatrixBuffer(uint32_t index, std::string name, BufferKind kind, DType dtype,
@@ -161,11 +177,11 @@ void Parameters::AddMatrixBuffers(uint32_t index) {
   const bool sums_apart = Shares(matrix, 1) && !Shares(matrix, 2);
   matrix.main_gradient =
       AddMatrixBuffer(index, (sums_apart ? "local gradient of " : "gradient of ") + name,
-                      BufferKind::kGradient, DType::kFp32, Shares(matrix, 2));
+                      BufferKind::kGradient, training_.gradients, Shares(matrix, 2));
   matrix.update_gradient = matrix.main_gradient;
   if (sums_apart) {
-    matrix.update_gradient =
-        AddMatrixBuffer(index, "gradient of " + name, BufferKind::kGradient, DType::kFp32, true);
+    matrix.update_gradient = AddMatrixBuffer(index, "gradient of " + name, BufferKind::kGradient,
+                                             training_.gradients, true);
   }
   const bool updates_share = Shares(matrix, 1) && !Shares(matrix, 3);
   matrix.update_share = updates_share ? AddShareView(index) : matrix.parameter;
@@ -250,21 +266,44 @@ void Parameters::Gather(uint32_t index) {
     matrix.gathered = matrix.parameter;
     return;
   }
-  const NetworkMatrix& shape = network_.matrices[index];
   const Tag tag = plan_.tag();
-  SetLayer(shape.layer);
-  matrix.gathered = AddMatrixBuffer(index, plan_.Label("gathered " + shape.name),
-                                    BufferKind::kBuffer, training_.precision, false);
-  plan_.AddCollective("all-gather " + shape.name, CollectiveKind::kAllGather, matrix.share_axes,
-                      matrix.elements * plan_.element(), training_.precision, Issue::kAsynchronous,
-                      {matrix.parameter}, {matrix.gathered});
+  SetLayer(network_.matrices[index].layer);
+  std::vector<BufferId> shares;
+  std::vector<BufferId> wholes;
+  double elements = 0;
+  for (uint32_t i = matrix.group_begin; i < matrix.group_end; ++i) {
+    Matrix& member = matrices_[i];
+    if (member.gathered.IsSet()) continue;
+    member.gathered = AddMatrixBuffer(i, plan_.Label("gathered " + network_.matrices[i].name),
+                                      BufferKind::kBuffer, training_.precision, /*share=*/false);
+    shares.push_back(member.parameter);
+    wholes.push_back(member.gathered);
+    elements += member.elements;
+  }
+  const std::string what = shares.size() > 1 ? "layer" : network_.matrices[index].name;
+  plan_.AddCollective("all-gather " + what, CollectiveKind::kAllGather, matrix.share_axes,
+                      elements * plan_.element(), training_.precision, Issue::kAsynchronous, shares,
+                      wholes);
   plan_.set_tag(tag);
+}
+
+// Of as many groups before the index-th matrix's own, those of layers.
+void Parameters::GatherBefore(uint32_t index, uint32_t groups) {
+  for (uint32_t begin = matrices_[index].group_begin; groups > 0 && begin > 0; --groups) {
+    begin = matrices_[begin - 1].group_begin;
+    if (network_.matrices[begin].layer >= 0) Gather(begin);
+  }
 }
 
 BufferId Parameters::Fetch(uint32_t index, uint32_t end) {
   Gather(index);
   const uint32_t ahead = strategy_.shard ? strategy_.shard->prefetch : 0;
-  for (uint32_t next = index + 1; next < end && next <= index + ahead; ++next) Gather(next);
+  if (plan_.tag().phase == Phase::kRecompute && strategy_.shard && strategy_.shard->by_layer) {
+    GatherBefore(index, ahead);
+    return matrices_[index].gathered;
+  }
+  uint32_t next = matrices_[index].group_end;
+  for (uint32_t i = 0; i < ahead && next < end; ++i, next = matrices_[next].group_end) Gather(next);
   return matrices_[index].gathered;
 }
 
@@ -272,10 +311,7 @@ BufferId Parameters::FetchBackward(uint32_t index) {
   Gather(index);
   const bool gathers_again = strategy_.shard && strategy_.shard->reshard_after_forward &&
                              training_.recomputation != Recomputation::kFull;
-  const uint32_t ahead = gathers_again ? strategy_.shard->prefetch : 0;
-  for (uint32_t i = 1; i <= ahead && i <= index; ++i) {
-    if (network_.matrices[index - i].layer >= 0) Gather(index - i);
-  }
+  if (gathers_again) GatherBefore(index, strategy_.shard->prefetch);
   return matrices_[index].gathered;
 }
 

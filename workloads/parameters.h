@@ -3,7 +3,7 @@
 //
 // A matrix is stored n×k (a table V×h), cut as the product's layouts say, in equal shares along one
 // axis if the strategy shards it. Its gradient goes: product -> block in the plan's precision ->
-// reduce-scatter to the share (stages 2, 3) -> accumulated in fp32 over micro-batches ->
+// reduce-scatter to the share (stages 2, 3) -> accumulated over micro-batches (in fp32 if not said otherwise) ->
 // all-reduced over the axes that split the batch -> Adam. Vectors (biases, norms) lie one after the
 // other in one buffer for each set of axes over which their gradients are summed, so that one
 // collective serves all of them.
@@ -32,7 +32,7 @@ class Parameters {
 
   // The whole block of the index-th matrix, gathered if it is not at hand. With prefetching the gathers of the
   // next ones (up to `end`, exclusive) are issued now, before this one's product; FetchBackward
-  // prefetches the other way.
+  // prefetches the other way, and so does Fetch for the recomputation where layers are gathered.
   BufferId Fetch(uint32_t index, uint32_t end);
   BufferId FetchBackward(uint32_t index);
   void Release(uint32_t matrix) {
@@ -63,8 +63,10 @@ class Parameters {
  private:
   struct Matrix {
     MatmulResult places;
-    uint32_t owner = 0;  // itself, or the matrix it is tied to
-    uint32_t uses = 0;   // by products and lookups of a micro-batch, of the owner
+    uint32_t owner = 0;        // itself, or the matrix it is tied to
+    uint32_t group_begin = 0;  // matrices that are gathered together with this one
+    uint32_t group_end = 0;
+    uint32_t uses = 0;  // by products and lookups of a micro-batch, of the owner
     uint32_t uses_left = 0;
     std::vector<uint32_t> share_axes;  // empty where it is not sharded
     std::vector<uint32_t> sum_axes;    // along which gradients are all-reduced
@@ -73,7 +75,7 @@ class Parameters {
     double elements = 0;        // of the block, padded to equal shares
     double share_elements = 0;  // of a share
     BufferId parameter;         // the share of stage 3, else the block
-    BufferId main_gradient;     // fp32; the share of stages 2 and 3, else the block
+    BufferId main_gradient;     // the share of stages 2 and 3, else the block
     BufferId update_gradient;   // what Adam reads: that, or the summed share of stage 1
     BufferId update_share;  // what Adam writes: the parameter, or the share of it of stages 1 and 2
     BufferId gradient;      // of the block, while it is made
@@ -108,15 +110,18 @@ class Parameters {
                            bool share);
   void AddVectors(const std::vector<Layout>& rests);
   void AddVectorViews(VectorGroup* group);
+  void GroupByLayer();
   void Gather(uint32_t index);
-  void ReduceScatter(uint32_t index);
+  void GatherBefore(uint32_t index, uint32_t groups);
+  void ReduceScatterWhenComplete(uint32_t index);
+  void ReduceScatter(const std::vector<uint32_t>& matrices);
   void Accumulate(uint32_t index);
   void AllReduceGradient(uint32_t index, PlanBuilder::Issue issue);
   void SynchronizeVectors();
   BufferId GradientNorm(const std::vector<BufferId>& gradients, std::vector<double> shares);
   double ShareOfRanks(const Layout& layout, const std::vector<uint32_t>& share_axes) const;
   void SetLayer(int32_t layer);
-  double gradient_element() const { return SizeOf(DType::kFp32).value(); }
+  double gradient_element() const { return SizeOf(training_.gradients).value(); }
 
   const Network& network_;
   const Strategy& strategy_;
@@ -128,6 +133,7 @@ class Parameters {
   std::vector<VectorGroup> groups_;
   BufferId optimizer_state_;
   double update_elements_ = 0;     // of all parameters that this rank updates
+  std::vector<uint32_t> ended_;    // matrices whose gradients wait for those of their group
   std::vector<uint32_t> put_off_;  // matrices whose shares are accumulated at the end of backward
   bool is_last_ = false;
   bool is_last_chunk_ = true;

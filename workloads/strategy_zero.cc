@@ -24,6 +24,7 @@ Strategy MakeZero(const ZeroOptions& options, const Network& network) {
   if (options.stage > 0) {
     strategy.shard = ShardPolicy{.axis = kShardAxis,
                                  .stage = options.stage,
+                                 .by_layer = options.by_layer,
                                  .prefetch = options.prefetch,
                                  .reshard_after_forward = options.reshard_after_forward};
   }

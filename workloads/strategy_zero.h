@@ -23,7 +23,8 @@ struct ZeroOptions {
   uint32_t shard = 1;
   uint32_t replicas = 1;
   uint32_t stage = 3;
-  uint32_t prefetch = 1;               // products ahead, stage 3
+  bool by_layer = false;               // stage 3: collectives of whole layers, not of products
+  uint32_t prefetch = 1;               // products (layers) ahead, stage 3
   bool reshard_after_forward = true;   // stage 3, without recomputation
   bool overlap_reduce_scatter = true;  // stages 2, 3: awaited at the end of backward only
   bool overlap_all_reduce = false;     // of gradients, beside the last backward pass

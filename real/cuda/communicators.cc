@@ -132,6 +132,9 @@ NcclCommunicator GpuCommunicators::OfPair(const Pair& pair) const {
   return found->second;
 }
 
+void GpuCommunicators::BeginGroup() const { nccl_.GroupStart(); }
+void GpuCommunicators::EndGroup() const { nccl_.GroupEnd(); }
+
 void GpuCommunicators::Run(const Collective& collective, const CollectiveBuffers& buffers,
                            CudaStream stream) const {
   const uint32_t id = collective.communicator.index();

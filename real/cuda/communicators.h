@@ -34,6 +34,9 @@ class GpuCommunicators {
   GpuCommunicators& operator=(const GpuCommunicators&) = delete;
   ~GpuCommunicators();
 
+  // What is run between these is launched as one.
+  void BeginGroup() const;
+  void EndGroup() const;
   void Run(const Collective& collective, const CollectiveBuffers& buffers, CudaStream stream) const;
   void Send(uint32_t communicator, uint32_t peer, const CollectiveBuffers& buffers,
             CudaStream stream) const;

@@ -214,7 +214,13 @@ class CudaBackend : public Backend {
   }
 
   void LaunchCommunication(uint32_t id, const Op& op) {
-    const GpuCommunication& work = program_.ops[id].communication;
+    const std::vector<GpuCommunication>& group = program_.ops[id].communication;
+    if (group.size() > 1) communicators_->BeginGroup();
+    for (const GpuCommunication& member : group) LaunchMember(id, op, member);
+    if (group.size() > 1) communicators_->EndGroup();
+  }
+
+  void LaunchMember(uint32_t id, const Op& op, const GpuCommunication& work) {
     const uint32_t stream_id = op.stream.index();
     CudaStream stream = streams_[stream_id].get();
     if (work.clear_bytes > 0) cuda_.MemsetAsync(work.clear, 0, work.clear_bytes, stream);

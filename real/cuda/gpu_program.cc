@@ -48,7 +48,9 @@ class Maker {
       }
       if (MakesLoss(compute->kernel)) loss_rows = plan_.buffers[op.writes[0].index()].rows;
     } else {
-      AddCommunication(op, &made.communication);
+      const size_t members = std::max(op.reads.size(), op.writes.size());
+      for (size_t i = 0; i < members; ++i) made.communication.push_back(CommunicationOf(op, i));
+      CheckGroup(op, made.communication);
     }
     program_.ops.push_back(std::move(made));
     program_.loss_rows.push_back(loss_rows);
@@ -107,17 +109,19 @@ class Maker {
     return !is_view && plan_.memories[own.memory].elements >= elements;
   }
 
-  void AddCommunication(const Op& op, GpuCommunication* work) {
+  // The i-th of the op's group.
+  GpuCommunication CommunicationOf(const Op& op, size_t i) {
+    GpuCommunication work;
     const uint32_t stream = op.stream.index();
     const bool receives = std::holds_alternative<Receive>(op.work);
     const bool sends = std::holds_alternative<Send>(op.work);
     GpuOperand from{};
     GpuOperand to{};
-    if (!receives) from = OperandOf(plan_, addresses_, op.reads[0], op.tag.micro_batch);
-    if (!sends) to = OperandOf(plan_, addresses_, op.writes[0], op.tag.micro_batch);
+    if (!receives) from = OperandOf(plan_, addresses_, op.reads[i], op.tag.micro_batch);
+    if (!sends) to = OperandOf(plan_, addresses_, op.writes[i], op.tag.micro_batch);
     uint64_t from_elements = from.rows * from.columns;
     uint64_t to_elements = to.rows * to.columns;
-    work->buffers.elements = receives ? to_elements : from_elements;
+    work.buffers.elements = receives ? to_elements : from_elements;
     if (const auto* collective = std::get_if<Collective>(&op.work)) {
       if (from.storage != to.storage) {
         throw Error(fmt::format("role \"{}\": collective \"{}\" reads and writes different types",
@@ -127,31 +131,41 @@ class Maker {
       if (collective->kind == CollectiveKind::kAllGather) to_elements = p * from_elements;
       if (collective->kind == CollectiveKind::kReduceScatter) {
         from_elements = p * to_elements;
-        work->buffers.elements = to_elements;
+        work.buffers.elements = to_elements;
       }
     }
-    work->buffers.type = TypeOf(receives ? to.storage : from.storage);
+    work.buffers.type = TypeOf(receives ? to.storage : from.storage);
     if (!receives) {
-      work->buffers.from = from.data;
-      if (!IsRun(op.reads[0], from_elements)) {
+      work.buffers.from = from.data;
+      if (!IsRun(op.reads[i], from_elements)) {
         const GpuOperand packed = Packed(stream, from, false, from_elements);
-        work->pack.push_back(MakeCopy(stream, from, packed));
-        work->buffers.from = packed.data;
-        work->clear = packed.data;
-        work->clear_bytes = (from_elements - from.rows * from.columns) == 0
-                                ? 0
-                                : from_elements * SizeOf(from.storage);
+        work.pack.push_back(MakeCopy(stream, from, packed));
+        work.buffers.from = packed.data;
+        work.clear = packed.data;
+        work.clear_bytes = (from_elements - from.rows * from.columns) == 0
+                               ? 0
+                               : from_elements * SizeOf(from.storage);
       }
     }
     if (!sends) {
-      work->buffers.to = to.data;
-      if (!IsRun(op.writes[0], to_elements)) {
+      work.buffers.to = to.data;
+      if (!IsRun(op.writes[i], to_elements)) {
         const GpuOperand packed = Packed(stream, to, true, to_elements);
         // Of a reduce only the root's result counts: the others keep what they have.
-        work->pack.push_back(MakeCopy(stream, to, packed));
-        work->unpack.push_back(MakeCopy(stream, packed, to));
-        work->buffers.to = packed.data;
+        work.pack.push_back(MakeCopy(stream, to, packed));
+        work.unpack.push_back(MakeCopy(stream, packed, to));
+        work.buffers.to = packed.data;
       }
+    }
+    return work;
+  }
+
+  // What has to be packed takes memory of the stream, of which there is one piece.
+  void CheckGroup(const Op& op, const std::vector<GpuCommunication>& group) const {
+    for (const GpuCommunication& member : group) {
+      if (group.size() == 1 || (member.pack.empty() && member.unpack.empty())) continue;
+      throw Error(fmt::format("role \"{}\": group \"{}\" has buffers that are not dense",
+                              plan_.role->name, op.name));
     }
   }
 

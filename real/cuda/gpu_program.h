@@ -41,7 +41,7 @@ struct GpuCommunication {
 struct GpuOp {
   std::vector<GpuKernel> kernel;  // one for a kernel of our own, none for GEMMs and communication
   OperandRun operands;
-  GpuCommunication communication;
+  std::vector<GpuCommunication> communication;  // one, or those of a group
 };
 
 struct GpuProgram {

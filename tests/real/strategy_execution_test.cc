@@ -152,6 +152,7 @@ Strategy DrawZero(Dice& dice, const Step& step, uint32_t stage) {
   options.reshard_after_forward = dice.Flip();
   options.overlap_reduce_scatter = dice.Flip();
   options.overlap_all_reduce = dice.Flip();
+  options.by_layer = stage == 3 && dice.Flip();
   return MakeZero(options, step.network);
 }
 Strategy DrawZero1(Dice& dice, const Step& step) { return DrawZero(dice, step, 1); }
@@ -376,6 +377,20 @@ TEST(StrategyExecutionEdgeTest, SharesThatDoNotDivideArePadded) {
   const Step step = DecoderStep("gpt of 5", false, training);
   ZeroOptions options;
   options.shard = 5;
+  const Strategy strategy = MakeZero(options, step.network);
+  ExpectSerialNumbers(step, strategy, PlanStep(step.network, training, strategy), 3);
+}
+
+TEST(StrategyExecutionEdgeTest, AWholeLayerOfPaddedSharesIsGatheredAtOnce) {
+  // 5 ranks divide none of the four matrices of a layer; each has padding of its own in the group.
+  Training training;
+  training.batch = 10;
+  training.micro_batches = 2;
+  training.recomputation = Recomputation::kFull;
+  const Step step = DecoderStep("gpt of 5 by layers", false, training);
+  ZeroOptions options;
+  options.shard = 5;
+  options.by_layer = true;
   const Strategy strategy = MakeZero(options, step.network);
   ExpectSerialNumbers(step, strategy, PlanStep(step.network, training, strategy), 3);
 }

@@ -156,6 +156,12 @@ TEST(BadScenarioTest, GroupSizesThatDoNotDivideTheRanks) {
   EXPECT_THAT(ErrorOf({"strategy.column=3"}), AllOf(HasSubstr("column 3"), HasSubstr("8 devices")));
 }
 
+TEST(BadScenarioTest, GradientsInBf16OfParametersInFp32) {
+  EXPECT_THAT(ErrorOf({"training.precision=fp32", "training.gradients=bf16"}),
+              AllOf(HasSubstr("/training/gradients"), HasSubstr("found \"bf16\""),
+                    HasSubstr("expected \"fp32\"")));
+}
+
 TEST(BadScenarioTest, MoreSplitsThanHeads) {
   EXPECT_THAT(ErrorOf({"model.heads=1", "model.hidden=1024"}),
               AllOf(HasSubstr("1 attention heads"), HasSubstr("column")));

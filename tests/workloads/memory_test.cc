@@ -83,6 +83,19 @@ TEST(MemoryTest, ZerosStagesShareOptimizerGradientsAndParameters) {
   }
 }
 
+TEST(MemoryTest, GradientsInBf16TakeTwoBytesInsteadOfFour) {
+  // But for biases and norms, 0.1 % here.
+  Training training;
+  training.batch = 2;
+  training.sequence = 128;
+  training.gradients = DType::kBf16;
+  const GptModel& model = Known("gpt-125m");
+  const Network network = MakeDecoder(model, training);
+  const MemoryUse use =
+      MemoryOfFullestRank(PlanStep(network, training, MakeDataParallel(1, false, network)));
+  EXPECT_NEAR(use.gradients.value() / (2 * model.Parameters()), 1, 0.01);
+}
+
 TEST(MemoryTest, InFp32ParametersAreTheirOwnMasterWeights) {
   Training training;
   training.batch = 2;

@@ -105,6 +105,69 @@ TEST(StrategyBytesTest, ZeroMovesParametersAndGradientsAsItsStageSays) {
   EXPECT_EQ(bytes(3, true), fsdp);
 }
 
+// Ops of layers by name and phase.
+std::map<std::string, uint32_t> CollectivesOfLayers(const Schedule& schedule) {
+  std::map<std::string, uint32_t> count;
+  for (const Op& op : schedule.roles[0].ops) {
+    if (!std::holds_alternative<Collective>(op.work) || op.tag.layer < 0) continue;
+    ++count[fmt::format("{} in {}", op.name, Name(op.tag.phase))];
+  }
+  return count;
+}
+
+TEST(StrategyBytesTest, FsdpByLayersMovesTheSameBytesInOneGroupALayer) {
+  // Two layers of four matrices: a group of four gathers in each direction, one of four
+  // reduce-scatters; 8 + 8 + 8 collectives become 2 + 2 + 2.
+  const Network network = MakeDecoder(SmallModel(), SmallTraining());
+  const auto plan = [&](bool by_layer) {
+    ZeroOptions options{.shard = 4, .replicas = 1};
+    options.by_layer = by_layer;
+    return PlanStep(network, SmallTraining(), MakeZero(options, network));
+  };
+  EXPECT_EQ(LayerBytes(plan(true)), LayerBytes(plan(false)));
+  EXPECT_EQ(CollectivesOfLayers(plan(true)),
+            (std::map<std::string, uint32_t>{{"all-gather layer in forward", 2},
+                                             {"all-gather layer in backward", 2},
+                                             {"reduce-scatter layer in backward", 2}}));
+}
+
+TEST(StrategyBytesTest, WithRecomputationOneLayerIsPrefetchedBeforeTheOneThatIsRecomputed) {
+  // Backward begins with layer 1, then 0: the gather of layer 0 is issued right after that of
+  // layer 1, before anything of layer 1 is computed again.
+  const Training training = SmallTraining(Recomputation::kFull);
+  const Network network = MakeDecoder(SmallModel(), training);
+  ZeroOptions options{.shard = 4, .replicas = 1};
+  options.by_layer = true;
+  const Schedule schedule = PlanStep(network, training, MakeZero(options, network));
+  std::vector<int32_t> gathers;
+  for (const Op& op : schedule.roles[0].ops) {
+    if (op.tag.phase != Phase::kRecompute) continue;
+    if (op.name == "all-gather layer") gathers.push_back(op.tag.layer);
+    if (op.name == "qkv") break;
+  }
+  EXPECT_EQ(gathers, (std::vector<int32_t>{1, 0}));
+}
+
+TEST(StrategyBytesTest, GradientsInBf16TravelInHalfTheBytesOfFp32) {
+  const Network network = MakeDecoder(SmallModel(), SmallTraining());
+  const auto bytes = [&](const Strategy& strategy, DType gradients) {
+    Training training = SmallTraining();
+    training.gradients = gradients;
+    return LayerBytes(PlanStep(network, training, strategy));
+  };
+  const double weights = kLayers * 12 * kHidden * kHidden;
+  const Strategy data_parallel = MakeDataParallel(4, false, network);
+  EXPECT_EQ(bytes(data_parallel, DType::kFp32),
+            (Bytes4{{"all-reduce on data in synchronize", weights * kFp32}}));
+  EXPECT_EQ(bytes(data_parallel, DType::kBf16),
+            (Bytes4{{"all-reduce on data in synchronize", weights * kBf16}}));
+  const Strategy zero_1 = MakeZero({.shard = 4, .replicas = 2, .stage = 1}, network);
+  EXPECT_EQ(bytes(zero_1, DType::kBf16),
+            (Bytes4{{"all-reduce on replica in synchronize", weights * kBf16},
+                    {"reduce-scatter on shard in synchronize", weights * kBf16},
+                    {"all-gather on shard in update", weights * kBf16}}));
+}
+
 TEST(StrategyBytesTest, AtpsFourTerms) {
   // Eq. 2: 3h/d1 and 4h/d1 on the second dimension, h/d2 and h/d2 on the first, times b·s. Around
   // the core, which eq. 2 leaves out, h/d1 is gathered. Backward by the shapes: see strategy_atp.h.
