@@ -309,9 +309,12 @@ BufferId Parameters::Fetch(uint32_t index, uint32_t end) {
 
 BufferId Parameters::FetchBackward(uint32_t index) {
   Gather(index);
-  const bool gathers_again = strategy_.shard && strategy_.shard->reshard_after_forward &&
-                             training_.recomputation != Recomputation::kFull;
-  if (gathers_again) GatherBefore(index, strategy_.shard->prefetch);
+  if (!strategy_.shard) return matrices_[index].gathered;
+  // What is recomputed was gathered for that, one by one; layers come one ahead.
+  const bool gathers_ahead =
+      strategy_.shard->by_layer ||
+      (strategy_.shard->reshard_after_forward && training_.recomputation != Recomputation::kFull);
+  if (gathers_ahead) GatherBefore(index, strategy_.shard->prefetch);
   return matrices_[index].gathered;
 }
 

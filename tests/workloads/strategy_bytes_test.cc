@@ -2,6 +2,7 @@
 // strategy_4d_test.cc.
 #include <map>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "workloads/decoder_network.h"
@@ -14,6 +15,8 @@
 
 namespace rehearse {
 namespace {
+
+using ::testing::ElementsAre;
 
 constexpr double kHidden = 96;
 constexpr double kRows = 16.0 * 8;  // tokens
@@ -131,21 +134,30 @@ TEST(StrategyBytesTest, FsdpByLayersMovesTheSameBytesInOneGroupALayer) {
                                              {"reduce-scatter layer in backward", 2}}));
 }
 
-TEST(StrategyBytesTest, WithRecomputationOneLayerIsPrefetchedBeforeTheOneThatIsRecomputed) {
-  // Backward begins with layer 1, then 0: the gather of layer 0 is issued right after that of
-  // layer 1, before anything of layer 1 is computed again.
-  const Training training = SmallTraining(Recomputation::kFull);
-  const Network network = MakeDecoder(SmallModel(), training);
-  ZeroOptions options{.shard = 4, .replicas = 1};
-  options.by_layer = true;
-  const Schedule schedule = PlanStep(network, training, MakeZero(options, network));
-  std::vector<int32_t> gathers;
-  for (const Op& op : schedule.roles[0].ops) {
-    if (op.tag.phase != Phase::kRecompute) continue;
-    if (op.name == "all-gather layer") gathers.push_back(op.tag.layer);
-    if (op.name == "qkv") break;
-  }
-  EXPECT_EQ(gathers, (std::vector<int32_t>{1, 0}));
+TEST(StrategyBytesTest, LayersAreGatheredOneAheadOfTheBackwardPassWithAndWithoutRecomputation) {
+  // Layer 1 comes during the backward pass of the output layer, layer 0 when layer 1 begins: before
+  // anything of it is computed again, where it is.
+  const auto gathers = [](Recomputation recomputation) {
+    const Training training = SmallTraining(recomputation);
+    const Network network = MakeDecoder(SmallModel(), training);
+    ZeroOptions options{.shard = 4, .replicas = 1};
+    options.by_layer = true;
+    const Schedule schedule = PlanStep(network, training, MakeZero(options, network));
+    std::vector<std::string> events;
+    for (const Op& op : schedule.roles[0].ops) {
+      if (op.tag.phase != Phase::kRecompute && op.tag.phase != Phase::kBackward) continue;
+      const bool is_first = op.name == "qkv" || op.name == "output dX" || op.name == "down dX";
+      if (op.name != "all-gather layer" && !is_first) continue;
+      events.push_back(fmt::format("{} {}", op.name, op.tag.layer));
+    }
+    return events;
+  };
+  EXPECT_THAT(gathers(Recomputation::kFull),
+              ElementsAre("all-gather layer 1", "output dX -1", "all-gather layer 0", "qkv 1",
+                          "down dX 1", "qkv 0", "down dX 0"));
+  EXPECT_THAT(gathers(Recomputation::kNone),
+              ElementsAre("all-gather layer 1", "output dX -1", "all-gather layer 0", "down dX 1",
+                          "down dX 0"));
 }
 
 TEST(StrategyBytesTest, GradientsInBf16TravelInHalfTheBytesOfFp32) {
