@@ -1,18 +1,13 @@
 #include "topology/import_smi.h"
 
 #include <filesystem>
-#include <fstream>
 #include <map>
-#include <sstream>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/topology/same_cluster.h"
-#include "topology/cluster_export.h"
-#include "topology/cluster_file.h"
-#include "topology/router.h"
+#include "tests/topology/imported.h"
 
 namespace rehearse {
 namespace {
@@ -28,26 +23,7 @@ ImportedCluster Import(const std::string& text, const std::string& device = "") 
 }
 
 std::string ErrorOf(const std::string& text) {
-  try {
-    Import(text);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
-
-size_t CountOf(const Cluster& cluster, VertexKind kind) {
-  size_t count = 0;
-  for (Cluster::VertexId id = 0; id < boost::num_vertices(cluster.graph()); ++id)
-    if (cluster.graph()[id].kind == kind) ++count;
-  return count;
-}
-
-size_t CountOf(const Cluster& cluster, LinkKind kind) {
-  size_t count = 0;
-  for (uint32_t i = 0; i < cluster.link_count(); ++i)
-    if (cluster.Link(i).kind == kind) ++count;
-  return count;
+  return ErrorThrownBy([&] { Import(text); });
 }
 
 // The kinds of the vertices between two devices, as "pcie-switch socket socket".
@@ -63,11 +39,6 @@ std::string Between(const ImportedCluster& imported, uint32_t from, uint32_t to)
   return kinds;
 }
 
-double Bandwidth(const ImportedCluster& imported, uint32_t from, uint32_t to) {
-  Router router(*imported.cluster);
-  return router.Between(from, to).bandwidth.value();
-}
-
 // A table of GPUs without affinity: the cells right of the diagonal, row by row.
 std::string Table(uint32_t gpus, const std::vector<std::string>& cells) {
   std::vector<std::vector<std::string>> all(gpus, std::vector<std::string>(gpus, "X"));
@@ -79,11 +50,6 @@ std::string Table(uint32_t gpus, const std::vector<std::string>& cells) {
   for (uint32_t i = 0; i < gpus; ++i)
     text += fmt::format("\nGPU{}\t{}", i, fmt::join(all[i], "\t"));
   return text + "\n";
-}
-
-void ExpectComesBack(const Cluster& cluster) {
-  const JsonDocument document = JsonDocument::FromText(ClusterToText(cluster), "exported.json");
-  ExpectSameCluster(*ReadCluster(document.Root()), cluster);
 }
 
 // ---- Reading the table ----------------------------------------------------------------------------
@@ -107,7 +73,8 @@ TEST(ImportSmiTest, ATerminalsOutputIsRead) {
   EXPECT_EQ(CountOf(cluster, VertexKind::kPcieSwitch), 1u);
   EXPECT_EQ(CountOf(cluster, VertexKind::kSocket), 1u);
   EXPECT_THAT(cluster.notes(), Contains("NICs: nic0 NIC0 mlx5_0"));
-  EXPECT_DOUBLE_EQ(Bandwidth(imported, 0, 1), 80e9);  // 4 links of 25 GB/s at NCCL's 0.8
+  EXPECT_DOUBLE_EQ(BandwidthBetween(*imported.cluster, 0, 1),
+                   80e9);  // 4 links of 25 GB/s at NCCL's 0.8
   ExpectComesBack(cluster);
 }
 
@@ -176,7 +143,7 @@ TEST(ImportSmiTest, MoreLinksThanAGpuHasMeanAnNvSwitch) {
   // An A100 has 12: 12 to each of two others cannot be direct.
   const ImportedCluster imported = Import(Table(3, {"NV12", "NV12", "NV12"}));
   EXPECT_EQ(Between(imported, 0, 2), "nvswitch");
-  EXPECT_DOUBLE_EQ(Bandwidth(imported, 0, 2), 240e9);  // 12 · 20
+  EXPECT_DOUBLE_EQ(BandwidthBetween(*imported.cluster, 0, 2), 240e9);  // 12 · 20
   EXPECT_EQ(CountOf(*imported.cluster, LinkKind::kNvLink), 6u);
   EXPECT_THAT(imported.remarks, Contains(HasSubstr("taken for an NVSwitch")));
 }
@@ -227,7 +194,7 @@ TEST(ImportSmiTest, WhatIsAssumedIsSaid) {
 TEST(ImportSmiTest, TheDeviceSaysHowFastItsPcieIs) {
   const ImportedCluster imported = Import(Table(2, {"PIX"}), "h100");
   EXPECT_EQ(imported.cluster->DeviceOf(0).name, "h100");
-  EXPECT_DOUBLE_EQ(Bandwidth(imported, 0, 1), 48e9);  // PCIe 5.0 x16 to NCCL
+  EXPECT_DOUBLE_EQ(BandwidthBetween(*imported.cluster, 0, 1), 48e9);  // PCIe 5.0 x16 to NCCL
   EXPECT_THAT(imported.remarks, Not(Contains(HasSubstr("taken for a100"))));
   EXPECT_THROW(Import(Table(2, {"PIX"}), "h10"), Error);
 }
@@ -328,13 +295,6 @@ std::string TruthFile(const std::string& name) {
   return std::string(REHEARSE_SOURCE_DIR) + "/../shared/truth/topo_m/" + name;
 }
 
-std::string TextOf(const std::string& path) {
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
 TEST(ImportSmiFilesTest, AllImportWithTheirParts) {
   if (!std::filesystem::exists(TruthFile("")))
     GTEST_SKIP() << "the collected tables are not here: " << TruthFile("");
@@ -363,11 +323,12 @@ TEST(ImportSmiFilesTest, RoutesOfTheDgx1FollowItsCubeMesh) {
   if (!std::filesystem::exists(TruthFile(name)))
     GTEST_SKIP() << "the collected tables are not here: " << TruthFile("");
   const ImportedCluster imported = ImportSmiTopology(TextOf(TruthFile(name)), name, "v100-16g");
-  EXPECT_DOUBLE_EQ(Bandwidth(imported, 0, 3), 40e9);  // NV2
-  EXPECT_DOUBLE_EQ(Bandwidth(imported, 0, 1), 20e9);  // NV1
+  EXPECT_DOUBLE_EQ(BandwidthBetween(*imported.cluster, 0, 3), 40e9);  // NV2
+  EXPECT_DOUBLE_EQ(BandwidthBetween(*imported.cluster, 0, 1), 20e9);  // NV1
   EXPECT_EQ(Between(imported, 0, 3), "");
   EXPECT_EQ(Between(imported, 0, 7), "pcie-switch socket socket pcie-switch");  // SYS
-  EXPECT_DOUBLE_EQ(Bandwidth(imported, 0, 7), 10e9);  // the sockets; PCIe 3.0 would do 12
+  EXPECT_DOUBLE_EQ(BandwidthBetween(*imported.cluster, 0, 7),
+                   10e9);  // the sockets; PCIe 3.0 would do 12
 }
 
 TEST(ImportSmiFilesTest, RoutesOfTheBridgedPairsLeaveThemOverPcie) {
@@ -376,9 +337,9 @@ TEST(ImportSmiFilesTest, RoutesOfTheBridgedPairsLeaveThemOverPcie) {
     GTEST_SKIP() << "the collected tables are not here: " << TruthFile("");
   const ImportedCluster imported = ImportSmiTopology(TextOf(TruthFile(name)), name);
   // nccl-tests #178 measured 208 and 20 GB/s of bus bandwidth.
-  EXPECT_DOUBLE_EQ(Bandwidth(imported, 0, 1), 240e9);
+  EXPECT_DOUBLE_EQ(BandwidthBetween(*imported.cluster, 0, 1), 240e9);
   EXPECT_EQ(Between(imported, 1, 2), "socket");
-  EXPECT_DOUBLE_EQ(Bandwidth(imported, 1, 2), 24e9);
+  EXPECT_DOUBLE_EQ(BandwidthBetween(*imported.cluster, 1, 2), 24e9);
 }
 
 }  // namespace
