@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "real/kernel_call.h"
+#include "real/library_choice.h"
 #include "real/rank_plan.h"
 #include "real/transport.h"
 
@@ -47,6 +48,9 @@ class Backend {
 
   // Whether ops are timed in the steps to come, or only whole steps; false where that makes no difference.
   virtual bool TimeOps(bool /*wanted*/) { return false; }
+
+  // How the last step's communication was carried out, by op, as far as its library tells.
+  virtual std::vector<LibraryChoice> Choices() const { return {}; }
 };
 
 // Makes a rank's backend; plan and transport outlive it. All ranks call it at the same time.

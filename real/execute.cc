@@ -124,6 +124,9 @@ Execution Execute(const Schedule& schedule, Transport& transport, const Executio
   const std::vector<Seconds> slowest = SlowestWalls(transport, walls);
   for (size_t i = 0; i < slowest.size(); ++i)
     (i < options.repeats ? execution.walls : execution.untimed_walls).push_back(slowest[i]);
+  const std::vector<LibraryChoice> choices = backend->Choices();
+  for (const auto& own : GatherBytes(transport, ToBytes(std::span<const LibraryChoice>(choices))))
+    execution.choices.push_back(FromBytes<LibraryChoice>(own));
   for (uint32_t step = 0; step < steps; ++step) {
     const auto all = GatherTimes(transport, times[step], execution.clocks);
     if (transport.rank() != 0) continue;

@@ -54,6 +54,8 @@ struct Execution {
   // timing them costs something.
   std::vector<Seconds> walls;
   std::vector<Seconds> untimed_walls;
+  std::vector<std::vector<LibraryChoice>>
+      choices;  // by rank, then op; of ops that the library tells of
 
   // The repeat whose step time is the median (the lower one of two).
   const Timeline& Median() const;

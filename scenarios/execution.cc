@@ -148,10 +148,16 @@ void Describe(const Scenario& scenario, const Schedule& schedule, const Transpor
   if (!executed->representative) {
     executed->notes.push_back("ranks shared GPUs: the times mean nothing");
   }
+  if (!executed->choices_missing.empty()) {
+    executed->notes.push_back("how NCCL carried out collectives is not known: " +
+                              executed->choices_missing);
+  }
   const FlopsPerSecond peak = PeakOf(scenario.cluster->DeviceOf(0), executed->arithmetic);
   executed->result = Summarize(executed->execution.schedule, executed->execution.Median(), peak);
   executed->result.scenario = scenario.name;
   executed->result.fidelity = "measured";
+  executed->result.chosen =
+      ChosenCollectives(executed->execution.schedule, executed->execution.choices);
   executed->result.memory_capacity = scenario.cluster->DeviceOf(0).memory;
 }
 
@@ -212,6 +218,26 @@ std::string ToText(const ExecutedScenario& executed, bool color) {
   return text;
 }
 
+namespace {
+
+// To each role, what its first rank was told.
+void AddChoices(const Execution& execution, TimelineRecord* record) {
+  std::vector<bool> is_told(record->roles.size());
+  for (size_t rank = 0; rank < execution.choices.size(); ++rank) {
+    const uint32_t role = record->role_of_rank[rank];
+    if (is_told[role]) continue;
+    is_told[role] = true;
+    for (const LibraryChoice& choice : execution.choices[rank]) {
+      RecordedOp& op = record->roles[role].ops[choice.op];
+      op.algorithm = AlgorithmOf(choice);
+      op.protocol = ProtocolOf(choice);
+      op.channels = choice.channels;
+    }
+  }
+}
+
+}  // namespace
+
 TimelineRecord RecordOf(const ExecutedScenario& executed) {
   const Execution& execution = executed.execution;
   CHECK(!execution.repeats.empty());
@@ -226,6 +252,7 @@ TimelineRecord RecordOf(const ExecutedScenario& executed) {
       record.steps.back().is_warm_up = steps == &execution.warm_ups;
     }
   }
+  AddChoices(execution, &record);
   record.environment = {{"backend", executed.backend},
                         {"transport", executed.transport},
                         {"collectives", executed.collectives},

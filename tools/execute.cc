@@ -11,6 +11,7 @@
 #include "real/cpu_backend.h"
 #include "real/cuda/cuda_backend.h"
 #include "real/cuda/machine.h"
+#include "real/cuda/nccl_profiler.h"
 #include "real/kernels.h"
 #include "real/launcher.h"
 #include "real/schedule_hash.h"
@@ -228,6 +229,9 @@ std::optional<ExecutedScenario> RunRank(const Scenario& scenario, const Schedule
     if (!request.gpu.all_fp32) executed.arithmetic = ArithmeticOf(schedule);
     executed.gpu = ToJson(ReadGpuMachine(LoadGpuLibraries()));
     executed.gpu["device"] = ToJson(ReadGpu(LoadGpuLibraries(), 0));
+    const NcclProfilerState profiler = ReadNcclProfilerState(LoadGpuLibraries().nccl);
+    executed.gpu["nccl_profiler"] = ToJson(profiler);
+    if (transport.size() > 1) executed.choices_missing = profiler.why_not;
     executed.representative = !request.share_gpus;
   }
   executed.seed = wanted.seed;

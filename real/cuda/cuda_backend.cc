@@ -15,6 +15,7 @@
 #include "real/cuda/gpu_program.h"
 #include "real/cuda/kernel_functions.h"
 #include "real/cuda/machine.h"
+#include "real/cuda/nccl_profiler.h"
 #include "real/cuda/step_events.h"
 #include "sim/error.h"
 
@@ -40,6 +41,7 @@ class CudaBackend : public Backend {
         options_(options),
         buffers_(OnDevice(gpu.cuda, options.device), plan, options.all_fp32, options.device),
         functions_(gpu.cuda) {
+    choices_.resize(plan.role->ops.size());
     MakeStreams();
     timed_.emplace(cuda_, *plan.role, options.time_ops, kWindow / 2);
     events_ = &*timed_;
@@ -65,6 +67,14 @@ class CudaBackend : public Backend {
     if (!wanted && !untimed_) untimed_.emplace(cuda_, *plan_.role, false, kWindow / 2);
     events_ = wanted ? &*timed_ : &*untimed_;
     return true;
+  }
+
+  std::vector<LibraryChoice> Choices() const override {
+    std::vector<LibraryChoice> known;
+    for (const auto& choice : choices_) {
+      if (choice) known.push_back(*choice);
+    }
+    return known;
   }
 
   void Step(const StepFacts& facts, std::vector<OpTime>* times,
@@ -221,17 +231,25 @@ class CudaBackend : public Backend {
     for (const GpuKernel& copy : work.pack) {
       LaunchKernel(copy, ArgumentsOf(copy, stream_id), stream_id);
     }
-    const OpPlan& planned = plan_.ops[id];
-    if (const auto* collective = std::get_if<Collective>(&op.work)) {
-      communicators_->Run(*collective, work.buffers, stream);
-    } else if (std::holds_alternative<Send>(op.work)) {
-      communicators_->Send(planned.communicator, planned.peer, work.buffers, stream);
-    } else {
-      communicators_->Receive(planned.communicator, planned.peer, work.buffers, stream);
-    }
+    Communicate(id, op, work.buffers, stream);
     for (const GpuKernel& copy : work.unpack) {
       LaunchKernel(copy, ArgumentsOf(copy, stream_id), stream_id);
     }
+  }
+
+  void Communicate(uint32_t id, const Op& op, const CollectiveBuffers& buffers, CudaStream stream) {
+    NcclListener listener;
+    const OpPlan& planned = plan_.ops[id];
+    if (const auto* collective = std::get_if<Collective>(&op.work)) {
+      communicators_->Run(*collective, buffers, stream);
+    } else if (std::holds_alternative<Send>(op.work)) {
+      communicators_->Send(planned.communicator, planned.peer, buffers, stream);
+    } else {
+      communicators_->Receive(planned.communicator, planned.peer, buffers, stream);
+    }
+    if (!listener.has_heard()) return;
+    choices_[id] = listener.heard();
+    choices_[id]->op = id;
   }
 
   KernelArguments ArgumentsOf(const GpuKernel& work, uint32_t stream) const {
@@ -331,8 +349,9 @@ class CudaBackend : public Backend {
   std::vector<GpuMemory> losses_;                    // by op
   std::optional<StepEvents> timed_;
   std::optional<StepEvents> untimed_;
-  StepEvents* events_ = nullptr;    // one of these
-  std::vector<std::string> names_;  // by op
+  StepEvents* events_ = nullptr;                       // one of these
+  std::vector<std::string> names_;                     // by op
+  std::vector<std::optional<LibraryChoice>> choices_;  // by op
   std::optional<GpuCommunicators> communicators_;
 };
 

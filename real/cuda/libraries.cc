@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "real/cuda/nccl_profiler.h"
+
 namespace rehearse {
 namespace {
 
@@ -37,7 +39,10 @@ Nvml::Nvml() : library({"libnvidia-ml.so.1"}, "REHEARSE_NVML", "names and clocks
 }
 
 const GpuLibraries& LoadGpuLibraries() {
-  static const GpuLibraries libraries;
+  static const GpuLibraries libraries = [] {
+    OfferNcclProfiler();
+    return GpuLibraries();
+  }();
   return libraries;
 }
 

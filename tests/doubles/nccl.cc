@@ -3,6 +3,7 @@
 
 #include "tests/doubles/nccl_meeting.h"
 #include "tests/doubles/nccl_processes.h"
+#include "tests/doubles/nccl_profiler.h"
 
 namespace rehearse::gpu_double {
 namespace {
@@ -11,6 +12,7 @@ World& world() { return World::Get(); }
 
 void Enqueue(Communicator* communicator, const char* name, const std::vector<Touch>& touches,
              const std::shared_ptr<Operation>& operation, Stream* stream) {
+  TellProfiler(*communicator, *operation);
   const uint64_t number = communicator->posted++;
   world().Enqueue(stream, name, touches, [communicator, number, operation] {
     if (communicator->elsewhere) {
@@ -90,16 +92,20 @@ GPU_DOUBLE_ENTRY ncclGetUniqueId(NcclUniqueId* id) {
 GPU_DOUBLE_ENTRY ncclCommInitRank(Communicator** made, int size, NcclUniqueId id, int rank) {
   FAIL_IF_TOLD(ncclCommInitRank);
   const Invitation invitation = ReadInvitation(id);
-  if (invitation.process != getpid())
-    return JoinElsewhere(invitation, static_cast<size_t>(size), rank, made);
-  return JoinById(invitation.number, static_cast<size_t>(size), rank, made);
+  const int status = invitation.process != getpid()
+                         ? JoinElsewhere(invitation, static_cast<size_t>(size), rank, made)
+                         : JoinById(invitation.number, static_cast<size_t>(size), rank, made);
+  if (status == kSuccess) GreetProfiler(*made);
+  return status;
 }
 
 GPU_DOUBLE_ENTRY ncclCommSplit(Communicator* parent, int color, int key, Communicator** made,
                                void*) {
   FAIL_IF_TOLD(ncclCommSplit);
-  return parent->elsewhere ? SplitElsewhere(parent, color, key, made)
-                           : SplitHere(parent, color, key, made);
+  const int status = parent->elsewhere ? SplitElsewhere(parent, color, key, made)
+                                       : SplitHere(parent, color, key, made);
+  if (status == kSuccess && *made != nullptr) GreetProfiler(*made);
+  return status;
 }
 
 GPU_DOUBLE_ENTRY ncclCommAbort(Communicator* communicator) {
@@ -113,6 +119,7 @@ GPU_DOUBLE_ENTRY ncclCommAbort(Communicator* communicator) {
 }
 
 GPU_DOUBLE_ENTRY ncclCommDestroy(Communicator* communicator) {
+  DismissProfiler(communicator);
   Destroy(communicator);
   FAIL_IF_TOLD(ncclCommDestroy);
   return kSuccess;

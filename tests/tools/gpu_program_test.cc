@@ -1,6 +1,7 @@
 // Commands on GPUs as their user meets them, on pretended ones (tests/doubles): ranks as threads, and as processes of
 // torchrun, srun and mpirun.
 #include <chrono>
+#include <set>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -75,6 +76,61 @@ TEST_F(GpuProgramTest, ThreadsOnAGpuEachPassTheCheckAndSayWhatTimingCosts) {
   EXPECT_EQ(json["representative"], true);
   EXPECT_GT(json["timing"]["untimed_step_seconds"].get<double>(), 0);
   EXPECT_TRUE(json["timing"].contains("cost"));
+}
+
+TEST_F(GpuProgramTest, WhatNcclChoseIsInTheResultTheTimelineAndTheComparison) {
+  const Outcome outcome = Execute("execute " + Shipped("cpu-megatron") +
+                                  " --backend cuda --repeat 1 --warmup 0 --out out");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("tree, protocol ll, 1 channel"));
+  const Json execution = Json::parse(ReadFile(folder_ / "out/execution.json"));
+  EXPECT_EQ(execution["gpu"]["nccl_profiler"]["interface"], 5);  // of NCCL 2.28
+  std::set<std::string> algorithms;
+  for (const Json& chosen : execution["result"]["collectives"])
+    algorithms.insert(chosen["algorithm"].get<std::string>());
+  EXPECT_EQ(algorithms, (std::set<std::string>{"ring", "tree"}));
+  const Json timeline = Json::parse(ReadFile(folder_ / "out/timeline.json"));
+  for (const Json& op : timeline["roles"][0]["ops"]) {
+    const bool is_told = op["axis"] != "";
+    EXPECT_EQ(op.contains("algorithm"), is_told) << op;
+    EXPECT_EQ(op.contains("channels"), is_told) << op;
+  }
+  // Our model of NCCL on a machine with NVLink beside what the pretended NCCL took.
+  const Outcome simulated = Execute("run " + Shipped("cpu-megatron") +
+                                    " --set cluster=atp-ic5:devices=2 "
+                                    "--set 'simulator={\"algorithm\": \"auto\"}' --out simulated");
+  ASSERT_EQ(simulated.code, 0) << simulated.err;
+  EXPECT_EQ(Execute("compare out/timeline.json out/timeline.json").code, 0);
+  const Outcome compared =
+      Execute("compare simulated/result.json out/execution.json --format json");
+  ASSERT_EQ(compared.code, 0) << compared.err;
+  const Json choices = Json::parse(compared.out)["collectives"];
+  ASSERT_FALSE(choices.empty());
+  for (const Json& choice : choices) {
+    EXPECT_EQ(choice["a"].size(), 1u);
+    EXPECT_EQ(choice["b"].size(), 1u);
+    EXPECT_EQ(choice["same"], choice["a"] == choice["b"]);
+  }
+}
+
+TEST_F(GpuProgramTest, AProfilerOfTheUsersIsLeftAloneAndSaid) {
+  const std::string arguments =
+      "execute " + Shipped("cpu-megatron") + " --backend cuda --repeat 1 --warmup 0 --format json";
+  const auto expect_none = [&](const char* reason) {
+    const Outcome outcome = Execute(arguments);
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    const Json json = Json::parse(outcome.out);
+    EXPECT_EQ(json["gpu"]["nccl_profiler"]["interface"], 0);
+    EXPECT_EQ(json["gpu"]["nccl_profiler"]["why_not"], reason);
+    EXPECT_THAT(json["notes"].dump(), HasSubstr("how NCCL carried out collectives is not known"));
+    EXPECT_FALSE(json["result"].contains("collectives"));
+  };
+  setenv("NCCL_PROFILER_PLUGIN", "/opt/inspector.so", 1);
+  expect_none("NCCL_PROFILER_PLUGIN is \"/opt/inspector.so\"");
+  unsetenv("NCCL_PROFILER_PLUGIN");
+  setenv("REHEARSE_DOUBLE_NCCL_VERSION", "22105", 1);
+  expect_none("NCCL 2.21.5 has no profiler interface; 2.23 was the first");
+  unsetenv("REHEARSE_DOUBLE_NCCL_VERSION");
 }
 
 TEST_F(GpuProgramTest, ProcessesOfTorchrunAndSrunMeetByNccl) {
