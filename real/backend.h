@@ -27,6 +27,13 @@ struct OpTime {
   static constexpr int64_t kNever = -1;
 };
 
+// Ways of doing a step that cost differently; the numbers are the same.
+enum class StepMode : uint8_t {
+  kTimedOps,  // every op is timed
+  kWhole,     // the step is timed, its ops are not
+  kGraph,  // so too; all ops are launched at once, as they were captured by the first step in this mode
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -46,8 +53,8 @@ class Backend {
   virtual void Step(const StepFacts& facts, std::vector<OpTime>* times,
                     std::vector<RowLoss>* losses) = 0;
 
-  // Whether ops are timed in the steps to come, or only whole steps; false where that makes no difference.
-  virtual bool TimeOps(bool /*wanted*/) { return false; }
+  // How steps are done from now on; false where the backend has no such way.
+  virtual bool Use(StepMode /*mode*/) { return false; }
 
   // How the last step's communication was carried out, by op, as far as its library tells.
   virtual std::vector<LibraryChoice> Choices() const { return {}; }

@@ -56,6 +56,16 @@ double TimingCost(const Execution& execution) {
   return MedianOf(execution.walls) / MedianOf(execution.untimed_walls) - 1;
 }
 
+// Of steps whose ops are not timed, where there are some.
+Seconds MedianWithoutGraph(const Execution& execution) {
+  return MedianOf(execution.untimed_walls.empty() ? execution.walls : execution.untimed_walls);
+}
+
+// What launching the step as a graph saves, as a share of the step.
+double GraphGain(const Execution& execution) {
+  return 1 - MedianOf(execution.graph_walls) / MedianWithoutGraph(execution);
+}
+
 Json ClocksToJson(const Execution& execution, bool applied) {
   Json array = Json::array();
   for (size_t rank = 1; rank < execution.clocks.size(); ++rank) {
@@ -188,6 +198,11 @@ nlohmann::ordered_json ToJson(const ExecutedScenario& executed) {
                       {"untimed_step_seconds", MedianOf(execution.untimed_walls).value()},
                       {"cost", TimingCost(execution)}};
   }
+  if (!execution.graph_walls.empty()) {
+    json["cuda_graph"] = {{"step_seconds", MedianOf(execution.graph_walls).value()},
+                          {"step_seconds_without", MedianWithoutGraph(execution).value()},
+                          {"gain", GraphGain(execution)}};
+  }
   json["clocks"] = ClocksToJson(execution, executed.transport != "threads");
   if (executed.check) json["check"] = CheckToJson(*executed.check, executed.check_tolerance);
   json["result"] = ToJson(executed.result);
@@ -212,6 +227,11 @@ std::string ToText(const ExecutedScenario& executed, bool color) {
     text += fmt::format("Timing the ops: {:+.1f} % ({} a step with, {} without)\n",
                         100 * TimingCost(execution), Print(MedianOf(execution.walls)),
                         Print(MedianOf(execution.untimed_walls)));
+  }
+  if (!execution.graph_walls.empty()) {
+    text += fmt::format("As a CUDA graph: {} a step, {} without ({:+.1f} %)\n",
+                        Print(MedianOf(execution.graph_walls)),
+                        Print(MedianWithoutGraph(execution)), -100 * GraphGain(execution));
   }
   for (const std::string& note : executed.notes) text += "Note: " + note + "\n";
   if (executed.check) text += CheckToText(*executed.check, executed.check_tolerance);

@@ -12,6 +12,7 @@
 //     "warm_up_seconds": [...], "repeat_seconds": [...],
 //     "timing": {"timed_step_seconds": ..., "untimed_step_seconds": ..., "cost": 0.01},  where timing ops costs something:
 //                                                                  medians of the host's wall times
+//     "cuda_graph": {"step_seconds": ..., "step_seconds_without": ..., "gain": 0.02},       with --cuda-graph; likewise
 //     "clocks": [{"rank": 1, "offset_nanoseconds": 12, "drift_nanoseconds_per_second": 3,
 //                 "round_trip_nanoseconds": 700, "applied": false}],
 //     "check": {"passed": true, "tolerance": 1e-10, "loss": ..., "serial_loss": ..., "loss_difference": ...,

@@ -19,6 +19,8 @@ using CudaStream = struct CudaStreamHandle*;
 using CudaEvent = struct CudaEventHandle*;
 using CudaLibrary = struct CudaLibraryHandle*;  // code loaded into the devices
 using CudaKernel = struct CudaKernelHandle*;
+using CudaGraph = struct CudaGraphHandle*;  // work that was captured
+using CudaGraphExec = struct CudaGraphExecHandle*;
 
 struct Dim3 {
   uint32_t x = 1;
@@ -38,6 +40,8 @@ enum class DeviceAttribute : int {
 inline constexpr int kCudaNotReady = 600;
 inline constexpr unsigned kStreamNonBlocking = 1;  // does not wait for the default stream
 inline constexpr unsigned kEventDisableTiming = 2;
+// Calls that a capture does not allow fail on the thread that captures, not on those of other ranks.
+enum class CaptureMode : int { kThreadLocal = 1 };
 
 struct CudaRuntime {
   CudaRuntime();
@@ -67,6 +71,13 @@ struct CudaRuntime {
   Entry<int(CudaEvent)> EventQuery{library, "cudaEventQuery"};
   Entry<int(CudaEvent)> EventSynchronize{library, "cudaEventSynchronize"};
   Entry<int(float*, CudaEvent, CudaEvent)> EventElapsedTime{library, "cudaEventElapsedTime"};
+  Entry<int(CudaStream, CaptureMode)> StreamBeginCapture{library, "cudaStreamBeginCapture"};
+  Entry<int(CudaStream, CudaGraph*)> StreamEndCapture{library, "cudaStreamEndCapture"};
+  Entry<int(CudaGraphExec*, CudaGraph, unsigned long long)> GraphInstantiate{
+      library, "cudaGraphInstantiateWithFlags"};
+  Entry<int(CudaGraphExec, CudaStream)> GraphLaunch{library, "cudaGraphLaunch"};
+  Entry<int(CudaGraphExec)> GraphExecDestroy{library, "cudaGraphExecDestroy"};
+  Entry<int(CudaGraph)> GraphDestroy{library, "cudaGraphDestroy"};
   Entry<int(CudaLibrary*, const void*, void*, void*, unsigned, void*, void*, unsigned)>
       LibraryLoadData{library, "cudaLibraryLoadData"};
   Entry<int(CudaLibrary)> LibraryUnload{library, "cudaLibraryUnload"};

@@ -129,12 +129,10 @@ nlohmann::ordered_json ToJson(const NcclProfilerState& state) {
 
 // ---- what NCCL looks for, by name ----------------------------------------------------------------
 
-#define EXPORTED_AS(name) __asm__(name) __attribute__((visibility("default"), used))
-
-extern const NcclProfilerTable<NcclInitV2, NcclEventV2> kTableV2 EXPORTED_AS("ncclProfiler_v2");
-extern const NcclProfilerTable<NcclInitV2, NcclEventV3> kTableV3 EXPORTED_AS("ncclProfiler_v3");
-extern const NcclProfilerTable<NcclInitV4, NcclEventV4> kTableV4 EXPORTED_AS("ncclProfiler_v4");
-extern const NcclProfilerTable<NcclInitV5, NcclEventV4> kTableV5 EXPORTED_AS("ncclProfiler_v5");
+extern const NcclProfilerTable<NcclInitV2, NcclEventV2> kTableV2 __asm__("ncclProfiler_v2");
+extern const NcclProfilerTable<NcclInitV2, NcclEventV3> kTableV3 __asm__("ncclProfiler_v3");
+extern const NcclProfilerTable<NcclInitV4, NcclEventV4> kTableV4 __asm__("ncclProfiler_v4");
+extern const NcclProfilerTable<NcclInitV5, NcclEventV4> kTableV5 __asm__("ncclProfiler_v5");
 
 const NcclProfilerTable<NcclInitV2, NcclEventV2> kTableV2 = {
     "rehearse", Greet<2>, Start<NcclEventV2>, Stop, RecordState, Finalize};

@@ -113,6 +113,20 @@ TEST_F(GpuProgramTest, WhatNcclChoseIsInTheResultTheTimelineAndTheComparison) {
   }
 }
 
+TEST_F(GpuProgramTest, AStepIsAlsoLaunchedAsAGraphThatIsCheckedAndTimed) {
+  const Outcome outcome =
+      Execute("execute " + Shipped("cpu-4d") +
+              " --backend cuda --cuda-graph --check --repeat 2 --warmup 0 --format json");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json json = Json::parse(outcome.out);
+  EXPECT_EQ(json["check"]["passed"], true);
+  EXPECT_GT(json["cuda_graph"]["step_seconds"].get<double>(), 0);
+  EXPECT_EQ(json["cuda_graph"]["step_seconds_without"], json["timing"]["untimed_step_seconds"]);
+  EXPECT_EQ(json["repeat_seconds"].size(), 2u);  // those of the graph are not among them
+  ExpectMistake("execute " + Shipped("cpu-4d") + " --cuda-graph",
+                {"--cuda-graph is for --backend cuda"});
+}
+
 TEST_F(GpuProgramTest, AProfilerOfTheUsersIsLeftAloneAndSaid) {
   const std::string arguments =
       "execute " + Shipped("cpu-megatron") + " --backend cuda --repeat 1 --warmup 0 --format json";
