@@ -26,7 +26,8 @@ BackendFactory GpuBackends(uint32_t local_rank, const CudaOptions& options) {
 
 std::unique_ptr<Transport> JoinProcesses(const Launch& launch, bool on_gpus) {
   const bool needs_mpi = !on_gpus || launch.launcher == "mpirun";
-  return needs_mpi ? JoinMpi(launch) : JoinTcp(launch, TcpAddressFromEnvironment());
+  if (needs_mpi) return JoinMpi(launch);
+  return JoinTcp(launch, TcpAddressFromEnvironment(), PatienceFromEnvironment());
 }
 
 }  // namespace rehearse

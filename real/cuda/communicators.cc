@@ -4,6 +4,7 @@
 #include <set>
 
 #include "real/cuda/kernel_arguments.h"
+#include "real/cuda/lost_rank_watch.h"
 #include "real/storage.h"
 
 namespace rehearse {
@@ -85,6 +86,7 @@ GpuCommunicators::GpuCommunicators(const GpuLibraries& gpu, const RankPlan& plan
     : nccl_(gpu.nccl), plan_(plan) {
   const Invitation invitation = Exchange(nccl_, transport);
   transport.Barrier();  // nobody waits in NCCL for a rank that has given up
+  const LostRankWatch watch(transport);
   nccl_.CommInitRank(&world_, static_cast<int>(transport.size()), invitation.id,
                      static_cast<int>(transport.rank()));
   all_.push_back(world_);

@@ -28,7 +28,8 @@ struct CollectiveBuffers {
 class GpuCommunicators {
  public:
   // Collective over all ranks of the transport, after every rank has set its device. Rank 0 makes NCCL's
-  // unique id, the transport carries it. Throws Error when ranks have different NCCL versions.
+  // unique id, the transport carries it. Throws Error when ranks have different NCCL versions. A rank that is lost
+  // while the others wait for it in NCCL, which cannot be stopped, is named and ends the process.
   GpuCommunicators(const GpuLibraries& gpu, const RankPlan& plan, Transport& transport);
   GpuCommunicators(const GpuCommunicators&) = delete;
   GpuCommunicators& operator=(const GpuCommunicators&) = delete;

@@ -56,6 +56,16 @@ class GpuProgramTest : public ProgramTest {
                     port, ranks, variables, each, arguments));
   }
 
+  static double SecondsSince(std::chrono::steady_clock::time_point start) {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  }
+  static size_t Occurrences(const std::string& text, const std::string& part) {
+    size_t count = 0;
+    for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
+      ++count;
+    return count;
+  }
+
   static constexpr const char* kTorchrun =
       "RANK=$rank WORLD_SIZE=$ranks LOCAL_RANK=$rank LOCAL_WORLD_SIZE=$ranks "
       "TORCHELASTIC_RUN_ID=test";
@@ -189,6 +199,69 @@ TEST_F(GpuProgramTest, ARankThatFailsOnItsGpuEndsTheOthers) {
   EXPECT_THAT(outcome.err, HasSubstr("rank 2, op "));
   EXPECT_THAT(outcome.err, HasSubstr("ncclReduceScatter failed"));
   EXPECT_LT(took.count(), 60);  // before any stall would have been noticed
+}
+
+// A rank that never starts. The others say so, and end, within what they are told to wait.
+TEST_F(GpuProgramTest, ARankThatNeverStartsIsNamedByAllOthers) {
+  setenv("REHEARSE_PATIENCE", "1.5", 1);
+  for (const char* variables : {kTorchrun, kSrun}) {
+    const auto start = std::chrono::steady_clock::now();
+    const Outcome outcome =
+        Processes(4, variables, "execute " + Shipped("cpu-4d") + " --backend cuda",
+                  "[ $rank != 2 ] || exec sleep 3");
+    EXPECT_EQ(outcome.code, 1);
+    EXPECT_EQ(Occurrences(outcome.err, "rank 2 did not come within 1.5 s"), 3u) << outcome.err;
+    EXPECT_LT(SecondsSince(start), 15);
+  }
+  const Outcome outcome =
+      Processes(4, kTorchrun, "execute " + Shipped("cpu-4d") + " --backend cuda",
+                "[ $rank != 0 ] || exec sleep 3");
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(Occurrences(outcome.err, "rank 0 does not answer"), 3u) << outcome.err;
+  unsetenv("REHEARSE_PATIENCE");
+}
+
+TEST_F(GpuProgramTest, ARankThatNeverStartsUnderMpirunIsNamed) {
+  if (MpiIsAbsent()) GTEST_SKIP() << "no MPI here";
+  const auto start = std::chrono::steady_clock::now();
+  const Outcome outcome = Shell(
+      "cat > late.sh <<'END'\n#!/bin/sh\n[ \"$OMPI_COMM_WORLD_RANK\" != 1 ] || exec sleep 30\n"
+      "exec \"$@\"\nEND\nchmod +x late.sh\n" +
+      kMpirun + " -n 2 ./late.sh \"$program\" execute " + Shipped("cpu-megatron") +
+      " --backend cuda");
+  EXPECT_NE(outcome.code, 0);
+  EXPECT_THAT(outcome.err, HasSubstr("local rank 1 of 2 has not started"));
+  EXPECT_LT(SecondsSince(start), 25);
+}
+
+// Killed between two steps or in one, rank 0 (where the others' connections end) or another.
+TEST_F(GpuProgramTest, ARankThatDiesOnTheWayIsNamedByAllOthers) {
+  for (const int victim : {0, 2}) {
+    const auto start = std::chrono::steady_clock::now();
+    const Outcome outcome = Processes(
+        4, kTorchrun, "execute " + Shipped("cpu-4d") + " --backend cuda --repeat 100000 --out out",
+        fmt::format(
+            "[ $rank != {} ] || {{ sh -c 'echo $PPID' > pid; (looks=0; until [ $looks = 300 ] || "
+            "grep -q step out/rank-{}.jsonl; do sleep 0.1; looks=$((looks + 1)); done; "
+            "kill -9 $(cat pid)) 2> /dev/null & }}",
+            victim, victim));
+    EXPECT_NE(outcome.code, 0);
+    const std::string lost = fmt::format("rank {} is lost", victim);
+    EXPECT_EQ(Occurrences(outcome.err, lost), 3u) << outcome.err;
+    EXPECT_LT(SecondsSince(start), 60);
+    std::filesystem::remove_all(folder_ / "out");
+  }
+}
+
+// NCCL's communicators are made in calls that do not return when a rank has gone.
+TEST_F(GpuProgramTest, ARankThatFailsWhileOthersWaitInNcclEndsThem) {
+  const auto start = std::chrono::steady_clock::now();
+  const Outcome outcome =
+      Processes(4, kTorchrun, "execute " + Shipped("cpu-4d") + " --backend cuda",
+                "[ $rank != 1 ] || export REHEARSE_DOUBLE_FAIL=ncclCommInitRank");
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(Occurrences(outcome.err, "rank 1 gave up: ncclCommInitRank failed"), 3u) << outcome.err;
+  EXPECT_LT(SecondsSince(start), 25);  // the pretended NCCL would wait for 30 s
 }
 
 TEST_F(GpuProgramTest, WhatIsMissingIsSaidInOneLine) {
