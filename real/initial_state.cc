@@ -4,6 +4,7 @@
 #include <map>
 
 #include "real/numbers.h"
+#include "real/parallel_for.h"
 #include "sim/error.h"
 
 namespace rehearse {
@@ -49,10 +50,12 @@ void WriteByPosition(const RankPlan& plan, BufferId id, Backend& backend, Value 
                             buffer.place->rows, buffer.place->columns));
   }
   std::vector<double> values(buffer.elements());
-  for (uint64_t i = 0; i < values.size(); ++i) {
-    const auto position = buffer.place->PositionOf(i);
-    if (position) values[i] = value(position->row, position->column);
-  }
+  ParallelFor(values.size(), [&](uint64_t begin, uint64_t end) {
+    for (uint64_t i = begin; i < end; ++i) {
+      const auto position = buffer.place->PositionOf(i);
+      if (position) values[i] = value(position->row, position->column);
+    }
+  });
   backend.Write(id, values);
 }
 
@@ -70,6 +73,7 @@ void WriteOptimizerStates(const RankPlan& plan, uint64_t seed, Backend& backend)
     const Op& op = plan.role->ops[index];
     const BufferPlan& state = plan.buffers[op.writes.back().index()];
     std::vector<double> values;
+    values.reserve(state.elements());
     if (state.rows == 3) {
       for (size_t i = 0; i + 1 < op.writes.size(); ++i) {
         const BufferId parameter = op.writes[i];

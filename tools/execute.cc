@@ -236,7 +236,7 @@ std::optional<ExecutedScenario> RunRank(const Scenario& scenario, const Schedule
     if (!request.gpu.all_fp32) executed.arithmetic = ArithmeticOf(schedule);
     executed.gpu = ToJson(ReadGpuMachine(LoadGpuLibraries()));
     executed.gpu["device"] = ToJson(ReadGpu(LoadGpuLibraries(), 0));
-    const NcclProfilerState profiler = ReadNcclProfilerState(LoadGpuLibraries().nccl);
+    const NcclProfilerState profiler = ReadNcclProfilerState(LoadGpuLibraries());
     executed.gpu["nccl_profiler"] = ToJson(profiler);
     if (transport.size() > 1) executed.choices_missing = profiler.why_not;
     executed.representative = !request.share_gpus;

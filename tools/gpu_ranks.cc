@@ -7,7 +7,9 @@
 namespace rehearse {
 
 void RequireGpusForRanks(uint32_t ranks_on_host, bool share_gpus) {
-  RequireGpus(LoadGpuLibraries(), share_gpus ? 1 : static_cast<int>(ranks_on_host));
+  const GpuLibraries& gpu = LoadGpuLibraries();
+  RequireGpus(gpu, share_gpus ? 1 : static_cast<int>(ranks_on_host));
+  if (ranks_on_host > 1) gpu.RequireNccl();
 }
 
 int DeviceOfRank(uint32_t local_rank) {

@@ -29,7 +29,8 @@ class GpuCommunicators {
  public:
   // Collective over all ranks of the transport, after every rank has set its device. Rank 0 makes NCCL's
   // unique id, the transport carries it. Throws Error when ranks have different NCCL versions. A rank that is lost
-  // while the others wait for it in NCCL, which cannot be stopped, is named and ends the process.
+  // while the others wait for it in NCCL, which cannot be stopped, is named and ends the process. Where there is no
+  // NCCL, a rank alone copies.
   GpuCommunicators(const GpuLibraries& gpu, const RankPlan& plan, Transport& transport);
   GpuCommunicators(const GpuCommunicators&) = delete;
   GpuCommunicators& operator=(const GpuCommunicators&) = delete;
@@ -58,7 +59,8 @@ class GpuCommunicators {
   void SendToNext(NcclCommunicator communicator, const Group& group,
                   const CollectiveBuffers& buffers, CudaStream stream) const;
 
-  const Nccl& nccl_;
+  const CudaRuntime& cuda_;
+  const Nccl* nccl_;  // null: a rank alone, without NCCL
   const RankPlan& plan_;
   bool is_aborted_ = false;
   NcclCommunicator world_ = nullptr;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "real/cuda/launch.h"
+#include "real/parallel_for.h"
 #include "sim/error.h"
 
 namespace rehearse {
@@ -60,9 +61,10 @@ void GpuBuffers::Write(CudaStream stream, BufferId buffer,
   CHECK_EQ(values.size(), to.rows * to.columns);
   const uint64_t row_bytes = to.columns * SizeOf(to.storage);
   std::vector<char> stored(to.rows * row_bytes);
-  for (uint64_t i = 0; i < values.size(); ++i) {
-    Store(to.storage, stored.data(), i, static_cast<float>(values[i]));
-  }
+  ParallelFor(values.size(), [&](uint64_t begin, uint64_t end) {
+    for (uint64_t i = begin; i < end; ++i)
+      Store(to.storage, stored.data(), i, static_cast<float>(values[i]));
+  });
   ForEachRun(to, [&](uint64_t row, uint64_t bytes, char* data) {
     cuda_.MemcpyAsync(data, stored.data() + row * row_bytes, bytes, CopyKind::kHostToDevice,
                       stream);
@@ -80,9 +82,9 @@ std::vector<double> GpuBuffers::Read(CudaStream stream, BufferId buffer) const {
   });
   cuda_.StreamSynchronize(stream);
   std::vector<double> values(from.rows * from.columns);
-  for (uint64_t i = 0; i < values.size(); ++i) {
-    values[i] = LoadStored(from.storage, stored.data(), i);
-  }
+  ParallelFor(values.size(), [&](uint64_t begin, uint64_t end) {
+    for (uint64_t i = begin; i < end; ++i) values[i] = LoadStored(from.storage, stored.data(), i);
+  });
   return values;
 }
 

@@ -38,11 +38,22 @@ Nvml::Nvml() : library({"libnvidia-ml.so.1"}, "REHEARSE_NVML", "names and clocks
   library.set_describe(FindDescribe(library, "nvmlErrorString"));
 }
 
+GpuLibraries::GpuLibraries() {
+  OfferNcclProfiler();
+  try {
+    nccl.emplace();
+  } catch (const Error& error) {
+    nccl_missing = error.what();
+  }
+}
+
+const Nccl& GpuLibraries::RequireNccl() const {
+  if (!nccl) throw Error(nccl_missing);
+  return *nccl;
+}
+
 const GpuLibraries& LoadGpuLibraries() {
-  static const GpuLibraries libraries = [] {
-    OfferNcclProfiler();
-    return GpuLibraries();
-  }();
+  static const GpuLibraries libraries;
   return libraries;
 }
 

@@ -8,6 +8,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <string>
 
 #include "real/cuda/library.h"
 
@@ -180,12 +182,17 @@ struct Nvml {
   Entry<int(NvmlDevice, int, unsigned*)> DeviceGetTemperature{library, "nvmlDeviceGetTemperature"};
 };
 
-// What a CUDA run calls, opened once a process. Throws Error naming the first library that is missing;
-// looks for the driver first, because without one nothing else helps.
+// What a CUDA run calls, opened once a process. Throws Error naming the first library that is missing. A rank alone
+// does without NCCL.
 struct GpuLibraries {
+  GpuLibraries();
+  // Throws Error where there is no NCCL.
+  const Nccl& RequireNccl() const;
+
   CudaRuntime cuda;
   Blas blas;
-  Nccl nccl;
+  std::optional<Nccl> nccl;
+  std::string nccl_missing;  // why there is none
 };
 const GpuLibraries& LoadGpuLibraries();
 

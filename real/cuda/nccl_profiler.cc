@@ -108,11 +108,12 @@ void OfferNcclProfiler() {
   if (UsersProfilerAtStart().empty()) setenv(kVariable, kThisProgram, 1);
 }
 
-NcclProfilerState ReadNcclProfilerState(const Nccl& nccl) {
+NcclProfilerState ReadNcclProfilerState(const GpuLibraries& gpu) {
   if (interface_called != 0) return {interface_called, ""};
   if (!UsersProfilerAtStart().empty()) return {0, UsersProfilerAtStart()};
+  if (!gpu.nccl) return {0, "there is no NCCL here"};
   int version = 0;
-  nccl.GetVersion(&version);
+  gpu.nccl->GetVersion(&version);
   if (version < kFirstNcclWithProfilers) {
     return {0, fmt::format("NCCL {} has no profiler interface; 2.23 was the first",
                            NcclVersionText(version))};

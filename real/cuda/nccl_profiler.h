@@ -47,7 +47,7 @@ struct NcclProfilerState {
   std::string why_not;  // where it has called none
 };
 // Once communicators have been made.
-NcclProfilerState ReadNcclProfilerState(const Nccl& nccl);
+NcclProfilerState ReadNcclProfilerState(const GpuLibraries& gpu);
 nlohmann::ordered_json ToJson(const NcclProfilerState& state);
 
 }  // namespace rehearse

@@ -42,7 +42,7 @@ TEST_F(NcclProfilerTest, EveryVersionOfTheInterfaceTellsAlgorithmProtocolAndChan
   for (const auto& [nccl, interface] : interface_of_nccl) {
     door_->control().nccl_version = nccl;
     const std::map<std::string, LibraryChoice> choices = ChoicesOf(EveryCollective(2));
-    EXPECT_EQ(ReadNcclProfilerState(LoadGpuLibraries().nccl).interface, interface);
+    EXPECT_EQ(ReadNcclProfilerState(LoadGpuLibraries()).interface, interface);
     // 4 rows of 6 columns in fp32: 96 bytes, for which a tree is taken; an all-gather never is one.
     EXPECT_EQ(AlgorithmOf(choices.at("sum")), "tree") << nccl;
     EXPECT_EQ(ProtocolOf(choices.at("sum")), "ll");

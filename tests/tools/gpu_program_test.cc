@@ -274,7 +274,22 @@ TEST_F(GpuProgramTest, WhatIsMissingIsSaidInOneLine) {
   ExpectMistake(arguments, {"no NVIDIA driver"});
   unsetenv("REHEARSE_DOUBLE_DRIVER");
   setenv("REHEARSE_NCCL", "/nowhere/libnccl.so.2", 1);
-  ExpectMistake(arguments, {"/nowhere/libnccl.so.2"});
+  ExpectMistake(arguments, {"/nowhere/libnccl.so.2", "collectives between GPUs"});
+}
+
+TEST_F(GpuProgramTest, ARankAloneNeedsNoNccl) {
+  setenv("REHEARSE_NCCL", "/nowhere/libnccl.so.2", 1);
+  const std::string fsdp =
+      "'strategy={\"kind\": \"fsdp\", \"shard\": 1, \"replicas\": 1, \"overlap_gradients\": false, "
+      "\"overlap_reduce_scatter\": true, \"prefetch\": 1, \"reshard_after_forward\": true}'";
+  const Outcome outcome = Execute(
+      "execute " + Shipped("cpu-data-parallel") + " --set cluster=local-cpu:ranks=1 --set " + fsdp +
+      " --backend cuda --check --cuda-graph --repeat 1 --warmup 0 --format json");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json json = Json::parse(outcome.out);
+  EXPECT_EQ(json["check"]["passed"], true);
+  EXPECT_EQ(json["gpu"]["nccl"], "");
+  EXPECT_EQ(json["gpu"]["nccl_profiler"]["why_not"], "there is no NCCL here");
 }
 
 TEST_F(GpuProgramTest, ACalibrationIsWrittenAndAScenarioUsesIt) {
@@ -313,14 +328,47 @@ TEST_F(GpuProgramTest, GpuCheckRunsEverythingInOneFolder) {
   unsetenv("REHEARSE_DOUBLE_DEVICES");
   EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
   for (const char* line :
-       {"tests ", "numerics-summa", "processes-cpu-megatron", "calibration", "compare-predicted"}) {
+       {"tests ", "numerics-summa", "processes-two", "processes-three", "calibration",
+        "compare-predicted", "predicted, measured, error: step"}) {
     EXPECT_THAT(outcome.out, HasSubstr(line));
   }
   EXPECT_THAT(outcome.out, HasSubstr("all passed"));
-  for (const char* file : {"tests.json", "calibration.json", "step/timeline.json",
-                           "predicted/result.json", "compare-predicted.log"}) {
-    EXPECT_TRUE(std::filesystem::exists(folder_ / "results" / file)) << file;
+  EXPECT_EQ(ReadFile(folder_ / "results/summary.txt"), outcome.out);
+  for (const char* file : {"results.tar.gz", "results/tests.json", "results/calibration.json",
+                           "results/step/timeline.json", "results/predicted/result.json",
+                           "results/compare-predicted.log", "results/machine.txt"}) {
+    EXPECT_TRUE(std::filesystem::exists(folder_ / file)) << file;
   }
+  const Json step = Json::parse(ReadFile(folder_ / "results/step/execution.json"));
+  EXPECT_TRUE(step.contains("cuda_graph"));
+  // Ranks that share a GPU are of different machines for NCCL, which says how it carried out collectives.
+  const Json two = Json::parse(ReadFile(folder_ / "results/processes-two/execution.json"));
+  EXPECT_EQ(two["representative"], false);
+  EXPECT_EQ(two["check"]["passed"], true);
+  EXPECT_FALSE(two["result"]["collectives"].empty());
+}
+
+// What fails is told and left behind, with the rest of what there was time for.
+TEST_F(GpuProgramTest, GpuCheckKeepsWhatThereIsWhenSomethingFails) {
+  if (kIsSanitized) GTEST_SKIP() << "minutes with sanitizers; its parts are tested by themselves";
+  setenv("REHEARSE_DOUBLE_DEVICES", "1", 1);
+  setenv("GTEST_FILTER", "GpuTest.AStepOfOneRankGivesTheCpusNumbers", 1);
+  const std::string script =
+      "'" REHEARSE_SOURCE_DIR "/tools/gpu-check' --small --budget 6 late $program";
+  const Outcome late = Shell(script);
+  unsetenv("GTEST_FILTER");
+  EXPECT_EQ(late.code, 1);
+  EXPECT_THAT(late.out, HasSubstr("skipped: 6 s are used up"));
+  EXPECT_THAT(late.out, HasSubstr("failed: "));
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "late.tar.gz"));
+  setenv("REHEARSE_DOUBLE_DRIVER", "0", 1);
+  const Outcome without =
+      Shell("'" REHEARSE_SOURCE_DIR "/tools/gpu-check' --small without $program");
+  unsetenv("REHEARSE_DOUBLE_DRIVER");
+  unsetenv("REHEARSE_DOUBLE_DEVICES");
+  EXPECT_EQ(without.code, 1);
+  EXPECT_THAT(without.out, HasSubstr("no NVIDIA driver"));
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "without.tar.gz"));
 }
 
 TEST_F(GpuProgramTest, OptionsOfOneBackendAreRefusedByTheOther) {
