@@ -15,6 +15,7 @@
 #include "real/library_choice.h"
 #include "real/rank_plan.h"
 #include "real/transport.h"
+#include "sim/error.h"
 
 namespace rehearse {
 
@@ -42,9 +43,9 @@ class Backend {
   // What it computes in.
   virtual DType arithmetic() const = 0;
 
-  // All elements of a buffer (or view): rows × columns.
+  // All elements of a buffer (or view), rows × columns, or those of its first rows.
   virtual void Write(BufferId buffer, const std::vector<double>& values) = 0;
-  virtual std::vector<double> Read(BufferId buffer) const = 0;
+  virtual std::vector<double> Read(BufferId buffer) const = 0;  // all
   // Every element of the buffer's memory, padding included. Not for views.
   virtual void Fill(BufferId buffer, double value) = 0;
 
@@ -63,6 +64,13 @@ class Backend {
 // Makes a rank's backend; plan and transport outlive it. All ranks call it at the same time.
 using BackendFactory =
     std::function<std::unique_ptr<Backend>(const RankPlan& plan, Transport& transport)>;
+
+// Of the values that are given to Write.
+inline uint64_t RowsOf(const std::vector<double>& values, uint64_t columns) {
+  if (values.empty()) return 0;
+  CHECK_EQ(values.size() % columns, 0u);
+  return values.size() / columns;
+}
 
 // The clock of CPU ranks.
 int64_t NowNanoseconds();

@@ -68,13 +68,13 @@ void WriteParameter(const RankPlan& plan, uint64_t seed, BufferId id, Backend& b
 }
 
 // Master weights are the parameters, moments zero: see kAdam in sim/kernel.h.
-void WriteOptimizerStates(const RankPlan& plan, uint64_t seed, Backend& backend) {
+void WriteOptimizerStates(const RankPlan& plan, uint64_t seed, bool poison, Backend& backend) {
   for (const uint32_t index : OptimizerOps(*plan.role)) {
     const Op& op = plan.role->ops[index];
     const BufferPlan& state = plan.buffers[op.writes.back().index()];
     std::vector<double> values;
-    values.reserve(state.elements());
     if (state.rows == 3) {
+      values.reserve(state.columns);
       for (size_t i = 0; i + 1 < op.writes.size(); ++i) {
         const BufferId parameter = op.writes[i];
         const BufferKind kind = plan.role->buffers[parameter.index()].kind;
@@ -84,7 +84,7 @@ void WriteOptimizerStates(const RankPlan& plan, uint64_t seed, Backend& backend)
         values.insert(values.end(), own.begin(), own.end());
       }
     }
-    values.resize(state.elements());
+    if (poison) values.resize(state.elements());  // else the rest is zero already
     backend.Write(op.writes.back(), values);
   }
 }
@@ -105,7 +105,7 @@ void WriteInitialState(const RankPlan& plan, uint64_t seed, bool poison, Backend
       WriteParameter(plan, seed, BufferId(id), backend);
     }
   }
-  WriteOptimizerStates(plan, seed, backend);
+  WriteOptimizerStates(plan, seed, poison, backend);
   for (const auto& [id, micro_batch] : InputsOf(*plan.role)) {
     const BufferPlan& buffer = plan.buffers[id];
     const uint64_t rows = buffer.place ? buffer.place->global_rows : 0;

@@ -89,23 +89,32 @@ GpuCommunicators::GpuCommunicators(const GpuLibraries& gpu, const RankPlan& plan
   if (nccl_ == nullptr) return;
   const Invitation invitation = Exchange(*nccl_, transport);
   transport.Barrier();  // nobody waits in NCCL for a rank that has given up
-  const LostRankWatch watch(transport);
-  nccl_->CommInitRank(&world_, static_cast<int>(transport.size()), invitation.id,
+  try {
+    const LostRankWatch watch(transport);
+    MakeAll(invitation.id, transport);
+  } catch (const Error&) {
+    transport.Check();  // it may know which rank NCCL has missed
+    throw;
+  }
+}
+
+void GpuCommunicators::MakeAll(const NcclUniqueId& id, const Transport& transport) {
+  nccl_->CommInitRank(&world_, static_cast<int>(transport.size()), id,
                       static_cast<int>(transport.rank()));
   all_.push_back(world_);
-  for (const Communicator& communicator : plan.schedule->communicators) {
-    const auto position = communicator.PositionOf(plan.rank);
+  for (const Communicator& communicator : plan_.schedule->communicators) {
+    const auto position = communicator.PositionOf(plan_.rank);
     groups_.push_back(Split(position ? static_cast<int>(position->group) : kNcclNoColor,
                             position ? static_cast<int>(position->member) : 0));
   }
-  for (const std::vector<Pair>& round : RoundsOfPairs(*plan.schedule)) {
+  for (const std::vector<Pair>& round : RoundsOfPairs(*plan_.schedule)) {
     int color = kNcclNoColor;
     int key = 0;
     for (size_t i = 0; i < round.size(); ++i) {
-      const auto [id, from, to] = round[i];
-      if (plan.rank != from && plan.rank != to) continue;
+      const auto [communicator, from, to] = round[i];
+      if (plan_.rank != from && plan_.rank != to) continue;
       color = static_cast<int>(i);
-      key = plan.rank == from ? 0 : 1;
+      key = plan_.rank == from ? 0 : 1;
     }
     NcclCommunicator pair = Split(color, key);
     if (color != kNcclNoColor) pairs_[round[static_cast<size_t>(color)]] = pair;

@@ -51,6 +51,7 @@ class GpuCommunicators {
   using Pair =
       std::tuple<uint32_t, uint32_t, uint32_t>;  // communicator, sending rank, receiving rank
 
+  void MakeAll(const NcclUniqueId& id, const Transport& transport);
   NcclCommunicator Split(int color, int key);
   NcclCommunicator Of(uint32_t communicator) const;
   NcclCommunicator OfPair(const Pair& pair) const;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "real/backend.h"
 #include "real/cuda/launch.h"
 #include "real/parallel_for.h"
 #include "sim/error.h"
@@ -57,8 +58,10 @@ GpuBuffers::GpuBuffers(const CudaRuntime& cuda, const RankPlan& plan, bool all_f
 
 void GpuBuffers::Write(CudaStream stream, BufferId buffer,
                        const std::vector<double>& values) const {
-  const GpuOperand to = OperandOf(plan_, addresses_, buffer, 0);
-  CHECK_EQ(values.size(), to.rows * to.columns);
+  GpuOperand to = OperandOf(plan_, addresses_, buffer, 0);
+  const uint64_t rows = RowsOf(values, to.columns);
+  CHECK_LE(rows, to.rows);
+  to.rows = rows;
   const uint64_t row_bytes = to.columns * SizeOf(to.storage);
   std::vector<char> stored(to.rows * row_bytes);
   ParallelFor(values.size(), [&](uint64_t begin, uint64_t end) {
