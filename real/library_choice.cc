@@ -23,7 +23,7 @@ std::string Plain(std::string_view text) {
 }  // namespace
 
 std::string AlgorithmOf(const LibraryChoice& choice) {
-  const std::string plain = Plain(choice.algorithm.data());
+  std::string plain = Plain(choice.algorithm.data());
   if (plain.empty()) return "messages";
   for (const Algorithm& row : Algorithms()) {
     if (plain == Plain(row.name) || plain == Plain(row.nccl_name)) return row.name;
@@ -32,8 +32,9 @@ std::string AlgorithmOf(const LibraryChoice& choice) {
 }
 
 std::string ProtocolOf(const LibraryChoice& choice) {
-  const std::string plain = Plain(choice.protocol.data());
-  return plain.empty() ? "none" : plain;
+  std::string plain = Plain(choice.protocol.data());
+  if (plain.empty()) return "none";
+  return plain;
 }
 
 std::vector<ChosenCollective> ChosenCollectives(

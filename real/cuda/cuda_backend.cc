@@ -191,6 +191,17 @@ class CudaBackend : public Backend {
       for (; finished + kWindow <= *launched; ++finished) Finish(finished, times);
     }
     for (; finished < *launched; ++finished) Finish(finished, times);
+    has_stepped_ = true;
+  }
+
+  // What is loaded and connected when it is first used (kernels, NCCL) cannot be in a capture: it is before, in a step
+  // that is undone.
+  void StepInVain(const StepFacts& facts, uint32_t* launched) {
+    const GpuMemory saved = buffers_.Save(first_stream());
+    std::vector<OpTime> times(plan_.role->ops.size());
+    LaunchAll(facts, launched, &times);
+    buffers_.Restore(first_stream(), saved);
+    *launched = 0;
   }
 
   void Capture(const StepFacts& facts, uint32_t* launched) {
@@ -198,6 +209,7 @@ class CudaBackend : public Backend {
       *launched = static_cast<uint32_t>(names_.size());
       return;
     }
+    if (!has_stepped_) StepInVain(facts, launched);
     graph_.reset();
     std::vector<CudaStream> streams;
     for (const GpuStream& stream : streams_) streams.push_back(stream.get());
@@ -350,6 +362,7 @@ class CudaBackend : public Backend {
   std::optional<StepEvents> timed_;
   std::optional<StepEvents> untimed_;
   StepMode mode_ = StepMode::kTimedOps;
+  bool has_stepped_ = false;
   StepEvents* events_ = nullptr;                       // one of these
   std::vector<std::string> names_;                     // by op
   std::vector<std::optional<LibraryChoice>> choices_;  // by op

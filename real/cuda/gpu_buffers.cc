@@ -115,4 +115,16 @@ void GpuBuffers::ClearAll(CudaStream stream) const {
   cuda_.StreamSynchronize(stream);
 }
 
+GpuMemory GpuBuffers::Save(CudaStream stream) const {
+  GpuMemory saved = AllocateGpuMemory(cuda_, bytes_);
+  cuda_.MemcpyAsync(saved.get(), memory_.get(), bytes_, CopyKind::kDeviceToDevice, stream);
+  cuda_.StreamSynchronize(stream);
+  return saved;
+}
+
+void GpuBuffers::Restore(CudaStream stream, const GpuMemory& saved) const {
+  cuda_.MemcpyAsync(memory_.get(), saved.get(), bytes_, CopyKind::kDeviceToDevice, stream);
+  cuda_.StreamSynchronize(stream);
+}
+
 }  // namespace rehearse
