@@ -44,7 +44,7 @@ class CudaBackend : public Backend {
         functions_(gpu.cuda) {
     choices_.resize(plan.role->ops.size());
     MakeStreams();
-    Use(options.mode);
+    SetMode(options.mode);
     if (options.tune_gemms) TuneProducts();
     communicators_.emplace(gpu, plan, transport);
   }
@@ -63,10 +63,7 @@ class CudaBackend : public Backend {
   }
 
   bool Use(StepMode mode) override {
-    mode_ = mode;
-    std::optional<StepEvents>& wanted = mode == StepMode::kTimedOps ? timed_ : untimed_;
-    if (!wanted) wanted.emplace(cuda_, *plan_.role, mode == StepMode::kTimedOps, kWindow / 2);
-    events_ = &*wanted;
+    SetMode(mode);
     return true;
   }
 
@@ -110,6 +107,13 @@ class CudaBackend : public Backend {
 
  private:
   // ---- set-up ------------------------------------------------------------------------------------
+
+  void SetMode(StepMode mode) {
+    mode_ = mode;
+    std::optional<StepEvents>& wanted = mode == StepMode::kTimedOps ? timed_ : untimed_;
+    if (!wanted) wanted.emplace(cuda_, *plan_.role, mode == StepMode::kTimedOps, kWindow / 2);
+    events_ = &*wanted;
+  }
 
   void MakeStreams() {
     const size_t count = std::max<size_t>(1, plan_.role->streams.size());
