@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <string_view>
 
 #include "real/cuda/communicators.h"
 #include "real/cuda/gemm.h"
@@ -97,6 +98,14 @@ class CudaBackend : public Backend {
       const std::string where = launched < names_.size()
                                     ? fmt::format("rank {}, {}: ", plan_.rank, names_[launched])
                                     : fmt::format("rank {}: ", plan_.rank);
+      if (std::string_view(error.what()).starts_with("nccl")) {
+        try {
+          LookForLostRank(transport_);
+        } catch (const RankLost& lost) {
+          communicators_->Abort();
+          throw RankLost(where + lost.what());
+        }
+      }
       communicators_->Abort();
       if (dynamic_cast<const RankLost*>(&error) != nullptr) throw RankLost(where + error.what());
       transport_.Abort(where + error.what());

@@ -8,23 +8,13 @@
 #include "sim/error.h"
 
 namespace rehearse {
-namespace {
 
-// NCCL often sees first that a rank has gone, and cannot say which: the transport can, a moment later.
-void CheckRanks(const GpuPatience& patience) {
-  try {
-    patience.communicators.Check();
-  } catch (const Error&) {
-    for (int i = 0; i < 100; ++i) {
-      patience.transport.Check();
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
-    throw;
+void LookForLostRank(Transport& transport) {
+  for (int i = 0; i < 25; ++i) {
+    transport.Check();
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
-  patience.transport.Check();
 }
-
-}  // namespace
 
 void WaitForGpu(const GpuPatience& patience, const std::function<bool()>& is_done,
                 const std::function<std::string()>& what_hangs) {
@@ -33,7 +23,8 @@ void WaitForGpu(const GpuPatience& patience, const std::function<bool()>& is_don
   const auto begin = std::chrono::steady_clock::now();
   for (int look = 1; !is_done(); ++look) {
     if (look % kLooks == 0) {
-      CheckRanks(patience);
+      patience.communicators.Check();
+      patience.transport.Check();
       const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begin;
       if (waited.count() > patience.seconds) {
         throw Error(

@@ -23,6 +23,10 @@ struct GpuPatience {
 void WaitForGpu(const GpuPatience& patience, const std::function<bool()>& is_done,
                 const std::function<std::string()>& what_hangs);
 
+// For when NCCL has failed: it often sees first that a rank has gone, and cannot say which. Throws RankLost where the
+// transport can, now or in a quarter of a second.
+void LookForLostRank(Transport& transport);
+
 // The first op of each stream that has not ended; `names` by op.
 std::string OpsThatHang(const RankPlan& plan, const StepEvents& events,
                         const std::vector<std::string>& names);

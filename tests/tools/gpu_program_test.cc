@@ -242,7 +242,7 @@ TEST_F(GpuProgramTest, ARankThatDiesOnTheWayIsNamedByAllOthers) {
         4, kTorchrun, "execute " + Shipped("cpu-4d") + " --backend cuda --repeat 100000 --out out",
         fmt::format(
             "[ $rank != {} ] || {{ sh -c 'echo $PPID' > pid; (looks=0; until [ $looks = 300 ] || "
-            "grep -q step out/rank-{}.jsonl; do sleep 0.1; looks=$((looks + 1)); done; "
+            "grep -q '\"step\"' out/rank-{}.jsonl; do sleep 0.1; looks=$((looks + 1)); done; "
             "kill -9 $(cat pid)) 2> /dev/null & }}",
             victim, victim));
     EXPECT_NE(outcome.code, 0);
