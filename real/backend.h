@@ -12,8 +12,10 @@
 #include <vector>
 
 #include "real/kernel_call.h"
+#include "real/library_choice.h"
 #include "real/rank_plan.h"
 #include "real/transport.h"
+#include "sim/error.h"
 
 namespace rehearse {
 
@@ -26,6 +28,13 @@ struct OpTime {
   static constexpr int64_t kNever = -1;
 };
 
+// Ways of doing a step that cost differently; the numbers are the same.
+enum class StepMode : uint8_t {
+  kTimedOps,  // every op is timed
+  kWhole,     // the step is timed, its ops are not
+  kGraph,  // so too; all ops are launched at once, as they were captured by the first step in this mode
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -34,9 +43,9 @@ class Backend {
   // What it computes in.
   virtual DType arithmetic() const = 0;
 
-  // All elements of a buffer (or view): rows × columns.
+  // All elements of a buffer (or view), rows × columns, or those of its first rows.
   virtual void Write(BufferId buffer, const std::vector<double>& values) = 0;
-  virtual std::vector<double> Read(BufferId buffer) const = 0;
+  virtual std::vector<double> Read(BufferId buffer) const = 0;  // all
   // Every element of the buffer's memory, padding included. Not for views.
   virtual void Fill(BufferId buffer, double value) = 0;
 
@@ -45,13 +54,23 @@ class Backend {
   virtual void Step(const StepFacts& facts, std::vector<OpTime>* times,
                     std::vector<RowLoss>* losses) = 0;
 
-  // Whether ops are timed in the steps to come, or only whole steps; false where that makes no difference.
-  virtual bool TimeOps(bool /*wanted*/) { return false; }
+  // How steps are done from now on; false where the backend has no such way.
+  virtual bool Use(StepMode /*mode*/) { return false; }
+
+  // How the last step's communication was carried out, by op, as far as its library tells.
+  virtual std::vector<LibraryChoice> Choices() const { return {}; }
 };
 
 // Makes a rank's backend; plan and transport outlive it. All ranks call it at the same time.
 using BackendFactory =
     std::function<std::unique_ptr<Backend>(const RankPlan& plan, Transport& transport)>;
+
+// Of the values that are given to Write.
+inline uint64_t RowsOf(const std::vector<double>& values, uint64_t columns) {
+  if (values.empty()) return 0;
+  CHECK_EQ(values.size() % columns, 0u);
+  return values.size() / columns;
+}
 
 // The clock of CPU ranks.
 int64_t NowNanoseconds();

@@ -114,8 +114,9 @@ class CpuBackend : public Backend {
 
   void Write(BufferId buffer, const std::vector<double>& values) override {
     const Operand<T> to = OperandOf(buffer);
-    CHECK_EQ(values.size(), to.elements());
-    for (uint64_t i = 0; i < to.rows; ++i) {
+    const uint64_t rows = RowsOf(values, to.columns);
+    CHECK_LE(rows, to.rows);
+    for (uint64_t i = 0; i < rows; ++i) {
       for (uint64_t j = 0; j < to.columns; ++j) {
         to.At(i, j) = static_cast<T>(values[i * to.columns + j]);
       }

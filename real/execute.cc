@@ -90,40 +90,52 @@ Execution Execute(const Schedule& schedule, Transport& transport, const Executio
   const std::vector<ClockSample> before = MeasureClocks(transport);
   const uint32_t steps = options.warm_ups + options.repeats;
   std::vector<std::vector<OpTime>> times(steps);
-  std::vector<int64_t> walls;
   std::vector<RowLoss> losses;
-  const auto run = [&](uint32_t step, std::vector<OpTime>* own) {
+  // The step's wall time.
+  const auto run = [&](uint32_t number, std::vector<OpTime>* own) {
     StepFacts facts;
     facts.seed = options.seed;
     facts.tokens = schedule.tokens;
-    facts.number = step + 1;
+    facts.number = number;
     PrepareStep(plan, options.poison, *backend);
     transport.Barrier();
     const int64_t began = NowNanoseconds();
     backend->Step(facts, own, &losses);
-    if (step >= options.warm_ups) walls.push_back(NowNanoseconds() - began);
+    return NowNanoseconds() - began;
   };
+  std::vector<int64_t> walls;
   for (uint32_t step = 0; step < steps; ++step) {
     const bool is_warm_up = step < options.warm_ups;
     try {
-      run(step, &times[step]);
+      const int64_t wall = run(step + 1, &times[step]);
+      if (!is_warm_up) walls.push_back(wall);
     } catch (const std::exception& error) {
       if (sink) sink({step, is_warm_up, times[step], error.what()});
       throw;
     }
     if (sink) sink({step, is_warm_up, times[step], {}});
   }
-  if (options.repeats_untimed && backend->TimeOps(false)) {
-    std::vector<OpTime> untimed;
-    for (uint32_t step = steps; step < steps + options.repeats; ++step) run(step, &untimed);
+  const std::vector<LibraryChoice> choices = backend->Choices();
+  std::vector<OpTime> whole;
+  std::vector<int64_t> untimed_walls;
+  if (options.repeats_untimed && backend->Use(StepMode::kWhole)) {
+    for (uint32_t step = steps; step < steps + options.repeats; ++step)
+      untimed_walls.push_back(run(step + 1, &whole));
+  }
+  std::vector<int64_t> graph_walls;
+  if (options.repeats_by_graph && backend->Use(StepMode::kGraph)) {
+    run(steps + 1, &whole);  // captures it; a replay is of the same step
+    for (uint32_t i = 0; i < options.repeats; ++i) graph_walls.push_back(run(steps + 1, &whole));
   }
   const std::vector<ClockSample> after = MeasureClocks(transport);
   for (size_t rank = 0; rank < before.size(); ++rank) {
     execution.clocks.push_back({before[rank], after[rank]});
   }
-  const std::vector<Seconds> slowest = SlowestWalls(transport, walls);
-  for (size_t i = 0; i < slowest.size(); ++i)
-    (i < options.repeats ? execution.walls : execution.untimed_walls).push_back(slowest[i]);
+  execution.walls = SlowestWalls(transport, walls);
+  execution.untimed_walls = SlowestWalls(transport, untimed_walls);
+  execution.graph_walls = SlowestWalls(transport, graph_walls);
+  for (const auto& own : GatherBytes(transport, ToBytes(std::span<const LibraryChoice>(choices))))
+    execution.choices.push_back(FromBytes<LibraryChoice>(own));
   for (uint32_t step = 0; step < steps; ++step) {
     const auto all = GatherTimes(transport, times[step], execution.clocks);
     if (transport.rank() != 0) continue;

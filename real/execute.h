@@ -30,6 +30,7 @@ struct ExecutionOptions {
   BackendFactory backend = nullptr;  // nothing: the CPU in `arithmetic`
   bool poison = false;               // memory that nothing has been written to holds NaN
   bool repeats_untimed = false;      // run as many more steps whose ops are not timed
+  bool repeats_by_graph = false;     // ... and as many that are launched as a graph
 };
 
 // One step of one rank, as it ended: for logs that are written while the run goes on. Called between steps,
@@ -51,9 +52,12 @@ struct Execution {
   std::vector<Timeline> repeats;
   std::vector<ClockMap> clocks;  // by rank, as measured; not applied where there is a common clock
   // The repeats as the host of the slowest rank saw them; and as many steps after them whose ops were not timed, where
-  // timing them costs something.
+  // timing them costs something, and that were replays of a graph, where there is one.
   std::vector<Seconds> walls;
   std::vector<Seconds> untimed_walls;
+  std::vector<Seconds> graph_walls;
+  std::vector<std::vector<LibraryChoice>>
+      choices;  // by rank, then op; of ops that the library tells of
 
   // The repeat whose step time is the median (the lower one of two).
   const Timeline& Median() const;

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "real/numbers.h"
+#include "real/parallel_for.h"
 #include "sim/error.h"
 
 namespace rehearse {
@@ -49,10 +50,12 @@ void WriteByPosition(const RankPlan& plan, BufferId id, Backend& backend, Value 
                             buffer.place->rows, buffer.place->columns));
   }
   std::vector<double> values(buffer.elements());
-  for (uint64_t i = 0; i < values.size(); ++i) {
-    const auto position = buffer.place->PositionOf(i);
-    if (position) values[i] = value(position->row, position->column);
-  }
+  ParallelFor(values.size(), [&](uint64_t begin, uint64_t end) {
+    for (uint64_t i = begin; i < end; ++i) {
+      const auto position = buffer.place->PositionOf(i);
+      if (position) values[i] = value(position->row, position->column);
+    }
+  });
   backend.Write(id, values);
 }
 
@@ -65,12 +68,13 @@ void WriteParameter(const RankPlan& plan, uint64_t seed, BufferId id, Backend& b
 }
 
 // Master weights are the parameters, moments zero: see kAdam in sim/kernel.h.
-void WriteOptimizerStates(const RankPlan& plan, uint64_t seed, Backend& backend) {
+void WriteOptimizerStates(const RankPlan& plan, uint64_t seed, bool poison, Backend& backend) {
   for (const uint32_t index : OptimizerOps(*plan.role)) {
     const Op& op = plan.role->ops[index];
     const BufferPlan& state = plan.buffers[op.writes.back().index()];
     std::vector<double> values;
     if (state.rows == 3) {
+      values.reserve(state.columns);
       for (size_t i = 0; i + 1 < op.writes.size(); ++i) {
         const BufferId parameter = op.writes[i];
         const BufferKind kind = plan.role->buffers[parameter.index()].kind;
@@ -80,7 +84,7 @@ void WriteOptimizerStates(const RankPlan& plan, uint64_t seed, Backend& backend)
         values.insert(values.end(), own.begin(), own.end());
       }
     }
-    values.resize(state.elements());
+    if (poison) values.resize(state.elements());  // else the rest is zero already
     backend.Write(op.writes.back(), values);
   }
 }
@@ -101,7 +105,7 @@ void WriteInitialState(const RankPlan& plan, uint64_t seed, bool poison, Backend
       WriteParameter(plan, seed, BufferId(id), backend);
     }
   }
-  WriteOptimizerStates(plan, seed, backend);
+  WriteOptimizerStates(plan, seed, poison, backend);
   for (const auto& [id, micro_batch] : InputsOf(*plan.role)) {
     const BufferPlan& buffer = plan.buffers[id];
     const uint64_t rows = buffer.place ? buffer.place->global_rows : 0;

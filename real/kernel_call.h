@@ -24,6 +24,8 @@ struct StepFacts {
   double tokens = 1;       // of the step, over all ranks: the loss is their mean
   uint32_t number = 1;     // the how-manieth step since the parameters were made (Adam's t)
   bool keep_loss = false;  // kernels that make the loss record it
+
+  friend bool operator==(const StepFacts&, const StepFacts&) = default;
 };
 
 template <typename T>

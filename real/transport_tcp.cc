@@ -4,7 +4,6 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <map>
@@ -37,6 +36,8 @@ struct Frame {
 };
 
 constexpr uint32_t kBarrierTag = 0xffffffffu;
+constexpr uint64_t kLongest = 1 << 16;  // of what is said before the first message
+constexpr double kHelloPatience = 2;    // seconds for what has connected to say who it is
 
 class Socket {
  public:
@@ -50,6 +51,13 @@ class Socket {
 
   int descriptor() const { return descriptor_; }
 
+  // How long ReceiveAll waits for more; 0: without end.
+  void SetPatience(double seconds) {
+    timeval time{};
+    time.tv_sec = static_cast<time_t>(seconds);
+    time.tv_usec = static_cast<suseconds_t>((seconds - static_cast<double>(time.tv_sec)) * 1e6);
+    setsockopt(descriptor_, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof time);
+  }
   // False when the other side is gone.
   bool Send(const Frame& frame, const void* data) {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -111,7 +119,7 @@ Hello HelloOf(const Launch& launch) {
 class TcpTransport final : public Transport {
  public:
   TcpTransport(const Launch& launch, const TcpAddress& address, double patience)
-      : launch_(launch), peers_(launch.rank == 0 ? launch.ranks : 1) {
+      : launch_(launch), patience_(patience), peers_(launch.rank == 0 ? launch.ranks : 1) {
     const auto until = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                           std::chrono::duration<double>(patience));
     if (launch.rank == 0) {
@@ -223,6 +231,7 @@ class TcpTransport final : public Transport {
         auto peer = std::make_unique<Socket>(accept(listener, nullptr, nullptr));
         Frame frame;
         Hello hello;
+        peer->SetPatience(kHelloPatience);
         if (!peer->ReceiveAll(&frame, sizeof frame) || frame.kind != FrameKind::kHello ||
             !peer->ReceiveAll(&hello, sizeof hello)) {
           continue;  // somebody else's knock
@@ -235,6 +244,7 @@ class TcpTransport final : public Transport {
                           hello.rank, hello.ranks, size()));
         }
         on_one_machine_ = on_one_machine_ && hello.machine == self.machine;
+        peer->SetPatience(0);
         peers_[hello.rank] = std::move(peer);
         --missing;
       }
@@ -246,12 +256,18 @@ class TcpTransport final : public Transport {
     }
   }
 
-  [[noreturn]] void FailMissing() const {
-    std::string missing;
+  // Those that have come learn why it ends.
+  [[noreturn]] void FailMissing() {
+    std::vector<uint32_t> missing;
     for (uint32_t rank = 1; rank < size(); ++rank) {
-      if (!peers_[rank]) missing += fmt::format("{}{}", missing.empty() ? "" : ", ", rank);
+      if (!peers_[rank]) missing.push_back(rank);
     }
-    throw Error(fmt::format("rank 0 has waited in vain for rank {}", missing));
+    const std::string reason = fmt::format("rank {} did not come within {} s (REHEARSE_PATIENCE)",
+                                           fmt::join(missing, ", "), patience_);
+    for (const auto& peer : peers_) {
+      if (peer) peer->Send({FrameKind::kAbort, 0, 0, 0, reason.size()}, reason.data());
+    }
+    throw Error(reason);
   }
 
   void Connect(const TcpAddress& address, Clock::time_point until) {
@@ -271,20 +287,30 @@ class TcpTransport final : public Transport {
       if (found != nullptr) freeaddrinfo(found);
       if (peers_[0]) break;
       if (Clock::now() > until) {
-        throw Error(fmt::format("rank {} does not reach rank 0 at {}:{} (MASTER_ADDR, MASTER_PORT)",
-                                rank(), address.host, address.port));
+        throw Error(
+            fmt::format("rank 0 does not answer at {}:{} (MASTER_ADDR, MASTER_PORT) within {} s "
+                        "(REHEARSE_PATIENCE)",
+                        address.host, address.port, patience_));
       }
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
     }
     const Hello hello = HelloOf(launch_);
     peers_[0]->Send({FrameKind::kHello, rank(), 0, 0, sizeof hello}, &hello);
+    // Rank 0 may have come as late as this one may, and waits as long for the others.
+    peers_[0]->SetPatience(2 * patience_ + kHelloPatience);
     Frame frame;
-    char one = 0;
-    if (!peers_[0]->ReceiveAll(&frame, sizeof frame) || frame.kind != FrameKind::kWelcome ||
-        !peers_[0]->ReceiveAll(&one, 1)) {
-      throw Error("rank 0 gave up while ranks were still coming");
+    const bool is_answered = peers_[0]->ReceiveAll(&frame, sizeof frame) && frame.bytes < kLongest;
+    std::string said(is_answered ? frame.bytes : 0, '\0');
+    if (!is_answered || !peers_[0]->ReceiveAll(said.data(), said.size()) ||
+        (frame.kind != FrameKind::kWelcome && frame.kind != FrameKind::kAbort)) {
+      throw Error(fmt::format(
+          "rank 0 at {}:{} gave up while ranks were still coming, or something else listens there "
+          "(MASTER_ADDR, MASTER_PORT)",
+          address.host, address.port));
     }
-    on_one_machine_ = one == 1;
+    if (frame.kind == FrameKind::kAbort) throw Error(said);
+    peers_[0]->SetPatience(0);
+    on_one_machine_ = said == std::string(1, '\1');
   }
 
   // ---- messages ----------------------------------------------------------------------------------
@@ -352,6 +378,7 @@ class TcpTransport final : public Transport {
   }
 
   const Launch launch_;
+  const double patience_;                       // seconds
   std::vector<std::unique_ptr<Socket>> peers_;  // rank 0: by rank; else rank 0 alone
   bool on_one_machine_ = false;
   std::mutex mutex_;
@@ -365,22 +392,6 @@ class TcpTransport final : public Transport {
 };
 
 }  // namespace
-
-TcpAddress TcpAddressFromEnvironment() {
-  TcpAddress address;
-  for (const char* variable : {"SLURM_LAUNCH_NODE_IPADDR", "MASTER_ADDR"}) {
-    if (const char* text = std::getenv(variable)) address.host = text;
-  }
-  if (const char* text = std::getenv("MASTER_PORT")) {
-    char* end = nullptr;
-    const long port = std::strtol(text, &end, 10);
-    if (*text == '\0' || *end != '\0' || port < 1 || port > 65535) {
-      throw Error(fmt::format("environment: found MASTER_PORT=\"{}\", expected a port", text));
-    }
-    address.port = static_cast<uint16_t>(port);
-  }
-  return address;
-}
 
 std::unique_ptr<Transport> JoinTcp(const Launch& launch, const TcpAddress& address,
                                    double patience) {

@@ -7,23 +7,16 @@
 #pragma once
 
 #include <memory>
-#include <string>
 
 #include "real/launcher.h"
+#include "real/tcp_address.h"
 #include "real/transport.h"
 
 namespace rehearse {
 
-struct TcpAddress {
-  std::string host = "127.0.0.1";
-  uint16_t port = 29500;
-};
-// MASTER_ADDR and MASTER_PORT; srun's launch node where only Slurm speaks. Throws Error for a port that is
-// none.
-TcpAddress TcpAddressFromEnvironment();
-
-// Waits until all ranks are there. Throws Error, naming those that are not, after `patience` seconds.
+// Waits until all ranks are there. Throws Error, naming those that are not, on every rank that is, after `patience`
+// seconds.
 std::unique_ptr<Transport> JoinTcp(const Launch& launch, const TcpAddress& address,
-                                   double patience = 30);
+                                   double patience);
 
 }  // namespace rehearse

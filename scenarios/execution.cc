@@ -56,6 +56,16 @@ double TimingCost(const Execution& execution) {
   return MedianOf(execution.walls) / MedianOf(execution.untimed_walls) - 1;
 }
 
+// Of steps whose ops are not timed, where there are some.
+Seconds MedianWithoutGraph(const Execution& execution) {
+  return MedianOf(execution.untimed_walls.empty() ? execution.walls : execution.untimed_walls);
+}
+
+// What launching the step as a graph saves, as a share of the step.
+double GraphGain(const Execution& execution) {
+  return 1 - MedianOf(execution.graph_walls) / MedianWithoutGraph(execution);
+}
+
 Json ClocksToJson(const Execution& execution, bool applied) {
   Json array = Json::array();
   for (size_t rank = 1; rank < execution.clocks.size(); ++rank) {
@@ -148,10 +158,16 @@ void Describe(const Scenario& scenario, const Schedule& schedule, const Transpor
   if (!executed->representative) {
     executed->notes.push_back("ranks shared GPUs: the times mean nothing");
   }
+  if (!executed->choices_missing.empty()) {
+    executed->notes.push_back("how NCCL carried out collectives is not known: " +
+                              executed->choices_missing);
+  }
   const FlopsPerSecond peak = PeakOf(scenario.cluster->DeviceOf(0), executed->arithmetic);
   executed->result = Summarize(executed->execution.schedule, executed->execution.Median(), peak);
   executed->result.scenario = scenario.name;
   executed->result.fidelity = "measured";
+  executed->result.chosen =
+      ChosenCollectives(executed->execution.schedule, executed->execution.choices);
   executed->result.memory_capacity = scenario.cluster->DeviceOf(0).memory;
 }
 
@@ -182,6 +198,11 @@ nlohmann::ordered_json ToJson(const ExecutedScenario& executed) {
                       {"untimed_step_seconds", MedianOf(execution.untimed_walls).value()},
                       {"cost", TimingCost(execution)}};
   }
+  if (!execution.graph_walls.empty()) {
+    json["cuda_graph"] = {{"step_seconds", MedianOf(execution.graph_walls).value()},
+                          {"step_seconds_without", MedianWithoutGraph(execution).value()},
+                          {"gain", GraphGain(execution)}};
+  }
   json["clocks"] = ClocksToJson(execution, executed.transport != "threads");
   if (executed.check) json["check"] = CheckToJson(*executed.check, executed.check_tolerance);
   json["result"] = ToJson(executed.result);
@@ -207,10 +228,35 @@ std::string ToText(const ExecutedScenario& executed, bool color) {
                         100 * TimingCost(execution), Print(MedianOf(execution.walls)),
                         Print(MedianOf(execution.untimed_walls)));
   }
+  if (!execution.graph_walls.empty()) {
+    text += fmt::format("As a CUDA graph: {} a step, {} without ({:+.1f} %)\n",
+                        Print(MedianOf(execution.graph_walls)),
+                        Print(MedianWithoutGraph(execution)), -100 * GraphGain(execution));
+  }
   for (const std::string& note : executed.notes) text += "Note: " + note + "\n";
   if (executed.check) text += CheckToText(*executed.check, executed.check_tolerance);
   return text;
 }
+
+namespace {
+
+// To each role, what its first rank was told.
+void AddChoices(const Execution& execution, TimelineRecord* record) {
+  std::vector<bool> is_told(record->roles.size());
+  for (size_t rank = 0; rank < execution.choices.size(); ++rank) {
+    const uint32_t role = record->role_of_rank[rank];
+    if (is_told[role]) continue;
+    is_told[role] = true;
+    for (const LibraryChoice& choice : execution.choices[rank]) {
+      RecordedOp& op = record->roles[role].ops[choice.op];
+      op.algorithm = AlgorithmOf(choice);
+      op.protocol = ProtocolOf(choice);
+      op.channels = choice.channels;
+    }
+  }
+}
+
+}  // namespace
 
 TimelineRecord RecordOf(const ExecutedScenario& executed) {
   const Execution& execution = executed.execution;
@@ -226,6 +272,7 @@ TimelineRecord RecordOf(const ExecutedScenario& executed) {
       record.steps.back().is_warm_up = steps == &execution.warm_ups;
     }
   }
+  AddChoices(execution, &record);
   record.environment = {{"backend", executed.backend},
                         {"transport", executed.transport},
                         {"collectives", executed.collectives},

@@ -7,9 +7,12 @@
 //   { "schema": "rehearse.execution.v1", "scenario": "...", "ranks": 4, "backend": "cpu",
 //     "transport": "threads", "collectives": "own", "streams": "blocking", "arithmetic": "fp32",
 //     "seed": 1, "notes": ["..."], "libraries": "...", "host": {...}, "environment": {...},
+//     "gpu": {..., "nccl_profiler": {"interface": 5}},  on GPUs; or {"interface": 0, "why_not": "..."}: then the result's
+//                                                  "collectives" and the timeline's ops do not tell what NCCL chose
 //     "warm_up_seconds": [...], "repeat_seconds": [...],
 //     "timing": {"timed_step_seconds": ..., "untimed_step_seconds": ..., "cost": 0.01},  where timing ops costs something:
 //                                                                  medians of the host's wall times
+//     "cuda_graph": {"step_seconds": ..., "step_seconds_without": ..., "gain": 0.02},       with --cuda-graph; likewise
 //     "clocks": [{"rank": 1, "offset_nanoseconds": 12, "drift_nanoseconds_per_second": 3,
 //                 "round_trip_nanoseconds": 700, "applied": false}],
 //     "check": {"passed": true, "tolerance": 1e-10, "loss": ..., "serial_loss": ..., "loss_difference": ...,
@@ -55,7 +58,9 @@ struct ExecutedScenario {
   Execution execution;
   std::optional<CheckReport> check;
   double check_tolerance = kCheckTolerance;
-  nlohmann::ordered_json gpu;          // libraries, device and environment; null on CPUs
+  nlohmann::ordered_json gpu;  // libraries, device and environment; null on CPUs
+  std::string
+      choices_missing;  // why it is not known how collectives were carried out; "" where it is
   bool representative = true;          // false where times mean nothing: ranks that shared a GPU
   nlohmann::ordered_json environment;  // when the steps were done (real/host.h)
   Result result;                       // of the median step

@@ -301,6 +301,7 @@ Comparison Compare(const TimelineRecord& a, const TimelineRecord& b) {
 namespace {
 
 constexpr double kLongest = 1e18;
+constexpr int64_t kMostChannels = 1 << 16;
 
 Seconds ReadSeconds(const JsonReader& reader) { return Seconds(reader.Number(0, kLongest)); }
 
@@ -310,6 +311,23 @@ StepShares ReadShares(const JsonReader& breakdown) {
   shares.communication = ReadSeconds(breakdown.At("exposed_communication_seconds"));
   shares.nothing = ReadSeconds(breakdown.At("idle_seconds"));
   return shares;
+}
+
+// Ways by (axis, kind, bytes).
+using Ways = std::map<std::tuple<std::string, std::string, Bytes>, std::vector<std::string>>;
+
+Ways ReadWays(const JsonReader& result) {
+  Ways ways;
+  if (!result.Has("collectives")) return ways;
+  for (const JsonReader& chosen : result.At("collectives").Elements()) {
+    std::string way = chosen.At("algorithm").String() + ", " + chosen.At("protocol").String();
+    const int64_t channels = chosen.At("channels").Integer(0, kMostChannels);
+    if (channels > 0) way += fmt::format(", {} channel{}", channels, channels == 1 ? "" : "s");
+    ways[{chosen.At("axis").String(), chosen.At("kind").String(),
+          Bytes(chosen.At("bytes").Number(0, kLongest))}]
+        .push_back(std::move(way));
+  }
+  return ways;
 }
 
 }  // namespace
@@ -334,6 +352,13 @@ Comparison CompareResults(const JsonReader& a, const JsonReader& b) {
     group.median_error = group.median.Error();
     group.median_absolute_error = std::abs(group.median.Error());
     comparison.axes.push_back(std::move(group));
+  }
+  const Ways theirs = ReadWays(b);
+  for (const auto& [what, way] : ReadWays(a)) {
+    const auto found = theirs.find(what);
+    if (found == theirs.end()) continue;
+    const auto& [axis, kind, bytes] = what;
+    comparison.choices.push_back({axis, kind, bytes, way, found->second});
   }
   return comparison;
 }

@@ -53,6 +53,15 @@ struct ComparedGroup {
   double median_absolute_error = 0;
 };
 
+// How collectives of one axis, kind and size were carried out in both; several ways where groups differ.
+struct ComparedChoice {
+  std::string axis;
+  std::string kind;
+  Bytes bytes;
+  std::vector<std::string> a;  // "ring, simple, 24 channels"
+  std::vector<std::string> b;
+};
+
 struct Comparison {
   std::string a_title;
   std::string b_title;
@@ -67,7 +76,8 @@ struct Comparison {
   std::vector<ComparedGroup> kinds;
   std::vector<ComparedGroup> axes;
   std::vector<ComparedGroup> layers;
-  double pairs_out_of_order = 0;  // share, over ranks; 0 where the numbers of ranks differ
+  std::vector<ComparedChoice> choices;  // of results that both tell them
+  double pairs_out_of_order = 0;        // share, over ranks; 0 where the numbers of ranks differ
   std::string first_out_of_order;
 
   // The ops whose times differ most, in seconds; positions in `ops`.
@@ -77,8 +87,8 @@ struct Comparison {
 // Of the two medians.
 Comparison Compare(const TimelineRecord& a, const TimelineRecord& b);
 
-// Of two results (rehearse.result.v1), which know the step, its shares (waiting counts as nothing there) and the axes,
-// but no ops. Throws Error where something is missing.
+// Of two results (rehearse.result.v1), which know the step, its shares (waiting counts as nothing there), the axes and
+// how collectives were carried out, but no ops. Throws Error where something is missing.
 Comparison CompareResults(const JsonReader& a, const JsonReader& b);
 
 std::string ToText(const Comparison& comparison, bool color);

@@ -126,6 +126,19 @@ std::string ToText(const Comparison& comparison, bool color) {
     }
   }
 
+  if (!comparison.choices.empty()) {
+    page.Gap();
+    page.Line("{}", page.pen(Ink::kBold, "How collectives run"));
+    for (const ComparedChoice& choice : comparison.choices) {
+      const bool same = choice.a == choice.b;
+      page.Line("  {:<22}{:>11} {:<16}{}", Shortened(choice.axis, 21), Print(choice.bytes),
+                choice.kind,
+                same ? fmt::format("both {}", fmt::join(choice.a, " or "))
+                     : fmt::format("A {}; B {}", fmt::join(choice.a, " or "),
+                                   fmt::join(choice.b, " or ")));
+    }
+  }
+
   if (!comparison.ops.empty()) {
     page.Gap();
     page.Line("{}", page.pen(Ink::kBold, "The ops that differ most"));
@@ -166,6 +179,15 @@ Json ToJson(const Comparison& comparison) {
                                    {"median_error", group.median_error},
                                    {"median_absolute_error", group.median_absolute_error}});
     }
+  }
+  if (!comparison.choices.empty()) json["collectives"] = Json::array();
+  for (const ComparedChoice& choice : comparison.choices) {
+    json["collectives"].push_back({{"axis", choice.axis},
+                                   {"kind", choice.kind},
+                                   {"bytes", choice.bytes.value()},
+                                   {"a", choice.a},
+                                   {"b", choice.b},
+                                   {"same", choice.a == choice.b}});
   }
   json["worst"] = Json::array();
   for (const size_t i : comparison.Worst(kWorstOps))

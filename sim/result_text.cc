@@ -106,7 +106,9 @@ void WriteChosen(Page& page, const Result& result) {
     const ChosenCollective& chosen = result.chosen[i];
     page.Line("  {:<22}{:>11} {:<16}{}, protocol {}{}", Shortened(chosen.axis, 21),
               Print(chosen.bytes), chosen.kind, chosen.algorithm, chosen.protocol,
-              chosen.channels > 0 ? fmt::format(", {} channels", chosen.channels) : "");
+              chosen.channels > 0
+                  ? fmt::format(", {} channel{}", chosen.channels, chosen.channels == 1 ? "" : "s")
+                  : "");
   }
   if (shown < result.chosen.size()) page.Line("  … and {} more", result.chosen.size() - shown);
 }

@@ -16,6 +16,7 @@ constexpr std::array kPhases = {Phase::kForward, Phase::kRecompute, Phase::kBack
                                 Phase::kSynchronize, Phase::kUpdate};
 constexpr int64_t kMostRanks = 1 << 24;
 constexpr int64_t kMostOps = 1 << 24;
+constexpr int64_t kMostChannels = 1 << 16;
 constexpr int64_t kLatest = std::numeric_limits<int64_t>::max() / 2;
 
 Json RunsOf(const std::vector<uint32_t>& roles) {
@@ -41,7 +42,8 @@ Json ToJson(const RecordedStep& step) {
 }
 
 RecordedOp ReadOp(const JsonReader& reader) {
-  reader.AllowKeys({"name", "kind", "axis", "phase", "layer", "micro_batch"});
+  reader.AllowKeys({"name", "kind", "axis", "phase", "layer", "micro_batch", "algorithm",
+                    "protocol", "channels"});
   std::vector<std::string> phases;
   for (const Phase phase : kPhases) phases.emplace_back(Name(phase));
   RecordedOp op;
@@ -51,6 +53,10 @@ RecordedOp ReadOp(const JsonReader& reader) {
   op.phase = kPhases[reader.At("phase").Choice(phases)];
   op.layer = static_cast<int32_t>(reader.At("layer").Integer(-1, kMostOps));
   op.micro_batch = static_cast<int32_t>(reader.At("micro_batch").Integer(0, kMostOps));
+  if (!reader.Has("algorithm")) return op;
+  op.algorithm = reader.At("algorithm").String();
+  op.protocol = reader.At("protocol").String();
+  op.channels = static_cast<uint32_t>(reader.At("channels").Integer(0, kMostChannels));
   return op;
 }
 
@@ -156,9 +162,13 @@ TimelineRecord MakeRecord(std::string title, const Schedule& schedule, Timeline 
     RecordedRole recorded{role.name, {}};
     for (const Op& op : role.ops) {
       const CommunicatorId id = CommunicatorOf(op.work);
-      recorded.ops.push_back({op.name, KindOf(op.work),
-                              id.IsSet() ? schedule.communicators[id.index()].name() : "",
-                              op.tag.phase, op.tag.layer, op.tag.micro_batch});
+      RecordedOp& own = recorded.ops.emplace_back();
+      own.name = op.name;
+      own.kind = KindOf(op.work);
+      if (id.IsSet()) own.axis = schedule.communicators[id.index()].name();
+      own.phase = op.tag.phase;
+      own.layer = op.tag.layer;
+      own.micro_batch = op.tag.micro_batch;
     }
     record.roles.push_back(std::move(recorded));
   }
@@ -184,6 +194,10 @@ Json ToJson(const TimelineRecord& record) {
                      {"phase", Name(op.phase)},
                      {"layer", op.layer},
                      {"micro_batch", op.micro_batch}});
+      if (op.algorithm.empty()) continue;
+      ops.back()["algorithm"] = op.algorithm;
+      ops.back()["protocol"] = op.protocol;
+      ops.back()["channels"] = op.channels;
     }
     json["roles"].push_back({{"name", role.name}, {"ops", std::move(ops)}});
   }

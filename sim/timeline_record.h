@@ -4,6 +4,8 @@
 //     "environment": {...},                                  of a measured one; free for the reader
 //     "roles": [ {"name": "all", "ops": [ {"name": "qkv", "kind": "gemm", "axis": "", "phase": "forward",
 //                                          "layer": 0, "micro_batch": 0}, ... ]} ],
+//                                  a measured collective also "algorithm", "protocol", "channels", where the library
+//                                  told them on the role's first rank
 //     "role_of_rank": [[0, 2]],                              runs of (role, ranks)
 //     "representative": [0, 0],                              folded ones only: by rank, whose spans are its own
 //     "steps": [ {"warm_up": false, "step_picoseconds": 5, "spans": [[rank, op, ready, begin, end], ...]} ] }
@@ -33,6 +35,9 @@ struct RecordedOp {
   Phase phase = Phase::kForward;
   int32_t layer = -1;
   int32_t micro_batch = 0;
+  std::string algorithm;  // with protocol and channels; "": not told
+  std::string protocol;
+  uint32_t channels = 0;
 };
 
 struct RecordedRole {

@@ -11,6 +11,7 @@
 #include "real/cpu_backend.h"
 #include "real/cuda/cuda_backend.h"
 #include "real/cuda/machine.h"
+#include "real/cuda/nccl_profiler.h"
 #include "real/kernels.h"
 #include "real/launcher.h"
 #include "real/schedule_hash.h"
@@ -63,6 +64,10 @@ CommandSyntax Syntax() {
   add("tune-products",
       "GPUs: choose the mode of each matrix product by trial before the first step");
   add("untimed-ops", "GPUs: time only whole steps, to see what timing the ops costs");
+  add("cuda-graph",
+      "GPUs: also launch the step as a CUDA graph, to see what its launches cost; --check is of "
+      "the "
+      "graph then");
   add("share-gpus",
       "GPUs: let ranks share them (processes with an NCCL_HOSTID each); times mean nothing then");
   add("seed", po::value<std::string>()->default_value("1")->value_name("N"),
@@ -126,11 +131,13 @@ Request ParseRequest(const po::variables_map& values) {
     request.options.streams = StreamUse::kThreads;  // CUDA's streams cost no cores
     request.gpu.all_fp32 = arithmetic == 1;
     request.gpu.tune_gemms = values.count("tune-products") > 0;
-    request.gpu.time_ops = values.count("untimed-ops") == 0;
-    request.options.repeats_untimed = request.gpu.time_ops;
+    const bool untimed = values.count("untimed-ops") > 0;
+    request.gpu.mode = untimed ? StepMode::kWhole : StepMode::kTimedOps;
+    request.options.repeats_untimed = !untimed;
+    request.options.repeats_by_graph = values.count("cuda-graph") > 0;
     request.share_gpus = values.count("share-gpus") > 0;
   } else {
-    for (const char* option : {"tune-products", "untimed-ops", "share-gpus"}) {
+    for (const char* option : {"tune-products", "untimed-ops", "cuda-graph", "share-gpus"}) {
       if (values.count(option) > 0) throw Error(fmt::format("--{} is for --backend cuda", option));
     }
   }
@@ -176,9 +183,10 @@ DType ArithmeticOf(const Schedule& schedule) {
   return DType::kFp32;
 }
 
-BackendFactory GpuBackend(const Request& request, uint32_t local_rank, bool all_fp32) {
+BackendFactory CheckedGpuBackend(const Request& request, uint32_t local_rank) {
   CudaOptions options = request.gpu;
-  options.all_fp32 = options.all_fp32 || all_fp32;
+  options.all_fp32 = true;
+  if (request.options.repeats_by_graph) options.mode = StepMode::kGraph;
   return GpuBackends(local_rank, options);
 }
 
@@ -211,11 +219,11 @@ std::optional<ExecutedScenario> RunRank(const Scenario& scenario, const Schedule
     executed.check_tolerance = request.on_gpus ? kGpuCheckTolerance : kCheckTolerance;
     executed.check = CheckAgainst(
         serial, schedule, transport, wanted.seed,
-        request.on_gpus ? GpuBackend(request, local_rank, true) : backend_for(DType::kFp64));
+        request.on_gpus ? CheckedGpuBackend(request, local_rank) : backend_for(DType::kFp64));
   }
   ExecutionOptions options = wanted;
   options.backend =
-      request.on_gpus ? GpuBackend(request, local_rank, false) : backend_for(wanted.arithmetic);
+      request.on_gpus ? GpuBackends(local_rank, request.gpu) : backend_for(wanted.arithmetic);
   executed.execution = Execute(schedule, transport, options, [&](const StepOfRank& step) {
     if (log) log->Write(step);
   });
@@ -228,6 +236,9 @@ std::optional<ExecutedScenario> RunRank(const Scenario& scenario, const Schedule
     if (!request.gpu.all_fp32) executed.arithmetic = ArithmeticOf(schedule);
     executed.gpu = ToJson(ReadGpuMachine(LoadGpuLibraries()));
     executed.gpu["device"] = ToJson(ReadGpu(LoadGpuLibraries(), 0));
+    const NcclProfilerState profiler = ReadNcclProfilerState(LoadGpuLibraries());
+    executed.gpu["nccl_profiler"] = ToJson(profiler);
+    if (transport.size() > 1) executed.choices_missing = profiler.why_not;
     executed.representative = !request.share_gpus;
   }
   executed.seed = wanted.seed;

@@ -7,7 +7,9 @@
 namespace rehearse {
 
 void RequireGpusForRanks(uint32_t ranks_on_host, bool share_gpus) {
-  RequireGpus(LoadGpuLibraries(), share_gpus ? 1 : static_cast<int>(ranks_on_host));
+  const GpuLibraries& gpu = LoadGpuLibraries();
+  RequireGpus(gpu, share_gpus ? 1 : static_cast<int>(ranks_on_host));
+  if (ranks_on_host > 1) gpu.RequireNccl();
 }
 
 int DeviceOfRank(uint32_t local_rank) {
@@ -26,7 +28,8 @@ BackendFactory GpuBackends(uint32_t local_rank, const CudaOptions& options) {
 
 std::unique_ptr<Transport> JoinProcesses(const Launch& launch, bool on_gpus) {
   const bool needs_mpi = !on_gpus || launch.launcher == "mpirun";
-  return needs_mpi ? JoinMpi(launch) : JoinTcp(launch, TcpAddressFromEnvironment());
+  if (needs_mpi) return JoinMpi(launch);
+  return JoinTcp(launch, TcpAddressFromEnvironment(), PatienceFromEnvironment());
 }
 
 }  // namespace rehearse

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "real/cuda/kernel_arguments.h"
+#include "real/cuda/lost_rank_watch.h"
 #include "real/storage.h"
 
 namespace rehearse {
@@ -82,25 +83,38 @@ std::vector<std::vector<Pair>> RoundsOfPairs(const Schedule& schedule) {
 
 GpuCommunicators::GpuCommunicators(const GpuLibraries& gpu, const RankPlan& plan,
                                    Transport& transport)
-    : nccl_(gpu.nccl), plan_(plan) {
-  const Invitation invitation = Exchange(nccl_, transport);
+    : cuda_(gpu.cuda),
+      nccl_(transport.size() == 1 && !gpu.nccl ? nullptr : &gpu.RequireNccl()),
+      plan_(plan) {
+  if (nccl_ == nullptr) return;
+  const Invitation invitation = Exchange(*nccl_, transport);
   transport.Barrier();  // nobody waits in NCCL for a rank that has given up
-  nccl_.CommInitRank(&world_, static_cast<int>(transport.size()), invitation.id,
-                     static_cast<int>(transport.rank()));
+  try {
+    const LostRankWatch watch(transport);
+    MakeAll(invitation.id, transport);
+  } catch (const Error&) {
+    transport.Check();  // it may know which rank NCCL has missed
+    throw;
+  }
+}
+
+void GpuCommunicators::MakeAll(const NcclUniqueId& id, const Transport& transport) {
+  nccl_->CommInitRank(&world_, static_cast<int>(transport.size()), id,
+                      static_cast<int>(transport.rank()));
   all_.push_back(world_);
-  for (const Communicator& communicator : plan.schedule->communicators) {
-    const auto position = communicator.PositionOf(plan.rank);
+  for (const Communicator& communicator : plan_.schedule->communicators) {
+    const auto position = communicator.PositionOf(plan_.rank);
     groups_.push_back(Split(position ? static_cast<int>(position->group) : kNcclNoColor,
                             position ? static_cast<int>(position->member) : 0));
   }
-  for (const std::vector<Pair>& round : RoundsOfPairs(*plan.schedule)) {
+  for (const std::vector<Pair>& round : RoundsOfPairs(*plan_.schedule)) {
     int color = kNcclNoColor;
     int key = 0;
     for (size_t i = 0; i < round.size(); ++i) {
-      const auto [id, from, to] = round[i];
-      if (plan.rank != from && plan.rank != to) continue;
+      const auto [communicator, from, to] = round[i];
+      if (plan_.rank != from && plan_.rank != to) continue;
       color = static_cast<int>(i);
-      key = plan.rank == from ? 0 : 1;
+      key = plan_.rank == from ? 0 : 1;
     }
     NcclCommunicator pair = Split(color, key);
     if (color != kNcclNoColor) pairs_[round[static_cast<size_t>(color)]] = pair;
@@ -110,13 +124,13 @@ GpuCommunicators::GpuCommunicators(const GpuLibraries& gpu, const RankPlan& plan
 GpuCommunicators::~GpuCommunicators() {
   if (is_aborted_) return;
   for (auto communicator = all_.rbegin(); communicator != all_.rend(); ++communicator) {
-    nccl_.CommDestroy.Status(*communicator);
+    nccl_->CommDestroy.Status(*communicator);
   }
 }
 
 NcclCommunicator GpuCommunicators::Split(int color, int key) {
   NcclCommunicator made = nullptr;
-  nccl_.CommSplit(world_, color, key, &made, nullptr);
+  nccl_->CommSplit(world_, color, key, &made, nullptr);
   if (made != nullptr) all_.push_back(made);
   return made;
 }
@@ -137,29 +151,35 @@ void GpuCommunicators::EndGroup() const { nccl_.GroupEnd(); }
 
 void GpuCommunicators::Run(const Collective& collective, const CollectiveBuffers& buffers,
                            CudaStream stream) const {
+  if (nccl_ == nullptr) {
+    const uint64_t bytes = buffers.elements * SizeOf(buffers.type);
+    if (buffers.from != buffers.to && bytes > 0)
+      cuda_.MemcpyAsync(buffers.to, buffers.from, bytes, CopyKind::kDeviceToDevice, stream);
+    return;
+  }
   const uint32_t id = collective.communicator.index();
   NcclCommunicator communicator = Of(id);
   const auto root = static_cast<int>(collective.root);
   switch (collective.kind) {
     case CollectiveKind::kAllReduce:
-      nccl_.AllReduce(buffers.from, buffers.to, buffers.elements, buffers.type,
-                      ReductionOf(collective), communicator, stream);
+      nccl_->AllReduce(buffers.from, buffers.to, buffers.elements, buffers.type,
+                       ReductionOf(collective), communicator, stream);
       return;
     case CollectiveKind::kAllGather:
-      nccl_.AllGather(buffers.from, buffers.to, buffers.elements, buffers.type, communicator,
-                      stream);
+      nccl_->AllGather(buffers.from, buffers.to, buffers.elements, buffers.type, communicator,
+                       stream);
       return;
     case CollectiveKind::kReduceScatter:
-      nccl_.ReduceScatter(buffers.from, buffers.to, buffers.elements, buffers.type,
-                          ReductionOf(collective), communicator, stream);
+      nccl_->ReduceScatter(buffers.from, buffers.to, buffers.elements, buffers.type,
+                           ReductionOf(collective), communicator, stream);
       return;
     case CollectiveKind::kBroadcast:
-      nccl_.Broadcast(buffers.from, buffers.to, buffers.elements, buffers.type, root, communicator,
-                      stream);
+      nccl_->Broadcast(buffers.from, buffers.to, buffers.elements, buffers.type, root, communicator,
+                       stream);
       return;
     case CollectiveKind::kReduce:
-      nccl_.Reduce(buffers.from, buffers.to, buffers.elements, buffers.type,
-                   ReductionOf(collective), root, communicator, stream);
+      nccl_->Reduce(buffers.from, buffers.to, buffers.elements, buffers.type,
+                    ReductionOf(collective), root, communicator, stream);
       return;
     case CollectiveKind::kAllToAll:
       AllToAll(communicator, collective, *plan_.groups[id], buffers, stream);
@@ -186,48 +206,48 @@ void GpuCommunicators::AllToAll(NcclCommunicator communicator, const Collective&
   const uint64_t size = SizeOf(buffers.type);
   const char* from = static_cast<const char*>(buffers.from);
   char* to = static_cast<char*>(buffers.to);
-  nccl_.GroupStart();
+  nccl_->GroupStart();
   for (uint32_t peer = 0; peer < ranks; ++peer) {
     const uint64_t away = elements_of(group.member, peer);
     const uint64_t here = elements_of(peer, group.member);
     const auto other = static_cast<int>(peer);
-    if (away > 0) nccl_.Send(from, away, buffers.type, other, communicator, stream);
-    if (here > 0) nccl_.Receive(to, here, buffers.type, other, communicator, stream);
+    if (away > 0) nccl_->Send(from, away, buffers.type, other, communicator, stream);
+    if (here > 0) nccl_->Receive(to, here, buffers.type, other, communicator, stream);
     from += away * size;
     to += here * size;
   }
-  nccl_.GroupEnd();
+  nccl_->GroupEnd();
 }
 
 void GpuCommunicators::SendToNext(NcclCommunicator communicator, const Group& group,
                                   const CollectiveBuffers& buffers, CudaStream stream) const {
   const uint32_t ranks = group.size();
-  nccl_.GroupStart();
-  nccl_.Send(buffers.from, buffers.elements, buffers.type,
-             static_cast<int>((group.member + 1) % ranks), communicator, stream);
-  nccl_.Receive(buffers.to, buffers.elements, buffers.type,
-                static_cast<int>((group.member + ranks - 1) % ranks), communicator, stream);
-  nccl_.GroupEnd();
+  nccl_->GroupStart();
+  nccl_->Send(buffers.from, buffers.elements, buffers.type,
+              static_cast<int>((group.member + 1) % ranks), communicator, stream);
+  nccl_->Receive(buffers.to, buffers.elements, buffers.type,
+                 static_cast<int>((group.member + ranks - 1) % ranks), communicator, stream);
+  nccl_->GroupEnd();
 }
 
 // Of a pair's communicator the sender is member 0.
 void GpuCommunicators::Send(uint32_t communicator, uint32_t peer, const CollectiveBuffers& buffers,
                             CudaStream stream) const {
-  nccl_.Send(buffers.from, buffers.elements, buffers.type, 1,
-             OfPair({communicator, plan_.rank, peer}), stream);
+  nccl_->Send(buffers.from, buffers.elements, buffers.type, 1,
+              OfPair({communicator, plan_.rank, peer}), stream);
 }
 
 void GpuCommunicators::Receive(uint32_t communicator, uint32_t peer,
                                const CollectiveBuffers& buffers, CudaStream stream) const {
-  nccl_.Receive(buffers.to, buffers.elements, buffers.type, 0,
-                OfPair({communicator, peer, plan_.rank}), stream);
+  nccl_->Receive(buffers.to, buffers.elements, buffers.type, 0,
+                 OfPair({communicator, peer, plan_.rank}), stream);
 }
 
 void GpuCommunicators::Check() const {
   for (NcclCommunicator communicator : all_) {
     int status = 0;
-    nccl_.CommGetAsyncError(communicator, &status);
-    if (status != 0 && status != kNcclInProgress) nccl_.CommGetAsyncError.Fail(status);
+    nccl_->CommGetAsyncError(communicator, &status);
+    if (status != 0 && status != kNcclInProgress) nccl_->CommGetAsyncError.Fail(status);
   }
 }
 
@@ -235,7 +255,7 @@ void GpuCommunicators::Abort() {
   if (is_aborted_) return;
   is_aborted_ = true;
   for (auto communicator = all_.rbegin(); communicator != all_.rend(); ++communicator) {
-    nccl_.CommAbort.Status(*communicator);
+    nccl_->CommAbort.Status(*communicator);
   }
 }
 

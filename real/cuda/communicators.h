@@ -28,7 +28,9 @@ struct CollectiveBuffers {
 class GpuCommunicators {
  public:
   // Collective over all ranks of the transport, after every rank has set its device. Rank 0 makes NCCL's
-  // unique id, the transport carries it. Throws Error when ranks have different NCCL versions.
+  // unique id, the transport carries it. Throws Error when ranks have different NCCL versions. A rank that is lost
+  // while the others wait for it in NCCL, which cannot be stopped, is named and ends the process. Where there is no
+  // NCCL, a rank alone copies.
   GpuCommunicators(const GpuLibraries& gpu, const RankPlan& plan, Transport& transport);
   GpuCommunicators(const GpuCommunicators&) = delete;
   GpuCommunicators& operator=(const GpuCommunicators&) = delete;
@@ -52,6 +54,7 @@ class GpuCommunicators {
   using Pair =
       std::tuple<uint32_t, uint32_t, uint32_t>;  // communicator, sending rank, receiving rank
 
+  void MakeAll(const NcclUniqueId& id, const Transport& transport);
   NcclCommunicator Split(int color, int key);
   NcclCommunicator Of(uint32_t communicator) const;
   NcclCommunicator OfPair(const Pair& pair) const;
@@ -60,7 +63,8 @@ class GpuCommunicators {
   void SendToNext(NcclCommunicator communicator, const Group& group,
                   const CollectiveBuffers& buffers, CudaStream stream) const;
 
-  const Nccl& nccl_;
+  const CudaRuntime& cuda_;
+  const Nccl* nccl_;  // null: a rank alone, without NCCL
   const RankPlan& plan_;
   bool is_aborted_ = false;
   NcclCommunicator world_ = nullptr;

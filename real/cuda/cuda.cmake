@@ -9,6 +9,9 @@ if(NOT REHEARSE_CUDA MATCHES "^(AUTO|ON|OFF)$")
   message(FATAL_ERROR "REHEARSE_CUDA is \"${REHEARSE_CUDA}\"; expected AUTO, ON or OFF")
 endif()
 
+# NCCL looks in the running program for its profiler (real/cuda/nccl_profiler.h).
+target_link_options(rehearse_real INTERFACE "LINKER:--export-dynamic-symbol=ncclProfiler_v*")
+
 set(said "none: REHEARSE_CUDA is OFF")
 if(NOT REHEARSE_CUDA STREQUAL OFF)
   set(places ENV CUDA_HOME ENV CUDA_PATH /usr/local/cuda /opt/cuda)

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
+#include <functional>
 #include <map>
 #include <optional>
-#include <thread>
+#include <string_view>
 
 #include "real/cuda/communicators.h"
 #include "real/cuda/gemm.h"
@@ -13,9 +13,12 @@
 #include "real/cuda/gpu.h"
 #include "real/cuda/gpu_buffers.h"
 #include "real/cuda/gpu_program.h"
+#include "real/cuda/gpu_wait.h"
 #include "real/cuda/kernel_functions.h"
 #include "real/cuda/machine.h"
+#include "real/cuda/nccl_profiler.h"
 #include "real/cuda/step_events.h"
+#include "real/cuda/step_graph.h"
 #include "sim/error.h"
 
 namespace rehearse {
@@ -40,9 +43,9 @@ class CudaBackend : public Backend {
         options_(options),
         buffers_(OnDevice(gpu.cuda, options.device), plan, options.all_fp32, options.device),
         functions_(gpu.cuda) {
+    choices_.resize(plan.role->ops.size());
     MakeStreams();
-    timed_.emplace(cuda_, *plan.role, options.time_ops, kWindow / 2);
-    events_ = &*timed_;
+    SetMode(options.mode);
     if (options.tune_gemms) TuneProducts();
     communicators_.emplace(gpu, plan, transport);
   }
@@ -60,11 +63,17 @@ class CudaBackend : public Backend {
     buffers_.Fill(first_stream(), buffer, value);
   }
 
-  bool TimeOps(bool wanted) override {
-    if (!options_.time_ops) return false;
-    if (!wanted && !untimed_) untimed_.emplace(cuda_, *plan_.role, false, kWindow / 2);
-    events_ = wanted ? &*timed_ : &*untimed_;
+  bool Use(StepMode mode) override {
+    SetMode(mode);
     return true;
+  }
+
+  std::vector<LibraryChoice> Choices() const override {
+    std::vector<LibraryChoice> known;
+    for (const auto& choice : choices_) {
+      if (choice) known.push_back(*choice);
+    }
+    return known;
   }
 
   void Step(const StepFacts& facts, std::vector<OpTime>* times,
@@ -72,22 +81,31 @@ class CudaBackend : public Backend {
     times->assign(plan_.role->ops.size(), {});
     uint32_t launched = 0;
     try {
+      if (mode_ == StepMode::kGraph) Capture(facts, &launched);
       events_->Anchor(first_stream());
       const int64_t began = NowNanoseconds();
-      uint32_t finished = 0;
-      for (; launched < plan_.role->ops.size(); ++launched) {
-        transport_.set_activity(names_[launched].c_str());
-        LaunchOp(launched, facts);
-        for (; finished + kWindow <= launched; ++finished) Finish(finished, times);
+      if (mode_ == StepMode::kGraph) {
+        transport_.set_activity("the graph of the step");
+        graph_->Launch();
+        WaitUntil([this] { return graph_->IsDone(); }, [] { return "the graph of the step"; });
+      } else {
+        LaunchAll(facts, &launched, times);
       }
-      for (; finished < launched; ++finished) Finish(finished, times);
       communicators_->Check();
-      if (!events_->is_timed() && launched > 0) times->back() = {began, NowNanoseconds()};
+      if (!events_->is_timed() && !times->empty()) times->back() = {began, NowNanoseconds()};
       if (facts.keep_loss) ReadLosses(losses);
     } catch (const std::exception& error) {
       const std::string where = launched < names_.size()
                                     ? fmt::format("rank {}, {}: ", plan_.rank, names_[launched])
                                     : fmt::format("rank {}: ", plan_.rank);
+      if (std::string_view(error.what()).starts_with("nccl")) {
+        try {
+          LookForLostRank(transport_);
+        } catch (const RankLost& lost) {
+          communicators_->Abort();
+          throw RankLost(where + lost.what());
+        }
+      }
       communicators_->Abort();
       if (dynamic_cast<const RankLost*>(&error) != nullptr) throw RankLost(where + error.what());
       transport_.Abort(where + error.what());
@@ -98,6 +116,13 @@ class CudaBackend : public Backend {
 
  private:
   // ---- set-up ------------------------------------------------------------------------------------
+
+  void SetMode(StepMode mode) {
+    mode_ = mode;
+    std::optional<StepEvents>& wanted = mode == StepMode::kTimedOps ? timed_ : untimed_;
+    if (!wanted) wanted.emplace(cuda_, *plan_.role, mode == StepMode::kTimedOps, kWindow / 2);
+    events_ = &*wanted;
+  }
 
   void MakeStreams() {
     const size_t count = std::max<size_t>(1, plan_.role->streams.size());
@@ -170,6 +195,43 @@ class CudaBackend : public Backend {
 
   // ---- a step ------------------------------------------------------------------------------------
 
+  // Never more than a window ahead of what has ended.
+  void LaunchAll(const StepFacts& facts, uint32_t* launched, std::vector<OpTime>* times) {
+    uint32_t finished = 0;
+    for (; *launched < plan_.role->ops.size(); ++*launched) {
+      transport_.set_activity(names_[*launched].c_str());
+      LaunchOp(*launched, facts);
+      for (; finished + kWindow <= *launched; ++finished) Finish(finished, times);
+    }
+    for (; finished < *launched; ++finished) Finish(finished, times);
+    has_stepped_ = true;
+  }
+
+  // What is loaded and connected when it is first used (kernels, NCCL) cannot be in a capture: it is before, in a step
+  // that is undone.
+  void StepInVain(const StepFacts& facts, uint32_t* launched) {
+    const GpuMemory saved = buffers_.Save(first_stream());
+    std::vector<OpTime> times(plan_.role->ops.size());
+    LaunchAll(facts, launched, &times);
+    buffers_.Restore(first_stream(), saved);
+    *launched = 0;
+  }
+
+  void Capture(const StepFacts& facts, uint32_t* launched) {
+    if (graph_ && captured_ == facts) {
+      *launched = static_cast<uint32_t>(names_.size());
+      return;
+    }
+    if (!has_stepped_) StepInVain(facts, launched);
+    graph_.reset();
+    std::vector<CudaStream> streams;
+    for (const GpuStream& stream : streams_) streams.push_back(stream.get());
+    graph_.emplace(cuda_, streams, [&] {
+      for (; *launched < plan_.role->ops.size(); ++*launched) LaunchOp(*launched, facts);
+    });
+    captured_ = facts;
+  }
+
   void LaunchOp(uint32_t id, const StepFacts& facts) {
     const Op& op = plan_.role->ops[id];
     const uint32_t stream_id = op.stream.index();
@@ -227,17 +289,25 @@ class CudaBackend : public Backend {
     for (const GpuKernel& copy : work.pack) {
       LaunchKernel(copy, ArgumentsOf(copy, stream_id), stream_id);
     }
-    const OpPlan& planned = plan_.ops[id];
-    if (const auto* collective = std::get_if<Collective>(&op.work)) {
-      communicators_->Run(*collective, work.buffers, stream);
-    } else if (std::holds_alternative<Send>(op.work)) {
-      communicators_->Send(planned.communicator, planned.peer, work.buffers, stream);
-    } else {
-      communicators_->Receive(planned.communicator, planned.peer, work.buffers, stream);
-    }
+    Communicate(id, op, work.buffers, stream);
     for (const GpuKernel& copy : work.unpack) {
       LaunchKernel(copy, ArgumentsOf(copy, stream_id), stream_id);
     }
+  }
+
+  void Communicate(uint32_t id, const Op& op, const CollectiveBuffers& buffers, CudaStream stream) {
+    NcclListener listener;
+    const OpPlan& planned = plan_.ops[id];
+    if (const auto* collective = std::get_if<Collective>(&op.work)) {
+      communicators_->Run(*collective, buffers, stream);
+    } else if (std::holds_alternative<Send>(op.work)) {
+      communicators_->Send(planned.communicator, planned.peer, buffers, stream);
+    } else {
+      communicators_->Receive(planned.communicator, planned.peer, buffers, stream);
+    }
+    if (!listener.has_heard()) return;
+    choices_[id] = listener.heard();
+    choices_[id]->op = id;
   }
 
   KernelArguments ArgumentsOf(const GpuKernel& work, uint32_t stream) const {
@@ -260,41 +330,14 @@ class CudaBackend : public Backend {
 
   void Finish(uint32_t id, std::vector<OpTime>* times) {
     if (!events_->HasEnd(id)) return;
-    WaitFor(id);
+    WaitUntil([this, id] { return events_->IsDone(id); },
+              [this] { return OpsThatHang(plan_, *events_, names_); });
     (*times)[id] = events_->TimeOf(id);
   }
 
-  void WaitFor(uint32_t id) {
-    constexpr int kSpins = 1000;  // before the host begins to sleep between looks
-    constexpr int kLooks = 500;   // between looks at NCCL, the other ranks and the clock
-    const auto begin = std::chrono::steady_clock::now();
-    for (int look = 1; !events_->IsDone(id); ++look) {
-      if (look % kLooks == 0) {
-        communicators_->Check();
-        transport_.Check();
-        const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begin;
-        if (waited.count() > options_.stall_seconds) FailStalled(waited.count());
-      }
-      if (look > kSpins) std::this_thread::sleep_for(std::chrono::microseconds(20));
-    }
-  }
-
-  // Names the first op of each stream that has not ended.
-  [[noreturn]] void FailStalled(double seconds) const {
-    std::string hangs;
-    std::vector<bool> is_named(streams_.size());
-    for (uint32_t id = 0; id < plan_.role->ops.size(); ++id) {
-      const uint32_t stream = plan_.role->ops[id].stream.index();
-      if (is_named[stream] || !events_->HasEnd(id) || events_->IsDone(id)) continue;
-      is_named[stream] = true;
-      hangs += fmt::format("{}{} on stream \"{}\" ({})", hangs.empty() ? "" : "; ", names_[id],
-                           plan_.role->streams[stream].name,
-                           Describe(*plan_.schedule, plan_.role->ops[id].work));
-    }
-    throw Error(
-        fmt::format("the GPU has stood still for {:.1f} s: {}; a deadlock, or another rank "
-                    "that did not come",
-                    seconds, hangs));
+  void WaitUntil(const std::function<bool()>& is_done,
+                 const std::function<std::string()>& what_hangs) {
+    WaitForGpu({*communicators_, transport_, options_.stall_seconds}, is_done, what_hangs);
   }
 
   void ReadLosses(std::vector<RowLoss>* losses) {
@@ -337,9 +380,14 @@ class CudaBackend : public Backend {
   std::vector<GpuMemory> losses_;                    // by op
   std::optional<StepEvents> timed_;
   std::optional<StepEvents> untimed_;
-  StepEvents* events_ = nullptr;    // one of these
-  std::vector<std::string> names_;  // by op
+  StepMode mode_ = StepMode::kTimedOps;
+  bool has_stepped_ = false;
+  StepEvents* events_ = nullptr;                       // one of these
+  std::vector<std::string> names_;                     // by op
+  std::vector<std::optional<LibraryChoice>> choices_;  // by op
   std::optional<GpuCommunicators> communicators_;
+  std::optional<StepGraph> graph_;  // gone before the communicators that it uses
+  StepFacts captured_;              // its
 };
 
 }  // namespace

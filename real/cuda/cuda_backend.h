@@ -4,7 +4,8 @@
 // Each stream of the Schedule is a CUDA stream; `after` edges between streams are events. The host only
 // launches, and never runs more than a window of ops ahead. When nothing moves for `stall_seconds`, or
 // another rank is lost, the step ends with an Error that names the ops that hang; nothing is waited for
-// forever. Data are kept as the Schedule's buffers say, or all in fp32.
+// forever. Data are kept as the Schedule's buffers say, or all in fp32. By a graph (real/cuda/step_graph.h), the ops
+// are captured as they would be launched; a step with other facts than the captured one captures anew.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +19,9 @@ namespace rehearse {
 
 struct CudaOptions {
   int device = 0;
-  bool all_fp32 = false;    // keep every buffer in fp32
-  bool tune_gemms = false;  // choose each product's mode by trial before the first step
-  bool time_ops = true;  // a pair of events an op; without, the last op lasts as long as the step
+  bool all_fp32 = false;                // keep every buffer in fp32
+  bool tune_gemms = false;              // choose each product's mode by trial before the first step
+  StepMode mode = StepMode::kTimedOps;  // without, the last op lasts as long as the step
   double stall_seconds = 60;
 };
 

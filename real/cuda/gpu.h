@@ -38,6 +38,8 @@ using GpuMemory = GpuHandle<void*, &CudaRuntime::Free>;
 using PinnedMemory = GpuHandle<void*, &CudaRuntime::FreeHost>;
 using GpuStream = GpuHandle<CudaStream, &CudaRuntime::StreamDestroy>;
 using GpuEvent = GpuHandle<CudaEvent, &CudaRuntime::EventDestroy>;
+using GpuGraph = GpuHandle<CudaGraph, &CudaRuntime::GraphDestroy>;
+using GpuGraphExec = GpuHandle<CudaGraphExec, &CudaRuntime::GraphExecDestroy>;
 
 GpuMemory AllocateGpuMemory(const CudaRuntime& cuda, uint64_t bytes);
 PinnedMemory AllocatePinnedMemory(const CudaRuntime& cuda, uint64_t bytes);

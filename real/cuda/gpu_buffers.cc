@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "real/backend.h"
 #include "real/cuda/launch.h"
+#include "real/parallel_for.h"
 #include "sim/error.h"
 
 namespace rehearse {
@@ -56,13 +58,16 @@ GpuBuffers::GpuBuffers(const CudaRuntime& cuda, const RankPlan& plan, bool all_f
 
 void GpuBuffers::Write(CudaStream stream, BufferId buffer,
                        const std::vector<double>& values) const {
-  const GpuOperand to = OperandOf(plan_, addresses_, buffer, 0);
-  CHECK_EQ(values.size(), to.rows * to.columns);
+  GpuOperand to = OperandOf(plan_, addresses_, buffer, 0);
+  const uint64_t rows = RowsOf(values, to.columns);
+  CHECK_LE(rows, to.rows);
+  to.rows = rows;
   const uint64_t row_bytes = to.columns * SizeOf(to.storage);
   std::vector<char> stored(to.rows * row_bytes);
-  for (uint64_t i = 0; i < values.size(); ++i) {
-    Store(to.storage, stored.data(), i, static_cast<float>(values[i]));
-  }
+  ParallelFor(values.size(), [&](uint64_t begin, uint64_t end) {
+    for (uint64_t i = begin; i < end; ++i)
+      Store(to.storage, stored.data(), i, static_cast<float>(values[i]));
+  });
   ForEachRun(to, [&](uint64_t row, uint64_t bytes, char* data) {
     cuda_.MemcpyAsync(data, stored.data() + row * row_bytes, bytes, CopyKind::kHostToDevice,
                       stream);
@@ -80,9 +85,9 @@ std::vector<double> GpuBuffers::Read(CudaStream stream, BufferId buffer) const {
   });
   cuda_.StreamSynchronize(stream);
   std::vector<double> values(from.rows * from.columns);
-  for (uint64_t i = 0; i < values.size(); ++i) {
-    values[i] = LoadStored(from.storage, stored.data(), i);
-  }
+  ParallelFor(values.size(), [&](uint64_t begin, uint64_t end) {
+    for (uint64_t i = begin; i < end; ++i) values[i] = LoadStored(from.storage, stored.data(), i);
+  });
   return values;
 }
 
@@ -107,6 +112,18 @@ void GpuBuffers::Fill(CudaStream stream, BufferId buffer, double value) const {
 
 void GpuBuffers::ClearAll(CudaStream stream) const {
   cuda_.MemsetAsync(memory_.get(), 0, bytes_, stream);
+  cuda_.StreamSynchronize(stream);
+}
+
+GpuMemory GpuBuffers::Save(CudaStream stream) const {
+  GpuMemory saved = AllocateGpuMemory(cuda_, bytes_);
+  cuda_.MemcpyAsync(saved.get(), memory_.get(), bytes_, CopyKind::kDeviceToDevice, stream);
+  cuda_.StreamSynchronize(stream);
+  return saved;
+}
+
+void GpuBuffers::Restore(CudaStream stream, const GpuMemory& saved) const {
+  cuda_.MemcpyAsync(memory_.get(), saved.get(), bytes_, CopyKind::kDeviceToDevice, stream);
   cuda_.StreamSynchronize(stream);
 }
 

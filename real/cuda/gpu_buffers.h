@@ -24,6 +24,9 @@ class GpuBuffers {
   std::vector<double> Read(CudaStream stream, BufferId buffer) const;
   void Fill(CudaStream stream, BufferId buffer, double value) const;
   void ClearAll(CudaStream stream) const;
+  // All memory, as it is now and as it was then.
+  GpuMemory Save(CudaStream stream) const;
+  void Restore(CudaStream stream, const GpuMemory& saved) const;
 
  private:
   const CudaRuntime& cuda_;

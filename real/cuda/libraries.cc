@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "real/cuda/nccl_profiler.h"
+
 namespace rehearse {
 namespace {
 
@@ -34,6 +36,20 @@ Nccl::Nccl()
 
 Nvml::Nvml() : library({"libnvidia-ml.so.1"}, "REHEARSE_NVML", "names and clocks of GPUs (NVML)") {
   library.set_describe(FindDescribe(library, "nvmlErrorString"));
+}
+
+GpuLibraries::GpuLibraries() {
+  OfferNcclProfiler();
+  try {
+    nccl.emplace();
+  } catch (const Error& error) {
+    nccl_missing = error.what();
+  }
+}
+
+const Nccl& GpuLibraries::RequireNccl() const {
+  if (!nccl) throw Error(nccl_missing);
+  return *nccl;
 }
 
 const GpuLibraries& LoadGpuLibraries() {

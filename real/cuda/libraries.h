@@ -8,6 +8,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <string>
 
 #include "real/cuda/library.h"
 
@@ -19,6 +21,8 @@ using CudaStream = struct CudaStreamHandle*;
 using CudaEvent = struct CudaEventHandle*;
 using CudaLibrary = struct CudaLibraryHandle*;  // code loaded into the devices
 using CudaKernel = struct CudaKernelHandle*;
+using CudaGraph = struct CudaGraphHandle*;  // work that was captured
+using CudaGraphExec = struct CudaGraphExecHandle*;
 
 struct Dim3 {
   uint32_t x = 1;
@@ -38,6 +42,8 @@ enum class DeviceAttribute : int {
 inline constexpr int kCudaNotReady = 600;
 inline constexpr unsigned kStreamNonBlocking = 1;  // does not wait for the default stream
 inline constexpr unsigned kEventDisableTiming = 2;
+// Calls that a capture does not allow fail on the thread that captures, not on those of other ranks.
+enum class CaptureMode : int { kThreadLocal = 1 };
 
 struct CudaRuntime {
   CudaRuntime();
@@ -67,6 +73,13 @@ struct CudaRuntime {
   Entry<int(CudaEvent)> EventQuery{library, "cudaEventQuery"};
   Entry<int(CudaEvent)> EventSynchronize{library, "cudaEventSynchronize"};
   Entry<int(float*, CudaEvent, CudaEvent)> EventElapsedTime{library, "cudaEventElapsedTime"};
+  Entry<int(CudaStream, CaptureMode)> StreamBeginCapture{library, "cudaStreamBeginCapture"};
+  Entry<int(CudaStream, CudaGraph*)> StreamEndCapture{library, "cudaStreamEndCapture"};
+  Entry<int(CudaGraphExec*, CudaGraph, unsigned long long)> GraphInstantiate{
+      library, "cudaGraphInstantiateWithFlags"};
+  Entry<int(CudaGraphExec, CudaStream)> GraphLaunch{library, "cudaGraphLaunch"};
+  Entry<int(CudaGraphExec)> GraphExecDestroy{library, "cudaGraphExecDestroy"};
+  Entry<int(CudaGraph)> GraphDestroy{library, "cudaGraphDestroy"};
   Entry<int(CudaLibrary*, const void*, void*, void*, unsigned, void*, void*, unsigned)>
       LibraryLoadData{library, "cudaLibraryLoadData"};
   Entry<int(CudaLibrary)> LibraryUnload{library, "cudaLibraryUnload"};
@@ -169,12 +182,17 @@ struct Nvml {
   Entry<int(NvmlDevice, int, unsigned*)> DeviceGetTemperature{library, "nvmlDeviceGetTemperature"};
 };
 
-// What a CUDA run calls, opened once a process. Throws Error naming the first library that is missing;
-// looks for the driver first, because without one nothing else helps.
+// What a CUDA run calls, opened once a process. Throws Error naming the first library that is missing. A rank alone
+// does without NCCL.
 struct GpuLibraries {
+  GpuLibraries();
+  // Throws Error where there is no NCCL.
+  const Nccl& RequireNccl() const;
+
   CudaRuntime cuda;
   Blas blas;
-  Nccl nccl;
+  std::optional<Nccl> nccl;
+  std::string nccl_missing;  // why there is none
 };
 const GpuLibraries& LoadGpuLibraries();
 

@@ -101,9 +101,12 @@ GpuMachine ReadGpuMachine(const GpuLibraries& gpu) {
   gpu.cuda.RuntimeGetVersion(&version);
   machine.runtime = CudaVersionText(version);
   machine.cublas = BlasVersionText(gpu.blas);
-  gpu.nccl.GetVersion(&version);
-  machine.nccl = NcclVersionText(version);
-  machine.libraries = {gpu.cuda.library.path(), gpu.blas.library.path(), gpu.nccl.library.path()};
+  machine.libraries = {gpu.cuda.library.path(), gpu.blas.library.path()};
+  if (gpu.nccl) {
+    gpu.nccl->GetVersion(&version);
+    machine.nccl = NcclVersionText(version);
+    machine.libraries.push_back(gpu.nccl->library.path());
+  }
   for (char** variable = environ; *variable != nullptr; ++variable) {
     const std::string text = *variable;
     const size_t equals = text.find('=');
@@ -120,7 +123,7 @@ std::string DescribeGpu(const GpuLibraries& gpu, int device) {
   return fmt::format("{} ({} multiprocessors, sm_{}{}), CUDA {}, cuBLAS {}, NCCL {}",
                      record.name.empty() ? "NVIDIA GPU" : record.name, record.multiprocessors,
                      record.compute_major, record.compute_minor, machine.runtime, machine.cublas,
-                     machine.nccl);
+                     machine.nccl.empty() ? "none" : machine.nccl);
 }
 
 nlohmann::ordered_json ToJson(const GpuRecord& record) {

@@ -38,7 +38,7 @@ struct GpuMachine {
   std::string driver_cuda;
   std::string runtime;
   std::string cublas;
-  std::string nccl;
+  std::string nccl;                                              // empty where there is none
   std::vector<std::string> libraries;                            // files
   std::vector<std::pair<std::string, std::string>> environment;  // NCCL_*, CUDA_*, sorted
 };

@@ -9,6 +9,7 @@
 #include <regex>
 #include <set>
 #include <sstream>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,6 +17,7 @@
 #include "real/check.h"
 #include "real/cuda/machine.h"
 #include "real/cuda/overheads.h"
+#include "real/cuda/step_graph.h"
 #include "real/execute.h"
 #include "real/initial_state.h"
 #include "real/transport_threads.h"
@@ -136,10 +138,119 @@ TEST_F(CudaBackendTest, OpsAreTimedInTheOrderOfTheirStreamsAndEdges) {
 
 TEST_F(CudaBackendTest, WithoutTimingTheResultIsTheSame) {
   CudaOptions options;
-  options.time_ops = false;
+  options.mode = StepMode::kWhole;
   const Schedule schedule = TensorParallelStep(2, DType::kFp32);
   ExpectSame(RunStep(schedule, OnGpus(options)), RunStep(schedule, OnGpus()), 0);
   EXPECT_THAT(door_->Findings(), IsEmpty());
+}
+
+// ---- graphs ----------------------------------------------------------------------------------------
+
+CudaOptions ByGraph() {
+  CudaOptions options;
+  options.mode = StepMode::kGraph;
+  options.stall_seconds = 5;
+  return options;
+}
+
+TEST_F(CudaBackendTest, AGraphGivesTheNumbersOfTheStep) {
+  for (const Schedule& schedule :
+       {TensorParallelStep(1, DType::kBf16), TensorParallelStep(3, DType::kFp32),
+        EveryCollective(2), RingOfMessages(3)}) {
+    const RunResult expected = RunStep(schedule, OnGpus());
+    ExpectSame(RunStep(schedule, OnGpus(ByGraph())), expected, 0);
+    EXPECT_THAT(door_->Findings(), IsEmpty());
+  }
+  EXPECT_EQ(door_->Calls()["cudaGraphLaunch"], 1u + 3 + 2 + 3);
+}
+
+TEST_F(CudaBackendTest, AGraphsCheckPassesAgainstTheSerialStep) {
+  const CheckReport report =
+      Check(TensorParallelStep(2, DType::kFp32), TensorParallelStep(1, DType::kFp32), ByGraph());
+  EXPECT_TRUE(report.Passes(5e-6));  // as without
+}
+
+// Replays repeat the step that was captured; one with other facts is captured anew.
+TEST_F(CudaBackendTest, AGraphIsReplayedUntilTheFactsChange) {
+  const Schedule schedule = TensorParallelStep(2, DType::kFp32);
+  const auto numbers_of = [&](StepMode mode) {
+    std::vector<double> weights;
+    RunAsThreads(2, [&](Transport& transport) {
+      const RankPlan plan = PlanRank(schedule, transport.rank());
+      const auto backend = OnGpus()(plan, transport);
+      WriteInitialState(plan, 1, false, *backend);
+      backend->Use(mode);
+      std::vector<OpTime> times;
+      for (const uint32_t number : {1u, 1u, 1u, 2u})
+        backend->Step({.seed = 1, .tokens = 12, .number = number}, &times, nullptr);
+      for (uint32_t id = 0; id < plan.buffers.size() && transport.rank() == 0; ++id) {
+        const std::vector<double> values = backend->Read(BufferId(id));
+        weights.insert(weights.end(), values.begin(), values.end());
+      }
+      EXPECT_GT(times.back().end, times.back().ready);
+    });
+    return weights;
+  };
+  const std::vector<double> expected = numbers_of(StepMode::kTimedOps);
+  EXPECT_EQ(numbers_of(StepMode::kGraph), expected);
+  EXPECT_EQ(door_->Calls()["cudaStreamBeginCapture"], 2u * 2);  // ranks · facts
+  EXPECT_EQ(door_->Calls()["cudaGraphLaunch"], 2u * 4);
+  EXPECT_THAT(door_->Findings(), IsEmpty());
+}
+
+TEST_F(CudaBackendTest, WhatACaptureDoesNotAllowFails) {
+  const CudaRuntime& cuda = LoadGpuLibraries().cuda;
+  cuda.SetDevice(0);
+  const GpuStream first = MakeStream(cuda);
+  const GpuStream second = MakeStream(cuda);
+  const GpuEvent fork = MakeEvent(cuda, EventUse::kOrder);
+  const auto capture = [&](const std::function<void()>& work) {
+    const StepGraph graph(cuda, {first.get()}, work);
+  };
+  EXPECT_THROW(capture([&] { cuda.StreamSynchronize(first.get()); }), Error);
+  EXPECT_THROW(capture([&] { AllocateGpuMemory(cuda, 16); }), Error);
+  EXPECT_THROW(capture([&] {
+                 cuda.EventRecord(fork.get(), first.get());
+                 cuda.EventSynchronize(fork.get());
+               }),
+               Error);
+  // A stream that was taken in and does not come back.
+  EXPECT_THROW(capture([&] {
+                 cuda.EventRecord(fork.get(), first.get());
+                 cuda.StreamWaitEvent(second.get(), fork.get(), 0);
+               }),
+               Error);
+  // Work from outside of the capture cannot be waited for in it.
+  cuda.EventRecord(fork.get(), second.get());
+  EXPECT_THROW(capture([&] { cuda.StreamWaitEvent(first.get(), fork.get(), 0); }), Error);
+  EXPECT_NO_THROW(capture([] {}));
+}
+
+TEST_F(CudaBackendTest, AGraphThatHangsIsReported) {
+  const Schedule schedule = TensorParallelStep(2, DType::kFp32);
+  CudaOptions options = ByGraph();
+  options.stall_seconds = 1;
+  std::string failure;
+  std::atomic<bool> is_over = false;
+  RunAsThreads(2, [&](Transport& transport) {
+    const RankPlan plan = PlanRank(schedule, transport.rank());
+    const auto backend = OnGpus(options)(plan, transport);
+    WriteInitialState(plan, 1, false, *backend);
+    std::vector<OpTime> times;
+    backend->Step({.seed = 1, .tokens = 12}, &times, nullptr);
+    if (transport.rank() == 1) {  // comes to one step only
+      while (!is_over) std::this_thread::yield();
+      return;
+    }
+    try {
+      backend->Step({.seed = 1, .tokens = 12}, &times, nullptr);
+    } catch (const Error& error) {
+      failure = error.what();
+    }
+    is_over = true;
+  });
+  EXPECT_THAT(failure,
+              AllOf(HasSubstr("rank 0"), HasSubstr("stood still"), HasSubstr("graph of the step")));
 }
 
 TEST_F(CudaBackendTest, EveryKernelIsGivenItsOperands) {
@@ -229,8 +340,9 @@ std::string ReadSource(const std::string& path) {
 // Freeing does not fail loudly: what it frees is gone all the same.
 bool IsRelease(const std::string& entry) {
   static const std::set<std::string> releases = {
-      "cudaFree",         "cudaStreamDestroy", "cudaEventDestroy", "cudaLibraryUnload",
-      "cublasDestroy_v2", "ncclCommDestroy",   "ncclCommAbort",    "cudaFreeHost"};
+      "cudaFree",         "cudaStreamDestroy",   "cudaEventDestroy", "cudaLibraryUnload",
+      "cublasDestroy_v2", "ncclCommDestroy",     "ncclCommAbort",    "cudaFreeHost",
+      "cudaGraphDestroy", "cudaGraphExecDestroy"};
   return releases.count(entry) > 0;
 }
 
@@ -273,6 +385,8 @@ TEST_F(CudaBackendTest, EveryEntryPointThatFailsIsReportedByName) {
       door_, [&] { RunStep(EveryCollective(2), OnGpus(options)); }, &tested);
   ExpectEveryFailureIsNamed(
       door_, [&] { RunStep(TensorParallelStep(1, DType::kFp32), OnGpus(options)); }, &tested);
+  ExpectEveryFailureIsNamed(
+      door_, [&] { RunStep(TensorParallelStep(2, DType::kFp32), OnGpus(ByGraph())); }, &tested);
   ExpectEveryFailureIsNamed(
       door_,
       [&] {

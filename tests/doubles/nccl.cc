@@ -1,24 +1,35 @@
 // NCCL's entry points, for ranks of one process or of several on this machine.
 #include <unistd.h>
 
+#include "tests/doubles/graphs.h"
 #include "tests/doubles/nccl_meeting.h"
 #include "tests/doubles/nccl_processes.h"
+#include "tests/doubles/nccl_profiler.h"
 
 namespace rehearse::gpu_double {
 namespace {
 
 World& world() { return World::Get(); }
 
-void Enqueue(Communicator* communicator, const char* name, const std::vector<Touch>& touches,
-             const std::shared_ptr<Operation>& operation, Stream* stream) {
+// Its number is that of its turn, in a graph at every launch.
+void Launch(Communicator* communicator, const char* name, const std::vector<Touch>& touches,
+            const Operation& operation, Stream* stream) {
   const uint64_t number = communicator->posted++;
-  world().Enqueue(stream, name, touches, [communicator, number, operation] {
+  const auto own = std::make_shared<Operation>(operation);
+  world().Enqueue(stream, name, touches, [communicator, number, own] {
     if (communicator->elsewhere) {
-      MeetElsewhere(communicator, number, operation.get());
+      MeetElsewhere(communicator, number, own.get());
     } else {
-      Meet(communicator, number, operation.get());
+      Meet(communicator, number, own.get());
     }
   });
+}
+
+void Enqueue(Communicator* communicator, const char* name, const std::vector<Touch>& touches,
+             const Operation& operation, Stream* stream) {
+  TellProfiler(*communicator, operation);
+  const auto launch = [=](Stream* own) { Launch(communicator, name, touches, operation, own); };
+  if (!KeepForReplay(stream, launch)) launch(stream);
 }
 
 void Post(Communicator* communicator, const Operation& operation, Stream* stream) {
@@ -26,8 +37,8 @@ void Post(Communicator* communicator, const Operation& operation, Stream* stream
   const uint64_t from = ElementsFrom(operation, communicator->rank, communicator->size) * size;
   const uint64_t to = ElementsTo(operation, communicator->rank, communicator->size) * size;
   Enqueue(communicator, NameOf(operation.kind),
-          {{operation.from, 1, from, from, false}, {operation.to, 1, to, to, true}},
-          std::make_shared<Operation>(operation), stream);
+          {{operation.from, 1, from, from, false}, {operation.to, 1, to, to, true}}, operation,
+          stream);
 }
 
 // Messages of the group that the thread has open.
@@ -45,8 +56,8 @@ void CloseGroup() {
   while (!group.messages.empty()) {
     Communicator* communicator = group.messages.front().first;
     Stream* stream = group.messages.front().second.stream;
-    auto operation = std::make_shared<Operation>();
-    operation->kind = Kind::kMessages;
+    Operation operation;
+    operation.kind = Kind::kMessages;
     std::vector<Touch> touches;
     std::vector<std::pair<Communicator*, Message>> others;
     for (const auto& entry : group.messages) {
@@ -55,7 +66,7 @@ void CloseGroup() {
         continue;
       }
       const Message& message = entry.second;
-      operation->messages.push_back(message);
+      operation.messages.push_back(message);
       touches.push_back({message.data, 1, message.bytes, message.bytes, !message.sends});
     }
     group.messages = others;
@@ -90,16 +101,20 @@ GPU_DOUBLE_ENTRY ncclGetUniqueId(NcclUniqueId* id) {
 GPU_DOUBLE_ENTRY ncclCommInitRank(Communicator** made, int size, NcclUniqueId id, int rank) {
   FAIL_IF_TOLD(ncclCommInitRank);
   const Invitation invitation = ReadInvitation(id);
-  if (invitation.process != getpid())
-    return JoinElsewhere(invitation, static_cast<size_t>(size), rank, made);
-  return JoinById(invitation.number, static_cast<size_t>(size), rank, made);
+  const int status = invitation.process != getpid()
+                         ? JoinElsewhere(invitation, static_cast<size_t>(size), rank, made)
+                         : JoinById(invitation.number, static_cast<size_t>(size), rank, made);
+  if (status == kSuccess) GreetProfiler(*made);
+  return status;
 }
 
 GPU_DOUBLE_ENTRY ncclCommSplit(Communicator* parent, int color, int key, Communicator** made,
                                void*) {
   FAIL_IF_TOLD(ncclCommSplit);
-  return parent->elsewhere ? SplitElsewhere(parent, color, key, made)
-                           : SplitHere(parent, color, key, made);
+  const int status = parent->elsewhere ? SplitElsewhere(parent, color, key, made)
+                                       : SplitHere(parent, color, key, made);
+  if (status == kSuccess && *made != nullptr) GreetProfiler(*made);
+  return status;
 }
 
 GPU_DOUBLE_ENTRY ncclCommAbort(Communicator* communicator) {
@@ -113,6 +128,7 @@ GPU_DOUBLE_ENTRY ncclCommAbort(Communicator* communicator) {
 }
 
 GPU_DOUBLE_ENTRY ncclCommDestroy(Communicator* communicator) {
+  DismissProfiler(communicator);
   Destroy(communicator);
   FAIL_IF_TOLD(ncclCommDestroy);
   return kSuccess;

@@ -101,6 +101,8 @@ struct Communicator {
   std::atomic<uint64_t> ended{0};  // by streams
   std::atomic<bool> is_aborted{false};
   std::atomic<int> fault{0};
+  void* profiler_context = nullptr;  // the plugin's (nccl_profiler.h)
+  int profiler_wants = 0;            // kinds of events, as bits
 };
 
 uint64_t SizeOf(NcclType type);

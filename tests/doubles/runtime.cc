@@ -4,6 +4,7 @@
 #include <string>
 
 #include "real/cuda/libraries.h"
+#include "tests/doubles/graphs.h"
 #include "tests/doubles/kernels.h"
 #include "tests/doubles/world.h"
 
@@ -23,6 +24,9 @@ Touch Run(const void* data, uint64_t bytes, bool writes) { return {data, 1, byte
 // What frees or waits does so before it fails: as a device that is lost has nothing left to do.
 #define FAIL_IF_TOLD(name) \
   if (world().ShouldFail(#name)) return kPretendedFailure
+// Calls that no thread may make that captures.
+#define FAIL_IF_CAPTURING() \
+  if (IsCapturing()) return kCaptureUnsupported
 
 GPU_DOUBLE_ENTRY cudaDriverGetVersion(int* version) {
   FAIL_IF_TOLD(cudaDriverGetVersion);
@@ -84,10 +88,12 @@ GPU_DOUBLE_ENTRY cudaMemGetInfo(size_t* free, size_t* total) {
 
 GPU_DOUBLE_ENTRY cudaMalloc(void** memory, size_t bytes) {
   FAIL_IF_TOLD(cudaMalloc);
+  FAIL_IF_CAPTURING();
   return world().Malloc(memory, bytes);
 }
 
 GPU_DOUBLE_ENTRY cudaFree(void* memory) {
+  FAIL_IF_CAPTURING();
   const int status = memory == nullptr ? kSuccess : world().Free(memory);
   FAIL_IF_TOLD(cudaFree);
   return status;
@@ -95,6 +101,7 @@ GPU_DOUBLE_ENTRY cudaFree(void* memory) {
 
 GPU_DOUBLE_ENTRY cudaHostAlloc(void** memory, size_t bytes, unsigned) {
   FAIL_IF_TOLD(cudaHostAlloc);
+  FAIL_IF_CAPTURING();
   *memory = ::operator new(bytes);
   return kSuccess;
 }
@@ -136,6 +143,7 @@ GPU_DOUBLE_ENTRY cudaStreamDestroy(Stream* stream) {
 }
 
 GPU_DOUBLE_ENTRY cudaStreamSynchronize(Stream* stream) {
+  FAIL_IF_CAPTURING();
   stream->Synchronize();
   world().HostHasSeen(stream);
   FAIL_IF_TOLD(cudaStreamSynchronize);
@@ -144,8 +152,7 @@ GPU_DOUBLE_ENTRY cudaStreamSynchronize(Stream* stream) {
 
 GPU_DOUBLE_ENTRY cudaStreamWaitEvent(Stream* stream, Event* event, unsigned) {
   FAIL_IF_TOLD(cudaStreamWaitEvent);
-  world().Wait(stream, *event);
-  return kSuccess;
+  return world().Wait(stream, *event);
 }
 
 GPU_DOUBLE_ENTRY cudaEventCreateWithFlags(Event** event, unsigned) {
@@ -168,6 +175,7 @@ GPU_DOUBLE_ENTRY cudaEventRecord(Event* event, Stream* stream) {
 
 GPU_DOUBLE_ENTRY cudaEventQuery(Event* event) {
   FAIL_IF_TOLD(cudaEventQuery);
+  if (event->capture != nullptr) return kCapturedEvent;
   if (event->mark == nullptr) return kSuccess;
   if (!event->mark->done.load()) return kNotReady;
   world().HostHasSeen(event->mark->clock);
@@ -176,6 +184,7 @@ GPU_DOUBLE_ENTRY cudaEventQuery(Event* event) {
 
 GPU_DOUBLE_ENTRY cudaEventSynchronize(Event* event) {
   FAIL_IF_TOLD(cudaEventSynchronize);
+  if (event->capture != nullptr) return kCapturedEvent;
   if (event->mark == nullptr) return kSuccess;
   event->mark->done.wait(false);
   world().HostHasSeen(event->mark->clock);
@@ -230,6 +239,7 @@ GPU_DOUBLE_ENTRY cudaLaunchKernel(const Kernel* kernel, Dim3 grid, Dim3 block, v
 
 extern "C" __attribute__((visibility("default"))) const char* cudaGetErrorString(int status) {
   if (status == kPretendedFailure) return "a failure was pretended, or out of memory";
+  if (status >= kCaptureUnsupported) return "not allowed while a stream is captured";
   return status == kInvalidValue ? "invalid value" : "not ready";
 }
 

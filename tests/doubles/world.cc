@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include "tests/doubles/graphs.h"
+
 namespace rehearse::gpu_double {
 namespace {
 
@@ -202,6 +204,8 @@ void World::DestroyStream(Stream* stream) {
 
 void World::Enqueue(Stream* stream, const std::string& what, const std::vector<Touch>& touches,
                     std::function<void()> task) {
+  const auto again = [=, this](Stream* own) { Enqueue(own, what, touches, task); };
+  if (KeepForReplay(stream, again)) return;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (CurrentDevice() != stream->device) {
@@ -219,6 +223,15 @@ void World::Enqueue(Stream* stream, const std::string& what, const std::vector<T
 }
 
 void World::Record(Event* event, Stream* stream) {
+  event->capture = stream->capture;
+  if (Capture* capture = stream->capture.get()) {
+    event->captured_mark = capture->marks++;
+    capture->Add(stream, [this, stream, mark = event->captured_mark](Replay* replay) {
+      Record(&replay->marks[mark], replay->streams.at(stream));
+    });
+    capture->clock_of_mark.push_back(capture->clocks[stream]);
+    return;
+  }
   auto mark = std::make_shared<Mark>();
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -233,13 +246,24 @@ void World::Record(Event* event, Stream* stream) {
   });
 }
 
-void World::Wait(Stream* stream, const Event& event) {
-  if (event.mark == nullptr) return;  // as CUDA: an event that was never recorded is done
+int World::Wait(Stream* stream, const Event& event) {
+  if (stream->capture != nullptr && stream->capture != event.capture) return kCaptureIsolation;
+  if (Capture* capture = event.capture.get()) {
+    if (capture->first->capture != event.capture) return kCapturedEvent;  // that capture is over
+    stream->capture = event.capture;                                      // takes the stream in
+    Join(&capture->clocks[stream], capture->clock_of_mark[event.captured_mark]);
+    capture->Add(stream, [this, stream, mark = event.captured_mark](Replay* replay) {
+      Wait(replay->streams.at(stream), replay->marks[mark]);
+    });
+    return kSuccess;
+  }
+  if (event.mark == nullptr) return kSuccess;  // as CUDA: an event that was never recorded is done
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     Join(&stream->clock, event.mark->clock);
   }
   stream->Push([mark = event.mark] { mark->done.wait(false); });
+  return kSuccess;
 }
 
 void World::HostHasSeen(const Clock& clock) { Join(&HostClock(), clock); }

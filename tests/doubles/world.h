@@ -25,6 +25,11 @@ inline constexpr int kSuccess = 0;
 inline constexpr int kInvalidValue = 1;
 inline constexpr int kPretendedFailure = 2;  // out of memory, for the runtime
 inline constexpr int kNotReady = 600;
+inline constexpr int kCaptureUnsupported =
+    900;                                       // the call is not allowed while the thread captures
+inline constexpr int kCaptureUnjoined = 904;   // streams did not come back to the first one
+inline constexpr int kCaptureIsolation = 905;  // waits for what is not in the capture
+inline constexpr int kCapturedEvent = 907;     // nothing has been done yet that could be asked for
 
 // By stream: how many of its operations are known to be done before what comes next.
 using Clock = std::map<uint32_t, uint64_t>;
@@ -39,6 +44,8 @@ struct Touch {
   bool writes = false;
 };
 
+struct Capture;
+
 class Stream {
  public:
   Stream(uint32_t id, int device, uint64_t seed);
@@ -49,7 +56,8 @@ class Stream {
 
   const uint32_t id;
   const int device;
-  Clock clock;  // of what was enqueued; World's mutex
+  Clock clock;                       // of what was enqueued; World's mutex
+  std::shared_ptr<Capture> capture;  // while it is part of one
 
  private:
   void Work(uint64_t seed);
@@ -69,7 +77,9 @@ struct Mark {
   Clock clock;
 };
 struct Event {
-  std::shared_ptr<Mark> mark;  // null before the first record
+  std::shared_ptr<Mark> mark;        // null before the first record
+  std::shared_ptr<Capture> capture;  // that it was recorded in, instead
+  size_t captured_mark = 0;          // which of its marks it is
 };
 
 struct Allocation {
@@ -109,7 +119,7 @@ class World {
                std::function<void()> task);
   // Order without work: an event is recorded, waited for, or the host has waited.
   void Record(Event* event, Stream* stream);
-  void Wait(Stream* stream, const Event& event);
+  int Wait(Stream* stream, const Event& event);
   void HostHasSeen(const Clock& clock);
   void HostHasSeen(Stream* stream);
 

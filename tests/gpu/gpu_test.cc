@@ -76,6 +76,18 @@ TEST_F(GpuTest, SeveralRanksGiveTheCpusNumbers) {
   ExpectSame(RingOfMessages(ranks), StartWith::kInitialState, 0, "messages");
 }
 
+TEST_F(GpuTest, AGraphGivesTheNumbersOfTheStep) {
+  CudaOptions options;
+  options.mode = StepMode::kGraph;
+  const Schedule step = TensorParallelStep(1, DType::kBf16);
+  const RunResult expected = RunStep(step, OnGpus({}, 1));
+  EXPECT_EQ(Compare(RunStep(step, OnGpus(options, 1)).contents, expected.contents).relative, 0);
+  const auto ranks = static_cast<uint32_t>(std::min(devices_, 8));
+  ExpectSame(EveryCollective(ranks), StartWith::kInitialState, 1e-6, "collectives", options);
+  if (ranks > 1)
+    ExpectSame(RingOfMessages(ranks), StartWith::kInitialState, 0, "messages", options);
+}
+
 TEST_F(GpuTest, TwoStepsGiveTheSameBits) {
   // Sums have a fixed order and cuBLAS a workspace of its own.
   const Schedule schedule = TensorParallelStep(1, DType::kBf16);

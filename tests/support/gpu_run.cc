@@ -34,6 +34,7 @@ void WriteRandom(const RankPlan& plan, Backend& backend) {
 RunResult RunStep(const Schedule& schedule, const BackendFactory& make, StartWith start) {
   RunResult result;
   result.times.resize(schedule.ranks());
+  result.choices.resize(schedule.ranks());
   std::mutex mutex;
   RunAsThreads(schedule.ranks(), [&](Transport& transport) {
     const RankPlan plan = PlanRank(schedule, transport.rank());
@@ -56,6 +57,7 @@ RunResult RunStep(const Schedule& schedule, const BackendFactory& make, StartWit
           backend->Read(BufferId(id));
     }
     result.times[transport.rank()] = times;
+    result.choices[transport.rank()] = backend->Choices();
   });
   return result;
 }

@@ -20,7 +20,8 @@ enum class StartWith : uint8_t {
 
 struct RunResult {
   Contents contents;
-  std::vector<std::vector<OpTime>> times;  // by rank, then op
+  std::vector<std::vector<OpTime>> times;           // by rank, then op
+  std::vector<std::vector<LibraryChoice>> choices;  // by rank
 };
 RunResult RunStep(const Schedule& schedule, const BackendFactory& backend,
                   StartWith start = StartWith::kInitialState);

@@ -1,6 +1,7 @@
 // Commands on GPUs as their user meets them, on pretended ones (tests/doubles): ranks as threads, and as processes of
 // torchrun, srun and mpirun.
 #include <chrono>
+#include <set>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -55,6 +56,16 @@ class GpuProgramTest : public ProgramTest {
                     port, ranks, variables, each, arguments));
   }
 
+  static double SecondsSince(std::chrono::steady_clock::time_point start) {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  }
+  static size_t Occurrences(const std::string& text, const std::string& part) {
+    size_t count = 0;
+    for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
+      ++count;
+    return count;
+  }
+
   static constexpr const char* kTorchrun =
       "RANK=$rank WORLD_SIZE=$ranks LOCAL_RANK=$rank LOCAL_WORLD_SIZE=$ranks "
       "TORCHELASTIC_RUN_ID=test";
@@ -75,6 +86,75 @@ TEST_F(GpuProgramTest, ThreadsOnAGpuEachPassTheCheckAndSayWhatTimingCosts) {
   EXPECT_EQ(json["representative"], true);
   EXPECT_GT(json["timing"]["untimed_step_seconds"].get<double>(), 0);
   EXPECT_TRUE(json["timing"].contains("cost"));
+}
+
+TEST_F(GpuProgramTest, WhatNcclChoseIsInTheResultTheTimelineAndTheComparison) {
+  const Outcome outcome = Execute("execute " + Shipped("cpu-megatron") +
+                                  " --backend cuda --repeat 1 --warmup 0 --out out");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("tree, protocol ll, 1 channel"));
+  const Json execution = Json::parse(ReadFile(folder_ / "out/execution.json"));
+  EXPECT_EQ(execution["gpu"]["nccl_profiler"]["interface"], 5);  // of NCCL 2.28
+  std::set<std::string> algorithms;
+  for (const Json& chosen : execution["result"]["collectives"])
+    algorithms.insert(chosen["algorithm"].get<std::string>());
+  EXPECT_EQ(algorithms, (std::set<std::string>{"ring", "tree"}));
+  const Json timeline = Json::parse(ReadFile(folder_ / "out/timeline.json"));
+  for (const Json& op : timeline["roles"][0]["ops"]) {
+    const bool is_told = op["axis"] != "";
+    EXPECT_EQ(op.contains("algorithm"), is_told) << op;
+    EXPECT_EQ(op.contains("channels"), is_told) << op;
+  }
+  // Our model of NCCL on a machine with NVLink beside what the pretended NCCL took.
+  const Outcome simulated = Execute("run " + Shipped("cpu-megatron") +
+                                    " --set cluster=atp-ic5:devices=2 "
+                                    "--set 'simulator={\"algorithm\": \"auto\"}' --out simulated");
+  ASSERT_EQ(simulated.code, 0) << simulated.err;
+  EXPECT_EQ(Execute("compare out/timeline.json out/timeline.json").code, 0);
+  const Outcome compared =
+      Execute("compare simulated/result.json out/execution.json --format json");
+  ASSERT_EQ(compared.code, 0) << compared.err;
+  const Json choices = Json::parse(compared.out)["collectives"];
+  ASSERT_FALSE(choices.empty());
+  for (const Json& choice : choices) {
+    EXPECT_EQ(choice["a"].size(), 1u);
+    EXPECT_EQ(choice["b"].size(), 1u);
+    EXPECT_EQ(choice["same"], choice["a"] == choice["b"]);
+  }
+}
+
+TEST_F(GpuProgramTest, AStepIsAlsoLaunchedAsAGraphThatIsCheckedAndTimed) {
+  const Outcome outcome =
+      Execute("execute " + Shipped("cpu-4d") +
+              " --backend cuda --cuda-graph --check --repeat 2 --warmup 0 --format json");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json json = Json::parse(outcome.out);
+  EXPECT_EQ(json["check"]["passed"], true);
+  EXPECT_GT(json["cuda_graph"]["step_seconds"].get<double>(), 0);
+  EXPECT_EQ(json["cuda_graph"]["step_seconds_without"], json["timing"]["untimed_step_seconds"]);
+  EXPECT_EQ(json["repeat_seconds"].size(), 2u);  // those of the graph are not among them
+  ExpectMistake("execute " + Shipped("cpu-4d") + " --cuda-graph",
+                {"--cuda-graph is for --backend cuda"});
+}
+
+TEST_F(GpuProgramTest, AProfilerOfTheUsersIsLeftAloneAndSaid) {
+  const std::string arguments =
+      "execute " + Shipped("cpu-megatron") + " --backend cuda --repeat 1 --warmup 0 --format json";
+  const auto expect_none = [&](const char* reason) {
+    const Outcome outcome = Execute(arguments);
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    const Json json = Json::parse(outcome.out);
+    EXPECT_EQ(json["gpu"]["nccl_profiler"]["interface"], 0);
+    EXPECT_EQ(json["gpu"]["nccl_profiler"]["why_not"], reason);
+    EXPECT_THAT(json["notes"].dump(), HasSubstr("how NCCL carried out collectives is not known"));
+    EXPECT_FALSE(json["result"].contains("collectives"));
+  };
+  setenv("NCCL_PROFILER_PLUGIN", "/opt/inspector.so", 1);
+  expect_none("NCCL_PROFILER_PLUGIN is \"/opt/inspector.so\"");
+  unsetenv("NCCL_PROFILER_PLUGIN");
+  setenv("REHEARSE_DOUBLE_NCCL_VERSION", "22105", 1);
+  expect_none("NCCL 2.21.5 has no profiler interface; 2.23 was the first");
+  unsetenv("REHEARSE_DOUBLE_NCCL_VERSION");
 }
 
 TEST_F(GpuProgramTest, ProcessesOfTorchrunAndSrunMeetByNccl) {
@@ -121,6 +201,69 @@ TEST_F(GpuProgramTest, ARankThatFailsOnItsGpuEndsTheOthers) {
   EXPECT_LT(took.count(), 60);  // before any stall would have been noticed
 }
 
+// A rank that never starts. The others say so, and end, within what they are told to wait.
+TEST_F(GpuProgramTest, ARankThatNeverStartsIsNamedByAllOthers) {
+  setenv("REHEARSE_PATIENCE", "1.5", 1);
+  for (const char* variables : {kTorchrun, kSrun}) {
+    const auto start = std::chrono::steady_clock::now();
+    const Outcome outcome =
+        Processes(4, variables, "execute " + Shipped("cpu-4d") + " --backend cuda",
+                  "[ $rank != 2 ] || exec sleep 3");
+    EXPECT_EQ(outcome.code, 1);
+    EXPECT_EQ(Occurrences(outcome.err, "rank 2 did not come within 1.5 s"), 3u) << outcome.err;
+    EXPECT_LT(SecondsSince(start), 15);
+  }
+  const Outcome outcome =
+      Processes(4, kTorchrun, "execute " + Shipped("cpu-4d") + " --backend cuda",
+                "[ $rank != 0 ] || exec sleep 3");
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(Occurrences(outcome.err, "rank 0 does not answer"), 3u) << outcome.err;
+  unsetenv("REHEARSE_PATIENCE");
+}
+
+TEST_F(GpuProgramTest, ARankThatNeverStartsUnderMpirunIsNamed) {
+  if (MpiIsAbsent()) GTEST_SKIP() << "no MPI here";
+  const auto start = std::chrono::steady_clock::now();
+  const Outcome outcome = Shell(
+      "cat > late.sh <<'END'\n#!/bin/sh\n[ \"$OMPI_COMM_WORLD_RANK\" != 1 ] || exec sleep 30\n"
+      "exec \"$@\"\nEND\nchmod +x late.sh\n" +
+      kMpirun + " -n 2 ./late.sh \"$program\" execute " + Shipped("cpu-megatron") +
+      " --backend cuda");
+  EXPECT_NE(outcome.code, 0);
+  EXPECT_THAT(outcome.err, HasSubstr("local rank 1 of 2 has not started"));
+  EXPECT_LT(SecondsSince(start), 25);
+}
+
+// Killed between two steps or in one, rank 0 (where the others' connections end) or another.
+TEST_F(GpuProgramTest, ARankThatDiesOnTheWayIsNamedByAllOthers) {
+  for (const int victim : {0, 2}) {
+    const auto start = std::chrono::steady_clock::now();
+    const Outcome outcome = Processes(
+        4, kTorchrun, "execute " + Shipped("cpu-4d") + " --backend cuda --repeat 100000 --out out",
+        fmt::format(
+            "[ $rank != {} ] || {{ sh -c 'echo $PPID' > pid; (looks=0; until [ $looks = 300 ] || "
+            "grep -q '\"step\"' out/rank-{}.jsonl; do sleep 0.1; looks=$((looks + 1)); done; "
+            "kill -9 $(cat pid)) 2> /dev/null & }}",
+            victim, victim));
+    EXPECT_NE(outcome.code, 0);
+    const std::string lost = fmt::format("rank {} is lost", victim);
+    EXPECT_EQ(Occurrences(outcome.err, lost), 3u) << outcome.err;
+    EXPECT_LT(SecondsSince(start), 60);
+    std::filesystem::remove_all(folder_ / "out");
+  }
+}
+
+// NCCL's communicators are made in calls that do not return when a rank has gone.
+TEST_F(GpuProgramTest, ARankThatFailsWhileOthersWaitInNcclEndsThem) {
+  const auto start = std::chrono::steady_clock::now();
+  const Outcome outcome =
+      Processes(4, kTorchrun, "execute " + Shipped("cpu-4d") + " --backend cuda",
+                "[ $rank != 1 ] || export REHEARSE_DOUBLE_FAIL=ncclCommInitRank");
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(Occurrences(outcome.err, "rank 1 gave up: ncclCommInitRank failed"), 3u) << outcome.err;
+  EXPECT_LT(SecondsSince(start), 25);  // the pretended NCCL would wait for 30 s
+}
+
 TEST_F(GpuProgramTest, WhatIsMissingIsSaidInOneLine) {
   const std::string arguments = "execute " + Shipped("cpu-4d") + " --backend cuda";
   setenv("REHEARSE_DOUBLE_DEVICES", "3", 1);
@@ -131,7 +274,22 @@ TEST_F(GpuProgramTest, WhatIsMissingIsSaidInOneLine) {
   ExpectMistake(arguments, {"no NVIDIA driver"});
   unsetenv("REHEARSE_DOUBLE_DRIVER");
   setenv("REHEARSE_NCCL", "/nowhere/libnccl.so.2", 1);
-  ExpectMistake(arguments, {"/nowhere/libnccl.so.2"});
+  ExpectMistake(arguments, {"/nowhere/libnccl.so.2", "collectives between GPUs"});
+}
+
+TEST_F(GpuProgramTest, ARankAloneNeedsNoNccl) {
+  setenv("REHEARSE_NCCL", "/nowhere/libnccl.so.2", 1);
+  const std::string fsdp =
+      "'strategy={\"kind\": \"fsdp\", \"shard\": 1, \"replicas\": 1, \"overlap_gradients\": false, "
+      "\"overlap_reduce_scatter\": true, \"prefetch\": 1, \"reshard_after_forward\": true}'";
+  const Outcome outcome = Execute(
+      "execute " + Shipped("cpu-data-parallel") + " --set cluster=local-cpu:ranks=1 --set " + fsdp +
+      " --backend cuda --check --cuda-graph --repeat 1 --warmup 0 --format json");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json json = Json::parse(outcome.out);
+  EXPECT_EQ(json["check"]["passed"], true);
+  EXPECT_EQ(json["gpu"]["nccl"], "");
+  EXPECT_EQ(json["gpu"]["nccl_profiler"]["why_not"], "there is no NCCL here");
 }
 
 TEST_F(GpuProgramTest, ACalibrationIsWrittenAndAScenarioUsesIt) {
@@ -170,14 +328,43 @@ TEST_F(GpuProgramTest, GpuCheckRunsEverythingInOneFolder) {
   unsetenv("REHEARSE_DOUBLE_DEVICES");
   EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
   for (const char* line :
-       {"tests ", "numerics-summa", "processes-cpu-megatron", "calibration", "compare-predicted"}) {
+       {"tests ", "numerics-summa", "processes-two", "processes-three", "calibration",
+        "compare-predicted", "predicted, measured, error: step"}) {
     EXPECT_THAT(outcome.out, HasSubstr(line));
   }
   EXPECT_THAT(outcome.out, HasSubstr("all passed"));
-  for (const char* file : {"tests.json", "calibration.json", "step/timeline.json",
-                           "predicted/result.json", "compare-predicted.log"}) {
-    EXPECT_TRUE(std::filesystem::exists(folder_ / "results" / file)) << file;
+  EXPECT_EQ(ReadFile(folder_ / "results/summary.txt"), outcome.out);
+  for (const char* file : {"results.tar.gz", "results/tests.json", "results/calibration.json",
+                           "results/step/timeline.json", "results/predicted/result.json",
+                           "results/compare-predicted.log", "results/machine.txt"}) {
+    EXPECT_TRUE(std::filesystem::exists(folder_ / file)) << file;
   }
+  const Json step = Json::parse(ReadFile(folder_ / "results/step/execution.json"));
+  EXPECT_TRUE(step.contains("cuda_graph"));
+  // Ranks that share a GPU are of different machines for NCCL, which says how it carried out collectives.
+  const Json two = Json::parse(ReadFile(folder_ / "results/processes-two/execution.json"));
+  EXPECT_EQ(two["representative"], false);
+  EXPECT_EQ(two["check"]["passed"], true);
+  EXPECT_FALSE(two["result"]["collectives"].empty());
+}
+
+// What fails is told and left behind; nothing begins when the budget is used up.
+TEST_F(GpuProgramTest, GpuCheckKeepsWhatThereIsWhenSomethingFails) {
+  if (kIsSanitized) GTEST_SKIP() << "minutes with sanitizers; its parts are tested by themselves";
+  setenv("REHEARSE_DOUBLE_DEVICES", "1", 1);
+  const Outcome late =
+      Shell("'" REHEARSE_SOURCE_DIR "/tools/gpu-check' --small --budget 0 late $program");
+  EXPECT_EQ(late.code, 1);
+  EXPECT_THAT(late.out, HasSubstr("skipped: 0 s are used up"));
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "late.tar.gz"));
+  setenv("REHEARSE_DOUBLE_DRIVER", "0", 1);
+  const Outcome without =
+      Shell("'" REHEARSE_SOURCE_DIR "/tools/gpu-check' --small without $program");
+  unsetenv("REHEARSE_DOUBLE_DRIVER");
+  unsetenv("REHEARSE_DOUBLE_DEVICES");
+  EXPECT_EQ(without.code, 1);
+  EXPECT_THAT(without.out, HasSubstr("no NVIDIA driver"));
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "without.tar.gz"));
 }
 
 TEST_F(GpuProgramTest, OptionsOfOneBackendAreRefusedByTheOther) {

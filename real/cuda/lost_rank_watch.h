@@ -1,0 +1,33 @@
+// Looks after the other ranks while this one waits in a call that cannot be interrupted (NCCL making communicators).
+//
+// When a rank is lost and the call still has not returned a few seconds later, says which and ends the process with
+// exit status 1: there is no other way out.
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "real/transport.h"
+
+namespace rehearse {
+
+class LostRankWatch {
+ public:
+  // Meanwhile nobody else may use the transport.
+  explicit LostRankWatch(Transport& transport);
+  ~LostRankWatch();
+  LostRankWatch(const LostRankWatch&) = delete;
+  LostRankWatch& operator=(const LostRankWatch&) = delete;
+
+ private:
+  void Watch();
+
+  Transport& transport_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool is_over_ = false;
+  std::thread thread_;
+};
+
+}  // namespace rehearse

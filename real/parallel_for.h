@@ -1,0 +1,24 @@
+// A loop over many independent elements, on all cores where that pays.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+namespace rehearse {
+
+// Calls body(begin, end) for pieces that make up [0, count), on several threads at once. The body must not throw.
+template <typename Body>
+void ParallelFor(uint64_t count, const Body& body) {
+  constexpr uint64_t kWorthAThread = 1 << 20;
+  const uint64_t cores = std::max(1u, std::thread::hardware_concurrency());
+  const uint64_t pieces = std::clamp<uint64_t>(count / kWorthAThread, 1, cores);
+  std::vector<std::thread> others;
+  for (uint64_t piece = 1; piece < pieces; ++piece)
+    others.emplace_back([&, piece] { body(count * piece / pieces, count * (piece + 1) / pieces); });
+  body(uint64_t{0}, count / pieces);
+  for (std::thread& thread : others) thread.join();
+}
+
+}  // namespace rehearse
