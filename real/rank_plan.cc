@@ -141,9 +141,12 @@ class Planner {
            static_cast<uint32_t>(is_collective);
   }
 
+  // A send or receive names one buffer, a collective at least one on each side.
   void Expect(const Op& op, uint32_t id, size_t reads, size_t writes) const {
-    if (op.reads.size() >= reads && op.writes.size() >= writes) return;
-    Fail(op, id, "does not say which buffers it reads and writes");
+    if (op.reads.size() < reads || op.writes.size() < writes)
+      Fail(op, id, "does not say which buffers it reads and writes");
+    if (!std::holds_alternative<Collective>(op.work) && op.reads.size() + op.writes.size() > 1)
+      Fail(op, id, "is a message of more than one buffer");
   }
 
   // All-gathers of shares that do not divide the whole end in padding, reduce-scatters begin with it.

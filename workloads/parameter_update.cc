@@ -96,6 +96,7 @@ void Parameters::Accumulate(uint32_t index) {
 }
 
 void Parameters::FinishMicroBatch() {
+  CHECK(ended_.empty());
   for (const uint32_t index : put_off_) {
     SetLayer(network_.matrices[index].layer);
     Accumulate(index);
@@ -114,7 +115,8 @@ void Parameters::AllReduceGradient(uint32_t index, Issue issue) {
 
 // ---- after the backward pass --------------------------------------------------------------------
 
-// Gradients of matrices are all-reduced (in fp32 if not said otherwise) over all axes that split the batch and do not share
+// Gradients of matrices are all-reduced (in fp32 if not said otherwise) over all axes that split the
+// batch and do not share
 // them (stage 1: reduce-scattered over the axis that shares the optimizer's state), those of
 // vectors over every axis that splits their rows.
 void Parameters::Synchronize() {
@@ -172,6 +174,11 @@ double Parameters::ShareOfRanks(const Layout& layout,
   return 1 / copies;
 }
 
+// Of all that this rank updates; those of vectors are always fp32.
+double Parameters::GradientBytes() const {
+  return (update_elements_ - vector_elements_) * gradient_element() + vector_elements_ * kFloat;
+}
+
 BufferId Parameters::GradientNorm(const std::vector<BufferId>& gradients,
                                   std::vector<double> shares) {
   const BufferId norm = plan_.AddBuffer({.name = "gradient norm",
@@ -180,8 +187,8 @@ BufferId Parameters::GradientNorm(const std::vector<BufferId>& gradients,
                                          .dtype = DType::kFp32,
                                          .rows = 1,
                                          .columns = 1});
-  plan_.AddMemoryOp("gradient norm", Kernel::kSquaredNorm, update_elements_ * gradient_element(),
-                    gradients, {norm}, 1, std::move(shares));
+  plan_.AddMemoryOp("gradient norm", Kernel::kSquaredNorm, GradientBytes(), gradients, {norm}, 1,
+                    std::move(shares));
   uint32_t ranks = plan_.mesh().size();
   ranks /= plan_.SizeOfAxes(pure_data_);
   if (ranks > 1) {
@@ -224,10 +231,9 @@ void Parameters::Update() {
   const double states = static_cast<double>(plan_.BufferOf(optimizer_state_).rows);
   const double parameter_traffic =
       training_.precision == DType::kFp32 ? 2 * plan_.element() : plan_.element();
-  plan_.AddMemoryOp(
-      "Adam", Kernel::kAdam,
-      update_elements_ * (gradient_element() + 2 * states * kFloat + parameter_traffic), gradients,
-      parameters, 1, {kLearningRate});
+  plan_.AddMemoryOp("Adam", Kernel::kAdam,
+                    GradientBytes() + update_elements_ * (2 * states * kFloat + parameter_traffic),
+                    gradients, parameters, 1, {kLearningRate});
   for (uint32_t index = 0; index < matrices_.size(); ++index) {
     const Matrix& matrix = matrices_[index];
     if (!IsOwner(index) || !Shares(matrix, 1) || Shares(matrix, 3)) continue;

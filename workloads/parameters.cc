@@ -48,7 +48,11 @@ Parameters::Parameters(const Network& network, const Strategy& strategy, const T
   for (uint32_t i = 0; i < matrices_.size(); ++i) PlaceMatrix(i);
   if (strategy.shard && strategy.shard->by_layer) GroupByLayer();
   for (const NetworkNode& node : network.nodes) {
-    if (node.matrix) matrices_[matrices_[*node.matrix].owner].uses += strategy.chunks;
+    if (!node.matrix) continue;
+    matrices_[matrices_[*node.matrix].owner].uses += strategy.chunks;
+    matrices_[*node.matrix].is_read_backward =
+        node.kind == NodeKind::kProduct &&
+        network.nodes[node.inputs.front()].kind != NodeKind::kInput;
   }
   for (uint32_t i = 0; i < matrices_.size(); ++i) {
     matrices_[i].uses_left = matrices_[i].uses;
@@ -234,6 +238,7 @@ void Parameters::AddVectorViews(VectorGroup* group) {
   group->value = add("biases and norms", BufferKind::kParameter, training_.precision);
   group->gradient = add("gradients of biases and norms", BufferKind::kGradient, DType::kFp32);
   update_elements_ += static_cast<double>(group->elements);
+  vector_elements_ += static_cast<double>(group->elements);
   uint64_t column = 0;
   for (const uint32_t index : group->vectors) {
     const NetworkVector& vector = network_.vectors[index];
@@ -287,11 +292,16 @@ void Parameters::Gather(uint32_t index) {
   plan_.set_tag(tag);
 }
 
-// Of as many groups before the index-th matrix's own, those of layers.
+// Gathers those of the `groups` groups before the index-th matrix's own that are of layers and will be read again.
 void Parameters::GatherBefore(uint32_t index, uint32_t groups) {
+  const auto is_read = [&](const Matrix& matrix) {
+    return matrix.is_read_backward || training_.recomputation == Recomputation::kFull;
+  };
   for (uint32_t begin = matrices_[index].group_begin; groups > 0 && begin > 0; --groups) {
+    const uint32_t end = begin;
     begin = matrices_[begin - 1].group_begin;
-    if (network_.matrices[begin].layer >= 0) Gather(begin);
+    if (network_.matrices[begin].layer < 0) continue;
+    if (std::any_of(&matrices_[begin], matrices_.data() + end, is_read)) Gather(begin);
   }
 }
 
@@ -310,7 +320,7 @@ BufferId Parameters::Fetch(uint32_t index, uint32_t end) {
 BufferId Parameters::FetchBackward(uint32_t index) {
   Gather(index);
   if (!strategy_.shard) return matrices_[index].gathered;
-  // What is recomputed was gathered for that, one by one; layers come one ahead.
+  // What is recomputed was gathered for that, product by product; whole layers come ahead of it too.
   const bool gathers_ahead =
       strategy_.shard->by_layer ||
       (strategy_.shard->reshard_after_forward && training_.recomputation != Recomputation::kFull);

@@ -66,7 +66,8 @@ class Parameters {
     uint32_t owner = 0;        // itself, or the matrix it is tied to
     uint32_t group_begin = 0;  // matrices that are gathered together with this one
     uint32_t group_end = 0;
-    uint32_t uses = 0;  // by products and lookups of a micro-batch, of the owner
+    bool is_read_backward = false;  // for the gradient of its product's input
+    uint32_t uses = 0;              // by products and lookups of a micro-batch, of the owner
     uint32_t uses_left = 0;
     std::vector<uint32_t> share_axes;  // empty where it is not sharded
     std::vector<uint32_t> sum_axes;    // along which gradients are all-reduced
@@ -121,6 +122,7 @@ class Parameters {
   BufferId GradientNorm(const std::vector<BufferId>& gradients, std::vector<double> shares);
   double ShareOfRanks(const Layout& layout, const std::vector<uint32_t>& share_axes) const;
   void SetLayer(int32_t layer);
+  double GradientBytes() const;
   double gradient_element() const { return SizeOf(training_.gradients).value(); }
 
   const Network& network_;
@@ -133,6 +135,7 @@ class Parameters {
   std::vector<VectorGroup> groups_;
   BufferId optimizer_state_;
   double update_elements_ = 0;     // of all parameters that this rank updates
+  double vector_elements_ = 0;     // those of vectors among them
   std::vector<uint32_t> ended_;    // matrices whose gradients wait for those of their group
   std::vector<uint32_t> put_off_;  // matrices whose shares are accumulated at the end of backward
   bool is_last_ = false;

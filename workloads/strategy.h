@@ -44,8 +44,9 @@ struct ProductLayouts {
 struct ShardPolicy {
   uint32_t axis = 0;
   uint32_t stage = 3;
-  // All matrices of a layer are gathered, and their gradients reduce-scattered, in one group; those outside of
-  // the layers go by themselves. Then layers are prefetched, and before a recomputation too.
+  // All matrices of a layer are gathered, and their gradients reduce-scattered, in one group; those
+  // outside of the layers go by themselves. `prefetch` then counts layers, and those before are
+  // prefetched during a recomputation as well.
   bool by_layer = false;
   uint32_t prefetch = 0;       // products (layers) ahead of their use, stage 3
   uint32_t cached_layers = 0;  // the first so many layers keep theirs until their backward is done

@@ -79,6 +79,19 @@ std::vector<std::vector<Pair>> RoundsOfPairs(const Schedule& schedule) {
   return rounds;
 }
 
+// What `launch` runs is launched as one. Whatever it throws, the group is closed: nothing can be aborted in one.
+template <typename Launch>
+void InGroup(const Nccl& nccl, const Launch& launch) {
+  nccl.GroupStart();
+  try {
+    launch();
+  } catch (...) {
+    nccl.GroupEnd.Status();
+    throw;
+  }
+  nccl.GroupEnd();
+}
+
 }  // namespace
 
 GpuCommunicators::GpuCommunicators(const GpuLibraries& gpu, const RankPlan& plan,
@@ -146,8 +159,9 @@ NcclCommunicator GpuCommunicators::OfPair(const Pair& pair) const {
   return found->second;
 }
 
-void GpuCommunicators::BeginGroup() const { nccl_.GroupStart(); }
-void GpuCommunicators::EndGroup() const { nccl_.GroupEnd(); }
+void GpuCommunicators::RunAsOne(const std::function<void()>& launch) const {
+  InGroup(*nccl_, launch);
+}
 
 void GpuCommunicators::Run(const Collective& collective, const CollectiveBuffers& buffers,
                            CudaStream stream) const {
@@ -206,28 +220,28 @@ void GpuCommunicators::AllToAll(NcclCommunicator communicator, const Collective&
   const uint64_t size = SizeOf(buffers.type);
   const char* from = static_cast<const char*>(buffers.from);
   char* to = static_cast<char*>(buffers.to);
-  nccl_->GroupStart();
-  for (uint32_t peer = 0; peer < ranks; ++peer) {
-    const uint64_t away = elements_of(group.member, peer);
-    const uint64_t here = elements_of(peer, group.member);
-    const auto other = static_cast<int>(peer);
-    if (away > 0) nccl_->Send(from, away, buffers.type, other, communicator, stream);
-    if (here > 0) nccl_->Receive(to, here, buffers.type, other, communicator, stream);
-    from += away * size;
-    to += here * size;
-  }
-  nccl_->GroupEnd();
+  InGroup(*nccl_, [&] {
+    for (uint32_t peer = 0; peer < ranks; ++peer) {
+      const uint64_t away = elements_of(group.member, peer);
+      const uint64_t here = elements_of(peer, group.member);
+      const auto other = static_cast<int>(peer);
+      if (away > 0) nccl_->Send(from, away, buffers.type, other, communicator, stream);
+      if (here > 0) nccl_->Receive(to, here, buffers.type, other, communicator, stream);
+      from += away * size;
+      to += here * size;
+    }
+  });
 }
 
 void GpuCommunicators::SendToNext(NcclCommunicator communicator, const Group& group,
                                   const CollectiveBuffers& buffers, CudaStream stream) const {
   const uint32_t ranks = group.size();
-  nccl_->GroupStart();
-  nccl_->Send(buffers.from, buffers.elements, buffers.type,
-              static_cast<int>((group.member + 1) % ranks), communicator, stream);
-  nccl_->Receive(buffers.to, buffers.elements, buffers.type,
-                 static_cast<int>((group.member + ranks - 1) % ranks), communicator, stream);
-  nccl_->GroupEnd();
+  InGroup(*nccl_, [&] {
+    nccl_->Send(buffers.from, buffers.elements, buffers.type,
+                static_cast<int>((group.member + 1) % ranks), communicator, stream);
+    nccl_->Receive(buffers.to, buffers.elements, buffers.type,
+                   static_cast<int>((group.member + ranks - 1) % ranks), communicator, stream);
+  });
 }
 
 // Of a pair's communicator the sender is member 0.

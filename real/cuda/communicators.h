@@ -6,6 +6,7 @@
 // that NCCL's order is the Schedule's on every stream. All calls in the same order on all ranks.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <tuple>
 #include <vector>
@@ -36,9 +37,8 @@ class GpuCommunicators {
   GpuCommunicators& operator=(const GpuCommunicators&) = delete;
   ~GpuCommunicators();
 
-  // What is run between these is launched as one.
-  void BeginGroup() const;
-  void EndGroup() const;
+  // What `launch` runs here is launched as one.
+  void RunAsOne(const std::function<void()>& launch) const;
   void Run(const Collective& collective, const CollectiveBuffers& buffers, CudaStream stream) const;
   void Send(uint32_t communicator, uint32_t peer, const CollectiveBuffers& buffers,
             CudaStream stream) const;

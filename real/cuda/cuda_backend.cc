@@ -277,9 +277,14 @@ class CudaBackend : public Backend {
 
   void LaunchCommunication(uint32_t id, const Op& op) {
     const std::vector<GpuCommunication>& group = program_.ops[id].communication;
-    if (group.size() > 1) communicators_->BeginGroup();
-    for (const GpuCommunication& member : group) LaunchMember(id, op, member);
-    if (group.size() > 1) communicators_->EndGroup();
+    const auto launch = [&] {
+      for (const GpuCommunication& member : group) LaunchMember(id, op, member);
+    };
+    if (group.size() > 1) {
+      communicators_->RunAsOne(launch);
+    } else {
+      launch();
+    }
   }
 
   void LaunchMember(uint32_t id, const Op& op, const GpuCommunication& work) {
