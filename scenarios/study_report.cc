@@ -17,6 +17,9 @@ std::string Number(std::optional<double> value) {
   return value ? fmt::format("{:.4g}", *value) : "";
 }
 
+// A ratio to another point is marked, for people: it stands in the column of the metric.
+enum class Ratios : uint8_t { kMarked, kBare };
+
 std::string Percent(double share) { return fmt::format("{:+.1f} %", 100 * share); }
 
 std::optional<double> ValueOf(const Study& study, const Sweep& sweep, size_t point) {
@@ -108,23 +111,28 @@ Row Header(const Study& study) {
   return header;
 }
 
-Row RowOf(const Study& study, const Sweep& sweep, const PublishedComparison& comparison, size_t i) {
+Row RowOf(const Study& study, const Sweep& sweep, const PublishedComparison& comparison, size_t i,
+          Ratios ratios) {
   const ComparedPoint& compared = comparison.points[i];
   const StudyPoint& point = study.points[i];
   const bool failed = !sweep.points[i].error.empty();
   std::string error = compared.error ? Percent(*compared.error) : "";
   if (compared.calibrates) error = "calibrated";
-  Row row = {point.name, failed ? "impossible" : Number(compared.value), Number(point.published),
+  const auto figure = [&](std::optional<double> value) {
+    const bool marks = value && point.relative_to && ratios == Ratios::kMarked;
+    return Number(value) + (marks ? "x" : "");
+  };
+  Row row = {point.name, failed ? "impossible" : figure(compared.value), figure(point.published),
              error};
   for (const auto& column : compared.columns) row.push_back(Number(column));
   return row;
 }
 
 std::vector<Row> Table(const Study& study, const Sweep& sweep,
-                       const PublishedComparison& comparison) {
+                       const PublishedComparison& comparison, Ratios ratios) {
   std::vector<Row> rows = {Header(study)};
   for (size_t i = 0; i < study.points.size(); ++i)
-    rows.push_back(RowOf(study, sweep, comparison, i));
+    rows.push_back(RowOf(study, sweep, comparison, i, ratios));
   return rows;
 }
 
@@ -188,7 +196,7 @@ PublishedComparison Compare(const Study& study, const Sweep& sweep) {
 }
 
 std::string ToText(const Study& study, const Sweep& sweep, const PublishedComparison& comparison) {
-  const std::vector<Row> rows = Table(study, sweep, comparison);
+  const std::vector<Row> rows = Table(study, sweep, comparison, Ratios::kMarked);
   std::vector<size_t> widths(rows[0].size());
   for (const Row& row : rows)
     for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
@@ -210,7 +218,7 @@ std::string ToText(const Study& study, const Sweep& sweep, const PublishedCompar
 std::string ToMarkdown(const Study& study, const Sweep& sweep,
                        const PublishedComparison& comparison) {
   std::string text;
-  for (const Row& row : Table(study, sweep, comparison)) {
+  for (const Row& row : Table(study, sweep, comparison, Ratios::kMarked)) {
     const bool is_header = text.empty();
     text += fmt::format("| {} |\n", fmt::join(row, " | "));
     if (!is_header) continue;
@@ -224,7 +232,7 @@ std::string ToMarkdown(const Study& study, const Sweep& sweep,
 
 std::string ToCsv(const Study& study, const Sweep& sweep, const PublishedComparison& comparison) {
   std::string text;
-  for (const Row& row : Table(study, sweep, comparison)) {
+  for (const Row& row : Table(study, sweep, comparison, Ratios::kBare)) {
     for (size_t i = 0; i < row.size(); ++i) text += (i == 0 ? "" : ",") + CsvCell(row[i]);
     text += "\n";
   }

@@ -28,8 +28,8 @@ struct Training {
   // + 8).
   DType precision = DType::kBf16;
   // In what gradients of matrices are accumulated over micro-batches, summed over ranks and given to
-  // Adam: fp32, or as `precision` (OneFlow's and DeepSpeed's fp16, FSDP's reduce_dtype): half the
-  // bytes. What is reduce-scattered product by product (ZeRO-2, -3) travels in `precision` anyway.
+  // Adam: fp32 (Megatron-LM in bf16), or as `precision` (OneFlow, DeepSpeed, Megatron-LM in fp16):
+  // half the bytes. What is reduce-scattered product by product (ZeRO-2, -3) travels in `precision` anyway.
   DType gradients = DType::kFp32;
   // Each product in the fastest of the modes NN, NT, TN (workloads/kernel_tuning.h).
   bool tuned_kernels = false;
