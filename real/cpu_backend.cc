@@ -7,11 +7,14 @@
 #include <limits>
 #include <mutex>
 #include <new>
+#include <string_view>
 #include <thread>
 
 #include "real/collective_run.h"
+#include "real/host.h"
 #include "real/kernels.h"
 #include "sim/error.h"
+#include "sim/units.h"
 
 namespace rehearse {
 namespace {
@@ -342,6 +345,26 @@ class CpuBackend : public Backend {
 
 }  // namespace
 
+namespace {
+
+// Before any rank has taken its memory: the kernel would end the program without a word.
+void CheckThatMemorySuffices(const RankPlan& plan, Transport& transport, DType arithmetic) {
+  double elements = 0;
+  for (const MemoryPlan& memory : plan.memories) elements += static_cast<double>(memory.elements);
+  const bool shares = transport.name() == std::string_view("threads");
+  const uint32_t ranks = shares ? transport.size() : 1;  // of this process
+  const Bytes needed = elements * ranks * SizeOf(arithmetic);
+  const std::optional<Bytes> available = AvailableMemory();
+  transport.Barrier();
+  if (!available || needed <= *available) return;
+  throw Error(fmt::format(
+      "out of memory: the arrays of {} need {}, this machine has {} left; "
+      "rehearse run simulates the step without them",
+      ranks == 1 ? "this rank" : fmt::format("{} ranks", ranks), Print(needed), Print(*available)));
+}
+
+}  // namespace
+
 int64_t NowNanoseconds() {
   return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
 }
@@ -349,6 +372,7 @@ int64_t NowNanoseconds() {
 std::unique_ptr<Backend> MakeCpuBackend(const RankPlan& plan, Transport& transport,
                                         DType arithmetic,
                                         std::unique_ptr<Collectives> collectives) {
+  CheckThatMemorySuffices(plan, transport, arithmetic);
   if (collectives == nullptr) collectives = MakeOwnCollectives(transport);
   if (arithmetic == DType::kFp64) {
     return std::make_unique<CpuBackend<double>>(plan, transport, std::move(collectives));

@@ -11,7 +11,7 @@
 namespace rehearse {
 
 // `arithmetic` is fp32 or fp64; without `collectives` our own steps run them. Plan and transport must outlive
-// the backend.
+// the backend. Throws Error where this machine has not the memory that the ranks of this process need.
 std::unique_ptr<Backend> MakeCpuBackend(const RankPlan& plan, Transport& transport,
                                         DType arithmetic,
                                         std::unique_ptr<Collectives> collectives = nullptr);

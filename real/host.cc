@@ -116,6 +116,17 @@ HostMachine ThisHost() {
   return host;
 }
 
+std::optional<Bytes> AvailableMemory() {
+  std::ifstream file("/proc/meminfo");
+  std::string key;
+  double kibibytes = 0;
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    if (words >> key >> kibibytes && key == "MemAvailable:") return Bytes(kibibytes * 1024);
+  }
+  return std::nullopt;
+}
+
 Json ToJson(const HostMachine& host) {
   return {{"name", host.name},     {"processor", host.processor},
           {"cores", host.cores},   {"memory_bytes", host.memory.value()},

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include <nlohmann/json.hpp>
@@ -22,6 +23,9 @@ struct HostMachine {
 };
 HostMachine ThisHost();
 nlohmann::ordered_json ToJson(const HostMachine& host);
+
+// What programs may still take, as the kernel reckons; nothing where it does not say.
+std::optional<Bytes> AvailableMemory();
 
 // What may change times without being seen in a schedule: variables of OpenBLAS, MPI and OpenMP, how threads are
 // scheduled and pinned, the load.

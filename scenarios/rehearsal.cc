@@ -43,13 +43,14 @@ void CheckMemory(const Scenario& scenario, const Schedule& schedule) {
   const DeviceSpec& device = cluster.DeviceOf(smallest);
   const MemoryUse use = MemoryOfFullestRank(schedule);
   if (use.Total() <= device.memory) return;
-  throw Error(scenario.strategy_place,
-              fmt::format("out of memory: a rank needs {} (parameters {}, gradients {}, optimizer "
-                          "{}, activations {}, buffers {}), a {} has {}; --allow-oom plays it all "
-                          "the same",
-                          Print(use.Total()), Print(use.parameters), Print(use.gradients),
-                          Print(use.optimizer), Print(use.activations), Print(use.buffers),
-                          device.name, Print(device.memory)));
+  throw Error(
+      scenario.strategy_place,
+      fmt::format("out of memory: a rank needs {} (parameters {}, gradients {}, optimizer "
+                  "{}, activations {}, buffers {}), the device {} has {}; --allow-oom plays it all "
+                  "the same",
+                  Print(use.Total()), Print(use.parameters), Print(use.gradients),
+                  Print(use.optimizer), Print(use.activations), Print(use.buffers), device.name,
+                  Print(device.memory)));
 }
 
 }  // namespace

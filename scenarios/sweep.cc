@@ -113,6 +113,7 @@ class Player {
       options_.progress(++done, study_.points.size());
     });
     for (size_t i = 0; i < study_.points.size(); ++i) CheckPoint(i);
+    CheckThatSomethingCame();
     return std::move(sweep_);
   }
 
@@ -217,6 +218,25 @@ class Player {
     if (!outcome.error.empty() && !point.may_fail)
       throw Error(point.place, fmt::format("point \"{}\": {}", point.name, outcome.error));
     if (outcome.error.empty() && !study_.metric.Of(outcome.result)) FailMetric(i);
+  }
+
+  // A mistake in a grid or in a column is one of all its points.
+  void CheckThatSomethingCame() const {
+    const auto is_possible = [](const PointOutcome& outcome) { return outcome.error.empty(); };
+    if (study_.points.empty()) return;
+    if (std::none_of(sweep_.points.begin(), sweep_.points.end(), is_possible)) {
+      throw Error(study_.points[0].place,
+                  fmt::format("no point is possible; \"{}\": {}", study_.points[0].name,
+                              sweep_.points[0].error));
+    }
+    for (const StudyMetric& column : study_.columns) {
+      const auto has_it = [&](const PointOutcome& outcome) {
+        return outcome.error.empty() && column.Of(outcome.result).has_value();
+      };
+      if (std::any_of(sweep_.points.begin(), sweep_.points.end(), has_it)) continue;
+      throw Error(study_.points[0].place,
+                  fmt::format("no point's result has the column's number \"{}\"", column.value));
+    }
   }
 
   const Study& study_;

@@ -113,6 +113,7 @@ TrustReport MeasureTrust(const Calibration& calibration, const TrustOptions& opt
   for (uint32_t network = 0; report.rows.size() < options.steps; ++network) {
     for (const RandomStep& step : DrawSteps(options.seed, network, options.ranks, StepUse::kJudging,
                                             kLeastWork, kMostWork)) {
+      if (report.rows.size() == options.steps) break;
       TrustRow row;
       row.strategy = step.strategy;
       row.name = step.name;

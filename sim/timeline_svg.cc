@@ -223,7 +223,7 @@ class Picture {
     Time before;
     for (size_t i = 0; i < extents.size(); ++i) {
       if (!seen[i]) continue;
-      if (extents[i].begin < before) return y;  // interleaved, as in a pipeline
+      if (extents[i].begin < before) return y + kPhaseHeight;  // interleaved by micro-batches
       before = extents[i].end;
     }
     const double line = y + 14;
@@ -249,9 +249,9 @@ class Picture {
   double DrawRank(const RankLanes& rank, double y) {
     if (ranks_.size() > 1) {
       std::string name = DeviceName(names_, rank.rank);
-      if (rank.rank < names_.node_of_rank.size() && !names_.node_of_rank[rank.rank].empty()) {
-        name = names_.node_of_rank[rank.rank] + " · " + name;
-      }
+      const bool has_node = rank.rank < names_.node_of_rank.size();
+      const std::string node = has_node ? names_.node_of_rank[rank.rank] : "";
+      if (!node.empty() && !name.starts_with(node)) name = node + " · " + name;
       front_ += fmt::format("<text class=\"h\" x=\"{}\" y=\"{}\">{}</text>", Pixels(kMargin),
                             Pixels(y + kRankHeading - 8), Escape(name));
       y += kRankHeading;

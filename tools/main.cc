@@ -93,7 +93,10 @@ void KeepFreedMemory() {
 int main(int count, char** values) {
   rehearse::KeepFreedMemory();
   try {
-    return rehearse::Dispatch({values + 1, values + count});
+    const int status = rehearse::Dispatch({values + 1, values + count});
+    if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
+    fmt::print(stderr, "rehearse: cannot write to standard output\n");
+    return 1;
   } catch (const rehearse::Error& error) {
     fmt::print(stderr, "rehearse: {}\n", error.what());
     return 1;

@@ -48,8 +48,12 @@ void ParseWindow(const std::string& text, Time step, PictureOptions* picture) {
     throw Error(
         fmt::format("--window: found \"{}\", expected FROM-TO such as \"100ms-250ms\"", text));
   }
-  picture->from = ToTime(ParseDuration(text.substr(0, dash)));
-  picture->to = ToTime(ParseDuration(text.substr(dash + 1)));
+  try {
+    picture->from = ToTime(ParseDuration(text.substr(0, dash)));
+    picture->to = ToTime(ParseDuration(text.substr(dash + 1)));
+  } catch (const Error& error) {
+    throw Error(fmt::format("--window: {}", error.what()));
+  }
   if (picture->from >= picture->to || picture->from >= step) {
     throw Error(fmt::format("--window: \"{}\" is empty or begins after the step's end at {}", text,
                             Print(ToSeconds(step))));
@@ -85,6 +89,9 @@ int RunCommand(const std::vector<std::string>& arguments) {
   PictureOptions picture;
   picture.ranks =
       ParseRanks("--ranks", values["ranks"].as<std::string>(), scenario.cluster->device_count());
+  if (values.count("out") == 0 && (values.count("window") > 0 || !values["ranks"].defaulted())) {
+    throw Error("--ranks and --window are for timeline.svg, which --out DIR writes");
+  }
 
   const Rehearsal rehearsal = Rehearse(scenario, {.record_link_loads = values.count("out") > 0});
   if (values.count("window") > 0) {

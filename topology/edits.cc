@@ -34,6 +34,8 @@ std::optional<double> ParseFactor(std::string_view text) {
 // `parse` reads a value with its unit.
 template <typename Parse>
 Change ReadChange(const JsonReader& reader, const char* example, Parse parse) {
+  if (!reader.IsString())
+    reader.Expected(fmt::format("a string such as \"{}\", \"0.5x\" or \"+{}\"", example, example));
   const std::string text = reader.String();
   if (const std::optional<double> factor = ParseFactor(text)) return {*factor, 0};
   try {

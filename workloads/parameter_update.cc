@@ -91,7 +91,7 @@ void Parameters::Accumulate(uint32_t index) {
                     elements * (plan_.element() + 2 * gradient_element()),
                     {matrix.share_gradient, matrix.main_gradient}, {matrix.main_gradient});
   if (is_last_ && strategy_.asynchronous_data_gradient) {
-    AllReduceGradient(index, Issue::kAsynchronous);
+    SumGradient(index, Issue::kAsynchronous);
   }
 }
 
@@ -104,13 +104,20 @@ void Parameters::FinishMicroBatch() {
   put_off_.clear();
 }
 
-void Parameters::AllReduceGradient(uint32_t index, Issue issue) {
+// Over all axes that split the batch and do not share the matrix; stage 1 shares the sums.
+void Parameters::SumGradient(uint32_t index, Issue issue) {
   const Matrix& matrix = matrices_[index];
-  if (matrix.sum_axes.empty()) return;
-  const double elements = Shares(matrix, 2) ? matrix.share_elements : matrix.elements;
-  plan_.AddCollective("all-reduce gradient of " + network_.matrices[index].name,
-                      CollectiveKind::kAllReduce, matrix.sum_axes, elements * gradient_element(),
-                      training_.gradients, issue, {matrix.main_gradient}, {matrix.main_gradient});
+  const std::string& name = network_.matrices[index].name;
+  if (!matrix.sum_axes.empty()) {
+    const double elements = Shares(matrix, 2) ? matrix.share_elements : matrix.elements;
+    plan_.AddCollective("all-reduce gradient of " + name, CollectiveKind::kAllReduce,
+                        matrix.sum_axes, elements * gradient_element(), training_.gradients, issue,
+                        {matrix.main_gradient}, {matrix.main_gradient});
+  }
+  if (!Shares(matrix, 1) || Shares(matrix, 2)) return;
+  plan_.AddCollective("reduce-scatter gradient of " + name, CollectiveKind::kReduceScatter,
+                      matrix.share_axes, matrix.elements * gradient_element(), training_.gradients,
+                      issue, {matrix.main_gradient}, {matrix.update_gradient});
 }
 
 // ---- after the backward pass --------------------------------------------------------------------
@@ -122,16 +129,9 @@ void Parameters::AllReduceGradient(uint32_t index, Issue issue) {
 void Parameters::Synchronize() {
   plan_.set_tag({Phase::kSynchronize, -1, 0});
   for (uint32_t index = 0; index < matrices_.size(); ++index) {
-    if (!IsOwner(index)) continue;
-    const Matrix& matrix = matrices_[index];
-    const std::string& name = network_.matrices[index].name;
+    if (!IsOwner(index) || strategy_.asynchronous_data_gradient) continue;
     SetLayer(network_.matrices[index].layer);
-    if (!strategy_.asynchronous_data_gradient) AllReduceGradient(index, Issue::kBlocking);
-    if (!Shares(matrix, 1) || Shares(matrix, 2)) continue;
-    plan_.AddCollective("reduce-scatter gradient of " + name, CollectiveKind::kReduceScatter,
-                        matrix.share_axes, matrix.elements * gradient_element(),
-                        training_.gradients, Issue::kBlocking, {matrix.main_gradient},
-                        {matrix.update_gradient});
+    SumGradient(index, Issue::kBlocking);
   }
   SetLayer(-1);
   SynchronizeVectors();

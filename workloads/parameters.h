@@ -117,7 +117,7 @@ class Parameters {
   void ReduceScatterWhenComplete(uint32_t index);
   void ReduceScatter(const std::vector<uint32_t>& matrices);
   void Accumulate(uint32_t index);
-  void AllReduceGradient(uint32_t index, PlanBuilder::Issue issue);
+  void SumGradient(uint32_t index, PlanBuilder::Issue issue);
   void SynchronizeVectors();
   BufferId GradientNorm(const std::vector<BufferId>& gradients, std::vector<double> shares);
   double ShareOfRanks(const Layout& layout, const std::vector<uint32_t>& share_axes) const;

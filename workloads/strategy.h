@@ -61,7 +61,7 @@ struct Strategy {
   std::optional<ShardPolicy> shard = std::nullopt;
   bool asynchronous_input_gradient = false;   // collectives of dX beside the dW product
   bool asynchronous_weight_gradient = false;  // reduce-scatter of dW awaited at the end of backward
-  bool asynchronous_data_gradient = false;    // all-reduce of dW over the data axes beside backward
+  bool asynchronous_data_gradient = false;    // sums of dW over the data axes beside backward
   bool gathers_inputs_again = false;          // X is gathered once more for dW rather than kept
   // Each micro-batch is cut into so many chunks that take turns node by node: the collectives of
   // one run beside the work on another (ATP, section 4.1).

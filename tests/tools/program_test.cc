@@ -138,6 +138,12 @@ TEST_F(ProgramTest, MistakesOnTheCommandLine) {
   ExpectMistake("run '" + Shipped("axonn-weak-5b") + "' --format yaml", {"yaml", "json"});
   ExpectMistake("run '" + Shipped("axonn-weak-5b") + "' --ranks 64", {"--ranks", "63"});
   ExpectMistake("run '" + Shipped("axonn-weak-5b") + "' --window 5", {"--window"});
+  ExpectMistake("run '" + Shipped("cpu-4d") + "' --window 300-420 --out o",
+                {"--window: found \"300\""});
+  ExpectMistake("run '" + Shipped("cpu-4d") + "' --ranks 1", {"--ranks", "--out"});
+  // A rank of GPT-20B keeps 32 GiB on a GPU, 16 of them run here.
+  ExpectMistake("execute '" + Shipped("axonn-gpt20b-perlmutter") + "'",
+                {"out of memory", "16 ranks", "rehearse run"});
   ExpectMistake("run '" + Shipped("axonn-weak-5b") + "' --fidelity exact", {"exact", "fluid"});
   ExpectMistake("list clutsers", {"clutsers", "clusters"});
 }

@@ -49,6 +49,16 @@ TEST_F(SweepCommandTest, OutKeepsOneFileAPointAndGoesOn) {
   EXPECT_EQ(std::filesystem::last_write_time(file), written);
 }
 
+TEST_F(SweepCommandTest, WhatNoPointCanDoIsAMistakeOfTheStudy) {
+  const std::string head =
+      R"({"name": "s", "metric": "step_seconds", "base": ")" + Shipped("cpu-4d") + "\", ";
+  Write("grid.json", head + R"("grid": [{"path": "training.batsch", "values": [8, 16]}]})");
+  ExpectMistake("sweep grid.json", {"grid.json", "no point is possible", "batsch"});
+  Write("column.json",
+        head + R"("columns": ["breakdwn.idle_seconds"], "points": [{"name": "a"}]})");
+  ExpectMistake("sweep column.json", {"column.json", "breakdwn.idle_seconds"});
+}
+
 TEST_F(SweepCommandTest, SetChangesEveryPoint) {
   Write("study.json", Study());
   const auto step = [&](const std::string& arguments) {
