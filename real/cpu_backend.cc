@@ -343,10 +343,6 @@ class CpuBackend : public Backend {
   std::atomic<bool> ends_{false};
 };
 
-}  // namespace
-
-namespace {
-
 // Before any rank has taken its memory: the kernel would end the program without a word.
 void CheckThatMemorySuffices(const RankPlan& plan, Transport& transport, DType arithmetic) {
   double elements = 0;

@@ -65,9 +65,8 @@ CommandSyntax Syntax() {
       "GPUs: choose the mode of each matrix product by trial before the first step");
   add("untimed-ops", "GPUs: time only whole steps, to see what timing the ops costs");
   add("cuda-graph",
-      "GPUs: also launch the step as a CUDA graph, to see what its launches cost; --check is of "
-      "the "
-      "graph then");
+      "GPUs: also launch the step as a CUDA graph, to see what its launches cost; --check is "
+      "of the graph then");
   add("share-gpus",
       "GPUs: let ranks share them (processes with an NCCL_HOSTID each); times mean nothing then");
   add("seed", po::value<std::string>()->default_value("1")->value_name("N"),

@@ -301,7 +301,7 @@ void Parameters::GatherBefore(uint32_t index, uint32_t groups) {
     const uint32_t end = begin;
     begin = matrices_[begin - 1].group_begin;
     if (network_.matrices[begin].layer < 0) continue;
-    if (std::any_of(&matrices_[begin], matrices_.data() + end, is_read)) Gather(begin);
+    if (std::any_of(matrices_.begin() + begin, matrices_.begin() + end, is_read)) Gather(begin);
   }
 }
 

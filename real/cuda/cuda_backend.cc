@@ -280,11 +280,15 @@ class CudaBackend : public Backend {
     const auto launch = [&] {
       for (const GpuCommunication& member : group) LaunchMember(id, op, member);
     };
+    NcclListener listener;  // of a group NCCL tells when it is closed
     if (group.size() > 1) {
       communicators_->RunAsOne(launch);
     } else {
       launch();
     }
+    if (!listener.has_heard()) return;
+    choices_[id] = listener.heard();
+    choices_[id]->op = id;
   }
 
   void LaunchMember(uint32_t id, const Op& op, const GpuCommunication& work) {
@@ -294,25 +298,17 @@ class CudaBackend : public Backend {
     for (const GpuKernel& copy : work.pack) {
       LaunchKernel(copy, ArgumentsOf(copy, stream_id), stream_id);
     }
-    Communicate(id, op, work.buffers, stream);
+    const OpPlan& planned = plan_.ops[id];
+    if (const auto* collective = std::get_if<Collective>(&op.work)) {
+      communicators_->Run(*collective, work.buffers, stream);
+    } else if (std::holds_alternative<Send>(op.work)) {
+      communicators_->Send(planned.communicator, planned.peer, work.buffers, stream);
+    } else {
+      communicators_->Receive(planned.communicator, planned.peer, work.buffers, stream);
+    }
     for (const GpuKernel& copy : work.unpack) {
       LaunchKernel(copy, ArgumentsOf(copy, stream_id), stream_id);
     }
-  }
-
-  void Communicate(uint32_t id, const Op& op, const CollectiveBuffers& buffers, CudaStream stream) {
-    NcclListener listener;
-    const OpPlan& planned = plan_.ops[id];
-    if (const auto* collective = std::get_if<Collective>(&op.work)) {
-      communicators_->Run(*collective, buffers, stream);
-    } else if (std::holds_alternative<Send>(op.work)) {
-      communicators_->Send(planned.communicator, planned.peer, buffers, stream);
-    } else {
-      communicators_->Receive(planned.communicator, planned.peer, buffers, stream);
-    }
-    if (!listener.has_heard()) return;
-    choices_[id] = listener.heard();
-    choices_[id]->op = id;
   }
 
   KernelArguments ArgumentsOf(const GpuKernel& work, uint32_t stream) const {

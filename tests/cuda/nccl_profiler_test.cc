@@ -58,6 +58,25 @@ TEST_F(NcclProfilerTest, EveryVersionOfTheInterfaceTellsAlgorithmProtocolAndChan
   }
 }
 
+TEST_F(NcclProfilerTest, OfAGroupNcclTellsWhenItIsClosed) {
+  // The all-gather twice, into another buffer, as one op.
+  Schedule schedule = EveryCollective(2);
+  Role& role = schedule.roles[0];
+  for (Op& op : role.ops) {
+    if (op.name != "gather") continue;
+    role.buffers.push_back(role.buffers[op.writes[0].index()]);
+    role.buffers.back().name = "gathered again";
+    op.reads.push_back(op.reads[0]);
+    op.writes.emplace_back(static_cast<uint32_t>(role.buffers.size() - 1));
+    std::get<Collective>(op.work).bytes *= 2;
+  }
+  const std::map<std::string, LibraryChoice> choices = ChoicesOf(schedule);
+  ASSERT_EQ(choices.count("gather"), 1u);
+  EXPECT_EQ(AlgorithmOf(choices.at("gather")), "ring");
+  EXPECT_EQ(choices.at("gather").channels, 2u);
+  EXPECT_THAT(door_->Findings(), IsEmpty());
+}
+
 TEST_F(NcclProfilerTest, OneRankAndNcclWithoutTheInterfaceTellNothing) {
   EXPECT_THAT(ChoicesOf(EveryCollective(1)), IsEmpty());
   door_->control().nccl_version = 22105;

@@ -25,9 +25,24 @@ void Launch(Communicator* communicator, const char* name, const std::vector<Touc
   });
 }
 
+// The group that the thread has open: its messages, and the collectives of which profilers are told when it is closed.
+struct Group {
+  int depth = 0;
+  std::vector<std::pair<Communicator*, Message>> messages;
+  std::vector<std::pair<Communicator*, Operation>> untold;
+};
+Group& OpenGroup() {
+  thread_local Group group;
+  return group;
+}
+
 void Enqueue(Communicator* communicator, const char* name, const std::vector<Touch>& touches,
              const Operation& operation, Stream* stream) {
-  TellProfiler(*communicator, operation);
+  if (OpenGroup().depth > 0) {
+    OpenGroup().untold.emplace_back(communicator, operation);
+  } else {
+    TellProfiler(*communicator, operation);
+  }
   const auto launch = [=](Stream* own) { Launch(communicator, name, touches, operation, own); };
   if (!KeepForReplay(stream, launch)) launch(stream);
 }
@@ -41,18 +56,10 @@ void Post(Communicator* communicator, const Operation& operation, Stream* stream
           stream);
 }
 
-// Messages of the group that the thread has open.
-struct Group {
-  int depth = 0;
-  std::vector<std::pair<Communicator*, Message>> messages;
-};
-Group& OpenGroup() {
-  thread_local Group group;
-  return group;
-}
-
 void CloseGroup() {
   Group& group = OpenGroup();
+  for (const auto& [communicator, operation] : group.untold) TellProfiler(*communicator, operation);
+  group.untold.clear();
   while (!group.messages.empty()) {
     Communicator* communicator = group.messages.front().first;
     Stream* stream = group.messages.front().second.stream;

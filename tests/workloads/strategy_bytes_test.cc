@@ -108,6 +108,18 @@ TEST(StrategyBytesTest, ZeroMovesParametersAndGradientsAsItsStageSays) {
   EXPECT_EQ(bytes(3, true), fsdp);
 }
 
+TEST(StrategyBytesTest, Zero1sSumsRunBesideTheBackwardPassWhereTheyMay) {
+  // The same bytes as after it.
+  const double weights = kLayers * 12 * kHidden * kHidden;
+  const Network network = MakeDecoder(SmallModel(), SmallTraining());
+  ZeroOptions options{.shard = 4, .replicas = 2, .stage = 1};
+  options.overlap_all_reduce = true;
+  EXPECT_EQ(LayerBytes(PlanStep(network, SmallTraining(), MakeZero(options, network))),
+            (Bytes4{{"all-reduce on replica in backward", weights * kFp32},
+                    {"reduce-scatter on shard in backward", weights * kFp32},
+                    {"all-gather on shard in update", weights * kBf16}}));
+}
+
 // Ops of layers by name and phase.
 std::map<std::string, uint32_t> CollectivesOfLayers(const Schedule& schedule) {
   std::map<std::string, uint32_t> count;
