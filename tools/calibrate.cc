@@ -1,5 +1,5 @@
 // rehearse calibrate: what this machine's kernels and collectives take.
-#include "real/calibrate.h"
+#include "real/calibration/calibrate.h"
 
 #include <algorithm>
 #include <chrono>
@@ -10,21 +10,21 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "real/control.h"
 #include "real/cuda/machine.h"
 #include "real/cuda/overheads.h"
-#include "real/kernels.h"
-#include "real/launcher.h"
-#include "real/transport_threads.h"
-#include "scenarios/learning_plan.h"
-#include "sim/error.h"
-#include "sim/output_file.h"
-#include "sim/schedule_check.h"
-#include "sim/units.h"
+#include "real/kernels/kernels.h"
+#include "real/transports/control.h"
+#include "real/transports/launcher.h"
+#include "real/transports/transport_threads.h"
+#include "scenarios/trials/learning_plan.h"
+#include "sim/base/error.h"
+#include "sim/base/output_file.h"
+#include "sim/base/units.h"
+#include "sim/schedule/schedule_check.h"
 #include "tools/command.h"
 #include "tools/gpu_ranks.h"
 #include "tools/trial_options.h"
-#include "workloads/planner.h"
+#include "workloads/planner/planner.h"
 
 namespace rehearse {
 namespace {

@@ -5,11 +5,11 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "collectives/ring.h"
-#include "collectives/trial.h"
-#include "collectives/tuning.h"
-#include "real/nccl_table.h"
-#include "sim/error.h"
+#include "collectives/algorithms/ring.h"
+#include "collectives/lowering/trial.h"
+#include "collectives/lowering/tuning.h"
+#include "real/calibration/nccl_table.h"
+#include "sim/base/error.h"
 #include "tools/command.h"
 #include "tools/explain_collective.h"
 #include "tools/trial_options.h"

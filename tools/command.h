@@ -6,7 +6,7 @@
 
 #include <boost/program_options.hpp>
 
-#include "collectives/transfers.h"
+#include "collectives/lowering/transfers.h"
 
 namespace rehearse {
 

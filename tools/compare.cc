@@ -8,18 +8,18 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "collectives/ring.h"
-#include "collectives/trial.h"
-#include "collectives/tuning.h"
-#include "real/calibration_fit.h"
-#include "real/nccl_table.h"
-#include "sim/error.h"
-#include "sim/output_file.h"
-#include "sim/units.h"
+#include "collectives/algorithms/ring.h"
+#include "collectives/lowering/trial.h"
+#include "collectives/lowering/tuning.h"
+#include "real/calibration/calibration_fit.h"
+#include "real/calibration/nccl_table.h"
+#include "sim/base/error.h"
+#include "sim/base/output_file.h"
+#include "sim/base/units.h"
 #include "tools/command.h"
 #include "tools/comparers.h"
 #include "tools/trial_options.h"
-#include "topology/calibration.h"
+#include "topology/files/calibration.h"
 
 namespace rehearse {
 namespace {

@@ -5,10 +5,10 @@
 
 #include <fmt/format.h>
 
-#include "real/nccl_table.h"
-#include "scenarios/rehearsal.h"
-#include "sim/comparison.h"
-#include "sim/error.h"
+#include "real/calibration/nccl_table.h"
+#include "scenarios/playing/rehearsal.h"
+#include "sim/base/error.h"
+#include "sim/report/comparison.h"
 #include "tools/comparers.h"
 
 namespace rehearse {

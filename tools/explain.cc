@@ -1,7 +1,7 @@
 // rehearse explain SCENARIO: why a step takes as long as it does.
 #include <cstdio>
 
-#include "scenarios/explanation.h"
+#include "scenarios/explaining/explanation.h"
 #include "tools/command.h"
 #include "tools/scenario_options.h"
 

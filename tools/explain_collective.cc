@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "collectives/plan_load.h"
-#include "sim/units.h"
+#include "collectives/lowering/plan_load.h"
+#include "sim/base/units.h"
 
 namespace rehearse {
 namespace {

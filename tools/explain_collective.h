@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "collectives/trial.h"
-#include "collectives/tuning.h"
+#include "collectives/lowering/trial.h"
+#include "collectives/lowering/tuning.h"
 #include "tools/command.h"
 
 namespace rehearse {

@@ -1,8 +1,8 @@
 #include "tools/gpu_ranks.h"
 
 #include "real/cuda/machine.h"
-#include "real/transport_mpi.h"
-#include "real/transport_tcp.h"
+#include "real/transports/transport_mpi.h"
+#include "real/transports/transport_tcp.h"
 
 namespace rehearse {
 

@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <memory>
 
-#include "real/backend.h"
+#include "real/backends/backend.h"
 #include "real/cuda/cuda_backend.h"
-#include "real/launcher.h"
+#include "real/transports/launcher.h"
 
 namespace rehearse {
 

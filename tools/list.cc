@@ -5,14 +5,14 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "collectives/algorithm.h"
-#include "scenarios/model_reader.h"
-#include "scenarios/strategy_reader.h"
-#include "sim/error.h"
-#include "sim/units.h"
+#include "collectives/algorithms/algorithm.h"
+#include "scenarios/readers/model_reader.h"
+#include "scenarios/readers/strategy_reader.h"
+#include "sim/base/error.h"
+#include "sim/base/units.h"
 #include "tools/command.h"
-#include "topology/device.h"
-#include "topology/presets.h"
+#include "topology/devices/device.h"
+#include "topology/presets/presets.h"
 
 namespace rehearse {
 namespace {

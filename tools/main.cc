@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "sim/error.h"
+#include "sim/base/error.h"
 #include "tools/command.h"
 
 namespace rehearse {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "sim/error.h"
+#include "sim/base/error.h"
 
 namespace rehearse {
 namespace {

@@ -4,11 +4,11 @@
 
 #include <fmt/format.h>
 
-#include "scenarios/rehearsal.h"
-#include "sim/error.h"
-#include "sim/output_file.h"
-#include "sim/timeline_record.h"
-#include "sim/units.h"
+#include "scenarios/playing/rehearsal.h"
+#include "sim/base/error.h"
+#include "sim/base/output_file.h"
+#include "sim/base/units.h"
+#include "sim/report/timeline_record.h"
 #include "tools/command.h"
 #include "tools/ranks.h"
 #include "tools/scenario_options.h"

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "sim/error.h"
+#include "sim/base/error.h"
 
 namespace rehearse {
 

@@ -1,7 +1,7 @@
 // What commands that take a scenario have in common: the argument and how it may be changed on the way.
 #pragma once
 
-#include "scenarios/scenario.h"
+#include "scenarios/readers/scenario.h"
 #include "tools/command.h"
 
 namespace rehearse {

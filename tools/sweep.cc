@@ -1,14 +1,14 @@
 // rehearse sweep STUDY: simulate many scenarios and compare them with what is published.
-#include "scenarios/sweep.h"
+#include "scenarios/sweeping/sweep.h"
 
 #include <cstdio>
 
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "scenarios/study_reader.h"
-#include "scenarios/study_report.h"
-#include "sim/error.h"
+#include "scenarios/sweeping/study_reader.h"
+#include "scenarios/sweeping/study_report.h"
+#include "sim/base/error.h"
 #include "tools/command.h"
 
 namespace rehearse {
@@ -38,7 +38,8 @@ CommandSyntax Syntax() {
   syntax.explanation =
       "Simulates every point of a study: a base scenario with changes, listed one by one or as\n"
       "a grid of values, and shows one number of each, beside what is published where the study\n"
-      "says so. scenarios/study.h explains the file; scenarios/studies/ has some. Examples:\n"
+      "says so. scenarios/sweeping/study.h explains the file; scenarios/studies/ has some. "
+      "Examples:\n"
       "  rehearse sweep scenarios/studies/axonn-table4.json\n"
       "  rehearse sweep my-study.json --out sweep --format csv     # go on where it stopped\n";
   syntax.positional = {"study"};

@@ -9,17 +9,17 @@
 
 #include <fmt/format.h>
 
-#include "sim/error.h"
-#include "sim/output_file.h"
+#include "sim/base/error.h"
+#include "sim/base/output_file.h"
 #include "tools/command.h"
 #include "tools/ranks.h"
-#include "topology/cluster_dot.h"
-#include "topology/cluster_export.h"
-#include "topology/cluster_file.h"
-#include "topology/cluster_svg.h"
-#include "topology/cluster_view.h"
-#include "topology/import_nccl.h"
-#include "topology/import_smi.h"
+#include "topology/files/cluster_export.h"
+#include "topology/files/cluster_file.h"
+#include "topology/import/import_nccl.h"
+#include "topology/import/import_smi.h"
+#include "topology/view/cluster_dot.h"
+#include "topology/view/cluster_svg.h"
+#include "topology/view/cluster_view.h"
 
 namespace rehearse {
 namespace {

@@ -4,13 +4,13 @@
 
 #include <fmt/format.h>
 
-#include "collectives/algorithm.h"
-#include "collectives/protocol.h"
-#include "sim/error.h"
+#include "collectives/algorithms/algorithm.h"
+#include "collectives/nccl/protocol.h"
+#include "sim/base/error.h"
 #include "tools/command.h"
 #include "tools/ranks.h"
-#include "topology/calibration.h"
-#include "topology/cluster_file.h"
+#include "topology/files/calibration.h"
+#include "topology/files/cluster_file.h"
 
 namespace rehearse {
 namespace {

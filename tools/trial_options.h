@@ -8,8 +8,8 @@
 
 #include <boost/program_options.hpp>
 
-#include "collectives/trial.h"
-#include "topology/cluster.h"
+#include "collectives/lowering/trial.h"
+#include "topology/cluster/cluster.h"
 
 namespace rehearse {
 

@@ -1,14 +1,14 @@
 // rehearse trust: how far predictions can be trusted on this machine.
-#include "scenarios/trust.h"
+#include "scenarios/trials/trust.h"
 
 #include <cstdio>
 
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "real/kernels.h"
-#include "sim/error.h"
-#include "sim/output_file.h"
+#include "real/kernels/kernels.h"
+#include "sim/base/error.h"
+#include "sim/base/output_file.h"
 #include "tools/command.h"
 #include "tools/trial_options.h"
 

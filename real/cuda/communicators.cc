@@ -5,7 +5,7 @@
 
 #include "real/cuda/kernel_arguments.h"
 #include "real/cuda/lost_rank_watch.h"
-#include "real/storage.h"
+#include "real/kernels/storage.h"
 
 namespace rehearse {
 namespace {

@@ -11,13 +11,13 @@
 #include <tuple>
 #include <vector>
 
+#include "real/backends/rank_plan.h"
 #include "real/cuda/libraries.h"
-#include "real/rank_plan.h"
-#include "real/transport.h"
+#include "real/transports/transport.h"
 
 namespace rehearse {
 
-// A run of elements to send and one to receive, dense in device memory. Sizes as sim/schedule.h says:
+// A run of elements to send and one to receive, dense in device memory. Sizes as sim/schedule/schedule.h says:
 // `elements` is of the smaller of the two.
 struct CollectiveBuffers {
   const void* from = nullptr;

@@ -19,7 +19,8 @@
 #include "real/cuda/nccl_profiler.h"
 #include "real/cuda/step_events.h"
 #include "real/cuda/step_graph.h"
-#include "sim/error.h"
+#include "real/transports/host_clock.h"
+#include "sim/base/error.h"
 
 namespace rehearse {
 namespace {

@@ -11,9 +11,9 @@
 #include <cstdint>
 #include <memory>
 
-#include "real/backend.h"
+#include "real/backends/backend.h"
 #include "real/cuda/libraries.h"
-#include "real/transport.h"
+#include "real/transports/transport.h"
 
 namespace rehearse {
 

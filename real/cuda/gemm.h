@@ -1,7 +1,7 @@
 // Matrix products by cuBLAS, on row-major operands.
 //
 // cuBLAS is column-major: a row-major C = A·B is its Cᵀ = Bᵀ·Aᵀ, so operands change places and what
-// sim/schedule.h calls transposed stays so. fp32 accumulation for every type; tf32 only where the op says so.
+// sim/schedule/schedule.h calls transposed stays so. fp32 accumulation for every type; tf32 only where the op says so.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 #include "real/cuda/gpu.h"
 #include "real/cuda/kernel_arguments.h"
-#include "sim/schedule.h"
+#include "sim/schedule/schedule.h"
 
 namespace rehearse {
 
@@ -22,7 +22,7 @@ class GpuBlas {
   GpuBlas& operator=(const GpuBlas&) = delete;
 
   // C = A·B (+ C where `accumulates`). `dtype` says whether fp32 operands may be multiplied as tf32.
-  // Operands are as sim/kernel.h says; throws Error, naming the types, when A and B are kept differently.
+  // Operands are as sim/schedule/kernel.h says; throws Error, naming the types, when A and B are kept differently.
   void Multiply(const Gemm& gemm, DType dtype, const GpuOperand& a, const GpuOperand& b,
                 const GpuOperand& c, bool accumulates) const;
 

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "real/backend.h"
+#include "real/backends/backend.h"
 #include "real/cuda/launch.h"
-#include "real/parallel_for.h"
-#include "sim/error.h"
+#include "real/kernels/parallel_for.h"
+#include "sim/base/error.h"
 
 namespace rehearse {
 namespace {

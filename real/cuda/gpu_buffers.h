@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "real/backends/rank_plan.h"
 #include "real/cuda/gpu.h"
 #include "real/cuda/gpu_program.h"
-#include "real/rank_plan.h"
 
 namespace rehearse {
 

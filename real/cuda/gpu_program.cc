@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "real/numbers.h"
-#include "sim/error.h"
+#include "real/kernels/numbers.h"
+#include "sim/base/error.h"
 
 namespace rehearse {
 namespace {

@@ -6,10 +6,10 @@
 #include <functional>
 #include <vector>
 
+#include "real/backends/rank_plan.h"
 #include "real/cuda/communicators.h"
 #include "real/cuda/kernel_arguments.h"
 #include "real/cuda/launch.h"
-#include "real/rank_plan.h"
 
 namespace rehearse {
 

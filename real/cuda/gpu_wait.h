@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "real/backends/rank_plan.h"
 #include "real/cuda/communicators.h"
 #include "real/cuda/step_events.h"
-#include "real/rank_plan.h"
-#include "real/transport.h"
+#include "real/transports/transport.h"
 
 namespace rehearse {
 

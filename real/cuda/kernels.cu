@@ -1,4 +1,4 @@
-// Every kernel of sim/kernel.h that is not a matrix product, for NVIDIA GPUs: compiled to one image that the
+// Every kernel of sim/schedule/kernel.h that is not a matrix product, for NVIDIA GPUs: compiled to one image that the
 // program carries and loads at run time (real/cuda/kernel_image.h). Which kernel is which launch:
 // real/cuda/launch.cc.
 #include "real/cuda/kernels/attention.cuh"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "sim/error.h"
+#include "sim/base/error.h"
 
 namespace rehearse {
 namespace {

@@ -1,4 +1,4 @@
-// Which launches a kernel of sim/kernel.h is: functions of real/cuda/kernels.cu, grids, scratch.
+// Which launches a kernel of sim/schedule/kernel.h is: functions of real/cuda/kernels.cu, grids, scratch.
 //
 // Pure arithmetic: nothing here calls CUDA, so tests and doubles use it as it is. GEMMs are cuBLAS's
 // (real/cuda/gemm.h) and have no launches here.
@@ -10,7 +10,7 @@
 
 #include "real/cuda/kernel_arguments.h"
 #include "real/cuda/libraries.h"
-#include "sim/schedule.h"
+#include "sim/schedule/schedule.h"
 
 namespace rehearse {
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/error.h"
+#include "sim/base/error.h"
 
 namespace rehearse {
 

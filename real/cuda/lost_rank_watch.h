@@ -8,7 +8,7 @@
 #include <mutex>
 #include <thread>
 
-#include "real/transport.h"
+#include "real/transports/transport.h"
 
 namespace rehearse {
 

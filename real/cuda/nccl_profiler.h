@@ -14,8 +14,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "real/backends/library_choice.h"
 #include "real/cuda/libraries.h"
-#include "real/library_choice.h"
 
 namespace rehearse {
 

@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <array>
 
-#include "real/backend.h"
+#include "real/backends/backend.h"
 #include "real/cuda/gpu.h"
 #include "real/cuda/kernel_functions.h"
 #include "real/cuda/launch.h"
+#include "real/transports/host_clock.h"
 
 namespace rehearse {
 namespace {

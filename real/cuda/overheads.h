@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "real/cuda/libraries.h"
-#include "sim/quantity.h"
+#include "sim/base/quantity.h"
 
 namespace rehearse {
 

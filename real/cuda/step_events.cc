@@ -3,6 +3,8 @@
 #include <limits>
 #include <optional>
 
+#include "real/transports/host_clock.h"
+
 namespace rehearse {
 namespace {
 

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "real/backend.h"
+#include "real/backends/backend.h"
 #include "real/cuda/gpu.h"
 
 namespace rehearse {

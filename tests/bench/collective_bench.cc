@@ -4,8 +4,8 @@
 
 #include <benchmark/benchmark.h>
 
-#include "collectives/trial.h"
-#include "topology/cluster_file.h"
+#include "collectives/lowering/trial.h"
+#include "topology/files/cluster_file.h"
 
 namespace rehearse {
 namespace {

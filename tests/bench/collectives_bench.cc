@@ -4,8 +4,8 @@
 
 #include <benchmark/benchmark.h>
 
-#include "collectives/lower.h"
-#include "topology/presets.h"
+#include "collectives/lowering/lower.h"
+#include "topology/presets/presets.h"
 
 namespace rehearse {
 namespace {

@@ -8,9 +8,9 @@
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
-#include "sim/event_queue.h"
-#include "sim/max_min.h"
-#include "sim/simulate.h"
+#include "sim/engine/event_queue.h"
+#include "sim/engine/max_min.h"
+#include "sim/engine/simulate.h"
 #include "tests/support/random_program.h"
 
 namespace rehearse {

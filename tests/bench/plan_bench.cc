@@ -1,9 +1,9 @@
 // Speed of planning: a network and a strategy to a schedule. Wanted: GPT-175B for 16,384 ranks within 50 ms.
 #include <benchmark/benchmark.h>
 
-#include "workloads/decoder_network.h"
-#include "workloads/planner.h"
-#include "workloads/strategy_4d.h"
+#include "workloads/networks/decoder_network.h"
+#include "workloads/planner/planner.h"
+#include "workloads/strategies/strategy_4d.h"
 
 namespace rehearse {
 namespace {

@@ -7,8 +7,8 @@
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
-#include "scenarios/rehearsal.h"
-#include "sim/json_reader.h"
+#include "scenarios/playing/rehearsal.h"
+#include "sim/base/json_reader.h"
 
 namespace rehearse {
 namespace {

@@ -6,8 +6,8 @@
 #include <benchmark/benchmark.h>
 #include <sys/resource.h>
 
-#include "topology/presets.h"
-#include "topology/router.h"
+#include "topology/fabrics/router.h"
+#include "topology/presets/presets.h"
 
 namespace rehearse {
 namespace {

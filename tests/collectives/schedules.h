@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "collectives/lower.h"
-#include "sim/schedule.h"
-#include "sim/simulate.h"
+#include "collectives/lowering/lower.h"
+#include "sim/engine/simulate.h"
+#include "sim/schedule/schedule.h"
 #include "tests/support/random_program.h"
-#include "topology/presets.h"
+#include "topology/presets/presets.h"
 
 namespace rehearse::testing {
 

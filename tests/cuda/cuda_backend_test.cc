@@ -14,14 +14,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "real/check.h"
+#include "real/backends/initial_state.h"
 #include "real/cuda/machine.h"
 #include "real/cuda/overheads.h"
 #include "real/cuda/step_graph.h"
-#include "real/execute.h"
-#include "real/initial_state.h"
-#include "real/transport_threads.h"
-#include "sim/schedule_check.h"
+#include "real/execution/check.h"
+#include "real/execution/execute.h"
+#include "real/transports/transport_threads.h"
+#include "sim/schedule/schedule_check.h"
 #include "tests/support/gpu_double.h"
 #include "tests/support/gpu_kernel_cases.h"
 #include "tests/support/gpu_run.h"

@@ -4,12 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "real/calibrate.h"
+#include "real/calibration/calibrate.h"
 #include "real/cuda/cuda_backend.h"
 #include "real/cuda/overheads.h"
-#include "real/transport_threads.h"
-#include "scenarios/learning_plan.h"
-#include "scenarios/rehearsal.h"
+#include "real/transports/transport_threads.h"
+#include "scenarios/playing/rehearsal.h"
+#include "scenarios/trials/learning_plan.h"
 #include "tests/support/gpu_double.h"
 #include "tests/support/gpu_run.h"
 

@@ -6,10 +6,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "real/check.h"
 #include "real/cuda/cuda_backend.h"
-#include "real/transport_threads.h"
-#include "scenarios/execution.h"
+#include "real/execution/check.h"
+#include "real/transports/transport_threads.h"
+#include "scenarios/playing/execution.h"
 #include "tests/support/gpu_double.h"
 #include "tests/support/gpu_run.h"
 

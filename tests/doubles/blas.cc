@@ -1,10 +1,10 @@
 // cuBLAS's entry points: products by OpenBLAS in fp32.
-#include "real/blas.h"
+#include "real/kernels/blas.h"
 
 #include <vector>
 
 #include "real/cuda/libraries.h"
-#include "real/storage.h"
+#include "real/kernels/storage.h"
 #include "tests/doubles/world.h"
 
 namespace rehearse::gpu_double {

@@ -5,9 +5,9 @@
 #include <exception>
 #include <span>
 
-#include "real/kernels.h"
-#include "real/numbers.h"
-#include "real/storage.h"
+#include "real/kernels/kernels.h"
+#include "real/kernels/numbers.h"
+#include "real/kernels/storage.h"
 
 namespace rehearse::gpu_double {
 namespace {

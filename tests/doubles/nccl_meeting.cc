@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "real/storage.h"
+#include "real/kernels/storage.h"
 
 namespace rehearse::gpu_double {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "sim/simulate.h"
+#include "sim/engine/simulate.h"
 #include "tests/support/random_program.h"
 #include "tests/support/reference_engine.h"
 

@@ -6,7 +6,7 @@
 
 #include "real/cuda/cuda_backend.h"
 #include "real/cuda/machine.h"
-#include "sim/error.h"
+#include "sim/base/error.h"
 #include "tests/support/gpu_kernel_cases.h"
 #include "tests/support/gpu_run.h"
 #include "tests/support/gpu_schedules.h"

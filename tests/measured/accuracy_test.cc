@@ -5,7 +5,7 @@
 //   test_measured every size as well REHEARSE_ACCURACY=fit test_measured the two numbers are fitted
 //   anew
 //
-// Two numbers are fitted for each machine (real/calibration_fit.h): the efficiency of the links
+// Two numbers are fitted for each machine (real/calibration/calibration_fit.h): the efficiency of the links
 // that bind, and what launching a collective takes; on every other size of all its tables. The
 // errors are those of the other sizes.
 #include <cmath>
@@ -18,10 +18,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "real/calibration_fit.h"
+#include "real/calibration/calibration_fit.h"
 #include "tests/measured/measured_tables.h"
 #include "tools/ranks.h"
-#include "topology/cluster_file.h"
+#include "topology/files/cluster_file.h"
 
 namespace rehearse {
 namespace {

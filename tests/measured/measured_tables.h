@@ -7,7 +7,7 @@
 
 #include <vector>
 
-#include "sim/schedule.h"
+#include "sim/schedule/schedule.h"
 
 namespace rehearse {
 

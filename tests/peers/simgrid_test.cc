@@ -22,7 +22,7 @@
 #include <simgrid/kernel/resource/NetworkModelIntf.hpp>
 #include <simgrid/s4u.hpp>
 
-#include "sim/simulate.h"
+#include "sim/engine/simulate.h"
 #include "tests/support/random_program.h"
 #include "tests/support/reference_engine.h"
 

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "real/check.h"
-#include "real/transport_threads.h"
+#include "real/execution/check.h"
+#include "real/transports/transport_threads.h"
 
 namespace rehearse {
 

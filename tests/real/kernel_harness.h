@@ -10,9 +10,9 @@
 
 #include <gtest/gtest.h>
 
-#include "real/kernels.h"
-#include "real/numbers.h"
-#include "sim/error.h"
+#include "real/kernels/kernels.h"
+#include "real/kernels/numbers.h"
+#include "sim/base/error.h"
 
 namespace rehearse {
 

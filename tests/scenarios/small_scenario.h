@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/rehearsal.h"
-#include "sim/error.h"
+#include "scenarios/playing/rehearsal.h"
+#include "sim/base/error.h"
 
 namespace rehearse::testing {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "scenarios/study_reader.h"
+#include "scenarios/sweeping/study_reader.h"
 
 namespace rehearse {
 

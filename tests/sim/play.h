@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "sim/simulate.h"
+#include "sim/engine/simulate.h"
 
 namespace rehearse {
 

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "sim/schedule.h"
-#include "sim/timeline.h"
+#include "sim/engine/timeline.h"
+#include "sim/schedule/schedule.h"
 
 namespace rehearse {
 

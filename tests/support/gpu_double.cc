@@ -4,7 +4,7 @@
 
 #include <dlfcn.h>
 
-#include "sim/error.h"
+#include "sim/base/error.h"
 
 namespace rehearse::gpu_double {
 

@@ -1,10 +1,10 @@
-// A schedule of one op for every kernel of sim/kernel.h, with shapes that fit no tile.
+// A schedule of one op for every kernel of sim/schedule/kernel.h, with shapes that fit no tile.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "sim/schedule.h"
+#include "sim/schedule/schedule.h"
 
 namespace rehearse {
 

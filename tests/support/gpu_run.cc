@@ -5,13 +5,13 @@
 #include <limits>
 #include <mutex>
 
-#include "real/cpu_backend.h"
+#include "real/backends/initial_state.h"
+#include "real/cpu/cpu_backend.h"
 #include "real/cuda/cuda_backend.h"
-#include "real/initial_state.h"
-#include "real/numbers.h"
-#include "real/storage.h"
-#include "real/transport_threads.h"
-#include "sim/error.h"
+#include "real/kernels/numbers.h"
+#include "real/kernels/storage.h"
+#include "real/transports/transport_threads.h"
+#include "sim/base/error.h"
 
 namespace rehearse {
 namespace {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "real/backend.h"
+#include "real/backends/backend.h"
 
 namespace rehearse {
 
@@ -14,7 +14,7 @@ namespace rehearse {
 using Contents = std::map<std::pair<uint32_t, std::string>, std::vector<double>>;
 
 enum class StartWith : uint8_t {
-  kInitialState,  // real/initial_state.h, with NaN where nothing is said
+  kInitialState,  // real/backends/initial_state.h, with NaN where nothing is said
   kRandom,        // every buffer its own numbers in [-1, 1], which bf16 can hold
 };
 

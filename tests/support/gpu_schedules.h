@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "sim/schedule.h"
+#include "sim/schedule/schedule.h"
 
 namespace rehearse {
 

@@ -5,7 +5,7 @@
 #include <random>
 #include <vector>
 
-#include "sim/program.h"
+#include "sim/engine/program.h"
 
 namespace rehearse {
 

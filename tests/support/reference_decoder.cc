@@ -5,13 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "real/numbers.h"
+#include "real/kernels/numbers.h"
 #include "tests/support/autodiff.h"
 
 namespace rehearse {
 namespace {
 
-constexpr double kDropout = 0.1;  // workloads/decoder_network.cc
+constexpr double kDropout = 0.1;  // workloads/networks/decoder_network.cc
 constexpr double kEpsilon = 1e-5;
 
 // A matrix of numbers; vectors have one row.

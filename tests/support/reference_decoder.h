@@ -1,12 +1,12 @@
 // One training step of a decoder as a textbook writes it: one number after the other, no matrices cut, no
-// gradient formulas. Begins with the numbers of real/numbers.h.
+// gradient formulas. Begins with the numbers of real/kernels/numbers.h.
 #pragma once
 
 #include <cstdint>
 
-#include "real/check.h"
-#include "workloads/model.h"
-#include "workloads/training.h"
+#include "real/execution/check.h"
+#include "workloads/networks/model.h"
+#include "workloads/networks/training.h"
 
 namespace rehearse {
 

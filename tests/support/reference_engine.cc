@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "sim/error.h"
+#include "sim/base/error.h"
 
 namespace rehearse {
 namespace {
@@ -223,7 +223,7 @@ class NaivePlayer {
     for (size_t i = 0; i < moving.size(); ++i) {
       TaskRun& run = tasks_[moving[i]];
       run.rate = rates[i] * FactorOf(moving[i]);
-      // The same slack as in sim/transfer_network.h, so that halves are rounded alike.
+      // The same slack as in sim/engine/transfer_network.h, so that halves are rounded alike.
       const long double slack = FlowOf(moving[i]).bytes * 0x1p-48L;
       run.due = now_ + std::llround((run.left + slack) / run.rate);
     }

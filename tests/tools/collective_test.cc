@@ -48,7 +48,7 @@ TEST_F(CollectiveProgramTest, EveryKindHasADefault) {
 }
 
 // On an idle machine a collective takes what NCCL's model says: 15 us and n/50.1 GB/s with LL, 56 us and
-// n/131.1 GB/s with Simple on 8 A100 (tests/collectives/nccl_model_test.cc; the rings carry 229.5 GB/s).
+// n/131.1 GB/s with Simple on 8 A100 (tests/collectives/nccl/nccl_model_test.cc; the rings carry 229.5 GB/s).
 TEST_F(CollectiveProgramTest, PinnedProtocolsTakeWhatTheModelSays) {
   const std::string kind = "all-reduce --cluster dgx-a100 -b 64M -a ring ";
   const double bytes = 64 << 20;

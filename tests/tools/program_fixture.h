@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "real/transport_mpi.h"
+#include "real/transports/transport_mpi.h"
 
 namespace rehearse {
 

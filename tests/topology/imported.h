@@ -6,9 +6,9 @@
 #include <string>
 
 #include "tests/topology/same_cluster.h"
-#include "topology/cluster_export.h"
-#include "topology/cluster_file.h"
-#include "topology/router.h"
+#include "topology/fabrics/router.h"
+#include "topology/files/cluster_export.h"
+#include "topology/files/cluster_file.h"
 
 namespace rehearse {
 

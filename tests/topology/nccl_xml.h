@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "tests/topology/imported.h"
-#include "topology/import_nccl.h"
+#include "topology/import/import_nccl.h"
 
 namespace rehearse {
 

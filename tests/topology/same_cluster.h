@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "topology/cluster.h"
+#include "topology/cluster/cluster.h"
 
 namespace rehearse {
 
@@ -85,7 +85,7 @@ inline std::unique_ptr<Cluster> CopyOf(const Cluster& cluster) {
   }
   copy->set_step_overhead(cluster.step_overhead());
   for (const std::string& note : cluster.notes()) copy->AddNote(note);
-  if (cluster.structure() != nullptr) copy->set_structure(cluster.structure());
+  if (cluster.structure() != nullptr) SetStructure(*copy, cluster.structure());
   copy->Finish();
   return copy;
 }

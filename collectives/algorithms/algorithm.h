@@ -1,0 +1,110 @@
+// The table of collective algorithms: one row, one small file each.
+//
+// A row says what the algorithm is called, which kinds it can do, where it applies and how the
+// ranks stand there, its steps, and its closed form. Everything else (interpreter, lowering at
+// three fidelities, folding, the command line, the choice by a tuning model) goes by the rows.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "collectives/algorithms/channels.h"
+#include "collectives/algorithms/steps.h"
+#include "sim/schedule/schedule.h"
+#include "topology/fabrics/router.h"
+
+namespace rehearse {
+
+inline constexpr CollectiveKind kCollectiveKinds[] = {
+    CollectiveKind::kAllReduce,   CollectiveKind::kAllGather, CollectiveKind::kReduceScatter,
+    CollectiveKind::kAllToAll,    CollectiveKind::kBroadcast, CollectiveKind::kReduce,
+    CollectiveKind::kSendReceive, CollectiveKind::kBarrier};
+
+// A set of kinds.
+class Kinds {
+ public:
+  constexpr Kinds(std::initializer_list<CollectiveKind> kinds) {
+    for (const CollectiveKind kind : kinds) mask_ |= Bit(kind);
+  }
+  constexpr bool Has(CollectiveKind kind) const { return (mask_ & Bit(kind)) != 0; }
+
+ private:
+  static constexpr uint32_t Bit(CollectiveKind kind) { return 1u << static_cast<uint32_t>(kind); }
+  uint32_t mask_ = 0;
+};
+
+// The group that a collective is for, and the machine it is on.
+struct GroupOnMachine {
+  CollectiveKind kind = CollectiveKind::kAllReduce;
+  uint32_t root = 0;                   // a member
+  const std::vector<uint32_t>& ranks;  // in member order; at least two
+  uint32_t channels = 0;               // > 0 caps them
+  Router& router;
+  ChannelFinder& finder;
+  bool sizes_differ = false;  // of an all-to-all's blocks
+};
+
+// A way between a rank and the switch that adds for it; links by index, each with its own capacity.
+struct SwitchWay {
+  std::vector<uint32_t> links;
+  Seconds latency;
+  bool crosses_nodes = false;
+};
+
+// A share of the collective's bytes with steps of its own: a channel, a tree, a direction of a
+// torus. Parts run side by side.
+struct Part {
+  double share = 1;  // they sum to 1
+  StepInput input;
+  std::vector<uint32_t> order;  // position -> member of the group
+  // Only where switches add: from each position to its switch, and back.
+  std::vector<SwitchWay> to_switch;
+  std::vector<SwitchWay> from_switch;
+};
+
+// How one round of a part goes on an idle machine: what a step waits for, and how fast each of its
+// messages moves while all of them do.
+struct Pace {
+  Seconds latency;
+  BytesPerSecond rate;
+};
+
+struct Algorithm {
+  const char* name = "";       // "ring": in schedules, scenarios, on the command line
+  const char* nccl_name = "";  // "Ring": what NCCL_ALGO calls it, or "" if it does not
+  const char* summary = "";    // one line for a list
+  Kinds kinds;
+  Kinds pipelined;  // those that cut the data into pieces which follow each other
+                    // (collectives/lowering/rounds.h)
+
+  // The parts for a group. Throws Error, saying what is missing, where the algorithm does not
+  // apply.
+  std::vector<Part> (*arrange)(const GroupOnMachine& group) = nullptr;
+  // Chunks of a member's space.
+  uint32_t (*chunks)(const StepInput& input) = nullptr;
+  // See BlockOf; null: chunk c belongs to position c.
+  Block (*block)(const StepInput& input, uint32_t position, uint32_t chunk) = nullptr;
+  // Appends the legs that a position (or a switch: p and above) sends or receives.
+  void (*steps)(const StepInput& input, uint32_t position, std::vector<Leg>* legs) = nullptr;
+  // How many switches the steps have.
+  uint32_t (*switches)(const StepInput& input) = nullptr;
+  // The closed form: the time of one part of `bytes`. `paces` are those of its rounds, in order, or
+  // one for all of them; of a pipeline, those of its m + hops - 1 steps.
+  Seconds (*closed_form)(const StepInput& input, Bytes bytes,
+                         std::span<const Pace> paces) = nullptr;
+};
+
+// In the order of the table.
+std::span<const Algorithm> Algorithms();
+
+// By our name or NCCL's, in any case. Throws Error, with "did you mean", for others.
+const Algorithm& FindAlgorithm(std::string_view name);
+
+// Throws Error, naming those that can, unless the algorithm does this kind.
+void CheckKind(const Algorithm& algorithm, CollectiveKind kind);
+
+}  // namespace rehearse

@@ -1,0 +1,346 @@
+#include "collectives/algorithms/channels.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <random>
+#include <span>
+
+#include "collectives/algorithms/ring_order.h"
+#include "sim/base/error.h"
+#include "sim/engine/max_min.h"
+
+namespace rehearse {
+namespace {
+
+using Ring = std::vector<uint32_t>;  // positions in the group
+
+// The links of a group's routes, numbered densely, with what is left of each.
+class GroupLinks {
+ public:
+  GroupLinks(Router& router, const std::vector<uint32_t>& ranks) : size_(ranks.size()) {
+    std::map<uint32_t, uint32_t> dense;
+    pairs_.resize(size_ * size_);
+    for (size_t a = 0; a < size_; ++a) {
+      for (size_t b = 0; b < size_; ++b) {
+        if (a == b) continue;
+        for (const uint32_t link : router.Between(ranks[a], ranks[b]).links) {
+          const auto [it, is_new] = dense.emplace(link, static_cast<uint32_t>(free_.size()));
+          if (is_new) free_.push_back(router.cluster().Link(link).Capacity().value());
+          pairs_[a * size_ + b].push_back(it->second);
+        }
+      }
+    }
+    load_.assign(free_.size(), 0);
+  }
+
+  // The rate that one more ring could have: min over its links of free capacity / crossings. `total`
+  // receives the free capacity along the ring, to prefer rings over untouched links among equals.
+  double Bottleneck(const Ring& ring, double* total) {
+    Count(ring, +1);
+    double bottleneck = std::numeric_limits<double>::infinity();
+    *total = 0;
+    for (const uint32_t link : touched_) {
+      *total += free_[link];
+      bottleneck = std::min(bottleneck, free_[link] / load_[link]);
+    }
+    Count(ring, -1);
+    return bottleneck;
+  }
+
+  void Take(const Ring& ring, double rate) {
+    for (size_t i = 0; i < ring.size(); ++i) {
+      for (const uint32_t link : Pair(ring, i)) free_[link] -= rate;
+    }
+  }
+
+  // The least, over the members, of what all links that paths begin with carry: no rings carry more.
+  double LeavingAMember() const {
+    double least = std::numeric_limits<double>::infinity();
+    for (size_t a = 0; a < size_; ++a) {
+      std::vector<uint32_t> first;
+      for (size_t b = 0; b < size_; ++b) {
+        if (a != b) first.push_back(pairs_[a * size_ + b].front());
+      }
+      std::sort(first.begin(), first.end());
+      first.erase(std::unique(first.begin(), first.end()), first.end());
+      double sum = 0;
+      for (const uint32_t link : first) sum += free_[link];
+      least = std::min(least, sum);
+    }
+    return least;
+  }
+
+  // Two groups with the same signature have the same channels.
+  std::vector<double> Signature() const {
+    std::vector<double> signature = {static_cast<double>(size_)};
+    for (const auto& pair : pairs_) {
+      signature.push_back(static_cast<double>(pair.size()));
+      signature.insert(signature.end(), pair.begin(), pair.end());
+    }
+    signature.insert(signature.end(), free_.begin(), free_.end());
+    return signature;
+  }
+
+ private:
+  const std::vector<uint32_t>& Pair(const Ring& ring, size_t i) const {
+    return pairs_[ring[i] * size_ + ring[(i + 1) % ring.size()]];
+  }
+  void Count(const Ring& ring, int sign) {
+    if (sign > 0) touched_.clear();
+    for (size_t i = 0; i < ring.size(); ++i) {
+      for (const uint32_t link : Pair(ring, i)) {
+        if (sign > 0 && load_[link] == 0) touched_.push_back(link);
+        load_[link] += sign;
+      }
+    }
+  }
+
+  size_t size_;
+  std::vector<std::vector<uint32_t>> pairs_;
+  std::vector<double> free_;
+  std::vector<int> load_;
+  std::vector<uint32_t> touched_;
+};
+
+// Every directed Hamiltonian cycle of `size` ranks once, in lexicographic order, starting at 0.
+std::vector<Ring> AllRings(uint32_t size) {
+  std::vector<Ring> rings;
+  Ring ring(size);
+  std::iota(ring.begin(), ring.end(), 0u);
+  do {
+    rings.push_back(ring);
+  } while (std::next_permutation(ring.begin() + 1, ring.end()));
+  return rings;
+}
+
+// A packing: how many units each ring gets, and what they carry together.
+struct Packing {
+  std::vector<uint32_t> weight;
+  double rate = 0;
+  uint32_t widest = 0;  // the best single ring, and what it carries alone
+  double widest_rate = 0;
+};
+
+constexpr double kTolerance = 1e-9;
+constexpr uint32_t kRestarts = 48;
+
+// Takes the widest ring again and again, a unit (a part of the best single ring) at a time, until no
+// unit is left anywhere. Of equally wide rings: seed 0 takes the one over the least used links, other
+// seeds any.
+Packing PackGreedily(GroupLinks links, const std::vector<Ring>& rings, double part, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  Packing packing;
+  packing.weight.assign(rings.size(), 0);
+  double unit = 0;
+  for (uint32_t packed = 0; packed < kMostChannels; ++packed) {
+    uint32_t best = 0;
+    double best_bottleneck = 0;
+    double best_total = 0;
+    uint32_t equals = 0;
+    for (uint32_t i = 0; i < rings.size(); ++i) {
+      double total = 0;
+      const double bottleneck = links.Bottleneck(rings[i], &total);
+      const bool wider = bottleneck > best_bottleneck * (1 + kTolerance);
+      const bool as_wide = bottleneck >= best_bottleneck * (1 - kTolerance);
+      equals = wider ? 1 : equals + (as_wide ? 1 : 0);
+      const bool preferred =
+          seed == 0 ? total > best_total * (1 + kTolerance) : as_wide && random() % equals == 0;
+      if (wider || (as_wide && preferred)) {
+        best = i;
+        best_bottleneck = bottleneck;
+        best_total = total;
+      }
+    }
+    if (packed == 0) {
+      unit = best_bottleneck * part;
+      packing.widest = best;
+      packing.widest_rate = best_bottleneck;
+    }
+    if (best_bottleneck < unit * (1 - kTolerance)) break;
+    links.Take(rings[best], unit);
+    ++packing.weight[best];
+    packing.rate += unit;
+  }
+  return packing;
+}
+
+// The best packing found: greedily, and if that leaves a member's links partly unused, by a bounded number of
+// seeded restarts. A single ring if that carries as much as any.
+std::vector<uint32_t> PackRings(const GroupLinks& links, const std::vector<Ring>& rings) {
+  const double bound = links.LeavingAMember() * (1 - 1e-6);
+  Packing best = PackGreedily(links, rings, 0.25, 0);
+  for (uint64_t seed = 1; seed <= kRestarts && best.rate < bound; ++seed) {
+    Packing other = PackGreedily(links, rings, seed % 2 == 0 ? 0.25 : 0.5, seed);
+    if (other.rate > best.rate * (1 + kTolerance)) best = std::move(other);
+  }
+  if (best.rate <= best.widest_rate * (1 + kTolerance)) {
+    best.weight.assign(rings.size(), 0);
+    best.weight[best.widest] = 1;
+  }
+  return best.weight;
+}
+
+std::vector<Ring> RingsAcrossNodes(const std::vector<std::vector<uint32_t>>& members) {
+  size_t channels = members.front().size();
+  for (const auto& node : members) channels = std::min(channels, node.size());
+  channels = std::min<size_t>(channels, kMostChannels);
+  std::vector<Ring> rings;
+  for (size_t channel = 0; channel < channels; ++channel) {
+    Ring ring;
+    for (const auto& node : members) {
+      for (size_t i = 0; i < node.size(); ++i) ring.push_back(node[(channel + i) % node.size()]);
+    }
+    rings.push_back(std::move(ring));
+  }
+  return rings;
+}
+
+// The positions of the group by node, nodes in the order in which the group meets them.
+std::vector<std::vector<uint32_t>> MembersByNode(const Cluster& cluster,
+                                                 const std::vector<uint32_t>& ranks) {
+  std::vector<std::vector<uint32_t>> members;
+  std::map<uint32_t, size_t> place;
+  uint32_t last_node = 0;
+  size_t last_place = 0;
+  for (uint32_t i = 0; i < ranks.size(); ++i) {
+    const uint32_t node = cluster.NodeIndexOf(ranks[i]);
+    if (i == 0 || node != last_node) {  // neighbours mostly are in one node
+      const auto [it, is_new] = place.emplace(node, members.size());
+      if (is_new) members.emplace_back();
+      last_node = node;
+      last_place = it->second;
+    }
+    members[last_place].push_back(i);
+  }
+  return members;
+}
+
+// How often each link is crossed, by link index.
+std::vector<LinkUse> Counted(std::vector<uint32_t> links) {
+  std::sort(links.begin(), links.end());
+  std::vector<LinkUse> uses;
+  for (const uint32_t link : links) {
+    if (!uses.empty() && uses.back().link.index() == link) {
+      ++uses.back().multiplicity;
+    } else {
+      uses.push_back({LinkId(link), 1});
+    }
+  }
+  return uses;
+}
+
+// By all edges of a ring together.
+std::vector<LinkUse> UsesOf(const std::vector<const Route*>& edges) {
+  std::vector<uint32_t> links;
+  for (const Route* route : edges) {
+    links.insert(links.end(), route->links.begin(), route->links.end());
+  }
+  return Counted(std::move(links));
+}
+
+// The same when links of the ring have failed; none if nothing leads round some of them.
+std::vector<LinkUse> DetourOf(const Router& router, const std::vector<const Route*>& edges) {
+  std::vector<uint32_t> links;
+  bool fails = false;
+  for (const Route* route : edges) {
+    if (!router.MeetsFailure(*route)) {
+      links.insert(links.end(), route->links.begin(), route->links.end());
+      continue;
+    }
+    if (route->detour.empty()) return {};
+    links.insert(links.end(), route->detour.begin(), route->detour.end());
+    fails = true;
+  }
+  return fails ? Counted(std::move(links)) : std::vector<LinkUse>();
+}
+
+}  // namespace
+
+void SetIdleRates(const Cluster& cluster, std::vector<Channel>& channels) {
+  std::map<uint32_t, uint32_t> dense;
+  std::vector<double> capacities;
+  std::vector<std::vector<LinkUse>> uses(channels.size());
+  for (size_t i = 0; i < channels.size(); ++i) {
+    for (const LinkUse& use : channels[i].uses) {
+      const auto [it, is_new] =
+          dense.emplace(use.link.index(), static_cast<uint32_t>(capacities.size()));
+      if (is_new) capacities.push_back(cluster.Link(use.link.index()).Capacity().value());
+      uses[i].push_back({LinkId(it->second), use.multiplicity});
+    }
+  }
+  MaxMinProblem problem;
+  problem.capacities = capacities;
+  for (const auto& use : uses) problem.flows.emplace_back(use);
+  const std::vector<double> rates = SolveMaxMin(problem);
+  for (size_t i = 0; i < channels.size(); ++i) channels[i].rate = BytesPerSecond(rates[i]);
+}
+
+std::vector<ChannelFinder::WeightedRing> ChannelFinder::RingsInsideNode(
+    const std::vector<uint32_t>& ranks) {
+  const uint32_t size = static_cast<uint32_t>(ranks.size());
+  if (size == 2 || size > kSearchedRanks) {
+    Ring ring(size);
+    std::iota(ring.begin(), ring.end(), 0u);
+    return {{ring, 1}};
+  }
+  const GroupLinks links(router_, ranks);
+  std::vector<WeightedRing>& result = found_[links.Signature()];
+  if (result.empty()) {
+    const std::vector<Ring> rings = AllRings(size);
+    const std::vector<uint32_t> weight = PackRings(links, rings);
+    for (uint32_t i = 0; i < rings.size(); ++i) {
+      if (weight[i] > 0) result.push_back({rings[i], weight[i]});
+    }
+  }
+  return result;
+}
+
+std::vector<Channel> ChannelFinder::Find(const std::vector<uint32_t>& group, uint32_t limit) {
+  CHECK_GE(group.size(), 2u);
+  const Cluster& cluster = router_.cluster();
+  std::vector<uint32_t> ranks = group;
+  std::vector<std::vector<uint32_t>> members = MembersByNode(cluster, ranks);
+  const bool one_each = members.size() == ranks.size();
+  if (ranks.size() > kSearchedRanks && (one_each || members.size() == 1)) {
+    ranks = OrderRing(router_, ranks);
+    members = MembersByNode(cluster, ranks);
+  }
+  std::vector<WeightedRing> rings;
+  if (members.size() == 1) {
+    rings = RingsInsideNode(ranks);
+  } else {
+    for (Ring& ring : RingsAcrossNodes(members)) rings.push_back({std::move(ring), 1});
+  }
+  if (limit > 0 && rings.size() > limit) rings.resize(limit);
+  uint32_t weights = 0;
+  for (const WeightedRing& ring : rings) weights += ring.weight;
+
+  std::vector<Channel> channels;
+  for (const WeightedRing& weighted : rings) {
+    Channel channel;
+    channel.share = static_cast<double>(weighted.weight) / weights;
+    for (const uint32_t position : weighted.ring) channel.ranks.push_back(ranks[position]);
+    for (size_t i = 0; i < channel.ranks.size(); ++i) {
+      const Route& route =
+          router_.Between(channel.ranks[i], channel.ranks[(i + 1) % channel.ranks.size()]);
+      channel.edges.push_back(&route);
+      channel.step_latency =
+          std::max(channel.step_latency, route.latency + cluster.step_overhead());
+    }
+    channel.uses = UsesOf(channel.edges);
+    channel.detour = DetourOf(router_, channel.edges);
+    channels.push_back(std::move(channel));
+  }
+  return channels;
+}
+
+BytesPerSecond TotalRate(const Cluster& cluster, std::vector<Channel> channels) {
+  SetIdleRates(cluster, channels);
+  // Each channel has its share of the bytes, so the slowest relative to its share sets the pace.
+  BytesPerSecond total(std::numeric_limits<double>::infinity());
+  for (const Channel& channel : channels) total = std::min(total, channel.rate / channel.share);
+  return total;
+}
+
+}  // namespace rehearse

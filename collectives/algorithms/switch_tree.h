@@ -1,0 +1,24 @@
+// The tree of switches that add for some ranks, and each rank's way to its root and back.
+//
+// The root is the first vertex of `kind` on the way from the first rank to the second. Every vertex
+// has one way towards the root (the first that was met) and one from it. Each link of the tree
+// carries a sum once: a way whose links are taken by another member's already is drawn without
+// them, so that this comes out.
+#pragma once
+
+#include <vector>
+
+#include "collectives/algorithms/algorithm.h"
+
+namespace rehearse {
+
+struct SwitchTree {
+  std::vector<SwitchWay> up;    // by rank of `ranks`
+  std::vector<SwitchWay> down;  // likewise
+};
+
+// Throws Error, naming `algorithm`, where some rank does not pass through such a vertex.
+SwitchTree FindSwitchTree(Router& router, const std::vector<uint32_t>& ranks, VertexKind kind,
+                          const char* algorithm);
+
+}  // namespace rehearse

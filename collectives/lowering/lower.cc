@@ -1,0 +1,423 @@
+#include "collectives/lowering/lower.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "collectives/algorithms/ring.h"
+#include "collectives/lowering/folding.h"
+#include "collectives/lowering/plan_flows.h"
+#include "sim/base/error.h"
+#include "topology/devices/measured_costs.h"
+
+namespace rehearse {
+namespace {
+
+// A class of ranks' last ops, while it is lowered.
+struct Ends {
+  TaskId first;  // where predecessors lead to
+  TaskId begin;
+  TaskId last;  // where successors start from
+  bool meets = false;
+};
+
+class Lowering {
+ public:
+  Lowering(const Schedule& schedule, Router& router, const LowerOptions& options)
+      : schedule_(schedule),
+        cluster_(router.cluster()),
+        options_(options),
+        table_(MakeTransfers(schedule, router, options.fidelity, options.channels)),
+        folding_(options.fold ? Fold(schedule, table_, cluster_, options.perturbation)
+                              : NoFolding(table_, cluster_, schedule.ranks())),
+        uses_(FoldedUses(table_, folding_, Way::kOwn)),
+        use_sets_(uses_.size(), kUnset),
+        meetings_(folding_.sites.size()),
+        is_one_class_(folding_.sites.size()) {
+    const Perturbation& perturbation = options.perturbation;
+    for (const LinkEvent& event : perturbation.events) may_detour_ |= event.factor == 0;
+    if (may_detour_) {
+      detours_ = FoldedUses(table_, folding_, Way::kDetour);
+      detour_sets_.assign(detours_.size(), kUnset);
+    }
+    CHECK(options.fidelity != Fidelity::kFormula ||
+          (perturbation.link_jitter == 0 && perturbation.events.empty()));
+  }
+
+  Lowered Run() {
+    AddLinks();
+    AddProcessors();
+    ReserveTasks();
+    for (const uint32_t rank : folding_.ranks.representative) LowerRank(rank);
+    Lowered lowered;
+    lowered.program = builder_.Build();
+    lowered.rank_classes = folding_.ranks.size();
+    lowered.chosen.assign(chosen_.begin(), chosen_.end());
+    lowered.links = folding_.links.of;
+    lowered.representative.reserve(schedule_.ranks());
+    for (const uint32_t rank_class : folding_.ranks.of) {
+      lowered.representative.push_back(folding_.ranks.representative[rank_class]);
+    }
+    return lowered;
+  }
+
+ private:
+  static constexpr uint32_t kUnset = 0xffffffffu;
+  static constexpr Time kNotKnown = Time(-1);
+
+  const Slowdown& SlowdownOf(uint32_t rank) const {
+    return options_.slowdown ? *options_.slowdown : cluster_.DeviceOf(rank).slowdown;
+  }
+
+  // An op of a rank is about one task and one edge.
+  void ReserveTasks() {
+    for (const Role& role : schedule_.roles) {
+      first_op_.push_back(op_count_);
+      op_count_ += role.ops.size();
+    }
+    durations_.assign(op_count_ * cluster_.device_specs().size(), kNotKnown);
+    size_t ops = 0;
+    for (const uint32_t rank : folding_.ranks.representative) {
+      ops += schedule_.roles[schedule_.role_of_rank[rank]].ops.size();
+    }
+    builder_.Reserve(ops + ops / 4, ops + ops / 2, ops);
+  }
+
+  void AddLinks() {
+    const Perturbation& perturbation = options_.perturbation;
+    for (const uint32_t i : folding_.links.representative) {
+      const ClusterLink& link = cluster_.Link(i);
+      builder_.AddLink(
+          {cluster_.LinkName(i), Name(link.kind), link.Capacity() * LinkFactor(perturbation, i)});
+    }
+    for (const LinkEvent& event : perturbation.events) {
+      const uint32_t link_class = folding_.links.of[event.link];
+      if (folding_.links.representative[link_class] != event.link) continue;
+      builder_.AddLinkChange({event.at, LinkId(link_class), event.factor});
+    }
+  }
+
+  // One processor for each class of ranks, and their hosts, if anything interferes with anything.
+  void AddProcessors() {
+    bool interferes = options_.slowdown && options_.slowdown->Any();
+    bool shares_hosts = false;
+    for (const DeviceSpec& spec : cluster_.device_specs()) {
+      if (!options_.slowdown) interferes = interferes || spec.slowdown.Any();
+      shares_hosts = shares_hosts || spec.host_cores > 0;
+    }
+    if (!interferes && !shares_hosts) return;
+    // How many ranks of each class share the host of the class's representative.
+    std::vector<uint32_t> copies(folding_.ranks.size(), 0);
+    if (shares_hosts) {
+      for (uint32_t rank = 0; rank < schedule_.ranks(); ++rank) {
+        const uint32_t rank_class = folding_.ranks.of[rank];
+        const uint32_t representative = folding_.ranks.representative[rank_class];
+        copies[rank_class] += cluster_.NodeIndexOf(rank) == cluster_.NodeIndexOf(representative);
+      }
+    }
+    std::map<uint32_t, uint32_t> hosts;  // class of nodes -> host
+    for (uint32_t i = 0; i < folding_.ranks.size(); ++i) {
+      const uint32_t rank = folding_.ranks.representative[i];
+      Processor processor;
+      processor.slowdown = SlowdownOf(rank).communication;
+      const double cores = cluster_.DeviceOf(rank).host_cores;
+      if (cores > 0) {
+        const uint32_t node_class = folding_.nodes.of[cluster_.NodeIndexOf(rank)];
+        const auto [host, is_new] = hosts.emplace(node_class, 0);
+        if (is_new) host->second = builder_.AddHost(cores);
+        processor.host = host->second;
+        processor.copies = copies[i];
+      }
+      processors_.push_back(builder_.AddProcessor(processor));
+    }
+  }
+
+  void SetOwner(TaskId delay, uint32_t rank, const Compute& compute) {
+    if (processors_.empty()) return;
+    const double factor = ::rehearse::SlowdownOf(SlowdownOf(rank), compute);
+    builder_.SetOwner(delay, {processors_[folding_.ranks.of[rank]], factor});
+  }
+
+  void SetParties(TaskId flow, const std::vector<uint32_t>& ranks) {
+    if (processors_.empty()) return;
+    std::vector<uint32_t> parties;
+    for (const uint32_t rank : ranks) parties.push_back(processors_[folding_.ranks.of[rank]]);
+    std::sort(parties.begin(), parties.end());
+    parties.erase(std::unique(parties.begin(), parties.end()), parties.end());
+    const auto [set, is_new] = party_sets_.emplace(parties, 0);
+    if (is_new) set->second = builder_.AddPartySet(parties);
+    builder_.SetParties(flow, set->second);
+  }
+
+  void LowerRank(uint32_t rank) {
+    const uint32_t role_index = schedule_.role_of_rank[rank];
+    const Role& role = schedule_.roles[role_index];
+    const std::vector<uint32_t>& slots = table_.slot_of_op[role_index];
+    std::vector<Ends> ends(role.ops.size());
+    std::vector<std::optional<uint32_t>> last_on_stream(role.streams.size());
+    std::vector<uint32_t> met(table_.rank_begin[rank + 1] - table_.rank_begin[rank], 0);
+    for (uint32_t op = 0; op < role.ops.size(); ++op) {
+      const uint32_t slot = slots[op];
+      if (slot == kNoTransfer) {
+        ends[op] = LowerAlone(rank, op, role.ops[op]);
+      } else {
+        ends[op] = LowerMeeting(rank, role.ops[op], table_.SiteOf(rank, slot), met[slot]++);
+      }
+      std::optional<uint32_t>& previous = last_on_stream[role.ops[op].stream.index()];
+      if (previous) builder_.AddEdge(ends[*previous].last, ends[op].first);
+      for (const OpId after : role.ops[op].after) {
+        if (!previous || after.index() != *previous) {
+          builder_.AddEdge(ends[after.index()].last, ends[op].first);
+        }
+      }
+      previous = op;
+      builder_.AddSpan(
+          {rank, op, ends[op].meets ? ends[op].first : TaskId(), ends[op].begin, ends[op].last});
+    }
+  }
+
+  Ends LowerAlone(uint32_t rank, uint32_t index, const Op& op) {
+    const auto* compute = std::get_if<Compute>(&op.work);
+    if (!compute) {
+      const TaskId task = builder_.AddJoin();
+      return {task, task, task, false};
+    }
+    Time duration = ComputeDuration(rank, index, op, *compute);
+    const double factor = ComputeFactor(options_.perturbation, rank, index);
+    if (factor != 1) duration = ToTime(factor * ToSeconds(duration));
+    const TaskId task = builder_.AddDelay(duration);
+    SetOwner(task, rank, *compute);
+    return {task, task, task, false};
+  }
+
+  // Replicas share roles and devices, so each (role's op, device kind) is worked out once.
+  Time ComputeDuration(uint32_t rank, uint32_t index, const Op& op, const Compute& compute) {
+    const uint32_t spec = cluster_.graph()[cluster_.devices()[rank]].device;
+    Time& known = durations_[spec * op_count_ + first_op_[schedule_.role_of_rank[rank]] + index];
+    if (known == kNotKnown) {
+      known =
+          ToTime(ComputeTime(cluster_.DeviceOf(rank), compute, op.tag.phase == Phase::kBackward));
+    }
+    return known;
+  }
+
+  // `site` is this rank's own; the class's representative stands for it. The k-th op there makes the
+  // meeting if no other class of ranks has.
+  Ends LowerMeeting(uint32_t rank, const Op& op, uint32_t site, uint32_t k) {
+    const uint32_t site_class = folding_.sites.of[site];
+    std::vector<Meeting>& meetings = meetings_[site_class];
+    CHECK_LE(k, meetings.size());
+    if (k == meetings.size()) {
+      meetings.push_back(MakeMeeting(op, folding_.sites.representative[site_class]));
+    }
+    const Meeting& meeting = meetings[k];
+    const auto own_end = meeting.ends.find(folding_.ranks.of[rank]);
+    const TaskId end = own_end == meeting.ends.end() ? meeting.end : own_end->second;
+    if (IsOneClass(site_class)) return {meeting.begin, meeting.begin, end, false};
+    const TaskId arrival = builder_.AddJoin();
+    builder_.AddEdge(arrival, meeting.begin);
+    return {arrival, meeting.begin, end, true};
+  }
+
+  // Whether all ranks of such a site arrive at the same time, as members of one class.
+  bool IsOneClass(uint32_t site_class) {
+    std::optional<bool>& known = is_one_class_[site_class];
+    if (!known) {
+      const auto& ranks = table_.sites[folding_.sites.representative[site_class]].ranks;
+      known = std::all_of(ranks.begin(), ranks.end(), [&](uint32_t rank) {
+        return folding_.ranks.of[rank] == folding_.ranks.of[ranks.front()];
+      });
+    }
+    return *known;
+  }
+
+  Meeting MakeMeeting(const Op& op, uint32_t site_index) {
+    const Site& site = table_.sites[site_index];
+    const GroupPlan* plan = table_.PlanOf(site);
+    const Bytes bytes = CommunicationBytes(op.work);
+    if (plan != nullptr) NoteChoice(std::get<Collective>(op.work), *plan);
+    Meeting meeting;
+    meeting.begin = builder_.AddJoin();
+    meeting.move = meeting.begin;
+    if (const std::optional<Seconds> measured = MeasuredDuration(op.work, site)) {
+      AddDelay(*measured, meeting);
+      return meeting;
+    }
+    if (plan != nullptr && plan->choice.start > Seconds(0)) {
+      meeting.move = builder_.AddDelay(ToTime(plan->choice.start));
+      builder_.AddEdge(meeting.begin, meeting.move);
+    }
+    if (plan == nullptr) {
+      AddRing(site, 1, bytes.value(), meeting);
+    } else if (plan->parts.empty()) {
+      const uint32_t size = static_cast<uint32_t>(site.ranks.size());
+      AddRing(site, RingSteps(std::get<Collective>(op.work).kind, size),
+              bytes.value() / size / plan->choice.bandwidth_share, meeting);
+    } else if (options_.fidelity == Fidelity::kFormula) {
+      AddDelay(plan->time, meeting);
+    } else if (options_.fidelity == Fidelity::kFluid) {
+      AddRoundFlows(site, *plan, bytes, sink_, &meeting);
+    } else {
+      AddMessageFlows(site, *plan, bytes, sink_, &meeting);
+    }
+    return meeting;
+  }
+
+  void NoteChoice(const Collective& collective, const GroupPlan& plan) {
+    if (collective.algorithm == "ring" && collective.protocol == "none") return;
+    chosen_.insert({schedule_.communicators[collective.communicator.index()].name(),
+                    Name(collective.kind), collective.bytes, plan.choice.algorithm->name,
+                    Name(plan.choice.protocol), plan.choice.nccl_channels});
+  }
+
+  // The rings of a site, or the path of a pair.
+  void AddRing(const Site& site, uint32_t steps, double step_bytes, Meeting& meeting) {
+    if (options_.fidelity == Fidelity::kFormula) {
+      AddClosedForm(site, steps, step_bytes, meeting);
+    } else if (options_.fidelity == Fidelity::kFluid || site.is_pair) {
+      AddRings(site, steps, step_bytes, meeting);
+    } else {
+      AddSteps(site, steps, step_bytes, meeting);
+    }
+  }
+
+  // What a calibration says that it takes, whatever the links.
+  std::optional<Seconds> MeasuredDuration(const Work& work, const Site& site) const {
+    if (!cluster_.measured_collectives()) return std::nullopt;
+    const MeasuredCollectives& costs = *cluster_.measured_collectives();
+    const auto* collective = std::get_if<Collective>(&work);
+    const std::optional<MeasuredTime> measured =
+        collective != nullptr ? TimeOf(costs, *collective, static_cast<uint32_t>(site.ranks.size()))
+                              : MessageTimeOf(costs, CommunicationBytes(work));
+    if (!measured) return std::nullopt;
+    return measured->time;
+  }
+
+  void AddClosedForm(const Site& site, uint32_t steps, double step_bytes, Meeting& meeting) {
+    Seconds longest;
+    for (uint32_t i = site.transfer_begin; i < site.transfer_end; ++i) {
+      const Transfer& transfer = table_.transfers[i];
+      const Bytes step(step_bytes * transfer.share);
+      longest = std::max(longest, steps * (step / transfer.idle_rate + transfer.step_latency));
+    }
+    AddDelay(longest, meeting);
+  }
+
+  void AddDelay(Seconds time, Meeting& meeting) {
+    meeting.end = builder_.AddDelay(ToTime(time));
+    builder_.AddEdge(meeting.move, meeting.end);
+  }
+
+  TaskId AddTransfer(uint32_t transfer_class, Flow flow, const std::vector<uint32_t>& ranks) {
+    flow.use_set = UseSet(transfer_class);
+    const TaskId task = builder_.AddFlow(flow);
+    SetDetour(task, transfer_class);
+    SetParties(task, ranks);
+    return task;
+  }
+
+  // One coupled flow for each class of the site's transfers.
+  void AddRings(const Site& site, uint32_t steps, double step_bytes, Meeting& meeting) {
+    const std::vector<uint32_t> classes = ClassesAt(site, folding_);
+    if (classes.size() > 1) meeting.end = builder_.AddJoin();
+    for (const uint32_t transfer_class : classes) {
+      const Transfer& transfer =
+          table_.transfers[folding_.transfers.representative[transfer_class]];
+      Flow flow;
+      flow.bytes = steps * step_bytes * transfer.share;
+      flow.latency = ToTime(steps * transfer.step_latency);
+      const TaskId task = AddTransfer(transfer_class, flow, site.ranks);
+      builder_.AddEdge(meeting.move, task);
+      if (classes.size() > 1) {
+        builder_.AddEdge(task, meeting.end);
+      } else {
+        meeting.end = task;
+      }
+    }
+  }
+
+  void AddSteps(const Site& site, uint32_t steps, double step_bytes, Meeting& meeting) {
+    std::map<uint32_t, TaskId> edges;  // by class
+    for (const uint32_t transfer_class : ClassesAt(site, folding_)) {
+      const Transfer& transfer =
+          table_.transfers[folding_.transfers.representative[transfer_class]];
+      Flow flow;
+      flow.bytes = step_bytes * transfer.share;
+      flow.latency = ToTime(transfer.step_latency);
+      flow.steps = steps;
+      const TaskId task = AddTransfer(transfer_class, flow, {transfer.from, transfer.to});
+      builder_.AddEdge(meeting.move, task);
+      edges.emplace(transfer_class, task);
+    }
+    for (const auto& [transfer_class, task] : edges) {
+      const Transfer& transfer =
+          table_.transfers[folding_.transfers.representative[transfer_class]];
+      builder_.Chain(edges.at(folding_.transfers.of[transfer.upstream]), task);
+    }
+    // A rank is done when the edges that it sends and receives on are.
+    std::map<std::pair<uint32_t, uint32_t>, bool> waits;  // (rank class, edge class)
+    for (uint32_t i = site.transfer_begin; i < site.transfer_end; ++i) {
+      const Transfer& transfer = table_.transfers[i];
+      for (const uint32_t rank : {transfer.from, transfer.to}) {
+        const uint32_t rank_class = folding_.ranks.of[rank];
+        const auto [end, is_new] = meeting.ends.emplace(rank_class, TaskId());
+        if (is_new) end->second = builder_.AddJoin();
+        if (waits.emplace(std::make_pair(rank_class, folding_.transfers.of[i]), true).second) {
+          builder_.AddEdge(edges.at(folding_.transfers.of[i]), end->second);
+        }
+      }
+    }
+  }
+
+  uint32_t UseSet(uint32_t transfer_class) {
+    uint32_t& use_set = use_sets_[transfer_class];
+    if (use_set == kUnset) use_set = builder_.AddUseSet(uses_[transfer_class]);
+    return use_set;
+  }
+
+  void SetDetour(TaskId flow, uint32_t transfer_class) {
+    if (!may_detour_ || detours_[transfer_class].empty()) return;
+    uint32_t& detour = detour_sets_[transfer_class];
+    if (detour == kUnset) detour = builder_.AddUseSet(detours_[transfer_class]);
+    builder_.SetAlternative(flow, detour);
+  }
+
+  const Schedule& schedule_;
+  const Cluster& cluster_;
+  const LowerOptions options_;
+  const TransferTable table_;
+  const Folding folding_;
+  const std::vector<std::vector<LinkUse>> uses_;  // by class of transfers
+  std::vector<uint32_t> use_sets_;                // by class of transfers
+  bool may_detour_ = false;
+  std::vector<std::vector<LinkUse>> detours_;  // by class of transfers, if links fail
+  std::vector<uint32_t> detour_sets_;
+  std::vector<std::vector<Meeting>> meetings_;     // [class of sites][k]
+  std::vector<std::optional<bool>> is_one_class_;  // [class of sites], once known
+  std::vector<size_t> first_op_;                   // by role: its first op, counted over all roles
+  size_t op_count_ = 0;
+  std::vector<Time> durations_;       // [device spec][op]
+  std::vector<uint32_t> processors_;  // by class of ranks; empty where nothing interferes
+  std::map<std::vector<uint32_t>, uint32_t> party_sets_;
+  std::set<ChosenCollective> chosen_;
+  ProgramBuilder builder_;
+  const FlowSink sink_{
+      table_, folding_, builder_,
+      [this](uint32_t transfer_class, Flow flow, const std::vector<uint32_t>& ranks) {
+        return AddTransfer(transfer_class, flow, ranks);
+      }};
+};
+
+}  // namespace
+
+Lowered Lower(const Schedule& schedule, Router& router, const LowerOptions& options) {
+  if (schedule.ranks() != router.cluster().device_count()) {
+    throw Error(fmt::format("the schedule has {} ranks, but cluster \"{}\" has {} devices",
+                            schedule.ranks(), router.cluster().name(),
+                            router.cluster().device_count()));
+  }
+  return Lowering(schedule, router, options).Run();
+}
+
+}  // namespace rehearse

@@ -1,0 +1,338 @@
+#include "collectives/lowering/rounds.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <map>
+#include <numeric>
+
+#include "collectives/lowering/link_counts.h"
+#include "sim/base/error.h"
+#include "sim/engine/max_min.h"
+
+namespace rehearse {
+namespace {
+
+// Of the collective's bytes, what one chunk is; 0 for a barrier.
+double ShareOfChunk(const GroupPlan& plan, const Part& part) {
+  switch (plan.kind) {
+    case CollectiveKind::kBarrier:
+      return 0;
+    case CollectiveKind::kSendReceive:
+      return part.share;
+    case CollectiveKind::kAllToAll:
+      return part.share / part.input.ranks();
+    default:
+      return part.share / ChunkCount(*plan.choice.algorithm, part.input);
+  }
+}
+
+double ShareOfLeg(const GroupPlan& plan, const Part& part, const Leg& leg, double share_of_chunk) {
+  if (plan.pair_shares.empty()) return leg.read.count * share_of_chunk;
+  double sum = 0;
+  for (uint32_t k = 0; k < leg.read.count; ++k) {
+    const Block block = BlockOf(*plan.choice.algorithm, part.input, leg.from, leg.read.At(0, k));
+    sum +=
+        plan.pair_shares[size_t{part.order[block.from]} * plan.ranks.size() + part.order[block.to]];
+  }
+  return sum * part.share;
+}
+
+// A share that all shares are a multiple of: the smallest one, if they are; else 0.
+double UnitOf(std::span<const PartMessage> messages) {
+  double unit = 0;
+  for (const PartMessage& message : messages) {
+    if (message.share > 0 && (unit == 0 || message.share < unit)) unit = message.share;
+  }
+  if (unit == 0) return 0;
+  constexpr double kTolerance = 1e-9;
+  for (const PartMessage& message : messages) {
+    const double times = message.share / unit;
+    if (times > 1e6 || std::abs(times - std::round(times)) > kTolerance * times) return 0;
+  }
+  return unit;
+}
+
+// Seconds for one byte of the collective: what the busiest link needs for the flows together.
+double BusiestSeconds(std::span<const RoundFlow> flows, const Cluster& cluster) {
+  std::map<uint32_t, double> load;
+  double most = 0;
+  for (const RoundFlow& flow : flows) {
+    for (const LinkUse& use : flow.uses) {
+      double& sum = load[use.link.index()];
+      sum += flow.share * use.multiplicity / cluster.Link(use.link.index()).Capacity().value();
+      most = std::max(most, sum);
+    }
+  }
+  return most;
+}
+
+// The flows of messages that move together: one, or one for each size.
+std::vector<RoundFlow> FlowsOf(const GroupPlan& plan, const Part& part,
+                               std::span<const PartMessage> messages, uint32_t round,
+                               Router& router, LinkCounter& counter) {
+  const double unit = plan.pair_shares.empty() ? UnitOf(messages) : 0;
+  const bool has_bytes = std::any_of(messages.begin(), messages.end(),
+                                     [](const PartMessage& message) { return message.share > 0; });
+  std::map<double, std::vector<const PartMessage*>> by_size;
+  for (const PartMessage& message : messages) {
+    const bool together = unit > 0 || !has_bytes;
+    if (!together && message.share == 0) continue;  // nothing is sent
+    by_size[together ? unit : message.share].push_back(&message);
+  }
+  std::vector<RoundFlow> flows;
+  for (const auto& [share, members] : by_size) {
+    RoundFlow flow;
+    flow.round = round;
+    flow.steps = messages.front().steps;
+    flow.share = share;
+    bool fails = false;
+    bool is_cut = false;
+    for (const PartMessage* message : members) {
+      CHECK_EQ(message->steps, flow.steps);
+      const uint32_t times =
+          share > 0 ? static_cast<uint32_t>(std::lround(message->share / share)) : 1;
+      const MessageWay way = WayOf(plan, part, message->from, message->to, router);
+      flow.latency = std::max(flow.latency, way.latency);
+      for (const uint32_t link : way.links) counter.Add(link, times);
+      fails = fails || way.may_fail;
+      is_cut = is_cut || (way.may_fail && way.detour.empty());
+    }
+    flow.uses = counter.Take();
+    if (fails && !is_cut) {
+      for (const PartMessage* message : members) {
+        const uint32_t times =
+            share > 0 ? static_cast<uint32_t>(std::lround(message->share / share)) : 1;
+        const MessageWay way = WayOf(plan, part, message->from, message->to, router);
+        for (const uint32_t link : way.may_fail ? way.detour : way.links) counter.Add(link, times);
+      }
+      flow.detour = counter.Take();
+    }
+    flows.push_back(std::move(flow));
+  }
+  return flows;
+}
+
+// The messages by step, in the order of steps.
+std::vector<PartMessage> ByStep(std::vector<PartMessage> messages) {
+  std::stable_sort(messages.begin(), messages.end(),
+                   [](const PartMessage& a, const PartMessage& b) { return a.step < b.step; });
+  return messages;
+}
+
+template <typename Visit>
+void ForEachRound(const std::vector<PartMessage>& messages, const Visit& visit) {
+  uint32_t round = 0;
+  for (size_t begin = 0; begin < messages.size(); ++round) {
+    size_t end = begin;
+    while (end < messages.size() && messages[end].step == messages[begin].step) ++end;
+    visit(round, std::span(messages).subspan(begin, end - begin));
+    begin = end;
+  }
+}
+
+// Which hops of a pipeline share a member: sets of hops, as bits.
+class HopNeighbours {
+ public:
+  // Of one part.
+  void Add(const std::vector<PartMessage>& messages) {
+    uint32_t ends = 0;
+    uint32_t hops = 0;
+    for (const PartMessage& message : messages)
+      ends = std::max({ends, message.from + 1, message.to + 1});
+    ForEachRound(messages, [&](uint32_t, std::span<const PartMessage>) { ++hops; });
+    while (neighbours_.size() < hops) neighbours_.emplace_back();
+    const uint32_t words = (hops + kBits - 1) / kBits;
+    std::vector<uint64_t> of_end(size_t{ends} * words);
+    ForEachRound(messages, [&](uint32_t hop, std::span<const PartMessage> own) {
+      for (const PartMessage& message : own) {
+        for (const uint32_t end : {message.from, message.to})
+          of_end[size_t{end} * words + hop / kBits] |= Bit(hop);
+      }
+    });
+    for (uint32_t hop = 0; hop < hops; ++hop) {
+      std::vector<uint64_t>& own = neighbours_[hop];
+      own.resize(std::max<size_t>(own.size(), words));
+      for (uint32_t end = 0; end < ends; ++end) {
+        const uint64_t* bits = &of_end[size_t{end} * words];
+        if ((bits[hop / kBits] & Bit(hop)) == 0) continue;
+        for (uint32_t word = 0; word < words; ++word) own[word] |= bits[word];
+      }
+    }
+  }
+  std::vector<uint32_t> Of(size_t hop) const {
+    std::vector<uint32_t> neighbours;
+    for (uint32_t word = 0; word < neighbours_[hop].size(); ++word) {
+      for (uint64_t bits = neighbours_[hop][word]; bits != 0; bits &= bits - 1)
+        neighbours.push_back(word * kBits + static_cast<uint32_t>(std::countr_zero(bits)));
+    }
+    return neighbours;
+  }
+
+ private:
+  static constexpr uint32_t kBits = 64;
+  static uint64_t Bit(uint32_t hop) { return uint64_t{1} << hop % kBits; }
+
+  std::vector<std::vector<uint64_t>> neighbours_;  // by hop
+};
+
+}  // namespace
+
+Seconds StepLatency(const Choice& choice, Seconds way) {
+  return choice.steps_wait ? way + choice.step_overhead : Seconds(0);
+}
+
+MessageWay WayOf(const GroupPlan& plan, const Part& part, uint32_t from, uint32_t to,
+                 Router& router) {
+  const uint32_t p = part.input.ranks();
+  if (from < p && to < p) {
+    const Route& route = router.Between(plan.ranks[part.order[from]], plan.ranks[part.order[to]]);
+    return {route.links, route.detour, router.MeetsFailure(route),
+            StepLatency(plan.choice, route.latency)};
+  }
+  const SwitchWay& way = to >= p ? part.to_switch[from] : part.from_switch[to];
+  return {way.links, {}, false, StepLatency(plan.choice, way.latency)};
+}
+
+std::vector<PartMessage> MessagesOfPart(const GroupPlan& plan, size_t part_index) {
+  Part part = plan.parts[part_index];
+  if (plan.IsPipeline()) part.input.pieces = 1;
+  const double share_of_chunk = ShareOfChunk(plan, part);
+  std::vector<PartMessage> messages;
+  const uint32_t everyone = part.input.ranks() + plan.choice.algorithm->switches(part.input);
+  for (uint32_t position = 0; position < everyone; ++position) {
+    for (const Leg& leg : StepsOf(*plan.choice.algorithm, part.input, position)) {
+      if (leg.from != position || leg.to == position) continue;
+      const double share = ShareOfLeg(plan, part, leg, share_of_chunk);
+      const bool same = !messages.empty() && messages.back().from == position &&
+                        messages.back().to == leg.to && messages.back().step == leg.step;
+      if (same) {
+        messages.back().share += share;
+      } else {
+        messages.push_back({leg.step, leg.steps, position, leg.to, share});
+      }
+    }
+  }
+  return messages;
+}
+
+std::vector<RoundFlow> RoundsOfPart(const GroupPlan& plan, size_t part, Router& router) {
+  LinkCounter counter(router.cluster().link_count());
+  const std::vector<PartMessage> messages = ByStep(MessagesOfPart(plan, part));
+  if (plan.IsPipeline()) {
+    return FlowsOf(plan, plan.parts[part], messages, 0, router, counter);
+  }
+  std::vector<RoundFlow> flows;
+  ForEachRound(messages, [&](uint32_t round, std::span<const PartMessage> own) {
+    for (RoundFlow& flow : FlowsOf(plan, plan.parts[part], own, round, router, counter)) {
+      flows.push_back(std::move(flow));
+    }
+  });
+  return flows;
+}
+
+std::vector<std::vector<Pace>> IdlePaces(const std::vector<std::vector<RoundFlow>>& rounds,
+                                         const Cluster& cluster) {
+  size_t most = 0;
+  for (const auto& part : rounds) most = std::max(most, part.size());
+  std::vector<std::vector<Pace>> paces(rounds.size());
+  for (size_t round = 0; round < most; ++round) {
+    DenseLinks dense;
+    std::vector<double> capacities;
+    std::vector<std::vector<LinkUse>> uses;
+    std::vector<size_t> parts;
+    for (size_t part = 0; part < rounds.size(); ++part) {
+      if (round >= rounds[part].size()) continue;
+      CHECK_EQ(rounds[part][round].round, round);
+      parts.push_back(part);
+      uses.emplace_back();
+      for (const LinkUse& use : rounds[part][round].uses) {
+        const uint32_t link = dense.Of(use.link.index());
+        if (link == capacities.size()) {
+          capacities.push_back(cluster.Link(use.link.index()).Capacity().value());
+        }
+        uses.back().push_back({LinkId(link), use.multiplicity});
+      }
+    }
+    MaxMinProblem problem;
+    problem.capacities = capacities;
+    for (const auto& use : uses) problem.flows.emplace_back(use);
+    const std::vector<double> rates = SolveMaxMin(problem);
+    for (size_t i = 0; i < parts.size(); ++i) {
+      paces[parts[i]].push_back({rounds[parts[i]][round].latency, BytesPerSecond(rates[i])});
+    }
+  }
+  return paces;
+}
+
+Pipeline PipelineOf(const GroupPlan& plan, Router& router) {
+  std::vector<Pipeline::Hop> hops;
+  HopNeighbours neighbours;
+  LinkCounter counter(router.cluster().link_count());
+  for (size_t part = 0; part < plan.parts.size(); ++part) {
+    const std::vector<PartMessage> messages = ByStep(MessagesOfPart(plan, part));
+    neighbours.Add(messages);
+    ForEachRound(messages, [&](uint32_t round, std::span<const PartMessage> own) {
+      if (round == hops.size()) hops.emplace_back();
+      Pipeline::Hop& hop = hops[round];
+      for (const RoundFlow& flow : FlowsOf(plan, plan.parts[part], own, round, router, counter)) {
+        hop.latency = std::max(hop.latency, flow.latency);
+        for (const LinkUse& use : flow.uses) {
+          const uint32_t link = use.link.index();
+          hop.loads.emplace_back(
+              link, flow.share * use.multiplicity / router.cluster().Link(link).Capacity().value());
+        }
+      }
+    });
+  }
+  for (size_t hop = 0; hop < hops.size(); ++hop) hops[hop].neighbours = neighbours.Of(hop);
+  return Pipeline(std::move(hops), plan.choice.steps_wait);
+}
+
+StepCost UnevenCost(const std::vector<RoundFlow>& rounds, const Cluster& cluster) {
+  StepCost cost;
+  for (size_t begin = 0; begin < rounds.size();) {
+    size_t end = begin;
+    Seconds latency;
+    while (end < rounds.size() && rounds[end].round == rounds[begin].round) {
+      latency = std::max(latency, rounds[end].latency);
+      ++end;
+    }
+    cost.latency += rounds[begin].steps * latency;
+    cost.seconds += rounds[begin].steps *
+                    BusiestSeconds(std::span(rounds).subspan(begin, end - begin), cluster);
+    begin = end;
+  }
+  return cost;
+}
+
+Seconds ClosedForm(const GroupPlan& plan, Bytes bytes) {
+  const Bytes wire = bytes / plan.choice.bandwidth_share;
+  Seconds longest;
+  for (size_t part = 0; part < plan.parts.size(); ++part) {
+    if (!plan.uneven.empty()) {
+      const StepCost& cost = plan.uneven[part];
+      longest = std::max(longest, cost.latency + Seconds(cost.seconds * wire.value()));
+      continue;
+    }
+    if (plan.IsPipeline() && !plan.choice.steps_wait) {
+      longest = plan.pipeline.Time(wire, 1);
+      continue;
+    }
+    StepInput input = plan.parts[part].input;
+    std::vector<Pace> paces;
+    if (plan.IsPipeline()) {
+      input.pieces = plan.pipeline.BestPieces(wire);
+      for (const StepCost& step : plan.pipeline.Steps(input.pieces)) {
+        paces.push_back({step.latency, BytesPerSecond(plan.unit_shares[part] / step.seconds)});
+      }
+    } else {
+      paces = plan.paces[part];
+    }
+    longest = std::max(
+        longest, plan.choice.algorithm->closed_form(input, plan.parts[part].share * wire, paces));
+  }
+  return longest;
+}
+
+}  // namespace rehearse

@@ -1,0 +1,93 @@
+// From the steps of a part to what travels over links.
+//
+// A *message* is what one position sends to another in one step, or in each of several steps in a
+// row. A *round* is all messages that begin with the same step; they are over before the next round
+// begins. On symmetric machines all its messages move at one pace, so that a round is one coupled
+// flow: every message takes its links at the flow's rate, as often as its bytes are a multiple of
+// the flow's. All-to-alls whose sizes differ have a flow for each size. Pipelines have all their
+// rounds, called hops, under way at once: one coupled flow of all (collectives/lowering/pipeline.h).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "collectives/algorithms/algorithm.h"
+#include "collectives/lowering/pipeline.h"
+#include "collectives/lowering/tuning.h"
+#include "sim/engine/program.h"
+#include "topology/fabrics/router.h"
+
+namespace rehearse {
+
+struct PartMessage {
+  uint32_t step = 0;  // the first; in a pipeline, the hop
+  uint32_t steps = 1;
+  uint32_t from = 0;  // positions, p and above: switches
+  uint32_t to = 0;
+  double share = 0;  // of the collective's bytes, each step; in a pipeline, all pieces together
+};
+
+// The links of a message, what its step waits for.
+struct MessageWay {
+  std::span<const uint32_t> links;
+  std::span<const uint32_t> detour;  // when links fail
+  bool may_fail = false;
+  Seconds latency;  // of the links and of the step
+};
+
+struct RoundFlow {
+  uint32_t round = 0;  // position among the part's rounds
+  uint32_t steps = 1;
+  double share = 0;  // of the collective's bytes, each step, at multiplicity 1
+  Seconds latency;   // of a step: the longest of its messages
+  std::vector<LinkUse> uses;
+  std::vector<LinkUse>
+      detour;  // when links fail; empty if none can, or some message has no other way
+};
+
+// How one group does one collective.
+struct GroupPlan {
+  Choice choice;
+  CollectiveKind kind = CollectiveKind::kAllReduce;
+  std::vector<Part> parts;          // none for sites of rings (collectives/lowering/transfers.h)
+  std::vector<uint32_t> ranks;      // of the group, by member
+  std::vector<double> pair_shares;  // of the bytes, by [sender][receiver]; empty: equal
+
+  // What is needed of these: see IdlePaces, PipelineOf, UnevenCost.
+  std::vector<std::vector<Pace>> paces = {};
+  std::vector<double> unit_shares = {};  // by part, of pipelines: of a message at multiplicity 1
+  Pipeline pipeline = {};
+  std::vector<StepCost> uneven = {};
+  Seconds time;  // of formula and of pipelines: from the first step on, by itself
+
+  bool IsPipeline() const { return choice.algorithm->pipelined.Has(kind); }
+};
+
+// The closed form of the whole, from the first step on: the longest part. Needs `paces`, or
+// `pipeline`, or `uneven`.
+Seconds ClosedForm(const GroupPlan& plan, Bytes bytes);
+
+// Sorted by sender, then step.
+std::vector<PartMessage> MessagesOfPart(const GroupPlan& plan, size_t part);
+
+MessageWay WayOf(const GroupPlan& plan, const Part& part, uint32_t from, uint32_t to,
+                 Router& router);
+// What a step over a way of this latency waits for.
+Seconds StepLatency(const Choice& choice, Seconds way);
+
+// In order of the rounds; in a pipeline one flow with all messages.
+std::vector<RoundFlow> RoundsOfPart(const GroupPlan& plan, size_t part, Router& router);
+
+// The pace of every round of every part, if the parts run side by side on an idle machine; of
+// pipelines, of all hops at once. CHECKs equal sizes.
+std::vector<std::vector<Pace>> IdlePaces(const std::vector<std::vector<RoundFlow>>& rounds,
+                                         const Cluster& cluster);
+
+// The hops of a plan that is a pipeline.
+Pipeline PipelineOf(const GroupPlan& plan, Router& router);
+
+// Each round takes as long as its busiest link needs.
+StepCost UnevenCost(const std::vector<RoundFlow>& rounds, const Cluster& cluster);
+
+}  // namespace rehearse

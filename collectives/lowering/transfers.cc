@@ -1,0 +1,373 @@
+#include "collectives/lowering/transfers.h"
+
+#include <algorithm>
+#include <span>
+#include <string_view>
+
+#include "sim/base/error.h"
+
+namespace rehearse {
+namespace {
+
+// What a slot of a role stands for: a group of a communicator and what it is asked for, or a peer
+// in it to send to or receive from.
+struct Slot {
+  uint32_t communicator = 0;
+  bool is_pair = false;
+  bool sends = false;
+  uint32_t peer = 0;
+  uint32_t request = 0;
+
+  friend auto operator<=>(const Slot&, const Slot&) = default;
+};
+
+// Rings of the machine as it is do not depend on kind and size.
+bool IsPlainRing(const Collective& collective) {
+  return collective.algorithm == "ring" && collective.protocol == "none" &&
+         (collective.kind == CollectiveKind::kAllReduce ||
+          collective.kind == CollectiveKind::kAllGather ||
+          collective.kind == CollectiveKind::kReduceScatter);
+}
+
+class Maker {
+ public:
+  Maker(const Schedule& schedule, Router& router, Fidelity fidelity, uint32_t channels)
+      : schedule_(schedule),
+        router_(router),
+        finder_(router),
+        tuner_(router, finder_),
+        fidelity_(fidelity),
+        channels_(channels) {
+    plain_.step_overhead = router.cluster().step_overhead();
+  }
+
+  TransferTable Run() {
+    for (const Role& role : schedule_.roles) AddRole(role);
+    table_.rank_begin.push_back(0);
+    for (uint32_t rank = 0; rank < schedule_.ranks(); ++rank) {
+      for (const Slot& slot : slots_[schedule_.role_of_rank[rank]]) {
+        table_.sites_of_rank.push_back(slot.is_pair ? PairSite(rank, slot) : GroupSite(rank, slot));
+      }
+      table_.rank_begin.push_back(static_cast<uint32_t>(table_.sites_of_rank.size()));
+    }
+    return std::move(table_);
+  }
+
+ private:
+  // What a group is asked for, and the sites at which its groups do it.
+  struct Request {
+    const Collective* collective = nullptr;
+    std::vector<uint32_t> sites;  // by group
+  };
+
+  void AddRole(const Role& role) {
+    std::vector<Slot> slots;
+    std::map<Slot, uint32_t> index;
+    std::vector<uint32_t> slot_of_op;
+    for (const Op& op : role.ops) {
+      const auto* collective = std::get_if<Collective>(&op.work);
+      if (collective) CheckNames(*collective);
+      const CommunicatorId id = CommunicatorOf(op.work);
+      if (!id.IsSet() || schedule_.communicators[id.index()].size() == 1) {
+        slot_of_op.push_back(kNoTransfer);
+        continue;
+      }
+      Slot slot{.communicator = id.index(), .is_pair = false, .sends = false, .peer = 0};
+      if (const auto* send = std::get_if<Send>(&op.work)) {
+        slot = {id.index(), true, true, send->peer};
+      } else if (const auto* receive = std::get_if<Receive>(&op.work)) {
+        slot = {id.index(), true, false, receive->peer};
+      } else {
+        slot.request = RequestOf(*collective);
+      }
+      const auto [it, is_new] = index.emplace(slot, static_cast<uint32_t>(slots.size()));
+      if (is_new) slots.push_back(slot);
+      slot_of_op.push_back(it->second);
+    }
+    slots_.push_back(std::move(slots));
+    table_.slot_of_op.push_back(std::move(slot_of_op));
+  }
+
+  static void CheckNames(const Collective& collective) {
+    if (collective.algorithm != "auto") {
+      CheckKind(FindAlgorithm(collective.algorithm), collective.kind);
+    }
+    if (collective.protocol != "auto" && collective.protocol != "none") {
+      ParseProtocol(collective.protocol);
+    }
+  }
+
+  // Equal collectives of one communicator are one request.
+  uint32_t RequestOf(const Collective& collective) {
+    const bool plain = IsPlainRing(collective);
+    std::vector<double> pair_bytes;
+    for (const Bytes bytes : collective.pair_bytes) pair_bytes.push_back(bytes.value());
+    const auto key = std::make_tuple(collective.communicator.index(),
+                                     plain ? CollectiveKind::kAllReduce : collective.kind,
+                                     plain ? 0.0 : collective.bytes.value(), collective.algorithm,
+                                     collective.protocol, collective.root, std::move(pair_bytes));
+    const auto [it, is_new] = request_index_.emplace(key, static_cast<uint32_t>(requests_.size()));
+    if (is_new) {
+      const uint32_t groups =
+          schedule_.communicators[collective.communicator.index()].group_count();
+      requests_.push_back({&collective, std::vector<uint32_t>(groups, kNoTransfer)});
+    }
+    return it->second;
+  }
+
+  Communicator::Position PositionOf(uint32_t rank, uint32_t communicator) const {
+    const auto position = schedule_.communicators[communicator].PositionOf(rank);
+    CHECK(position.has_value());
+    return *position;
+  }
+
+  uint32_t GroupSite(uint32_t rank, const Slot& slot) {
+    const Communicator& communicator = schedule_.communicators[slot.communicator];
+    Request& request = requests_[slot.request];
+    const uint32_t group = PositionOf(rank, slot.communicator).group;
+    uint32_t& index = request.sites[group];
+    if (index != kNoTransfer) return index;
+
+    Site site;
+    site.communicator = slot.communicator;
+    site.request = slot.request;
+    site.ranks.resize(communicator.size());
+    for (uint32_t i = 0; i < communicator.size(); ++i) site.ranks[i] = communicator.Rank(group, i);
+    site.transfer_begin = static_cast<uint32_t>(table_.transfers.size());
+    site.plan = static_cast<uint32_t>(table_.plans.size());
+    GroupPlan plan;
+    plan.kind = request.collective->kind;
+    plan.choice = tuner_.Choose({*request.collective, site.ranks, channels_});
+    CHECK(plan.choice.bandwidth_share > 0 && plan.choice.bandwidth_share <= 1);
+    if (IsRing(plan)) {
+      AddRings(plan.choice, site.ranks);
+    } else {
+      AddPlan(*request.collective, site.ranks, &plan);
+    }
+    table_.plans.push_back(std::move(plan));
+    index = AddSite(std::move(site));
+    return index;
+  }
+
+  static bool IsRing(const GroupPlan& plan) {
+    return std::string_view(plan.choice.algorithm->name) == "ring" && !plan.IsPipeline();
+  }
+
+  void AddRings(const Choice& choice, const std::vector<uint32_t>& ranks) {
+    std::vector<Channel> channels = finder_.Find(ranks, choice.channels);
+    if (fidelity_ == Fidelity::kFormula) SetIdleRates(router_.cluster(), channels);
+    for (Channel& channel : channels) {
+      if (fidelity_ == Fidelity::kStep) {
+        AddEdges(choice, channel);
+        continue;
+      }
+      channel.step_latency = Seconds(0);
+      for (const Route* edge : channel.edges) {
+        channel.step_latency = std::max(channel.step_latency, StepLatency(choice, edge->latency));
+      }
+      AddRing(channel);
+    }
+  }
+
+  void AddRing(const Channel& channel) {
+    Transfer transfer;
+    transfer.share = channel.share;
+    transfer.step_latency = channel.step_latency;
+    transfer.idle_rate = channel.rate;
+    AddUses(channel.uses, channel.detour, &transfer);
+    table_.transfers.push_back(transfer);
+  }
+
+  void AddEdges(const Choice& choice, const Channel& channel) {
+    const uint32_t size = static_cast<uint32_t>(channel.ranks.size());
+    const uint32_t first = static_cast<uint32_t>(table_.transfers.size());
+    for (uint32_t i = 0; i < size; ++i) {
+      Transfer transfer = OnRoute(choice, *channel.edges[i]);
+      transfer.share = channel.share;
+      transfer.upstream = first + (i + size - 1) % size;
+      transfer.downstream = first + (i + 1) % size;
+      transfer.from = channel.ranks[i];
+      transfer.to = channel.ranks[(i + 1) % size];
+      table_.transfers.push_back(transfer);
+    }
+  }
+
+  Transfer OnRoute(const Choice& choice, const Route& route) {
+    Transfer transfer;
+    transfer.step_latency = StepLatency(choice, route.latency);
+    transfer.idle_rate = route.bandwidth;
+    AddPath(route.links, route.detour, &transfer);
+    return transfer;
+  }
+
+  void AddPlan(const Collective& collective, const std::vector<uint32_t>& ranks, GroupPlan* plan) {
+    const Algorithm& algorithm = *plan->choice.algorithm;
+    plan->ranks = ranks;
+    for (const Bytes bytes : collective.pair_bytes) {
+      plan->pair_shares.push_back(collective.bytes > Bytes(0) ? bytes / collective.bytes : 0.0);
+    }
+    plan->parts = algorithm.arrange({collective.kind, collective.root, ranks, plan->choice.channels,
+                                     router_, finder_, !plan->pair_shares.empty()});
+    std::vector<std::vector<RoundFlow>> rounds;
+    if (fidelity_ != Fidelity::kStep || plan->IsPipeline()) {
+      for (size_t part = 0; part < plan->parts.size(); ++part) {
+        rounds.push_back(RoundsOfPart(*plan, part, router_));
+      }
+    }
+    const Cluster& cluster = router_.cluster();
+    if (fidelity_ == Fidelity::kFormula && !plan->pair_shares.empty()) {
+      for (const auto& part : rounds) plan->uneven.push_back(UnevenCost(part, cluster));
+    } else if (fidelity_ == Fidelity::kFormula || plan->IsPipeline()) {
+      plan->paces = IdlePaces(rounds, cluster);
+    }
+    if (plan->IsPipeline()) {
+      plan->pipeline = PipelineOf(*plan, router_);
+      for (const auto& part : rounds) plan->unit_shares.push_back(part[0].share);
+    }
+    if (fidelity_ == Fidelity::kFormula) {
+      plan->time = ClosedForm(*plan, collective.bytes);
+    } else if (plan->IsPipeline()) {
+      const Bytes wire = collective.bytes / plan->choice.bandwidth_share;
+      plan->time = plan->pipeline.Time(wire, plan->pipeline.BestPieces(wire));
+    }
+    for (uint32_t part = 0; part < plan->parts.size(); ++part) {
+      if (fidelity_ == Fidelity::kFluid) AddRounds(part, rounds[part]);
+      if (fidelity_ == Fidelity::kStep) AddMessages(*plan, part);
+    }
+  }
+
+  // One transfer a flow of each round; those of a round begin when those of the one before are
+  // done.
+  void AddRounds(uint32_t part, const std::vector<RoundFlow>& rounds) {
+    uint32_t before = static_cast<uint32_t>(table_.transfers.size());
+    uint32_t own = before;
+    for (size_t i = 0; i < rounds.size(); ++i) {
+      const RoundFlow& flow = rounds[i];
+      if (i > 0 && flow.round != rounds[i - 1].round) {
+        before = own;
+        own = static_cast<uint32_t>(table_.transfers.size());
+      }
+      Transfer transfer;
+      transfer.share = flow.share;
+      transfer.step_latency = flow.latency;
+      transfer.part = part;
+      transfer.steps = flow.steps;
+      transfer.after_begin = before;
+      transfer.after_end = own;
+      AddUses(flow.uses, flow.detour, &transfer);
+      table_.transfers.push_back(transfer);
+    }
+  }
+
+  void AddMessages(const GroupPlan& plan, uint32_t part_index) {
+    const Part& part = plan.parts[part_index];
+    const uint32_t p = part.input.ranks();
+    const auto end = [&](uint32_t position) {
+      return position < p ? plan.ranks[part.order[position]]
+                          : schedule_.ranks() + table_.switches + position - p;
+    };
+    for (const PartMessage& message : MessagesOfPart(plan, part_index)) {
+      if (message.share == 0 && plan.kind != CollectiveKind::kBarrier) continue;
+      const MessageWay way = WayOf(plan, part, message.from, message.to, router_);
+      Transfer transfer;
+      transfer.share = message.share;
+      transfer.step_latency = way.latency;
+      transfer.part = part_index;
+      transfer.steps = message.steps;
+      transfer.step = message.step;
+      transfer.from = end(message.from);
+      transfer.to = end(message.to);
+      AddPath(way.links, way.may_fail ? way.detour : std::span<const uint32_t>(), &transfer);
+      table_.transfers.push_back(transfer);
+    }
+    table_.switches += plan.choice.algorithm->switches(part.input);
+  }
+
+  // Each link once.
+  void AddPath(std::span<const uint32_t> own, std::span<const uint32_t> detour,
+               Transfer* transfer) {
+    transfer->use_begin = static_cast<uint32_t>(table_.uses.size());
+    for (const uint32_t link : own) table_.uses.push_back({LinkId(link), 1});
+    transfer->use_end = static_cast<uint32_t>(table_.uses.size());
+    for (const uint32_t link : detour) table_.uses.push_back({LinkId(link), 1});
+    transfer->detour_end = static_cast<uint32_t>(table_.uses.size());
+  }
+
+  void AddUses(const std::vector<LinkUse>& own, const std::vector<LinkUse>& detour,
+               Transfer* transfer) {
+    transfer->use_begin = static_cast<uint32_t>(table_.uses.size());
+    table_.uses.insert(table_.uses.end(), own.begin(), own.end());
+    transfer->use_end = static_cast<uint32_t>(table_.uses.size());
+    table_.uses.insert(table_.uses.end(), detour.begin(), detour.end());
+    transfer->detour_end = static_cast<uint32_t>(table_.uses.size());
+  }
+
+  uint32_t PairSite(uint32_t rank, const Slot& slot) {
+    const Communicator& communicator = schedule_.communicators[slot.communicator];
+    const Communicator::Position position = PositionOf(rank, slot.communicator);
+    const uint32_t peer = communicator.Rank(position.group, slot.peer);
+    const uint32_t from = slot.sends ? rank : peer;
+    const uint32_t to = slot.sends ? peer : rank;
+    const auto [it, is_new] = pair_sites_.emplace(std::make_tuple(slot.communicator, from, to), 0);
+    if (is_new) {
+      Site site;
+      site.communicator = slot.communicator;
+      site.is_pair = true;
+      site.ranks = {from, to};
+      site.transfer_begin = static_cast<uint32_t>(table_.transfers.size());
+      Transfer transfer = OnRoute(plain_, router_.Between(from, to));
+      transfer.from = from;
+      transfer.to = to;
+      table_.transfers.push_back(transfer);
+      it->second = AddSite(std::move(site));
+    }
+    return it->second;
+  }
+
+  uint32_t AddSite(Site site) {
+    const uint32_t index = static_cast<uint32_t>(table_.sites.size());
+    site.transfer_end = static_cast<uint32_t>(table_.transfers.size());
+    for (uint32_t i = site.transfer_begin; i < site.transfer_end; ++i) {
+      table_.transfers[i].site = index;
+    }
+    table_.sites.push_back(std::move(site));
+    return index;
+  }
+
+  const Schedule& schedule_;
+  Router& router_;
+  ChannelFinder finder_;
+  Tuner tuner_;
+  const Fidelity fidelity_;
+  const uint32_t channels_;
+  TransferTable table_;
+  Choice plain_;                          // of sends and receives
+  std::vector<std::vector<Slot>> slots_;  // by role
+  std::vector<Request> requests_;
+  std::map<std::tuple<uint32_t, CollectiveKind, double, std::string, std::string, uint32_t,
+                      std::vector<double>>,
+           uint32_t>
+      request_index_;
+  std::map<std::tuple<uint32_t, uint32_t, uint32_t>, uint32_t> pair_sites_;
+};
+
+}  // namespace
+
+const char* Name(Fidelity fidelity) {
+  switch (fidelity) {
+    case Fidelity::kFormula:
+      return "formula";
+    case Fidelity::kFluid:
+      return "fluid";
+    case Fidelity::kStep:
+      return "step";
+  }
+  return "?";
+}
+
+TransferTable MakeTransfers(const Schedule& schedule, Router& router, Fidelity fidelity,
+                            uint32_t channels) {
+  return Maker(schedule, router, fidelity, channels).Run();
+}
+
+}  // namespace rehearse

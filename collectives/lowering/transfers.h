@@ -1,0 +1,88 @@
+// Which transfers a schedule can cause on a cluster, before any bytes are known.
+//
+// A *site* is where ranks meet: a group of a communicator for one kind of collective, or a sender
+// and a receiver. Every site has its transfers. Sites of rings, which all-reduce, all-gather and
+// reduce-scatter share: one a channel (a whole ring, coupled) or, step by step, one an edge of each
+// channel. Sites with another plan: one a round of each part or, step by step, one a message
+// (collectives/lowering/rounds.h). Lowering turns an op at a site into flows over the site's transfers;
+// folding looks for symmetry among them. Structure of arrays, 32-bit ids; size linear in ranks ×
+// communicators × channels.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include "collectives/algorithms/channels.h"
+#include "collectives/lowering/rounds.h"
+#include "sim/engine/program.h"
+#include "sim/schedule/schedule.h"
+#include "topology/fabrics/router.h"
+
+namespace rehearse {
+
+enum class Fidelity : uint8_t { kFormula, kFluid, kStep };
+const char* Name(Fidelity fidelity);  // "formula", "fluid", "step"
+
+inline constexpr uint32_t kNoTransfer = 0xffffffffu;
+
+struct Transfer {
+  uint32_t site = 0;
+  double share = 1;          // of the op's bytes (in rings and of equal blocks, of a p-th of them)
+  Seconds step_latency;      // one step
+  BytesPerSecond idle_rate;  // formula only: of an edge when this site alone is active
+  uint32_t use_begin = 0;    // uses[use_begin .. use_end)
+  uint32_t use_end = 0;
+  uint32_t detour_end = 0;  // uses[use_end .. detour_end) when links fail; empty: no other way
+  uint32_t upstream = kNoTransfer;  // step only: the edge that ends where this one begins
+  uint32_t downstream = kNoTransfer;
+  uint32_t from = 0;  // step and send/receive only: ranks; of plans also switches, from ranks() on
+  uint32_t to = 0;
+
+  // Of plans only:
+  uint32_t part = 0;
+  uint32_t steps = 1;        // that it goes on for, or 1 in a pipeline
+  uint32_t step = 0;         // step: the first of them
+  uint32_t after_begin = 0;  // fluid: begins when transfers[after_begin .. after_end) are done
+  uint32_t after_end = 0;
+};
+
+struct Site {
+  std::vector<uint32_t> ranks;  // members; sender and receiver
+  uint32_t communicator = 0;
+  bool is_pair = false;
+  uint32_t plan = kNoTransfer;  // plans[plan]; none for pairs
+  uint32_t request = 0;         // tells sites of one group apart
+  uint32_t transfer_begin = 0;  // transfers[transfer_begin .. transfer_end)
+  uint32_t transfer_end = 0;
+};
+
+struct TransferTable {
+  std::vector<Site> sites;
+  std::vector<Transfer> transfers;
+  std::vector<GroupPlan> plans;
+  uint32_t switches = 0;      // that add, in all plans together
+  std::vector<LinkUse> uses;  // links by index in the cluster
+  // sites_of_rank[begin[r] .. begin[r+1]): where rank r meets others. Ranks of one role have the
+  // same kinds of sites in the same order, so that position `slot` means the same for all of them.
+  std::vector<uint32_t> rank_begin;
+  std::vector<uint32_t> sites_of_rank;
+  // By role and op: the slot of the op's site; kNoTransfer for compute and for groups of one.
+  std::vector<std::vector<uint32_t>> slot_of_op;
+
+  const GroupPlan* PlanOf(const Site& site) const {
+    return site.plan == kNoTransfer ? nullptr : &plans[site.plan];
+  }
+  uint32_t SiteOf(uint32_t rank, uint32_t slot) const {
+    return sites_of_rank[rank_begin[rank] + slot];
+  }
+};
+
+// The schedule must have passed CheckSchedule. Throws Error for algorithms and protocols that are
+// not known, or do not suit their kind or group. `channels` > 0 caps the channels of every group.
+TransferTable MakeTransfers(const Schedule& schedule, Router& router, Fidelity fidelity,
+                            uint32_t channels);
+
+}  // namespace rehearse

@@ -1,0 +1,112 @@
+#include "collectives/lowering/trial.h"
+
+#include <algorithm>
+
+#include "collectives/lowering/lower.h"
+#include "sim/base/error.h"
+#include "sim/engine/simulate.h"
+
+namespace rehearse {
+
+namespace {
+
+constexpr Seconds kTick(1 / kPicosecondsPerSecond);
+
+// One run of several sizes has to fit the clock.
+constexpr Bytes kMostBytesTogether(1e15);
+
+Collective CollectiveOf(const Trial& trial, Bytes bytes) {
+  Collective collective;
+  collective.kind = trial.kind;
+  collective.communicator = CommunicatorId(0);
+  collective.bytes = bytes;
+  collective.algorithm = trial.algorithm;
+  collective.protocol = trial.protocol;
+  collective.root = trial.root;
+  return collective;
+}
+
+Timeline PlayedTimeline(const Trial& trial, const std::vector<Bytes>& sizes, Router& router) {
+  const Schedule schedule = TrialSchedule(trial, sizes, router.cluster().device_count());
+  const Lowered lowered = Lower(
+      schedule, router, {.fidelity = trial.fidelity, .channels = trial.channels, .fold = true});
+  return Simulate(lowered.program, schedule.ranks()).timeline;
+}
+
+}  // namespace
+
+std::vector<std::vector<uint32_t>> DealRanks(const std::vector<uint32_t>& ranks, uint32_t count,
+                                             uint32_t devices) {
+  std::vector<uint32_t> sorted = ranks;
+  std::sort(sorted.begin(), sorted.end());
+  const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+  if (twice != sorted.end()) throw Error(fmt::format("rank {} is named twice", *twice));
+  if (!sorted.empty() && sorted.back() >= devices) {
+    throw Error(fmt::format("there is no rank {}; the cluster has ranks 0 to {}", sorted.back(),
+                            devices - 1));
+  }
+  if (count == 0 || ranks.empty() || ranks.size() % count != 0) {
+    throw Error(fmt::format("{} ranks cannot be dealt evenly into {} groups", ranks.size(), count));
+  }
+  std::vector<std::vector<uint32_t>> groups(count);
+  for (size_t i = 0; i < ranks.size(); ++i) groups[i % count].push_back(ranks[i]);
+  return groups;
+}
+
+Schedule TrialSchedule(const Trial& trial, const std::vector<Bytes>& sizes, uint32_t devices) {
+  Schedule schedule;
+  schedule.communicators.push_back(Communicator::Explicit("group", trial.groups));
+  Role idle;
+  idle.name = "idle";
+  Role busy;
+  busy.name = "rank";
+  busy.streams = {{"group", StreamKind::kCommunication}};
+  for (const Bytes bytes : sizes) {
+    Op op;
+    op.name = Name(trial.kind);
+    op.stream = StreamId(0);
+    op.work = CollectiveOf(trial, bytes);
+    busy.ops.push_back(op);
+  }
+  schedule.roles = {busy, idle};
+  schedule.role_of_rank.assign(devices, 1);
+  for (const auto& group : trial.groups) {
+    for (const uint32_t rank : group) schedule.role_of_rank[rank] = 0;
+  }
+  return schedule;
+}
+
+Choice ChoiceOf(const Trial& trial, Bytes bytes, Tuner& tuner) {
+  const Collective collective = CollectiveOf(trial, bytes);
+  return tuner.Choose({collective, trial.groups.front(), trial.channels});
+}
+
+Seconds TimeOf(const Trial& trial, Bytes bytes, Router& router) {
+  return ToSeconds(PlayedTimeline(trial, {bytes}, router).step);
+}
+
+std::vector<Seconds> TimesOf(const Trial& trial, const std::vector<Bytes>& sizes, Router& router) {
+  std::vector<Seconds> times;
+  while (times.size() < sizes.size()) {
+    std::vector<Bytes> together = {sizes[times.size()]};
+    Bytes total = together.front();
+    // Several groups must begin each size together.
+    while (trial.groups.size() == 1 && times.size() + together.size() < sizes.size()) {
+      const Bytes next = sizes[times.size() + together.size()];
+      total += next;
+      if (total > kMostBytesTogether) break;
+      together.push_back(next);
+    }
+    std::vector<Time> begins(together.size());
+    std::vector<Time> ends(together.size());
+    for (const Span& span : PlayedTimeline(trial, together, router).spans) {
+      begins[span.op] = span.begin;  // of all ranks
+      ends[span.op] = std::max(ends[span.op], span.end);
+    }
+    for (size_t i = 0; i < together.size(); ++i)
+      times.push_back(std::max(ToSeconds(ends[i] - begins[i]), kTick));
+  }
+  return times;
+}
+
+}  // namespace rehearse

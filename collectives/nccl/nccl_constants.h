@@ -1,0 +1,62 @@
+// The constants of NCCL's tuning model, in our own form: what a hop, a start and a channel cost, by algorithm,
+// protocol, link and generation of GPU.
+//
+// Source of every figure: NVIDIA/nccl 5067397c, src/graph/tuning.cc, now in src/tuning (latencies
+// in us, bandwidths in GB/s there), and for the threads a channel needs src/include/comm.h and
+// device.h. Immutable data; all functions are pure.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "collectives/nccl/protocol.h"
+#include "sim/base/quantity.h"
+
+namespace rehearse {
+
+// What NCCL calls algorithms. A row of collectives/algorithms/algorithm.h says which of these it is.
+enum class NcclAlgorithm : uint8_t { kTree, kRing, kNvls, kNvlsTree, kPat };
+inline constexpr std::array kNcclAlgorithms = {NcclAlgorithm::kTree, NcclAlgorithm::kRing,
+                                               NcclAlgorithm::kNvls, NcclAlgorithm::kNvlsTree,
+                                               NcclAlgorithm::kPat};
+
+// GPUs between two of these behave as the older one; those before Volta as Volta.
+enum class NcclGeneration : uint8_t { kVolta, kAmpere, kHopper, kBlackwell };
+// By compute capability times ten (80 is an A100); nothing for 0, which is no NVIDIA GPU.
+std::optional<NcclGeneration> GenerationOf(uint32_t compute_capability);
+
+enum class NcclHop : uint8_t { kNvLink, kPcie, kNetwork };
+
+// Machines that the group spans, as the tables below distinguish them: 0 one, 1 two, 2 more.
+constexpr size_t ScaleOf(uint32_t nodes) { return nodes <= 2 ? nodes - 1 : 2; }
+
+// Once a collective.
+Seconds NcclBase(NcclAlgorithm algorithm, Protocol protocol);
+// Once a hop; for NVLS once a collective.
+Seconds NcclHopLatency(NcclHop hop, NcclAlgorithm algorithm, Protocol protocol);
+
+// Bus bandwidth that all channels of LL reach together. On several machines the row is the host's, and hosts whose
+// maker is not known count as Intel's (the Volta row), as in NCCL.
+BytesPerSecond NcclMostLL(NcclGeneration generation, uint32_t nodes);
+// Bus bandwidth of one channel.
+BytesPerSecond NcclMostRingLL128(NcclGeneration generation, uint32_t nodes);
+BytesPerSecond NcclMostTreeLL128(NcclGeneration generation, uint32_t nodes);
+BytesPerSecond NcclMostTree(NcclGeneration generation, uint32_t nodes);
+BytesPerSecond NcclMostNvlsTree(NcclGeneration generation, uint32_t nodes);
+// Share of the links that in-switch reduction reaches; 0 where the generation has none.
+double NcclNvlsEfficiency(NcclGeneration generation);
+
+// What a tree's bandwidth is to be multiplied with: medium sizes fall short of the model.
+double NcclTreeCorrection(Protocol protocol, Bytes bytes);
+
+// PAT's latency: base + ⌊log2 k⌋·(one hop / kPatHopsAtOnce) + p·kPatEachRank; share of the rings'
+// rate that it reaches.
+inline constexpr double kPatHopsAtOnce = 3.5;
+inline constexpr Seconds kPatEachRank(2.8e-6);
+inline constexpr double kPatEfficiency = 0.75;
+
+// The least bytes that NCCL gives to a channel before it uses one less. Rings with LL count them a rank.
+Bytes NcclLeastForAChannel(Protocol protocol);
+
+}  // namespace rehearse

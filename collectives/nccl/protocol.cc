@@ -1,0 +1,33 @@
+#include "collectives/nccl/protocol.h"
+
+#include <string>
+
+#include "sim/base/error.h"
+
+namespace rehearse {
+namespace {
+
+struct Row {
+  Protocol protocol;
+  const char* name;
+  const char* nccl_name;
+};
+constexpr Row kRows[] = {
+    {Protocol::kLL, "ll", "LL"},
+    {Protocol::kLL128, "ll128", "LL128"},
+    {Protocol::kSimple, "simple", "Simple"},
+};
+
+}  // namespace
+
+const char* Name(Protocol protocol) { return kRows[static_cast<size_t>(protocol)].name; }
+
+Protocol ParseProtocol(std::string_view name) {
+  for (const Row& row : kRows) {
+    if (name == row.name || name == row.nccl_name) return row.protocol;
+  }
+  throw Error(fmt::format("unknown protocol \"{}\", expected ll, ll128, simple or auto",
+                          std::string(name)));
+}
+
+}  // namespace rehearse

@@ -1,0 +1,161 @@
+#include "real/calibration/learning.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "real/backends/rank_plan.h"
+#include "sim/base/error.h"
+
+namespace rehearse {
+namespace {
+
+constexpr double kStatesApart = 1.5;
+constexpr size_t kLeastOfState = 10;  // one in so many
+
+using CollectiveKey = std::tuple<CollectiveKind, uint32_t, Bytes>;
+
+class Collector {
+ public:
+  explicit Collector(std::optional<DType> computes_in) : computes_in_(computes_in) {}
+
+  void Add(const Schedule& schedule, const Timeline& timeline) {
+    std::map<std::pair<uint32_t, uint32_t>, Span> meetings;  // (first rank of the group, op)
+    for (const Span& span : timeline.spans) {
+      const Op& op = schedule.roles[schedule.role_of_rank[span.rank]].ops[span.op];
+      if (const auto* compute = std::get_if<Compute>(&op.work)) {
+        AddKernel(*compute, ToSeconds(span.end - span.begin));
+      } else if (const auto* collective = std::get_if<Collective>(&op.work)) {
+        const Communicator& communicator = schedule.communicators[collective->communicator.index()];
+        if (communicator.size() == 1) continue;
+        const uint32_t first = communicator.Rank(communicator.PositionOf(span.rank)->group, 0);
+        const auto [it, is_new] = meetings.try_emplace({first, span.op}, span);
+        if (is_new) continue;
+        it->second.begin = std::min(it->second.begin, span.begin);
+        it->second.end = std::max(it->second.end, span.end);
+      }
+    }
+    for (const auto& [key, span] : meetings) {
+      const Op& op = schedule.roles[schedule.role_of_rank[span.rank]].ops[span.op];
+      const auto& collective = std::get<Collective>(op.work);
+      const uint32_t ranks = schedule.communicators[collective.communicator.index()].size();
+      AddCollective(collective, ranks, ToSeconds(span.end - span.begin));
+    }
+  }
+
+  std::vector<KernelSamples> kernels;
+  std::vector<CollectiveSamples> collectives;
+
+ private:
+  void AddKernel(const Compute& compute, Seconds time) {
+    const DType dtype = computes_in_.value_or(compute.dtype);
+    const KernelWork work = WorkOf(compute, dtype);
+    const auto key = std::make_tuple(compute.kernel, compute.gemm.mode, dtype, work.gemm.m,
+                                     work.gemm.n, work.gemm.k, work.bytes, work.flops);
+    const auto [it, is_new] = kernel_positions_.emplace(key, kernels.size());
+    if (is_new) kernels.push_back({compute.kernel, compute.gemm.mode, dtype, work, {}});
+    kernels[it->second].accepted.push_back(time);
+  }
+  void AddCollective(const Collective& collective, uint32_t ranks, Seconds time) {
+    const DType dtype = computes_in_.value_or(collective.dtype);
+    const Bytes bytes = collective.bytes * (SizeOf(dtype) / SizeOf(collective.dtype));
+    const auto [it, is_new] = collective_positions_.emplace(
+        CollectiveKey(collective.kind, ranks, bytes), collectives.size());
+    if (is_new) collectives.push_back({collective.kind, ranks, bytes, {}});
+    collectives[it->second].accepted.push_back(time);
+  }
+
+  const std::optional<DType> computes_in_;
+  std::map<std::tuple<Kernel, GemmMode, DType, uint64_t, uint64_t, uint64_t, Bytes, Flops>, size_t>
+      kernel_positions_;
+  std::map<CollectiveKey, size_t> collective_positions_;
+};
+
+bool DoesOneOpAfterTheOther(const Probe& probe) {
+  return probe.blocking || std::all_of(probe.schedule.roles.begin(), probe.schedule.roles.end(),
+                                       [](const Role& role) { return role.streams.size() == 1; });
+}
+
+ProbeOptions OptionsFor(const Schedule& schedule, const LearningOptions& options) {
+  ProbeOptions own{options.kept, options.patience, options.backend, StreamUse::kAuto};
+  if (options.backend) {
+    own.streams = BlockingForm(schedule) ? StreamUse::kBlocking : StreamUse::kThreads;
+  }
+  return own;
+}
+
+Seconds MedianPing(const std::vector<Seconds>& pings) {
+  return pings.empty() ? Seconds(0) : QuantilesOf(pings).median;
+}
+
+}  // namespace
+
+Seconds SplitStates(std::vector<Seconds> pings) {
+  std::sort(pings.begin(), pings.end());
+  const size_t least = std::max<size_t>(1, pings.size() / kLeastOfState);
+  double widest = kStatesApart;
+  Seconds split;
+  for (size_t i = least; i + least <= pings.size(); ++i) {
+    const double gap = pings[i] / pings[i - 1];
+    if (gap < widest) continue;
+    widest = gap;
+    split = pings[i - 1];
+  }
+  return split;
+}
+
+Learned Learn(const std::vector<NamedSchedule>& schedules, Transport& transport,
+              const LearningOptions& options) {
+  Learned learned;
+  learned.ranks = transport.size();
+  learned.transport = options.backend ? "nccl" : transport.name();
+  learned.computes_in = options.computes_in;
+  std::vector<Probe> probes;
+  for (const NamedSchedule& named : schedules) {
+    probes.push_back(RunUntilKept(named.schedule, transport, OptionsFor(named.schedule, options)));
+    const Probe& probe = probes.back();
+    const auto kept = static_cast<uint32_t>(probe.Kept().size());
+    const auto all = static_cast<uint32_t>(probe.steps.size());
+    learned.probes.push_back({named.name, 0, all - kept, 0});
+    if (transport.rank() == 0 && options.progress) {
+      options.progress(fmt::format("{} ranks, {}: {} of {} steps undisturbed", transport.size(),
+                                   named.name, kept, all));
+    }
+  }
+  if (transport.rank() != 0 || probes.empty()) return learned;
+  learned.backend = probes.front().backend;
+
+  std::vector<Seconds> pings;
+  for (const Probe& probe : probes) {
+    for (const ProbedStep* step : probe.Kept()) pings.push_back(step->ping);
+  }
+  // What the host's state changes is what the host does.
+  const Seconds split = options.backend ? Seconds(0) : SplitStates(pings);
+  const auto is_low = [&](Seconds ping) { return split == Seconds(0) || ping <= split; };
+  std::vector<Seconds> by_state[2];
+  for (const Seconds ping : pings) by_state[is_low(ping) ? 0 : 1].push_back(ping);
+  const bool low_counts = by_state[0].size() >= by_state[1].size();
+  for (const size_t state : {low_counts ? 0 : 1, low_counts ? 1 : 0}) {
+    if (by_state[state].empty()) continue;
+    learned.states.push_back(
+        {MedianPing(by_state[state]), static_cast<uint32_t>(by_state[state].size())});
+  }
+
+  Collector collector(options.computes_in);
+  for (size_t i = 0; i < probes.size(); ++i) {
+    learned.blocking = learned.blocking && DoesOneOpAfterTheOther(probes[i]);
+    for (const ProbedStep* step : probes[i].Kept()) {
+      if (is_low(step->ping) != low_counts) {
+        ++learned.probes[i].other_state;
+        continue;
+      }
+      ++learned.probes[i].kept;
+      collector.Add(probes[i].schedule, step->timeline);
+    }
+  }
+  learned.kernels = std::move(collector.kernels);
+  learned.collectives = std::move(collector.collectives);
+  return learned;
+}
+
+}  // namespace rehearse

@@ -1,0 +1,69 @@
+// What one group of ranks learns about its machine by running schedules: samples of kernels and collectives, in place.
+//
+// Every probe is run in batches until enough of its steps were left alone by other programs (real/calibration/probe.h), or patience
+// is at an end. Of the host's states (DESIGN section 7) the more frequent one counts; the other's samples are rejected.
+// A kernel's sample is one rank's time of one op; a collective's the time from when its last rank was there until its
+// last rank was through. On GPUs a rank does one op after the other wherever the schedule can, so that each is measured
+// alone, and every step counts.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "real/calibration/cost_fit.h"
+#include "real/calibration/probe.h"
+#include "real/transports/transport.h"
+
+namespace rehearse {
+
+struct NamedSchedule {
+  std::string name;
+  Schedule schedule;
+};
+
+struct LearningOptions {
+  uint32_t kept = 15;                                          // steps wanted of each probe
+  Seconds patience = Seconds(8);                               // at most, for each probe
+  std::function<void(const std::string&)> progress = nullptr;  // on rank 0
+  BackendFactory backend = nullptr;                            // nothing: the CPU
+  // What work is done in, whatever type it is written in; nothing: in that type.
+  std::optional<DType> computes_in = DType::kFp32;
+};
+
+// How many steps of a probe counted.
+struct ProbeTally {
+  std::string name;
+  uint32_t kept = 0;
+  uint32_t disturbed = 0;    // queued behind other threads, or the machine was stolen
+  uint32_t other_state = 0;  // of the host
+};
+
+struct HostState {
+  Seconds ping;  // median
+  uint32_t steps = 0;
+};
+
+struct Learned {
+  uint32_t ranks = 1;
+  std::string transport;
+  std::string backend;
+  bool blocking = true;
+  std::optional<DType> computes_in;
+  std::vector<KernelSamples> kernels;
+  std::vector<CollectiveSamples> collectives;  // in place, of all schedules
+  std::vector<ProbeTally> probes;
+  std::vector<HostState> states;  // one or two, the one that counts first
+};
+
+// All ranks call it with the same schedules; rank 0 knows. Schedules of which no step was left alone teach nothing.
+Learned Learn(const std::vector<NamedSchedule>& schedules, Transport& transport,
+              const LearningOptions& options);
+
+// The two states of the host, if there are two: pings are split where the next one is at least half as long again, and
+// at least a tenth of them are on either side. Returns the longest ping of the lower state; 0 when there is one state.
+Seconds SplitStates(std::vector<Seconds> pings);
+
+}  // namespace rehearse

@@ -1,0 +1,59 @@
+// Is what the ranks computed what one rank computes? Compares loss, gradients and updated parameters of a
+// distributed step with those of the serial schedule of the same network.
+//
+// Both begin with the same numbers (real/kernels/numbers.h), compute in double, and hold arrays of the same names.
+// Every rank's piece counts, replicas too. A difference is measured against the largest element of the array
+// (or of all arrays of its kind times 1e-6, for arrays that are zero but for rounding).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "real/backends/backend.h"
+#include "real/transports/transport.h"
+#include "sim/schedule/schedule.h"
+
+namespace rehearse {
+
+struct GlobalArray {
+  BufferKind kind = BufferKind::kParameter;
+  uint64_t rows = 0;
+  uint64_t columns = 0;
+  std::vector<double> values;
+};
+
+struct StepNumbers {
+  double loss = 0;  // mean over the step's tokens (or samples)
+  std::map<std::string, GlobalArray>
+      arrays;  // parameters after the step, and gradients, by buffer name
+};
+
+// The numbers of one step of a schedule of one rank. Throws Error when it has more.
+StepNumbers ComputeSerially(const Schedule& serial, uint64_t seed);
+
+struct ArrayDifference {
+  std::string name;
+  BufferKind kind = BufferKind::kParameter;
+  double relative = 0;  // largest difference over all ranks; infinite where something is no number
+  uint32_t rank = 0;    // where that is
+};
+
+struct CheckReport {
+  double serial_loss = 0;
+  double loss = 0;
+  std::vector<ArrayDifference> arrays;  // in the order of names
+  std::vector<std::string> missing;     // arrays of the serial step that no rank holds
+
+  double LossDifference() const;  // relative
+  double WorstOf(BufferKind kind) const;
+  bool Passes(double tolerance) const;
+};
+
+// Runs one step of `schedule` on all ranks of the transport and compares on rank 0; elsewhere the report is
+// empty. `serial` is needed on rank 0 only. The ranks run on what `backend` makes, by default the CPU in double.
+CheckReport CheckAgainst(const StepNumbers& serial, const Schedule& schedule, Transport& transport,
+                         uint64_t seed, const BackendFactory& backend = nullptr);
+
+}  // namespace rehearse

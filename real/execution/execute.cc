@@ -1,0 +1,149 @@
+#include "real/execution/execute.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "real/backends/initial_state.h"
+#include "real/cpu/cpu_backend.h"
+#include "real/execution/measured_timeline.h"
+#include "real/transports/control.h"
+#include "real/transports/host_clock.h"
+#include "sim/base/error.h"
+#include "sim/schedule/schedule_check.h"
+
+namespace rehearse {
+namespace {
+
+bool DecideAlone(const Schedule& schedule, Transport& transport, StreamUse use) {
+  if (use == StreamUse::kThreads) return false;
+  const bool can = BlockingForm(schedule).has_value();
+  if (use == StreamUse::kBlocking) {
+    if (!can) {
+      throw Error(
+          "this schedule does not finish when every rank does one op after the other: its ranks "
+          "send and receive at the same time; leave the choice of streams to rehearse");
+    }
+    return true;
+  }
+  const uint32_t cores = std::max(1u, std::thread::hardware_concurrency());
+  return can && cores < transport.ranks_on_host() * StreamsInUse(schedule);
+}
+
+// All ranks' times of one step, on rank 0's clock; empty elsewhere.
+std::vector<std::vector<OpTime>> GatherTimes(Transport& transport, const std::vector<OpTime>& own,
+                                             const std::vector<ClockMap>& clocks) {
+  std::vector<std::vector<OpTime>> all;
+  const auto gathered = GatherBytes(transport, ToBytes(std::span<const OpTime>(own)));
+  for (uint32_t rank = 0; rank < gathered.size(); ++rank) {
+    all.push_back(FromBytes<OpTime>(gathered[rank]));
+    if (transport.has_common_clock()) continue;
+    for (OpTime& time : all.back()) {
+      if (time.ready != OpTime::kNever) time.ready = clocks[rank].ToRank0(time.ready);
+      if (time.end != OpTime::kNever) time.end = clocks[rank].ToRank0(time.end);
+    }
+  }
+  return all;
+}
+
+// By step; empty elsewhere than on rank 0.
+std::vector<Seconds> SlowestWalls(Transport& transport, const std::vector<int64_t>& own) {
+  std::vector<Seconds> slowest;
+  for (const std::string& bytes : GatherBytes(transport, ToBytes(std::span<const int64_t>(own)))) {
+    const auto walls = FromBytes<int64_t>(bytes);
+    slowest.resize(walls.size());
+    for (size_t step = 0; step < walls.size(); ++step) {
+      slowest[step] = std::max(slowest[step], Seconds(static_cast<double>(walls[step]) * 1e-9));
+    }
+  }
+  return slowest;
+}
+
+}  // namespace
+
+bool DecideBlocking(const Schedule& schedule, Transport& transport, StreamUse use) {
+  const bool own = DecideAlone(schedule, transport, use);
+  return BroadcastBytes(transport, own ? "blocking" : "threads") == "blocking";
+}
+
+const Timeline& Execution::Median() const {
+  CHECK(!repeats.empty());
+  std::vector<size_t> order(repeats.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return repeats[a].step < repeats[b].step; });
+  return repeats[order[(order.size() - 1) / 2]];
+}
+
+Execution Execute(const Schedule& schedule, Transport& transport, const ExecutionOptions& options,
+                  const StepSink& sink) {
+  CHECK_EQ(schedule.ranks(), transport.size());
+  Execution execution;
+  execution.blocking = DecideBlocking(schedule, transport, options.streams);
+  execution.schedule = execution.blocking ? OnOneStream(schedule) : schedule;
+
+  const RankPlan plan = PlanRank(execution.schedule, transport.rank());
+  const std::unique_ptr<Backend> backend =
+      options.backend ? options.backend(plan, transport)
+                      : MakeCpuBackend(plan, transport, options.arithmetic);
+  execution.backend = backend->Description();
+  WriteInitialState(plan, options.seed, options.poison, *backend);
+
+  const std::vector<ClockSample> before = MeasureClocks(transport);
+  const uint32_t steps = options.warm_ups + options.repeats;
+  std::vector<std::vector<OpTime>> times(steps);
+  std::vector<RowLoss> losses;
+  // The step's wall time.
+  const auto run = [&](uint32_t number, std::vector<OpTime>* own) {
+    StepFacts facts;
+    facts.seed = options.seed;
+    facts.tokens = schedule.tokens;
+    facts.number = number;
+    PrepareStep(plan, options.poison, *backend);
+    transport.Barrier();
+    const int64_t began = NowNanoseconds();
+    backend->Step(facts, own, &losses);
+    return NowNanoseconds() - began;
+  };
+  std::vector<int64_t> walls;
+  for (uint32_t step = 0; step < steps; ++step) {
+    const bool is_warm_up = step < options.warm_ups;
+    try {
+      const int64_t wall = run(step + 1, &times[step]);
+      if (!is_warm_up) walls.push_back(wall);
+    } catch (const std::exception& error) {
+      if (sink) sink({step, is_warm_up, times[step], error.what()});
+      throw;
+    }
+    if (sink) sink({step, is_warm_up, times[step], {}});
+  }
+  const std::vector<LibraryChoice> choices = backend->Choices();
+  std::vector<OpTime> whole;
+  std::vector<int64_t> untimed_walls;
+  if (options.repeats_untimed && backend->Use(StepMode::kWhole)) {
+    for (uint32_t step = steps; step < steps + options.repeats; ++step)
+      untimed_walls.push_back(run(step + 1, &whole));
+  }
+  std::vector<int64_t> graph_walls;
+  if (options.repeats_by_graph && backend->Use(StepMode::kGraph)) {
+    run(steps + 1, &whole);  // captures it; a replay is of the same step
+    for (uint32_t i = 0; i < options.repeats; ++i) graph_walls.push_back(run(steps + 1, &whole));
+  }
+  const std::vector<ClockSample> after = MeasureClocks(transport);
+  for (size_t rank = 0; rank < before.size(); ++rank) {
+    execution.clocks.push_back({before[rank], after[rank]});
+  }
+  execution.walls = SlowestWalls(transport, walls);
+  execution.untimed_walls = SlowestWalls(transport, untimed_walls);
+  execution.graph_walls = SlowestWalls(transport, graph_walls);
+  for (const auto& own : GatherBytes(transport, ToBytes(std::span<const LibraryChoice>(choices))))
+    execution.choices.push_back(FromBytes<LibraryChoice>(own));
+  for (uint32_t step = 0; step < steps; ++step) {
+    const auto all = GatherTimes(transport, times[step], execution.clocks);
+    if (transport.rank() != 0) continue;
+    auto& kept = step < options.warm_ups ? execution.warm_ups : execution.repeats;
+    kept.push_back(MakeMeasuredTimeline(execution.schedule, all));
+  }
+  return execution;
+}
+
+}  // namespace rehearse

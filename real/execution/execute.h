@@ -1,0 +1,74 @@
+// Runs a Schedule for real: every rank calls Execute with the same schedule and options, and rank 0 gets the
+// measured timelines of all ranks.
+//
+// Steps are separated by barriers; warm-up steps come first and are kept apart. Streams become threads where
+// the machine has a core for each, or where the schedule needs it (a rank that sends must receive at the same
+// time); else a rank does its ops one after the other, in list order.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "real/backends/backend.h"
+#include "real/transports/clock_alignment.h"
+#include "real/transports/transport.h"
+#include "sim/engine/timeline.h"
+#include "sim/schedule/schedule.h"
+
+namespace rehearse {
+
+enum class StreamUse : uint8_t { kAuto, kBlocking, kThreads };
+
+struct ExecutionOptions {
+  uint32_t warm_ups = 2;
+  uint32_t repeats = 5;
+  uint64_t seed = 1;
+  DType arithmetic = DType::kFp32;  // or fp64
+  StreamUse streams = StreamUse::kAuto;
+  BackendFactory backend = nullptr;  // nothing: the CPU in `arithmetic`
+  bool poison = false;               // memory that nothing has been written to holds NaN
+  bool repeats_untimed = false;      // run as many more steps whose ops are not timed
+  bool repeats_by_graph = false;     // ... and as many that are launched as a graph
+};
+
+// One step of one rank, as it ended: for logs that are written while the run goes on. Called between steps,
+// and for a step that failed (`failure` says how) with the ops that had ended.
+struct StepOfRank {
+  uint32_t number;  // from 0, warm-ups included
+  bool is_warm_up;
+  const std::vector<OpTime>& times;
+  std::string failure;
+};
+using StepSink = std::function<void(const StepOfRank&)>;
+
+// What rank 0 knows in the end; other ranks know the first three.
+struct Execution {
+  bool blocking = false;  // one op after the other
+  Schedule schedule;      // as it was run: on one stream where blocking
+  std::string backend;    // Backend::Description
+  std::vector<Timeline> warm_ups;
+  std::vector<Timeline> repeats;
+  std::vector<ClockMap> clocks;  // by rank, as measured; not applied where there is a common clock
+  // The repeats as the host of the slowest rank saw them; and as many steps after them whose ops were not timed, where
+  // timing them costs something, and that were replays of a graph, where there is one.
+  std::vector<Seconds> walls;
+  std::vector<Seconds> untimed_walls;
+  std::vector<Seconds> graph_walls;
+  std::vector<std::vector<LibraryChoice>>
+      choices;  // by rank, then op; of ops that the library tells of
+
+  // The repeat whose step time is the median (the lower one of two).
+  const Timeline& Median() const;
+};
+
+// Throws Error for schedules that say too little to be executed, and on a full disk; RankLost when another
+// rank ends early.
+Execution Execute(const Schedule& schedule, Transport& transport, const ExecutionOptions& options,
+                  const StepSink& sink = nullptr);
+
+// Whether ranks will do one op after the other: `options` as rank 0 decides for all.
+bool DecideBlocking(const Schedule& schedule, Transport& transport, StreamUse use);
+
+}  // namespace rehearse

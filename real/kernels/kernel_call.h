@@ -1,0 +1,65 @@
+// One call of a kernel on the CPU: what sim/schedule/kernel.h says, with its operands in memory.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "real/kernels/array_piece.h"
+#include "real/kernels/matrix.h"
+#include "sim/schedule/schedule.h"
+
+namespace rehearse {
+
+// The loss of one row of the step's batch, or of the columns of it that a rank has.
+struct RowLoss {
+  uint64_t row = 0;
+  uint64_t column = 0;  // first of this rank's columns
+  double loss = 0;
+};
+
+// What all kernels of a step know.
+struct StepFacts {
+  uint64_t seed = 0;
+  double tokens = 1;       // of the step, over all ranks: the loss is their mean
+  uint32_t number = 1;     // the how-manieth step since the parameters were made (Adam's t)
+  bool keep_loss = false;  // kernels that make the loss record it
+
+  friend bool operator==(const StepFacts&, const StepFacts&) = default;
+};
+
+template <typename T>
+struct Operand : Matrix<T> {
+  const ArrayPiece* place = nullptr;  // nothing where the schedule does not say
+
+  // Position in the global array of the element (0, 0), and that array's sizes; the piece is the whole
+  // array where nothing is known.
+  uint64_t GlobalRow() const { return place == nullptr ? 0 : place->row; }
+  uint64_t GlobalColumn() const { return place == nullptr ? 0 : place->column; }
+  uint64_t GlobalRows() const { return place == nullptr ? this->rows : place->global_rows; }
+  uint64_t GlobalColumns() const {
+    return place == nullptr ? this->columns : place->global_columns;
+  }
+};
+
+template <typename T>
+struct KernelCall {
+  const Compute& compute;
+  const Tag& tag;
+  const StepFacts& facts;
+  std::span<const Operand<T>> reads;
+  std::span<const Operand<T>> writes;
+  std::vector<RowLoss>* losses = nullptr;  // where facts.keep_loss
+
+  double Attribute(size_t i) const { return compute.attributes.at(i); }
+  uint64_t Count(size_t i) const { return static_cast<uint64_t>(compute.attributes.at(i)); }
+  // Row of the step's whole batch that row 0 of the operand is.
+  uint64_t BatchRow(const Operand<T>& operand) const {
+    return static_cast<uint64_t>(tag.micro_batch) * operand.GlobalRows() + operand.GlobalRow();
+  }
+};
+
+template <typename T>
+using KernelFunction = void (*)(const KernelCall<T>&);
+
+}  // namespace rehearse

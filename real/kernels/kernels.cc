@@ -1,0 +1,83 @@
+#include "real/kernels/kernels.h"
+
+#include <utility>
+
+#include "real/kernels/kernel_rows.h"
+#include "sim/base/error.h"
+
+namespace rehearse {
+namespace kernels {
+namespace {
+
+template <typename T>
+constexpr std::pair<Kernel, KernelFunction<T>> kRows[] = {
+    {Kernel::kGemm, Product<T>},
+    {Kernel::kCopy, Copy<T>},
+    {Kernel::kAccumulate, Accumulate<T>},
+    {Kernel::kAdd, Add<T>},
+    {Kernel::kUnstack, Unstack<T>},
+    {Kernel::kStack, Stack<T>},
+    {Kernel::kEmbedding, Embedding<T>},
+    {Kernel::kEmbeddingBackward, EmbeddingBackward<T>},
+    {Kernel::kBias, Bias<T>},
+    {Kernel::kBiasBackward, BiasBackward<T>},
+    {Kernel::kBiasGelu, BiasGelu<T>},
+    {Kernel::kBiasGeluBackward, BiasGeluBackward<T>},
+    {Kernel::kSwiGlu, SwiGlu<T>},
+    {Kernel::kSwiGluBackward, SwiGluBackward<T>},
+    {Kernel::kNormStatistics, NormStatistics<T>},
+    {Kernel::kNorm, Norm<T>},
+    {Kernel::kNormBackwardStatistics, NormBackwardStatistics<T>},
+    {Kernel::kNormBackward, NormBackward<T>},
+    {Kernel::kNormBackwardAdd, NormBackwardAdd<T>},
+    {Kernel::kRmsNormStatistics, RmsNormStatistics<T>},
+    {Kernel::kRmsNorm, RmsNorm<T>},
+    {Kernel::kRmsNormBackwardStatistics, RmsNormBackwardStatistics<T>},
+    {Kernel::kRmsNormBackward, RmsNormBackward<T>},
+    {Kernel::kRmsNormBackwardAdd, RmsNormBackwardAdd<T>},
+    {Kernel::kAttention, Attention<T>},
+    {Kernel::kAttentionBackward, AttentionBackward<T>},
+    {Kernel::kResidual, Residual<T>},
+    {Kernel::kDropoutBackward, DropoutBackward<T>},
+    {Kernel::kDropout, Dropout<T>},
+    {Kernel::kMaximum, Maximum<T>},
+    {Kernel::kExponentials, Exponentials<T>},
+    {Kernel::kCrossEntropy, CrossEntropy<T>},
+    {Kernel::kCrossEntropyBackward, CrossEntropyBackward<T>},
+    {Kernel::kSquaredError, SquaredError<T>},
+    {Kernel::kRelu, Relu<T>},
+    {Kernel::kReluBackward, ReluBackward<T>},
+    {Kernel::kIm2Col, Im2Col<T>},
+    {Kernel::kCol2Im, Col2Im<T>},
+    {Kernel::kMaxPool, MaxPool<T>},
+    {Kernel::kMaxPoolBackward, MaxPoolBackward<T>},
+    {Kernel::kUpsample, Upsample<T>},
+    {Kernel::kUpsampleBackward, UpsampleBackward<T>},
+    {Kernel::kFlatten, Flatten<T>},
+    {Kernel::kFlattenBackward, FlattenBackward<T>},
+    {Kernel::kConcatenate, Concatenate<T>},
+    {Kernel::kSeparate, Separate<T>},
+    {Kernel::kGroupNorm, GroupNorm<T>},
+    {Kernel::kGroupNormBackward, GroupNormBackward<T>},
+    {Kernel::kModulate, Modulate<T>},
+    {Kernel::kModulateBackward, ModulateBackward<T>},
+    {Kernel::kSquaredNorm, SquaredNorm<T>},
+    {Kernel::kAdam, Adam<T>},
+};
+
+}  // namespace
+}  // namespace kernels
+
+template <typename T>
+KernelFunction<T> FindKernel(Kernel kernel) {
+  for (const auto& [name, function] : kernels::kRows<T>) {
+    if (name == kernel) return function;
+  }
+  CHECK(kernel == Kernel::kNone);
+  return nullptr;
+}
+
+template KernelFunction<float> FindKernel<float>(Kernel kernel);
+template KernelFunction<double> FindKernel<double>(Kernel kernel);
+
+}  // namespace rehearse

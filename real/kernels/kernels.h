@@ -1,0 +1,23 @@
+// Every kernel of sim/schedule/kernel.h on one CPU core: matrix products by OpenBLAS, the rest plain loops.
+//
+// Instantiated for float (timing) and double (checking). A kernel CHECKs that its operands fit together;
+// it is a pure function of its call, so any number of them may run at once.
+#pragma once
+
+#include <string>
+
+#include "real/kernels/kernel_call.h"
+#include "sim/schedule/kernel.h"
+
+namespace rehearse {
+
+// Nothing for Kernel::kNone, which computes nothing.
+template <typename T>
+KernelFunction<T> FindKernel(Kernel kernel);
+
+// OpenBLAS works with so many threads for each product from now on, in the whole process.
+void SetBlasThreads(int threads);
+// What OpenBLAS chose for this machine: "OpenBLAS 0.3.21 ... SkylakeX".
+std::string BlasDescription();
+
+}  // namespace rehearse

@@ -1,0 +1,76 @@
+// The gradient norm and Adam (Kingma, Ba 2015, with their constants), with clipping to norm 1.
+//
+// The rows of the state are master weights (where parameters are not themselves in fp32), first and second
+// moments, each with the elements of all parameters one after the other.
+#include <algorithm>
+#include <cmath>
+
+#include "real/kernels/kernel_rows.h"
+#include "sim/base/error.h"
+
+namespace rehearse::kernels {
+namespace {
+
+constexpr double kBeta1 = 0.9;
+constexpr double kBeta2 = 0.999;
+constexpr double kEpsilon = 1e-8;
+constexpr double kClipNorm = 1;
+
+}  // namespace
+
+template <typename T>
+void SquaredNorm(const KernelCall<T>& call) {
+  double total = 0;
+  for (size_t g = 0; g < call.reads.size(); ++g) {
+    const Operand<T>& gradient = call.reads[g];
+    double sum = 0;
+    for (uint64_t i = 0; i < gradient.rows; ++i) {
+      const T* row = gradient.Row(i);
+      for (uint64_t j = 0; j < gradient.columns; ++j) sum += static_cast<double>(row[j]) * row[j];
+    }
+    total += sum * call.Attribute(g);
+  }
+  call.writes[0].At(0, 0) = static_cast<T>(total);
+}
+
+template <typename T>
+void Adam(const KernelCall<T>& call) {
+  const size_t arrays = call.reads.size() - 1;
+  CHECK_EQ(call.writes.size(), arrays + 1);
+  const Operand<T>& state = call.writes.back();
+  const bool has_masters = state.rows == 3;
+  CHECK(has_masters || state.rows == 2);
+  const double norm = std::sqrt(static_cast<double>(call.reads.back().At(0, 0)));
+  const T clip = static_cast<T>(norm > kClipNorm ? kClipNorm / norm : 1);
+  const double t = call.facts.number;
+  const T rate = static_cast<T>(call.Attribute(0) / (1 - std::pow(kBeta1, t)));
+  const T correction = static_cast<T>(1 / (1 - std::pow(kBeta2, t)));
+  uint64_t at = 0;  // in the state's rows
+  for (size_t a = 0; a < arrays; ++a) {
+    const Operand<T>& gradient = call.reads[a];
+    const Operand<T>& parameter = call.writes[a];
+    CHECK_EQ(gradient.elements(), parameter.elements());
+    for (uint64_t i = 0; i < parameter.rows; ++i, at += parameter.columns) {
+      CHECK_LE(at + parameter.columns, state.columns);
+      // A flat gradient of a matrix, or the reverse, has the same elements in the same order.
+      const T* g = gradient.columns == parameter.columns ? gradient.Row(i)
+                                                         : gradient.data + i * parameter.columns;
+      T* p = parameter.Row(i);
+      T* master = has_masters ? state.Row(0) + at : p;
+      T* first = state.Row(state.rows - 2) + at;
+      T* second = state.Row(state.rows - 1) + at;
+      for (uint64_t j = 0; j < parameter.columns; ++j) {
+        const T value = g[j] * clip;
+        first[j] = T(kBeta1) * first[j] + T(1 - kBeta1) * value;
+        second[j] = T(kBeta2) * second[j] + T(1 - kBeta2) * value * value;
+        master[j] -= rate * first[j] / (std::sqrt(second[j] * correction) + T(kEpsilon));
+        p[j] = master[j];
+      }
+    }
+  }
+}
+
+REHEARSE_INSTANTIATE(SquaredNorm);
+REHEARSE_INSTANTIATE(Adam);
+
+}  // namespace rehearse::kernels

@@ -1,0 +1,11 @@
+// The clock of CPU ranks.
+#pragma once
+
+#include <cstdint>
+
+namespace rehearse {
+
+// Monotonic; the same for all processes of a machine.
+int64_t NowNanoseconds();
+
+}  // namespace rehearse

@@ -1,0 +1,243 @@
+#include "real/transports/transport_mpi.h"
+
+#include "sim/base/error.h"
+
+#ifdef REHEARSE_HAS_MPI
+
+#include <algorithm>
+#include <atomic>
+#include <csignal>
+#include <limits>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include <mpi.h>
+#include <sched.h>
+
+#include "real/transports/roll_call.h"
+
+namespace rehearse {
+namespace {
+
+constexpr double kPatience = 8;         // seconds for all ranks to start
+constexpr double kPartingPatience = 3;  // seconds for all ranks to say why they end
+
+std::atomic<bool> told_to_stop{false};
+void OnTerminate(int) { told_to_stop.store(true); }
+
+struct MpiMessage : Transport::Message {
+  MPI_Request request = MPI_REQUEST_NULL;
+};
+
+int Length(size_t bytes) {
+  if (bytes > static_cast<size_t>(std::numeric_limits<int>::max())) {
+    throw Error(fmt::format("a message of {} bytes is longer than MPI's 2 GiB", bytes));
+  }
+  return static_cast<int>(bytes);
+}
+
+class MpiTransport : public Transport {
+ public:
+  explicit MpiTransport(const Launch& launch)
+      : launch_(launch),
+        roll_call_(launch.job, launch.local_rank, launch.local_ranks, launch.rank, kPatience) {
+    struct sigaction action {};
+    action.sa_handler = OnTerminate;
+    sigaction(SIGTERM, &action, nullptr);
+    int provided = MPI_THREAD_SINGLE;
+    MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided);
+    int rank = 0;
+    int size = 1;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    if (static_cast<uint32_t>(rank) != launch.rank || static_cast<uint32_t>(size) != launch.ranks) {
+      throw Error(fmt::format(
+          "{} says that this is rank {} of {}, but MPI knows of rank {} of {}: start with "
+          "mpirun, or with srun --mpi=pmix",
+          launch.launcher, launch.rank, launch.ranks, rank, size));
+    }
+    if (provided < MPI_THREAD_MULTIPLE)
+      throw Error("this MPI does not allow calls from several threads");
+    // With a core for each rank it is quicker to look again than to let others run.
+    const uint32_t cores = std::max(1u, std::thread::hardware_concurrency());
+    spins_ = launch.local_ranks <= cores ? 2000 : 0;
+  }
+
+  ~MpiTransport() override {
+    if (gave_up_.load()) {
+      roll_call_.LeaveTogether(kPartingPatience);
+    } else {
+      MPI_Finalize();
+    }
+  }
+
+  const char* name() const override { return "mpi"; }
+  uint32_t rank() const override { return launch_.rank; }
+  uint32_t size() const override { return launch_.ranks; }
+  uint32_t ranks_on_host() const override { return launch_.local_ranks; }
+  bool has_common_clock() const override { return launch_.local_ranks == launch_.ranks; }
+
+  Handle Send(uint32_t to, uint32_t tag, const void* data, size_t bytes) override {
+    auto message = std::make_unique<MpiMessage>();
+    MPI_Isend(data, Length(bytes), MPI_BYTE, static_cast<int>(to), static_cast<int>(tag),
+              MPI_COMM_WORLD, &message->request);
+    return message;
+  }
+
+  Handle Receive(uint32_t from, uint32_t tag, void* data, size_t bytes) override {
+    auto message = std::make_unique<MpiMessage>();
+    MPI_Irecv(data, Length(bytes), MPI_BYTE, static_cast<int>(from), static_cast<int>(tag),
+              MPI_COMM_WORLD, &message->request);
+    return message;
+  }
+
+  void Wait(Handle handle) override { WaitFor(&dynamic_cast<MpiMessage&>(*handle).request); }
+
+  void Barrier() override {
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Ibarrier(MPI_COMM_WORLD, &request);
+    WaitFor(&request);
+  }
+
+  void Check() override { LookAround(); }
+
+  void Abort(const std::string& reason) noexcept override {
+    if (gave_up_.exchange(true)) return;
+    roll_call_.GiveUp(reason);
+  }
+
+  void set_activity(const char* text) noexcept override { roll_call_.set_activity(text); }
+
+  // Progresses the request; throws RankLost when it cannot end any more.
+  void WaitFor(MPI_Request* request) {
+    int done = 0;
+    for (uint32_t i = 1;; ++i) {
+      MPI_Test(request, &done, MPI_STATUS_IGNORE);
+      if (done != 0) return;
+      if (i > spins_) sched_yield();
+      constexpr uint32_t kLookEvery = 256;
+      if (i % kLookEvery == 0) LookAround();
+    }
+  }
+
+ private:
+  void LookAround() {
+    const std::lock_guard<std::mutex> lock(roll_call_mutex_);
+    std::optional<std::string> trouble = roll_call_.Trouble();
+    if (!trouble && told_to_stop.load())
+      trouble = "told to stop (SIGTERM), by the launcher or a person";
+    if (!trouble) return;
+    gave_up_.store(true);
+    throw RankLost(*trouble);
+  }
+
+  const Launch launch_;
+  RollCall roll_call_;
+  std::mutex roll_call_mutex_;
+  std::atomic<bool> gave_up_{false};  // then MPI cannot be ended in an orderly way
+  uint32_t spins_ = 0;
+};
+
+// ---- MPI's own collectives ---------------------------------------------------------------------------
+
+class MpiCollectives : public Collectives {
+ public:
+  MpiCollectives(MpiTransport& transport, const Schedule& schedule) : transport_(transport) {
+    for (const Communicator& communicator : schedule.communicators) {
+      const auto position = communicator.PositionOf(transport.rank());
+      MPI_Comm split = MPI_COMM_NULL;
+      MPI_Comm_split(MPI_COMM_WORLD, position ? static_cast<int>(position->group) : MPI_UNDEFINED,
+                     position ? static_cast<int>(position->member) : 0, &split);
+      splits_.push_back(split);
+    }
+  }
+
+  const char* name() const override { return "mpi"; }
+  void Run(const CollectiveCall<float>& call) override { RunTyped(call, MPI_FLOAT); }
+  void Run(const CollectiveCall<double>& call) override { RunTyped(call, MPI_DOUBLE); }
+
+ private:
+  template <typename T>
+  void RunTyped(const CollectiveCall<T>& call, MPI_Datatype type) {
+    const Collective& collective = *call.collective;
+    MPI_Comm group = splits_[collective.communicator.index()];
+    MPI_Op operation = collective.reduction == Reduction::kMaximum ? MPI_MAX : MPI_SUM;
+    const auto root = static_cast<int>(collective.root);
+    const bool is_root = call.group->member == collective.root;
+    const int from = Length(call.from_elements);
+    const int to = Length(call.to_elements);
+    const auto ranks = static_cast<int>(call.group->size());
+    const bool in_place = call.from == call.to;
+    const void* source = in_place ? MPI_IN_PLACE : static_cast<const void*>(call.from);
+    MPI_Request request = MPI_REQUEST_NULL;
+    switch (collective.kind) {
+      case CollectiveKind::kAllReduce:
+        MPI_Iallreduce(source, call.to, to, type, operation, group, &request);
+        break;
+      case CollectiveKind::kAllGather: {
+        const bool lies_there = call.from == call.to + call.group->member * call.from_elements;
+        MPI_Iallgather(lies_there ? MPI_IN_PLACE : static_cast<const void*>(call.from), from, type,
+                       call.to, from, type, group, &request);
+        break;
+      }
+      case CollectiveKind::kReduceScatter:
+        MPI_Ireduce_scatter_block(call.from, call.to, to, type, operation, group, &request);
+        break;
+      case CollectiveKind::kAllToAll:
+        MPI_Ialltoall(call.from, from / ranks, type, call.to, to / ranks, type, group, &request);
+        break;
+      case CollectiveKind::kBroadcast:
+        if (is_root && !in_place) std::copy(call.from, call.from + call.from_elements, call.to);
+        MPI_Ibcast(call.to, to, type, root, group, &request);
+        break;
+      case CollectiveKind::kReduce:
+        MPI_Ireduce(is_root ? source : call.from, is_root ? call.to : nullptr, from, type,
+                    operation, root, group, &request);
+        break;
+      case CollectiveKind::kSendReceive:
+      case CollectiveKind::kBarrier:
+        throw Error(fmt::format("{} is not an op of a training step", Name(collective.kind)));
+    }
+    transport_.WaitFor(&request);
+  }
+
+  MpiTransport& transport_;
+  std::vector<MPI_Comm> splits_;  // by communicator; freed with MPI
+};
+
+}  // namespace
+
+bool HasMpi() { return true; }
+
+std::unique_ptr<Transport> JoinMpi(const Launch& launch) {
+  return std::make_unique<MpiTransport>(launch);
+}
+
+std::unique_ptr<Collectives> MakeMpiCollectives(Transport& transport, const Schedule& schedule) {
+  return std::make_unique<MpiCollectives>(dynamic_cast<MpiTransport&>(transport), schedule);
+}
+
+}  // namespace rehearse
+
+#else
+
+namespace rehearse {
+namespace {
+
+[[noreturn]] void Refuse() {
+  throw Error(
+      "this rehearse was built without MPI; install libopenmpi-dev and build again, or run ranks "
+      "as "
+      "threads of one process (without mpirun)");
+}
+
+}  // namespace
+
+bool HasMpi() { return false; }
+std::unique_ptr<Transport> JoinMpi(const Launch&) { Refuse(); }
+std::unique_ptr<Collectives> MakeMpiCollectives(Transport&, const Schedule&) { Refuse(); }
+
+}  // namespace rehearse
+
+#endif

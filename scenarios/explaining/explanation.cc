@@ -1,0 +1,221 @@
+#include "scenarios/explaining/explanation.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "scenarios/playing/rehearsal.h"
+#include "sim/base/error.h"
+#include "sim/engine/contention.h"
+#include "sim/engine/critical_ops.h"
+#include "sim/report/exposure.h"
+#include "sim/report/span_classes.h"
+
+namespace rehearse {
+namespace {
+
+// Longest first, else in the order in which the path meets them.
+class PathShares {
+ public:
+  void Add(const std::string& name, Seconds time) {
+    const auto [it, is_new] = index_.emplace(name, shares_.size());
+    if (is_new) shares_.push_back({name, 0, Seconds(0)});
+    ++shares_[it->second].steps;
+    shares_[it->second].seconds += time;
+  }
+
+  std::vector<PathShare> TakeLongestFirst() {
+    std::stable_sort(shares_.begin(), shares_.end(),
+                     [](const PathShare& a, const PathShare& b) { return a.seconds > b.seconds; });
+    return std::move(shares_);
+  }
+
+ private:
+  std::vector<PathShare> shares_;
+  std::map<std::string, size_t> index_;
+};
+
+class Explainer {
+ public:
+  explicit Explainer(const PlayedScenario& played)
+      : schedule_(played.schedule),
+        program_(played.lowered.program),
+        simulation_(played.simulation),
+        ops_(program_),
+        classes_(schedule_) {}
+
+  void DescribePath(Explanation* explanation) {
+    const CriticalOps critical = FindCriticalOps(program_, simulation_.tasks, ops_);
+    PathShares by_kind;
+    PathShares by_op;
+    std::map<int32_t, PathShare> by_layer;
+    for (const PathSegment& segment : critical.path) {
+      const Op& op = OpOf(segment.rank, segment.op);
+      const PathStep step = {NameOf(op),
+                             segment.rank,
+                             op.tag.phase,
+                             op.tag.layer,
+                             op.tag.micro_batch,
+                             ToSeconds(segment.begin),
+                             ToSeconds(segment.end)};
+      const Seconds time = step.end - step.begin;
+      by_kind.Add(step.name.kind, time);
+      by_op.Add(step.name.op, time);
+      PathShare& layer = by_layer[op.tag.layer];
+      ++layer.steps;
+      layer.seconds += time;
+      explanation->path.push_back(step);
+    }
+    explanation->path_by_kind = by_kind.TakeLongestFirst();
+    explanation->path_by_op = by_op.TakeLongestFirst();
+    for (auto& [layer, share] : by_layer) {
+      share.name = layer < 0 ? "outside the layers" : fmt::format("layer {}", layer);
+      explanation->path_by_layer.push_back(share);
+    }
+    if (by_layer.count(-1) > 0) {
+      auto& rows = explanation->path_by_layer;
+      std::rotate(rows.begin(), rows.begin() + 1, rows.end());
+    }
+    DescribeSlack(critical.slack, explanation);
+  }
+
+  void DescribeExposure(Explanation* explanation) const {
+    const auto by_op = ExposureOfOps(schedule_, simulation_.timeline);
+    std::map<OpName, NamedExposure> named;
+    for (size_t role = 0; role < by_op.size(); ++role) {
+      for (size_t op = 0; op < by_op[role].size(); ++op) {
+        const OpExposure& exposure = by_op[role][op];
+        if (exposure.operations == 0) continue;
+        NamedExposure& sum = named[NameOf(schedule_.roles[role].ops[op])];
+        sum.operations += exposure.operations;
+        sum.seconds += exposure.seconds;
+        sum.exposed += exposure.exposed;
+      }
+    }
+    for (auto& [name, exposure] : named) {
+      exposure.name = name;
+      explanation->exposed.push_back(exposure);
+    }
+    std::stable_sort(
+        explanation->exposed.begin(), explanation->exposed.end(),
+        [](const NamedExposure& a, const NamedExposure& b) { return a.exposed > b.exposed; });
+  }
+
+  void DescribeLinks(Explanation* explanation) const {
+    std::map<OpName, uint32_t> group_of_name;
+    std::vector<OpName> names;
+    std::vector<uint32_t> group_of_flow(program_.flows.size(), 0);
+    for (uint32_t task = 0; task < program_.tasks.size(); ++task) {
+      if (program_.tasks[task].kind != TaskKind::kFlow) continue;
+      const auto spans = ops_.Of(TaskId(task));
+      CHECK(!spans.empty());
+      const SpanSpec& span = program_.spans[spans.front()];
+      const OpName name = NameOf(OpOf(span.rank, span.op));
+      const auto [it, is_new] = group_of_name.emplace(name, static_cast<uint32_t>(names.size()));
+      if (is_new) names.push_back(name);
+      group_of_flow[program_.tasks[task].payload] = it->second;
+    }
+    DescribeBottlenecks(names, group_of_flow, explanation);
+    const Seconds step = ToSeconds(simulation_.timeline.step);
+    for (const HoldingLink& link : FindHoldingLinks(program_, simulation_, group_of_flow)) {
+      const LinkRecord& record = simulation_.timeline.links[link.link.index()];
+      ContendedLink row = {record.name,
+                           record.kind,
+                           record.capacity,
+                           record.bytes / (record.capacity * step),
+                           ToSeconds(link.time),
+                           link.most_at_once,
+                           {}};
+      for (const LinkSharer& sharer : link.sharers) {
+        row.shared_by.push_back({names[sharer.group], sharer.most_at_once, sharer.bytes});
+      }
+      explanation->links.push_back(std::move(row));
+    }
+  }
+
+ private:
+  const Op& OpOf(uint32_t rank, uint32_t op) const {
+    return schedule_.roles[schedule_.role_of_rank[rank]].ops[op];
+  }
+
+  OpName NameOf(const Op& op) const { return {classes_.all()[classes_.Of(op)].name, op.name}; }
+
+  void DescribeSlack(const std::vector<Time>& slack, Explanation* explanation) const {
+    std::map<OpName, std::vector<Time>> named;
+    for (size_t i = 0; i < slack.size(); ++i) {
+      const SpanSpec& span = program_.spans[i];
+      named[NameOf(OpOf(span.rank, span.op))].push_back(slack[i]);
+    }
+    for (auto& [name, times] : named) {
+      std::sort(times.begin(), times.end());
+      explanation->slack.push_back({name, static_cast<uint32_t>(times.size()),
+                                    ToSeconds(times.front()), ToSeconds(times[times.size() / 2])});
+    }
+    std::stable_sort(explanation->slack.begin(), explanation->slack.end(),
+                     [](const NamedSlack& a, const NamedSlack& b) {
+                       return std::tie(a.least, a.median) < std::tie(b.least, b.median);
+                     });
+  }
+
+  void DescribeBottlenecks(const std::vector<OpName>& names,
+                           const std::vector<uint32_t>& group_of_flow,
+                           Explanation* explanation) const {
+    struct Sum {
+      uint32_t transfers = 0;
+      double share = 0;
+    };
+    std::map<std::pair<uint32_t, LinkId>, Sum> sums;
+    for (size_t flow = 0; flow < group_of_flow.size(); ++flow) {
+      const Bottleneck& bottleneck = simulation_.bottlenecks[flow];
+      if (!bottleneck.link.IsSet()) continue;
+      Sum& sum = sums[{group_of_flow[flow], bottleneck.link}];
+      ++sum.transfers;
+      sum.share += bottleneck.share;
+    }
+    for (const auto& [key, sum] : sums) {
+      const LinkRecord& link = simulation_.timeline.links[key.second.index()];
+      explanation->bottlenecks.push_back(
+          {names[key.first], link.name, link.kind, sum.transfers, sum.share / sum.transfers});
+    }
+    std::stable_sort(explanation->bottlenecks.begin(), explanation->bottlenecks.end(),
+                     [](const NamedBottleneck& a, const NamedBottleneck& b) {
+                       return std::tie(a.name, b.transfers) < std::tie(b.name, a.transfers);
+                     });
+  }
+
+  const Schedule& schedule_;
+  const Program& program_;
+  const Simulation& simulation_;
+  const OpsOfTasks ops_;
+  const SpanClasses classes_;
+};
+
+}  // namespace
+
+Explanation Explain(Scenario& scenario) {
+  Explanation explanation;
+  std::vector<bool> carries(scenario.cluster->link_count());
+  {
+    const PlayedScenario played =
+        PlayScenario(scenario, {.record_bottlenecks = true, .record_tasks = true});
+    explanation.result = Describe(scenario, played);
+    Explainer explainer(played);
+    explainer.DescribePath(&explanation);
+    explainer.DescribeExposure(&explanation);
+    explainer.DescribeLinks(&explanation);
+    // Closed forms do not say which links they use.
+    if (scenario.lowering.fidelity == Fidelity::kFormula) {
+      carries.assign(carries.size(), true);
+    }
+    for (size_t i = 0; i < carries.size(); ++i) {
+      const LinkRecord& link = played.simulation.timeline.links[played.lowered.links[i]];
+      carries[i] = carries[i] || link.bytes > Bytes(0);
+    }
+  }
+  explanation.sensitivities = FindSensitivities(scenario, carries);
+  std::stable_sort(explanation.sensitivities.begin(), explanation.sensitivities.end(),
+                   [](const Sensitivity& a, const Sensitivity& b) { return a.step < b.step; });
+  return explanation;
+}
+
+}  // namespace rehearse

@@ -1,0 +1,108 @@
+// Why does a step take as long as it does? What the step waited for, which communication is
+// exposed, which links held transfers back and who shared them, what would help: "rehearse
+// explain".
+//
+// Times of the critical path and of bottlenecks are those of the ranks and links that are named
+// (one of each class where the scenario is folded); exposure is the mean over all ranks, as in
+// Result.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "scenarios/explaining/sensitivity.h"
+#include "scenarios/readers/scenario.h"
+#include "sim/report/result.h"
+
+namespace rehearse {
+
+// An op by name; all its runs (of layers, micro-batches, ranks) are one.
+struct OpName {
+  std::string kind;  // "forward", "attention", ..., or the communicator ("axis")
+  std::string op;    // "qkv", "all-reduce qkv"
+
+  friend auto operator<=>(const OpName&, const OpName&) = default;
+};
+
+// The step waited for this.
+struct PathStep {
+  OpName name;
+  uint32_t rank = 0;
+  Phase phase = Phase::kForward;
+  int32_t layer = -1;
+  int32_t micro_batch = 0;
+  Seconds begin;
+  Seconds end;
+};
+
+struct PathShare {
+  std::string name;
+  uint32_t steps = 0;
+  Seconds seconds;
+};
+
+struct NamedSlack {
+  OpName name;
+  uint32_t runs = 0;
+  Seconds least;   // how much longer one run could take at least without the step ending later
+  Seconds median;  // ... half of the runs
+};
+
+struct NamedExposure {
+  OpName name;
+  double operations = 0;  // a rank
+  Seconds seconds;
+  Seconds exposed;
+};
+
+// Which link held the transfers of an op back the longest, and in what share of their time.
+struct NamedBottleneck {
+  OpName name;
+  std::string link;
+  std::string link_kind;
+  uint32_t transfers = 0;
+  double share = 0;  // mean over them
+};
+
+struct SharingOp {
+  OpName name;
+  uint32_t most_at_once = 0;  // transfers over the link
+  Bytes bytes;
+};
+
+struct ContendedLink {
+  std::string name;
+  std::string kind;
+  BytesPerSecond capacity;
+  double utilization = 0;            // over the whole step
+  Seconds held_back;                 // time in which it held somebody back
+  uint32_t most_at_once = 0;         // transfers over it then: 1 is a bottleneck without contention
+  std::vector<SharingOp> shared_by;  // most bytes first
+};
+
+struct Explanation {
+  Result result;
+  std::vector<PathStep> path;
+  std::vector<PathShare> path_by_kind;       // longest first
+  std::vector<PathShare> path_by_op;         // longest first
+  std::vector<PathShare> path_by_layer;      // first layer first; "outside the layers" last
+  std::vector<NamedSlack> slack;             // least first
+  std::vector<NamedExposure> exposed;        // most exposed first
+  std::vector<NamedBottleneck> bottlenecks;  // by op
+  std::vector<ContendedLink> links;          // longest first
+  std::vector<Sensitivity> sensitivities;    // shortest step first
+};
+
+// Plays the scenario with everything recorded, and once more for each sensitivity. The scenario is
+// as it was afterwards. Throws as PlayScenario() does.
+Explanation Explain(Scenario& scenario);
+
+// Schema rehearse.explanation.v1.
+nlohmann::ordered_json ToJson(const Explanation& explanation);
+// What a person reads; at most `rows` of each list. Ends with a newline.
+std::string ToText(const Explanation& explanation, size_t rows, bool color);
+
+}  // namespace rehearse

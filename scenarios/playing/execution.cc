@@ -1,0 +1,291 @@
+#include "scenarios/playing/execution.h"
+
+#include <algorithm>
+#include <cmath>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "real/backends/host.h"
+#include "sim/base/error.h"
+#include "sim/base/units.h"
+#include "sim/schedule/buffer_check.h"
+#include "sim/schedule/schedule_check.h"
+#include "workloads/planner/planner.h"
+
+namespace rehearse {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// The types that the schedule's arithmetic is in, by name, where they are not `arithmetic`.
+std::vector<std::string> OtherTypes(const Schedule& schedule, DType arithmetic) {
+  std::vector<std::string> names;
+  for (const Role& role : schedule.roles) {
+    for (const Op& op : role.ops) {
+      const auto* compute = std::get_if<Compute>(&op.work);
+      if (compute == nullptr || compute->kind == ComputeKind::kMemory) continue;
+      const std::string name = Name(compute->dtype);
+      if (compute->dtype == arithmetic || std::count(names.begin(), names.end(), name) > 0)
+        continue;
+      names.push_back(name);
+    }
+  }
+  return names;
+}
+
+std::vector<Seconds> TimesOf(const std::vector<Timeline>& steps) {
+  std::vector<Seconds> times;
+  for (const Timeline& step : steps) times.push_back(ToSeconds(step.step));
+  return times;
+}
+
+Json Numbers(const std::vector<Seconds>& times) {
+  Json array = Json::array();
+  for (const Seconds time : times) array.push_back(time.value());
+  return array;
+}
+
+Seconds MedianOf(std::vector<Seconds> times) {
+  std::sort(times.begin(), times.end());
+  return times[(times.size() - 1) / 2];
+}
+
+// What it costs to time the ops, as a share of the step.
+double TimingCost(const Execution& execution) {
+  return MedianOf(execution.walls) / MedianOf(execution.untimed_walls) - 1;
+}
+
+// Of steps whose ops are not timed, where there are some.
+Seconds MedianWithoutGraph(const Execution& execution) {
+  return MedianOf(execution.untimed_walls.empty() ? execution.walls : execution.untimed_walls);
+}
+
+// What launching the step as a graph saves, as a share of the step.
+double GraphGain(const Execution& execution) {
+  return 1 - MedianOf(execution.graph_walls) / MedianWithoutGraph(execution);
+}
+
+Json ClocksToJson(const Execution& execution, bool applied) {
+  Json array = Json::array();
+  for (size_t rank = 1; rank < execution.clocks.size(); ++rank) {
+    const ClockMap& clock = execution.clocks[rank];
+    array.push_back({{"rank", rank},
+                     {"offset_nanoseconds", clock.before.offset},
+                     {"drift_nanoseconds_per_second", clock.Drift()},
+                     {"round_trip_nanoseconds", clock.before.round_trip},
+                     {"applied", applied}});
+  }
+  return array;
+}
+
+// JSON knows no infinity: a difference that is no number is null.
+Json Difference(double value) { return std::isfinite(value) ? Json(value) : Json(); }
+
+Json CheckToJson(const CheckReport& check, double tolerance) {
+  Json arrays = Json::array();
+  for (const ArrayDifference& array : check.arrays) {
+    arrays.push_back({{"name", array.name},
+                      {"kind", array.kind == BufferKind::kGradient ? "gradient" : "parameter"},
+                      {"relative", Difference(array.relative)},
+                      {"rank", array.rank}});
+  }
+  return {{"passed", check.Passes(tolerance)},
+          {"tolerance", tolerance},
+          {"loss", Difference(check.loss)},
+          {"serial_loss", Difference(check.serial_loss)},
+          {"loss_difference", Difference(check.LossDifference())},
+          {"worst_gradient", Difference(check.WorstOf(BufferKind::kGradient))},
+          {"worst_parameter", Difference(check.WorstOf(BufferKind::kParameter))},
+          {"missing", check.missing},
+          {"arrays", arrays}};
+}
+
+std::string CheckToText(const CheckReport& check, double tolerance) {
+  std::string text = fmt::format(
+      "Check against the serial step ({}): loss {:.12g}, serial {:.12g}; largest relative "
+      "differences: "
+      "gradients {:.1e}, updated parameters {:.1e}, tolerance {:.0e}\n",
+      check.Passes(tolerance) ? "passed" : "FAILED", check.loss, check.serial_loss,
+      check.WorstOf(BufferKind::kGradient), check.WorstOf(BufferKind::kParameter), tolerance);
+  if (check.Passes(tolerance)) return text;
+  for (const ArrayDifference& array : check.arrays) {
+    if (array.relative <= tolerance) continue;
+    text += fmt::format("  \"{}\" differs by {:.1e} on rank {}\n", array.name, array.relative,
+                        array.rank);
+  }
+  for (const std::string& name : check.missing)
+    text += fmt::format("  no rank holds \"{}\"\n", name);
+  return text;
+}
+
+}  // namespace
+
+Schedule PlanScenario(const Scenario& scenario) {
+  Schedule schedule =
+      PlanStep(scenario.network, scenario.training, scenario.strategy, scenario.strategy_place);
+  CheckSchedule(schedule);
+  CheckBuffers(schedule);
+  return schedule;
+}
+
+Schedule PlanSerially(const Scenario& scenario) {
+  return PlanSerialStep(scenario.network, scenario.training, scenario.strategy.chunks);
+}
+
+std::vector<std::string> ExecutionNotes(const Schedule& schedule, const Transport& transport,
+                                        DType arithmetic) {
+  std::vector<std::string> notes;
+  const std::vector<std::string> others = OtherTypes(schedule, arithmetic);
+  if (!others.empty()) {
+    notes.push_back(
+        fmt::format("the schedule's {} is executed in {}: bytes and flop rates are those of {}",
+                    fmt::join(others, ", "), Name(arithmetic), Name(arithmetic)));
+  }
+  const uint32_t cores = std::max(1u, std::thread::hardware_concurrency());
+  if (transport.ranks_on_host() > cores) {
+    notes.push_back(fmt::format("{} ranks share {} cores: times are not those of a rank alone",
+                                transport.ranks_on_host(), cores));
+  }
+  return notes;
+}
+
+void Describe(const Scenario& scenario, const Schedule& schedule, const Transport& transport,
+              ExecutedScenario* executed) {
+  executed->environment = ThisEnvironment();
+  executed->scenario = scenario.name;
+  executed->notes = ExecutionNotes(schedule, transport, executed->arithmetic);
+  if (!executed->representative) {
+    executed->notes.push_back("ranks shared GPUs: the times mean nothing");
+  }
+  if (!executed->choices_missing.empty()) {
+    executed->notes.push_back("how NCCL carried out collectives is not known: " +
+                              executed->choices_missing);
+  }
+  const FlopsPerSecond peak = PeakOf(scenario.cluster->DeviceOf(0), executed->arithmetic);
+  executed->result = Summarize(executed->execution.schedule, executed->execution.Median(), peak);
+  executed->result.scenario = scenario.name;
+  executed->result.fidelity = "measured";
+  executed->result.chosen =
+      ChosenCollectives(executed->execution.schedule, executed->execution.choices);
+  executed->result.memory_capacity = scenario.cluster->DeviceOf(0).memory;
+}
+
+nlohmann::ordered_json ToJson(const ExecutedScenario& executed) {
+  const Execution& execution = executed.execution;
+  Json json;
+  json["schema"] = "rehearse.execution.v1";
+  json["scenario"] = executed.scenario;
+  json["ranks"] = execution.schedule.ranks();
+  json["backend"] = executed.backend;
+  json["transport"] = executed.transport;
+  json["collectives"] = executed.collectives;
+  json["streams"] = execution.blocking ? "blocking" : "threads";
+  json["arithmetic"] = Name(executed.arithmetic);
+  json["seed"] = executed.seed;
+  json["notes"] = executed.notes;
+  json["libraries"] = execution.backend;
+  json["host"] = ToJson(ThisHost());
+  json["environment"] = executed.environment;
+  if (!executed.gpu.is_null()) {
+    json["gpu"] = executed.gpu;
+    json["representative"] = executed.representative;
+  }
+  json["warm_up_seconds"] = Numbers(TimesOf(execution.warm_ups));
+  json["repeat_seconds"] = Numbers(TimesOf(execution.repeats));
+  if (!execution.untimed_walls.empty()) {
+    json["timing"] = {{"timed_step_seconds", MedianOf(execution.walls).value()},
+                      {"untimed_step_seconds", MedianOf(execution.untimed_walls).value()},
+                      {"cost", TimingCost(execution)}};
+  }
+  if (!execution.graph_walls.empty()) {
+    json["cuda_graph"] = {{"step_seconds", MedianOf(execution.graph_walls).value()},
+                          {"step_seconds_without", MedianWithoutGraph(execution).value()},
+                          {"gain", GraphGain(execution)}};
+  }
+  json["clocks"] = ClocksToJson(execution, executed.transport != "threads");
+  if (executed.check) json["check"] = CheckToJson(*executed.check, executed.check_tolerance);
+  json["result"] = ToJson(executed.result);
+  json["result"].erase("simulator");
+  json["result"].erase("links");
+  return json;
+}
+
+std::string ToText(const ExecutedScenario& executed, bool color) {
+  const Execution& execution = executed.execution;
+  std::vector<Seconds> times = TimesOf(execution.repeats);
+  std::sort(times.begin(), times.end());
+  std::string text = ToText(executed.result, color);
+  text += fmt::format("\nExecuted on {} ranks ({}), {}, {} collectives, {}; {}\n",
+                      execution.schedule.ranks(), executed.transport,
+                      execution.blocking ? "one op after the other" : "a thread a stream",
+                      executed.collectives, Name(executed.arithmetic), execution.backend);
+  text += fmt::format("{} repeats after {} warm-ups: {} to {}, median {}\n", times.size(),
+                      execution.warm_ups.size(), Print(times.front()), Print(times.back()),
+                      Print(executed.result.step));
+  if (!execution.untimed_walls.empty()) {
+    text += fmt::format("Timing the ops: {:+.1f} % ({} a step with, {} without)\n",
+                        100 * TimingCost(execution), Print(MedianOf(execution.walls)),
+                        Print(MedianOf(execution.untimed_walls)));
+  }
+  if (!execution.graph_walls.empty()) {
+    text += fmt::format("As a CUDA graph: {} a step, {} without ({:+.1f} %)\n",
+                        Print(MedianOf(execution.graph_walls)),
+                        Print(MedianWithoutGraph(execution)), -100 * GraphGain(execution));
+  }
+  for (const std::string& note : executed.notes) text += "Note: " + note + "\n";
+  if (executed.check) text += CheckToText(*executed.check, executed.check_tolerance);
+  return text;
+}
+
+namespace {
+
+// To each role, what its first rank was told.
+void AddChoices(const Execution& execution, TimelineRecord* record) {
+  std::vector<bool> is_told(record->roles.size());
+  for (size_t rank = 0; rank < execution.choices.size(); ++rank) {
+    const uint32_t role = record->role_of_rank[rank];
+    if (is_told[role]) continue;
+    is_told[role] = true;
+    for (const LibraryChoice& choice : execution.choices[rank]) {
+      RecordedOp& op = record->roles[role].ops[choice.op];
+      op.algorithm = AlgorithmOf(choice);
+      op.protocol = ProtocolOf(choice);
+      op.channels = choice.channels;
+    }
+  }
+}
+
+}  // namespace
+
+TimelineRecord RecordOf(const ExecutedScenario& executed) {
+  const Execution& execution = executed.execution;
+  CHECK(!execution.repeats.empty());
+  TimelineRecord record;
+  for (const auto* steps : {&execution.warm_ups, &execution.repeats}) {
+    for (const Timeline& step : *steps) {
+      if (record.steps.empty()) {
+        record = MakeRecord(executed.scenario, execution.schedule, step);
+      } else {
+        record.steps.push_back({false, step});
+      }
+      record.steps.back().is_warm_up = steps == &execution.warm_ups;
+    }
+  }
+  AddChoices(execution, &record);
+  record.environment = {{"backend", executed.backend},
+                        {"transport", executed.transport},
+                        {"collectives", executed.collectives},
+                        {"streams", execution.blocking ? "blocking" : "threads"},
+                        {"arithmetic", Name(executed.arithmetic)},
+                        {"libraries", execution.backend},
+                        {"host", ToJson(ThisHost())},
+                        {"environment", executed.environment}};
+  if (!executed.gpu.is_null()) {
+    record.environment["gpu"] = executed.gpu;
+    record.environment["representative"] = executed.representative;
+  }
+  return record;
+}
+
+}  // namespace rehearse

@@ -1,0 +1,82 @@
+// A scenario run for real: its schedule on the ranks of a transport, what was measured, and whether the numbers
+// are those of the serial computation.
+//
+// The result (schema rehearse.execution.v1) says how it was run and holds the median step's
+// rehearse.result.v1 but for the simulator's cost:
+//
+//   { "schema": "rehearse.execution.v1", "scenario": "...", "ranks": 4, "backend": "cpu",
+//     "transport": "threads", "collectives": "own", "streams": "blocking", "arithmetic": "fp32",
+//     "seed": 1, "notes": ["..."], "libraries": "...", "host": {...}, "environment": {...},
+//     "gpu": {..., "nccl_profiler": {"interface": 5}},  on GPUs; or {"interface": 0, "why_not": "..."}: then the result's
+//                                                  "collectives" and the timeline's ops do not tell what NCCL chose
+//     "warm_up_seconds": [...], "repeat_seconds": [...],
+//     "timing": {"timed_step_seconds": ..., "untimed_step_seconds": ..., "cost": 0.01},  where timing ops costs something:
+//                                                                  medians of the host's wall times
+//     "cuda_graph": {"step_seconds": ..., "step_seconds_without": ..., "gain": 0.02},       with --cuda-graph; likewise
+//     "clocks": [{"rank": 1, "offset_nanoseconds": 12, "drift_nanoseconds_per_second": 3,
+//                 "round_trip_nanoseconds": 700, "applied": false}],
+//     "check": {"passed": true, "tolerance": 1e-10, "loss": ..., "serial_loss": ..., "loss_difference": ...,
+//               "worst_gradient": ..., "worst_parameter": ..., "arrays": [...]},       with --check
+//     "result": {...} }
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "real/execution/check.h"
+#include "real/execution/execute.h"
+#include "real/transports/transport.h"
+#include "scenarios/readers/scenario.h"
+#include "sim/report/result.h"
+#include "sim/report/timeline_record.h"
+
+namespace rehearse {
+
+// Double has 16 digits; sums in another order, through a few layers, cost six of them at most.
+inline constexpr double kCheckTolerance = 1e-10;
+// fp32 has 7, and Adam's first step divides a gradient by its own size: where that is rounding, a parameter
+// moves by a learning rate this way or that.
+inline constexpr double kGpuCheckTolerance = 2e-3;
+
+// The scenario's schedule, checked.
+Schedule PlanScenario(const Scenario& scenario);
+// The same network and batch on one rank, in the same parts: dropout draws anew for each micro-batch and chunk.
+Schedule PlanSerially(const Scenario& scenario);
+
+struct ExecutedScenario {
+  std::string scenario;
+  std::string backend;      // "cpu", "cuda"
+  std::string transport;    // "threads"
+  std::string collectives;  // "own"
+  DType arithmetic = DType::kFp32;
+  uint64_t seed = 0;
+  std::vector<std::string> notes;  // what a reader of the numbers has to know
+  Execution execution;
+  std::optional<CheckReport> check;
+  double check_tolerance = kCheckTolerance;
+  nlohmann::ordered_json gpu;  // libraries, device and environment; null on CPUs
+  std::string
+      choices_missing;  // why it is not known how collectives were carried out; "" where it is
+  bool representative = true;          // false where times mean nothing: ranks that shared a GPU
+  nlohmann::ordered_json environment;  // when the steps were done (real/backends/host.h)
+  Result result;                       // of the median step
+};
+
+// What there is to say about the numbers: arithmetic that is not the schedule's, more ranks than cores.
+std::vector<std::string> ExecutionNotes(const Schedule& schedule, const Transport& transport,
+                                        DType arithmetic);
+
+// Fills `result`, `notes` and `environment` from the rest.
+void Describe(const Scenario& scenario, const Schedule& schedule, const Transport& transport,
+              ExecutedScenario* executed);
+
+nlohmann::ordered_json ToJson(const ExecutedScenario& executed);
+std::string ToText(const ExecutedScenario& executed, bool color);
+// All steps, warm-ups first, with the ops as they were run.
+TimelineRecord RecordOf(const ExecutedScenario& executed);
+
+}  // namespace rehearse

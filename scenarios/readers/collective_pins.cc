@@ -1,0 +1,108 @@
+#include "scenarios/readers/collective_pins.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "collectives/algorithms/algorithm.h"
+#include "collectives/nccl/protocol.h"
+
+namespace rehearse {
+namespace {
+
+std::string ReadAlgorithm(const JsonReader& reader) {
+  std::string name = reader.String();
+  if (name == "auto") return name;
+  try {
+    return FindAlgorithm(name).name;
+  } catch (const Error& error) {
+    reader.Fail(error.what());
+  }
+}
+
+std::string ReadProtocol(const JsonReader& reader) {
+  std::string name = reader.String();
+  if (name == "auto" || name == "none") return name;
+  try {
+    return Name(ParseProtocol(name));
+  } catch (const Error& error) {
+    reader.Fail(fmt::format("{}, or none", error.what()));
+  }
+}
+
+// Nothing where neither algorithm nor protocol is given.
+std::optional<CollectivePin> ReadPin(const JsonReader& reader) {
+  if (!reader.Has("algorithm") && !reader.Has("protocol")) return std::nullopt;
+  CollectivePin pin;
+  pin.place = reader.place();
+  pin.algorithm = reader.Has("algorithm") ? ReadAlgorithm(reader.At("algorithm")) : "auto";
+  pin.protocol = reader.Has("protocol") ? ReadProtocol(reader.At("protocol")) : "auto";
+  return pin;
+}
+
+CollectivePin ReadEntry(const JsonReader& reader) {
+  reader.AllowKeys({"kind", "axis", "algorithm", "protocol"});
+  std::optional<CollectivePin> pin = ReadPin(reader);
+  if (!pin) reader.Fail("the entry pins nothing; expected \"algorithm\" or \"protocol\"");
+  if (!reader.Has("kind") && !reader.Has("axis"))
+    reader.Fail("the entry selects nothing; expected \"kind\" or \"axis\"");
+  if (reader.Has("axis")) pin->axis = reader.At("axis").String();
+  if (reader.Has("kind")) {
+    std::vector<std::string> names;
+    for (const CollectiveKind kind : kCollectiveKinds) names.emplace_back(Name(kind));
+    pin->kind = kCollectiveKinds[reader.At("kind").Choice(names)];
+  }
+  return *pin;
+}
+
+void CheckAxis(const CollectivePin& pin, const Schedule& schedule) {
+  if (pin.axis.empty()) return;
+  std::vector<std::string> names;
+  for (const Communicator& communicator : schedule.communicators)
+    names.push_back(communicator.name());
+  if (std::find(names.begin(), names.end(), pin.axis) == names.end()) {
+    throw Error(pin.place, fmt::format("there is no axis \"{}\", expected one of {}{}", pin.axis,
+                                       fmt::join(names, ", "), DidYouMean(pin.axis, names)));
+  }
+}
+
+void Apply(const CollectivePin& pin, const Schedule& schedule, Collective* collective) {
+  if (pin.kind && *pin.kind != collective->kind) return;
+  if (!pin.axis.empty() &&
+      schedule.communicators[collective->communicator.index()].name() != pin.axis)
+    return;
+  if (pin.algorithm != "auto") {
+    try {
+      CheckKind(FindAlgorithm(pin.algorithm), collective->kind);
+    } catch (const Error& error) {
+      throw Error(pin.place, error.what());
+    }
+  }
+  collective->algorithm = pin.algorithm;
+  collective->protocol = pin.protocol;
+}
+
+}  // namespace
+
+std::vector<CollectivePin> ReadCollectivePins(const JsonReader& simulator) {
+  std::vector<CollectivePin> pins;
+  if (const auto all = ReadPin(simulator)) pins.push_back(*all);
+  if (simulator.Has("collectives")) {
+    for (const JsonReader& entry : simulator.At("collectives").Elements())
+      pins.push_back(ReadEntry(entry));
+  }
+  return pins;
+}
+
+void ApplyCollectivePins(const std::vector<CollectivePin>& pins, Schedule* schedule) {
+  for (const CollectivePin& pin : pins) CheckAxis(pin, *schedule);
+  for (Role& role : schedule->roles) {
+    for (Op& op : role.ops) {
+      auto* const collective = std::get_if<Collective>(&op.work);
+      if (collective == nullptr) continue;
+      for (const CollectivePin& pin : pins) Apply(pin, *schedule, collective);
+    }
+  }
+}
+
+}  // namespace rehearse

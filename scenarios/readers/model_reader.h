@@ -1,0 +1,35 @@
+// Reads a scenario's "model" and "training" into a network.
+//
+//   {"preset": "gpt-20b"}, or a decoder's numbers (workloads/networks/model.h), or
+//   {"kind": "mlp", "sizes": [1024, 4096, 512]},
+//   {"kind": "vgg", "stages": [[64, 64], [128]], "image": 224, "hidden": 4096, "classes": 1000},
+//   {"kind": "u-net", "channels": 256}
+//
+// Any of them is a preset with changes, too; a preset's name tells its kind.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/base/json_reader.h"
+#include "workloads/networks/network.h"
+#include "workloads/networks/training.h"
+
+namespace rehearse {
+
+// "sequence" and "attention" are for decoders only, "convolution" for networks of images: they must
+// have the first, others must have none of them.
+struct ModelAndTraining {
+  Network network;
+  Training training;
+};
+ModelAndTraining ReadModelAndTraining(const JsonReader& model, const JsonReader& training);
+
+struct ModelPreset {
+  std::string name;
+  std::string summary;
+  std::string source;
+};
+std::vector<ModelPreset> ModelPresets();  // of all kinds
+
+}  // namespace rehearse

@@ -1,0 +1,96 @@
+#include "scenarios/readers/perturbation.h"
+
+#include <fmt/format.h>
+
+#include "sim/base/error.h"
+#include "topology/cluster/selectors.h"
+#include "topology/files/edits.h"
+
+namespace rehearse {
+namespace {
+
+std::vector<double> ReadStragglers(const JsonReader& reader, const Cluster& cluster) {
+  std::vector<double> straggling(cluster.device_count(), 1.0);
+  for (const JsonReader& straggler : reader.Elements()) {
+    straggler.AllowKeys({"devices", "compute_time"});
+    const JsonReader devices = straggler.At("devices");
+    const double factor = ReadFactor(straggler.At("compute_time"));
+    for (const uint32_t rank : SelectRanks(cluster, ReadSelector(devices), devices.place())) {
+      straggling[rank] *= factor;
+    }
+  }
+  return straggling;
+}
+
+// What the event makes of a link's bandwidth.
+Change ReadLinkChange(const JsonReader& event) {
+  const int said = int{event.Has("bandwidth")} + int{event.Has("fail")} + int{event.Has("recover")};
+  if (said != 1) {
+    event.Fail("expected exactly one of \"bandwidth\", \"fail\": true and \"recover\": true");
+  }
+  if (ReadFlag(event, "fail")) return {0, 0};
+  if (ReadFlag(event, "recover")) return {1, 0};
+  return ReadBandwidthChange(event.At("bandwidth"));
+}
+
+void ReadEvent(const JsonReader& event, const Cluster& cluster, std::vector<LinkEvent>* events) {
+  event.AllowKeys({"at", "links", "one_way", "bandwidth", "fail", "recover"});
+  const Time at = ToTime(event.At("at").Duration());
+  const JsonReader links = event.At("links");
+  const std::string pattern = ReadSelector(links);
+  const bool one_way = ReadFlag(event, "one_way");
+  if (one_way && !HasDirection(pattern)) {
+    event.At("one_way").Fail("needs a pattern with a direction, such as \"node0/nic0->leaf*\"");
+  }
+  const Change change = ReadLinkChange(event);
+  const std::vector<uint32_t> selected = SelectLinks(cluster, pattern, one_way, links.place());
+  if (selected.empty()) {
+    links.Fail(fmt::format("\"{}\" selects no link of cluster \"{}\"", pattern, cluster.name()));
+  }
+  for (const uint32_t link : selected) {
+    const double old = cluster.Link(link).bandwidth.value();
+    const double changed = change.Of(old);
+    if (changed <= 0 && event.Has("bandwidth")) {
+      event.At("bandwidth")
+          .Fail(fmt::format(
+              "would give link {} a bandwidth of {} B/s; expected more than 0, or \"fail\": true",
+              cluster.LinkName(link), changed));
+    }
+    events->push_back({at, link, changed / old});
+  }
+}
+
+void RefuseFormula(const JsonReader& reader, Fidelity fidelity) {
+  if (fidelity != Fidelity::kFormula) return;
+  reader.Fail("the fidelity formula knows closed forms, not single links; use fluid or step");
+}
+
+}  // namespace
+
+Perturbation ReadPerturbation(const JsonReader& reader, const Cluster& cluster, Fidelity fidelity) {
+  reader.AllowKeys({"seed", "compute_jitter", "link_jitter", "stragglers", "events"});
+  Perturbation perturbation;
+  const auto jitter = [&](const char* key) {
+    if (!reader.Has(key)) return 0.0;
+    reader.At("seed");  // no randomness without one
+    return reader.At(key).Number(0, kMostJitter);
+  };
+  perturbation.compute_jitter = jitter("compute_jitter");
+  perturbation.link_jitter = jitter("link_jitter");
+  if (perturbation.link_jitter > 0) RefuseFormula(reader.At("link_jitter"), fidelity);
+  if (reader.Has("seed")) {
+    perturbation.seed = static_cast<uint64_t>(reader.At("seed").Integer(0, int64_t{1} << 53));
+  }
+  if (reader.Has("stragglers")) {
+    perturbation.straggling = ReadStragglers(reader.At("stragglers"), cluster);
+  }
+  if (reader.Has("events")) {
+    for (const JsonReader& event : reader.At("events").Elements()) {
+      ReadEvent(event, cluster, &perturbation.events);
+      RefuseFormula(event, fidelity);
+    }
+  }
+  return perturbation;
+}
+
+}  // namespace rehearse

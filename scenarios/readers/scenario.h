@@ -1,0 +1,70 @@
+// A scenario: one training step of one model with one strategy on one cluster, as a JSON file says it.
+//
+//   {
+//     "name": "...", "description": "...",           description is optional
+//     "cluster": "perlmutter:nodes=4",              preset, preset with changes, file, or graph
+//     "model": {"preset": "gpt-20b"},               or its numbers, or another kind (model_reader.h)
+//     "training": {"batch": 16, "sequence": 2048,   sequences a step and tokens a sequence
+//                  "micro_batches": 1,              optional, 1
+//                  "recomputation": "full",         none, selective (of unfused attention) or full
+//                  "attention": "fused",            optional; "unfused" stores s² scores a head
+//                  "precision": "bf16",             optional; "fp32" for arithmetic and parameters too
+//                  "gradients": "fp32",             optional; "bf16" to sum and to keep them so
+//                  "tuned_kernels": false},         optional; the fastest of NN, NT, TN for each product
+//     "strategy": {"kind": "4d", "column": 2, "row": 2, "depth": 4, "data": 1,
+//                  "transpose_alternate_layers": true, "overlap_all_reduce": true,
+//                  "overlap_reduce_scatter": true, "overlap_all_gather": true, "cached_layers": 28},
+//                                                   other kinds: workloads/README.md
+//     "calibration": "mine.json",                   optional: efficiencies, overheads (topology/files/calibration.h)
+//     "edits": [{"links": "node3/nic*", "bandwidth": "0.5x"}],   optional what-ifs (topology/files/edits.h)
+//     "simulator": {"fidelity": "fluid", "channels": 0,      optional, every key as well
+//                   "algorithm": "auto", "protocol": "auto",       how collectives run; neither: rings on bare links
+//                   "collectives": [{"kind": "all-reduce", "axis": "data", "algorithm": "tree"}],
+//                                                 (scenarios/readers/collective_pins.h)
+//                   "routing": "minimal", "routing_seed": 0,
+//                   "slowdown": {"gemm": 0, "attention": 0, "memory": 0, "communication": 0},
+//                   "perturbation": {...}}        jitter, stragglers, links that fail (scenarios/readers/perturbation.h)
+//   }
+//
+// Sizes and switches of a strategy must be given: nothing is silently defaulted (scenarios/readers/strategy_reader.h).
+// `channels` 0 leaves their number to the channel search. `slowdown` stands for the devices' own: a kernel runs at 1/(1 + slowdown) while its device communicates (topology/devices/device.h).
+// `routing` is that of dragonflies, minimal or valiant; the seed is of Valiant's detours and of ECMP.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "collectives/lowering/lower.h"
+#include "scenarios/readers/collective_pins.h"
+#include "sim/base/json_reader.h"
+#include "topology/cluster/cluster.h"
+#include "topology/fabrics/fabric.h"
+#include "workloads/networks/network.h"
+#include "workloads/networks/training.h"
+#include "workloads/strategies/strategy.h"
+
+namespace rehearse {
+
+struct Scenario {
+  std::string name;
+  std::string description;
+  std::unique_ptr<Cluster> cluster;
+  Network network;  // of the model, for this training
+  Training training;
+  Strategy strategy;
+  Place strategy_place;  // for errors that planning finds
+  LowerOptions lowering;
+  std::vector<CollectivePin> collective_pins;
+  FabricRouting routing;
+  FlopsPerSecond
+      nominal_peak;  // of a device before edits, mean over ranks: what utilisation refers to
+  Place perturbation_place;          // for links that fail and leave no way
+  bool allow_out_of_memory = false;  // play a plan that does not fit the device all the same
+};
+
+// Throws Error (file, line, pointer, found, expected) for anything that is wrong, including a mesh that
+// does not fit the cluster.
+Scenario ReadScenario(const JsonDocument& document);
+
+}  // namespace rehearse

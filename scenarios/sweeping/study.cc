@@ -1,0 +1,75 @@
+#include "scenarios/sweeping/study.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace rehearse {
+namespace {
+
+// Writes the number wherever a string holds {value}; a string that is nothing else becomes the
+// number.
+void Fill(nlohmann::json& json, double value) {
+  if (json.is_structured()) {
+    for (nlohmann::json& part : json) Fill(part, value);
+    return;
+  }
+  if (!json.is_string()) return;
+  auto text = json.get<std::string>();
+  if (text == kStudyValue) {
+    json = value;
+    return;
+  }
+  for (size_t at = text.find(kStudyValue); at != std::string::npos; at = text.find(kStudyValue, at))
+    text.replace(at, std::string(kStudyValue).size(), fmt::format("{}", value));
+  json = std::move(text);
+}
+
+}  // namespace
+
+std::optional<double> StudyMetric::Of(const nlohmann::json& result) const {
+  const nlohmann::json* part = &result;
+  for (size_t at = 0; at <= value.size();) {
+    const size_t dot = std::min(value.find('.', at), value.size());
+    const std::string key = value.substr(at, dot - at);
+    if (!part->is_object() || !part->contains(key)) return std::nullopt;
+    part = &(*part)[key];
+    at = dot + 1;
+  }
+  if (!part->is_number()) return std::nullopt;
+  return part->get<double>() * times;
+}
+
+void ChangeAllPoints(Study& study, const std::string& assignment) {
+  const size_t equals = assignment.find('=');
+  if (equals == std::string::npos || equals == 0)
+    throw Error(fmt::format("--set: found \"{}\", expected path=value such as training.batch=64",
+                            assignment));
+  const std::string text = assignment.substr(equals + 1);
+  nlohmann::json value = nlohmann::json::parse(text, nullptr, false);
+  if (value.is_discarded()) value = text;
+  for (StudyPoint& point : study.points)
+    point.changes.emplace_back(assignment.substr(0, equals), value);
+}
+
+JsonDocument ScenarioOf(const Study& study, const StudyPoint& point,
+                        std::optional<double> calibrated) {
+  JsonDocument scenario = study.base;
+  const auto change = [&](const std::pair<std::string, nlohmann::json>& one) {
+    scenario.Set(one.first + "=" + one.second.dump());
+  };
+  const auto middle =
+      point.changes.begin() + static_cast<ptrdiff_t>(point.changes_before_calibration);
+  std::for_each(point.changes.begin(), middle, change);
+  const auto& calibration = study.groups[point.group].calibration;
+  if (calibration && calibrated) {
+    for (auto [path, value] : calibration->changes) {
+      Fill(value, *calibrated);
+      change({path, value});
+    }
+  }
+  std::for_each(middle, point.changes.end(), change);
+  return scenario;
+}
+
+}  // namespace rehearse

@@ -1,0 +1,107 @@
+// A study: many scenarios that share a base, what is read off each of them, and what is published
+// about it.
+//
+//   {
+//     "name": "...", "description": "...", "source": "...",     description and source are optional
+//     "base": "../axonn-weak-5b.json",                a scenario, or the path of one from here
+//     "set": {"training.batch": 512},                 changes for all points, as `run --set` has them
+//     "metric": "step_seconds",                       a number of result.json by its dotted path, or
+//               {"value": "model_flops_utilization", "times": 312, "unit": "TFLOP/s"}
+//     "columns": ["breakdown.compute_seconds"],       optional: shown beside the metric
+//     "tolerance": 0.15,                              optional: the relative error that is wanted
+//     "groups": [{"name": "IC1", "set": {...},
+//                 "calibration": {"point": "M4", "from": 0.1, "to": 2,
+//                                 "set": {"edits": [{"devices": "**", "compute": "{value}x"}]}},
+//                 "points": [{"name": "M4", "set": {...}, "published": 10.71,
+//                             "relative_to": "M3", "allow_failure": true}],
+//                 "grid": [{"path": "strategy.depth", "values": [1, 2, 4]},
+//                          {"choices": [{"name": "two", "set": {...}}]}]}],
+//     "orders": [["IC1/M2", "IC1/M3", "IC1/M4"]]      optional: the metric is published to rise
+//   }
+//
+// Without "groups", the keys of one group stand beside the others. Changes are made in the order
+// study, group, calibration, point, grid; later ones win. Points and grid multiply: a grid's axes
+// give every combination of their values, the last axis fastest, named "POINT/KEY=VALUE/KEY=VALUE". Full
+// names of points begin with "GROUP/" when the group has a name. A point is published as a number
+// of the metric, or with "relative_to" as the ratio to another point's; points that a grid multiplies are
+// neither. A calibration searches the one value between "from" and "to" with which the metric of its
+// point is as published, and writes it in the place of {value} for every point of the group; it is one
+// row a group. A "calibration" beside "groups" is for all that have none of their own. A combination
+// of a grid may be impossible (a mesh that does not fit); a point may not, unless it says
+// "allow_failure"; all of them together may not.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "sim/base/error.h"
+#include "sim/base/json_document.h"
+
+namespace rehearse {
+
+// Paths of a scenario and the values that they take, in order.
+using Changes = std::vector<std::pair<std::string, nlohmann::json>>;
+
+struct StudyMetric {
+  std::string value;  // dotted path in the JSON of a result: "by_axis.row.seconds"
+  double times = 1;
+  std::string unit;
+
+  std::string Title() const { return unit.empty() ? value : unit; }
+  // Nothing when the result has no such number (an axis that this point lacks).
+  std::optional<double> Of(const nlohmann::json& result) const;
+};
+
+struct StudyPoint {
+  std::string name;  // full: "GROUP/POINT/VALUE"
+  Changes changes;   // study's, group's, point's and grid's; the calibration's are apart
+  std::optional<double> published;
+  std::optional<size_t> relative_to;  // position in Study::points
+  bool may_fail = false;
+  size_t group = 0;  // position in Study::groups
+  size_t changes_before_calibration = 0;
+  Place place;
+};
+
+struct StudyCalibration {
+  size_t point = 0;  // position in Study::points
+  Changes changes;   // with {value}
+  double from = 0;
+  double to = 0;
+  Place place;
+};
+
+struct StudyGroup {
+  std::string name;
+  std::optional<StudyCalibration> calibration;  // on a point of this group or of another
+};
+
+struct Study {
+  std::string name;
+  std::string description;
+  std::string source;
+  JsonDocument base;
+  StudyMetric metric;
+  std::vector<StudyMetric> columns;
+  double tolerance = 0.15;
+  std::vector<StudyGroup> groups;
+  std::vector<StudyPoint> points;           // of all groups, in order
+  std::vector<std::vector<size_t>> orders;  // positions in points; metric rises
+};
+
+inline constexpr size_t kMostStudyPoints = 100000;
+inline constexpr const char* kStudyValue = "{value}";  // stands for a calibrated value
+
+// One more change to every point, after all others: "simulator.fidelity=formula", as `run --set`
+// takes it. Throws Error when it is no assignment.
+void ChangeAllPoints(Study& study, const std::string& assignment);
+
+// The scenario of a point as JSON, with the calibrated value in the place of {value}.
+JsonDocument ScenarioOf(const Study& study, const StudyPoint& point,
+                        std::optional<double> calibrated);
+
+}  // namespace rehearse

@@ -1,0 +1,295 @@
+#include "scenarios/sweeping/study_reader.h"
+
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "sim/base/error.h"
+
+namespace rehearse {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double kLargest = 1e300;
+
+// A name in the file, resolved when all points are known.
+struct NamedPoint {
+  std::string name;
+  Place place;
+};
+
+// One way along an axis of a grid.
+struct Choice {
+  std::string name;
+  Changes changes;
+};
+
+class StudyReader {
+ public:
+  explicit StudyReader(const JsonDocument& document) : root_(document.Root()) {
+    folder_ = fs::path(document.name()).parent_path();
+  }
+
+  Study Read() {
+    static const std::vector<std::string> kStudyKeys = {
+        "name", "description", "source", "base", "set", "metric", "orders", "columns", "tolerance"};
+    static const std::vector<std::string> kGroupKeys = {"calibration", "points", "grid"};
+    const bool grouped = root_.Has("groups");
+    std::vector<std::string> keys = kStudyKeys;
+    if (grouped)
+      keys.insert(keys.end(), {"groups", "calibration"});
+    else
+      keys.insert(keys.end(), kGroupKeys.begin(), kGroupKeys.end());
+    root_.AllowKeys(keys);
+
+    study_.name = root_.At("name").String();
+    if (root_.Has("description")) study_.description = root_.At("description").String();
+    if (root_.Has("source")) study_.source = root_.At("source").String();
+    study_.base = ReadBase(root_.At("base"));
+    study_.metric = ReadMetric(root_.At("metric"));
+    if (root_.Has("columns"))
+      for (const JsonReader& column : root_.At("columns").Elements())
+        study_.columns.push_back(ReadMetric(column));
+    if (root_.Has("tolerance")) study_.tolerance = root_.At("tolerance").Number(0, 100);
+
+    const Changes common = root_.Has("set") ? ReadChanges(root_.At("set")) : Changes();
+    if (!grouped) {
+      ReadGroup(root_, "", common);
+    } else {
+      std::set<std::string> names;
+      for (const JsonReader& group : root_.At("groups").Elements()) {
+        group.AllowKeys({"name", "set", "calibration", "points", "grid"});
+        const std::string name = group.At("name").String();
+        if (name.empty()) group.At("name").Expected("a name");
+        if (!names.insert(name).second)
+          group.At("name").Fail(fmt::format("there are two groups \"{}\"", name));
+        Changes changes = common;
+        if (group.Has("set")) Append(changes, ReadChanges(group.At("set")));
+        ReadGroup(group, name, changes);
+      }
+      if (root_.Has("calibration")) {
+        const StudyCalibration calibration = ReadCalibration(root_.At("calibration"), "", 0);
+        for (StudyGroup& group : study_.groups)
+          if (!group.calibration) group.calibration = calibration;
+      }
+    }
+    if (study_.points.empty()) root_.Fail("the study has no points");
+    Resolve();
+    return std::move(study_);
+  }
+
+ private:
+  JsonDocument ReadBase(const JsonReader& reader) const {
+    if (reader.IsObject())
+      return JsonDocument::FromText(reader.value().dump(), reader.place().file);
+    if (!reader.IsString()) reader.Expected("a scenario or the path of one");
+    const std::string path = (folder_ / reader.String()).string();
+    if (!fs::exists(path)) reader.Fail(fmt::format("there is no file \"{}\"", path));
+    return JsonDocument::FromFile(path);
+  }
+
+  static StudyMetric ReadMetric(const JsonReader& reader) {
+    StudyMetric metric;
+    if (reader.IsString()) {
+      metric.value = reader.String();
+    } else {
+      reader.AllowKeys({"value", "times", "unit"});
+      metric.value = reader.At("value").String();
+      if (reader.Has("times")) metric.times = reader.At("times").Number(-kLargest, kLargest);
+      if (reader.Has("unit")) metric.unit = reader.At("unit").String();
+    }
+    if (metric.value.empty()) reader.Expected("a number of the result such as \"step_seconds\"");
+    return metric;
+  }
+
+  // Keys are sorted, as JSON's objects are unordered; "a" comes before "a.b", which then changes a
+  // part of it.
+  Changes ReadChanges(const JsonReader& reader) const {
+    Changes changes;
+    for (const auto& [path, value] : reader.Members()) {
+      changes.push_back(ReadChange(path, value));
+    }
+    return changes;
+  }
+
+  // The path of a cluster's file is meant from the study's folder.
+  std::pair<std::string, nlohmann::json> ReadChange(const std::string& path,
+                                                    const JsonReader& value) const {
+    if (path.empty() || path.find('=') != std::string::npos)
+      value.Fail(fmt::format("\"{}\" is no path of a scenario such as strategy.depth", path));
+    const auto is_path = [](const std::string& text) {
+      return text.find('/') != std::string::npos || text.ends_with(".json");
+    };
+    if (path == "cluster" && value.IsString() && is_path(value.String()))
+      return {path, fs::absolute(folder_ / value.String()).lexically_normal().string()};
+    return {path, value.value()};
+  }
+
+  static void Append(Changes& changes, const Changes& more) {
+    changes.insert(changes.end(), more.begin(), more.end());
+  }
+
+  void ReadGroup(const JsonReader& reader, const std::string& name, const Changes& changes) {
+    const size_t group = study_.groups.size();
+    const size_t first = study_.points.size();
+    study_.groups.push_back({name, std::nullopt});
+    if (!reader.Has("points") && !reader.Has("grid"))
+      reader.Fail("missing key \"points\" or \"grid\"");
+    const std::vector<Choice> grid =
+        reader.Has("grid") ? ReadGrid(reader.At("grid")) : std::vector<Choice>{{"", {}}};
+    const std::string prefix = name.empty() ? "" : name + "/";
+
+    StudyPoint start;
+    start.group = group;
+    start.changes = changes;
+    start.changes_before_calibration = changes.size();
+    start.may_fail = reader.Has("grid");
+    if (!reader.Has("points")) {
+      start.place = reader.At("grid").place();
+      AddPoints(start, prefix, "", grid);
+    } else {
+      for (const JsonReader& point : reader.At("points").Elements())
+        AddPoints(ReadPoint(point, start, prefix), prefix, point.At("name").String(), grid);
+    }
+    if (reader.Has("calibration"))
+      study_.groups[group].calibration = ReadCalibration(reader.At("calibration"), prefix, first);
+  }
+
+  // Its point is one of those from `first` on, and its name begins with the prefix.
+  StudyCalibration ReadCalibration(const JsonReader& reader, const std::string& prefix,
+                                   size_t first) {
+    reader.AllowKeys({"point", "set", "from", "to"});
+    StudyCalibration calibration;
+    calibration.place = reader.place();
+    calibration.changes = ReadChanges(reader.At("set"));
+    calibration.from = reader.At("from").Number(-kLargest, kLargest);
+    calibration.to = reader.At("to").Number(-kLargest, kLargest);
+    if (!(calibration.from < calibration.to)) reader.At("to").Expected("a number above \"from\"");
+    if (reader.At("set").value().dump().find(kStudyValue) == std::string::npos)
+      reader.At("set").Fail("nothing here holds {value}, the number that is searched");
+    const JsonReader point = reader.At("point");
+    const std::string wanted = prefix + point.String();
+    const auto found = positions_.find(wanted);
+    if (found == positions_.end() || found->second < first)
+      point.Fail(fmt::format("there is no point \"{}\" to calibrate with", wanted));
+    calibration.point = found->second;
+    if (!study_.points[calibration.point].published || relatives_.count(calibration.point) > 0)
+      point.Fail(
+          fmt::format("point \"{}\" has no published figure of its own to calibrate with", wanted));
+    return calibration;
+  }
+
+  StudyPoint ReadPoint(const JsonReader& reader, StudyPoint point, const std::string& prefix) {
+    reader.AllowKeys({"name", "set", "published", "relative_to", "allow_failure"});
+    if (reader.At("name").String().empty()) reader.At("name").Expected("a name");
+    point.place = reader.place();
+    if (reader.Has("set")) Append(point.changes, ReadChanges(reader.At("set")));
+    if (reader.Has("published")) {
+      if (point.may_fail)
+        reader.At("published").Fail("a point that a grid multiplies has no figure of its own");
+      point.published = reader.At("published").Number(-kLargest, kLargest);
+    }
+    if (reader.Has("relative_to")) {
+      if (point.may_fail)
+        reader.At("relative_to").Fail("a point that a grid multiplies is relative to no other");
+      const JsonReader other = reader.At("relative_to");
+      relatives_[study_.points.size()] = {prefix + other.String(), other.place()};
+    }
+    if (reader.Has("allow_failure")) point.may_fail |= reader.At("allow_failure").Bool();
+    return point;
+  }
+
+  // Every combination of the axes' choices, the last axis fastest.
+  std::vector<Choice> ReadGrid(const JsonReader& reader) const {
+    std::vector<Choice> combinations = {{"", {}}};
+    for (const JsonReader& axis : reader.Elements()) {
+      const std::vector<Choice> choices = ReadAxis(axis);
+      if (choices.empty()) axis.Fail("an axis of a grid needs values");
+      if (choices.size() > kMostStudyPoints / combinations.size())
+        axis.Fail(fmt::format("the grid has more than {} points", kMostStudyPoints));
+      std::vector<Choice> longer;
+      for (const Choice& combination : combinations)
+        for (const Choice& choice : choices) {
+          longer.push_back(combination);
+          longer.back().name += (combination.name.empty() ? "" : "/") + choice.name;
+          Append(longer.back().changes, choice.changes);
+        }
+      combinations = std::move(longer);
+    }
+    return combinations;
+  }
+
+  std::vector<Choice> ReadAxis(const JsonReader& axis) const {
+    std::vector<Choice> choices;
+    if (axis.Has("choices")) {
+      axis.AllowKeys({"choices"});
+      for (const JsonReader& choice : axis.At("choices").Elements()) {
+        choice.AllowKeys({"name", "set"});
+        choices.push_back({choice.At("name").String(), ReadChanges(choice.At("set"))});
+      }
+      return choices;
+    }
+    axis.AllowKeys({"path", "values"});
+    const std::string path = axis.At("path").String();
+    const std::string last = path.substr(path.rfind('.') + 1);
+    for (const JsonReader& value : axis.At("values").Elements()) {
+      const std::string text = value.IsString() ? value.String() : value.value().dump();
+      choices.push_back({fmt::format("{}={}", last, text), {ReadChange(path, value)}});
+    }
+    return choices;
+  }
+
+  void AddPoints(const StudyPoint& start, const std::string& prefix, const std::string& name,
+                 const std::vector<Choice>& grid) {
+    for (const Choice& choice : grid) {
+      StudyPoint point = start;
+      point.name = prefix + name + (name.empty() || choice.name.empty() ? "" : "/") + choice.name;
+      Append(point.changes, choice.changes);
+      if (!positions_.emplace(point.name, study_.points.size()).second)
+        throw Error(point.place, fmt::format("there are two points \"{}\"", point.name));
+      if (study_.points.size() == kMostStudyPoints)
+        throw Error(point.place,
+                    fmt::format("the study has more than {} points", kMostStudyPoints));
+      study_.points.push_back(std::move(point));
+    }
+  }
+
+  size_t Find(const NamedPoint& wanted) const {
+    const auto found = positions_.find(wanted.name);
+    if (found != positions_.end()) return found->second;
+    std::vector<std::string> names;
+    for (const StudyPoint& point : study_.points) names.push_back(point.name);
+    throw Error(wanted.place, fmt::format("there is no point \"{}\"{}", wanted.name,
+                                          DidYouMean(wanted.name, names)));
+  }
+
+  void Resolve() {
+    for (const auto& [point, other] : relatives_) study_.points[point].relative_to = Find(other);
+    for (const auto& [point, other] : relatives_)
+      if (study_.points[*study_.points[point].relative_to].relative_to)
+        throw Error(other.place, fmt::format("point \"{}\" is relative to another itself",
+                                             study_.points[point].name));
+    if (!root_.Has("orders")) return;
+    for (const JsonReader& order : root_.At("orders").Elements()) {
+      std::vector<size_t>& rising = study_.orders.emplace_back();
+      for (const JsonReader& name : order.Elements())
+        rising.push_back(Find({name.String(), name.place()}));
+      if (rising.size() < 2) order.Expected("two points or more");
+    }
+  }
+
+  JsonReader root_;
+  fs::path folder_;
+  Study study_;
+  std::map<std::string, size_t> positions_;
+  std::map<size_t, NamedPoint> relatives_;  // by point
+};
+
+}  // namespace
+
+Study ReadStudy(const JsonDocument& document) { return StudyReader(document).Read(); }
+
+}  // namespace rehearse

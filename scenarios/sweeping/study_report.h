@@ -1,0 +1,55 @@
+// What a sweep says beside what is published: errors of figures and ratios, orders right and wrong,
+// as text, as a table of Markdown, as CSV and as JSON.
+//
+// The value of a point is its metric, or with "relative_to" the ratio of the two metrics; its error
+// is value / published - 1. A row that calibrated is shown but not judged. Orders: every two points
+// of a group whose published figures can be compared (both of the metric, or both relative to one
+// point, which itself counts as 1) and differ by more than 1 %, and the study's own "orders".
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "scenarios/sweeping/study.h"
+#include "scenarios/sweeping/sweep.h"
+
+namespace rehearse {
+
+inline constexpr double kTie = 0.01;
+
+struct ComparedPoint {
+  std::optional<double> value;  // nothing where the point failed
+  std::optional<double> error;  // relative; where a figure is published
+  bool calibrates = false;
+  std::vector<std::optional<double>> columns;
+};
+
+struct OrderedPair {
+  size_t lower = 0;  // positions in Study::points
+  size_t upper = 0;
+  bool right = false;
+};
+
+struct PublishedComparison {
+  std::vector<ComparedPoint> points;  // as in the study
+  std::vector<OrderedPair> pairs;
+  size_t judged = 0;  // points with an error that did not calibrate
+  size_t within = 0;  // ... of at most the tolerance
+  double median = 0;  // of the errors' sizes
+  size_t worst = 0;   // position of the largest
+};
+
+PublishedComparison Compare(const Study& study, const Sweep& sweep);
+
+std::string ToText(const Study& study, const Sweep& sweep, const PublishedComparison& comparison);
+std::string ToMarkdown(const Study& study, const Sweep& sweep,
+                       const PublishedComparison& comparison);
+std::string ToCsv(const Study& study, const Sweep& sweep, const PublishedComparison& comparison);
+// Schema "rehearse.study.v1".
+nlohmann::ordered_json ToJson(const Study& study, const Sweep& sweep,
+                              const PublishedComparison& comparison);
+
+}  // namespace rehearse

@@ -1,0 +1,44 @@
+// Which schedules a calibration learns from: a ladder of collectives for the ranks of a machine, products of many shapes,
+// random training steps, and what a user needs exactly.
+//
+// Sizes follow from one number, the floating-point operations of the largest training step of a rank: steps have between
+// a hundredth of it and all of it, products at most a tenth.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "real/calibration/learning.h"
+#include "real/calibration/probe_schedule.h"
+#include "scenarios/trials/random_step.h"
+
+namespace rehearse {
+
+struct LearningPlan {
+  StepDevice device = StepDevice::kCpu;
+  Flops largest = Flops(2e9);              // of a training step, a rank
+  Bytes largest_message = Bytes(4 << 20);  // of a step of a ring
+  size_t product_shapes = 40;
+  uint32_t networks = 12;
+  uint64_t seed = 1;
+  Bytes room = Bytes(0);  // of a device's memory; 0: no limit
+};
+
+LearningPlan CpuLearningPlan();
+LearningPlan GpuLearningPlan();
+
+// What a world of `ranks` learns from. `left_out` is told what there is no room for.
+struct WorldPlan {
+  std::vector<NamedSchedule>
+      ladder;  // groups of all sizes that divide the ranks; none for one rank
+  std::vector<NamedSchedule> steps;
+};
+WorldPlan PlanLearning(const LearningPlan& plan, uint32_t ranks,
+                       const std::vector<NamedSchedule>& wanted,
+                       std::vector<std::string>* left_out);
+
+// Products and copies beside all-reduces, some of which take longer and some shorter.
+std::vector<Encounter> PlanEncounters(const LearningPlan& plan);
+
+}  // namespace rehearse

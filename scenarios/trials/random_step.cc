@@ -1,0 +1,217 @@
+#include "scenarios/trials/random_step.h"
+
+#include <array>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "real/kernels/numbers.h"
+#include "sim/base/error.h"
+#include "sim/schedule/schedule_check.h"
+#include "workloads/planner/planner.h"
+
+namespace rehearse {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kMostDraws = 10000;
+constexpr int kDrawsOfStrategy = 8;
+
+// One number after the other.
+class Dice {
+ public:
+  explicit Dice(uint64_t seed) : seed_(seed) {}
+
+  uint64_t Below(uint64_t n) { return HashAt(seed_, next_++) % n; }
+  bool Flip() { return Below(2) == 0; }
+  template <typename T>
+  const T& OneOf(const std::vector<T>& values) {
+    return values[Below(values.size())];
+  }
+  // Sizes of `count` axes whose product is `ranks`.
+  std::vector<uint32_t> Split(uint32_t ranks, size_t count) {
+    std::vector<uint32_t> sizes(count, 1);
+    for (uint32_t factor = 2; ranks > 1;) {
+      if (ranks % factor != 0) {
+        ++factor;
+        continue;
+      }
+      sizes[Below(count)] *= factor;
+      ranks /= factor;
+    }
+    return sizes;
+  }
+
+ private:
+  uint64_t seed_;
+  uint64_t next_ = 0;
+};
+
+struct Sizes {
+  std::vector<uint64_t> hidden;
+  std::vector<uint64_t> sequence;
+  std::vector<uint64_t> vocabulary;
+};
+// No side of a product is in both: multiples of 64 here; 32, 48 or 80 more than one there. On GPUs heads want multiples
+// of 64 everywhere: there the lists are disjoint.
+Sizes SizesFor(StepUse use, StepDevice device) {
+  if (device == StepDevice::kGpu && use == StepUse::kLearning) {
+    return {{128, 256, 512, 1024, 2048, 3072, 4096},
+            {64, 128, 256, 512, 1024, 2048},
+            {1024, 4096, 16384, 32768, 51200}};
+  }
+  if (device == StepDevice::kGpu)
+    return {{384, 768, 1536, 2560, 5120}, {96, 192, 384, 768, 1536}, {3072, 12288, 24576, 40960}};
+  if (use == StepUse::kLearning)
+    return {{64, 128, 192, 256, 320, 384, 512}, {32, 64, 128}, {256, 512, 1024, 2048}};
+  return {{96, 160, 224, 288, 352, 416}, {48, 80, 112}, {288, 672, 1184}};
+}
+
+struct StrategyRow {
+  const char* kind;
+  Json (*draw)(Dice& dice, uint32_t ranks);
+};
+
+Json FourD(Dice& dice, uint32_t ranks) {
+  const auto axes = dice.Split(ranks, 4);
+  return {{"column", axes[0]},
+          {"row", axes[1]},
+          {"depth", axes[2]},
+          {"data", axes[3]},
+          {"transpose_alternate_layers", dice.Flip()},
+          {"overlap_all_reduce", dice.Flip()},
+          {"overlap_reduce_scatter", dice.Flip()},
+          {"overlap_all_gather", dice.Flip()},
+          {"cached_layers", 0}};
+}
+Json Megatron(Dice& dice, uint32_t ranks) {
+  const auto axes = dice.Split(ranks, 2);
+  return {{"tensor", axes[0]},
+          {"data", axes[1]},
+          {"sequence_parallel", dice.Flip()},
+          {"overlap_all_reduce", dice.Flip()},
+          {"overlap_gradients", dice.Flip()},
+          {"distributed_optimizer", dice.Flip()}};
+}
+Json Fsdp(Dice& dice, uint32_t ranks) {
+  const auto axes = dice.Split(ranks, 2);
+  return {{"shard", axes[0]},
+          {"replicas", axes[1]},
+          {"overlap_gradients", dice.Flip()},
+          {"overlap_reduce_scatter", dice.Flip()},
+          {"prefetch", dice.Below(3)},
+          {"reshard_after_forward", dice.Flip()}};
+}
+Json Sbp(Dice& dice, uint32_t ranks) {
+  return {{"nodes", ranks},
+          {"gpus", 1},
+          {"overlap_all_reduce", dice.Flip()},
+          {"overlap_gradients", dice.Flip()},
+          {"products", {{"default", dice.Split(ranks, 3)}}}};
+}
+Json Atp(Dice& dice, uint32_t ranks) {
+  const auto axes = dice.Split(ranks, 3);
+  return {{"d1", axes[0]},   {"d2", axes[1]},
+          {"data", axes[2]}, {"first", dice.Flip() ? "column" : "row"},
+          {"chunks", 1},     {"overlap_all_reduce", dice.Flip()}};
+}
+constexpr std::array kStrategies = {StrategyRow{"4d", FourD}, StrategyRow{"sbp", Sbp},
+                                    StrategyRow{"atp", Atp}, StrategyRow{"megatron", Megatron},
+                                    StrategyRow{"fsdp", Fsdp}};
+
+Json DrawNetwork(Dice& dice, uint32_t ranks, StepUse use, StepDevice device) {
+  const Sizes sizes = SizesFor(use, device);
+  const bool on_gpu = device == StepDevice::kGpu;
+  const uint64_t layers = 1 + dice.Below(3);
+  const uint64_t hidden = dice.OneOf(sizes.hidden);
+  const uint64_t heads = on_gpu ? hidden / (dice.Flip() ? 64 : 128) : ranks * (1 + dice.Below(3));
+  Json json;
+  json["cluster"] = fmt::format("local-cpu:ranks={}", ranks);
+  json["model"] = {{"name", "random"},
+                   {"layers", layers},
+                   {"hidden", hidden},
+                   {"heads", heads},
+                   {"vocabulary", dice.OneOf(sizes.vocabulary)}};
+  json["training"] = {{"batch", ranks * (1 + dice.Below(4))},
+                      {"sequence", dice.OneOf(sizes.sequence)},
+                      {"micro_batches", 1},
+                      {"recomputation", dice.Flip() ? "none" : "full"},
+                      {"precision", on_gpu ? "bf16" : "fp32"}};
+  return json;
+}
+
+// "h64 l2 s32 b4 v256, recomputed"
+std::string NetworkName(const Json& json) {
+  const Json& model = json["model"];
+  const Json& training = json["training"];
+  const auto number = [](const Json& object, const char* key) {
+    return object[key].get<uint64_t>();
+  };
+  return fmt::format("h{} l{} s{} b{} v{}{}", number(model, "hidden"), number(model, "layers"),
+                     number(training, "sequence"), number(training, "batch"),
+                     number(model, "vocabulary"),
+                     training["recomputation"] == "full" ? " recomputed" : "");
+}
+
+// The sizes of the mesh's axes: the first numbers of the strategy, of SBP those of its products.
+std::string MeshName(const Json& strategy) {
+  std::vector<std::string> sizes;
+  if (strategy.contains("products")) {
+    for (const Json& size : strategy["products"]["default"]) sizes.push_back(size.dump());
+  } else {
+    for (const auto& [key, value] : strategy.items()) {
+      if (value.is_number() && key != "prefetch" && key != "cached_layers" && key != "chunks")
+        sizes.push_back(value.dump());
+    }
+  }
+  return fmt::format("{}", fmt::join(sizes, "x"));
+}
+
+// Nothing when the network cannot be split like that, or is too small or too large.
+std::optional<RandomStep> TryStep(Json json, const StrategyRow& row, Dice& dice, uint32_t ranks,
+                                  Flops least, Flops most) {
+  Json strategy = {{"kind", row.kind}};
+  strategy.update(row.draw(dice, ranks));
+  RandomStep step;
+  step.strategy = row.kind;
+  step.name = fmt::format("{} {} {}", row.kind, MeshName(strategy), NetworkName(json));
+  json["name"] = step.name;
+  json["strategy"] = std::move(strategy);
+  step.scenario = json.dump(2);
+  try {
+    const Scenario scenario = ReadScenario(JsonDocument::FromText(step.scenario, "random step"));
+    step.schedule =
+        PlanStep(scenario.network, scenario.training, scenario.strategy, scenario.strategy_place);
+    CheckSchedule(step.schedule);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+  const Flops own = step.schedule.hardware_flops / ranks;
+  if (own < least || own > most) return std::nullopt;
+  return step;
+}
+
+}  // namespace
+
+std::vector<RandomStep> DrawSteps(uint64_t seed, uint32_t index, uint32_t ranks, StepUse use,
+                                  Flops least, Flops most, StepDevice device) {
+  Dice dice(HashAt(SeedOf(seed, use == StepUse::kLearning ? "learning" : "judging"), index));
+  for (int draw = 0; draw < kMostDraws; ++draw) {
+    const Json network = DrawNetwork(dice, ranks, use, device);
+    std::vector<RandomStep> steps;
+    for (const StrategyRow& row : kStrategies) {
+      std::optional<RandomStep> step;
+      for (int i = 0; i < kDrawsOfStrategy && !step; ++i)
+        step = TryStep(network, row, dice, ranks, least, most);
+      if (!step) break;
+      steps.push_back(std::move(*step));
+    }
+    if (steps.size() == kStrategies.size()) return steps;
+  }
+  throw InternalError(fmt::format("no random network for {} ranks", ranks));
+}
+
+}  // namespace rehearse

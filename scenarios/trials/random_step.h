@@ -1,0 +1,34 @@
+// Random training steps, for a few CPU cores or for GPUs: what calibrations learn from, and what they are judged by.
+//
+// The i-th network of a seed is the same everywhere. Sizes (hidden, sequence, vocabulary, heads) for judging are drawn
+// from other lists than those for learning, so that no matrix product is in both.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "scenarios/readers/scenario.h"
+
+namespace rehearse {
+
+enum class StepUse : uint8_t { kLearning, kJudging };
+enum class StepDevice : uint8_t {
+  kCpu,  // small, in fp32
+  kGpu,  // from small to large, in bf16, with heads of 64 or 128
+};
+
+struct RandomStep {
+  std::string strategy;  // "4d"
+  std::string name;      // "4d 2x1x1x1 h64 l2 s32 b4 v256"
+  std::string scenario;  // JSON
+  Schedule schedule;
+};
+
+// The steps of one random network, one for each kind of strategy, whose mesh and switches are drawn too: so that
+// strategies can be compared. Draws again until all can be planned and take `least` to `most` floating-point operations a
+// rank.
+std::vector<RandomStep> DrawSteps(uint64_t seed, uint32_t index, uint32_t ranks, StepUse use,
+                                  Flops least, Flops most, StepDevice device = StepDevice::kCpu);
+
+}  // namespace rehearse

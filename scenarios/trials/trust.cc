@@ -1,0 +1,230 @@
+#include "scenarios/trials/trust.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "collectives/lowering/lower.h"
+#include "real/calibration/cost_fit.h"
+#include "real/calibration/probe.h"
+#include "real/transports/transport_threads.h"
+#include "scenarios/playing/calibrated.h"
+#include "scenarios/trials/random_step.h"
+#include "sim/base/error.h"
+#include "sim/engine/simulate.h"
+#include "topology/fabrics/router.h"
+#include "topology/files/cluster_file.h"
+
+namespace rehearse {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// About 1 to 100 ms a step on a core of 10 to 100 GFLOP/s.
+constexpr Flops kLeastWork(3e7);
+constexpr Flops kMostWork(4e9);
+constexpr double kWanted = 0.10;
+
+void Measure(const Schedule& schedule, const TrustOptions& options, TrustRow* row) {
+  RunAsThreads(options.ranks, [&](Transport& transport) {
+    const Probe probe =
+        RunUntilKept(schedule, transport, {.kept = options.kept, .patience = options.patience});
+    if (transport.rank() != 0) return;
+    std::vector<Seconds> times;
+    for (const ProbedStep* step : probe.Kept()) times.push_back(ToSeconds(step->timeline.step));
+    row->kept = static_cast<uint32_t>(times.size());
+    row->disturbed = static_cast<uint32_t>(probe.steps.size() - times.size());
+    if (times.empty()) return;
+    const Quantiles quantiles = QuantilesOf(times);
+    row->tenth = quantiles.tenth;
+    row->measured = quantiles.median;
+    row->ninetieth = quantiles.ninetieth;
+  });
+}
+
+std::vector<const TrustRow*> JudgedRows(const TrustReport& report, const std::string& strategy) {
+  std::vector<const TrustRow*> rows;
+  for (const TrustRow& row : report.rows) {
+    if (row.IsJudged() && (strategy.empty() || row.strategy == strategy)) rows.push_back(&row);
+  }
+  return rows;
+}
+
+std::vector<std::string> StrategiesOf(const TrustReport& report) {
+  std::vector<std::string> names;
+  for (const TrustRow& row : report.rows) {
+    if (std::find(names.begin(), names.end(), row.strategy) == names.end())
+      names.push_back(row.strategy);
+  }
+  return names;
+}
+
+// Share of the judged rows whose error is at most what is wanted.
+double ShareWithin(const TrustReport& report, double wanted) {
+  const auto rows = JudgedRows(report, "");
+  if (rows.empty()) return 0;
+  const auto within = std::count_if(rows.begin(), rows.end(), [&](const TrustRow* row) {
+    return std::abs(row->Error()) <= wanted;
+  });
+  return static_cast<double>(within) / static_cast<double>(rows.size());
+}
+
+double MedianSignedError(const TrustReport& report) {
+  std::vector<double> errors;
+  for (const TrustRow* row : JudgedRows(report, "")) errors.push_back(row->Error());
+  if (errors.empty()) return 0;
+  std::sort(errors.begin(), errors.end());
+  return errors[(errors.size() - 1) / 2];
+}
+
+Json ToJson(const ErrorSummary& errors) {
+  return {{"samples", errors.samples},
+          {"median", errors.median},
+          {"ninetieth_percentile", errors.ninetieth},
+          {"largest", errors.largest}};
+}
+
+}  // namespace
+
+Prediction PredictStep(const Schedule& schedule, const Calibration& calibration) {
+  const auto cluster = ReadClusterArgument(fmt::format("local-cpu:ranks={}", schedule.ranks()));
+  ApplyCalibration(*cluster, calibration);
+  const Schedule executed = AsExecuted(schedule, *cluster);
+  Router router(*cluster);
+  const Lowered lowered = Lower(executed, router);
+  const Simulation simulation = Simulate(lowered.program, executed.ranks());
+  return {ToSeconds(simulation.timeline.step), CalibrationNotes(executed, *cluster)};
+}
+
+TrustReport MeasureTrust(const Calibration& calibration, const TrustOptions& options) {
+  const HostMachine host = ThisHost();
+  const std::string here = MachineName(host.processor, host.cores);
+  if (calibration.origin.machine != here) {
+    throw Error(fmt::format("the calibration was measured on {}, but this machine is {}",
+                            calibration.origin.machine, here));
+  }
+  TrustReport report;
+  report.ranks = options.ranks;
+  report.seed = options.seed;
+  report.calibration_date = calibration.origin.date;
+  report.host = rehearse::ToJson(host);
+  report.environment = ThisEnvironment();
+  for (uint32_t network = 0; report.rows.size() < options.steps; ++network) {
+    for (const RandomStep& step : DrawSteps(options.seed, network, options.ranks, StepUse::kJudging,
+                                            kLeastWork, kMostWork)) {
+      if (report.rows.size() == options.steps) break;
+      TrustRow row;
+      row.strategy = step.strategy;
+      row.name = step.name;
+      row.network = network;
+      Prediction prediction = PredictStep(step.schedule, calibration);
+      row.predicted = prediction.step;
+      row.notes = std::move(prediction.notes);
+      Measure(step.schedule, options, &row);
+      if (options.progress) {
+        options.progress(fmt::format("{}: predicted {:.2f} ms, measured {:.2f} ms ({} of {} steps)",
+                                     row.name, row.predicted.value() * 1e3,
+                                     row.measured.value() * 1e3, row.kept,
+                                     row.kept + row.disturbed));
+      }
+      report.rows.push_back(std::move(row));
+    }
+  }
+  return report;
+}
+
+ErrorSummary ErrorsOf(const TrustReport& report, const std::string& strategy) {
+  std::vector<double> errors;
+  for (const TrustRow* row : JudgedRows(report, strategy)) errors.push_back(std::abs(row->Error()));
+  return SummarizeErrors(errors);
+}
+
+double RankCorrelation(const TrustReport& report, bool within_networks) {
+  const auto rows = JudgedRows(report, "");
+  double same = 0;
+  double other = 0;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    for (size_t j = i + 1; j < rows.size(); ++j) {
+      if (within_networks && rows[i]->network != rows[j]->network) continue;
+      const double product = (rows[i]->predicted - rows[j]->predicted).value() *
+                             (rows[i]->measured - rows[j]->measured).value();
+      if (product > 0) ++same;
+      if (product < 0) ++other;
+    }
+  }
+  return same + other > 0 ? (same - other) / (same + other) : 0;
+}
+
+Json ToJson(const TrustReport& report) {
+  Json json;
+  json["schema"] = "rehearse.trust.v1";
+  json["ranks"] = report.ranks;
+  json["seed"] = report.seed;
+  json["calibration_date"] = report.calibration_date;
+  json["host"] = report.host;
+  json["environment"] = report.environment;
+  json["errors"] = ToJson(ErrorsOf(report));
+  json["median_signed_error"] = MedianSignedError(report);
+  json["share_within_10_percent"] = ShareWithin(report, kWanted);
+  for (const std::string& strategy : StrategiesOf(report))
+    json["errors_by_strategy"][strategy] = ToJson(ErrorsOf(report, strategy));
+  json["kendall_tau"] = RankCorrelation(report, false);
+  json["kendall_tau_within_networks"] = RankCorrelation(report, true);
+  json["rows"] = Json::array();
+  for (const TrustRow& row : report.rows) {
+    Json entry = {{"strategy", row.strategy},
+                  {"name", row.name},
+                  {"network", row.network},
+                  {"predicted_seconds", row.predicted.value()},
+                  {"measured_seconds", row.measured.value()},
+                  {"measured_tenth_seconds", row.tenth.value()},
+                  {"measured_ninetieth_seconds", row.ninetieth.value()},
+                  {"kept", row.kept},
+                  {"disturbed", row.disturbed}};
+    if (row.IsJudged()) entry["relative_error"] = row.Error();
+    if (!row.notes.empty()) entry["notes"] = row.notes;
+    json["rows"].push_back(std::move(entry));
+  }
+  return json;
+}
+
+std::string ToText(const TrustReport& report) {
+  const auto milliseconds = [](Seconds time) { return time.value() * 1e3; };
+  std::string text = fmt::format(
+      "{} ranks on {}, {} cores; calibration of {}; load when it began {}; scheduling {}\n\n",
+      report.ranks, report.host.at("processor").get<std::string>(),
+      report.host.at("cores").get<uint32_t>(), report.calibration_date,
+      report.environment.at("load_average").get<std::string>(),
+      report.environment.at("scheduling").get<std::string>());
+  text += "| | step | predicted, ms | measured, ms | 10 % .. 90 % | error | steps kept |\n";
+  text += "|---|---|---|---|---|---|---|\n";
+  for (size_t i = 0; i < report.rows.size(); ++i) {
+    const TrustRow& row = report.rows[i];
+    text += fmt::format("| {} | {} | {:.2f} | ", i + 1, row.name, milliseconds(row.predicted));
+    if (row.IsJudged()) {
+      text += fmt::format("{:.2f} | {:.2f} .. {:.2f} | {:+.1f} % | ", milliseconds(row.measured),
+                          milliseconds(row.tenth), milliseconds(row.ninetieth), 100 * row.Error());
+    } else {
+      text += "never undisturbed | | | ";
+    }
+    text += fmt::format("{} of {}{} |\n", row.kept, row.kept + row.disturbed,
+                        row.notes.empty() ? "" : " (noted)");
+  }
+  text += "\n| | steps | median error | 90 % below | largest |\n|---|---|---|---|---|\n";
+  const auto add = [&](const std::string& name, const ErrorSummary& errors) {
+    text += fmt::format("| {} | {} | {:.1f} % | {:.1f} % | {:.1f} % |\n", name, errors.samples,
+                        100 * errors.median, 100 * errors.ninetieth, 100 * errors.largest);
+  };
+  add("all", ErrorsOf(report));
+  for (const std::string& strategy : StrategiesOf(report))
+    add(strategy, ErrorsOf(report, strategy));
+  text += fmt::format(
+      "\nWithin 10 %: {:.0f} % of the steps. Median signed error {:+.1f} %. Kendall's tau of "
+      "predicted and measured: {:.2f} over all steps, {:.2f} among strategies of one network.\n",
+      100 * ShareWithin(report, kWanted), 100 * MedianSignedError(report),
+      RankCorrelation(report, false), RankCorrelation(report, true));
+  return text;
+}
+
+}  // namespace rehearse

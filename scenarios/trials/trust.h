@@ -1,0 +1,74 @@
+// How far predictions can be trusted on this machine: steps that the calibration has not seen are predicted, then run.
+//
+// N random steps (scenarios/trials/random_step.h), in groups of one network and all strategies. The measured time of a step is the
+// median of its undisturbed repeats (real/calibration/probe.h); one of which none was undisturbed is listed and not judged.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "real/calibration/calibration_fit.h"
+#include "sim/base/quantity.h"
+#include "sim/schedule/schedule.h"
+#include "topology/files/calibration.h"
+
+namespace rehearse {
+
+struct TrustOptions {
+  uint32_t ranks = 2;
+  uint32_t steps = 42;
+  uint64_t seed = 1;
+  uint32_t kept = 15;
+  Seconds patience = Seconds(10);  // for each step
+  std::function<void(const std::string&)> progress = nullptr;
+};
+
+struct TrustRow {
+  std::string strategy;
+  std::string name;
+  uint32_t network = 0;  // rows of one network are to be ranked
+  Seconds predicted;
+  Seconds tenth;
+  Seconds measured;  // median
+  Seconds ninetieth;
+  uint32_t kept = 0;
+  uint32_t disturbed = 0;
+  std::vector<std::string> notes;  // of the prediction
+
+  bool IsJudged() const { return kept > 0; }
+  double Error() const { return (predicted - measured) / measured; }
+};
+
+struct TrustReport {
+  uint32_t ranks = 2;
+  uint64_t seed = 1;
+  std::string calibration_date;
+  nlohmann::ordered_json host;
+  nlohmann::ordered_json environment;  // when it began
+  std::vector<TrustRow> rows;
+};
+
+// The blocking step of this schedule on local-cpu with this calibration.
+struct Prediction {
+  Seconds step;
+  std::vector<std::string> notes;
+};
+Prediction PredictStep(const Schedule& schedule, const Calibration& calibration);
+
+// Runs on threads of this process. Throws Error when the calibration is of another machine.
+TrustReport MeasureTrust(const Calibration& calibration, const TrustOptions& options);
+
+ErrorSummary ErrorsOf(const TrustReport& report, const std::string& strategy = "");
+// Kendall's τ (the share of pairs in the same order minus that of pairs in the other) of predicted and measured times;
+// of pairs of one network, or of all.
+double RankCorrelation(const TrustReport& report, bool within_networks);
+
+nlohmann::ordered_json ToJson(const TrustReport& report);
+// Markdown, as in real/README.md.
+std::string ToText(const TrustReport& report);
+
+}  // namespace rehearse

@@ -1,0 +1,49 @@
+#include "sim/base/error.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace rehearse {
+namespace {
+
+std::string Located(const Place& place, const std::string& message) {
+  std::string text = place.file;
+  if (place.line > 0) text += fmt::format(":{}", place.line);
+  if (!text.empty()) text += ": ";
+  if (!place.pointer.empty()) text += place.pointer + ": ";
+  return text + message;
+}
+
+}  // namespace
+
+Error::Error(const Place& place, const std::string& message)
+    : std::runtime_error(Located(place, message)) {}
+
+namespace internal {
+
+// Optimal string alignment: insertions, deletions, substitutions and swaps of neighbours cost 1.
+int EditDistance(const std::string& a, const std::string& b) {
+  std::vector<int> before_previous(b.size() + 1);
+  std::vector<int> previous(b.size() + 1);
+  std::vector<int> current(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) current[j] = static_cast<int>(j);
+  for (size_t i = 1; i <= a.size(); ++i) {
+    std::swap(before_previous, previous);
+    std::swap(previous, current);
+    current[0] = static_cast<int>(i);
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const int substitution = previous[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      current[j] = std::min({previous[j] + 1, current[j - 1] + 1, substitution});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        current[j] = std::min(current[j], before_previous[j - 2] + 1);
+    }
+  }
+  return current[b.size()];
+}
+
+void FailCheck(const char* file, int line, const std::string& what) {
+  throw InternalError(fmt::format("{}:{}: check failed: {}", file, line, what));
+}
+
+}  // namespace internal
+}  // namespace rehearse

@@ -1,0 +1,84 @@
+// The inside of Simulate(): state and events of one run. simulate.cc plays, player_report.cc tells
+// what has happened. Not thread-safe; refers to the program.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/engine/event_queue.h"
+#include "sim/engine/flow_run.h"
+#include "sim/engine/interference.h"
+#include "sim/engine/program.h"
+#include "sim/engine/simulate.h"
+#include "sim/engine/step_periods.h"
+#include "sim/engine/transfer_network.h"
+
+namespace rehearse {
+
+// Plays one program. What an event sets free at once (a task whose predecessors have ended, the
+// next step of a flow) goes on the agenda, which is worked off before the rates are settled: joins,
+// empty delays and empty steps cascade within their instant, without recursion.
+class Player {
+ public:
+  Player(const Program& program, const SimulationOptions& options);
+
+  Simulation Play(uint32_t ranks);
+
+ private:
+  static constexpr uint32_t kNone = FlowRun::kNone;
+  static constexpr Time kNotDone = Time(-1);
+
+  // Together, because an event touches all of it.
+  struct TaskState {
+    Time start;
+    Time end = kNotDone;
+    uint32_t waiting_for = 0;  // predecessors that have not ended
+  };
+
+  void PopBatch();
+  void HandleEvent(uint32_t task);
+  void ChangeLinks();
+  void WorkOffAgenda();
+  void StartTask(uint32_t task);
+  void StartDelay(uint32_t task);
+  void ScheduleDelays(uint32_t task);
+  void StartFlow(uint32_t flow);
+  void EndTask(uint32_t task);
+  void BeginStep(uint32_t flow);
+  void MoveBytes(uint32_t flow);
+  void EndStep(uint32_t flow);
+  void Settle();
+  void ScheduleFlow(uint32_t flow, Time time);
+
+  void CheckAllDone() const;
+  void CheckCausality() const;
+  void CheckBytes(uint32_t flow) const;
+  std::string Describe(uint32_t task) const;
+  std::string SpanOf(uint32_t task) const;
+  Timeline MakeTimeline(uint32_t ranks);
+  std::vector<double> BytesByLink() const;
+  std::vector<TaskTime> TaskTimes() const;
+  std::vector<Bottleneck> Bottlenecks() const;
+
+  const Program& program_;
+  const SimulationOptions options_;
+  const uint32_t link_change_task_;  // stands for the next link change in the queue
+  EventQueue queue_;
+  TransferNetwork network_;
+  std::optional<Interference> interference_;  // only if the program has processors
+  std::vector<FlowRun> flows_;
+  StepPeriods periods_;
+  std::vector<TaskState> tasks_;
+  std::vector<uint32_t> task_of_delay_;  // when there is interference
+  std::vector<uint32_t> agenda_;         // tasks
+  std::vector<uint32_t> batch_;
+  size_t next_link_change_ = 0;
+  Time now_;
+  size_t tasks_done_ = 0;
+  SimulationStats stats_;
+};
+
+}  // namespace rehearse

@@ -1,0 +1,149 @@
+// What a Player tells: checks, errors and results.
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "sim/base/error.h"
+#include "sim/engine/ops_of_tasks.h"
+#include "sim/engine/player.h"
+
+namespace rehearse {
+
+void Player::CheckAllDone() const {
+  if (tasks_done_ == program_.tasks.size()) return;
+  for (uint32_t flow = 0; flow < flows_.size(); ++flow) {
+    const LinkId link = network_.StuckOn(flow);
+    if (!link.IsSet()) continue;
+    throw Error(
+        fmt::format("a transfer ({}) is stuck for ever: link {} has failed and does not "
+                    "recover, and there is no other way",
+                    SpanOf(flows_[flow].task), program_.links[link.index()].name));
+  }
+  const auto first = std::find_if(tasks_.begin(), tasks_.end(),
+                                  [](const TaskState& task) { return task.end == kNotDone; });
+  throw InternalError(fmt::format("{} of {} tasks can never end; the first is {}",
+                                  program_.tasks.size() - tasks_done_, program_.tasks.size(),
+                                  Describe(static_cast<uint32_t>(first - tasks_.begin()))));
+}
+
+// No task starts before its predecessors have ended. In debug builds only, as is the next.
+void Player::CheckCausality() const {
+#ifndef NDEBUG
+  for (uint32_t task = 0; task < program_.tasks.size(); ++task) {
+    CHECK_LE(tasks_[task].start.picoseconds(), tasks_[task].end.picoseconds());
+    for (uint32_t i = program_.successor_begin[task]; i < program_.successor_begin[task + 1]; ++i) {
+      CHECK_LE(tasks_[task].end.picoseconds(),
+               tasks_[program_.successors[i].index()].start.picoseconds());
+    }
+  }
+#endif
+}
+
+// A flow that ends has moved its bytes, but for what rounding its end to the clock makes of it.
+void Player::CheckBytes([[maybe_unused]] uint32_t flow) const {
+#ifndef NDEBUG
+  const TransferNetwork::Motion motion = network_.MotionOf(flow);
+  const double missing = motion.left - motion.speed * ToSeconds(now_ - motion.since).value();
+  const double rounding = 16 * TransferNetwork::kRelativeSlack * program_.flows[flow].bytes;
+  CHECK_LE(std::abs(missing), 0.6e-12 * motion.speed + rounding);
+#endif
+}
+
+// The op that a task works for, as far as the spans know.
+std::string Player::SpanOf(uint32_t task) const {
+  const OpsOfTasks ops(program_);
+  const auto spans = ops.Of(TaskId(task));
+  if (spans.empty()) return fmt::format("task {}", task);
+  const SpanSpec& span = program_.spans[spans.front()];
+  return fmt::format("task {}, op {} of rank {}", task, span.op, span.rank);
+}
+
+// A task that is stuck.
+std::string Player::Describe(uint32_t task) const {
+  static constexpr const char* kNames[] = {"join", "delay", "flow"};
+  const Task& what = program_.tasks[task];
+  const std::string name = fmt::format("task {} (a {})", task, kNames[static_cast<int>(what.kind)]);
+  if (tasks_[task].waiting_for > 0) {
+    return fmt::format("{}, which waits for {} of its {} predecessors", name,
+                       tasks_[task].waiting_for, program_.predecessor_count[task]);
+  }
+  const FlowRun& run = flows_[what.payload];
+  return fmt::format("{}, which has done {} of its {} steps and waits for its upstream, task {}",
+                     name, run.steps_done, program_.flows[what.payload].steps,
+                     flows_[run.upstream].task);
+}
+
+Timeline Player::MakeTimeline(uint32_t ranks) {
+  Timeline timeline;
+  timeline.provenance = Provenance::kSimulated;
+  timeline.ranks = ranks;
+  timeline.spans.reserve(program_.spans.size());
+  for (const SpanSpec& spec : program_.spans) {
+    const Time begin = tasks_[spec.begin.index()].start;
+    const bool ready_at_begin = !spec.ready.IsSet() || spec.ready == spec.begin;
+    timeline.spans.push_back({.rank = spec.rank,
+                              .op = spec.op,
+                              .ready = ready_at_begin ? begin : tasks_[spec.ready.index()].end,
+                              .begin = begin,
+                              .end = tasks_[spec.end.index()].end});
+    timeline.step = std::max(timeline.step, timeline.spans.back().end);
+  }
+  const std::vector<double> bytes = BytesByLink();
+  timeline.links.reserve(program_.links.size());
+  for (uint32_t i = 0; i < program_.links.size(); ++i) {
+    const ProgramLink& link = program_.links[i];
+    timeline.links.push_back({.name = link.name,
+                              .kind = link.kind,
+                              .capacity = link.capacity,
+                              .bytes = Bytes(bytes[i]),
+                              .loads = network_.TakeLoads(i)});
+  }
+  return timeline;
+}
+
+// All flows have run all their steps, so this is what the program says, whatever the rates were.
+std::vector<double> Player::BytesByLink() const {
+  std::vector<double> bytes(program_.links.size(), 0.0);
+  const auto credit = [&](uint32_t set, double moved) {
+    for (uint32_t i = program_.use_set_begin[set]; i < program_.use_set_begin[set + 1]; ++i) {
+      bytes[program_.uses[i].link.index()] += moved * program_.uses[i].multiplicity;
+    }
+  };
+  for (uint32_t i = 0; i < program_.flows.size(); ++i) {
+    const Flow& flow = program_.flows[i];
+    const double elsewhere = network_.BytesOnAlternative(i);
+    credit(flow.use_set, flow.bytes * flow.steps - elsewhere);
+    if (elsewhere > 0) credit(program_.alternatives[i], elsewhere);
+  }
+  return bytes;
+}
+
+std::vector<TaskTime> Player::TaskTimes() const {
+  std::vector<TaskTime> times;
+  if (!options_.record_tasks) return times;
+  times.reserve(tasks_.size());
+  for (const TaskState& task : tasks_) times.push_back({task.start, task.end});
+  return times;
+}
+
+std::vector<Bottleneck> Player::Bottlenecks() const {
+  std::vector<Bottleneck> bottlenecks;
+  if (network_.bottlenecks() == nullptr) return bottlenecks;
+  for (uint32_t flow = 0; flow < flows_.size(); ++flow) {
+    Bottleneck bottleneck;
+    Time longest;
+    Time all;
+    for (const auto& [link, time] : network_.bottlenecks()->HeldBy(flow)) {
+      all += time;
+      if (time <= longest) continue;
+      longest = time;
+      bottleneck.link = link;
+    }
+    if (all > Time()) bottleneck.share = ToSeconds(longest).value() / ToSeconds(all).value();
+    bottlenecks.push_back(bottleneck);
+  }
+  return bottlenecks;
+}
+
+}  // namespace rehearse

@@ -1,0 +1,62 @@
+// The simulator: plays a Program on the event queue and returns its Timeline.
+//
+// Events are ordered by (time, sequence); all events of one instant are one batch, followed by one
+// re-solve of the rates that the batch can have changed (max-min fair, see sim/engine/max_min.h). A flow's end
+// is rounded once to the clock. What takes no time (joins, empty delays, steps without latency and bytes)
+// cascades within its instant. Since rates do not depend on the order of flows, the result does not
+// depend on the order within an instant either. Deterministic; single-threaded; two simulations may run at
+// once.
+// The bytes of a link are the sum over the flows of bytes·steps·multiplicity, exactly (of what they
+// moved over that link, where they have alternatives).
+// In debug builds every instant is checked: bytes, capacities, causality, and that each flow is held
+// back by a full link.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/engine/program.h"
+#include "sim/engine/timeline.h"
+
+namespace rehearse {
+
+struct SimulationOptions {
+  bool record_link_loads = false;   // Timeline::links[].loads
+  bool record_bottlenecks = false;  // Simulation::bottlenecks
+  bool record_tasks = false;        // Simulation::tasks
+  // Jump over steady states (sim/engine/step_periods.h); the result is the same. Recording loads or
+  // bottlenecks plays every step.
+  bool jump = true;
+};
+
+struct SimulationStats {
+  uint64_t events = 0;     // popped from the queue
+  uint64_t transfers = 0;  // steps of flows that moved bytes
+  uint64_t jumped = 0;     // of these, not played but jumped over
+  uint64_t solves = 0;     // rate solutions, one a component of flows that share links
+};
+
+struct TaskTime {
+  Time start;
+  Time end;
+};
+
+// The link that held a flow back the longest (of several, that which did so first).
+struct Bottleneck {
+  LinkId link;       // unset: the flow never moved over links
+  double share = 0;  // of the time in which the flow moved, or stood still on a failed link
+};
+
+struct Simulation {
+  Timeline timeline;
+  SimulationStats stats;
+  std::vector<TaskTime> tasks;          // one a task; empty unless asked for
+  std::vector<Bottleneck> bottlenecks;  // one a flow; empty unless asked for
+};
+
+// `ranks` goes into the timeline. Throws Error, naming the link and the flow, when a flow is stuck on
+// a failed link that never recovers. Throws InternalError, saying how many and naming the first, when
+// tasks remain that can never end (the schedule check rules that out for checked schedules).
+Simulation Simulate(const Program& program, uint32_t ranks, const SimulationOptions& options = {});
+
+}  // namespace rehearse

@@ -1,0 +1,379 @@
+#include "sim/engine/transfer_network.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "sim/base/error.h"
+
+namespace rehearse {
+
+TransferNetwork::TransferNetwork(const Program& program, const Recording& recording)
+    : program_(program),
+      relevance_(FindRelevantLinks(program)),
+      flows_(program.flows.size()),
+      links_(program.links.size()) {
+  capacity_.reserve(program.links.size());
+  for (const ProgramLink& link : program.links) capacity_.push_back(link.capacity.value());
+  for (uint32_t flow = 0; flow < flows_.size(); ++flow) {
+    flows_[flow].use_set = program.flows[flow].use_set;
+  }
+  if (relevance_.has_lazy) {
+    booked_load_.resize(links_.size());
+    booked_.resize(flows_.size());
+    full_.resize(links_.size());
+    for (uint32_t link = 0; link < links_.size(); ++link) {
+      links_[link].left_out = relevance_.role[link] == LinkRole::kLazy;
+    }
+  }
+  if (!program.alternatives.empty()) on_alternative_.resize(flows_.size());
+  if (recording.loads) loads_.emplace(program);
+  if (recording.bottlenecks) {
+    bottlenecks_.emplace(program);
+    holder_.resize(flows_.size());
+  }
+}
+
+bool TransferNetwork::IsIntact(uint32_t component) const {
+  return component != kNone && components_[component].intact;
+}
+
+void TransferNetwork::MarkChanged(uint32_t flow) {
+  if (flows_[flow].changed) return;
+  flows_[flow].changed = true;
+  changed_.push_back(flow);
+}
+
+void TransferNetwork::Begin(uint32_t flow) {
+  FlowState& state = flows_[flow];
+  CHECK(!state.moving && !state.stuck);
+  state.moving = true;
+  state.fresh = true;
+  if (IsIntact(state.component)) ++components_[state.component].moving;
+  MarkChanged(flow);
+}
+
+void TransferNetwork::End(uint32_t flow, Time now) {
+  FlowState& state = flows_[flow];
+  CHECK(state.moving && !state.fresh);
+  if (!on_alternative_.empty()) CreditAlternative(flow, state.left);
+  state.moving = false;
+  --components_[state.component].moving;
+  if (bottlenecks_) bottlenecks_->SetHolder(flow, LinkId(), now);
+  MarkChanged(flow);
+}
+
+void TransferNetwork::SetFactor(uint32_t flow, double factor) {
+  CHECK_GT(factor, 0.0);
+  if (factor_.empty()) factor_.assign(flows_.size(), 1.0);
+  factor_[flow] = factor;
+  refactored_.push_back(flow);
+}
+
+std::span<const TransferNetwork::FlowEnd> TransferNetwork::Settle(Time now) {
+  ends_.clear();
+  if (changed_.empty() && refactored_.empty() && dirty_links_.empty() && !routes_changed_) {
+    return ends_;
+  }
+  ++visit_;
+  solved_.clear();
+  if (!program_.link_changes.empty()) ChooseRoutes(now);
+  CollectSeeds();
+  for (const uint32_t seed : seeds_) {
+    if (flows_[seed].moving) {
+      if (flows_[seed].visit != visit_) SolveComponentOf(seed);
+      continue;
+    }
+    // It has left: those that shared a link with it may go faster. All on one link are one
+    // component.
+    for (const LinkUse& use : RelevantUses(seed)) SolveAround(use.link.index());
+  }
+  for (const uint32_t link : dirty_links_) SolveAround(link);
+  dirty_links_.clear();
+  if (relevance_.has_lazy) {
+    for (const uint32_t flow : changed_) Book(flow, flows_[flow].moving ? flows_[flow].rate : 0.0);
+    TakeInOverloadedLinks();
+    LeaveOutSlackLinks();
+  }
+
+  for (const uint32_t flow : solved_) ApplySpeed(flow, now);
+  for (const uint32_t flow : refactored_) {
+    if (flows_[flow].moving) ApplySpeed(flow, now);
+  }
+  for (const uint32_t flow : changed_) {
+    flows_[flow].changed = false;
+    if (flows_[flow].fresh) ApplySpeed(flow, now);  // its component was not solved: its rate holds
+  }
+  if (loads_ || bottlenecks_) Record(now);
+  CheckShares();
+  changed_.clear();
+  refactored_.clear();
+  return ends_;
+}
+
+// Sorts out the components whose moving flows are what they were (or none), and lists new flows.
+void TransferNetwork::CollectSeeds() {
+  seeds_.clear();
+  for (const uint32_t flow : changed_) {
+    const FlowState& state = flows_[flow];
+    if (IsIntact(state.component)) {
+      const Component& component = components_[state.component];
+      if (component.moving == component.flows || component.moving == 0) continue;
+    } else if (state.component == kNone && state.moving) {
+      Enlist(flow);
+    }
+    seeds_.push_back(flow);
+  }
+}
+
+void TransferNetwork::Enlist(uint32_t flow) {
+  for (const LinkUse& use : RelevantUses(flow)) {
+    LinkState& link = links_[use.link.index()];
+    if (link.left_out && link.listed.size() >= 2 * size_t{link.tidy_length}) Tidy(link);
+    link.listed.push_back({flow, flows_[flow].listing});
+  }
+}
+
+// Nobody walks over a link that is left out, and so nobody prunes its list. Rids it of void
+// entries; called when it has doubled.
+void TransferNetwork::Tidy(LinkState& link) {
+  std::erase_if(link.listed, [this](const Listed& entry) {
+    return flows_[entry.flow].listing != entry.listing;
+  });
+  link.tidy_length = std::max(uint32_t{8}, static_cast<uint32_t>(link.listed.size()));
+}
+
+// Takes flows that do not move off the link's list, and thereby (their `listing` moves on) off all
+// lists.
+void TransferNetwork::Prune(uint32_t link) {
+  std::vector<Listed>& listed = links_[link].listed;
+  size_t kept = 0;
+  for (const Listed entry : listed) {
+    FlowState& state = flows_[entry.flow];
+    if (state.listing != entry.listing) continue;
+    if (state.moving) {
+      listed[kept++] = entry;
+    } else {
+      LeaveComponent(entry.flow);
+      ++state.listing;
+    }
+  }
+  listed.resize(kept);
+}
+
+void TransferNetwork::LeaveComponent(uint32_t flow) {
+  const uint32_t component = std::exchange(flows_[flow].component, kNone);
+  if (component == kNone) return;
+  components_[component].intact = false;
+  if (--components_[component].flows == 0) free_components_.push_back(component);
+}
+
+void TransferNetwork::Visit(uint32_t flow) {
+  if (flows_[flow].visit == visit_) return;
+  flows_[flow].visit = visit_;
+  members_.push_back(flow);
+}
+
+void TransferNetwork::SolveAround(uint32_t link) {
+  if (links_[link].left_out) return;
+  Prune(link);
+  const std::vector<Listed>& listed = links_[link].listed;
+  if (!listed.empty() && flows_[listed.front().flow].visit != visit_) {
+    SolveComponentOf(listed.front().flow);
+  }
+}
+
+// Makes all moving flows that are connected with `flow` one component and rates them.
+void TransferNetwork::SolveComponentOf(uint32_t flow) {
+  WalkFrom(flow);
+  SolveMembers();
+  ++solves_;
+  MakeComponent();
+  if (bottlenecks_) NoteHolders();
+  for (size_t i = 0; i < members_.size(); ++i) {
+    flows_[members_[i]].rate = rates_[i];
+    if (relevance_.has_lazy) Book(members_[i], rates_[i]);
+  }
+  solved_.insert(solved_.end(), members_.begin(), members_.end());
+}
+
+void TransferNetwork::WalkFrom(uint32_t flow) {
+  members_.clear();
+  member_links_.clear();
+  capacities_.clear();
+  use_begin_.assign(1, 0);
+  uses_.clear();
+  Visit(flow);
+  for (size_t i = 0; i < members_.size(); ++i) {
+    const uint32_t set = flows_[members_[i]].use_set;
+    for (const LinkUse& use : relevance_.Anchors(set)) AddUse(use);
+    for (const LinkUse& use : relevance_.Lazy(set)) {
+      if (!links_[use.link.index()].left_out) AddUse(use);
+    }
+    use_begin_.push_back(static_cast<uint32_t>(uses_.size()));
+  }
+}
+
+void TransferNetwork::AddUse(const LinkUse& use) {
+  LinkState& link = links_[use.link.index()];
+  if (link.visit != visit_) {
+    link.visit = visit_;
+    link.local = static_cast<uint32_t>(member_links_.size());
+    member_links_.push_back(use.link.index());
+    capacities_.push_back(capacity_[use.link.index()]);
+    Prune(use.link.index());
+    for (const Listed entry : link.listed) Visit(entry.flow);
+  }
+  uses_.push_back({LinkId(link.local), use.multiplicity});
+}
+
+void TransferNetwork::SolveMembers() {
+  rates_.resize(members_.size());
+  solver_.Solve(capacities_, use_begin_, uses_, rates_);
+  if (!relevance_.has_lazy) return;
+  for (size_t i = 0; i < member_links_.size(); ++i) {
+    full_[member_links_[i]] = solver_.full_levels()[i] > 0;
+  }
+}
+
+// Each flow is held back by a link that was full at its rate; of several, by the first in the
+// program.
+void TransferNetwork::NoteHolders() {
+  for (size_t i = 0; i < members_.size(); ++i) {
+    LinkId holder;
+    for (uint32_t j = use_begin_[i]; j < use_begin_[i + 1]; ++j) {
+      const uint32_t local = uses_[j].link.index();
+      if (solver_.full_levels()[local] != rates_[i]) continue;
+      holder = std::min(holder, LinkId(member_links_[local]));  // unset is the largest
+    }
+    holder_[members_[i]] = holder;
+  }
+}
+
+void TransferNetwork::MakeComponent() {
+  for (const uint32_t member : members_) LeaveComponent(member);
+  uint32_t id;
+  if (free_components_.empty()) {
+    id = static_cast<uint32_t>(components_.size());
+    components_.emplace_back();
+  } else {
+    id = free_components_.back();
+    free_components_.pop_back();
+  }
+  const uint32_t size = static_cast<uint32_t>(members_.size());
+  components_[id] = {.flows = size, .moving = size, .intact = true};
+  for (const uint32_t member : members_) flows_[member].component = id;
+}
+
+// The load of lazy links counts a flow at its full rate, whatever its factor.
+void TransferNetwork::Book(uint32_t flow, double rate) {
+  const double before = booked_[flow];
+  if (before == rate) return;
+  booked_[flow] = rate;
+  for (const LinkUse& use : relevance_.Lazy(flows_[flow].use_set)) {
+    const uint32_t link = use.link.index();
+    const double share = use.multiplicity / program_.links[link].capacity.value();
+    booked_load_[link].Remove(share * before);
+    booked_load_[link].Add(share * rate);
+    if (!std::exchange(links_[link].watched, true)) watched_.push_back(link);
+  }
+}
+
+void TransferNetwork::TakeInOverloadedLinks() {
+  // Rates are exact to some 2^-50; a link that is just full may seem to carry so much more.
+  constexpr double kJustFull = 1 + 0x1p-46;
+  for (bool again = true; again;) {
+    again = false;
+    for (size_t i = 0; i < watched_.size(); ++i) {
+      LinkState& link = links_[watched_[i]];
+      const double limit =
+          capacity_[watched_[i]] / program_.links[watched_[i]].capacity.value() * kJustFull;
+      if (!link.left_out || booked_load_[watched_[i]].share() <= limit) continue;
+      link.left_out = false;
+      ++visit_;  // what was solved before, without this link, has to be solved again
+      SolveAround(watched_[i]);
+      again = true;
+    }
+  }
+}
+
+// What does not hold back anybody can be left out, all of it at once, without a change of rates.
+void TransferNetwork::LeaveOutSlackLinks() {
+  for (const uint32_t index : watched_) {
+    LinkState& link = links_[index];
+    link.watched = false;
+    if (!link.left_out && link.visit == visit_ && full_[index] == 0) link.left_out = true;
+  }
+  watched_.clear();
+}
+
+// What the flow has moved since `since`.
+void TransferNetwork::AccountFor(uint32_t flow, Time now) {
+  FlowState& state = flows_[flow];
+  const double moved = std::min(state.left, state.speed * ToSeconds(now - state.since).value());
+  if (!on_alternative_.empty()) CreditAlternative(flow, moved);
+  state.left -= moved;
+  state.since = now;
+}
+
+void TransferNetwork::ApplySpeed(uint32_t flow, Time now) {
+  FlowState& state = flows_[flow];
+  const double speed = state.rate * FactorOf(flow);
+  if (speed != state.speed) {
+    if (!state.fresh) {
+      AccountFor(flow, now);
+      ends_.push_back({flow, now + Duration(flow, state.left, speed)});
+    }
+    state.speed = speed;
+    state.full_duration = Duration(flow, program_.flows[flow].bytes, speed);
+  }
+  if (state.fresh) {
+    state.fresh = false;
+    state.left = program_.flows[flow].bytes;
+    state.since = now;
+    ends_.push_back({flow, now + state.full_duration});
+  }
+}
+
+// Of `left` bytes at `speed`, on the clock. What is half a picosecond in real numbers is common
+// (rates that are simple fractions of each other) and must be rounded up whatever rounding errors
+// its history has left, so that flows which should end together do. The slack covers tens of such
+// errors.
+Time TransferNetwork::Duration(uint32_t flow, double left, double speed) const {
+  const double slack = program_.flows[flow].bytes * kRelativeSlack;
+  return ToTime(Seconds((left + slack) / speed));
+}
+
+TransferNetwork::Motion TransferNetwork::MotionOf(uint32_t flow) const {
+  const FlowState& state = flows_[flow];
+  return {state.speed, state.left, state.since, state.use_set};
+}
+
+void TransferNetwork::Jump(uint32_t flow, Time by, uint64_t steps) {
+  flows_[flow].since += by;
+  if (!on_alternative_.empty()) {
+    CreditAlternative(flow, static_cast<double>(steps) * program_.flows[flow].bytes);
+  }
+}
+
+void TransferNetwork::Record(Time now) {
+  const auto record = [&](uint32_t flow) {
+    const FlowState& state = flows_[flow];
+    if (loads_) loads_->SetSpeed(flow, UsesOf(state.use_set), state.moving ? state.speed : 0.0);
+    if (!bottlenecks_) return;
+    LinkId holder;
+    if (state.moving) holder = holder_[flow];
+    if (state.stuck) holder = FailedLinkOf(state.use_set);
+    bottlenecks_->SetHolder(flow, holder, now);
+  };
+  for (const uint32_t flow : solved_) record(flow);
+  for (const uint32_t flow : refactored_) record(flow);
+  for (const uint32_t flow : changed_) record(flow);
+  for (const FlowEnd& end : ends_) record(end.flow);
+  if (loads_) loads_->EndInstant(now);
+}
+
+std::vector<LinkLoad> TransferNetwork::TakeLoads(uint32_t link) {
+  return loads_ ? loads_->TakeLoads(link) : std::vector<LinkLoad>();
+}
+
+}  // namespace rehearse

@@ -1,0 +1,225 @@
+// The transfer network: which flows move bytes now, at what rate, and when each will be done.
+//
+// Model (fluid, DESIGN section 3): a flow that moves progresses at speed s, the max-min fair rate of
+// all that move at the moment (sim/engine/max_min.h) times its own factor. What is left of its bytes is
+// accounted for when its speed changes,
+//   left -= s_old · (now - since),    end = now + round(left / s_new),
+// and only then: a flow whose speed comes out the same, to the last bit, keeps its end. So its end
+// does not depend on what happens elsewhere. Halves of a picosecond are rounded up, also when
+// rounding errors have put them up to kRelativeSlack of the flow's bytes below.
+//
+// Three things keep the work to what an event can have changed:
+// - Redundant links (sim/engine/link_relevance.h) are left out for good.
+// - A lazy link is left out as long as the rates without it do not overload it: then they are the
+//   rates with it as well. When they do, it is taken in and what it connects is solved again; when a
+//   solution no longer fills it, it is left out again.
+// - Flows are connected when they share a link that counts; only components whose set of moving
+//   flows has changed are solved again, found by walking from the changed flows over links to the
+//   flows on them. A component all of whose flows have stopped lies dormant: when the same flows
+//   move again together, as in the next step of a ring, its rates still hold and nothing is walked.
+//
+// Use: Begin, End, SetFactor and SetCapacity as the events of one instant say, then Settle once.
+// Invariant after Settle, checked in debug builds: no link carries more than its capacity, and each
+// flow is held back by a full link on which none is faster. Every moving flow is in an intact
+// component; the flows of an intact component either all move or all rest. Not thread-safe; refers
+// to the program.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "sim/base/clock.h"
+#include "sim/engine/link_relevance.h"
+#include "sim/engine/load_recorder.h"
+#include "sim/engine/load_sum.h"
+#include "sim/engine/max_min.h"
+#include "sim/engine/program.h"
+#include "sim/engine/timeline.h"
+
+namespace rehearse {
+
+class TransferNetwork {
+ public:
+  // Flows are named by their position in Program::flows.
+  struct FlowEnd {
+    uint32_t flow = 0;
+    Time end;  // kNever: it stands still on a failed link
+  };
+  struct Recording {
+    bool loads = false;
+    bool bottlenecks = false;
+  };
+  // What the future of a flow depends on while it moves and nobody's rate changes.
+  struct Motion {
+    double speed = 0;
+    double left = 0;  // bytes at `since`
+    Time since;
+    uint32_t use_set = 0;
+
+    friend bool operator==(const Motion&, const Motion&) = default;
+  };
+
+  static constexpr double kRelativeSlack = 0x1p-48;
+  static constexpr Time kNever = Time(std::numeric_limits<int64_t>::max());
+
+  TransferNetwork(const Program& program, const Recording& recording);
+  explicit TransferNetwork(const Program& program) : TransferNetwork(program, Recording()) {}
+
+  // The flow starts to move its bytes (more than zero, over at least one link); it must not be
+  // moving.
+  void Begin(uint32_t flow);
+  // The flow has moved its bytes: the end that Settle told last is now.
+  void End(uint32_t flow, Time now);
+  // The flow moves at `factor` (more than 0) times its rate from now on, also in later steps.
+  void SetFactor(uint32_t flow, double factor);
+  // From now on; 0: the link has failed.
+  void SetCapacity(uint32_t link, double capacity);
+  // Solves what the calls since the last Settle have changed. Returns every flow whose end is new
+  // or has moved, in a deterministic order; valid until the next call.
+  std::span<const FlowEnd> Settle(Time now);
+
+  // Between Settles. Jump says that the flow has done so many more steps over its present links in
+  // that time and is where it was in its step (sim/engine/step_periods.h).
+  Motion MotionOf(uint32_t flow) const;
+  void Jump(uint32_t flow, Time by, uint64_t steps);
+
+  // The links on which the flow's speed can depend now, and on which it can change that of others.
+  std::span<const LinkUse> RelevantUses(uint32_t flow) const {
+    return relevance_.All(flows_[flow].use_set);
+  }
+  const LinkRelevance& relevance() const { return relevance_; }
+  // The failed link on which the flow stands still; unset when it does not.
+  LinkId StuckOn(uint32_t flow) const;
+  // What of its bytes the flow has moved over its alternative.
+  double BytesOnAlternative(uint32_t flow) const {
+    return on_alternative_.empty() ? 0.0 : on_alternative_[flow];
+  }
+
+  uint64_t solves() const { return solves_; }  // of components
+  // The load of a link over time; empty unless recorded.
+  std::vector<LinkLoad> TakeLoads(uint32_t link);
+  // Null unless recorded.
+  const BottleneckRecorder* bottlenecks() const { return bottlenecks_ ? &*bottlenecks_ : nullptr; }
+
+ private:
+  static constexpr uint32_t kNone = 0xffffffffu;
+
+  struct FlowState {
+    double rate = 0;   // valid while moving, and in an intact component while dormant
+    double speed = 0;  // since `since`: rate · factor
+    double left = 0;   // bytes at `since`
+    Time since;
+    Time full_duration;  // of all its bytes at `speed`
+    uint32_t use_set = 0;
+    uint32_t component = kNone;  // kNone: not in the lists of its links
+    uint32_t listing = 0;        // counts how often it has left those lists
+    uint32_t visit = 0;          // the last walk that has come by
+    bool moving = false;
+    bool fresh = false;    // moving since this instant
+    bool changed = false;  // is in changed_
+    bool stuck = false;    // would move, but its links have failed
+  };
+  // On the list of a link; void when the flow's `listing` has moved on.
+  struct Listed {
+    uint32_t flow;
+    uint32_t listing;
+  };
+  struct LinkState {
+    std::vector<Listed> listed;
+    uint32_t visit = 0;
+    uint32_t local = 0;        // position in the problem being solved
+    bool left_out = false;     // lazy, and not overloaded
+    bool watched = false;      // lazy, and in watched_
+    uint32_t tidy_length = 8;  // of `listed`, when it was last rid of void entries
+  };
+  struct Component {
+    uint32_t flows = 0;
+    uint32_t moving = 0;  // counted while intact
+    bool intact = false;  // the rates of its flows are those of all of them moving
+  };
+
+  bool IsIntact(uint32_t component) const;
+  void MarkChanged(uint32_t flow);
+
+  // Routes: only in programs with link changes.
+  std::span<const LinkUse> UsesOf(uint32_t use_set) const;
+  LinkId FailedLinkOf(uint32_t use_set) const;
+  void ChooseRoutes(Time now);
+  void ChooseRoute(uint32_t flow, Time now);
+  void LeaveRoute(uint32_t flow, Time now);
+  void CreditAlternative(uint32_t flow, double bytes);
+
+  // Lists and components.
+  void CollectSeeds();
+  void Enlist(uint32_t flow);
+  void Tidy(LinkState& link);
+  void Prune(uint32_t link);
+  void LeaveComponent(uint32_t flow);
+  void Visit(uint32_t flow);
+
+  // Rates.
+  void SolveAround(uint32_t link);
+  void SolveComponentOf(uint32_t flow);
+  void WalkFrom(uint32_t flow);
+  void AddUse(const LinkUse& use);
+  void SolveMembers();
+  void NoteHolders();
+  void MakeComponent();
+  void CheckShares() const;  // does nothing in release builds
+
+  // Lazy links.
+  void Book(uint32_t flow, double rate);
+  void TakeInOverloadedLinks();
+  void LeaveOutSlackLinks();
+
+  // What the rates mean.
+  void AccountFor(uint32_t flow, Time now);
+  void ApplySpeed(uint32_t flow, Time now);
+  Time Duration(uint32_t flow, double left, double speed) const;
+  double FactorOf(uint32_t flow) const { return factor_.empty() ? 1.0 : factor_[flow]; }
+  void Record(Time now);
+
+  const Program& program_;
+  const LinkRelevance relevance_;
+  std::vector<double> capacity_;  // per link, now
+  std::vector<FlowState> flows_;
+  std::vector<LinkState> links_;
+  std::vector<Component> components_;
+  std::vector<uint32_t> free_components_;
+
+  std::vector<uint32_t> changed_;      // flows begun or ended since the last Settle
+  std::vector<uint32_t> refactored_;   // flows whose factor has changed since
+  std::vector<uint32_t> dirty_links_;  // links whose flows have to be solved again
+  bool routes_changed_ = false;
+  std::vector<uint32_t> seeds_;   // flows from which to walk
+  std::vector<uint32_t> solved_;  // flows solved in this Settle
+  std::vector<FlowEnd> ends_;
+  uint32_t visit_ = 0;
+  uint64_t solves_ = 0;
+
+  // The component being solved, with links numbered as they are met.
+  std::vector<uint32_t> members_;
+  std::vector<uint32_t> member_links_;
+  std::vector<double> capacities_;
+  std::vector<uint32_t> use_begin_;
+  std::vector<LinkUse> uses_;
+  std::vector<double> rates_;
+  MaxMinSolver solver_;
+
+  std::vector<LoadSum> booked_load_;  // per link, when there are lazy ones: at full rates
+  std::vector<double> booked_;        // per flow, then: the rate that is in booked_load_
+  std::vector<uint32_t> watched_;     // lazy links whose load has changed, or that were solved
+  std::vector<uint8_t> full_;         // per link, then: whether the last solution filled it
+
+  std::vector<double> factor_;          // per flow; empty: 1
+  std::vector<double> on_alternative_;  // per flow; empty: no alternatives
+
+  std::optional<LoadRecorder> loads_;
+  std::optional<BottleneckRecorder> bottlenecks_;
+  std::vector<LinkId> holder_;  // per flow, when recorded: by the last solution
+};
+
+}  // namespace rehearse

@@ -1,0 +1,366 @@
+#include "sim/report/comparison.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "sim/base/error.h"
+
+namespace rehearse {
+namespace {
+
+// ---- Ops of one timeline, by what they are ------------------------------------------------------
+
+struct OpKey {
+  std::string name;
+  std::string kind;
+  std::string axis;
+  Phase phase;
+  int32_t layer;
+  int32_t micro_batch;
+  uint32_t occurrence;
+
+  auto operator<=>(const OpKey&) const = default;
+};
+
+struct OpMean {
+  size_t position = 0;  // in order of first appearance
+  RecordedOp op;
+  double ranks = 0;
+  Seconds time;  // sums over ranks
+  Seconds waiting;
+};
+
+using OpMeans = std::map<OpKey, OpMean>;
+
+OpKey KeyOf(const RecordedOp& op) {
+  return {op.name, op.kind, op.axis, op.phase, op.layer, op.micro_batch, 0};
+}
+
+// The spans of a rank with their keys, in list order.
+struct KeyedSpan {
+  OpKey key;
+  const Span* span;
+};
+std::vector<KeyedSpan> KeyedSpans(const TimelineRecord& record, const Timeline& timeline,
+                                  uint32_t rank) {
+  std::vector<KeyedSpan> keyed;
+  std::map<OpKey, uint32_t> occurrences;
+  const auto [first, last] = timeline.SpansOf(rank);
+  for (size_t i = first; i < last; ++i) {
+    KeyedSpan one{KeyOf(record.OpOf(timeline.spans[i])), &timeline.spans[i]};
+    one.key.occurrence = occurrences[one.key]++;
+    keyed.push_back(std::move(one));
+  }
+  return keyed;
+}
+
+// How many ranks share each representative's spans.
+std::map<uint32_t, double> RanksOfRepresentatives(const Timeline& timeline) {
+  std::map<uint32_t, double> ranks;
+  for (uint32_t rank = 0; rank < timeline.ranks; ++rank) ++ranks[timeline.RepresentativeOf(rank)];
+  return ranks;
+}
+
+OpMeans MeansOf(const TimelineRecord& record, const Timeline& timeline) {
+  OpMeans means;
+  for (const auto& [rank, weight] : RanksOfRepresentatives(timeline)) {
+    for (const auto& [key, span] : KeyedSpans(record, timeline, rank)) {
+      const auto [it, is_new] = means.try_emplace(key);
+      OpMean& mean = it->second;
+      if (is_new) {
+        mean.position = means.size() - 1;
+        mean.op = record.OpOf(*span);
+      }
+      mean.ranks += weight;
+      mean.time += weight * ToSeconds(span->end - span->begin);
+      mean.waiting += weight * ToSeconds(span->begin - span->ready);
+    }
+  }
+  return means;
+}
+
+// ---- What the ranks did at each moment ----------------------------------------------------------
+
+enum class Doing : uint8_t { kComputing, kCommunicating, kWaiting };
+
+struct Change {
+  Time time;
+  Doing what;
+  int by;  // +1 begins, -1 ends
+};
+
+void AddInterval(Time from, Time to, Doing what, std::vector<Change>* changes) {
+  if (from >= to) return;
+  changes->push_back({from, what, 1});
+  changes->push_back({to, what, -1});
+}
+
+StepShares SharesOfRank(const TimelineRecord& record, const Timeline& timeline, uint32_t rank) {
+  std::vector<Change> changes;
+  const auto [first, last] = timeline.SpansOf(rank);
+  for (size_t i = first; i < last; ++i) {
+    const Span& span = timeline.spans[i];
+    const bool is_compute = record.OpOf(span).axis.empty();
+    AddInterval(span.begin, span.end, is_compute ? Doing::kComputing : Doing::kCommunicating,
+                &changes);
+    if (!is_compute) AddInterval(span.ready, span.begin, Doing::kWaiting, &changes);
+  }
+  std::sort(changes.begin(), changes.end(),
+            [](const Change& x, const Change& y) { return x.time < y.time; });
+  StepShares shares;
+  Time now;
+  int active[3] = {0, 0, 0};
+  const auto advance = [&](Time to) {
+    const Seconds passed = ToSeconds(to - now);
+    (active[0] > 0   ? shares.compute
+     : active[1] > 0 ? shares.communication
+     : active[2] > 0 ? shares.waiting
+                     : shares.nothing) += passed;
+    now = to;
+  };
+  for (const Change& change : changes) {
+    advance(change.time);
+    active[static_cast<size_t>(change.what)] += change.by;
+  }
+  advance(timeline.step);
+  return shares;
+}
+
+StepShares MeanShares(const TimelineRecord& record, const Timeline& timeline) {
+  StepShares mean;
+  for (const auto& [rank, weight] : RanksOfRepresentatives(timeline)) {
+    const StepShares own = SharesOfRank(record, timeline, rank);
+    const double share = weight / timeline.ranks;
+    mean.compute += share * own.compute;
+    mean.communication += share * own.communication;
+    mean.waiting += share * own.waiting;
+    mean.nothing += share * own.nothing;
+  }
+  return mean;
+}
+
+// ---- Order --------------------------------------------------------------------------------------
+
+// Inversions of a sequence of distinct numbers, by merging.
+uint64_t CountInversions(std::vector<uint32_t>* values, size_t first, size_t last) {
+  if (last - first < 2) return 0;
+  const size_t middle = (first + last) / 2;
+  uint64_t count = CountInversions(values, first, middle) + CountInversions(values, middle, last);
+  std::vector<uint32_t> merged;
+  size_t i = first;
+  size_t j = middle;
+  while (i < middle || j < last) {
+    if (j == last || (i < middle && (*values)[i] < (*values)[j])) {
+      merged.push_back((*values)[i++]);
+    } else {
+      count += middle - i;
+      merged.push_back((*values)[j++]);
+    }
+  }
+  std::copy(merged.begin(), merged.end(), values->begin() + static_cast<ptrdiff_t>(first));
+  return count;
+}
+
+std::vector<KeyedSpan> InOrder(std::vector<KeyedSpan> spans) {
+  std::stable_sort(spans.begin(), spans.end(), [](const KeyedSpan& x, const KeyedSpan& y) {
+    return x.span->begin < y.span->begin;
+  });
+  return spans;
+}
+
+void CompareOrder(const TimelineRecord& a, const Timeline& a_timeline, const TimelineRecord& b,
+                  const Timeline& b_timeline, Comparison* comparison) {
+  if (a_timeline.ranks != b_timeline.ranks) return;
+  std::map<std::pair<uint32_t, uint32_t>, double> pairs;  // of representatives -> ranks
+  for (uint32_t rank = 0; rank < a_timeline.ranks; ++rank)
+    ++pairs[{a_timeline.RepresentativeOf(rank), b_timeline.RepresentativeOf(rank)}];
+  double inversions = 0;
+  double possible = 0;
+  for (const auto& [ranks, weight] : pairs) {
+    const auto a_spans = InOrder(KeyedSpans(a, a_timeline, ranks.first));
+    std::map<OpKey, uint32_t> place_in_b;
+    for (const KeyedSpan& one : InOrder(KeyedSpans(b, b_timeline, ranks.second)))
+      place_in_b.emplace(one.key, static_cast<uint32_t>(place_in_b.size()));
+    std::vector<uint32_t> places;
+    for (const KeyedSpan& one : a_spans) {
+      const auto it = place_in_b.find(one.key);
+      if (it == place_in_b.end()) continue;
+      const bool is_first = !places.empty() && it->second < places.back();
+      if (is_first && comparison->first_out_of_order.empty()) {
+        comparison->first_out_of_order =
+            fmt::format("\"{}\" of layer {} on rank {}", one.key.name, one.key.layer, ranks.first);
+      }
+      places.push_back(it->second);
+    }
+    const auto n = static_cast<double>(places.size());
+    possible += weight * n * (n - 1) / 2;
+    inversions += weight * static_cast<double>(CountInversions(&places, 0, places.size()));
+  }
+  comparison->pairs_out_of_order = possible > 0 ? inversions / possible : 0;
+}
+
+// ---- Groups -------------------------------------------------------------------------------------
+
+double MedianOf(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const size_t middle = values.size() / 2;
+  std::sort(values.begin(), values.end());
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+template <typename NameOf>
+std::vector<ComparedGroup> GroupBy(const std::vector<ComparedOp>& ops, NameOf name_of) {
+  std::vector<ComparedGroup> groups;
+  std::map<std::string, std::vector<const ComparedOp*>> members;
+  std::vector<std::string> order;
+  for (const ComparedOp& op : ops) {
+    const std::string name = name_of(op.op);
+    if (name.empty()) continue;
+    auto& own = members[name];
+    if (own.empty()) order.push_back(name);
+    own.push_back(&op);
+  }
+  for (const std::string& name : order) {
+    ComparedGroup group;
+    group.name = name;
+    std::vector<double> a;
+    std::vector<double> b;
+    std::vector<double> errors;
+    std::vector<double> absolute;
+    for (const ComparedOp* op : members[name]) {
+      ++group.ops;
+      group.total.a += op->time.a;
+      group.total.b += op->time.b;
+      a.push_back(op->time.a.value());
+      b.push_back(op->time.b.value());
+      errors.push_back(op->time.Error());
+      absolute.push_back(std::abs(op->time.Error()));
+    }
+    group.median = {Seconds(MedianOf(a)), Seconds(MedianOf(b))};
+    group.median_error = MedianOf(errors);
+    group.median_absolute_error = MedianOf(absolute);
+    groups.push_back(std::move(group));
+  }
+  return groups;
+}
+
+}  // namespace
+
+std::vector<size_t> Comparison::Worst(size_t count) const {
+  std::vector<size_t> order(ops.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  const auto gap = [&](size_t i) { return std::abs((ops[i].time.a - ops[i].time.b).value()); };
+  std::stable_sort(order.begin(), order.end(), [&](size_t x, size_t y) { return gap(x) > gap(y); });
+  order.resize(std::min(count, order.size()));
+  return order;
+}
+
+Comparison Compare(const TimelineRecord& a, const TimelineRecord& b) {
+  const Timeline& a_timeline = a.Median();
+  const Timeline& b_timeline = b.Median();
+  Comparison comparison;
+  comparison.a_title = a.title;
+  comparison.b_title = b.title;
+  comparison.a_provenance = a.provenance;
+  comparison.b_provenance = b.provenance;
+  comparison.step = {ToSeconds(a_timeline.step), ToSeconds(b_timeline.step)};
+  comparison.a_shares = MeanShares(a, a_timeline);
+  comparison.b_shares = MeanShares(b, b_timeline);
+
+  const OpMeans a_means = MeansOf(a, a_timeline);
+  const OpMeans b_means = MeansOf(b, b_timeline);
+  std::vector<std::pair<size_t, ComparedOp>> matched;
+  for (const auto& [key, own] : a_means) {
+    const auto other = b_means.find(key);
+    if (other == b_means.end()) continue;
+    const OpMean& theirs = other->second;
+    ComparedOp op{own.op, key.occurrence, {}, {}};
+    op.time = {own.time / own.ranks, theirs.time / theirs.ranks};
+    op.waiting = {own.waiting / own.ranks, theirs.waiting / theirs.ranks};
+    matched.emplace_back(own.position, std::move(op));
+  }
+  std::sort(matched.begin(), matched.end(),
+            [](const auto& x, const auto& y) { return x.first < y.first; });
+  for (auto& [position, op] : matched) comparison.ops.push_back(std::move(op));
+  comparison.only_in_a = a_means.size() - comparison.ops.size();
+  comparison.only_in_b = b_means.size() - comparison.ops.size();
+
+  comparison.kinds = GroupBy(comparison.ops, [](const RecordedOp& op) { return op.kind; });
+  comparison.axes = GroupBy(comparison.ops, [](const RecordedOp& op) { return op.axis; });
+  comparison.layers = GroupBy(comparison.ops, [](const RecordedOp& op) {
+    return op.layer < 0 ? "outside layers" : fmt::format("layer {}", op.layer);
+  });
+  CompareOrder(a, a_timeline, b, b_timeline, &comparison);
+  return comparison;
+}
+
+namespace {
+
+constexpr double kLongest = 1e18;
+constexpr int64_t kMostChannels = 1 << 16;
+
+Seconds ReadSeconds(const JsonReader& reader) { return Seconds(reader.Number(0, kLongest)); }
+
+StepShares ReadShares(const JsonReader& breakdown) {
+  StepShares shares;
+  shares.compute = ReadSeconds(breakdown.At("compute_seconds"));
+  shares.communication = ReadSeconds(breakdown.At("exposed_communication_seconds"));
+  shares.nothing = ReadSeconds(breakdown.At("idle_seconds"));
+  return shares;
+}
+
+// Ways by (axis, kind, bytes).
+using Ways = std::map<std::tuple<std::string, std::string, Bytes>, std::vector<std::string>>;
+
+Ways ReadWays(const JsonReader& result) {
+  Ways ways;
+  if (!result.Has("collectives")) return ways;
+  for (const JsonReader& chosen : result.At("collectives").Elements()) {
+    std::string way = chosen.At("algorithm").String() + ", " + chosen.At("protocol").String();
+    const int64_t channels = chosen.At("channels").Integer(0, kMostChannels);
+    if (channels > 0) way += fmt::format(", {} channel{}", channels, channels == 1 ? "" : "s");
+    ways[{chosen.At("axis").String(), chosen.At("kind").String(),
+          Bytes(chosen.At("bytes").Number(0, kLongest))}]
+        .push_back(std::move(way));
+  }
+  return ways;
+}
+
+}  // namespace
+
+Comparison CompareResults(const JsonReader& a, const JsonReader& b) {
+  Comparison comparison;
+  comparison.a_title = a.At("scenario").String();
+  comparison.b_title = b.At("scenario").String();
+  comparison.step = {ReadSeconds(a.At("step_seconds")), ReadSeconds(b.At("step_seconds"))};
+  comparison.a_shares = ReadShares(a.At("breakdown"));
+  comparison.b_shares = ReadShares(b.At("breakdown"));
+  for (const auto& [name, axis] : a.At("by_axis").Members()) {
+    if (!b.At("by_axis").Has(name)) continue;
+    const JsonReader theirs = b.At("by_axis").At(name);
+    ComparedGroup group;
+    group.name = name;
+    group.ops = static_cast<size_t>(axis.At("operations").Number(0, kLongest));
+    group.total = {ReadSeconds(axis.At("seconds")), ReadSeconds(theirs.At("seconds"))};
+    const double operations = std::max(1.0, axis.At("operations").Number(0, kLongest));
+    const double their_operations = std::max(1.0, theirs.At("operations").Number(0, kLongest));
+    group.median = {group.total.a / operations, group.total.b / their_operations};
+    group.median_error = group.median.Error();
+    group.median_absolute_error = std::abs(group.median.Error());
+    comparison.axes.push_back(std::move(group));
+  }
+  const Ways theirs = ReadWays(b);
+  for (const auto& [what, way] : ReadWays(a)) {
+    const auto found = theirs.find(what);
+    if (found == theirs.end()) continue;
+    const auto& [axis, kind, bytes] = what;
+    comparison.choices.push_back({axis, kind, bytes, way, found->second});
+  }
+  return comparison;
+}
+
+}  // namespace rehearse

@@ -1,0 +1,99 @@
+// Two timelines of the same work, side by side: simulated and measured, or any two.
+//
+// Ops are told apart by name, kind, axis, phase, layer, micro-batch and the how-manieth of that description it is on
+// its rank; what is compared is the mean over all ranks that have the op, so that timelines of different numbers of
+// ranks, or of which only one overlaps, can be compared as well. An error is (a - b)/b: b is the truth.
+//
+// What explains the gap. At each moment a rank computes; or else a transfer of it is under way; or else it has arrived
+// at one and waits for the others; or it does nothing of these (a stream waits for another one, or the rank is
+// through). The means of the four over ranks sum to the step, so their differences sum to the gap.
+// Order: a pair of ops of a rank that begins in one order in a and in the other in b.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "sim/base/quantity.h"
+#include "sim/report/timeline_record.h"
+
+namespace rehearse {
+
+struct StepShares {
+  Seconds compute;
+  Seconds communication;  // exposed
+  Seconds waiting;
+  Seconds nothing;
+};
+
+// Seconds of one thing in both. The error is 0 where b took no time.
+struct TimePair {
+  Seconds a;
+  Seconds b;
+
+  double Error() const { return b > Seconds(0) ? (a - b) / b : 0; }
+};
+
+struct ComparedOp {
+  RecordedOp op;
+  uint32_t occurrence = 0;  // on its rank, from 0
+  TimePair time;            // mean over ranks; a transfer from when all had arrived
+  TimePair waiting;         // before that; zero for compute
+};
+
+// Ops that have something in common, of those that both timelines have.
+struct ComparedGroup {
+  std::string name;
+  size_t ops = 0;
+  TimePair total;   // a rank
+  TimePair median;  // of the ops' times
+  double median_error = 0;
+  double median_absolute_error = 0;
+};
+
+// How collectives of one axis, kind and size were carried out in both; several ways where groups differ.
+struct ComparedChoice {
+  std::string axis;
+  std::string kind;
+  Bytes bytes;
+  std::vector<std::string> a;  // "ring, simple, 24 channels"
+  std::vector<std::string> b;
+};
+
+struct Comparison {
+  std::string a_title;
+  std::string b_title;
+  Provenance a_provenance = Provenance::kSimulated;
+  Provenance b_provenance = Provenance::kSimulated;
+  TimePair step;
+  StepShares a_shares;
+  StepShares b_shares;
+  std::vector<ComparedOp> ops;  // in a's order
+  size_t only_in_a = 0;         // descriptions
+  size_t only_in_b = 0;
+  std::vector<ComparedGroup> kinds;
+  std::vector<ComparedGroup> axes;
+  std::vector<ComparedGroup> layers;
+  std::vector<ComparedChoice> choices;  // of results that both tell them
+  double pairs_out_of_order = 0;        // share, over ranks; 0 where the numbers of ranks differ
+  std::string first_out_of_order;
+
+  // The ops whose times differ most, in seconds; positions in `ops`.
+  std::vector<size_t> Worst(size_t count) const;
+};
+
+// Of the two medians.
+Comparison Compare(const TimelineRecord& a, const TimelineRecord& b);
+
+// Of two results (rehearse.result.v1), which know the step, its shares (waiting counts as nothing there), the axes and
+// how collectives were carried out, but no ops. Throws Error where something is missing.
+Comparison CompareResults(const JsonReader& a, const JsonReader& b);
+
+std::string ToText(const Comparison& comparison, bool color);
+nlohmann::ordered_json ToJson(const Comparison& comparison);
+// group,name,ops,a_seconds,b_seconds,error and a line for each op.
+std::string ToCsv(const Comparison& comparison);
+
+}  // namespace rehearse

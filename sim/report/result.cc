@@ -1,0 +1,262 @@
+#include "sim/report/result.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "sim/base/error.h"
+
+namespace rehearse {
+namespace {
+
+// 64 bits hold 106 days of picoseconds: enough for one rank, not for the sum over 100,000 of them.
+__extension__ using WideTime = __int128;
+
+Seconds MeanOver(uint32_t ranks, WideTime picoseconds) {
+  return Seconds(static_cast<double>(picoseconds) / kPicosecondsPerSecond / ranks);
+}
+
+constexpr uint32_t kCompute = Id<CommunicatorTag>::kNone;
+
+// From `at` on, one op more (or less) is active on `lane`: an axis, or kCompute.
+struct Edge {
+  int64_t at;
+  uint32_t lane;
+  int32_t change;
+};
+
+// What each op of each role does to the sums: the lane it is active on, or nothing when it cannot
+// be active at all (a communicator of one rank).
+struct OpLane {
+  bool counts = false;
+  uint32_t lane = kCompute;
+};
+
+std::vector<std::vector<OpLane>> LanesOf(const Schedule& schedule) {
+  std::vector<std::vector<OpLane>> lanes(schedule.roles.size());
+  for (size_t role = 0; role < lanes.size(); ++role) {
+    for (const Op& op : schedule.roles[role].ops) {
+      const CommunicatorId communicator = CommunicatorOf(op.work);
+      if (!communicator.IsSet()) {
+        lanes[role].push_back({true, kCompute});
+        continue;
+      }
+      CHECK_LT(communicator.index(), schedule.communicators.size());
+      lanes[role].push_back(
+          {schedule.communicators[communicator.index()].size() > 1, communicator.index()});
+    }
+  }
+  return lanes;
+}
+
+// Times summed over ranks, in picoseconds.
+class ActivitySums {
+ public:
+  explicit ActivitySums(size_t axes)
+      : active_(axes, 0), communication_on_(axes, 0), exposed_on_(axes * (axes + 1), 0) {}
+
+  // Adds one rank, `weight` times. `edges` are ordered by time; they end up as they began, with
+  // nothing active.
+  void AddRank(const std::vector<Edge>& edges, uint32_t weight) {
+    weight_ = weight;
+    size_t axes_active = 0;
+    int32_t computing = 0;
+    int64_t now = 0;
+    for (const Edge& edge : edges) {
+      // Edges of one instant come in any order, so a count may dip below zero within the instant;
+      // that never lasts.
+      if (edge.at != now) {
+        AddInterval(edge.at - now, computing > 0, axes_active);
+        now = edge.at;
+      }
+      if (edge.lane == kCompute) {
+        computing += edge.change;
+        continue;
+      }
+      const bool was_active = active_[edge.lane] > 0;
+      active_[edge.lane] += edge.change;
+      const bool is_active = active_[edge.lane] > 0;
+      axes_active += static_cast<size_t>(is_active);
+      axes_active -= static_cast<size_t>(was_active);
+    }
+    CHECK_EQ(computing, 0);
+    CHECK_EQ(axes_active, 0u);
+  }
+
+  WideTime compute() const { return compute_; }
+  WideTime communication() const { return communication_; }
+  WideTime exposed() const { return exposed_; }
+  WideTime communication_on(size_t axis) const { return communication_on_[axis]; }
+
+  // The axis's share of the exposed time. What was exposed together with n-1 others is kept apart
+  // for each n, so that nothing is rounded before this division.
+  double exposed_on(size_t axis) const {
+    double share = 0;
+    for (size_t together = 1; together <= active_.size(); ++together) {
+      share += static_cast<double>(exposed_on_[axis * (active_.size() + 1) + together]) /
+               static_cast<double>(together);
+    }
+    return share;
+  }
+
+ private:
+  void AddInterval(WideTime length, bool computing, size_t axes_active) {
+    length *= weight_;
+    if (computing) compute_ += length;
+    if (axes_active == 0) return;
+    communication_ += length;
+    if (!computing) exposed_ += length;
+    for (size_t axis = 0; axis < active_.size(); ++axis) {
+      if (active_[axis] <= 0) continue;
+      communication_on_[axis] += length;
+      if (!computing) exposed_on_[axis * (active_.size() + 1) + axes_active] += length;
+    }
+  }
+
+  uint32_t weight_ = 1;          // of the rank that is being added
+  std::vector<int32_t> active_;  // ops active on each axis
+  WideTime compute_ = 0;
+  WideTime communication_ = 0;
+  WideTime exposed_ = 0;
+  std::vector<WideTime> communication_on_;
+  std::vector<WideTime> exposed_on_;  // [axis][axes active at the same time]
+};
+
+// The edges of all streams by time; the longest comes last, so that most edges are moved once.
+std::vector<Edge> Merged(const std::vector<std::vector<Edge>>& streams) {
+  std::vector<Edge> edges;
+  std::vector<Edge> both;
+  std::vector<const std::vector<Edge>*> order;
+  for (const std::vector<Edge>& stream : streams) order.push_back(&stream);
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto* a, const auto* b) { return a->size() < b->size(); });
+  for (const std::vector<Edge>* stream : order) {
+    both.resize(edges.size() + stream->size());
+    std::merge(edges.begin(), edges.end(), stream->begin(), stream->end(), both.begin(),
+               [](const Edge& a, const Edge& b) { return a.at < b.at; });
+    edges.swap(both);
+  }
+  return edges;
+}
+
+std::vector<LinkSummary> BusiestFirst(const Timeline& timeline) {
+  std::vector<LinkSummary> links;
+  const Seconds step = ToSeconds(timeline.step);
+  for (const LinkRecord& link : timeline.links) {
+    if (link.bytes <= Bytes(0)) continue;
+    const Bytes could = link.capacity * step;
+    links.push_back({link.name, link.kind, link.bytes, link.capacity,
+                     could > Bytes(0) ? link.bytes / could : 0});
+  }
+  std::stable_sort(links.begin(), links.end(), [](const LinkSummary& a, const LinkSummary& b) {
+    return a.utilization > b.utilization;
+  });
+  return links;
+}
+
+// The type that most of the arithmetic is done in.
+std::string MainDType(const Schedule& schedule) {
+  std::array<Flops, 5> flops_of_type{};
+  for (const Role& role : schedule.roles) {
+    for (const Op& op : role.ops) {
+      if (const auto* compute = std::get_if<Compute>(&op.work)) {
+        flops_of_type[static_cast<size_t>(compute->dtype)] += compute->flops;
+      }
+    }
+  }
+  const auto most = std::max_element(flops_of_type.begin(), flops_of_type.end());
+  if (*most <= Flops(0)) return "";
+  return Name(static_cast<DType>(most - flops_of_type.begin()));
+}
+
+}  // namespace
+
+Result Summarize(const Schedule& schedule, const Timeline& timeline, FlopsPerSecond peak) {
+  CHECK_EQ(schedule.ranks(), timeline.ranks);
+  const uint32_t ranks = timeline.ranks;
+  const size_t axes = schedule.communicators.size();
+
+  Result result;
+  result.ranks = ranks;
+  result.step = ToSeconds(timeline.step);
+  result.peak = peak;
+  result.peak_dtype = MainDType(schedule);
+  result.memory = MemoryOfFullestRank(schedule);
+  result.links = BusiestFirst(timeline);
+  result.timeline_hash = HashOf(timeline);
+  if (ranks == 0) return result;
+
+  const std::vector<std::vector<OpLane>> lanes = LanesOf(schedule);
+  std::vector<std::vector<uint64_t>> runs(lanes.size());  // [role][op]: how often, over all ranks
+  for (size_t role = 0; role < lanes.size(); ++role) runs[role].resize(lanes[role].size());
+
+  // How many ranks each representative stands for.
+  std::vector<uint32_t> weight(ranks, 0);
+  for (uint32_t rank = 0; rank < ranks; ++rank) ++weight[timeline.RepresentativeOf(rank)];
+
+  ActivitySums sums(axes);
+  std::vector<std::vector<Edge>> streams;
+  auto span = timeline.spans.begin();
+  for (uint32_t rank = 0; rank < ranks; ++rank) {
+    if (weight[rank] == 0) continue;
+    const uint32_t role = schedule.role_of_rank[rank];
+    CHECK_LT(role, lanes.size());
+    streams.resize(schedule.roles[role].streams.size());
+    for (std::vector<Edge>& edges : streams) edges.clear();
+    for (; span != timeline.spans.end() && span->rank == rank; ++span) {
+      CHECK_LT(span->op, lanes[role].size());
+      const OpLane lane = lanes[role][span->op];
+      const int64_t begin = span->begin.picoseconds();
+      const int64_t end = span->end.picoseconds();
+      CHECK_LE(0, begin);
+      CHECK_LE(begin, end);
+      CHECK_LE(end, timeline.step.picoseconds());
+      if (!lane.counts || begin == end) continue;
+      runs[role][span->op] += weight[rank];
+      std::vector<Edge>& edges = streams[schedule.roles[role].ops[span->op].stream.index()];
+      CHECK(edges.empty() || edges.back().at <= begin);  // a stream runs its ops one after another
+      edges.push_back({begin, lane.lane, +1});
+      edges.push_back({end, lane.lane, -1});
+    }
+    sums.AddRank(Merged(streams), weight[rank]);
+  }
+  CHECK(span == timeline.spans.end());  // else not sorted by rank
+
+  const WideTime whole = WideTime(timeline.step.picoseconds()) * ranks;
+  result.breakdown.compute = MeanOver(ranks, sums.compute());
+  result.breakdown.exposed_communication = MeanOver(ranks, sums.exposed());
+  result.breakdown.idle = MeanOver(ranks, whole - sums.compute() - sums.exposed());
+  result.communication = MeanOver(ranks, sums.communication());
+  if (sums.communication() > 0) {
+    result.overlap_fraction = static_cast<double>(sums.communication() - sums.exposed()) /
+                              static_cast<double>(sums.communication());
+  }
+
+  for (size_t axis = 0; axis < axes; ++axis) {
+    AxisUse use;
+    use.name = schedule.communicators[axis].name();
+    use.seconds = MeanOver(ranks, sums.communication_on(axis));
+    use.exposed = Seconds(sums.exposed_on(axis) / kPicosecondsPerSecond / ranks);
+    result.axes.push_back(use);
+  }
+  for (size_t role = 0; role < lanes.size(); ++role) {
+    for (size_t op = 0; op < lanes[role].size(); ++op) {
+      if (runs[role][op] == 0 || lanes[role][op].lane == kCompute) continue;
+      const double mean_runs = static_cast<double>(runs[role][op]) / ranks;
+      AxisUse& use = result.axes[lanes[role][op].lane];
+      use.operations += mean_runs;
+      use.bytes += mean_runs * CommunicationBytes(schedule.roles[role].ops[op].work);
+    }
+  }
+
+  const Flops possible = result.step * (ranks * peak);
+  if (possible > Flops(0)) {
+    result.model_flops_utilization = schedule.model_flops / possible;
+    result.hardware_flops_utilization = schedule.hardware_flops / possible;
+  }
+  result.token_name = schedule.token_name;
+  if (result.step > Seconds(0)) result.tokens_per_second = schedule.tokens / result.step.value();
+  return result;
+}
+
+}  // namespace rehearse

@@ -1,0 +1,102 @@
+// What a Timeline means: the numbers of "rehearse run" (schema rehearse.result.v1).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "sim/base/quantity.h"
+#include "sim/engine/simulate.h"
+#include "sim/engine/timeline.h"
+#include "sim/schedule/memory.h"
+#include "sim/schedule/schedule.h"
+
+namespace rehearse {
+
+// Means over ranks; the three sum to the step.
+struct Breakdown {
+  Seconds compute;                // a compute op runs
+  Seconds exposed_communication;  // none does, but a transfer is active
+  Seconds idle;                   // neither (waiting for other ranks counts here)
+};
+
+// One communicator ("axis"), per rank, mean over ranks.
+struct AxisUse {
+  std::string name;
+  double operations = 0;
+  Bytes bytes;      // sum of the collectives' sizes
+  Seconds seconds;  // a transfer on this axis is active
+  // ... and no compute op runs. Where several axes are exposed at once, each takes an equal share,
+  // so that the axes sum to Breakdown::exposed_communication.
+  Seconds exposed;
+};
+
+struct LinkSummary {
+  std::string name;
+  std::string kind;
+  Bytes bytes;
+  BytesPerSecond capacity;
+  double utilization = 0;  // bytes / (capacity · step)
+};
+
+// How a collective runs that is no ring on bare links (collectives/lowering/tuning.h).
+struct ChosenCollective {
+  std::string axis;
+  std::string kind;
+  Bytes bytes;
+  std::string algorithm;
+  std::string protocol;
+  uint32_t channels = 0;  // of NCCL; 0 where it has no part in it
+
+  friend auto operator<=>(const ChosenCollective&, const ChosenCollective&) = default;
+};
+
+struct SimulatorCost {
+  Seconds wall;
+  uint64_t events = 0;
+  uint64_t transfers = 0;
+  uint64_t classes = 0;  // simulated ranks; equal to the ranks when nothing is folded
+  Bytes peak_rss;
+};
+
+struct Result {
+  std::string scenario;
+  std::string fidelity;
+  uint32_t ranks = 0;
+  Seconds step;
+  Breakdown breakdown;
+  Seconds communication;        // a transfer is active, mean over ranks
+  double overlap_fraction = 0;  // share of it hidden behind compute; 0 without communication
+  std::vector<AxisUse> axes;    // in the order of the schedule's communicators
+  double model_flops_utilization = 0;
+  double hardware_flops_utilization = 0;
+  FlopsPerSecond peak;     // of one device, what the utilisations refer to
+  std::string peak_dtype;  // "bf16": the type that most of the arithmetic is done in
+  double tokens_per_second = 0;
+  std::string token_name = "tokens";  // as in the schedule
+  MemoryUse memory;
+  Bytes memory_capacity;                 // of one device; 0 when unknown
+  std::vector<LinkSummary> links;        // those in use, busiest first (utilization, then order)
+  std::vector<ChosenCollective> chosen;  // none where all collectives are rings on bare links
+  SimulatorCost simulator;
+  std::string timeline_hash;
+  std::vector<std::string> notes;  // what a reader of the numbers has to know; the caller's
+};
+
+// Everything that follows from schedule and timeline; `peak` is one device's rate. The caller fills
+// scenario, fidelity, memory_capacity, chosen and simulator. A collective is active from begin to end; one
+// on a communicator of one rank, or that takes no time, counts as nothing. Cost: linear in the
+// spans (after a sort per rank).
+Result Summarize(const Schedule& schedule, const Timeline& timeline, FlopsPerSecond peak);
+
+// The JSON object of DESIGN section 8, exact to the key; "notes" besides, where there are some.
+nlohmann::ordered_json ToJson(const Result& result);
+
+// What a person reads: step time, breakdown, per-axis communication and its exposed part,
+// utilisation with the peak it refers to, memory beside the capacity, the five busiest links, the
+// simulator's cost. Ends with a newline. `color` uses ANSI colours.
+std::string ToText(const Result& result, bool color);
+
+}  // namespace rehearse

@@ -1,0 +1,100 @@
+#include <cmath>
+
+#include "sim/base/error.h"
+#include "sim/report/result.h"
+
+namespace rehearse {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// JSON knows neither infinity nor NaN, and a result that holds one is wrong.
+Json Number(double value) {
+  CHECK(std::isfinite(value));
+  return value;
+}
+
+// Bytes are whole except where they are means; whole ones are printed as such.
+Json ByteCount(Bytes bytes) {
+  constexpr double kExactIntegers = 9007199254740992.0;  // 2^53
+  const double value = bytes.value();
+  if (value >= 0 && value < kExactIntegers && std::floor(value) == value) {
+    return static_cast<uint64_t>(value);
+  }
+  return Number(value);
+}
+
+Json ByAxis(const std::vector<AxisUse>& axes) {
+  Json object = Json::object();
+  for (const AxisUse& axis : axes) {
+    CHECK(!object.contains(axis.name));  // communicators have different names
+    object[axis.name] = {{"operations", Number(axis.operations)},
+                         {"bytes", ByteCount(axis.bytes)},
+                         {"seconds", Number(axis.seconds.value())},
+                         {"exposed_seconds", Number(axis.exposed.value())}};
+  }
+  return object;
+}
+
+Json Links(const std::vector<LinkSummary>& links) {
+  Json array = Json::array();
+  for (const LinkSummary& link : links) {
+    array.push_back({{"name", link.name},
+                     {"kind", link.kind},
+                     {"bytes", ByteCount(link.bytes)},
+                     {"capacity_bytes_per_second", Number(link.capacity.value())},
+                     {"utilization", Number(link.utilization)}});
+  }
+  return array;
+}
+
+Json Collectives(const std::vector<ChosenCollective>& chosen) {
+  Json array = Json::array();
+  for (const ChosenCollective& collective : chosen) {
+    array.push_back({{"axis", collective.axis},
+                     {"kind", collective.kind},
+                     {"bytes", ByteCount(collective.bytes)},
+                     {"algorithm", collective.algorithm},
+                     {"protocol", collective.protocol},
+                     {"channels", collective.channels}});
+  }
+  return array;
+}
+
+}  // namespace
+
+nlohmann::ordered_json ToJson(const Result& result) {
+  Json json;
+  json["schema"] = "rehearse.result.v1";
+  json["scenario"] = result.scenario;
+  json["fidelity"] = result.fidelity;
+  json["ranks"] = result.ranks;
+  json["step_seconds"] = Number(result.step.value());
+  json["breakdown"] = {
+      {"compute_seconds", Number(result.breakdown.compute.value())},
+      {"exposed_communication_seconds", Number(result.breakdown.exposed_communication.value())},
+      {"idle_seconds", Number(result.breakdown.idle.value())}};
+  json["communication_seconds"] = Number(result.communication.value());
+  json["overlap_fraction"] = Number(result.overlap_fraction);
+  json["by_axis"] = ByAxis(result.axes);
+  json["model_flops_utilization"] = Number(result.model_flops_utilization);
+  json["hardware_flops_utilization"] = Number(result.hardware_flops_utilization);
+  json["tokens_per_second"] = Number(result.tokens_per_second);
+  json["memory"] = {{"parameters", ByteCount(result.memory.parameters)},
+                    {"gradients", ByteCount(result.memory.gradients)},
+                    {"optimizer", ByteCount(result.memory.optimizer)},
+                    {"activations", ByteCount(result.memory.activations)},
+                    {"buffers", ByteCount(result.memory.buffers)}};
+  json["links"] = Links(result.links);
+  if (!result.chosen.empty()) json["collectives"] = Collectives(result.chosen);
+  json["simulator"] = {{"wall_seconds", Number(result.simulator.wall.value())},
+                       {"events", result.simulator.events},
+                       {"transfers", result.simulator.transfers},
+                       {"classes", result.simulator.classes},
+                       {"peak_rss_bytes", ByteCount(result.simulator.peak_rss)}};
+  json["timeline_hash"] = result.timeline_hash;
+  if (!result.notes.empty()) json["notes"] = result.notes;
+  return json;
+}
+
+}  // namespace rehearse

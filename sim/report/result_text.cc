@@ -1,0 +1,201 @@
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "sim/base/units.h"
+#include "sim/report/result.h"
+#include "sim/report/text_page.h"
+
+namespace rehearse {
+namespace {
+
+constexpr int kBarCells = 34;
+constexpr size_t kMostAxes = 8;
+constexpr size_t kMostChosen = 12;
+constexpr size_t kMostLinks = 5;
+
+// A bar of `share` times kBarCells cells, to an eighth of a cell; what is more than nothing shows.
+std::string Bar(double share) {
+  static constexpr const char* kEighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+  const double clamped = std::clamp(share, 0.0, 1.0);
+  int eighths = static_cast<int>(std::lround(clamped * kBarCells * 8));
+  if (eighths == 0 && clamped > 0) eighths = 1;
+  std::string bar;
+  for (int cell = 0; cell < eighths / 8; ++cell) bar += "█";
+  return bar + kEighths[eighths % 8];
+}
+
+// Means over ranks are seldom whole when roles differ.
+std::string Count(double value) {
+  return value == std::floor(value) ? Grouped(static_cast<uint64_t>(value))
+                                    : fmt::format("{:.1f}", value);
+}
+
+void WriteHeadline(Page& page, const Result& result) {
+  page.Line(
+      "{}   {} ranks, fidelity {}",
+      page.pen(Ink::kBold, Shortened(result.scenario.empty() ? "unnamed" : result.scenario, 60)),
+      Grouped(result.ranks), result.fidelity.empty() ? "unknown" : result.fidelity);
+  page.Gap();
+  std::string rate;
+  if (result.tokens_per_second > 0) {
+    rate = fmt::format(
+        ", {} {}/s",
+        page.pen(Ink::kBold,
+                 result.tokens_per_second < 100
+                     ? fmt::format("{:.2f}", result.tokens_per_second)
+                     : Grouped(static_cast<uint64_t>(std::llround(result.tokens_per_second)))),
+        result.token_name);
+  }
+  page.Line("One step takes {}{}", page.pen(Ink::kBold, Print(result.step)), rate);
+}
+
+void WriteBreakdown(Page& page, const Result& result) {
+  page.Gap();
+  page.Line("{}{}", page.pen(Ink::kBold, "Where the time goes"),
+            page.pen(Ink::kFaint, "   mean over ranks"));
+  const auto row = [&](const char* name, Seconds time, Ink ink) {
+    const double share = Share(time.value(), result.step.value());
+    page.Line("  {:<22}{:>11}{:>10}  {}", name, Print(time), Percent(share),
+              page.pen(ink, Bar(share)));
+  };
+  row("compute", result.breakdown.compute, Ink::kGreen);
+  row("exposed communication", result.breakdown.exposed_communication, Ink::kRed);
+  row("idle", result.breakdown.idle, Ink::kYellow);
+}
+
+void WriteAxes(Page& page, const Result& result) {
+  page.Gap();
+  std::vector<const AxisUse*> axes;
+  for (const AxisUse& axis : result.axes) {
+    if (axis.operations > 0) axes.push_back(&axis);
+  }
+  if (axes.empty()) {
+    page.Line("{}   none", page.pen(Ink::kBold, "Communication"));
+    return;
+  }
+  page.Line("{}{}", page.pen(Ink::kBold, "Communication"),
+            page.pen(Ink::kFaint,
+                     fmt::format("   active for {}, {} of it hidden behind compute",
+                                 Print(result.communication), Percent(result.overlap_fraction))));
+  page.Line("{}", page.pen(Ink::kFaint, fmt::format("  {:<22}{:>11}{:>14}{:>12}{:>12}{:>20}",
+                                                    "axis", "operations", "bytes", "time",
+                                                    "exposed", "exposed of step")));
+  // The largest first when there are too many to show; else the order of the schedule.
+  const size_t shown = std::min(axes.size(), axes.size() > kMostAxes ? kMostAxes - 1 : kMostAxes);
+  if (shown < axes.size()) {
+    std::stable_sort(axes.begin(), axes.end(),
+                     [](const AxisUse* a, const AxisUse* b) { return a->exposed > b->exposed; });
+  }
+  for (size_t i = 0; i < shown; ++i) {
+    const AxisUse& axis = *axes[i];
+    page.Line("  {:<22}{:>11}{:>14}{:>12}{:>12}{:>20}", Shortened(axis.name, 21),
+              Count(axis.operations), Print(axis.bytes), Print(axis.seconds), Print(axis.exposed),
+              Percent(Share(axis.exposed.value(), result.step.value())));
+  }
+  if (shown < axes.size()) page.Line("  … and {} more axes", axes.size() - shown);
+}
+
+void WriteChosen(Page& page, const Result& result) {
+  if (result.chosen.empty()) return;
+  page.Gap();
+  page.Line("{}", page.pen(Ink::kBold, "How collectives run"));
+  const size_t shown = std::min(result.chosen.size(), kMostChosen);
+  for (size_t i = 0; i < shown; ++i) {
+    const ChosenCollective& chosen = result.chosen[i];
+    page.Line("  {:<22}{:>11} {:<16}{}, protocol {}{}", Shortened(chosen.axis, 21),
+              Print(chosen.bytes), chosen.kind, chosen.algorithm, chosen.protocol,
+              chosen.channels > 0
+                  ? fmt::format(", {} channel{}", chosen.channels, chosen.channels == 1 ? "" : "s")
+                  : "");
+  }
+  if (shown < result.chosen.size()) page.Line("  … and {} more", result.chosen.size() - shown);
+}
+
+void WriteUtilization(Page& page, const Result& result) {
+  page.Gap();
+  page.Line("{}   HFU {} / MFU {} of {} ({}peak of one device)",
+            page.pen(Ink::kBold, "Utilisation"),
+            page.pen(Ink::kBold, Percent(result.hardware_flops_utilization)),
+            page.pen(Ink::kBold, Percent(result.model_flops_utilization)), Print(result.peak),
+            result.peak_dtype.empty() ? "" : result.peak_dtype + " ");
+}
+
+void WriteMemory(Page& page, const Result& result) {
+  const double total = result.memory.Total().value();
+  const double capacity = result.memory_capacity.value();
+  const bool fits = capacity <= 0 || total <= capacity;
+  page.Gap();
+  std::string beside;
+  if (capacity > 0) {
+    beside = fmt::format(" of {} ({})", Print(result.memory_capacity), Percent(total / capacity));
+  }
+  page.Line("{}   {}{} on the fullest rank{}", page.pen(Ink::kBold, "Memory"),
+            page.pen(fits ? Ink::kBold : Ink::kRed, Print(result.memory.Total())), beside,
+            fits ? "" : page.pen(Ink::kRed, ": does not fit"));
+  // Bars against the capacity, so that what is missing of a full bar is free.
+  const double scale = std::max(total, capacity);
+  const auto row = [&](const char* name, Bytes bytes) {
+    const double share = Share(bytes.value(), scale);
+    page.Line("  {:<22}{:>11}{:>10}  {}", name, Print(bytes), Percent(share),
+              page.pen(Ink::kBlue, Bar(share)));
+  };
+  row("parameters", result.memory.parameters);
+  row("gradients", result.memory.gradients);
+  row("optimizer", result.memory.optimizer);
+  row("activations", result.memory.activations);
+  row("buffers", result.memory.buffers);
+}
+
+void WriteLinks(Page& page, const Result& result) {
+  page.Gap();
+  if (result.links.empty()) {
+    page.Line("{}   none carried anything", page.pen(Ink::kBold, "Links"));
+    return;
+  }
+  page.Line("{}{}", page.pen(Ink::kBold, fmt::format("{:<40}", "Busiest links")),
+            page.pen(Ink::kFaint, fmt::format("{:<12}{:>13}{:>14}{:>9}", "kind", "carried",
+                                              "capacity", "in use")));
+  for (size_t i = 0; i < std::min(kMostLinks, result.links.size()); ++i) {
+    const LinkSummary& link = result.links[i];
+    page.Line("  {:<38}{:<12}{:>13}{:>14}{:>9}", Shortened(link.name, 37), Shortened(link.kind, 11),
+              Print(link.bytes), Print(link.capacity), Percent(link.utilization));
+  }
+}
+
+// A real run knows no links, and took as long as its step.
+bool IsMeasured(const Result& result) { return result.fidelity == "measured"; }
+
+void WriteCost(Page& page, const Result& result) {
+  page.Gap();
+  page.Line("{}",
+            page.pen(Ink::kFaint,
+                     fmt::format("Simulated in {}: {} events, {} transfers; timeline {}",
+                                 Print(result.simulator.wall), Grouped(result.simulator.events),
+                                 Grouped(result.simulator.transfers), result.timeline_hash)));
+}
+
+void WriteNotes(Page& page, const Result& result) {
+  if (result.notes.empty()) return;
+  page.Gap();
+  for (const std::string& note : result.notes) page.Line("{}", page.pen(Ink::kYellow, note));
+}
+
+}  // namespace
+
+std::string ToText(const Result& result, bool color) {
+  Page page(color);
+  WriteHeadline(page, result);
+  WriteBreakdown(page, result);
+  WriteAxes(page, result);
+  WriteChosen(page, result);
+  WriteUtilization(page, result);
+  WriteMemory(page, result);
+  if (!IsMeasured(result)) WriteLinks(page, result);
+  WriteNotes(page, result);
+  if (!IsMeasured(result)) WriteCost(page, result);
+  return std::move(page.text);
+}
+
+}  // namespace rehearse

@@ -1,0 +1,243 @@
+#include "sim/report/timeline_record.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <utility>
+
+#include "sim/base/error.h"
+
+namespace rehearse {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::array kPhases = {Phase::kForward, Phase::kRecompute, Phase::kBackward,
+                                Phase::kSynchronize, Phase::kUpdate};
+constexpr int64_t kMostRanks = 1 << 24;
+constexpr int64_t kMostOps = 1 << 24;
+constexpr int64_t kMostChannels = 1 << 16;
+constexpr int64_t kLatest = std::numeric_limits<int64_t>::max() / 2;
+
+Json RunsOf(const std::vector<uint32_t>& roles) {
+  Json runs = Json::array();
+  for (size_t first = 0; first < roles.size();) {
+    size_t last = first;
+    while (last < roles.size() && roles[last] == roles[first]) ++last;
+    runs.push_back({roles[first], last - first});
+    first = last;
+  }
+  return runs;
+}
+
+Json ToJson(const RecordedStep& step) {
+  Json spans = Json::array();
+  for (const Span& span : step.timeline.spans) {
+    spans.push_back({span.rank, span.op, span.ready.picoseconds(), span.begin.picoseconds(),
+                     span.end.picoseconds()});
+  }
+  return {{"warm_up", step.is_warm_up},
+          {"step_picoseconds", step.timeline.step.picoseconds()},
+          {"spans", std::move(spans)}};
+}
+
+RecordedOp ReadOp(const JsonReader& reader) {
+  reader.AllowKeys({"name", "kind", "axis", "phase", "layer", "micro_batch", "algorithm",
+                    "protocol", "channels"});
+  std::vector<std::string> phases;
+  for (const Phase phase : kPhases) phases.emplace_back(Name(phase));
+  RecordedOp op;
+  op.name = reader.At("name").String();
+  op.kind = reader.At("kind").String();
+  op.axis = reader.At("axis").String();
+  op.phase = kPhases[reader.At("phase").Choice(phases)];
+  op.layer = static_cast<int32_t>(reader.At("layer").Integer(-1, kMostOps));
+  op.micro_batch = static_cast<int32_t>(reader.At("micro_batch").Integer(0, kMostOps));
+  if (!reader.Has("algorithm")) return op;
+  op.algorithm = reader.At("algorithm").String();
+  op.protocol = reader.At("protocol").String();
+  op.channels = static_cast<uint32_t>(reader.At("channels").Integer(0, kMostChannels));
+  return op;
+}
+
+RecordedRole ReadRole(const JsonReader& reader) {
+  reader.AllowKeys({"name", "ops"});
+  RecordedRole role;
+  role.name = reader.At("name").String();
+  for (const JsonReader& op : reader.At("ops").Elements()) role.ops.push_back(ReadOp(op));
+  return role;
+}
+
+std::vector<uint32_t> ReadRoleOfRank(const JsonReader& reader, size_t roles) {
+  std::vector<uint32_t> role_of_rank;
+  for (const JsonReader& run : reader.Elements()) {
+    const std::vector<JsonReader> pair = run.Elements();
+    if (pair.size() != 2) run.Expected("[role, ranks]");
+    const int64_t role = pair[0].Integer(0, static_cast<int64_t>(roles) - 1);
+    const int64_t ranks =
+        pair[1].Integer(1, kMostRanks - static_cast<int64_t>(role_of_rank.size()));
+    role_of_rank.insert(role_of_rank.end(), static_cast<size_t>(ranks),
+                        static_cast<uint32_t>(role));
+  }
+  if (role_of_rank.empty()) reader.Expected("at least one rank");
+  return role_of_rank;
+}
+
+Time ReadTime(const JsonReader& reader, Time earliest) {
+  return Time(reader.Integer(earliest.picoseconds(), kLatest));
+}
+
+Span ReadSpan(const JsonReader& reader, const TimelineRecord& record) {
+  const std::vector<JsonReader> numbers = reader.Elements();
+  if (numbers.size() != 5) reader.Expected("[rank, op, ready, begin, end]");
+  Span span;
+  span.rank = static_cast<uint32_t>(numbers[0].Integer(0, int64_t{record.ranks()} - 1));
+  const size_t ops = record.roles[record.role_of_rank[span.rank]].ops.size();
+  span.op = static_cast<uint32_t>(numbers[1].Integer(0, static_cast<int64_t>(ops) - 1));
+  span.ready = ReadTime(numbers[2], Time());
+  span.begin = ReadTime(numbers[3], span.ready);
+  span.end = ReadTime(numbers[4], span.begin);
+  return span;
+}
+
+RecordedStep ReadStep(const JsonReader& reader, const TimelineRecord& record,
+                      const std::vector<uint32_t>& representative) {
+  reader.AllowKeys({"warm_up", "step_picoseconds", "spans"});
+  RecordedStep step;
+  step.is_warm_up = reader.At("warm_up").Bool();
+  Timeline& timeline = step.timeline;
+  timeline.provenance = record.provenance;
+  timeline.ranks = record.ranks();
+  timeline.representative = representative;
+  timeline.step = ReadTime(reader.At("step_picoseconds"), Time());
+  for (const JsonReader& span : reader.At("spans").Elements()) {
+    timeline.spans.push_back(ReadSpan(span, record));
+    const Span& last = timeline.spans.back();
+    if (last.end > timeline.step) span.Fail("the span ends after the step");
+    if (timeline.spans.size() < 2) continue;
+    const Span& before = timeline.spans[timeline.spans.size() - 2];
+    if (std::pair(before.rank, before.op) >= std::pair(last.rank, last.op))
+      span.Fail("spans must be sorted by rank, then op");
+  }
+  return step;
+}
+
+}  // namespace
+
+const Timeline& TimelineRecord::Median() const {
+  CHECK(!steps.empty());
+  std::vector<const Timeline*> candidates;
+  for (const bool warm_ups : {false, true}) {
+    for (const RecordedStep& step : steps) {
+      if (step.is_warm_up == warm_ups) candidates.push_back(&step.timeline);
+    }
+    if (!candidates.empty()) break;
+  }
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [](const Timeline* a, const Timeline* b) { return a->step < b->step; });
+  return *candidates[(candidates.size() - 1) / 2];
+}
+
+const char* KindOf(const Work& work) {
+  if (const auto* collective = std::get_if<Collective>(&work)) return Name(collective->kind);
+  if (std::holds_alternative<Send>(work)) return "send";
+  if (std::holds_alternative<Receive>(work)) return "receive";
+  switch (std::get<Compute>(work).kind) {
+    case ComputeKind::kGemm:
+      return "gemm";
+    case ComputeKind::kAttention:
+      return "attention";
+    case ComputeKind::kMemory:
+      return "memory";
+  }
+  CHECK(false);
+}
+
+TimelineRecord MakeRecord(std::string title, const Schedule& schedule, Timeline timeline) {
+  TimelineRecord record;
+  record.title = std::move(title);
+  record.provenance = timeline.provenance;
+  record.role_of_rank = schedule.role_of_rank;
+  for (const Role& role : schedule.roles) {
+    RecordedRole recorded{role.name, {}};
+    for (const Op& op : role.ops) {
+      const CommunicatorId id = CommunicatorOf(op.work);
+      RecordedOp& own = recorded.ops.emplace_back();
+      own.name = op.name;
+      own.kind = KindOf(op.work);
+      if (id.IsSet()) own.axis = schedule.communicators[id.index()].name();
+      own.phase = op.tag.phase;
+      own.layer = op.tag.layer;
+      own.micro_batch = op.tag.micro_batch;
+    }
+    record.roles.push_back(std::move(recorded));
+  }
+  timeline.links.clear();
+  record.steps.push_back({false, std::move(timeline)});
+  return record;
+}
+
+Json ToJson(const TimelineRecord& record) {
+  Json json;
+  json["schema"] = kTimelineSchema;
+  json["title"] = record.title;
+  json["provenance"] = record.provenance == Provenance::kMeasured ? "measured" : "simulated";
+  json["ranks"] = record.ranks();
+  if (!record.environment.is_null()) json["environment"] = record.environment;
+  json["roles"] = Json::array();
+  for (const RecordedRole& role : record.roles) {
+    Json ops = Json::array();
+    for (const RecordedOp& op : role.ops) {
+      ops.push_back({{"name", op.name},
+                     {"kind", op.kind},
+                     {"axis", op.axis},
+                     {"phase", Name(op.phase)},
+                     {"layer", op.layer},
+                     {"micro_batch", op.micro_batch}});
+      if (op.algorithm.empty()) continue;
+      ops.back()["algorithm"] = op.algorithm;
+      ops.back()["protocol"] = op.protocol;
+      ops.back()["channels"] = op.channels;
+    }
+    json["roles"].push_back({{"name", role.name}, {"ops", std::move(ops)}});
+  }
+  json["role_of_rank"] = RunsOf(record.role_of_rank);
+  const std::vector<uint32_t>& representative = record.steps.front().timeline.representative;
+  if (!representative.empty()) json["representative"] = representative;
+  json["steps"] = Json::array();
+  for (const RecordedStep& step : record.steps) json["steps"].push_back(ToJson(step));
+  return json;
+}
+
+TimelineRecord ReadTimelineRecord(const JsonReader& reader) {
+  reader.AllowKeys({"schema", "title", "provenance", "ranks", "environment", "roles",
+                    "role_of_rank", "representative", "steps"});
+  reader.At("schema").Choice({kTimelineSchema});
+  TimelineRecord record;
+  record.title = reader.At("title").String();
+  record.provenance = reader.At("provenance").Choice({"simulated", "measured"}) == 0
+                          ? Provenance::kSimulated
+                          : Provenance::kMeasured;
+  if (reader.Has("environment")) record.environment = reader.At("environment").value();
+  for (const JsonReader& role : reader.At("roles").Elements()) {
+    record.roles.push_back(ReadRole(role));
+  }
+  if (record.roles.empty()) reader.At("roles").Expected("at least one role");
+  record.role_of_rank = ReadRoleOfRank(reader.At("role_of_rank"), record.roles.size());
+  reader.At("ranks").Integer(record.ranks(), record.ranks());
+  std::vector<uint32_t> representative;
+  if (reader.Has("representative")) {
+    for (const JsonReader& rank : reader.At("representative").Elements()) {
+      representative.push_back(static_cast<uint32_t>(rank.Integer(0, int64_t{record.ranks()} - 1)));
+    }
+    if (representative.size() != record.role_of_rank.size())
+      reader.At("representative").Expected("one entry a rank");
+  }
+  for (const JsonReader& step : reader.At("steps").Elements()) {
+    record.steps.push_back(ReadStep(step, record, representative));
+  }
+  if (record.steps.empty()) reader.At("steps").Expected("at least one step");
+  return record;
+}
+
+}  // namespace rehearse

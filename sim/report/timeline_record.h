@@ -1,0 +1,79 @@
+// A Timeline that tells by itself which op each span is: what is written to a file and compared later.
+//
+//   { "schema": "rehearse.timeline.v1", "title": "gpt-20b", "provenance": "measured", "ranks": 2,
+//     "environment": {...},                                  of a measured one; free for the reader
+//     "roles": [ {"name": "all", "ops": [ {"name": "qkv", "kind": "gemm", "axis": "", "phase": "forward",
+//                                          "layer": 0, "micro_batch": 0}, ... ]} ],
+//                                  a measured collective also "algorithm", "protocol", "channels", where the library
+//                                  told them on the role's first rank
+//     "role_of_rank": [[0, 2]],                              runs of (role, ranks)
+//     "representative": [0, 0],                              folded ones only: by rank, whose spans are its own
+//     "steps": [ {"warm_up": false, "step_picoseconds": 5, "spans": [[rank, op, ready, begin, end], ...]} ] }
+//
+// Times are integer picoseconds, so that what is read back has the same hash. A simulated timeline has one step, a
+// measured one its warm-ups and repeats in the order in which they ran; links are not kept.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "sim/base/json_reader.h"
+#include "sim/engine/timeline.h"
+#include "sim/schedule/schedule.h"
+
+namespace rehearse {
+
+inline constexpr const char* kTimelineSchema = "rehearse.timeline.v1";
+
+struct RecordedOp {
+  std::string name;
+  std::string kind;  // "gemm", "attention", "memory", "all-reduce", ..., "send", "receive"
+  std::string axis;  // the communicator's name; "" for compute
+  Phase phase = Phase::kForward;
+  int32_t layer = -1;
+  int32_t micro_batch = 0;
+  std::string algorithm;  // with protocol and channels; "": not told
+  std::string protocol;
+  uint32_t channels = 0;
+};
+
+struct RecordedRole {
+  std::string name;
+  std::vector<RecordedOp> ops;
+};
+
+struct RecordedStep {
+  bool is_warm_up = false;
+  Timeline timeline;
+};
+
+struct TimelineRecord {
+  std::string title;
+  Provenance provenance = Provenance::kSimulated;
+  nlohmann::ordered_json environment;  // null: not told
+  std::vector<RecordedRole> roles;
+  std::vector<uint32_t> role_of_rank;
+  std::vector<RecordedStep> steps;  // at least one
+
+  uint32_t ranks() const { return static_cast<uint32_t>(role_of_rank.size()); }
+  const RecordedOp& OpOf(const Span& span) const {
+    return roles[role_of_rank[span.rank]].ops[span.op];
+  }
+  // The step whose time is the median of those after the warm-ups (the lower one of two); of warm-ups where there
+  // are only those.
+  const Timeline& Median() const;
+};
+
+const char* KindOf(const Work& work);
+
+// Of one step; more may be appended to `steps`.
+TimelineRecord MakeRecord(std::string title, const Schedule& schedule, Timeline timeline);
+
+nlohmann::ordered_json ToJson(const TimelineRecord& record);
+// Throws Error for anything that does not fit together.
+TimelineRecord ReadTimelineRecord(const JsonReader& reader);
+
+}  // namespace rehearse

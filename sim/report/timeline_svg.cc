@@ -1,0 +1,475 @@
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "sim/base/error.h"
+#include "sim/base/units.h"
+#include "sim/report/span_classes.h"
+#include "sim/report/svg.h"
+#include "sim/report/trace.h"
+
+namespace rehearse {
+namespace {
+
+using svg::Escape;
+using svg::Pixels;
+
+// Pixels.
+constexpr double kMargin = 24;
+constexpr double kTitleHeight = 64;
+constexpr double kPhaseHeight = 26;
+constexpr double kComputeLane = 34;
+constexpr double kCommunicationLane = 24;
+constexpr double kLaneGap = 5;
+constexpr double kRankHeading = 24;
+constexpr double kRankGap = 10;
+constexpr double kAxisHeight = 30;
+constexpr double kLegendRow = 24;
+constexpr double kBusyWidth = 58;
+constexpr double kLabelSize = 12;
+constexpr double kSpanTextSize = 10.5;
+constexpr double kNarrow = 1;      // spans below are merged
+constexpr double kFaintest = 0.6;  // how wide merged spans are drawn at least when they stand alone
+
+constexpr const char* kComputes = "computes";
+constexpr const char* kMovesData = "moves data";
+
+constexpr const char* kStyle =
+    "text{font-family:-apple-system,'Segoe UI',Helvetica,Arial,'DejaVu "
+    "Sans',sans-serif;fill:#24313f}"
+    ".t{font-size:20px;font-weight:600}.s{font-size:13px;fill:#5d6b7a}"
+    ".b{font-size:20px;font-weight:600;text-anchor:end}.e{text-anchor:end}"
+    ".l{font-size:12px}.h{font-size:12px;font-weight:600}.n{font-size:10.5px;text-anchor:middle}"
+    ".a{font-size:11px;fill:#5d6b7a;text-anchor:middle}.p{font-size:11px;fill:#5d6b7a;"
+    "text-anchor:middle;letter-spacing:.4px}.k{font-size:12px;fill:#5d6b7a}";
+
+// "12,500" or "0.25"
+std::string TickLabel(double value, int decimals) {
+  std::string text = fmt::format("{:.{}f}", value, decimals);
+  for (size_t at = text.find('.') == std::string::npos ? text.size() : text.find('.'); at > 3;) {
+    at -= 3;
+    text.insert(at, ",");
+  }
+  return text;
+}
+
+// Boxes of one colour: a stroke as thick as the lane is half as long to write as a rectangle.
+class Boxes {
+ public:
+  void Add(double x, double y, double width, double height) {
+    path_of_height_[height] +=
+        fmt::format("M{} {}h{}", Pixels(x), Pixels(y + height / 2), Pixels(width));
+  }
+  bool empty() const { return path_of_height_.empty(); }
+
+  std::string Draw(const std::string& color) const {
+    std::string out;
+    for (const auto& [height, path] : path_of_height_) {
+      out += fmt::format("<path stroke=\"{}\" stroke-width=\"{}\" d=\"{}\"/>\n", color,
+                         Pixels(height), path);
+    }
+    return out;
+  }
+
+ private:
+  std::map<double, std::string> path_of_height_;
+};
+
+struct Lane {
+  std::string name;
+  StreamKind kind = StreamKind::kCompute;
+  std::vector<const Span*> spans;  // of the stream, in order
+};
+
+struct RankLanes {
+  uint32_t rank = 0;
+  std::vector<Lane> lanes;  // compute first
+};
+
+// Narrow spans of one lane that fall into the same pixel become one box, as wide as they are
+// together and in the colour of the class that takes most of it.
+class NarrowSpans {
+ public:
+  explicit NarrowSpans(size_t classes) : width_of_class_(classes, 0) {}
+
+  // In order of x. Calls draw(class, x, width) for a box that is complete.
+  template <typename Draw>
+  void Add(size_t span_class, double x, double width, Draw&& draw) {
+    if (std::floor(x) != pixel_) Flush(draw);
+    if (total_ == 0) start_ = x;
+    pixel_ = std::floor(x);
+    width_of_class_[span_class] += width;
+    total_ += width;
+  }
+
+  template <typename Draw>
+  void Flush(Draw&& draw) {
+    if (total_ > 0) {
+      const auto most = std::max_element(width_of_class_.begin(), width_of_class_.end());
+      // One that stands alone is drawn wide enough to be seen; many in a row are not, else a lane
+      // that is seldom active would look full.
+      const double width = std::max(total_, std::min(kFaintest, 0.2 * (start_ - previous_end_)));
+      draw(static_cast<size_t>(most - width_of_class_.begin()), start_, width);
+      previous_end_ = start_ + width;
+    }
+    std::fill(width_of_class_.begin(), width_of_class_.end(), 0);
+    total_ = 0;
+  }
+
+ private:
+  std::vector<double> width_of_class_;
+  double total_ = 0;
+  double start_ = 0;
+  double pixel_ = -1;
+  double previous_end_ = -10;
+};
+
+class Picture {
+ public:
+  Picture(const Schedule& schedule, const Timeline& timeline, const TraceNames& names,
+          const PictureOptions& options)
+      : schedule_(schedule),
+        timeline_(timeline),
+        names_(names),
+        from_(options.from),
+        to_(options.to == Time() ? timeline.step : options.to),
+        width_(options.width),
+        classes_(schedule),
+        boxes_(classes_.all().size()),
+        waits_(classes_.all().size()) {
+    CHECK_LE(400, options.width);
+    CHECK(!options.ranks.empty());
+    CHECK_LE(Time().picoseconds(), from_.picoseconds());
+    CHECK_LE(from_.picoseconds(), to_.picoseconds());
+    CHECK_LE(to_.picoseconds(), timeline.step.picoseconds());
+    double widest = svg::TextWidth(kMovesData, kLabelSize);
+    for (const uint32_t rank : options.ranks) {
+      CHECK_LT(rank, timeline.ranks);
+      ranks_.push_back(LanesOf(rank));
+      for (const Lane& lane : ranks_.back().lanes) {
+        widest = std::max(widest, svg::TextWidth(lane.name, kLabelSize));
+      }
+    }
+    left_ = kMargin + std::min(widest, 180.0) + 12;
+    right_ = width_ - kMargin - kBusyWidth;
+  }
+
+  std::string Draw() {
+    double y = kTitleHeight;
+    y = DrawPhases(y);
+    const double top = y;
+    for (const RankLanes& rank : ranks_) y = DrawRank(rank, y);
+    const double bottom = y;
+    y = DrawAxis(top, bottom);
+    y = DrawLegend(y);
+    return Assemble(y + kMargin / 2);
+  }
+
+ private:
+  RankLanes LanesOf(uint32_t rank) const {
+    const Role& role = schedule_.roles.at(schedule_.role_of_rank.at(rank));
+    RankLanes result{rank, {}};
+    for (const Stream& stream : role.streams)
+      result.lanes.push_back({stream.name, stream.kind, {}});
+    const auto [first, last] = timeline_.SpansOf(rank);
+    for (size_t i = first; i < last; ++i) {
+      const Span& span = timeline_.spans[i];
+      result.lanes.at(role.ops.at(span.op).stream.index()).spans.push_back(&span);
+    }
+    std::erase_if(result.lanes, [](const Lane& lane) { return lane.spans.empty(); });
+    std::stable_partition(result.lanes.begin(), result.lanes.end(),
+                          [](const Lane& lane) { return lane.kind == StreamKind::kCompute; });
+    return result;
+  }
+
+  const Op& OpOf(const Span& span) const {
+    return schedule_.roles[schedule_.role_of_rank[span.rank]].ops[span.op];
+  }
+
+  double Scale() const {
+    const auto window = static_cast<double>((to_ - from_).picoseconds());
+    return window > 0 ? (right_ - left_) / window : 0;
+  }
+  double X(Time time) const {
+    return left_ +
+           static_cast<double>((std::clamp(time, from_, to_) - from_).picoseconds()) * Scale();
+  }
+
+  // Where forward, backward and update of the first rank are, if they follow each other.
+  double DrawPhases(double y) {
+    struct Extent {
+      const char* name;
+      Time begin;
+      Time end;
+    };
+    std::vector<Extent> extents = {{"forward", {}, {}}, {"backward", {}, {}}, {"update", {}, {}}};
+    std::vector<bool> seen(extents.size(), false);
+    for (const Lane& lane : ranks_.front().lanes) {
+      if (lane.kind != StreamKind::kCompute) continue;
+      for (const Span* span : lane.spans) {
+        const Phase phase = OpOf(*span).tag.phase;
+        if (phase == Phase::kSynchronize) continue;
+        const size_t i = phase == Phase::kForward ? 0 : phase == Phase::kUpdate ? 2 : 1;
+        if (!seen[i]) extents[i].begin = span->begin;
+        extents[i].end = std::max(extents[i].end, span->end);
+        seen[i] = true;
+      }
+    }
+    Time before;
+    for (size_t i = 0; i < extents.size(); ++i) {
+      if (!seen[i]) continue;
+      if (extents[i].begin < before) return y + kPhaseHeight;  // interleaved by micro-batches
+      before = extents[i].end;
+    }
+    const double line = y + 14;
+    for (size_t i = 0; i < extents.size(); ++i) {
+      const double begin = X(extents[i].begin);
+      const double end = X(extents[i].end);
+      if (!seen[i] || end - begin < 3) continue;
+      back_ += fmt::format("<path d=\"M{0} {1}v-5H{2}v5\" fill=\"none\" stroke=\"#b4bfca\"/>",
+                           Pixels(begin + 1), Pixels(line + 3), Pixels(end - 1));
+      // The name stands in a gap of the bracket, or nowhere.
+      const double room = svg::TextWidth(extents[i].name, 11) + 16;
+      if (end - begin < room + 20) continue;
+      const double middle = (begin + end) / 2;
+      back_ += fmt::format(
+          "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"10\" fill=\"#fff\"/>"
+          "<text class=\"p\" x=\"{}\" y=\"{}\">{}</text>",
+          Pixels(middle - room / 2), Pixels(line - 7), Pixels(room), Pixels(middle),
+          Pixels(line + 2), extents[i].name);
+    }
+    return y + kPhaseHeight;
+  }
+
+  double DrawRank(const RankLanes& rank, double y) {
+    if (ranks_.size() > 1) {
+      std::string name = DeviceName(names_, rank.rank);
+      const bool has_node = rank.rank < names_.node_of_rank.size();
+      const std::string node = has_node ? names_.node_of_rank[rank.rank] : "";
+      if (!node.empty() && !name.starts_with(node)) name = node + " · " + name;
+      front_ += fmt::format("<text class=\"h\" x=\"{}\" y=\"{}\">{}</text>", Pixels(kMargin),
+                            Pixels(y + kRankHeading - 8), Escape(name));
+      y += kRankHeading;
+    }
+    for (const Lane& lane : rank.lanes) y = DrawLane(lane, y);
+    return y + (ranks_.size() > 1 ? kRankGap : 0);
+  }
+
+  double DrawLane(const Lane& lane, double y) {
+    const double height = lane.kind == StreamKind::kCompute ? kComputeLane : kCommunicationLane;
+    back_ += fmt::format("<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"#f3f6f9\"/>",
+                         Pixels(left_), Pixels(y), Pixels(right_ - left_), Pixels(height));
+    front_ += fmt::format("<text class=\"l e\" x=\"{}\" y=\"{}\">{}</text>", Pixels(left_ - 10),
+                          Pixels(y + height / 2 + 4), Escape(lane.name));
+
+    NarrowSpans narrow(classes_.all().size());
+    NarrowSpans narrow_waits(classes_.all().size());
+    const auto box = [&](size_t span_class, double x, double width) {
+      used_.insert(span_class);
+      boxes_[span_class].Add(x, y, width, height);
+    };
+    const auto wait = [&](size_t span_class, double x, double width) {
+      waits_[span_class].Add(x, y, width, height);
+    };
+    Time busy;
+    Time free;
+    for (const Span* span : lane.spans) {
+      const Op& op = OpOf(*span);
+      const size_t span_class = classes_.Of(op);
+      const Time ready = std::max(span->ready, free);
+      free = span->end;
+      if (span->end <= from_ || ready >= to_) continue;
+      busy += std::min(span->end, to_) - std::max(std::min(span->begin, to_), from_);
+      const double begin = X(span->begin);
+      const double end = X(span->end);
+      if (classes_.all()[span_class].communication && ready < span->begin) {
+        const double wait_begin = X(ready);
+        if (begin - wait_begin >= kNarrow) {
+          narrow_waits.Flush(wait);
+          wait(span_class, wait_begin, begin - wait_begin);
+        } else {
+          narrow_waits.Add(span_class, wait_begin, begin - wait_begin, wait);
+        }
+      }
+      if (end - begin < kNarrow) {
+        narrow.Add(span_class, begin, end - begin, box);
+        continue;
+      }
+      narrow.Flush(box);
+      // A hair of background keeps neighbours of one colour apart.
+      const double hair = end - begin >= 4 ? 0.5 : 0;
+      box(span_class, begin, end - begin - hair);
+      if (svg::TextWidth(op.name, kSpanTextSize) + 6 <= end - begin) {
+        front_ += fmt::format("<text class=\"n\" x=\"{}\" y=\"{}\" style=\"fill:{}\">{}</text>",
+                              Pixels((begin + end) / 2), Pixels(y + height / 2 + 3.7),
+                              classes_.all()[span_class].ink, Escape(op.name));
+      }
+    }
+    narrow.Flush(box);
+    narrow_waits.Flush(wait);
+
+    const auto window = static_cast<double>((to_ - from_).picoseconds());
+    const double share = window > 0 ? static_cast<double>(busy.picoseconds()) / window : 0;
+    front_ += fmt::format("<text class=\"k e\" x=\"{}\" y=\"{}\">{:.0f} %</text>",
+                          Pixels(width_ - kMargin), Pixels(y + height / 2 + 4), 100 * share);
+    return y + height + kLaneGap;
+  }
+
+  double DrawAxis(double top, double bottom) {
+    const double begin = 1e-9 * static_cast<double>(from_.picoseconds());  // ms
+    const double end = 1e-9 * static_cast<double>(to_.picoseconds());
+    if (end > begin) {
+      // 1, 2 or 5 times a power of ten, about 110 pixels apart.
+      const double wanted = (end - begin) * 110 / (right_ - left_);
+      const double power = std::pow(10, std::floor(std::log10(wanted)));
+      const double step = wanted <= power       ? power
+                          : wanted <= 2 * power ? 2 * power
+                          : wanted <= 5 * power ? 5 * power
+                                                : 10 * power;
+      const int decimals = std::max(0, static_cast<int>(-std::floor(std::log10(step) + 1e-9)));
+      const auto first = static_cast<int64_t>(std::ceil(begin / step - 1e-9));
+      const auto last = static_cast<int64_t>(std::floor(end / step + 1e-9));
+      for (int64_t i = first; i <= last; ++i) {
+        const double at = static_cast<double>(i) * step;
+        const double x = left_ + (at - begin) / (end - begin) * (right_ - left_);
+        back_ += fmt::format("<path d=\"M{} {}V{}\" stroke=\"#dde4ea\"/>", Pixels(x),
+                             Pixels(top - 2), Pixels(bottom + 2));
+        front_ += fmt::format("<text class=\"a\" x=\"{}\" y=\"{}\">{}</text>", Pixels(x),
+                              Pixels(bottom + 17), TickLabel(at, decimals));
+      }
+    }
+    front_ += fmt::format("<text class=\"k e\" x=\"{}\" y=\"{}\">ms</text>",
+                          Pixels(width_ - kMargin), Pixels(bottom + 17));
+    front_ += fmt::format("<text class=\"k e\" x=\"{}\" y=\"{}\">active</text>",
+                          Pixels(width_ - kMargin), Pixels(top - 9));
+    return bottom + kAxisHeight;
+  }
+
+  double DrawLegend(double y) {
+    y += 8;
+    for (const bool communication : {false, true}) {
+      double x = kMargin;
+      const auto entry = [&](const std::string& fill, const std::string& name) {
+        const double room = 16 + 7 + svg::TextWidth(name, kLabelSize) + 22;
+        if (x + room > width_ - kMargin) {
+          x = left_;
+          y += kLegendRow;
+        }
+        front_ += fmt::format(
+            "<rect x=\"{}\" y=\"{}\" width=\"16\" height=\"12\" rx=\"2\" fill=\"{}\"/>"
+            "<text class=\"l\" x=\"{}\" y=\"{}\">{}</text>",
+            Pixels(x), Pixels(y), fill, Pixels(x + 23), Pixels(y + 10), Escape(name));
+        x += room;
+      };
+      bool any = false;
+      const auto heading = [&] {
+        if (any) return;
+        any = true;
+        front_ += fmt::format("<text class=\"k e\" x=\"{}\" y=\"{}\">{}</text>", Pixels(left_ - 10),
+                              Pixels(y + 10), communication ? kMovesData : kComputes);
+        x = left_;
+      };
+      for (const size_t used : used_) {
+        const SpanClass& span_class = classes_.all()[used];
+        if (span_class.communication != communication) continue;
+        heading();
+        entry(span_class.fill, span_class.name);
+      }
+      if (communication && AnyWait()) {
+        heading();
+        entry("url(#w)", "waits for the group");
+      }
+      if (any) y += kLegendRow;
+    }
+    return y;
+  }
+
+  bool AnyWait() const {
+    return std::any_of(waits_.begin(), waits_.end(),
+                       [](const Boxes& boxes) { return !boxes.empty(); });
+  }
+
+  std::string Hatch(const std::string& id, const std::string& color) const {
+    return fmt::format(
+        "<pattern id=\"{0}\" width=\"5\" height=\"5\" patternUnits=\"userSpaceOnUse\" "
+        "patternTransform=\"rotate(45)\"><rect width=\"5\" height=\"5\" fill=\"{1}\" "
+        "fill-opacity=\".1\"/><rect width=\"1.6\" height=\"5\" fill=\"{1}\" fill-opacity=\".55\"/>"
+        "</pattern>",
+        id, color);
+  }
+
+  std::string Assemble(double height) const {
+    const std::string title = names_.title.empty() ? "One training step" : names_.title;
+    const bool whole = from_ == Time() && to_ == timeline_.step;
+    std::string subtitle =
+        fmt::format("{} step on {} {}, {} shown",
+                    timeline_.provenance == Provenance::kSimulated ? "Simulated" : "Measured",
+                    timeline_.ranks, timeline_.ranks == 1 ? "rank" : "ranks",
+                    ranks_.size() == 1 ? DeviceName(names_, ranks_.front().rank)
+                                       : fmt::format("{} of them", ranks_.size()));
+    if (!whole) {
+      subtitle += fmt::format("; from {} to {}", Print(ToSeconds(from_)), Print(ToSeconds(to_)));
+    }
+
+    std::string out = fmt::format(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" "
+        "viewBox=\"0 0 {0} {1}\" role=\"img\">\n<title>{2}: one step takes {3}</title>\n"
+        "<style>{4}</style>\n",
+        width_, Pixels(height), Escape(title), Print(ToSeconds(timeline_.step)), kStyle);
+    out += "<defs>" + Hatch("w", "#6b7885");
+    for (size_t i = 0; i < waits_.size(); ++i) {
+      if (!waits_[i].empty()) out += Hatch(fmt::format("w{}", i), classes_.all()[i].fill);
+    }
+    out += "</defs>\n";
+    out += fmt::format(
+        "<rect x=\".5\" y=\".5\" width=\"{}\" height=\"{}\" rx=\"10\" fill=\"#fff\" "
+        "stroke=\"#d5dde5\"/>\n",
+        width_ - 1, Pixels(height - 1));
+    out += fmt::format(
+        "<text class=\"t\" x=\"{0}\" y=\"36\">{1}</text><text class=\"s\" x=\"{0}\" "
+        "y=\"56\">{2}</text>"
+        "<text class=\"b\" x=\"{3}\" y=\"36\">{4}</text><text class=\"s e\" x=\"{3}\" y=\"56\">one "
+        "step</text>\n",
+        Pixels(kMargin), Escape(title), Escape(subtitle), Pixels(width_ - kMargin),
+        Print(ToSeconds(timeline_.step)));
+    out += back_ + "\n";
+    for (size_t i = 0; i < waits_.size(); ++i) {
+      out += waits_[i].Draw(fmt::format("url(#w{})", i));
+    }
+    for (size_t i = 0; i < boxes_.size(); ++i) {
+      out += boxes_[i].Draw(classes_.all()[i].fill);
+    }
+    return out + front_ + "\n</svg>\n";
+  }
+
+  const Schedule& schedule_;
+  const Timeline& timeline_;
+  const TraceNames& names_;
+  const Time from_;
+  const Time to_;
+  const int width_;
+  const SpanClasses classes_;
+  std::vector<RankLanes> ranks_;
+  double left_ = 0;  // of the time axis
+  double right_ = 0;
+  std::vector<Boxes> boxes_;  // by class
+  std::vector<Boxes> waits_;
+  std::set<size_t> used_;  // classes, for the legend
+  std::string back_;       // below the boxes
+  std::string front_;      // above them
+};
+
+}  // namespace
+
+std::string TimelineSvg(const Schedule& schedule, const Timeline& timeline, const TraceNames& names,
+                        const PictureOptions& options) {
+  CHECK_EQ(schedule.ranks(), timeline.ranks);
+  return Picture(schedule, timeline, names, options).Draw();
+}
+
+}  // namespace rehearse

@@ -1,0 +1,108 @@
+#include "sim/schedule/buffer_check.h"
+
+#include <cstdint>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "sim/base/error.h"
+
+namespace rehearse {
+namespace {
+
+// Vector clocks: clock[op][s] counts the ops of stream s that are done when `op` is done.
+class RaceFinder {
+ public:
+  explicit RaceFinder(const Role& role) : role_(role), streams_(role.streams.size()) {
+    clocks_.resize(role.ops.size() * streams_);
+    position_.resize(role.ops.size());
+    accesses_.resize(role.buffers.size());
+  }
+
+  void Run() {
+    std::vector<uint32_t> latest(streams_, kNoOp);
+    for (uint32_t op = 0; op < role_.ops.size(); ++op) {
+      const uint32_t stream = role_.ops[op].stream.index();
+      CHECK_LT(stream, streams_);
+      if (latest[stream] != kNoOp) Join(op, latest[stream]);
+      for (const OpId before : role_.ops[op].after) {
+        CHECK_LT(before.index(), op);
+        Join(op, before.index());
+      }
+      position_[op] = ++clocks_[op * streams_ + stream];
+      latest[stream] = op;
+      for (const BufferId buffer : role_.ops[op].reads) Touch(op, buffer, /*writes=*/false);
+      for (const BufferId buffer : role_.ops[op].writes) Touch(op, buffer, /*writes=*/true);
+    }
+  }
+
+ private:
+  static constexpr uint32_t kNoOp = std::numeric_limits<uint32_t>::max();
+
+  // The latest accesses of a part from one stream. They stand for all earlier ones, because a stream is ordered.
+  struct Access {
+    uint32_t stream;
+    Footprint part;
+    uint32_t read = kNoOp;
+    uint32_t write = kNoOp;
+  };
+
+  void Join(uint32_t op, uint32_t before) {
+    for (size_t s = 0; s < streams_; ++s) {
+      uint32_t& own = clocks_[op * streams_ + s];
+      own = std::max(own, clocks_[before * streams_ + s]);
+    }
+  }
+
+  bool IsBefore(uint32_t earlier, uint32_t op) const {
+    return clocks_[op * streams_ + role_.ops[earlier].stream.index()] >= position_[earlier];
+  }
+
+  void Touch(uint32_t op, BufferId buffer, bool writes) {
+    CHECK_LT(buffer.index(), accesses_.size());
+    const uint32_t stream = role_.ops[op].stream.index();
+    const Footprint part = FootprintOf(role_.buffers, buffer);
+    std::vector<Access>& accesses = accesses_[part.buffer.index()];
+    Access* own = nullptr;
+    for (Access& access : accesses) {
+      if (access.stream == stream) {
+        if (access.part == part) own = &access;
+        continue;
+      }
+      if (!access.part.Overlaps(part)) continue;
+      if (access.write != kNoOp && !IsBefore(access.write, op))
+        Fail(buffer, access.write, true, op, writes);
+      if (writes && access.read != kNoOp && !IsBefore(access.read, op))
+        Fail(buffer, access.read, false, op, true);
+    }
+    if (own == nullptr) own = &accesses.emplace_back(Access{stream, part, kNoOp, kNoOp});
+    (writes ? own->write : own->read) = op;
+  }
+
+  [[noreturn]] void Fail(BufferId buffer, uint32_t a, bool a_writes, uint32_t b,
+                         bool b_writes) const {
+    const auto name = [&](uint32_t op, bool writes) {
+      return fmt::format("op {} \"{}\" (stream \"{}\") {}", op, role_.ops[op].name,
+                         role_.streams[role_.ops[op].stream.index()].name,
+                         writes ? "writes it" : "reads it");
+    };
+    throw Error(fmt::format(
+        "role \"{}\": race on buffer \"{}\": {} and {}, and neither is ordered "
+        "before the other",
+        role_.name, role_.buffers[buffer.index()].name, name(a, a_writes), name(b, b_writes)));
+  }
+
+  const Role& role_;
+  size_t streams_;
+  std::vector<uint32_t> clocks_;               // [op][stream]
+  std::vector<uint32_t> position_;             // by op: 1 for the first of its stream
+  std::vector<std::vector<Access>> accesses_;  // by buffer
+};
+
+}  // namespace
+
+void CheckBuffers(const Schedule& schedule) {
+  for (const Role& role : schedule.roles) RaceFinder(role).Run();
+}
+
+}  // namespace rehearse

@@ -1,0 +1,95 @@
+#include "sim/schedule/memory.h"
+
+#include <algorithm>
+
+#include "sim/base/error.h"
+
+namespace rehearse {
+namespace {
+
+constexpr size_t kNever = static_cast<size_t>(-1);
+
+struct Life {
+  size_t first = kNever;
+  size_t last = 0;
+};
+
+}  // namespace
+
+MemoryUse MemoryOf(const Role& role) {
+  std::vector<Life> lives(role.buffers.size());
+  for (size_t op = 0; op < role.ops.size(); ++op) {
+    for (const auto* touched : {&role.ops[op].reads, &role.ops[op].writes}) {
+      for (const BufferId buffer : *touched) {
+        CHECK_LT(buffer.index(), role.buffers.size());
+        const auto& view = role.buffers[buffer.index()].view;
+        Life& life = lives[view ? view->of.index() : buffer.index()];
+        life.first = std::min(life.first, op);
+        life.last = op;
+      }
+    }
+  }
+
+  MemoryUse use;
+  // What activations and buffers gain before an op and lose after it.
+  struct Change {
+    Bytes activations;
+    Bytes buffers;
+  };
+  std::vector<Change> gained(role.ops.size());
+  std::vector<Change> lost(role.ops.size());
+  for (size_t i = 0; i < role.buffers.size(); ++i) {
+    const Buffer& buffer = role.buffers[i];
+    switch (buffer.kind) {
+      case BufferKind::kParameter:
+        use.parameters += buffer.bytes;
+        break;
+      case BufferKind::kGradient:
+        use.gradients += buffer.bytes;
+        break;
+      case BufferKind::kOptimizer:
+        use.optimizer += buffer.bytes;
+        break;
+      case BufferKind::kActivation:
+        if (lives[i].first == kNever) break;
+        gained[lives[i].first].activations += buffer.bytes;
+        lost[lives[i].last].activations += buffer.bytes;
+        break;
+      case BufferKind::kBuffer:
+        if (lives[i].first == kNever) break;
+        gained[lives[i].first].buffers += buffer.bytes;
+        lost[lives[i].last].buffers += buffer.bytes;
+        break;
+    }
+  }
+
+  Change now;
+  for (size_t op = 0; op < role.ops.size(); ++op) {
+    now.activations += gained[op].activations;
+    now.buffers += gained[op].buffers;
+    if (now.activations + now.buffers > use.activations + use.buffers) {
+      use.activations = now.activations;
+      use.buffers = now.buffers;
+    }
+    now.activations -= lost[op].activations;
+    now.buffers -= lost[op].buffers;
+  }
+  return use;
+}
+
+MemoryUse MemoryOfFullestRank(const Schedule& schedule) {
+  std::vector<bool> played(schedule.roles.size());
+  for (const uint32_t role : schedule.role_of_rank) {
+    CHECK_LT(role, schedule.roles.size());
+    played[role] = true;
+  }
+  MemoryUse fullest;
+  for (size_t role = 0; role < schedule.roles.size(); ++role) {
+    if (!played[role]) continue;
+    const MemoryUse use = MemoryOf(schedule.roles[role]);
+    if (use.Total() > fullest.Total()) fullest = use;
+  }
+  return fullest;
+}
+
+}  // namespace rehearse

@@ -1,0 +1,139 @@
+#include "sim/schedule/schedule.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "sim/base/error.h"
+#include "sim/base/units.h"
+
+namespace rehearse {
+namespace {
+
+// The names of an enum in the order of its values.
+template <typename Enum, size_t kCount>
+const char* NameIn(const char* const (&names)[kCount], Enum value) {
+  const auto index = static_cast<size_t>(value);
+  CHECK_LT(index, kCount);
+  return names[index];
+}
+
+std::string CommunicatorName(const Schedule& schedule, CommunicatorId id) {
+  if (id.index() < schedule.communicators.size())
+    return fmt::format("\"{}\"", schedule.communicators[id.index()].name());
+  return "a communicator that does not exist";
+}
+
+std::string Print(Flops flops) {
+  std::string rate = Print(FlopsPerSecond(flops.value()));
+  rate.resize(rate.size() - 2);  // "/s"
+  return rate;
+}
+
+std::string Describe(const Compute& compute) {
+  switch (compute.kind) {
+    case ComputeKind::kGemm: {
+      const Gemm& gemm = compute.gemm;
+      const std::string text =
+          fmt::format("GEMM {}x{}x{} {}", gemm.m, gemm.n, gemm.k, Name(gemm.mode));
+      return gemm.batch == 1 ? text : fmt::format("{}, batch of {}", text, gemm.batch);
+    }
+    case ComputeKind::kAttention:
+      return fmt::format("attention of {}", Print(compute.flops));
+    case ComputeKind::kMemory:
+      return fmt::format("memory-bound work on {}", Print(compute.bytes));
+  }
+  internal::FailCheck(__FILE__, __LINE__, "unknown kind of compute");
+}
+
+}  // namespace
+
+Bytes SizeOf(DType dtype) {
+  switch (dtype) {
+    case DType::kFp64:
+      return Bytes(8);
+    case DType::kFp32:
+    case DType::kTf32:
+      return Bytes(4);
+    case DType::kBf16:
+    case DType::kFp16:
+      return Bytes(2);
+  }
+  internal::FailCheck(__FILE__, __LINE__, "unknown dtype");
+}
+
+const char* Name(DType dtype) { return NameIn({"fp64", "fp32", "tf32", "bf16", "fp16"}, dtype); }
+
+const char* Name(GemmMode mode) { return NameIn({"NN", "NT", "TN"}, mode); }
+
+const char* Name(CollectiveKind kind) {
+  return NameIn({"all-reduce", "all-gather", "reduce-scatter", "all-to-all", "broadcast", "reduce",
+                 "send-receive", "barrier"},
+                kind);
+}
+
+const char* Name(Phase phase) {
+  return NameIn({"forward", "recompute", "backward", "synchronize", "update"}, phase);
+}
+
+Flops FlopsOf(const Gemm& gemm) {
+  return Flops(2.0 * static_cast<double>(gemm.m) * static_cast<double>(gemm.n) *
+               static_cast<double>(gemm.k) * gemm.batch);
+}
+
+Bytes BytesOf(const Gemm& gemm, DType dtype) {
+  const auto m = static_cast<double>(gemm.m);
+  const auto n = static_cast<double>(gemm.n);
+  const auto k = static_cast<double>(gemm.k);
+  return (m * k + k * n + m * n) * gemm.batch * SizeOf(dtype);
+}
+
+Footprint FootprintOf(const std::vector<Buffer>& buffers, BufferId buffer) {
+  const Buffer& own = buffers[buffer.index()];
+  const auto whole = [&](BufferId of) {
+    const Buffer& root = buffers[of.index()];
+    return Footprint{of, 0, std::max<uint64_t>(root.rows, 1), 0,
+                     std::max<uint64_t>(root.columns, 1)};
+  };
+  if (!own.view) return whole(buffer);
+  Footprint footprint = whole(own.view->of);
+  const bool lives_long = own.kind != BufferKind::kActivation && own.kind != BufferKind::kBuffer;
+  if (lives_long) return footprint;
+  if (own.view->rows_cut_by.empty()) {
+    footprint.row_begin = own.view->row;
+    footprint.row_end = own.view->row + own.rows;
+  }
+  if (own.view->columns_cut_by.empty()) {
+    footprint.column_begin = own.view->column;
+    footprint.column_end = own.view->column + own.columns;
+  }
+  return footprint;
+}
+
+CommunicatorId CommunicatorOf(const Work& work) {
+  if (const auto* collective = std::get_if<Collective>(&work)) return collective->communicator;
+  if (const auto* send = std::get_if<Send>(&work)) return send->communicator;
+  if (const auto* receive = std::get_if<Receive>(&work)) return receive->communicator;
+  return CommunicatorId();
+}
+
+Bytes CommunicationBytes(const Work& work) {
+  if (const auto* collective = std::get_if<Collective>(&work)) return collective->bytes;
+  if (const auto* send = std::get_if<Send>(&work)) return send->bytes;
+  if (const auto* receive = std::get_if<Receive>(&work)) return receive->bytes;
+  return Bytes(0);
+}
+
+std::string Describe(const Schedule& schedule, const Work& work) {
+  if (const auto* compute = std::get_if<Compute>(&work)) return Describe(*compute);
+  const std::string name = CommunicatorName(schedule, CommunicatorOf(work));
+  const std::string size = Print(CommunicationBytes(work));
+  if (const auto* collective = std::get_if<Collective>(&work))
+    return fmt::format("{} of {} on {}", Name(collective->kind), size, name);
+  if (const auto* send = std::get_if<Send>(&work))
+    return fmt::format("send of {} to member {} on {}", size, send->peer, name);
+  return fmt::format("receive of {} from member {} on {}", size, std::get<Receive>(work).peer,
+                     name);
+}
+
+}  // namespace rehearse

@@ -1,0 +1,245 @@
+// The Schedule: what every rank does in one training step, in SPMD form.
+//
+// A Schedule is a list of roles (all data-parallel replicas share one; a pipeline has one a stage), each
+// an ordered list of ops on streams, a map rank -> role, and the communicators. It is as small for
+// 100,000 ranks as for 8. Schedules are plain data: the planner (workloads/) makes them, the lowering
+// (collectives/) and the real executor (real/) take them; sim/schedule/schedule_check.h says what a valid one is.
+//
+// Meaning (the whole of it). A stream runs its ops in list order. An op is ready when the previous op of
+// its stream and all ops in `after` are done. A collective begins when all ranks of its group are ready
+// (rendezvous); the k-th collective a rank posts on a communicator meets the k-th of the others. The
+// k-th send from a to b on a communicator meets the k-th receive at b from a.
+//
+// A collective with n buffers read and n written is a group of n that are launched as one (ncclGroupStart, DeepSpeed's
+// coalesced gathers): the i-th read goes to the i-th written, and bytes are those of all.
+//
+// Bytes of a collective are nccl-tests' "size": all-reduce, broadcast, reduce: the buffer; all-gather:
+// the gathered array; reduce-scatter: the array before; all-to-all: one rank's send buffer (the largest,
+// where they differ); send-receive: what each member sends to the next of its group; barrier: zero.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "sim/base/id.h"
+#include "sim/base/quantity.h"
+#include "sim/schedule/communicator.h"
+#include "sim/schedule/kernel.h"
+
+namespace rehearse {
+
+struct OpTag {};
+using OpId = Id<OpTag>;  // position in Role::ops
+struct StreamTag {};
+using StreamId = Id<StreamTag>;  // position in Role::streams
+struct BufferTag {};
+using BufferId = Id<BufferTag>;  // position in Role::buffers
+
+enum class DType : uint8_t { kFp64, kFp32, kTf32, kBf16, kFp16 };
+Bytes SizeOf(DType dtype);
+const char* Name(DType dtype);  // "bf16"
+
+// C(m×n) = A(m×k)·B(k×n) as BLAS sees it: which operand is transposed in memory.
+enum class GemmMode : uint8_t { kNN, kNT, kTN };
+const char* Name(GemmMode mode);
+
+struct Gemm {
+  uint64_t m = 0;
+  uint64_t n = 0;
+  uint64_t k = 0;
+  GemmMode mode = GemmMode::kNN;
+  uint32_t batch = 1;
+};
+Flops FlopsOf(const Gemm& gemm);               // 2·m·n·k·batch
+Bytes BytesOf(const Gemm& gemm, DType dtype);  // A, B and C once each
+
+// What kind of kernel a compute op is; the device's compute model has points for each kind.
+enum class ComputeKind : uint8_t {
+  kGemm,       // `gemm` counts
+  kAttention,  // a fused attention core: `flops` at the device's attention efficiency
+  kMemory,     // element-wise work, norms, optimizer: bound by `bytes`
+};
+
+struct Compute {
+  ComputeKind kind = ComputeKind::kMemory;
+  Kernel kernel = Kernel::kNone;  // what it computes, for backends that execute it
+  DType dtype = DType::kBf16;
+  Gemm gemm;                       // kGemm only
+  Flops flops;                     // all kinds; for kGemm FlopsOf(gemm)
+  Bytes bytes;                     // memory traffic, read and written
+  uint32_t kernels = 1;            // launches
+  std::vector<double> attributes;  // of `kernel`; sim/schedule/kernel.h
+};
+
+enum class CollectiveKind : uint8_t {
+  kAllReduce,
+  kAllGather,
+  kReduceScatter,
+  kAllToAll,
+  kBroadcast,
+  kReduce,
+  kSendReceive,  // every member sends to the next one, the last to the first
+  kBarrier,
+};
+const char* Name(CollectiveKind kind);  // "all-reduce"
+
+enum class Reduction : uint8_t { kSum, kMaximum };
+
+struct Collective {
+  CollectiveKind kind = CollectiveKind::kAllReduce;
+  CommunicatorId communicator;
+  Bytes bytes;
+  DType dtype = DType::kBf16;
+  Reduction reduction = Reduction::kSum;
+  std::string algorithm = "ring";  // a row of collectives/algorithms/algorithm.h, or "auto"
+  std::string protocol = "none";   // "none" (bare links), "simple", "ll", "ll128", or "auto"
+  uint32_t root = 0;               // broadcast, reduce: a member of the group
+  // All-to-all whose sizes differ (mixture of experts, grouped sends): what member i sends to member j is
+  // pair_bytes[i·p + j], zero for nothing. Empty: all are bytes/p.
+  std::vector<Bytes> pair_bytes = {};
+};
+
+// To or from the member `peer` of the rank's own group.
+struct Send {
+  CommunicatorId communicator;
+  uint32_t peer = 0;
+  Bytes bytes;
+};
+struct Receive {
+  CommunicatorId communicator;
+  uint32_t peer = 0;
+  Bytes bytes;
+};
+
+using Work = std::variant<Compute, Collective, Send, Receive>;
+
+enum class Phase : uint8_t { kForward, kRecompute, kBackward, kSynchronize, kUpdate };
+const char* Name(Phase phase);  // "forward", ...
+
+// What an op is part of. `layer` is -1 outside the repeated layers.
+struct Tag {
+  Phase phase = Phase::kForward;
+  int32_t layer = -1;
+  int32_t micro_batch = 0;
+};
+
+struct Op {
+  std::string name;  // short, the same for equal ops of all layers: "qkv", "all-gather qkv"
+  StreamId stream;
+  Tag tag;
+  Work work;
+  std::vector<OpId> after;  // earlier ops of the role
+  std::vector<BufferId> reads;
+  std::vector<BufferId> writes;
+};
+
+enum class StreamKind : uint8_t { kCompute, kCommunication };
+struct Stream {
+  std::string name;  // "compute", or the communicator's name
+  StreamKind kind = StreamKind::kCompute;
+};
+
+// A piece of device memory. Parameters, gradients and optimizer state live as long as the step;
+// activations and buffers from their first to their last use in list order (see sim/schedule/memory.h).
+enum class BufferKind : uint8_t { kParameter, kGradient, kOptimizer, kActivation, kBuffer };
+
+// How one dimension of a global array is cut: `size` elements in all, into equal blocks over the members
+// of `cut_by` (each communicator cuts every block of the one before it).
+struct Extent {
+  uint64_t size = 0;
+  std::vector<CommunicatorId> cut_by;
+};
+
+// Which piece of which global array a rank's buffer holds: its block of rows and of columns; where `flat_by`
+// is given only a share of that block's elements, taken row by row and cut into equal runs (the last may be
+// shorter by padding), as FSDP keeps weights. Equal for many buffers, so kept once a role.
+struct Region {
+  Extent rows;
+  Extent columns;
+  std::vector<CommunicatorId> flat_by;
+};
+
+// A buffer that is a part of another one (never of a view), and takes no memory: rows × columns elements from
+// (row, column) on, moved on by as many pieces as the rank's position in `rows_cut_by` and `columns_cut_by`
+// says (outermost first, as in Extent).
+// A view of one row that does not fit into the buffer's is a run of its elements, row by row: a rank's share of a
+// parameter (ZeRO).
+struct View {
+  BufferId of;
+  uint64_t row = 0;
+  uint64_t column = 0;
+  std::vector<CommunicatorId> rows_cut_by;
+  std::vector<CommunicatorId> columns_cut_by;
+};
+
+inline constexpr uint32_t kNoRegion = 0xffffffffu;
+
+struct Buffer {
+  std::string name;
+  BufferKind kind = BufferKind::kActivation;
+  Bytes
+      bytes;  // zero for a view; may exceed rows × columns elements by the padding of equal shares
+  // What it holds, for backends: a row-major matrix. A buffer without rows can only be timed.
+  DType dtype = DType::kBf16;
+  uint64_t rows = 0;
+  uint64_t columns = 0;
+  // Position in Role::regions. Parameters and gradients have one, or views that cover them have (biases and
+  // norms lie one after the other in one row).
+  uint32_t region = kNoRegion;
+  std::optional<View> view = std::nullopt;
+};
+
+// Where an access of a buffer falls: elements of the buffer that it is, or is a view of. A view whose place
+// depends on the rank counts as the whole, and so does one of parameters, gradients or optimizer state.
+struct Footprint {
+  BufferId buffer;  // not a view
+  uint64_t row_begin = 0;
+  uint64_t row_end = 0;
+  uint64_t column_begin = 0;
+  uint64_t column_end = 0;
+
+  bool Overlaps(const Footprint& other) const {
+    return row_begin < other.row_end && other.row_begin < row_end &&
+           column_begin < other.column_end && other.column_begin < column_end;
+  }
+  bool Covers(const Footprint& other) const {
+    return row_begin <= other.row_begin && other.row_end <= row_end &&
+           column_begin <= other.column_begin && other.column_end <= column_end;
+  }
+  friend bool operator==(const Footprint&, const Footprint&) = default;
+};
+
+struct Role {
+  std::string name;
+  std::vector<Stream> streams;
+  std::vector<Buffer> buffers;
+  std::vector<Region> regions;
+  std::vector<Op> ops;
+};
+
+struct Schedule {
+  std::vector<Communicator> communicators;
+  std::vector<Role> roles;
+  std::vector<uint32_t> role_of_rank;  // one entry a rank: position in `roles`
+
+  // Facts of the step that only the planner knows, over all ranks.
+  Flops model_flops;                  // of the mathematics, without recomputation (MFU)
+  Flops hardware_flops;               // with recomputation (HFU)
+  double tokens = 0;                  // of the step; 0 when the model has none
+  std::string token_name = "tokens";  // what is counted: images, for a network of images
+
+  uint32_t ranks() const { return static_cast<uint32_t>(role_of_rank.size()); }
+};
+
+Footprint FootprintOf(const std::vector<Buffer>& buffers, BufferId buffer);
+// The communicator that a communication op is on; not set for Compute.
+CommunicatorId CommunicatorOf(const Work& work);
+// The bytes of a communication op; zero for Compute.
+Bytes CommunicationBytes(const Work& work);
+// "all-reduce of 168 MiB on \"row\"", "GEMM 8192x7168x3584 NN", for messages and traces.
+std::string Describe(const Schedule& schedule, const Work& work);
+
+}  // namespace rehearse

@@ -1,0 +1,123 @@
+#include "sim/schedule/schedule_check.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "sim/base/error.h"
+#include "sim/base/units.h"
+#include "sim/schedule/schedule_finish.h"
+#include "sim/schedule/schedule_posts.h"
+
+namespace rehearse {
+namespace {
+
+// What is wrong with a collective of `size` members, or "".
+std::string MistakeIn(const Collective& collective, uint32_t size) {
+  const bool has_root =
+      collective.kind == CollectiveKind::kBroadcast || collective.kind == CollectiveKind::kReduce;
+  if (has_root && collective.root >= size)
+    return fmt::format("has member {} as its root, but there are {}", collective.root, size);
+  if (collective.kind == CollectiveKind::kBarrier && collective.bytes > Bytes(0))
+    return fmt::format("is a barrier of {}, expected no bytes", Print(collective.bytes));
+  const std::vector<Bytes>& pairs = collective.pair_bytes;
+  if (pairs.empty()) return "";
+  if (collective.kind != CollectiveKind::kAllToAll)
+    return fmt::format("gives sizes for pairs, but only all-to-alls have them, not {}",
+                       Name(collective.kind));
+  if (pairs.size() != size_t{size} * size)
+    return fmt::format("gives sizes for {} pairs, expected {} for {} members", pairs.size(),
+                       size_t{size} * size, size);
+  double most = 0;
+  for (uint32_t from = 0; from < size; ++from) {
+    double sum = 0;
+    for (uint32_t to = 0; to < size; ++to) {
+      const double bytes = pairs[size_t{from} * size + to].value();
+      if (!std::isfinite(bytes) || bytes < 0)
+        return fmt::format("sends {} bytes from member {} to {}, expected zero or more", bytes,
+                           from, to);
+      sum += bytes;
+    }
+    most = std::max(most, sum);
+  }
+  constexpr double kTolerance = 1e-9;
+  if (std::abs(most - collective.bytes.value()) > kTolerance * most)
+    return fmt::format("has {} bytes, but its largest send buffer has {}", collective.bytes.value(),
+                       most);
+  return "";
+}
+
+void CheckOp(const Schedule& schedule, const Role& role, uint32_t index) {
+  const Op& op = role.ops[index];
+  const auto fail = [&](const std::string& message) {
+    throw Error(fmt::format("role \"{}\": op {} \"{}\" {}", role.name, index, op.name, message));
+  };
+  const auto check_id = [&](uint32_t id, size_t count, const char* verb, const char* what) {
+    if (id >= count)
+      fail(fmt::format("{} {} {}, but there are {}", verb, what,
+                       id == Id<OpTag>::kNone ? "that is not set" : std::to_string(id), count));
+  };
+  check_id(op.stream.index(), role.streams.size(), "is on", "stream");
+  for (const BufferId buffer : op.reads)
+    check_id(buffer.index(), role.buffers.size(), "reads", "buffer");
+  for (const BufferId buffer : op.writes)
+    check_id(buffer.index(), role.buffers.size(), "writes", "buffer");
+  // A view must lie inside of a buffer that is none.
+  for (const auto* touched : {&op.reads, &op.writes}) {
+    for (const BufferId buffer : *touched) {
+      const std::optional<View>& view = role.buffers[buffer.index()].view;
+      if (!view) continue;
+      check_id(view->of.index(), role.buffers.size(), "touches a view of", "buffer");
+      if (role.buffers[view->of.index()].view)
+        fail(fmt::format("touches buffer \"{}\", a view of a view",
+                         role.buffers[buffer.index()].name));
+    }
+  }
+  for (const OpId before : op.after) {
+    check_id(before.index(), role.ops.size(), "is after", "op");
+    if (before.index() >= index)
+      fail(fmt::format("is after op {} \"{}\", which is not earlier in the list", before.index(),
+                       role.ops[before.index()].name));
+  }
+  if (std::holds_alternative<Compute>(op.work)) return;
+  const CommunicatorId communicator = CommunicatorOf(op.work);
+  check_id(communicator.index(), schedule.communicators.size(), "is on", "communicator");
+  const double bytes = CommunicationBytes(op.work).value();
+  if (!std::isfinite(bytes) || bytes < 0)
+    fail(fmt::format("communicates {} bytes, expected a finite number of zero or more", bytes));
+  const uint32_t size = schedule.communicators[communicator.index()].size();
+  if (const auto* send = std::get_if<Send>(&op.work))
+    check_id(send->peer, size, "sends to", "member");
+  if (const auto* receive = std::get_if<Receive>(&op.work))
+    check_id(receive->peer, size, "receives from", "member");
+  if (const auto* collective = std::get_if<Collective>(&op.work)) {
+    const std::string mistake = MistakeIn(*collective, size);
+    if (!mistake.empty()) fail(mistake);
+  }
+}
+
+void CheckNames(const Schedule& schedule) {
+  for (uint32_t rank = 0; rank < schedule.ranks(); ++rank) {
+    if (schedule.role_of_rank[rank] >= schedule.roles.size())
+      throw Error(fmt::format("rank {} has role {}, but there are {}", rank,
+                              schedule.role_of_rank[rank], schedule.roles.size()));
+  }
+  for (const Role& role : schedule.roles) {
+    for (uint32_t op = 0; op < role.ops.size(); ++op) CheckOp(schedule, role, op);
+  }
+}
+
+}  // namespace
+
+void CheckSchedule(const Schedule& schedule) {
+  CheckNames(schedule);
+  const std::vector<RolePosts> posts = CollectPosts(schedule);
+  CheckThatItFinishes(schedule, posts, MatchPosts(schedule, posts));
+}
+
+}  // namespace rehearse

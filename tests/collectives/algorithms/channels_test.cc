@@ -1,0 +1,118 @@
+#include "collectives/algorithms/channels.h"
+
+#include <numeric>
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "tests/collectives/schedules.h"
+
+namespace rehearse {
+namespace {
+
+using testing::Preset;
+
+std::vector<uint32_t> Range(uint32_t count) {
+  std::vector<uint32_t> ranks(count);
+  std::iota(ranks.begin(), ranks.end(), 0u);
+  return ranks;
+}
+
+uint32_t EdgesAcrossNodes(const Channel& channel) {
+  uint32_t count = 0;
+  for (const Route* edge : channel.edges) count += edge->crosses_nodes ? 1 : 0;
+  return count;
+}
+
+TEST(ChannelsTest, TwoGpusOfAPerlmutterNodeShareOneRing) {
+  const auto cluster = Preset("perlmutter", "nodes", 1);
+  Router router(*cluster);
+  const auto channels = ChannelFinder(router).Find({0, 1});
+  ASSERT_EQ(channels.size(), 1u);
+  // 4 NVLink3 of 25 GB/s a pair; AxoNN measured 76 GiB/s of these 100 GB/s.
+  EXPECT_NEAR(TotalRate(*cluster, channels).value(), 76 * 1073741824.0, 1e6);
+}
+
+TEST(ChannelsTest, FourGpusOfAFullMeshUseAllSixDirectedRings) {
+  const auto cluster = Preset("perlmutter", "nodes", 1);
+  Router router(*cluster);
+  const auto channels = ChannelFinder(router).Find(Range(4));
+  // K4 has 3 undirected Hamiltonian cycles, 6 directed ones; each of the 12 arcs lies on 2 of these, so
+  // every ring gets half a pair's rate and together they carry 3 pairs' rates.
+  EXPECT_EQ(channels.size(), 6u);
+  const double pair = 76 * 1073741824.0;
+  EXPECT_NEAR(TotalRate(*cluster, channels).value(), 3 * pair, 1e6);
+  // AxoNN's table, not used for the preset, says 225 GiB/s for four.
+  EXPECT_NEAR(TotalRate(*cluster, channels).value() / 1073741824.0, 225, 0.05 * 225);
+}
+
+TEST(ChannelsTest, AnNvSwitchNeedsOneRing) {
+  const auto cluster = Preset("dgx-a100", "nodes", 1);
+  Router router(*cluster);
+  const auto channels = ChannelFinder(router).Find(Range(8));
+  ASSERT_EQ(channels.size(), 1u);
+  EXPECT_NEAR(TotalRate(*cluster, channels).value(), cluster->Link(0).Capacity().value(), 1);
+}
+
+TEST(ChannelsTest, AHybridCubeMeshIsPackedFull) {
+  // DGX-1: every V100 has 6 NVLinks, so that at most 6 link rates of rings pass through it. The plain greedy
+  // choice leaves one of them unused; restarts find all.
+  const auto cluster = Preset("dgx-1-v100", "nodes", 1);
+  Router router(*cluster);
+  const double link = TotalRate(*cluster, ChannelFinder(router).Find({0, 1})).value();
+  EXPECT_NEAR(TotalRate(*cluster, ChannelFinder(router).Find(Range(8))).value(), 6 * link,
+              1e-6 * link);
+}
+
+TEST(ChannelsTest, AcrossNodesEveryMembersNicIsEnteredAndLeftOnce) {
+  const auto cluster = Preset("perlmutter", "nodes", 4);
+  Router router(*cluster);
+  const auto channels = ChannelFinder(router).Find(Range(16));
+  ASSERT_EQ(channels.size(), 4u);
+  std::multiset<uint32_t> senders;
+  std::multiset<uint32_t> receivers;
+  for (const Channel& channel : channels) {
+    EXPECT_EQ(EdgesAcrossNodes(channel), 4u);  // 4 nodes in a ring: the fewest possible
+    EXPECT_DOUBLE_EQ(channel.share, 0.25);
+    for (size_t i = 0; i < channel.edges.size(); ++i) {
+      if (!channel.edges[i]->crosses_nodes) continue;
+      senders.insert(channel.ranks[i]);
+      receivers.insert(channel.ranks[(i + 1) % channel.ranks.size()]);
+    }
+  }
+  for (uint32_t rank = 0; rank < 16; ++rank) {
+    EXPECT_EQ(senders.count(rank), 1u);
+    EXPECT_EQ(receivers.count(rank), 1u);
+  }
+}
+
+TEST(ChannelsTest, AGroupWithUnequalNodesStillFindsARing) {
+  const auto cluster = Preset("perlmutter", "nodes", 2);
+  Router router(*cluster);
+  const auto channels = ChannelFinder(router).Find({0, 1, 2, 5});
+  ASSERT_EQ(channels.size(), 1u);
+  EXPECT_EQ(EdgesAcrossNodes(channels[0]), 2u);
+}
+
+TEST(ChannelsTest, TheSearchIsDeterministicAndEqualForEqualNodes) {
+  const auto cluster = Preset("perlmutter", "nodes", 2);
+  Router router(*cluster);
+  ChannelFinder finder(router);
+  const auto first = finder.Find({0, 1, 2, 3});
+  const auto second = finder.Find({4, 5, 6, 7});
+  ASSERT_EQ(first.size(), second.size());
+  for (size_t i = 0; i < first.size(); ++i) {
+    for (size_t j = 0; j < 4; ++j) EXPECT_EQ(first[i].ranks[j] + 4, second[i].ranks[j]);
+  }
+}
+
+TEST(ChannelsTest, ALimitCapsTheChannels) {
+  const auto cluster = Preset("perlmutter", "nodes", 1);
+  Router router(*cluster);
+  const auto channels = ChannelFinder(router).Find(Range(4), 2);
+  ASSERT_EQ(channels.size(), 2u);
+  EXPECT_DOUBLE_EQ(channels[0].share + channels[1].share, 1);
+}
+
+}  // namespace
+}  // namespace rehearse

@@ -1,0 +1,191 @@
+#include "collectives/lowering/lower.h"
+
+#include <map>
+#include <numeric>
+
+#include <gtest/gtest.h>
+
+#include "collectives/algorithms/ring.h"
+#include "sim/base/error.h"
+#include "tests/collectives/schedules.h"
+#include "workloads/cost_models/axonn_model.h"
+
+namespace rehearse {
+namespace {
+
+using testing::OneCollective;
+using testing::Preset;
+using testing::StepTime;
+
+std::vector<uint32_t> Range(uint32_t count) {
+  std::vector<uint32_t> ranks(count);
+  std::iota(ranks.begin(), ranks.end(), 0u);
+  return ranks;
+}
+
+// DESIGN section 3: on an idle symmetric machine the three fidelities agree to 0.1 %.
+struct FidelityCase {
+  CollectiveKind kind;
+  uint32_t ranks;
+  double bytes;
+};
+
+class FidelityTest : public ::testing::TestWithParam<FidelityCase> {};
+
+TEST_P(FidelityTest, ClosedFormFluidAndStepAgreeOnAnIdleSwitch) {
+  const auto [kind, ranks, bytes] = GetParam();
+  const auto cluster = Preset("switch", "devices", ranks);
+  const Schedule schedule = OneCollective(kind, bytes, {Range(ranks)});
+  // Two links a path, each 1 us; 25 GB/s; one channel.
+  const double expected =
+      RingTime(kind, ranks, Bytes(bytes), BytesPerSecond(25e9), Seconds(2e-6)).value();
+  for (const Fidelity fidelity : {Fidelity::kFormula, Fidelity::kFluid, Fidelity::kStep}) {
+    EXPECT_NEAR(StepTime(schedule, *cluster, fidelity).value(), expected, 1e-3 * expected)
+        << Name(fidelity);
+  }
+}
+
+std::vector<FidelityCase> FidelityCases() {
+  std::vector<FidelityCase> cases;
+  for (const CollectiveKind kind :
+       {CollectiveKind::kAllReduce, CollectiveKind::kAllGather, CollectiveKind::kReduceScatter}) {
+    for (uint32_t ranks = 2; ranks <= 16; ++ranks) {
+      for (const double bytes : {1.0, 12345.0, 1048577.0, 1e9 + 7}) {
+        cases.push_back({kind, ranks, bytes});
+      }
+    }
+  }
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(RanksAndSizes, FidelityTest, ::testing::ValuesIn(FidelityCases()));
+
+TEST(LowerTest, FidelitiesAgreeWithSeveralChannelsToo) {
+  for (const auto& [name, nodes] :
+       std::map<std::string, uint32_t>{{"perlmutter", 4}, {"dgx-a100", 2}}) {
+    const auto cluster = Preset(name, "nodes", nodes);
+    const Schedule schedule =
+        OneCollective(CollectiveKind::kAllReduce, 1e9, {Range(cluster->device_count())});
+    const double formula = StepTime(schedule, *cluster, Fidelity::kFormula).value();
+    EXPECT_NEAR(StepTime(schedule, *cluster, Fidelity::kFluid).value(), formula, 1e-3 * formula);
+    // Step by step a rank's edges inside the node are done sooner than those across nodes, so that
+    // latencies overlap: the last step may end a little before the closed form.
+    EXPECT_NEAR(StepTime(schedule, *cluster, Fidelity::kStep).value(), formula, 1e-2 * formula);
+  }
+}
+
+TEST(LowerTest, TwoRingsThatShareNicsGetHalfEach) {
+  // 2 nodes of 4: the NIC of every GPU lies on all 4 channels of the one group. A second communicator
+  // over the same ranks doubles the load of every NIC, so that both take twice as long as one alone.
+  const auto cluster = Preset("perlmutter", "nodes", 2);
+  Schedule schedule = OneCollective(CollectiveKind::kAllReduce, 1e9, {Range(8)});
+  const double alone = StepTime(schedule, *cluster, Fidelity::kFluid).value();
+  schedule.communicators.push_back(Communicator::Explicit("second", {Range(8)}));
+  Role& role = schedule.roles[0];
+  role.streams.push_back({"second", StreamKind::kCommunication});
+  Op op = role.ops[0];
+  op.stream = StreamId(1);
+  std::get<Collective>(op.work).communicator = CommunicatorId(1);
+  role.ops.push_back(op);
+  const double both = StepTime(schedule, *cluster, Fidelity::kFluid).value();
+  // The latency (14 steps of 14 us) is paid side by side, so take it out before comparing.
+  const double latency = 14 * 14e-6;
+  EXPECT_NEAR(both - latency, 2 * (alone - latency), 1e-6 * both);
+}
+
+TEST(LowerTest, AGroupOfAnOuterAxisSeesTheShareOfTheNodesBandwidthThatAxonnStates) {
+  // AxoNN section V: beta_inter / min(product of inner sizes, GPUs of a node). Groups of an axis of
+  // size 4 on 16 or more GPUs of Perlmutter, `inner` ranks nested inside, all groups at once.
+  const AxonnBandwidths& table = PerlmutterBandwidths();
+  for (const uint32_t inner : {1u, 2u, 4u, 8u}) {
+    const uint32_t size = inner == 1 ? 8 : 4;  // an innermost group must be larger than a node
+    const uint32_t ranks = 4 * inner * size < 16 ? 16 : inner * size;
+    const auto cluster = Preset("perlmutter", "nodes", ranks / 4);
+    std::vector<std::vector<uint32_t>> groups;
+    for (uint32_t outer = 0; outer < ranks / (inner * size); ++outer) {
+      for (uint32_t i = 0; i < inner; ++i) {
+        groups.emplace_back();
+        for (uint32_t member = 0; member < size; ++member) {
+          groups.back().push_back(outer * inner * size + member * inner + i);
+        }
+      }
+    }
+    const double bytes = 16e9;  // long enough for the latency not to matter
+    const Schedule schedule = OneCollective(CollectiveKind::kAllReduce, bytes, groups);
+    const Seconds time = StepTime(schedule, *cluster, Fidelity::kFluid);
+    const double busbw = BusBandwidth(CollectiveKind::kAllReduce, size, Bytes(bytes), time).value();
+    const double paper = AxonnBandwidth(table, inner, size).value();
+    EXPECT_NEAR(busbw, paper, 1e-3 * paper) << "inner " << inner;
+  }
+}
+
+TEST(LowerTest, BytesOnTheLinksAreTheBytesOfTheRing) {
+  // All-gather of n bytes over 6 ranks: each of 6 edges carries (p-1)/p n, over two links each.
+  const auto cluster = Preset("switch", "devices", 6);
+  const Schedule schedule = OneCollective(CollectiveKind::kAllGather, 6e6, {Range(6)});
+  for (const Fidelity fidelity : {Fidelity::kFluid, Fidelity::kStep}) {
+    Router router(*cluster);
+    const Simulation simulation = Simulate(
+        Lower(schedule, router, {.fidelity = fidelity, .channels = 0, .fold = false}).program, 6);
+    double sum = 0;
+    for (const LinkRecord& link : simulation.timeline.links) sum += link.bytes.value();
+    EXPECT_NEAR(sum, 6 * 2 * 5e6, 1e-3);
+  }
+}
+
+TEST(LowerTest, ARankWaitsForTheOthersOfItsGroup) {
+  // Rank 1 computes 1 s first; the all-reduce of rank 0 is ready at 0 but begins when rank 1 is there.
+  const auto cluster = Preset("switch", "devices", 2);
+  Schedule schedule = OneCollective(CollectiveKind::kAllReduce, 1e6, {Range(2)});
+  Role late = schedule.roles[0];
+  late.streams.push_back({"compute", StreamKind::kCompute});
+  Op work;
+  work.name = "work";
+  work.stream = StreamId(1);
+  Compute compute;
+  compute.kind = ComputeKind::kMemory;
+  compute.bytes =
+      Bytes(cluster->DeviceOf(0).memory_bandwidth.value() * cluster->DeviceOf(0).memory_efficiency);
+  work.work = compute;
+  late.ops.insert(late.ops.begin(), work);
+  late.ops[1].after.push_back(OpId(0));
+  schedule.roles.push_back(late);
+  schedule.role_of_rank[1] = 1;
+  Router router(*cluster);
+  const Timeline timeline = Simulate(Lower(schedule, router).program, 2).timeline;
+  const Span& early = timeline.spans[0];
+  EXPECT_EQ(early.rank, 0u);
+  EXPECT_EQ(early.ready, Time(0));
+  EXPECT_NEAR(ToSeconds(early.begin).value(), 1, 1e-4);
+  EXPECT_EQ(early.end, timeline.step);
+}
+
+TEST(LowerTest, ASendMeetsItsReceiveAndTakesOnePath) {
+  // 1 GB over 25 GB/s = 40 ms and two hops of 1 us; every fidelity.
+  const auto cluster = Preset("switch", "devices", 2);
+  for (const Fidelity fidelity : {Fidelity::kFormula, Fidelity::kFluid, Fidelity::kStep}) {
+    Schedule schedule = OneCollective(CollectiveKind::kAllReduce, 1, {Range(2)});
+    schedule.roles.push_back(schedule.roles[0]);
+    schedule.role_of_rank[1] = 1;
+    schedule.roles[0].ops[0].work = Send{CommunicatorId(0), 1, Bytes(1e9)};
+    schedule.roles[1].ops[0].work = Receive{CommunicatorId(0), 0, Bytes(1e9)};
+    EXPECT_NEAR(StepTime(schedule, *cluster, fidelity).value(), 40e-3 + 2e-6, 1e-9);
+  }
+}
+
+TEST(LowerTest, AScheduleForOtherRanksThanTheClusterIsRefused) {
+  const auto cluster = Preset("switch", "devices", 4);
+  Router router(*cluster);
+  EXPECT_THROW(Lower(OneCollective(CollectiveKind::kAllReduce, 1, {Range(2)}), router), Error);
+}
+
+TEST(LowerTest, AnUnknownAlgorithmIsRefused) {
+  const auto cluster = Preset("switch", "devices", 2);
+  Router router(*cluster);
+  Schedule schedule = OneCollective(CollectiveKind::kAllReduce, 1, {Range(2)});
+  std::get<Collective>(schedule.roles[0].ops[0].work).algorithm = "rign";
+  EXPECT_THROW(Lower(schedule, router), Error);
+}
+
+}  // namespace
+}  // namespace rehearse

@@ -1,0 +1,218 @@
+#include "collectives/lowering/tuning.h"
+
+#include <numeric>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "sim/base/error.h"
+#include "topology/files/cluster_file.h"
+#include "topology/presets/hop_latency.h"
+
+namespace rehearse {
+namespace {
+
+using enum CollectiveKind;
+using ::testing::HasSubstr;
+
+class TunerTest : public ::testing::Test {
+ protected:
+  void Use(const std::string& cluster) {
+    cluster_ = ReadClusterArgument(cluster);
+    router_ = std::make_unique<Router>(*cluster_);
+    finder_ = std::make_unique<ChannelFinder>(*router_);
+    tuner_ = std::make_unique<Tuner>(*router_, *finder_);
+    ranks_.resize(cluster_->device_count());
+    std::iota(ranks_.begin(), ranks_.end(), 0u);
+  }
+
+  Choice Choose(CollectiveKind kind, double bytes, const std::string& algorithm = "auto",
+                const std::string& protocol = "auto", uint32_t channels = 0) {
+    Collective collective;
+    collective.kind = kind;
+    collective.bytes = Bytes(bytes);
+    collective.algorithm = algorithm;
+    collective.protocol = protocol;
+    return tuner_->Choose({collective, ranks_, channels});
+  }
+
+  std::string Words(CollectiveKind kind, double bytes, const std::string& algorithm = "auto",
+                    const std::string& protocol = "auto") {
+    const Choice choice = Choose(kind, bytes, algorithm, protocol);
+    return std::string(choice.algorithm->name) + " " + Name(choice.protocol);
+  }
+
+  std::string Mistake(CollectiveKind kind, const std::string& algorithm,
+                      const std::string& protocol) {
+    try {
+      Choose(kind, 1024, algorithm, protocol);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "no error";
+  }
+
+  std::unique_ptr<Cluster> cluster_;
+  std::unique_ptr<Router> router_;
+  std::unique_ptr<ChannelFinder> finder_;
+  std::unique_ptr<Tuner> tuner_;
+  std::vector<uint32_t> ranks_;
+};
+
+// A ring of 8 fills every port of 300·0.765 = 229.5 GB/s, where NCCL's search finds 12 rings of 20.
+TEST_F(TunerTest, ADgxA100IsSurveyedAsNcclSeesIt) {
+  Use("dgx-a100");
+  const NcclGroup group = tuner_->GroupOf(ranks_).value();
+  EXPECT_EQ(group.generation, NcclGeneration::kAmpere);
+  EXPECT_EQ(group.nodes, 1u);
+  EXPECT_EQ(group.inside, NcclHop::kNvLink);
+  EXPECT_NEAR(group.inside_route.value(), kNvLinkHop.value(), 1e-12);
+  EXPECT_NEAR(group.rings.value() / 1e9, 229.5, 1e-6);
+  EXPECT_EQ(group.graph_channels, 12u);
+  EXPECT_TRUE(group.has_ll128);
+  EXPECT_FALSE(group.has_nvls);
+}
+
+// Two machines with 8 NICs of 25·0.955 GB/s: 191 GB/s around the rings; the trees cross twice that, which the
+// NVLinks inside do not bind (229.5).
+TEST_F(TunerTest, TwoMachinesAreRootAndLeafInTurn) {
+  Use("dgx-a100:nodes=2");
+  const NcclGroup group = tuner_->GroupOf(ranks_).value();
+  EXPECT_EQ(group.nodes, 2u);
+  EXPECT_NEAR(group.across_route.value(), kNetworkHop.value(), 1e-12);
+  EXPECT_NEAR(group.rings.value() / 1e9, 191, 1e-6);
+  EXPECT_NEAR(group.trees.value() / 1e9, 229.5, 1e-6);
+  EXPECT_EQ(group.graph_channels, 8u);
+}
+
+// LL meets LL128 where 15 + n/B_LL = 40.6 + n/B_LL128, with B = 87.7·8/14 = 50.11 and 0.92·229.5·8/14 = 120.65 GB/s:
+// n = 25.6 us / (1/50.11 − 1/120.65) = 2,194,100 B. LL128 meets Simple where 40.6 + n/120.65 = 56 + n/131.14:
+// n = 15.4 us / (1/120.65 − 1/131.14) = 23,224,000 B.
+TEST_F(TunerTest, EightA100SwitchProtocolsWhereTheLinesCross) {
+  Use("dgx-a100");
+  EXPECT_EQ(Words(kAllReduce, 8), "ring ll");
+  EXPECT_EQ(Words(kAllReduce, 2190e3), "ring ll");
+  EXPECT_EQ(Words(kAllReduce, 2198e3), "ring ll128");
+  EXPECT_EQ(Words(kAllReduce, 23.1e6), "ring ll128");
+  EXPECT_EQ(Words(kAllReduce, 23.4e6), "ring simple");
+  EXPECT_EQ(Words(kAllReduce, 8e9), "ring simple");
+}
+
+// Latencies of 32 ranks on 4 machines: tree LL 35.2 us, ring LL 78.8 us; long messages go around the rings.
+TEST_F(TunerTest, FourMachinesUseTreesForShortMessages) {
+  Use("dgx-a100:nodes=4");
+  EXPECT_EQ(Words(kAllReduce, 8), "tree ll");
+  EXPECT_EQ(Words(kAllReduce, 8e9), "ring simple");
+  EXPECT_EQ(Words(kAllGather, 8), "ring ll");  // no tree gathers
+}
+
+// NCCL's own log on 8 H200 (stas00/ml-engineering, network/benchmarks, on
+// NCCL_DEBUG_SUBSYS=TUNING): ring with LL up to 1 MiB, NVLS with Simple from 2 MiB on.
+TEST_F(TunerTest, EightH200SwitchWhereNcclLogsIt) {
+  Use("dgx-h200");
+  for (double bytes = 32768; bytes <= 1 << 20; bytes *= 2)
+    EXPECT_EQ(Words(kAllReduce, bytes), "ring ll") << bytes;
+  for (double bytes = 2 << 20; bytes <= 16e9; bytes *= 2)
+    EXPECT_EQ(Words(kAllReduce, bytes), "nvls simple") << bytes;
+}
+
+// Latencies of 32 ranks on 4 machines: tree with LL 35.2, NVLSTree 108.6 us; the rings need 395.9
+// us before they are quicker (382 of 364 GB/s).
+TEST_F(TunerTest, HoppersOfSeveralMachinesUseTreesOverTheirSwitches) {
+  Use("dgx-h100:nodes=4");
+  EXPECT_EQ(Words(kAllReduce, 8), "tree ll");
+  EXPECT_EQ(Words(kAllReduce, 64e6), "nvls-tree simple");
+  EXPECT_EQ(Words(kAllReduce, 8e9), "ring simple");
+  ranks_.pop_back();  // a switch with fewer ranks than the others' has no partner
+  EXPECT_EQ(Words(kAllReduce, 64e6), "ring ll128");
+}
+
+// 128 of them: PAT 394.4 us + n/17.9 GB/s; rings with LL 349.5 us + n/12.0, LL128 522 us + n/22.1,
+// Simple 1,786 us + n/24.1.
+TEST_F(TunerTest, OneGpuOfEachMachineGathersByPat) {
+  Use("dgx-a100:nodes=128");
+  ranks_.clear();
+  for (uint32_t node = 0; node < 128; ++node) ranks_.push_back(node * 8);
+  EXPECT_EQ(Words(kAllGather, 8), "ring ll");
+  EXPECT_EQ(Words(kAllGather, 4e6), "pat simple");
+  EXPECT_EQ(Words(kReduceScatter, 4e6), "pat simple");
+  EXPECT_EQ(Words(kAllGather, 8e9), "ring simple");
+}
+
+// Launching takes 30 us and one more for each channel. Of 8 bytes (one channel) that is longer than
+// the 15 us of LL, of 1 GB (24) about as long as the 56 us of Simple; grouped sends run on 32
+// channels.
+TEST_F(TunerTest, LaunchingCountsWhereItTakesLongerThanTheModelsLatency) {
+  Use("dgx-a100");
+  cluster_->set_collective_overhead(Seconds(30e-6));
+  cluster_->set_channel_overhead(Seconds(1e-6));
+  EXPECT_NEAR(Choose(kAllReduce, 8).start.value() * 1e6, 31, 1e-6);
+  EXPECT_NEAR(Choose(kAllReduce, 1e9).start.value() * 1e6, 56, 1e-6);
+  EXPECT_NEAR(Choose(kAllGather, 1e9).start.value() * 1e6, 54, 1e-6);  // 8.4 + 7·3.4 are less
+  EXPECT_NEAR(Choose(kAllToAll, 8).start.value() * 1e6, 62, 1e-6);
+  EXPECT_EQ(Choose(kAllToAll, 8).nccl_channels, 32u);
+  EXPECT_NEAR(Choose(kAllToAll, 8, "auto", "auto", 4).start.value() * 1e6, 34, 1e-6);
+  EXPECT_NEAR(Choose(kAllReduce, 8, "ring", "none").start.value() * 1e6, 30, 1e-6);
+}
+
+TEST_F(TunerTest, HoppersUseTheirSwitchFromSomeMegabytesOn) {
+  Use("dgx-h200");
+  EXPECT_EQ(Words(kAllReduce, 8), "ring ll");
+  EXPECT_EQ(Words(kAllReduce, 64e6), "nvls simple");
+  // NCCL's model has 0.85·7/8·2·8/14 of 344.25; the switch's steps alone would carry 8/9 of it.
+  EXPECT_NEAR(Choose(kAllReduce, 64e6).bandwidth_share, 0.85 * 7 / 8 * 2 * 8 / 14 / (8.0 / 9),
+              1e-9);
+}
+
+TEST_F(TunerTest, PinsAreKept) {
+  Use("dgx-a100");
+  EXPECT_EQ(Words(kAllReduce, 8e9, "tree"), "tree simple");
+  EXPECT_EQ(Words(kAllReduce, 8, "Tree", "LL128"), "tree ll128");
+  EXPECT_EQ(Words(kAllReduce, 8e9, "auto", "ll"), "ring ll");
+  EXPECT_EQ(Words(kAllReduce, 8e9, "halving-doubling"), "halving-doubling none");
+  EXPECT_EQ(Words(kAllReduce, 8, "ring", "none"), "ring none");
+}
+
+TEST_F(TunerTest, BareLinksCostNothingButTheirSteps) {
+  Use("dgx-a100");
+  const Choice choice = Choose(kAllReduce, 8, "ring", "none");
+  EXPECT_EQ(choice.start, Seconds(0));
+  EXPECT_TRUE(choice.steps_wait);
+  EXPECT_EQ(choice.bandwidth_share, 1.0);
+  EXPECT_EQ(choice.nccl_channels, 0u);
+}
+
+TEST_F(TunerTest, AProtocolsLatencyIsWaitedAtTheStart) {
+  Use("dgx-a100");
+  const Choice choice = Choose(kAllReduce, 8, "ring", "ll");
+  EXPECT_NEAR(choice.start.value() * 1e6, 15.0, 1e-6);  // 6.6 + 14·0.6
+  EXPECT_FALSE(choice.steps_wait);
+  EXPECT_NEAR(choice.bandwidth_share, 87.7 / 229.5, 1e-9);
+}
+
+// 24 channels share 229.5 GB/s; 6 of them push a quarter.
+TEST_F(TunerTest, FewerChannelsPushLess) {
+  Use("dgx-a100");
+  const Choice choice = Choose(kAllReduce, 1e9, "ring", "simple", 6);
+  EXPECT_EQ(choice.nccl_channels, 6u);
+  EXPECT_NEAR(choice.bandwidth_share, 0.25, 1e-9);
+  EXPECT_NEAR(Choose(kAllReduce, 1e9, "ring", "simple", 24).bandwidth_share, 1, 1e-9);
+}
+
+TEST_F(TunerTest, OtherMakersRunTheFirstAlgorithmThatCan) {
+  Use("frontier");
+  EXPECT_EQ(Words(kAllReduce, 8), "ring none");
+  EXPECT_EQ(Words(kAllGather, 8e9), "ring none");
+  EXPECT_THAT(Mistake(kAllReduce, "ring", "ll"), HasSubstr("not NVIDIA's"));
+}
+
+TEST_F(TunerTest, WhatCannotBeIsRefused) {
+  Use("rtx4090-pcie");
+  EXPECT_THAT(Mistake(kAllReduce, "tre", "auto"), HasSubstr("tree"));
+  EXPECT_THAT(Mistake(kAllReduce, "ring", "ll12"), HasSubstr("ll128"));
+  EXPECT_THAT(Mistake(kAllReduce, "ring", "ll128"), HasSubstr("not to be had"));  // needs NVLink
+  EXPECT_THAT(Mistake(kAllGather, "tree", "auto"), HasSubstr("cannot do all-gather"));
+}
+
+}  // namespace
+}  // namespace rehearse

@@ -1,0 +1,83 @@
+#include "real/calibration/calibration_fit.h"
+
+#include <gtest/gtest.h>
+
+#include "topology/files/cluster_file.h"
+
+namespace rehearse {
+namespace {
+
+TEST(CalibrationFitTest, ErrorsAreSummedUpByNearestRank) {
+  // Of four, the 2nd is the first with half of them at or below, the 4th with nine tenths.
+  const ErrorSummary summary = SummarizeErrors({0.4, 0.1, 0.3, 0.2});
+  EXPECT_EQ(summary.samples, 4u);
+  EXPECT_EQ(summary.median, 0.2);
+  EXPECT_EQ(summary.ninetieth, 0.4);
+  EXPECT_EQ(summary.largest, 0.4);
+  EXPECT_EQ(SummarizeErrors({}).samples, 0u);
+}
+
+Trial RingOfFour() {
+  Trial trial;
+  trial.groups = {{0, 1, 2, 3}};
+  return trial;
+}
+
+// A ring of 4 on 25 GB/s links of 2 us takes 6·(2 us + n/(4·25 GB/s·e)) + o. Times made with e = 0.64 and o = 7 us.
+std::vector<NcclRow> MadeRows() {
+  std::vector<NcclRow> rows;
+  for (double bytes = 1024; bytes < 1e9; bytes *= 3) {
+    const double seconds = 6 * (2e-6 + bytes / (4 * 25e9 * 0.64)) + 7e-6;
+    rows.push_back({Bytes(bytes), Seconds(seconds)});
+  }
+  return rows;
+}
+
+TEST(CalibrationFitTest, FindsTheNumbersThatTimesWereMadeWith) {
+  const auto cluster = ReadClusterArgument("switch:devices=4");
+  const Calibration calibration = FitCalibration(*cluster, {{RingOfFour(), MadeRows()}});
+  ASSERT_EQ(calibration.links.size(), 1u);
+  EXPECT_EQ(calibration.links[0].kind, LinkKind::kNetwork);
+  EXPECT_EQ(calibration.links[0].bandwidth, BytesPerSecond(25e9));
+  EXPECT_NEAR(calibration.links[0].efficiency, 0.64, 1e-9);  // on the grid of 0.002
+  EXPECT_NEAR(calibration.collective_overhead->value(), 7e-6, 1e-8);
+  EXPECT_LT(calibration.fit["held_out_errors_from_1_mib"]["largest"].get<double>(), 1e-3);
+  // The cluster has the figures, so that the held-out samples are met.
+  const std::vector<NcclRow> rows = MadeRows();
+  const std::vector<Seconds> predicted = Predict(*cluster, RingOfFour(), rows);
+  for (size_t i = 0; i < rows.size(); ++i)
+    EXPECT_NEAR(predicted[i] / rows[i].time, 1, 1e-3) << rows[i].bytes.value();
+}
+
+// A log of a machine whose launching goes by channels: 0.7 of the links, 30 us and 1.5 us a channel.
+TEST(CalibrationFitTest, SeesWhetherLaunchingGoesByChannels) {
+  Trial trial;
+  trial.groups = {{0, 1, 2, 3, 4, 5, 6, 7}};
+  trial.algorithm = trial.protocol = "auto";
+  std::vector<NcclRow> rows;
+  for (double bytes = 4096; bytes < 1e9; bytes *= 4) rows.push_back({Bytes(bytes), Seconds(1)});
+  const auto cluster = ReadClusterArgument("dgx-a100");
+  Calibration truth;
+  truth.links = {{LinkKind::kNvLink, BytesPerSecond(300e9), 0.7, {}}};
+  truth.collective_overhead = Seconds(30e-6);
+  truth.channel_overhead = Seconds(1.5e-6);
+  ApplyCalibration(*cluster, truth);
+  const std::vector<Seconds> times = Predict(*cluster, trial, rows);
+  for (size_t i = 0; i < rows.size(); ++i) rows[i].time = times[i];
+  const Calibration found = FitCalibration(*cluster, {{trial, rows}});
+  EXPECT_NEAR(found.links[0].efficiency, 0.7, 1e-9);
+  EXPECT_NEAR(found.collective_overhead->value(), 30e-6, 2e-8);
+  EXPECT_NEAR(found.channel_overhead->value(), 1.5e-6, 1e-9);
+}
+
+// Every third time is ten times too long: relative errors are counted up to 1, so that the others decide.
+TEST(CalibrationFitTest, AFewWildSamplesDoNotDecide) {
+  const auto cluster = ReadClusterArgument("switch:devices=4");
+  std::vector<NcclRow> rows = MadeRows();
+  for (size_t i = 0; i < rows.size(); i += 6) rows[i].time *= 10;
+  const Calibration calibration = FitCalibration(*cluster, {{RingOfFour(), rows}});
+  EXPECT_NEAR(calibration.links[0].efficiency, 0.64, 0.0101);
+}
+
+}  // namespace
+}  // namespace rehearse

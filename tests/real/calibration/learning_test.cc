@@ -1,0 +1,111 @@
+#include "real/calibration/learning.h"
+
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "real/calibration/calibrate.h"
+#include "real/calibration/probe_schedule.h"
+#include "real/transports/transport_threads.h"
+#include "sim/base/error.h"
+#include "sim/schedule/schedule_check.h"
+
+namespace rehearse {
+namespace {
+
+std::vector<Seconds> Pings(const std::vector<double>& microseconds) {
+  std::vector<Seconds> pings;
+  for (const double value : microseconds) pings.emplace_back(value * 1e-6);
+  return pings;
+}
+
+TEST(LearningTest, TwoStatesOfTheHostAreSplitAtTheWidestGap) {
+  EXPECT_EQ(SplitStates(Pings({0.25, 0.5, 0.26, 0.52, 0.24, 0.51})), Seconds(0.26e-6));
+}
+
+TEST(LearningTest, OneStateIsNotSplit) {
+  EXPECT_EQ(SplitStates(Pings({0.25, 0.27, 0.31, 0.35, 0.40})), Seconds(0));
+  EXPECT_EQ(SplitStates({}), Seconds(0));
+}
+
+// One long ping of twenty is an accident, not a state.
+TEST(LearningTest, AFewOutliersAreNoState) {
+  std::vector<double> pings(19, 0.25);
+  pings.push_back(5);
+  EXPECT_EQ(SplitStates(Pings(pings)), Seconds(0));
+}
+
+TEST(LearningTest, StepSizesHaveBothSidesOfProtocolSwitches) {
+  const std::vector<Bytes> sizes = ProbeStepSizes(Bytes(1 << 20));
+  const auto has = [&](double bytes) {
+    return std::find(sizes.begin(), sizes.end(), Bytes(bytes)) != sizes.end();
+  };
+  for (const double at : {4096.0, 8192.0, 65536.0}) {
+    EXPECT_TRUE(has(at - 128) && has(at + 128)) << at;
+  }
+  EXPECT_TRUE(std::is_sorted(sizes.begin(), sizes.end()));
+  EXPECT_EQ(sizes.front(), Bytes(64));
+  EXPECT_EQ(sizes.back(), Bytes(1 << 20));
+}
+
+TEST(LearningTest, ProductsToMeasureAreWithinBoundsInAllModes) {
+  const std::vector<Gemm> products = ProbeProducts(10, {.most = Flops(1e8)});
+  EXPECT_EQ(products.size(), 30u);
+  std::set<std::tuple<uint64_t, uint64_t, uint64_t>> shapes;
+  for (const Gemm& gemm : products) {
+    EXPECT_LE(FlopsOf(gemm).value(), 1e8);
+    EXPECT_EQ(gemm.m % 8, 0u);
+    shapes.insert({gemm.m, gemm.n, gemm.k});
+  }
+  EXPECT_EQ(shapes.size(), 10u);
+}
+
+TEST(LearningTest, ProbesAreValidSchedulesOfEverySize) {
+  const std::vector<Bytes> steps = {Bytes(64), Bytes(4096)};
+  const Schedule schedule = MakeCollectiveProbe(4, 2, steps, 1);
+  CheckSchedule(schedule);
+  // Four kinds at two sizes, each after a copy.
+  EXPECT_EQ(schedule.roles[0].ops.size(), 16u);
+  EXPECT_EQ(schedule.communicators[0].group_count(), 2u);
+  CheckSchedule(MakeProductProbe(2, ProbeProducts(4, {.most = Flops(1e7)}), 1));
+}
+
+// Runs for real, on threads; times are not looked at. A busy machine may leave no step alone: then nothing is learned, and
+// that is said.
+TEST(LearningTest, ACalibrationHasSamplesRejectionsMachineAndErrors) {
+  std::vector<NamedSchedule> ladder = {
+      {"collectives of 2", MakeCollectiveProbe(2, 2, ProbeStepSizes(Bytes(16384)), 1)}};
+  std::vector<NamedSchedule> steps = {
+      {"products", MakeProductProbe(2, ProbeProducts(4, {.most = Flops(1e6)}), 1)}};
+  LearningOptions options;
+  options.kept = 2;
+  options.patience = Seconds(0.2);
+  LearnedWorld world;
+  RunAsThreads(2, [&](Transport& transport) {
+    Learned first = Learn(ladder, transport, options);
+    Learned second = Learn(steps, transport, options);
+    if (transport.rank() == 0) world = {std::move(first), std::move(second)};
+  });
+  ASSERT_EQ(world.ladder.probes.size(), 1u);
+  EXPECT_GT(world.ladder.probes[0].kept + world.ladder.probes[0].disturbed +
+                world.ladder.probes[0].other_state,
+            0u);
+  if (world.steps.kernels.empty()) {
+    EXPECT_THROW(MakeCalibration({world}, {"test", "", "", 0}), Error);
+    GTEST_SKIP() << "other programs disturbed every step";
+  }
+  const auto json = ToJson(MakeCalibration({world}, {"test", "abc", "2026-11-20", 1}));
+  EXPECT_EQ(json["schema"], "rehearse.calibration.v1");
+  for (const char* key : {"tool", "commit", "date", "machine", "libraries", "environment",
+                          "representative", "probes", "host_states"})
+    EXPECT_TRUE(json["about"].contains(key)) << key;
+  EXPECT_TRUE(json["about"]["probes"][0].contains("rejected_disturbed"));
+  EXPECT_FALSE(json["samples"].empty());
+  // What is written can be used.
+  const Calibration read =
+      ReadCalibration(JsonDocument::FromText(json.dump(), "calibration.json").Root());
+  EXPECT_EQ(read.kernels->kernels.size(), 4u);  // copies, and products in three modes
+}
+
+}  // namespace
+}  // namespace rehearse

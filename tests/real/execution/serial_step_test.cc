@@ -1,0 +1,100 @@
+// The serial step of the planner and the CPU kernels against a textbook's decoder with automatic
+// differentiation, which is checked by finite differences.
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "real/execution/check.h"
+#include "tests/support/reference_decoder.h"
+#include "workloads/networks/decoder_network.h"
+#include "workloads/planner/planner.h"
+#include "workloads/strategies/strategy_zero.h"
+
+namespace rehearse {
+namespace {
+
+constexpr uint64_t kSeed = 5;
+
+struct Step {
+  GptModel model;
+  Training training;
+};
+
+Step TinyGpt() {
+  Step step;
+  step.model.name = "tiny";
+  step.model.layers = 2;
+  step.model.hidden = 8;
+  step.model.heads = 2;
+  step.model.vocabulary = 11;
+  step.training.batch = 4;
+  step.training.sequence = 3;
+  step.training.micro_batches = 2;
+  step.training.recomputation = Recomputation::kNone;
+  return step;
+}
+
+// Grouped queries, RMS norms, SwiGLU, an output layer of its own.
+Step TinyLlama() {
+  Step step = TinyGpt();
+  step.model.heads = 4;
+  step.model.llama = true;
+  step.model.groups = 2;
+  step.model.feed_forward = 12;
+  step.model.tied = false;
+  return step;
+}
+
+TEST(ReferenceDecoderTest, ItsGradientsAreFiniteDifferences) {
+  for (const Step& step : {TinyGpt(), TinyLlama()}) {
+    const StepNumbers numbers = ReferenceDecoderStep(step.model, step.training, kSeed);
+    for (const auto& [name, gradient] : numbers.arrays) {
+      const std::string parameter = name.substr(std::string("gradient of ").size());
+      constexpr double kShift = 1e-5;
+      const double above =
+          ReferenceDecoderStep(step.model, step.training, kSeed, parameter, kShift).loss;
+      const double below =
+          ReferenceDecoderStep(step.model, step.training, kSeed, parameter, -kShift).loss;
+      // Central differences: an error of h² and of 1e-16/h.
+      EXPECT_NEAR(gradient.values[0], (above - below) / (2 * kShift), 1e-9) << name;
+    }
+  }
+}
+
+TEST(SerialStepTest, IsTheTextbooks) {
+  for (const Step& step : {TinyGpt(), TinyLlama()}) {
+    const StepNumbers expected = ReferenceDecoderStep(step.model, step.training, kSeed);
+    const Network network = MakeDecoder(step.model, step.training);
+    const StepNumbers actual = ComputeSerially(
+        PlanStep(network, step.training, MakeDataParallel(1, false, network)), kSeed);
+    EXPECT_NEAR(actual.loss, expected.loss, 1e-13 * expected.loss);
+    for (const auto& [name, array] : expected.arrays) {
+      ASSERT_EQ(actual.arrays.count(name), 1u) << name;
+      const GlobalArray& own = actual.arrays.at(name);
+      ASSERT_EQ(own.values.size(), array.values.size()) << name;
+      double scale = 1e-8;  // gradients of key biases are zero but for rounding
+      for (const double value : array.values) scale = std::max(scale, std::abs(value));
+      for (size_t i = 0; i < array.values.size(); ++i) {
+        EXPECT_NEAR(own.values[i], array.values[i], 1e-12 * scale) << name << " " << i;
+      }
+    }
+  }
+}
+
+TEST(SerialStepTest, RecomputationChangesNothing) {
+  Step step = TinyGpt();
+  const Network network = MakeDecoder(step.model, step.training);
+  const Strategy serial = MakeDataParallel(1, false, network);
+  const StepNumbers kept = ComputeSerially(PlanStep(network, step.training, serial), kSeed);
+  for (const Recomputation mode : {Recomputation::kSelective, Recomputation::kFull}) {
+    step.training.recomputation = mode;
+    const StepNumbers again = ComputeSerially(PlanStep(network, step.training, serial), kSeed);
+    EXPECT_EQ(again.loss, kept.loss);
+    for (const auto& [name, array] : kept.arrays) {
+      EXPECT_EQ(again.arrays.at(name).values, array.values) << name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rehearse

@@ -1,0 +1,623 @@
+// Every kernel (those of images in image_kernels_test.cc): forward against the formula written out
+// naively, backward against central differences.
+#include "real/kernels/kernels.h"
+
+#include <cmath>
+
+#include "tests/real/kernel_harness.h"
+
+namespace rehearse {
+namespace {
+
+// ---- products ------------------------------------------------------------------------------------
+
+TEST(GemmKernelTest, AllModesAreTheTripleLoop) {
+  constexpr uint64_t kM = 3;
+  constexpr uint64_t kN = 5;
+  constexpr uint64_t kK = 4;
+  for (const GemmMode mode : {GemmMode::kNN, GemmMode::kNT, GemmMode::kTN}) {
+    const bool a_transposed = mode == GemmMode::kTN;
+    const bool b_transposed = mode == GemmMode::kNT;
+    Array a = a_transposed ? Random(kK, kM, 1) : Random(kM, kK, 1);
+    Array b = b_transposed ? Random(kN, kK, 2) : Random(kK, kN, 2);
+    Array c = Random(kM, kN, 3);
+    Array expected = Zeros(kM, kN);
+    for (uint64_t i = 0; i < kM; ++i) {
+      for (uint64_t j = 0; j < kN; ++j) {
+        for (uint64_t k = 0; k < kK; ++k) {
+          expected.At(i, j) +=
+              (a_transposed ? a.At(k, i) : a.At(i, k)) * (b_transposed ? b.At(j, k) : b.At(k, j));
+        }
+      }
+    }
+    const KernelSetting setting{.gemm = {.m = kM, .n = kN, .k = kK, .mode = mode}};
+    Array sum = c;
+    Call(Kernel::kGemm, setting, {&a, &b}, {&c});
+    ExpectNear(c, expected, kExact);
+    for (size_t i = 0; i < sum.values.size(); ++i) expected.values[i] += sum.values[i];
+    Call(Kernel::kGemm, setting, {&a, &b, &sum}, {&sum});
+    ExpectNear(sum, expected, kExact);
+  }
+}
+
+TEST(GemmKernelTest, ABatchIsStackedMatrices) {
+  Array a = Random(4, 3, 1);
+  Array b = Random(6, 2, 2);
+  Array c = Zeros(4, 2);
+  Call(Kernel::kGemm, {.gemm = {.m = 2, .n = 2, .k = 3, .mode = GemmMode::kNN, .batch = 2}},
+       {&a, &b}, {&c});
+  for (uint64_t batch = 0; batch < 2; ++batch) {
+    for (uint64_t i = 0; i < 2; ++i) {
+      for (uint64_t j = 0; j < 2; ++j) {
+        double expected = 0;
+        for (uint64_t k = 0; k < 3; ++k) {
+          expected += a.At(2 * batch + i, k) * b.At(3 * batch + k, j);
+        }
+        EXPECT_NEAR(c.At(2 * batch + i, j), expected, kExact);
+      }
+    }
+  }
+}
+
+TEST(GemmKernelTest, OperandsThatDoNotFitAreRefused) {
+  Array a = Random(2, 3, 1);
+  Array b = Random(4, 2, 2);
+  Array c = Zeros(2, 2);
+  EXPECT_THROW(Call(Kernel::kGemm, {.gemm = {.m = 2, .n = 2, .k = 3}}, {&a, &b}, {&c}),
+               InternalError);
+}
+
+// ---- movement --------------------------------------------------------------------------------------
+
+TEST(MoveKernelTest, StackAndUnstackAreInverse) {
+  // Two blocks of 2 × 3: rows 0-1 of x are columns 0-2 of y, rows 2-3 columns 3-5.
+  Array x = Random(4, 3, 1);
+  Array y = Zeros(2, 6);
+  Call(Kernel::kUnstack, {}, {&x}, {&y});
+  EXPECT_EQ(y.At(1, 2), x.At(1, 2));
+  EXPECT_EQ(y.At(0, 3), x.At(2, 0));
+  EXPECT_EQ(y.At(1, 5), x.At(3, 2));
+  Array back = Zeros(4, 3);
+  Call(Kernel::kStack, {}, {&y}, {&back});
+  ExpectNear(back, x, 0);
+}
+
+TEST(MoveKernelTest, CopyAndAccumulate) {
+  Array x = Random(2, 3, 1);
+  Array y = Random(2, 3, 2);
+  const Array before = y;
+  Call(Kernel::kAccumulate, {}, {&x, &y}, {&y});
+  for (size_t i = 0; i < 6; ++i) EXPECT_EQ(y.values[i], before.values[i] + x.values[i]);
+  Array flat = Zeros(1, 6);  // the same elements in one row
+  Call(Kernel::kCopy, {}, {&x}, {&flat});
+  EXPECT_EQ(flat.values, x.values);
+}
+
+TEST(MoveKernelTest, EmbeddingLooksUpTheRowsThatARankHas) {
+  // A vocabulary of 8 over two ranks: a token's row is on exactly one, so the two outputs add up to it.
+  Array table = Random(8, 3, 1);
+  Array y = Zeros(5, 3);
+  Call(Kernel::kEmbedding, {}, {&table}, {&y});
+  for (uint64_t i = 0; i < 5; ++i) {
+    for (uint64_t j = 0; j < 3; ++j) EXPECT_EQ(y.At(i, j), table.At(TokenAt(0, i, 8), j));
+  }
+  Array sum = Zeros(5, 3);
+  for (uint64_t rank = 0; rank < 2; ++rank) {
+    Array half = Zeros(4, 3);
+    std::copy_n(table.values.begin() + static_cast<int64_t>(12 * rank), 12, half.values.begin());
+    half.place = ArrayPiece{8, 3, 4 * rank, 0, 4, 3, false, 0, 12};
+    Array part = Zeros(5, 3);
+    Call(Kernel::kEmbedding, {}, {&half}, {&part});
+    for (size_t i = 0; i < 15; ++i) sum.values[i] += part.values[i];
+  }
+  ExpectNear(sum, y, 0);
+}
+
+TEST(MoveKernelTest, EmbeddingBackwardIsTheTransposedMap) {
+  Array table = Random(4, 3, 1);
+  const Array weights = Random(6, 3, 2);
+  const auto f = [&] {
+    Array y = Zeros(6, 3);
+    Call(Kernel::kEmbedding, {}, {&table}, {&y});
+    return Dot(y, weights);
+  };
+  Array dy = weights;
+  Array d_table = Zeros(4, 3);
+  Call(Kernel::kEmbeddingBackward, {}, {&dy, &d_table}, {&d_table});
+  ExpectNear(d_table, NumericalGradient(table, f), kNumerical);
+  Array anew = Random(4, 3, 9);  // not read: begins at zero
+  Call(Kernel::kEmbeddingBackward, {}, {&dy}, {&anew});
+  ExpectNear(anew, d_table, kExact);
+}
+
+// ---- activations -----------------------------------------------------------------------------------
+
+TEST(ActivationKernelTest, BiasIsAddedToEveryRow) {
+  Array x = Random(3, 4, 1);
+  const Array before = x;
+  Array bias = Random(1, 4, 2);
+  Call(Kernel::kBias, {}, {&x, &bias}, {&x});
+  for (uint64_t i = 0; i < 3; ++i) {
+    for (uint64_t j = 0; j < 4; ++j) EXPECT_EQ(x.At(i, j), before.At(i, j) + bias.At(0, j));
+  }
+  Array d_bias = Zeros(1, 4);
+  Call(Kernel::kBiasBackward, {}, {&x, &d_bias}, {&d_bias});
+  EXPECT_NEAR(d_bias.At(0, 2), x.At(0, 2) + x.At(1, 2) + x.At(2, 2), kExact);
+}
+
+TEST(ActivationKernelTest, GeluIsTheTanhForm) {
+  Array x = {1, 3, {-1.0, 0.0, 2.0}};
+  Array bias = Zeros(1, 3);
+  Array y = Zeros(1, 3);
+  Call(Kernel::kBiasGelu, {}, {&x, &bias}, {&y});
+  // 0.5·x·(1 + tanh(0.79788456·(x + 0.044715·x³))): x = 2 gives 0.5·2·(1 + tanh(1.88119))
+  EXPECT_NEAR(y.At(0, 0), -0.158808, 1e-6);
+  EXPECT_EQ(y.At(0, 1), 0);
+  EXPECT_NEAR(y.At(0, 2), 1.954598, 1e-6);
+}
+
+TEST(ActivationKernelTest, GeluBackward) {
+  Array x = Random(3, 4, 1);
+  Array bias = Random(1, 4, 2);
+  Array dy = Random(3, 4, 3);
+  const auto f = [&] {
+    Array y = Zeros(3, 4);
+    Call(Kernel::kBiasGelu, {}, {&x, &bias}, {&y});
+    return Dot(y, dy);
+  };
+  Array dx = Zeros(3, 4);
+  Array d_bias = Zeros(1, 4);
+  Call(Kernel::kBiasGeluBackward, {}, {&dy, &x, &bias, &d_bias}, {&dx, &d_bias});
+  ExpectNear(dx, NumericalGradient(x, f), kNumerical);
+  ExpectNear(d_bias, NumericalGradient(bias, f), kNumerical);
+}
+
+TEST(ActivationKernelTest, SwiGluForwardAndBackward) {
+  Array x = Random(3, 4, 1);
+  Array dy = Random(3, 2, 2);
+  const auto f = [&] {
+    Array y = Zeros(3, 2);
+    Call(Kernel::kSwiGlu, {}, {&x}, {&y});
+    EXPECT_NEAR(y.At(1, 1), x.At(1, 2) / (1 + std::exp(-x.At(1, 2))) * x.At(1, 3), kExact);
+    return Dot(y, dy);
+  };
+  Array dx = Zeros(3, 4);
+  Call(Kernel::kSwiGluBackward, {}, {&dy, &x}, {&dx});
+  ExpectNear(dx, NumericalGradient(x, f), kNumerical);
+}
+
+TEST(ActivationKernelTest, ReluBackward) {
+  Array x = Random(3, 4, 1);
+  Array dy = Random(3, 4, 2);
+  Array y = Zeros(3, 4);
+  const auto f = [&] {
+    Call(Kernel::kRelu, {}, {&x}, {&y});
+    return Dot(y, dy);
+  };
+  Array dx = Zeros(3, 4);
+  const Array expected = NumericalGradient(x, f);
+  f();
+  Call(Kernel::kReluBackward, {}, {&dy, &y}, {&dx});
+  ExpectNear(dx, expected, kNumerical);
+}
+
+TEST(DropoutKernelTest, AMaskIsTheSameForEveryPieceOfTheGlobalArray) {
+  const KernelSetting setting{.attributes = {0.3, 7}, .tag = {.layer = 2}};
+  Array x = Random(4, 6, 1);
+  Array y = Zeros(4, 6);
+  Array mask = Zeros(4, 6);
+  Call(Kernel::kDropout, setting, {&x}, {&y, &mask});
+  Array part = Zeros(2, 3);  // rows 2-3, columns 3-5
+  Array part_mask = Zeros(2, 3);
+  part.place = ArrayPiece{4, 6, 2, 3, 2, 3, false, 0, 6};
+  Array some = Random(2, 3, 2);
+  Call(Kernel::kDropout, setting, {&some}, {&part, &part_mask});
+  for (uint64_t i = 0; i < 2; ++i) {
+    for (uint64_t j = 0; j < 3; ++j) {
+      EXPECT_EQ(part_mask.At(i, j), mask.At(2 + i, 3 + j));
+      EXPECT_EQ(part.At(i, j), some.At(i, j) * part_mask.At(i, j));
+    }
+  }
+  // Recomputation makes the same mask; another layer or salt another one.
+  KernelSetting again = setting;
+  again.tag.phase = Phase::kRecompute;
+  Array other = Zeros(4, 6);
+  Call(Kernel::kDropout, again, {&x}, {&y, &other});
+  EXPECT_EQ(other.values, mask.values);
+  again.tag.layer = 3;
+  Call(Kernel::kDropout, again, {&x}, {&y, &other});
+  EXPECT_NE(other.values, mask.values);
+}
+
+TEST(DropoutKernelTest, KeepsTheMean) {
+  Array x = Zeros(100, 100);
+  std::fill(x.values.begin(), x.values.end(), 1.0);
+  Array y = Zeros(100, 100);
+  Array mask = Zeros(100, 100);
+  Call(Kernel::kDropout, {.attributes = {0.25, 0}}, {&x}, {&y, &mask});
+  double sum = 0;
+  for (const double value : y.values) {
+    EXPECT_TRUE(value == 0 || std::abs(value - 4.0 / 3) < kExact);
+    sum += value;
+  }
+  // Mean 1 with deviation sqrt(0.25·0.75)/0.75/100 = 0.0058: four of them.
+  EXPECT_NEAR(sum / 1e4, 1, 0.023);
+}
+
+TEST(DropoutKernelTest, ResidualBackward) {
+  const KernelSetting setting{.attributes = {0.4, 1}};
+  Array x = Random(3, 4, 1);
+  Array z = Random(3, 4, 2);
+  Array bias = Random(1, 4, 3);
+  Array dy = Random(3, 4, 4);
+  Array mask = Zeros(3, 4);
+  const auto f = [&] {
+    Array y = Zeros(3, 4);
+    Call(Kernel::kResidual, setting, {&x, &z, &bias}, {&y, &mask});
+    return Dot(y, dy);
+  };
+  ExpectNear(NumericalGradient(z, f), dy, kNumerical);
+  Array dx = Zeros(3, 4);
+  Array d_bias = Zeros(1, 4);
+  Call(Kernel::kDropoutBackward, {}, {&dy, &mask, &d_bias}, {&dx, &d_bias});
+  ExpectNear(dx, NumericalGradient(x, f), kNumerical);
+  ExpectNear(d_bias, NumericalGradient(bias, f), kNumerical);
+}
+
+// ---- norms -----------------------------------------------------------------------------------------
+
+// A half of the columns of an array of twice as many, with its place.
+Array Half(const Array& whole, uint64_t half) {
+  const uint64_t columns = whole.columns / 2;
+  Array part = Zeros(whole.rows, columns);
+  for (uint64_t i = 0; i < whole.rows; ++i) {
+    for (uint64_t j = 0; j < columns; ++j) part.At(i, j) = whole.At(i, half * columns + j);
+  }
+  part.place = ArrayPiece{whole.rows, whole.columns, 0, half * columns,      whole.rows,
+                          columns,    false,         0, whole.rows * columns};
+  return part;
+}
+
+Array Sum(const Array& a, const Array& b) {
+  Array sum = a;
+  for (size_t i = 0; i < a.values.size(); ++i) sum.values[i] += b.values[i];
+  return sum;
+}
+
+TEST(NormKernelTest, LayerNormHasMeanZeroAndDeviationOne) {
+  Array x = Random(2, 8, 1);
+  Array gain = Zeros(1, 8);
+  std::fill(gain.values.begin(), gain.values.end(), 1.0);
+  Array bias = Zeros(1, 8);
+  Array y = Zeros(2, 8);
+  Array moments = Zeros(2, 2);
+  Call(Kernel::kNorm, {}, {&x, &gain, &bias}, {&y, &moments});
+  for (uint64_t i = 0; i < 2; ++i) {
+    double mean = 0;
+    double square = 0;
+    for (uint64_t j = 0; j < 8; ++j) {
+      mean += y.At(i, j) / 8;
+      square += y.At(i, j) * y.At(i, j) / 8;
+    }
+    EXPECT_NEAR(mean, 0, kExact);
+    // variance/(variance + 1e-5), the variance of x being about 1/3
+    EXPECT_NEAR(square, 1, 1e-4);
+  }
+}
+
+TEST(NormKernelTest, LayerNormBackward) {
+  Array x = Random(3, 4, 1);
+  Array gain = Random(1, 4, 2);
+  Array bias = Random(1, 4, 3);
+  Array dy = Random(3, 4, 4);
+  Array moments = Zeros(3, 2);
+  const auto f = [&] {
+    Array y = Zeros(3, 4);
+    Call(Kernel::kNorm, {}, {&x, &gain, &bias}, {&y, &moments});
+    return Dot(y, dy);
+  };
+  const Array d_gain_expected = NumericalGradient(gain, f);
+  const Array d_bias_expected = NumericalGradient(bias, f);
+  const Array dx_expected = NumericalGradient(x, f);
+  f();
+  Array dx = Zeros(3, 4);
+  Array d_gain = Zeros(1, 4);
+  Array d_bias = Zeros(1, 4);
+  Call(Kernel::kNormBackward, {}, {&x, &dy, &gain, &moments, &d_gain, &d_bias},
+       {&dx, &d_gain, &d_bias});
+  ExpectNear(dx, dx_expected, kNumerical);
+  ExpectNear(d_gain, d_gain_expected, kNumerical);
+  ExpectNear(d_bias, d_bias_expected, kNumerical);
+
+  Array around = Random(3, 4, 5);
+  Array sum = Zeros(3, 4);
+  Call(Kernel::kNormBackwardAdd, {}, {&x, &dy, &gain, &moments, &d_gain, &d_bias, &around},
+       {&sum, &d_gain, &d_bias});
+  ExpectNear(sum, Sum(dx, around), kExact);
+}
+
+TEST(NormKernelTest, LayerNormOfSplitRowsIsThatOfWholeOnes) {
+  Array x = Random(3, 8, 1);
+  Array gain = Random(1, 8, 2);
+  Array bias = Random(1, 8, 3);
+  Array dy = Random(3, 8, 4);
+  Array y = Zeros(3, 8);
+  Array moments = Zeros(3, 2);
+  Array dx = Zeros(3, 8);
+  Array d_gain = Zeros(1, 8);
+  Array d_bias = Zeros(1, 8);
+  Call(Kernel::kNorm, {}, {&x, &gain, &bias}, {&y, &moments});
+  Call(Kernel::kNormBackward, {}, {&x, &dy, &gain, &moments, &d_gain, &d_bias},
+       {&dx, &d_gain, &d_bias});
+
+  Array sums = Zeros(3, 2);
+  Array backward_sums = Zeros(3, 2);
+  for (uint64_t half = 0; half < 2; ++half) {
+    Array part = Half(x, half);
+    Array own = Zeros(3, 2);
+    Call(Kernel::kNormStatistics, {}, {&part}, {&own});
+    sums = Sum(sums, own);
+  }
+  for (uint64_t half = 0; half < 2; ++half) {
+    Array part = Half(x, half);
+    Array part_dy = Half(dy, half);
+    Array part_gain = Half(gain, half);
+    Array own = Zeros(3, 2);
+    Call(Kernel::kNormBackwardStatistics, {}, {&part, &part_dy, &part_gain, &moments}, {&own});
+    backward_sums = Sum(backward_sums, own);
+  }
+  for (uint64_t half = 0; half < 2; ++half) {
+    Array part = Half(x, half);
+    Array part_dy = Half(dy, half);
+    Array part_gain = Half(gain, half);
+    Array part_bias = Half(bias, half);
+    Array part_y = Zeros(3, 4);
+    Array part_moments = Zeros(3, 2);
+    Call(Kernel::kNorm, {}, {&part, &part_gain, &part_bias, &sums}, {&part_y, &part_moments});
+    ExpectNear(part_y, Half(y, half), kExact);
+    ExpectNear(part_moments, moments, kExact);
+    Array part_dx = Zeros(3, 4);
+    Array part_d_gain = Zeros(1, 4);
+    Array part_d_bias = Zeros(1, 4);
+    Call(Kernel::kNormBackward, {},
+         {&part, &part_dy, &part_gain, &moments, &part_d_gain, &part_d_bias, &backward_sums},
+         {&part_dx, &part_d_gain, &part_d_bias});
+    ExpectNear(part_dx, Half(dx, half), kExact);
+    ExpectNear(part_d_gain, Half(d_gain, half), kExact);
+  }
+}
+
+TEST(NormKernelTest, RmsNormForwardAndBackward) {
+  Array x = Random(3, 4, 1);
+  Array gain = Random(1, 4, 2);
+  Array dy = Random(3, 4, 4);
+  Array moments = Zeros(3, 1);
+  const auto f = [&] {
+    Array y = Zeros(3, 4);
+    Call(Kernel::kRmsNorm, {}, {&x, &gain}, {&y, &moments});
+    double square = 0;
+    for (uint64_t j = 0; j < 4; ++j) square += x.At(1, j) * x.At(1, j) / 4;
+    EXPECT_NEAR(y.At(1, 2), x.At(1, 2) / std::sqrt(square + 1e-5) * gain.At(0, 2), kExact);
+    return Dot(y, dy);
+  };
+  const Array d_gain_expected = NumericalGradient(gain, f);
+  const Array dx_expected = NumericalGradient(x, f);
+  f();
+  Array dx = Zeros(3, 4);
+  Array d_gain = Zeros(1, 4);
+  Call(Kernel::kRmsNormBackward, {}, {&x, &dy, &gain, &moments, &d_gain}, {&dx, &d_gain});
+  ExpectNear(dx, dx_expected, kNumerical);
+  ExpectNear(d_gain, d_gain_expected, kNumerical);
+
+  // Split rows: sums of the halves, then the halves.
+  Array sums = Zeros(3, 1);
+  for (uint64_t half = 0; half < 2; ++half) {
+    Array part = Half(x, half);
+    Array part_dy = Half(dy, half);
+    Array part_gain = Half(gain, half);
+    Array own = Zeros(3, 1);
+    Call(Kernel::kRmsNormBackwardStatistics, {}, {&part, &part_dy, &part_gain, &moments}, {&own});
+    sums = Sum(sums, own);
+  }
+  Array part = Half(x, 1);
+  Array part_dy = Half(dy, 1);
+  Array part_gain = Half(gain, 1);
+  Array around = Zeros(3, 2);
+  Array part_dx = Zeros(3, 2);
+  Array part_d_gain = Zeros(1, 2);
+  Call(Kernel::kRmsNormBackwardAdd, {},
+       {&part, &part_dy, &part_gain, &moments, &part_d_gain, &around, &sums},
+       {&part_dx, &part_d_gain});
+  ExpectNear(part_dx, Half(dx, 1), kExact);
+}
+
+// ---- attention -------------------------------------------------------------------------------------
+
+struct AttentionCase {
+  uint64_t sequences, sequence, groups, heads, size;
+  bool causal;
+
+  uint64_t Rows() const { return sequences * sequence; }
+  uint64_t Columns() const { return groups * (heads + 2) * size; }
+  uint64_t OutColumns() const { return groups * heads * size; }
+  KernelSetting Setting() const {
+    return {.attributes = {double(sequence), double(groups), double(heads), double(size),
+                           causal ? 1.0 : 0.0}};
+  }
+};
+
+// softmax(q·k/√size)·v, one output element after the other.
+Array NaiveAttention(const AttentionCase& c, const Array& x) {
+  Array out = Zeros(c.Rows(), c.OutColumns());
+  for (uint64_t row = 0; row < c.Rows(); ++row) {
+    const uint64_t first = row / c.sequence * c.sequence;
+    const uint64_t last = c.causal ? row + 1 : first + c.sequence;
+    for (uint64_t group = 0; group < c.groups; ++group) {
+      const uint64_t base = group * (c.heads + 2) * c.size;
+      for (uint64_t head = 0; head < c.heads; ++head) {
+        double sum = 0;
+        std::vector<double> weights;
+        for (uint64_t key = first; key < last; ++key) {
+          double score = 0;
+          for (uint64_t d = 0; d < c.size; ++d) {
+            score += x.At(row, base + head * c.size + d) * x.At(key, base + c.heads * c.size + d);
+          }
+          weights.push_back(std::exp(score / std::sqrt(double(c.size))));
+          sum += weights.back();
+        }
+        for (uint64_t d = 0; d < c.size; ++d) {
+          double& value = out.At(row, (group * c.heads + head) * c.size + d);
+          for (uint64_t key = first; key < last; ++key) {
+            value += weights[key - first] / sum * x.At(key, base + (c.heads + 1) * c.size + d);
+          }
+        }
+      }
+    }
+  }
+  return out;
+}
+
+TEST(AttentionKernelTest, ForwardAndBackward) {
+  for (const AttentionCase& c :
+       {AttentionCase{2, 4, 2, 1, 3, true}, {1, 5, 1, 3, 2, true}, {2, 3, 2, 2, 2, false}}) {
+    Array x = Random(c.Rows(), c.Columns(), 1);
+    Array d_out = Random(c.Rows(), c.OutColumns(), 2);
+    Array out = Zeros(c.Rows(), c.OutColumns());
+    Array log_sums = Zeros(c.Rows(), c.groups * c.heads);
+    Call(Kernel::kAttention, c.Setting(), {&x}, {&out, &log_sums});
+    ExpectNear(out, NaiveAttention(c, x), kExact);
+    Array dx = Random(c.Rows(), c.Columns(), 3);
+    Call(Kernel::kAttentionBackward, c.Setting(), {&d_out, &x, &out, &log_sums}, {&dx});
+    ExpectNear(dx, NumericalGradient(x, [&] { return Dot(NaiveAttention(c, x), d_out); }),
+               kNumerical);
+  }
+}
+
+// ---- losses ----------------------------------------------------------------------------------------
+
+TEST(LossKernelTest, CrossEntropyForwardAndBackward) {
+  constexpr uint64_t kRows = 3;
+  constexpr uint64_t kClasses = 5;
+  const KernelSetting setting{.facts = {.tokens = 6, .keep_loss = true}, .tag = {.micro_batch = 1}};
+  Array x = Random(kRows, kClasses, 1);
+  // The mean over 6 tokens of log Σ exp x - x[label]; these three rows are the second micro-batch.
+  const auto f = [&] {
+    double loss = 0;
+    for (uint64_t i = 0; i < kRows; ++i) {
+      double sum = 0;
+      for (uint64_t j = 0; j < kClasses; ++j) sum += std::exp(x.At(i, j));
+      loss += (std::log(sum) - x.At(i, LabelAt(0, kRows + i, kClasses))) / 6;
+    }
+    return loss;
+  };
+  Array maximum = Zeros(kRows, 1);
+  Array e = Zeros(kRows, kClasses);
+  Array s = Zeros(kRows, 2);
+  Array loss = Zeros(kRows, 1);
+  Array dx = Zeros(kRows, kClasses);
+  Call(Kernel::kMaximum, setting, {&x}, {&maximum});
+  Call(Kernel::kExponentials, setting, {&x, &maximum}, {&e, &s});
+  const std::vector<RowLoss> losses = Call(Kernel::kCrossEntropy, setting, {&s}, {&loss});
+  Call(Kernel::kCrossEntropyBackward, setting, {&e, &s}, {&dx});
+  EXPECT_NEAR((loss.At(0, 0) + loss.At(1, 0) + loss.At(2, 0)) / 6, f(), kExact);
+  ASSERT_EQ(losses.size(), kRows);
+  EXPECT_EQ(losses[2].row, 5u);
+  EXPECT_EQ(losses[2].loss, loss.At(2, 0));
+  ExpectNear(dx, NumericalGradient(x, f), kNumerical);
+}
+
+TEST(LossKernelTest, CrossEntropyOfSplitClassesIsThatOfAll) {
+  constexpr uint64_t kRows = 8;
+  Array x = Random(kRows, 6, 1);
+  const KernelSetting setting{.facts = {.tokens = kRows}};
+  Array maximum = Zeros(kRows, 1);
+  Array e = Zeros(kRows, 6);
+  Array s = Zeros(kRows, 2);
+  Array dx = Zeros(kRows, 6);
+  Call(Kernel::kMaximum, setting, {&x}, {&maximum});
+  Call(Kernel::kExponentials, setting, {&x, &maximum}, {&e, &s});
+  Call(Kernel::kCrossEntropyBackward, setting, {&e, &s}, {&dx});
+  Array sums = Zeros(kRows, 2);
+  std::vector<Array> parts;
+  for (uint64_t half = 0; half < 2; ++half) {
+    Array part = Half(x, half);
+    Array own_e = Zeros(kRows, 3);
+    own_e.place = part.place;
+    Array own_s = Zeros(kRows, 2);
+    Call(Kernel::kExponentials, setting, {&part, &maximum}, {&own_e, &own_s});
+    sums = Sum(sums, own_s);
+    parts.push_back(own_e);
+  }
+  ExpectNear(sums, s, kExact);
+  for (uint64_t half = 0; half < 2; ++half) {
+    Array own_dx = Zeros(kRows, 3);
+    Call(Kernel::kCrossEntropyBackward, setting, {&parts[half], &sums}, {&own_dx});
+    ExpectNear(own_dx, Half(dx, half), kExact);
+  }
+}
+
+TEST(LossKernelTest, SquaredError) {
+  const KernelSetting setting{.facts = {.tokens = 4}};
+  Array x = Random(2, 3, 1);
+  Array loss = Zeros(2, 1);
+  Array dx = Zeros(2, 3);
+  const auto f = [&] {
+    Array unused = Zeros(2, 3);
+    Call(Kernel::kSquaredError, setting, {&x}, {&loss, &unused});
+    return (loss.At(0, 0) + loss.At(1, 0)) / 4;
+  };
+  Call(Kernel::kSquaredError, setting, {&x}, {&loss, &dx});
+  double expected = 0;
+  for (uint64_t j = 0; j < 3; ++j) expected += std::pow(x.At(1, j) - TargetAt(0, 1, j), 2) / 2;
+  EXPECT_NEAR(loss.At(1, 0), expected, kExact);
+  ExpectNear(dx, NumericalGradient(x, f), kNumerical);
+}
+
+// ---- optimizer -------------------------------------------------------------------------------------
+
+TEST(AdamKernelTest, TwoStepsByHand) {
+  // g = 0.5 twice, rate 0.1. Step 1: m = 0.05, v = 0.00025, corrected 0.5 and 0.25: p -= 0.1·0.5/0.5.
+  // Step 2: m = 0.095, v = 0.00049975, corrected by 1-0.81 and 1-0.998001: the same 0.5 and 0.25.
+  Array g = {1, 1, {0.5}};
+  Array norm = {1, 1, {0.25}};  // a norm of 0.5: nothing is clipped
+  Array p = {1, 1, {3.0}};
+  Array state = {3, 1, {3.0, 0, 0}};
+  for (uint32_t step = 1; step <= 2; ++step) {
+    Call(Kernel::kAdam, {.attributes = {0.1}, .facts = {.number = step}}, {&g, &norm},
+         {&p, &state});
+    EXPECT_NEAR(p.At(0, 0), 3.0 - 0.1 * step, 1e-8);
+    EXPECT_EQ(state.At(0, 0), p.At(0, 0));
+  }
+}
+
+TEST(AdamKernelTest, GradientsAreClippedToNormOne) {
+  // |(30, 40)| = 50: clipped to (0.6, 0.8); the first moment of the first is 0.1·0.6.
+  Array g = {1, 2, {30, 40}};
+  Array norm = Zeros(1, 1);
+  Call(Kernel::kSquaredNorm, {.attributes = {1}}, {&g}, {&norm});
+  EXPECT_NEAR(norm.At(0, 0), 2500, kExact);
+  Array p = Zeros(1, 2);
+  Array state = Zeros(2, 2);  // fp32 parameters are their own masters
+  Call(Kernel::kAdam, {.attributes = {0.1}}, {&g, &norm}, {&p, &state});
+  EXPECT_NEAR(state.At(0, 0), 0.06, kExact);
+  EXPECT_NEAR(p.At(0, 1), -0.1, 1e-8);
+}
+
+TEST(SquaredNormKernelTest, AReplicaCountsItsShare) {
+  Array a = {1, 2, {3, 4}};
+  Array b = {1, 1, {2}};
+  Array norm = Zeros(1, 1);
+  Call(Kernel::kSquaredNorm, {.attributes = {1, 0.25}}, {&a, &b}, {&norm});
+  EXPECT_NEAR(norm.At(0, 0), 25 + 1, kExact);
+}
+
+TEST(KernelTableTest, EveryKernelHasAFunction) {
+  EXPECT_EQ(FindKernel<float>(Kernel::kNone), nullptr);
+  for (auto i = static_cast<uint8_t>(Kernel::kGemm); i <= static_cast<uint8_t>(Kernel::kAdam);
+       ++i) {
+    EXPECT_NE(FindKernel<float>(static_cast<Kernel>(i)), nullptr) << Name(static_cast<Kernel>(i));
+  }
+}
+
+}  // namespace
+}  // namespace rehearse

@@ -1,0 +1,168 @@
+// Which rank a process is, from the variables of the launchers; roll calls of real processes.
+#include "real/transports/launcher.h"
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "real/transports/roll_call.h"
+#include "sim/base/error.h"
+
+namespace rehearse {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr const char* kVariables[] = {"RANK",
+                                      "WORLD_SIZE",
+                                      "LOCAL_RANK",
+                                      "LOCAL_WORLD_SIZE",
+                                      "MASTER_PORT",
+                                      "PMI_RANK",
+                                      "PMI_SIZE",
+                                      "OMPI_COMM_WORLD_RANK",
+                                      "SLURM_PROCID",
+                                      "SLURM_NTASKS",
+                                      "SLURM_LOCALID",
+                                      "SLURM_STEP_TASKS_PER_NODE",
+                                      "SLURM_JOB_ID",
+                                      "SLURM_STEP_ID",
+                                      "OMPI_COMM_WORLD_SIZE",
+                                      "OMPI_COMM_WORLD_LOCAL_RANK",
+                                      "PMIX_NAMESPACE",
+                                      "TORCHELASTIC_RUN_ID"};
+
+class LauncherTest : public ::testing::Test {
+ protected:
+  LauncherTest() {
+    for (const char* variable : kVariables) unsetenv(variable);
+  }
+  ~LauncherTest() override {
+    for (const char* variable : kVariables) unsetenv(variable);
+  }
+  static void Set(const char* variable, const char* value) { setenv(variable, value, 1); }
+};
+
+TEST_F(LauncherTest, NobodyStartedThisProcess) { EXPECT_FALSE(DetectLaunch().has_value()); }
+
+TEST_F(LauncherTest, Mpirun) {
+  Set("OMPI_COMM_WORLD_RANK", "3");
+  Set("OMPI_COMM_WORLD_SIZE", "8");
+  Set("OMPI_COMM_WORLD_LOCAL_RANK", "1");
+  Set("PMIX_NAMESPACE", "42/1");
+  const auto launch = DetectLaunch();
+  ASSERT_TRUE(launch.has_value());
+  EXPECT_EQ(launch->launcher, "mpirun");
+  EXPECT_EQ(launch->rank, 3u);
+  EXPECT_EQ(launch->ranks, 8u);
+  EXPECT_EQ(launch->local_rank, 1u);
+  EXPECT_THAT(launch->job, HasSubstr("42.1"));  // a name that a file may have
+}
+
+TEST_F(LauncherTest, SrunCountsTasksOfEachNode) {
+  Set("SLURM_PROCID", "5");
+  Set("SLURM_NTASKS", "8");
+  Set("SLURM_LOCALID", "1");
+  Set("SLURM_STEP_TASKS_PER_NODE", "4(x2)");
+  const auto launch = DetectLaunch();
+  ASSERT_TRUE(launch.has_value());
+  EXPECT_EQ(launch->launcher, "srun");
+  EXPECT_EQ(launch->local_ranks, 4u);
+}
+
+TEST_F(LauncherTest, Torchrun) {
+  Set("RANK", "1");
+  Set("WORLD_SIZE", "2");
+  Set("LOCAL_RANK", "1");
+  Set("LOCAL_WORLD_SIZE", "2");
+  EXPECT_EQ(DetectLaunch()->launcher, "torchrun");
+}
+
+TEST_F(LauncherTest, NonsenseIsRefused) {
+  Set("RANK", "two");
+  Set("WORLD_SIZE", "2");
+  EXPECT_THROW(DetectLaunch(), Error);
+  Set("RANK", "2");
+  EXPECT_THROW(DetectLaunch(), Error);  // not below 2
+}
+
+// Runs `body` in a process of its own, which exits with what it returns.
+template <typename Body>
+pid_t Fork(Body body) {
+  const pid_t child = fork();
+  if (child == 0) _exit(body());
+  return child;
+}
+
+int ExitCode(pid_t child) {
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+std::string JobName(const char* name) { return std::string(name) + std::to_string(getpid()); }
+
+TEST(RollCallTest, ARankThatNeverStartsIsNamed) {
+  try {
+    const RollCall alone(JobName("absent"), 0, 3, 0, 0.2);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("local rank 1, 2 of 3 has not started within 0.2 s"));
+  }
+}
+
+TEST(RollCallTest, AKilledRankIsNamedWithWhatItDid) {
+  const std::string job = JobName("killed");
+  const pid_t victim = Fork([&] {
+    RollCall roll(job, 1, 2, 17, 10);
+    roll.set_activity("op 4 \"all-reduce\"");
+    raise(SIGKILL);
+    return 0;
+  });
+  std::optional<std::string> trouble;
+  try {
+    RollCall roll(job, 0, 2, 0, 10);
+    const auto start = std::chrono::steady_clock::now();
+    while (!trouble && std::chrono::steady_clock::now() - start < std::chrono::seconds(10)) {
+      trouble = roll.Trouble();
+    }
+  } catch (const Error& error) {  // it was gone before this rank had seen that it came
+    trouble = error.what();
+  }
+  EXPECT_EQ(ExitCode(victim), -1);
+  ASSERT_TRUE(trouble.has_value());
+  EXPECT_THAT(*trouble, HasSubstr("rank 17"));
+  EXPECT_THAT(*trouble, HasSubstr("op 4 \"all-reduce\""));
+}
+
+TEST(RollCallTest, ARankThatSignsOffIsNotMissed) {
+  const std::string job = JobName("orderly");
+  const pid_t other = Fork([&] {
+    const RollCall roll(job, 1, 2, 1, 10);
+    return 0;
+  });
+  RollCall roll(job, 0, 2, 0, 10);
+  EXPECT_EQ(ExitCode(other), 0);
+  EXPECT_FALSE(roll.Trouble().has_value());
+}
+
+TEST(RollCallTest, AReasonReachesTheOthers) {
+  const std::string job = JobName("reason");
+  const pid_t other = Fork([&] {
+    RollCall roll(job, 1, 2, 1, 10);
+    roll.GiveUp("rank 1: out of paper");
+    roll.GiveUp("rank 1: out of ink");  // the first one counts
+    return 0;
+  });
+  RollCall roll(job, 0, 2, 0, 10);
+  EXPECT_EQ(ExitCode(other), 0);
+  EXPECT_EQ(roll.Trouble().value_or(""), "rank 1: out of paper");
+}
+
+}  // namespace
+}  // namespace rehearse

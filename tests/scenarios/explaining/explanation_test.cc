@@ -1,0 +1,138 @@
+#include "scenarios/explaining/explanation.h"
+
+#include <algorithm>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/scenarios/small_scenario.h"
+
+namespace rehearse {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::ReadSmall;
+
+// On a plain switch all axes share one port a device, so that transfers contend.
+Explanation ExplainSmall(std::vector<std::string> changes = {}) {
+  changes.insert(changes.begin(), "cluster=switch:devices=8");
+  Scenario scenario = ReadSmall(changes);
+  return Explain(scenario);
+}
+
+double StepOf(const Explanation& explanation, const std::string& what) {
+  for (const Sensitivity& row : explanation.sensitivities) {
+    if (row.what == what) return row.step.value();
+  }
+  ADD_FAILURE() << what;
+  return 0;
+}
+
+TEST(ExplanationTest, ThePathCoversTheStepWithoutGaps) {
+  for (const char* fidelity : {"formula", "fluid", "step"}) {
+    const Explanation explanation = ExplainSmall({std::string("simulator.fidelity=") + fidelity});
+    Seconds at;
+    for (const PathStep& step : explanation.path) {
+      EXPECT_EQ(step.begin, at);
+      at = step.end;
+    }
+    EXPECT_EQ(at, explanation.result.step);
+    for (const auto* shares :
+         {&explanation.path_by_kind, &explanation.path_by_op, &explanation.path_by_layer}) {
+      double sum = 0;
+      for (const PathShare& share : *shares) sum += share.seconds.value();
+      EXPECT_NEAR(sum, explanation.result.step.value(), 1e-12) << fidelity;
+    }
+  }
+}
+
+TEST(ExplanationTest, PathStepsHaveNoSlackAndSlackIsSpareTime) {
+  const Explanation explanation = ExplainSmall();
+  for (const PathStep& step : explanation.path) {
+    const auto slack = std::find_if(explanation.slack.begin(), explanation.slack.end(),
+                                    [&](const NamedSlack& row) { return row.name == step.name; });
+    ASSERT_NE(slack, explanation.slack.end());
+    EXPECT_EQ(slack->least, Seconds(0)) << step.name.op;
+  }
+}
+
+TEST(ExplanationTest, ExposedOpsSumToTheExposedTimeOfTheStep) {
+  const Explanation explanation = ExplainSmall();
+  double sum = 0;
+  for (const NamedExposure& row : explanation.exposed) sum += row.exposed.value();
+  EXPECT_NEAR(sum, explanation.result.breakdown.exposed_communication.value(), 1e-12);
+}
+
+TEST(ExplanationTest, ASharedPortIsContendedAndSaysByWhom) {
+  const Explanation explanation = ExplainSmall();
+  ASSERT_FALSE(explanation.links.empty());
+  const ContendedLink& link = explanation.links.front();
+  EXPECT_GT(link.most_at_once, 1u);
+  EXPECT_GT(link.shared_by.size(), 1u);
+  double carried = 0;
+  for (const SharingOp& sharer : link.shared_by) carried += sharer.bytes.value();
+  EXPECT_NEAR(carried / (link.capacity.value() * explanation.result.step.value()), link.utilization,
+              1e-9);
+  EXPECT_LE(link.held_back, explanation.result.step);
+  ASSERT_FALSE(explanation.bottlenecks.empty());
+}
+
+TEST(ExplanationTest, FoldingChangesNoneOfTheMeans) {
+  Scenario scenario = ReadSmall();
+  const Explanation folded = Explain(scenario);
+  scenario.lowering.fold = false;
+  const Explanation unfolded = Explain(scenario);
+  ASSERT_EQ(folded.exposed.size(), unfolded.exposed.size());
+  for (size_t i = 0; i < folded.exposed.size(); ++i) {
+    EXPECT_NEAR(folded.exposed[i].exposed.value(), unfolded.exposed[i].exposed.value(), 1e-12);
+  }
+  ASSERT_FALSE(folded.links.empty());
+  EXPECT_EQ(folded.links.front().most_at_once, unfolded.links.front().most_at_once);
+  EXPECT_NEAR(folded.links.front().held_back.value(), unfolded.links.front().held_back.value(),
+              1e-11);
+  ASSERT_EQ(folded.sensitivities.size(), unfolded.sensitivities.size());
+}
+
+TEST(ExplanationTest, ABetterMachineIsTheOneThatTheScenarioWouldDescribe) {
+  const Explanation explanation = ExplainSmall();
+  EXPECT_DOUBLE_EQ(
+      StepOf(explanation, "arithmetic"),
+      testing::Play({"cluster=switch:devices=8", R"(edits=[{"devices": "**", "compute": "1.1x"}])"})
+          .result.step.value());
+  EXPECT_DOUBLE_EQ(
+      StepOf(explanation, "network device-switch"),
+      testing::Play({"cluster=switch:devices=8", R"(edits=[{"links": "**", "bandwidth": "1.1x"}])"})
+          .result.step.value());
+  EXPECT_LE(StepOf(explanation, "latency"), explanation.result.step.value());
+}
+
+TEST(ExplanationTest, TheScenarioIsAsItWas) {
+  for (const char* cluster : {"perlmutter:nodes=4", "dgx-a100:nodes=2", "selene:nodes=2"}) {
+    Scenario scenario = ReadSmall({std::string("cluster=") + cluster, "strategy.depth=4"});
+    const std::string before = Rehearse(scenario).result.timeline_hash;
+    Explain(scenario);
+    EXPECT_EQ(Rehearse(scenario).result.timeline_hash, before) << cluster;
+  }
+}
+
+TEST(ExplanationTest, TiersOfAFabricAreToldApart) {
+  Scenario scenario = ReadSmall({"cluster=perlmutter:nodes=2"});
+  const Explanation explanation = Explain(scenario);
+  StepOf(explanation, "network nic-switch");
+  StepOf(explanation, "nvlink device-device");
+}
+
+TEST(ExplanationTest, TextAndJsonTellTheSame) {
+  const Explanation explanation = ExplainSmall();
+  const auto json = ToJson(explanation);
+  EXPECT_EQ(json["schema"], "rehearse.explanation.v1");
+  EXPECT_EQ(json["critical_path"]["steps"].size(), explanation.path.size());
+  EXPECT_EQ(json["links"].size(), explanation.links.size());
+  const std::string text = ToText(explanation, 3, false);
+  EXPECT_THAT(text, HasSubstr("Critical path"));
+  EXPECT_THAT(text, HasSubstr("What would help"));
+  EXPECT_EQ(text.back(), '\n');
+}
+
+}  // namespace
+}  // namespace rehearse

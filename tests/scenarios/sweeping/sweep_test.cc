@@ -1,0 +1,186 @@
+#include "scenarios/sweeping/sweep.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "scenarios/playing/rehearsal.h"
+#include "scenarios/readers/scenario.h"
+#include "scenarios/sweeping/study_report.h"
+#include "sim/base/error.h"
+#include "tests/scenarios/small_study.h"
+
+namespace rehearse {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+double StepOf(const std::vector<std::string>& changes = {}) {
+  JsonDocument document = JsonDocument::FromText(kSmallBase, "small.json");
+  for (const std::string& change : changes) document.Set(change);
+  return Rehearse(ReadScenario(document)).result.step.value();
+}
+
+class SweepTest : public ::testing::Test {
+ protected:
+  SweepTest()
+      : folder_(fs::temp_directory_path() / ("rehearse-sweep-" + std::to_string(getpid()))) {
+    fs::remove_all(folder_);
+  }
+  ~SweepTest() override { fs::remove_all(folder_); }
+
+  SweepOptions Keeping() const {
+    SweepOptions options;
+    options.folder = folder_.string();
+    return options;
+  }
+
+  fs::path folder_;
+};
+
+constexpr const char* kBatches = R"("grid": [{"path": "training.batch", "values": [8, 16, 24, 32]},
+                                             {"path": "strategy.cached_layers", "values": [0, 2]}])";
+
+TEST_F(SweepTest, APointIsTheScenarioPlayedByItself) {
+  const Sweep sweep = PlayStudy(SmallStudy(kBatches), {});
+  ASSERT_EQ(sweep.points.size(), 8u);
+  EXPECT_EQ(sweep.points[3].result["step_seconds"],
+            StepOf({"training.batch=16", "strategy.cached_layers=2"}));
+}
+
+TEST_F(SweepTest, ThreadsDoNotChangeWhatComesOut) {
+  const Study study = SmallStudy(kBatches);
+  SweepOptions one;
+  one.threads = 1;
+  SweepOptions many;
+  many.threads = 7;
+  const auto text = [&](const SweepOptions& options) {
+    const Sweep sweep = PlayStudy(study, options);
+    return ToJson(study, sweep, Compare(study, sweep)).dump();
+  };
+  EXPECT_EQ(text(one), text(many));
+}
+
+TEST_F(SweepTest, FinishedPointsAreNotPlayedAgain) {
+  const Study study = SmallStudy(kBatches);
+  const Sweep first = PlayStudy(study, Keeping());
+  fs::remove(folder_ / "batch=16~cached_layers=0.json");
+  std::ofstream(folder_ / "batch=24~cached_layers=0.json") << "{\"half of a fi";
+  const Sweep second = PlayStudy(study, Keeping());
+  size_t kept = 0;
+  for (size_t i = 0; i < 8; ++i) {
+    kept += second.points[i].kept ? 1 : 0;
+    EXPECT_EQ(first.points[i].result["timeline_hash"], second.points[i].result["timeline_hash"]);
+  }
+  EXPECT_EQ(kept, 6u);  // of 8, one was lost and one is broken
+  SweepOptions again = Keeping();
+  again.again = true;
+  EXPECT_FALSE(PlayStudy(study, again).points[0].kept);
+}
+
+TEST_F(SweepTest, AChangedScenarioIsPlayedAgain) {
+  PlayStudy(SmallStudy(kBatches), Keeping());
+  Study longer = SmallStudy(kBatches);
+  ChangeAllPoints(longer, "training.sequence=512");
+  const Sweep sweep = PlayStudy(longer, Keeping());
+  EXPECT_FALSE(sweep.points[0].kept);
+  EXPECT_EQ(sweep.points[0].result["step_seconds"],
+            StepOf({"training.sequence=512", "strategy.cached_layers=0"}));
+  SweepOptions newer = Keeping();
+  newer.version = "another";
+  EXPECT_FALSE(PlayStudy(longer, newer).points[0].kept);
+}
+
+TEST_F(SweepTest, CalibrationFindsTheValueThatGivesThePublishedFigure) {
+  // The figure is what a 0.8 times as fast device gives, so that 0.8 must come out again.
+  const double slow = StepOf({R"(edits=[{"devices": "**", "compute": "0.8x"}])"});
+  const Study study = SmallStudy(fmt::format(
+      R"("calibration": {{"point": "p", "from": 0.3, "to": 3,
+           "set": {{"edits": [{{"devices": "**", "compute": "{{value}}x"}}]}}}},
+         "points": [{{"name": "p", "published": {:.17g}}},
+                    {{"name": "q", "set": {{"training.batch": 16}}, "published": 1}}])",
+      slow));
+  const Sweep sweep = PlayStudy(study, {});
+  ASSERT_TRUE(sweep.calibrated[0]);
+  EXPECT_NEAR(*sweep.calibrated[0], 0.8, 0.0005);
+  const PublishedComparison comparison = Compare(study, sweep);
+  EXPECT_TRUE(comparison.points[0].calibrates);
+  EXPECT_NEAR(*comparison.points[0].error, 0, 1e-3);
+  EXPECT_EQ(comparison.judged, 1u);  // the calibrating row is not judged
+}
+
+TEST_F(SweepTest, OneCalibrationServesAllGroupsThatHaveNone) {
+  const double slow = StepOf({R"(edits=[{"devices": "**", "compute": "0.8x"}])"});
+  const Study study = SmallStudy(fmt::format(
+      R"("calibration": {{"point": "a/p", "from": 0.3, "to": 3,
+           "set": {{"edits": [{{"devices": "**", "compute": "{{value}}x"}}]}}}},
+         "groups": [{{"name": "b", "points": [{{"name": "p"}}]}},
+                    {{"name": "a", "points": [{{"name": "p", "published": {:.17g}}}]}}])",
+      slow));
+  const Sweep sweep = PlayStudy(study, {});
+  EXPECT_EQ(sweep.calibrated[0], sweep.calibrated[1]);
+  EXPECT_EQ(sweep.points[0].result["step_seconds"], sweep.points[1].result["step_seconds"]);
+  EXPECT_TRUE(Compare(study, sweep).points[1].calibrates);
+}
+
+TEST_F(SweepTest, LimitsThatDoNotEncloseTheFigureAreRefused) {
+  const Study study = SmallStudy(
+      R"("calibration": {"point": "p", "from": 0.9, "to": 1.1,
+           "set": {"edits": [{"devices": "**", "compute": "{value}x"}]}},
+         "points": [{"name": "p", "published": 1000}])");
+  try {
+    PlayStudy(study, {});
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(),
+                AllOf(HasSubstr("/calibration"), HasSubstr("enclose"), HasSubstr("1000")));
+  }
+}
+
+TEST_F(SweepTest, ImpossibleCombinationsOfAGridAreShownNotFatal) {
+  const Study study = SmallStudy(R"("grid": [{"path": "strategy.column", "values": [2, 3]}])");
+  const Sweep sweep = PlayStudy(study, {});
+  EXPECT_EQ(sweep.points[0].error, "");
+  EXPECT_THAT(sweep.points[1].error, HasSubstr("does not fit cluster"));
+  EXPECT_THAT(ToText(study, sweep, Compare(study, sweep)), HasSubstr("impossible"));
+}
+
+TEST_F(SweepTest, APointThatFailsIsAMistake) {
+  const Study study = SmallStudy(R"("points": [{"name": "p", "set": {"strategy.column": 3}}])");
+  try {
+    PlayStudy(study, {});
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("study.json"), HasSubstr("/points/0"),
+                                    HasSubstr("point \"p\""), HasSubstr("does not fit cluster")));
+  }
+}
+
+TEST_F(SweepTest, RatiosAndOrdersAreComparedWithWhatIsPublished) {
+  // Twice the batch is published to take 1.5 times as long (it takes nearly 2 here), and less than
+  // half of it.
+  const Study study = SmallStudy(R"("tolerance": 0.6, "points": [{"name": "one"},
+      {"name": "two", "set": {"training.batch": 16}, "relative_to": "one", "published": 1.5},
+      {"name": "four", "set": {"training.batch": 32}, "relative_to": "one", "published": 1.2}],
+      "orders": [["one", "two", "four"]])");
+  const Sweep sweep = PlayStudy(study, {});
+  const PublishedComparison comparison = Compare(study, sweep);
+  const double ratio = StepOf({"training.batch=16"}) / StepOf();
+  EXPECT_NEAR(*comparison.points[1].error, ratio / 1.5 - 1, 1e-12);
+  EXPECT_EQ(comparison.judged, 2u);
+  EXPECT_EQ(comparison.worst, 2u);
+  // Pairs: four < two is wrong; one (1) < two and one < four are right; then the study's two
+  // orders.
+  ASSERT_EQ(comparison.pairs.size(), 5u);
+  size_t right = 0;
+  for (const OrderedPair& pair : comparison.pairs) right += pair.right ? 1 : 0;
+  EXPECT_EQ(right, 4u);
+}
+
+}  // namespace
+}  // namespace rehearse

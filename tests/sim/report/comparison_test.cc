@@ -1,0 +1,124 @@
+#include "sim/report/comparison.h"
+
+#include <cmath>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/sim/sample_step.h"
+
+namespace rehearse {
+namespace {
+
+using ::testing::HasSubstr;
+
+TimelineRecord RecordOf(const TwoRankStep& step, std::string title) {
+  return MakeRecord(std::move(title), step.schedule, step.timeline);
+}
+
+const ComparedOp& OpNamed(const Comparison& comparison, const std::string& name) {
+  for (const ComparedOp& op : comparison.ops) {
+    if (op.op.name == name) return op;
+  }
+  throw std::logic_error("no op " + name);
+}
+
+constexpr double kTiny = 1e-15;
+
+TEST(ComparisonTest, ATimelineDiffersInNothingFromItself) {
+  const TwoRankStep step;
+  const Comparison comparison = Compare(RecordOf(step, "a"), RecordOf(step, "b"));
+  EXPECT_EQ(comparison.step.Error(), 0);
+  EXPECT_EQ(comparison.ops.size(), 5u);
+  EXPECT_EQ(comparison.only_in_a + comparison.only_in_b, 0u);
+  EXPECT_EQ(comparison.pairs_out_of_order, 0);
+  for (const ComparedOp& op : comparison.ops) EXPECT_EQ(op.time.a, op.time.b) << op.op.name;
+}
+
+// The gemm takes 10 µs on rank 0 and 12 µs on rank 1: 11 in the mean. Where rank 1 took 18, the mean is 14 and a is
+// 3/14 too short.
+TEST(ComparisonTest, ErrorsAreOfMeansOverRanksAgainstB) {
+  const TwoRankStep a;
+  TwoRankStep b;
+  b.timeline.spans[5].end = Time(18 * kMicrosecond);
+  const Comparison comparison = Compare(RecordOf(a, "a"), RecordOf(b, "b"));
+  const ComparedOp& gemm = OpNamed(comparison, "gemm");
+  EXPECT_NEAR(gemm.time.a.value(), 11e-6, kTiny);
+  EXPECT_NEAR(gemm.time.b.value(), 14e-6, kTiny);
+  EXPECT_NEAR(gemm.time.Error(), -3.0 / 14, 1e-9);
+  EXPECT_EQ(comparison.Worst(1), std::vector<size_t>{0});
+}
+
+// Of sample_step.h's picture. Rank 0: computes 0..10 and 20..24; of the rest, row and column transfer 10..16 and
+// 12..20, together 10..20; 24..26 nothing. Rank 1: computes 0..12 and 20..26, transfers 12..20. Means of 14 and 18,
+// 10 and 8, 2 and 0; nobody only waits.
+TEST(ComparisonTest, SharesOfTheStepSumToIt) {
+  const TwoRankStep step;
+  const Comparison comparison = Compare(RecordOf(step, "a"), RecordOf(step, "b"));
+  const StepShares& shares = comparison.a_shares;
+  EXPECT_NEAR(shares.compute.value(), 16e-6, kTiny);
+  EXPECT_NEAR(shares.communication.value(), 9e-6, kTiny);
+  EXPECT_NEAR(shares.waiting.value(), 0, kTiny);
+  EXPECT_NEAR(shares.nothing.value(), 1e-6, kTiny);
+  EXPECT_NEAR((shares.compute + shares.communication + shares.waiting + shares.nothing).value(),
+              comparison.step.a.value(), kTiny);
+}
+
+TEST(ComparisonTest, GroupsAreKindsAxesAndLayers) {
+  const TwoRankStep step;
+  const Comparison comparison = Compare(RecordOf(step, "a"), RecordOf(step, "b"));
+  ASSERT_EQ(comparison.axes.size(), 3u);
+  EXPECT_EQ(comparison.axes[0].name, "row");
+  EXPECT_NEAR(comparison.axes[0].total.a.value(), 8e-6, kTiny);  // 12..20 on both ranks
+  ASSERT_EQ(comparison.kinds.size(), 4u);
+  EXPECT_EQ(comparison.kinds[0].name, "gemm");
+  EXPECT_EQ(comparison.kinds[1].name, "all-reduce");
+  EXPECT_EQ(comparison.kinds[1].ops, 2u);
+  EXPECT_EQ(comparison.layers.size(), 2u);  // layer 0; collectives are outside layers here
+}
+
+// Rank 1's norm (20..26) moved before its all-reduce (12..20): one of the ten pairs of rank 1 and none of rank 0's
+// change places, for norm against the all-reduce only.
+TEST(ComparisonTest, OrderIsThatOfBegins) {
+  const TwoRankStep a;
+  TwoRankStep b;
+  b.timeline.spans[8] = SpanAt(1, 3, 11 * kMicrosecond, 11 * kMicrosecond, 12 * kMicrosecond);
+  const Comparison comparison = Compare(RecordOf(a, "a"), RecordOf(b, "b"));
+  EXPECT_NEAR(comparison.pairs_out_of_order, 1.0 / 20, 1e-12);
+  EXPECT_THAT(comparison.first_out_of_order, HasSubstr("norm"));
+}
+
+TEST(ComparisonTest, OpsThatOnlyOneHasAreCountedNotCompared) {
+  const TwoRankStep a;
+  TwoRankStep b;
+  b.schedule.roles[0].ops[3].name = "rms norm";
+  const Comparison comparison = Compare(RecordOf(a, "a"), RecordOf(b, "b"));
+  EXPECT_EQ(comparison.ops.size(), 4u);
+  EXPECT_EQ(comparison.only_in_a, 1u);
+  EXPECT_EQ(comparison.only_in_b, 1u);
+}
+
+TEST(ComparisonTest, FoldedAndUnfoldedCompareAsEqual) {
+  TwoRankStep folded;
+  folded.timeline.spans.resize(5);
+  folded.timeline.representative = {0, 0};
+  TwoRankStep unfolded = folded;
+  unfolded.timeline = Unfolded(folded.timeline);
+  const Comparison comparison = Compare(RecordOf(folded, "a"), RecordOf(unfolded, "b"));
+  for (const ComparedOp& op : comparison.ops)
+    EXPECT_NEAR((op.time.a - op.time.b).value(), 0, kTiny);
+  EXPECT_EQ(comparison.pairs_out_of_order, 0);
+}
+
+TEST(ComparisonTest, ReportsSayTheSameInThreeForms) {
+  const TwoRankStep a;
+  TwoRankStep b;
+  b.timeline.step = Time(52 * kMicrosecond);
+  const Comparison comparison = Compare(RecordOf(a, "simulated"), RecordOf(b, "measured"));
+  EXPECT_THAT(ToText(comparison, false), HasSubstr("-50.0 %"));
+  EXPECT_NEAR(ToJson(comparison)["step"]["relative_error"].get<double>(), -0.5, 1e-12);
+  EXPECT_THAT(ToCsv(comparison), HasSubstr("step,step,5,2.6e-05,5.2e-05,-0.5\n"));
+}
+
+}  // namespace
+}  // namespace rehearse

@@ -1,0 +1,73 @@
+#include "sim/report/release.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/sim/sample_step.h"
+
+namespace rehearse {
+namespace {
+
+// Spans 0..4 are rank 0's ops, 5..9 rank 1's. Rank 1's gemm (5) ends last, at 12 us, and lets the
+// all-reduce begin on both ranks; the all-gather has no predecessor anywhere.
+TEST(ReleaseTest, TheLastToBeReadyReleasesItsGroup) {
+  const TwoRankStep step;
+  const std::vector<uint32_t> released_by = ReleasedBy(step.schedule, step.timeline);
+  EXPECT_EQ(released_by[1], 5u);
+  EXPECT_EQ(released_by[6], 5u);
+}
+
+TEST(ReleaseTest, WhatNothingCameBeforeIsNotReleased) {
+  const TwoRankStep step;
+  const std::vector<uint32_t> released_by = ReleasedBy(step.schedule, step.timeline);
+  EXPECT_EQ(released_by[2], kNotReleased);
+  EXPECT_EQ(released_by[7], kNotReleased);
+}
+
+TEST(ReleaseTest, ComputeAndLonelyCollectivesAreNotReleased) {
+  const TwoRankStep step;
+  const std::vector<uint32_t> released_by = ReleasedBy(step.schedule, step.timeline);
+  for (const uint32_t span : {0, 3, 4, 5, 8, 9}) EXPECT_EQ(released_by[span], kNotReleased);
+}
+
+// With both gemms over at 12 us neither rank waits for the other.
+TEST(ReleaseTest, OfTwoThatAreReadyTogetherEachReleasesItself) {
+  TwoRankStep step;
+  step.timeline.spans[0].end = Time(12 * kMicrosecond);
+  step.timeline.spans[1].ready = Time(12 * kMicrosecond);
+  const std::vector<uint32_t> released_by = ReleasedBy(step.schedule, step.timeline);
+  EXPECT_EQ(released_by[1], 0u);
+  EXPECT_EQ(released_by[6], 5u);
+}
+
+// Rank 0 computes for 5 us and sends; rank 1 computes for 3 us and receives.
+TEST(ReleaseTest, ASenderReleasesItsReceiver) {
+  TwoRankStep step;
+  Role sender = step.schedule.roles[0];
+  sender.ops.resize(2);
+  Role receiver = sender;
+  sender.ops[1].work = Send{CommunicatorId(0), 1, Bytes(10)};
+  receiver.ops[1].work = Receive{CommunicatorId(0), 0, Bytes(10)};
+  step.schedule.roles = {sender, receiver};
+  step.schedule.role_of_rank = {0, 1};
+  step.timeline.spans = {SpanAt(0, 0, 0, 0, 5), SpanAt(0, 1, 5, 5, 9), SpanAt(1, 0, 0, 0, 3),
+                         SpanAt(1, 1, 3, 5, 9)};
+  const std::vector<uint32_t> released_by = ReleasedBy(step.schedule, step.timeline);
+  EXPECT_EQ(released_by[1], 0u);
+  EXPECT_EQ(released_by[3], 0u);
+}
+
+TEST(ReleaseTest, ReleasingEndsWhenTheReleasedBegins) {
+  const RandomStep step(16, 300, 7);
+  const std::vector<uint32_t> released_by = ReleasedBy(step.schedule, step.timeline);
+  size_t released = 0;
+  for (size_t i = 0; i < released_by.size(); ++i) {
+    if (released_by[i] == kNotReleased) continue;
+    ++released;
+    EXPECT_EQ(step.timeline.spans[released_by[i]].end, step.timeline.spans[i].begin);
+  }
+  EXPECT_GT(released, 1000u);  // about a third of 4,800
+}
+
+}  // namespace
+}  // namespace rehearse

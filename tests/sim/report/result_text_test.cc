@@ -1,0 +1,142 @@
+#include <algorithm>
+#include <regex>
+#include <sstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "sim/report/result.h"
+
+namespace rehearse {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+Result Sample() {
+  Result result;
+  result.scenario = "axonn-gpt20b-perlmutter";
+  result.fidelity = "fluid";
+  result.ranks = 16;
+  result.step = Seconds(2);
+  result.breakdown = {Seconds(1.5), Seconds(0.4), Seconds(0.1)};
+  result.communication = Seconds(0.8);
+  result.overlap_fraction = 0.5;
+  result.axes = {{"row", 192, Bytes(1024.0 * 1024 * 1024), Seconds(0.5), Seconds(0.3)},
+                 {"unused", 0, Bytes(0), Seconds(0), Seconds(0)},
+                 {"depth", 272, Bytes(2048.0 * 1024 * 1024), Seconds(0.4), Seconds(0.1)}};
+  result.model_flops_utilization = 0.461;
+  result.hardware_flops_utilization = 0.612;
+  result.peak = FlopsPerSecond(312e12);
+  result.peak_dtype = "bf16";
+  result.tokens_per_second = 16384;
+  const double gib = 1024.0 * 1024 * 1024;
+  result.memory = {Bytes(5 * gib), Bytes(5 * gib), Bytes(15 * gib), Bytes(4 * gib), Bytes(1 * gib)};
+  result.memory_capacity = Bytes(40 * gib);
+  for (int i = 0; i < 7; ++i) {
+    result.links.push_back({"node" + std::to_string(i) + "/nic0 -> switch", "network", Bytes(1e9),
+                            BytesPerSecond(25e9), 0.9 - 0.1 * i});
+  }
+  result.simulator = {Seconds(0.118), 123456, 43210, 16, Bytes(4e7)};
+  result.timeline_hash = "0123456789abcdef";
+  return result;
+}
+
+std::vector<std::string> Lines(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+// In characters, not bytes.
+size_t Columns(const std::string& line) {
+  return static_cast<size_t>(std::count_if(line.begin(), line.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
+  }));
+}
+
+TEST(ResultTextTest, SaysWhatTheStepTakesAndWhere) {
+  const std::string text = ToText(Sample(), false);
+  EXPECT_THAT(text, HasSubstr("axonn-gpt20b-perlmutter   16 ranks, fidelity fluid\n"));
+  EXPECT_THAT(text, HasSubstr("One step takes 2 s, 16,384 tokens/s\n"));
+  // 1.5, 0.4 and 0.1 of 2 s.
+  EXPECT_TRUE(std::regex_search(text, std::regex("compute +1.5 s +75.0 %")));
+  EXPECT_TRUE(std::regex_search(text, std::regex("exposed communication +400 ms +20.0 %")));
+  EXPECT_TRUE(std::regex_search(text, std::regex("idle +100 ms +5.0 %")));
+}
+
+TEST(ResultTextTest, SaysWhatEachUsedAxisExposes) {
+  const std::string text = ToText(Sample(), false);
+  EXPECT_THAT(text, HasSubstr("active for 800 ms, 50.0 % of it hidden behind compute"));
+  // 0.3 of 2 s.
+  EXPECT_TRUE(std::regex_search(text, std::regex("row +192 +1 GiB +500 ms +300 ms +15.0 %")));
+  EXPECT_THAT(text, Not(HasSubstr("unused")));
+}
+
+TEST(ResultTextTest, NamesThePeakThatUtilisationRefersTo) {
+  EXPECT_THAT(ToText(Sample(), false),
+              HasSubstr("HFU 61.2 % / MFU 46.1 % of 312 TFLOP/s (bf16 peak of one device)"));
+}
+
+// 5 + 5 + 15 + 4 + 1 = 30 of 40 GiB.
+TEST(ResultTextTest, ShowsMemoryBesideTheCapacity) {
+  EXPECT_THAT(ToText(Sample(), false),
+              HasSubstr("30 GiB of 40 GiB (75.0 %) on the fullest rank\n"));
+}
+
+TEST(ResultTextTest, SaysWhenTheMemoryDoesNotFit) {
+  Result result = Sample();
+  result.memory_capacity = Bytes(24.0 * 1024 * 1024 * 1024);
+  EXPECT_THAT(ToText(result, false),
+              HasSubstr("30 GiB of 24 GiB (125.0 %) on the fullest rank: does not fit\n"));
+}
+
+TEST(ResultTextTest, ListsTheFiveBusiestLinks) {
+  const std::string text = ToText(Sample(), false);
+  EXPECT_TRUE(std::regex_search(
+      text, std::regex("node0/nic0 -> switch +network +[0-9.]+ MiB +25 GB/s +90.0 %")));
+  EXPECT_THAT(text, HasSubstr("node4/nic0"));
+  EXPECT_THAT(text, Not(HasSubstr("node5/nic0")));
+}
+
+TEST(ResultTextTest, EndsWithTheSimulatorsCost) {
+  EXPECT_EQ(Lines(ToText(Sample(), false)).back(),
+            "Simulated in 118 ms: 123,456 events, 43,210 transfers; timeline 0123456789abcdef");
+}
+
+TEST(ResultTextTest, FitsAScreenWhateverTheNames) {
+  Result result = Sample();
+  const std::string long_name(200, 'x');
+  result.scenario = long_name;
+  result.axes.clear();
+  for (int i = 0; i < 20; ++i) {
+    result.axes.push_back({long_name, 1e6, Bytes(1e15), Seconds(1e4), Seconds(1e4)});
+  }
+  for (LinkSummary& link : result.links) link.name = link.kind = long_name;
+  result.simulator = {Seconds(12345), 10'000'000'000, 10'000'000'000, 1, Bytes(1)};
+  for (const Result& shown : {Sample(), result}) {
+    for (const std::string& line : Lines(ToText(shown, false)))
+      EXPECT_LE(Columns(line), 100u) << line;
+  }
+  EXPECT_LE(Lines(ToText(Sample(), false)).size(), 35u);
+  EXPECT_THAT(ToText(result, false), HasSubstr("… and 13 more axes"));
+}
+
+TEST(ResultTextTest, ColoursOnlyWhenAskedAndOnlyColours) {
+  const std::string plain = ToText(Sample(), false);
+  const std::string colored = ToText(Sample(), true);
+  EXPECT_THAT(plain, Not(HasSubstr("\x1b")));
+  EXPECT_THAT(colored, HasSubstr("\x1b[1m"));
+  EXPECT_EQ(std::regex_replace(colored, std::regex("\x1b\\[[0-9]+m"), ""), plain);
+}
+
+TEST(ResultTextTest, AnEmptyResultHasNoNonsense) {
+  const std::string text = ToText(Result(), false);
+  EXPECT_THAT(text, Not(HasSubstr("nan")));
+  EXPECT_THAT(text, Not(HasSubstr("inf")));
+  EXPECT_THAT(text, HasSubstr("Communication   none"));
+}
+
+}  // namespace
+}  // namespace rehearse

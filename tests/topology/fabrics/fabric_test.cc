@@ -1,0 +1,412 @@
+// The fabrics: how many switches and links, and their routes against closed forms.
+#include "topology/fabrics/fabric.h"
+
+#include <map>
+#include <set>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "topology/fabrics/router.h"
+#include "topology/fabrics/structure.h"
+#include "topology/presets/machine.h"
+
+namespace rehearse {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using VertexId = Cluster::VertexId;
+
+ClusterLink Cable(double gigabytes = 10, double microseconds = 1) {
+  return MakeLink(LinkKind::kNetwork, BytesPerSecond(gigabytes * 1e9), 1,
+                  Seconds(microseconds * 1e-6));
+}
+
+// One device a machine, cabled at 100 GB/s so that the fabric binds.
+std::unique_ptr<Cluster> Single(const FabricSpec& fabric, uint32_t nodes) {
+  NodeSpec node;
+  node.cable = Cable(100);
+  return BuildMachine({"test", node, nodes, fabric, {}}, FindDevice("a100-40g"));
+}
+
+// `gpus` devices and as many NICs a machine, each pair on a PCIe switch of its own, all devices on an NVSwitch.
+std::unique_ptr<Cluster> Boxes(const FabricSpec& fabric, uint32_t nodes, uint32_t gpus) {
+  Host host;
+  host.switches = gpus;
+  host.nics = gpus;
+  host.device = host.root_port = host.nic = Cable(100);
+  NodeSpec node;
+  node.devices = gpus;
+  node.nvswitch = Cable(300, 0.5);
+  node.host = host;
+  node.cable = Cable(10);
+  return BuildMachine({"test", node, nodes, fabric, {}}, FindDevice("a100-40g"));
+}
+
+std::vector<std::string> Names(const Cluster& cluster, const Route& route) {
+  std::vector<std::string> names;
+  for (const uint32_t link : route.links) names.push_back(cluster.LinkName(link));
+  return names;
+}
+
+uint32_t SwitchCount(const Cluster& cluster) {
+  uint32_t count = 0;
+  for (VertexId id = 0; id < boost::num_vertices(cluster.graph()); ++id)
+    count += cluster.graph()[id].kind == VertexKind::kSwitch ? 1 : 0;
+  return count;
+}
+
+template <typename Function>
+std::string ErrorOf(Function function) {
+  try {
+    function();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+// ---- Tori and meshes ------------------------------------------------------------------------------
+
+TorusSpec TorusOf(const std::vector<uint32_t>& sizes, bool wraps = true) {
+  TorusSpec spec;
+  for (const uint32_t size : sizes) spec.dimensions.push_back({size, wraps, Cable()});
+  return spec;
+}
+
+TEST(TorusTest, ARingGoesTheShorterWayAndTiesGoForward) {
+  const auto cluster = Single(TorusOf({6}), 6);
+  Router router(*cluster);
+  EXPECT_THAT(Names(*cluster, router.Between(0, 2)),
+              ElementsAre("node0/gpu0->router0", "router0->router1", "router1->router2",
+                          "router2->node2/gpu0"));
+  EXPECT_THAT(Names(*cluster, router.Between(0, 5)),
+              ElementsAre("node0/gpu0->router0", "router0->router5", "router5->node5/gpu0"));
+  // Opposite, three hops either way: through 4 and 5, the positive direction.
+  EXPECT_THAT(Names(*cluster, router.Between(3, 0)),
+              ElementsAre("node3/gpu0->router3", "router3->router4", "router4->router5",
+                          "router5->router0", "router0->node0/gpu0"));
+}
+
+TEST(TorusTest, RoutesCorrectOneDimensionAfterTheOther) {
+  const auto cluster = Single(TorusOf({4, 3}), 12);
+  Router router(*cluster);
+  // From (0,0) to (3,2), which is rank 3 + 4·2: one step back along the first dimension, one along the second.
+  EXPECT_THAT(Names(*cluster, router.Between(0, 11)),
+              ElementsAre("node0/gpu0->router0.0", "router0.0->router3.0", "router3.0->router3.2",
+                          "router3.2->node11/gpu0"));
+}
+
+TEST(TorusTest, AMeshDoesNotWrap) {
+  const auto cluster = Single(TorusOf({5}, false), 5);
+  // 4 links between 5 routers and 5 to the devices, both ways.
+  EXPECT_EQ(cluster->link_count(), 2u * (4 + 5));
+  Router router(*cluster);
+  EXPECT_EQ(router.Between(4, 0).links.size(), 4u + 2);
+  EXPECT_EQ(router.Between(0, 4).links.size(), 4u + 2);
+}
+
+TEST(TorusTest, TwoRoutersHaveOneLinkWrappedOrNot) {
+  EXPECT_EQ(Single(TorusOf({2}), 2)->link_count(), 2u * (1 + 2));
+  // 4×2×1: 2 rings of 4, 4 pairs.
+  EXPECT_EQ(Single(TorusOf({4, 2, 1}), 8)->link_count(), 2u * (8 + 4 + 8));
+}
+
+TEST(TorusTest, EveryRouteIsAsLongAsTheDistance) {
+  const std::vector<uint32_t> sizes = {5, 4, 3};
+  for (const bool wraps : {true, false}) {
+    const auto cluster = Single(TorusOf(sizes, wraps), 60);
+    Router router(*cluster);
+    for (uint32_t a = 0; a < 60; ++a)
+      for (uint32_t b = 0; b < 60; ++b) {
+        if (a == b) continue;
+        uint32_t distance = 0;  // sum over the dimensions
+        uint32_t stride = 1;
+        for (const uint32_t size : sizes) {
+          const uint32_t from = a / stride % size, to = b / stride % size;
+          const uint32_t apart = from < to ? to - from : from - to;
+          distance += wraps ? std::min(apart, size - apart) : apart;
+          stride *= size;
+        }
+        EXPECT_EQ(router.Between(a, b).links.size(), distance + 2);
+      }
+  }
+}
+
+TEST(TorusTest, DimensionsHaveTheirOwnBandwidth) {
+  TorusSpec spec;
+  spec.dimensions = {{4, true, Cable(50)}, {4, true, Cable(20)}};
+  const auto cluster = Single(spec, 16);
+  Router router(*cluster);
+  EXPECT_EQ(router.Between(0, 1).bandwidth, BytesPerSecond(50e9));
+  EXPECT_EQ(router.Between(0, 4).bandwidth, BytesPerSecond(20e9));
+  EXPECT_EQ(router.Between(0, 5).bandwidth, BytesPerSecond(20e9));
+}
+
+TEST(TorusTest, NeighboursInAnAllToAllLoadEachLinkAsTheClosedFormSays) {
+  // Ring of n = 5, everybody to everybody: distances 1, 1, 2, 2, so 5 · 6 hops over 10 directed links: 3 a link.
+  const auto cluster = Single(TorusOf({5}), 5);
+  Router router(*cluster);
+  std::map<std::string, int> load;
+  for (uint32_t a = 0; a < 5; ++a)
+    for (uint32_t b = 0; b < 5; ++b)
+      if (a != b)
+        for (const std::string& name : Names(*cluster, router.Between(a, b)))
+          if (name.find("gpu") == std::string::npos) ++load[name];
+  EXPECT_EQ(load.size(), 10u);
+  for (const auto& [name, count] : load) EXPECT_EQ(count, 3) << name;
+}
+
+TEST(TorusTest, ItsSizeIsThatOfTheCluster) {
+  EXPECT_THAT(ErrorOf([] {
+                Single(TorusOf({4, 4}), 12);
+              }),
+              AllOf(HasSubstr("16 places"), HasSubstr("12 machines")));
+  EXPECT_THAT(ErrorOf([] { Boxes(TorusOf({4}), 4, 2); }), HasSubstr("one port"));
+}
+
+// ---- Clos -----------------------------------------------------------------------------------------
+
+ClosSpec ClosOf(uint32_t radix, uint32_t levels = 0, double oversubscription = 1,
+                bool rails = false) {
+  ClosSpec spec;
+  spec.radix = radix;
+  spec.levels = levels;
+  spec.oversubscription = oversubscription;
+  spec.rails = rails;
+  spec.cable = Cable();
+  return spec;
+}
+
+TEST(ClosTest, FewMachinesNeedOneSwitch) {
+  const auto cluster = Single(ClosOf(8), 8);
+  EXPECT_EQ(SwitchCount(*cluster), 1u);
+  EXPECT_EQ(Router(*cluster).Between(0, 7).links.size(), 2u);
+}
+
+TEST(ClosTest, TwoLevelsHaveTheTextbooksSwitches) {
+  // Radix 8: leaves of 4 down and 4 up. 16 machines: 4 leaves, 4 spines, 16 cables between them.
+  const auto cluster = Single(ClosOf(8), 16);
+  EXPECT_EQ(SwitchCount(*cluster), 8u);
+  EXPECT_EQ(cluster->link_count(), 2u * (16 + 16));
+  Router router(*cluster);
+  EXPECT_THAT(Names(*cluster, router.Between(0, 3)),
+              ElementsAre("node0/gpu0->leaf0", "leaf0->node3/gpu0"));
+  EXPECT_EQ(router.Between(0, 4).links.size(), 4u);
+}
+
+TEST(ClosTest, ThreeLevelsReachAllOfTheirMachines) {
+  // Radix 4: the textbook's fat tree has k³/4 = 16 ports, 8 leaves, 8 pod switches, 4 cores.
+  const auto cluster = Single(ClosOf(4), 16);
+  EXPECT_EQ(SwitchCount(*cluster), 20u);
+  EXPECT_EQ(cluster->link_count(), 2u * (16 + 16 + 16));
+  Router router(*cluster);
+  EXPECT_EQ(router.Between(0, 1).links.size(), 2u);   // leaf
+  EXPECT_EQ(router.Between(0, 2).links.size(), 4u);   // pod
+  EXPECT_EQ(router.Between(0, 15).links.size(), 6u);  // core
+}
+
+TEST(ClosTest, OversubscriptionTakesAwaySpines) {
+  // Radix 12, 2:1: 8 down, 4 up. 24 machines: 3 leaves, 4 spines.
+  const auto cluster = Single(ClosOf(12, 2, 2), 24);
+  EXPECT_EQ(SwitchCount(*cluster), 7u);
+  EXPECT_EQ(cluster->link_count(), 2u * (24 + 3 * 4));
+}
+
+TEST(ClosTest, ATreeThatIsTooSmallSaysHowMuchItHolds) {
+  // 4 down, spines of 8: 32.
+  EXPECT_THAT(ErrorOf([] { Single(ClosOf(8, 2), 33); }),
+              AllOf(HasSubstr("2 levels of radix 8 has 32 ports"), HasSubstr("33")));
+  EXPECT_NO_THROW(Single(ClosOf(8, 2), 32));
+  EXPECT_THAT(ErrorOf([] { Single(ClosOf(7), 2); }), HasSubstr("even radix"));
+  EXPECT_THAT(ErrorOf([] { Single(ClosOf(4096, 6), 2); }), HasSubstr("cables"));
+}
+
+TEST(ClosTest, EcmpSpreadsFlowsOverTheSpines) {
+  // 32 flows from one leaf to another, each between another pair, over 32 spines: 32 balls in 32 bins leave about
+  // 32/e = 12 empty.
+  const auto cluster = Single(ClosOf(64, 2), 64);
+  Router router(*cluster);
+  std::set<std::string> ups;
+  for (uint32_t i = 0; i < 32; ++i) ups.insert(Names(*cluster, router.Between(i, 32 + i)).at(1));
+  EXPECT_GE(ups.size(), 15u);
+  EXPECT_LT(ups.size(), 28u);
+}
+
+TEST(ClosTest, EcmpIsDeterministicAndItsSeedMatters) {
+  const auto cluster = Single(ClosOf(8), 128);  // three levels
+  const auto paths = [&](uint64_t seed) {
+    Router router(*cluster, {DragonflyRouting::kMinimal, seed});
+    std::vector<std::vector<uint32_t>> links;
+    for (uint32_t i = 1; i < 128; ++i) links.push_back(router.Between(0, i).links);
+    return links;
+  };
+  EXPECT_EQ(paths(1), paths(1));
+  EXPECT_NE(paths(1), paths(2));
+}
+
+TEST(ClosTest, RailsJoinEqualPortsAtTheirLeaf) {
+  // Radix 8, machines of 2 GPUs: leaves of 4 machines for each of 2 rails, 8 machines: 4 leaves.
+  const auto cluster = Boxes(ClosOf(8, 2, 1, true), 8, 2);
+  Router router(*cluster);
+  EXPECT_THAT(
+      Names(*cluster, router.Between(1, 7)),  // GPU 1 of machines 0 and 3
+      ElementsAre("node0/gpu1->node0/pcie1", "node0/pcie1->node0/nic1", "node0/nic1->rail1/leaf0",
+                  "rail1/leaf0->node3/nic1", "node3/nic1->node3/pcie1", "node3/pcie1->node3/gpu1"));
+  EXPECT_EQ(router.Between(1, 9).links.size(), 8u);  // next leaf of the rail: by a spine
+  EXPECT_EQ(router.Between(1, 2).links.size(), 8u);  // other rail: likewise
+}
+
+TEST(ClosTest, ACutCableIsAvoidedByTheOtherChoices) {
+  // What ApplyEdits does, by hand: the same cluster without one cable of leaf 0.
+  const auto whole = Single(ClosOf(8, 2), 16);
+  Router router(*whole);
+  const std::vector<uint32_t> first = router.Between(0, 4).links;
+  ASSERT_EQ(first.size(), 4u);
+  std::vector<bool> gone(whole->link_count());
+  gone[first[1]] = true;
+
+  auto rest = std::make_unique<Cluster>("rest");
+  rest->AddDeviceSpec(FindDevice("a100-40g"));
+  const auto& graph = whole->graph();
+  for (VertexId id = 0; id < boost::num_vertices(graph); ++id) rest->AddVertex(graph[id]);
+  for (uint32_t i = 0; i < whole->link_count(); ++i)
+    if (!gone[i])
+      rest->AddLink(boost::source(whole->Edge(i), graph), boost::target(whole->Edge(i), graph),
+                    whole->Link(i));
+  SetStructure(*rest, std::make_shared<ClusterStructure>(WithoutLinks(*whole->structure(), gone)));
+  rest->Finish();
+
+  Router other(*rest);
+  int changed = 0;
+  for (uint32_t a = 0; a < 16; ++a)
+    for (uint32_t b = 0; b < 16; ++b) {
+      if (a == b) continue;
+      const auto before = Names(*whole, router.Between(a, b));
+      const auto after = Names(*rest, other.Between(a, b));
+      const std::string cut = whole->LinkName(first[1]);
+      EXPECT_EQ(after.size(), before.size());
+      if (std::find(before.begin(), before.end(), cut) == before.end()) {
+        EXPECT_EQ(after, before);
+      } else {
+        EXPECT_NE(after, before);
+        ++changed;
+      }
+    }
+  EXPECT_GT(changed, 0);
+}
+
+// ---- Dragonflies ----------------------------------------------------------------------------------
+
+// Groups of 4 switches with 2 machines each, `cables` global ones of 10 GB/s a group.
+DragonflySpec DragonflyOf(uint32_t cables) {
+  DragonflySpec spec;
+  spec.local = {{4, Cable(40)}};
+  spec.machines_per_switch = 2;
+  spec.global_cables = cables;
+  spec.global = Cable(10);
+  return spec;
+}
+
+TEST(DragonflyTest, OneGroupIsAllToAll) {
+  const auto cluster = Single(DragonflyOf(6), 8);
+  EXPECT_EQ(SwitchCount(*cluster), 4u);
+  EXPECT_EQ(cluster->link_count(), 2u * (8 + 6));
+  Router router(*cluster);
+  EXPECT_EQ(router.Between(0, 1).links.size(), 2u);
+  EXPECT_EQ(router.Between(0, 7).links.size(), 3u);
+}
+
+TEST(DragonflyTest, GlobalCablesAreSharedOutAmongTheGroupsThatThereAre) {
+  // 6 cables: with 2 groups 4 bundles of 1.5 cables, with 4 groups 2 of one, with 7 groups 1 of one.
+  for (const auto& [groups, bundles, bandwidth] :
+       {std::tuple(2u, 4u, 15e9), std::tuple(4u, 2u, 10e9), std::tuple(7u, 1u, 10e9)}) {
+    const auto cluster = Single(DragonflyOf(6), 8 * groups);
+    const uint32_t pairs = groups * (groups - 1) / 2;
+    EXPECT_EQ(cluster->link_count(), 2u * (8 * groups + 6 * groups + pairs * bundles));
+    EXPECT_EQ(Router(*cluster).Between(0, 8).bandwidth, BytesPerSecond(bandwidth));
+  }
+}
+
+TEST(DragonflyTest, MinimalRoutesCrossOneGlobalCable) {
+  const auto cluster = Single(DragonflyOf(6), 8 * 7);
+  Router router(*cluster);
+  for (uint32_t a = 0; a < 56; ++a)
+    for (uint32_t b = 0; b < 56; ++b) {
+      if (a == b) continue;
+      const Route& route = router.Between(a, b);
+      EXPECT_LE(route.links.size(), a / 8 == b / 8 ? 3u : 5u);
+      int globals = 0;
+      for (const uint32_t link : route.links) {
+        const auto& graph = cluster->graph();
+        const std::string from = graph[boost::source(cluster->Edge(link), graph)].name;
+        const std::string to = graph[boost::target(cluster->Edge(link), graph)].name;
+        if (from[0] == 'g' && to[0] == 'g' &&
+            from.substr(0, from.find('/')) != to.substr(0, to.find('/')))
+          ++globals;
+      }
+      EXPECT_EQ(globals, a / 8 == b / 8 ? 0 : 1);
+    }
+}
+
+TEST(DragonflyTest, TwoGroupsContendOnTheirGlobalCable) {
+  // 7 groups, one cable of 10 GB/s between every two. All 8 machines of group 0 send to group 1: they share it.
+  const auto cluster = Single(DragonflyOf(6), 56);
+  Router router(*cluster);
+  std::map<uint32_t, int> load;
+  for (uint32_t i = 0; i < 8; ++i)
+    for (const uint32_t link : router.Between(i, 8 + i).links) ++load[link];
+  const auto fullest = std::max_element(
+      load.begin(), load.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  EXPECT_EQ(fullest->second, 8);
+  EXPECT_EQ(cluster->Link(fullest->first).bandwidth, BytesPerSecond(10e9));
+}
+
+TEST(DragonflyTest, ValiantSpreadsThemOverOtherGroups) {
+  // The same 8 flows by way of 5 other groups: each crosses two global cables, and no cable carries all of them.
+  const auto cluster = Single(DragonflyOf(6), 56);
+  Router router(*cluster, {DragonflyRouting::kValiant, 1});
+  Router again(*cluster, {DragonflyRouting::kValiant, 1});
+  std::map<uint32_t, int> load;
+  for (uint32_t i = 0; i < 8; ++i) {
+    const Route& route = router.Between(i, 8 + i);
+    EXPECT_EQ(route.links, again.Between(i, 8 + i).links);
+    EXPECT_LE(route.links.size(), 7u);  // local, global, local, global, local and the two ends
+    for (const uint32_t link : route.links)
+      if (cluster->Link(link).bandwidth == BytesPerSecond(10e9)) ++load[link];
+  }
+  int crossings = 0;
+  for (const auto& [link, count] : load) {
+    crossings += count;
+    EXPECT_LT(count, 8);
+  }
+  EXPECT_EQ(crossings, 16);
+  EXPECT_GE(load.size(), 6u);
+}
+
+TEST(DragonflyTest, ATwoDimensionalGroupCorrectsOneDimensionAfterTheOther) {
+  DragonflySpec spec = DragonflyOf(6);
+  spec.local = {{4, Cable(40)}, {3, Cable(30)}};  // 12 switches, 24 machines
+  const auto cluster = Single(spec, 24);
+  // 3 rows of 6 pairs, 4 columns of 3.
+  EXPECT_EQ(cluster->link_count(), 2u * (24 + 18 + 12));
+  Router router(*cluster);
+  // Machine 0 is on switch 0 = (0,0), machine 23 on switch 11 = (3,2).
+  EXPECT_THAT(Names(*cluster, router.Between(0, 23)),
+              ElementsAre("node0/gpu0->group0/switch0", "group0/switch0->group0/switch3",
+                          "group0/switch3->group0/switch11", "group0/switch11->node23/gpu0"));
+}
+
+TEST(DragonflyTest, PortsOfAMachineGoToNeighbouringSwitches) {
+  const auto cluster = Boxes(DragonflyOf(6), 4, 2);  // 2 machines a pair of switches
+  Router router(*cluster);
+  EXPECT_EQ(Names(*cluster, router.Between(0, 2))[2], "node0/nic0->group0/switch0");
+  EXPECT_EQ(Names(*cluster, router.Between(1, 2))[2], "node0/nic1->group0/switch1");
+  EXPECT_EQ(Names(*cluster, router.Between(4, 0))[2], "node2/nic0->group0/switch2");
+  EXPECT_THAT(ErrorOf([] { Boxes(DragonflyOf(6), 4, 3); }), HasSubstr("4 switches"));
+}
+
+}  // namespace
+}  // namespace rehearse

@@ -1,0 +1,361 @@
+#include "topology/fabrics/router.h"
+
+#include <algorithm>
+#include <optional>
+#include <random>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "topology/fabrics/nic_owners.h"
+#include "topology/fabrics/path_cost.h"
+#include "topology/presets/presets.h"
+
+namespace rehearse {
+namespace {
+
+using ::testing::ElementsAre;
+using VertexId = Cluster::VertexId;
+
+ClusterLink LinkOf(double microseconds, double bandwidth = 1e9) {
+  ClusterLink link;
+  link.bandwidth = BytesPerSecond(bandwidth);
+  link.latency = Seconds(microseconds * 1e-6);
+  return link;
+}
+
+// The names of the links, in the order of the way.
+std::vector<std::string> Names(const Cluster& cluster, const Route& route) {
+  std::vector<std::string> names;
+  for (const uint32_t link : route.links) names.push_back(cluster.LinkName(link));
+  return names;
+}
+
+class RouterTest : public ::testing::Test {
+ protected:
+  RouterTest() : cluster_("test") { cluster_.AddDeviceSpec(FindDevice("a100-40g")); }
+
+  VertexId Add(const std::string& name, VertexKind kind, const std::string& node = "") {
+    return cluster_.AddVertex({name, kind, node, 0});
+  }
+  VertexId Device(const std::string& name) { return Add(name, VertexKind::kDevice); }
+  VertexId Switch(const std::string& name) { return Add(name, VertexKind::kSwitch); }
+
+  Cluster cluster_;
+};
+
+TEST_F(RouterTest, TheSmallestLatencyWinsEvenOverMoreLinks) {
+  const auto a = Device("a"), b = Device("b"), s = Switch("s");
+  cluster_.AddLinks(a, b, LinkOf(3));
+  cluster_.AddLinks(a, s, LinkOf(1, 4e9));
+  cluster_.AddLinks(s, b, LinkOf(1.5, 2e9));
+  cluster_.Finish();
+  Router router(cluster_);
+  const Route& route = router.Between(0, 1);
+  EXPECT_THAT(Names(cluster_, route), ElementsAre("a->s", "s->b"));
+  EXPECT_DOUBLE_EQ(route.latency.value(), 2.5e-6);
+  EXPECT_EQ(route.bandwidth, BytesPerSecond(2e9));  // the narrower of 4 and 2 GB/s
+  EXPECT_FALSE(route.crosses_nodes);
+}
+
+TEST_F(RouterTest, OfEqualLatenciesTheFewestLinksWin) {
+  const auto a = Device("a"), b = Device("b"), s = Switch("s");
+  cluster_.AddLinks(a, s, LinkOf(1));
+  cluster_.AddLinks(s, b, LinkOf(1));
+  cluster_.AddLinks(a, b, LinkOf(2));
+  cluster_.Finish();
+  EXPECT_THAT(Names(cluster_, Router(cluster_).Between(0, 1)), ElementsAre("a->b"));
+}
+
+TEST_F(RouterTest, OfEqualPathsTheSmallestVertexFromTheSourceWins) {
+  const auto a = Device("a"), b = Device("b"), s = Switch("s"), t = Switch("t");
+  for (const auto middle : {t, s}) {
+    cluster_.AddLinks(a, middle, LinkOf(1));
+    cluster_.AddLinks(middle, b, LinkOf(1));
+  }
+  cluster_.Finish();
+  Router router(cluster_);
+  EXPECT_THAT(Names(cluster_, router.Between(0, 1)), ElementsAre("a->s", "s->b"));
+  EXPECT_THAT(Names(cluster_, router.Between(1, 0)), ElementsAre("b->s", "s->a"));
+}
+
+TEST_F(RouterTest, OfParallelLinksTheFirstWins) {
+  const auto a = Device("a"), b = Device("b");
+  cluster_.AddLinks(a, b, LinkOf(2));  // links 0 and 1
+  cluster_.AddLinks(a, b, LinkOf(1));  // links 2 and 3, faster
+  cluster_.AddLinks(a, b, LinkOf(1));
+  cluster_.Finish();
+  Router router(cluster_);
+  EXPECT_THAT(router.Between(0, 1).links, ElementsAre(2u));
+  EXPECT_THAT(router.Between(1, 0).links, ElementsAre(3u));
+}
+
+TEST_F(RouterTest, ARouteDoesNotPassThroughADevice) {
+  const auto a = Device("a"), b = Device("b"), c = Device("c"), s = Switch("s");
+  cluster_.AddLinks(a, b, LinkOf(1));  // a-b-c would take 2 us
+  cluster_.AddLinks(b, c, LinkOf(1));
+  cluster_.AddLinks(a, s, LinkOf(5));
+  cluster_.AddLinks(c, s, LinkOf(5));
+  cluster_.Finish();
+  EXPECT_THAT(Names(cluster_, Router(cluster_).Between(0, 2)), ElementsAre("a->s", "s->c"));
+}
+
+TEST_F(RouterTest, OneWayLinksAreTakenOneWay) {
+  const auto a = Device("a"), b = Device("b"), s = Switch("s");
+  cluster_.AddLink(a, b, LinkOf(1));
+  cluster_.AddLink(b, s, LinkOf(4));
+  cluster_.AddLink(s, a, LinkOf(4));
+  cluster_.Finish();
+  Router router(cluster_);
+  EXPECT_THAT(Names(cluster_, router.Between(0, 1)), ElementsAre("a->b"));
+  EXPECT_THAT(Names(cluster_, router.Between(1, 0)), ElementsAre("b->s", "s->a"));
+}
+
+TEST_F(RouterTest, DevicesThatShareEquallyNearNicsGetOneEach) {
+  // Two machines, each with two devices and two NICs on one PCIe switch, and a fabric.
+  const auto fabric = Switch("fabric");
+  for (const std::string node : {"m", "n"}) {
+    const auto pcie = Add(node + "/pcie", VertexKind::kPcieSwitch, node);
+    for (int i = 0; i < 2; ++i) {
+      const std::string number = std::to_string(i);
+      cluster_.AddLinks(Add(node + "/gpu" + number, VertexKind::kDevice, node), pcie, LinkOf(1));
+      const auto nic = Add(node + "/nic" + number, VertexKind::kNic, node);
+      cluster_.AddLinks(pcie, nic, LinkOf(1));
+      cluster_.AddLinks(nic, fabric, LinkOf(1));
+    }
+  }
+  cluster_.Finish();
+  Router router(cluster_);
+  EXPECT_THAT(Names(cluster_, router.Between(1, 3)),
+              ElementsAre("m/gpu1->m/pcie", "m/pcie->m/nic1", "m/nic1->fabric", "fabric->n/nic1",
+                          "n/nic1->n/pcie", "n/pcie->n/gpu1"));
+  EXPECT_THAT(Names(cluster_, router.Between(1, 2)),
+              ElementsAre("m/gpu1->m/pcie", "m/pcie->m/nic1", "m/nic1->fabric", "fabric->n/nic0",
+                          "n/nic0->n/pcie", "n/pcie->n/gpu0"));
+  EXPECT_TRUE(router.Between(1, 2).crosses_nodes);
+  EXPECT_FALSE(router.Between(0, 1).crosses_nodes);
+}
+
+TEST_F(RouterTest, MoreDevicesThanNicsShareThemInTurn) {
+  const auto pcie = Add("pcie", VertexKind::kPcieSwitch, "m");
+  for (int i = 0; i < 5; ++i)
+    cluster_.AddLinks(Add("gpu" + std::to_string(i), VertexKind::kDevice, "m"), pcie, LinkOf(1));
+  const auto near0 = Add("near0", VertexKind::kNic, "m"),
+             near1 = Add("near1", VertexKind::kNic, "m"), far = Add("far", VertexKind::kNic, "m");
+  cluster_.AddLinks(pcie, near0, LinkOf(1));
+  cluster_.AddLinks(pcie, near1, LinkOf(1));
+  cluster_.AddLinks(pcie, far, LinkOf(2));
+  cluster_.Finish();
+  EXPECT_THAT(NicOwners(cluster_), ElementsAre(near0, near1, near0, near1, near0));
+}
+
+TEST_F(RouterTest, ADeviceWithoutANicOwnsNone) {
+  cluster_.AddLinks(Device("a"), Device("b"), LinkOf(1));
+  cluster_.Finish();
+  const VertexId none = Cluster::Graph::null_vertex();
+  EXPECT_THAT(NicOwners(cluster_), ElementsAre(none, none));
+}
+
+TEST_F(RouterTest, ARouteIsRememberedInPlace) {
+  cluster_.AddLinks(Device("a"), Device("b"), LinkOf(1));
+  cluster_.Finish();
+  Router router(cluster_);
+  const Route* first = &router.Between(0, 1);
+  router.Between(1, 0);
+  EXPECT_EQ(&router.Between(0, 1), first);
+}
+
+TEST_F(RouterTest, ADeviceHasNoRouteToItself) {
+  cluster_.AddLinks(Device("a"), Device("b"), LinkOf(1));
+  cluster_.Finish();
+  Router router(cluster_);
+  EXPECT_THROW(router.Between(0, 0), InternalError);
+  EXPECT_THROW(router.Between(0, 2), InternalError);
+}
+
+// ---- Against a plain search -----------------------------------------------------------------------
+
+// The route by the letter of topology/fabrics/router.h: costs to the target by relaxing all links until nothing
+// changes, then the smallest next vertex, and link, that keeps the cost. Nothing when there is no path.
+std::optional<std::vector<uint32_t>> PlainRoute(const Cluster& cluster, uint32_t from_rank,
+                                                uint32_t to_rank) {
+  const Cluster::Graph& graph = cluster.graph();
+  const VertexId source = cluster.devices()[from_rank];
+  const VertexId target = cluster.devices()[to_rank];
+  const std::vector<VertexId> owners = NicOwners(cluster);
+  const auto cost_of = [&](uint32_t link) {
+    const VertexId to = boost::target(cluster.Edge(link), graph);
+    const bool foreign =
+        graph[to].kind == VertexKind::kNic && to != owners[from_rank] && to != owners[to_rank];
+    return PathCost{ToTime(cluster.Link(link).latency), 1, foreign ? 1u : 0u};
+  };
+  const auto may_be_on_path = [&](VertexId vertex) {
+    return graph[vertex].kind != VertexKind::kDevice || vertex == source || vertex == target;
+  };
+  std::vector<PathCost> cost(boost::num_vertices(graph), PathCost::Infinite());
+  cost[target] = PathCost();
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (uint32_t link = 0; link < cluster.link_count(); ++link) {
+      const VertexId from = boost::source(cluster.Edge(link), graph);
+      const VertexId to = boost::target(cluster.Edge(link), graph);
+      if (!may_be_on_path(from) || !may_be_on_path(to)) continue;
+      if (cost_of(link) + cost[to] < cost[from]) {
+        cost[from] = cost_of(link) + cost[to];
+        changed = true;
+      }
+    }
+  }
+  if (cost[source] >= PathCost::Infinite()) return std::nullopt;
+  std::vector<uint32_t> links;
+  for (VertexId vertex = source; vertex != target;) {
+    std::optional<std::pair<VertexId, uint32_t>> next;
+    for (uint32_t link = 0; link < cluster.link_count(); ++link) {
+      const VertexId to = boost::target(cluster.Edge(link), graph);
+      if (boost::source(cluster.Edge(link), graph) != vertex || !may_be_on_path(to)) continue;
+      if (cost_of(link) + cost[to] != cost[vertex]) continue;
+      next = std::min(next.value_or(std::pair(to, link)), std::pair(to, link));
+    }
+    vertex = next->first;
+    links.push_back(next->second);
+  }
+  return links;
+}
+
+// Up to 14 vertices and 40 links, a quarter of them one-way, with latencies of 0 to 3 us so that ties abound.
+std::unique_ptr<Cluster> RandomCluster(uint32_t seed) {
+  std::mt19937 random(seed);
+  const auto below = [&](uint32_t limit) { return static_cast<uint32_t>(random() % limit); };
+  auto cluster = std::make_unique<Cluster>("random");
+  cluster->AddDeviceSpec(FindDevice("a100-40g"));
+  const uint32_t vertices = 3 + below(12);
+  for (uint32_t i = 0; i < vertices; ++i) {
+    const VertexKind kinds[] = {VertexKind::kDevice, VertexKind::kDevice, VertexKind::kNic,
+                                VertexKind::kSwitch, VertexKind::kSocket};
+    const VertexKind kind = i < 2 ? VertexKind::kDevice : kinds[below(5)];
+    const std::string node = kind == VertexKind::kSwitch ? "" : "node" + std::to_string(below(2));
+    cluster->AddVertex({"v" + std::to_string(i), kind, node, 0});
+  }
+  const uint32_t links = vertices + below(40 - vertices);
+  for (uint32_t i = 0; i < links; ++i) {
+    const uint32_t from = below(vertices);
+    const uint32_t to = (from + 1 + below(vertices - 1)) % vertices;
+    const ClusterLink link = LinkOf(below(4));
+    if (below(4) == 0) {
+      cluster->AddLink(from, to, link);
+    } else {
+      cluster->AddLinks(from, to, link);
+    }
+  }
+  return cluster;
+}
+
+TEST(RouterAgainstPlainSearchTest, RandomGraphsHaveTheSameRoutes) {
+  int finished = 0;
+  for (uint32_t seed = 0; seed < 3000; ++seed) {
+    const std::unique_ptr<Cluster> cluster = RandomCluster(seed);
+    bool has_all_paths = true;
+    for (uint32_t a = 0; a < cluster->device_count(); ++a)
+      for (uint32_t b = 0; b < cluster->device_count(); ++b)
+        if (a != b && !PlainRoute(*cluster, a, b)) has_all_paths = false;
+    if (!has_all_paths) {
+      EXPECT_THROW(cluster->Finish(), Error) << "seed " << seed;
+      continue;
+    }
+    ASSERT_NO_THROW(cluster->Finish()) << "seed " << seed;
+    ++finished;
+    Router router(*cluster);
+    for (uint32_t a = 0; a < cluster->device_count(); ++a)
+      for (uint32_t b = 0; b < cluster->device_count(); ++b)
+        if (a != b) {
+          ASSERT_EQ(router.Between(a, b).links, *PlainRoute(*cluster, a, b)) << "seed " << seed;
+        }
+  }
+  EXPECT_GT(finished, 1000);  // the others are disconnected
+}
+
+TEST(RouterAgainstPlainSearchTest, PresetsHaveTheSameRoutes) {
+  for (const char* name : {"perlmutter", "dgx-a100"}) {
+    const std::unique_ptr<Cluster> cluster = BuildPreset(name, {{"nodes", 2}}, Place());
+    Router router(*cluster);
+    for (uint32_t a = 0; a < cluster->device_count(); ++a)
+      for (uint32_t b = 0; b < cluster->device_count(); ++b)
+        if (a != b) {
+          EXPECT_EQ(router.Between(a, b).links, *PlainRoute(*cluster, a, b))
+              << name << a << " " << b;
+        }
+  }
+}
+
+TEST(RouterAgainstPlainSearchTest, TheOrderOfQuestionsDoesNotMatter) {
+  const std::unique_ptr<Cluster> cluster = BuildPreset("dgx-a100", {{"nodes", 2}}, Place());
+  Router forwards(*cluster);
+  Router backwards(*cluster);
+  for (uint32_t b = 1; b < 16; ++b) forwards.Between(0, b);
+  for (uint32_t b = 15; b > 0; --b)
+    EXPECT_EQ(backwards.Between(0, b).links, forwards.Between(0, b).links);
+}
+
+// ---- Scale ----------------------------------------------------------------------------------------
+
+TEST(RouterScaleTest, AGlobalRingLooksAtFewLinks) {
+  // The core switch of 1,024 nodes has 4,096 links each way; a search that expanded it once a route would look
+  // at 4,096 of them for each of the 1,024 routes between nodes. A node has 48 links, most of them met from
+  // both ends: we allow 100 a route.
+  const std::unique_ptr<Cluster> cluster = BuildPreset("perlmutter", {{"nodes", 1024}}, Place());
+  Router router(*cluster);
+  const uint32_t ranks = cluster->device_count();
+  ASSERT_EQ(ranks, 4096u);
+  for (uint32_t rank = 0; rank < ranks; ++rank) router.Between(rank, (rank + 1) % ranks);
+  EXPECT_LT(router.links_scanned(), size_t{100} * ranks);
+}
+
+// a and b over s (1 + 1 us) or over t (2 + 2 us).
+TEST_F(RouterTest, ARouteThatMeetsAFailingLinkHasADetour) {
+  const auto a = Device("a"), b = Device("b"), s = Switch("s"), t = Switch("t");
+  cluster_.AddLinks(a, s, LinkOf(1));
+  cluster_.AddLinks(s, b, LinkOf(1));
+  cluster_.AddLinks(a, t, LinkOf(2));
+  cluster_.AddLinks(t, b, LinkOf(2));
+  cluster_.Finish();
+  std::vector<bool> failing(cluster_.link_count());
+  failing[Router(cluster_).Between(0, 1).links[1]] = true;  // s->b
+  Router router(cluster_, {}, failing);
+  const Route& there = router.Between(0, 1);
+  EXPECT_THAT(Names(cluster_, there), ElementsAre("a->s", "s->b"));
+  EXPECT_TRUE(router.MeetsFailure(there));
+  std::vector<std::string> detour;
+  for (const uint32_t link : there.detour) detour.push_back(cluster_.LinkName(link));
+  EXPECT_THAT(detour, ElementsAre("a->t", "t->b"));
+  const Route& back = router.Between(1, 0);
+  EXPECT_FALSE(router.MeetsFailure(back));
+  EXPECT_TRUE(back.detour.empty());
+}
+
+TEST_F(RouterTest, WhereNothingLeadsRoundThereIsNoDetour) {
+  const auto a = Device("a"), b = Device("b"), s = Switch("s");
+  cluster_.AddLinks(a, s, LinkOf(1));
+  cluster_.AddLinks(s, b, LinkOf(1));
+  cluster_.Finish();
+  Router router(cluster_, {}, std::vector<bool>(cluster_.link_count(), true));
+  EXPECT_TRUE(router.Between(0, 1).detour.empty());
+}
+
+TEST(RouterDetourTest, OnAFatTreeTheDetourTakesAnotherSpine) {
+  const auto cluster = BuildPreset("selene", {}, Place());
+  Router plain(*cluster);
+  const uint32_t last = cluster->device_count() - 1;
+  std::vector<bool> failing(cluster->link_count());
+  const std::vector<uint32_t> links = plain.Between(0, last).links;
+  failing[links[links.size() / 2]] = true;
+  Router router(*cluster, {}, failing);
+  const Route& route = router.Between(0, last);
+  ASSERT_FALSE(route.detour.empty());
+  EXPECT_EQ(route.links, links);
+  EXPECT_EQ(route.detour.size(), links.size());
+  for (const uint32_t link : route.detour) EXPECT_FALSE(failing[link]);
+}
+
+}  // namespace
+}  // namespace rehearse

@@ -1,0 +1,206 @@
+#include "topology/files/cluster_export.h"
+
+#include <bit>
+#include <cmath>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
+
+#include "tests/topology/same_cluster.h"
+#include "topology/files/cluster_file.h"
+#include "topology/presets/presets.h"
+
+namespace rehearse {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::unique_ptr<Cluster> ReadBack(const Cluster& cluster) {
+  const JsonDocument document = JsonDocument::FromText(ClusterToText(cluster), "exported.json");
+  return ReadCluster(document.Root());
+}
+
+ClusterLink Link(double bandwidth, double latency, double efficiency = 1) {
+  ClusterLink link;
+  link.kind = LinkKind::kNvLink;
+  link.bandwidth = BytesPerSecond(bandwidth);
+  link.latency = Seconds(latency);
+  link.efficiency = efficiency;
+  return link;
+}
+
+// Two devices of one kind on a switch.
+std::unique_ptr<Cluster> Pair(const DeviceSpec& spec, const ClusterLink& link) {
+  auto cluster = std::make_unique<Cluster>("pair");
+  const uint32_t device = cluster->AddDeviceSpec(spec);
+  const auto a = cluster->AddVertex({"a", VertexKind::kDevice, "n", device});
+  const auto b = cluster->AddVertex({"b", VertexKind::kDevice, "n", device});
+  const auto middle = cluster->AddVertex({"middle", VertexKind::kSwitch, "", 0});
+  cluster->AddLinks(a, middle, link);
+  cluster->AddLinks(b, middle, link);
+  cluster->Finish();
+  return cluster;
+}
+
+// ---- The identity ---------------------------------------------------------------------------------
+
+TEST(ClusterExportTest, EveryPresetComesBackAsItWas) {
+  for (const ClusterPreset& preset : ClusterPresets()) {
+    SCOPED_TRACE(preset.name);
+    const auto cluster = BuildPreset(preset.name, {}, Place());
+    ExpectSameCluster(*ReadBack(*cluster), *cluster);
+  }
+}
+
+TEST(ClusterExportTest, PresetsOfOtherSizesComeBackAsTheyWere) {
+  for (const char* text :
+       {"perlmutter:nodes=3", "dgx-a100:nodes=5,device=a100-80g", "switch:devices=1"}) {
+    SCOPED_TRACE(text);
+    const auto cluster = ReadClusterArgument(text);
+    ExpectSameCluster(*ReadBack(*cluster), *cluster);
+  }
+}
+
+TEST(ClusterExportTest, MixedDevicesOneWayAndParallelLinksComeBack) {
+  Cluster cluster("odd \"ends\" \\ ü");
+  DeviceSpec own;
+  own.name = "mine";
+  own.description = "my own device";
+  own.matrix_peak_16 = FlopsPerSecond(123456789012345.0);
+  own.memory = Bytes(7);
+  own.memory_bandwidth = BytesPerSecond(1e12 / 3);
+  own.memory_efficiency = 1.0 / 3;
+  own.gemm_scale = 1.1;
+  own.gemm_points = {{GemmMode::kTN, 1, 2, 3, 0.1}, {GemmMode::kNN, 4096, 4096, 4096, 0.7}};
+  own.launch_overhead = Seconds(4.1e-6);
+  own.sources = {{"memory", "counted"}, {"the rest", "guessed"}};
+  DeviceSpec slowed = FindDevice("a100-40g");  // known by name, but no longer the same
+  slowed.gemm_scale *= 0.8;
+  const uint32_t first = cluster.AddDeviceSpec(own);
+  const uint32_t second = cluster.AddDeviceSpec(FindDevice("a100-80g"));
+  const uint32_t third = cluster.AddDeviceSpec(slowed);
+  const auto a = cluster.AddVertex({"a", VertexKind::kDevice, "", first});
+  const auto s = cluster.AddVertex({"s", VertexKind::kSocket, "x", 0});
+  const auto b = cluster.AddVertex({"b", VertexKind::kDevice, "x", second});
+  const auto c = cluster.AddVertex({"c", VertexKind::kDevice, "y", third});
+  const auto d = cluster.AddVertex({"d", VertexKind::kDevice, "y", third});
+  for (const auto device : {a, b, c, d}) {
+    cluster.AddLink(s, device, Link(1, 100));
+    cluster.AddLink(device, s, Link(2, 0, 0.25));  // other direction, other speed
+  }
+  cluster.AddLinks(a, b, Link(3, 1e-6));
+  cluster.AddLink(a, b, Link(3, 1e-6));
+  cluster.AddLinks(b, a, Link(3, 1e-6));
+  cluster.set_step_overhead(Seconds(1.0 / 3));
+  cluster.AddNote("a note");
+  cluster.AddNote("another,\nof two lines");
+  cluster.Finish();
+  const auto back = ReadBack(cluster);
+  ExpectSameCluster(*back, cluster);
+  EXPECT_EQ(back->device_specs().size(), 3u);  // c and d share theirs
+}
+
+TEST(ClusterExportTest, ExportingTwiceGivesTheSameText) {
+  const auto cluster = BuildPreset("perlmutter", {{"nodes", 2}}, Place());
+  EXPECT_EQ(ClusterToText(*ReadBack(*cluster)), ClusterToText(*cluster));
+}
+
+RC_GTEST_PROP(ClusterExportTest, EveryNumberComesBackToTheBit, ()) {
+  const auto number = [](double smallest, double largest) {
+    // Any mantissa, so that no decimal is short; the exponent in a range that the units allow.
+    const double exponent = *rc::gen::inRange(0, 1000) / 1000.0;
+    const double mantissa = 1 + static_cast<double>(*rc::gen::arbitrary<uint32_t>()) / 4294967296.0;
+    const double value = smallest * std::pow(largest / smallest, exponent) * mantissa;
+    return std::min(value, largest);
+  };
+  DeviceSpec spec;
+  spec.name = "random";
+  spec.description = "random";
+  spec.matrix_peak_16 = FlopsPerSecond(number(1e-3, 1e25));
+  spec.memory = Bytes(number(1, 1e18));
+  spec.memory_bandwidth = BytesPerSecond(number(1e-3, 1e20));
+  spec.memory_efficiency = number(1e-9, 1);
+  spec.launch_overhead = Seconds(number(1e-15, 10));
+  spec.sources = {{"all", "random"}};
+  const auto cluster = Pair(spec, Link(number(1e-6, 1e25), number(1e-15, 100), number(1e-9, 1)));
+  ExpectSameCluster(*ReadBack(*cluster), *cluster);
+  RC_ASSERT(!::testing::Test::HasFailure());
+}
+
+// ---- The form -------------------------------------------------------------------------------------
+
+TEST(ClusterExportTest, TheTextIsForPeople) {
+  const auto cluster = Pair(FindDevice("a100-40g"), Link(300e9, 1.7e-6, 0.8));
+  EXPECT_EQ(ClusterToText(*cluster), R"({
+  "name": "pair",
+  "device": "a100-40g",
+  "vertices": [
+    {"name": "a", "kind": "device", "node": "n"},
+    {"name": "b", "kind": "device", "node": "n"},
+    {"name": "middle", "kind": "switch"}],
+  "links": [
+    {"between": ["a", "middle"], "kind": "nvlink", "bandwidth": "300GBps", "latency": "1.7us", "efficiency": 0.8},
+    {"between": ["b", "middle"], "kind": "nvlink", "bandwidth": "300GBps", "latency": "1.7us", "efficiency": 0.8}],
+  "step_overhead": "0us"
+}
+)");
+}
+
+TEST(ClusterExportTest, TheShortestExactUnitIsTaken) {
+  const auto bandwidth = [](double value) {
+    const auto cluster = Pair(FindDevice("a100-40g"), Link(value, 0));
+    return ClusterToJson(*cluster)["links"][0]["bandwidth"].get<std::string>();
+  };
+  EXPECT_EQ(bandwidth(25e9), "25GBps");
+  EXPECT_EQ(bandwidth(31.5e9), "31.5GBps");
+  EXPECT_EQ(bandwidth(20.0 * 1024 * 1024 * 1024), "20GiBps");  // 21474836480
+  EXPECT_EQ(bandwidth(1), "1Bps");
+  EXPECT_EQ(bandwidth(1e9 / 3), "333333333.3333333Bps");  // the double nearest to it
+}
+
+TEST(ClusterExportTest, OnlyAnUnchangedDeviceIsWrittenByName) {
+  DeviceSpec device = FindDevice("a100-40g");
+  EXPECT_EQ(ClusterToJson(*Pair(device, Link(1, 0)))["device"], "a100-40g");
+  device.launch_overhead = Seconds(1);
+  const auto json = ClusterToJson(*Pair(device, Link(1, 0)))["device"];
+  ASSERT_TRUE(json.is_object());
+  EXPECT_EQ(json["name"], "a100-40g");
+  EXPECT_EQ(json["launch_overhead"], "1s");
+  EXPECT_EQ(json["gemm_points"].size(), device.gemm_points.size());
+}
+
+// ---- What the reader got for it -------------------------------------------------------------------
+
+TEST(GraphFileTest, BadGemmPointsScaleSourcesAndNotesAreRefused) {
+  const auto error_of = [](const std::string& in_device, const std::string& in_graph = "") {
+    const std::string text =
+        R"({"name": "x", "device": {"name": "d", "matrix_peak_16": "1TFLOPS", "memory": "1GB",
+        "memory_bandwidth": "1GBps")" +
+        in_device + "}, " + in_graph +
+        R"("vertices": [{"name": "a", "kind": "device"}], "links": []})";
+    const JsonDocument document = JsonDocument::FromText(text, "test.json");
+    try {
+      ReadCluster(document.Root());
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(
+      error_of(R"(, "gemm_points": [{"mode": "NT", "m": 1, "n": 2, "k": 3, "efficiency": 0.5}])"),
+      "");
+  EXPECT_THAT(
+      error_of(R"(, "gemm_points": [{"mode": "TT", "m": 1, "n": 2, "k": 3, "efficiency": 0.5}])"),
+      HasSubstr("/device/gemm_points/0/mode: "));
+  EXPECT_THAT(
+      error_of(R"(, "gemm_points": [{"mode": "NT", "m": 0, "n": 2, "k": 3, "efficiency": 0.5}])"),
+      HasSubstr("/device/gemm_points/0/m: "));
+  EXPECT_THAT(error_of(R"(, "gemm_scale": 0)"), HasSubstr("/device/gemm_scale: "));
+  EXPECT_THAT(error_of(R"(, "sources": {"memory": 1})"), HasSubstr("/device/sources/memory: "));
+  EXPECT_THAT(error_of("", R"("notes": [1], )"), HasSubstr("/notes/0: "));
+}
+
+}  // namespace
+}  // namespace rehearse

@@ -1,0 +1,109 @@
+#include "topology/view/cluster_layout.h"
+
+#include <cmath>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "topology/presets/presets.h"
+#include "topology/view/cluster_svg.h"
+
+namespace rehearse {
+namespace {
+
+std::unique_ptr<Cluster> Build(const std::string& name,
+                               const std::map<std::string, uint32_t>& parameters = {}) {
+  return BuildPreset(name, parameters, Place());
+}
+
+const PlacedBox& BoxOf(const ClusterLayout& layout, const std::string& title) {
+  for (const PlacedBox& box : layout.boxes)
+    if (box.title == title) return box;
+  throw Error("no box " + title);
+}
+
+bool Overlap(const PlacedBox& a, const PlacedBox& b) {
+  constexpr double kTouch = 0.01;
+  return std::abs(a.center.x - b.center.x) < (a.width + b.width) / 2 - kTouch &&
+         std::abs(a.center.y - b.center.y) < (a.height + b.height) / 2 - kTouch;
+}
+
+void ExpectTidy(const ClusterLayout& layout, const std::string& name) {
+  EXPECT_GT(layout.width, 0) << name;
+  for (size_t i = 0; i < layout.boxes.size(); ++i) {
+    const PlacedBox& box = layout.boxes[i];
+    EXPECT_GT(box.width, 3) << name << " " << box.title;
+    EXPECT_GE(box.center.x - box.width / 2, 0) << name << " " << box.title;
+    EXPECT_LE(box.center.x + box.width / 2, layout.width) << name << " " << box.title;
+    EXPECT_GE(box.center.y - box.height / 2, 0) << name << " " << box.title;
+    EXPECT_LE(box.center.y + box.height / 2, layout.height) << name << " " << box.title;
+    for (size_t j = 0; j < i; ++j)
+      EXPECT_FALSE(Overlap(box, layout.boxes[j]))
+          << name << ": " << box.title << " lies on " << layout.boxes[j].title;
+  }
+  for (const PlacedLink& link : layout.links)
+    EXPECT_TRUE(std::isfinite(link.from.x + link.from.y + link.to.x + link.to.y)) << name;
+}
+
+TEST(ClusterLayoutTest, NoPresetHasBoxesThatLieOnEachOtherOrOutside) {
+  for (const ClusterPreset& preset : ClusterPresets()) {
+    ExpectTidy(LayOutCluster(*Build(preset.name)), preset.name);
+    for (const PresetParameter& parameter : preset.parameters)
+      if (parameter.name == "nodes")
+        for (const uint32_t nodes : {3u, 40u})
+          if (nodes >= parameter.minimum && nodes <= parameter.maximum)
+            ExpectTidy(LayOutCluster(*Build(preset.name, {{"nodes", nodes}})),
+                       preset.name + " of several nodes");
+  }
+}
+
+TEST(ClusterLayoutTest, AnNvSwitchBoxHasItsTiersAboveEachOther) {
+  const ClusterLayout layout = LayOutCluster(*Build("dgx-a100"));
+  // y grows downwards.
+  const auto y = [&](const char* title) { return BoxOf(layout, title).center.y; };
+  EXPECT_GT(y("node0/nvswitch"), y("node0/gpu0"));
+  EXPECT_GT(y("node0/gpu0"), y("node0/pcie0"));
+  EXPECT_GT(y("node0/pcie0"), y("node0/socket0"));
+  EXPECT_GT(y("node0/socket0"), y("node0/nic0"));
+  EXPECT_GT(y("node0/nic0"), y("fabric"));
+  EXPECT_EQ(y("node0/gpu0"), y("node0/gpu7"));
+  // A PCIe switch stands in the middle above its two devices.
+  const auto x = [&](const char* title) { return BoxOf(layout, title).center.x; };
+  EXPECT_NEAR(x("node0/pcie0"), (x("node0/gpu0") + x("node0/gpu1")) / 2, 0.01);
+}
+
+TEST(ClusterLayoutTest, ATorusIsAGridWithLinksAround) {
+  const ClusterLayout layout = LayOutCluster(*Build("atp-ic6", {{"x", 4}, {"y", 4}}));
+  ASSERT_EQ(layout.boxes.size(), 16u);
+  // Rank 6 is the third of the second row.
+  EXPECT_EQ(layout.boxes[6].center.x, layout.boxes[2].center.x);
+  EXPECT_EQ(layout.boxes[6].center.y, layout.boxes[4].center.y);
+  // 4 x 4 x 2 links, of which each row and column has one around.
+  EXPECT_EQ(layout.links.size(), 32u);
+  size_t around = 0;
+  for (const PlacedLink& link : layout.links) around += link.around ? 1 : 0;
+  EXPECT_EQ(around, 8u);
+}
+
+TEST(ClusterLayoutTest, ManyNodesBecomeBlocksAndTheRestIsCounted) {
+  const ClusterLayout layout = LayOutCluster(*Build("dgx-a100", {{"nodes", 64}}));
+  size_t blocks = 0;
+  for (const PlacedBox& box : layout.boxes) {
+    if (box.dots == 0) continue;
+    ++blocks;
+    EXPECT_EQ(box.dots, 8u);
+    EXPECT_TRUE(box.has_nvswitch);
+  }
+  EXPECT_EQ(blocks, 32u);
+  std::string captions;
+  for (const Caption& caption : layout.captions) captions += caption.text + "\n";
+  EXPECT_THAT(captions, ::testing::HasSubstr("and 32 more nodes"));
+}
+
+TEST(ClusterSvgTest, TheSameClusterGivesTheSameBytes) {
+  EXPECT_EQ(ClusterSvg(*Build("perlmutter", {{"nodes", 8}})),
+            ClusterSvg(*Build("perlmutter", {{"nodes", 8}})));
+}
+
+}  // namespace
+}  // namespace rehearse

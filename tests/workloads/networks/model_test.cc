@@ -1,0 +1,60 @@
+#include "workloads/networks/model.h"
+
+#include <gtest/gtest.h>
+
+#include "sim/base/error.h"
+
+namespace rehearse {
+namespace {
+
+GptModel Read(const std::string& text) {
+  const JsonDocument document = JsonDocument::FromText(text, "model.json");
+  return ReadModel(document.Root());
+}
+
+TEST(ModelTest, PresetsHaveAboutTheParametersOfTheirNames) {
+  // The AxoNN paper's names round: within 8 %.
+  const std::pair<const char*, double> named[] = {
+      {"gpt-5b", 5e9}, {"gpt-10b", 10e9}, {"gpt-20b", 20e9}, {"gpt-40b", 40e9}, {"gpt-80b", 80e9}};
+  for (const auto& [name, parameters] : named) {
+    const GptModel model = Read(fmt::format(R"({{"preset": "{}"}})", name));
+    EXPECT_NEAR(model.Parameters() / parameters, 1, 0.08) << name;
+  }
+}
+
+TEST(ModelTest, FlopsAreThoseOfTheDerivedTimesOfAxonnsTable) {
+  // truth/axonn: GPT-20B, 4M tokens, 256 GPUs at 67 % of 312 TFLOP/s takes 13.13 s.
+  const GptModel model = Read(R"({"preset": "gpt-20b"})");
+  const double flops = HardwareFlopsWithRecomputation(model, 2048.0 * 2048, 2048).value();
+  EXPECT_NEAR(flops / (256 * 0.67 * 312e12), 13.13, 0.01);
+}
+
+TEST(ModelTest, RecomputationAddsAThirdOfTheLayersFlops) {
+  // 96/72 of the layers; the output layer (V/12lh of 72, V/16lh of 96: equal) is not recomputed.
+  GptModel model = Read(R"({"preset": "gpt-5b"})");
+  model.vocabulary = 0;
+  EXPECT_NEAR(HardwareFlopsWithRecomputation(model, 1e6, 2048) / ModelFlops(model, 1e6, 2048),
+              4.0 / 3, 1e-12);
+}
+
+TEST(ModelTest, HeadsMustDivideTheHiddenSize) {
+  EXPECT_THROW(Read(R"({"layers": 2, "hidden": 100, "heads": 3, "vocabulary": 10})"), Error);
+}
+
+TEST(ModelTest, APresetCanBeChanged) {
+  const GptModel model = Read(R"({"preset": "gpt-5b", "layers": 2})");
+  EXPECT_EQ(model.layers, 2u);
+  EXPECT_EQ(model.hidden, 4096u);
+}
+
+TEST(ModelTest, AnUnknownPresetSuggestsTheNearest) {
+  try {
+    Read(R"({"preset": "gpt-20"})");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("gpt-20b"), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace rehearse

@@ -1,0 +1,339 @@
+// Bytes of every collective against the papers' formulas, with the numbers derived. 4D's own are in
+// strategy_4d_test.cc.
+#include <map>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "workloads/networks/decoder_network.h"
+#include "workloads/planner/planner.h"
+#include "workloads/strategies/strategy_atp.h"
+#include "workloads/strategies/strategy_megatron.h"
+#include "workloads/strategies/strategy_sbp.h"
+#include "workloads/strategies/strategy_summa.h"
+#include "workloads/strategies/strategy_zero.h"
+
+namespace rehearse {
+namespace {
+
+using ::testing::ElementsAre;
+
+constexpr double kHidden = 96;
+constexpr double kRows = 16.0 * 8;  // tokens
+constexpr double kLayers = 2;
+constexpr double kBf16 = 2;
+constexpr double kFp32 = 4;
+
+GptModel SmallModel() {
+  GptModel model;
+  model.name = "small";
+  model.layers = 2;
+  model.hidden = 96;
+  model.heads = 8;
+  model.vocabulary = 192;
+  return model;
+}
+
+Training SmallTraining(Recomputation recomputation = Recomputation::kNone) {
+  Training training;
+  training.batch = 16;
+  training.sequence = 8;
+  training.recomputation = recomputation;
+  return training;
+}
+
+// Bytes of the layers' collectives that are not statistics, by "KIND on AXIS in PHASE".
+std::map<std::string, double> LayerBytes(const Schedule& schedule) {
+  std::map<std::string, double> bytes;
+  for (const Op& op : schedule.roles[0].ops) {
+    const auto* collective = std::get_if<Collective>(&op.work);
+    if (collective == nullptr || op.tag.layer < 0) continue;
+    if (op.name.find("statistics") != std::string::npos) continue;
+    const std::string axis = schedule.communicators[collective->communicator.index()].name();
+    bytes[fmt::format("{} on {} in {}", Name(collective->kind), axis, Name(op.tag.phase))] +=
+        collective->bytes.value();
+  }
+  return bytes;
+}
+
+using Bytes4 = std::map<std::string, double>;
+
+TEST(StrategyBytesTest, MegatronAllReducesTwoActivationsAWay) {
+  // 2·mh forward and 2·mh backward a layer; gradients 12h²/t (fp32) over data; m is a replica's.
+  const Network network = MakeDecoder(SmallModel(), SmallTraining());
+  const Schedule schedule =
+      PlanStep(network, SmallTraining(), MakeMegatron({.tensor = 4, .data = 2}, network));
+  const double mh = kRows / 2 * kHidden;
+  EXPECT_EQ(LayerBytes(schedule),
+            (Bytes4{{"all-reduce on tensor in forward", kLayers * 2 * mh * kBf16},
+                    {"all-reduce on tensor in backward", kLayers * 2 * mh * kBf16},
+                    {"all-reduce on data in synchronize",
+                     kLayers * 12 * kHidden * kHidden / 4 * kFp32}}));
+}
+
+TEST(StrategyBytesTest, SequenceParallelismTurnsEachAllReduceIntoTwoHalves) {
+  // Forward: gather X twice, reduce-scatter Y twice. Backward: gather dY twice, reduce-scatter dX
+  // twice, and gather X twice more for dW, because only its share is kept.
+  const Network network = MakeDecoder(SmallModel(), SmallTraining());
+  MegatronOptions options{.tensor = 4, .data = 1};
+  options.sequence_parallel = true;
+  const Schedule schedule = PlanStep(network, SmallTraining(), MakeMegatron(options, network));
+  const double mh = kRows * kHidden * kLayers * kBf16;
+  EXPECT_EQ(LayerBytes(schedule), (Bytes4{{"all-gather on tensor in forward", 2 * mh},
+                                          {"reduce-scatter on tensor in forward", 2 * mh},
+                                          {"all-gather on tensor in backward", 4 * mh},
+                                          {"reduce-scatter on tensor in backward", 2 * mh}}));
+}
+
+TEST(StrategyBytesTest, ZeroMovesParametersAndGradientsAsItsStageSays) {
+  const double weights = kLayers * 12 * kHidden * kHidden;
+  const Network network = MakeDecoder(SmallModel(), SmallTraining());
+  const auto bytes = [&](uint32_t stage, bool reshard) {
+    ZeroOptions options{.shard = 4, .replicas = 2, .stage = stage};
+    options.reshard_after_forward = reshard;
+    return LayerBytes(PlanStep(network, SmallTraining(), MakeZero(options, network)));
+  };
+  // The main gradients (fp32) of stage 1 are whole, those of stages 2 and 3 shares.
+  EXPECT_EQ(bytes(1, false), (Bytes4{{"all-reduce on replica in synchronize", weights * kFp32},
+                                     {"reduce-scatter on shard in synchronize", weights * kFp32},
+                                     {"all-gather on shard in update", weights * kBf16}}));
+  EXPECT_EQ(bytes(2, false), (Bytes4{{"reduce-scatter on shard in backward", weights * kBf16},
+                                     {"all-reduce on replica in synchronize", weights / 4 * kFp32},
+                                     {"all-gather on shard in update", weights * kBf16}}));
+  Bytes4 fsdp = {{"all-gather on shard in forward", weights * kBf16},
+                 {"reduce-scatter on shard in backward", weights * kBf16},
+                 {"all-reduce on replica in synchronize", weights / 4 * kFp32}};
+  EXPECT_EQ(bytes(3, false), fsdp);
+  fsdp["all-gather on shard in backward"] = weights * kBf16;
+  EXPECT_EQ(bytes(3, true), fsdp);
+}
+
+TEST(StrategyBytesTest, Zero1sSumsRunBesideTheBackwardPassWhereTheyMay) {
+  // The same bytes as after it.
+  const double weights = kLayers * 12 * kHidden * kHidden;
+  const Network network = MakeDecoder(SmallModel(), SmallTraining());
+  ZeroOptions options{.shard = 4, .replicas = 2, .stage = 1};
+  options.overlap_all_reduce = true;
+  EXPECT_EQ(LayerBytes(PlanStep(network, SmallTraining(), MakeZero(options, network))),
+            (Bytes4{{"all-reduce on replica in backward", weights * kFp32},
+                    {"reduce-scatter on shard in backward", weights * kFp32},
+                    {"all-gather on shard in update", weights * kBf16}}));
+}
+
+// Ops of layers by name and phase.
+std::map<std::string, uint32_t> CollectivesOfLayers(const Schedule& schedule) {
+  std::map<std::string, uint32_t> count;
+  for (const Op& op : schedule.roles[0].ops) {
+    if (!std::holds_alternative<Collective>(op.work) || op.tag.layer < 0) continue;
+    ++count[fmt::format("{} in {}", op.name, Name(op.tag.phase))];
+  }
+  return count;
+}
+
+TEST(StrategyBytesTest, FsdpByLayersMovesTheSameBytesInOneGroupALayer) {
+  // Two layers of four matrices: a group of four gathers in each direction, one of four
+  // reduce-scatters; 8 + 8 + 8 collectives become 2 + 2 + 2.
+  const Network network = MakeDecoder(SmallModel(), SmallTraining());
+  const auto plan = [&](bool by_layer) {
+    ZeroOptions options{.shard = 4, .replicas = 1};
+    options.by_layer = by_layer;
+    return PlanStep(network, SmallTraining(), MakeZero(options, network));
+  };
+  EXPECT_EQ(LayerBytes(plan(true)), LayerBytes(plan(false)));
+  EXPECT_EQ(CollectivesOfLayers(plan(true)),
+            (std::map<std::string, uint32_t>{{"all-gather layer in forward", 2},
+                                             {"all-gather layer in backward", 2},
+                                             {"reduce-scatter layer in backward", 2}}));
+}
+
+TEST(StrategyBytesTest, LayersAreGatheredOneAheadOfTheBackwardPassWithAndWithoutRecomputation) {
+  // Layer 1 comes during the backward pass of the output layer, layer 0 when layer 1 begins: before
+  // anything of it is computed again, where it is.
+  const auto gathers = [](Recomputation recomputation) {
+    const Training training = SmallTraining(recomputation);
+    const Network network = MakeDecoder(SmallModel(), training);
+    ZeroOptions options{.shard = 4, .replicas = 1};
+    options.by_layer = true;
+    const Schedule schedule = PlanStep(network, training, MakeZero(options, network));
+    std::vector<std::string> events;
+    for (const Op& op : schedule.roles[0].ops) {
+      if (op.tag.phase != Phase::kRecompute && op.tag.phase != Phase::kBackward) continue;
+      const bool is_first = op.name == "qkv" || op.name == "output dX" || op.name == "down dX";
+      if (op.name != "all-gather layer" && !is_first) continue;
+      events.push_back(fmt::format("{} {}", op.name, op.tag.layer));
+    }
+    return events;
+  };
+  EXPECT_THAT(gathers(Recomputation::kFull),
+              ElementsAre("all-gather layer 1", "output dX -1", "all-gather layer 0", "qkv 1",
+                          "down dX 1", "qkv 0", "down dX 0"));
+  EXPECT_THAT(gathers(Recomputation::kNone),
+              ElementsAre("all-gather layer 1", "output dX -1", "all-gather layer 0", "down dX 1",
+                          "down dX 0"));
+}
+
+TEST(StrategyBytesTest, GradientsInBf16TravelInHalfTheBytesOfFp32) {
+  const Network network = MakeDecoder(SmallModel(), SmallTraining());
+  const auto bytes = [&](const Strategy& strategy, DType gradients) {
+    Training training = SmallTraining();
+    training.gradients = gradients;
+    return LayerBytes(PlanStep(network, training, strategy));
+  };
+  const double weights = kLayers * 12 * kHidden * kHidden;
+  const Strategy data_parallel = MakeDataParallel(4, false, network);
+  EXPECT_EQ(bytes(data_parallel, DType::kFp32),
+            (Bytes4{{"all-reduce on data in synchronize", weights * kFp32}}));
+  EXPECT_EQ(bytes(data_parallel, DType::kBf16),
+            (Bytes4{{"all-reduce on data in synchronize", weights * kBf16}}));
+  const Strategy zero_1 = MakeZero({.shard = 4, .replicas = 2, .stage = 1}, network);
+  EXPECT_EQ(bytes(zero_1, DType::kBf16),
+            (Bytes4{{"all-reduce on replica in synchronize", weights * kBf16},
+                    {"reduce-scatter on shard in synchronize", weights * kBf16},
+                    {"all-gather on shard in update", weights * kBf16}}));
+}
+
+TEST(StrategyBytesTest, AtpsFourTerms) {
+  // Eq. 2: 3h/d1 and 4h/d1 on the second dimension, h/d2 and h/d2 on the first, times b·s. Around
+  // the core, which eq. 2 leaves out, h/d1 is gathered. Backward by the shapes: see strategy_atp.h.
+  const uint32_t d1 = 4;
+  const uint32_t d2 = 2;
+  const Network network = MakeDecoder(SmallModel(), SmallTraining());
+  const Schedule schedule =
+      PlanStep(network, SmallTraining(), MakeAtp({.d1 = d1, .d2 = d2, .data = 1}, network));
+  const double mh = kLayers * kRows * kHidden * kBf16;
+  EXPECT_EQ(LayerBytes(schedule), (Bytes4{{"all-reduce on d2 in forward", (3 + 4) * mh / d1},
+                                          {"all-reduce on d1 in forward", (1 + 1) * mh / d2},
+                                          {"all-gather on d2 in forward", mh / d1},
+                                          {"all-reduce on d2 in backward", 4 * mh / d1},
+                                          {"reduce-scatter on d2 in backward", mh / d1},
+                                          {"all-reduce on d1 in backward", (1 + 1) * mh / d2},
+                                          {"all-gather on d2 in backward", 3 * mh / d1}}));
+}
+
+TEST(StrategyBytesTest, RowFirstAtpExchangesTheDimensions) {
+  const Network network = MakeDecoder(SmallModel(), SmallTraining());
+  AtpOptions options{.d1 = 2, .d2 = 4, .data = 1};
+  options.column_first = false;
+  const Schedule schedule = PlanStep(network, SmallTraining(), MakeAtp(options, network));
+  const double mh = kLayers * kRows * kHidden * kBf16;
+  const Bytes4 bytes = LayerBytes(schedule);
+  EXPECT_EQ(bytes.at("all-reduce on d1 in forward"), (3 + 4) * mh / 4);
+  EXPECT_EQ(bytes.at("all-reduce on d2 in forward"), (1 + 1) * mh / 2);
+}
+
+TEST(StrategyBytesTest, ChunksMoveTheSameBytesInMoreCollectives) {
+  const Network network = MakeDecoder(SmallModel(), SmallTraining());
+  const auto plan = [&](uint32_t chunks) {
+    AtpOptions options{.d1 = 2, .d2 = 2, .data = 1};
+    options.chunks = chunks;
+    return PlanStep(network, SmallTraining(), MakeAtp(options, network));
+  };
+  EXPECT_EQ(LayerBytes(plan(1)), LayerBytes(plan(4)));
+}
+
+TEST(StrategyBytesTest, SummaMovesPanelsInEveryRound) {
+  // q = 2 rounds of each of the three products; X, Y blocks of m·k/(q²·depth), W blocks of k·n/q².
+  const double q = 2;
+  const double depth = 2;
+  const Network network = MakeDecoder(SmallModel(), SmallTraining());
+  const Schedule schedule =
+      PlanStep(network, SmallTraining(), MakeSumma({.q = 2, .depth = 2, .data = 1}, network));
+  const double h = kHidden;
+  double x = 0;  // sum over the products of a layer
+  double w = 0;
+  const std::pair<double, double> products[] = {{h, 3 * h}, {h, h}, {h, 4 * h}, {4 * h, h}};
+  for (const auto& [k, n] : products) {
+    x += kRows * k / (q * q * depth);
+    w += k * n / (q * q);
+  }
+  x *= kLayers * q * kBf16;
+  w *= kLayers * q * kBf16;
+  EXPECT_EQ(LayerBytes(schedule),
+            (Bytes4{{"broadcast on column in forward", x},
+                    {"broadcast on row in forward", w},
+                    {"broadcast on row in backward", w},     // dX
+                    {"reduce on column in backward", x},     // dX
+                    {"broadcast on column in backward", x},  // dW
+                    {"reduce on row in backward", w},        // dW
+                    {"all-reduce on depth in synchronize", w / q / kBf16 * kFp32}}));
+}
+
+// ---- AutoDDL, Fig. 3: an attention layer of hidden size 8192 on 64 nodes, 1024 sequences of 1024 ---------
+
+// What a rank sends in rings for the collectives of layer 1's attention block, forward: n·(p-1)/p,
+// twice that for an all-reduce.
+double AttentionTraffic(const Schedule& schedule) {
+  double bytes = 0;
+  for (const Op& op : schedule.roles[0].ops) {
+    const auto* collective = std::get_if<Collective>(&op.work);
+    if (collective == nullptr || op.tag.layer != 1 || op.tag.phase != Phase::kForward) continue;
+    const bool in_block = op.name.ends_with("norm 1") || op.name.ends_with("q, k, v") ||
+                          op.name.ends_with("attention") || op.name.ends_with("projection");
+    if (!in_block) continue;
+    const double p = schedule.communicators[collective->communicator.index()].size();
+    const double rounds = collective->kind == CollectiveKind::kAllReduce ? 2 : 1;
+    bytes += rounds * (p - 1) / p * collective->bytes.value();
+  }
+  return bytes;
+}
+
+GptModel WideModel() {
+  GptModel model;
+  model.name = "AutoDDL, wide";
+  model.layers = 2;
+  model.hidden = 8192;
+  model.heads = 64;
+  model.vocabulary = 51200;
+  model.tied = false;
+  return model;
+}
+
+Training WideTraining() {
+  Training training;
+  training.batch = 1024;
+  training.sequence = 1024;
+  training.recomputation = Recomputation::kNone;
+  training.precision = DType::kFp32;
+  return training;
+}
+
+constexpr double kGiB = 1073741824.0;
+
+TEST(AutoDdlFigure3Test, MegatronMoves15GBAnAttentionLayer) {
+  // 4 replicas of 16 ranks: an all-reduce of 2^31 elements (2^20 tokens / 4 · 8192) is 2·15/16·2^31
+  // = 3.75·2^30 elements, 15 GiB in fp32.
+  const Network network = MakeDecoder(WideModel(), WideTraining());
+  const Schedule schedule =
+      PlanStep(network, WideTraining(), MakeMegatron({.tensor = 16, .data = 4}, network));
+  EXPECT_EQ(AttentionTraffic(schedule), 15 * kGiB);
+}
+
+TEST(AutoDdlFigure3Test, SbpMoves8GBAnAttentionLayer) {
+  // Mesh [4 | 2, 2, 2, 2], p0 = 4. QKV: p1 = {1, 2, 4}, p2 = {3}; projection: p1 = {3, 4}, p2 = {1, 2}. In units of
+  // 2^30 elements, all of X being 8 on 4 replicas: gather X (8/(4·2) = 1)·7/8, reduce-scatter Q, K,
+  // V (24/(4·8))·1/2, gather the core's output (8/(4·4))·3/4, reduce-scatter (8/(4·4))·3/4: 2 in
+  // all, 8 GiB.
+  const Network network = MakeDecoder(WideModel(), WideTraining());
+  const Placement b = B();
+  const Placement rows = S(0);
+  const Placement columns = S(1);
+  // The mesh lists its innermost axis first: axes 4, 3, 2, 1, 0 of the comment.
+  const DeviceMesh mesh({{"4", 2}, {"3", 2}, {"2", 2}, {"1", 2}, {"0", 4}});
+  const ProductLayouts first = {.x = Nested({b, columns, b, b, rows}),
+                                .w = Nested({columns, rows, columns, columns, b}),
+                                .rest = {}};
+  const ProductLayouts second = {.x = Nested({b, b, columns, columns, rows}),
+                                 .w = Nested({columns, columns, rows, rows, b}),
+                                 .rest = {}};
+  std::vector<ProductLayouts> products;
+  for (const NetworkMatrix& matrix : network.matrices) {
+    const bool is_second = matrix.role == MatrixRole::kSecond || matrix.role == MatrixRole::kTable;
+    products.push_back(is_second ? second : first);
+  }
+  const Schedule schedule =
+      PlanStep(network, WideTraining(), MakeSbp(mesh, std::move(products), false, false));
+  EXPECT_EQ(AttentionTraffic(schedule), 8 * kGiB);
+}
+
+}  // namespace
+}  // namespace rehearse

@@ -1,0 +1,108 @@
+#include "topology/cluster/grid.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+namespace rehearse {
+namespace {
+
+// Tries to explain all links by dimensions, from the fastest on.
+class GridFinder {
+ public:
+  GridFinder(uint32_t ranks, std::set<std::pair<uint32_t, uint32_t>> neighbours)
+      : ranks_(ranks), neighbours_(std::move(neighbours)) {}
+
+  std::optional<Grid> Find() {
+    if (Extend(1, 0)) return grid_;
+    return std::nullopt;
+  }
+
+ private:
+  bool AreNeighbours(uint32_t low, uint32_t high) const {
+    return neighbours_.count({low, high}) > 0;
+  }
+
+  // The dimensions below `stride` explain `explained` links.
+  bool Extend(uint32_t stride, size_t explained) {
+    if (stride == ranks_) return explained == neighbours_.size();
+    for (uint32_t size = 2; stride * size <= ranks_; ++size) {
+      if (ranks_ % (stride * size) != 0) continue;
+      const bool wraps = size > 2 && AreNeighbours(0, (size - 1) * stride);
+      const std::optional<size_t> links = LinksOf(stride, size, wraps);
+      if (!links) continue;
+      grid_.sizes.push_back(size);
+      grid_.wraps.push_back(wraps);
+      if (Extend(stride * size, explained + *links)) return true;
+      grid_.sizes.pop_back();
+      grid_.wraps.pop_back();
+    }
+    return false;
+  }
+
+  // How many links such a dimension has, if it has all of them.
+  std::optional<size_t> LinksOf(uint32_t stride, uint32_t size, bool wraps) const {
+    size_t links = 0;
+    for (uint32_t rank = 0; rank < ranks_; ++rank) {
+      const uint32_t coordinate = rank / stride % size;
+      if (coordinate + 1 < size) {
+        if (!AreNeighbours(rank, rank + stride)) return std::nullopt;
+        ++links;
+      } else if (wraps) {
+        if (!AreNeighbours(rank - coordinate * stride, rank)) return std::nullopt;
+        ++links;
+      }
+    }
+    return links;
+  }
+
+  const uint32_t ranks_;
+  const std::set<std::pair<uint32_t, uint32_t>> neighbours_;
+  Grid grid_;
+};
+
+}  // namespace
+
+uint32_t Grid::Coordinate(uint32_t rank, size_t dimension) const {
+  for (size_t i = 0; i < dimension; ++i) rank /= sizes[i];
+  return rank % sizes[dimension];
+}
+
+std::vector<std::optional<uint32_t>> RouterOwners(const Cluster& cluster) {
+  const Cluster::Graph& graph = cluster.graph();
+  std::vector<std::optional<uint32_t>> owners(boost::num_vertices(graph));
+  std::vector<bool> is_shared(owners.size());
+  for (uint32_t rank = 0; rank < cluster.device_count(); ++rank) {
+    const auto device = cluster.devices()[rank];
+    owners[device] = rank;
+    const auto claim = [&](Cluster::VertexId vertex) {
+      if (graph[vertex].kind != VertexKind::kSwitch) return;
+      if (owners[vertex] && *owners[vertex] != rank) is_shared[vertex] = true;
+      owners[vertex] = rank;
+    };
+    for (auto [it, end] = boost::out_edges(device, graph); it != end; ++it)
+      claim(boost::target(*it, graph));
+    for (auto [it, end] = boost::in_edges(device, graph); it != end; ++it)
+      claim(boost::source(*it, graph));
+  }
+  for (Cluster::VertexId vertex = 0; vertex < owners.size(); ++vertex)
+    if (is_shared[vertex]) owners[vertex].reset();
+  return owners;
+}
+
+std::optional<Grid> FindGrid(const Cluster& cluster) {
+  constexpr uint32_t kFewest = 4;
+  if (cluster.device_count() < kFewest) return std::nullopt;
+  const std::vector<std::optional<uint32_t>> owners = RouterOwners(cluster);
+  std::set<std::pair<uint32_t, uint32_t>> neighbours;
+  for (uint32_t i = 0; i < cluster.link_count(); ++i) {
+    const auto edge = cluster.Edge(i);
+    const auto from = owners[boost::source(edge, cluster.graph())];
+    const auto to = owners[boost::target(edge, cluster.graph())];
+    if (!from || !to) return std::nullopt;
+    if (*from != *to) neighbours.insert(std::minmax(*from, *to));
+  }
+  return GridFinder(cluster.device_count(), std::move(neighbours)).Find();
+}
+
+}  // namespace rehearse

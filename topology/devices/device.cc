@@ -1,0 +1,149 @@
+#include "topology/devices/device.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "sim/base/error.h"
+#include "topology/devices/device_rows.h"
+#include "topology/devices/logarithm.h"
+
+namespace rehearse {
+namespace {
+
+double Square(double x) { return x * x; }
+
+Seconds MemoryTime(const DeviceSpec& device, Bytes bytes) {
+  if (bytes == Bytes(0)) return Seconds(0);
+  if (!(device.memory_bandwidth > BytesPerSecond(0)))
+    throw Error(fmt::format("device \"{}\" gives no memory_bandwidth", device.name));
+  return bytes / (device.memory_bandwidth * device.memory_efficiency);
+}
+
+Seconds MatrixTime(const DeviceSpec& device, const Compute& compute, double efficiency) {
+  return compute.flops / (PeakOf(device, compute.dtype) * (efficiency * device.gemm_scale));
+}
+
+uint64_t CeilDivide(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
+
+// How many times longer a product takes on what communication leaves of the multiprocessors.
+double WavesBeside(const Waves& waves, const Gemm& gemm) {
+  const uint64_t blocks =
+      CeilDivide(gemm.m, waves.tile_rows) * CeilDivide(gemm.n, waves.tile_columns) * gemm.batch;
+  const auto alone = static_cast<double>(CeilDivide(blocks, waves.multiprocessors));
+  const uint32_t left = waves.multiprocessors - waves.taken;
+  return static_cast<double>(CeilDivide(blocks, left)) / alone;
+}
+
+FlopsPerSecond VectorPeak(const DeviceSpec& device, DType dtype) {
+  return dtype == DType::kFp64 ? device.vector_peak_64 : device.vector_peak_32;
+}
+
+}  // namespace
+
+double SlowdownOf(const Slowdown& slowdown, const Compute& compute) {
+  switch (compute.kind) {
+    case ComputeKind::kGemm:
+      if (!slowdown.waves || FlopsOf(compute.gemm) == Flops(0)) return slowdown.gemm;
+      return (1 + slowdown.gemm) * WavesBeside(*slowdown.waves, compute.gemm) - 1;
+    case ComputeKind::kAttention:
+      return slowdown.attention;
+    case ComputeKind::kMemory:
+      return slowdown.memory;
+  }
+  CHECK(false);
+}
+
+FlopsPerSecond PeakOf(const DeviceSpec& device, DType dtype) {
+  const auto given = [&](FlopsPerSecond peak, const char* key) {
+    if (!(peak > FlopsPerSecond(0)))
+      throw Error(fmt::format("device \"{}\" gives no {}, which {} work needs", device.name, key,
+                              Name(dtype)));
+    return peak;
+  };
+  switch (dtype) {
+    case DType::kBf16:
+    case DType::kFp16:
+      return given(device.matrix_peak_16, "matrix_peak_16");
+    case DType::kTf32:
+      return given(device.matrix_peak_32, "matrix_peak_32");
+    case DType::kFp32:
+      return given(device.vector_peak_32, "vector_peak_32");
+    case DType::kFp64:
+      return given(device.vector_peak_64, "vector_peak_64");
+  }
+  CHECK(false);
+}
+
+double GemmEfficiency(const DeviceSpec& device, const Gemm& gemm) {
+  const uint64_t rows = gemm.m * gemm.batch;
+  const double log_m = Log(rows);
+  const double log_n = Log(gemm.n);
+  const double log_k = Log(gemm.k);
+  double weights = 0;
+  double weighted = 0;
+  for (const GemmPoint& point : device.gemm_points) {
+    if (point.mode != gemm.mode) continue;
+    if (point.m == rows && point.n == gemm.n && point.k == gemm.k) return point.efficiency;
+    const double squared_distance =
+        Square(log_m - Log(point.m)) + Square(log_n - Log(point.n)) + Square(log_k - Log(point.k));
+    const double weight = 1 / Square(squared_distance);
+    weights += weight;
+    weighted += weight * point.efficiency;
+  }
+  return weights > 0 ? weighted / weights : device.gemm_efficiency;
+}
+
+Seconds ComputeTime(const DeviceSpec& device, const Compute& compute, bool backward) {
+  CHECK(std::isfinite(compute.flops.value()) && std::isfinite(compute.bytes.value()));
+  CHECK_GE(compute.flops.value(), 0.0);
+  CHECK_GE(compute.bytes.value(), 0.0);
+  if (device.measured) {
+    if (const auto measured = TimeOf(*device.measured, compute)) return measured->time;
+  }
+  Seconds arithmetic;
+  if (compute.flops > Flops(0)) {
+    switch (compute.kind) {
+      case ComputeKind::kGemm:
+        arithmetic = MatrixTime(device, compute, GemmEfficiency(device, compute.gemm));
+        break;
+      case ComputeKind::kAttention:
+        arithmetic = MatrixTime(
+            device, compute,
+            backward ? device.attention_backward_efficiency : device.attention_forward_efficiency);
+        break;
+      case ComputeKind::kMemory:
+        if (VectorPeak(device, compute.dtype) > FlopsPerSecond(0))
+          arithmetic = compute.flops / VectorPeak(device, compute.dtype);
+        break;
+    }
+  }
+  const Seconds duration = std::max(arithmetic, MemoryTime(device, compute.bytes)) +
+                           device.launch_overhead * static_cast<double>(compute.kernels);
+  CHECK(std::isfinite(duration.value()));
+  return duration;
+}
+
+const std::vector<DeviceSpec>& KnownDevices() {
+  static const std::vector<DeviceSpec> devices = [] {
+    std::vector<DeviceSpec> rows = {A100Sxm40(), A100Sxm80(), A100Custom64()};
+    for (auto* family : {VoltaAndOlder, HopperAndBlackwell, OtherDevices})
+      for (DeviceSpec& row : family()) rows.push_back(std::move(row));
+    std::sort(rows.begin(), rows.end(),
+              [](const DeviceSpec& a, const DeviceSpec& b) { return a.name < b.name; });
+    return rows;
+  }();
+  return devices;
+}
+
+const DeviceSpec& FindDevice(const std::string& name) {
+  std::vector<std::string> names;
+  for (const DeviceSpec& device : KnownDevices()) {
+    if (device.name == name) return device;
+    names.push_back(device.name);
+  }
+  throw Error(fmt::format("there is no device \"{}\" (known: {}){}", name, fmt::join(names, ", "),
+                          DidYouMean(name, names)));
+}
+
+}  // namespace rehearse

@@ -1,0 +1,36 @@
+#include "topology/devices/device_family.h"
+
+#include "topology/devices/device_rows.h"
+
+namespace rehearse {
+
+DeviceSpec Roofline(const RooflineFigures& figures) {
+  const DeviceSpec a100 = A100Sxm40();
+  DeviceSpec device;
+  device.name = figures.name;
+  device.description = figures.description;
+  device.compute_capability = figures.compute_capability;
+  device.matrix_peak_16 = FlopsPerSecond(figures.matrix_16 * 1e12);
+  device.matrix_peak_32 = FlopsPerSecond(figures.matrix_32 * 1e12);
+  device.vector_peak_32 = FlopsPerSecond(figures.vector_32 * 1e12);
+  device.vector_peak_64 = FlopsPerSecond(figures.vector_64 * 1e12);
+  device.memory = Bytes(figures.gibibytes * 1024 * 1024 * 1024);
+  device.memory_bandwidth = BytesPerSecond(figures.gigabytes_per_second * 1e9);
+  device.memory_efficiency = a100.memory_efficiency;
+  device.gemm_efficiency = figures.gemm_efficiency;
+  device.attention_forward_efficiency = a100.attention_forward_efficiency;
+  device.attention_backward_efficiency = a100.attention_backward_efficiency;
+  device.launch_overhead = a100.launch_overhead;
+  for (const char* figure : {"matrix_peak_16", "matrix_peak_32", "vector_peak_32", "vector_peak_64",
+                             "memory", "memory_bandwidth"})
+    device.sources.emplace_back(figure, figures.data_sheet);
+  device.sources.emplace_back("gemm_efficiency", figures.gemm_source);
+  device.sources.emplace_back("gemm_points", "none: a single efficiency");
+  device.sources.emplace_back("gemm_scale", "1: nothing to scale");
+  for (const char* figure : {"memory_efficiency", "attention_forward_efficiency",
+                             "attention_backward_efficiency", "launch_overhead"})
+    device.sources.emplace_back(figure, "assumed as the A100's");
+  return device;
+}
+
+}  // namespace rehearse

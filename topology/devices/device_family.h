@@ -1,0 +1,28 @@
+// What devices without measured GEMM points share: a roofline with one stated efficiency.
+#pragma once
+
+#include <string>
+
+#include "topology/devices/device.h"
+
+namespace rehearse {
+
+struct RooflineFigures {
+  const char* name = "";
+  const char* description = "";
+  double matrix_16 = 0;  // TFLOP/s, dense; 0: not given
+  double matrix_32 = 0;
+  double vector_32 = 0;
+  double vector_64 = 0;
+  double gibibytes = 0;
+  double gigabytes_per_second = 0;
+  double gemm_efficiency = 1;
+  const char* data_sheet = "";
+  const char* gemm_source = "";
+  uint32_t compute_capability = 0;
+};
+
+// Memory efficiency, attention and launches are assumed as the A100's.
+DeviceSpec Roofline(const RooflineFigures& figures);
+
+}  // namespace rehearse

@@ -1,0 +1,63 @@
+// Folded Clos networks: one switch, leaf and spine, fat trees of any depth, with rails or without.
+//
+// Level 1 are the leaves, level L the top. A switch of radix r has, at the leaves, `down` ports for machines and
+// `up` towards the spines, down/up being the oversubscription; in between r/2 each way; at the top all r downwards.
+// A level-i block is a switch of level i with all it reaches downwards, seen from above: it consists of
+// W_i = up·(r/2)^(i-2) equal switches, and each of them is joined by one cable to each of its parents. A tree
+// has as many blocks as its machines need, but always all the parallel switches of the levels above, so that no
+// bandwidth is lost (a real site would use thicker bundles to fewer switches).
+//
+// Machines are cabled to the leaves in their order, port by port; with `rails`, port p of every machine to a leaf of
+// rail p, so that equal ports of neighbouring machines meet at their leaf (NVIDIA DGX SuperPOD reference architecture).
+//
+// Routes go up to the lowest block that both leaves have in common, and down again, which is shortest. Which of
+// the parallel switches they take is ECMP: a hash of the flow chooses at every level.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "topology/cluster/cluster.h"
+
+namespace rehearse {
+
+struct ClosSpec {
+  uint32_t radix = 64;          // even
+  uint32_t levels = 0;          // 0: as few as the machines need
+  double oversubscription = 1;  // at the leaves, at least 1
+  bool rails = false;
+  ClusterLink cable;           // between switches, each way
+  std::string hub = "fabric";  // the only switch's name when one is enough
+};
+
+// One switch that passes everything that its ports do: for fabrics that we do not know, or need not.
+ClosSpec OneSwitch(const std::string& name = "fabric");
+
+// The tree as it was drawn: where its switches and links are, by arithmetic.
+struct Clos {
+  struct Level {
+    uint32_t blocks = 1;
+    uint32_t width = 1;       // W: equal switches of a block
+    uint32_t children = 1;    // blocks below that one block here joins
+    uint32_t parents = 0;     // cables of a switch upwards; 0 at the top
+    uint32_t first_link = 0;  // of the cables upwards
+  };
+  std::vector<Level> levels;   // leaves first
+  uint32_t ports = 1;          // of a machine
+  uint32_t machines_down = 1;  // with rails: machines a leaf
+  uint32_t ports_down = 1;     // without: ports a leaf
+  bool rails = false;
+};
+
+// Adds the switches and their cables. `first_switch` receives the vertex of leaf 0, the others follow.
+// Throws Error when the radix is too small for that many machines, saying how many would fit.
+Clos AddClos(Cluster& cluster, const ClosSpec& spec, uint32_t machines, uint32_t ports,
+             Cluster::VertexId* first_switch);
+
+uint32_t LeafOf(const Clos& clos, uint32_t machine, uint32_t port);
+
+// Appends the links from one leaf to another; nothing when they are the same.
+void AppendPath(const Clos& clos, uint32_t from, uint32_t to, uint64_t flow,
+                std::vector<uint32_t>* links);
+
+}  // namespace rehearse

@@ -1,0 +1,164 @@
+#include "topology/fabrics/fabric_dragonfly.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "topology/fabrics/fabric_limit.h"
+#include "topology/fabrics/flow_hash.h"
+
+namespace rehearse {
+namespace {
+
+uint32_t CeilDivide(uint32_t a, uint32_t b) { return a / b + (a % b != 0 ? 1 : 0); }
+
+// The number of the pair (a, b), a < b, among all pairs of n: (0,1), (0,2), …, (1,2), …
+uint32_t PairIndex(uint32_t a, uint32_t b, uint32_t n) {
+  return a * (2 * n - a - 1) / 2 + (b - a - 1);
+}
+
+// Where bundle j to group `other` ends in `group`.
+uint32_t Gateway(const Dragonfly& dragonfly, uint32_t group, uint32_t other, uint32_t j) {
+  const uint64_t place = other < group ? other : other - 1;
+  return static_cast<uint32_t>((place * dragonfly.bundles + j) % dragonfly.switches_per_group);
+}
+
+// One dimension after the other, the first one first.
+void AppendLocal(const Dragonfly& dragonfly, uint32_t group, uint32_t from, uint32_t to,
+                 std::vector<uint32_t>* links) {
+  const uint32_t base = dragonfly.first_local_link + group * dragonfly.local_links_per_group;
+  for (const Dragonfly::Dimension& dimension : dragonfly.local) {
+    const uint32_t a = from / dimension.stride % dimension.size;
+    const uint32_t b = to / dimension.stride % dimension.size;
+    if (a == b) continue;
+    // The lines along a dimension are numbered by the other coordinates.
+    const uint32_t line =
+        from / (dimension.stride * dimension.size) * dimension.stride + from % dimension.stride;
+    const uint32_t pairs = dimension.size * (dimension.size - 1) / 2;
+    const uint32_t pair = line * pairs + PairIndex(std::min(a, b), std::max(a, b), dimension.size);
+    links->push_back(base + dimension.first_link + 2 * pair + (a < b ? 0 : 1));
+    from += (b - a) * dimension.stride;  // unsigned, wraps as it should
+  }
+}
+
+// From switch `from` of group g to group h; returns the switch where it arrives.
+uint32_t AppendGlobal(const Dragonfly& dragonfly, uint32_t g, uint32_t h, uint32_t from,
+                      std::vector<uint32_t>* links) {
+  const uint32_t j = from % dragonfly.bundles;
+  AppendLocal(dragonfly, g, from, Gateway(dragonfly, g, h, j), links);
+  const uint32_t pair = PairIndex(std::min(g, h), std::max(g, h), dragonfly.groups);
+  links->push_back(dragonfly.first_global_link + 2 * (pair * dragonfly.bundles + j) +
+                   (g < h ? 0 : 1));
+  return Gateway(dragonfly, h, g, j);
+}
+
+}  // namespace
+
+Dragonfly AddDragonfly(Cluster& cluster, const DragonflySpec& spec, uint32_t machines,
+                       uint32_t ports, Cluster::VertexId* first_switch) {
+  Dragonfly dragonfly;
+  dragonfly.ports = ports;
+  dragonfly.machines_per_switch = spec.machines_per_switch;
+  std::vector<uint32_t> sizes;
+  uint32_t switches = 1;
+  for (const DragonflySpec::Dimension& dimension : spec.local) {
+    sizes.push_back(dimension.size);
+    switches *= dimension.size;
+  }
+  if (switches % ports != 0)
+    throw Error(fmt::format(
+        "a dragonfly group of {} switches cannot take machines with {} ports on as many switches",
+        switches, ports));
+  dragonfly.machines_per_group = switches / ports * spec.machines_per_switch;
+  dragonfly.groups = CeilDivide(machines, dragonfly.machines_per_group);
+  if (dragonfly.groups == 1) {  // only the switches that are used
+    uint32_t used = CeilDivide(machines, spec.machines_per_switch) * ports;
+    for (uint32_t& size : sizes) {
+      const uint32_t wanted = std::min(size, used);
+      used = CeilDivide(used, size);
+      size = wanted;
+    }
+  }
+
+  uint32_t stride = 1;
+  for (const uint32_t size : sizes) {
+    dragonfly.local.push_back({size, stride, 0});
+    stride *= size;
+  }
+  dragonfly.switches_per_group = stride;
+
+  // As many bundles as there are whole cables between two groups, but at most one a switch.
+  double cables = 0;
+  if (dragonfly.groups > 1) {
+    cables = static_cast<double>(spec.global_cables) / (dragonfly.groups - 1);
+    dragonfly.bundles = std::clamp(static_cast<uint32_t>(cables), 1u, stride);
+  }
+  double drawn = 0.5 * dragonfly.groups * dragonfly.groups * dragonfly.bundles;
+  for (const uint32_t size : sizes) drawn += 0.5 * dragonfly.groups * stride * size;
+  CheckFabricSize(drawn);
+
+  *first_switch = boost::num_vertices(cluster.graph());
+  for (uint32_t group = 0; group < dragonfly.groups; ++group)
+    for (uint32_t i = 0; i < stride; ++i)
+      cluster.AddVertex({fmt::format("group{}/switch{}", group, i), VertexKind::kSwitch, "", 0});
+
+  dragonfly.first_local_link = cluster.link_count();
+  for (uint32_t group = 0; group < dragonfly.groups; ++group) {
+    const Cluster::VertexId first_of_group = *first_switch + Cluster::VertexId{group} * stride;
+    const uint32_t begin = cluster.link_count();
+    for (size_t d = 0; d < dragonfly.local.size(); ++d) {
+      Dragonfly::Dimension& dimension = dragonfly.local[d];
+      dimension.first_link = cluster.link_count() - begin;
+      for (uint32_t first = 0; first < stride; ++first) {
+        if (first / dimension.stride % dimension.size != 0) continue;  // a line begins at 0
+        const Cluster::VertexId line = first_of_group + first;
+        for (Cluster::VertexId a = 0; a < dimension.size; ++a)
+          for (Cluster::VertexId b = a + 1; b < dimension.size; ++b)
+            cluster.AddLinks(line + a * dimension.stride, line + b * dimension.stride,
+                             spec.local[d].link);
+      }
+    }
+    dragonfly.local_links_per_group = cluster.link_count() - begin;
+  }
+
+  dragonfly.first_global_link = cluster.link_count();
+  if (dragonfly.groups > 1) {
+    ClusterLink bundle = spec.global;
+    bundle.bandwidth = bundle.bandwidth * (cables / dragonfly.bundles);
+    const auto end = [&](uint32_t group, uint32_t other, uint32_t j) {
+      return *first_switch + Cluster::VertexId{group} * stride +
+             Gateway(dragonfly, group, other, j);
+    };
+    for (uint32_t g = 0; g < dragonfly.groups; ++g)
+      for (uint32_t h = g + 1; h < dragonfly.groups; ++h)
+        for (uint32_t j = 0; j < dragonfly.bundles; ++j)
+          cluster.AddLinks(end(g, h, j), end(h, g, j), bundle);
+  }
+  return dragonfly;
+}
+
+uint32_t SwitchOf(const Dragonfly& dragonfly, uint32_t machine, uint32_t port) {
+  const uint32_t group = machine / dragonfly.machines_per_group;
+  const uint32_t place = machine % dragonfly.machines_per_group;
+  return group * dragonfly.switches_per_group +
+         place / dragonfly.machines_per_switch * dragonfly.ports + port;
+}
+
+void AppendPath(const Dragonfly& dragonfly, uint32_t from, uint32_t to, bool valiant, uint64_t flow,
+                std::vector<uint32_t>* links) {
+  uint32_t group = from / dragonfly.switches_per_group;
+  const uint32_t last = to / dragonfly.switches_per_group;
+  uint32_t place = from % dragonfly.switches_per_group;
+  if (valiant && group != last && dragonfly.groups > 2) {
+    auto middle = static_cast<uint32_t>(Mix(flow) % (dragonfly.groups - 2));
+    for (const uint32_t taken : {std::min(group, last), std::max(group, last)})
+      if (middle >= taken) ++middle;
+    place = AppendGlobal(dragonfly, group, middle, place, links);
+    group = middle;
+  }
+  if (group != last) place = AppendGlobal(dragonfly, group, last, place, links);
+  AppendLocal(dragonfly, last, place, to % dragonfly.switches_per_group, links);
+}
+
+}  // namespace rehearse

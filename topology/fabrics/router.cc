@@ -1,0 +1,414 @@
+// Bidirectional Dijkstra. Forward labels F(v) are costs from the source, backward labels B(v) costs to
+// the target; D is the cheapest F(v) + B(v) met so far. The search may stop as soon as
+// top(F) + top(B) >= D, whichever side was expanded in between. We expand the side that has scanned fewer
+// links so far, its next vertex included, and so meet at a core switch from both sides without scanning its
+// thousands of links. Every link costs something (one link, at least), which makes labels exact:
+//   (1) F(v) is exact if the true cost is at most top(F), expanded or not, since the vertex before v on a
+//       cheapest path is strictly cheaper and so has been expanded. Likewise B.
+//   (2) every vertex of every cheapest path has an exact label on one side at least, since the two true
+//       costs add up to D <= top(F) + top(B).
+// The path is then read from the source, always taking the smallest next vertex that is on a cheapest path.
+#include "topology/fabrics/router.h"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "topology/fabrics/flow_hash.h"
+#include "topology/fabrics/nic_owners.h"
+#include "topology/fabrics/path_cost.h"
+#include "topology/fabrics/structure.h"
+
+namespace rehearse {
+namespace {
+
+using VertexId = Cluster::VertexId;
+using EdgeId = Cluster::EdgeId;
+
+// One vertex as one side of the search sees it; void when it is of an earlier round.
+struct Label {
+  uint32_t round = 0;
+  bool expanded = false;
+  bool on_cheapest_path = false;  // known for expanded vertices of the forward side
+  PathCost cost;
+  std::pair<VertexId, uint32_t>
+      next;  // backward side: vertex and link that follow on the way to the target
+};
+
+struct Side {
+  using Entry = std::pair<PathCost, VertexId>;
+
+  std::vector<Label> labels;
+  std::vector<Entry> open;         // a heap, cheapest first; may hold outdated entries
+  std::vector<VertexId> expanded;  // in this order
+  size_t links_scanned = 0;
+};
+
+}  // namespace
+
+class Router::Search {
+ public:
+  explicit Search(const Cluster& cluster) : cluster_(cluster), graph_(cluster.graph()) {}
+
+  // The links of the route, source first. `without` by link, or empty; no links if nothing leads round these.
+  std::vector<uint32_t> Run(uint32_t from_rank, uint32_t to_rank,
+                            const std::vector<bool>& without = {}) {
+    return Run(cluster_.devices()[from_rank], cluster_.devices()[to_rank], NicOf(from_rank),
+               NicOf(to_rank), without);
+  }
+
+  // Between any two vertices, of which the nearest NICs are given.
+  std::vector<uint32_t> Run(VertexId source, VertexId target, VertexId source_nic,
+                            VertexId target_nic, const std::vector<bool>& without = {}) {
+    if (round_++ == 0) {
+      forward_.labels.resize(boost::num_vertices(graph_));
+      backward_.labels.resize(boost::num_vertices(graph_));
+    }
+    source_ = source;
+    target_ = target;
+    source_nic_ = source_nic;
+    target_nic_ = target_nic;
+    without_ = &without;
+    best_ = PathCost::Infinite();
+    Start(forward_, source_);
+    Start(backward_, target_);
+    Meet();
+    if (best_ == PathCost::Infinite()) {
+      CHECK(!without.empty());  // else Cluster::Finish() saw to it
+      return {};
+    }
+    MarkCheapestPaths();
+    links_scanned_ += forward_.links_scanned + backward_.links_scanned;
+    return ReadPath();
+  }
+
+  size_t links_scanned() const { return links_scanned_; }
+
+  // The NIC that the rank owns, or null_vertex(). Found machine by machine, when first asked.
+  VertexId NicOf(uint32_t rank) {
+    if (ranks_of_node_.empty()) {
+      ranks_of_node_.resize(cluster_.node_count());
+      for (uint32_t i = 0; i < cluster_.device_count(); ++i)
+        ranks_of_node_[cluster_.NodeIndexOf(i)].push_back(i);
+      owned_nics_.resize(cluster_.device_count());
+      owners_known_.resize(cluster_.node_count());
+    }
+    const uint32_t node = cluster_.NodeIndexOf(rank);
+    if (!owners_known_[node]) {
+      owners_known_[node] = true;
+      std::vector<VertexId> devices;
+      for (const uint32_t i : ranks_of_node_[node]) devices.push_back(cluster_.devices()[i]);
+      const std::vector<VertexId> nics = NicOwners(cluster_, devices);
+      for (size_t i = 0; i < nics.size(); ++i) owned_nics_[ranks_of_node_[node][i]] = nics[i];
+    }
+    return owned_nics_[rank];
+  }
+
+ private:
+  // Of the step over a link. A NIC counts where it is entered.
+  PathCost CostOf(EdgeId edge) const {
+    const VertexId to = boost::target(edge, graph_);
+    const bool is_foreign_nic =
+        graph_[to].kind == VertexKind::kNic && to != source_nic_ && to != target_nic_;
+    return {ToTime(graph_[edge].latency), 1, is_foreign_nic ? 1u : 0u};
+  }
+
+  PathCost CostAt(const Side& side, VertexId vertex) const {
+    const Label& label = side.labels[vertex];
+    return label.round == round_ ? label.cost : PathCost::Infinite();
+  }
+
+  bool IsGone(EdgeId edge) const { return !without_->empty() && (*without_)[graph_[edge].index]; }
+
+  bool IsExpanded(const Side& side, VertexId vertex) const {
+    return side.labels[vertex].round == round_ && side.labels[vertex].expanded;
+  }
+
+  void Start(Side& side, VertexId vertex) const {
+    side.open.clear();
+    side.expanded.clear();
+    side.links_scanned = 0;
+    side.labels[vertex] = {.round = round_, .cost = {}, .next = {}};
+    side.open.emplace_back(PathCost(), vertex);
+  }
+
+  // The cost of the cheapest vertex that is still to be expanded.
+  PathCost Top(Side& side) const {
+    while (!side.open.empty()) {
+      const auto [cost, vertex] = side.open.front();
+      if (!IsExpanded(side, vertex) && cost == CostAt(side, vertex)) return cost;
+      std::pop_heap(side.open.begin(), side.open.end(), std::greater<>());
+      side.open.pop_back();
+    }
+    return PathCost::Infinite();
+  }
+
+  void Meet() {
+    while (Top(forward_) + Top(backward_) < best_) {
+      const size_t forward_links = boost::out_degree(forward_.open.front().second, graph_);
+      const size_t backward_links = boost::in_degree(backward_.open.front().second, graph_);
+      if (forward_.links_scanned + forward_links <= backward_.links_scanned + backward_links) {
+        forward_.links_scanned += forward_links;
+        const VertexId vertex = TakeTop(forward_);
+        for (auto [it, end] = boost::out_edges(vertex, graph_); it != end; ++it)
+          Offer(forward_, vertex, boost::target(*it, graph_), *it);
+      } else {
+        backward_.links_scanned += backward_links;
+        const VertexId vertex = TakeTop(backward_);
+        for (auto [it, end] = boost::in_edges(vertex, graph_); it != end; ++it)
+          Offer(backward_, vertex, boost::source(*it, graph_), *it);
+      }
+    }
+  }
+
+  VertexId TakeTop(Side& side) const {
+    const VertexId vertex = side.open.front().second;
+    side.labels[vertex].expanded = true;
+    side.expanded.push_back(vertex);
+    return vertex;
+  }
+
+  // `vertex`, just expanded, is one link away from `other`.
+  void Offer(Side& side, VertexId vertex, VertexId other, EdgeId edge) {
+    if (graph_[other].kind == VertexKind::kDevice && other != source_ && other != target_) return;
+    if (IsGone(edge)) return;
+    const PathCost cost = side.labels[vertex].cost + CostOf(edge);
+    const std::pair<VertexId, uint32_t> next(vertex, graph_[edge].index);
+    Label& label = side.labels[other];
+    if (cost < CostAt(side, other)) {
+      label = {.round = round_, .cost = cost, .next = next};
+      side.open.emplace_back(cost, other);
+      std::push_heap(side.open.begin(), side.open.end(), std::greater<>());
+      best_ = std::min(best_, CostAt(forward_, other) + CostAt(backward_, other));
+    } else if (cost == label.cost) {
+      label.next = std::min(label.next, next);
+    }
+  }
+
+  // Whether the link, which leaves a vertex of exact forward cost, is part of a cheapest path.
+  bool IsOnCheapestPath(EdgeId edge) const {
+    if (IsGone(edge)) return false;
+    const VertexId to = boost::target(edge, graph_);
+    const PathCost cost = CostAt(forward_, boost::source(edge, graph_)) + CostOf(edge);
+    if (cost + CostAt(backward_, to) == best_) return true;
+    return cost == CostAt(forward_, to) && forward_.labels[to].on_cheapest_path;
+  }
+
+  void MarkCheapestPaths() {
+    for (auto vertex = forward_.expanded.rbegin(); vertex != forward_.expanded.rend(); ++vertex) {
+      const auto [begin, end] = boost::out_edges(*vertex, graph_);
+      forward_.labels[*vertex].on_cheapest_path =
+          std::any_of(begin, end, [&](EdgeId edge) { return IsOnCheapestPath(edge); });
+    }
+  }
+
+  // The next vertex and link of the route. A vertex that the forward side has not expanded costs at least
+  // top(F), and the rest of its path therefore at most top(B): its backward label has seen every way on.
+  std::pair<VertexId, uint32_t> Next(VertexId vertex) const {
+    if (!IsExpanded(forward_, vertex)) return backward_.labels[vertex].next;
+    std::pair<VertexId, uint32_t> next(Cluster::Graph::null_vertex(), 0);
+    for (auto [it, end] = boost::out_edges(vertex, graph_); it != end; ++it)
+      if (IsOnCheapestPath(*it))
+        next = std::min(next, std::pair(boost::target(*it, graph_), graph_[*it].index));
+    return next;
+  }
+
+  std::vector<uint32_t> ReadPath() const {
+    std::vector<uint32_t> links;
+    for (VertexId vertex = source_; vertex != target_;) {
+      const auto [next, link] = Next(vertex);
+      links.push_back(link);
+      CHECK_LE(links.size(), size_t{best_.links});
+      vertex = next;
+    }
+    return links;
+  }
+
+  const Cluster& cluster_;
+  const Cluster::Graph& graph_;
+  std::vector<std::vector<uint32_t>> ranks_of_node_;
+  std::vector<bool> owners_known_;    // by node
+  std::vector<VertexId> owned_nics_;  // by rank
+
+  size_t links_scanned_ = 0;
+  uint32_t round_ = 0;
+  VertexId source_ = 0;
+  VertexId target_ = 0;
+  VertexId source_nic_ = 0;
+  VertexId target_nic_ = 0;
+  const std::vector<bool>* without_ = nullptr;
+  PathCost best_;
+  Side forward_;
+  Side backward_;
+};
+
+Router::Router(const Cluster& cluster, const FabricRouting& routing, std::vector<bool> failing)
+    : cluster_(cluster),
+      routing_(routing),
+      failing_(std::move(failing)),
+      search_(std::make_unique<Search>(cluster)) {
+  const ClusterStructure* structure = cluster.structure().get();
+  if (structure == nullptr) return;
+  is_regular_.assign(structure->machines, -1);
+  exits_.resize(structure->devices_per_machine);
+  ways_.resize(size_t{structure->devices_per_machine} * structure->devices_per_machine);
+  while (model_ < structure->machines && !IsRegular(model_)) ++model_;
+}
+
+Router::~Router() = default;
+
+size_t Router::links_scanned() const { return search_->links_scanned(); }
+
+// Whether the machine's own links are all there with the latencies that they were drawn with, so that what is
+// shortest in one such machine is shortest in all.
+bool Router::IsRegular(uint32_t machine) {
+  int8_t& known = is_regular_[machine];
+  if (known >= 0) return known != 0;
+  const ClusterStructure& structure = *cluster_.structure();
+  const uint32_t first = structure.FirstLinkOf(machine);
+  known = 1;
+  for (uint32_t i = 0; i < structure.inner_links; ++i) {
+    const uint32_t link = structure.LinkNow(first + i);
+    if (link == ClusterStructure::kGone || cluster_.Link(link).latency != structure.latencies[i])
+      known = 0;
+  }
+  return known != 0;
+}
+
+// The machine is regular: its links are all there, one behind the other.
+Router::InnerWay Router::Inner(std::vector<uint32_t> links) const {
+  const ClusterStructure& structure = *cluster_.structure();
+  const uint32_t first = structure.LinkNow(structure.FirstLinkOf(model_));
+  InnerWay way = {true, true, std::move(links)};
+  for (uint32_t& link : way.links) {
+    if (link < first || link >= first + structure.inner_links) way.usable = false;
+    link -= first;
+  }
+  return way;
+}
+
+const Router::Exit& Router::ExitOf(uint32_t place) {
+  std::optional<Exit>& known = exits_[place];
+  if (known) return *known;
+  const ClusterStructure& structure = *cluster_.structure();
+  const VertexId first = structure.FirstVertexOf(model_);
+  const VertexId nic = search_->NicOf(model_ * structure.devices_per_machine + place);
+  const bool has_nic = nic != Cluster::Graph::null_vertex();
+  const VertexId leaving = has_nic ? nic : first + place;
+  Exit exit;
+  while (first + structure.port_vertex[exit.port] != leaving) {
+    ++exit.port;
+    CHECK_LT(exit.port, structure.ports());
+  }
+  exit.out.known = exit.in.known = true;
+  if (has_nic) {
+    exit.out = Inner(search_->Run(first + place, nic, nic, nic));
+    exit.in = Inner(search_->Run(nic, first + place, nic, nic));
+  }
+  return known.emplace(std::move(exit));
+}
+
+const Router::InnerWay& Router::WayWithin(uint32_t from_place, uint32_t to_place) {
+  const uint32_t devices = cluster_.structure()->devices_per_machine;
+  InnerWay& way = ways_[from_place * devices + to_place];
+  if (!way.known)
+    way = Inner(search_->Run(model_ * devices + from_place, model_ * devices + to_place));
+  return way;
+}
+
+std::optional<std::vector<uint32_t>> Router::FindByStructure(uint32_t from_rank, uint32_t to_rank,
+                                                             const std::vector<bool>& without) {
+  const ClusterStructure& structure = *cluster_.structure();
+  const uint32_t from = from_rank / structure.devices_per_machine;
+  const uint32_t to = to_rank / structure.devices_per_machine;
+  if (!IsRegular(from) || !IsRegular(to)) return std::nullopt;
+  const uint32_t from_place = from_rank % structure.devices_per_machine;
+  const uint32_t to_place = to_rank % structure.devices_per_machine;
+  const auto is_gone = [&](uint32_t link) {
+    return link == ClusterStructure::kGone || (!without.empty() && without[link]);
+  };
+  std::vector<uint32_t> links;
+  if (from == to) {
+    const InnerWay& way = WayWithin(from_place, to_place);
+    if (!way.usable) return std::nullopt;
+    for (const uint32_t link : way.links)
+      links.push_back(structure.LinkNow(structure.FirstLinkOf(from) + link));
+    if (std::any_of(links.begin(), links.end(), is_gone)) return std::nullopt;
+    return links;
+  }
+  const Exit& exit = ExitOf(from_place);
+  const Exit& entry = ExitOf(to_place);
+  if (!exit.out.usable || !entry.in.usable) return std::nullopt;
+  const Fabric& fabric = *structure.fabric;
+  const uint32_t first_switch = SwitchOfPort(fabric, from, exit.port);
+  const uint32_t last_switch = SwitchOfPort(fabric, to, entry.port);
+  const int tries = HasChoice(fabric, routing_.dragonfly) ? 16 : 1;
+  const uint64_t flow = FlowHash(routing_.seed, from_rank, to_rank);
+  for (int i = 0; i < tries; ++i) {
+    links.clear();
+    for (const uint32_t link : exit.out.links) links.push_back(structure.FirstLinkOf(from) + link);
+    links.push_back(structure.PortLink(from, exit.port));
+    AppendPath(fabric, first_switch, last_switch, routing_.dragonfly, i == 0 ? flow : Mix(flow + i),
+               &links);
+    links.push_back(structure.PortLink(to, entry.port) + 1);
+    for (const uint32_t link : entry.in.links) links.push_back(structure.FirstLinkOf(to) + link);
+    for (uint32_t& link : links) link = structure.LinkNow(link);
+    if (std::none_of(links.begin(), links.end(), is_gone)) return links;
+  }
+  return std::nullopt;
+}
+
+std::vector<uint32_t> Router::Find(uint32_t from_rank, uint32_t to_rank,
+                                   const std::vector<bool>& without) {
+  if (cluster_.structure() != nullptr)
+    if (std::optional<std::vector<uint32_t>> links = FindByStructure(from_rank, to_rank, without))
+      return *std::move(links);
+  return search_->Run(from_rank, to_rank, without);
+}
+
+bool Router::MeetsFailure(const Route& route) const {
+  return !failing_.empty() && std::any_of(route.links.begin(), route.links.end(),
+                                          [this](uint32_t link) { return failing_[link]; });
+}
+
+uint32_t& Router::SlotOf(uint32_t from_rank, uint32_t to_rank) {
+  const auto find = [&](uint32_t from, uint32_t to) -> PairSlot& {
+    const size_t mask = pairs_.size() - 1;
+    size_t i = Mix(uint64_t{from} << 32 | to) & mask;
+    while (pairs_[i].route != kNone && (pairs_[i].from != from || pairs_[i].to != to))
+      i = (i + 1) & mask;
+    return pairs_[i];
+  };
+  if (2 * routes_.size() >= pairs_.size()) {
+    std::vector<PairSlot> old(std::max<size_t>(64, 2 * pairs_.size()));
+    old.swap(pairs_);
+    for (const PairSlot& pair : old)
+      if (pair.route != kNone) find(pair.from, pair.to) = pair;
+  }
+  PairSlot& slot = find(from_rank, to_rank);
+  slot.from = from_rank;
+  slot.to = to_rank;
+  return slot.route;
+}
+
+const Route& Router::Between(uint32_t from_rank, uint32_t to_rank) {
+  CHECK_NE(from_rank, to_rank);
+  CHECK_LT(from_rank, cluster_.device_count());
+  CHECK_LT(to_rank, cluster_.device_count());
+  uint32_t& known = SlotOf(from_rank, to_rank);
+  if (known != kNone) return routes_[known];
+  known = static_cast<uint32_t>(routes_.size());
+  Route& route = routes_.emplace_back();
+  route.links = Find(from_rank, to_rank, {});
+  route.bandwidth = cluster_.Link(route.links.front()).Capacity();
+  for (const uint32_t index : route.links) {
+    const ClusterLink& link = cluster_.Link(index);
+    route.latency += link.latency;
+    route.bandwidth = std::min(route.bandwidth, link.Capacity());
+  }
+  if (MeetsFailure(route)) route.detour = Find(from_rank, to_rank, failing_);
+  route.crosses_nodes = cluster_.NodeIndexOf(from_rank) != cluster_.NodeIndexOf(to_rank);
+  return route;
+}
+
+}  // namespace rehearse

@@ -1,0 +1,110 @@
+// Deterministic routes between devices.
+//
+// A route never passes through another device. Inside a machine, and in a cluster drawn vertex by vertex, it is, of
+// all paths, the one with the smallest total latency, then the fewest links, then the fewest NICs that belong to neither end, then the smallest vertex
+// ids (and of parallel links the smallest index) read from the source: so NVLink beats PCIe and a GPU uses
+// its nearest NIC. Where several NICs are equally near to several devices, each device owns one of them in
+// turn (two GPUs and two NICs on one PCIe switch: a NIC each), as NCCL deals them.
+// Between machines of a cluster that knows its structure, the route is the way to the sender's own NIC, the way
+// of the fabric (topology/fabric_*.h: ECMP, dimension order, minimal or Valiant), and the way from the receiver's
+// own NIC. ECMP hashes the two ranks and a seed, so that the two directions of a pair may differ. Where links of that way
+// were taken away (topology/files/edits.h), other choices of ECMP are tried, then the search decides.
+// Where links are going to fail (collectives/lowering/perturbation.h), a route that crosses one of them also has a detour:
+// the way that would be taken if all that ever fail were gone.
+// Links of kind "memory" are part of a path like any other. Found by arithmetic, or by a bidirectional search that
+// touches only the neighbourhood of both ends, and remembered: there is no all-pairs table. A Router is not
+// thread-safe (it remembers); its Cluster must outlive it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "topology/cluster/cluster.h"
+#include "topology/fabrics/fabric.h"
+
+namespace rehearse {
+
+struct Route {
+  std::vector<uint32_t> links;  // indices of Cluster links, source first
+  Seconds latency;              // sum over the links
+  BytesPerSecond bandwidth;     // the narrowest link's capacity
+  bool crosses_nodes = false;
+  std::vector<uint32_t> detour;  // empty where nothing on the way fails or nothing leads round
+};
+
+class Router {
+ public:
+  // `failing` by link; empty: none.
+  explicit Router(const Cluster& cluster, const FabricRouting& routing = {},
+                  std::vector<bool> failing = {});
+  ~Router();
+  Router(const Router&) = delete;
+  Router& operator=(const Router&) = delete;
+
+  // From one rank's device to another's. CHECKs that they differ. The reference stays valid as long as the
+  // Router.
+  const Route& Between(uint32_t from_rank, uint32_t to_rank);
+
+  // Whether a link of the way is going to fail.
+  bool MeetsFailure(const Route& route) const;
+
+  const Cluster& cluster() const { return cluster_; }
+  // Links that all searches so far have looked at: the work done, for tests and benchmarks.
+  size_t links_scanned() const;
+
+ private:
+  static constexpr uint32_t kNone = 0xffffffffu;
+  class Search;
+
+  // A way within a machine: its links counted from the machine's first one. Unusable if the shortest way leaves the
+  // machine, which odd latencies can make it do.
+  struct InnerWay {
+    bool known = false;
+    bool usable = true;
+    std::vector<uint32_t> links;
+  };
+  // From a device to the fabric, and back.
+  struct Exit {
+    uint32_t port = 0;
+    InnerWay out;
+    InnerWay in;
+  };
+
+  // `without` by link, or empty; no links if nothing leads round these.
+  std::vector<uint32_t> Find(uint32_t from_rank, uint32_t to_rank,
+                             const std::vector<bool>& without);
+  // Nothing where the machines differ from how they were drawn, and where the way is cut.
+  std::optional<std::vector<uint32_t>> FindByStructure(uint32_t from_rank, uint32_t to_rank,
+                                                       const std::vector<bool>& without);
+  bool IsRegular(uint32_t machine);
+  const Exit& ExitOf(uint32_t place);  // place: rank within its machine
+  const InnerWay& WayWithin(uint32_t from_place, uint32_t to_place);
+  InnerWay Inner(std::vector<uint32_t> links) const;  // of the model machine
+
+  const Cluster& cluster_;
+  const FabricRouting routing_;
+  const std::vector<bool> failing_;
+  std::unique_ptr<Search> search_;
+  std::deque<Route> routes_;
+  // Where the pair's route is, or belongs.
+  uint32_t& SlotOf(uint32_t from_rank, uint32_t to_rank);
+
+  struct PairSlot {
+    uint32_t from = 0;
+    uint32_t to = 0;
+    uint32_t route = kNone;  // position in routes_
+  };
+  std::vector<PairSlot> pairs_;  // a hash table, at most half full
+
+  // In a cluster that knows its structure:
+  uint32_t model_ = 0;                      // a machine as it was drawn
+  std::vector<int8_t> is_regular_;          // by machine; -1: not looked at yet
+  std::vector<std::optional<Exit>> exits_;  // by place
+  std::vector<InnerWay> ways_;              // by pair of places
+};
+
+}  // namespace rehearse

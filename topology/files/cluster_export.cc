@@ -1,0 +1,239 @@
+#include "topology/files/cluster_export.h"
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "sim/base/units.h"
+#include "sim/schedule/schedule.h"
+
+namespace rehearse {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// ---- Quantities -----------------------------------------------------------------------------------
+
+struct Unit {
+  std::string_view name;
+  double size;      // in SI
+  double fraction;  // or its reciprocal, where that is the exact one
+};
+
+// The shortest text that `parse` reads as exactly this quantity.
+template <typename Parse>
+std::string Shortest(double value, std::span<const Unit> units, Parse parse) {
+  std::string best;
+  for (const Unit& unit : units) {
+    const double number = value / unit.size * unit.fraction;
+    if (value != 0 && !(number > 0)) continue;
+    // 15 digits leave out the rounding error of the line above, 17 are sure to do for the SI unit.
+    for (const std::string& digits : {fmt::format("{:.15g}", number), fmt::format("{}", number)}) {
+      const std::string text = fmt::format("{}{}", digits, unit.name);
+      if (!best.empty() && text.size() >= best.size()) continue;
+      if (parse(text).value() == value) best = text;
+    }
+  }
+  CHECK(!best.empty());
+  return best;
+}
+
+constexpr double kKibi = 1024;
+constexpr double kMebi = 1024 * kKibi;
+constexpr double kGibi = 1024 * kMebi;
+constexpr double kTebi = 1024 * kGibi;
+
+std::string Text(BytesPerSecond bandwidth) {
+  static constexpr Unit kUnits[] = {{"Bps", 1, 1},       {"GBps", 1e9, 1},   {"MBps", 1e6, 1},
+                                    {"kBps", 1e3, 1},    {"TBps", 1e12, 1},  {"KiBps", kKibi, 1},
+                                    {"MiBps", kMebi, 1}, {"GiBps", kGibi, 1}};
+  return Shortest(bandwidth.value(), kUnits, ParseBandwidth);
+}
+
+std::string Text(Seconds duration) {
+  static constexpr Unit kUnits[] = {
+      {"us", 1, 1e6}, {"s", 1, 1}, {"ms", 1, 1e3}, {"ns", 1, 1e9}, {"ps", 1, 1e12}};
+  if (duration == Seconds(0)) return "0us";
+  return Shortest(duration.value(), kUnits, ParseDuration);
+}
+
+std::string Text(Bytes size) {
+  static constexpr Unit kUnits[] = {{"B", 1, 1},       {"GiB", kGibi, 1}, {"MiB", kMebi, 1},
+                                    {"KiB", kKibi, 1}, {"TiB", kTebi, 1}, {"GB", 1e9, 1},
+                                    {"MB", 1e6, 1}};
+  return Shortest(size.value(), kUnits, ParseSize);
+}
+
+std::string Text(FlopsPerSecond rate) {
+  static constexpr Unit kUnits[] = {
+      {"FLOPS", 1, 1}, {"TFLOPS", 1e12, 1}, {"GFLOPS", 1e9, 1}, {"PFLOPS", 1e15, 1}};
+  return Shortest(rate.value(), kUnits, ParseFlopRate);
+}
+
+// ---- Devices --------------------------------------------------------------------------------------
+
+Json DeviceObject(const DeviceSpec& device) {
+  Json json;
+  json["name"] = device.name;
+  json["description"] = device.description;
+  if (device.compute_capability > 0) json["compute_capability"] = device.compute_capability;
+  const auto add_rate = [&](const char* key, FlopsPerSecond rate) {
+    if (rate > FlopsPerSecond(0)) json[key] = Text(rate);
+  };
+  add_rate("matrix_peak_16", device.matrix_peak_16);
+  add_rate("matrix_peak_32", device.matrix_peak_32);
+  add_rate("vector_peak_32", device.vector_peak_32);
+  add_rate("vector_peak_64", device.vector_peak_64);
+  if (device.memory > Bytes(0)) json["memory"] = Text(device.memory);
+  if (device.memory_bandwidth > BytesPerSecond(0))
+    json["memory_bandwidth"] = Text(device.memory_bandwidth);
+  json["memory_efficiency"] = device.memory_efficiency;
+  json["gemm_efficiency"] = device.gemm_efficiency;
+  if (device.gemm_scale != 1) json["gemm_scale"] = device.gemm_scale;
+  json["attention_forward_efficiency"] = device.attention_forward_efficiency;
+  json["attention_backward_efficiency"] = device.attention_backward_efficiency;
+  json["launch_overhead"] = Text(device.launch_overhead);
+  if (device.slowdown.Any()) json["slowdown"] = ToJson(device.slowdown);
+  if (device.host_cores > 0) json["host_cores"] = device.host_cores;
+  for (const GemmPoint& point : device.gemm_points)
+    json["gemm_points"].push_back({{"mode", Name(point.mode)},
+                                   {"m", point.m},
+                                   {"n", point.n},
+                                   {"k", point.k},
+                                   {"efficiency", point.efficiency}});
+  for (const auto& [figure, source] : device.sources) json["sources"][figure] = source;
+  return json;
+}
+
+// The name of a known device if this is one, else all of it.
+Json DeviceToJson(const DeviceSpec& device) {
+  Json object = DeviceObject(device);
+  for (const DeviceSpec& known : KnownDevices())
+    if (known.name == device.name && DeviceObject(known) == object) return device.name;
+  return object;
+}
+
+// ---- Vertices and links ---------------------------------------------------------------------------
+
+Json Vertices(const Cluster& cluster, const std::vector<Json>& devices, const Json& usual) {
+  Json vertices = Json::array();
+  const Cluster::Graph& graph = cluster.graph();
+  for (Cluster::VertexId id = 0; id < boost::num_vertices(graph); ++id) {
+    const Vertex& vertex = graph[id];
+    Json json;
+    json["name"] = vertex.name;
+    json["kind"] = Name(vertex.kind);
+    if (!vertex.node.empty()) json["node"] = vertex.node;
+    if (vertex.kind == VertexKind::kDevice && devices[vertex.device] != usual)
+      json["device"] = devices[vertex.device];
+    vertices.push_back(std::move(json));
+  }
+  return vertices;
+}
+
+bool AreToAndFro(const Cluster& cluster, uint32_t there, uint32_t back) {
+  const auto& graph = cluster.graph();
+  const Cluster::EdgeId a = cluster.Edge(there);
+  const Cluster::EdgeId b = cluster.Edge(back);
+  const ClusterLink& x = graph[a];
+  const ClusterLink& y = graph[b];
+  return boost::source(a, graph) == boost::target(b, graph) &&
+         boost::target(a, graph) == boost::source(b, graph) && x.kind == y.kind &&
+         x.bandwidth == y.bandwidth && x.latency == y.latency && x.efficiency == y.efficiency;
+}
+
+Json Links(const Cluster& cluster) {
+  Json links = Json::array();
+  const auto& graph = cluster.graph();
+  for (uint32_t i = 0; i < cluster.link_count(); ++i) {
+    const ClusterLink& link = cluster.Link(i);
+    const std::string& from = graph[boost::source(cluster.Edge(i), graph)].name;
+    const std::string& to = graph[boost::target(cluster.Edge(i), graph)].name;
+    Json json;
+    if (i + 1 < cluster.link_count() && AreToAndFro(cluster, i, i + 1)) {
+      json["between"] = {from, to};
+      ++i;
+    } else {
+      json["from"] = from;
+      json["to"] = to;
+    }
+    json["kind"] = Name(link.kind);
+    json["bandwidth"] = Text(link.bandwidth);
+    json["latency"] = Text(link.latency);
+    if (link.efficiency != 1) json["efficiency"] = link.efficiency;
+    links.push_back(std::move(json));
+  }
+  return links;
+}
+
+// On one line, with blanks.
+std::string OneLine(const Json& json) {
+  std::string text;
+  const auto add = [&](const std::string& piece) { text += (text.empty() ? "" : ", ") + piece; };
+  if (json.is_object()) {
+    for (const auto& [key, value] : json.items()) add(Json(key).dump() + ": " + OneLine(value));
+    return "{" + text + "}";
+  }
+  if (json.is_array()) {
+    for (const Json& value : json) add(OneLine(value));
+    return "[" + text + "]";
+  }
+  return json.dump();
+}
+
+}  // namespace
+
+std::string ExactText(BytesPerSecond bandwidth) { return Text(bandwidth); }
+std::string ExactText(Seconds duration) { return Text(duration); }
+
+nlohmann::ordered_json ToJson(const Slowdown& slowdown) {
+  Json json = {{"gemm", slowdown.gemm},
+               {"attention", slowdown.attention},
+               {"memory", slowdown.memory},
+               {"communication", slowdown.communication}};
+  if (const auto& waves = slowdown.waves) {
+    json["waves"] = {{"multiprocessors", waves->multiprocessors},
+                     {"taken", waves->taken},
+                     {"tile", {waves->tile_rows, waves->tile_columns}}};
+  }
+  return json;
+}
+
+nlohmann::ordered_json ClusterToJson(const Cluster& cluster) {
+  CHECK_GT(cluster.device_count(), 0u);
+  std::vector<Json> devices;
+  for (const DeviceSpec& spec : cluster.device_specs()) devices.push_back(DeviceToJson(spec));
+  Json json;
+  json["name"] = cluster.name();
+  json["device"] = devices[cluster.graph()[cluster.devices()[0]].device];
+  if (!cluster.notes().empty()) json["notes"] = cluster.notes();
+  json["vertices"] = Vertices(cluster, devices, json["device"]);
+  json["links"] = Links(cluster);
+  json["step_overhead"] = Text(cluster.step_overhead());
+  if (cluster.collective_overhead() > Seconds(0))
+    json["collective_overhead"] = Text(cluster.collective_overhead());
+  if (cluster.channel_overhead() > Seconds(0))
+    json["channel_overhead"] = Text(cluster.channel_overhead());
+  return json;
+}
+
+std::string ClusterToText(const Cluster& cluster) {
+  const Json json = ClusterToJson(cluster);
+  std::string text = "{";
+  for (const auto& [key, value] : json.items()) {
+    text += fmt::format("{}\n  {}: ", text.size() > 1 ? "," : "", Json(key).dump());
+    if (!value.is_array()) {
+      text += OneLine(value);
+      continue;
+    }
+    text += "[";
+    for (size_t i = 0; i < value.size(); ++i)
+      text += fmt::format("{}\n    {}", i > 0 ? "," : "", OneLine(value[i]));
+    text += "]";
+  }
+  return text + "\n}\n";
+}
+
+}  // namespace rehearse

@@ -1,0 +1,116 @@
+#include "topology/files/cluster_file.h"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <map>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "topology/files/calibration.h"
+#include "topology/files/compact_form.h"
+#include "topology/files/edits.h"
+#include "topology/files/graph_file.h"
+#include "topology/presets/presets.h"
+
+namespace rehearse {
+namespace {
+
+bool IsPath(const std::string& text) {
+  return text.find('/') != std::string::npos || text.ends_with(".json");
+}
+
+uint32_t ParseParameter(const std::string& key, const std::string& text, const Place& place) {
+  uint32_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stopped, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || stopped != end)
+    throw Error(place, fmt::format("\"{}\" is \"{}\", expected a whole number", key, text));
+  return value;
+}
+
+// "perlmutter:nodes=4,device=a100-80g".
+std::unique_ptr<Cluster> ReadPresetText(const std::string& text, const Place& place) {
+  const size_t colon = text.find(':');
+  const std::string name = text.substr(0, colon);
+  FindPreset(name, place);  // a wrong name is said before wrong changes
+  std::map<std::string, uint32_t> parameters;
+  std::optional<DeviceSpec> device;
+  size_t begin = colon == std::string::npos ? text.size() + 1 : colon + 1;
+  while (begin <= text.size()) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    const std::string change = text.substr(begin, end - begin);
+    begin = end + 1;
+    const size_t equals = change.find('=');
+    if (equals == std::string::npos)
+      throw Error(place,
+                  fmt::format("found \"{}\" in \"{}\", expected a change such as \"nodes=4\"",
+                              change, text));
+    const std::string key = change.substr(0, equals);
+    const std::string value = change.substr(equals + 1);
+    if (key == "device") {
+      if (device) throw Error(place, fmt::format("\"device\" appears twice in \"{}\"", text));
+      try {
+        device = FindDevice(value);
+      } catch (const Error& error) {
+        throw Error(place, error.what());
+      }
+    } else if (!parameters.emplace(key, ParseParameter(key, value, place)).second) {
+      throw Error(place, fmt::format("\"{}\" appears twice in \"{}\"", key, text));
+    }
+  }
+  return BuildPreset(name, parameters, place, device ? &*device : nullptr);
+}
+
+// {"preset": "perlmutter", "nodes": 4, "device": "a100-80g"}.
+std::unique_ptr<Cluster> ReadPresetObject(const JsonReader& reader) {
+  const JsonReader name = reader.At("preset");
+  const ClusterPreset& preset = FindPreset(name.String(), name.place());
+  std::vector<std::string> keys = {"preset", "device", "calibration", "edits"};
+  for (const PresetParameter& parameter : preset.parameters) keys.push_back(parameter.name);
+  reader.AllowKeys(keys);
+  std::map<std::string, uint32_t> parameters;
+  for (const PresetParameter& parameter : preset.parameters)
+    if (reader.Has(parameter.name))
+      parameters[parameter.name] = static_cast<uint32_t>(
+          reader.At(parameter.name).Integer(parameter.minimum, parameter.maximum));
+  std::optional<DeviceSpec> device;
+  if (reader.Has("device")) device = ReadDevice(reader.At("device"));
+  return BuildPreset(preset.name, parameters, name.place(), device ? &*device : nullptr);
+}
+
+std::unique_ptr<Cluster> ReadClusterObject(const JsonReader& reader) {
+  if (!reader.IsObject())
+    reader.Expected("a cluster: an object with \"preset\", with \"node\" or with \"vertices\"");
+  if (!reader.Has("preset") && !reader.Has("node") && !reader.Has("vertices"))
+    reader.Fail(
+        "a cluster has \"preset\", or \"node\" and \"fabric\", or \"vertices\" and \"links\"");
+  auto cluster = reader.Has("preset") ? ReadPresetObject(reader)
+                 : reader.Has("node") ? ReadCompactForm(reader)
+                                      : ReadGraph(reader);
+  if (reader.Has("calibration"))
+    ApplyCalibration(*cluster, ReadCalibration(reader.At("calibration")));
+  if (!reader.Has("edits")) return cluster;
+  return ApplyEdits(std::move(cluster), ReadEdits(reader.At("edits")));
+}
+
+}  // namespace
+
+std::unique_ptr<Cluster> ReadCluster(const JsonReader& reader) {
+  if (!reader.IsString()) return ReadClusterObject(reader);
+  const std::string text = reader.String();
+  if (!IsPath(text)) return ReadPresetText(text, reader.place());
+  const std::filesystem::path folder = std::filesystem::path(reader.place().file).parent_path();
+  const std::string path = (folder / text).string();
+  if (!std::filesystem::exists(path)) reader.Fail(fmt::format("there is no file \"{}\"", path));
+  const JsonDocument document = JsonDocument::FromFile(path);
+  return ReadClusterObject(document.Root());
+}
+
+std::unique_ptr<Cluster> ReadClusterArgument(const std::string& text) {
+  if (!IsPath(text)) return ReadPresetText(text, Place());
+  return ReadClusterObject(JsonDocument::FromFile(text).Root());
+}
+
+}  // namespace rehearse

@@ -1,0 +1,133 @@
+#include "topology/presets/node.h"
+
+#include <fmt/format.h>
+
+namespace rehearse {
+namespace {
+
+class Drawing {
+ public:
+  explicit Drawing(const NodeSpec& spec) : spec_(spec) {}
+
+  NodeShape Draw() {
+    CHECK_GT(spec_.devices, 0u);
+    shape_.prefix = spec_.prefix;
+    shape_.cable = spec_.cable;
+    for (uint32_t i = 0; i < spec_.devices; ++i)
+      Add(fmt::format("{}{}", spec_.device_name, i), VertexKind::kDevice);
+    if (spec_.nvswitch) {
+      const uint32_t nvswitch = Add("nvswitch", VertexKind::kNvSwitch);
+      for (uint32_t i = 0; i < spec_.devices; ++i) JoinBoth(i, nvswitch, *spec_.nvswitch);
+    }
+    for (const DeviceLanes& pair : spec_.lanes) {
+      CHECK(spec_.lane.has_value());
+      ClusterLink link = *spec_.lane;
+      link.bandwidth = link.bandwidth * pair.lanes;
+      JoinBoth(pair.a, pair.b, link);
+    }
+    if (spec_.host) DrawHost(*spec_.host);
+    if (spec_.cable && shape_.ports.empty())
+      for (uint32_t i = 0; i < spec_.devices; ++i) shape_.ports.push_back(i);
+    return std::move(shape_);
+  }
+
+ private:
+  // A switch or socket: where it is entered and where it is left.
+  struct Stop {
+    uint32_t in = 0;
+    uint32_t out = 0;
+  };
+
+  uint32_t Add(std::string name, VertexKind kind) {
+    shape_.parts.push_back({std::move(name), kind});
+    return static_cast<uint32_t>(shape_.parts.size() - 1);
+  }
+
+  void Join(uint32_t from, uint32_t to, const ClusterLink& link) {
+    shape_.wires.push_back({from, to, link});
+  }
+  void JoinBoth(uint32_t a, uint32_t b, const ClusterLink& link) {
+    Join(a, b, link);
+    Join(b, a, link);
+  }
+  // A leaf of the host's tree to a stop above it, or one stop to the next.
+  void Hang(Stop below, Stop above, const ClusterLink& link) {
+    Join(below.in, above.in, link);
+    Join(above.out, below.out, link);
+  }
+
+  void DrawHost(const Host& host) {
+    const bool staged = host.memory.has_value();
+    std::vector<Stop> sockets;
+    for (uint32_t i = 0; i < host.sockets; ++i) {
+      Stop stop;
+      stop.in = Add(fmt::format("{}{}", host.socket_name, i), VertexKind::kSocket);
+      stop.out = staged ? Add(fmt::format("memory{}", i), VertexKind::kSocket) : stop.in;
+      if (staged) Join(stop.in, stop.out, *host.memory);
+      sockets.push_back(stop);
+    }
+    if (host.between_sockets)
+      for (uint32_t i = 0; i < host.sockets; ++i)
+        for (uint32_t j = i + 1; j < host.sockets; ++j)
+          JoinBoth(sockets[i].out, sockets[j].out, *host.between_sockets);
+
+    std::vector<Stop> switches;
+    for (uint32_t i = 0; i < host.switches; ++i) {
+      const std::string name = fmt::format("{}{}", host.switch_name, i);
+      Stop stop;
+      stop.in = Add(staged ? name + "/up" : name, VertexKind::kPcieSwitch);
+      stop.out = staged ? Add(name + "/down", VertexKind::kPcieSwitch) : stop.in;
+      if (host.root_port)
+        Hang(stop, sockets[Deal(i, host.switches, host.sockets)], *host.root_port);
+      switches.push_back(stop);
+    }
+
+    CHECK(host.device.has_value());
+    const std::vector<Stop>& above = switches.empty() ? sockets : switches;
+    for (uint32_t i = 0; i < spec_.devices; ++i) {
+      Hang({i, i}, above[Deal(i, spec_.devices, above.size())], *host.device);
+      if (host.device_to_socket)
+        Hang({i, i}, sockets[Deal(i, spec_.devices, host.sockets)], *host.device_to_socket);
+    }
+
+    const bool on_switches = host.nic_place == NicPlace::kSwitch && !switches.empty();
+    const std::vector<Stop>& nic_stops = on_switches ? switches : sockets;
+    for (uint32_t i = 0; i < host.nics; ++i) {
+      CHECK(host.nic.has_value());
+      CHECK(spec_.cable.has_value());
+      const uint32_t nic = Add(fmt::format("nic{}", i), VertexKind::kNic);
+      Hang({nic, nic}, nic_stops[Deal(i, host.nics, nic_stops.size())], *host.nic);
+      shape_.ports.push_back(nic);
+    }
+  }
+
+  // Who of `above` gets the i-th of `below`, dealt evenly and in order.
+  static uint32_t Deal(uint32_t i, uint32_t below, size_t above) {
+    return static_cast<uint32_t>(uint64_t{i} * above / below);
+  }
+
+  const NodeSpec& spec_;
+  NodeShape shape_;
+};
+
+}  // namespace
+
+NodeShape DrawNode(const NodeSpec& spec) { return Drawing(spec).Draw(); }
+
+ClusterLink MakeLink(LinkKind kind, BytesPerSecond bandwidth, double efficiency, Seconds latency) {
+  ClusterLink link;
+  link.kind = kind;
+  link.bandwidth = bandwidth;
+  link.efficiency = efficiency;
+  link.latency = latency;
+  return link;
+}
+
+std::vector<DeviceLanes> AllToAll(uint32_t devices, uint32_t lanes) {
+  std::vector<DeviceLanes> pairs;
+  for (uint32_t i = 0; i < devices; ++i)
+    for (uint32_t j = i + 1; j < devices; ++j) pairs.push_back({i, j, lanes});
+  return pairs;
+}
+
+}  // namespace rehearse

@@ -1,0 +1,62 @@
+#include "topology/presets/presets.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "topology/presets/preset_rows.h"
+
+namespace rehearse {
+
+const std::vector<ClusterPreset>& ClusterPresets() {
+  static const std::vector<ClusterPreset> presets = [] {
+    std::vector<ClusterPreset> rows;
+    for (auto* family :
+         {NvidiaPresets, CloudPresets, SupercomputerPresets, AtpPresets, SmallPresets})
+      for (ClusterPreset& row : family()) rows.push_back(std::move(row));
+    std::sort(rows.begin(), rows.end(),
+              [](const ClusterPreset& a, const ClusterPreset& b) { return a.name < b.name; });
+    return rows;
+  }();
+  return presets;
+}
+
+const ClusterPreset& FindPreset(const std::string& name, const Place& place) {
+  std::vector<std::string> names;
+  for (const ClusterPreset& preset : ClusterPresets()) {
+    if (preset.name == name) return preset;
+    names.push_back(preset.name);
+  }
+  throw Error(place, fmt::format("there is no cluster preset \"{}\" (known: {}){}", name,
+                                 fmt::join(names, ", "), DidYouMean(name, names)));
+}
+
+std::unique_ptr<Cluster> BuildPreset(const std::string& name,
+                                     const std::map<std::string, uint32_t>& parameters,
+                                     const Place& place, const DeviceSpec* device) {
+  const ClusterPreset& preset = FindPreset(name, place);
+  std::map<std::string, uint32_t> values;
+  std::vector<std::string> known;
+  for (const PresetParameter& parameter : preset.parameters) {
+    values[parameter.name] = parameter.standard;
+    known.push_back(parameter.name);
+  }
+  for (const auto& [key, value] : parameters) {
+    const auto name_is_key = [&wanted = key](const PresetParameter& candidate) {
+      return candidate.name == wanted;
+    };
+    const auto parameter =
+        std::find_if(preset.parameters.begin(), preset.parameters.end(), name_is_key);
+    if (parameter == preset.parameters.end())
+      throw Error(place, fmt::format("preset \"{}\" has no parameter \"{}\" (it has: {}){}", name,
+                                     key, fmt::join(known, ", "), DidYouMean(key, known)));
+    if (value < parameter->minimum || value > parameter->maximum)
+      throw Error(place, fmt::format("\"{}\" of preset \"{}\" is {}, expected {} to {}", key, name,
+                                     value, parameter->minimum, parameter->maximum));
+    values[key] = value;
+  }
+  return BuildMachine(preset.describe(values),
+                      device != nullptr ? *device : FindDevice(preset.device));
+}
+
+}  // namespace rehearse

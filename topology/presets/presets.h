@@ -1,0 +1,45 @@
+// Clusters that are known by name. A preset is a row of a table: a name, one line, where its figures are
+// from, its parameters with ranges and defaults, and the function that describes it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "topology/presets/machine.h"
+
+namespace rehearse {
+
+struct PresetParameter {
+  std::string name;  // "nodes"
+  uint32_t minimum = 1;
+  uint32_t maximum = 65536;
+  uint32_t standard = 1;
+  std::string meaning;
+};
+
+struct ClusterPreset {
+  std::string name;
+  std::string summary;
+  std::string source;
+  std::string device;  // known device that its nodes have, unless the user names another
+  std::vector<PresetParameter> parameters;
+  // Gets every parameter, in range.
+  MachineSpec (*describe)(const std::map<std::string, uint32_t>& parameters);
+};
+
+const std::vector<ClusterPreset>& ClusterPresets();  // sorted by name
+
+// Throws Error (with `place` in front and "did you mean") when there is none of that name.
+const ClusterPreset& FindPreset(const std::string& name, const Place& place);
+
+// Builds a preset; missing parameters take their standard values; `device` replaces all its devices. Throws
+// Error (with `place` in front, "did you mean" for names) for unknown presets or parameters and values
+// out of range.
+std::unique_ptr<Cluster> BuildPreset(const std::string& name,
+                                     const std::map<std::string, uint32_t>& parameters,
+                                     const Place& place, const DeviceSpec* device = nullptr);
+
+}  // namespace rehearse

@@ -1,0 +1,53 @@
+#include "topology/view/cluster_layout.h"
+
+#include <algorithm>
+
+namespace rehearse {
+
+ClusterLayout LayOutCluster(const Cluster& cluster) {
+  const std::optional<Grid> grid = FindGrid(cluster);
+  return grid ? LayOutGrid(cluster, *grid) : LayOutTiers(cluster);
+}
+
+void Frame::Include(double x, double y) {
+  left = std::min(left, x);
+  right = std::max(right, x);
+  top = std::min(top, y);
+  bottom = std::max(bottom, y);
+}
+
+Frame FrameOf(const ClusterLayout& layout) {
+  constexpr double kSwing = 0.75;  // how far a cubic curve gets of its pull
+  Frame frame;
+  for (const PlacedBox& box : layout.boxes) {
+    frame.Include(box.center.x - box.width / 2, box.center.y - box.height / 2);
+    frame.Include(box.center.x + box.width / 2, box.center.y + box.height / 2);
+  }
+  for (const PlacedNode& node : layout.nodes) {
+    frame.Include(node.corner.x, node.corner.y);
+    frame.Include(node.corner.x + node.width, node.corner.y + node.height);
+  }
+  for (const PlacedLink& link : layout.links) {
+    frame.Include(link.from.x + kSwing * link.from_pull.x, link.from.y + kSwing * link.from_pull.y);
+    frame.Include(link.to.x + kSwing * link.to_pull.x, link.to.y + kSwing * link.to_pull.y);
+  }
+  return frame;
+}
+
+void MoveIntoView(const Frame& frame, double margin, ClusterLayout* layout) {
+  const auto move = [&](Point& point) {
+    point.x += margin - frame.left;
+    point.y += margin - frame.top;
+  };
+  for (PlacedBox& box : layout->boxes) move(box.center);
+  for (PlacedNode& node : layout->nodes) move(node.corner);
+  for (Caption& caption : layout->captions) move(caption.at);
+  for (PlacedLink& link : layout->links) {
+    move(link.from);
+    move(link.to);
+  }
+  layout->width = frame.right - frame.left + 2 * margin;
+  layout->height = frame.bottom - frame.top + 2 * margin;
+}
+
+}  // namespace rehearse

@@ -1,0 +1,61 @@
+// What there is in a cluster; see topology/view/cluster_view.h.
+#include <map>
+#include <tuple>
+
+#include "topology/view/cluster_view.h"
+
+namespace rehearse {
+namespace {
+
+std::vector<LinkGroup> GroupLinks(const Cluster& cluster) {
+  using Key = std::tuple<LinkKind, VertexKind, VertexKind, double, double, double>;
+  std::map<Key, LinkGroup> groups;
+  const Cluster::Graph& graph = cluster.graph();
+  for (uint32_t i = 0; i < cluster.link_count(); ++i) {
+    const ClusterLink& link = cluster.Link(i);
+    const auto from = boost::source(cluster.Edge(i), graph);
+    const auto to = boost::target(cluster.Edge(i), graph);
+    const bool up = std::pair(graph[from].kind, from) < std::pair(graph[to].kind, to);
+    const auto [low, high] = std::minmax(graph[from].kind, graph[to].kind);
+    // Wide links first.
+    LinkGroup& group = groups[{link.kind, low, high, -link.bandwidth.value(), link.efficiency,
+                               link.latency.value()}];
+    group.kind = link.kind;
+    group.low = low;
+    group.high = high;
+    group.bandwidth = link.bandwidth;
+    group.efficiency = link.efficiency;
+    group.latency = link.latency;
+    ++(up ? group.up : group.down);
+  }
+  std::vector<LinkGroup> list;
+  for (const auto& [key, group] : groups) list.push_back(group);
+  return list;
+}
+
+}  // namespace
+
+ClusterSummary SummarizeCluster(const Cluster& cluster) {
+  ClusterSummary summary;
+  summary.name = cluster.name();
+  summary.devices = cluster.device_count();
+  summary.nodes = cluster.node_count();
+  const Cluster::Graph& graph = cluster.graph();
+  std::map<uint32_t, uint32_t> devices;
+  for (const auto device : cluster.devices()) ++devices[graph[device].device];
+  for (const auto& [spec, count] : devices)
+    summary.device_kinds.emplace_back(cluster.device_specs()[spec], count);
+  std::map<VertexKind, uint32_t> vertices;
+  for (auto [it, end] = boost::vertices(graph); it != end; ++it) ++vertices[graph[*it].kind];
+  summary.vertices.assign(vertices.begin(), vertices.end());
+  summary.links = GroupLinks(cluster);
+  summary.grid = FindGrid(cluster);
+  if (cluster.device_count() <= kMostForBisection) summary.bisection = BisectionBandwidth(cluster);
+  summary.step_overhead = cluster.step_overhead();
+  summary.collective_overhead = cluster.collective_overhead();
+  summary.channel_overhead = cluster.channel_overhead();
+  summary.notes = cluster.notes();
+  return summary;
+}
+
+}  // namespace rehearse

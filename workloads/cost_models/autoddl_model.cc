@@ -1,0 +1,88 @@
+#include "workloads/cost_models/autoddl_model.h"
+
+#include <cmath>
+
+#include "sim/base/error.h"
+
+namespace rehearse {
+namespace {
+
+// What stands beside α and nβ in Table 2.
+struct Shares {
+  double alpha = 0;
+  double beta = 0;
+};
+
+Shares SharesOf(CollectiveKind kind, uint32_t devices) {
+  CHECK_GE(devices, 1u);
+  const bool is_half = kind == CollectiveKind::kAllGather ||
+                       kind == CollectiveKind::kReduceScatter || kind == CollectiveKind::kAllToAll;
+  CHECK(is_half || kind == CollectiveKind::kAllReduce);
+  const double passes = is_half ? 1 : 2;
+  const double others = devices - 1;
+  return {passes * others, passes * others / devices};
+}
+
+}  // namespace
+
+Seconds AutoddlTime(CollectiveKind kind, uint32_t devices, Bytes bytes, const AlphaBeta& network) {
+  const Shares shares = SharesOf(kind, devices);
+  return shares.alpha * network.alpha + Seconds(shares.beta * bytes.value() * network.beta);
+}
+
+AlphaBeta FitAlphaBeta(const std::vector<AlphaBetaSample>& samples) {
+  // Normal equations of T = a·α + b·β.
+  double aa = 0, ab = 0, bb = 0, at = 0, bt = 0;
+  for (const AlphaBetaSample& sample : samples) {
+    const Shares shares = SharesOf(sample.kind, sample.devices);
+    const double a = shares.alpha;
+    const double b = shares.beta * sample.bytes.value();
+    aa += a * a;
+    ab += a * b;
+    bb += b * b;
+    at += a * sample.time.value();
+    bt += b * sample.time.value();
+  }
+  const double determinant = aa * bb - ab * ab;
+  if (!(determinant > 1e-12 * aa * bb))
+    throw Error(
+        fmt::format("{} measured collectives do not determine latency and bandwidth; "
+                    "expected at least two sizes",
+                    samples.size()));
+  return {Seconds((at * bb - bt * ab) / determinant), (bt * aa - at * ab) / determinant};
+}
+
+AutoddlPrediction PredictAutoddl(const std::vector<SbpProduct>& chain, const SbpNetwork& network) {
+  AutoddlPrediction sum;
+  const auto time = [&](CollectiveKind kind, const SbpFactor& factor, double elements) {
+    return AutoddlTime(kind, factor.Size(), elements * network.element,
+                       factor.nodes == 1 ? network.inside : network.between);
+  };
+  const auto sent = [&](const SbpFactor& factor, double elements) {
+    return SharesOf(CollectiveKind::kAllGather, factor.Size()).beta * elements * network.element;
+  };
+  for (size_t i = 0; i < chain.size(); ++i) {
+    const SbpProduct& product = chain[i];
+    const auto& [p0, p1, p2] = product.choice;
+    CHECK_EQ(product.choice.Devices(), chain.front().choice.Devices());
+    const double input = product.rows * product.k / p0.Size() / p2.Size();
+    const double output = product.rows * product.n / p0.Size() / p1.Size();
+    const double weight = product.k * product.n / p1.Size() / p2.Size();
+    // Forward, and the conjugate backward; the first product's input has no gradient.
+    sum.gather += time(CollectiveKind::kAllGather, p1, input);
+    if (!product.first) sum.scatter += time(CollectiveKind::kReduceScatter, p1, input);
+    sum.scatter += time(CollectiveKind::kReduceScatter, p2, output);
+    sum.gather += time(CollectiveKind::kAllGather, p2, output);
+    sum.gradient += time(CollectiveKind::kAllReduce, p0, weight);
+    sum.forward += sent(p1, input) + sent(p2, output);
+    if (i == 0 || chain[i - 1].choice.p0 == p0) continue;
+    // Over all devices, each of which sends its share of the rows × k matrix.
+    const SbpFactor all{p0.nodes * p1.nodes * p2.nodes, p0.gpus * p1.gpus * p2.gpus};
+    const double share = product.rows * product.k / all.Size();
+    sum.change += 2.0 * time(CollectiveKind::kAllToAll, all, share);
+    sum.forward += sent(all, share);
+  }
+  return sum;
+}
+
+}  // namespace rehearse

@@ -1,0 +1,93 @@
+// AutoDDL's own communication model (arXiv 2301.06813, sections 3, 4.2 and 4.3): what the paper
+// predicts for SBP strategies, beside the simulator. No overlap and no contention.
+//
+// Its Table 2, with the printed brackets read as parentheses, for p devices and n bytes (of a
+// reduce-scatter's input, of the other collectives' output):
+//   all-reduce                               2(p-1)·α + 2((p-1)/p)·n·β
+//   all-gather, reduce-scatter, all-to-all    (p-1)·α +  ((p-1)/p)·n·β
+//
+// A matrix product I·W on p = p0·p1·p2 devices has I: (S0:p0, B:p1, S1:p2), W: (B:p0, S1:p1, S0:p2)
+// and O: (S0:p0, S1:p1, P:p2). Before it I is all-gathered over p1, after it O is reduce-scattered
+// over p2; backward does the conjugates; weight gradients are all-reduced over p0. Where a product's
+// p0 is not its predecessor's, an all-to-all over all devices goes between the two (section 4.3).
+// On several GPUs a node each p_i is nodes × GPUs of a node; a collective that stays in a node finds
+// the node's α and β, any other the network's (section 4.2.3).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/base/quantity.h"
+#include "sim/schedule/schedule.h"
+
+namespace rehearse {
+
+// Latency of a step and seconds a byte.
+struct AlphaBeta {
+  Seconds alpha;
+  double beta = 0;
+};
+
+// Table 2. 0 for one device; CHECKs that the kind is one of the table's.
+Seconds AutoddlTime(CollectiveKind kind, uint32_t devices, Bytes bytes, const AlphaBeta& network);
+
+// One measured collective.
+struct AlphaBetaSample {
+  CollectiveKind kind = CollectiveKind::kAllReduce;
+  uint32_t devices = 2;
+  Bytes bytes;
+  Seconds time;
+};
+
+// α and β with the least squares of T - T(measured) over all samples, as section 3.2 fits them.
+// Throws Error when the samples do not determine both.
+AlphaBeta FitAlphaBeta(const std::vector<AlphaBetaSample>& samples);
+
+// ---- Products in a chain ---------------------------------------------------------------------
+
+struct SbpFactor {
+  uint32_t nodes = 1;
+  uint32_t gpus = 1;  // of each of these nodes
+
+  uint32_t Size() const { return nodes * gpus; }
+  friend bool operator==(const SbpFactor&, const SbpFactor&) = default;
+};
+
+// (p0, p1, p2) of one product.
+struct SbpChoice {
+  SbpFactor p0;
+  SbpFactor p1;
+  SbpFactor p2;
+
+  uint32_t Devices() const { return p0.Size() * p1.Size() * p2.Size(); }
+};
+
+// O (rows × n) = I (rows × k) · W (k × n).
+struct SbpProduct {
+  double rows = 0;
+  double k = 0;
+  double n = 0;
+  SbpChoice choice;
+  bool first = false;  // its input comes split, and needs no gradient
+};
+
+struct SbpNetwork {
+  AlphaBeta inside;   // a node
+  AlphaBeta between;  // nodes
+  Bytes element = Bytes(4);
+};
+
+struct AutoddlPrediction {
+  Seconds gather;    // of inputs forward, of output gradients backward
+  Seconds scatter;   // of outputs forward, of input gradients backward
+  Seconds change;    // all-to-alls between products of different p0, both ways
+  Seconds gradient;  // all-reduces of weight gradients
+  Bytes forward;     // what a device sends in the forward pass
+
+  Seconds Total() const { return gather + scatter + change + gradient; }
+};
+
+// One step of the chain. CHECKs that all products use equally many devices.
+AutoddlPrediction PredictAutoddl(const std::vector<SbpProduct>& chain, const SbpNetwork& network);
+
+}  // namespace rehearse

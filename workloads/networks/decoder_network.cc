@@ -1,0 +1,121 @@
+#include "workloads/networks/decoder_network.h"
+
+#include "sim/base/error.h"
+
+namespace rehearse {
+namespace {
+
+constexpr double kDropout = 0.1;  // of GPT; any probability costs the same
+
+class Decoder {
+ public:
+  Decoder(const GptModel& model, const Training& training, Network* network)
+      : model_(model), training_(training), network_(*network), builder_(network) {}
+
+  void Build() {
+    const uint64_t rows = training_.batch * training_.sequence / training_.micro_batches;
+    uint32_t x = builder_.Embedding("embedding", rows, model_.vocabulary, model_.hidden);
+    if (!model_.llama) {
+      x = builder_.Map(NodeKind::kDropout, {x}, "embedding dropout");
+      Last().attributes = {kDropout};
+    }
+    for (uint32_t layer = 0; layer < model_.layers; ++layer) {
+      builder_.set_layer(static_cast<int32_t>(layer));
+      x = FeedForward(Attention(x));
+    }
+    builder_.set_layer(-1);
+    x = Norm(x, "final norm");
+    x = builder_.Product(x, "output", model_.vocabulary, "logits", MatrixRole::kHead);
+    if (model_.tied) network_.matrices.back().tied = 0;
+    builder_.Map(NodeKind::kCrossEntropy, {x}, "loss");
+  }
+
+ private:
+  NetworkNode& Last() { return network_.nodes.back(); }
+
+  uint32_t Norm(uint32_t x, const std::string& name) {
+    const uint32_t y = builder_.Map(model_.llama ? NodeKind::kRmsNorm : NodeKind::kNorm, {x}, name);
+    Last().vectors = {builder_.AddVector(name + " gain", model_.hidden)};
+    if (!model_.llama) Last().vectors.push_back(builder_.AddVector(name + " bias", model_.hidden));
+    return y;
+  }
+
+  // x + dropout(y + bias), or x + y.
+  uint32_t Residual(uint32_t y, uint32_t x, const std::string& weight, const std::string& name) {
+    if (model_.llama) return builder_.Map(NodeKind::kAdd, {y, x}, name);
+    const uint32_t sum = builder_.Map(NodeKind::kResidual, {y, x}, name, "bias, dropout, " + name,
+                                      "dropout, bias backward");
+    Last().vectors = {builder_.AddVector(weight + " bias", model_.hidden)};
+    Last().attributes = {kDropout};
+    return sum;
+  }
+
+  uint32_t Attention(uint32_t x) {
+    const uint64_t groups = model_.Groups();
+    const uint64_t size = model_.HeadSize();
+    const uint64_t of_group = model_.heads / groups;
+    const uint64_t columns = groups * (of_group + 2) * size;
+    uint32_t y = Norm(x, "norm 1");
+    y = builder_.Product(y, "qkv", columns, "q, k, v", MatrixRole::kQkv);
+    SetHeads(groups);
+    if (!model_.llama) {
+      y = builder_.Map(NodeKind::kBias, {y}, "q, k, v", "bias, split q, k, v",
+                       "join d q, k, v, bias backward");
+      Last().vectors = {builder_.AddVector("qkv bias", columns)};
+      Last().kernels = 3;  // Q, K and V become arrays of their own
+    }
+    y = builder_.Map(NodeKind::kAttention, {y}, "attention");
+    Last().columns = model_.heads * size;
+    Last().attributes = {static_cast<double>(training_.sequence), static_cast<double>(groups),
+                         static_cast<double>(of_group), static_cast<double>(size), 1};
+    Last().whole_samples = true;
+    SetHeads(groups);
+    y = builder_.Product(y, "projection", model_.hidden, "projection", MatrixRole::kSecond);
+    return Residual(y, x, "projection", "residual 1");
+  }
+
+  void SetHeads(uint64_t groups) {
+    Last().units = groups;
+    Last().unit_name = groups == model_.heads ? "attention heads" : "groups of attention heads";
+  }
+
+  uint32_t FeedForward(uint32_t x) {
+    const uint64_t columns = model_.FeedForward();
+    uint32_t y = Norm(x, "norm 2");
+    y = builder_.Product(y, "up", model_.llama ? 2 * columns : columns, "mlp up",
+                         MatrixRole::kFirst);
+    if (model_.llama) {
+      y = builder_.Map(NodeKind::kSwiGlu, {y}, "swiglu");
+      Last().columns = columns;
+    } else {
+      y = builder_.Map(NodeKind::kBiasGelu, {y}, "gelu", "bias, gelu", "gelu, bias backward");
+      Last().vectors = {builder_.AddVector("up bias", columns)};
+    }
+    y = builder_.Product(y, "down", model_.hidden, "mlp down", MatrixRole::kSecond);
+    return Residual(y, x, "down", "residual 2");
+  }
+
+  const GptModel& model_;
+  const Training& training_;
+  Network& network_;
+  NetworkBuilder builder_;
+};
+
+}  // namespace
+
+Network MakeDecoder(const GptModel& model, const Training& training) {
+  Network network;
+  network.name = model.name;
+  network.layers = static_cast<int32_t>(model.layers);
+  network.samples = training.batch;
+  network.sample_name = "sequences";
+  network.micro_batches = training.micro_batches;
+  network.tokens = training.Tokens();
+  network.model_flops = ModelFlops(model, training.Tokens(), training.sequence);
+  network.hardware_flops_recomputing =
+      HardwareFlopsWithRecomputation(model, training.Tokens(), training.sequence);
+  Decoder(model, training, &network).Build();
+  return network;
+}
+
+}  // namespace rehearse

@@ -1,0 +1,51 @@
+// Transformer decoders by their numbers: GPT and Llama-like.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim/base/json_reader.h"
+#include "sim/base/quantity.h"
+
+namespace rehearse {
+
+struct GptModel {
+  std::string name;
+  uint32_t layers = 0;
+  uint64_t hidden = 0;
+  uint32_t heads = 0;
+  uint64_t vocabulary =
+      51200;           // padded, as Megatron-LM does; the embedding is tied to the output layer
+  std::string source;  // of a preset
+
+  // Llama-like: RMS norms, SwiGLU, no biases, no dropout.
+  bool llama = false;
+  uint32_t groups = 0;        // of heads that share a key and a value; 0: each head has its own
+  uint64_t feed_forward = 0;  // columns between the two matrices of the MLP; 0: 4·hidden
+  bool tied = true;           // the embedding's table is the output layer's too
+
+  uint64_t HeadSize() const { return hidden / heads; }
+  uint64_t Groups() const { return groups == 0 ? heads : groups; }
+  uint64_t FeedForward() const { return feed_forward == 0 ? 4 * hidden : feed_forward; }
+  // GPT: weights of the four matrices of every layer (12·h²), biases and norms (13·h), the
+  // embedding (V·h) and the final norm (2·h). Position embeddings are not counted (s·h; a rotary or
+  // learned one is below 0.1 %).
+  double Parameters() const;
+};
+
+// Floating-point operations of one step over all ranks; three times the forward pass, four with
+// full recomputation (the output layer is not computed again). For GPT as Narayanan et al. 2021
+// count them and the AxoNN paper after them: 72·B·s·l·h²·(1 + s/6h + V/12lh) for the model,
+// 96·B·s·l·h²·(1 + s/6h + V/16lh) with recomputation. `tokens` is B·s.
+Flops ModelFlops(const GptModel& model, double tokens, uint64_t sequence);
+Flops HardwareFlopsWithRecomputation(const GptModel& model, double tokens, uint64_t sequence);
+
+const std::vector<GptModel>& KnownModels();  // sorted by parameters
+
+// The value of a scenario's "model": {"preset": "gpt-20b"} with changes, or all numbers (layers,
+// hidden, heads, vocabulary; optional "style" "gpt" or "llama", "groups", "feed_forward", "tied").
+// Errors name the place; heads must divide hidden, groups the heads.
+GptModel ReadModel(const JsonReader& reader);
+
+}  // namespace rehearse

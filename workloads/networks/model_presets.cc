@@ -1,0 +1,93 @@
+// Models by name, each as its paper states it. GPTs have a vocabulary of 51,200 where theirs is
+// GPT-2's 50,257: what Megatron-LM's tokenizer pads it to (Narayanan et al. 2021).
+#include <algorithm>
+
+#include "workloads/networks/model.h"
+
+namespace rehearse {
+namespace {
+
+constexpr uint64_t kGpt2 = 51200;
+
+GptModel Llama(const char* name, uint32_t layers, uint64_t hidden, uint32_t heads, uint32_t groups,
+               uint64_t feed_forward, uint64_t vocabulary, const char* source) {
+  GptModel model{name, layers, hidden, heads, vocabulary, source};
+  model.llama = true;
+  model.groups = groups;
+  model.feed_forward = feed_forward;
+  model.tied = false;
+  return model;
+}
+
+std::vector<GptModel> Presets() {
+  // Its 13B has 5,140 columns in print, which 40 heads of 128 do not make; its 1.3B 24 heads of
+  // 128.
+  const char* gpt3 = "Brown et al. 2020 (GPT-3), arXiv 2005.14165, Table 2.1";
+  const char* gpt3_1b = "Brown et al. 2020, Table 2.1, with 16 heads: 24 of 128 are not its 2,048";
+  const char* megatron = "Narayanan et al. 2021, arXiv 2104.04473, Table 1";
+  const char* axonn = "AxoNN, arXiv 2305.13525, Table III; vocabulary assumed";
+  const char* script = "axonn-ai/Megatron-AxoNN 885d2e75, examples/launch_per_comm_model.py";
+  const char* atp =
+      "ATP, arXiv 2301.08658, Table 2; 4 layers and no vocabulary to speak of, assumed";
+  const char* korthikanti = "Korthikanti et al. 2022, arXiv 2205.05198, Table 3";
+  const char* autoddl = "AutoDDL, arXiv 2301.06813, section 5; vocabulary assumed";
+  const char* llama2 = "Touvron et al. 2023 (Llama 2), arXiv 2307.09288";
+  const char* llama3 = "Grattafiori et al. 2024 (Llama 3), arXiv 2407.21783, Table 3";
+  return {
+      {"gpt-125m", 12, 768, 12, kGpt2, gpt3},
+      {"gpt-350m", 24, 1024, 16, kGpt2, gpt3},
+      {"gpt-1.3b", 24, 2048, 16, kGpt2, gpt3_1b},
+      {"gpt-1.7b", 24, 2304, 24, kGpt2, megatron},
+      {"gpt-2.7b", 32, 2560, 32, kGpt2, gpt3},
+      {"gpt-3.6b", 30, 3072, 32, kGpt2, megatron},
+      {"gpt-6.7b", 32, 4096, 32, kGpt2, gpt3},
+      {"gpt-7.5b", 36, 4096, 32, kGpt2, megatron},
+      {"gpt-13b", 40, 5120, 40, kGpt2, gpt3},
+      {"gpt-18b", 40, 6144, 48, kGpt2, megatron},
+      {"gpt-39b", 48, 8192, 64, kGpt2, megatron},
+      {"gpt-76b", 60, 10240, 80, kGpt2, megatron},
+      {"gpt-145b", 80, 12288, 96, kGpt2, megatron},
+      {"gpt-175b", 96, 12288, 96, kGpt2, gpt3},
+      {"gpt-310b", 96, 16384, 128, kGpt2, megatron},
+      {"gpt-530b", 105, 20480, 128, kGpt2, megatron},
+      {"gpt-1t", 128, 25600, 160, kGpt2, megatron},
+      {"gpt-5b", 24, 4096, 32, kGpt2, axonn},
+      {"gpt-10b", 32, 5120, 40, kGpt2, axonn},
+      {"gpt-20b", 32, 7168, 56, kGpt2, axonn},
+      {"gpt-40b", 38, 9216, 72, kGpt2, axonn},
+      {"gpt-80b", 42, 12288, 96, kGpt2, axonn},
+      {"gpt-50b", 48, 9216, 72, kGpt2, script},
+      {"gpt-60b", 56, 9216, 72, kGpt2, script},
+      {"gpt-100b", 53, 12288, 96, kGpt2, script},
+      {"gpt-160b", 84, 12288, 96, kGpt2, script},
+      {"atp-m1", 4, 2048, 16, 256, atp},
+      {"atp-m2", 4, 4096, 32, 256, atp},
+      {"atp-m3", 4, 8192, 64, 256, atp},
+      {"atp-m4", 4, 12288, 96, 256, atp},
+      {"gpt-22b", 48, 6144, 64, kGpt2, korthikanti},
+      {"autoddl-wide", 20, 8192, 64, kGpt2, autoddl},
+      {"autoddl-deep", 36, 4096, 32, kGpt2, autoddl},
+      {"autoddl-small", 24, 1024, 16, kGpt2, autoddl},
+      {"autoddl-large", 28, 4096, 32, kGpt2, autoddl},
+      Llama("llama-2-7b", 32, 4096, 32, 32, 11008, 32000, llama2),
+      Llama("llama-2-13b", 40, 5120, 40, 40, 13824, 32000, llama2),
+      Llama("llama-2-70b", 80, 8192, 64, 8, 28672, 32000, llama2),
+      Llama("llama-3-8b", 32, 4096, 32, 8, 14336, 128256, llama3),
+      Llama("llama-3-70b", 80, 8192, 64, 8, 28672, 128256, llama3),
+  };
+}
+
+}  // namespace
+
+const std::vector<GptModel>& KnownModels() {
+  static const std::vector<GptModel> models = [] {
+    std::vector<GptModel> sorted = Presets();
+    std::stable_sort(sorted.begin(), sorted.end(), [](const GptModel& a, const GptModel& b) {
+      return a.Parameters() < b.Parameters();
+    });
+    return sorted;
+  }();
+  return models;
+}
+
+}  // namespace rehearse

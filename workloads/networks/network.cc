@@ -1,0 +1,73 @@
+#include "workloads/networks/network.h"
+
+#include <utility>
+
+#include "sim/base/error.h"
+
+namespace rehearse {
+
+double Network::Parameters() const {
+  double sum = 0;
+  for (const NetworkMatrix& matrix : matrices) {
+    if (!matrix.tied) sum += static_cast<double>(matrix.k) * static_cast<double>(matrix.n);
+  }
+  for (const NetworkVector& vector : vectors) sum += static_cast<double>(vector.size);
+  return sum;
+}
+
+uint32_t NetworkBuilder::Add(NetworkNode node) {
+  node.layer = layer_;
+  for (const uint32_t input : node.inputs) CHECK_LT(input, network_.nodes.size());
+  if (node.op.empty()) node.op = node.name;
+  network_.nodes.push_back(std::move(node));
+  return static_cast<uint32_t>(network_.nodes.size() - 1);
+}
+
+uint32_t NetworkBuilder::AddMatrix(std::string name, uint64_t k, uint64_t n, MatrixRole role) {
+  network_.matrices.push_back({std::move(name), layer_, k, n, role, std::nullopt});
+  return static_cast<uint32_t>(network_.matrices.size() - 1);
+}
+
+uint32_t NetworkBuilder::AddVector(std::string name, uint64_t size) {
+  network_.vectors.push_back({std::move(name), layer_, size});
+  return static_cast<uint32_t>(network_.vectors.size() - 1);
+}
+
+uint32_t NetworkBuilder::Embedding(std::string name, uint64_t rows, uint64_t vocabulary,
+                                   uint64_t columns) {
+  NetworkNode node;
+  node.kind = NodeKind::kEmbedding;
+  node.matrix = AddMatrix(name, vocabulary, columns, MatrixRole::kTable);
+  node.name = std::move(name);
+  node.rows = rows;
+  node.columns = columns;
+  return Add(std::move(node));
+}
+
+uint32_t NetworkBuilder::Product(uint32_t x, const std::string& weight, uint64_t n,
+                                 std::string name, MatrixRole role) {
+  NetworkNode node;
+  node.kind = NodeKind::kProduct;
+  node.matrix = AddMatrix(weight, Node(x).columns, n, role);
+  node.name = std::move(name);
+  node.op = weight;
+  node.inputs = {x};
+  node.rows = Node(x).rows;
+  node.columns = n;
+  return Add(std::move(node));
+}
+
+uint32_t NetworkBuilder::Map(NodeKind kind, std::vector<uint32_t> inputs, std::string name,
+                             std::string op, std::string backward_op) {
+  NetworkNode node;
+  node.kind = kind;
+  node.rows = Node(inputs.front()).rows;
+  node.columns = Node(inputs.front()).columns;
+  node.inputs = std::move(inputs);
+  node.name = std::move(name);
+  node.op = std::move(op);
+  node.backward_op = std::move(backward_op);
+  return Add(std::move(node));
+}
+
+}  // namespace rehearse

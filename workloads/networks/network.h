@@ -1,0 +1,158 @@
+// What a network computes in one training step, without a word on where: a graph of tensor
+// operations.
+//
+// Values are matrices; a row is a token, a sample or a pixel of one, a row of a micro-batch at a
+// time.
+// Nodes come in the order in which they run, each after its inputs; nodes of one layer stand
+// together and are what full recomputation computes again. Parameters are matrices (of products)
+// and vectors (biases, gains). The rules of each kind of node, forward and backward, are in
+// workloads/planner/node_rules.h.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/base/quantity.h"
+
+namespace rehearse {
+
+// What a node computes from its inputs, X the first and Z the second; see sim/schedule/kernel.h for the
+// formulas.
+enum class NodeKind : uint8_t {
+  kInput,         // the data; has no gradient
+  kEmbedding,     // rows of a table
+  kProduct,       // X·W
+  kBias,          // X + bias, in place
+  kBiasGelu,      // gelu(X + bias)
+  kSwiGlu,        // silu(gate)·up of column pairs
+  kRelu,          // of X + bias
+  kDropout,       // of X
+  kNorm,          // layer norm with gain and bias
+  kRmsNorm,       // with gain
+  kAttention,     // softmax(Q·K^T)·V
+  kResidual,      // Z + dropout(X + bias)
+  kAdd,           // Z + X
+  kMaxPool,       // of an image
+  kUpsample,      // of an image, twice in each direction
+  kFlatten,       // an image becomes a row
+  kConcatenate,   // columns of X and Z in blocks that take turns
+  kGroupNorm,     // over the pixels of groups of channels, with gain and bias
+  kModulate,      // Z·(1 + a) + b with the pairs (a, b) in X's row of the image
+  kCrossEntropy,  // the loss
+  kSquaredError,  // the loss of networks without classes
+};
+inline constexpr size_t kNodeKinds = 21;
+
+// The part that a product plays, by which strategies choose layouts: they alternate between first
+// and second.
+enum class MatrixRole : uint8_t {
+  kTable,   // V×h of an embedding, the product of one-hot rows
+  kQkv,     // a first product whose result feeds an attention core
+  kFirst,   // of a pair: h×4h
+  kSecond,  // 4h×h
+  kHead,    // a first product whose result feeds the loss
+  kStem,    // its input has too few columns to be split: the colours of an image
+  kTail,    // its result has too few columns to be split
+};
+inline constexpr size_t kMatrixRoles = 7;
+
+// W (k×n) of a product, V×h of an embedding.
+struct NetworkMatrix {
+  std::string name;  // "qkv"
+  int32_t layer = -1;
+  uint64_t k = 0;
+  uint64_t n = 0;
+  MatrixRole role = MatrixRole::kFirst;
+  // The matrix whose transpose it is, with no parameters of its own: an output layer tied to the
+  // embedding.
+  std::optional<uint32_t> tied;
+
+  bool IsTable() const { return role == MatrixRole::kTable; }
+};
+
+struct NetworkVector {
+  std::string name;
+  int32_t layer = -1;
+  uint64_t size = 0;
+};
+
+// The parts of an image that a convolution multiplies with its weights, each a row of channels ×
+// kernel × kernel inputs.
+struct Window {
+  uint64_t height = 0;  // of the image
+  uint64_t width = 0;
+  uint64_t kernel = 1;
+  uint64_t stride = 1;
+  uint64_t padding = 0;
+
+  uint64_t OutHeight() const { return (height + 2 * padding - kernel) / stride + 1; }
+  uint64_t OutWidth() const { return (width + 2 * padding - kernel) / stride + 1; }
+};
+
+struct NetworkNode {
+  NodeKind kind = NodeKind::kInput;
+  std::string name;         // of the value: "q, k, v"
+  std::string op;           // of the forward op: "bias, split q, k, v"
+  std::string backward_op;  // empty where it follows from `op`
+  int32_t layer = -1;
+  std::vector<uint32_t> inputs;  // nodes
+  uint64_t rows = 0;             // of a micro-batch, over all ranks
+  uint64_t columns = 0;
+  std::optional<uint32_t> matrix;
+  std::optional<Window> window;   // kProduct: of the windows of X, an image
+  std::vector<uint32_t> vectors;  // bias; gain and bias of a norm
+  uint32_t kernels = 1;           // kBias: more where it splits its operand into several arrays
+  // kAttention: sequence, groups, heads a group, head size, causal. kDropout, kResidual:
+  // probability. Nodes of images: as their kernels (sim/schedule/kernel.h), over all ranks.
+  std::vector<double> attributes;
+  // Columns hang together in so many equal units ("64 attention heads") that no split may cut.
+  uint64_t units = 0;
+  std::string unit_name;
+  bool whole_samples = false;  // rows of one sample must stay together: attention, images
+};
+
+struct Network {
+  std::string name;
+  int32_t layers = 0;
+  uint64_t samples = 0;  // of the step, over all ranks
+  std::string sample_name = "samples";
+  uint32_t micro_batches = 1;
+  std::vector<NetworkMatrix> matrices;  // in the order in which the forward pass uses them
+  std::vector<NetworkVector> vectors;
+  std::vector<NetworkNode> nodes;
+  Flops model_flops;  // of the step over all ranks, without recomputation
+  Flops hardware_flops_recomputing;
+  double tokens = 0;
+  std::string token_name = "tokens";  // what they are
+
+  double Parameters() const;  // tied matrices counted once
+};
+
+// Adds nodes one after the other; each call returns the node's number.
+class NetworkBuilder {
+ public:
+  explicit NetworkBuilder(Network* network) : network_(*network) {}
+
+  void set_layer(int32_t layer) { layer_ = layer; }
+  const NetworkNode& Node(uint32_t index) const { return network_.nodes[index]; }
+  uint32_t Add(NetworkNode node);
+  uint32_t AddMatrix(std::string name, uint64_t k, uint64_t n, MatrixRole role);
+  uint32_t AddVector(std::string name, uint64_t size);
+
+  // The usual nodes; values have the rows of their inputs.
+  uint32_t Embedding(std::string name, uint64_t rows, uint64_t vocabulary, uint64_t columns);
+  uint32_t Product(uint32_t x, const std::string& weight, uint64_t n, std::string name,
+                   MatrixRole role);
+  // A node of one or two equally shaped operands. `op` is the name of its op, the value's where
+  // empty.
+  uint32_t Map(NodeKind kind, std::vector<uint32_t> inputs, std::string name, std::string op = "",
+               std::string backward_op = "");
+
+ private:
+  Network& network_;
+  int32_t layer_ = -1;
+};
+
+}  // namespace rehearse

@@ -1,0 +1,40 @@
+// The numbers of a run that are neither model nor strategy.
+#pragma once
+
+#include <cstdint>
+
+#include "sim/schedule/schedule.h"
+
+namespace rehearse {
+
+// What the backward pass computes again instead of keeping it: nothing, the attention core (whose
+// scores would take s² a head; Korthikanti et al. 2022), or each layer from its input on.
+enum class Recomputation : uint8_t { kNone, kSelective, kFull };
+
+struct Training {
+  uint64_t batch = 0;     // sequences or images a step, over all ranks
+  uint64_t sequence = 0;  // tokens
+  uint32_t micro_batches = 1;
+  Recomputation recomputation = Recomputation::kFull;
+  // Whether the attention core keeps its scores to itself (FlashAttention). Unfused it stores
+  // softmax, dropout mask and dropout's result for the backward pass, 5·s bytes a token and head in
+  // bf16, unless recomputed.
+  bool fused_attention = true;
+  // Whether a convolution reads the windows of its image where they are (cuDNN's implicit GEMM)
+  // rather than writing each down first: kernel² times the image. Backends write them all the same.
+  bool implicit_convolution = true;
+  // Arithmetic and parameters. bf16: gradients are accumulated in fp32, Adam keeps fp32 master
+  // weights and moments (2 + 4 + 12 bytes a parameter), as Megatron-LM does. fp32: all of it (4 + 4
+  // + 8).
+  DType precision = DType::kBf16;
+  // In what gradients of matrices are accumulated over micro-batches, summed over ranks and given to
+  // Adam: fp32 (Megatron-LM in bf16), or as `precision` (OneFlow, DeepSpeed, Megatron-LM in fp16):
+  // half the bytes. What is reduce-scattered product by product (ZeRO-2, -3) travels in `precision` anyway.
+  DType gradients = DType::kFp32;
+  // Each product in the fastest of the modes NN, NT, TN (workloads/planner/kernel_tuning.h).
+  bool tuned_kernels = false;
+
+  double Tokens() const { return static_cast<double>(batch) * static_cast<double>(sequence); }
+};
+
+}  // namespace rehearse

@@ -1,0 +1,102 @@
+// The attention core over this rank's rows and heads. Fused, scores are never stored; unfused they
+// are s for each row and head: softmax, dropout mask and dropout's result are kept for the backward
+// pass (Korthikanti et al. 2022), or made again for it when recomputation is selective.
+#include "workloads/planner/node_rules.h"
+
+namespace rehearse {
+namespace {
+
+// Positions in the attributes of a node.
+enum AttentionAttribute : uint8_t { kSequence, kGroups, kHeadsOfGroup, kHeadSize, kCausal };
+
+uint64_t HeadsOf(const NetworkNode& node) {
+  return static_cast<uint64_t>(node.attributes[kGroups] * node.attributes[kHeadsOfGroup]);
+}
+
+double LocalScores(const Plan& plan, uint32_t node) {
+  const Tensor& y = plan.states[node].value;
+  const uint64_t heads = HeadsOf(plan.Node(node)) / Pieces(y.layout, plan.builder.sizes(), 1);
+  return static_cast<double>(plan.builder.LocalRows(y)) * static_cast<double>(heads) *
+         plan.Node(node).attributes[kSequence];
+}
+
+// QK^T and PV are 4·s·h flops a token, half of which the causal mask saves where the core is fused.
+// An unfused one writes and reads scores: after QK^T, softmax, dropout with its mask, before PV:
+// 6·element + 1 bytes.
+void AddAttention(Plan& plan, uint32_t node, const std::string& name, Kernel kernel, double passes,
+                  double traffic, const std::vector<BufferId>& reads,
+                  const std::vector<BufferId>& writes) {
+  const std::vector<double>& attributes = plan.Node(node).attributes;
+  const Tensor& y = plan.states[node].value;
+  const bool fused = plan.training.fused_attention;
+  const bool skips_half = fused && attributes[kCausal] != 0;
+  Compute compute;
+  compute.kind = ComputeKind::kAttention;
+  compute.kernel = kernel;
+  compute.dtype = plan.builder.precision();
+  compute.flops =
+      Flops(passes * (skips_half ? 2 : 4) * attributes[kSequence] * plan.builder.LocalElements(y));
+  compute.bytes =
+      Bytes(traffic * plan.element() *
+            (plan.builder.LocalElements(plan.Input(node)) + plan.builder.LocalElements(y)));
+  if (!fused) {
+    compute.bytes += Bytes(traffic * LocalScores(plan, node) * (6 * plan.element() + 1));
+    compute.kernels = 5;
+  }
+  compute.attributes = attributes;
+  compute.attributes[kGroups] /= static_cast<double>(Pieces(y.layout, plan.builder.sizes(), 1));
+  plan.builder.AddCompute(name, compute, reads, writes);
+}
+
+// What an unfused core stores of its scores; backends that fuse do without.
+BufferId AddScores(Plan& plan, uint32_t node) {
+  return plan.builder.AddBuffer({.name = plan.builder.Label(plan.Node(node).name + " scores"),
+                                 .kind = BufferKind::kActivation,
+                                 .bytes = Bytes(LocalScores(plan, node) * (2 * plan.element() + 1)),
+                                 .dtype = plan.builder.precision()});
+}
+
+}  // namespace
+
+void ForwardAttention(Plan& plan, uint32_t node) {
+  const NetworkNode& shape = plan.Node(node);
+  const Tensor& x = plan.Input(node);
+  const Tensor y = plan.MakeValue(node, x);
+  const Tensor sums = plan.builder.MakeTensor(shape.name + " sums", shape.rows, HeadsOf(shape),
+                                              x.layout, DType::kFp32, SizeOf(DType::kFp32));
+  plan.states[node].value = y;
+  plan.states[node].saved = {sums.buffer};
+  std::vector<BufferId> writes = {y.buffer, sums.buffer};
+  if (!plan.training.fused_attention) {
+    writes.push_back(AddScores(plan, node));
+    const bool keeps = plan.training.recomputation != Recomputation::kSelective;
+    if (keeps) plan.states[node].saved.push_back(writes.back());
+  }
+  AddAttention(plan, node, shape.op, Kernel::kAttention, 1, 1, {x.buffer}, writes);
+}
+
+// Fused 2.5 times the forward pass, with the scores computed again (FlashAttention-2); unfused
+// twice.
+void BackwardAttention(Plan& plan, uint32_t node, const Tensor& dy) {
+  const std::string& op = plan.Node(node).op;
+  const Tensor& x = plan.Input(node);
+  const NodeState& state = plan.states[node];
+  std::vector<BufferId> reads = {dy.buffer, x.buffer, state.value.buffer, state.saved.front()};
+  const bool fused = plan.training.fused_attention;
+  if (!fused && plan.training.recomputation == Recomputation::kSelective) {
+    const Tag tag = plan.builder.tag();
+    plan.builder.set_tag({Phase::kRecompute, tag.layer, tag.micro_batch});
+    reads.push_back(AddScores(plan, node));
+    AddAttention(plan, node, op, Kernel::kAttention, 1, 1, {x.buffer},
+                 {state.value.buffer, state.saved.front(), reads.back()});
+    plan.builder.set_tag(tag);
+  } else if (!fused) {
+    reads.push_back(state.saved.back());
+  }
+  const Tensor dx = plan.MakeGradient(plan.Node(node).inputs.front(), x.layout);
+  AddAttention(plan, node, op + " backward", Kernel::kAttentionBackward, fused ? 2.5 : 2, 2, reads,
+               {dx.buffer});
+  plan.PassBack(node, dx);
+}
+
+}  // namespace rehearse

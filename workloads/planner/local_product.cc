@@ -1,0 +1,111 @@
+#include "workloads/planner/local_product.h"
+
+namespace rehearse {
+namespace {
+
+double BytesOf(const Plan& plan, BufferId id) {
+  const Buffer& buffer = plan.builder.BufferOf(id);
+  return static_cast<double>(buffer.rows) * static_cast<double>(buffer.columns) * plan.element();
+}
+
+// The products of a node that is a convolution.
+class Windows {
+ public:
+  Windows(Plan& plan, uint32_t node)
+      : plan_(plan), node_(plan.Node(node)), window_(*node_.window) {}
+
+  // A buffer for the windows of this image.
+  BufferId Make(BufferId image) const {
+    const Buffer pixels = plan_.builder.BufferOf(image);
+    Buffer windows;
+    windows.name = pixels.name + " windows";
+    windows.kind = BufferKind::kBuffer;
+    windows.dtype = pixels.dtype;
+    windows.rows =
+        pixels.rows / (window_.height * window_.width) * window_.OutHeight() * window_.OutWidth();
+    windows.columns = pixels.columns * window_.kernel * window_.kernel;
+    if (!IsImplicit()) {
+      windows.bytes = static_cast<double>(windows.rows * windows.columns) * SizeOf(pixels.dtype);
+    }
+    return plan_.builder.AddBuffer(std::move(windows));
+  }
+
+  // im2col or, the other way round, col2im.
+  void Move(Kernel kernel, BufferId from, BufferId to) const {
+    plan_.builder.AddMemoryOp(
+        fmt::format("{} {}", Name(kernel), node_.op), kernel,
+        IsImplicit() ? 0 : BytesOf(plan_, from) + BytesOf(plan_, to), {from}, {to},
+        IsImplicit() ? 0 : 1,
+        {static_cast<double>(window_.height), static_cast<double>(window_.width),
+         static_cast<double>(window_.kernel), static_cast<double>(window_.stride),
+         static_cast<double>(window_.padding)});
+  }
+
+  // Of a product that has the image in place of its windows.
+  std::optional<Bytes> Traffic(BufferId image, BufferId a, BufferId b) const {
+    if (!IsImplicit()) return std::nullopt;
+    return Bytes(BytesOf(plan_, image) + BytesOf(plan_, a) + BytesOf(plan_, b));
+  }
+
+ private:
+  bool IsImplicit() const { return plan_.training.implicit_convolution; }
+
+  Plan& plan_;
+  const NetworkNode& node_;
+  const Window window_;
+};
+
+// What a product takes in place of X, and how many bytes it then moves, if that is not what its operands say.
+struct ImageOperand {
+  BufferId buffer;
+  std::optional<Bytes> traffic;
+};
+
+// X itself or, for a convolution, its windows; `a` and `b` are the product's other buffers.
+ImageOperand OperandOf(Plan& plan, uint32_t node, BufferId x, BufferId a, BufferId b) {
+  if (!plan.Node(node).window) return {x, std::nullopt};
+  const Windows windows(plan, node);
+  const BufferId of_windows = windows.Make(x);
+  windows.Move(Kernel::kIm2Col, x, of_windows);
+  return {of_windows, windows.Traffic(x, a, b)};
+}
+
+// C's sizes and the length of the sums.
+Gemm GemmOf(const Plan& plan, BufferId c, uint64_t k, GemmMode mode) {
+  const Buffer& buffer = plan.builder.BufferOf(c);
+  return {.m = buffer.rows, .n = buffer.columns, .k = k, .mode = mode};
+}
+
+}  // namespace
+
+void Multiply(Plan& plan, uint32_t node, BufferId x, BufferId weight, BufferId y, bool adds) {
+  const auto [a, traffic] = OperandOf(plan, node, x, weight, y);
+  const uint64_t k = plan.builder.BufferOf(a).columns;
+  plan.builder.AddGemm(plan.Node(node).op, GemmOf(plan, y, k, GemmMode::kNT), a, weight, y, adds,
+                       traffic);
+}
+
+void MultiplyForInputGradient(Plan& plan, uint32_t node, BufferId dy, BufferId weight,
+                              BufferId dx) {
+  const std::string name = plan.Node(node).op + " dX";
+  const uint64_t k = plan.builder.BufferOf(dy).columns;
+  if (!plan.Node(node).window) {
+    plan.builder.AddGemm(name, GemmOf(plan, dx, k, GemmMode::kNN), dy, weight, dx);
+    return;
+  }
+  const Windows windows(plan, node);
+  const BufferId of_windows = windows.Make(dx);
+  plan.builder.AddGemm(name, GemmOf(plan, of_windows, k, GemmMode::kNN), dy, weight, of_windows,
+                       false, windows.Traffic(dx, dy, weight));
+  windows.Move(Kernel::kCol2Im, of_windows, dx);
+}
+
+void MultiplyForWeightGradient(Plan& plan, uint32_t node, BufferId dy, BufferId x, BufferId dw,
+                               bool adds) {
+  const auto [b, traffic] = OperandOf(plan, node, x, dy, dw);
+  const uint64_t k = plan.builder.BufferOf(dy).rows;
+  plan.builder.AddGemm(plan.Node(node).op + " dW", GemmOf(plan, dw, k, GemmMode::kTN), dy, b, dw,
+                       adds, traffic);
+}
+
+}  // namespace rehearse

@@ -1,0 +1,67 @@
+// Losses. Cross entropy in fp32, unfused as in Megatron-LM: convert (2 bytes read, 4 written),
+// maximum (4), subtract and exponentiate (8), sum (4); then normalise (8), scale (8) and convert
+// the gradient back (6). Where rows are split the ranks' maxima meet first, then sums and the
+// label's logit: three numbers a row.
+#include "workloads/planner/node_rules.h"
+
+namespace rehearse {
+namespace {
+
+double ConversionBytes(const Plan& plan) { return plan.element() == 4 ? 0 : plan.element() + 4; }
+
+}  // namespace
+
+void ForwardCrossEntropy(Plan& plan, uint32_t node) {
+  PlanBuilder& builder = plan.builder;
+  const std::string& name = plan.Node(node).name;
+  const Tensor& x = plan.Input(node);
+  const double elements = builder.LocalElements(x);
+  const double rows = static_cast<double>(builder.LocalRows(x));
+
+  const Tensor maximum = builder.MakeRowValues(name + " maximum", x, 1);
+  builder.AddMemoryOp(name + " maximum", Kernel::kMaximum, elements * (ConversionBytes(plan) + 4),
+                      {x.buffer}, {maximum.buffer}, 2);
+  builder.AllReduceRowValues(name + " maximum", maximum, x, Reduction::kMaximum);
+
+  const Tensor exponentials = builder.MakeTensor("exponentials", x.rows, x.columns, x.layout,
+                                                 DType::kFp32, SizeOf(DType::kFp32));
+  const Tensor statistics = builder.MakeRowValues(name + " statistics", x, 2);
+  builder.AddMemoryOp("cross entropy", Kernel::kExponentials, elements * 12,
+                      {x.buffer, maximum.buffer}, {exponentials.buffer, statistics.buffer}, 2);
+  builder.AllReduceRowValues(name + " statistics", statistics, x);
+
+  const Tensor loss = builder.MakeRowValues(name, x, 1);
+  builder.AddMemoryOp(name, Kernel::kCrossEntropy, rows * 3 * 4, {statistics.buffer},
+                      {loss.buffer});
+  plan.states[node].value = loss;
+  plan.states[node].saved = {exponentials.buffer, statistics.buffer};
+}
+
+void BackwardCrossEntropy(Plan& plan, uint32_t node, const Tensor&) {
+  const Tensor& x = plan.Input(node);
+  const Tensor dx = plan.MakeGradient(plan.Node(node).inputs.front(), x.layout);
+  plan.builder.AddMemoryOp("cross entropy backward", Kernel::kCrossEntropyBackward,
+                           plan.builder.LocalElements(x) * (16 + ConversionBytes(plan)),
+                           plan.states[node].saved, {dx.buffer}, 3);
+  plan.PassBack(node, dx);
+}
+
+// Reads x and the target, writes the gradient; rows that are split add up their losses.
+void ForwardSquaredError(Plan& plan, uint32_t node) {
+  PlanBuilder& builder = plan.builder;
+  const std::string& name = plan.Node(node).name;
+  const Tensor& x = plan.Input(node);
+  const Tensor loss = builder.MakeRowValues(name, x, 1);
+  const Tensor dx = plan.MakeGradient(plan.Node(node).inputs.front(), x.layout);
+  builder.AddMemoryOp(name, Kernel::kSquaredError, builder.LocalElements(x) * 3 * plan.element(),
+                      {x.buffer}, {loss.buffer, dx.buffer});
+  builder.AllReduceRowValues(name, loss, x);
+  plan.states[node].value = loss;
+  plan.states[node].operand = dx;
+}
+
+void BackwardSquaredError(Plan& plan, uint32_t node, const Tensor&) {
+  plan.PassBack(node, plan.states[node].operand);
+}
+
+}  // namespace rehearse

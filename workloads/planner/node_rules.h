@@ -1,0 +1,68 @@
+// How each kind of node is planned: a table of rules, forward and backward.
+//
+// A forward rule leaves the node's value (and what backward needs) in Plan::states; a backward rule
+// takes the gradient of the value, passes gradients on to the inputs and gives those of its
+// parameters to Plan::parameters. Costs are the memory traffic of the kernels as a framework
+// without fusion beyond the usual (bias with its neighbour) runs them.
+#pragma once
+
+#include "workloads/planner/plan.h"
+
+namespace rehearse {
+
+struct NodeRule {
+  NodeKind kind;
+  void (*forward)(Plan& plan, uint32_t node);
+  void (*backward)(Plan& plan, uint32_t node, const Tensor& gradient);
+};
+const NodeRule& RuleOf(NodeKind kind);
+
+// product_rules.cc
+void ForwardProduct(Plan& plan, uint32_t node);
+void BackwardProduct(Plan& plan, uint32_t node, const Tensor& gradient);
+void ForwardEmbedding(Plan& plan, uint32_t node);
+void BackwardEmbedding(Plan& plan, uint32_t node, const Tensor& gradient);
+// summa_rules.cc: products of strategies that say so
+void ForwardSumma(Plan& plan, uint32_t node);
+void BackwardSumma(Plan& plan, uint32_t node, const Tensor& gradient);
+// norm_rules.cc
+void ForwardNorm(Plan& plan, uint32_t node);
+void BackwardNorm(Plan& plan, uint32_t node, const Tensor& dy);
+// element_rules.cc
+void ForwardBias(Plan& plan, uint32_t node);
+void BackwardBias(Plan& plan, uint32_t node, const Tensor& dy);
+void ForwardBiasGelu(Plan& plan, uint32_t node);
+void BackwardBiasGelu(Plan& plan, uint32_t node, const Tensor& dy);
+void ForwardSwiGlu(Plan& plan, uint32_t node);
+void BackwardSwiGlu(Plan& plan, uint32_t node, const Tensor& dy);
+void ForwardRelu(Plan& plan, uint32_t node);
+void BackwardRelu(Plan& plan, uint32_t node, const Tensor& dy);
+void ForwardDropout(Plan& plan, uint32_t node);
+void BackwardDropout(Plan& plan, uint32_t node, const Tensor& dy);
+void ForwardResidual(Plan& plan, uint32_t node);
+void BackwardResidual(Plan& plan, uint32_t node, const Tensor& dy);
+void ForwardAdd(Plan& plan, uint32_t node);
+void BackwardAdd(Plan& plan, uint32_t node, const Tensor& dy);
+// image_rules.cc
+void ForwardMaxPool(Plan& plan, uint32_t node);
+void BackwardMaxPool(Plan& plan, uint32_t node, const Tensor& dy);
+void ForwardUpsample(Plan& plan, uint32_t node);
+void BackwardUpsample(Plan& plan, uint32_t node, const Tensor& dy);
+void ForwardFlatten(Plan& plan, uint32_t node);
+void BackwardFlatten(Plan& plan, uint32_t node, const Tensor& dy);
+void ForwardConcatenate(Plan& plan, uint32_t node);
+void BackwardConcatenate(Plan& plan, uint32_t node, const Tensor& dy);
+void ForwardGroupNorm(Plan& plan, uint32_t node);
+void BackwardGroupNorm(Plan& plan, uint32_t node, const Tensor& dy);
+void ForwardModulate(Plan& plan, uint32_t node);
+void BackwardModulate(Plan& plan, uint32_t node, const Tensor& dy);
+// attention_rules.cc
+void ForwardAttention(Plan& plan, uint32_t node);
+void BackwardAttention(Plan& plan, uint32_t node, const Tensor& dy);
+// loss_rules.cc; a loss has no gradient to take, it begins the others
+void ForwardCrossEntropy(Plan& plan, uint32_t node);
+void BackwardCrossEntropy(Plan& plan, uint32_t node, const Tensor& none);
+void ForwardSquaredError(Plan& plan, uint32_t node);
+void BackwardSquaredError(Plan& plan, uint32_t node, const Tensor& none);
+
+}  // namespace rehearse

@@ -1,0 +1,81 @@
+// Layer norm and RMS norm, over whole rows: where rows are split, the sums over a rank's columns
+// (one or two fp32 numbers a row) are all-reduced first.
+#include "workloads/planner/node_rules.h"
+
+namespace rehearse {
+namespace {
+
+struct NormKernels {
+  Kernel statistics, forward, backward_statistics, backward, backward_add;
+  uint64_t numbers;  // in the statistics of a row, and saved of it
+};
+constexpr NormKernels kLayerNorm = {Kernel::kNormStatistics,         Kernel::kNorm,
+                                    Kernel::kNormBackwardStatistics, Kernel::kNormBackward,
+                                    Kernel::kNormBackwardAdd,        2};
+constexpr NormKernels kRms = {Kernel::kRmsNormStatistics,         Kernel::kRmsNorm,
+                              Kernel::kRmsNormBackwardStatistics, Kernel::kRmsNormBackward,
+                              Kernel::kRmsNormBackwardAdd,        1};
+
+const NormKernels& KernelsOf(const NetworkNode& node) {
+  return node.kind == NodeKind::kNorm ? kLayerNorm : kRms;
+}
+
+// Sums over the columns of `x`, added to `reads` where its rows are split.
+void AddStatistics(Plan& plan, const Tensor& x, const std::string& name, Kernel kernel,
+                   uint64_t numbers, double bytes, const std::vector<BufferId>& operands,
+                   std::vector<BufferId>* reads) {
+  if (SplitAxes(x.layout, 1).empty()) return;
+  const Tensor sums = plan.builder.MakeRowValues(name + " statistics", x, numbers);
+  plan.builder.AddMemoryOp(name + " statistics", kernel, bytes, operands, {sums.buffer});
+  plan.builder.AllReduceRowValues(name + " statistics", sums, x);
+  reads->push_back(sums.buffer);
+}
+
+}  // namespace
+
+void ForwardNorm(Plan& plan, uint32_t node) {
+  const NetworkNode& shape = plan.Node(node);
+  const NormKernels& kernels = KernelsOf(shape);
+  const Tensor& x = plan.Input(node);
+  const double bytes = plan.builder.LocalElements(x) * plan.element();
+  const Tensor y = plan.MakeValue(node, x);
+  const Tensor saved =
+      plan.builder.MakeRowValues(shape.name + " rows", x, kernels.numbers, BufferKind::kActivation);
+  std::vector<BufferId> reads = {x.buffer};
+  for (const uint32_t vector : shape.vectors) reads.push_back(plan.parameters.Vector(vector));
+  AddStatistics(plan, x, shape.name, kernels.statistics, kernels.numbers, bytes, {x.buffer},
+                &reads);
+  plan.builder.AddMemoryOp(shape.op, kernels.forward, 2 * bytes, reads, {y.buffer, saved.buffer});
+  plan.states[node].value = y;
+  plan.states[node].saved = {saved.buffer};
+}
+
+// Reads x and dy, for the gains' and biases' sums once more, and the gradient that went round the
+// norm; writes the sum of both ways.
+void BackwardNorm(Plan& plan, uint32_t node, const Tensor& dy) {
+  const NetworkNode& shape = plan.Node(node);
+  const NormKernels& kernels = KernelsOf(shape);
+  const Tensor& x = plan.Input(node);
+  const uint32_t input = shape.inputs.front();
+  const double bytes = plan.builder.LocalElements(x) * plan.element();
+  const Tensor dx = plan.MakeGradient(input, x.layout);
+  const BufferId gain = plan.parameters.Vector(shape.vectors.front());
+  const std::vector<BufferId> operands = {x.buffer, dy.buffer, gain,
+                                          plan.states[node].saved.front()};
+  std::vector<BufferId> reads = operands;
+  std::vector<BufferId> writes = {dx.buffer};
+  for (const uint32_t vector : shape.vectors) {
+    reads.push_back(plan.parameters.VectorGradient(vector));
+    writes.push_back(plan.parameters.VectorGradient(vector));
+  }
+  std::optional<Tensor>& bypass = plan.gradients[input];
+  if (bypass) reads.push_back(bypass->buffer);
+  AddStatistics(plan, x, shape.name + " backward", kernels.backward_statistics, kernels.numbers,
+                2 * bytes, operands, &reads);
+  plan.builder.AddMemoryOp(shape.name + " backward",
+                           bypass ? kernels.backward_add : kernels.backward,
+                           bytes * (bypass ? 8 : 5), reads, writes, bypass ? 3 : 2);
+  bypass = dx;
+}
+
+}  // namespace rehearse

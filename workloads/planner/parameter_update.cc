@@ -1,0 +1,247 @@
+// The way of a gradient, and the end of a step: gradients meet over the data axes, then the
+// optimizer.
+#include <algorithm>
+
+#include "workloads/planner/parameters.h"
+
+namespace rehearse {
+
+using Issue = PlanBuilder::Issue;
+
+namespace {
+
+constexpr double kFloat = 4;            // bytes
+constexpr double kLearningRate = 1e-4;  // for backends; costs nothing
+
+}  // namespace
+
+// ---- gradients ----------------------------------------------------------------------------------
+
+BufferId Parameters::BeginGradient(uint32_t index, bool* adds) {
+  const uint32_t owner = matrices_[index].owner;
+  Matrix& matrix = matrices_[owner];
+  *adds = matrix.uses_left < matrix.uses;
+  if (!*adds) {
+    matrix.gradient =
+        AddMatrixBuffer(owner, plan_.Label("gradient block of " + network_.matrices[owner].name),
+                        BufferKind::kBuffer, training_.precision, false);
+  }
+  return matrix.gradient;
+}
+
+void Parameters::EndGradient(uint32_t index) {
+  Release(index);
+  const uint32_t owner = matrices_[index].owner;
+  Matrix& matrix = matrices_[owner];
+  if (--matrix.uses_left > 0) return;
+  matrix.uses_left = matrix.uses;
+  matrix.share_gradient = matrix.gradient;
+  if (Shares(matrix, 2)) {
+    ReduceScatterWhenComplete(owner);
+  } else {
+    Accumulate(owner);
+  }
+}
+
+// Gradients of a group travel together, once the last of them is there.
+void Parameters::ReduceScatterWhenComplete(uint32_t index) {
+  const Matrix& matrix = matrices_[index];
+  ended_.push_back(index);
+  size_t members = 0;
+  for (uint32_t i = matrix.group_begin; i < matrix.group_end; ++i) members += IsOwner(i) ? 1 : 0;
+  if (ended_.size() < members) return;
+  ReduceScatter(ended_);
+  for (const uint32_t member : ended_) {
+    if (strategy_.asynchronous_weight_gradient) {
+      put_off_.push_back(member);
+    } else {
+      Accumulate(member);
+    }
+  }
+  ended_.clear();
+}
+
+void Parameters::ReduceScatter(const std::vector<uint32_t>& matrices) {
+  std::vector<BufferId> wholes;
+  std::vector<BufferId> shares;
+  double elements = 0;
+  for (const uint32_t index : matrices) {
+    Matrix& matrix = matrices_[index];
+    CHECK_EQ(matrix.group_begin, matrices_[matrices.front()].group_begin);
+    matrix.share_gradient =
+        AddMatrixBuffer(index, plan_.Label("gradient shard of " + network_.matrices[index].name),
+                        BufferKind::kBuffer, training_.precision, /*share=*/true);
+    wholes.push_back(matrix.gradient);
+    shares.push_back(matrix.share_gradient);
+    elements += matrix.elements;
+  }
+  const uint32_t first = matrices.front();
+  const std::string what = matrices.size() > 1 ? "layer" : network_.matrices[first].name;
+  plan_.AddCollective(
+      "reduce-scatter " + what, CollectiveKind::kReduceScatter, matrices_[first].share_axes,
+      elements * plan_.element(), training_.precision,
+      strategy_.asynchronous_weight_gradient ? Issue::kAsynchronous : Issue::kBlocking, wholes,
+      shares);
+}
+
+void Parameters::Accumulate(uint32_t index) {
+  const Matrix& matrix = matrices_[index];
+  const double elements = Shares(matrix, 2) ? matrix.share_elements : matrix.elements;
+  plan_.AddMemoryOp("accumulate " + network_.matrices[index].name, Kernel::kAccumulate,
+                    elements * (plan_.element() + 2 * gradient_element()),
+                    {matrix.share_gradient, matrix.main_gradient}, {matrix.main_gradient});
+  if (is_last_ && strategy_.asynchronous_data_gradient) {
+    SumGradient(index, Issue::kAsynchronous);
+  }
+}
+
+void Parameters::FinishMicroBatch() {
+  CHECK(ended_.empty());
+  for (const uint32_t index : put_off_) {
+    SetLayer(network_.matrices[index].layer);
+    Accumulate(index);
+  }
+  put_off_.clear();
+}
+
+// Over all axes that split the batch and do not share the matrix; stage 1 shares the sums.
+void Parameters::SumGradient(uint32_t index, Issue issue) {
+  const Matrix& matrix = matrices_[index];
+  const std::string& name = network_.matrices[index].name;
+  if (!matrix.sum_axes.empty()) {
+    const double elements = Shares(matrix, 2) ? matrix.share_elements : matrix.elements;
+    plan_.AddCollective("all-reduce gradient of " + name, CollectiveKind::kAllReduce,
+                        matrix.sum_axes, elements * gradient_element(), training_.gradients, issue,
+                        {matrix.main_gradient}, {matrix.main_gradient});
+  }
+  if (!Shares(matrix, 1) || Shares(matrix, 2)) return;
+  plan_.AddCollective("reduce-scatter gradient of " + name, CollectiveKind::kReduceScatter,
+                      matrix.share_axes, matrix.elements * gradient_element(), training_.gradients,
+                      issue, {matrix.main_gradient}, {matrix.update_gradient});
+}
+
+// ---- after the backward pass --------------------------------------------------------------------
+
+// Gradients of matrices are all-reduced (in fp32 if not said otherwise) over all axes that split the
+// batch and do not share
+// them (stage 1: reduce-scattered over the axis that shares the optimizer's state), those of
+// vectors over every axis that splits their rows.
+void Parameters::Synchronize() {
+  plan_.set_tag({Phase::kSynchronize, -1, 0});
+  for (uint32_t index = 0; index < matrices_.size(); ++index) {
+    if (!IsOwner(index) || strategy_.asynchronous_data_gradient) continue;
+    SetLayer(network_.matrices[index].layer);
+    SumGradient(index, Issue::kBlocking);
+  }
+  SetLayer(-1);
+  SynchronizeVectors();
+}
+
+// Axes that are more than data axes go one by one, as frameworks have a group for each; the others
+// together.
+void Parameters::SynchronizeVectors() {
+  for (const VectorGroup& group : groups_) {
+    std::vector<std::vector<uint32_t>> sets;
+    std::vector<uint32_t> together;
+    for (const uint32_t axis : group.sum_axes) {
+      if (std::find(pure_data_.begin(), pure_data_.end(), axis) == pure_data_.end()) {
+        sets.push_back({axis});
+      } else {
+        together.insert(together.begin(), axis);
+      }
+    }
+    if (!together.empty()) sets.push_back(together);
+    for (const std::vector<uint32_t>& axes : sets) {
+      plan_.AddCollective("all-reduce gradients of biases and norms", CollectiveKind::kAllReduce,
+                          axes, static_cast<double>(group.elements) * kFloat, DType::kFp32,
+                          Issue::kBlocking, {group.gradient}, {group.gradient});
+    }
+  }
+}
+
+// 1/r, where r ranks of a replica of the model hold the same piece of a matrix that lies so.
+double Parameters::ShareOfRanks(const Layout& layout,
+                                const std::vector<uint32_t>& share_axes) const {
+  double copies = 1;
+  for (uint32_t axis = 0; axis < layout.size(); ++axis) {
+    const auto is_in = [&](const std::vector<uint32_t>& axes) {
+      return std::find(axes.begin(), axes.end(), axis) != axes.end();
+    };
+    if (!IsSplit(layout[axis]) && !is_in(share_axes) && !is_in(pure_data_)) {
+      copies *= plan_.sizes()[axis];
+    }
+  }
+  return 1 / copies;
+}
+
+// Of all that this rank updates; those of vectors are always fp32.
+double Parameters::GradientBytes() const {
+  return (update_elements_ - vector_elements_) * gradient_element() + vector_elements_ * kFloat;
+}
+
+BufferId Parameters::GradientNorm(const std::vector<BufferId>& gradients,
+                                  std::vector<double> shares) {
+  const BufferId norm = plan_.AddBuffer({.name = "gradient norm",
+                                         .kind = BufferKind::kBuffer,
+                                         .bytes = Bytes(kFloat),
+                                         .dtype = DType::kFp32,
+                                         .rows = 1,
+                                         .columns = 1});
+  plan_.AddMemoryOp("gradient norm", Kernel::kSquaredNorm, GradientBytes(), gradients, {norm}, 1,
+                    std::move(shares));
+  uint32_t ranks = plan_.mesh().size();
+  ranks /= plan_.SizeOfAxes(pure_data_);
+  if (ranks > 1) {
+    Collective collective;
+    collective.communicator = plan_.model_communicator();
+    collective.bytes = Bytes(kFloat);
+    collective.dtype = DType::kFp32;
+    plan_.AddCollective("all-reduce gradient norm", collective, Issue::kBlocking, {norm}, {norm});
+  }
+  return norm;
+}
+
+// The gradient norm over all shares (one number travels), then Adam: reads the gradient, reads and
+// writes its state, writes the parameter.
+void Parameters::Update() {
+  plan_.set_tag({Phase::kUpdate, -1, 0});
+  std::vector<BufferId> gradients;
+  std::vector<BufferId> parameters;
+  std::vector<BufferId> summands;  // of the norm: vectors of a group may lie differently
+  std::vector<double> shares;
+  for (const VectorGroup& group : groups_) {
+    gradients.push_back(group.gradient);
+    parameters.push_back(group.value);
+    for (const uint32_t vector : group.vectors) {
+      summands.push_back(vectors_[vector].gradient);
+      shares.push_back(ShareOfRanks(vectors_[vector].layout, {}));
+    }
+  }
+  for (uint32_t index = 0; index < matrices_.size(); ++index) {
+    if (!IsOwner(index)) continue;
+    const Matrix& matrix = matrices_[index];
+    gradients.push_back(matrix.update_gradient);
+    summands.push_back(matrix.update_gradient);
+    parameters.push_back(matrix.update_share);
+    shares.push_back(ShareOfRanks(strategy_.products[index].w,
+                                  Shares(matrix, 1) ? matrix.share_axes : std::vector<uint32_t>()));
+  }
+  gradients.push_back(GradientNorm(summands, std::move(shares)));
+  parameters.push_back(optimizer_state_);
+  const double states = static_cast<double>(plan_.BufferOf(optimizer_state_).rows);
+  const double parameter_traffic =
+      training_.precision == DType::kFp32 ? 2 * plan_.element() : plan_.element();
+  plan_.AddMemoryOp("Adam", Kernel::kAdam,
+                    GradientBytes() + update_elements_ * (2 * states * kFloat + parameter_traffic),
+                    gradients, parameters, 1, {kLearningRate});
+  for (uint32_t index = 0; index < matrices_.size(); ++index) {
+    const Matrix& matrix = matrices_[index];
+    if (!IsOwner(index) || !Shares(matrix, 1) || Shares(matrix, 3)) continue;
+    SetLayer(network_.matrices[index].layer);
+    plan_.AddCollective("all-gather " + network_.matrices[index].name, CollectiveKind::kAllGather,
+                        matrix.share_axes, matrix.elements * plan_.element(), training_.precision,
+                        Issue::kBlocking, {matrix.update_share}, {matrix.parameter});
+  }
+}
+
+}  // namespace rehearse

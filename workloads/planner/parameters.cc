@@ -1,0 +1,341 @@
+#include "workloads/planner/parameters.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace rehearse {
+
+using Issue = PlanBuilder::Issue;
+
+std::vector<uint32_t> PureDataAxes(const Strategy& strategy) {
+  std::vector<uint32_t> axes;
+  for (uint32_t axis = 0; axis < strategy.mesh.axes().size(); ++axis) {
+    // Vectors lie as the columns of the values that they belong to.
+    const bool splits = std::any_of(
+        strategy.products.begin(), strategy.products.end(), [&](const ProductLayouts& product) {
+          return IsSplit(product.w[axis]) || IsSplit(product.rest[axis], 1);
+        });
+    if (!splits && !(strategy.shard && strategy.shard->axis == axis)) axes.push_back(axis);
+  }
+  return axes;
+}
+
+namespace {
+
+// SUMMA leaves Y and dX as X lies and dW as W does, but for the axes that split the batch besides.
+std::optional<MatmulResult> MultiplyLayouts(const ProductLayouts& layouts) {
+  if (!layouts.summa) return PlaceMatmul(layouts.x, layouts.w);
+  MatmulResult result{layouts.x, layouts.x, layouts.w};
+  for (uint32_t axis = 0; axis < layouts.x.size(); ++axis) {
+    if (axis == layouts.summa->row_axis || axis == layouts.summa->column_axis) continue;
+    const auto placements = PlaceMatmul(layouts.x[axis], layouts.w[axis]);
+    if (!placements) return std::nullopt;
+    result.dw[axis] = placements->dw;
+  }
+  return result;
+}
+
+}  // namespace
+
+Parameters::Parameters(const Network& network, const Strategy& strategy, const Training& training,
+                       const std::vector<Layout>& rests, PlanBuilder* plan)
+    : network_(network),
+      strategy_(strategy),
+      training_(training),
+      plan_(*plan),
+      pure_data_(PureDataAxes(strategy)) {
+  matrices_.resize(network.matrices.size());
+  for (uint32_t i = 0; i < matrices_.size(); ++i) PlaceMatrix(i);
+  if (strategy.shard && strategy.shard->by_layer) GroupByLayer();
+  for (const NetworkNode& node : network.nodes) {
+    if (!node.matrix) continue;
+    matrices_[matrices_[*node.matrix].owner].uses += strategy.chunks;
+    matrices_[*node.matrix].is_read_backward =
+        node.kind == NodeKind::kProduct &&
+        network.nodes[node.inputs.front()].kind != NodeKind::kInput;
+  }
+  for (uint32_t i = 0; i < matrices_.size(); ++i) {
+    matrices_[i].uses_left = matrices_[i].uses;
+    AddMatrixBuffers(i);
+  }
+  AddVectors(rests);
+  const uint64_t states = training.precision == DType::kFp32 && Stage() % 3 == 0 ? 2 : 3;
+  const auto elements = static_cast<uint64_t>(update_elements_);
+  optimizer_state_ = plan_.AddBuffer({.name = "Adam: master weights and moments",
+                                      .kind = BufferKind::kOptimizer,
+                                      .bytes = Bytes(static_cast<double>(states * elements) * 4),
+                                      .dtype = DType::kFp32,
+                                      .rows = states,
+                                      .columns = elements});
+}
+
+// ---- where matrices lie -------------------------------------------------------------------------
+
+void Parameters::PlaceMatrix(uint32_t index) {
+  const NetworkMatrix& shape = network_.matrices[index];
+  const ProductLayouts& layouts = strategy_.products[index];
+  Matrix& matrix = matrices_[index];
+  const auto places = MultiplyLayouts(layouts);
+  if (!places) {
+    throw Error(plan_.place(),
+                fmt::format("\"{}\" of {}: X {} and W {} do not multiply locally", shape.name,
+                            network_.name, ToString(layouts.x), ToString(layouts.w)));
+  }
+  if (shape.tied) {
+    const Layout table = Transposed(strategy_.products[*shape.tied].w);
+    if (table != layouts.w) {
+      throw Error(plan_.place(),
+                  fmt::format("\"{}\" of {} is tied to \"{}\" and must lie as it "
+                              "does: found {}, expected {}",
+                              shape.name, network_.name, network_.matrices[*shape.tied].name,
+                              ToString(layouts.w), ToString(table)));
+    }
+  }
+  matrix.places = *places;
+  matrix.owner = shape.tied.value_or(index);
+  matrix.group_begin = index;
+  matrix.group_end = index + 1;
+  const std::vector<uint32_t>& sizes = plan_.sizes();
+  const uint64_t k = shape.k / Pieces(layouts.w, sizes, 0);
+  const uint64_t n = shape.n / Pieces(layouts.w, sizes, 1);
+  matrix.rows = shape.IsTable() ? k : n;
+  matrix.columns = shape.IsTable() ? n : k;
+  for (const uint32_t axis : PartialAxes(matrix.places.dw)) {
+    const bool shares = strategy_.shard && strategy_.shard->axis == axis;
+    (shares ? matrix.share_axes : matrix.sum_axes).push_back(axis);
+  }
+  const Matrix& owner = matrices_[matrix.owner];
+  if (matrix.sum_axes != owner.sum_axes || matrix.share_axes != owner.share_axes) {
+    throw Error(plan_.place(),
+                fmt::format("\"{}\" of {} is tied to \"{}\": the gradients of both must be summed "
+                            "along the same axes, so rows of their operands must be split along "
+                            "the same; found {} and {}",
+                            shape.name, network_.name, network_.matrices[matrix.owner].name,
+                            ToString(layouts.x), ToString(strategy_.products[matrix.owner].x)));
+  }
+  const uint64_t ranks = plan_.SizeOfAxes(matrix.share_axes);
+  const uint64_t share = (matrix.rows * matrix.columns + ranks - 1) / ranks;
+  matrix.share_elements = static_cast<double>(share);
+  matrix.elements = static_cast<double>(share * ranks);
+}
+
+void Parameters::GroupByLayer() {
+  for (uint32_t begin = 0, end = 0; begin < matrices_.size(); begin = end) {
+    const int32_t layer = network_.matrices[begin].layer;
+    end = begin + 1;
+    while (layer >= 0 && end < matrices_.size() && network_.matrices[end].layer == layer) ++end;
+    for (uint32_t i = begin; i < end; ++i) {
+      CHECK(matrices_[i].share_axes == matrices_[begin].share_axes);
+      matrices_[i].group_begin = begin;
+      matrices_[i].group_end = end;
+    }
+  }
+}
+
+Buffer Parameters::MatrixBuffer(uint32_t index, std::string name, BufferKind kind, DType dtype,
+                                bool share) const {
+  const NetworkMatrix& shape = network_.matrices[index];
+  const Matrix& matrix = matrices_[index];
+  const Layout& w = strategy_.products[index].w;
+  const Layout layout = shape.IsTable() ? w : Transposed(w);  // a table is stored k×n, others n×k
+  Buffer buffer{.name = std::move(name),
+                .kind = kind,
+                .bytes = (share ? matrix.share_elements : matrix.elements) * SizeOf(dtype),
+                .dtype = dtype,
+                .rows = share ? 1 : matrix.rows,
+                .columns = share ? static_cast<uint64_t>(matrix.share_elements) : matrix.columns};
+  buffer.region =
+      plan_.RegionOf(shape.IsTable() ? shape.k : shape.n, shape.IsTable() ? shape.n : shape.k,
+                     layout, share ? matrix.share_axes : std::vector<uint32_t>());
+  return buffer;
+}
+
+BufferId Parameters::AddMatrixBuffer(uint32_t index, std::string name, BufferKind kind, DType dtype,
+                                     bool share) {
+  return plan_.AddBuffer(MatrixBuffer(index, std::move(name), kind, dtype, share));
+}
+
+// This rank's share of a parameter that it holds whole.
+BufferId Parameters::AddShareView(uint32_t index) {
+  const Matrix& matrix = matrices_[index];
+  const std::string name = "share of " + plan_.BufferOf(matrix.parameter).name;
+  Buffer share = MatrixBuffer(index, name, BufferKind::kParameter, training_.precision, true);
+  share.bytes = Bytes(0);
+  share.view = View{matrix.parameter, 0, 0, {}, {}};
+  for (const uint32_t axis : matrix.share_axes) share.view->columns_cut_by.emplace_back(axis);
+  return plan_.AddBuffer(std::move(share));
+}
+
+void Parameters::AddMatrixBuffers(uint32_t index) {
+  Matrix& matrix = matrices_[index];
+  if (!IsOwner(index)) {
+    matrix.parameter = matrices_[matrix.owner].parameter;
+    return;
+  }
+  const NetworkMatrix& shape = network_.matrices[index];
+  SetLayer(shape.layer);
+  const std::string name = plan_.Label(shape.name);
+  matrix.parameter =
+      AddMatrixBuffer(index, name, BufferKind::kParameter, training_.precision, Shares(matrix, 3));
+  // Stage 1 keeps what is not summed yet whole, and its share of the sums beside it.
+  const bool sums_apart = Shares(matrix, 1) && !Shares(matrix, 2);
+  matrix.main_gradient =
+      AddMatrixBuffer(index, (sums_apart ? "local gradient of " : "gradient of ") + name,
+                      BufferKind::kGradient, training_.gradients, Shares(matrix, 2));
+  matrix.update_gradient = matrix.main_gradient;
+  if (sums_apart) {
+    matrix.update_gradient = AddMatrixBuffer(index, "gradient of " + name, BufferKind::kGradient,
+                                             training_.gradients, true);
+  }
+  const bool updates_share = Shares(matrix, 1) && !Shares(matrix, 3);
+  matrix.update_share = updates_share ? AddShareView(index) : matrix.parameter;
+  update_elements_ += Shares(matrix, 1) ? matrix.share_elements : matrix.elements;
+}
+
+void Parameters::SetLayer(int32_t layer) {
+  Tag tag = plan_.tag();
+  tag.layer = layer;
+  plan_.set_tag(tag);
+}
+
+// ---- vectors ------------------------------------------------------------------------------------
+
+void Parameters::AddVectors(const std::vector<Layout>& rests) {
+  vectors_.resize(network_.vectors.size());
+  for (size_t i = 0; i < network_.nodes.size(); ++i) {
+    for (const uint32_t vector : network_.nodes[i].vectors) {
+      Layout layout = rests[i];
+      std::vector<uint32_t> sum_axes;
+      for (uint32_t axis = 0; axis < layout.size(); ++axis) {
+        if (!IsSplit(layout[axis], 0)) continue;
+        sum_axes.push_back(axis);
+        layout[axis] = B();
+      }
+      vectors_[vector].layout = layout;
+      auto group = std::find_if(groups_.begin(), groups_.end(),
+                                [&](const auto& known) { return known.sum_axes == sum_axes; });
+      if (group == groups_.end()) {
+        groups_.push_back({});
+        group = groups_.end() - 1;
+        group->sum_axes = sum_axes;
+      }
+      group->vectors.push_back(vector);
+      group->elements += network_.vectors[vector].size / Pieces(layout, plan_.sizes(), 1);
+    }
+  }
+  for (VectorGroup& group : groups_) AddVectorViews(&group);
+}
+
+void Parameters::AddVectorViews(VectorGroup* group) {
+  const auto add = [&](std::string name, BufferKind kind, DType dtype) {
+    return plan_.AddBuffer({.name = std::move(name),
+                            .kind = kind,
+                            .bytes = static_cast<double>(group->elements) * SizeOf(dtype),
+                            .dtype = dtype,
+                            .rows = 1,
+                            .columns = group->elements});
+  };
+  group->value = add("biases and norms", BufferKind::kParameter, training_.precision);
+  group->gradient = add("gradients of biases and norms", BufferKind::kGradient, DType::kFp32);
+  update_elements_ += static_cast<double>(group->elements);
+  vector_elements_ += static_cast<double>(group->elements);
+  uint64_t column = 0;
+  for (const uint32_t index : group->vectors) {
+    const NetworkVector& vector = network_.vectors[index];
+    PlacedVector& placed = vectors_[index];
+    SetLayer(vector.layer);
+    Buffer piece{.name = plan_.Label(vector.name),
+                 .kind = BufferKind::kParameter,
+                 .bytes = Bytes(0),
+                 .dtype = training_.precision,
+                 .rows = 1,
+                 .columns = vector.size / Pieces(placed.layout, plan_.sizes(), 1),
+                 .region = plan_.RegionOf(1, vector.size, placed.layout),
+                 .view = View{group->value, 0, column, {}, {}}};
+    column += piece.columns;
+    placed.value = plan_.AddBuffer(piece);
+    piece.name = "gradient of " + piece.name;
+    piece.kind = BufferKind::kGradient;
+    piece.dtype = DType::kFp32;
+    piece.view->of = group->gradient;
+    placed.gradient = plan_.AddBuffer(std::move(piece));
+  }
+}
+
+// ---- gathering ----------------------------------------------------------------------------------
+
+void Parameters::Gather(uint32_t index) {
+  Matrix& matrix = matrices_[index];
+  if (matrix.gathered.IsSet()) return;
+  if (!Shares(matrix, 3)) {
+    matrix.gathered = matrix.parameter;
+    return;
+  }
+  const Tag tag = plan_.tag();
+  SetLayer(network_.matrices[index].layer);
+  std::vector<BufferId> shares;
+  std::vector<BufferId> wholes;
+  double elements = 0;
+  for (uint32_t i = matrix.group_begin; i < matrix.group_end; ++i) {
+    Matrix& member = matrices_[i];
+    if (member.gathered.IsSet()) continue;
+    member.gathered = AddMatrixBuffer(i, plan_.Label("gathered " + network_.matrices[i].name),
+                                      BufferKind::kBuffer, training_.precision, /*share=*/false);
+    shares.push_back(member.parameter);
+    wholes.push_back(member.gathered);
+    elements += member.elements;
+  }
+  const std::string what = shares.size() > 1 ? "layer" : network_.matrices[index].name;
+  plan_.AddCollective("all-gather " + what, CollectiveKind::kAllGather, matrix.share_axes,
+                      elements * plan_.element(), training_.precision, Issue::kAsynchronous, shares,
+                      wholes);
+  plan_.set_tag(tag);
+}
+
+// Gathers those of the `groups` groups before the index-th matrix's own that are of layers and will be read again.
+void Parameters::GatherBefore(uint32_t index, uint32_t groups) {
+  const auto is_read = [&](const Matrix& matrix) {
+    return matrix.is_read_backward || training_.recomputation == Recomputation::kFull;
+  };
+  for (uint32_t begin = matrices_[index].group_begin; groups > 0 && begin > 0; --groups) {
+    const uint32_t end = begin;
+    begin = matrices_[begin - 1].group_begin;
+    if (network_.matrices[begin].layer < 0) continue;
+    if (std::any_of(matrices_.begin() + begin, matrices_.begin() + end, is_read)) Gather(begin);
+  }
+}
+
+BufferId Parameters::Fetch(uint32_t index, uint32_t end) {
+  Gather(index);
+  const uint32_t ahead = strategy_.shard ? strategy_.shard->prefetch : 0;
+  if (plan_.tag().phase == Phase::kRecompute && strategy_.shard && strategy_.shard->by_layer) {
+    GatherBefore(index, ahead);
+    return matrices_[index].gathered;
+  }
+  uint32_t next = matrices_[index].group_end;
+  for (uint32_t i = 0; i < ahead && next < end; ++i, next = matrices_[next].group_end) Gather(next);
+  return matrices_[index].gathered;
+}
+
+BufferId Parameters::FetchBackward(uint32_t index) {
+  Gather(index);
+  if (!strategy_.shard) return matrices_[index].gathered;
+  // What is recomputed was gathered for that, product by product; whole layers come ahead of it too.
+  const bool gathers_ahead =
+      strategy_.shard->by_layer ||
+      (strategy_.shard->reshard_after_forward && training_.recomputation != Recomputation::kFull);
+  if (gathers_ahead) GatherBefore(index, strategy_.shard->prefetch);
+  return matrices_[index].gathered;
+}
+
+void Parameters::ReleaseAfterForward(uint32_t begin, uint32_t end) {
+  const bool computes_again = training_.recomputation == Recomputation::kFull;
+  if (!strategy_.shard || !(computes_again || strategy_.shard->reshard_after_forward)) return;
+  for (uint32_t index = begin; index < end; ++index) {
+    const int32_t layer = network_.matrices[index].layer;
+    const bool keeps = layer < static_cast<int32_t>(strategy_.shard->cached_layers);
+    if (layer >= 0 && !keeps) Release(index);
+  }
+}
+
+}  // namespace rehearse

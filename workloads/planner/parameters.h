@@ -1,0 +1,148 @@
+// The parameters of a planned step: where each lies, when it is gathered, and the way of its
+// gradient.
+//
+// A matrix is stored n×k (a table V×h), cut as the product's layouts say, in equal shares along one
+// axis if the strategy shards it. Its gradient goes: product -> block in the plan's precision ->
+// reduce-scatter to the share (stages 2, 3) -> accumulated over micro-batches (in fp32 if not said otherwise) ->
+// all-reduced over the axes that split the batch -> Adam. Vectors (biases, norms) lie one after the
+// other in one buffer for each set of axes over which their gradients are summed, so that one
+// collective serves all of them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "workloads/networks/network.h"
+#include "workloads/networks/training.h"
+#include "workloads/planner/plan_builder.h"
+#include "workloads/strategies/strategy.h"
+
+namespace rehearse {
+
+class Parameters {
+ public:
+  // `rests` are the layouts in which the values of the network's nodes rest.
+  Parameters(const Network& network, const Strategy& strategy, const Training& training,
+             const std::vector<Layout>& rests, PlanBuilder* plan);
+
+  // How the product of a matrix lies, forward and backward, before anything is redistributed.
+  const MatmulResult& PlacesOf(uint32_t matrix) const { return matrices_[matrix].places; }
+  const ProductLayouts& LayoutsOf(uint32_t matrix) const { return strategy_.products[matrix]; }
+
+  // The whole block of the index-th matrix, gathered if it is not at hand. With prefetching the gathers of the
+  // next ones (up to `end`, exclusive) are issued now, before this one's product; FetchBackward
+  // prefetches the other way, and so does Fetch for the recomputation where layers are gathered.
+  BufferId Fetch(uint32_t index, uint32_t end);
+  BufferId FetchBackward(uint32_t index);
+  void Release(uint32_t matrix) {
+    if (is_last_chunk_) matrices_[matrix].gathered = BufferId();
+  }
+  // What the forward pass need not keep of a layer's matrices [begin, end).
+  void ReleaseAfterForward(uint32_t begin, uint32_t end);
+
+  // A vector and its gradient, pieces that fit columns which lie like the tensor's.
+  BufferId Vector(uint32_t vector) const { return vectors_[vector].value; }
+  BufferId VectorGradient(uint32_t vector) const { return vectors_[vector].gradient; }
+
+  // The gradient of a block, to be written, or added to if `*adds` comes back true; then
+  // EndGradient.
+  BufferId BeginGradient(uint32_t index, bool* adds);
+  void EndGradient(uint32_t index);
+  // Gradients may be all-reduced beside the backward pass of the last micro-batch.
+  void BeginMicroBatch(bool is_last) { is_last_ = is_last; }
+  // Whether the chunk of the micro-batch that comes now is the last one to use a gathered matrix.
+  void set_is_last_chunk(bool is_last_chunk) { is_last_chunk_ = is_last_chunk; }
+  // Does what the backward pass has put off.
+  void FinishMicroBatch();
+
+  void Synchronize();
+  // Norm of all gradients, Adam, and all-gathers of what stages 1 and 2 have updated in shares.
+  void Update();
+
+ private:
+  struct Matrix {
+    MatmulResult places;
+    uint32_t owner = 0;        // itself, or the matrix it is tied to
+    uint32_t group_begin = 0;  // matrices that are gathered together with this one
+    uint32_t group_end = 0;
+    bool is_read_backward = false;  // for the gradient of its product's input
+    uint32_t uses = 0;              // by products and lookups of a micro-batch, of the owner
+    uint32_t uses_left = 0;
+    std::vector<uint32_t> share_axes;  // empty where it is not sharded
+    std::vector<uint32_t> sum_axes;    // along which gradients are all-reduced
+    uint64_t rows = 0;                 // of the block as stored
+    uint64_t columns = 0;
+    double elements = 0;        // of the block, padded to equal shares
+    double share_elements = 0;  // of a share
+    BufferId parameter;         // the share of stage 3, else the block
+    BufferId main_gradient;     // the share of stages 2 and 3, else the block
+    BufferId update_gradient;   // what Adam reads: that, or the summed share of stage 1
+    BufferId update_share;  // what Adam writes: the parameter, or the share of it of stages 1 and 2
+    BufferId gradient;      // of the block, while it is made
+    BufferId share_gradient;  // until it is accumulated
+    BufferId gathered;        // set while a gathered copy is at hand
+  };
+  // Vectors whose gradients are summed over the same axes.
+  struct VectorGroup {
+    std::vector<uint32_t> sum_axes;
+    std::vector<uint32_t> vectors;
+    uint64_t elements = 0;
+    BufferId value;
+    BufferId gradient;
+  };
+  struct PlacedVector {
+    Layout layout;  // of a matrix of one row
+    BufferId value;
+    BufferId gradient;
+  };
+
+  bool IsOwner(uint32_t matrix) const { return matrices_[matrix].owner == matrix; }
+  uint32_t Stage() const { return strategy_.shard ? strategy_.shard->stage : 0; }
+  bool Shares(const Matrix& matrix, uint32_t stage) const {
+    return !matrix.share_axes.empty() && Stage() >= stage;
+  }
+  void PlaceMatrix(uint32_t index);
+  void AddMatrixBuffers(uint32_t index);
+  BufferId AddShareView(uint32_t index);
+  Buffer MatrixBuffer(uint32_t index, std::string name, BufferKind kind, DType dtype,
+                      bool share) const;
+  BufferId AddMatrixBuffer(uint32_t index, std::string name, BufferKind kind, DType dtype,
+                           bool share);
+  void AddVectors(const std::vector<Layout>& rests);
+  void AddVectorViews(VectorGroup* group);
+  void GroupByLayer();
+  void Gather(uint32_t index);
+  void GatherBefore(uint32_t index, uint32_t groups);
+  void ReduceScatterWhenComplete(uint32_t index);
+  void ReduceScatter(const std::vector<uint32_t>& matrices);
+  void Accumulate(uint32_t index);
+  void SumGradient(uint32_t index, PlanBuilder::Issue issue);
+  void SynchronizeVectors();
+  BufferId GradientNorm(const std::vector<BufferId>& gradients, std::vector<double> shares);
+  double ShareOfRanks(const Layout& layout, const std::vector<uint32_t>& share_axes) const;
+  void SetLayer(int32_t layer);
+  double GradientBytes() const;
+  double gradient_element() const { return SizeOf(training_.gradients).value(); }
+
+  const Network& network_;
+  const Strategy& strategy_;
+  const Training& training_;
+  PlanBuilder& plan_;
+  std::vector<uint32_t> pure_data_;  // axes along which no parameter is split or shared
+  std::vector<Matrix> matrices_;
+  std::vector<PlacedVector> vectors_;
+  std::vector<VectorGroup> groups_;
+  BufferId optimizer_state_;
+  double update_elements_ = 0;     // of all parameters that this rank updates
+  double vector_elements_ = 0;     // those of vectors among them
+  std::vector<uint32_t> ended_;    // matrices whose gradients wait for those of their group
+  std::vector<uint32_t> put_off_;  // matrices whose shares are accumulated at the end of backward
+  bool is_last_ = false;
+  bool is_last_chunk_ = true;
+};
+
+// The axes along which nothing of the model is split or shared: those that only split the batch.
+std::vector<uint32_t> PureDataAxes(const Strategy& strategy);
+
+}  // namespace rehearse

@@ -1,0 +1,329 @@
+#include "workloads/planner/plan_builder.h"
+
+namespace rehearse {
+namespace {
+
+std::vector<Communicator> CommunicatorsOf(const DeviceMesh& mesh,
+                                          const std::vector<uint32_t>& whole_model) {
+  std::vector<Communicator> communicators;
+  for (uint32_t axis = 0; axis < mesh.axes().size(); ++axis) {
+    communicators.push_back(mesh.AlongAxis(axis));
+  }
+  communicators.push_back(mesh.AlongAxes(whole_model, "model"));
+  return communicators;
+}
+
+// What libraries use for large arrays; a ring where there is one.
+const char* UsualAlgorithm(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::kAllToAll:
+      return "pairwise";
+    case CollectiveKind::kBroadcast:
+    case CollectiveKind::kReduce:
+      return "chain";
+    default:
+      return "ring";
+  }
+}
+
+}  // namespace
+
+PlanBuilder::PlanBuilder(const DeviceMesh& mesh, const std::vector<uint32_t>& whole_model,
+                         DType precision, std::vector<AxisCost> costs, Place place)
+    : mesh_(mesh),
+      precision_(precision),
+      costs_(std::move(costs)),
+      place_(std::move(place)),
+      communicators_(CommunicatorsOf(mesh, whole_model)),
+      model_communicator_(static_cast<uint32_t>(mesh.axes().size())),
+      builder_("rank", communicators_) {
+  for (const MeshAxis& axis : mesh.axes()) sizes_.push_back(axis.size);
+}
+
+uint32_t PlanBuilder::SizeOfAxes(const std::vector<uint32_t>& axes) const {
+  uint32_t size = 1;
+  for (const uint32_t axis : axes) size *= sizes_[axis];
+  return size;
+}
+
+CommunicatorId PlanBuilder::CommunicatorOf(const std::vector<uint32_t>& axes) {
+  CHECK(!axes.empty());
+  if (axes.size() == 1) return CommunicatorId(axes.front());
+  const CommunicatorId next(static_cast<uint32_t>(communicators_.size()));
+  const auto [it, is_new] = communicator_of_axes_.emplace(axes, next);
+  if (is_new) {
+    std::string name;
+    for (const uint32_t axis : axes) name += (name.empty() ? "" : "+") + mesh_.axes()[axis].name;
+    communicators_.push_back(mesh_.AlongAxes({axes.rbegin(), axes.rend()}, name));
+    builder_.AddStream(communicators_.back());
+  }
+  return it->second;
+}
+
+std::string PlanBuilder::Label(const std::string& name) const {
+  return tag().layer < 0 ? name : fmt::format("{} of layer {}", name, tag().layer);
+}
+
+uint64_t PlanBuilder::LocalRows(const Tensor& tensor) const {
+  return tensor.rows / Pieces(tensor.layout, sizes_, 0);
+}
+uint64_t PlanBuilder::LocalColumns(const Tensor& tensor) const {
+  return tensor.columns / Pieces(tensor.layout, sizes_, 1);
+}
+double PlanBuilder::LocalElements(const Tensor& tensor) const {
+  return static_cast<double>(LocalRows(tensor)) * static_cast<double>(LocalColumns(tensor));
+}
+
+// ---- buffers ------------------------------------------------------------------------------------
+
+Tensor PlanBuilder::MakeTensor(std::string name, uint64_t rows, uint64_t columns,
+                               const Layout& layout) {
+  return MakeTensor(std::move(name), rows, columns, layout, precision_, SizeOf(precision_));
+}
+
+Tensor PlanBuilder::MakeTensor(std::string name, uint64_t rows, uint64_t columns,
+                               const Layout& layout, DType dtype, Bytes element, BufferKind kind) {
+  Tensor tensor{std::move(name), rows, columns, layout, {}, dtype};
+  tensor.buffer = builder_.AddBuffer({.name = Label(tensor.name),
+                                      .kind = kind,
+                                      .bytes = LocalElements(tensor) * element,
+                                      .dtype = dtype,
+                                      .rows = LocalRows(tensor),
+                                      .columns = LocalColumns(tensor),
+                                      .region = RegionOf(rows, columns, layout)});
+  return tensor;
+}
+
+Tensor PlanBuilder::MakeRowValues(std::string name, const Tensor& like, uint64_t numbers,
+                                  BufferKind kind) {
+  Layout layout = like.layout;
+  for (Placement& placement : layout) {
+    if (!IsSplit(placement, 0)) placement = B();
+  }
+  return MakeTensor(std::move(name), like.rows, numbers, layout, DType::kFp32, SizeOf(DType::kFp32),
+                    kind);
+}
+
+uint32_t PlanBuilder::RegionOf(uint64_t rows, uint64_t columns, const Layout& layout,
+                               const std::vector<uint32_t>& flat_axes) {
+  const auto [it, is_new] =
+      regions_.emplace(RegionKey{rows, columns, CodeOf(layout), flat_axes}, 0);
+  if (is_new) {
+    const auto communicators = [](const std::vector<uint32_t>& axes) {
+      std::vector<CommunicatorId> ids;
+      for (const uint32_t axis : axes) ids.emplace_back(axis);
+      return ids;
+    };
+    it->second = builder_.AddRegion({{rows, communicators(SplitAxes(layout, 0))},
+                                     {columns, communicators(SplitAxes(layout, 1))},
+                                     communicators(flat_axes)});
+  }
+  return it->second;
+}
+
+// ---- ops ----------------------------------------------------------------------------------------
+
+OpId PlanBuilder::AddCompute(std::string name, const Compute& compute,
+                             const std::vector<BufferId>& reads,
+                             const std::vector<BufferId>& writes) {
+  return builder_.AddCompute(std::move(name), compute, reads, writes);
+}
+
+OpId PlanBuilder::AddMemoryOp(std::string name, Kernel kernel, double bytes,
+                              const std::vector<BufferId>& reads,
+                              const std::vector<BufferId>& writes, uint32_t kernels,
+                              std::vector<double> attributes) {
+  Compute compute;
+  compute.kind = ComputeKind::kMemory;
+  compute.kernel = kernel;
+  compute.dtype = precision_;
+  compute.bytes = Bytes(bytes);
+  compute.kernels = kernels;
+  compute.attributes = std::move(attributes);
+  return AddCompute(std::move(name), compute, reads, writes);
+}
+
+OpId PlanBuilder::AddGemm(std::string name, const Gemm& gemm, BufferId a, BufferId b, BufferId c,
+                          bool accumulate, std::optional<Bytes> bytes) {
+  Compute compute;
+  compute.kind = ComputeKind::kGemm;
+  compute.kernel = Kernel::kGemm;
+  compute.dtype = precision_;
+  compute.gemm = gemm;
+  compute.flops = FlopsOf(gemm);
+  compute.bytes = bytes.value_or(BytesOf(gemm, precision_));
+  std::vector<BufferId> reads = {a, b};
+  if (accumulate) reads.push_back(c);
+  return AddCompute(std::move(name), compute, reads, {c});
+}
+
+OpId PlanBuilder::AddCollective(std::string name, const Collective& collective, Issue issue,
+                                const std::vector<BufferId>& reads,
+                                const std::vector<BufferId>& writes) {
+  if (runs_chunks_) issue = Issue::kAsynchronous;
+  Collective named = collective;
+  named.algorithm = UsualAlgorithm(collective.kind);
+  return builder_.AddCollective(std::move(name), named, issue, reads, writes);
+}
+
+OpId PlanBuilder::AddCollective(std::string name, CollectiveKind kind,
+                                const std::vector<uint32_t>& axes, double bytes, DType dtype,
+                                Issue issue, const std::vector<BufferId>& reads,
+                                const std::vector<BufferId>& writes) {
+  Collective collective;
+  collective.kind = kind;
+  collective.communicator = CommunicatorOf(axes);
+  collective.bytes = Bytes(bytes);
+  collective.dtype = dtype;
+  return AddCollective(std::move(name), collective, issue, reads, writes);
+}
+
+void PlanBuilder::AllReduceRowValues(const std::string& name, const Tensor& values,
+                                     const Tensor& like, Reduction reduction) {
+  const std::vector<uint32_t> axes = SplitAxes(like.layout, 1);
+  if (axes.empty()) return;
+  Collective collective;
+  collective.kind = CollectiveKind::kAllReduce;
+  collective.communicator = CommunicatorOf(axes);
+  collective.bytes = LocalElements(values) * SizeOf(DType::kFp32);
+  collective.dtype = DType::kFp32;
+  collective.reduction = reduction;
+  AddCollective("all-reduce " + name, collective, Issue::kBlocking, {values.buffer},
+                {values.buffer});
+}
+
+// ---- redistribution -----------------------------------------------------------------------------
+
+const std::vector<RedistributionStep>& PlanBuilder::PathTo(const Tensor& tensor,
+                                                           const Layout& target) {
+  const auto [it, is_new] =
+      paths_.emplace(PathKey{CodeOf(tensor.layout), CodeOf(target), tensor.rows, tensor.columns},
+                     std::vector<RedistributionStep>());
+  if (is_new) {
+    auto path = ShortestPath(tensor.layout, target, {tensor.rows, tensor.columns, element()},
+                             sizes_, costs_);
+    if (!path) {
+      std::string mesh;
+      for (const MeshAxis& axis : mesh_.axes()) {
+        mesh += fmt::format("{}\"{}\" {}", mesh.empty() ? "" : " x ", axis.name, axis.size);
+      }
+      throw Error(place_, fmt::format("no redistribution turns \"{}\" ({}x{}) from {} into {} on "
+                                      "the mesh {}",
+                                      tensor.name, tensor.rows, tensor.columns,
+                                      ToString(tensor.layout), ToString(target), mesh));
+    }
+    it->second = std::move(*path);
+  }
+  return it->second;
+}
+
+Tensor PlanBuilder::Redistribute(Tensor tensor, const Layout& target, Issue issue) {
+  if (tensor.layout == target) return tensor;
+  for (const RedistributionStep& step : PathTo(tensor, target)) {
+    tensor = Take(step, std::move(tensor), issue);
+  }
+  return tensor;
+}
+
+Tensor PlanBuilder::Take(const RedistributionStep& step, Tensor tensor, Issue issue) {
+  if (step.move == Move::kSlice) return Slice(step, std::move(tensor));
+  const uint32_t ranks = SizeOfAxes(step.axes);
+  const std::string name = fmt::format("{} {}", Name(step.move), tensor.name);
+  const double before = LocalElements(tensor) * element();
+  const auto collective = [&](CollectiveKind kind, double bytes, BufferId from, BufferId to) {
+    AddCollective(name, kind, step.axes, bytes, precision_, issue, {from}, {to});
+  };
+  if (step.move == Move::kAllReduce) {
+    tensor.layout = step.after;
+    tensor.buffer = Contiguous(tensor);
+    collective(CollectiveKind::kAllReduce, before, tensor.buffer, tensor.buffer);
+    return tensor;
+  }
+  // What is cut by columns is sent as blocks, and what was cut by columns arrives as blocks.
+  const bool cuts_columns = step.move != Move::kAllGather && step.to_dimension == 1;
+  const bool joins_columns = step.move != Move::kReduceScatter && step.from_dimension == 1;
+  const BufferId from = cuts_columns ? StackPieces(tensor, ranks) : Contiguous(tensor);
+  Tensor result = MakeTensor(tensor.name, tensor.rows, tensor.columns, step.after);
+  const double after = LocalElements(result) * element();
+  const BufferId to =
+      joins_columns ? MakePieces(result, LocalRows(result) * ranks, LocalColumns(result) / ranks)
+                    : result.buffer;
+  switch (step.move) {
+    case Move::kReduceScatter:
+      collective(CollectiveKind::kReduceScatter, before, from, to);
+      break;
+    case Move::kAllToAll:
+      collective(CollectiveKind::kAllToAll, before, from, to);
+      break;
+    case Move::kAllGather:
+      collective(CollectiveKind::kAllGather, after, from, to);
+      break;
+    default:
+      internal::FailCheck(__FILE__, __LINE__, "a step that moves nothing");
+  }
+  // PyTorch's all_gather copies the pieces out of its flat buffer, then a concatenation interleaves
+  // them.
+  if (joins_columns) {
+    const bool twice = step.move == Move::kAllGather;
+    AddMemoryOp("interleave " + tensor.name, Kernel::kUnstack, (twice ? 4 : 2) * after, {to},
+                {result.buffer}, twice ? 2 : 1);
+  }
+  return result;
+}
+
+// A view, moved on by this rank's place along the axes.
+Tensor PlanBuilder::Slice(const RedistributionStep& step, Tensor tensor) {
+  const Buffer& whole = BufferOf(tensor.buffer);
+  View view = whole.view.value_or(View{tensor.buffer, 0, 0, {}, {}});
+  auto& cut_by = step.to_dimension == 0 ? view.rows_cut_by : view.columns_cut_by;
+  for (const uint32_t axis : step.axes) cut_by.emplace_back(axis);
+  const Buffer piece{.name = whole.name,
+                     .kind = whole.kind,
+                     .bytes = Bytes(0),
+                     .dtype = whole.dtype,
+                     .rows = tensor.rows / Pieces(step.after, sizes_, 0),
+                     .columns = tensor.columns / Pieces(step.after, sizes_, 1),
+                     .region = RegionOf(tensor.rows, tensor.columns, step.after),
+                     .view = view};
+  tensor.layout = step.after;
+  tensor.buffer = builder_.AddBuffer(piece);
+  return tensor;
+}
+
+BufferId PlanBuilder::MakePieces(const Tensor& tensor, uint64_t rows, uint64_t columns) {
+  return builder_.AddBuffer(
+      {.name = Label(tensor.name + " in pieces"),
+       .kind = BufferKind::kBuffer,
+       .bytes = static_cast<double>(rows) * static_cast<double>(columns) * SizeOf(tensor.dtype),
+       .dtype = tensor.dtype,
+       .rows = rows,
+       .columns = columns});
+}
+
+BufferId PlanBuilder::StackPieces(const Tensor& tensor, uint32_t pieces) {
+  const BufferId stacked =
+      MakePieces(tensor, LocalRows(tensor) * pieces, LocalColumns(tensor) / pieces);
+  AddMemoryOp("stack " + tensor.name, Kernel::kStack, 2 * LocalElements(tensor) * element(),
+              {tensor.buffer}, {stacked});
+  return stacked;
+}
+
+// Collectives work on whole arrays: columns out of a wider one are copied first.
+BufferId PlanBuilder::Contiguous(const Tensor& tensor) {
+  const Buffer& buffer = BufferOf(tensor.buffer);
+  if (!buffer.view || BufferOf(buffer.view->of).columns == buffer.columns) return tensor.buffer;
+  const Tensor copy = MakeTensor(tensor.name, tensor.rows, tensor.columns, tensor.layout);
+  AddMemoryOp("copy " + tensor.name, Kernel::kCopy, 2 * LocalElements(tensor) * element(),
+              {tensor.buffer}, {copy.buffer});
+  return copy.buffer;
+}
+
+Schedule PlanBuilder::Build() {
+  Schedule schedule;
+  schedule.roles.push_back(builder_.Build());
+  schedule.communicators = std::move(communicators_);
+  schedule.role_of_rank.assign(mesh_.size(), 0);
+  return schedule;
+}
+
+}  // namespace rehearse

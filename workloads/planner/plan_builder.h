@@ -1,0 +1,123 @@
+// Tensors on a mesh and the ops that work on them: what the planner writes a Schedule with.
+//
+// Above RoleBuilder, which knows buffers and dependencies, this knows layouts: it cuts tensors into
+// each rank's piece, gives buffers their shapes and regions, and turns a change of layout into the
+// collectives of the cheapest path (workloads/layouts/redistribution.h). Pieces that arrive stacked are put
+// side by side by a copy, as after PyTorch's all_gather; a slice is a view. Not thread-safe.
+#pragma once
+
+#include <map>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "sim/base/error.h"
+#include "workloads/layouts/mesh.h"
+#include "workloads/layouts/redistribution.h"
+#include "workloads/planner/role_builder.h"
+
+namespace rehearse {
+
+// A matrix as it lies on the mesh: global shape, layout, and this rank's piece of it.
+struct Tensor {
+  std::string name;
+  uint64_t rows = 0;
+  uint64_t columns = 0;
+  Layout layout;
+  BufferId buffer;
+  DType dtype = DType::kBf16;
+};
+
+class PlanBuilder {
+ public:
+  using Issue = RoleBuilder::Issue;
+
+  // `whole_model` are the axes of one replica of the model; they share the communicator "model".
+  PlanBuilder(const DeviceMesh& mesh, const std::vector<uint32_t>& whole_model, DType precision,
+              std::vector<AxisCost> costs, Place place);
+
+  const DeviceMesh& mesh() const { return mesh_; }
+  const std::vector<uint32_t>& sizes() const { return sizes_; }
+  const Place& place() const { return place_; }
+  DType precision() const { return precision_; }
+  double element() const { return SizeOf(precision_).value(); }
+  uint32_t SizeOfAxes(const std::vector<uint32_t>& axes) const;
+  // Along these axes, the last one varying fastest.
+  CommunicatorId CommunicatorOf(const std::vector<uint32_t>& axes);
+  CommunicatorId model_communicator() const { return model_communicator_; }
+
+  void set_tag(const Tag& tag) { builder_.set_tag(tag); }
+  const Tag& tag() const { return builder_.tag(); }
+  // With chunks that take turns nothing blocks: an op waits for the buffers that it needs.
+  void set_runs_chunks(bool runs_chunks) { runs_chunks_ = runs_chunks; }
+
+  // "norm 1 of layer 3" inside a layer.
+  std::string Label(const std::string& name) const;
+
+  uint64_t LocalRows(const Tensor& tensor) const;
+  uint64_t LocalColumns(const Tensor& tensor) const;
+  double LocalElements(const Tensor& tensor) const;
+
+  // A new buffer that holds this rank's piece, an activation of the plan's precision where not said
+  // otherwise.
+  Tensor MakeTensor(std::string name, uint64_t rows, uint64_t columns, const Layout& layout);
+  Tensor MakeTensor(std::string name, uint64_t rows, uint64_t columns, const Layout& layout,
+                    DType dtype, Bytes element, BufferKind kind = BufferKind::kActivation);
+  // `numbers` fp32 values for each row of `like`.
+  Tensor MakeRowValues(std::string name, const Tensor& like, uint64_t numbers,
+                       BufferKind kind = BufferKind::kBuffer);
+  BufferId AddBuffer(Buffer buffer) { return builder_.AddBuffer(std::move(buffer)); }
+  const Buffer& BufferOf(BufferId buffer) const { return builder_.BufferOf(buffer); }
+  // The region of a matrix with this layout, its shares cut along `flat_axes` (outermost first).
+  uint32_t RegionOf(uint64_t rows, uint64_t columns, const Layout& layout,
+                    const std::vector<uint32_t>& flat_axes = {});
+
+  OpId AddMemoryOp(std::string name, Kernel kernel, double bytes,
+                   const std::vector<BufferId>& reads, const std::vector<BufferId>& writes,
+                   uint32_t kernels = 1, std::vector<double> attributes = {});
+  // C(m×n) = A·B; C += A·B where `accumulate`. `bytes` of memory traffic where they are not those
+  // of the three arrays.
+  OpId AddGemm(std::string name, const Gemm& gemm, BufferId a, BufferId b, BufferId c,
+               bool accumulate = false, std::optional<Bytes> bytes = std::nullopt);
+  OpId AddCompute(std::string name, const Compute& compute, const std::vector<BufferId>& reads,
+                  const std::vector<BufferId>& writes);
+  OpId AddCollective(std::string name, CollectiveKind kind, const std::vector<uint32_t>& axes,
+                     double bytes, DType dtype, Issue issue, const std::vector<BufferId>& reads,
+                     const std::vector<BufferId>& writes);
+  OpId AddCollective(std::string name, const Collective& collective, Issue issue,
+                     const std::vector<BufferId>& reads, const std::vector<BufferId>& writes);
+  // All-reduces `values` (fp32, in place) along the axes that split the columns of `like`.
+  void AllReduceRowValues(const std::string& name, const Tensor& values, const Tensor& like,
+                          Reduction reduction = Reduction::kSum);
+
+  // Throws Error, naming the tensor, where no redistribution reaches `target`.
+  const std::vector<RedistributionStep>& PathTo(const Tensor& tensor, const Layout& target);
+  Tensor Take(const RedistributionStep& step, Tensor tensor, Issue issue = Issue::kBlocking);
+  Tensor Redistribute(Tensor tensor, const Layout& target, Issue issue = Issue::kBlocking);
+
+  Schedule Build();
+
+ private:
+  Tensor Slice(const RedistributionStep& step, Tensor tensor);
+  BufferId MakePieces(const Tensor& tensor, uint64_t rows, uint64_t columns);
+  BufferId Contiguous(const Tensor& tensor);
+  BufferId StackPieces(const Tensor& tensor, uint32_t pieces);
+
+  const DeviceMesh mesh_;
+  const DType precision_;
+  const std::vector<AxisCost> costs_;
+  const Place place_;
+  bool runs_chunks_ = false;
+  std::vector<uint32_t> sizes_;
+  std::vector<Communicator> communicators_;
+  std::map<std::vector<uint32_t>, CommunicatorId> communicator_of_axes_;
+  CommunicatorId model_communicator_;
+  RoleBuilder builder_;
+  using RegionKey = std::tuple<uint64_t, uint64_t, uint64_t, std::vector<uint32_t>>;
+  std::map<RegionKey, uint32_t> regions_;
+  using PathKey = std::tuple<uint64_t, uint64_t, uint64_t, uint64_t>;
+  std::map<PathKey, std::vector<RedistributionStep>> paths_;
+};
+
+}  // namespace rehearse

@@ -1,0 +1,33 @@
+// The planner: from a network, a strategy and the run's numbers to the Schedule of one training
+// step.
+//
+// The step is: for each micro-batch forward, loss, backward (with full recomputation each layer's
+// forward once more); then the gradients' synchronisation over the data axes, the gradient norm and
+// the Adam update.
+//
+// Collectives follow from the layouts: a product's partial sums, the gradient of its input, the
+// gradient of its weight, and every change of layout between a product and the resting layout of
+// its neighbours, each by the cheapest path. Weights are stored n×k, as PyTorch does: forward is
+// NT, dX NN, dW TN. Every op says what it computes (sim/schedule/kernel.h) and every buffer what it holds,
+// so that a backend can execute it.
+#pragma once
+
+#include "sim/base/error.h"
+#include "sim/schedule/schedule.h"
+#include "workloads/networks/network.h"
+#include "workloads/networks/training.h"
+#include "workloads/strategies/strategy.h"
+
+namespace rehearse {
+
+// The schedule has one role and mesh.size() ranks. Throws Error (at `place`) when a dimension
+// cannot be split as the layouts ask, when two layouts cannot meet, or when a product's operands do
+// not match, naming the tensor, the axis and the sizes.
+Schedule PlanStep(const Network& network, const Training& training, const Strategy& strategy,
+                  const Place& place = {});
+
+// The same step on one rank, which gives the same numbers: where a strategy works in chunks there
+// are as many more micro-batches, so that dropout draws alike.
+Schedule PlanSerialStep(const Network& network, const Training& training, uint32_t chunks);
+
+}  // namespace rehearse

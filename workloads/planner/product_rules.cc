@@ -1,0 +1,117 @@
+// Products with a weight, and the embedding, which is one with one-hot rows.
+#include "workloads/planner/local_product.h"
+#include "workloads/planner/node_rules.h"
+
+namespace rehearse {
+namespace {
+
+using Issue = PlanBuilder::Issue;
+
+// From the layout in which the product leaves it to the one in which it rests.
+Tensor Rest(Plan& plan, const ProductLayouts& layouts, Tensor y) {
+  for (const Layout& layout : layouts.by_way_of) {
+    y = plan.builder.Redistribute(std::move(y), layout);
+  }
+  return plan.builder.Redistribute(std::move(y), layouts.rest);
+}
+
+// dX = dY·W. The collectives that add up its partial sums may run beside the dW product that
+// follows; a gather (and the copy after it) comes behind that. `multiply_weight` issues the dW
+// product.
+template <typename MultiplyWeight>
+Tensor InputGradient(Plan& plan, uint32_t node, const Tensor& dy, BufferId weight,
+                     const MultiplyWeight& multiply_weight) {
+  PlanBuilder& builder = plan.builder;
+  const uint32_t input = plan.Node(node).inputs.front();
+  const MatmulResult& places = plan.parameters.PlacesOf(*plan.Node(node).matrix);
+  Tensor dx = plan.MakeGradient(input, places.dx);
+  MultiplyForInputGradient(plan, node, dy.buffer, weight, dx.buffer);
+  const Issue issue =
+      plan.strategy.asynchronous_input_gradient ? Issue::kAsynchronous : Issue::kBlocking;
+  const auto& path = builder.PathTo(dx, plan.Input(node).layout);
+  size_t sums = path.size();
+  while (sums > 0 && path[sums - 1].move != Move::kAllReduce &&
+         path[sums - 1].move != Move::kReduceScatter) {
+    --sums;
+  }
+  for (size_t i = 0; i < sums; ++i) dx = builder.Take(path[i], std::move(dx), issue);
+  multiply_weight();
+  for (size_t i = sums; i < path.size(); ++i) dx = builder.Take(path[i], std::move(dx));
+  return dx;
+}
+
+}  // namespace
+
+void ForwardProduct(Plan& plan, uint32_t node) {
+  const NetworkNode& shape = plan.Node(node);
+  const uint32_t matrix = *shape.matrix;
+  const ProductLayouts& layouts = plan.parameters.LayoutsOf(matrix);
+  if (layouts.summa) {
+    ForwardSumma(plan, node);
+    return;
+  }
+  PlanBuilder& builder = plan.builder;
+  const Tensor x = builder.Redistribute(plan.Input(node), layouts.x);
+  const BufferId weight = plan.parameters.Fetch(matrix, plan.prefetch_end);
+  Tensor y =
+      builder.MakeTensor(shape.name, shape.rows, shape.columns, plan.parameters.PlacesOf(matrix).y);
+  Multiply(plan, node, x.buffer, weight, y.buffer, false);
+  NodeState& state = plan.states[node];
+  state.operand = plan.strategy.gathers_inputs_again ? plan.Input(node) : x;
+  state.value = Rest(plan, layouts, std::move(y));
+}
+
+void BackwardProduct(Plan& plan, uint32_t node, const Tensor& gradient) {
+  const NetworkNode& shape = plan.Node(node);
+  const uint32_t matrix = *shape.matrix;
+  if (plan.parameters.LayoutsOf(matrix).summa) {
+    BackwardSumma(plan, node, gradient);
+    return;
+  }
+  PlanBuilder& builder = plan.builder;
+  const Tensor dy = builder.Redistribute(gradient, Resolved(plan.parameters.PlacesOf(matrix).y));
+  const Tensor x = builder.Redistribute(plan.states[node].operand,
+                                        plan.parameters.LayoutsOf(matrix).x, Issue::kAsynchronous);
+  const auto multiply_weight = [&] {
+    bool adds = false;
+    const BufferId block = plan.parameters.BeginGradient(matrix, &adds);
+    MultiplyForWeightGradient(plan, node, dy.buffer, x.buffer, block, adds);
+    plan.parameters.EndGradient(matrix);
+  };
+  if (plan.Node(shape.inputs.front()).kind == NodeKind::kInput) {
+    multiply_weight();
+    return;
+  }
+  const BufferId weight = plan.parameters.FetchBackward(matrix);
+  plan.PassBack(node, InputGradient(plan, node, dy, weight, multiply_weight));
+}
+
+// Looks up the rows of the table that this rank holds; what the others find is added up after it.
+void ForwardEmbedding(Plan& plan, uint32_t node) {
+  const NetworkNode& shape = plan.Node(node);
+  const uint32_t matrix = *shape.matrix;
+  PlanBuilder& builder = plan.builder;
+  const BufferId table = plan.parameters.Fetch(matrix, plan.prefetch_end);
+  Tensor y =
+      builder.MakeTensor(shape.name, shape.rows, shape.columns, plan.parameters.PlacesOf(matrix).y);
+  builder.AddMemoryOp(shape.op, Kernel::kEmbedding, builder.LocalElements(y) * 2 * plan.element(),
+                      {table}, {y.buffer});
+  plan.parameters.Release(matrix);
+  plan.states[node].value = Rest(plan, plan.parameters.LayoutsOf(matrix), std::move(y));
+}
+
+// Scatter-adds into the gradient, which a tied output layer has begun.
+void BackwardEmbedding(Plan& plan, uint32_t node, const Tensor& gradient) {
+  const uint32_t matrix = *plan.Node(node).matrix;
+  PlanBuilder& builder = plan.builder;
+  const Tensor dy = builder.Redistribute(gradient, Resolved(plan.parameters.PlacesOf(matrix).y));
+  bool adds = false;
+  const BufferId table = plan.parameters.BeginGradient(matrix, &adds);
+  std::vector<BufferId> reads = {dy.buffer};
+  if (adds) reads.push_back(table);
+  builder.AddMemoryOp(plan.Node(node).op + " backward", Kernel::kEmbeddingBackward,
+                      builder.LocalElements(dy) * 3 * plan.element(), reads, {table});
+  plan.parameters.EndGradient(matrix);
+}
+
+}  // namespace rehearse

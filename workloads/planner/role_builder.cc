@@ -1,0 +1,140 @@
+#include "workloads/planner/role_builder.h"
+
+#include <algorithm>
+
+#include "sim/base/error.h"
+
+namespace rehearse {
+namespace {
+
+constexpr uint32_t kComputeStream = 0;
+
+}  // namespace
+
+RoleBuilder::RoleBuilder(std::string name, const std::vector<Communicator>& communicators) {
+  role_.name = std::move(name);
+  role_.streams.push_back({"compute", StreamKind::kCompute});
+  last_.resize(1);
+  for (const Communicator& communicator : communicators) AddStream(communicator);
+}
+
+void RoleBuilder::AddStream(const Communicator& communicator) {
+  role_.streams.push_back({communicator.name(), StreamKind::kCommunication});
+  last_.emplace_back();
+}
+
+BufferId RoleBuilder::AddBuffer(std::string name, BufferKind kind, Bytes bytes) {
+  return AddBuffer(Buffer{.name = std::move(name), .kind = kind, .bytes = bytes});
+}
+
+BufferId RoleBuilder::AddBuffer(Buffer buffer) {
+  role_.buffers.push_back(std::move(buffer));
+  accesses_.emplace_back();
+  return BufferId(static_cast<uint32_t>(role_.buffers.size() - 1));
+}
+
+uint32_t RoleBuilder::AddRegion(Region region) {
+  role_.regions.push_back(std::move(region));
+  return static_cast<uint32_t>(role_.regions.size() - 1);
+}
+
+OpId RoleBuilder::AddCompute(std::string name, const Compute& compute,
+                             const std::vector<BufferId>& reads,
+                             const std::vector<BufferId>& writes) {
+  Op op;
+  op.name = std::move(name);
+  op.stream = StreamId(kComputeStream);
+  op.work = compute;
+  op.reads = reads;
+  op.writes = writes;
+  const std::vector<uint32_t> waits = std::move(pending_);
+  pending_.clear();
+  return Add(std::move(op), waits);
+}
+
+OpId RoleBuilder::AddCollective(std::string name, const Collective& collective, Issue issue,
+                                const std::vector<BufferId>& reads,
+                                const std::vector<BufferId>& writes) {
+  Op op;
+  op.name = std::move(name);
+  op.stream = StreamId(1 + collective.communicator.index());
+  op.work = collective;
+  op.reads = reads;
+  op.writes = writes;
+  std::vector<uint32_t> waits;
+  if (last_[kComputeStream]) waits.push_back(*last_[kComputeStream]);
+  const OpId id = Add(std::move(op), waits);
+  if (issue == Issue::kBlocking) pending_.push_back(id.index());
+  return id;
+}
+
+// Collects what op `op` must wait for, and returns the record of exactly the part that it touches.
+// Parts that a write covers need no record of their own any more.
+RoleBuilder::Access& RoleBuilder::Touch(BufferId buffer, bool writes, uint32_t op,
+                                        std::vector<uint32_t>* before) {
+  const Footprint part = FootprintOf(role_.buffers, buffer);
+  std::vector<Access>& accesses = accesses_[part.buffer.index()];
+  size_t own = accesses.size();
+  for (size_t i = 0; i < accesses.size(); ++i) {
+    const Access& access = accesses[i];
+    if (access.part == part) own = i;
+    if (!access.part.Overlaps(part)) continue;
+    if (access.writer && *access.writer != op) before->push_back(*access.writer);
+    if (!writes) continue;
+    for (const uint32_t reader : access.readers) {
+      if (reader != op) before->push_back(reader);
+    }
+  }
+  if (own == accesses.size()) {
+    if (writes) {
+      std::erase_if(accesses, [&](const Access& access) { return part.Covers(access.part); });
+    }
+    accesses.push_back({part, std::nullopt, {}});
+    return accesses.back();
+  }
+  return accesses[own];
+}
+
+OpId RoleBuilder::Add(Op op, const std::vector<uint32_t>& extra) {
+  const uint32_t index = static_cast<uint32_t>(role_.ops.size());
+  const uint32_t stream = op.stream.index();
+  CHECK_LT(stream, role_.streams.size());
+  op.tag = tag_;
+
+  std::vector<uint32_t> before = extra;
+  for (const BufferId buffer : op.reads) {
+    Touch(buffer, /*writes=*/false, index, &before).readers.push_back(index);
+  }
+  for (const BufferId buffer : op.writes) {
+    Access& access = Touch(buffer, /*writes=*/true, index, &before);
+    access.writer = index;
+    access.readers.clear();
+  }
+
+  // Latest first: an earlier op that a later one already waits for needs no edge of its own.
+  Clock clock(role_.streams.size(), 0);
+  const auto merge = [&](uint32_t earlier) {
+    const Clock& known = clocks_[earlier];
+    for (size_t i = 0; i < known.size(); ++i) clock[i] = std::max(clock[i], known[i]);
+    uint32_t& own = clock[role_.ops[earlier].stream.index()];
+    own = std::max(own, earlier + 1);
+  };
+  if (last_[stream]) merge(*last_[stream]);
+  std::sort(before.begin(), before.end(), std::greater<>());
+  before.erase(std::unique(before.begin(), before.end()), before.end());
+  for (const uint32_t earlier : before) {
+    if (clock[role_.ops[earlier].stream.index()] > earlier) continue;
+    op.after.push_back(OpId(earlier));
+    merge(earlier);
+  }
+  std::reverse(op.after.begin(), op.after.end());
+
+  clocks_.push_back(std::move(clock));
+  last_[stream] = index;
+  role_.ops.push_back(std::move(op));
+  return OpId(index);
+}
+
+Role RoleBuilder::Build() { return std::move(role_); }
+
+}  // namespace rehearse

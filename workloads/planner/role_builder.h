@@ -1,0 +1,68 @@
+// Writes one role of a Schedule op by op, as a training framework would issue it.
+//
+// Dependencies are not written by hand: each op says which buffers it reads and writes, and the
+// builder orders it after the last writer (and, for a write, after the readers since) of any
+// element it touches, wherever streams alone do not. A communication op also waits for all compute
+// issued before it, as PyTorch's collectives wait for the current stream; a *blocking* one makes
+// the next compute op wait for it. Edges that are implied by others are left out. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/schedule/schedule.h"
+
+namespace rehearse {
+
+class RoleBuilder {
+ public:
+  // One compute stream, and one communication stream for each communicator of the schedule, like
+  // it.
+  RoleBuilder(std::string name, const std::vector<Communicator>& communicators);
+
+  // One more communication stream, for a communicator that the schedule has got since.
+  void AddStream(const Communicator& communicator);
+
+  BufferId AddBuffer(std::string name, BufferKind kind, Bytes bytes);
+  BufferId AddBuffer(Buffer buffer);
+  const Buffer& BufferOf(BufferId buffer) const { return role_.buffers[buffer.index()]; }
+  uint32_t AddRegion(Region region);
+
+  // What the following ops are part of.
+  void set_tag(Tag tag) { tag_ = tag; }
+  const Tag& tag() const { return tag_; }
+
+  OpId AddCompute(std::string name, const Compute& compute, const std::vector<BufferId>& reads,
+                  const std::vector<BufferId>& writes);
+
+  enum class Issue : uint8_t { kBlocking, kAsynchronous };
+  OpId AddCollective(std::string name, const Collective& collective, Issue issue,
+                     const std::vector<BufferId>& reads, const std::vector<BufferId>& writes);
+
+  Role Build();
+
+ private:
+  // Who touched a part of a buffer last.
+  struct Access {
+    Footprint part;
+    std::optional<uint32_t> writer;
+    std::vector<uint32_t> readers;  // since the last write
+  };
+  // For each stream the last op (plus one) that is known to be done before this op begins; streams
+  // that came later are missing.
+  using Clock = std::vector<uint32_t>;
+
+  OpId Add(Op op, const std::vector<uint32_t>& extra);
+  Access& Touch(BufferId buffer, bool writes, uint32_t op, std::vector<uint32_t>* before);
+
+  Role role_;
+  Tag tag_;
+  std::vector<std::vector<Access>> accesses_;  // by buffer: its parts
+  std::vector<Clock> clocks_;                  // by op
+  std::vector<std::optional<uint32_t>> last_;  // by stream
+  std::vector<uint32_t> pending_;              // blocking ops that the next compute op waits for
+};
+
+}  // namespace rehearse

@@ -1,0 +1,94 @@
+#include "workloads/planner/split_check.h"
+
+namespace rehearse {
+namespace {
+
+class Checker {
+ public:
+  Checker(const Network& network, const Strategy& strategy, const Place& place)
+      : network_(network), strategy_(strategy), place_(place) {
+    for (const MeshAxis& axis : strategy.mesh.axes()) sizes_.push_back(axis.size);
+  }
+
+  // `size` of `what`, outermost axis first, so that the axis named is the one that does not fit.
+  void Split(const std::string& what, uint64_t size, const Layout& layout,
+             uint8_t dimension) const {
+    uint64_t left = size;
+    for (const uint32_t axis : SplitAxes(layout, dimension)) {
+      if (left % sizes_[axis] != 0) {
+        throw Error(place_,
+                    fmt::format("{} {} of {} cannot be split into {} parts along axis \"{}\"", size,
+                                what, network_.name, Pieces(layout, sizes_, dimension),
+                                strategy_.mesh.axes()[axis].name));
+      }
+      left /= sizes_[axis];
+    }
+  }
+
+  void Matrices() const {
+    for (size_t i = 0; i < network_.matrices.size(); ++i) {
+      const NetworkMatrix& matrix = network_.matrices[i];
+      const ProductLayouts& layouts = strategy_.products[i];
+      const char* what = matrix.IsTable() ? "table" : "weight";
+      Split(fmt::format("rows of {} \"{}\"", what, matrix.name), matrix.k, layouts.w, 0);
+      Split(fmt::format("columns of {} \"{}\"", what, matrix.name), matrix.n, layouts.w, 1);
+    }
+  }
+
+  // Whole samples where a row depends on others of its sample.
+  void Samples(const Layout& layout) const {
+    const uint64_t pieces = Pieces(layout, sizes_, 0);
+    const uint64_t parts = pieces * network_.micro_batches * strategy_.chunks;
+    if (network_.samples % parts == 0) return;
+    throw Error(
+        place_,
+        fmt::format("a batch of {} {} cannot be split over {} groups (axes that split "
+                    "rows) times {} micro-batches{}",
+                    network_.samples, network_.sample_name, pieces, network_.micro_batches,
+                    strategy_.chunks == 1 ? std::string()
+                                          : fmt::format(" of {} chunks", strategy_.chunks)));
+  }
+
+  // What a user chooses comes first: heads and the batch.
+  void Units(const NetworkNode& node, const Layout& rest) const {
+    if (node.units > 0) Split(node.unit_name, node.units, rest, 1);
+    if (node.whole_samples) Samples(rest);
+    if (node.window) Samples(strategy_.products[*node.matrix].x);
+  }
+
+  void Value(const NetworkNode& node, const Layout& rest) const {
+    Split(fmt::format("rows of \"{}\"", node.name), node.rows / strategy_.chunks, rest, 0);
+    Split(fmt::format("columns of \"{}\"", node.name), node.columns, rest, 1);
+    if (node.kind != NodeKind::kProduct) return;
+    const NetworkNode& input = network_.nodes[node.inputs.front()];
+    const Layout& x = strategy_.products[*node.matrix].x;
+    Split(fmt::format("rows of \"{}\"", input.name), input.rows / strategy_.chunks, x, 0);
+    Split(fmt::format("columns of \"{}\"", input.name), input.columns, x, 1);
+  }
+
+ private:
+  const Network& network_;
+  const Strategy& strategy_;
+  const Place& place_;
+  std::vector<uint32_t> sizes_;
+};
+
+}  // namespace
+
+void CheckSplits(const Network& network, const Strategy& strategy, const std::vector<Layout>& rests,
+                 const Place& place) {
+  CHECK_EQ(strategy.products.size(), network.matrices.size());
+  const Checker checker(network, strategy, place);
+  for (size_t i = 0; i < network.nodes.size(); ++i) checker.Units(network.nodes[i], rests[i]);
+  checker.Matrices();
+  for (size_t i = 0; i < network.nodes.size(); ++i) checker.Value(network.nodes[i], rests[i]);
+  if (network.samples % (uint64_t{network.micro_batches} * strategy.chunks) != 0) {
+    checker.Samples(Layout(strategy.mesh.axes().size()));
+  }
+  if (strategy.shard && static_cast<int32_t>(strategy.shard->cached_layers) > network.layers) {
+    throw Error(place, fmt::format("{} cached layers, but {} has only {}",
+                                   strategy.shard->cached_layers, network.name, network.layers));
+  }
+}
+
+}  // namespace rehearse

@@ -1,0 +1,58 @@
+#include "workloads/strategies/strategy.h"
+
+#include "sim/base/error.h"
+
+namespace rehearse {
+namespace {
+
+// Columns of Y lie as those of a second product's result do; X is whole where these are split.
+ProductLayouts StemLayouts(const Layout& rest) {
+  ProductLayouts stem{.x = rest, .w = Layout(rest.size(), B()), .rest = rest};
+  for (const uint32_t axis : SplitAxes(rest, 1)) {
+    stem.x[axis] = B();
+    stem.w[axis] = rest[axis];
+  }
+  return stem;
+}
+
+// X lies as a second product's result does; Y is whole where its columns are split.
+ProductLayouts TailLayouts(const Layout& rest) {
+  ProductLayouts tail{.x = rest, .w = Layout(rest.size(), B()), .rest = rest};
+  for (const uint32_t axis : SplitAxes(rest, 1)) {
+    tail.w[axis] = S(0, rest[axis].level);
+    tail.rest[axis] = B();
+  }
+  return tail;
+}
+
+ProductLayouts LayoutsOf(const RoleLayouts& layouts, MatrixRole role) {
+  switch (role) {
+    case MatrixRole::kTable:
+      return layouts.table;
+    case MatrixRole::kQkv:
+      return layouts.qkv;
+    case MatrixRole::kFirst:
+      return layouts.first;
+    case MatrixRole::kSecond:
+      return layouts.second;
+    case MatrixRole::kHead:
+      return layouts.head;
+    case MatrixRole::kStem:
+      return StemLayouts(layouts.second.rest);
+    case MatrixRole::kTail:
+      return TailLayouts(layouts.second.rest);
+  }
+  internal::FailCheck(__FILE__, __LINE__, "unknown role of a matrix");
+}
+
+}  // namespace
+
+std::vector<ProductLayouts> LayoutsByRole(const Network& network, const RoleLayouts& layouts) {
+  std::vector<ProductLayouts> products;
+  for (const NetworkMatrix& matrix : network.matrices) {
+    products.push_back(LayoutsOf(layouts, matrix.role));
+  }
+  return products;
+}
+
+}  // namespace rehearse

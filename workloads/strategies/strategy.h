@@ -1,0 +1,83 @@
+// What a strategy decides about a network; the planner (workloads/planner/planner.h) derives the rest.
+//
+// A strategy chooses a mesh, how the two operands of every matrix product lie on it, how its result
+// rests until the next product, in which shards parameters, gradients and optimizer state are kept,
+// and what runs asynchronously. Every collective of the step follows from these choices.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "workloads/layouts/layout.h"
+#include "workloads/layouts/mesh.h"
+#include "workloads/layouts/redistribution.h"
+#include "workloads/networks/network.h"
+
+namespace rehearse {
+
+// Products by SUMMA instead of a local one: X, W and Y as blocks, rows on one axis and columns on
+// another one of the same size (workloads/planner/summa_rules.cc).
+struct SummaAxes {
+  uint32_t row_axis = 0;
+  uint32_t column_axis = 0;
+  bool prefetch = false;  // the panels of the next round travel during the product of this one
+};
+
+// X(m×k)·W(k×n) on the mesh: placements by axis, of rows S(0) and columns S(1). An embedding is the
+// product of one-hot rows and its V×h table.
+struct ProductLayouts {
+  Layout x;
+  Layout w;
+  // Where the result rests, and the other work is done on it. Nodes that are no products leave
+  // layouts alone.
+  Layout rest;
+  // Layouts that the result passes on its way to `rest`, where that is not to be the cheapest way.
+  std::vector<Layout> by_way_of = {};
+  std::optional<SummaAxes> summa = std::nullopt;
+};
+
+// Parameters and what belongs to them in equal shares along one axis that splits the batch, as ZeRO
+// counts its stages: 1 optimizer state, 2 gradients too, 3 parameters too, which are gathered
+// before use (FSDP, the depth axis of 4D). Biases and norms (0.01 % of a model) are not sharded.
+struct ShardPolicy {
+  uint32_t axis = 0;
+  uint32_t stage = 3;
+  // All matrices of a layer are gathered, and their gradients reduce-scattered, in one group; those
+  // outside of the layers go by themselves. `prefetch` then counts layers, and those before are
+  // prefetched during a recomputation as well.
+  bool by_layer = false;
+  uint32_t prefetch = 0;       // products (layers) ahead of their use, stage 3
+  uint32_t cached_layers = 0;  // the first so many layers keep theirs until their backward is done
+  bool reshard_after_forward =
+      false;  // without recomputation: gather once more for the backward pass
+};
+
+struct Strategy {
+  std::string name;
+  DeviceMesh mesh;
+  std::vector<ProductLayouts> products = {};  // of the network's matrices, in their order
+  std::optional<ShardPolicy> shard = std::nullopt;
+  bool asynchronous_input_gradient = false;   // collectives of dX beside the dW product
+  bool asynchronous_weight_gradient = false;  // reduce-scatter of dW awaited at the end of backward
+  bool asynchronous_data_gradient = false;    // sums of dW over the data axes beside backward
+  bool gathers_inputs_again = false;          // X is gathered once more for dW rather than kept
+  // Each micro-batch is cut into so many chunks that take turns node by node: the collectives of
+  // one run beside the work on another (ATP, section 4.1).
+  uint32_t chunks = 1;
+  std::vector<AxisCost> costs = {};  // of redistributions, by axis; empty for the defaults
+};
+
+// Most strategies treat matrices by their role; these are the layouts of each. Stem and tail follow
+// from where second products rest.
+struct RoleLayouts {
+  ProductLayouts table;
+  ProductLayouts qkv;
+  ProductLayouts first;
+  ProductLayouts second;
+  ProductLayouts head;
+};
+std::vector<ProductLayouts> LayoutsByRole(const Network& network, const RoleLayouts& layouts);
+
+}  // namespace rehearse

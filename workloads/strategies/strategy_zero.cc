@@ -1,0 +1,42 @@
+#include "workloads/strategies/strategy_zero.h"
+
+#include "sim/base/error.h"
+
+namespace rehearse {
+namespace {
+
+// Rows split along all axes of the mesh, weights whole.
+std::vector<ProductLayouts> RowsSplit(const Network& network, size_t axes) {
+  const Layout rows = Nested(Layout(axes, S(0)));
+  const ProductLayouts product = {.x = rows, .w = Layout(axes, B()), .rest = rows};
+  return std::vector<ProductLayouts>(network.matrices.size(), product);
+}
+
+}  // namespace
+
+Strategy MakeZero(const ZeroOptions& options, const Network& network) {
+  Strategy strategy{.name = fmt::format("ZeRO-{}, {} shards, {} replicas", options.stage,
+                                        options.shard, options.replicas),
+                    .mesh = DeviceMesh({{"shard", options.shard}, {"replica", options.replicas}}),
+                    .products = RowsSplit(network, 2)};
+  strategy.asynchronous_weight_gradient = options.overlap_reduce_scatter;
+  strategy.asynchronous_data_gradient = options.overlap_all_reduce;
+  if (options.stage > 0) {
+    strategy.shard = ShardPolicy{.axis = kShardAxis,
+                                 .stage = options.stage,
+                                 .by_layer = options.by_layer,
+                                 .prefetch = options.prefetch,
+                                 .reshard_after_forward = options.reshard_after_forward};
+  }
+  return strategy;
+}
+
+Strategy MakeDataParallel(uint32_t data, bool overlap_all_reduce, const Network& network) {
+  Strategy strategy{.name = fmt::format("data parallel, {}", data),
+                    .mesh = DeviceMesh({{"data", data}}),
+                    .products = RowsSplit(network, 1)};
+  strategy.asynchronous_data_gradient = overlap_all_reduce;
+  return strategy;
+}
+
+}  // namespace rehearse
