@@ -2,7 +2,7 @@
 #pragma once
 
 #include "real/cuda/kernels/operand.cuh"
-#include "real/numbers.h"
+#include "real/kernels/numbers.h"
 
 namespace rehearse {
 
@@ -138,7 +138,7 @@ extern "C" __global__ void SwiGluBackward(KernelArguments a) {
   });
 }
 
-// 0, or 1/(1-probability) where the element of the global array is kept: DropoutMask of real/numbers.h.
+// 0, or 1/(1-probability) where the element of the global array is kept: DropoutMask of real/kernels/numbers.h.
 __device__ inline float MaskAt(const KernelArguments& a, const GpuOperand& y, uint64_t i,
                                uint64_t j) {
   const uint64_t index = (y.global_row + i) * y.global_columns + y.global_column + j;

@@ -1,8 +1,8 @@
-// Embeddings and the loss: kernels that know the step's tokens and labels (real/numbers.h).
+// Embeddings and the loss: kernels that know the step's tokens and labels (real/kernels/numbers.h).
 #pragma once
 
 #include "real/cuda/kernels/operand.cuh"
-#include "real/numbers.h"
+#include "real/kernels/numbers.h"
 
 namespace rehearse {
 

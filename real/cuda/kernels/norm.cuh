@@ -12,7 +12,7 @@ struct RowSums {
   float first;
   float second;
 };
-// M of sim/kernel.h for one row; RMS has no mean.
+// M of sim/schedule/kernel.h for one row; RMS has no mean.
 struct Moments {
   float mean;
   float rdev;
