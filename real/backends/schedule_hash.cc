@@ -43,6 +43,7 @@ void AddWork(const Work& work, Hasher* hasher) {
     for (const uint64_t size : {compute->gemm.m, compute->gemm.n, compute->gemm.k}) {
       hasher->Add(size);
     }
+    if (compute->kind == ComputeKind::kFixed) hasher->Add(compute->duration.value());
     for (const double attribute : compute->attributes) hasher->Add(attribute);
   } else if (const auto* collective = std::get_if<Collective>(&work)) {
     hasher->Add(Name(collective->kind));

@@ -51,6 +51,7 @@ size_t SpanClasses::Of(const Op& op) const {
     case ComputeKind::kMemory:
       return kMemoryBound;
     case ComputeKind::kGemm:
+    case ComputeKind::kFixed:
       break;
   }
   switch (op.tag.phase) {

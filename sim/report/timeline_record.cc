@@ -149,6 +149,8 @@ const char* KindOf(const Work& work) {
       return "attention";
     case ComputeKind::kMemory:
       return "memory";
+    case ComputeKind::kFixed:
+      return "fixed";
   }
   CHECK(false);
 }

@@ -42,11 +42,80 @@ std::string Describe(const Compute& compute) {
       return fmt::format("attention of {}", Print(compute.flops));
     case ComputeKind::kMemory:
       return fmt::format("memory-bound work on {}", Print(compute.bytes));
+    case ComputeKind::kFixed:
+      return fmt::format("compute of {}", Print(compute.duration));
   }
   internal::FailCheck(__FILE__, __LINE__, "unknown kind of compute");
 }
 
 }  // namespace
+
+namespace {
+
+// Where a position is kept: in a repeat or after it (its number counts those that lie before), and which copy it is.
+struct Kept {
+  uint32_t op = 0;
+  uint32_t copy = 0;
+  size_t repeats_before = 0;   // wholly
+  uint32_t copied_before = 0;  // ops that those add
+};
+
+Kept KeptAt(const std::vector<Repeat>& repeats, uint32_t position) {
+  Kept kept;
+  for (const Repeat& repeat : repeats) {
+    const uint32_t place = position - kept.copied_before;
+    if (place < repeat.end) break;
+    const uint32_t copy = (place - repeat.begin) / repeat.size();
+    if (copy <= repeat.times) {
+      kept.op = repeat.begin + (place - repeat.begin) % repeat.size();
+      kept.copy = copy;
+      return kept;
+    }
+    kept.copied_before += repeat.times * repeat.size();
+    ++kept.repeats_before;
+  }
+  kept.op = position - kept.copied_before;
+  return kept;
+}
+
+}  // namespace
+
+uint32_t Role::OpCount() const {
+  auto count = static_cast<uint32_t>(ops.size());
+  for (const Repeat& repeat : repeats) count += repeat.times * repeat.size();
+  return count;
+}
+
+const Op& Role::At(uint32_t position) const {
+  return ops[repeats.empty() ? position : KeptAt(repeats, position).op];
+}
+
+Tag Role::TagAt(uint32_t position) const {
+  if (repeats.empty()) return ops[position].tag;
+  const Kept kept = KeptAt(repeats, position);
+  Tag tag = ops[kept.op].tag;
+  if (kept.copy > 0) {
+    tag.micro_batch += static_cast<int32_t>(kept.copy) * repeats[kept.repeats_before].micro_batches;
+  }
+  return tag;
+}
+
+std::vector<uint32_t> Role::AfterAt(uint32_t position) const {
+  const Kept kept = KeptAt(repeats, position);
+  const Op& op = ops[kept.op];
+  std::vector<uint32_t> after;
+  after.reserve(op.after.size());
+  for (const OpId id : op.after) {
+    uint32_t earlier = id.index();
+    for (size_t i = 0; i < kept.repeats_before; ++i) {
+      // Of a body that is over, the last copy.
+      if (id.index() >= repeats[i].begin) earlier += repeats[i].times * repeats[i].size();
+    }
+    if (kept.copy > 0) earlier += kept.copy * repeats[kept.repeats_before].size();
+    after.push_back(earlier);
+  }
+  return after;
+}
 
 Bytes SizeOf(DType dtype) {
   switch (dtype) {

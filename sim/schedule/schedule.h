@@ -10,6 +10,9 @@
 // (rendezvous); the k-th collective a rank posts on a communicator meets the k-th of the others. The
 // k-th send from a to b on a communicator meets the k-th receive at b from a.
 //
+// A role may keep what it does again and again once (Repeat): a *position* counts the ops as they are done, copies
+// included; an op's place in Role::ops says where it is kept. Spans of a Timeline name positions.
+//
 // A collective with n buffers read and n written is a group of n that are launched as one (ncclGroupStart, DeepSpeed's
 // coalesced gathers): the i-th read goes to the i-th written, and bytes are those of all.
 //
@@ -61,6 +64,7 @@ enum class ComputeKind : uint8_t {
   kGemm,       // `gemm` counts
   kAttention,  // a fused attention core: `flops` at the device's attention efficiency
   kMemory,     // element-wise work, norms, optimizer: bound by `bytes`
+  kFixed,      // takes `duration` on any device: measured elsewhere, or made up to show an idea
 };
 
 struct Compute {
@@ -68,6 +72,7 @@ struct Compute {
   Kernel kernel = Kernel::kNone;  // what it computes, for backends that execute it
   DType dtype = DType::kBf16;
   Gemm gemm;                       // kGemm only
+  Seconds duration;                // kFixed only
   Flops flops;                     // all kinds; for kGemm FlopsOf(gemm)
   Bytes bytes;                     // memory traffic, read and written
   uint32_t kernels = 1;            // launches
@@ -212,12 +217,39 @@ struct Footprint {
   friend bool operator==(const Footprint&, const Footprint&) = default;
 };
 
+// The kept ops [begin, end) are done `times` more, right after themselves: equal micro-batches of a step.
+// In the c-th copy, ops that an op of the body is `after` lie c·(end - begin) further on, buffers of the body
+// ([first_buffer, end_buffer) and as many before them) c·(end_buffer - first_buffer), and the micro-batch of its tag
+// is c·micro_batches higher. So an op of the body may wait for ops of the body and of the equally long piece before it
+// only; what comes later and names an op or a buffer of the body means the last copy's.
+struct Repeat {
+  uint32_t begin = 0;
+  uint32_t end = 0;
+  uint32_t times = 0;
+  uint32_t first_buffer = 0;
+  uint32_t end_buffer = 0;
+  int32_t micro_batches = 1;
+
+  uint32_t size() const { return end - begin; }
+};
+
 struct Role {
   std::string name;
   std::vector<Stream> streams;
   std::vector<Buffer> buffers;
   std::vector<Region> regions;
-  std::vector<Op> ops;
+  std::vector<Op> ops;  // as they are kept
+  std::vector<Repeat>
+      repeats{};  // in order, apart from each other; empty: positions are places in `ops`
+
+  // How many ops the role does, copies included.
+  uint32_t OpCount() const;
+  // The op at a position, as it is kept: its name, stream and work count for every copy, the micro-batch of its tag
+  // and what it is after, reads and writes for the first.
+  const Op& At(uint32_t position) const;
+  Tag TagAt(uint32_t position) const;
+  // The positions that the op at a position comes after, in the order of Op::after.
+  std::vector<uint32_t> AfterAt(uint32_t position) const;
 };
 
 struct Schedule {

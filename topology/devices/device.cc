@@ -50,6 +50,8 @@ double SlowdownOf(const Slowdown& slowdown, const Compute& compute) {
       return slowdown.attention;
     case ComputeKind::kMemory:
       return slowdown.memory;
+    case ComputeKind::kFixed:
+      return 0;
   }
   CHECK(false);
 }
@@ -98,6 +100,7 @@ Seconds ComputeTime(const DeviceSpec& device, const Compute& compute, bool backw
   CHECK(std::isfinite(compute.flops.value()) && std::isfinite(compute.bytes.value()));
   CHECK_GE(compute.flops.value(), 0.0);
   CHECK_GE(compute.bytes.value(), 0.0);
+  if (compute.kind == ComputeKind::kFixed) return compute.duration;
   if (device.measured) {
     if (const auto measured = TimeOf(*device.measured, compute)) return measured->time;
   }
@@ -115,6 +118,8 @@ Seconds ComputeTime(const DeviceSpec& device, const Compute& compute, bool backw
       case ComputeKind::kMemory:
         if (VectorPeak(device, compute.dtype) > FlopsPerSecond(0))
           arithmetic = compute.flops / VectorPeak(device, compute.dtype);
+        break;
+      case ComputeKind::kFixed:
         break;
     }
   }
