@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "topology/cluster/cluster.h"
+#include "topology/fabrics/structure.h"
 
 namespace rehearse {
 
