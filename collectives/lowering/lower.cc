@@ -79,7 +79,7 @@ class Lowering {
     durations_.assign(op_count_ * cluster_.device_specs().size(), kNotKnown);
     size_t ops = 0;
     for (const uint32_t rank : folding_.ranks.representative) {
-      ops += schedule_.roles[schedule_.role_of_rank[rank]].ops.size();
+      ops += schedule_.roles[schedule_.role_of_rank[rank]].OpCount();
     }
     builder_.Reserve(ops + ops / 4, ops + ops / 2, ops);
   }
@@ -154,37 +154,45 @@ class Lowering {
     const uint32_t role_index = schedule_.role_of_rank[rank];
     const Role& role = schedule_.roles[role_index];
     const std::vector<uint32_t>& slots = table_.slot_of_op[role_index];
-    std::vector<Ends> ends(role.ops.size());
+    std::vector<Ends> ends(role.OpCount());  // by position
     std::vector<std::optional<uint32_t>> last_on_stream(role.streams.size());
     std::vector<uint32_t> met(table_.rank_begin[rank + 1] - table_.rank_begin[rank], 0);
-    for (uint32_t op = 0; op < role.ops.size(); ++op) {
-      const uint32_t slot = slots[op];
+    const auto add_edge = [&](const std::optional<uint32_t>& previous, uint32_t before,
+                              uint32_t position) {
+      if (previous && before == *previous) return;
+      builder_.AddEdge(ends[before].last, ends[position].first);
+    };
+    for (uint32_t position = 0; position < ends.size(); ++position) {
+      const uint32_t place = role.PlaceAt(position);
+      const Op& op = role.ops[place];
+      const uint32_t slot = slots[place];
       if (slot == kNoTransfer) {
-        ends[op] = LowerAlone(rank, op, role.ops[op]);
+        ends[position] = LowerAlone(rank, position, place, op);
       } else {
-        ends[op] = LowerMeeting(rank, role.ops[op], table_.SiteOf(rank, slot), met[slot]++);
+        ends[position] = LowerMeeting(rank, op, table_.SiteOf(rank, slot), met[slot]++);
       }
-      std::optional<uint32_t>& previous = last_on_stream[role.ops[op].stream.index()];
-      if (previous) builder_.AddEdge(ends[*previous].last, ends[op].first);
-      for (const OpId after : role.ops[op].after) {
-        if (!previous || after.index() != *previous) {
-          builder_.AddEdge(ends[after.index()].last, ends[op].first);
-        }
+      std::optional<uint32_t>& previous = last_on_stream[op.stream.index()];
+      if (previous) builder_.AddEdge(ends[*previous].last, ends[position].first);
+      if (role.repeats.empty()) {
+        for (const OpId before : op.after) add_edge(previous, before.index(), position);
+      } else {
+        for (const uint32_t before : role.AfterAt(position)) add_edge(previous, before, position);
       }
-      previous = op;
-      builder_.AddSpan(
-          {rank, op, ends[op].meets ? ends[op].first : TaskId(), ends[op].begin, ends[op].last});
+      previous = position;
+      const Ends& own = ends[position];
+      builder_.AddSpan({rank, position, own.meets ? own.first : TaskId(), own.begin, own.last});
     }
   }
 
-  Ends LowerAlone(uint32_t rank, uint32_t index, const Op& op) {
+  // `place` is where the op is kept.
+  Ends LowerAlone(uint32_t rank, uint32_t position, uint32_t place, const Op& op) {
     const auto* compute = std::get_if<Compute>(&op.work);
     if (!compute) {
       const TaskId task = builder_.AddJoin();
       return {task, task, task, false};
     }
-    Time duration = ComputeDuration(rank, index, op, *compute);
-    const double factor = ComputeFactor(options_.perturbation, rank, index);
+    Time duration = ComputeDuration(rank, place, op, *compute);
+    const double factor = ComputeFactor(options_.perturbation, rank, position);
     if (factor != 1) duration = ToTime(factor * ToSeconds(duration));
     const TaskId task = builder_.AddDelay(duration);
     SetOwner(task, rank, *compute);
@@ -192,9 +200,9 @@ class Lowering {
   }
 
   // Replicas share roles and devices, so each (role's op, device kind) is worked out once.
-  Time ComputeDuration(uint32_t rank, uint32_t index, const Op& op, const Compute& compute) {
+  Time ComputeDuration(uint32_t rank, uint32_t place, const Op& op, const Compute& compute) {
     const uint32_t spec = cluster_.graph()[cluster_.devices()[rank]].device;
-    Time& known = durations_[spec * op_count_ + first_op_[schedule_.role_of_rank[rank]] + index];
+    Time& known = durations_[spec * op_count_ + first_op_[schedule_.role_of_rank[rank]] + place];
     if (known == kNotKnown) {
       known =
           ToTime(ComputeTime(cluster_.DeviceOf(rank), compute, op.tag.phase == Phase::kBackward));

@@ -55,7 +55,7 @@ class Explainer {
                              segment.rank,
                              op.tag.phase,
                              op.tag.layer,
-                             op.tag.micro_batch,
+                             RoleOf(segment.rank).TagAt(segment.op).micro_batch,
                              ToSeconds(segment.begin),
                              ToSeconds(segment.end)};
       const Seconds time = step.end - step.begin;
@@ -134,9 +134,9 @@ class Explainer {
   }
 
  private:
-  const Op& OpOf(uint32_t rank, uint32_t op) const {
-    return schedule_.roles[schedule_.role_of_rank[rank]].ops[op];
-  }
+  const Role& RoleOf(uint32_t rank) const { return schedule_.roles[schedule_.role_of_rank[rank]]; }
+  // By position.
+  const Op& OpOf(uint32_t rank, uint32_t op) const { return RoleOf(rank).At(op); }
 
   OpName NameOf(const Op& op) const { return {classes_.all()[classes_.Of(op)].name, op.name}; }
 

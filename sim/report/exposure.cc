@@ -10,7 +10,7 @@ namespace {
 
 struct Edge {
   Time at;
-  uint32_t op = 0;
+  uint32_t op = 0;  // its position
   bool begins = false;
 };
 
@@ -29,12 +29,12 @@ class Sweep {
     for (const Edge& edge : edges) {
       Pass(ToSeconds(edge.at - now));
       now = edge.at;
-      const CommunicatorId axis = CommunicatorOf(role_.ops[edge.op].work);
+      const CommunicatorId axis = CommunicatorOf(role_.At(edge.op).work);
       if (!axis.IsSet()) {
         computing_ += edge.begins ? 1 : -1;
       } else if (edge.begins) {
         active_[axis.index()].push_back(edge.op);
-        sums_[edge.op].operations += weight_;
+        sums_[role_.PlaceAt(edge.op)].operations += weight_;
       } else {
         const auto it = active_.find(axis.index());
         CHECK(it != active_.end());
@@ -51,8 +51,9 @@ class Sweep {
     for (const auto& [axis, ops] : active_) {
       const double share = 1.0 / static_cast<double>(active_.size() * ops.size());
       for (const uint32_t op : ops) {
-        sums_[op].seconds += weight_ * time;
-        if (computing_ == 0) sums_[op].exposed += weight_ * share * time;
+        OpExposure& sum = sums_[role_.PlaceAt(op)];
+        sum.seconds += weight_ * time;
+        if (computing_ == 0) sum.exposed += weight_ * share * time;
       }
     }
   }
@@ -61,7 +62,7 @@ class Sweep {
   std::vector<OpExposure>& sums_;
   const double weight_;
   int computing_ = 0;
-  std::map<uint32_t, std::vector<uint32_t>> active_;  // by axis: ops
+  std::map<uint32_t, std::vector<uint32_t>> active_;  // by axis: positions
 };
 
 }  // namespace
@@ -81,7 +82,7 @@ std::vector<std::vector<OpExposure>> ExposureOfOps(const Schedule& schedule,
     const Role& role = schedule.roles[role_index];
     edges.clear();
     for (; span != timeline.spans.end() && span->rank == rank; ++span) {
-      const CommunicatorId axis = CommunicatorOf(role.ops[span->op].work);
+      const CommunicatorId axis = CommunicatorOf(role.At(span->op).work);
       const bool is_alone = axis.IsSet() && schedule.communicators[axis.index()].size() == 1;
       if (is_alone || span->begin == span->end) continue;
       edges.push_back({span->begin, span->op, true});

@@ -167,14 +167,15 @@ std::string KindOf(const Op& op) {
   return op.name;
 }
 
-OpEvents EventsOf(const Schedule& schedule, const Op& op, Names& names) {
+OpEvents EventsOf(const Schedule& schedule, const Role& role, uint32_t position, Names& names) {
+  const Op& op = role.At(position);
   const CommunicatorId communicator = CommunicatorOf(op.work);
   OpEvents events;
   EventFields slice(names, communicator.IsSet() ? "communication" : "compute", op.name);
   slice.Annotate("what", Describe(schedule, op.work));
   slice.Annotate("phase", Name(op.tag.phase));
   if (op.tag.layer >= 0) slice.AnnotateInt("layer", op.tag.layer);
-  slice.AnnotateInt("micro_batch", op.tag.micro_batch);
+  slice.AnnotateInt("micro_batch", role.TagAt(position).micro_batch);
   if (const auto* compute = std::get_if<Compute>(&op.work)) {
     slice.AnnotateAmount("flops", compute->flops.value());
     slice.AnnotateAmount("bytes", compute->bytes.value());
@@ -233,9 +234,10 @@ class TraceWriter {
   std::string Write() {
     Names interned;
     std::vector<std::vector<OpEvents>> events(schedule_.roles.size());
-    for (size_t role = 0; role < events.size(); ++role) {
-      for (const Op& op : schedule_.roles[role].ops) {
-        events[role].push_back(EventsOf(schedule_, op, interned));
+    for (size_t i = 0; i < events.size(); ++i) {
+      const Role& role = schedule_.roles[i];
+      for (uint32_t position = 0; position < role.OpCount(); ++position) {
+        events[i].push_back(EventsOf(schedule_, role, position, interned));
       }
     }
     WriteInterned(interned);
@@ -290,7 +292,7 @@ class TraceWriter {
       spans_of_stream.assign(streams.size(), {});
       const auto [first, last] = timeline_.SpansOf(rank);
       for (size_t span = first; span < last; ++span) {
-        const Op& op = schedule_.roles[role].ops.at(timeline_.spans[span].op);
+        const Op& op = schedule_.roles[role].At(timeline_.spans[span].op);
         spans_of_stream.at(op.stream.index()).push_back(static_cast<uint32_t>(span));
       }
       for (size_t stream = 0; stream < streams.size(); ++stream) {

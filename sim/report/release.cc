@@ -33,25 +33,28 @@ Post PostOf(const Work& work) {
   return post;
 }
 
-// What is the same for all ranks of a role, by op.
+constexpr uint32_t kNoOp = 0xffffffffu;
+
+// What is the same for all ranks of a role, by position.
 struct RoleFacts {
   std::vector<Post> posts;
-  std::vector<OpId> previous_on_stream;
+  std::vector<uint32_t> previous_on_stream;  // or kNoOp
 };
 
 RoleFacts FactsOf(const Role& role) {
   RoleFacts facts;
   std::map<std::tuple<CommunicatorId, uint32_t, bool>, uint32_t> posted;
-  std::vector<OpId> last(role.streams.size());
-  for (uint32_t op = 0; op < role.ops.size(); ++op) {
-    Post post = PostOf(role.ops[op].work);
+  std::vector<uint32_t> last(role.streams.size(), kNoOp);
+  for (uint32_t position = 0; position < role.OpCount(); ++position) {
+    const Op& op = role.At(position);
+    Post post = PostOf(op.work);
     if (post.communicator.IsSet()) {
       post.ordinal = posted[{post.communicator, post.peer, post.sends}]++;
     }
     facts.posts.push_back(post);
-    OpId& previous = last.at(role.ops[op].stream.index());
+    uint32_t& previous = last.at(op.stream.index());
     facts.previous_on_stream.push_back(previous);
-    previous = OpId(op);
+    previous = position;
   }
   return facts;
 }
@@ -131,27 +134,26 @@ class Releases {
   uint32_t LastPredecessor(const Span& span) const {
     const uint32_t role = schedule_.role_of_rank[span.rank];
     uint32_t last = kNotReleased;
-    const auto consider = [&](OpId op) {
-      const uint32_t candidate = Find(span.rank, op);
+    const auto consider = [&](uint32_t position) {
+      const uint32_t candidate = Find(span.rank, position);
       if (candidate == kNotReleased) return;
       if (last == kNotReleased || timeline_.spans[candidate].end > timeline_.spans[last].end) {
         last = candidate;
       }
     };
-    for (const OpId op : schedule_.roles[role].ops[span.op].after) consider(op);
-    const OpId previous = facts_[role].previous_on_stream[span.op];
-    if (previous.IsSet()) consider(previous);
+    for (const uint32_t before : schedule_.roles[role].AfterAt(span.op)) consider(before);
+    const uint32_t previous = facts_[role].previous_on_stream[span.op];
+    if (previous != kNoOp) consider(previous);
     return last;
   }
 
-  uint32_t Find(uint32_t rank, OpId op) const {
-    const auto at = std::lower_bound(timeline_.spans.begin(), timeline_.spans.end(),
-                                     std::pair(rank, op.index()),
-                                     [](const Span& span, std::pair<uint32_t, uint32_t> wanted) {
-                                       return std::pair(span.rank, span.op) < wanted;
-                                     });
-    if (at == timeline_.spans.end() || at->rank != rank || at->op != op.index())
-      return kNotReleased;
+  uint32_t Find(uint32_t rank, uint32_t position) const {
+    const auto at =
+        std::lower_bound(timeline_.spans.begin(), timeline_.spans.end(), std::pair(rank, position),
+                         [](const Span& span, std::pair<uint32_t, uint32_t> wanted) {
+                           return std::pair(span.rank, span.op) < wanted;
+                         });
+    if (at == timeline_.spans.end() || at->rank != rank || at->op != position) return kNotReleased;
     return static_cast<uint32_t>(at - timeline_.spans.begin());
   }
 

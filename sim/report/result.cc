@@ -158,8 +158,8 @@ std::vector<LinkSummary> BusiestFirst(const Timeline& timeline) {
 std::string MainDType(const Schedule& schedule) {
   std::array<Flops, 5> flops_of_type{};
   for (const Role& role : schedule.roles) {
-    for (const Op& op : role.ops) {
-      if (const auto* compute = std::get_if<Compute>(&op.work)) {
+    for (uint32_t position = 0; position < role.OpCount(); ++position) {
+      if (const auto* compute = std::get_if<Compute>(&role.At(position).work)) {
         flops_of_type[static_cast<size_t>(compute->dtype)] += compute->flops;
       }
     }
@@ -187,7 +187,8 @@ Result Summarize(const Schedule& schedule, const Timeline& timeline, FlopsPerSec
   if (ranks == 0) return result;
 
   const std::vector<std::vector<OpLane>> lanes = LanesOf(schedule);
-  std::vector<std::vector<uint64_t>> runs(lanes.size());  // [role][op]: how often, over all ranks
+  // [role][op as kept]: how often, over all ranks
+  std::vector<std::vector<uint64_t>> runs(lanes.size());
   for (size_t role = 0; role < lanes.size(); ++role) runs[role].resize(lanes[role].size());
 
   // How many ranks each representative stands for.
@@ -199,21 +200,23 @@ Result Summarize(const Schedule& schedule, const Timeline& timeline, FlopsPerSec
   auto span = timeline.spans.begin();
   for (uint32_t rank = 0; rank < ranks; ++rank) {
     if (weight[rank] == 0) continue;
-    const uint32_t role = schedule.role_of_rank[rank];
-    CHECK_LT(role, lanes.size());
-    streams.resize(schedule.roles[role].streams.size());
+    const uint32_t role_index = schedule.role_of_rank[rank];
+    CHECK_LT(role_index, lanes.size());
+    const Role& role = schedule.roles[role_index];
+    streams.resize(role.streams.size());
     for (std::vector<Edge>& edges : streams) edges.clear();
     for (; span != timeline.spans.end() && span->rank == rank; ++span) {
-      CHECK_LT(span->op, lanes[role].size());
-      const OpLane lane = lanes[role][span->op];
+      const uint32_t op = role.PlaceAt(span->op);
+      CHECK_LT(op, role.ops.size());
+      const OpLane lane = lanes[role_index][op];
       const int64_t begin = span->begin.picoseconds();
       const int64_t end = span->end.picoseconds();
       CHECK_LE(0, begin);
       CHECK_LE(begin, end);
       CHECK_LE(end, timeline.step.picoseconds());
       if (!lane.counts || begin == end) continue;
-      runs[role][span->op] += weight[rank];
-      std::vector<Edge>& edges = streams[schedule.roles[role].ops[span->op].stream.index()];
+      runs[role_index][op] += weight[rank];
+      std::vector<Edge>& edges = streams[role.ops[op].stream.index()];
       CHECK(edges.empty() || edges.back().at <= begin);  // a stream runs its ops one after another
       edges.push_back({begin, lane.lane, +1});
       edges.push_back({end, lane.lane, -1});

@@ -162,7 +162,8 @@ TimelineRecord MakeRecord(std::string title, const Schedule& schedule, Timeline 
   record.role_of_rank = schedule.role_of_rank;
   for (const Role& role : schedule.roles) {
     RecordedRole recorded{role.name, {}};
-    for (const Op& op : role.ops) {
+    for (uint32_t position = 0; position < role.OpCount(); ++position) {
+      const Op& op = role.At(position);
       const CommunicatorId id = CommunicatorOf(op.work);
       RecordedOp& own = recorded.ops.emplace_back();
       own.name = op.name;
@@ -170,7 +171,7 @@ TimelineRecord MakeRecord(std::string title, const Schedule& schedule, Timeline 
       if (id.IsSet()) own.axis = schedule.communicators[id.index()].name();
       own.phase = op.tag.phase;
       own.layer = op.tag.layer;
-      own.micro_batch = op.tag.micro_batch;
+      own.micro_batch = role.TagAt(position).micro_batch;
     }
     record.roles.push_back(std::move(recorded));
   }

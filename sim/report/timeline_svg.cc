@@ -179,7 +179,7 @@ class Picture {
     const auto [first, last] = timeline_.SpansOf(rank);
     for (size_t i = first; i < last; ++i) {
       const Span& span = timeline_.spans[i];
-      result.lanes.at(role.ops.at(span.op).stream.index()).spans.push_back(&span);
+      result.lanes.at(role.At(span.op).stream.index()).spans.push_back(&span);
     }
     std::erase_if(result.lanes, [](const Lane& lane) { return lane.spans.empty(); });
     std::stable_partition(result.lanes.begin(), result.lanes.end(),
@@ -188,7 +188,7 @@ class Picture {
   }
 
   const Op& OpOf(const Span& span) const {
-    return schedule_.roles[schedule_.role_of_rank[span.rank]].ops[span.op];
+    return schedule_.roles[schedule_.role_of_rank[span.rank]].At(span.op);
   }
 
   double Scale() const {

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "sim/base/error.h"
+#include "sim/schedule/repeats.h"
 
 namespace rehearse {
 namespace {
@@ -102,7 +103,13 @@ class RaceFinder {
 }  // namespace
 
 void CheckBuffers(const Schedule& schedule) {
-  for (const Role& role : schedule.roles) RaceFinder(role).Run();
+  for (const Role& role : schedule.roles) {
+    if (role.repeats.empty()) {
+      RaceFinder(role).Run();
+    } else {
+      RaceFinder(Expanded(WithFewerCopies(role, kCopiesThatShowAll))).Run();
+    }
+  }
 }
 
 }  // namespace rehearse

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "sim/base/error.h"
+#include "sim/schedule/repeats.h"
 
 namespace rehearse {
 namespace {
@@ -14,9 +15,7 @@ struct Life {
   size_t last = 0;
 };
 
-}  // namespace
-
-MemoryUse MemoryOf(const Role& role) {
+MemoryUse MemoryOfPlain(const Role& role) {
   std::vector<Life> lives(role.buffers.size());
   for (size_t op = 0; op < role.ops.size(); ++op) {
     for (const auto* touched : {&role.ops[op].reads, &role.ops[op].writes}) {
@@ -75,6 +74,14 @@ MemoryUse MemoryOf(const Role& role) {
     now.buffers -= lost[op].buffers;
   }
   return use;
+}
+
+}  // namespace
+
+MemoryUse MemoryOf(const Role& role) {
+  if (role.repeats.empty()) return MemoryOfPlain(role);
+  // Copies live as long as each other: what is in use at the same time shows in a few.
+  return MemoryOfPlain(Expanded(WithFewerCopies(role, kCopiesThatShowAll)));
 }
 
 MemoryUse MemoryOfFullestRank(const Schedule& schedule) {

@@ -86,9 +86,11 @@ uint32_t Role::OpCount() const {
   return count;
 }
 
-const Op& Role::At(uint32_t position) const {
-  return ops[repeats.empty() ? position : KeptAt(repeats, position).op];
+uint32_t Role::PlaceAt(uint32_t position) const {
+  return repeats.empty() ? position : KeptAt(repeats, position).op;
 }
+
+const Op& Role::At(uint32_t position) const { return ops[PlaceAt(position)]; }
 
 Tag Role::TagAt(uint32_t position) const {
   if (repeats.empty()) return ops[position].tag;

@@ -244,6 +244,8 @@ struct Role {
 
   // How many ops the role does, copies included.
   uint32_t OpCount() const;
+  // Where in `ops` the op at a position is kept.
+  uint32_t PlaceAt(uint32_t position) const;
   // The op at a position, as it is kept: its name, stream and work count for every copy, the micro-batch of its tag
   // and what it is after, reads and writes for the first.
   const Op& At(uint32_t position) const;

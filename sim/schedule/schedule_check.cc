@@ -11,6 +11,7 @@
 
 #include "sim/base/error.h"
 #include "sim/base/units.h"
+#include "sim/schedule/repeats.h"
 #include "sim/schedule/schedule_finish.h"
 #include "sim/schedule/schedule_posts.h"
 
@@ -109,15 +110,32 @@ void CheckNames(const Schedule& schedule) {
   }
   for (const Role& role : schedule.roles) {
     for (uint32_t op = 0; op < role.ops.size(); ++op) CheckOp(schedule, role, op);
+    CheckRepeats(role);
   }
+}
+
+// Without repeats.
+void CheckMeetings(const Schedule& schedule) {
+  const std::vector<RolePosts> posts = CollectPosts(schedule);
+  CheckThatItFinishes(schedule, posts, MatchPosts(schedule, posts));
 }
 
 }  // namespace
 
 void CheckSchedule(const Schedule& schedule) {
   CheckNames(schedule);
-  const std::vector<RolePosts> posts = CollectPosts(schedule);
-  CheckThatItFinishes(schedule, posts, MatchPosts(schedule, posts));
+  if (!HasRepeats(schedule)) {
+    CheckMeetings(schedule);
+    return;
+  }
+  // What meets with n copies and with n + 1 meets with any number of them: so equally many ops of each body meet. Where
+  // it does not, roles may repeat pieces of different length, and only all of it tells.
+  try {
+    for (const uint32_t copies : {kCopiesThatShowAll, kCopiesThatShowAll + 1})
+      CheckMeetings(Expanded(WithFewerCopies(schedule, copies)));
+  } catch (const Error&) {
+    CheckMeetings(Expanded(schedule));
+  }
 }
 
 }  // namespace rehearse

@@ -1,0 +1,212 @@
+#include "sim/schedule/repeats.h"
+
+#include <algorithm>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "sim/base/error.h"
+#include "sim/schedule/buffer_check.h"
+#include "sim/schedule/memory.h"
+#include "sim/schedule/schedule_check.h"
+#include "tests/support/random_program.h"
+
+namespace rehearse {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::Random;
+
+Op OpOn(uint32_t stream, std::vector<uint32_t> after, int32_t micro_batch) {
+  Op op;
+  op.name = "op";
+  op.stream = StreamId(stream);
+  op.tag.micro_batch = micro_batch;
+  for (const uint32_t earlier : after) op.after.emplace_back(earlier);
+  return op;
+}
+
+// Micro-batches of two ops on two streams: the second op waits for the first, the first for the second of the
+// micro-batch before. Three are written out, the second of them stands for `times` more; one op ends the step.
+//
+//   kept       0 1 | 2 3 (+ times copies) | 4 5 | 6
+//   positions  0 1 | 2 3 | 4 5 | ...      | ... | last
+Role Chain(uint32_t times) {
+  Role role;
+  role.name = "rank";
+  role.streams = {{"a", StreamKind::kCompute}, {"b", StreamKind::kCompute}};
+  role.ops = {OpOn(0, {}, 0),  OpOn(1, {0}, 0), OpOn(0, {1}, 1), OpOn(1, {2}, 1),
+              OpOn(0, {3}, 2), OpOn(1, {4}, 2), OpOn(0, {5}, 0)};
+  role.repeats = {{.begin = 2, .end = 4, .times = times}};
+  for (size_t i = 0; i + 1 < role.ops.size(); ++i) {
+    const BufferId buffer(static_cast<uint32_t>(i));
+    role.buffers.push_back({"b" + std::to_string(i), BufferKind::kActivation, Bytes(1)});
+    role.ops[i].writes = {buffer};
+    if (i > 0) role.ops[i].reads = {BufferId(static_cast<uint32_t>(i - 1))};
+  }
+  role.repeats[0].first_buffer = 2;
+  role.repeats[0].end_buffer = 4;
+  return role;
+}
+
+Schedule OnOneRank(Role role) {
+  Schedule schedule;
+  schedule.roles.push_back(std::move(role));
+  schedule.role_of_rank = {0};
+  return schedule;
+}
+
+TEST(RepeatsTest, PositionsCountCopies) {
+  const Role role = Chain(3);
+  EXPECT_EQ(role.OpCount(), 7u + 3 * 2);
+  std::vector<uint32_t> places;
+  std::vector<int32_t> micro_batches;
+  for (uint32_t position = 0; position < role.OpCount(); ++position) {
+    places.push_back(role.PlaceAt(position));
+    micro_batches.push_back(role.TagAt(position).micro_batch);
+  }
+  EXPECT_THAT(places, ElementsAre(0, 1, 2, 3, 2, 3, 2, 3, 2, 3, 4, 5, 6));
+  // What comes after the copies has the numbers that the planner gave it.
+  EXPECT_THAT(micro_batches, ElementsAre(0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 2, 2, 0));
+}
+
+TEST(RepeatsTest, ACopyWaitsForTheOneBeforeAndWhatFollowsForTheLast) {
+  const Role role = Chain(3);
+  EXPECT_THAT(role.AfterAt(0), IsEmpty());
+  for (uint32_t position = 1; position < role.OpCount(); ++position)
+    EXPECT_THAT(role.AfterAt(position), ElementsAre(position - 1)) << position;
+}
+
+TEST(RepeatsTest, ExpandedIsTheChainWrittenOut) {
+  const Role role = Expanded(Chain(3));
+  ASSERT_EQ(role.ops.size(), 13u);
+  EXPECT_TRUE(role.repeats.empty());
+  EXPECT_EQ(role.buffers.size(), 6u + 3 * 2);
+  for (uint32_t i = 1; i < role.ops.size(); ++i) {
+    EXPECT_THAT(role.ops[i].after, ElementsAre(OpId(i - 1)));
+    // The last op touches nothing.
+    if (i + 1 == role.ops.size()) break;
+    EXPECT_THAT(role.ops[i].writes, ElementsAre(BufferId(i)));
+    EXPECT_THAT(role.ops[i].reads, ElementsAre(BufferId(i - 1)));
+  }
+}
+
+TEST(RepeatsTest, ThePeakOfAFewCopiesIsThatOfAll) {
+  // Each buffer lives from its own op to the next: two at a time, whatever the number of copies.
+  for (const uint32_t times : {1u, 7u, 1000u}) {
+    EXPECT_EQ(MemoryOf(Chain(times)).activations, Bytes(2));
+    EXPECT_EQ(MemoryOf(Expanded(Chain(times))).activations, Bytes(2));
+  }
+}
+
+TEST(RepeatsTest, ChecksSeeCopies) {
+  EXPECT_NO_THROW(CheckSchedule(OnOneRank(Chain(1000))));
+  EXPECT_NO_THROW(CheckBuffers(OnOneRank(Chain(1000))));
+  // Without waiting for the copy before it, an op reads what the other stream may not have written.
+  Role role = Chain(1000);
+  role.ops[2].after.clear();
+  EXPECT_THROW(CheckBuffers(OnOneRank(role)), Error);
+}
+
+TEST(RepeatsTest, MistakesAreNamed) {
+  const auto message = [](const Role& role) -> std::string {
+    try {
+      CheckSchedule(OnOneRank(role));
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  Role role = Chain(3);
+  role.repeats[0].end = 9;
+  EXPECT_THAT(message(role), HasSubstr("repeat 0 is of ops 2 to 9, expected some of 0 to 7"));
+  role = Chain(3);
+  role.repeats[0].end_buffer = 9;
+  EXPECT_THAT(message(role), HasSubstr("repeat 0 is of buffers 2 to 9, expected some of 0 to 6"));
+  role = Chain(3);
+  role.repeats.push_back(role.repeats[0]);
+  EXPECT_THAT(message(role), HasSubstr("repeat 1 is of ops 2 to 4, expected some of 4 to 7"));
+  role = Chain(3);
+  role.repeats[0].begin = 3;
+  role.ops[3].after = {OpId(1)};  // two ops back, but the body is one op long
+  EXPECT_THAT(message(role), HasSubstr("which is after op 1: further back than the 1 ops"));
+}
+
+// Two ranks that send to and receive from each other in a body; the other's body may be written as two.
+Schedule Exchange(uint32_t times, bool other_is_split) {
+  Schedule schedule;
+  schedule.communicators.push_back(Communicator::Explicit("pair", {{0, 1}}));
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    Role role;
+    role.name = "role " + std::to_string(rank);
+    role.streams = {{"pair", StreamKind::kCommunication}};
+    const uint32_t bodies = rank == 1 && other_is_split ? 2 : 1;
+    for (uint32_t body = 0; body < bodies; ++body) {
+      Op op = OpOn(0, {}, 0);
+      if (rank == 0) op.work = Send{CommunicatorId(0), 1, Bytes(8)};
+      if (rank == 1) op.work = Receive{CommunicatorId(0), 0, Bytes(8)};
+      role.ops.push_back(op);
+    }
+    role.repeats = {{.begin = 0, .end = bodies, .times = (times + 1) / bodies - 1}};
+    schedule.roles.push_back(role);
+  }
+  schedule.role_of_rank = {0, 1};
+  return schedule;
+}
+
+TEST(RepeatsTest, RolesThatRepeatTogetherAreCheckedByAFewCopies) {
+  EXPECT_NO_THROW(CheckSchedule(Exchange(1'000'000, false)));
+  Schedule schedule = Exchange(1'000'000, false);
+  ++schedule.roles[0].repeats[0].times;  // one send that nobody receives
+  EXPECT_THROW(CheckSchedule(schedule), Error);
+}
+
+TEST(RepeatsTest, RolesThatRepeatDifferentPiecesAreCheckedAsAWhole) {
+  EXPECT_NO_THROW(CheckSchedule(Exchange(199, true)));
+  Schedule schedule = Exchange(199, true);
+  ++schedule.roles[1].repeats[0].times;
+  EXPECT_THROW(CheckSchedule(schedule), Error);
+}
+
+// Random bodies: what AfterAt says is what stands in the expanded role, several repeats in a row too.
+TEST(RepeatsTest, PositionsOfRandomRolesAreThoseOfTheExpandedOnes) {
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    Random random(seed);
+    Role role;
+    role.streams = {{"a", StreamKind::kCompute}, {"b", StreamKind::kCompute}};
+    const uint32_t repeats = random.Below(3);
+    const auto add = [&](uint32_t count, uint32_t furthest) {
+      for (uint32_t i = 0; i < count; ++i) {
+        const auto own = static_cast<uint32_t>(role.ops.size());
+        std::vector<uint32_t> after;
+        for (uint32_t n = random.Below(3); n > 0 && own > furthest; --n)
+          after.push_back(furthest + random.Below(own - furthest));
+        role.ops.push_back(OpOn(random.Below(2), after, 0));
+      }
+    };
+    add(1 + random.Below(4), 0);
+    for (uint32_t i = 0; i < repeats; ++i) {
+      const auto begin = static_cast<uint32_t>(role.ops.size());
+      const uint32_t size = 1 + random.Below(5);
+      add(size, begin - std::min(begin, size));
+      role.repeats.push_back({.begin = begin, .end = begin + size, .times = 1 + random.Below(4)});
+      add(random.Below(4), 0);
+    }
+    CheckRepeats(role);
+    const Role expanded = Expanded(role);
+    ASSERT_EQ(expanded.ops.size(), role.OpCount());
+    for (uint32_t position = 0; position < role.OpCount(); ++position) {
+      EXPECT_EQ(expanded.ops[position].stream, role.At(position).stream);
+      std::vector<uint32_t> after;
+      for (const OpId before : expanded.ops[position].after) after.push_back(before.index());
+      EXPECT_EQ(after, role.AfterAt(position));
+      for (const uint32_t before : after) EXPECT_LT(before, position);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rehearse
