@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "sim/base/gzip.h"
 #include "sim/base/units.h"
 
 namespace rehearse {
@@ -349,7 +350,12 @@ std::string ReadJsonText(const std::string& path) {
     if (std::ferror(file.get()) != 0) fail(errno);
     if (text.size() == old_size) break;
   }
-  return text;
+  if (!IsGzip(text)) return text;
+  try {
+    return Gunzip(text, kLargest);
+  } catch (const Error& error) {
+    throw Error(place, error.what());
+  }
 }
 
 }  // namespace rehearse

@@ -162,6 +162,9 @@ FlopsPerSecond JsonReader::FlopRate() const {
   return ReadUnit(*this, ParseFlopRate,
                   "a rate of computation with its unit such as \"312TFLOPS\"");
 }
+Flops JsonReader::FlopCount() const {
+  return ReadUnit(*this, ParseFlops, "a number of operations with its unit such as \"1.5TFLOP\"");
+}
 
 size_t JsonReader::Choice(const std::vector<std::string>& names) const {
   const std::string expected = ListOf(names, " or ");

@@ -51,6 +51,7 @@ class JsonReader {
   Seconds Duration() const;
   Bytes Size() const;
   FlopsPerSecond FlopRate() const;
+  Flops FlopCount() const;
   // One of `names`; returns its position. Error with "did you mean".
   size_t Choice(const std::vector<std::string>& names) const;
 

@@ -81,6 +81,15 @@ const Kind& FlopRateKind() {
   return kind;
 }
 
+const Kind& FlopsKind() {
+  static const Kind kind = [] {
+    Kind k{"a number of operations", "1.5TFLOP", true, {}};
+    AddPrefixed(k.units, kDecimalPrefixes, "FLOP", 1);
+    return k;
+  }();
+  return kind;
+}
+
 const Kind& DurationKind() {
   static const Kind kind{
       "a time",
@@ -151,6 +160,20 @@ std::string FourDigits(double value) {
   return fmt::format("{:.4g}", value);
 }
 
+// The first of the shortest, in the order of the units.
+std::string ExactlyIn(const Kind& kind, double value) {
+  CHECK(std::isfinite(value) && value >= 0);
+  std::string shortest;
+  for (const Unit& unit : kind.units) {
+    const double number = value * unit.denominator / unit.numerator;
+    if (number * unit.numerator / unit.denominator != value) continue;
+    std::string text = fmt::format("{}{}", number, unit.name);
+    if (shortest.empty() || text.size() < shortest.size()) shortest = std::move(text);
+  }
+  CHECK(!shortest.empty());  // in SI base units nothing is rounded
+  return shortest;
+}
+
 struct PrintUnit {
   const char* name;
   double numerator;
@@ -182,6 +205,7 @@ Bytes ParseSize(std::string_view text) { return Bytes(Parse(text, SizeKind())); 
 FlopsPerSecond ParseFlopRate(std::string_view text) {
   return FlopsPerSecond(Parse(text, FlopRateKind()));
 }
+Flops ParseFlops(std::string_view text) { return Flops(Parse(text, FlopsKind())); }
 
 std::string Print(BytesPerSecond bandwidth) {
   static constexpr PrintUnit kUnits[] = {{"B/s", 1, 1},    {"kB/s", 1e3, 1},  {"MB/s", 1e6, 1},
@@ -210,5 +234,9 @@ std::string Print(FlopsPerSecond rate) {
                                          {"TFLOP/s", 1e12, 1}, {"PFLOP/s", 1e15, 1}};
   return PrintIn(kUnits, "FLOP/s", rate.value());
 }
+
+std::string PrintExactly(Seconds duration) { return ExactlyIn(DurationKind(), duration.value()); }
+std::string PrintExactly(Bytes size) { return ExactlyIn(SizeKind(), size.value()); }
+std::string PrintExactly(Flops flops) { return ExactlyIn(FlopsKind(), flops.value()); }
 
 }  // namespace rehearse

@@ -3,7 +3,8 @@
 //
 // B is a byte and b a bit; k, M, G, T, P are powers of 1,000 and Ki, Mi, Gi, Ti powers of 1,024.
 // A bandwidth is "<prefix>Bps" or "<prefix>bps" ("GB/s" and "Gb/s" are read as well), a time "ps", "ns",
-// "us", "ms", "s", a rate of computation "<prefix>FLOPS" ("TFLOP/s" as well), sizes "<prefix>B".
+// "us", "ms", "s", a rate of computation "<prefix>FLOPS" ("TFLOP/s" as well), a number of operations
+// "<prefix>FLOP", sizes "<prefix>B".
 // A bare number is refused, except where a function says otherwise. All functions are pure.
 #pragma once
 
@@ -16,11 +17,12 @@ namespace rehearse {
 
 // Each throws Error("found \"25\", expected a bandwidth with its unit such as \"25GBps\"") unless the
 // text is a finite number, optional space, and a unit of the right kind. Negative numbers are refused;
-// zero is allowed for times only.
+// zero is allowed for times and numbers of operations only.
 BytesPerSecond ParseBandwidth(std::string_view text);
 Seconds ParseDuration(std::string_view text);
 Bytes ParseSize(std::string_view text);
 FlopsPerSecond ParseFlopRate(std::string_view text);
+Flops ParseFlops(std::string_view text);
 
 // As a person reads them, about 4 significant digits: "24.88 GB/s", "1.374 s", "38.21 GiB",
 // "312 TFLOP/s". Zero prints as "0 s" and so on.
@@ -28,5 +30,11 @@ std::string Print(BytesPerSecond bandwidth);
 std::string Print(Seconds duration);
 std::string Print(Bytes size);
 std::string Print(FlopsPerSecond rate);
+
+// The shortest text in one of the units that is read back as the very same number: "64MiB", "123.5B", "3ms",
+// "1.5TFLOP". For finite numbers of zero or more; "0B" only where a reader allows no bytes.
+std::string PrintExactly(Seconds duration);
+std::string PrintExactly(Bytes size);
+std::string PrintExactly(Flops flops);
 
 }  // namespace rehearse

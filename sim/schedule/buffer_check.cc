@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "sim/base/error.h"
+#include "sim/schedule/op_error.h"
 #include "sim/schedule/repeats.h"
 
 namespace rehearse {
@@ -14,7 +15,8 @@ namespace {
 // Vector clocks: clock[op][s] counts the ops of stream s that are done when `op` is done.
 class RaceFinder {
  public:
-  explicit RaceFinder(const Role& role) : role_(role), streams_(role.streams.size()) {
+  RaceFinder(const Role& role, uint32_t number)
+      : role_(role), number_(number), streams_(role.streams.size()) {
     clocks_.resize(role.ops.size() * streams_);
     position_.resize(role.ops.size());
     accesses_.resize(role.buffers.size());
@@ -87,13 +89,16 @@ class RaceFinder {
                          role_.streams[role_.ops[op].stream.index()].name,
                          writes ? "writes it" : "reads it");
     };
-    throw Error(fmt::format(
-        "role \"{}\": race on buffer \"{}\": {} and {}, and neither is ordered "
-        "before the other",
-        role_.name, role_.buffers[buffer.index()].name, name(a, a_writes), name(b, b_writes)));
+    throw OpError(
+        number_, b,
+        fmt::format("role \"{}\": race on buffer \"{}\": {} and {}, and neither is ordered "
+                    "before the other",
+                    role_.name, role_.buffers[buffer.index()].name, name(a, a_writes),
+                    name(b, b_writes)));
   }
 
   const Role& role_;
+  uint32_t number_;  // of the role
   size_t streams_;
   std::vector<uint32_t> clocks_;               // [op][stream]
   std::vector<uint32_t> position_;             // by op: 1 for the first of its stream
@@ -103,11 +108,12 @@ class RaceFinder {
 }  // namespace
 
 void CheckBuffers(const Schedule& schedule) {
-  for (const Role& role : schedule.roles) {
+  for (uint32_t i = 0; i < schedule.roles.size(); ++i) {
+    const Role& role = schedule.roles[i];
     if (role.repeats.empty()) {
-      RaceFinder(role).Run();
+      RaceFinder(role, i).Run();
     } else {
-      RaceFinder(Expanded(WithFewerCopies(role, kCopiesThatShowAll))).Run();
+      RaceFinder(Expanded(WithFewerCopies(role, kCopiesThatShowAll)), i).Run();
     }
   }
 }

@@ -43,6 +43,11 @@ class Communicator {
   uint32_t size() const { return size_; }  // ranks of each group
   uint32_t group_count() const { return group_count_; }
 
+  // How it is kept. Strided: its axes, without those of one coordinate; explicit: they are empty.
+  bool is_strided() const { return ranks_.empty(); }
+  const std::vector<StridedAxis>& member_axes() const { return member_axes_; }
+  const std::vector<StridedAxis>& group_axes() const { return group_axes_; }
+
   uint32_t Rank(uint32_t group, uint32_t member) const;
   // Nothing when the rank is in no group.
   std::optional<Position> PositionOf(uint32_t rank) const;

@@ -11,6 +11,7 @@
 
 #include "sim/base/error.h"
 #include "sim/base/units.h"
+#include "sim/schedule/op_error.h"
 #include "sim/schedule/repeats.h"
 #include "sim/schedule/schedule_finish.h"
 #include "sim/schedule/schedule_posts.h"
@@ -53,10 +54,12 @@ std::string MistakeIn(const Collective& collective, uint32_t size) {
   return "";
 }
 
-void CheckOp(const Schedule& schedule, const Role& role, uint32_t index) {
+void CheckOp(const Schedule& schedule, uint32_t role_index, uint32_t index) {
+  const Role& role = schedule.roles[role_index];
   const Op& op = role.ops[index];
   const auto fail = [&](const std::string& message) {
-    throw Error(fmt::format("role \"{}\": op {} \"{}\" {}", role.name, index, op.name, message));
+    throw OpError(role_index, index,
+                  fmt::format("role \"{}\": op {} \"{}\" {}", role.name, index, op.name, message));
   };
   const auto check_id = [&](uint32_t id, size_t count, const char* verb, const char* what) {
     if (id >= count)
@@ -108,9 +111,9 @@ void CheckNames(const Schedule& schedule) {
       throw Error(fmt::format("rank {} has role {}, but there are {}", rank,
                               schedule.role_of_rank[rank], schedule.roles.size()));
   }
-  for (const Role& role : schedule.roles) {
-    for (uint32_t op = 0; op < role.ops.size(); ++op) CheckOp(schedule, role, op);
-    CheckRepeats(role);
+  for (uint32_t role = 0; role < schedule.roles.size(); ++role) {
+    for (uint32_t op = 0; op < schedule.roles[role].ops.size(); ++op) CheckOp(schedule, role, op);
+    CheckRepeats(schedule.roles[role]);
   }
 }
 

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "sim/base/error.h"
+#include "sim/schedule/op_error.h"
 
 namespace rehearse {
 namespace {
@@ -292,7 +293,7 @@ class UntimedRun {
     if (named < waits.size())
       text += fmt::format(" likewise, and so on through {} waits back to rank {}", waits.size(),
                           waits[0].rank);
-    throw Error(text);
+    throw OpError(schedule_.role_of_rank[waits[0].rank], waits[0].op, text);
   }
 
   std::string Named(uint32_t rank) const {

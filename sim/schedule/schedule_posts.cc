@@ -11,6 +11,7 @@
 
 #include "sim/base/error.h"
 #include "sim/base/units.h"
+#include "sim/schedule/op_error.h"
 
 namespace rehearse {
 namespace {
@@ -93,7 +94,8 @@ class Matcher {
       for (const auto* by_peer : {&own.sends, &own.receives}) {
         for (const auto& [peer, ops] : *by_peer) op = std::min(op, ops.front());
       }
-      throw Error(
+      throw OpError(
+          role, op,
           fmt::format("rank {} posts {} on communicator \"{}\", but is in none of its groups", rank,
                       Named({role, op}), communicator.name()));
     }
@@ -148,15 +150,17 @@ class Matcher {
       if (work_a.kind != work_b.kind || work_a.bytes != work_b.bytes ||
           work_a.algorithm != work_b.algorithm || work_a.protocol != work_b.protocol ||
           work_a.root != work_b.root || work_a.pair_bytes != work_b.pair_bytes)
-        throw Error(fmt::format("ranks {} and {} disagree on communicator \"{}\": {} meets {}",
-                                rank_a, rank_b, name, Described(op_a, op_b),
-                                Described(op_b, op_a)));
+        throw OpError(
+            op_a.role, op_a.op,
+            fmt::format("ranks {} and {} disagree on communicator \"{}\": {} meets {}", rank_a,
+                        rank_b, name, Described(op_a, op_b), Described(op_b, op_a)));
       meetings_.emplace_back(op_a, op_b);
     }
     if (a.size() == b.size()) return;
     const bool a_has_more = a.size() > b.size();
     const RoleOp extra = a_has_more ? RoleOp{role_a, a[b.size()]} : RoleOp{role_b, b[a.size()]};
-    throw Error(
+    throw OpError(
+        extra.role, extra.op,
         fmt::format("ranks {} and {} disagree on communicator \"{}\": {} of rank {} meets nothing, "
                     "because rank "
                     "{} posts only {} collectives there",
@@ -183,18 +187,21 @@ class Matcher {
       const RoleOp receive{to, receives[k]};
       if (CommunicationBytes(schedule_.roles[from].ops[sends[k]].work) !=
           CommunicationBytes(schedule_.roles[to].ops[receives[k]].work))
-        throw Error(fmt::format("{}: {} meets {}", where, Described(send, receive),
-                                Described(receive, send)));
+        throw OpError(send.role, send.op,
+                      fmt::format("{}: {} meets {}", where, Described(send, receive),
+                                  Described(receive, send)));
       meetings_.emplace_back(send, receive);
     }
     if (sends.size() > receives.size()) {
       const RoleOp extra{from, sends[receives.size()]};
-      throw Error(fmt::format("{}: {} of rank {} meets no receive", where, Described(extra, extra),
-                              sender));
+      throw OpError(extra.role, extra.op,
+                    fmt::format("{}: {} of rank {} meets no receive", where,
+                                Described(extra, extra), sender));
     }
     if (receives.size() > sends.size()) {
       const RoleOp extra{to, receives[sends.size()]};
-      throw Error(
+      throw OpError(
+          extra.role, extra.op,
           fmt::format("{}: {} of rank {} meets no send", where, Described(extra, extra), receiver));
     }
   }
