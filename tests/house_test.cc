@@ -15,8 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// tools -> scenarios -> { workloads, real } -> collectives -> topology -> sim; only to the right, and
-// workloads and real never see each other.
+// tools -> scenarios -> { workloads, real } -> collectives -> topology -> sim; only to the right,
+// and workloads and real never see each other.
 const std::map<std::string, std::set<std::string>>& MayInclude() {
   static const std::map<std::string, std::set<std::string>> rules = {
       {"sim", {"sim"}},
@@ -146,8 +146,8 @@ TEST(LayeringTest, HeadersBeginWithWhatTheyAre) {
   }
 }
 
-// There is one namespace: two types of one name in two headers would be one to the linker, which takes the destructor
-// of either for both.
+// There is one namespace: two types of one name in two headers would be one to the linker, which
+// takes the destructor of either for both.
 TEST(LayeringTest, EveryTypeOfAHeaderHasANameOfItsOwn) {
   std::map<std::string, std::string> header_of;
   const std::regex definition(

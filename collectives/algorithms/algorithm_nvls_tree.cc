@@ -1,6 +1,6 @@
 // In-switch reduction inside machines, trees across (NCCL's "NVLSTree"): N machines of g members,
-// each with an NVSwitch that adds. Every machine does nvls (collectives/algorithms/algorithm_in_switch.cc)
-// around an all-reduce across:
+// each with an NVSwitch that adds. Every machine does nvls
+// (collectives/algorithms/algorithm_in_switch.cc) around an all-reduce across:
 //   each member hands its n to the machine's switch, which adds (n); local j takes in the j-th g-th
 //   (n/g); the locals j of all machines reduce it up a binary tree and spread it down again (n/g a
 //   hop; H = ⌊log2 N⌋ hops each way, collectives/algorithms/binary_tree.h); local j hands it back to the

@@ -1,8 +1,8 @@
-// Double binary tree (Sanders, Speck & Träff 2009) over machines, with a chain inside each, as NCCL's
-// "Tree".
+// Double binary tree (Sanders, Speck & Träff 2009) over machines, with a chain inside each, as
+// NCCL's "Tree".
 //
-// Each of two trees (collectives/algorithms/binary_tree.h) has half of the bytes. The head of a machine (its
-// first position) is in the tree; the others follow it as a chain.
+// Each of two trees (collectives/algorithms/binary_tree.h) has half of the bytes. The head of a
+// machine (its first position) is in the tree; the others follow it as a chain.
 //   reduce      up the chains, then up the tree: hop g-1-j from place j of a chain, hop g-1+h from a
 //               machine of height h
 //   broadcast   down the tree, then down the chains

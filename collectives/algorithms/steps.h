@@ -2,9 +2,9 @@
 // there.
 //
 // Everything that plays a collective goes by these steps: the interpreter on integers
-// (tests/support/interpreter.h), the lowering to flows (collectives/lowering/rounds.h) and executors on real
-// memory. They know positions in a group and chunks of data, neither machines nor bytes, and are
-// made member by member: what one member does costs time in its own messages only.
+// (tests/support/interpreter.h), the lowering to flows (collectives/lowering/rounds.h) and
+// executors on real memory. They know positions in a group and chunks of data, neither machines nor
+// bytes, and are made member by member: what one member does costs time in its own messages only.
 //
 // Meaning. In each step a member first reads all that it sends, then takes in all that it receives.
 // It begins a step when its messages of earlier steps, sent and received, are done; others may be
@@ -37,8 +37,8 @@ struct Algorithm;
 // around a ring, along the axes of a grid.
 struct StepInput {
   CollectiveKind kind = CollectiveKind::kAllReduce;
-  std::vector<uint32_t>
-      extents;            // of a grid of positions, first axis fastest; one axis if it has none
+  // Of a grid of positions, first axis fastest; one axis if it has none.
+  std::vector<uint32_t> extents;
   uint32_t root = 0;      // a position; broadcast, reduce
   uint32_t pieces = 1;    // pipelines: how many pieces follow each other
   uint32_t variant = 0;   // which of several parts that differ: the second tree, the first axis

@@ -1,5 +1,5 @@
-// The flows of one meeting at a site with a plan (collectives/lowering/rounds.h), between its begin and its
-// end.
+// The flows of one meeting at a site with a plan (collectives/lowering/rounds.h), between its
+// begin and its end.
 //
 // fluid  a flow for each round of each part, one after the other; of a pipeline, one flow, which
 // waits for

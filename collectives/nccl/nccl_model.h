@@ -1,5 +1,6 @@
-// NCCL's tuning model: how long NCCL expects a collective to take with an algorithm and a protocol, and so which it
-// chooses (NVIDIA/nccl 5067397c, src/graph/tuning.cc and src/tuning). For n bytes on p ranks of k machines:
+// NCCL's tuning model: how long NCCL expects a collective to take with an algorithm and a protocol,
+// and so which it chooses (NVIDIA/nccl 5067397c, src/graph/tuning.cc and src/tuning). For n bytes
+// on p ranks of k machines:
 //
 //   time = latency + n / bandwidth
 //   ring   latency = base + (s − a)·inside + a·across,  s = 2(p−1) steps of all-reduce, p−1 of all-gather and
@@ -23,9 +24,9 @@
 // CollNet is chosen where a plug-in for the switches is installed and NCCL_COLLNET_ENABLE set,
 // which no cluster here says; it can be pinned.
 //
-// Rates are those that our own graph's rings have on the idle machine, where NCCL takes those of its search. Hops are NCCL's
-// constants, plus what a route takes longer than a standard hop (topology/presets/hop_latency.h), or less in proportion.
-// Pure functions.
+// Rates are those that our own graph's rings have on the idle machine, where NCCL takes those of
+// its search. Hops are NCCL's constants, plus what a route takes longer than a standard hop
+// (topology/presets/hop_latency.h), or less in proportion. Pure functions.
 #pragma once
 
 #include <optional>
@@ -47,8 +48,8 @@ struct NcclGroup {
   Seconds across_route;   // and between machines
   Seconds step_overhead;  // every hop
   BytesPerSecond rings;   // bus bandwidth of all rings together
-  BytesPerSecond
-      trees;  // of what a tree crosses: counts twice with two machines, one of which is root
+  // Of what a tree crosses: counts twice with two machines, one of which is root.
+  BytesPerSecond trees;
   BytesPerSecond inside_rings;  // of the rings of one machine alone; 0 for a member
   uint32_t graph_channels = 1;  // rings of NCCL's search, each of which becomes two channels
   bool has_ll128 = false;       // NVLink inside, and NICs beside the GPUs

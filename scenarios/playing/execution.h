@@ -1,5 +1,5 @@
-// A scenario run for real: its schedule on the ranks of a transport, what was measured, and whether the numbers
-// are those of the serial computation.
+// A scenario run for real: its schedule on the ranks of a transport, what was measured, and whether
+// the numbers are those of the serial computation.
 //
 // The result (schema rehearse.execution.v1) says how it was run and holds the median step's
 // rehearse.result.v1 but for the simulator's cost:
@@ -38,13 +38,14 @@ namespace rehearse {
 
 // Double has 16 digits; sums in another order, through a few layers, cost six of them at most.
 inline constexpr double kCheckTolerance = 1e-10;
-// fp32 has 7, and Adam's first step divides a gradient by its own size: where that is rounding, a parameter
-// moves by a learning rate this way or that.
+// fp32 has 7, and Adam's first step divides a gradient by its own size: where that is rounding, a
+// parameter moves by a learning rate this way or that.
 inline constexpr double kGpuCheckTolerance = 2e-3;
 
 // The scenario's schedule, checked.
 Schedule PlanScenario(const Scenario& scenario);
-// The same network and batch on one rank, in the same parts: dropout draws anew for each micro-batch and chunk.
+// The same network and batch on one rank, in the same parts: dropout draws anew for each
+// micro-batch and chunk.
 Schedule PlanSerially(const Scenario& scenario);
 
 struct ExecutedScenario {
@@ -59,14 +60,15 @@ struct ExecutedScenario {
   std::optional<CheckReport> check;
   double check_tolerance = kCheckTolerance;
   nlohmann::ordered_json gpu;  // libraries, device and environment; null on CPUs
-  std::string
-      choices_missing;  // why it is not known how collectives were carried out; "" where it is
+  // Why it is not known how collectives were carried out; "" where it is.
+  std::string choices_missing;
   bool representative = true;          // false where times mean nothing: ranks that shared a GPU
   nlohmann::ordered_json environment;  // when the steps were done (real/backends/host.h)
   Result result;                       // of the median step
 };
 
-// What there is to say about the numbers: arithmetic that is not the schedule's, more ranks than cores.
+// What there is to say about the numbers: arithmetic that is not the schedule's, more
+// ranks than cores.
 std::vector<std::string> ExecutionNotes(const Schedule& schedule, const Transport& transport,
                                         DType arithmetic);
 

@@ -1,4 +1,5 @@
-// A scenario: one training step of one model with one strategy on one cluster, as a JSON file says it.
+// A scenario: one training step of one model with one strategy on one cluster, as a
+// JSON file says it.
 //
 //   {
 //     "name": "...", "description": "...",           description is optional
@@ -26,9 +27,11 @@
 //                   "perturbation": {...}}        jitter, stragglers, links that fail (scenarios/readers/perturbation.h)
 //   }
 //
-// Sizes and switches of a strategy must be given: nothing is silently defaulted (scenarios/readers/strategy_reader.h).
-// `channels` 0 leaves their number to the channel search. `slowdown` stands for the devices' own: a kernel runs at 1/(1 + slowdown) while its device communicates (topology/devices/device.h).
-// `routing` is that of dragonflies, minimal or valiant; the seed is of Valiant's detours and of ECMP.
+// Sizes and switches of a strategy must be given: nothing is silently defaulted
+// (scenarios/readers/strategy_reader.h). `channels` 0 leaves their number to the channel search.
+// `slowdown` stands for the devices' own: a kernel runs at 1/(1 + slowdown) while its device
+// communicates (topology/devices/device.h). `routing` is that of dragonflies, minimal or valiant;
+// the seed is of Valiant's detours and of ECMP.
 #pragma once
 
 #include <memory>
@@ -57,14 +60,14 @@ struct Scenario {
   LowerOptions lowering;
   std::vector<CollectivePin> collective_pins;
   FabricRouting routing;
-  FlopsPerSecond
-      nominal_peak;  // of a device before edits, mean over ranks: what utilisation refers to
+  // Of a device before edits, mean over ranks: what utilisation refers to.
+  FlopsPerSecond nominal_peak;
   Place perturbation_place;          // for links that fail and leave no way
   bool allow_out_of_memory = false;  // play a plan that does not fit the device all the same
 };
 
-// Throws Error (file, line, pointer, found, expected) for anything that is wrong, including a mesh that
-// does not fit the cluster.
+// Throws Error (file, line, pointer, found, expected) for anything that is wrong, including a mesh
+// that does not fit the cluster.
 Scenario ReadScenario(const JsonDocument& document);
 
 }  // namespace rehearse

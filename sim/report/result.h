@@ -86,9 +86,9 @@ struct Result {
 };
 
 // Everything that follows from schedule and timeline; `peak` is one device's rate. The caller fills
-// scenario, fidelity, memory_capacity, chosen and simulator. A collective is active from begin to end; one
-// on a communicator of one rank, or that takes no time, counts as nothing. Cost: linear in the
-// spans (after a sort per rank).
+// scenario, fidelity, memory_capacity, chosen and simulator. A collective is active from begin to
+// end; one on a communicator of one rank, or that takes no time, counts as nothing. Cost: linear in
+// the spans (after a sort per rank).
 Result Summarize(const Schedule& schedule, const Timeline& timeline, FlopsPerSecond peak);
 
 // The JSON object of DESIGN section 8, exact to the key; "notes" besides, where there are some.

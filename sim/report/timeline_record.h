@@ -1,4 +1,5 @@
-// A Timeline that tells by itself which op each span is: what is written to a file and compared later.
+// A Timeline that tells by itself which op each span is: what is written to a file and
+// compared later.
 //
 //   { "schema": "rehearse.timeline.v1", "title": "gpt-20b", "provenance": "measured", "ranks": 2,
 //     "environment": {...},                                  of a measured one; free for the reader
@@ -10,8 +11,9 @@
 //     "representative": [0, 0],                              folded ones only: by rank, whose spans are its own
 //     "steps": [ {"warm_up": false, "step_picoseconds": 5, "spans": [[rank, op, ready, begin, end], ...]} ] }
 //
-// Times are integer picoseconds, so that what is read back has the same hash. A simulated timeline has one step, a
-// measured one its warm-ups and repeats in the order in which they ran; links are not kept.
+// Times are integer picoseconds, so that what is read back has the same hash. A simulated
+// timeline has one step, a measured one its warm-ups and repeats in the order in which they ran;
+// links are not kept.
 #pragma once
 
 #include <cstdint>
@@ -62,8 +64,8 @@ struct TimelineRecord {
   const RecordedOp& OpOf(const Span& span) const {
     return roles[role_of_rank[span.rank]].ops[span.op];
   }
-  // The step whose time is the median of those after the warm-ups (the lower one of two); of warm-ups where there
-  // are only those.
+  // The step whose time is the median of those after the warm-ups (the lower one of two); of
+  // warm-ups where there are only those.
   const Timeline& Median() const;
 };
 

@@ -53,7 +53,8 @@ class Joined {
   std::vector<uint32_t> parent_;
 };
 
-// Partitions of the positions 0 to n-1, each finer than the one before; without all and without singles.
+// Partitions of the positions 0 to n-1, each finer than the one before; without all and
+// without singles.
 std::vector<Groups> PartitionsByBandwidth(const PairwiseMatrix& pairs) {
   struct Pair {
     double bandwidth;
@@ -204,7 +205,7 @@ BytesPerSecond LayerBandwidth(const CommunicationLayer& layer, uint32_t used, ui
   return worst;
 }
 
-// ---- Halves ---------------------------------------------------------------------------------------
+// ---- Halves -------------------------------------------------------------------------------------
 
 BytesPerSecond FlowBetweenHalves(const Cluster& cluster, const std::vector<bool>& is_first) {
   std::vector<uint32_t> links(cluster.link_count());

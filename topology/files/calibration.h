@@ -14,11 +14,11 @@
 //
 // Each entry of "links" gives the links of one kind and nominal bandwidth their efficiency;
 // "collective_overhead" and "channel_overhead" are what launching takes, once and for each channel
-// (collectives/lowering/tuning.h); "kernels" say what compute takes on every device and "collectives" what
-// communication does instead of its steps. All may be missing, but not all at once. Used by
-// `--calibration FILE`, or in a cluster file as "calibration": "FILE" (relative to that file) or
-// the object itself, before its "edits". Another schema than this one, such as a newer one, is
-// refused.
+// (collectives/lowering/tuning.h); "kernels" say what compute takes on every device and
+// "collectives" what communication does instead of its steps. All may be missing, but not all at
+// once. Used by `--calibration FILE`, or in a cluster file as "calibration": "FILE" (relative to
+// that file) or the object itself, before its "edits". Another schema than this one, such as a
+// newer one, is refused.
 #pragma once
 
 #include <optional>
@@ -48,8 +48,8 @@ struct Calibration {
   std::optional<Seconds> launch_overhead;
   std::optional<Slowdown> slowdown;
   std::optional<MeasuredKernels> kernels;
-  std::vector<MeasuredCollectives>
-      collectives;  // the one for as many ranks as the machine has, counts
+  // The one for as many ranks as the machine has, counts.
+  std::vector<MeasuredCollectives> collectives;
   CalibrationOrigin origin;
   nlohmann::ordered_json about;  // null: not told, as below
   nlohmann::ordered_json samples;

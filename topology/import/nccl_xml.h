@@ -7,9 +7,9 @@
 //         <nic> <net name dev speed latency gdr/> </nic>
 //       <nic> ... </nic>                                           a NIC that is not on PCI
 //
-// Refused with file and line: what is not well-formed, a DOCTYPE, anything too large or too deep, the same
-// bus id, NUMA node, rank or dev twice, numbers out of range. Elements that are not known are left out and
-// said, as NCCL does.
+// Refused with file and line: what is not well-formed, a DOCTYPE, anything too large or too deep,
+// the same bus id, NUMA node, rank or dev twice, numbers out of range. Elements that are not known
+// are left out and said, as NCCL does.
 #pragma once
 
 #include <cstdint>

@@ -99,8 +99,8 @@ struct Redistribution {
   Move backward = Move::kNone;
 };
 // P->B all-reduce | none; P->S reduce-scatter | all-gather; S->B all-gather | reduce-scatter (the
-// gradient of a copy is a partial sum); S(i)->S(j) all-to-all | all-to-all; B->S slice | all-gather; equal
-// placements none | none. Nothing is ever turned into P: no value for those.
+// gradient of a copy is a partial sum); S(i)->S(j) all-to-all | all-to-all; B->S slice |
+// all-gather; equal placements none | none. Nothing is ever turned into P: no value for those.
 std::optional<Redistribution> Redistribute(const Placement& from, const Placement& to);
 
 }  // namespace rehearse

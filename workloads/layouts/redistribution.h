@@ -8,8 +8,8 @@
 //
 // What each edge may do: a dimension's pieces nest, so only its innermost axes can be gathered or
 // exchanged, and a new split lies inside of the existing ones. Axes on which both layouts agree
-// (and lie outside of all that changes) are left alone. Pure and deterministic: ties go to the way that
-// was found first.
+// (and lie outside of all that changes) are left alone. Pure and deterministic: ties go to the way
+// that was found first.
 #pragma once
 
 #include <cstdint>

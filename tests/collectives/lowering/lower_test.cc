@@ -75,8 +75,9 @@ TEST(LowerTest, FidelitiesAgreeWithSeveralChannelsToo) {
 }
 
 TEST(LowerTest, TwoRingsThatShareNicsGetHalfEach) {
-  // 2 nodes of 4: the NIC of every GPU lies on all 4 channels of the one group. A second communicator
-  // over the same ranks doubles the load of every NIC, so that both take twice as long as one alone.
+  // 2 nodes of 4: the NIC of every GPU lies on all 4 channels of the one group. A second
+  // communicator over the same ranks doubles the load of every NIC, so that both take twice as
+  // long as one alone.
   const auto cluster = Preset("perlmutter", "nodes", 2);
   Schedule schedule = OneCollective(CollectiveKind::kAllReduce, 1e9, {Range(8)});
   const double alone = StepTime(schedule, *cluster, Fidelity::kFluid).value();
@@ -134,7 +135,8 @@ TEST(LowerTest, BytesOnTheLinksAreTheBytesOfTheRing) {
 }
 
 TEST(LowerTest, ARankWaitsForTheOthersOfItsGroup) {
-  // Rank 1 computes 1 s first; the all-reduce of rank 0 is ready at 0 but begins when rank 1 is there.
+  // Rank 1 computes 1 s first; the all-reduce of rank 0 is ready at 0 but begins when
+  // rank 1 is there.
   const auto cluster = Preset("switch", "devices", 2);
   Schedule schedule = OneCollective(CollectiveKind::kAllReduce, 1e6, {Range(2)});
   Role late = schedule.roles[0];

@@ -292,9 +292,9 @@ TEST(RingTest, AnUnequalRingGoesAtThePaceOfItsSlowestEdge) {
   EXPECT_EQ(simulation.timeline.step, Time(kSteps * kSlow));
 }
 
-// An open chain of 5 steps, D = 250 and d = 100. With the slow flow first, it does step s in
-// 250·s .. 250·(s+1), and flow 1 waits for each: its last step begins when step 3 of flow 0 has ended,
-// at 4·250 (its own step 3 has long ended), and ends at 1000 + 100. With the slow flow last, the first
+// An open chain of 5 steps, D = 250 and d = 100. With the slow flow first, it does step s in 250·s
+// .. 250·(s+1), and flow 1 waits for each: its last step begins when step 3 of flow 0 has ended, at
+// 4·250 (its own step 3 has long ended), and ends at 1000 + 100. With the slow flow last, the first
 // runs through, 5·100, and the second is never kept waiting, 5·250.
 TEST(RingTest, AnOpenChainWaitsOnlyForItsUpstream) {
   const auto play = [](double first, double second) {

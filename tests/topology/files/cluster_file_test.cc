@@ -70,7 +70,7 @@ class Folder {
   std::string path_;
 };
 
-// ---- Graphs ---------------------------------------------------------------------------------------
+// ---- Graphs -------------------------------------------------------------------------------------
 
 TEST(GraphFileTest, TheExampleOfTheDesignIsRead) {
   const auto cluster = Read(Example());
@@ -228,7 +228,7 @@ TEST(GraphFileTest, NamesAreNotEmpty) {
   EXPECT_THAT(ErrorOfText(Example("two GPUs on a switch", "")), HasSubstr("/name"));
 }
 
-// ---- Presets --------------------------------------------------------------------------------------
+// ---- Presets ------------------------------------------------------------------------------------
 
 TEST(ClusterTextTest, APresetIsNamed) {
   EXPECT_EQ(Read(R"("perlmutter")")->device_count(), 4u);
@@ -283,7 +283,7 @@ TEST(ClusterObjectTest, BadChangesAreRefused) {
   EXPECT_THAT(ErrorOfText(R"({"nodes": 4})"), HasSubstr("\"preset\""));
 }
 
-// ---- Files ----------------------------------------------------------------------------------------
+// ---- Files --------------------------------------------------------------------------------------
 
 TEST(ClusterPathTest, AFileHoldsAGraphOrAPreset) {
   const Folder folder;
