@@ -10,15 +10,15 @@
 // It begins a step when its messages of earlier steps, sent and received, are done; others may be
 // ahead or behind. The k-th message from a to b that is sent is the k-th that is received. A
 // receiver needs no room for messages of later steps: in simulated time a message begins when both
-// its ends have come to its step (but around rings, DESIGN section 3, the sender need not wait for
-// the receiver).
+// its ends have come to its step (around a ring, collectives/lowering/lower.h, the sender need not wait for the
+// receiver).
 //
 // Data. A member's space is an array of chunks; what a chunk is depends on the kind. Of n elements:
 //   all-reduce, broadcast, reduce  chunk c of C is the c-th part of the buffer, in place
 //   all-gather, reduce-scatter     chunk i·p + c is piece i of the block of BlockOf(c), in place
 //   all-to-all                     chunk j < p is what goes to position j, chunk p + j is what has
 //                                  come from there; further ones are scratch
-//   send-receive                   chunk 0 goes to the next member, chunk 1 comes from the one before
+//   send-receive                   chunk 0 goes to the next member, chunk 1 comes from the previous
 //   barrier                        messages without chunks
 // Parts that do not divide evenly differ by one element: [c·n/C], [(c+1)·n/C).
 #pragma once

@@ -32,7 +32,7 @@ struct OpTime {
 enum class StepMode : uint8_t {
   kTimedOps,  // every op is timed
   kWhole,     // the step is timed, its ops are not
-  kGraph,  // so too; all ops are launched at once, as they were captured by the first step in this mode
+  kGraph,     // so too; all ops are launched at once, as the first step in this mode captured them
 };
 
 class Backend {

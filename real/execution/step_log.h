@@ -2,9 +2,10 @@
 // leaves what it had. Every rank writes a file of its own:
 //
 //   {"schema": "rehearse.steps.v1", "scenario": "...", "rank": 1, "ranks": 4}
-//   {"step": 0, "warm_up": true, "ops": [[op, ready, end], ...]}           nanoseconds of the rank's own clock
-//   {"step": 3, "warm_up": false, "ops": [...], "failure": "rank 0 ..."}   a step that failed: the ops that ended
+//   {"step": 0, "warm_up": true, "ops": [[op, ready, end], ...]}
+//   {"step": 3, "warm_up": false, "ops": [...], "failure": "rank 0 ..."}
 //
+// Times are nanoseconds of the rank's own clock; a step that failed has the ops that ended.
 // A line is written at once or not at all: when the disk is full, what there is of it is
 // taken away again.
 #pragma once

@@ -7,17 +7,21 @@
 //   { "schema": "rehearse.execution.v1", "scenario": "...", "ranks": 4, "backend": "cpu",
 //     "transport": "threads", "collectives": "own", "streams": "blocking", "arithmetic": "fp32",
 //     "seed": 1, "notes": ["..."], "libraries": "...", "host": {...}, "environment": {...},
-//     "gpu": {..., "nccl_profiler": {"interface": 5}},  on GPUs; or {"interface": 0, "why_not": "..."}: then the result's
-//                                                  "collectives" and the timeline's ops do not tell what NCCL chose
+//     "gpu": {..., "nccl_profiler": {"interface": 5}},
 //     "warm_up_seconds": [...], "repeat_seconds": [...],
-//     "timing": {"timed_step_seconds": ..., "untimed_step_seconds": ..., "cost": 0.01},  where timing ops costs something:
-//                                                                  medians of the host's wall times
-//     "cuda_graph": {"step_seconds": ..., "step_seconds_without": ..., "gain": 0.02},       with --cuda-graph; likewise
+//     "timing": {"timed_step_seconds": ..., "untimed_step_seconds": ..., "cost": 0.01},
+//     "cuda_graph": {"step_seconds": ..., "step_seconds_without": ..., "gain": 0.02},
 //     "clocks": [{"rank": 1, "offset_nanoseconds": 12, "drift_nanoseconds_per_second": 3,
 //                 "round_trip_nanoseconds": 700, "applied": false}],
-//     "check": {"passed": true, "tolerance": 1e-10, "loss": ..., "serial_loss": ..., "loss_difference": ...,
-//               "worst_gradient": ..., "worst_parameter": ..., "arrays": [...]},       with --check
+//     "check": {"passed": true, "tolerance": 1e-10, "loss": ..., "serial_loss": ...,
+//               "loss_difference": ..., "worst_gradient": ..., "worst_parameter": ...,
+//               "arrays": [...]},
 //     "result": {...} }
+//
+// "gpu" only on GPUs; its profiler may be {"interface": 0, "why_not": "..."}: then the result's
+// "collectives" and the timeline's ops do not tell what NCCL chose. "timing" where timing ops costs
+// something, "cuda_graph" with --cuda-graph: medians of the host's wall times. "check" with
+// --check.
 #pragma once
 
 #include <cstdint>

@@ -2,7 +2,8 @@
 // would pin them:
 //
 //   "simulator": {"algorithm": "auto", "protocol": "auto",
-//                 "collectives": [{"kind": "all-reduce", "axis": "data", "algorithm": "tree"}, ...]}
+//                 "collectives": [{"kind": "all-reduce", "axis": "data", "algorithm": "tree"},
+//                                 ...]}
 //
 // An algorithm is a row of collectives/algorithms/algorithm.h or "auto", a protocol "ll",
 // "ll128", "simple", "none" (bare links) or "auto" (collectives/lowering/tuning.h says how these

@@ -2,13 +2,13 @@
 // about it.
 //
 //   {
-//     "name": "...", "description": "...", "source": "...",     description and source are optional
-//     "base": "../axonn-weak-5b.json",                a scenario, or the path of one from here
-//     "set": {"training.batch": 512},                 changes for all points, as `run --set` has them
-//     "metric": "step_seconds",                       a number of result.json by its dotted path, or
+//     "name": "...", "description": "...", "source": "...",     the latter two are optional
+//     "base": "../axonn-weak-5b.json",               a scenario, or the path of one from here
+//     "set": {"training.batch": 512},                changes for all points, as `run --set` has them
+//     "metric": "step_seconds",                      a number of result.json by its dotted path, or
 //               {"value": "model_flops_utilization", "times": 312, "unit": "TFLOP/s"}
-//     "columns": ["breakdown.compute_seconds"],       optional: shown beside the metric
-//     "tolerance": 0.15,                              optional: the relative error that is wanted
+//     "columns": ["breakdown.compute_seconds"],      optional: shown beside the metric
+//     "tolerance": 0.15,                             optional: the relative error that is wanted
 //     "groups": [{"name": "IC1", "set": {...},
 //                 "calibration": {"point": "M4", "from": 0.1, "to": 2,
 //                                 "set": {"edits": [{"devices": "**", "compute": "{value}x"}]}},

@@ -19,12 +19,12 @@
 //   latency and waiting included (a collective's kernel holds its share of the device all the
 //   while). A delay runs at speed
 //     s / (1 + slowdown of the delay)         while its processor communicates, else s,
-//   and a flow moves at its max-min rate (on latency there is no effect) times the smallest, over its
-//   parties, of
+//   and a flow moves at its max-min rate (on latency there is no effect) times the smallest, over
+//   its parties, of
 //     s / (1 + slowdown of the processor)     while it computes, else s.
-//   The share that a slowed flow does not use stays booked: nobody else gets it. s is 1, or, on a host,
-//   min(1, cores / k) with k the delays that its processors run plus the processors that communicate
-//   (MPI polls), each counted `copies` times.
+//   The share that a slowed flow does not use stays booked: nobody else gets it. s is 1, or, on a
+//   host, min(1, cores / k) with k the delays that its processors run plus the processors that
+//   communicate (MPI polls), each counted `copies` times.
 // - Link changes: from `time` on the link has `factor` times its capacity; 0 is a failed link.
 // - Alternatives: when the flow begins to move the bytes of a step, and whenever a link
 //   changes, it takes its use set if no link of it has failed, else the alternative if no link of

@@ -1,6 +1,6 @@
 // The transfer network: which flows move bytes now, at what rate, and when each will be done.
 //
-// Model (fluid, DESIGN section 3): a flow that moves progresses at speed s, the max-min fair rate
+// Model: a flow that moves progresses at speed s, the max-min fair rate
 // of all that move at the moment (sim/engine/max_min.h) times its own factor. What is left of its
 // bytes is accounted for when its speed changes,
 //   left -= s_old · (now - since),    end = now + round(left / s_new),

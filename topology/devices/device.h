@@ -1,17 +1,19 @@
 // What a device (one GPU, one die, or a CPU rank) can do, and how long a piece of work takes on it.
 //
-// Compute model, in this order (DESIGN section 6):
-//   measured   what a calibration says of the op's kernel (topology/devices/measured_costs.h), launches included;
-//              everything below is for devices and kernels without.
-//   GEMM       the measured efficiency of the exact shape and mode if the device has that point; else a mean
-//              of all points of the mode, each weighted by distance^-4 in (log m, log n, log k), which is
-//              smooth and stays between the points; without points of the mode `gemm_efficiency`.
+// Compute model, in this order:
+//   measured   what a calibration says of the op's kernel (topology/devices/measured_costs.h),
+//              launches included; everything below is for devices and kernels without.
+//   GEMM       the measured efficiency of the exact shape and mode if the device has that point;
+//              else a mean of all points of the mode, each weighted by distance^-4 in
+//              (log m, log n, log k), which is smooth and stays between the points; without points
+//              of the mode `gemm_efficiency`.
 //              Time = flops / (peak · efficiency · gemm_scale), but never less than
-//              bytes / (memory_bandwidth · memory_efficiency), plus the launch overhead of each kernel.
+//              bytes / (memory_bandwidth · memory_efficiency), plus the launch overhead of each
+//              kernel.
 //   attention  flops / (peak · attention efficiency · gemm_scale), likewise bounded by memory, plus
 //              launches.
-//   memory     bytes / (memory_bandwidth · memory_efficiency), bounded by flops on the vector peak where
-//              the device gives one, plus launches.
+//   memory     bytes / (memory_bandwidth · memory_efficiency), bounded by flops on the vector peak
+//              where the device gives one, plus launches.
 // Assumptions: points measured with 16-bit operands hold for other types as a share of their own
 // peak; a batch of b GEMMs fills the device as one with b·m rows would.
 // Every figure of a preset names its source in `sources`. All functions are pure.

@@ -1,12 +1,14 @@
-// What kernels and collectives of one machine were measured to take, and what that
-// says about others.
+// What kernels and collectives of one machine were measured to take, and what that says about
+// others.
 //
-// A kernel's cost is asked in this order (DESIGN section 6):
+// A kernel's cost is asked in this order:
 //   exact     the median time of this very piece of work, if it was measured
-//   fitted    a sum of terms with coefficients that are not negative, times a correction: the mean of measured/fit of
-//             all points of the kernel, weighted by distance^-4 in the logarithms of the sizes, and of 1 at distance
-//             log 2. Terms of a GEMM m×n×k (m counts the whole batch):  1, 2mnk, mk, kn, mn;  of other kernels:
-//             1, bytes, flops, and bytes above each of `knots` (what leaves a cache costs more).
+//   fitted    a sum of terms with coefficients that are not negative, times a correction: the mean
+//             of measured/fit of all points of the kernel, weighted by distance^-4 in the
+//             logarithms of the sizes, and of 1 at distance log 2.
+//             Terms of a GEMM m×n×k (m counts the whole batch):  1, 2mnk, mk, kn, mn;
+//             of other kernels:  1, bytes, flops, and bytes above each of `knots` (what leaves a
+//             cache costs more).
 //   outside   the same, of a size beyond those measured by more than half of that
 // A collective's cost is steps times a piecewise-linear function of the bytes of a step, for each
 // kind and group size; knots on both sides of a switch (protocol, cache) make the line steep there.

@@ -3,9 +3,9 @@
 //
 // What becomes what:
 //   <cpu>        a socket "node0/numaN"; all of a machine are linked pairwise, as NCCL does
-//   <pci>        with something behind it: a PCIe switch; with a <gpu> or a graphics class: a device; with a
-//                <nic> or a network class: a NIC (of several nets on one PCI device each is a NIC, behind a
-//                common PCIe link)
+//   <pci>        with something behind it: a PCIe switch; with a <gpu> or a graphics class: a
+//                device; with a <nic> or a network class: a NIC (of several nets on one PCI device
+//                each is a NIC, behind a common PCIe link)
 //   <nvlink>     to a GPU: a link; to an NVSwitch, visible or not: all of them are one vertex
 //   <xgmi>       a link; <c2c> a link between device and socket
 //   <net>        a port to the vertex "fabric"

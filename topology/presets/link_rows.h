@@ -6,9 +6,11 @@
 //
 // Latencies (topology/presets/hop_latency.h) are shared out like this:
 //   NVLink, xGMI  3.4 us
-//   PCIe          5.7 us = 2.85 + 2.85 through a switch or socket; through the host's memory 2.35 + 0.5 + 0.5 + 2.35
-//   network      14.0 us = 2 · (2.85 device to switch or socket, 0.65 to the NIC, 3.5 to the fabric), whatever the
-//                          number of switches: it was measured on clusters, so that links between switches take 0
+//   PCIe          5.7 us = 2.85 + 2.85 through a switch or socket; through the host's memory
+//                          2.35 + 0.5 + 0.5 + 2.35
+//   network      14.0 us = 2 · (2.85 device to switch or socket, 0.65 to the NIC, 3.5 to the
+//                          fabric), whatever the number of switches: it was measured on clusters,
+//                          so that links between switches take 0
 #pragma once
 
 #include "topology/presets/hop_latency.h"

@@ -231,7 +231,8 @@ __device__ void AttentionBackwardKV(const KernelArguments& a) {
   d_key.Clear();
   d_value.Clear();
   for (uint64_t head = group * heads.heads; head < (group + 1) * heads.heads; ++head) {
-    for (uint64_t tile = heads.causal ? block.first : block.begin; tile < block.end; tile += kRows) {
+    for (uint64_t tile = heads.causal ? block.first : block.begin; tile < block.end;
+         tile += kRows) {
       __syncthreads();
       LoadTile<kSize>(queries, x, tile, kRows, block.end, heads.QColumn(head), heads.size);
       LoadTile<kSize>(gradients, d_o, tile, kRows, block.end, head * heads.size, heads.size);

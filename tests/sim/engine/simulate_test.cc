@@ -274,7 +274,8 @@ TEST(RingTest, StepsThatCoincideAreSolvedOnce) {
 }
 
 // Step s of flow i ends at e_i(s) = max(e_i(s-1), e_{i-1}(s-1)) + d_i, and e_i(0) = d_i, so
-//   e_i(s) = max over all paths of s moves back, each to oneself or to the upstream, of the sum of d.
+//   e_i(s) = max over all paths of s moves back, each to oneself or to the upstream, of the sum
+//            of d.
 // With one slow flow, d_0 = D, all others d < D: the best path from i >= 1 goes the i hops back to
 // flow 0 through i fast flows (i itself included) and stays there, if s >= i:
 //   e_i(s) = i·d + (s + 1 - i)·D.
