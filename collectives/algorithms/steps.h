@@ -10,8 +10,8 @@
 // It begins a step when its messages of earlier steps, sent and received, are done; others may be
 // ahead or behind. The k-th message from a to b that is sent is the k-th that is received. A
 // receiver needs no room for messages of later steps: in simulated time a message begins when both
-// its ends have come to its step (around a ring, collectives/lowering/lower.h, the sender need not wait for the
-// receiver).
+// its ends have come to its step. Around a ring (collectives/lowering/lower.h) the sender need not
+// wait for the receiver.
 //
 // Data. A member's space is an array of chunks; what a chunk is depends on the kind. Of n elements:
 //   all-reduce, broadcast, reduce  chunk c of C is the c-th part of the buffer, in place

@@ -1,5 +1,6 @@
 // Two numbers of a machine from measured collectives: the efficiency of the links that bind, and
-// what launching a collective takes (DESIGN section 7: judge by held-out relative error).
+// what launching a collective takes. A fit is judged by its relative error on samples that it has
+// not seen: a straight line over many sizes is off severalfold at some with R² = 0.98.
 //
 // Given samples (s_i, t_i), with the binding links at efficiency e and launching at o the
 // prediction is

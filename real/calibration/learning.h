@@ -2,7 +2,7 @@
 // collectives, in place.
 //
 // Every probe is run in batches until enough of its steps were left alone by other programs
-// (real/calibration/probe.h), or patience is at an end. Of the host's states (DESIGN section 7) the
+// (real/calibration/probe.h), or patience is at an end. Of the host's two states (same file) the
 // more frequent one counts; the other's samples are rejected. A kernel's sample is one rank's time
 // of one op; a collective's the time from when its last rank was there until its last rank was
 // through. On GPUs a rank does one op after the other wherever the schedule can, so that each is

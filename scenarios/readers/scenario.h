@@ -4,7 +4,8 @@
 //   {
 //     "name": "...", "description": "...",          description is optional
 //     "cluster": "perlmutter:nodes=4",              preset, preset with changes, file, or graph
-//     "model": {"preset": "gpt-20b"},               or its numbers, or another kind (model_reader.h)
+//     "model": {"preset": "gpt-20b"},               or its numbers, or another kind:
+//                                                   scenarios/readers/model_reader.h
 //     "training": {"batch": 16, "sequence": 2048,   sequences a step and tokens a sequence
 //                  "micro_batches": 1,              optional, 1
 //                  "recomputation": "full",         none, selective (of unfused attention) or full

@@ -4,7 +4,7 @@
 //   {
 //     "name": "...", "description": "...", "source": "...",     the latter two are optional
 //     "base": "../axonn-weak-5b.json",               a scenario, or the path of one from here
-//     "set": {"training.batch": 512},                changes for all points, as `run --set` has them
+//     "set": {"training.batch": 512},                changes for all points, as with `run --set`
 //     "metric": "step_seconds",                      a number of result.json by its dotted path, or
 //               {"value": "model_flops_utilization", "times": 312, "unit": "TFLOP/s"}
 //     "columns": ["breakdown.compute_seconds"],      optional: shown beside the metric

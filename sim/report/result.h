@@ -91,7 +91,8 @@ struct Result {
 // the spans (after a sort per rank).
 Result Summarize(const Schedule& schedule, const Timeline& timeline, FlopsPerSecond peak);
 
-// The JSON object of DESIGN section 8, exact to the key; "notes" besides, where there are some.
+// The JSON object rehearse.result.v1: what Result has, times in seconds and sizes in bytes, each
+// number under the same key in every version. "notes" and "collectives" only where there are some.
 nlohmann::ordered_json ToJson(const Result& result);
 
 // What a person reads: step time, breakdown, per-axis communication and its exposed part,

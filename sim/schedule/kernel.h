@@ -103,7 +103,7 @@ enum class Kernel : uint8_t {
   // Networks without classes: loss = |X - target|²/2.                      reads X; writes loss, dX
   kSquaredError,
 
-  // ---- convolutional networks: a row is a pixel (image by image, line by line), a column a channel
+  // ---- convolutional networks: rows are pixels (image by image, line by line), columns channels -
   kRelu,          // reads X; writes Y
   kReluBackward,  // reads dY, Y; writes dX
   // C has a row for each output pixel: the channels × kernel × kernel inputs that it sees, zero
@@ -118,7 +118,8 @@ enum class Kernel : uint8_t {
   // Nearest, twice in y and x. Attributes: height, width.                         reads X; writes Y
   kUpsample,
   kUpsampleBackward,  // reads dY; writes dX
-  // An image becomes one row, channel by channel. Attributes: pixels of an image. reads X; writes Y
+  // An image becomes one row, channel by channel. Attributes: pixels of an image.
+  //                                                                               reads X; writes Y
   kFlatten,
   kFlattenBackward,  // reads dY; writes dX
   // Y joins the columns of X and Z in so many equal blocks that take turns, x0 z0 x1 z1 …, so that
@@ -139,8 +140,8 @@ enum class Kernel : uint8_t {
   kModulateBackward,  // reads dY, X, E; writes dX, dE
 
   // ---- optimizer --------------------------------------------------------------------------------
-  // Sum of squares of gradients; one that r ranks hold counts 1/r. Attributes: 1/r of each gradient.
-  //                                                           reads gradients…; writes norm (1 × 1)
+  // Sum of squares of gradients; one that r ranks hold counts 1/r. Attributes: 1/r of each
+  // gradient.                                                 reads gradients…; writes norm (1 × 1)
   kSquaredNorm,
   // Adam in fp32; gradients are clipped to norm 1. The state is one array of as many elements as
   // all parameters have, in their order, times 3 rows (master weights, two moments) or 2 where

@@ -15,7 +15,7 @@ using Groups = std::vector<std::vector<uint32_t>>;
 
 constexpr BytesPerSecond kInfinite(std::numeric_limits<double>::infinity());
 
-// ---- Which groups? --------------------------------------------------------------------------------
+// ---- Which groups? ------------------------------------------------------------------------------
 
 // Disjoint sets of positions, joined one pair after the other.
 class Joined {
@@ -121,7 +121,7 @@ std::vector<Groups> Partitions(Router& router, const std::vector<uint32_t>& rank
   return partitions;
 }
 
-// ---- How fast? ------------------------------------------------------------------------------------
+// ---- How fast? ----------------------------------------------------------------------------------
 
 class GroupFlows {
  public:
@@ -184,7 +184,7 @@ void AddSiblings(GroupFlows& flows, const Groups& siblings, CommunicationLayer* 
   }
 }
 
-// ---- What does an all-reduce find? ------------------------------------------------------------------
+// ---- What does an all-reduce find? --------------------------------------------------------------
 
 // Of `used` members of each set of siblings that are `stride` apart, the worst.
 BytesPerSecond LayerBandwidth(const CommunicationLayer& layer, uint32_t used, uint32_t stride) {

@@ -7,9 +7,9 @@
 // Where several NICs are equally near to several devices, each device owns one of them in turn (two
 // GPUs and two NICs on one PCIe switch: a NIC each), as NCCL deals them.
 // Between machines of a cluster that knows its structure, the route is the way to the sender's own
-// NIC, the way of the fabric (topology/fabrics/fabric_*.h: ECMP, dimension order, minimal or Valiant), and
-// the way from the receiver's own NIC. ECMP hashes the two ranks and a seed, so that the two
-// directions of a pair may differ. Where links of that way were taken away
+// NIC, the way of the fabric (topology/fabrics/fabric_*.h: ECMP, dimension order, minimal or
+// Valiant), and the way from the receiver's own NIC. ECMP hashes the two ranks and a seed, so that
+// the two directions of a pair may differ. Where links of that way were taken away
 // (topology/files/edits.h), other choices of ECMP are tried, then the search decides. Where links
 // are going to fail (collectives/lowering/perturbation.h), a route that crosses one of them also
 // has a detour: the way that would be taken if all that ever fail were gone.

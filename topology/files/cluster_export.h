@@ -1,4 +1,4 @@
-// Writes any Cluster as the graph file of DESIGN section 8, which ReadCluster() reads back to
+// Writes any Cluster as a graph (topology/files/cluster_file.h), which ReadCluster() reads back to
 // the same cluster: the same vertices and links in the same order, the same ranks, and every
 // number to the bit.
 //

@@ -26,13 +26,13 @@
 //                 "bandwidth": "300GBps", "latency": "1us"} ],
 //     "step_overhead": "0us" }
 //
-// "between" is two directed links, "from" and "to" one. Kinds of vertices: device, nic, pcie-switch,
-// socket, nvswitch, switch; of links: nvlink, xgmi, pcie, socket, network, memory. Devices are
-// ranked in the order of the file; "node": "n0" on a vertex says which machine it is part of. A
-// vertex's "device" comes before the graph's; a link's efficiency is 1 and
-// step_overhead, collective_overhead and channel_overhead are 0 unless given; vertices without a
-// "node" belong to no machine, and devices among them together to one that has no name; "notes" are
-// lines for the reader. topology/files/cluster_export.h writes such files.
+// "between" is two directed links, "from" and "to" one. Kinds of vertices: device, nic,
+// pcie-switch, socket, nvswitch, switch; of links: nvlink, xgmi, pcie, socket, network, memory.
+// Devices are ranked in the order of the file; a vertex's "node": "n0" says which machine it is
+// part of, and its "device" comes before the graph's; a link's efficiency is 1 and step_overhead,
+// collective_overhead and channel_overhead are 0 unless given; vertices without a "node" belong to
+// no machine, and devices among them together to one that has no name; "notes" are lines for the
+// reader. topology/files/cluster_export.h writes such files.
 #pragma once
 
 #include <memory>

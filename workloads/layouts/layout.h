@@ -1,5 +1,5 @@
 // Layouts: how a matrix lies on a mesh, which layouts multiply locally, and which collective turns
-// one placement into another (DESIGN section 4).
+// one placement into another.
 //
 // A layout has one placement for each axis of the mesh: S(d) split along dimension d (0 rows, 1
 // columns), B the same on all ranks of the axis, P partial sums that must still be added up. Where

@@ -1,8 +1,8 @@
 // The cheapest way from one layout to another: a shortest path over layouts.
 //
 // The nodes of the graph are layouts, its edges single collectives (or free slices) along one axis
-// or along several nested ones together. The cost of an edge is that of a ring (DESIGN section 5):
-// a launch, steps·alpha and bytes·beta, with p-1 steps and (p-1)/p of the array for all-gather,
+// or along several nested ones together. The cost of an edge is that of a ring: a launch,
+// steps·alpha and bytes·beta, with p-1 steps and (p-1)/p of the array for all-gather,
 // reduce-scatter and all-to-all, twice that for all-reduce. Partial sums are thus added up while
 // the array is small, and what will be sliced is sliced before it travels.
 //

@@ -23,7 +23,8 @@ std::vector<uint32_t> Range(uint32_t count) {
   return ranks;
 }
 
-// DESIGN section 3: on an idle symmetric machine the three fidelities agree to 0.1 %.
+// As collectives/lowering/lower.h has it: on an idle symmetric machine the three fidelities
+// agree to 0.1 %.
 struct FidelityCase {
   CollectiveKind kind;
   uint32_t ranks;

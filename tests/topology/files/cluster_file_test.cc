@@ -35,7 +35,7 @@ std::string ErrorOfText(const std::string& text) {
   return ErrorOf([&] { Read(text); });
 }
 
-// The example of DESIGN section 8; `with` replaces one piece of it by another.
+// The example of topology/files/cluster_file.h; `with` replaces one piece of it by another.
 std::string Example(const std::string& piece = "", const std::string& with = "") {
   std::string text = R"({ "name": "two GPUs on a switch", "device": "a100-40g",
   "vertices": [ {"name": "gpu0", "kind": "device"}, {"name": "gpu1", "kind": "device"},
