@@ -33,9 +33,10 @@ struct ClusterStructure;  // topology/fabrics/structure.h
 
 enum class VertexKind : uint8_t { kDevice, kNic, kPcieSwitch, kSocket, kNvSwitch, kSwitch };
 enum class LinkKind : uint8_t { kNvLink, kXgmi, kPcie, kSocket, kNetwork, kMemory };
-const char* Name(
-    VertexKind kind);             // "device", "nic", "pcie-switch", "socket", "nvswitch", "switch"
-const char* Name(LinkKind kind);  // "nvlink", "xgmi", "pcie", "socket", "network", "memory"
+// "device", "nic", "pcie-switch", "socket", "nvswitch", "switch".
+const char* Name(VertexKind kind);
+// "nvlink", "xgmi", "pcie", "socket", "network", "memory".
+const char* Name(LinkKind kind);
 
 struct Vertex {
   std::string name;  // "node0/gpu1"
