@@ -1,4 +1,5 @@
-// What commands that take a scenario have in common: the argument and how it may be changed on the way.
+// What commands that take a scenario have in common: the argument and how it may be
+// changed on the way.
 #pragma once
 
 #include "scenarios/readers/scenario.h"

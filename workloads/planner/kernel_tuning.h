@@ -1,9 +1,10 @@
-// Tuned BLAS kernels (the SC24 paper, arXiv 2502.08145, section "Automated Tuning of BLAS Kernels"): each product is
-// done in the fastest of the modes NN, NT and TN, as the first iterations of a run would find by timing.
+// Tuned BLAS kernels (the SC24 paper, arXiv 2502.08145, section "Automated Tuning of BLAS
+// Kernels"): each product is done in the fastest of the modes NN, NT and TN, as the first
+// iterations of a run would find by timing.
 //
-// Assumption: bringing operands into the other order costs nothing (weights are stored so from the beginning,
-// activations are written so by the op before). The schedule then says how long things take, not how operands
-// lie: it is for simulation, not for backends.
+// Assumption: bringing operands into the other order costs nothing (weights are stored so from the
+// beginning, activations are written so by the op before). The schedule then says how long things
+// take, not how operands lie: it is for simulation, not for backends.
 #pragma once
 
 #include "sim/schedule/schedule.h"
