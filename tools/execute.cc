@@ -19,6 +19,7 @@
 #include "real/transports/transport_mpi.h"
 #include "real/transports/transport_threads.h"
 #include "scenarios/playing/execution.h"
+#include "scenarios/playing/prepare.h"
 #include "sim/base/error.h"
 #include "sim/base/output_file.h"
 #include "sim/report/trace.h"
@@ -45,6 +46,7 @@ CommandSyntax Syntax() {
   auto add = syntax.options.add_options();
   add("set", po::value<std::vector<std::string>>()->composing()->value_name("PATH=VALUE"),
       "change the scenario before it is read; may be repeated");
+  add("allow-oom", "run a plan that does not fit the scenario's devices all the same");
   add("backend", po::value<std::string>()->default_value("cpu")->value_name("NAME"),
       "what runs it: cpu or cuda");
   add("warmup", po::value<std::string>()->default_value("2")->value_name("N"),
@@ -298,7 +300,7 @@ int ExecuteCommand(const std::vector<std::string>& arguments) {
   if (!ParseCommandLine(syntax, arguments, &values)) return 0;
   const Request request = ParseRequest(values);
   const Scenario scenario = ReadScenarioArgument(syntax, values);
-  const Schedule schedule = PlanScenario(scenario);
+  const Schedule schedule = Prepare(scenario).front().schedule;
   const std::optional<Launch> launch = DetectLaunch();
   if (request.on_gpus)
     RequireGpusForRanks(launch ? launch->local_ranks : schedule.ranks(), request.share_gpus);

@@ -9,8 +9,6 @@
 #include "real/backends/host.h"
 #include "sim/base/error.h"
 #include "sim/base/units.h"
-#include "sim/schedule/buffer_check.h"
-#include "sim/schedule/schedule_check.h"
 #include "workloads/planner/planner.h"
 
 namespace rehearse {
@@ -120,14 +118,6 @@ std::string CheckToText(const CheckReport& check, double tolerance) {
 }
 
 }  // namespace
-
-Schedule PlanScenario(const Scenario& scenario) {
-  Schedule schedule =
-      PlanStep(scenario.network, scenario.training, scenario.strategy, scenario.strategy_place);
-  CheckSchedule(schedule);
-  CheckBuffers(schedule);
-  return schedule;
-}
 
 Schedule PlanSerially(const Scenario& scenario) {
   return PlanSerialStep(scenario.network, scenario.training, scenario.strategy.chunks);

@@ -5,13 +5,8 @@
 #include <sys/resource.h>
 
 #include "scenarios/playing/calibrated.h"
+#include "scenarios/playing/prepare.h"
 #include "sim/base/error.h"
-#include "sim/base/units.h"
-#include "sim/schedule/buffer_check.h"
-#include "sim/schedule/memory.h"
-#include "sim/schedule/schedule_check.h"
-#include "workloads/planner/kernel_tuning.h"
-#include "workloads/planner/planner.h"
 
 namespace rehearse {
 namespace {
@@ -33,42 +28,12 @@ TraceNames NamesOf(const Scenario& scenario) {
   return names;
 }
 
-// The fullest rank must fit the smallest device.
-void CheckMemory(const Scenario& scenario, const Schedule& schedule) {
-  const Cluster& cluster = *scenario.cluster;
-  uint32_t smallest = 0;
-  for (uint32_t rank = 1; rank < cluster.device_count(); ++rank) {
-    if (cluster.DeviceOf(rank).memory < cluster.DeviceOf(smallest).memory) smallest = rank;
-  }
-  const DeviceSpec& device = cluster.DeviceOf(smallest);
-  const MemoryUse use = MemoryOfFullestRank(schedule);
-  if (use.Total() <= device.memory) return;
-  throw Error(
-      scenario.strategy_place,
-      fmt::format("out of memory: a rank needs {} (parameters {}, gradients {}, optimizer "
-                  "{}, activations {}, buffers {}), the device {} has {}; --allow-oom plays it all "
-                  "the same",
-                  Print(use.Total()), Print(use.parameters), Print(use.gradients),
-                  Print(use.optimizer), Print(use.activations), Print(use.buffers), device.name,
-                  Print(device.memory)));
-}
-
 }  // namespace
 
 PlayedScenario PlayScenario(const Scenario& scenario, const SimulationOptions& options) {
   PlayedScenario played;
-  played.schedule =
-      PlanStep(scenario.network, scenario.training, scenario.strategy, scenario.strategy_place);
-  if (scenario.training.tuned_kernels) {
-    TuneKernels(scenario.cluster->DeviceOf(0), &played.schedule);
-  }
-  ApplyCollectivePins(scenario.collective_pins, &played.schedule);
-  CheckSchedule(played.schedule);
-  CheckBuffers(played.schedule);
-  if (!scenario.allow_out_of_memory) CheckMemory(scenario, played.schedule);
-
   const Cluster& cluster = *scenario.cluster;
-  played.schedule = AsExecuted(played.schedule, cluster);
+  played.schedule = AsExecuted(Prepare(scenario).front().schedule, cluster);
   Router router(cluster, scenario.routing,
                 FailingLinks(scenario.lowering.perturbation, cluster.link_count()));
   played.lowered = Lower(played.schedule, router, scenario.lowering);
