@@ -300,7 +300,7 @@ int ExecuteCommand(const std::vector<std::string>& arguments) {
   if (!ParseCommandLine(syntax, arguments, &values)) return 0;
   const Request request = ParseRequest(values);
   const Scenario scenario = ReadScenarioArgument(syntax, values);
-  const Schedule schedule = Prepare(scenario).front().schedule;
+  const Schedule schedule = PrepareOne(scenario, "rehearse execute").schedule;
   const std::optional<Launch> launch = DetectLaunch();
   if (request.on_gpus)
     RequireGpusForRanks(launch ? launch->local_ranks : schedule.ranks(), request.share_gpus);

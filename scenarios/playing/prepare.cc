@@ -1,6 +1,6 @@
 #include "scenarios/playing/prepare.h"
 
-#include <numeric>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -16,8 +16,7 @@ namespace rehearse {
 namespace {
 
 // The fullest rank must fit the smallest of its job's devices.
-void CheckMemory(const Scenario& scenario, const Job& job) {
-  const Cluster& cluster = *scenario.cluster;
+void CheckMemory(const Cluster& cluster, const Job& job, const Place& place) {
   uint32_t smallest = job.placement.front();
   for (const uint32_t device : job.placement) {
     if (cluster.DeviceOf(device).memory < cluster.DeviceOf(smallest).memory) smallest = device;
@@ -26,7 +25,7 @@ void CheckMemory(const Scenario& scenario, const Job& job) {
   const MemoryUse use = MemoryOfFullestRank(job.schedule);
   if (use.Total() <= device.memory) return;
   throw Error(
-      scenario.strategy_place,
+      place,
       fmt::format("out of memory: a rank needs {} (parameters {}, gradients {}, optimizer "
                   "{}, activations {}, buffers {}), the device {} has {}; --allow-oom plays it all "
                   "the same",
@@ -35,26 +34,39 @@ void CheckMemory(const Scenario& scenario, const Job& job) {
                   Print(device.memory)));
 }
 
+Job PrepareJob(const Scenario& scenario, const JobRequest& request) {
+  const Cluster& cluster = *scenario.cluster;
+  Job job{request.name, {}, request.placement, request.start, request.repeat};
+  if (const auto* workload = std::get_if<Workload>(&request.work)) {
+    job.schedule =
+        PlanStep(workload->network, workload->training, workload->strategy, request.place);
+    if (workload->training.tuned_kernels) {
+      TuneKernels(cluster.DeviceOf(job.placement.front()), &job.schedule);
+    }
+  } else {
+    job.schedule = std::get<Schedule>(request.work);
+  }
+  ApplyCollectivePins(request.collective_pins, &job.schedule);
+  CheckSchedule(job.schedule);
+  CheckBuffers(job.schedule);
+  if (!scenario.allow_out_of_memory) CheckMemory(cluster, job, request.place);
+  return job;
+}
+
 }  // namespace
 
 std::vector<Job> Prepare(const Scenario& scenario) {
-  const Cluster& cluster = *scenario.cluster;
-  Job job;
-  job.name = scenario.name;
-  job.placement.resize(cluster.device_count());
-  std::iota(job.placement.begin(), job.placement.end(), 0u);
-  job.schedule =
-      PlanStep(scenario.network, scenario.training, scenario.strategy, scenario.strategy_place);
-  if (scenario.training.tuned_kernels) {
-    TuneKernels(cluster.DeviceOf(job.placement.front()), &job.schedule);
-  }
-  ApplyCollectivePins(scenario.collective_pins, &job.schedule);
-  CheckSchedule(job.schedule);
-  CheckBuffers(job.schedule);
-  if (!scenario.allow_out_of_memory) CheckMemory(scenario, job);
   std::vector<Job> jobs;
-  jobs.push_back(std::move(job));
+  for (const JobRequest& request : scenario.jobs) jobs.push_back(PrepareJob(scenario, request));
   return jobs;
+}
+
+Job PrepareOne(const Scenario& scenario, const char* command) {
+  if (scenario.lists_jobs) {
+    throw Error(fmt::format("\"{}\" lists jobs; {} takes a scenario with a step of its own",
+                            scenario.name, command));
+  }
+  return std::move(Prepare(scenario).front());
 }
 
 }  // namespace rehearse

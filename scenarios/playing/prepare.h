@@ -4,27 +4,18 @@
 // kernels tuned, its collectives pinned, and checked.
 #pragma once
 
-#include <cstdint>
-#include <string>
 #include <vector>
 
 #include "scenarios/readers/scenario.h"
-#include "sim/base/quantity.h"
-#include "sim/schedule/schedule.h"
+#include "sim/schedule/jobs.h"
 
 namespace rehearse {
 
-// A schedule, and where and when it is played.
-struct Job {
-  std::string name;
-  Schedule schedule;                // of one step
-  std::vector<uint32_t> placement;  // rank -> device of the cluster
-  Seconds start;
-  uint32_t repeat = 1;  // whole steps, back to back
-};
-
 // Throws Error for what cannot be planned, pins that fit nothing, schedules that cannot be played, and, unless the scenario
-// allows it, for what does not fit the devices' memory.
+// allows it, for what does not fit the devices' memory. In the order of the scenario's.
 std::vector<Job> Prepare(const Scenario& scenario);
+
+// The job of a scenario that has one, for commands that cannot do with several: Error that names `command`.
+Job PrepareOne(const Scenario& scenario, const char* command);
 
 }  // namespace rehearse

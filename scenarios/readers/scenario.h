@@ -1,4 +1,5 @@
-// A scenario: one training step of one model with one strategy on one cluster, as a JSON file says it.
+// A scenario: one training step of one model with one strategy on one cluster, as a JSON file says it; or several jobs that
+// share the cluster.
 //
 //   {
 //     "name": "...", "description": "...",           description is optional
@@ -15,6 +16,8 @@
 //                  "transpose_alternate_layers": true, "overlap_all_reduce": true,
 //                  "overlap_reduce_scatter": true, "overlap_all_gather": true, "cached_layers": 28},
 //                                                   other kinds: workloads/README.md
+//     "placement": "block",                         optional: which device each rank is on (scenarios/readers/placement.h); without
+//                                                   it there must be as many ranks as devices
 //     "calibration": "mine.json",                   optional: efficiencies, overheads (topology/files/calibration.h)
 //     "edits": [{"links": "node3/nic*", "bandwidth": "0.5x"}],   optional what-ifs (topology/files/edits.h)
 //     "simulator": {"fidelity": "fluid", "channels": 0,      optional, every key as well
@@ -26,6 +29,8 @@
 //                   "perturbation": {...}}        jitter, stragglers, links that fail (scenarios/readers/perturbation.h)
 //   }
 //
+// Instead of model, training, strategy and placement, "jobs": [...] (scenarios/readers/job_request.h).
+//
 // Sizes and switches of a strategy must be given: nothing is silently defaulted (scenarios/readers/strategy_reader.h).
 // `channels` 0 leaves their number to the channel search. `slowdown` stands for the devices' own: a kernel runs at 1/(1 + slowdown) while its device communicates (topology/devices/device.h).
 // `routing` is that of dragonflies, minimal or valiant; the seed is of Valiant's detours and of ECMP.
@@ -36,13 +41,10 @@
 #include <vector>
 
 #include "collectives/lowering/lower.h"
-#include "scenarios/readers/collective_pins.h"
+#include "scenarios/readers/job_request.h"
 #include "sim/base/json_reader.h"
 #include "topology/cluster/cluster.h"
 #include "topology/fabrics/fabric.h"
-#include "workloads/networks/network.h"
-#include "workloads/networks/training.h"
-#include "workloads/strategies/strategy.h"
 
 namespace rehearse {
 
@@ -50,15 +52,10 @@ struct Scenario {
   std::string name;
   std::string description;
   std::unique_ptr<Cluster> cluster;
-  Network network;  // of the model, for this training
-  Training training;
-  Strategy strategy;
-  Place strategy_place;  // for errors that planning finds
+  std::vector<JobRequest> jobs;  // one at least
+  bool lists_jobs = false;       // under "jobs": results are told job by job, be it one
   LowerOptions lowering;
-  std::vector<CollectivePin> collective_pins;
   FabricRouting routing;
-  FlopsPerSecond
-      nominal_peak;  // of a device before edits, mean over ranks: what utilisation refers to
   Place perturbation_place;          // for links that fail and leave no way
   bool allow_out_of_memory = false;  // play a plan that does not fit the device all the same
 };

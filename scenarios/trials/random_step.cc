@@ -183,7 +183,7 @@ std::optional<RandomStep> TryStep(Json json, const StrategyRow& row, Dice& dice,
   try {
     Scenario scenario = ReadScenario(JsonDocument::FromText(step.scenario, "random step"));
     scenario.allow_out_of_memory = true;  // it is drawn for other devices than the scenario's
-    step.schedule = std::move(Prepare(scenario).front().schedule);
+    step.schedule = PrepareOne(scenario, "a random step").schedule;
   } catch (const Error&) {
     return std::nullopt;
   }

@@ -38,7 +38,7 @@ std::vector<std::vector<OpLane>> LanesOf(const Schedule& schedule) {
     for (const Op& op : schedule.roles[role].ops) {
       const CommunicatorId communicator = CommunicatorOf(op.work);
       if (!communicator.IsSet()) {
-        lanes[role].push_back({true, kCompute});
+        lanes[role].push_back({!IsWait(std::get<Compute>(op.work)), kCompute});
         continue;
       }
       CHECK_LT(communicator.index(), schedule.communicators.size());

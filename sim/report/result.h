@@ -98,5 +98,8 @@ nlohmann::ordered_json ToJson(const Result& result);
 // utilisation with the peak it refers to, memory beside the capacity, the five busiest links, the
 // simulator's cost. Ends with a newline. `color` uses ANSI colours.
 std::string ToText(const Result& result, bool color);
+// Its two parts: to the memory, which are a step's own, and from the links on, which are of all that ran beside it.
+std::string StepToText(const Result& result, bool color);
+std::string MachineToText(const Result& result, bool color);
 
 }  // namespace rehearse

@@ -47,7 +47,7 @@ TEST_P(CudaStrategyTest, GivesTheSerialLossGradientsAndParameters) {
   gpu_double::Door* door = gpu_double::OpenGpuDouble();
   door->Reset();
   const Scenario scenario = ScenarioOf(GetParam());
-  const Schedule schedule = Prepare(scenario).front().schedule;
+  const Schedule schedule = PrepareOne(scenario, "this test").schedule;
   ASSERT_EQ(schedule.ranks(), GetParam().ranks);
   const StepNumbers serial = ComputeSerially(PlanSerially(scenario), 3);
   CudaOptions options;
