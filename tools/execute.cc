@@ -34,7 +34,7 @@ namespace po = boost::program_options;
 
 CommandSyntax Syntax() {
   CommandSyntax syntax;
-  syntax.usage = "rehearse execute SCENARIO [options]";
+  syntax.usage = "rehearse execute SCENARIO|SCHEDULE [options]";
   syntax.explanation =
       "Runs the scenario's schedule for real: real numbers, real kernels, real messages. Ranks "
       "are\n"
@@ -43,6 +43,7 @@ CommandSyntax Syntax() {
       "  mpirun -n 4 rehearse execute scenarios/cpu-4d.json --out out\n"
       "  rehearse execute scenarios/gpu-one.json --backend cuda    each rank on a GPU of its own\n";
   syntax.positional = {"scenario"};
+  AddClusterOption(&syntax);
   auto add = syntax.options.add_options();
   add("set", po::value<std::vector<std::string>>()->composing()->value_name("PATH=VALUE"),
       "change the scenario before it is read; may be repeated");

@@ -20,7 +20,7 @@ namespace po = boost::program_options;
 
 CommandSyntax Syntax() {
   CommandSyntax syntax;
-  syntax.usage = "rehearse run SCENARIO [options]";
+  syntax.usage = "rehearse run SCENARIO|SCHEDULE [options]";
   syntax.explanation =
       "Plans the schedule that every GPU of the scenario would follow, plays it on the\n"
       "modelled cluster, and prints where the time goes. Examples:\n"

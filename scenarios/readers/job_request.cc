@@ -12,6 +12,8 @@
 #include "scenarios/readers/placement.h"
 #include "scenarios/readers/strategy_reader.h"
 #include "sim/base/error.h"
+#include "sim/report/result.h"
+#include "sim/schedule/schedule_json.h"
 
 namespace rehearse {
 namespace {
@@ -54,6 +56,12 @@ JobRequest ReadStep(const JsonReader& root) {
   return request;
 }
 
+std::vector<uint32_t> AllDevices(const Cluster& cluster) {
+  std::vector<uint32_t> devices(cluster.device_count());
+  std::iota(devices.begin(), devices.end(), 0u);
+  return devices;
+}
+
 uint32_t RanksOf(const JobRequest& request) {
   const auto* workload = std::get_if<Workload>(&request.work);
   return workload != nullptr ? workload->strategy.mesh.size()
@@ -62,7 +70,16 @@ uint32_t RanksOf(const JobRequest& request) {
 
 DType PrecisionOf(const JobRequest& request) {
   const auto* workload = std::get_if<Workload>(&request.work);
-  return workload != nullptr ? workload->training.precision : DType::kBf16;
+  return workload != nullptr ? workload->training.precision
+                             : MainDType(std::get<Schedule>(request.work)).value_or(DType::kBf16);
+}
+
+// What it is called in its file, or its file: "two-ranks" for two-ranks.schedule.json.gz.
+std::string NameOfSchedule(const JsonReader& document) {
+  const ScheduleTitle title = ReadScheduleTitle(document);
+  if (!title.name.empty() || document.place().pointer != "") return title.name;
+  const std::string file = std::filesystem::path(document.place().file).filename().string();
+  return file.substr(0, file.find('.'));
 }
 
 // The step that the scenario itself describes.
@@ -83,8 +100,7 @@ JobRequest ReadOwnStep(const JsonReader& root, const Cluster& cluster) {
                           cluster.device_count(),
                           mesh.size() < cluster.device_count() ? ", or a \"placement\"" : ""));
   }
-  request.placement.resize(mesh.size());
-  std::iota(request.placement.begin(), request.placement.end(), 0u);
+  request.placement = AllDevices(cluster);
   return request;
 }
 
@@ -96,24 +112,40 @@ JobRequest ReadScenarioOfJob(const JsonReader& root) {
   return request;
 }
 
-JobRequest ReadWorkOfJob(const JsonReader& scenario) {
-  if (!scenario.IsString()) return ReadScenarioOfJob(scenario);
-  const std::filesystem::path folder = std::filesystem::path(scenario.place().file).parent_path();
-  const std::string path = (folder / scenario.String()).string();
-  if (!std::filesystem::exists(path)) scenario.Fail(fmt::format("there is no file \"{}\"", path));
+JobRequest ReadScheduleOfJob(const JsonReader& document) {
+  JobRequest request;
+  request.name = NameOfSchedule(document);
+  request.work = ReadSchedule(document);
+  request.place = document.place();
+  return request;
+}
+
+// What is said here, or in the file that is named, by `read`.
+JobRequest ReadHereOrThere(const JsonReader& reader, JobRequest (*read)(const JsonReader&)) {
+  if (!reader.IsString()) return read(reader);
+  const std::filesystem::path folder = std::filesystem::path(reader.place().file).parent_path();
+  const std::string path = (folder / reader.String()).string();
+  if (!std::filesystem::exists(path)) reader.Fail(fmt::format("there is no file \"{}\"", path));
   const JsonDocument document = JsonDocument::FromFile(path);
-  return ReadScenarioOfJob(document.Root());
+  return read(document.Root());
+}
+
+JobRequest ReadWorkOfJob(const JsonReader& entry) {
+  if (entry.Has("scenario") == entry.Has("schedule"))
+    entry.Fail("a job has a \"scenario\" or a \"schedule\"; expected one of them");
+  return entry.Has("scenario") ? ReadHereOrThere(entry.At("scenario"), ReadScenarioOfJob)
+                               : ReadHereOrThere(entry.At("schedule"), ReadScheduleOfJob);
 }
 
 // All but where its ranks are.
 JobRequest ReadJob(const JsonReader& entry, const std::vector<CollectivePin>& pins_of_all,
                    std::set<std::string>* names) {
-  entry.AllowKeys({"name", "scenario", "placement", "start", "repeat"});
-  JobRequest request = ReadWorkOfJob(entry.At("scenario"));
+  entry.AllowKeys({"name", "scenario", "schedule", "placement", "start", "repeat"});
+  JobRequest request = ReadWorkOfJob(entry);
   request.collective_pins.insert(request.collective_pins.begin(), pins_of_all.begin(),
                                  pins_of_all.end());
   if (entry.Has("name")) request.name = entry.At("name").String();
-  if (request.name.empty()) entry.Fail("the job has no \"name\", nor has its scenario");
+  if (request.name.empty()) entry.Fail("the job has no \"name\", nor has what it plays");
   if (request.name.find('/') != std::string::npos) {
     entry.Fail(
         fmt::format("the job is called \"{}\"; expected a \"name\" without a slash, which "
@@ -175,6 +207,22 @@ NominalDevices NominalDevicesOf(const Cluster& cluster) {
   for (const Cluster::VertexId device : cluster.devices())
     nominal.spec_of_device.push_back(cluster.graph()[device].device);
   return nominal;
+}
+
+JobRequest RequestOf(const JsonReader& schedule, const Cluster& cluster,
+                     const NominalDevices& nominal) {
+  JobRequest request = ReadScheduleOfJob(schedule);
+  const uint32_t ranks = RanksOf(request);
+  if (ranks != cluster.device_count()) {
+    schedule.At("ranks").Fail(fmt::format(
+        "a schedule of {} ranks does not fit cluster \"{}\" with {} devices{}", ranks,
+        cluster.name(), cluster.device_count(),
+        ranks < cluster.device_count() ? "; a scenario with \"jobs\" can place it on some of them"
+                                       : ""));
+  }
+  request.placement = AllDevices(cluster);
+  request.nominal_peak = MeanPeak(nominal, request.placement, PrecisionOf(request));
+  return request;
 }
 
 std::vector<JobRequest> ReadJobRequests(const JsonReader& root, const Cluster& cluster,

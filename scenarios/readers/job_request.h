@@ -2,6 +2,7 @@
 // cluster.
 //
 //   "jobs": [{"scenario": "a.json",       a file, relative to the one that names it, or a scenario as an object
+//                                         or "schedule": a file or an object of sim/schedule/schedule_json.h
 //             "placement": "0-63",        scenarios/readers/placement.h; "block" and "round-robin" choose among devices
 //                                         that no other job lists or has been given
 //             "start": "0s",              optional; before it nothing of the job begins
@@ -67,5 +68,9 @@ inline const std::vector<std::string> kSimulatorKeys = {"fidelity", "channels", 
 // what is wrong, including steps that do not fit the cluster and jobs that want the same device.
 std::vector<JobRequest> ReadJobRequests(const JsonReader& root, const Cluster& cluster,
                                         const NominalDevices& nominal);
+
+// A schedule, the document of which this is the root, on all devices. Throws Error where these are not as many as ranks.
+JobRequest RequestOf(const JsonReader& schedule, const Cluster& cluster,
+                     const NominalDevices& nominal);
 
 }  // namespace rehearse

@@ -66,4 +66,15 @@ Scenario ReadScenario(const JsonDocument& document) {
   return scenario;
 }
 
+Scenario ScenarioOf(const JsonDocument& schedule, std::unique_ptr<Cluster> cluster,
+                    const std::optional<Calibration>& calibration) {
+  Scenario scenario;
+  scenario.cluster = std::move(cluster);
+  const NominalDevices nominal = NominalDevicesOf(*scenario.cluster);
+  if (calibration) ApplyCalibration(*scenario.cluster, *calibration);
+  scenario.jobs.push_back(RequestOf(schedule.Root(), *scenario.cluster, nominal));
+  scenario.name = scenario.jobs.front().name;
+  return scenario;
+}
+
 }  // namespace rehearse

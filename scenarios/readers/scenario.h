@@ -37,6 +37,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,7 @@
 #include "sim/base/json_reader.h"
 #include "topology/cluster/cluster.h"
 #include "topology/fabrics/fabric.h"
+#include "topology/files/calibration.h"
 
 namespace rehearse {
 
@@ -63,5 +65,9 @@ struct Scenario {
 // Throws Error (file, line, pointer, found, expected) for anything that is wrong, including a mesh that
 // does not fit the cluster.
 Scenario ReadScenario(const JsonDocument& document);
+
+// A schedule's document (sim/schedule/schedule_json.h) on a cluster, of which it takes all devices.
+Scenario ScenarioOf(const JsonDocument& schedule, std::unique_ptr<Cluster> cluster,
+                    const std::optional<Calibration>& calibration);
 
 }  // namespace rehearse

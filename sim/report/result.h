@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -84,6 +85,9 @@ struct Result {
   std::string timeline_hash;
   std::vector<std::string> notes;  // what a reader of the numbers has to know; the caller's
 };
+
+// The type that most of the arithmetic is done in; nothing without arithmetic.
+std::optional<DType> MainDType(const Schedule& schedule);
 
 // Everything that follows from schedule and timeline; `peak` is one device's rate. The caller fills
 // scenario, fidelity, memory_capacity, chosen and simulator. A collective is active from begin to end; one
