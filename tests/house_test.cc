@@ -1,4 +1,4 @@
-// Rules of the house that no compiler checks: which folder may include which.
+// Rules of the house that no compiler checks: which folder may include which, how files look.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -6,6 +6,7 @@
 #include <regex>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -15,8 +16,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// tools -> scenarios -> { workloads, real } -> collectives -> topology -> sim; only to the right, and
-// workloads and real never see each other.
+// tools -> scenarios -> { workloads, real } -> collectives -> topology -> sim; only to the right,
+// and workloads and real never see each other.
 const std::map<std::string, std::set<std::string>>& MayInclude() {
   static const std::map<std::string, std::set<std::string>> rules = {
       {"sim", {"sim"}},
@@ -146,8 +147,51 @@ TEST(LayeringTest, HeadersBeginWithWhatTheyAre) {
   }
 }
 
-// There is one namespace: two types of one name in two headers would be one to the linker, which takes the destructor
-// of either for both.
+// Lines of a source file with their numbers, but for those inside raw strings: what these quote is
+// as it is.
+std::vector<std::pair<size_t, std::string>> LinesOutsideRawStrings(const fs::path& path) {
+  std::vector<std::pair<size_t, std::string>> lines;
+  std::ifstream file(fs::path(REHEARSE_SOURCE_DIR) / path);
+  std::string end;  // of the raw string that the line is in
+  std::string line;
+  for (size_t number = 1; std::getline(file, line); ++number) {
+    if (end.empty()) {
+      const size_t begin = line.find("R\"");
+      const size_t text = begin == std::string::npos ? begin : line.find('(', begin);
+      if (text != std::string::npos) {
+        end = ")" + line.substr(begin + 2, text - begin - 2) + "\"";
+        if (line.find(end, text) != std::string::npos) end.clear();
+      } else {
+        lines.emplace_back(number, line);
+      }
+    } else if (line.find(end) != std::string::npos) {
+      end.clear();
+    }
+  }
+  return lines;
+}
+
+// clang-format sees to code, but leaves comments as they were laid out by hand.
+TEST(LayoutTest, LinesFitAHundredColumns) {
+  size_t count = 0;
+  std::vector<std::string> folders = {"tests"};
+  for (const auto& [folder, rooms] : Rooms()) folders.push_back(folder);
+  for (const std::string& folder : folders) {
+    for (const fs::path& path : FilesOf(folder, IsSource)) {
+      for (const auto& [number, line] : LinesOutsideRawStrings(path)) {
+        // Characters of UTF-8: bytes that do not continue one.
+        const auto columns =
+            std::count_if(line.begin(), line.end(), [](char c) { return (c & 0xC0) != 0x80; });
+        EXPECT_LE(columns, 100) << path.string() << ":" << number;
+        ++count;
+      }
+    }
+  }
+  EXPECT_GT(count, 50000u);
+}
+
+// There is one namespace: two types of one name in two headers would be one to the linker, which
+// takes the destructor of either for both.
 TEST(LayeringTest, EveryTypeOfAHeaderHasANameOfItsOwn) {
   std::map<std::string, std::string> header_of;
   const std::regex definition(

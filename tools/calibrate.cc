@@ -167,7 +167,8 @@ WorldOfRank LearnWorld(Transport& transport, const Request& request, uint32_t lo
   return world;
 }
 
-// Ranks whose compute and communication have a core each: half as many as there are cores, if these are two at least.
+// Ranks whose compute and communication have a core each: half as many as there are cores, if these
+// are two at least.
 std::vector<EncounterSamples> MeetOnCores(const Request& request) {
   std::vector<EncounterSamples> encounters;
   const uint32_t ranks = ThisHost().cores / 2;

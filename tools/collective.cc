@@ -110,7 +110,8 @@ struct Row {
   Choice choice;
 };
 
-// "1 MiB to 4 MiB: ring, ll128, 24 channels", one line for each stretch of sizes that chose the same.
+// "1 MiB to 4 MiB: ring, ll128, 24 channels", one line for each stretch of sizes that
+// chose the same.
 std::vector<std::string> ChoiceLines(const std::vector<Row>& rows) {
   const auto words = [](const Choice& choice) {
     return fmt::format("{}, protocol {}{}", choice.algorithm->name, Name(choice.protocol),

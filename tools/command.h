@@ -13,8 +13,8 @@ namespace rehearse {
 struct Command {
   const char* name;
   const char* summary;
-  // `arguments` without the program's and the command's name. Returns the exit code; throws Error for the
-  // user's mistakes.
+  // `arguments` without the program's and the command's name. Returns the exit code; throws Error
+  // for the user's mistakes.
   int (*run)(const std::vector<std::string>& arguments);
 };
 
@@ -37,8 +37,8 @@ struct CommandSyntax {
   std::vector<std::string> positional;  // names of arguments without a dash, each at most once
 };
 
-// Parses strictly: no abbreviations, unknown options are Errors with "did you mean". Adds --help; returns
-// false after printing it.
+// Parses strictly: no abbreviations, unknown options are Errors with "did you mean". Adds --help;
+// returns false after printing it.
 bool ParseCommandLine(CommandSyntax& syntax, const std::vector<std::string>& arguments,
                       boost::program_options::variables_map* values);
 

@@ -1,6 +1,7 @@
 // rehearse compare: two accounts of the same thing, side by side.
 //
-// What the arguments are is told from their content; a row of kComparers says which of them can be compared.
+// What the arguments are is told from their content; a row of kComparers says which of them
+// can be compared.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -60,7 +61,7 @@ CommandSyntax Syntax() {
   return syntax;
 }
 
-// ---- A table of nccl-tests beside a cluster -------------------------------------------------------
+// ---- A table of nccl-tests beside a cluster -----------------------------------------------------
 
 struct ComparedRow {
   NcclRow measured;
@@ -194,7 +195,7 @@ std::string CompareNcclTable(const Subject& log, const po::variables_map& values
   return ComparisonText(rows, trial, *cluster, log.path) + line;
 }
 
-// ---- Which can be compared ------------------------------------------------------------------------
+// ---- Which can be compared ----------------------------------------------------------------------
 
 struct Comparer {
   SubjectKind a;

@@ -174,7 +174,8 @@ void WriteOutputs(const ExecutedScenario& executed, const std::string& folder) {
                       TimelineSvg(execution.schedule, median, names, picture));
 }
 
-// What the schedule's matrix products are in: what a GPU run computes in where it is not told otherwise.
+// What the schedule's matrix products are in: what a GPU run computes in where it is not
+// told otherwise.
 DType ArithmeticOf(const Schedule& schedule) {
   for (const Role& role : schedule.roles) {
     for (const Op& op : role.ops) {

@@ -1,4 +1,5 @@
-// Why a collective takes what it takes: what was chosen among which, along which rings or trees, and which link binds.
+// Why a collective takes what it takes: what was chosen among which, along which rings or trees,
+// and which link binds.
 #pragma once
 
 #include <string>

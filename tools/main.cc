@@ -68,9 +68,10 @@ int Dispatch(const std::vector<std::string>& arguments) {
                           suggestion.empty() ? "; see rehearse --help" : suggestion));
 }
 
-// Large blocks come from the heap and go back to it, to be used again, instead of being fetched as zeroed pages
-// from the kernel each time: a fifth of the time of a large simulation. The heap begins as a gigabyte of
-// addresses that the kernel may back by large pages as they are touched: another tenth or two.
+// Large blocks come from the heap and go back to it, to be used again, instead of being fetched as
+// zeroed pages from the kernel each time: a fifth of the time of a large simulation. The heap
+// begins as a gigabyte of addresses that the kernel may back by large pages as they are touched:
+// another tenth or two.
 void KeepFreedMemory() {
   mallopt(M_MMAP_MAX, 0);
   mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());

@@ -1,4 +1,5 @@
-// What commands that take a scenario have in common: the argument and how it may be changed on the way.
+// What commands that take a scenario have in common: the argument and how it may be
+// changed on the way.
 #pragma once
 
 #include "scenarios/readers/scenario.h"
@@ -11,7 +12,8 @@ void AddClusterOption(CommandSyntax* syntax);
 // SCENARIO, --cluster, --set, --fidelity, --calibration, --allow-oom, --no-fold.
 void AddScenarioOptions(CommandSyntax* syntax);
 
-// Reads it with all changes: a scenario, or a schedule on --cluster. Throws Error, also when none is given.
+// Reads it with all changes: a scenario, or a schedule on --cluster. Throws Error, also when none
+// is given.
 Scenario ReadScenarioArgument(const CommandSyntax& syntax,
                               const boost::program_options::variables_map& values);
 

@@ -1,4 +1,5 @@
-// What commands that time one collective have in common: the options that say which one, where and how.
+// What commands that time one collective have in common: the options that say which one,
+// where and how.
 #pragma once
 
 #include <memory>
@@ -22,13 +23,14 @@ CollectiveKind ParseCollectiveKind(const std::string& option, const std::string&
 // A whole number of at least `minimum`; Error naming the option.
 uint32_t ParseCount(const std::string& option, const std::string& text, uint32_t minimum);
 
-// The cluster that --cluster names, with the calibration in this file if there is one. Error without --cluster.
+// The cluster that --cluster names, with the calibration in this file if there is one. Error
+// without --cluster.
 std::unique_ptr<Cluster> ReadTrialCluster(const boost::program_options::variables_map& values,
                                           const std::optional<std::string>& calibration,
                                           const std::string& usage);
 
-// `members` is how many ranks take part where --ranks does not say; all of them if it is nothing. Throws Error for ranks,
-// groups, roots, algorithms and protocols that do not fit.
+// `members` is how many ranks take part where --ranks does not say; all of them if it is nothing.
+// Throws Error for ranks, groups, roots, algorithms and protocols that do not fit.
 Trial ReadTrial(const boost::program_options::variables_map& values, CollectiveKind kind,
                 const Cluster& cluster, std::optional<uint32_t> members);
 

@@ -55,8 +55,7 @@ void CheckKind(const Algorithm& algorithm, CollectiveKind kind) {
                           fmt::join(able, ", ")));
 }
 
-// ---- What the rows share
-// --------------------------------------------------------------------------------
+// ---- What the rows share ------------------------------------------------------------------------
 
 uint32_t CeilLog2(uint32_t n) { return static_cast<uint32_t>(std::bit_width(n - 1)); }
 

@@ -1,7 +1,7 @@
 // All-to-all in several steps. n is what one member sends, n/p to each.
 //   pairwise  p-1 steps; in step s, position r sends to r+s+1 and receives from r-s-1:
-//             T = (p-1)·(α + n/(p·B)). No member ever has more than one partner: the ports are never
-//             shared. Sizes may differ.
+//             T = (p-1)·(α + n/(p·B)). No member ever has more than one partner: the ports are
+//             never shared. Sizes may differ.
 //   bruck     ⌈log2 p⌉ steps; in step k the blocks whose distance has bit k move on by 2^k:
 //             T = Σ_k (α + c_k·n/(p·B)), c_k = how many of 1 ... p-1 have bit k (p/2 for a power of
 //             two). Few steps, but a block travels several times: for short messages (Bruck et al.

@@ -1,7 +1,7 @@
-// Bucket algorithm on a torus of D dimensions (Barnett et al. 1995; Jain & Sabharwal 2010). The data
-// are cut into 2D parts, one for each dimension and direction. Part (a, direction) reduce-scatters
-// along dimension a, then a+1, ..., around rings of neighbours, and gathers back in the opposite
-// order; so every link of the torus is used at any time, each by one part.
+// Bucket algorithm on a torus of D dimensions (Barnett et al. 1995; Jain & Sabharwal 2010). The
+// data are cut into 2D parts, one for each dimension and direction. Part (a, direction)
+// reduce-scatters along dimension a, then a+1, ..., around rings of neighbours, and gathers back in
+// the opposite order; so every link of the torus is used at any time, each by one part.
 //   T = 2·Σ_t (d_t - 1)·(α + n/(2D·d_0···d_t·b)), t over the part's dimensions in its order
 // with b the rate of a link; on a torus with equal extents 2Σ(d-1)·α + 2·(p-1)/p·n/(2D·b).
 // Dimensions of extent 2 have both directions between the same two; where extents differ, parts get

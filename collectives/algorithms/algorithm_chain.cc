@@ -1,8 +1,8 @@
 // Chain: a pipeline of m pieces along one path through all members, from the root (broadcast) or to
 // it (reduce).
 //   T = (m + p - 2)·(α + n/(m·B))
-// The first piece takes p-1 hops, the others follow it. What SUMMA's panels need: every member sends
-// and takes in each byte once, and with the best number of pieces, m = sqrt((p-2)·n/(α·B)),
+// The first piece takes p-1 hops, the others follow it. What SUMMA's panels need: every member
+// sends and takes in each byte once, and with the best number of pieces, m = sqrt((p-2)·n/(α·B)),
 //   T = (sqrt((p-2)·α) + sqrt(n/B))² + α,
 // n/B for long messages.
 #include <algorithm>
@@ -13,8 +13,8 @@
 namespace rehearse {
 namespace {
 
-// The path is the group's shortest ring (collectives/algorithms/ring_order.h), cut at the root; members of a
-// machine follow each other.
+// The path is the group's shortest ring (collectives/algorithms/ring_order.h), cut at the root;
+// members of a machine follow each other.
 std::vector<Part> Arrange(const GroupOnMachine& group) {
   Part part = AsTheyAre(group);
   const std::vector<std::vector<uint32_t>> machines = MembersByMachine(group);

@@ -1,12 +1,12 @@
-// Recursive halving and doubling (Rabenseifner 2004): a reduce-scatter in which what is sent halves in
-// each step, then an all-gather in which it doubles.
+// Recursive halving and doubling (Rabenseifner 2004): a reduce-scatter in which what is sent halves
+// in each step, then an all-gather in which it doubles.
 //   T = 2⌈log2 p⌉·α + 2·(p-1)/p·n/B for all-reduce, half of that for its two halves
 // If p is a power of two, partners differ in one bit of their position, the lowest first, so that
-// most bytes go to the nearest partner (half of the data in step 0, a quarter in step 1, ...); chunks
-// are numbered with the bits reversed, which makes what is sent contiguous. For any other p, position
-// r adds in what r-2^k sends, the largest distance first: the dissemination of
-// collectives/algorithms/algorithm_doubling.cc run backwards, in as many steps and with as many bytes as the
-// formula says. No member is idle and none is left over.
+// most bytes go to the nearest partner (half of the data in step 0, a quarter in step 1, ...);
+// chunks are numbered with the bits reversed, which makes what is sent contiguous. For any other p,
+// position r adds in what r-2^k sends, the largest distance first: the dissemination of
+// collectives/algorithms/algorithm_doubling.cc run backwards, in as many steps and with as many
+// bytes as the formula says. No member is idle and none is left over.
 #include <algorithm>
 #include <bit>
 
@@ -27,8 +27,8 @@ Leg AcrossBit(uint32_t step, uint32_t bits, uint32_t k, uint32_t from, bool scat
   const uint32_t to = from ^ (1u << k);
   const uint32_t count = 1u << (bits - 1 - k);
   const uint32_t owner = ReverseBits(scatters ? to : from, bits);
-  const uint32_t first =
-      owner & ~(count - 1);  // the k+1 lowest bits of the position lead the number
+  // The k+1 lowest bits of the position lead the number.
+  const uint32_t first = owner & ~(count - 1);
   return InPlace(step, 1, from, to, scatters ? Combine::kAdd : Combine::kCopy,
                  {.base = 0, .cycle = 1u << bits, .first = first, .count = count, .stride = 0});
 }

@@ -13,8 +13,8 @@
 //   locals (n/g to each)
 // Each NIC carries n/g each way: half of what a ring over many machines needs.
 //
-// Both are pipelines: T = Σ over the m + hops - 1 steps (collectives/lowering/pipeline.h). The switches on the
-// way form a tree (collectives/algorithms/switch_tree.h).
+// Both are pipelines: T = Σ over the m + hops - 1 steps (collectives/lowering/pipeline.h). The
+// switches on the way form a tree (collectives/algorithms/switch_tree.h).
 #include <algorithm>
 
 #include "collectives/algorithms/algorithm_rows.h"
@@ -24,8 +24,7 @@
 namespace rehearse {
 namespace {
 
-// ---- nvls
-// ---------------------------------------------------------------------------------------------
+// ---- nvls ---------------------------------------------------------------------------------------
 
 // The hops of a kind: which of the four it has.
 struct NvlsHops {
@@ -81,8 +80,7 @@ Seconds NvlsClosedForm(const StepInput& input, Bytes bytes, std::span<const Pace
   return PipelineTime(input.pieces, count, bytes / input.ranks(), paces);
 }
 
-// ---- collnet
-// ------------------------------------------------------------------------------------------
+// ---- collnet ------------------------------------------------------------------------------------
 
 void CollnetSteps(const StepInput& input, uint32_t position, std::vector<Leg>* legs) {
   const uint32_t g = input.extents[0];

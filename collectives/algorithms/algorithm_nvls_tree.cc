@@ -1,13 +1,13 @@
 // In-switch reduction inside machines, trees across (NCCL's "NVLSTree"): N machines of g members,
-// each with an NVSwitch that adds. Every machine does nvls (collectives/algorithms/algorithm_in_switch.cc)
-// around an all-reduce across:
+// each with an NVSwitch that adds. Every machine does nvls
+// (collectives/algorithms/algorithm_in_switch.cc) around an all-reduce across:
 //   each member hands its n to the machine's switch, which adds (n); local j takes in the j-th g-th
 //   (n/g); the locals j of all machines reduce it up a binary tree and spread it down again (n/g a
-//   hop; H = ⌊log2 N⌋ hops each way, collectives/algorithms/binary_tree.h); local j hands it back to the
-//   switch (n/g), which sends all of it to everybody (n).
+//   hop; H = ⌊log2 N⌋ hops each way, collectives/algorithms/binary_tree.h); local j hands it back
+//   to the switch (n/g), which sends all of it to everybody (n).
 // Two parts: the two trees of a double binary tree, with half of the bytes each, so that each NIC
-// carries n/g each way, and each port (1 + 1/g)·n. A pipeline of 4 + 2H hops: T = Σ over the m +
-// hops - 1 steps (collectives/lowering/pipeline.h).
+// carries n/g each way, and each port (1 + 1/g)·n. A pipeline of 4 + 2H hops:
+//   T = Σ over the m + hops - 1 steps (collectives/lowering/pipeline.h).
 #include "collectives/algorithms/algorithm_rows.h"
 #include "collectives/algorithms/binary_tree.h"
 #include "collectives/algorithms/switch_tree.h"

@@ -6,8 +6,8 @@
 //   T = α_in + n/(g·b_in) + α_out + n/(N·b_out)
 // with b the rate of each message while all of its step move: with ports of rate P,
 // b_in = P_in/(g-1) and b_out = P_out/(N-1).
-// Positions are rail by rail: local·N + machine. Scratch chunk 2p + i·N + B at (A, j) is the block of
-// (A, i) for (B, j).
+// Positions are rail by rail: local·N + machine. Scratch chunk 2p + i·N + B at (A, j) is the block
+// of (A, i) for (B, j).
 #include "collectives/algorithms/algorithm_rows.h"
 
 namespace rehearse {

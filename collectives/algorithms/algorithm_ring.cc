@@ -1,14 +1,16 @@
-// Rings. Every member sends to the next one in every step, one p-th of the part's n bytes at a time:
+// Rings. Every member sends to the next one in every step, one p-th of the part's n
+// bytes at a time:
 //   reduce-scatter  p-1 steps: in step s, position r passes on the sum of chunk r-1-s; r ends with
 //                   chunk r
 //   all-gather      p-1 steps: in step s, position r passes on chunk r-s
 //   all-reduce      one after the other
 //   T = S·(α + n/(p·B)), S = 2(p-1) for all-reduce, p-1 else (Patarasuk & Yuan 2009)
-// On a machine that carries every edge at B that is 2(p-1)/p·n/B, the least that any algorithm needs.
-// Broadcast and reduce go around the ring from (to) the root as a pipeline of m pieces:
+// On a machine that carries every edge at B that is 2(p-1)/p·n/B, the least that any algorithm
+// needs. Broadcast and reduce go around the ring from (to) the root as a pipeline of m pieces:
 //   T = (m + p - 2)·(α + n/(m·B))
-// "ring" runs the rings of collectives/algorithms/channels.h, "ring-both" each of them in both directions with
-// half of its bytes, which doubles the bandwidth where a ring uses links one way only (a torus).
+// "ring" runs the rings of collectives/algorithms/channels.h, "ring-both" each of them in both
+// directions with half of its bytes, which doubles the bandwidth where a ring uses links one way
+// only (a torus).
 #include <algorithm>
 
 #include "collectives/algorithms/algorithm_rows.h"

@@ -26,8 +26,7 @@ Algorithm HierarchicalRow();
 Algorithm BucketRow();
 Algorithm ChainRow();
 
-// ---- Steps
-// --------------------------------------------------------------------------------------------
+// ---- Steps --------------------------------------------------------------------------------------
 
 // The smallest k with 2^k >= n.
 uint32_t CeilLog2(uint32_t n);
@@ -40,8 +39,8 @@ Leg InPlace(uint32_t step, uint32_t steps, uint32_t from, uint32_t to, Combine c
 // or the other way around it (reduce, to `first`): the legs at `position`.
 void ChainSteps(const StepInput& input, uint32_t position, std::vector<Leg>* legs);
 
-// All-gather by doubling distances (collectives/algorithms/algorithm_doubling.cc) from `step` on; without data
-// if the kind is a barrier.
+// All-gather by doubling distances (collectives/algorithms/algorithm_doubling.cc) from `step` on;
+// without data if the kind is a barrier.
 void DisseminationSteps(const StepInput& input, uint32_t position, uint32_t step,
                         std::vector<Leg>* legs);
 
@@ -49,8 +48,7 @@ uint32_t NoSwitches(const StepInput& input);
 uint32_t ChunkOfEach(const StepInput& input);    // p
 uint32_t ChunkOfPieces(const StepInput& input);  // as many as pieces
 
-// ---- How ranks stand
-// ----------------------------------------------------------------------------------
+// ---- How ranks stand ----------------------------------------------------------------------------
 
 // One part: members as they are, along one axis.
 Part AsTheyAre(const GroupOnMachine& group);
@@ -62,8 +60,7 @@ std::vector<std::vector<uint32_t>> MembersByMachine(const GroupOnMachine& group)
 std::vector<std::vector<uint32_t>> MembersByEqualMachine(const GroupOnMachine& group,
                                                          const char* algorithm);
 
-// ---- Closed forms
-// -------------------------------------------------------------------------------------
+// ---- Closed forms -------------------------------------------------------------------------------
 
 // The pace of a round; the only one there is if there is one for all.
 const Pace& PaceOf(std::span<const Pace> paces, size_t round);

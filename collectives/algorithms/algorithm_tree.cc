@@ -1,12 +1,13 @@
-// Double binary tree (Sanders, Speck & Träff 2009) over machines, with a chain inside each, as NCCL's
-// "Tree".
+// Double binary tree (Sanders, Speck & Träff 2009) over machines, with a chain inside each, as
+// NCCL's "Tree".
 //
-// Each of two trees (collectives/algorithms/binary_tree.h) has half of the bytes. The head of a machine (its
-// first position) is in the tree; the others follow it as a chain.
-//   reduce      up the chains, then up the tree: hop g-1-j from place j of a chain, hop g-1+h from a
-//               machine of height h
+// Each of two trees (collectives/algorithms/binary_tree.h) has half of the bytes. The head of a
+// machine (its first position) is in the tree; the others follow it as a chain.
+//   reduce      up the chains, then up the tree: hop g-1-j from place j of a chain, hop g-1+h from
+//               a machine of height h
 //   broadcast   down the tree, then down the chains
-//   all-reduce  one after the other: 2(g-1+H) hops, H = ⌊log2 N⌋, both under way for different pieces
+//   all-reduce  one after the other: 2(g-1+H) hops, H = ⌊log2 N⌋; both are under way, for different
+//               pieces
 // With a root there is one hop more.
 //   T = Σ over the m + hops - 1 steps of a pipeline (collectives/lowering/pipeline.h)
 // In the middle of an all-reduce each port carries n/2·(2 + 1 + 1) each way, so that long messages

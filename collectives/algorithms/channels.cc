@@ -34,8 +34,9 @@ class GroupLinks {
     load_.assign(free_.size(), 0);
   }
 
-  // The rate that one more ring could have: min over its links of free capacity / crossings. `total`
-  // receives the free capacity along the ring, to prefer rings over untouched links among equals.
+  // The rate that one more ring could have: min over its links of free capacity /
+  // crossings. `total` receives the free capacity along the ring, to prefer rings over
+  // untouched links among equals.
   double Bottleneck(const Ring& ring, double* total) {
     Count(ring, +1);
     double bottleneck = std::numeric_limits<double>::infinity();
@@ -54,7 +55,8 @@ class GroupLinks {
     }
   }
 
-  // The least, over the members, of what all links that paths begin with carry: no rings carry more.
+  // The least, over the members, of what all links that paths begin with carry: no
+  // rings carry more.
   double LeavingAMember() const {
     double least = std::numeric_limits<double>::infinity();
     for (size_t a = 0; a < size_; ++a) {
@@ -125,9 +127,9 @@ struct Packing {
 constexpr double kTolerance = 1e-9;
 constexpr uint32_t kRestarts = 48;
 
-// Takes the widest ring again and again, a unit (a part of the best single ring) at a time, until no
-// unit is left anywhere. Of equally wide rings: seed 0 takes the one over the least used links, other
-// seeds any.
+// Takes the widest ring again and again, a unit (a part of the best single ring) at a time, until
+// no unit is left anywhere. Of equally wide rings: seed 0 takes the one over the least used links,
+// other seeds any.
 Packing PackGreedily(GroupLinks links, const std::vector<Ring>& rings, double part, uint64_t seed) {
   std::mt19937_64 random(seed);
   Packing packing;
@@ -165,8 +167,8 @@ Packing PackGreedily(GroupLinks links, const std::vector<Ring>& rings, double pa
   return packing;
 }
 
-// The best packing found: greedily, and if that leaves a member's links partly unused, by a bounded number of
-// seeded restarts. A single ring if that carries as much as any.
+// The best packing found: greedily, and if that leaves a member's links partly unused, by a bounded
+// number of seeded restarts. A single ring if that carries as much as any.
 std::vector<uint32_t> PackRings(const GroupLinks& links, const std::vector<Ring>& rings) {
   const double bound = links.LeavingAMember() * (1 - 1e-6);
   Packing best = PackGreedily(links, rings, 0.25, 0);

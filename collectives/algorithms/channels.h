@@ -1,15 +1,16 @@
 // Channels: the rings over which a group of ranks runs its collectives, as NCCL would choose them.
 //
-// Inside a node: rings that together carry the most. For up to kSearchedRanks members every Hamiltonian
-// cycle over the group's routes is considered; cycles are packed greedily, widest bottleneck first, in
-// quarters of the best single ring, until no link has a quarter left; where that leaves links unused, a bounded
-// number of seeded restarts looks for better. On a full NVLink mesh of four this
-// finds all six directed cycles at half a link each; on an NVSwitch one ring already fills every port.
-// Larger groups inside a node, and groups with one member a node (a torus), take one ring in the order of
-// the group or a shorter one (collectives/algorithms/ring_order.h).
-// Across nodes: one channel for each member of the node that has the fewest; all members of a node follow
-// each other, so that the fewest possible edges cross nodes, and channel c rotates the order within every
-// node by c, so that a node is entered and left through different NICs.
+// Inside a node: rings that together carry the most. For up to kSearchedRanks members every
+// Hamiltonian cycle over the group's routes is considered; cycles are packed greedily, widest
+// bottleneck first, in quarters of the best single ring, until no link has a quarter left; where
+// that leaves links unused, a bounded number of seeded restarts looks for better. On a full NVLink
+// mesh of four this finds all six directed cycles at half a link each; on an NVSwitch one ring
+// already fills every port. Larger groups inside a node, and groups with one member a node (a
+// torus), take one ring in the order of the group or a shorter one
+// (collectives/algorithms/ring_order.h).
+// Across nodes: one channel for each member of the node that has the fewest; all members of a node
+// follow each other, so that the fewest possible edges cross nodes, and channel c rotates the order
+// within every node by c, so that a node is entered and left through different NICs.
 //
 // Deterministic: the same routes give the same channels, ties by lexicographic order.
 #pragma once
@@ -31,8 +32,8 @@ struct Channel {
   double share = 1;                 // of the collective's bytes; the shares of a group sum to 1
   std::vector<const Route*> edges;  // edges[i] is from ranks[i] to the next
   std::vector<LinkUse> uses;  // all edges together: how often each link is crossed, by link index
-  std::vector<LinkUse>
-      detour;            // the same with the edges' detours; empty if none, or one lacks its own
+  // The same with the edges' detours; empty if none, or one lacks its own.
+  std::vector<LinkUse> detour;
   Seconds step_latency;  // the slowest edge's path latency, plus the cluster's step overhead
   BytesPerSecond rate;   // of each edge; see SetIdleRates
 };

@@ -1,9 +1,10 @@
 // The ring algorithm: how many steps each collective takes, and its closed form.
 //
-// A ring of p ranks moves S·n/p bytes over each of its p edges in S steps of n/p bytes, S = 2(p-1) for
-// all-reduce (reduce-scatter, then all-gather) and p-1 for reduce-scatter and all-gather, n being the
-// bytes of sim/schedule/schedule.h. (Rabenseifner 2004; AxoNN eq. 1-3; nccl-tests doc/PERFORMANCE.md.)
-// Assumes that all ranks begin together and that no other traffic is on the links.
+// A ring of p ranks moves S·n/p bytes over each of its p edges in S steps of n/p bytes, S =
+// 2(p-1) for all-reduce (reduce-scatter, then all-gather) and p-1 for reduce-scatter and
+// all-gather, n being the bytes of sim/schedule/schedule.h. (Rabenseifner 2004; AxoNN eq. 1-3;
+// nccl-tests doc/PERFORMANCE.md.) Assumes that all ranks begin together and that no other traffic
+// is on the links.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +21,8 @@ uint32_t RingSteps(CollectiveKind kind, uint32_t ranks);
 Seconds RingTime(CollectiveKind kind, uint32_t ranks, Bytes bytes, BytesPerSecond bandwidth,
                  Seconds latency);
 
-// nccl-tests' bus bandwidth: algbw · 2(p-1)/p for all-reduce, (p-1)/p for all-gather, reduce-scatter and
-// all-to-all, 1 else, with algbw = bytes / time.
+// nccl-tests' bus bandwidth: algbw · 2(p-1)/p for all-reduce, (p-1)/p for all-gather,
+// reduce-scatter and all-to-all, 1 else, with algbw = bytes / time.
 BytesPerSecond BusBandwidth(CollectiveKind kind, uint32_t ranks, Bytes bytes, Seconds time);
 
 }  // namespace rehearse

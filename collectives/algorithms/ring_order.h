@@ -1,11 +1,11 @@
 // In which order a large group should stand around its ring.
 //
-// Up to kSearchedRanks members every ring is considered (collectives/algorithms/channels.h). For larger groups the
-// order of the group is kept while its ring crosses no link twice; else a shorter tour is looked for: from
-// the better of the given order and the nearest-neighbour tour, by 2-opt moves on the sum of the paths'
-// latencies. On a torus or mesh that finds a ring over neighbours. Effort is bounded (kMostOrdered ranks,
-// kMostRounds passes over all pairs); the result is deterministic, ties by position, and never longer than the
-// given order.
+// Up to kSearchedRanks members every ring is considered (collectives/algorithms/channels.h). For
+// larger groups the order of the group is kept while its ring crosses no link twice; else a shorter
+// tour is looked for: from the better of the given order and the nearest-neighbour tour, by 2-opt
+// moves on the sum of the paths' latencies. On a torus or mesh that finds a ring over neighbours.
+// Effort is bounded (kMostOrdered ranks, kMostRounds passes over all pairs); the result is
+// deterministic, ties by position, and never longer than the given order.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,8 @@ namespace rehearse {
 inline constexpr uint32_t kMostOrdered = 512;
 inline constexpr uint32_t kMostRounds = 64;
 
-// The ranks in ring order, beginning with the first. Groups larger than kMostOrdered come back as they are.
+// The ranks in ring order, beginning with the first. Groups larger than kMostOrdered come
+// back as they are.
 std::vector<uint32_t> OrderRing(Router& router, const std::vector<uint32_t>& ranks);
 
 }  // namespace rehearse

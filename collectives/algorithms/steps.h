@@ -2,23 +2,23 @@
 // there.
 //
 // Everything that plays a collective goes by these steps: the interpreter on integers
-// (tests/support/interpreter.h), the lowering to flows (collectives/lowering/rounds.h) and executors on real
-// memory. They know positions in a group and chunks of data, neither machines nor bytes, and are
-// made member by member: what one member does costs time in its own messages only.
+// (tests/support/interpreter.h), the lowering to flows (collectives/lowering/rounds.h) and
+// executors on real memory. They know positions in a group and chunks of data, neither machines nor
+// bytes, and are made member by member: what one member does costs time in its own messages only.
 //
 // Meaning. In each step a member first reads all that it sends, then takes in all that it receives.
 // It begins a step when its messages of earlier steps, sent and received, are done; others may be
 // ahead or behind. The k-th message from a to b that is sent is the k-th that is received. A
 // receiver needs no room for messages of later steps: in simulated time a message begins when both
-// its ends have come to its step (but around rings, DESIGN section 3, the sender need not wait for
-// the receiver).
+// its ends have come to its step. Around a ring (collectives/lowering/lower.h) the sender need not
+// wait for the receiver.
 //
 // Data. A member's space is an array of chunks; what a chunk is depends on the kind. Of n elements:
 //   all-reduce, broadcast, reduce  chunk c of C is the c-th part of the buffer, in place
 //   all-gather, reduce-scatter     chunk i·p + c is piece i of the block of BlockOf(c), in place
 //   all-to-all                     chunk j < p is what goes to position j, chunk p + j is what has
 //                                  come from there; further ones are scratch
-//   send-receive                   chunk 0 goes to the next member, chunk 1 comes from the one before
+//   send-receive                   chunk 0 goes to the next member, chunk 1 comes from the previous
 //   barrier                        messages without chunks
 // Parts that do not divide evenly differ by one element: [c·n/C], [(c+1)·n/C).
 #pragma once
@@ -37,8 +37,8 @@ struct Algorithm;
 // around a ring, along the axes of a grid.
 struct StepInput {
   CollectiveKind kind = CollectiveKind::kAllReduce;
-  std::vector<uint32_t>
-      extents;            // of a grid of positions, first axis fastest; one axis if it has none
+  // Of a grid of positions, first axis fastest; one axis if it has none.
+  std::vector<uint32_t> extents;
   uint32_t root = 0;      // a position; broadcast, reduce
   uint32_t pieces = 1;    // pipelines: how many pieces follow each other
   uint32_t variant = 0;   // which of several parts that differ: the second tree, the first axis

@@ -126,7 +126,8 @@ class Refinement {
           JoinNumber(JoinNumber(JoinNumber(Mix(1), transfer.share), transfer.step_latency.value()),
                      transfer.idle_rate.value());
       transfers_[i] = Join(Join(transfers_[i], transfer.step), transfer.steps);
-      // Step by step a rank keeps the parts apart; round by round parts that behave the same may fold.
+      // Step by step a rank keeps the parts apart; round by round parts that behave the
+      // same may fold.
       if (HasEnds(transfer)) transfers_[i] = Join(transfers_[i], transfer.part);
     }
     for (uint32_t i = 0; i < links_.size(); ++i) {
@@ -171,7 +172,8 @@ class Refinement {
     }
   }
 
-  // Step by step: whether the transfer is an edge of a ring or a message, between two ranks or switches.
+  // Step by step: whether the transfer is an edge of a ring or a message, between two
+  // ranks or switches.
   bool HasEnds(const Transfer& transfer) const {
     return transfer.from != transfer.to && !table_.sites[transfer.site].is_pair;
   }

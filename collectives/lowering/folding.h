@@ -1,4 +1,4 @@
-// Folding: which ranks, sites, transfers and links behave the same (DESIGN section 3).
+// Folding: which ranks, sites, transfers and links behave the same, so that one of each is played.
 //
 // Colour refinement. Start: ranks by role, device and how they straggle, sites by communicator,
 // links by capacity, kind and what happens to them, transfers by share, latency and rate. Then

@@ -214,8 +214,8 @@ class Lowering {
     return known;
   }
 
-  // `site` is this rank's own; the class's representative stands for it. The k-th op there makes the
-  // meeting if no other class of ranks has.
+  // `site` is this rank's own; the class's representative stands for it. The k-th op there makes
+  // the meeting if no other class of ranks has.
   Ends LowerMeeting(uint32_t rank, const Op& op, uint32_t site, uint32_t k) {
     const uint32_t site_class = folding_.sites.of[site];
     std::vector<Meeting>& meetings = meetings_[site_class];

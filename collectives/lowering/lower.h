@@ -1,22 +1,24 @@
 // Lowering: from a Schedule and a Cluster to the Program that the engine plays.
 //
-// Every compute op becomes a delay (topology/devices/device.h says how long); every communication op one join a
-// rank (its arrival), one join a site (the rendezvous), the transfers, and its end. What the transfers
-// are depends on the fidelity:
+// Every compute op becomes a delay (topology/devices/device.h says how long); every communication
+// op one join a rank (its arrival), one join a site (the rendezvous), the transfers, and its end.
+// What the transfers are depends on the fidelity:
 //   formula  one delay: the closed form on an idle machine; no contention
 //   fluid    rings: each channel one coupled flow over all edges: S·share·n/p bytes an edge, after
 //            S·(step latency); other algorithms: collectives/lowering/plan_flows.h
-//   step     rings: each edge of each channel a flow of S steps, chained around the ring; a rank has
-//            finished when its own edges, in and out, have; other algorithms: likewise
-// On a cluster whose collectives were measured (topology/devices/measured_costs.h) each is one delay of that time
-// at every fidelity, and shares nothing with others beyond what it shared when it was measured.
-// What a step waits for and how much of its bytes are data is the choice's business
-// (collectives/lowering/tuning.h). Streams and `after` become edges. Collectives of a single rank take no
-// time. Where all ranks of a site are of one class, arrival and rendezvous are one join, and a lone
-// transfer is its own end.
+//   step     rings: each edge of each channel a flow of S steps, chained around the ring; a rank
+//            has finished when its own edges, in and out, have; other algorithms: likewise
+// On an idle symmetric machine the three agree to 0.1 % for rings.
 //
-// With folding (collectives/lowering/folding.h) the Program has the tasks of one rank, one site and one link of
-// each class, with multiplicities; without, of all.
+// On a cluster whose collectives were measured (topology/devices/measured_costs.h) each is one
+// delay of that time at every fidelity, and shares nothing with others beyond what it shared when
+// it was measured. What a step waits for and how much of its bytes are data is the choice's
+// business (collectives/lowering/tuning.h). Streams and `after` become edges. Collectives of a
+// single rank take no time. Where all ranks of a site are of one class, arrival and rendezvous are
+// one join, and a lone transfer is its own end.
+//
+// With folding (collectives/lowering/folding.h) the Program has the tasks of one rank, one site and
+// one link of each class, with multiplicities; without, of all.
 #pragma once
 
 #include <optional>
@@ -48,8 +50,8 @@ struct Lowered {
 
 // The schedule must have passed CheckSchedule. The router must know the links that fail in the
 // perturbation, for transfers to be able to go round them. Throws Error when the schedule has other
-// ranks than the cluster has devices, or when an op names an algorithm or protocol that is not known
-// or does not suit its kind or group.
+// ranks than the cluster has devices, or when an op names an algorithm or protocol that is not
+// known or does not suit its kind or group.
 Lowered Lower(const Schedule& schedule, Router& router, const LowerOptions& options = {});
 
 }  // namespace rehearse

@@ -4,8 +4,9 @@
 //
 //   a kernel takes        (1 + compute_jitter·z) · straggling(rank)   times as long, z of its own
 //   a link carries        (1 + link_jitter·z)                         times as much, z of its own
-// with z from sim/base/noise.h: mean 0, deviation 1, cut off at ±3. Channels and routes are those of the
-// steady machine; only transfers that meet a failed link go another way (Router, failing links).
+// with z from sim/base/noise.h: mean 0, deviation 1, cut off at ±3. Channels and routes are
+// those of the steady machine; only transfers that meet a failed link go another way (Router,
+// failing links).
 #pragma once
 
 #include <cstdint>

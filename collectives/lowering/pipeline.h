@@ -1,7 +1,8 @@
 // A pipeline cuts the bytes of a collective into m pieces that follow each other through its H hops
 // (Algorithm::pipelined). In step s of the m + H - 1 the pieces are on the hops h, 0 <= s - h < m.
-// A message waits for the messages of earlier steps at both its ends (collectives/algorithms/steps.h),
-// which are those of its own hop and of hops that share a member with it, its neighbours. So
+// A message waits for the messages of earlier steps at both its ends
+// (collectives/algorithms/steps.h), which are those of its own hop and of hops that share a member
+// with it, its neighbours. So
 //   T = L + Σ_s X_s/m,   L = max Σ α_h over chains of messages, each a step later than the one
 //                        before and of the same or a neighbouring hop
 // with α_h the largest latency of a message of hop h, and X_s the time that all bytes need on all
@@ -34,8 +35,8 @@ class Pipeline {
  public:
   struct Hop {
     Seconds latency;
-    std::vector<std::pair<uint32_t, double>>
-        loads;                              // link, seconds for each byte of the collective
+    // Link, seconds for each byte of the collective.
+    std::vector<std::pair<uint32_t, double>> loads;
     std::vector<uint32_t> neighbours = {};  // in order; hops that share a member with it
   };
 

@@ -10,8 +10,7 @@
 namespace rehearse {
 namespace {
 
-// ---- Messages
-// -----------------------------------------------------------------------------------------
+// ---- Messages -----------------------------------------------------------------------------------
 
 // What a rank or switch has to do in one part: its own transfers at the representative site.
 struct Incident {
@@ -89,14 +88,14 @@ class MessageFlows {
 
   struct End {
     std::vector<Incident> transfers;
-    std::vector<std::pair<uint32_t, TaskId>>
-        done;  // by step, in order: when it and all before are done
+    // By step, in order: when it and all before are done.
+    std::vector<std::pair<uint32_t, TaskId>> done;
   };
 
   // One join for each step in which the rank has messages.
   void AddBarriers(End* own) {
-    std::vector<std::tuple<uint32_t, uint32_t, uint32_t>>
-        messages;  // step, class, which of its steps
+    // Step, class, which of its steps.
+    std::vector<std::tuple<uint32_t, uint32_t, uint32_t>> messages;
     for (const Incident& incident : own->transfers) {
       for (uint32_t i = 0; i < incident.steps; ++i) {
         messages.emplace_back(incident.step + i, incident.transfer_class, i);

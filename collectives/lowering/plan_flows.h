@@ -1,12 +1,11 @@
-// The flows of one meeting at a site with a plan (collectives/lowering/rounds.h), between its begin and its
-// end.
+// The flows of one meeting at a site with a plan (collectives/lowering/rounds.h), between its
+// begin and its end.
 //
 // fluid  a flow for each round of each part, one after the other; of a pipeline, one flow, which
-// waits for
-//        the first piece to pass and for the pieces' latencies before it moves the bytes.
+//        waits for the first piece to pass and for the pieces' latencies before it moves the bytes.
 // step   a flow for each message. It begins when both its ends, ranks or switches, are done with
-// all their
-//        messages of earlier steps (collectives/algorithms/steps.h). A rank is done when all of its own are.
+//        all their messages of earlier steps (collectives/algorithms/steps.h). A rank is done when
+//        all of its own are.
 // Folded, all this once for each class. Used by collectives/lowering/lower.cc alone.
 #pragma once
 

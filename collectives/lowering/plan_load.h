@@ -7,8 +7,8 @@
 
 namespace rehearse {
 
-// How the group would do it with this choice: parts, but none of the figures that lowering adds. Throws Error where the
-// algorithm does not suit the group.
+// How the group would do it with this choice: parts, but none of the figures that lowering adds.
+// Throws Error where the algorithm does not suit the group.
 GroupPlan ArrangePlan(const Choice& choice, CollectiveKind kind, uint32_t root,
                       const std::vector<uint32_t>& ranks, Router& router, ChannelFinder& finder);
 
@@ -17,8 +17,8 @@ struct BindingLink {
   double bytes = 0;  // that cross it for each byte of the collective, with the protocol's flags
 };
 
-// The link that needs the longest for what crosses it in all rounds together, the first of equals. CHECKs that the plan
-// moves something.
+// The link that needs the longest for what crosses it in all rounds together, the first of equals.
+// CHECKs that the plan moves something.
 BindingLink BindingLinkOf(const GroupPlan& plan, Router& router);
 
 }  // namespace rehearse

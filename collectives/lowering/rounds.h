@@ -5,7 +5,8 @@
 // begins. On symmetric machines all its messages move at one pace, so that a round is one coupled
 // flow: every message takes its links at the flow's rate, as often as its bytes are a multiple of
 // the flow's. All-to-alls whose sizes differ have a flow for each size. Pipelines have all their
-// rounds, called hops, under way at once: one coupled flow of all (collectives/lowering/pipeline.h).
+// rounds, called hops, under way at once: one coupled flow of all
+// (collectives/lowering/pipeline.h).
 #pragma once
 
 #include <cstdint>
@@ -42,8 +43,8 @@ struct RoundFlow {
   double share = 0;  // of the collective's bytes, each step, at multiplicity 1
   Seconds latency;   // of a step: the longest of its messages
   std::vector<LinkUse> uses;
-  std::vector<LinkUse>
-      detour;  // when links fail; empty if none can, or some message has no other way
+  // When links fail; empty if none can, or some message has no other way.
+  std::vector<LinkUse> detour;
 };
 
 // How one group does one collective.

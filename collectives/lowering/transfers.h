@@ -4,9 +4,9 @@
 // and a receiver. Every site has its transfers. Sites of rings, which all-reduce, all-gather and
 // reduce-scatter share: one a channel (a whole ring, coupled) or, step by step, one an edge of each
 // channel. Sites with another plan: one a round of each part or, step by step, one a message
-// (collectives/lowering/rounds.h). Lowering turns an op at a site into flows over the site's transfers;
-// folding looks for symmetry among them. Structure of arrays, 32-bit ids; size linear in ranks ×
-// communicators × channels.
+// (collectives/lowering/rounds.h). Lowering turns an op at a site into flows over the site's
+// transfers; folding looks for symmetry among them. Structure of arrays, 32-bit ids; size linear in
+// ranks × communicators × channels.
 #pragma once
 
 #include <cstdint>

@@ -23,13 +23,13 @@ struct Trial {
   uint32_t root = 0;  // broadcast, reduce: a member of each group
 };
 
-// Deals ranks round-robin into `count` groups: the i-th rank into group i mod count. Throws Error unless
-// the ranks are distinct, exist and can be dealt evenly.
+// Deals ranks round-robin into `count` groups: the i-th rank into group i mod count. Throws Error
+// unless the ranks are distinct, exist and can be dealt evenly.
 std::vector<std::vector<uint32_t>> DealRanks(const std::vector<uint32_t>& ranks, uint32_t count,
                                              uint32_t devices);
 
-// The schedule in which every rank of the groups posts a collective of each size, one after the other; other ranks are
-// idle.
+// The schedule in which every rank of the groups posts a collective of each size, one after the
+// other; other ranks are idle.
 Schedule TrialSchedule(const Trial& trial, const std::vector<Bytes>& sizes, uint32_t devices);
 
 // What the trial's first group takes for so many bytes.
@@ -38,8 +38,8 @@ Choice ChoiceOf(const Trial& trial, Bytes bytes, Tuner& tuner);
 // From the common begin until the last rank of the last group is done. Zero for groups of one.
 Seconds TimeOf(const Trial& trial, Bytes bytes, Router& router);
 
-// The same for each of several sizes, but at least a tick of the clock. A single group is lowered and played once for
-// all of them.
+// The same for each of several sizes, but at least a tick of the clock. A single group is lowered
+// and played once for all of them.
 std::vector<Seconds> TimesOf(const Trial& trial, const std::vector<Bytes>& sizes, Router& router);
 
 }  // namespace rehearse

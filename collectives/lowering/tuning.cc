@@ -13,7 +13,8 @@ namespace {
 constexpr const char* kAuto = "auto";
 constexpr const char* kBareLinks = "none";
 
-// Bandwidth of one NVLink each way, which is what a ring of NCCL's search takes, and the most rings that it makes.
+// Bandwidth of one NVLink each way, which is what a ring of NCCL's search takes, and the most rings
+// that it makes.
 BytesPerSecond Lane(NcclGeneration generation) {
   return BytesPerSecond(generation == NcclGeneration::kBlackwell ? 50e9 : 25e9);
 }
@@ -156,8 +157,8 @@ std::optional<NcclGroup> Survey(Router& router, ChannelFinder& finder,
                                                          1u, kMostGraphChannels)
                                             : 1;
   } else {
-    // With two machines each is the root of one of the two trees and a leaf of the other, so that it sends half of
-    // what others do.
+    // With two machines each is the root of one of the two trees and a leaf of the other, so that
+    // it sends half of what others do.
     group.trees = (group.nodes == 2 ? 2 : 1) * group.rings;
     const std::vector<uint32_t> members = OfFirstNode(cluster, ranks);
     if (members.size() > 1) {

@@ -1,23 +1,27 @@
-// Which algorithm, protocol and channels a collective takes, and what that costs besides moving its bytes.
+// Which algorithm, protocol and channels a collective takes, and what that costs besides
+// moving its bytes.
 //
-// Lowering asks once for every collective of every group. Names that a user pinned are taken as they are; "auto" is
-// chosen here:
-// - On NVIDIA's devices as NCCL chooses (collectives/nccl/nccl_model.h): the combination of the least expected time among
-//   those that are not pinned away. Grouped sends (all-to-all, send-receive) have no protocol to choose.
+// Lowering asks once for every collective of every group. Names that a user pinned are taken as
+// they are; "auto" is chosen here:
+// - On NVIDIA's devices as NCCL chooses (collectives/nccl/nccl_model.h): the combination of the
+//   least expected time among those that are not pinned away. Grouped sends (all-to-all,
+//   send-receive) have no protocol to choose.
 // - Elsewhere, and for what NCCL does not have: the first row of the table that can, on bare links.
-// Protocol "none" (a schedule's default) means bare links: every step takes the latency of its route, nothing else.
+// Protocol "none" (a schedule's default) means bare links: every step takes the latency of its
+// route, nothing else.
 //
-// Launching takes the host overhead + channels · channel overhead (topology/files/calibration.h): it is
-// once for the collective, and again for each channel's share of the work. NCCL's own latencies
-// were measured with launches, so that the longer of the two counts, not both. Grouped sends run on
-// all of their channels, however short the messages.
+// Launching takes the host overhead + channels · channel overhead (topology/files/calibration.h):
+// it is once for the collective, and again for each channel's share of the work. NCCL's own
+// latencies were measured with launches, so that the longer of the two counts, not both. Grouped
+// sends run on all of their channels, however short the messages.
 //
 // What the answer means in lowering, at every fidelity:
 //   the collective as a whole first waits `start`, once;
-//   if steps_wait, a step from a to b waits  (latency of the route) + step_overhead,  else nothing: then `start`
-//   holds all the latency that there is;
-//   a step puts  bytes / bandwidth_share  on the links of the route. So the flags of a protocol, and what a channel
-//   cannot push, show up as bytes on the wire, and an idle machine takes the time that NCCL's model says.
+//   if steps_wait, a step from a to b waits  (latency of the route) + step_overhead,  else nothing:
+//   then `start` holds all the latency that there is;
+//   a step puts  bytes / bandwidth_share  on the links of the route. So the flags of a protocol,
+//   and what a channel cannot push, show up as bytes on the wire, and an idle machine takes the
+//   time that NCCL's model says.
 #pragma once
 
 #include <cstdint>
@@ -62,8 +66,9 @@ class Tuner {
  public:
   Tuner(Router& router, ChannelFinder& finder) : router_(router), finder_(finder) {}
 
-  // Throws Error for names that are not known, an algorithm that cannot do the kind, and a protocol where there is
-  // none. Whether the group suits a pinned algorithm is checked when its steps are laid out.
+  // Throws Error for names that are not known, an algorithm that cannot do the kind, and a
+  // protocol where there is none. Whether the group suits a pinned algorithm is checked when its
+  // steps are laid out.
   Choice Choose(const ChoiceQuestion& question);
 
   // What NCCL's model has to know of the group; nothing when some of its devices are not NVIDIA's.
@@ -72,7 +77,8 @@ class Tuner {
  private:
   Choice WithoutLaunch(const ChoiceQuestion& question);
   std::optional<NcclCost> Cheapest(const ChoiceQuestion& question, const NcclGroup& group) const;
-  // What the steps themselves reach on these links, without a protocol, in bytes of the collective a second.
+  // What the steps themselves reach on these links, without a protocol, in bytes of the
+  // collective a second.
   BytesPerSecond BareRate(const ChoiceQuestion& question, const NcclGroup& group,
                           NcclAlgorithm algorithm, uint32_t channels);
   double ShareOf(const ChoiceQuestion& question, const NcclGroup& group, const NcclCost& cost);

@@ -1,5 +1,5 @@
-// The constants of NCCL's tuning model, in our own form: what a hop, a start and a channel cost, by algorithm,
-// protocol, link and generation of GPU.
+// The constants of NCCL's tuning model, in our own form: what a hop, a start and a channel cost, by
+// algorithm, protocol, link and generation of GPU.
 //
 // Source of every figure: NVIDIA/nccl 5067397c, src/graph/tuning.cc, now in src/tuning (latencies
 // in us, bandwidths in GB/s there), and for the threads a channel needs src/include/comm.h and
@@ -15,7 +15,8 @@
 
 namespace rehearse {
 
-// What NCCL calls algorithms. A row of collectives/algorithms/algorithm.h says which of these it is.
+// What NCCL calls algorithms. A row of collectives/algorithms/algorithm.h says which
+// of these it is.
 enum class NcclAlgorithm : uint8_t { kTree, kRing, kNvls, kNvlsTree, kPat };
 inline constexpr std::array kNcclAlgorithms = {NcclAlgorithm::kTree, NcclAlgorithm::kRing,
                                                NcclAlgorithm::kNvls, NcclAlgorithm::kNvlsTree,
@@ -36,8 +37,8 @@ Seconds NcclBase(NcclAlgorithm algorithm, Protocol protocol);
 // Once a hop; for NVLS once a collective.
 Seconds NcclHopLatency(NcclHop hop, NcclAlgorithm algorithm, Protocol protocol);
 
-// Bus bandwidth that all channels of LL reach together. On several machines the row is the host's, and hosts whose
-// maker is not known count as Intel's (the Volta row), as in NCCL.
+// Bus bandwidth that all channels of LL reach together. On several machines the row is the host's,
+// and hosts whose maker is not known count as Intel's (the Volta row), as in NCCL.
 BytesPerSecond NcclMostLL(NcclGeneration generation, uint32_t nodes);
 // Bus bandwidth of one channel.
 BytesPerSecond NcclMostRingLL128(NcclGeneration generation, uint32_t nodes);
@@ -56,7 +57,8 @@ inline constexpr double kPatHopsAtOnce = 3.5;
 inline constexpr Seconds kPatEachRank(2.8e-6);
 inline constexpr double kPatEfficiency = 0.75;
 
-// The least bytes that NCCL gives to a channel before it uses one less. Rings with LL count them a rank.
+// The least bytes that NCCL gives to a channel before it uses one less. Rings with LL
+// count them a rank.
 Bytes NcclLeastForAChannel(Protocol protocol);
 
 }  // namespace rehearse

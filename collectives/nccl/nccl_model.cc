@@ -56,7 +56,8 @@ Seconds StandardHop(NcclHop hop) {
   return kNetworkHop;
 }
 
-// The constant where the route is as long as a standard hop, which is what rings with Simple were measured on.
+// The constant where the route is as long as a standard hop, which is what rings with Simple
+// were measured on.
 Seconds HopOn(NcclHop hop, Seconds route, NcclAlgorithm algorithm, Protocol protocol,
               Seconds overhead) {
   const Seconds standard = StandardHop(hop);

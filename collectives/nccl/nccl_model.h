@@ -1,17 +1,21 @@
-// NCCL's tuning model: how long NCCL expects a collective to take with an algorithm and a protocol, and so which it
-// chooses (NVIDIA/nccl 5067397c, src/graph/tuning.cc and src/tuning). For n bytes on p ranks of k machines:
+// NCCL's tuning model: how long NCCL expects a collective to take with an algorithm and a protocol,
+// and so which it chooses (NVIDIA/nccl 5067397c, src/graph/tuning.cc and src/tuning). For n bytes
+// on p ranks of k machines:
 //
 //   time = latency + n / bandwidth
-//   ring   latency = base + (s − a)·inside + a·across,  s = 2(p−1) steps of all-reduce, p−1 of all-gather and
-//            reduce-scatter, of which a = 2(k−1), k−1 cross machines; base + one hop for broadcast and reduce, whose
-//            chain is filled while it is used. On several machines a Simple hop inside takes at least 3 times,
-//            others at least once, the network's overhead of 1 us; and from 64 bytes a channel and rank on, an
-//            all-reduce's Simple latency counts 1.4 fold (1.9 before Ampere).
-//          bandwidth = r·p/s, with r the rate of the rings: LL min(most, r/2), LL128 min(0.92 r, channels·most),
-//            Simple r
-//   tree   latency = base + 2((p/k − 1)·inside + log2(k)·across): a chain in each machine, a tree of machines
-//          bandwidth = t/2·correction(n), with t the rate of the trees: Simple min(0.92 t, channels·most), of that
-//            LL min(t/3.8, most), LL128 min(t·7/9 on one machine, t·120/128 on more, channels·most)
+//   ring   latency = base + (s − a)·inside + a·across,  s = 2(p−1) steps of all-reduce, p−1 of
+//            all-gather and reduce-scatter, of which a = 2(k−1), k−1 cross machines; base + one hop
+//            for broadcast and reduce, whose chain is filled while it is used. On several machines
+//            a Simple hop inside takes at least 3 times, others at least once, the network's
+//            overhead of 1 us; and from 64 bytes a channel and rank on, an all-reduce's Simple
+//            latency counts 1.4 fold (1.9 before Ampere).
+//          bandwidth = r·p/s, with r the rate of the rings: LL min(most, r/2),
+//            LL128 min(0.92 r, channels·most), Simple r
+//   tree   latency = base + 2((p/k − 1)·inside + log2(k)·across): a chain in each machine, a tree
+//            of machines
+//          bandwidth = t/2·correction(n), with t the rate of the trees:
+//            Simple min(0.92 t, channels·most), of that LL min(t/3.8, most),
+//            LL128 min(t·7/9 on one machine, t·120/128 on more, channels·most)
 //   NVLS   one machine: latency = one hop; bandwidth = v·p/s with v = (c−1)/c·efficiency·r, twice
 //          that for all-reduce and (p−1)/p of it for all-gather and reduce-scatter, c the members'
 //          number
@@ -23,9 +27,9 @@
 // CollNet is chosen where a plug-in for the switches is installed and NCCL_COLLNET_ENABLE set,
 // which no cluster here says; it can be pinned.
 //
-// Rates are those that our own graph's rings have on the idle machine, where NCCL takes those of its search. Hops are NCCL's
-// constants, plus what a route takes longer than a standard hop (topology/presets/hop_latency.h), or less in proportion.
-// Pure functions.
+// Rates are those that our own graph's rings have on the idle machine, where NCCL takes those of
+// its search. Hops are NCCL's constants, plus what a route takes longer than a standard hop
+// (topology/presets/hop_latency.h), or less in proportion. Pure functions.
 #pragma once
 
 #include <optional>
@@ -47,8 +51,8 @@ struct NcclGroup {
   Seconds across_route;   // and between machines
   Seconds step_overhead;  // every hop
   BytesPerSecond rings;   // bus bandwidth of all rings together
-  BytesPerSecond
-      trees;  // of what a tree crosses: counts twice with two machines, one of which is root
+  // Of what a tree crosses: counts twice with two machines, one of which is root.
+  BytesPerSecond trees;
   BytesPerSecond inside_rings;  // of the rings of one machine alone; 0 for a member
   uint32_t graph_channels = 1;  // rings of NCCL's search, each of which becomes two channels
   bool has_ll128 = false;       // NVLink inside, and NICs beside the GPUs

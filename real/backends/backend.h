@@ -1,5 +1,5 @@
-// What a kind of device has to offer so that a rank's part of a Schedule runs on it: memory that can be
-// written and read, and a step.
+// What a kind of device has to offer so that a rank's part of a Schedule runs on it: memory that
+// can be written and read, and a step.
 //
 // One Backend belongs to one rank; its functions are called from one thread. The CPU's is in
 // real/cpu/cpu_backend.h. Values cross as doubles, row by row, whatever the device computes in.
@@ -32,7 +32,7 @@ struct OpTime {
 enum class StepMode : uint8_t {
   kTimedOps,  // every op is timed
   kWhole,     // the step is timed, its ops are not
-  kGraph,  // so too; all ops are launched at once, as they were captured by the first step in this mode
+  kGraph,     // so too; all ops are launched at once, as the first step in this mode captured them
 };
 
 class Backend {
@@ -49,8 +49,8 @@ class Backend {
   // Every element of the buffer's memory, padding included. Not for views.
   virtual void Fill(BufferId buffer, double value) = 0;
 
-  // Runs all ops; times->at(op) is written as each ends, so that a step that fails leaves those that did.
-  // Losses are appended when facts.keep_loss. Throws Error or RankLost, naming the op.
+  // Runs all ops; times->at(op) is written as each ends, so that a step that fails leaves those
+  // that did. Losses are appended when facts.keep_loss. Throws Error or RankLost, naming the op.
   virtual void Step(const StepFacts& facts, std::vector<OpTime>* times,
                     std::vector<RowLoss>* losses) = 0;
 

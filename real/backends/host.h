@@ -1,4 +1,5 @@
-// The machine that a program runs on: what it is, and whether it was left alone while something was measured.
+// The machine that a program runs on: what it is, and whether it was left alone while
+// something was measured.
 //
 // Linux only where it says more than nothing: what the kernel does not tell is empty or zero.
 #pragma once
@@ -27,8 +28,8 @@ nlohmann::ordered_json ToJson(const HostMachine& host);
 // What programs may still take, as the kernel reckons; nothing where it does not say.
 std::optional<Bytes> AvailableMemory();
 
-// What may change times without being seen in a schedule: variables of OpenBLAS, MPI and OpenMP, how threads are
-// scheduled and pinned, the load.
+// What may change times without being seen in a schedule: variables of OpenBLAS, MPI and OpenMP,
+// how threads are scheduled and pinned, the load.
 nlohmann::ordered_json ThisEnvironment();
 
 // What the calling thread has used since it began, and what was taken from it.

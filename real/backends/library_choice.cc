@@ -10,7 +10,8 @@
 namespace rehearse {
 namespace {
 
-// Letters and digits alone, in lower case: NCCL writes "NVLS_TREE" to profilers and "NVLSTree" elsewhere.
+// Letters and digits alone, in lower case: NCCL writes "NVLS_TREE" to profilers and
+// "NVLSTree" elsewhere.
 std::string Plain(std::string_view text) {
   std::string plain;
   for (const char letter : text) {

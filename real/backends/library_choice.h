@@ -1,4 +1,5 @@
-// What a communication library chose for an op, as it tells itself: NCCL's algorithm, protocol and channels.
+// What a communication library chose for an op, as it tells itself: NCCL's algorithm,
+// protocol and channels.
 #pragma once
 
 #include <array>
@@ -25,8 +26,8 @@ static_assert(std::is_trivially_copyable_v<LibraryChoice>);
 std::string AlgorithmOf(const LibraryChoice& choice);
 std::string ProtocolOf(const LibraryChoice& choice);
 
-// The collectives of all ranks as a simulated result has them: sorted, each once. What is made of messages (all-to-all)
-// has algorithm "messages" and protocol "none".
+// The collectives of all ranks as a simulated result has them: sorted, each once. What is made of
+// messages (all-to-all) has algorithm "messages" and protocol "none".
 std::vector<ChosenCollective> ChosenCollectives(
     const Schedule& schedule, const std::vector<std::vector<LibraryChoice>>& by_rank);
 

@@ -131,8 +131,8 @@ class Planner {
     plan_.ops.push_back(planned);
   }
 
-  // Different for all that may be on the way at once: communicators, collectives and messages of one, and
-  // neighbours in time.
+  // Different for all that may be on the way at once: communicators, collectives and messages of
+  // one, and neighbours in time.
   uint32_t TagOf(const OpPlan& op, bool is_collective) const {
     const auto communicators = static_cast<uint32_t>(schedule_.communicators.size());
     const uint32_t rounds = kControlTag / (2 * communicators);
@@ -149,7 +149,8 @@ class Planner {
       Fail(op, id, "is a message of more than one buffer");
   }
 
-  // All-gathers of shares that do not divide the whole end in padding, reduce-scatters begin with it.
+  // All-gathers of shares that do not divide the whole end in padding, reduce-scatters
+  // begin with it.
   void MakeRoom(const Op& op, const Collective& collective) {
     const uint64_t p = schedule_.communicators[collective.communicator.index()].size();
     const auto reserve = [&](BufferId whole, BufferId share) {

@@ -1,6 +1,6 @@
-// What one rank does, with every name of the Schedule resolved: where its operands lie in which memory, which
-// piece of the global arrays they are, and whom it meets in each communication op. Plain data, the same for
-// every backend.
+// What one rank does, with every name of the Schedule resolved: where its operands lie in which
+// memory, which piece of the global arrays they are, and whom it meets in each communication op.
+// Plain data, the same for every backend.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,8 @@
 
 namespace rehearse {
 
-// Where a buffer's elements lie: its own memory, or for a view some of another's. Sizes in elements.
+// Where a buffer's elements lie: its own memory, or for a view some of another's.
+// Sizes in elements.
 struct BufferPlan {
   uint32_t memory = 0;  // position in RankPlan::memories
   uint64_t offset = 0;  // of the first element
@@ -36,8 +37,8 @@ struct OpPlan {
   uint32_t communicator = 0;  // of communication ops, as everything below
   uint32_t tag = 0;
   uint32_t peer = 0;  // rank; sends and receives
-  uint32_t meeting =
-      0;  // the how-manieth collective on the communicator, or message to (from) the peer
+  // The how-manieth collective on the communicator, or message to (from) the peer.
+  uint32_t meeting = 0;
 };
 
 struct RankPlan {
@@ -50,26 +51,28 @@ struct RankPlan {
   std::vector<std::optional<Group>> groups;  // by communicator, those that the rank is in
 };
 
-// The schedule must have passed CheckSchedule and outlive the plan. Throws Error, naming op and buffer, when
-// the schedule does not say what to compute or on which data, or where a view is out of its buffer.
+// The schedule must have passed CheckSchedule and outlive the plan. Throws Error, naming op and
+// buffer, when the schedule does not say what to compute or on which data, or where a view is out
+// of its buffer.
 RankPlan PlanRank(const Schedule& schedule, uint32_t rank);
 
-// Whether the buffer is an array of the network by itself, with a name that all strategies know: it has a
-// region, and is not a view of a buffer that has one.
+// Whether the buffer is an array of the network by itself, with a name that all strategies know: it
+// has a region, and is not a view of a buffer that has one.
 bool IsNamedArray(const RankPlan& plan, BufferId id);
 
-// The named arrays that a buffer is, or is made of: itself, or its views (biases lie one after the other).
+// The named arrays that a buffer is, or is made of: itself, or its views (biases lie one
+// after the other).
 std::vector<BufferId> NamedArraysOf(const RankPlan& plan, BufferId id);
 
-// What the array is called in every strategy: ZeRO's "updated share of X" is X, its "gradient shard of X" the
-// "gradient of X".
+// What the array is called in every strategy: ZeRO's "updated share of X" is X, its "gradient shard
+// of X" the "gradient of X".
 std::string ArrayName(const RankPlan& plan, BufferId id);
 
 // The positions of Adam's ops, which say what parameters, gradients and optimizer state are.
 std::vector<uint32_t> OptimizerOps(const Role& role);
 
-// The same schedule with all ops of a role on one stream, in list order: what a rank does that has no
-// cores to spare for communication.
+// The same schedule with all ops of a role on one stream, in list order: what a rank does that has
+// no cores to spare for communication.
 Schedule OnOneStream(const Schedule& schedule);
 // The same where it finishes so; nothing where a rank that sends must receive at the same time.
 std::optional<Schedule> BlockingForm(const Schedule& schedule);

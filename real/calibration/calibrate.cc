@@ -15,8 +15,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kFewestInPlace =
-    6;  // collectives of training steps that a correction is made from
+// Collectives of training steps that a correction is made from.
+constexpr size_t kFewestInPlace = 6;
 
 Json ToJson(const ErrorSummary& errors) {
   return {{"samples", errors.samples},

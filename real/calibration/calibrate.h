@@ -1,9 +1,11 @@
-// From what ranks learned (real/calibration/learning.h) to a calibration of the CPU or the GPUs that they ran on.
+// From what ranks learned (real/calibration/learning.h) to a calibration of the CPU or the GPUs
+// that they ran on.
 //
-// Kernels are fitted on worlds whose ranks had a core each; where more ranks share the cores, the simulator's model of
-// shared cores says what that costs. Collectives are fitted for each world: the dense ladder of MakeCollectiveProbe gives
-// the shape of a step's cost, steps of training correct it in place (T = a·S + b·ladder, a, b ≥ 0, where there are enough
-// of them), since ranks that computed before arrive with cold caches and asleep.
+// Kernels are fitted on worlds whose ranks had a core each; where more ranks share the cores, the
+// simulator's model of shared cores says what that costs. Collectives are fitted for each world:
+// the dense ladder of MakeCollectiveProbe gives the shape of a step's cost, steps of training
+// correct it in place (T = a·S + b·ladder, a, b ≥ 0, where there are enough of them), since ranks
+// that computed before arrive with cold caches and asleep.
 #pragma once
 
 #include <string>
@@ -42,8 +44,8 @@ struct GpuFacts {
   std::vector<EncounterSamples> encounters;
 };
 
-// Throws Error when no step of a kind was left alone: nothing is learned from disturbed ones. Without encounters,
-// nothing is said of interference.
+// Throws Error when no step of a kind was left alone: nothing is learned from disturbed ones.
+// Without encounters, nothing is said of interference.
 Calibration MakeCalibration(const std::vector<LearnedWorld>& worlds, const CalibrationFacts& facts,
                             const std::vector<EncounterSamples>& encounters = {});
 // Ranks of GPUs share no cores, and nothing disturbs a step.

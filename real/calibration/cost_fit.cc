@@ -10,7 +10,8 @@
 namespace rehearse {
 namespace {
 
-// Where costs a byte may change: beyond a core's second-level cache, and beyond its share of the third.
+// Where costs a byte may change: beyond a core's second-level cache, and beyond its
+// share of the third.
 constexpr Bytes kCacheKnots[] = {Bytes(1 << 20), Bytes(16 << 20)};
 constexpr size_t kHeldOut = 4;  // every fourth piece of work
 constexpr size_t kFewestForJudging = 8;

@@ -1,12 +1,14 @@
 // From measured times to the costs of topology/devices/measured_costs.h.
 //
-// Kernels: for each (kernel, mode, dtype) the median time of every distinct piece of work, and coefficients c ≥ 0 of the
-// terms that minimise  Σ |Σ_j c_j·term_j − t| / t  over these (least squares with weights 1/(t·max(|residual|, t/200)),
-// repeated; coordinate descent, so that no term ever makes a time shorter). The cost of a machine is a sum of what it
+// Kernels: for each (kernel, mode, dtype) the median time of every distinct piece of work, and
+// coefficients c ≥ 0 of the terms that minimise
+//   Σ |Σ_j c_j·term_j − t| / t
+// over these (least squares with weights 1/(t·max(|residual|, t/200)), repeated; coordinate
+// descent, so that no term ever makes a time shorter). The cost of a machine is a sum of what it
 // does, so negative terms would be nonsense outside the points.
-// Collectives: the median time of a step at each size is a knot; knots are as dense as the sizes measured.
-// All errors are held out: every fourth piece of work (every second size) is left out, predicted from the others, and
-// compared; then all are used. Deterministic.
+// Collectives: the median time of a step at each size is a knot; knots are as dense as the sizes
+// measured. All errors are held out: every fourth piece of work (every second size) is left out,
+// predicted from the others, and compared; then all are used. Deterministic.
 #pragma once
 
 #include <string>
@@ -38,7 +40,8 @@ struct KernelFit {
   KernelCosts costs;
   ErrorSummary held_out;  // none where there are fewer than eight points
 };
-// One for each (kernel, mode, dtype), in order of first appearance; pieces of work that are equal are merged.
+// One for each (kernel, mode, dtype), in order of first appearance; pieces of work that are
+// equal are merged.
 std::vector<KernelFit> FitKernels(const std::vector<KernelSamples>& samples);
 
 // The coefficients alone: of terms[i]·c ≈ times[i], relative.

@@ -1,11 +1,15 @@
-// What compute and communication cost each other on a device, from probes in which they meet (MakeEncounterProbe).
+// What compute and communication cost each other on a device, from probes in which they meet
+// (MakeEncounterProbe).
 //
-// Of one encounter on one rank: the compute takes T alone and T' beside the all-reduce, which was active for o of it.
-// If it ran at 1/(1 + s) meanwhile,   T = (T' − o) + o/(1 + s),   so   s = o/(T − T' + o) − 1,   at least 0; and the
-// same for the all-reduce beside the compute. Where o is less than half of T', the encounter says nothing.
-// Products: 1 + s = (1 + gemm) · waves beside / waves alone (topology/devices/device.h). Tile and multiprocessors taken are
-// searched, for each of which `gemm` is the median of what waves leave; the least mean relative error of 1 + s counts,
-// and waves are kept where they halve the error of a plain factor. A calibration records both errors.
+// Of one encounter on one rank: the compute takes T alone and T' beside the all-reduce, which was
+// active for o of it. If it ran at 1/(1 + s) meanwhile,
+//   T = (T' − o) + o/(1 + s),   so   s = o/(T − T' + o) − 1,   at least 0;
+// and the same for the all-reduce beside the compute. Where o is less than half of T', the
+// encounter says nothing. Products: 1 + s = (1 + gemm) · waves beside / waves alone
+// (topology/devices/device.h).
+// Tile and multiprocessors taken are searched, for each of which `gemm` is the median of what waves
+// leave; the least mean relative error of 1 + s counts, and waves are kept where they halve the
+// error of a plain factor. A calibration records both errors.
 #pragma once
 
 #include <cstdint>

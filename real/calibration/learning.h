@@ -1,10 +1,12 @@
-// What one group of ranks learns about its machine by running schedules: samples of kernels and collectives, in place.
+// What one group of ranks learns about its machine by running schedules: samples of kernels and
+// collectives, in place.
 //
-// Every probe is run in batches until enough of its steps were left alone by other programs (real/calibration/probe.h), or patience
-// is at an end. Of the host's states (DESIGN section 7) the more frequent one counts; the other's samples are rejected.
-// A kernel's sample is one rank's time of one op; a collective's the time from when its last rank was there until its
-// last rank was through. On GPUs a rank does one op after the other wherever the schedule can, so that each is measured
-// alone, and every step counts.
+// Every probe is run in batches until enough of its steps were left alone by other programs
+// (real/calibration/probe.h), or patience is at an end. Of the host's two states (same file) the
+// more frequent one counts; the other's samples are rejected. A kernel's sample is one rank's time
+// of one op; a collective's the time from when its last rank was there until its last rank was
+// through. On GPUs a rank does one op after the other wherever the schedule can, so that each is
+// measured alone, and every step counts.
 #pragma once
 
 #include <cstdint>
@@ -58,12 +60,14 @@ struct Learned {
   std::vector<HostState> states;  // one or two, the one that counts first
 };
 
-// All ranks call it with the same schedules; rank 0 knows. Schedules of which no step was left alone teach nothing.
+// All ranks call it with the same schedules; rank 0 knows. Schedules of which no step was left
+// alone teach nothing.
 Learned Learn(const std::vector<NamedSchedule>& schedules, Transport& transport,
               const LearningOptions& options);
 
-// The two states of the host, if there are two: pings are split where the next one is at least half as long again, and
-// at least a tenth of them are on either side. Returns the longest ping of the lower state; 0 when there is one state.
+// The two states of the host, if there are two: pings are split where the next one is at least half
+// as long again, and at least a tenth of them are on either side. Returns the longest ping of the
+// lower state; 0 when there is one state.
 Seconds SplitStates(std::vector<Seconds> pings);
 
 }  // namespace rehearse

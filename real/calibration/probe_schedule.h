@@ -1,5 +1,5 @@
-// Schedules that exist to be measured: collectives of all sizes, and matrix products of many shapes, each in the middle
-// of other work, as in a training step.
+// Schedules that exist to be measured: collectives of all sizes, and matrix products of many
+// shapes, each in the middle of other work, as in a training step.
 #pragma once
 
 #include <array>
@@ -11,8 +11,8 @@
 
 namespace rehearse {
 
-// Bytes of a step of a ring: two a doubling from 64 B to `largest`, and both sides of the sizes at which MPI libraries
-// change protocol (4, 8, 64 KiB) and data outgrow a core's cache.
+// Bytes of a step of a ring: two a doubling from 64 B to `largest`, and both sides of the sizes at
+// which MPI libraries change protocol (4, 8, 64 KiB) and data outgrow a core's cache.
 std::vector<Bytes> ProbeStepSizes(Bytes largest);
 
 // What the strategies of workloads/ use most, and all that NCCL has.
@@ -23,14 +23,15 @@ inline constexpr std::array kAllCollectives = {
     CollectiveKind::kAllReduce, CollectiveKind::kAllGather, CollectiveKind::kReduceScatter,
     CollectiveKind::kAllToAll,  CollectiveKind::kBroadcast, CollectiveKind::kReduce};
 
-// Every collective of these kinds at each size of a step, in groups of `group` neighbours, in an order shuffled by
-// `seed`; before each a copy writes what it sends. fp32, on one stream. `group` must divide `ranks`.
+// Every collective of these kinds at each size of a step, in groups of `group` neighbours, in an
+// order shuffled by `seed`; before each a copy writes what it sends. fp32, on one stream. `group`
+// must divide `ranks`.
 Schedule MakeCollectiveProbe(uint32_t ranks, uint32_t group, const std::vector<Bytes>& steps,
                              uint64_t seed,
                              std::span<const CollectiveKind> kinds = kRingCollectives);
 
-// A product C = A·B of each shape and mode, with memory of its own, in an order shuffled by `seed`; before each a copy
-// writes A. No communication: every rank does the same at the same time.
+// A product C = A·B of each shape and mode, with memory of its own, in an order shuffled by `seed`;
+// before each a copy writes A. No communication: every rank does the same at the same time.
 Schedule MakeProductProbe(uint32_t ranks, const std::vector<Gemm>& products, uint64_t seed,
                           DType dtype = DType::kFp32);
 
@@ -42,15 +43,17 @@ struct ProductRange {
 // So many shapes in all three modes, evenly spread (Halton) over the logarithms of m, n and k.
 std::vector<Gemm> ProbeProducts(size_t shapes, const ProductRange& range);
 
-// A piece of compute beside a collective: a product, or a copy of so many elements where the product is empty.
+// A piece of compute beside a collective: a product, or a copy of so many elements where the
+// product is empty.
 struct Encounter {
   Gemm product;
   uint64_t copied = 0;
   Bytes bytes;  // of an all-reduce among all ranks
 };
 inline constexpr uint32_t kOpsOfEncounter = 4;
-// For each encounter four ops: the compute alone, the all-reduce alone, and both at the same time on two streams, the
-// compute first. Where no rank ever communicates (one rank) there is nothing to meet.
+// For each encounter four ops: the compute alone, the all-reduce alone, and both at the same
+// time on two streams, the compute first. Where no rank ever communicates (one rank) there is
+// nothing to meet.
 Schedule MakeEncounterProbe(uint32_t ranks, const std::vector<Encounter>& encounters, DType dtype);
 
 }  // namespace rehearse

@@ -182,7 +182,7 @@ class CpuBackend : public Backend {
     return operand;
   }
 
-  // ---- streams -----------------------------------------------------------------------------------
+  // ---- streams ----------------------------------------------------------------------------------
 
   void StartStep() {
     started_.fetch_add(1, std::memory_order_release);
@@ -234,7 +234,7 @@ class CpuBackend : public Backend {
     progress_.Fail();
   }
 
-  // ---- ops ---------------------------------------------------------------------------------------
+  // ---- ops --------------------------------------------------------------------------------------
 
   void RunOp(uint32_t id) {
     const Op& op = plan_.role->ops[id];
@@ -253,8 +253,8 @@ class CpuBackend : public Backend {
     time.end = NowNanoseconds();
   }
 
-  // An operand as one run of `elements`, which may be more than it has where padding is needed; through
-  // `memory` when it does not lie like that.
+  // An operand as one run of `elements`, which may be more than it has where padding is needed;
+  // through `memory` when it does not lie like that.
   T* AsRun(BufferId id, const Operand<T>& operand, uint64_t elements,
            std::vector<T>* memory) const {
     const BufferPlan& own = plan_.buffers[id.index()];

@@ -47,8 +47,8 @@ Invitation Exchange(const Nccl& nccl, Transport& transport) {
   return first;
 }
 
-// Directed pairs of ranks that exchange messages on some communicator, dealt into rounds in which no rank
-// appears twice: each round is one split.
+// Directed pairs of ranks that exchange messages on some communicator, dealt into rounds in which
+// no rank appears twice: each round is one split.
 using Pair = std::tuple<uint32_t, uint32_t, uint32_t>;
 std::vector<std::vector<Pair>> RoundsOfPairs(const Schedule& schedule) {
   std::set<Pair> pairs;
@@ -79,7 +79,8 @@ std::vector<std::vector<Pair>> RoundsOfPairs(const Schedule& schedule) {
   return rounds;
 }
 
-// What `launch` runs is launched as one. Whatever it throws, the group is closed: nothing can be aborted in one.
+// What `launch` runs is launched as one. Whatever it throws, the group is closed: nothing can be
+// aborted in one.
 template <typename Launch>
 void InGroup(const Nccl& nccl, const Launch& launch) {
   nccl.GroupStart();
@@ -206,7 +207,8 @@ void GpuCommunicators::Run(const Collective& collective, const CollectiveBuffers
   }
 }
 
-// Blocks of equal or of given sizes, in the order of members on both sides; a group of sends and receives.
+// Blocks of equal or of given sizes, in the order of members on both sides; a group of
+// sends and receives.
 void GpuCommunicators::AllToAll(NcclCommunicator communicator, const Collective& collective,
                                 const Group& group, const CollectiveBuffers& buffers,
                                 CudaStream stream) const {

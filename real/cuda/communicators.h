@@ -1,9 +1,10 @@
 // The NCCL communicators of one rank.
 //
-// Each communicator of the Schedule is split off one for all ranks (ncclCommSplit), with members in the
-// Schedule's order. Sends and receives have communicators of two ranks, one for each directed pair that a
-// Schedule's communicator uses: there the k-th send meets the k-th receive whatever else both ranks do, so
-// that NCCL's order is the Schedule's on every stream. All calls in the same order on all ranks.
+// Each communicator of the Schedule is split off one for all ranks (ncclCommSplit), with members in
+// the Schedule's order. Sends and receives have communicators of two ranks, one for each directed
+// pair that a Schedule's communicator uses: there the k-th send meets the k-th receive whatever
+// else both ranks do, so that NCCL's order is the Schedule's on every stream. All calls in the same
+// order on all ranks.
 #pragma once
 
 #include <functional>
@@ -17,8 +18,8 @@
 
 namespace rehearse {
 
-// A run of elements to send and one to receive, dense in device memory. Sizes as sim/schedule/schedule.h says:
-// `elements` is of the smaller of the two.
+// A run of elements to send and one to receive, dense in device memory. Sizes as
+// sim/schedule/schedule.h says: `elements` is of the smaller of the two.
 struct CollectiveBuffers {
   const void* from = nullptr;
   void* to = nullptr;
@@ -28,10 +29,10 @@ struct CollectiveBuffers {
 
 class GpuCommunicators {
  public:
-  // Collective over all ranks of the transport, after every rank has set its device. Rank 0 makes NCCL's
-  // unique id, the transport carries it. Throws Error when ranks have different NCCL versions. A rank that is lost
-  // while the others wait for it in NCCL, which cannot be stopped, is named and ends the process. Where there is no
-  // NCCL, a rank alone copies.
+  // Collective over all ranks of the transport, after every rank has set its device. Rank 0 makes
+  // NCCL's unique id, the transport carries it. Throws Error when ranks have different NCCL
+  // versions. A rank that is lost while the others wait for it in NCCL, which cannot be stopped, is
+  // named and ends the process. Where there is no NCCL, a rank alone copies.
   GpuCommunicators(const GpuLibraries& gpu, const RankPlan& plan, Transport& transport);
   GpuCommunicators(const GpuCommunicators&) = delete;
   GpuCommunicators& operator=(const GpuCommunicators&) = delete;
@@ -51,8 +52,8 @@ class GpuCommunicators {
   void Abort();
 
  private:
-  using Pair =
-      std::tuple<uint32_t, uint32_t, uint32_t>;  // communicator, sending rank, receiving rank
+  // Communicator, sending rank, receiving rank.
+  using Pair = std::tuple<uint32_t, uint32_t, uint32_t>;
 
   void MakeAll(const NcclUniqueId& id, const Transport& transport);
   NcclCommunicator Split(int color, int key);

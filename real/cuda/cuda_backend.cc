@@ -116,7 +116,7 @@ class CudaBackend : public Backend {
   }
 
  private:
-  // ---- set-up ------------------------------------------------------------------------------------
+  // ---- set-up -----------------------------------------------------------------------------------
 
   void SetMode(StepMode mode) {
     mode_ = mode;
@@ -194,7 +194,7 @@ class CudaBackend : public Backend {
     return memory;
   }
 
-  // ---- a step ------------------------------------------------------------------------------------
+  // ---- a step -----------------------------------------------------------------------------------
 
   // Never more than a window ahead of what has ended.
   void LaunchAll(const StepFacts& facts, uint32_t* launched, std::vector<OpTime>* times) {
@@ -208,8 +208,8 @@ class CudaBackend : public Backend {
     has_stepped_ = true;
   }
 
-  // What is loaded and connected when it is first used (kernels, NCCL) cannot be in a capture: it is before, in a step
-  // that is undone.
+  // What is loaded and connected when it is first used (kernels, NCCL) cannot be in a capture: it
+  // is before, in a step that is undone.
   void StepInVain(const StepFacts& facts, uint32_t* launched) {
     const GpuMemory saved = buffers_.Save(first_stream());
     std::vector<OpTime> times(plan_.role->ops.size());
@@ -328,7 +328,7 @@ class CudaBackend : public Backend {
     functions_.Launch(work.plan, arguments, streams_[stream].get());
   }
 
-  // ---- waiting -----------------------------------------------------------------------------------
+  // ---- waiting ----------------------------------------------------------------------------------
 
   void Finish(uint32_t id, std::vector<OpTime>* times) {
     if (!events_->HasEnd(id)) return;

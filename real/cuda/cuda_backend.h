@@ -1,11 +1,12 @@
-// Runs a rank on an NVIDIA GPU: matrix products by cuBLAS, kernels of real/cuda/kernels.cu, collectives by
-// NCCL, in the very order of the Schedule.
+// Runs a rank on an NVIDIA GPU: matrix products by cuBLAS, kernels of real/cuda/kernels.cu,
+// collectives by NCCL, in the very order of the Schedule.
 //
-// Each stream of the Schedule is a CUDA stream; `after` edges between streams are events. The host only
-// launches, and never runs more than a window of ops ahead. When nothing moves for `stall_seconds`, or
-// another rank is lost, the step ends with an Error that names the ops that hang; nothing is waited for
-// forever. Data are kept as the Schedule's buffers say, or all in fp32. By a graph (real/cuda/step_graph.h), the ops
-// are captured as they would be launched; a step with other facts than the captured one captures anew.
+// Each stream of the Schedule is a CUDA stream; `after` edges between streams are events. The host
+// only launches, and never runs more than a window of ops ahead. When nothing moves for
+// `stall_seconds`, or another rank is lost, the step ends with an Error that names the ops that
+// hang; nothing is waited for forever. Data are kept as the Schedule's buffers say, or all in fp32.
+// By a graph (real/cuda/step_graph.h), the ops are captured as they would be launched; a step with
+// other facts than the captured one captures anew.
 #pragma once
 
 #include <cstdint>

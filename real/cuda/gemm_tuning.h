@@ -1,9 +1,10 @@
-// The choice of a product's mode by trial, as the SC24 paper's kernel tuning does in the first batch: where an
-// operand is laid the wrong way for a fast kernel, transposing it first and multiplying in another mode may be
-// quicker than multiplying as it lies.
+// The choice of a product's mode by trial, as the SC24 paper's kernel tuning does in the first
+// batch: where an operand is laid the wrong way for a fast kernel, transposing it first and
+// multiplying in another mode may be quicker than multiplying as it lies.
 //
-// For each different product (sizes, mode, types) every mode is timed once it is warm, transposes included, and
-// the quickest is kept. Results differ by rounding only. Batches are left as they are.
+// For each different product (sizes, mode, types) every mode is timed once it is warm,
+// transposes included, and the quickest is kept. Results differ by rounding only. Batches are
+// left as they are.
 #pragma once
 
 #include <array>
@@ -39,7 +40,8 @@ class TunedProducts {
                 CudaStream stream)
       : cuda_(cuda), blas_(blas), functions_(functions), stream_(stream) {}
 
-  // Overwrites their C: to be called on memory whose contents do not count yet, with the stream idle.
+  // Overwrites their C: to be called on memory whose contents do not count yet, with
+  // the stream idle.
   void Tune(const std::map<uint32_t, Product>& products);
   // False where the product is best as it lies.
   bool Multiply(uint32_t op) const;

@@ -1,5 +1,5 @@
-// Memory, streams and events of one GPU, freed when their owner ends. Each must be used by a thread whose
-// current device is that GPU. Nothing here is copied; moved-from objects are empty.
+// Memory, streams and events of one GPU, freed when their owner ends. Each must be used by a thread
+// whose current device is that GPU. Nothing here is copied; moved-from objects are empty.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace rehearse {
 
-// Owns a handle that one function of the library frees. A failure to free is not reported: it happens
-// when the device is lost already, which the call before has said.
+// Owns a handle that one function of the library frees. A failure to free is not reported: it
+// happens when the device is lost already, which the call before has said.
 template <typename Handle, auto kFree>
 class GpuHandle {
  public:

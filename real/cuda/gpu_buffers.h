@@ -1,4 +1,5 @@
-// The memory that a rank's buffers have on its GPU, in one piece, and the way in and out for values.
+// The memory that a rank's buffers have on its GPU, in one piece, and the way in and
+// out for values.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +13,8 @@ namespace rehearse {
 
 class GpuBuffers {
  public:
-  // Kept as the Schedule's buffers say, or all in fp32. Throws Error before anything is allocated when the
-  // device has too little memory. Plan must outlive it.
+  // Kept as the Schedule's buffers say, or all in fp32. Throws Error before anything is allocated
+  // when the device has too little memory. Plan must outlive it.
   GpuBuffers(const CudaRuntime& cuda, const RankPlan& plan, bool all_fp32, int device);
 
   GpuAddresses& addresses() { return addresses_; }

@@ -1,5 +1,5 @@
-// A rank's ops made ready for a GPU: operands as kernels take them, launches, and how communication gets at
-// its data. Made once, when all addresses are known; a step only goes through it.
+// A rank's ops made ready for a GPU: operands as kernels take them, launches, and how communication
+// gets at its data. Made once, when all addresses are known; a step only goes through it.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,8 @@ struct GpuKernel {
   LaunchPlan plan;
 };
 
-// Collectives want dense runs, with room for padding: what is not is copied through memory of the stream.
+// Collectives want dense runs, with room for padding: what is not is copied through memory
+// of the stream.
 struct GpuCommunication {
   CollectiveBuffers buffers;
   std::vector<GpuKernel> pack;  // none or one copy each
@@ -56,7 +57,8 @@ struct GpuProgram {
 struct GpuAddresses {
   std::vector<void*> memories;   // by RankPlan::memories
   std::vector<Storage> storage;  // of each memory
-  // Packed data of a stream: two areas of that many bytes (in, out), asked for once a communication op.
+  // Packed data of a stream: two areas of that many bytes (in, out), asked for once a
+  // communication op.
   std::function<void*(uint32_t stream, bool is_output, uint64_t bytes)> packed;
 };
 

@@ -1,4 +1,5 @@
-// Waiting for a GPU, which may never come: other ranks are looked after meanwhile, and the time is limited.
+// Waiting for a GPU, which may never come: other ranks are looked after meanwhile, and the
+// time is limited.
 #pragma once
 
 #include <functional>
@@ -18,13 +19,13 @@ struct GpuPatience {
   double seconds;  // without anything done
 };
 
-// Until `is_done` says so. Throws Error with `what_hangs` when the time is over or NCCL has found a fault, RankLost
-// when another rank has gone.
+// Until `is_done` says so. Throws Error with `what_hangs` when the time is over or NCCL has found a
+// fault, RankLost when another rank has gone.
 void WaitForGpu(const GpuPatience& patience, const std::function<bool()>& is_done,
                 const std::function<std::string()>& what_hangs);
 
-// For when NCCL has failed: it often sees first that a rank has gone, and cannot say which. Throws RankLost where the
-// transport can, now or in a quarter of a second.
+// For when NCCL has failed: it often sees first that a rank has gone, and cannot say which. Throws
+// RankLost where the transport can, now or in a quarter of a second.
 void LookForLostRank(Transport& transport);
 
 // The first op of each stream that has not ended; `names` by op.

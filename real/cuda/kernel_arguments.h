@@ -1,8 +1,10 @@
-// What every GPU kernel of Rehearse is given: one plain struct, the same for host, device and test double.
+// What every GPU kernel of Rehearse is given: one plain struct, the same for host, device
+// and test double.
 //
-// A kernel of sim/schedule/kernel.h is one launch or a few ("stages"), all with these arguments. Operands and
-// attributes lie in device memory from the time the schedule is loaded, so that a launch costs the same
-// whatever the number of operands. Read by nvcc too: plain C++17 without the standard library's classes.
+// A kernel of sim/schedule/kernel.h is one launch or a few ("stages"), all with these arguments.
+// Operands and attributes lie in device memory from the time the schedule is loaded, so that a
+// launch costs the same whatever the number of operands. Read by nvcc too: plain C++17 without the
+// standard library's classes.
 #pragma once
 
 #include <cstdint>
@@ -32,8 +34,8 @@ struct KernelArguments {
   const double* attributes;
   float* scratch;  // of the stream, for partial sums between stages
   double* losses;  // one a row of a kernel that makes the loss; null to keep none
-  uint64_t
-      random;  // the stream of hashed numbers that the kernel draws from (real/kernels/numbers.h)
+  // The stream of hashed numbers that the kernel draws from (real/kernels/numbers.h).
+  uint64_t random;
   double tokens;  // of the step, over all ranks
   uint32_t step;  // 1 for the first: Adam's t
   uint32_t reads;

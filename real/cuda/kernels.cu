@@ -1,6 +1,6 @@
-// Every kernel of sim/schedule/kernel.h that is not a matrix product, for NVIDIA GPUs: compiled to one image that the
-// program carries and loads at run time (real/cuda/kernel_image.h). Which kernel is which launch:
-// real/cuda/launch.cc.
+// Every kernel of sim/schedule/kernel.h that is not a matrix product, for NVIDIA GPUs: compiled to
+// one image that the program carries and loads at run time (real/cuda/kernel_image.h). Which kernel
+// is which launch: real/cuda/launch.cc.
 #include "real/cuda/kernels/attention.cuh"
 #include "real/cuda/kernels/elementwise.cuh"
 #include "real/cuda/kernels/group_norm.cuh"

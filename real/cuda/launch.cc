@@ -214,7 +214,8 @@ Dim3 GridOf(Grid grid, const Shapes& s) {
   return {};
 }
 
-// Chunks of rows of a column sum: four blocks a multiprocessor, at least 32 rows each; of a long sum.
+// Chunks of rows of a column sum: four blocks a multiprocessor, at least 32 rows each;
+// of a long sum.
 uint32_t ChunksOf(const Row& row, const Shapes& s) {
   const Grid first = row.stages[0].grid;
   if (first == Grid::kTensorChunks) return s.multiprocessors;

@@ -1,7 +1,8 @@
-// Which launches a kernel of sim/schedule/kernel.h is: functions of real/cuda/kernels.cu, grids, scratch.
+// Which launches a kernel of sim/schedule/kernel.h is: functions of real/cuda/kernels.cu,
+// grids, scratch.
 //
-// Pure arithmetic: nothing here calls CUDA, so tests and doubles use it as it is. GEMMs are cuBLAS's
-// (real/cuda/gemm.h) and have no launches here.
+// Pure arithmetic: nothing here calls CUDA, so tests and doubles use it as it is. GEMMs are
+// cuBLAS's (real/cuda/gemm.h) and have no launches here.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +27,8 @@ struct LaunchPlan {
   uint64_t scratch_floats = 0;         // that the stream must have
 };
 
-// Throws Error when the kernel cannot run on these operands (a head size beyond 256). `operands` are the
-// reads, then the writes, as in KernelArguments.
+// Throws Error when the kernel cannot run on these operands (a head size beyond 256). `operands`
+// are the reads, then the writes, as in KernelArguments.
 LaunchPlan PlanLaunches(const Compute& compute, std::span<const GpuOperand> operands, size_t reads,
                         uint32_t multiprocessors);
 

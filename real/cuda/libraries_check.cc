@@ -1,4 +1,5 @@
-// Compares real/cuda/libraries.h with the vendors' headers, at compile time, where they are installed.
+// Compares real/cuda/libraries.h with the vendors' headers, at compile time, where they
+// are installed.
 #include <type_traits>
 
 #include <cublas_v2.h>
@@ -10,8 +11,8 @@
 namespace rehearse {
 namespace {
 
-// Passed alike in registers or memory: two pointers, two integers or enumerations of one width, or two
-// plain structs of one size.
+// Passed alike in registers or memory: two pointers, two integers or enumerations of one width, or
+// two plain structs of one size.
 template <typename T>
 constexpr bool kIsWord = std::is_integral_v<T> || std::is_enum_v<T>;
 template <typename T>

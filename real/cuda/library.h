@@ -1,9 +1,9 @@
 // A shared library that is opened when it is first needed, and its functions as checked calls.
 //
-// Rehearse does not link CUDA: one binary starts on any Linux, and says what is missing only when a GPU
-// is asked for. So each library that the CUDA backend calls is a struct of Entry members
-// (real/cuda/libraries.h), found by name when the struct is made. Immutable afterwards and safe to call
-// from several threads, as far as the library itself is.
+// Rehearse does not link CUDA: one binary starts on any Linux, and says what is missing only when a
+// GPU is asked for. So each library that the CUDA backend calls is a struct of Entry members
+// (real/cuda/libraries.h), found by name when the struct is made. Immutable afterwards and safe to
+// call from several threads, as far as the library itself is.
 #pragma once
 
 #include <string>
@@ -16,8 +16,9 @@ namespace rehearse {
 
 class Library {
  public:
-  // Opens the first of `names` that exists, or only the file that the environment variable `override`
-  // names. `purpose` ends the message "… is needed for <purpose>". Throws Error with what was tried.
+  // Opens the first of `names` that exists, or only the file that the environment variable
+  // `override` names. `purpose` ends the message "… is needed for <purpose>". Throws Error with
+  // what was tried.
   Library(const std::vector<std::string>& names, const char* override, const char* purpose);
   ~Library();
   Library(const Library&) = delete;
@@ -41,7 +42,8 @@ namespace internal {
 [[noreturn]] void FailCall(const Library& library, const char* name, int status);
 }
 
-// A function of the library that returns a status, 0 for success: calling it throws Error on any other.
+// A function of the library that returns a status, 0 for success: calling it throws
+// Error on any other.
 template <typename Signature>
 class Entry;
 

@@ -1,7 +1,8 @@
-// Looks after the other ranks while this one waits in a call that cannot be interrupted (NCCL making communicators).
+// Looks after the other ranks while this one waits in a call that cannot be interrupted (NCCL
+// making communicators).
 //
-// When a rank is lost and the call still has not returned a few seconds later, says which and ends the process with
-// exit status 1: there is no other way out.
+// When a rank is lost and the call still has not returned a few seconds later, says which and ends
+// the process with exit status 1: there is no other way out.
 #pragma once
 
 #include <condition_variable>

@@ -1,4 +1,5 @@
-// The GPUs of this machine, as they are found: for the record of a run, and for saying what is missing.
+// The GPUs of this machine, as they are found: for the record of a run, and for saying
+// what is missing.
 #pragma once
 
 #include <string>
@@ -26,8 +27,8 @@ struct GpuRecord {
   unsigned temperature_celsius = 0;
 };
 
-// Throws Error unless this machine has a driver that is new enough for the runtime, at least `devices`
-// GPUs, and the program carries kernels. Allocates nothing on a device.
+// Throws Error unless this machine has a driver that is new enough for the runtime, at least
+// `devices` GPUs, and the program carries kernels. Allocates nothing on a device.
 void RequireGpus(const GpuLibraries& gpu, int devices);
 
 // Sets the current device.

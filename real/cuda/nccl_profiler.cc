@@ -23,7 +23,8 @@ thread_local NcclListener* listening = nullptr;
 
 // ---- what NCCL calls ----------------------------------------------------------------------------
 
-// Contexts and handles must not be null: versions 2 to 4 tell nothing of operations whose group has none.
+// Contexts and handles must not be null: versions 2 to 4 tell nothing of operations whose
+// group has none.
 void* Anything() { return &interface_called; }
 
 template <int kVersion>
@@ -71,7 +72,7 @@ void Keep(const char* text, std::array<char, kSize>* kept) {
   if (text != nullptr) std::strncpy(kept->data(), text, kSize - 1);
 }
 
-// ---- whose profiler it is ------------------------------------------------------------------------
+// ---- whose profiler it is -----------------------------------------------------------------------
 
 std::string UsersProfiler() {
   const char* named = std::getenv(kVariable);
@@ -128,7 +129,7 @@ nlohmann::ordered_json ToJson(const NcclProfilerState& state) {
   return json;
 }
 
-// ---- what NCCL looks for, by name ----------------------------------------------------------------
+// ---- what NCCL looks for, by name ---------------------------------------------------------------
 
 extern const NcclProfilerTable<NcclInitV2, NcclEventV2> kTableV2 __asm__("ncclProfiler_v2");
 extern const NcclProfilerTable<NcclInitV2, NcclEventV3> kTableV3 __asm__("ncclProfiler_v3");

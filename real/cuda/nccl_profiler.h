@@ -1,13 +1,16 @@
-// How NCCL carries out each operation - algorithm, protocol, channels - from its profiler plugin interface.
+// How NCCL carries out each operation - algorithm, protocol, channels - from its profiler
+// plugin interface.
 //
-// The program itself is the plugin: it exports the interface's tables, and NCCL_PROFILER_PLUGIN=STATIC_PLUGIN has NCCL
-// look for them in the running program instead of a file. A profiler that the user has chosen (that variable, "none"
-// included, or a libnccl-profiler.so that is found) is left alone. Only operations are asked for, not what proxies and
-// kernels do: the GPU does nothing more for it.
+// The program itself is the plugin: it exports the interface's tables, and
+// NCCL_PROFILER_PLUGIN=STATIC_PLUGIN has NCCL look for them in the running program instead of a
+// file. A profiler that the user has chosen (that variable, "none" included, or a
+// libnccl-profiler.so that is found) is left alone. Only operations are asked for, not what proxies
+// and kernels do: the GPU does nothing more for it.
 //
-// NCCL tells of an operation on the thread that launches it, before the launch returns: what is heard while a listener
-// lives belongs to that listener's op. A communicator of one rank copies, and tells nothing.
-// Sources: NVIDIA/nccl, ext-profiler/README.md and src/plugin; layouts as in the debug information of NCCL 2.28.9.
+// NCCL tells of an operation on the thread that launches it, before the launch returns: what is
+// heard while a listener lives belongs to that listener's op. A communicator of one rank copies,
+// and tells nothing. Sources: NVIDIA/nccl, ext-profiler/README.md and src/plugin; layouts as in the
+// debug information of NCCL 2.28.9.
 #pragma once
 
 #include <string>
@@ -38,8 +41,8 @@ class NcclListener {
   LibraryChoice heard_;
 };
 
-// Asks NCCL to call this program, unless the user has a profiler. Sets the environment: before threads are started,
-// and before the first communicator.
+// Asks NCCL to call this program, unless the user has a profiler. Sets the environment: before
+// threads are started, and before the first communicator.
 void OfferNcclProfiler();
 
 struct NcclProfilerState {

@@ -1,5 +1,5 @@
-// What a GPU takes besides work: launches, events, and copies from and to the host. Measured without a Schedule, on one
-// stream of an otherwise idle device; medians of several rounds.
+// What a GPU takes besides work: launches, events, and copies from and to the host. Measured
+// without a Schedule, on one stream of an otherwise idle device; medians of several rounds.
 #pragma once
 
 #include <string>
@@ -21,8 +21,8 @@ struct GpuOverheads {
   Seconds launch;       // from one empty kernel to the next on the device, back to back
   Seconds host_launch;  // the host's time to launch one
   Seconds event;        // the host's time to record one
-  Seconds
-      event_gap;  // on the device between two events with nothing between: what a pair adds to an op's time
+  // On the device between two events with nothing between: what a pair adds to an op's time.
+  Seconds event_gap;
   std::vector<CopyTime> to_device;  // from pinned memory
   std::vector<CopyTime> from_device;
   std::vector<CopyTime> on_device;

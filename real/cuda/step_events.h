@@ -1,7 +1,8 @@
 // The events of a step: they order streams, tell when ops began and ended, and let the host wait.
 //
-// Timed: a pair of events an op. Not timed: an event only at the end of ops that somebody waits for (another
-// stream, the end of the step, now and then the host), so that the cost of timing itself can be measured.
+// Timed: a pair of events an op. Not timed: an event only at the end of ops that somebody waits for
+// (another stream, the end of the step, now and then the host), so that the cost of timing itself
+// can be measured.
 #pragma once
 
 #include <array>
@@ -18,8 +19,8 @@ class StepEvents {
   // `window`: of so many ops in a row at least one has an end that the host can wait for.
   StepEvents(const CudaRuntime& cuda, const Role& role, bool timed, uint32_t window);
 
-  // Sets the GPU's clock beside the host's, on an idle stream: of several events that are waited for at once
-  // the quickest counts. Times are wrong by half of its width at most.
+  // Sets the GPU's clock beside the host's, on an idle stream: of several events that are waited
+  // for at once the quickest counts. Times are wrong by half of its width at most.
   void Anchor(CudaStream stream);
   int64_t anchor_width() const { return anchor_width_; }
   bool is_timed() const { return timed_; }

@@ -1,8 +1,8 @@
 // A step as a CUDA graph: captured once from the streams, launched whole from then on.
 //
-// The capture begins on the first stream and takes the others in by events, as the ops themselves do; while it lasts,
-// the thread may only put work onto the streams. What is captured is fixed, arguments of kernels included: a step with
-// other facts has to be captured anew.
+// The capture begins on the first stream and takes the others in by events, as the ops themselves
+// do; while it lasts, the thread may only put work onto the streams. What is captured is fixed,
+// arguments of kernels included: a step with other facts has to be captured anew.
 #pragma once
 
 #include <functional>
@@ -14,8 +14,8 @@ namespace rehearse {
 
 class StepGraph {
  public:
-  // Captures what `launch` puts onto the streams. Throws what it throws, and Error where a call fails; then the streams
-  // are as before.
+  // Captures what `launch` puts onto the streams. Throws what it throws, and Error where a call
+  // fails; then the streams are as before.
   StepGraph(const CudaRuntime& cuda, std::vector<CudaStream> streams,
             const std::function<void()>& launch);
 

@@ -22,7 +22,8 @@ struct Compared {
   BufferKind kind;
 };
 
-// All parameters, and the gradients that the optimizer is given (all gradients where there is none).
+// All parameters, and the gradients that the optimizer is given (all gradients where
+// there is none).
 std::vector<Compared> ComparedArrays(const RankPlan& plan) {
   std::vector<Compared> compared;
   const auto add = [&](BufferId id, BufferKind kind) {
@@ -42,7 +43,8 @@ std::vector<Compared> ComparedArrays(const RankPlan& plan) {
   return compared;
 }
 
-// What a rank holds after one step: the elements of all compared buffers one after the other, and losses.
+// What a rank holds after one step: the elements of all compared buffers one after the
+// other, and losses.
 struct Outcome {
   std::vector<double> values;
   std::vector<RowLoss> losses;
@@ -68,7 +70,8 @@ Outcome RunOnce(const RankPlan& plan, Transport& transport, uint64_t seed, doubl
   return outcome;
 }
 
-// Calls visit(array, its elements) for the compared arrays, whose elements come one after the other.
+// Calls visit(array, its elements) for the compared arrays, whose elements come one
+// after the other.
 template <typename Visit>
 void ForEachArray(const RankPlan& plan, std::span<const double> values, Visit visit) {
   for (const Compared& array : ComparedArrays(plan)) {

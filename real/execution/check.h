@@ -1,9 +1,10 @@
-// Is what the ranks computed what one rank computes? Compares loss, gradients and updated parameters of a
-// distributed step with those of the serial schedule of the same network.
+// Is what the ranks computed what one rank computes? Compares loss, gradients and updated
+// parameters of a distributed step with those of the serial schedule of the same network.
 //
-// Both begin with the same numbers (real/kernels/numbers.h), compute in double, and hold arrays of the same names.
-// Every rank's piece counts, replicas too. A difference is measured against the largest element of the array
-// (or of all arrays of its kind times 1e-6, for arrays that are zero but for rounding).
+// Both begin with the same numbers (real/kernels/numbers.h), compute in double, and hold arrays of
+// the same names. Every rank's piece counts, replicas too. A difference is measured against the
+// largest element of the array (or of all arrays of its kind times 1e-6, for arrays that are zero
+// but for rounding).
 #pragma once
 
 #include <cstdint>
@@ -26,8 +27,8 @@ struct GlobalArray {
 
 struct StepNumbers {
   double loss = 0;  // mean over the step's tokens (or samples)
-  std::map<std::string, GlobalArray>
-      arrays;  // parameters after the step, and gradients, by buffer name
+  // Parameters after the step, and gradients, by buffer name.
+  std::map<std::string, GlobalArray> arrays;
 };
 
 // The numbers of one step of a schedule of one rank. Throws Error when it has more.
@@ -51,8 +52,9 @@ struct CheckReport {
   bool Passes(double tolerance) const;
 };
 
-// Runs one step of `schedule` on all ranks of the transport and compares on rank 0; elsewhere the report is
-// empty. `serial` is needed on rank 0 only. The ranks run on what `backend` makes, by default the CPU in double.
+// Runs one step of `schedule` on all ranks of the transport and compares on rank 0; elsewhere the
+// report is empty. `serial` is needed on rank 0 only. The ranks run on what `backend` makes, by
+// default the CPU in double.
 CheckReport CheckAgainst(const StepNumbers& serial, const Schedule& schedule, Transport& transport,
                          uint64_t seed, const BackendFactory& backend = nullptr);
 

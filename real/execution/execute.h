@@ -1,9 +1,9 @@
-// Runs a Schedule for real: every rank calls Execute with the same schedule and options, and rank 0 gets the
-// measured timelines of all ranks.
+// Runs a Schedule for real: every rank calls Execute with the same schedule and options, and rank 0
+// gets the measured timelines of all ranks.
 //
-// Steps are separated by barriers; warm-up steps come first and are kept apart. Streams become threads where
-// the machine has a core for each, or where the schedule needs it (a rank that sends must receive at the same
-// time); else a rank does its ops one after the other, in list order.
+// Steps are separated by barriers; warm-up steps come first and are kept apart. Streams become
+// threads where the machine has a core for each, or where the schedule needs it (a rank that sends
+// must receive at the same time); else a rank does its ops one after the other, in list order.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +33,8 @@ struct ExecutionOptions {
   bool repeats_by_graph = false;     // ... and as many that are launched as a graph
 };
 
-// One step of one rank, as it ended: for logs that are written while the run goes on. Called between steps,
-// and for a step that failed (`failure` says how) with the ops that had ended.
+// One step of one rank, as it ended: for logs that are written while the run goes on. Called
+// between steps, and for a step that failed (`failure` says how) with the ops that had ended.
 struct StepOfRank {
   uint32_t number;  // from 0, warm-ups included
   bool is_warm_up;
@@ -51,20 +51,21 @@ struct Execution {
   std::vector<Timeline> warm_ups;
   std::vector<Timeline> repeats;
   std::vector<ClockMap> clocks;  // by rank, as measured; not applied where there is a common clock
-  // The repeats as the host of the slowest rank saw them; and as many steps after them whose ops were not timed, where
-  // timing them costs something, and that were replays of a graph, where there is one.
+  // The repeats as the host of the slowest rank saw them; and as many steps after them whose
+  // ops were not timed, where timing them costs something, and that were replays of a graph,
+  // where there is one.
   std::vector<Seconds> walls;
   std::vector<Seconds> untimed_walls;
   std::vector<Seconds> graph_walls;
-  std::vector<std::vector<LibraryChoice>>
-      choices;  // by rank, then op; of ops that the library tells of
+  // By rank, then op; of ops that the library tells of.
+  std::vector<std::vector<LibraryChoice>> choices;
 
   // The repeat whose step time is the median (the lower one of two).
   const Timeline& Median() const;
 };
 
-// Throws Error for schedules that say too little to be executed, and on a full disk; RankLost when another
-// rank ends early.
+// Throws Error for schedules that say too little to be executed, and on a full disk; RankLost when
+// another rank ends early.
 Execution Execute(const Schedule& schedule, Transport& transport, const ExecutionOptions& options,
                   const StepSink& sink = nullptr);
 

@@ -1,8 +1,9 @@
-// Where a rank's piece of an array lies in the global array: sim/schedule/schedule.h's Region, for one rank.
+// Where a rank's piece of an array lies in the global array: sim/schedule/schedule.h's
+// Region, for one rank.
 //
 // The block is rows [row, row + rows) and columns [column, column + columns) of a global_rows ×
-// global_columns array. A flat piece holds the elements [first, first + count) of that block, counted row by
-// row; elements of the piece beyond the block are padding.
+// global_columns array. A flat piece holds the elements [first, first + count) of that block,
+// counted row by row; elements of the piece beyond the block are padding.
 #pragma once
 
 #include <cstdint>
@@ -33,10 +34,12 @@ struct ArrayPiece {
   friend bool operator==(const ArrayPiece&, const ArrayPiece&) = default;
 };
 
-// Throws Error when an extent is not cut into equal blocks or the rank is in none of the groups that cut.
+// Throws Error when an extent is not cut into equal blocks or the rank is in none of the
+// groups that cut.
 ArrayPiece PlaceRegion(const Schedule& schedule, const Region& region, uint32_t rank);
 
-// The rank's position among all pieces that these communicators cut, outermost first; and their number.
+// The rank's position among all pieces that these communicators cut, outermost first;
+// and their number.
 struct Share {
   uint64_t index = 0;
   uint64_t count = 1;

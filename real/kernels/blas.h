@@ -1,4 +1,5 @@
-// The one routine of OpenBLAS that kernels use, for float and double alike; plain loops where there is no OpenBLAS.
+// The one routine of OpenBLAS that kernels use, for float and double alike; plain loops where there
+// is no OpenBLAS.
 #pragma once
 
 #ifndef REHEARSE_NO_OPENBLAS

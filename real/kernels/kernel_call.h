@@ -32,8 +32,8 @@ template <typename T>
 struct Operand : Matrix<T> {
   const ArrayPiece* place = nullptr;  // nothing where the schedule does not say
 
-  // Position in the global array of the element (0, 0), and that array's sizes; the piece is the whole
-  // array where nothing is known.
+  // Position in the global array of the element (0, 0), and that array's sizes; the piece is the
+  // whole array where nothing is known.
   uint64_t GlobalRow() const { return place == nullptr ? 0 : place->row; }
   uint64_t GlobalColumn() const { return place == nullptr ? 0 : place->column; }
   uint64_t GlobalRows() const { return place == nullptr ? this->rows : place->global_rows; }

@@ -1,5 +1,5 @@
-// The functions behind the table in kernels.cc; each is described in sim/schedule/kernel.h. Defined in kernels_*.cc,
-// instantiated there for float and double.
+// The functions behind the table in kernels.cc; each is described in sim/schedule/kernel.h. Defined
+// in kernels_*.cc, instantiated there for float and double.
 #pragma once
 
 #include "real/kernels/kernel_call.h"
@@ -122,7 +122,8 @@ void Adam(const KernelCall<T>& call);
 
 }  // namespace rehearse::kernels
 
-// At the end of a file that defines some of them. A function's name cannot stand in parentheses here.
+// At the end of a file that defines some of them. A function's name cannot stand in
+// parentheses here.
 // NOLINTBEGIN(bugprone-macro-parentheses)
 #define REHEARSE_INSTANTIATE(Function)                          \
   template void Function<float>(const KernelCall<float>& call); \

@@ -1,7 +1,8 @@
-// Every kernel of sim/schedule/kernel.h on one CPU core: matrix products by OpenBLAS, the rest plain loops.
+// Every kernel of sim/schedule/kernel.h on one CPU core: matrix products by OpenBLAS, the
+// rest plain loops.
 //
-// Instantiated for float (timing) and double (checking). A kernel CHECKs that its operands fit together;
-// it is a pure function of its call, so any number of them may run at once.
+// Instantiated for float (timing) and double (checking). A kernel CHECKs that its operands fit
+// together; it is a pure function of its call, so any number of them may run at once.
 #pragma once
 
 #include <string>

@@ -1,6 +1,7 @@
 // Element-wise kernels: biases, GELU, SwiGLU, ReLU, dropout and residuals.
 //
-// gelu(x) = x/2·(1 + tanh(√(2/π)·(x + 0.044715·x³))) (Hendrycks, Gimpel 2016); silu(x) = x/(1 + e^-x).
+// gelu(x) = x/2·(1 + tanh(√(2/π)·(x + 0.044715·x³))) (Hendrycks, Gimpel 2016);
+// silu(x) = x/(1 + e^-x).
 #include <cmath>
 
 #include "real/kernels/kernel_rows.h"

@@ -1,5 +1,5 @@
-// The attention core, forward and backward, head by head: products by OpenBLAS over one sequence of one
-// head, softmax between them.
+// The attention core, forward and backward, head by head: products by OpenBLAS over one sequence of
+// one head, softmax between them.
 //
 //   P = exp(Q·Kᵀ/√size + mask - L),  O = P·V
 //   dV = Pᵀ·dO,  dS = P∘(dO·Vᵀ - D)/√size with D = row sums of dO∘O,  dQ = dS·K,  dK = dSᵀ·Q

@@ -1,5 +1,5 @@
-// Group norm (Wu and He 2018): each image is normalised over the pixels of groups of neighbouring channels.
-// A rank has whole images and whole groups, so no sums come from outside.
+// Group norm (Wu and He 2018): each image is normalised over the pixels of groups of neighbouring
+// channels. A rank has whole images and whole groups, so no sums come from outside.
 #include <cmath>
 
 #include "real/kernels/kernel_rows.h"

@@ -1,4 +1,5 @@
-// Convolutional networks: a convolution is im2col and a product; pooling; up-sampling; moving channels.
+// Convolutional networks: a convolution is im2col and a product; pooling; up-sampling;
+// moving channels.
 //
 // A row is a pixel of an image (image by image, line by line), a column a channel.
 #include <algorithm>
@@ -9,8 +10,9 @@
 namespace rehearse::kernels {
 namespace {
 
-// Calls visit(pixel of the image or nothing outside of it, element of the row of columns) for the first
-// channel of every input that an output sees; the other channels are `channel` apart in the columns.
+// Calls visit(pixel of the image or nothing outside of it, element of the row of columns) for
+// the first channel of every input that an output sees; the other channels are `channel` apart
+// in the columns.
 template <typename T, typename Visit>
 void ForEachWindow(const KernelCall<T>& call, const Operand<T>& image, const Operand<T>& columns,
                    Visit visit) {
@@ -44,8 +46,8 @@ void ForEachWindow(const KernelCall<T>& call, const Operand<T>& image, const Ope
   }
 }
 
-// Calls visit(row of the small image's pixel, rows of the large image's pixels that lie there: the first one,
-// and how many rows a line has) for every pixel of the small image.
+// Calls visit(row of the small image's pixel, rows of the large image's pixels that lie there: the
+// first one, and how many rows a line has) for every pixel of the small image.
 template <typename T, typename Visit>
 void ForEachBlock(const Operand<T>& large, const Operand<T>& small, uint64_t height, uint64_t width,
                   uint64_t factor, Visit visit) {

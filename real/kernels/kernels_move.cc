@@ -8,8 +8,8 @@
 namespace rehearse::kernels {
 namespace {
 
-// Calls `visit(row of x, row of y)` for all rows of two operands of as many elements. Where their shapes
-// differ (a flat piece and its matrix) both must be dense and count as one long row.
+// Calls `visit(row of x, row of y)` for all rows of two operands of as many elements. Where their
+// shapes differ (a flat piece and its matrix) both must be dense and count as one long row.
 template <typename T, typename Visit>
 void ForEachRowPair(const Operand<T>& x, const Operand<T>& y, Visit visit) {
   CHECK_EQ(x.elements(), y.elements());

@@ -1,8 +1,8 @@
 // The numbers that a run begins with: parameters, tokens, labels, targets, dropout masks.
 //
-// Each is a hash of what it stands for and of its position in the *global* array, so that every strategy,
-// number of ranks and backend begins with the same ones. The hash is SplitMix64's finaliser (Steele, Lea,
-// Flood: Fast splittable pseudorandom number generators, 2014).
+// Each is a hash of what it stands for and of its position in the *global* array, so that every
+// strategy, number of ranks and backend begins with the same ones. The hash is SplitMix64's
+// finaliser (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,8 @@ constexpr double UnitAt(uint64_t seed, uint64_t i) {
 
 uint64_t SeedOf(uint64_t seed, std::string_view name);
 
-// Parameters: a matrix is uniform with deviation 1/sqrt(columns), so that activations keep their size
-// (weights are stored n×k); a vector (one row) is uniform in ±0.1, about 1 where "gain" is in
+// Parameters: a matrix is uniform with deviation 1/sqrt(columns), so that activations keep their
+// size (weights are stored n×k); a vector (one row) is uniform in ±0.1, about 1 where "gain" is in
 // the array's name.
 class InitialValues {
  public:

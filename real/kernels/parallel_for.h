@@ -8,7 +8,8 @@
 
 namespace rehearse {
 
-// Calls body(begin, end) for pieces that make up [0, count), on several threads at once. The body must not throw.
+// Calls body(begin, end) for pieces that make up [0, count), on several threads at once. The body
+// must not throw.
 template <typename Body>
 void ParallelFor(uint64_t count, const Body& body) {
   constexpr uint64_t kWorthAThread = 1 << 20;

@@ -1,5 +1,5 @@
-// How GPUs keep numbers in memory: fp32, bf16 and fp16, converted on the host. Rounds to the nearest,
-// ties to even, as the devices do.
+// How GPUs keep numbers in memory: fp32, bf16 and fp16, converted on the host. Rounds to the
+// nearest, ties to even, as the devices do.
 #pragma once
 
 #include <cstdint>

@@ -1,10 +1,10 @@
 // Clocks of different ranks brought onto rank 0's, by round trips (Cristian 1989).
 //
-// In a round trip rank 0 notes t0, the other rank answers with its clock t, rank 0 notes t1: its offset is
-// (t0 + t1)/2 - t, wrong by at most (t1 - t0)/2. Of many round trips only the quickest quarter counts, its
-// median. Done before and after the steps, so that a drift shows; between the two it is linear. Ranks
-// that read the same clock (threads, processes of one machine) need no correction: then offsets measured
-// all the same say how good the method is.
+// In a round trip rank 0 notes t0, the other rank answers with its clock t, rank 0 notes t1: its
+// offset is (t0 + t1)/2 - t, wrong by at most (t1 - t0)/2. Of many round trips only the quickest
+// quarter counts, its median. Done before and after the steps, so that a drift shows; between the
+// two it is linear. Ranks that read the same clock (threads, processes of one machine) need no
+// correction: then offsets measured all the same say how good the method is.
 #pragma once
 
 #include <cstdint>

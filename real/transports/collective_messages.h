@@ -1,7 +1,9 @@
-// The messages of one member of a collective, step by step: collectives/algorithms/steps.h, for one group on the CPU.
+// The messages of one member of a collective, step by step: collectives/algorithms/steps.h, for one
+// group on the CPU.
 //
-// Members stand in the order of their group (on one host there is no better one), the root first, in one part.
-// "auto" is a ring, and pairwise exchange for all-to-all. Chunks are counted as collectives/algorithms/steps.h says.
+// Members stand in the order of their group (on one host there is no better one), the root first,
+// in one part. "auto" is a ring, and pairwise exchange for all-to-all. Chunks are counted as
+// collectives/algorithms/steps.h says.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +16,8 @@ namespace rehearse {
 struct StepMessage {
   uint32_t step = 0;
   bool sends = false;  // else it receives
-  uint32_t peer =
-      0;  // member of the group; oneself: a copy in memory, listed as sent and as received
+  // Member of the group; oneself: a copy in memory, listed as sent and as received.
+  uint32_t peer = 0;
   bool reduces = false;          // what is received is added to (or compared with) what is there
   std::vector<uint32_t> chunks;  // in the own space
 };

@@ -92,7 +92,8 @@ class Runner {
     }
   }
 
-  // One chunk goes and comes without a copy, unless it has to be added or is being sent at the time.
+  // One chunk goes and comes without a copy, unless it has to be added or is being
+  // sent at the time.
   bool IsDirect(const StepMessage& message, std::span<const StepMessage> step) const {
     if (message.chunks.size() != 1 || message.reduces) return false;
     return std::none_of(step.begin(), step.end(), [&](const StepMessage& other) {

@@ -1,7 +1,8 @@
-// Runs one collective on real memory, by the library's own steps (collectives/algorithms/steps.h) over a Transport.
+// Runs one collective on real memory, by the library's own steps (collectives/algorithms/steps.h)
+// over a Transport.
 //
-// All ranks of the group call it with the same kind, sizes and tag. Buffers are dense; what they hold
-// follows sim/schedule/schedule.h:
+// All ranks of the group call it with the same kind, sizes and tag. Buffers are dense; what they
+// hold follows sim/schedule/schedule.h:
 //   all-reduce, broadcast, reduce   `from` and `to` as long as each other; `to` may be `from`
 //   all-gather                      `to` has room for p times `from`
 //   reduce-scatter                  `from` has p times `to`
@@ -42,8 +43,8 @@ struct CollectiveCall {
 template <typename T>
 void RunCollective(Transport& transport, const CollectiveCall<T>& call);
 
-// Whoever runs the collectives of a step: our own steps, or the collectives of a library. May be used from
-// several threads.
+// Whoever runs the collectives of a step: our own steps, or the collectives of a library. May be
+// used from several threads.
 class Collectives {
  public:
   virtual ~Collectives() = default;

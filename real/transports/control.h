@@ -30,8 +30,8 @@ std::vector<T> FromBytes(const std::string& bytes) {
   return values;
 }
 
-// Throws Error on every rank unless all ranks have the same `text` (what they are about to do); says which
-// rank differs from rank 0.
+// Throws Error on every rank unless all ranks have the same `text` (what they are about to do);
+// says which rank differs from rank 0.
 void RequireSame(Transport& transport, const char* what, const std::string& text);
 
 }  // namespace rehearse

@@ -20,7 +20,8 @@ struct Variables {
   const char* job[2];  // together they name the run
 };
 
-// torchrun first: it may run below mpirun or srun. srun last: mpirun in an allocation sees its variables too.
+// torchrun first: it may run below mpirun or srun. srun last: mpirun in an allocation sees its
+// variables too.
 constexpr Variables kLaunchers[] = {
     {"torchrun",
      "RANK",

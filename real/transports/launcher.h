@@ -16,7 +16,8 @@ struct Launch {
   uint32_t local_ranks = 1;
 };
 
-// Nothing when none of them started this process. Throws Error when their variables contradict each other.
+// Nothing when none of them started this process. Throws Error when their variables
+// contradict each other.
 std::optional<Launch> DetectLaunch();
 
 }  // namespace rehearse

@@ -139,7 +139,7 @@ class MpiTransport : public Transport {
   uint32_t spins_ = 0;
 };
 
-// ---- MPI's own collectives ---------------------------------------------------------------------------
+// ---- MPI's own collectives ----------------------------------------------------------------------
 
 class MpiCollectives : public Collectives {
  public:

@@ -133,7 +133,8 @@ class TcpTransport final : public Transport {
   }
 
   ~TcpTransport() override {
-    // Everybody is told, then everybody waits for the farewells of those it hears from, for a while.
+    // Everybody is told, then everybody waits for the farewells of those it hears
+    // from, for a while.
     const bool well = !trouble();
     for (const auto& peer : peers_) {
       if (peer && well) peer->Send({FrameKind::kFarewell, launch_.rank, 0, 0, 0}, nullptr);
@@ -206,7 +207,7 @@ class TcpTransport final : public Transport {
     size_t bytes;
   };
 
-  // ---- coming together ---------------------------------------------------------------------------
+  // ---- coming together --------------------------------------------------------------------------
 
   void Gather(const TcpAddress& address, Clock::time_point until) {
     const int listener = socket(AF_INET6, SOCK_STREAM, 0);
@@ -313,7 +314,7 @@ class TcpTransport final : public Transport {
     on_one_machine_ = said == std::string(1, '\1');
   }
 
-  // ---- messages ----------------------------------------------------------------------------------
+  // ---- messages ---------------------------------------------------------------------------------
 
   // To its receiver, or to rank 0, who knows it.
   void Pass(const Frame& frame, const char* data) {
@@ -352,8 +353,9 @@ class TcpTransport final : public Transport {
     }
   }
 
-  // The first reason counts; rank 0 tells it to all others but the one that it came from. Only then does
-  // this rank itself learn it: it gives up, and its connections must not end before the others know why.
+  // The first reason counts; rank 0 tells it to all others but the one that it came from. Only
+  // then does this rank itself learn it: it gives up, and its connections must not end before the
+  // others know why.
   void Spread(const std::string& reason, uint32_t from) noexcept {
     {
       const std::lock_guard<std::mutex> lock(mutex_);

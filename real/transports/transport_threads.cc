@@ -84,7 +84,8 @@ struct ThreadWorld::State {
 
 namespace {
 
-// The receiver reads the data and writes to `taken`; a letter that nobody took is withdrawn in the end.
+// The receiver reads the data and writes to `taken`; a letter that nobody took is
+// withdrawn in the end.
 struct SentLetter : Transport::Message {
   explicit SentLetter(LetterBox* the_box) : box(the_box) {}
   SentLetter(const SentLetter&) = delete;

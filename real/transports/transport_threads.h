@@ -1,5 +1,5 @@
-// Ranks as threads of one process: messages are copied once, from the sender's memory to the receiver's,
-// by the receiver's thread.
+// Ranks as threads of one process: messages are copied once, from the sender's memory to the
+// receiver's, by the receiver's thread.
 #pragma once
 
 #include <functional>
@@ -25,8 +25,9 @@ class ThreadWorld {
   std::unique_ptr<State> state_;
 };
 
-// Runs `body` as each of so many ranks on threads of their own and returns when all have ended. When one
-// throws, the others are told (RankLost), and the first exception that was not RankLost is thrown again.
+// Runs `body` as each of so many ranks on threads of their own and returns when all have ended.
+// When one throws, the others are told (RankLost), and the first exception that was not RankLost
+// is thrown again.
 void RunAsThreads(uint32_t ranks, const std::function<void(Transport&)>& body);
 
 }  // namespace rehearse

@@ -21,7 +21,8 @@ uint32_t MostRanksOfANode(const Cluster& cluster) {
   return *std::max_element(ranks.begin(), ranks.end());
 }
 
-// What the calibration knows of one op; nothing where it knows nothing and the model of the device counts.
+// What the calibration knows of one op; nothing where it knows nothing and the model of the
+// device counts.
 std::optional<MeasuredTime> MeasuredTimeOf(const Op& op, const Schedule& schedule,
                                            const Cluster& cluster) {
   if (const auto* compute = std::get_if<Compute>(&op.work)) {

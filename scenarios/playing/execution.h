@@ -1,5 +1,5 @@
-// A scenario run for real: its schedule on the ranks of a transport, what was measured, and whether the numbers
-// are those of the serial computation.
+// A scenario run for real: its schedule on the ranks of a transport, what was measured, and whether
+// the numbers are those of the serial computation.
 //
 // The result (schema rehearse.execution.v1) says how it was run and holds the median step's
 // rehearse.result.v1 but for the simulator's cost:
@@ -7,17 +7,21 @@
 //   { "schema": "rehearse.execution.v1", "scenario": "...", "ranks": 4, "backend": "cpu",
 //     "transport": "threads", "collectives": "own", "streams": "blocking", "arithmetic": "fp32",
 //     "seed": 1, "notes": ["..."], "libraries": "...", "host": {...}, "environment": {...},
-//     "gpu": {..., "nccl_profiler": {"interface": 5}},  on GPUs; or {"interface": 0, "why_not": "..."}: then the result's
-//                                                  "collectives" and the timeline's ops do not tell what NCCL chose
+//     "gpu": {..., "nccl_profiler": {"interface": 5}},
 //     "warm_up_seconds": [...], "repeat_seconds": [...],
-//     "timing": {"timed_step_seconds": ..., "untimed_step_seconds": ..., "cost": 0.01},  where timing ops costs something:
-//                                                                  medians of the host's wall times
-//     "cuda_graph": {"step_seconds": ..., "step_seconds_without": ..., "gain": 0.02},       with --cuda-graph; likewise
+//     "timing": {"timed_step_seconds": ..., "untimed_step_seconds": ..., "cost": 0.01},
+//     "cuda_graph": {"step_seconds": ..., "step_seconds_without": ..., "gain": 0.02},
 //     "clocks": [{"rank": 1, "offset_nanoseconds": 12, "drift_nanoseconds_per_second": 3,
 //                 "round_trip_nanoseconds": 700, "applied": false}],
-//     "check": {"passed": true, "tolerance": 1e-10, "loss": ..., "serial_loss": ..., "loss_difference": ...,
-//               "worst_gradient": ..., "worst_parameter": ..., "arrays": [...]},       with --check
+//     "check": {"passed": true, "tolerance": 1e-10, "loss": ..., "serial_loss": ...,
+//               "loss_difference": ..., "worst_gradient": ..., "worst_parameter": ...,
+//               "arrays": [...]},
 //     "result": {...} }
+//
+// "gpu" only on GPUs; its profiler may be {"interface": 0, "why_not": "..."}: then the result's
+// "collectives" and the timeline's ops do not tell what NCCL chose. "timing" where timing ops costs
+// something, "cuda_graph" with --cuda-graph: medians of the host's wall times. "check" with
+// --check.
 #pragma once
 
 #include <cstdint>
@@ -38,11 +42,12 @@ namespace rehearse {
 
 // Double has 16 digits; sums in another order, through a few layers, cost six of them at most.
 inline constexpr double kCheckTolerance = 1e-10;
-// fp32 has 7, and Adam's first step divides a gradient by its own size: where that is rounding, a parameter
-// moves by a learning rate this way or that.
+// fp32 has 7, and Adam's first step divides a gradient by its own size: where that is rounding, a
+// parameter moves by a learning rate this way or that.
 inline constexpr double kGpuCheckTolerance = 2e-3;
 
-// The same network and batch on one rank, in the same parts: dropout draws anew for each micro-batch and chunk.
+// The same network and batch on one rank, in the same parts: dropout draws anew for each
+// micro-batch and chunk.
 Schedule PlanSerially(const Scenario& scenario);
 
 struct ExecutedScenario {
@@ -57,14 +62,15 @@ struct ExecutedScenario {
   std::optional<CheckReport> check;
   double check_tolerance = kCheckTolerance;
   nlohmann::ordered_json gpu;  // libraries, device and environment; null on CPUs
-  std::string
-      choices_missing;  // why it is not known how collectives were carried out; "" where it is
+  // Why it is not known how collectives were carried out; "" where it is.
+  std::string choices_missing;
   bool representative = true;          // false where times mean nothing: ranks that shared a GPU
   nlohmann::ordered_json environment;  // when the steps were done (real/backends/host.h)
   Result result;                       // of the median step
 };
 
-// What there is to say about the numbers: arithmetic that is not the schedule's, more ranks than cores.
+// What there is to say about the numbers: arithmetic that is not the schedule's, more
+// ranks than cores.
 std::vector<std::string> ExecutionNotes(const Schedule& schedule, const Transport& transport,
                                         DType arithmetic);
 

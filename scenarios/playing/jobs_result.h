@@ -1,14 +1,16 @@
 // What several jobs on one cluster mean to each other: `rehearse run` of a scenario with "jobs".
 //
 //   { "schema": "rehearse.jobs.v1", "scenario": "...", "fidelity": "fluid", "devices": 16,
-//     "seconds": ...,                           until the last job has ended
-//     "jobs": [ {"name": "a", "placement": [[0, 7]],          rank by rank: devices from .. to
+//     "seconds": ...,                              until the last job has ended
+//     "jobs": [ {"name": "a",
+//                "placement": [[0, 7]],            rank by rank: devices, from .. to
 //                "start_seconds": 0, "repeat": 2,
-//                "steps_seconds": [..., ...],                 each of its steps
-//                "alone_step_seconds": ...,                   the mean step of the same job when no other runs
-//                "slow_down": 1.25,                           its steps' time over that alone
-//                "result": {rehearse.result.v1 of its mean step, without "links" and "simulator"}} ],
-//     "links": [...], "simulator": {...}, "timeline_hash": "..." }          as in rehearse.result.v1, of all jobs
+//                "steps_seconds": [..., ...],      each of its steps
+//                "alone_step_seconds": ...,        the mean step when no other job runs
+//                "slow_down": 1.25,                the mean step over that
+//                "result": {...}} ],               rehearse.result.v1 of its mean step, without
+//                                                  "links" and "simulator"
+//     "links": [...], "simulator": {...}, "timeline_hash": "..." }      as there, of all jobs
 #pragma once
 
 #include <cstdint>
@@ -37,7 +39,8 @@ struct JobsResult {
 };
 
 nlohmann::ordered_json ToJson(const JobsResult& result);
-// A row for each job, the busiest links, and what there is to say of each job's step. Ends with a newline.
+// A row for each job, the busiest links, and what there is to say of each job's step. Ends with a
+// newline.
 std::string ToText(const JobsResult& result, bool color);
 
 }  // namespace rehearse

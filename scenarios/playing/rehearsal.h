@@ -1,4 +1,5 @@
-// The pipeline: Scenario -> Jobs -> Schedule -> Program -> Timeline -> Result, as one readable function.
+// The pipeline: Scenario -> Jobs -> Schedule -> Program -> Timeline -> Result, as one readable
+// function.
 #pragma once
 
 #include <optional>
@@ -27,8 +28,8 @@ struct PlayedScenario {
 // Throws Error when the scenario cannot be planned or its schedule cannot be played.
 PlayedScenario PlayScenario(const Scenario& scenario, const SimulationOptions& options = {});
 
-// What a scenario's own step did, on its own ranks. Nothing where that is all there is: the joint schedule and its timeline
-// are it, or there are jobs.
+// What a scenario's own step did, on its own ranks. Nothing where that is all there is: the joint
+// schedule and its timeline are it, or there are jobs.
 std::optional<JobPart> OwnPart(const Scenario& scenario, const PlayedScenario& played);
 // What that part means, or the whole; but for the cost of wall time and memory.
 Result Describe(const Scenario& scenario, const PlayedScenario& played,
@@ -46,7 +47,8 @@ struct RehearsalOptions {
   bool record_link_loads = false;  // for the trace's counters
 };
 
-// As PlayScenario() throws. Jobs are played once more, each alone, to tell how much the others slow them down.
+// As PlayScenario() throws. Jobs are played once more, each alone, to tell how much the others slow
+// them down.
 Rehearsal Rehearse(const Scenario& scenario, const RehearsalOptions& options = {});
 
 }  // namespace rehearse

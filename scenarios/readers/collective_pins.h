@@ -1,12 +1,16 @@
-// Which algorithm and protocol a scenario's collectives take, as NCCL_ALGO and NCCL_PROTO would pin them:
+// Which algorithm and protocol a scenario's collectives take, as NCCL_ALGO and NCCL_PROTO
+// would pin them:
 //
 //   "simulator": {"algorithm": "auto", "protocol": "auto",
-//                 "collectives": [{"kind": "all-reduce", "axis": "data", "algorithm": "tree"}, ...]}
+//                 "collectives": [{"kind": "all-reduce", "axis": "data", "algorithm": "tree"},
+//                                 ...]}
 //
-// An algorithm is a row of collectives/algorithms/algorithm.h or "auto", a protocol "ll", "ll128", "simple", "none" (bare links)
-// or "auto" (collectives/lowering/tuning.h says how these are chosen). Where one of the two is given, the other is "auto" unless
-// given; where neither is, rings on bare links. Entries of "collectives" are for one kind, one axis of the mesh (the
-// name of a communicator), or both, and go before what stands above them: of several that fit the last counts.
+// An algorithm is a row of collectives/algorithms/algorithm.h or "auto", a protocol "ll",
+// "ll128", "simple", "none" (bare links) or "auto" (collectives/lowering/tuning.h says how these
+// are chosen). Where one of the two is given, the other is "auto" unless given; where neither
+// is, rings on bare links. Entries of "collectives" are for one kind, one axis of the mesh (the
+// name of a communicator), or both, and go before what stands above them: of several that fit
+// the last counts.
 #pragma once
 
 #include <optional>
@@ -26,11 +30,12 @@ struct CollectivePin {
   Place place;
 };
 
-// Of the object "simulator". Throws Error for names that are not known and algorithms that cannot do the kind.
+// Of the object "simulator". Throws Error for names that are not known and algorithms that
+// cannot do the kind.
 std::vector<CollectivePin> ReadCollectivePins(const JsonReader& simulator);
 
-// Throws Error, at the pin, for an axis that the schedule does not have and for collectives that the algorithm
-// cannot do.
+// Throws Error, at the pin, for an axis that the schedule does not have and for collectives that
+// the algorithm cannot do.
 void ApplyCollectivePins(const std::vector<CollectivePin>& pins, Schedule* schedule);
 
 }  // namespace rehearse

@@ -1,18 +1,19 @@
-// The jobs of a scenario, as they are asked for: one that the scenario itself describes, or several, which share the
-// cluster.
+// The jobs of a scenario, as they are asked for: one that the scenario itself describes, or
+// several, which share the cluster.
 //
-//   "jobs": [{"scenario": "a.json",       a file, relative to the one that names it, or a scenario as an object
-//                                         or "schedule": a file or an object of sim/schedule/schedule_json.h
-//             "placement": "0-63",        scenarios/readers/placement.h; "block" and "round-robin" choose among devices
-//                                         that no other job lists or has been given
-//             "start": "0s",              optional; before it nothing of the job begins
-//             "repeat": 3,                optional, 1; whole steps, back to back
-//             "name": "first"}, ...]      optional; else that of its scenario
+//   "jobs": [{"scenario": "a.json",     a file, relative to the one that names it, or an object;
+//                                       or "schedule": likewise (sim/schedule/schedule_json.h)
+//             "placement": "0-63",      scenarios/readers/placement.h; "block" and "round-robin"
+//                                       choose among devices that no other job lists or was given
+//             "start": "0s",            optional; before it nothing of the job begins
+//             "repeat": 3,              optional, 1; whole steps, back to back
+//             "name": "first"}, ...]    optional; else that of its scenario or schedule
 //
-// What a job's scenario says of its step is the job's own: model, training, strategy, and the algorithm, protocol and
-// collectives of its simulator. What it says of a machine (cluster, calibration, edits, placement, and the other keys of
-// its simulator) is not used: that of the scenario that lists the jobs counts. Algorithms that the latter names are for
-// all jobs, before their own.
+// What a job's scenario says of its step is the job's own: model, training, strategy, and the
+// algorithm, protocol and collectives of its simulator. What it says of a machine (cluster,
+// calibration, edits, placement, and the other keys of its simulator) is not used: that of the
+// scenario that lists the jobs counts. Algorithms that the latter names are for all jobs, before
+// their own.
 #pragma once
 
 #include <cstdint>
@@ -64,12 +65,14 @@ inline const std::vector<std::string> kSimulatorKeys = {"fidelity", "channels", 
                                                         "protocol", "collectives",  "slowdown",
                                                         "routing",  "routing_seed", "perturbation"};
 
-// Of a scenario's root: its own step on all devices, or on those of its "placement"; or its "jobs". Throws Error for
-// what is wrong, including steps that do not fit the cluster and jobs that want the same device.
+// Of a scenario's root: its own step on all devices, or on those of its "placement"; or its "jobs".
+// Throws Error for what is wrong, including steps that do not fit the cluster and jobs that want
+// the same device.
 std::vector<JobRequest> ReadJobRequests(const JsonReader& root, const Cluster& cluster,
                                         const NominalDevices& nominal);
 
-// A schedule, the document of which this is the root, on all devices. Throws Error where these are not as many as ranks.
+// A schedule, the document of which this is the root, on all devices. Throws Error where these are
+// not as many as ranks.
 JobRequest RequestOf(const JsonReader& schedule, const Cluster& cluster,
                      const NominalDevices& nominal);
 

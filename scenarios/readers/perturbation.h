@@ -11,12 +11,12 @@
 //                {"at": "25ms", "links": "node3/nic0", "recover": true}]
 //   }
 //
-// Every key is optional. "devices" and "links" are patterns (topology/cluster/selectors.h), links with
-// "one_way" as in edits. A bandwidth is absolute, relative ("0.5x") or a difference ("-5GBps"),
-// always to the link's own after all edits, whatever happened to it before; "recover" gives that
-// back. Transfers in flight go on at their new rates. From a failed link they change to the way
-// that avoids all links which ever fail in the step; where there is none they wait for the link to
-// recover, and if it does not the step cannot end: an error that names the link.
+// Every key is optional. "devices" and "links" are patterns (topology/cluster/selectors.h), links
+// with "one_way" as in edits. A bandwidth is absolute, relative ("0.5x") or a difference
+// ("-5GBps"), always to the link's own after all edits, whatever happened to it before; "recover"
+// gives that back. Transfers in flight go on at their new rates. From a failed link they change to
+// the way that avoids all links which ever fail in the step; where there is none they wait for the
+// link to recover, and if it does not the step cannot end: an error that names the link.
 #pragma once
 
 #include "collectives/lowering/perturbation.h"

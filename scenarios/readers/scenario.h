@@ -1,39 +1,46 @@
-// A scenario: one training step of one model with one strategy on one cluster, as a JSON file says it; or several jobs that
-// share the cluster.
+// A scenario: one training step of one model with one strategy on one cluster, as a
+// JSON file says it; or several jobs that share the cluster.
 //
 //   {
-//     "name": "...", "description": "...",           description is optional
+//     "name": "...", "description": "...",          description is optional
 //     "cluster": "perlmutter:nodes=4",              preset, preset with changes, file, or graph
-//     "model": {"preset": "gpt-20b"},               or its numbers, or another kind (model_reader.h)
+//     "model": {"preset": "gpt-20b"},               or its numbers, or another kind:
+//                                                   scenarios/readers/model_reader.h
 //     "training": {"batch": 16, "sequence": 2048,   sequences a step and tokens a sequence
 //                  "micro_batches": 1,              optional, 1
 //                  "recomputation": "full",         none, selective (of unfused attention) or full
 //                  "attention": "fused",            optional; "unfused" stores s² scores a head
-//                  "precision": "bf16",             optional; "fp32" for arithmetic and parameters too
+//                  "precision": "bf16",             optional; "fp32": arithmetic, parameters too
 //                  "gradients": "fp32",             optional; "bf16" to sum and to keep them so
-//                  "tuned_kernels": false},         optional; the fastest of NN, NT, TN for each product
+//                  "tuned_kernels": false},         optional; each product's fastest of NN, NT, TN
 //     "strategy": {"kind": "4d", "column": 2, "row": 2, "depth": 4, "data": 1,
 //                  "transpose_alternate_layers": true, "overlap_all_reduce": true,
-//                  "overlap_reduce_scatter": true, "overlap_all_gather": true, "cached_layers": 28},
-//                                                   other kinds: workloads/README.md
-//     "placement": "block",                         optional: which device each rank is on (scenarios/readers/placement.h); without
-//                                                   it there must be as many ranks as devices
-//     "calibration": "mine.json",                   optional: efficiencies, overheads (topology/files/calibration.h)
-//     "edits": [{"links": "node3/nic*", "bandwidth": "0.5x"}],   optional what-ifs (topology/files/edits.h)
-//     "simulator": {"fidelity": "fluid", "channels": 0,      optional, every key as well
-//                   "algorithm": "auto", "protocol": "auto",       how collectives run; neither: rings on bare links
+//                  "overlap_reduce_scatter": true, "overlap_all_gather": true,
+//                  "cached_layers": 28},            other kinds: workloads/README.md
+//     "placement": "block",                         optional: scenarios/readers/placement.h;
+//                                                   without it as many ranks as devices
+//     "calibration": "mine.json",                   optional: topology/files/calibration.h
+//     "edits": [{"links": "node3/nic*",             optional what-ifs: topology/files/edits.h
+//                "bandwidth": "0.5x"}],
+//     "simulator": {"fidelity": "fluid",            optional, every key of it as well
+//                   "channels": 0,
+//                   "algorithm": "auto",            how collectives run; if neither algorithm nor
+//                   "protocol": "auto",             protocol is given, rings on bare links
 //                   "collectives": [{"kind": "all-reduce", "axis": "data", "algorithm": "tree"}],
-//                                                 (scenarios/readers/collective_pins.h)
+//                                                   scenarios/readers/collective_pins.h
 //                   "routing": "minimal", "routing_seed": 0,
 //                   "slowdown": {"gemm": 0, "attention": 0, "memory": 0, "communication": 0},
-//                   "perturbation": {...}}        jitter, stragglers, links that fail (scenarios/readers/perturbation.h)
-//   }
+//                   "perturbation": {...}}          jitter, stragglers, links that fail:
+//   }                                               scenarios/readers/perturbation.h
 //
-// Instead of model, training, strategy and placement, "jobs": [...] (scenarios/readers/job_request.h).
+// Instead of model, training, strategy and placement: "jobs": [...]
+// (scenarios/readers/job_request.h).
 //
-// Sizes and switches of a strategy must be given: nothing is silently defaulted (scenarios/readers/strategy_reader.h).
-// `channels` 0 leaves their number to the channel search. `slowdown` stands for the devices' own: a kernel runs at 1/(1 + slowdown) while its device communicates (topology/devices/device.h).
-// `routing` is that of dragonflies, minimal or valiant; the seed is of Valiant's detours and of ECMP.
+// Sizes and switches of a strategy must be given: nothing is silently defaulted
+// (scenarios/readers/strategy_reader.h). `channels` 0 leaves their number to the channel search.
+// `slowdown` stands for the devices' own: a kernel runs at 1/(1 + slowdown) while its device
+// communicates (topology/devices/device.h). `routing` is that of dragonflies, minimal or valiant;
+// the seed is of Valiant's detours and of ECMP.
 #pragma once
 
 #include <memory>
@@ -62,8 +69,8 @@ struct Scenario {
   bool allow_out_of_memory = false;  // play a plan that does not fit the device all the same
 };
 
-// Throws Error (file, line, pointer, found, expected) for anything that is wrong, including a mesh that
-// does not fit the cluster.
+// Throws Error (file, line, pointer, found, expected) for anything that is wrong, including a mesh
+// that does not fit the cluster.
 Scenario ReadScenario(const JsonDocument& document);
 
 // A schedule's document (sim/schedule/schedule_json.h) on a cluster, of which it takes all devices.

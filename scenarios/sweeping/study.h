@@ -2,13 +2,13 @@
 // about it.
 //
 //   {
-//     "name": "...", "description": "...", "source": "...",     description and source are optional
-//     "base": "../axonn-weak-5b.json",                a scenario, or the path of one from here
-//     "set": {"training.batch": 512},                 changes for all points, as `run --set` has them
-//     "metric": "step_seconds",                       a number of result.json by its dotted path, or
+//     "name": "...", "description": "...", "source": "...",     the latter two are optional
+//     "base": "../axonn-weak-5b.json",               a scenario, or the path of one from here
+//     "set": {"training.batch": 512},                changes for all points, as with `run --set`
+//     "metric": "step_seconds",                      a number of result.json by its dotted path, or
 //               {"value": "model_flops_utilization", "times": 312, "unit": "TFLOP/s"}
-//     "columns": ["breakdown.compute_seconds"],       optional: shown beside the metric
-//     "tolerance": 0.15,                              optional: the relative error that is wanted
+//     "columns": ["breakdown.compute_seconds"],      optional: shown beside the metric
+//     "tolerance": 0.15,                             optional: the relative error that is wanted
 //     "groups": [{"name": "IC1", "set": {...},
 //                 "calibration": {"point": "M4", "from": 0.1, "to": 2,
 //                                 "set": {"edits": [{"devices": "**", "compute": "{value}x"}]}},
@@ -21,14 +21,14 @@
 //
 // Without "groups", the keys of one group stand beside the others. Changes are made in the order
 // study, group, calibration, point, grid; later ones win. Points and grid multiply: a grid's axes
-// give every combination of their values, the last axis fastest, named "POINT/KEY=VALUE/KEY=VALUE". Full
-// names of points begin with "GROUP/" when the group has a name. A point is published as a number
-// of the metric, or with "relative_to" as the ratio to another point's; points that a grid multiplies are
-// neither. A calibration searches the one value between "from" and "to" with which the metric of its
-// point is as published, and writes it in the place of {value} for every point of the group; it is one
-// row a group. A "calibration" beside "groups" is for all that have none of their own. A combination
-// of a grid may be impossible (a mesh that does not fit); a point may not, unless it says
-// "allow_failure"; all of them together may not.
+// give every combination of their values, the last axis fastest, named "POINT/KEY=VALUE/KEY=VALUE".
+// Full names of points begin with "GROUP/" when the group has a name. A point is published as a
+// number of the metric, or with "relative_to" as the ratio to another point's; points that a grid
+// multiplies are neither. A calibration searches the one value between "from" and "to" with which
+// the metric of its point is as published, and writes it in the place of {value} for every point of
+// the group; it is one row a group. A "calibration" beside "groups" is for all that have none of
+// their own. A combination of a grid may be impossible (a mesh that does not fit); a point may not,
+// unless it says "allow_failure"; all of them together may not.
 #pragma once
 
 #include <optional>

@@ -1,8 +1,8 @@
-// Which schedules a calibration learns from: a ladder of collectives for the ranks of a machine, products of many shapes,
-// random training steps, and what a user needs exactly.
+// Which schedules a calibration learns from: a ladder of collectives for the ranks of a machine,
+// products of many shapes, random training steps, and what a user needs exactly.
 //
-// Sizes follow from one number, the floating-point operations of the largest training step of a rank: steps have between
-// a hundredth of it and all of it, products at most a tenth.
+// Sizes follow from one number, the floating-point operations of the largest training step of a
+// rank: steps have between a hundredth of it and all of it, products at most a tenth.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +30,8 @@ LearningPlan GpuLearningPlan();
 
 // What a world of `ranks` learns from. `left_out` is told what there is no room for.
 struct WorldPlan {
-  std::vector<NamedSchedule>
-      ladder;  // groups of all sizes that divide the ranks; none for one rank
+  // Groups of all sizes that divide the ranks; none for one rank.
+  std::vector<NamedSchedule> ladder;
   std::vector<NamedSchedule> steps;
 };
 WorldPlan PlanLearning(const LearningPlan& plan, uint32_t ranks,

@@ -54,8 +54,8 @@ struct Sizes {
   std::vector<uint64_t> sequence;
   std::vector<uint64_t> vocabulary;
 };
-// No side of a product is in both: multiples of 64 here; 32, 48 or 80 more than one there. On GPUs heads want multiples
-// of 64 everywhere: there the lists are disjoint.
+// No side of a product is in both: multiples of 64 here; 32, 48 or 80 more than one there. On GPUs
+// heads want multiples of 64 everywhere: there the lists are disjoint.
 Sizes SizesFor(StepUse use, StepDevice device) {
   if (device == StepDevice::kGpu && use == StepUse::kLearning) {
     return {{128, 256, 512, 1024, 2048, 3072, 4096},

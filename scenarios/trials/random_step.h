@@ -1,7 +1,9 @@
-// Random training steps, for a few CPU cores or for GPUs: what calibrations learn from, and what they are judged by.
+// Random training steps, for a few CPU cores or for GPUs: what calibrations learn from, and what
+// they are judged by.
 //
-// The i-th network of a seed is the same everywhere. Sizes (hidden, sequence, vocabulary, heads) for judging are drawn
-// from other lists than those for learning, so that no matrix product is in both.
+// The i-th network of a seed is the same everywhere. Sizes (hidden, sequence, vocabulary,
+// heads) for judging are drawn from other lists than those for learning, so that no matrix
+// product is in both.
 #pragma once
 
 #include <cstdint>
@@ -25,9 +27,9 @@ struct RandomStep {
   Schedule schedule;
 };
 
-// The steps of one random network, one for each kind of strategy, whose mesh and switches are drawn too: so that
-// strategies can be compared. Draws again until all can be planned and take `least` to `most` floating-point operations a
-// rank.
+// The steps of one random network, one for each kind of strategy, whose mesh and switches are drawn
+// too: so that strategies can be compared. Draws again until all can be planned and take `least` to
+// `most` floating-point operations a rank.
 std::vector<RandomStep> DrawSteps(uint64_t seed, uint32_t index, uint32_t ranks, StepUse use,
                                   Flops least, Flops most, StepDevice device = StepDevice::kCpu);
 

@@ -1,7 +1,9 @@
-// How far predictions can be trusted on this machine: steps that the calibration has not seen are predicted, then run.
+// How far predictions can be trusted on this machine: steps that the calibration has not seen are
+// predicted, then run.
 //
-// N random steps (scenarios/trials/random_step.h), in groups of one network and all strategies. The measured time of a step is the
-// median of its undisturbed repeats (real/calibration/probe.h); one of which none was undisturbed is listed and not judged.
+// N random steps (scenarios/trials/random_step.h), in groups of one network and all strategies. The
+// measured time of a step is the median of its undisturbed repeats (real/calibration/probe.h); one
+// of which none was undisturbed is listed and not judged.
 #pragma once
 
 #include <cstdint>
@@ -63,8 +65,8 @@ Prediction PredictStep(const Schedule& schedule, const Calibration& calibration)
 TrustReport MeasureTrust(const Calibration& calibration, const TrustOptions& options);
 
 ErrorSummary ErrorsOf(const TrustReport& report, const std::string& strategy = "");
-// Kendall's τ (the share of pairs in the same order minus that of pairs in the other) of predicted and measured times;
-// of pairs of one network, or of all.
+// Kendall's τ (the share of pairs in the same order minus that of pairs in the other) of predicted
+// and measured times; of pairs of one network, or of all.
 double RankCorrelation(const TrustReport& report, bool within_networks);
 
 nlohmann::ordered_json ToJson(const TrustReport& report);

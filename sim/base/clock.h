@@ -1,7 +1,7 @@
 // The simulated clock: integer picoseconds since the start of the step.
 //
-// Durations are computed as Seconds and rounded to the clock once, half away from zero; after that all
-// arithmetic is exact, so that the same input gives the same bits on any machine and compiler.
+// Durations are computed as Seconds and rounded to the clock once, half away from zero; after that
+// all arithmetic is exact, so that the same input gives the same bits on any machine and compiler.
 // The range is 106 days.
 #pragma once
 

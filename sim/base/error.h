@@ -1,9 +1,9 @@
 // The two ways to fail.
 //
-// Error: the user's mistake. Says where (file, line, JSON pointer), what was found and what was expected;
-// main() prints it and exits with 1.
-// CHECK: a fault of ours. On in every build, prints both values, and throws InternalError, which main()
-// prints and turns into exit code 2.
+// Error: the user's mistake. Says where (file, line, JSON pointer), what was found and what was
+// expected; main() prints it and exits with 1.
+// CHECK: a fault of ours. On in every build, prints both values, and throws InternalError, which
+// main() prints and turns into exit code 2.
 #pragma once
 
 #include <algorithm>
@@ -35,8 +35,8 @@ class InternalError : public std::logic_error {
 };
 
 // `candidates` is a range of strings. Returns `; did you mean "x"?` for the candidate nearest to
-// `word` when it is near enough (edit distance at most a third of the length, at least 1; swapping two
-// neighbours is one edit), else "".
+// `word` when it is near enough (edit distance at most a third of the length, at least 1; swapping
+// two neighbours is one edit), else "".
 template <typename Range>
 std::string DidYouMean(const std::string& word, const Range& candidates);
 

@@ -1,8 +1,8 @@
 // A JSON file that a person wrote, parsed, with the line of every value. Gzipped files are read as well.
 //
-// Comments // and /* */ are allowed, duplicate keys refused, nesting at most 64 deep, at most 64 MiB, 4 million
-// values, keys of 1,000 bytes. Documents are immutable after FromFile, FromText and Set, and may then be read
-// from several threads, by sim/base/json_reader.h.
+// Comments // and /* */ are allowed, duplicate keys refused, nesting at most 64 deep, at most 64
+// MiB, 4 million values, keys of 1,000 bytes. Documents are immutable after FromFile, FromText and
+// Set, and may then be read from several threads, by sim/base/json_reader.h.
 #pragma once
 
 #include <string>
@@ -14,15 +14,16 @@
 
 namespace rehearse {
 
-inline constexpr const char* kJsonSetFile =
-    "--set";  // stands for the file of values that Set() made
+// Stands for the file of values that Set() made.
+inline constexpr const char* kJsonSetFile = "--set";
 inline constexpr int kJsonSetLine = 0;
 
 class JsonReader;
 
 class JsonDocument {
  public:
-  // Reads the file. Throws Error when it cannot be read, is no JSON, is truncated, too deep or too large.
+  // Reads the file. Throws Error when it cannot be read, is no JSON, is truncated, too
+  // deep or too large.
   static JsonDocument FromFile(const std::string& path);
   // `name` stands for the file in messages.
   static JsonDocument FromText(std::string_view text, const std::string& name);

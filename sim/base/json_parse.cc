@@ -220,7 +220,8 @@ class Builder {
   size_t pointer_bytes_ = 0;  // in lines_
 };
 
-// The word of the text around the position of a bad token: to the next space, bracket, quote or comma.
+// The word of the text around the position of a bad token: to the next space, bracket,
+// quote or comma.
 std::string_view WordAt(std::string_view text, size_t at) {
   constexpr std::string_view kNoWord = " \t\r\n[]{},:\"";
   const auto is_word = [&](size_t i) { return kNoWord.find(text[i]) == std::string_view::npos; };

@@ -1,7 +1,8 @@
-// From a text to a JSON value that remembers the line of every part: what sim/base/json_document.h is built on.
+// From a text to a JSON value that remembers the line of every part: what
+// sim/base/json_document.h is built on.
 //
-// nlohmann's parser does the work; ours are the lines, the limits, the refusal of duplicate keys, and words
-// that a person understands.
+// nlohmann's parser does the work; ours are the lines, the limits, the refusal of duplicate keys,
+// and words that a person understands.
 #pragma once
 
 #include <map>

@@ -32,8 +32,8 @@ class JsonReader {
   bool IsArray() const { return value_->is_array(); }
   bool IsString() const { return value_->is_string(); }
 
-  // Object access. AllowKeys refuses every other key ("unknown key; did you mean ..."), and anything
-  // that is not an object.
+  // Object access. AllowKeys refuses every other key ("unknown key; did you mean ..."), and
+  // anything that is not an object.
   void AllowKeys(const std::vector<std::string>& keys) const;
   bool Has(const std::string& key) const;
   JsonReader At(const std::string& key) const;                      // Error when missing

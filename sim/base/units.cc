@@ -14,8 +14,8 @@
 namespace rehearse {
 namespace {
 
-// One unit is numerator / denominator in SI base units. Keeping both means that one rounding is enough:
-// 1.5us is 1.5 / 1e6, the double nearest to 0.0000015.
+// One unit is numerator / denominator in SI base units. Keeping both means that one rounding is
+// enough: 1.5us is 1.5 / 1e6, the double nearest to 0.0000015.
 struct Unit {
   std::string name;
   double numerator = 1;
@@ -128,7 +128,8 @@ double Parse(std::string_view text, const Kind& kind) {
   };
   const std::string with_unit = fmt::format("{} with its unit", kind.what);
 
-  // from_chars also reads "inf" and "nan"; a number of ours starts with a digit, after a sign perhaps.
+  // from_chars also reads "inf" and "nan"; a number of ours starts with a digit, after
+  // a sign perhaps.
   const size_t first = text.starts_with('-') ? 1 : 0;
   if (first == text.size() || text[first] < '0' || text[first] > '9') fail(with_unit);
   double number = 0;
@@ -180,7 +181,8 @@ struct PrintUnit {
   double denominator;
 };
 
-// `units` from small to large: the largest in which the printed number is at least 1, else the first.
+// `units` from small to large: the largest in which the printed number is at least 1,
+// else the first.
 std::string PrintIn(std::span<const PrintUnit> units, const char* zero, double value) {
   if (value == 0) return std::string("0 ") + zero;
   std::string text;

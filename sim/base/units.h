@@ -2,9 +2,9 @@
 // read into quantities here and quantities are printed here.
 //
 // B is a byte and b a bit; k, M, G, T, P are powers of 1,000 and Ki, Mi, Gi, Ti powers of 1,024.
-// A bandwidth is "<prefix>Bps" or "<prefix>bps" ("GB/s" and "Gb/s" are read as well), a time "ps", "ns",
-// "us", "ms", "s", a rate of computation "<prefix>FLOPS" ("TFLOP/s" as well), a number of operations
-// "<prefix>FLOP", sizes "<prefix>B".
+// A bandwidth is "<prefix>Bps" or "<prefix>bps" ("GB/s" and "Gb/s" are read as well), a time "ps",
+// "ns", "us", "ms", "s", a rate of computation "<prefix>FLOPS" ("TFLOP/s" as well), a number of
+// operations "<prefix>FLOP", sizes "<prefix>B".
 // A bare number is refused, except where a function says otherwise. All functions are pure.
 #pragma once
 
@@ -15,9 +15,9 @@
 
 namespace rehearse {
 
-// Each throws Error("found \"25\", expected a bandwidth with its unit such as \"25GBps\"") unless the
-// text is a finite number, optional space, and a unit of the right kind. Negative numbers are refused;
-// zero is allowed for times and numbers of operations only.
+// Each throws Error("found \"25\", expected a bandwidth with its unit such as \"25GBps\"") unless
+// the text is a finite number, optional space, and a unit of the right kind. Negative numbers are
+// refused; zero is allowed for times and numbers of operations only.
 BytesPerSecond ParseBandwidth(std::string_view text);
 Seconds ParseDuration(std::string_view text);
 Bytes ParseSize(std::string_view text);

@@ -1,9 +1,9 @@
 // Which tasks determined the end of a simulated step, and how much time the others had to spare.
 //
-// The chain is read backwards from the task that ended last: a task starts when its last predecessor
-// ends, so each was waited for by the next; of predecessors that ended together the first in the
-// program counts, of tasks that end the step together the last. A flow counts with the time that it took,
-// whatever held it back (Simulation::bottlenecks tells that).
+// The chain is read backwards from the task that ended last: a task starts when its last
+// predecessor ends, so each was waited for by the next; of predecessors that ended together the
+// first in the program counts, of tasks that end the step together the last. A flow counts with the
+// time that it took, whatever held it back (Simulation::bottlenecks tells that).
 //
 // The slack of a task is how much longer it could have taken without the step ending later, if all
 // others had taken the time that they took: the shortest way to the end of the step over

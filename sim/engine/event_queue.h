@@ -82,8 +82,8 @@ class EventQueue {
   std::vector<Bucket> buckets_;
   std::vector<uint32_t> free_;   // positions in buckets_
   std::vector<HeapEntry> heap_;  // every bucket that is not free
-  std::array<uint32_t, size_t{1} << kCacheBits>
-      newest_{};  // by hash of the time: a bucket, or kNone
+  // By hash of the time: a bucket, or kNone.
+  std::array<uint32_t, size_t{1} << kCacheBits> newest_{};
   size_t size_ = 0;
   size_t empty_ = 0;  // buckets in the heap whose events were all cancelled
   uint32_t sequence_ = 0;

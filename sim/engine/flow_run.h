@@ -1,4 +1,5 @@
-// Where a flow is in its steps; plain data of the simulator (sim/engine/simulate.cc, sim/engine/step_periods.h).
+// Where a flow is in its steps; plain data of the simulator (sim/engine/simulate.cc,
+// sim/engine/step_periods.h).
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,9 @@
-// What compute and communication cost each other on a processor, and ranks on a host (the model is
-// in sim/engine/program.h): which delays run at what speed and end when, and by what factor flows are
-// slowed.
+// What compute and communication cost each other on a processor, and ranks on a host (the model
+// is in sim/engine/program.h): which delays run at what speed and end when, and by what factor
+// flows are slowed.
 //
-// Like a flow (sim/engine/transfer_network.h), a delay's rest is accounted for when its speed changes, and
-// only then:
+// Like a flow (sim/engine/transfer_network.h), a delay's rest is accounted for when its speed
+// changes, and only then:
 //   left -= speed_old · (now - since),    end = now + round(left / speed_new).
 //
 // Use: Begin and End as the events of one instant say, then Settle once. Work is done only for the

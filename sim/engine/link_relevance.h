@@ -10,8 +10,8 @@
 //
 // A link that is neither an anchor nor redundant is lazy: it may hold flows back at times, but each
 // of them has an anchor as well, so that the network can leave it out until it is overloaded
-// (sim/engine/transfer_network.h). Links whose capacity changes in time are never redundant; as anchors
-// they count with their largest capacity.
+// (sim/engine/transfer_network.h). Links whose capacity changes in time are never redundant; as
+// anchors they count with their largest capacity.
 #pragma once
 
 #include <cstdint>

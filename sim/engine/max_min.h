@@ -1,8 +1,8 @@
-// Max-min fair sharing as a pure function (DESIGN section 3, Contention).
+// Max-min fair sharing as a pure function: how flows that contend for links share them.
 //
 // Flow v has rate r_v and takes a_lv·r_v of link l. The solution is the one where
-//   sum_v a_lv·r_v <= C_l for every link, and every flow is held back by at least one full link on which
-//   no other flow has a larger rate.
+//   sum_v a_lv·r_v <= C_l for every link, and every flow is held back by at least one full link on
+//   which no other flow has a larger rate.
 // It is found by progressive filling: all rates grow together; the link that fills first (smallest
 // (C_l - frozen load) / sum of unfrozen multiplicities) freezes its flows, and links that fill at
 // the same level freeze theirs together.

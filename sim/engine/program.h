@@ -1,33 +1,35 @@
 // The Program: tasks, the edges between them, and the links that flows share. It is what the engine
 // plays; it knows neither GPUs nor layers, only ids.
 //
-// A task is a join (no duration), a delay (a fixed duration: a kernel, or a closed-form collective) or a
-// flow (bytes through links at the max-min fair rate). A task starts when all its predecessors have
-// ended.
+// A task is a join (no duration), a delay (a fixed duration: a kernel, or a closed-form
+// collective) or a flow (bytes through links at the max-min fair rate). A task starts when all its
+// predecessors have ended.
 //
-// A flow runs `steps` times: each step first waits `latency`, then moves `bytes` at its rate. With an
-// upstream, step s+1 starts only when its own step s and the upstream's step s have ended (step 0 needs
-// no upstream): a rank of a ring sends on what it has received. The upstream must have the same number
-// of steps. `downstream` is the inverse: a flow is the upstream of at most one other, and Build() fills in
-// the direction that was not given.
-// A flow whose use set is empty moves its bytes at once. A flow may be its own upstream: a ring folded to
-// one edge.
+// A flow runs `steps` times: each step first waits `latency`, then moves `bytes` at its rate. With
+// an upstream, step s+1 starts only when its own step s and the upstream's step s have ended (step
+// 0 needs no upstream): a rank of a ring sends on what it has received. The upstream must have the
+// same number of steps. `downstream` is the inverse: a flow is the upstream of at most one other,
+// and Build() fills in the direction that was not given.
+// A flow whose use set is empty moves its bytes at once. A flow may be its own upstream: a ring
+// folded to one edge.
 //
 // Four things may be added; what is not used is an empty vector and costs nothing:
-// - Interference. A processor (a rank's device) computes while a delay that it owns runs, and communicates
-//   while a flow that it is a party of is under way, from the task's start to its end, latency and waiting
-//   included (a collective's kernel holds its share of the device all the while). A delay runs at speed
+// - Interference. A processor (a rank's device) computes while a delay that it owns runs, and
+//   communicates while a flow that it is a party of is under way, from the task's start to its end,
+//   latency and waiting included (a collective's kernel holds its share of the device all the
+//   while). A delay runs at speed
 //     s / (1 + slowdown of the delay)         while its processor communicates, else s,
-//   and a flow moves at its max-min rate (on latency there is no effect) times the smallest, over its
-//   parties, of
+//   and a flow moves at its max-min rate (on latency there is no effect) times the smallest, over
+//   its parties, of
 //     s / (1 + slowdown of the processor)     while it computes, else s.
-//   The share that a slowed flow does not use stays booked: nobody else gets it. s is 1, or, on a host,
-//   min(1, cores / k) with k the delays that its processors run plus the processors that communicate
-//   (MPI polls), each counted `copies` times.
+//   The share that a slowed flow does not use stays booked: nobody else gets it. s is 1, or, on a
+//   host, min(1, cores / k) with k the delays that its processors run plus the processors that
+//   communicate (MPI polls), each counted `copies` times.
 // - Link changes: from `time` on the link has `factor` times its capacity; 0 is a failed link.
-// - Alternatives: when the flow begins to move the bytes of a step, and whenever a link changes, it takes
-//   its use set if no link of it has failed, else the alternative if no link of that has failed; else it
-//   stands still. What it has moved stays moved, and is booked to the links that it crossed.
+// - Alternatives: when the flow begins to move the bytes of a step, and whenever a link
+//   changes, it takes its use set if no link of it has failed, else the alternative if no link of
+//   that has failed; else it stands still. What it has moved stays moved, and is booked to the
+//   links that it crossed.
 //
 // Plain data; built by ProgramBuilder, immutable while it is simulated.
 #pragma once
@@ -77,9 +79,9 @@ struct ProgramLink {
   BytesPerSecond capacity;
 };
 
-// What to record: op `op` of `rank` was ready when `ready` ended (its own predecessors were done), began
-// when `begin` started and ended when `end` ended. For a compute op all three are one task; `ready`
-// unset, or the same task as `begin`, means that the op was ready when it began.
+// What to record: op `op` of `rank` was ready when `ready` ended (its own predecessors were done),
+// began when `begin` started and ended when `end` ended. For a compute op all three are one task;
+// `ready` unset, or the same task as `begin`, means that the op was ready when it began.
 struct SpanSpec {
   uint32_t rank = 0;
   uint32_t op = 0;
@@ -143,16 +145,17 @@ class ProgramBuilder {
   uint32_t AddUseSet(const std::vector<LinkUse>& uses);
   TaskId AddJoin();
   TaskId AddDelay(Time duration);
-  // CHECKs that the use set exists, bytes and latency are not negative and there is at least one step.
+  // CHECKs that the use set exists, bytes and latency are not negative and there is at
+  // least one step.
   TaskId AddFlow(const Flow& flow);
-  // Makes `upstream` and `downstream` neighbours in a chain of steps. CHECKs equal step counts and that
-  // neither has such a neighbour already. A flow may be chained to itself.
+  // Makes `upstream` and `downstream` neighbours in a chain of steps. CHECKs equal step counts and
+  // that neither has such a neighbour already. A flow may be chained to itself.
   void Chain(TaskId upstream, TaskId downstream);
   void AddEdge(TaskId before, TaskId after);
   void AddSpan(const SpanSpec& span);
 
-  // Positions in host_cores, processors and the party sets. CHECK that cores are positive, slowdowns
-  // finite and not negative, copies positive, and that what they name exists.
+  // Positions in host_cores, processors and the party sets. CHECK that cores are positive,
+  // slowdowns finite and not negative, copies positive, and that what they name exists.
   uint32_t AddHost(double cores);
   uint32_t AddProcessor(const Processor& processor);
   uint32_t AddPartySet(const std::vector<uint32_t>& processors);

@@ -1,15 +1,15 @@
 // The simulator: plays a Program on the event queue and returns its Timeline.
 //
 // Events are ordered by (time, sequence); all events of one instant are one batch, followed by one
-// re-solve of the rates that the batch can have changed (max-min fair, see sim/engine/max_min.h). A flow's end
-// is rounded once to the clock. What takes no time (joins, empty delays, steps without latency and bytes)
-// cascades within its instant. Since rates do not depend on the order of flows, the result does not
-// depend on the order within an instant either. Deterministic; single-threaded; two simulations may run at
-// once.
+// re-solve of the rates that the batch can have changed (max-min fair, see sim/engine/max_min.h). A
+// flow's end is rounded once to the clock. What takes no time (joins, empty delays, steps without
+// latency and bytes) cascades within its instant. Since rates do not depend on the order of flows,
+// the result does not depend on the order within an instant either. Deterministic; single-threaded;
+// two simulations may run at once.
 // The bytes of a link are the sum over the flows of bytes·steps·multiplicity, exactly (of what they
 // moved over that link, where they have alternatives).
-// In debug builds every instant is checked: bytes, capacities, causality, and that each flow is held
-// back by a full link.
+// In debug builds every instant is checked: bytes, capacities, causality, and that each flow is
+// held back by a full link.
 #pragma once
 
 #include <cstdint>
@@ -54,9 +54,9 @@ struct Simulation {
   std::vector<Bottleneck> bottlenecks;  // one a flow; empty unless asked for
 };
 
-// `ranks` goes into the timeline. Throws Error, naming the link and the flow, when a flow is stuck on
-// a failed link that never recovers. Throws InternalError, saying how many and naming the first, when
-// tasks remain that can never end (the schedule check rules that out for checked schedules).
+// `ranks` goes into the timeline. Throws Error, naming the link and the flow, when a flow is stuck
+// on a failed link that never recovers. Throws InternalError, saying how many and naming the first,
+// when tasks remain that can never end (the schedule check rules that out for checked schedules).
 Simulation Simulate(const Program& program, uint32_t ranks, const SimulationOptions& options = {});
 
 }  // namespace rehearse

@@ -3,20 +3,20 @@
 // more than two.
 //
 // A group is a set of flows under way that is closed under chain neighbours and shared links (also
-// those of their alternatives): what
-// happens to it until one of its flows ends, or something from outside touches it, depends on its
-// own state alone. The state of a flow is its phase, how long until its event, how fast it moves,
-// what is left of its bytes and since when. If the state of the whole group comes again, shifted by
-// a period P in time and by some steps d_v for each flow v (the same for neighbours in a chain), it
-// comes again every P from then on, to the last bit, until a flow nears its last step:
+// those of their alternatives): what happens to it until one of its flows ends, or something from
+// outside touches it, depends on its own state alone. The state of a flow is its phase, how long
+// until its event, how fast it moves, what is left of its bytes and since when. If the state of the
+// whole group comes again, shifted by a period P in time and by some steps d_v for each flow v (the
+// same for neighbours in a chain), it comes again every P from then on, to the last bit, until a
+// flow nears its last step:
 //   after k periods,   steps_done_v += k·d_v,   every time += k·P.
 // The group is "steady" then. Its events are set aside in a queue of their own, so that the horizon
 // (the first event that is not a steady group's, or the first time at which a steady group may come
 // to the end of a flow) is known at once, and the group jumps as many periods as end before the
 // horizon. Nothing can touch it before the horizon; what touches it afterwards dissolves it.
 //
-// The period is looked for as in Brent's cycle detection: the state is kept at steps 1, 2, 4, ... of
-// a leader, the first flow of a chain, and compared after each of its steps.
+// The period is looked for as in Brent's cycle detection: the state is kept at steps 1, 2, 4, ...
+// of a leader, the first flow of a chain, and compared after each of its steps.
 //
 // Use: the simulator says what happens to flows, as below, and calls EndInstant when rates are
 // settled and events scheduled. Not thread-safe; refers to everything it is given.

@@ -1,5 +1,5 @@
-// The Timeline: when every op of every rank was ready, began and ended, and how loaded the links were.
-// Simulated and measured runs both end here; reports, traces and comparison start from it.
+// The Timeline: when every op of every rank was ready, began and ended, and how loaded the links
+// were. Simulated and measured runs both end here; reports, traces and comparison start from it.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ namespace rehearse {
 
 enum class Provenance : uint8_t { kSimulated, kMeasured };
 
-// Op `op` of the rank's role. For a collective, ready..begin is waiting for the other ranks of the group
-// and begin..end the transfer. Spans of one stream of a rank never overlap.
+// Op `op` of the rank's role. For a collective, ready..begin is waiting for the other ranks of the
+// group and begin..end the transfer. Spans of one stream of a rank never overlap.
 struct Span {
   uint32_t rank = 0;
   uint32_t op = 0;
@@ -42,8 +42,8 @@ struct Timeline {
   Time step;                      // the end of the last span
   std::vector<Span> spans;        // sorted by rank, then op
   std::vector<LinkRecord> links;  // in the program's order; those that carried nothing included
-  // Folded runs keep the spans of one rank of each class: by rank, the rank whose spans are its own too.
-  // Empty: every rank has its own.
+  // Folded runs keep the spans of one rank of each class: by rank, the rank whose spans are its own
+  // too. Empty: every rank has its own.
   std::vector<uint32_t> representative;
 
   uint32_t RepresentativeOf(uint32_t rank) const {
@@ -56,8 +56,9 @@ struct Timeline {
 // The same timeline with spans of every rank. Links stay one of each class.
 Timeline Unfolded(const Timeline& timeline);
 
-// FNV-1a over ranks, step and, for every rank with spans, its number and the FNV-1a of its spans, as 16 hexadecimal
-// digits: the same on any machine and compiler, folded or not. Links and names do not count.
+// FNV-1a over ranks, step and, for every rank with spans, its number and the FNV-1a of its
+// spans, as 16 hexadecimal digits: the same on any machine and compiler, folded or not. Links
+// and names do not count.
 std::string HashOf(const Timeline& timeline);
 
 }  // namespace rehearse

@@ -1,8 +1,8 @@
 // The transfer network: which flows move bytes now, at what rate, and when each will be done.
 //
-// Model (fluid, DESIGN section 3): a flow that moves progresses at speed s, the max-min fair rate of
-// all that move at the moment (sim/engine/max_min.h) times its own factor. What is left of its bytes is
-// accounted for when its speed changes,
+// Model: a flow that moves progresses at speed s, the max-min fair rate
+// of all that move at the moment (sim/engine/max_min.h) times its own factor. What is left of its
+// bytes is accounted for when its speed changes,
 //   left -= s_old · (now - since),    end = now + round(left / s_new),
 // and only then: a flow whose speed comes out the same, to the last bit, keeps its end. So its end
 // does not depend on what happens elsewhere. Halves of a picosecond are rounded up, also when
@@ -11,8 +11,8 @@
 // Three things keep the work to what an event can have changed:
 // - Redundant links (sim/engine/link_relevance.h) are left out for good.
 // - A lazy link is left out as long as the rates without it do not overload it: then they are the
-//   rates with it as well. When they do, it is taken in and what it connects is solved again; when a
-//   solution no longer fills it, it is left out again.
+//   rates with it as well. When they do, it is taken in and what it connects is solved again; when
+//   a solution no longer fills it, it is left out again.
 // - Flows are connected when they share a link that counts; only components whose set of moving
 //   flows has changed are solved again, found by walking from the changed flows over links to the
 //   flows on them. A component all of whose flows have stopped lies dormant: when the same flows

@@ -1,13 +1,15 @@
 // Two timelines of the same work, side by side: simulated and measured, or any two.
 //
-// Ops are told apart by name, kind, axis, phase, layer, micro-batch and the how-manieth of that description it is on
-// its rank; what is compared is the mean over all ranks that have the op, so that timelines of different numbers of
-// ranks, or of which only one overlaps, can be compared as well. An error is (a - b)/b: b is the truth.
+// Ops are told apart by name, kind, axis, phase, layer, micro-batch and the how-manieth of that
+// description it is on its rank; what is compared is the mean over all ranks that have the op, so
+// that timelines of different numbers of ranks, or of which only one overlaps, can be compared as
+// well. An error is (a - b)/b: b is the truth.
 //
-// What explains the gap. At each moment a rank computes; or else a transfer of it is under way; or else it has arrived
-// at one and waits for the others; or it does nothing of these (a stream waits for another one, or the rank is
-// through). The means of the four over ranks sum to the step, so their differences sum to the gap.
-// Order: a pair of ops of a rank that begins in one order in a and in the other in b.
+// What explains the gap. At each moment a rank computes; or else a transfer of it is under way; or
+// else it has arrived at one and waits for the others; or it does nothing of these (a stream waits
+// for another one, or the rank is through). The means of the four over ranks sum to the step, so
+// their differences sum to the gap. Order: a pair of ops of a rank that begins in one order in a
+// and in the other in b.
 #pragma once
 
 #include <cstdint>
@@ -53,7 +55,8 @@ struct ComparedGroup {
   double median_absolute_error = 0;
 };
 
-// How collectives of one axis, kind and size were carried out in both; several ways where groups differ.
+// How collectives of one axis, kind and size were carried out in both; several ways where
+// groups differ.
 struct ComparedChoice {
   std::string axis;
   std::string kind;
@@ -87,8 +90,9 @@ struct Comparison {
 // Of the two medians.
 Comparison Compare(const TimelineRecord& a, const TimelineRecord& b);
 
-// Of two results (rehearse.result.v1), which know the step, its shares (waiting counts as nothing there), the axes and
-// how collectives were carried out, but no ops. Throws Error where something is missing.
+// Of two results (rehearse.result.v1), which know the step, its shares (waiting counts as
+// nothing there), the axes and how collectives were carried out, but no ops. Throws Error where
+// something is missing.
 Comparison CompareResults(const JsonReader& a, const JsonReader& b);
 
 std::string ToText(const Comparison& comparison, bool color);

@@ -90,19 +90,21 @@ struct Result {
 std::optional<DType> MainDType(const Schedule& schedule);
 
 // Everything that follows from schedule and timeline; `peak` is one device's rate. The caller fills
-// scenario, fidelity, memory_capacity, chosen and simulator. A collective is active from begin to end; one
-// on a communicator of one rank, or that takes no time, counts as nothing. Cost: linear in the
-// spans (after a sort per rank).
+// scenario, fidelity, memory_capacity, chosen and simulator. A collective is active from begin to
+// end; one on a communicator of one rank, or that takes no time, counts as nothing. Cost: linear in
+// the spans (after a sort per rank).
 Result Summarize(const Schedule& schedule, const Timeline& timeline, FlopsPerSecond peak);
 
-// The JSON object of DESIGN section 8, exact to the key; "notes" besides, where there are some.
+// The JSON object rehearse.result.v1: what Result has, times in seconds and sizes in bytes, each
+// number under the same key in every version. "notes" and "collectives" only where there are some.
 nlohmann::ordered_json ToJson(const Result& result);
 
 // What a person reads: step time, breakdown, per-axis communication and its exposed part,
 // utilisation with the peak it refers to, memory beside the capacity, the five busiest links, the
 // simulator's cost. Ends with a newline. `color` uses ANSI colours.
 std::string ToText(const Result& result, bool color);
-// Its two parts: to the memory, which are a step's own, and from the links on, which are of all that ran beside it.
+// Its two parts: to the memory, which are a step's own, and from the links on, which are of all
+// that ran beside it.
 std::string StepToText(const Result& result, bool color);
 std::string MachineToText(const Result& result, bool color);
 

@@ -1,17 +1,21 @@
-// A Timeline that tells by itself which op each span is: what is written to a file and compared later.
+// A Timeline that tells by itself which op each span is: what is written to a file and
+// compared later.
 //
 //   { "schema": "rehearse.timeline.v1", "title": "gpt-20b", "provenance": "measured", "ranks": 2,
-//     "environment": {...},                                  of a measured one; free for the reader
-//     "roles": [ {"name": "all", "ops": [ {"name": "qkv", "kind": "gemm", "axis": "", "phase": "forward",
-//                                          "layer": 0, "micro_batch": 0}, ... ]} ],
-//                                  a measured collective also "algorithm", "protocol", "channels", where the library
-//                                  told them on the role's first rank
-//     "role_of_rank": [[0, 2]],                              runs of (role, ranks)
-//     "representative": [0, 0],                              folded ones only: by rank, whose spans are its own
-//     "steps": [ {"warm_up": false, "step_picoseconds": 5, "spans": [[rank, op, ready, begin, end], ...]} ] }
+//     "environment": {...},        of a measured one; free for the reader
+//     "roles": [ {"name": "all", "ops": [ {"name": "qkv", "kind": "gemm", "axis": "",
+//                                          "phase": "forward", "layer": 0, "micro_batch": 0},
+//                                         ... ]} ],
+//                                  a measured collective also "algorithm", "protocol", "channels",
+//                                  where the library told them on the role's first rank
+//     "role_of_rank": [[0, 2]],    runs of (role, ranks)
+//     "representative": [0, 0],    folded ones only: by rank, whose spans are its own
+//     "steps": [ {"warm_up": false, "step_picoseconds": 5,
+//                 "spans": [[rank, op, ready, begin, end], ...]} ] }
 //
-// Times are integer picoseconds, so that what is read back has the same hash. A simulated timeline has one step, a
-// measured one its warm-ups and repeats in the order in which they ran; links are not kept.
+// Times are integer picoseconds, so that what is read back has the same hash. A simulated
+// timeline has one step, a measured one its warm-ups and repeats in the order in which they ran;
+// links are not kept.
 #pragma once
 
 #include <cstdint>
@@ -62,8 +66,8 @@ struct TimelineRecord {
   const RecordedOp& OpOf(const Span& span) const {
     return roles[role_of_rank[span.rank]].ops[span.op];
   }
-  // The step whose time is the median of those after the warm-ups (the lower one of two); of warm-ups where there
-  // are only those.
+  // The step whose time is the median of those after the warm-ups (the lower one of two); of
+  // warm-ups where there are only those.
   const Timeline& Median() const;
 };
 

@@ -21,9 +21,9 @@ std::string DeviceName(const TraceNames& names, uint32_t rank);
 
 // A merged Perfetto trace (protobuf, uncompressed bytes): cluster -> node -> device -> stream, one
 // slice an op (waiting for the group is a slice of its own, named "wait: ..."), an arrow to each
-// communication op from the op that released it (see sim/report/release.h), a counter track in GB/s for
-// each recorded link load. Times are integer nanoseconds, rounded so that slices of one track never
-// overlap partly: an end is never after the next begin.
+// communication op from the op that released it (see sim/report/release.h), a counter track in GB/s
+// for each recorded link load. Times are integer nanoseconds, rounded so that slices of one track
+// never overlap partly: an end is never after the next begin.
 std::string PerfettoTrace(const Schedule& schedule, const Timeline& timeline,
                           const TraceNames& names);
 

@@ -5,9 +5,9 @@
 
 namespace rehearse {
 
-// Throws Error, naming both ops and the buffer, when two ops of a role touch the same buffer, at least
-// one of them writes it, and neither is ordered before the other by streams and `after`: a data race on
-// the real machine. Returns quietly otherwise.
+// Throws Error, naming both ops and the buffer, when two ops of a role touch the same buffer, at
+// least one of them writes it, and neither is ordered before the other by streams and `after`: a
+// data race on the real machine. Returns quietly otherwise.
 void CheckBuffers(const Schedule& schedule);
 
 }  // namespace rehearse

@@ -1,8 +1,8 @@
-// A communicator: a named family of disjoint, ordered, equally large groups of ranks, such as all the
-// "depth" groups of a mesh.
+// A communicator: a named family of disjoint, ordered, equally large groups of ranks, such as all
+// the "depth" groups of a mesh.
 //
-// The usual form is strided (a set of axes of a dense mesh), whose size does not depend on the number of
-// ranks; the explicit form lists the members. Immutable after construction.
+// The usual form is strided (a set of axes of a dense mesh), whose size does not depend on the
+// number of ranks; the explicit form lists the members. Immutable after construction.
 #pragma once
 
 #include <cstdint>
@@ -31,9 +31,9 @@ class Communicator {
     uint32_t member;
   };
 
-  // The members of a group run over `member_axes`, the groups over `group_axes`, first axis fastest.
-  // Together the axes must be those of a dense mesh (every rank below the product of all extents is
-  // met exactly once); CHECKed.
+  // The members of a group run over `member_axes`, the groups over `group_axes`, first axis
+  // fastest. Together the axes must be those of a dense mesh (every rank below the product of all
+  // extents is met exactly once); CHECKed.
   static Communicator Strided(std::string name, std::vector<StridedAxis> member_axes,
                               std::vector<StridedAxis> group_axes);
   // `groups` as listed; CHECKs that they are equally large, not empty and disjoint.

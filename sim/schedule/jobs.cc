@@ -85,7 +85,8 @@ std::vector<uint32_t> LastOps(const Role& role) {
 // Waits until `start`, then does the ops `repeat` times.
 Role OverTime(Role role, Seconds start, uint32_t repeat) {
   if (role.ops.empty() || (start == Seconds(0) && repeat == 1)) return role;
-  // What comes first on a stream may lie in a body that is repeated, and such an op waits for none from before it.
+  // What comes first on a stream may lie in a body that is repeated, and such an op waits for none
+  // from before it.
   if (!role.repeats.empty()) role = Expanded(role);
   const std::vector<Op> step = std::exchange(role.ops, {});
   role.ops.reserve(1 + repeat * step.size());

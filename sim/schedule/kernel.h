@@ -1,11 +1,12 @@
 // The vocabulary of compute ops: what each one computes, on which operands.
 //
-// Planners (workloads/) write these into a Schedule, backends (real/) execute them; the simulator needs
-// only the op's flops and bytes and never looks here. Operands are the op's `reads` and `writes` in the
-// order given below, local pieces of row-major matrices (Buffer::rows × Buffer::columns). A buffer that is
-// both read and written is updated in place. Rows are tokens (sequence by sequence) or samples; n is the
-// *global* number of columns where a row is split over ranks. `d` is a gradient; "+=" adds to what the buffer
-// holds (a buffer begins the step at zero if it is a gradient, else undefined).
+// Planners (workloads/) write these into a Schedule, backends (real/) execute them; the simulator
+// needs only the op's flops and bytes and never looks here. Operands are the op's `reads` and
+// `writes` in the order given below, local pieces of row-major matrices (Buffer::rows ×
+// Buffer::columns). A buffer that is both read and written is updated in place. Rows are tokens
+// (sequence by sequence) or samples; n is the *global* number of columns where a row is split over
+// ranks. `d` is a gradient; "+=" adds to what the buffer holds (a buffer begins the step at zero if
+// it is a gradient, else undefined).
 //
 // Attributes are in Compute::attributes, in the order that each kernel names them.
 #pragma once
@@ -17,123 +18,135 @@ namespace rehearse {
 enum class Kernel : uint8_t {
   kNone,  // nothing is said: an op that only takes time; no backend executes it
 
-  // C = A·B by Gemm's sizes and mode; C += A·B where C is read too.  reads A, B [, C]; writes C
+  // C = A·B by Gemm's sizes and mode; C += A·B where C is read too.      reads A, B [, C]; writes C
   kGemm,
 
-  // ---- data movement -------------------------------------------------------------------------
-  // Y = X in Y's precision.                                              reads X; writes Y
+  // ---- data movement ----------------------------------------------------------------------------
+  // Y = X in Y's precision.                                                       reads X; writes Y
   kCopy,
-  // Y += X in Y's precision (gradient accumulation).                     reads X, Y; writes Y
+  // Y += X in Y's precision (gradient accumulation).                           reads X, Y; writes Y
   kAccumulate,
-  // Y = X + Z.                                                           reads X, Z; writes Y
+  // Y = X + Z.                                                                 reads X, Z; writes Y
   kAdd,
   // The rows of p blocks stacked in X become the columns of Y: block i of X (Y.rows × X.columns) is
-  // columns [i·X.columns, (i+1)·X.columns) of Y. After an all-gather of columns.    reads X; writes Y
+  // columns [i·X.columns, (i+1)·X.columns) of Y. After an all-gather of columns.  reads X; writes Y
   kUnstack,
-  // The reverse: before a reduce-scatter or an all-to-all of columns.               reads X; writes Y
+  // The reverse: before a reduce-scatter or an all-to-all of columns.             reads X; writes Y
   kStack,
 
-  // ---- transformer ---------------------------------------------------------------------------
-  // Y[i] = table[token i]; zero where another rank has the token's row.  reads table; writes Y
+  // ---- transformer ------------------------------------------------------------------------------
+  // Y[i] = table[token i]; zero where another rank has the token's row.       reads table; writes Y
   kEmbedding,
   // d table[token i] += dY[i] for the rows this rank has; onto zeros where d table is not read.
-  //                                                       reads dY [, d table]; writes d table
+  //                                                            reads dY [, d table]; writes d table
   kEmbeddingBackward,
-  // X += bias.                                                           reads X, bias; writes X
+  // X += bias.                                                              reads X, bias; writes X
   kBias,
-  // d bias += column sums of dY.                              reads dY, d bias; writes d bias
+  // d bias += column sums of dY.                                    reads dY, d bias; writes d bias
   kBiasBackward,
-  // Y = gelu(X + bias), tanh form.                                       reads X, bias; writes Y
+  // Y = gelu(X + bias), tanh form.                                          reads X, bias; writes Y
   kBiasGelu,
   // dX = dY·gelu'(X + bias); d bias += column sums of dX.
-  //                                          reads dY, X, bias, d bias; writes dX, d bias
+  //                                                    reads dY, X, bias, d bias; writes dX, d bias
   kBiasGeluBackward,
-  // Columns of X are pairs (gate, up): Y = silu(gate)·up.                reads X; writes Y
+  // Columns of X are pairs (gate, up): Y = silu(gate)·up.                         reads X; writes Y
   kSwiGlu,
   kSwiGluBackward,  // reads dY, X; writes dX
-  // The sums over this rank's columns, per row: (x, x²).                 reads X; writes S (rows × 2)
+  // The sums over this rank's columns, per row: (x, x²).               reads X; writes S (rows × 2)
   kNormStatistics,
-  // Layer norm: M = (mean, 1/deviation) per row, Y = (X - mean)·rdev·gain + bias, epsilon 1e-5. Statistics
-  // S, already summed over ranks, are an operand where a row is split.
-  //                                     reads X, gain, bias [, S]; writes Y, M (rows × 2)
+  // Layer norm: M = (mean, 1/deviation) per row, Y = (X - mean)·rdev·gain + bias, epsilon 1e-5.
+  // Statistics S, already summed over ranks, are an operand where a row is split.
+  //                                               reads X, gain, bias [, S]; writes Y, M (rows × 2)
   kNorm,
-  // The sums over this rank's columns of (g, g·x̂), g = dY·gain.  reads X, dY, gain, M; writes S (rows × 2)
+  // The sums over this rank's columns of (g, g·x̂), g = dY·gain.
+  //                                                       reads X, dY, gain, M; writes S (rows × 2)
   kNormBackwardStatistics,
-  // dX = rdev·(g - mean(g) - x̂·mean(g·x̂)) [+ Z, the gradient that went round the norm]; d gain += sums of
-  // dY·x̂, d bias += sums of dY. S is an operand where a row is split.
-  //                   reads X, dY, gain, M, d gain, d bias [, S] ; writes dX, d gain, d bias
+  // dX = rdev·(g - mean(g) - x̂·mean(g·x̂)) [+ Z, the gradient that went round the norm]; d gain +=
+  // sums of dY·x̂, d bias += sums of dY. S is an operand where a row is split.
+  //                           reads X, dY, gain, M, d gain, d bias [, S]; writes dX, d gain, d bias
   kNormBackward,
-  //                   reads X, dY, gain, M, d gain, d bias, Z [, S] ; writes dX, d gain, d bias
+  //                        reads X, dY, gain, M, d gain, d bias, Z [, S]; writes dX, d gain, d bias
   kNormBackwardAdd,
-  // RMS norm of Llama: no mean, no bias. S is rows × 1, M = 1/rms (rows × 1); the operands of the four
-  // kernels above without `bias` and `d bias`.
+  // RMS norm of Llama: no mean, no bias. S is rows × 1, M = 1/rms (rows × 1); the operands of the
+  // four kernels above without `bias` and `d bias`.
   kRmsNormStatistics,
   kRmsNorm,
   kRmsNormBackwardStatistics,
   kRmsNormBackward,
   kRmsNormBackwardAdd,
-  // O = softmax(Q·Kᵀ/√size + mask)·V, causal, per sequence and head. Columns of X are groups of heads: the
-  // q of the group's heads, then its k, then its v. Attributes: sequence, groups on this rank, heads a
-  // group, head size, causal (0 or 1). L = log of the sum of exponentials, rows × heads.
-  //                                                              reads X; writes O, L [, scores]
+  // O = softmax(Q·Kᵀ/√size + mask)·V, causal, per sequence and head. Columns of X are groups of
+  // heads: the q of the group's heads, then its k, then its v. Attributes: sequence, groups on this
+  // rank, heads a group, head size, causal (0 or 1). L = log of the sum of exponentials, rows ×
+  // heads.                                                          reads X; writes O, L [, scores]
   // An unfused core stores its scores besides: a buffer without rows, which backends may ignore.
   kAttention,
   kAttentionBackward,  // reads dO, X, O, L [, scores]; writes dX
-  // Y = Z + dropout(X + bias); mask is 0 or 1/(1-probability) (as kept, a byte). The mask depends only on the
-  // op's layer and micro-batch, `salt` and the element's global position. Attributes: probability, salt.
-  //                                                reads X, Z, bias; writes Y, mask
+  // Y = Z + dropout(X + bias); mask is 0 or 1/(1-probability) (as kept, a byte). The mask depends
+  // only on the op's layer and micro-batch, `salt` and the element's global position. Attributes:
+  // probability, salt.                                             reads X, Z, bias; writes Y, mask
   kResidual,
   // dX = dY·mask; d bias += column sums of dX, if there is one.
-  //                                             reads dY, mask [, d bias]; writes dX [, d bias]
+  //                                                 reads dY, mask [, d bias]; writes dX [, d bias]
   kDropoutBackward,
   kDropout,  // Y = dropout(X). Attributes: probability, salt.  reads X; writes Y, mask
 
-  // ---- loss: the mean over all tokens (or samples) of the step of -log softmax[label] ------------
-  kMaximum,  // per row over this rank's columns                reads X; writes M (rows × 1)
+  // ---- loss: the mean over all tokens (or samples) of the step of -log softmax[label] -----------
+  // Per row over this rank's columns.                                  reads X; writes M (rows × 1)
+  kMaximum,
   // E = exp(X - M); S = (sum of E, X[label] - M or 0 where another rank has the label).
-  //                                                            reads X, M; writes E, S (rows × 2)
+  //                                                              reads X, M; writes E, S (rows × 2)
   kExponentials,
-  kCrossEntropy,  // per row loss: log S0 - S1, added to the step's loss.  reads S; writes loss (rows × 1)
-  kCrossEntropyBackward,  // dX = (E/S0 - [label]) / tokens of the step.     reads E, S; writes dX
-  kSquaredError,  // networks without classes: loss = |X - target|²/2.   reads X; writes loss, dX
+  // Per row loss: log S0 - S1, added to the step's loss.            reads S; writes loss (rows × 1)
+  kCrossEntropy,
+  // dX = (E/S0 - [label]) / tokens of the step.                               reads E, S; writes dX
+  kCrossEntropyBackward,
+  // Networks without classes: loss = |X - target|²/2.                      reads X; writes loss, dX
+  kSquaredError,
 
-  // ---- convolutional networks: a row is a pixel (image by image, line by line), a column a channel --------
+  // ---- convolutional networks: rows are pixels (image by image, line by line), columns channels -
   kRelu,          // reads X; writes Y
   kReluBackward,  // reads dY, Y; writes dX
-  // C has a row for each output pixel: the channels × kernel × kernel inputs that it sees, zero outside the
-  // image. A convolution is this and a product. Attributes: height, width, kernel, stride, padding.
-  //                                                                            reads X; writes C
+  // C has a row for each output pixel: the channels × kernel × kernel inputs that it sees, zero
+  // outside the image. A convolution is this and a product. Attributes: height, width, kernel,
+  // stride, padding.                                                              reads X; writes C
   kIm2Col,
-  kCol2Im,   // the transposed map: sums. The same attributes.                  reads C; writes X
-  kMaxPool,  // Attributes: height, width, window.                              reads X; writes Y
+  // The transposed map: sums. The same attributes.                                reads C; writes X
+  kCol2Im,
+  // Attributes: height, width, window.                                            reads X; writes Y
+  kMaxPool,
   kMaxPoolBackward,  // reads dY, X, Y; writes dX
-  kUpsample,  // nearest, twice in y and x. Attributes: height, width.          reads X; writes Y
+  // Nearest, twice in y and x. Attributes: height, width.                         reads X; writes Y
+  kUpsample,
   kUpsampleBackward,  // reads dY; writes dX
-  // An image becomes one row, channel by channel. Attributes: pixels of an image.  reads X; writes Y
+  // An image becomes one row, channel by channel. Attributes: pixels of an image.
+  //                                                                               reads X; writes Y
   kFlatten,
   kFlattenBackward,  // reads dY; writes dX
-  // Y joins the columns of X and Z in so many equal blocks that take turns, x0 z0 x1 z1 …, so that pieces of
-  // joined columns are joined pieces. Attributes: blocks on this rank.      reads X, Z; writes Y
+  // Y joins the columns of X and Z in so many equal blocks that take turns, x0 z0 x1 z1 …, so that
+  // pieces of joined columns are joined pieces. Attributes: blocks on this rank.
+  //                                                                            reads X, Z; writes Y
   kConcatenate,
-  kSeparate,  // the reverse                                                     reads Y; writes X, Z
-  // Normalises the pixels of an image over each group of neighbouring channels; M = (mean, 1/deviation) of
-  // each group, images × 2·groups. Attributes: pixels of an image, groups on this rank, epsilon 1e-5.
-  //                                                         reads X, gain, bias; writes Y, M
+  // The reverse.                                                               reads Y; writes X, Z
+  kSeparate,
+  // Normalises the pixels of an image over each group of neighbouring channels; M = (mean,
+  // 1/deviation) of each group, images × 2·groups. Attributes: pixels of an image, groups on this
+  // rank, epsilon 1e-5.                                            reads X, gain, bias; writes Y, M
   kGroupNorm,
-  //                         reads X, dY, gain, M, d gain, d bias; writes dX, d gain, d bias
+  //                                 reads X, dY, gain, M, d gain, d bias; writes dX, d gain, d bias
   kGroupNormBackward,
-  // Y = X·(1 + a) + b, where columns of E are pairs (a, b) and a row of E is for all pixels of an image.
-  // Attributes: pixels of an image.                                          reads X, E; writes Y
+  // Y = X·(1 + a) + b, where columns of E are pairs (a, b) and a row of E is for all pixels of an
+  // image. Attributes: pixels of an image.                                     reads X, E; writes Y
   kModulate,
   kModulateBackward,  // reads dY, X, E; writes dX, dE
 
-  // ---- optimizer -------------------------------------------------------------------------------
-  // Sum of squares of gradients; one that r ranks hold counts 1/r. attributes: 1/r of each gradient.
-  //                                                          reads gradients…; writes norm (1 × 1)
+  // ---- optimizer --------------------------------------------------------------------------------
+  // Sum of squares of gradients; one that r ranks hold counts 1/r. Attributes: 1/r of each
+  // gradient.                                                 reads gradients…; writes norm (1 × 1)
   kSquaredNorm,
-  // Adam in fp32; gradients are clipped to norm 1. The state is one array of as many elements as all parameters
-  // have, in their order, times 3 rows (master weights, two moments) or 2 where parameters are fp32 themselves.
-  // attributes: learning rate.          reads gradients…, norm; writes as many parameters…, state
+  // Adam in fp32; gradients are clipped to norm 1. The state is one array of as many elements as
+  // all parameters have, in their order, times 3 rows (master weights, two moments) or 2 where
+  // parameters are fp32 themselves. Attributes: learning rate.
+  //                                       reads gradients…, norm; writes as many parameters…, state
   kAdam,
 };
 const char* Name(Kernel kernel);  // "bias-gelu"

@@ -16,7 +16,8 @@ struct MemoryUse {
 };
 
 // Parameters, gradients and optimizer state are all counted; an activation or buffer lives from the
-// first to the last op (in list order) that touches it or a view of it. A buffer that no op touches is not counted.
+// first to the last op (in list order) that touches it or a view of it. A buffer that no op touches
+// is not counted.
 MemoryUse MemoryOf(const Role& role);
 // That of the role with the largest total.
 MemoryUse MemoryOfFullestRank(const Schedule& schedule);

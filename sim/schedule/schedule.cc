@@ -52,7 +52,8 @@ std::string Describe(const Compute& compute) {
 
 namespace {
 
-// Where a position is kept: in a repeat or after it (its number counts those that lie before), and which copy it is.
+// Where a position is kept: in a repeat or after it (its number counts those that lie before), and
+// which copy it is.
 struct Kept {
   uint32_t op = 0;
   uint32_t copy = 0;

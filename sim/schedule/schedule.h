@@ -1,24 +1,28 @@
 // The Schedule: what every rank does in one training step, in SPMD form.
 //
-// A Schedule is a list of roles (all data-parallel replicas share one; a pipeline has one a stage), each
-// an ordered list of ops on streams, a map rank -> role, and the communicators. It is as small for
-// 100,000 ranks as for 8. Schedules are plain data: the planner (workloads/) makes them, the lowering
-// (collectives/) and the real executor (real/) take them; sim/schedule/schedule_check.h says what a valid one is.
+// A Schedule is a list of roles (all data-parallel replicas share one; a pipeline has one a stage),
+// each an ordered list of ops on streams, a map rank -> role, and the communicators. It is as small
+// for 100,000 ranks as for 8. Schedules are plain data: the planner (workloads/) makes them, the
+// lowering (collectives/) and the real executor (real/) take them; sim/schedule/schedule_check.h
+// says what a valid one is.
 //
-// Meaning (the whole of it). A stream runs its ops in list order. An op is ready when the previous op of
-// its stream and all ops in `after` are done. A collective begins when all ranks of its group are ready
-// (rendezvous); the k-th collective a rank posts on a communicator meets the k-th of the others. The
-// k-th send from a to b on a communicator meets the k-th receive at b from a.
+// Meaning (the whole of it). A stream runs its ops in list order. An op is ready when the previous
+// op of its stream and all ops in `after` are done. A collective begins when all ranks of its group
+// are ready (rendezvous); the k-th collective a rank posts on a communicator meets the k-th of the
+// others. The k-th send from a to b on a communicator meets the k-th receive at b from a.
 //
-// A role may keep what it does again and again once (Repeat): a *position* counts the ops as they are done, copies
-// included; an op's place in Role::ops says where it is kept. Spans of a Timeline name positions.
+// A role may keep what it does again and again once (Repeat): a *position* counts the ops as they
+// are done, copies included; an op's place in Role::ops says where it is kept. Spans of a Timeline
+// name positions.
 //
-// A collective with n buffers read and n written is a group of n that are launched as one (ncclGroupStart, DeepSpeed's
-// coalesced gathers): the i-th read goes to the i-th written, and bytes are those of all.
+// A collective with n buffers read and n written is a group of n that are launched as one
+// (ncclGroupStart, DeepSpeed's coalesced gathers): the i-th read goes to the i-th written, and
+// bytes are those of all.
 //
-// Bytes of a collective are nccl-tests' "size": all-reduce, broadcast, reduce: the buffer; all-gather:
-// the gathered array; reduce-scatter: the array before; all-to-all: one rank's send buffer (the largest,
-// where they differ); send-receive: what each member sends to the next of its group; barrier: zero.
+// Bytes of a collective are nccl-tests' "size": all-reduce, broadcast, reduce: the buffer;
+// all-gather: the gathered array; reduce-scatter: the array before; all-to-all: one rank's send
+// buffer (the largest, where they differ); send-receive: what each member sends to the next of its
+// group; barrier: zero.
 #pragma once
 
 #include <cstdint>
@@ -104,8 +108,8 @@ struct Collective {
   std::string algorithm = "ring";  // a row of collectives/algorithms/algorithm.h, or "auto"
   std::string protocol = "none";   // "none" (bare links), "simple", "ll", "ll128", or "auto"
   uint32_t root = 0;               // broadcast, reduce: a member of the group
-  // All-to-all whose sizes differ (mixture of experts, grouped sends): what member i sends to member j is
-  // pair_bytes[i·p + j], zero for nothing. Empty: all are bytes/p.
+  // All-to-all whose sizes differ (mixture of experts, grouped sends): what member i sends to
+  // member j is pair_bytes[i·p + j], zero for nothing. Empty: all are bytes/p.
   std::vector<Bytes> pair_bytes = {};
 };
 
@@ -150,30 +154,32 @@ struct Stream {
 };
 
 // A piece of device memory. Parameters, gradients and optimizer state live as long as the step;
-// activations and buffers from their first to their last use in list order (see sim/schedule/memory.h).
+// activations and buffers from their first to their last use in list order (see
+// sim/schedule/memory.h).
 enum class BufferKind : uint8_t { kParameter, kGradient, kOptimizer, kActivation, kBuffer };
 
-// How one dimension of a global array is cut: `size` elements in all, into equal blocks over the members
-// of `cut_by` (each communicator cuts every block of the one before it).
+// How one dimension of a global array is cut: `size` elements in all, into equal blocks over the
+// members of `cut_by` (each communicator cuts every block of the one before it).
 struct Extent {
   uint64_t size = 0;
   std::vector<CommunicatorId> cut_by;
 };
 
-// Which piece of which global array a rank's buffer holds: its block of rows and of columns; where `flat_by`
-// is given only a share of that block's elements, taken row by row and cut into equal runs (the last may be
-// shorter by padding), as FSDP keeps weights. Equal for many buffers, so kept once a role.
+// Which piece of which global array a rank's buffer holds: its block of rows and of columns; where
+// `flat_by` is given only a share of that block's elements, taken row by row and cut into equal
+// runs (the last may be shorter by padding), as FSDP keeps weights. Equal for many buffers, so
+// kept once a role.
 struct Region {
   Extent rows;
   Extent columns;
   std::vector<CommunicatorId> flat_by;
 };
 
-// A buffer that is a part of another one (never of a view), and takes no memory: rows × columns elements from
-// (row, column) on, moved on by as many pieces as the rank's position in `rows_cut_by` and `columns_cut_by`
-// says (outermost first, as in Extent).
-// A view of one row that does not fit into the buffer's is a run of its elements, row by row: a rank's share of a
-// parameter (ZeRO).
+// A buffer that is a part of another one (never of a view), and takes no memory: rows × columns
+// elements from (row, column) on, moved on by as many pieces as the rank's position in
+// `rows_cut_by` and `columns_cut_by` says (outermost first, as in Extent).
+// A view of one row that does not fit into the buffer's is a run of its elements, row by row: a
+// rank's share of a parameter (ZeRO).
 struct View {
   BufferId of;
   uint64_t row = 0;
@@ -187,20 +193,21 @@ inline constexpr uint32_t kNoRegion = 0xffffffffu;
 struct Buffer {
   std::string name;
   BufferKind kind = BufferKind::kActivation;
-  Bytes
-      bytes;  // zero for a view; may exceed rows × columns elements by the padding of equal shares
+  // Zero for a view; may exceed rows × columns elements by the padding of equal shares.
+  Bytes bytes;
   // What it holds, for backends: a row-major matrix. A buffer without rows can only be timed.
   DType dtype = DType::kBf16;
   uint64_t rows = 0;
   uint64_t columns = 0;
-  // Position in Role::regions. Parameters and gradients have one, or views that cover them have (biases and
-  // norms lie one after the other in one row).
+  // Position in Role::regions. Parameters and gradients have one, or views that cover them have
+  // (biases and norms lie one after the other in one row).
   uint32_t region = kNoRegion;
   std::optional<View> view = std::nullopt;
 };
 
-// Where an access of a buffer falls: elements of the buffer that it is, or is a view of. A view whose place
-// depends on the rank counts as the whole, and so does one of parameters, gradients or optimizer state.
+// Where an access of a buffer falls: elements of the buffer that it is, or is a view of. A view
+// whose place depends on the rank counts as the whole, and so does one of parameters, gradients or
+// optimizer state.
 struct Footprint {
   BufferId buffer;  // not a view
   uint64_t row_begin = 0;
@@ -219,11 +226,12 @@ struct Footprint {
   friend bool operator==(const Footprint&, const Footprint&) = default;
 };
 
-// The kept ops [begin, end) are done `times` more, right after themselves: equal micro-batches of a step.
-// In the c-th copy, ops that an op of the body is `after` lie c·(end - begin) further on, buffers of the body
-// ([first_buffer, end_buffer) and as many before them) c·(end_buffer - first_buffer), and the micro-batch of its tag
-// is c·micro_batches higher. So an op of the body may wait for ops of the body and of the equally long piece before it
-// only; what comes later and names an op or a buffer of the body means the last copy's.
+// The kept ops [begin, end) are done `times` more, right after themselves: equal micro-batches of a
+// step. In the c-th copy, ops that an op of the body is `after` lie c·(end - begin) further on,
+// buffers of the body ([first_buffer, end_buffer) and as many before them) c·(end_buffer -
+// first_buffer), and the micro-batch of its tag is c·micro_batches higher. So an op of the body may
+// wait for ops of the body and of the equally long piece before it only; what comes later and names
+// an op or a buffer of the body means the last copy's.
 struct Repeat {
   uint32_t begin = 0;
   uint32_t end = 0;
@@ -241,15 +249,15 @@ struct Role {
   std::vector<Buffer> buffers;
   std::vector<Region> regions;
   std::vector<Op> ops;  // as they are kept
-  std::vector<Repeat>
-      repeats{};  // in order, apart from each other; empty: positions are places in `ops`
+  // In order, apart from each other; empty: positions are places in `ops`.
+  std::vector<Repeat> repeats{};
 
   // How many ops the role does, copies included.
   uint32_t OpCount() const;
   // Where in `ops` the op at a position is kept.
   uint32_t PlaceAt(uint32_t position) const;
-  // The op at a position, as it is kept: its name, stream and work count for every copy, the micro-batch of its tag
-  // and what it is after, reads and writes for the first.
+  // The op at a position, as it is kept: its name, stream and work count for every copy, the
+  // micro-batch of its tag and what it is after, reads and writes for the first.
   const Op& At(uint32_t position) const;
   Tag TagAt(uint32_t position) const;
   // The positions that the op at a position comes after, in the order of Op::after.

@@ -131,8 +131,9 @@ void CheckSchedule(const Schedule& schedule) {
     CheckMeetings(schedule);
     return;
   }
-  // What meets with n copies and with n + 1 meets with any number of them: so equally many ops of each body meet. Where
-  // it does not, roles may repeat pieces of different length, and only all of it tells.
+  // What meets with n copies and with n + 1 meets with any number of them: so equally many ops
+  // of each body meet. Where it does not, roles may repeat pieces of different length, and only
+  // all of it tells.
   try {
     for (const uint32_t copies : {kCopiesThatShowAll, kCopiesThatShowAll + 1})
       CheckMeetings(Expanded(WithFewerCopies(schedule, copies)));

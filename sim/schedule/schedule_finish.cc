@@ -18,9 +18,9 @@
 namespace rehearse {
 namespace {
 
-// The quotient of the graph of waits: one node for all ops that meet, whatever their ranks. The graph of
-// the ranks maps onto it, so that if the quotient has no cycle, the ranks' graph has none. The converse
-// does not hold.
+// The quotient of the graph of waits: one node for all ops that meet, whatever their ranks. The
+// graph of the ranks maps onto it, so that if the quotient has no cycle, the ranks' graph has none.
+// The converse does not hold.
 bool QuotientHasCycle(const Schedule& schedule, const Meetings& meetings) {
   std::vector<size_t> first_op;  // of each role, in one numbering of all ops
   size_t count = 0;
@@ -188,7 +188,8 @@ class UntimedRun {
     return all;
   }
 
-  // Whether all others have posted. Counts the posts of a collective, so that each costs constant time.
+  // Whether all others have posted. Counts the posts of a collective, so that each costs
+  // constant time.
   bool PostCompletes(const RankOp& at) {
     const Work& work = OpOf(at).work;
     if (!std::holds_alternative<Collective>(work)) {

@@ -7,8 +7,8 @@
 
 namespace rehearse {
 
-// Throws Error, naming the cycle of waits, when some op can never take place. Costs time in the number of ops; only an
-// apparent cycle is confirmed by walking all ranks.
+// Throws Error, naming the cycle of waits, when some op can never take place. Costs time in the
+// number of ops; only an apparent cycle is confirmed by walking all ranks.
 void CheckThatItFinishes(const Schedule& schedule, const std::vector<RolePosts>& posts,
                          const Meetings& meetings);
 

@@ -1,4 +1,5 @@
-// What the roles of a schedule post on their communicators, and which of these ops take place together.
+// What the roles of a schedule post on their communicators, and which of these ops take
+// place together.
 #pragma once
 
 #include <cstdint>
@@ -32,8 +33,9 @@ struct RoleOp {
 };
 using Meetings = std::vector<std::pair<RoleOp, RoleOp>>;
 
-// Throws Error, naming both ranks and ops, unless the ranks of each group post the same collectives in the same order and
-// sends and receives pair up; compared once for each distinct combination of roles in a group.
+// Throws Error, naming both ranks and ops, unless the ranks of each group post the same collectives
+// in the same order and sends and receives pair up; compared once for each distinct combination of
+// roles in a group.
 Meetings MatchPosts(const Schedule& schedule, const std::vector<RolePosts>& posts);
 
 }  // namespace rehearse

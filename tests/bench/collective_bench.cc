@@ -10,7 +10,8 @@
 namespace rehearse {
 namespace {
 
-// 24 sizes from 1 KiB to 8 GiB on 64 ranks; routes and channels are found anew each time, as the command does.
+// 24 sizes from 1 KiB to 8 GiB on 64 ranks; routes and channels are found anew each time, as
+// the command does.
 void Sweep(benchmark::State& state, const std::string& cluster_name, CollectiveKind kind,
            const std::string& algorithm) {
   const auto cluster = ReadClusterArgument(cluster_name);

@@ -1,6 +1,7 @@
 // Speed of the engine: event queue, max-min solver, rings at step fidelity, fluid rings.
 //
-// "transfers" counts steps of flows, the unit of DESIGN section 9. Program building is not timed.
+// "transfers" counts steps of flows: an all-reduce around a ring of p ranks has 2p(p - 1). Program
+// building is not timed.
 #include <fstream>
 #include <string>
 #include <vector>

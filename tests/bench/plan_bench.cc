@@ -1,4 +1,5 @@
-// Speed of planning: a network and a strategy to a schedule. Wanted: GPT-175B for 16,384 ranks within 50 ms.
+// Speed of planning: a network and a strategy to a schedule. Wanted: GPT-175B for 16,384
+// ranks within 50 ms.
 #include <benchmark/benchmark.h>
 
 #include "workloads/networks/decoder_network.h"

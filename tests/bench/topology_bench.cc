@@ -1,5 +1,5 @@
-// Speed of large clusters: building them, and routing a ring over all their devices. "peak MiB" is the process's peak
-// resident memory so far, so run one at a time (--benchmark_filter) to read it.
+// Speed of large clusters: building them, and routing a ring over all their devices. "peak MiB" is
+// the process's peak resident memory so far, so run one at a time (--benchmark_filter) to read it.
 #include <map>
 #include <string>
 

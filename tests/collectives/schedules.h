@@ -49,7 +49,8 @@ inline std::unique_ptr<Cluster> Preset(const std::string& name, const std::strin
   return BuildPreset(name, {{parameter, value}}, {});
 }
 
-// A random machine: nodes of different sizes and rates behind a switch, with a shared uplink for some.
+// A random machine: nodes of different sizes and rates behind a switch, with a shared
+// uplink for some.
 inline std::unique_ptr<Cluster> RandomCluster(Random& random, uint32_t ranks) {
   auto cluster = std::make_unique<Cluster>("random");
   const auto preset = Preset("switch", "devices", 1);

@@ -144,7 +144,7 @@ TEST_F(CudaBackendTest, WithoutTimingTheResultIsTheSame) {
   EXPECT_THAT(door_->Findings(), IsEmpty());
 }
 
-// ---- graphs ----------------------------------------------------------------------------------------
+// ---- graphs -------------------------------------------------------------------------------------
 
 CudaOptions ByGraph() {
   CudaOptions options;
@@ -254,7 +254,8 @@ TEST_F(CudaBackendTest, AGraphThatHangsIsReported) {
 }
 
 TEST_F(CudaBackendTest, EveryKernelIsGivenItsOperands) {
-  // fp32 sums; half a unit in the last place of what is kept in bf16 and fp16, a few of them where it is added to.
+  // fp32 sums; half a unit in the last place of what is kept in bf16 and fp16, a few of them where
+  // it is added to.
   constexpr std::pair<DType, double> kPrecisions[] = {
       {DType::kFp32, 1e-5}, {DType::kBf16, 8e-3}, {DType::kFp16, 1e-3}};
   for (const auto& [dtype, tolerance] : kPrecisions) {
@@ -269,10 +270,11 @@ TEST_F(CudaBackendTest, EveryKernelIsGivenItsOperands) {
   }
 }
 
-// ---- faults --------------------------------------------------------------------------------------
+// ---- faults -------------------------------------------------------------------------------------
 
 TEST_F(CudaBackendTest, AMissingEventIsARace) {
-  // The loss reads what the all-reduce on the other stream writes; without the edge nothing orders them.
+  // The loss reads what the all-reduce on the other stream writes; without the edge
+  // nothing orders them.
   Schedule schedule = TensorParallelStep(2, DType::kFp32);
   for (Op& op : schedule.roles[0].ops) {
     if (op.name == "loss") op.after.clear();
@@ -346,7 +348,8 @@ bool IsRelease(const std::string& entry) {
   return releases.count(entry) > 0;
 }
 
-// Makes the first and the last call of every entry point fail that `run` calls and `tested` does not have.
+// Makes the first and the last call of every entry point fail that `run` calls and `tested`
+// does not have.
 void ExpectEveryFailureIsNamed(gpu_double::Door* door, const std::function<void()>& run,
                                std::set<std::string>* tested) {
   const std::set<std::string> polled = {"cudaEventQuery",

@@ -1,4 +1,5 @@
-// Calibrations of pretended GPUs: what they hold, where it is from, and that scenarios can use it. Never times.
+// Calibrations of pretended GPUs: what they hold, where it is from, and that scenarios can use
+// it. Never times.
 #include <set>
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
-// Every strategy of the planner on pretended GPUs: loss, gradients and updated parameters of the serial step, no race, no
-// access outside of what was allocated, no collective out of order.
+// Every strategy of the planner on pretended GPUs: loss, gradients and updated parameters of the
+// serial step, no race, no access outside of what was allocated, no collective out of order.
 #include <string>
 #include <vector>
 
@@ -60,7 +60,8 @@ TEST_P(CudaStrategyTest, GivesTheSerialLossGradientsAndParameters) {
   });
   EXPECT_TRUE(report.Passes(kGpuCheckTolerance));
   EXPECT_THAT(report.missing, ::testing::IsEmpty());
-  // Sums of up to 64 products of fp32 through two layers; an array's largest element is what counts.
+  // Sums of up to 64 products of fp32 through two layers; an array's largest element
+  // is what counts.
   EXPECT_LE(report.WorstOf(BufferKind::kGradient), 2e-4);
   EXPECT_LE(report.LossDifference(), 1e-5);
   EXPECT_THAT(door->Findings(), ::testing::IsEmpty());

@@ -1,4 +1,5 @@
-// What NCCL tells of its choices, on the pretended one (tests/doubles/nccl_profiler.h says what that chooses).
+// What NCCL tells of its choices, on the pretended one (tests/doubles/nccl_profiler.h says what
+// that chooses).
 #include "real/cuda/nccl_profiler.h"
 
 #include <map>

@@ -1,7 +1,9 @@
-// Captures and graphs: what is put onto a stream that captures is kept, and done anew by each launch.
+// Captures and graphs: what is put onto a stream that captures is kept, and done anew
+// by each launch.
 //
-// A launch runs on streams of the graph's own, one for each that was captured, between the work before and after it on
-// the stream that it is launched on: races, accesses and collectives are checked as for any other work.
+// A launch runs on streams of the graph's own, one for each that was captured, between the work
+// before and after it on the stream that it is launched on: races, accesses and collectives are
+// checked as for any other work.
 #pragma once
 
 #include "tests/doubles/world.h"
@@ -21,8 +23,8 @@ struct Capture {
   std::vector<std::function<void(Replay*)>> actions;
   size_t marks = 0;
   std::vector<Clock> clock_of_mark;
-  std::map<Stream*, Clock>
-      clocks;  // of the captured streams: which of the others' actions come before
+  // Of the captured streams: which of the others' actions come before.
+  std::map<Stream*, Clock> clocks;
 
   void Add(Stream* stream, std::function<void(Replay*)> action);
 };
@@ -30,7 +32,8 @@ struct Capture {
 // Whether the calling thread has a capture under way: then it may not allocate, free or wait.
 bool IsCapturing();
 
-// If the stream captures, keeps `action` for replays, which call it with the stream to use, and returns true.
+// If the stream captures, keeps `action` for replays, which call it with the stream to use,
+// and returns true.
 bool KeepForReplay(Stream* stream, const std::function<void(Stream*)>& action);
 
 }  // namespace rehearse::gpu_double

@@ -12,7 +12,8 @@
 namespace rehearse::gpu_double {
 namespace {
 
-// One operand in fp32 on the CPU; operands that are the same memory share it, so that "in place" stays so.
+// One operand in fp32 on the CPU; operands that are the same memory share it, so that "in
+// place" stays so.
 struct Image {
   GpuOperand operand;
   std::vector<float> values;

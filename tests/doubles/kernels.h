@@ -1,4 +1,5 @@
-// Our GPU kernels as the double runs them: on the CPU, from the very arguments that the device would get.
+// Our GPU kernels as the double runs them: on the CPU, from the very arguments that the
+// device would get.
 #pragma once
 
 #include <string>

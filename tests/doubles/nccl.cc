@@ -25,7 +25,8 @@ void Launch(Communicator* communicator, const char* name, const std::vector<Touc
   });
 }
 
-// The group that the thread has open: its messages, and the collectives of which profilers are told when it is closed.
+// The group that the thread has open: its messages, and the collectives of which profilers are told
+// when it is closed.
 struct Group {
   int depth = 0;
   std::vector<std::pair<Communicator*, Message>> messages;

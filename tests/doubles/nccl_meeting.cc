@@ -29,7 +29,8 @@ float Reduced(const Clique::Meeting& meeting, uint64_t i) {
   return value;
 }
 
-// All ranks' parts at once, by the last that came. Inputs may be outputs, so results are kept first.
+// All ranks' parts at once, by the last that came. Inputs may be outputs, so results
+// are kept first.
 void Compute(const Clique::Meeting& meeting) {
   const Operation& first = *meeting.by_rank[0];
   const uint64_t ranks = meeting.by_rank.size();

@@ -1,9 +1,10 @@
 // How ranks meet on a pretended NCCL communicator.
 //
-// As in NCCL: communicators are made by all ranks together; the k-th operation that a rank puts on a
-// communicator meets the k-th of the others, and does not begin before the rank's (k-1)-th has ended, on
-// whatever streams they are. A group of sends and receives is one operation. Ranks of other processes are
-// represented by communicators of their own in the process of rank 0 (nccl_processes.h).
+// As in NCCL: communicators are made by all ranks together; the k-th operation that a rank puts on
+// a communicator meets the k-th of the others, and does not begin before the rank's (k-1)-th has
+// ended, on whatever streams they are. A group of sends and receives is one operation. Ranks of
+// other processes are represented by communicators of their own in the process of rank 0
+// (nccl_processes.h).
 #pragma once
 
 #include <atomic>
@@ -80,8 +81,8 @@ struct Clique {
   std::condition_variable changed;
   size_t joined = 0;
   std::map<uint64_t, Meeting> meetings;  // by number
-  std::vector<std::vector<Message*>> waiting =
-      std::vector<std::vector<Message*>>(size);  // sends, by sender
+  // Sends, by sender.
+  std::vector<std::vector<Message*>> waiting = std::vector<std::vector<Message*>>(size);
   std::map<uint64_t, Split> splits;
   std::vector<uint64_t> splits_of_rank;
 };

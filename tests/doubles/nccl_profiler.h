@@ -1,9 +1,10 @@
-// NCCL's side of its profiler plugin interface: finds a plugin as NCCL does, and tells it of every operation.
+// NCCL's side of its profiler plugin interface: finds a plugin as NCCL does, and tells it of
+// every operation.
 //
-// NCCL_PROFILER_PLUGIN names it, STATIC_PLUGIN the running program; of its tables the newest counts that the pretended
-// version of NCCL knows. Events are laid out by offsets, as in NCCL 2.28.9's debug information, not by our structs.
-// What NCCL chooses is made up: all-reduces up to kTreeBytes go by TREE and LL on one channel, all else by RING and
-// SIMPLE on two, messages on one.
+// NCCL_PROFILER_PLUGIN names it, STATIC_PLUGIN the running program; of its tables the newest counts
+// that the pretended version of NCCL knows. Events are laid out by offsets, as in NCCL 2.28.9's
+// debug information, not by our structs. What NCCL chooses is made up: all-reduces up to kTreeBytes
+// go by TREE and LL on one channel, all else by RING and SIMPLE on two, messages on one.
 #pragma once
 
 #include "tests/doubles/nccl_meeting.h"

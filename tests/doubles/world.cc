@@ -20,8 +20,8 @@ Clock& HostClock() {
   return clock;
 }
 
-// Whether two accesses have a byte in common. Runs of equal pitch (pieces of one matrix) are compared exactly,
-// others by their extent.
+// Whether two accesses have a byte in common. Runs of equal pitch (pieces of one matrix) are
+// compared exactly, others by their extent.
 bool Overlap(const Touch& a, const Touch& b) {
   const auto begin = [](const Touch& t) { return reinterpret_cast<uintptr_t>(t.data); };
   const auto end = [&](const Touch& t) {
@@ -57,7 +57,7 @@ int64_t Now() {
   return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
 }
 
-// ---- streams ----------------------------------------------------------------------------------------
+// ---- streams ------------------------------------------------------------------------------------
 
 Stream::Stream(uint32_t the_id, int the_device, uint64_t seed)
     : id(the_id), device(the_device), thread_([this, seed] { Work(seed); }) {}
@@ -102,7 +102,7 @@ void Stream::Work(uint64_t seed) {
   }
 }
 
-// ---- the world --------------------------------------------------------------------------------------
+// ---- the world ----------------------------------------------------------------------------------
 
 World& World::Get() {
   static World* const world = [] {  // never destroyed: streams may outlive main
@@ -273,7 +273,7 @@ void World::HostHasSeen(Stream* stream) {
   Join(&HostClock(), stream->clock);
 }
 
-// ---- races ------------------------------------------------------------------------------------------
+// ---- races --------------------------------------------------------------------------------------
 
 Allocation* World::Find(const void* data, const char** base) {
   auto found = allocations_.upper_bound(static_cast<const char*>(data));

@@ -1,5 +1,6 @@
-// What the pretended GPUs of one process share: devices, memory, streams with their vector clocks, the
-// faults found and the faults to pretend. Everything is behind one mutex; streams work without it.
+// What the pretended GPUs of one process share: devices, memory, streams with their vector
+// clocks, the faults found and the faults to pretend. Everything is behind one mutex; streams
+// work without it.
 #pragma once
 
 #include <atomic>
@@ -25,8 +26,8 @@ inline constexpr int kSuccess = 0;
 inline constexpr int kInvalidValue = 1;
 inline constexpr int kPretendedFailure = 2;  // out of memory, for the runtime
 inline constexpr int kNotReady = 600;
-inline constexpr int kCaptureUnsupported =
-    900;                                       // the call is not allowed while the thread captures
+// The call is not allowed while the thread captures.
+inline constexpr int kCaptureUnsupported = 900;
 inline constexpr int kCaptureUnjoined = 904;   // streams did not come back to the first one
 inline constexpr int kCaptureIsolation = 905;  // waits for what is not in the capture
 inline constexpr int kCapturedEvent = 907;     // nothing has been done yet that could be asked for
@@ -114,7 +115,8 @@ class World {
 
   Stream* MakeStream();
   void DestroyStream(Stream* stream);
-  // Enqueues `task`, which touches memory as told; checks that against everything before. `what` names it.
+  // Enqueues `task`, which touches memory as told; checks that against everything before.
+  // `what` names it.
   void Enqueue(Stream* stream, const std::string& what, const std::vector<Touch>& touches,
                std::function<void()> task);
   // Order without work: an event is recorded, waited for, or the host has waited.

@@ -1,5 +1,5 @@
-// On real GPUs: our kernels and NCCL against the CPU backend. Skips where there is none; tools/gpu-check runs it
-// on a machine that has some.
+// On real GPUs: our kernels and NCCL against the CPU backend. Skips where there is none;
+// tools/gpu-check runs it on a machine that has some.
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -36,8 +36,9 @@ class GpuTest : public ::testing::Test {
   int devices_ = 0;
 };
 
-// Inputs are bf16 numbers, the same in every type, so only arithmetic and the rounding of results differ:
-// half a unit in the last place of the largest element, a few of them where a kernel adds to what was there.
+// Inputs are bf16 numbers, the same in every type, so only arithmetic and the rounding of results
+// differ: half a unit in the last place of the largest element, a few of them where a kernel adds
+// to what was there.
 struct Precision {
   DType dtype;
   double tolerance;

@@ -5,9 +5,9 @@
 //   test_measured every size as well REHEARSE_ACCURACY=fit test_measured the two numbers are fitted
 //   anew
 //
-// Two numbers are fitted for each machine (real/calibration/calibration_fit.h): the efficiency of the links
-// that bind, and what launching a collective takes; on every other size of all its tables. The
-// errors are those of the other sizes.
+// Two numbers are fitted for each machine (real/calibration/calibration_fit.h): the efficiency of
+// the links that bind, and what launching a collective takes; on every other size of all its
+// tables. The errors are those of the other sizes.
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -28,7 +28,8 @@ namespace {
 
 constexpr Bytes kOneMegabyte(1 << 20);
 
-// Issue 5's wish: from 1 MiB to 8 GiB a median of 10 % and a 90th percentile of 25 %, below a median of 25 %.
+// Issue 5's wish: from 1 MiB to 8 GiB a median of 10 % and a 90th percentile of 25 %, below a
+// median of 25 %.
 constexpr double kWantedMedian = 0.10;
 constexpr double kWantedNinetieth = 0.25;
 constexpr double kWantedSmallMedian = 0.25;

@@ -1,8 +1,8 @@
 // Published measurements of NCCL, as figures: bytes and microseconds (out of place).
 //
-// Sources as named with each table. Of VIA-Research/vTrain's look-up tables (1 to 1,024 MiB in steps of 1 MiB) the powers of
-// two and three times the powers of two are taken. Zero sizes are left out; of the H200 only bandwidths are published, and times
-// follow from them.
+// Sources as named with each table. Of VIA-Research/vTrain's look-up tables (1 to 1,024 MiB in
+// steps of 1 MiB) the powers of two and three times the powers of two are taken. Zero sizes are
+// left out; of the H200 only bandwidths are published, and times follow from them.
 #pragma once
 
 #include <vector>

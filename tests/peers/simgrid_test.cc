@@ -1,11 +1,12 @@
 // Against SimGrid (https://simgrid.org), when it is installed (Debian: libsimgrid-dev): the same
 // transfers on the same links, agreement to 1e-6.
 //
-// What SimGrid's CM02 model does on top of max-min sharing is switched off: it weighs flows by their
-// route's latency, so every route gets the same latency of 1 s from a link of its own, and the real
-// one by way of the latency factor; cross traffic and the TCP window are off, precisions are 1e-12.
-// A process may have one SimGrid engine, so all cases are played at once; they share no link. The
-// receives of a ring are posted beforehand: a comm then starts when its sender does, as a flow does.
+// What SimGrid's CM02 model does on top of max-min sharing is switched off: it weighs flows by
+// their route's latency, so every route gets the same latency of 1 s from a link of its own, and
+// the real one by way of the latency factor; cross traffic and the TCP window are off, precisions
+// are 1e-12. A process may have one SimGrid engine, so all cases are played at once; they share
+// no link. The receives of a ring are posted beforehand: a comm then starts when its sender does,
+// as a flow does.
 #include <gtest/gtest.h>
 
 #if defined(REHEARSE_HAS_SIMGRID) && !defined(__SANITIZE_ADDRESS__)
@@ -31,8 +32,8 @@ namespace {
 
 namespace s4u = simgrid::s4u;
 
-// A transfer that begins at `begin`, runs `steps` times, and is chained to `upstream` (a transfer of
-// the case, or -1), all over links of its case.
+// A transfer that begins at `begin`, runs `steps` times, and is chained to `upstream` (a transfer
+// of the case, or -1), all over links of its case.
 struct Transfer {
   double begin = 0;
   double bytes = 0;
@@ -247,8 +248,9 @@ TEST(SimGridTest, TransfersEndWhenSimGridSaysSo) {
     cases.push_back(Rings(nodes, 4, 0, steps, 0, random));
     cases.push_back(Rings(nodes, 1, 0, steps, 0.9, random));  // a core that binds now and then
   }
-  // With strides of 1, 3, 5 and 7 only few steps: whose step comes first changes what comes after,
-  // and over 62 steps transfers that are 1e-9 larger end 0.4 % earlier or later, in either simulator.
+  // With strides of 1, 3, 5 and 7 only few steps: whose step comes first changes what comes
+  // after, and over 62 steps transfers that are 1e-9 larger end 0.4 % earlier or later, in
+  // either simulator.
   for (uint32_t i = 0; i < 10; ++i) cases.push_back(Rings(16, 4, 2, 4, 0, random));
   for (uint32_t i = 0; i < 100; ++i) cases.push_back(RandomFlows(i, random));
 

@@ -8,7 +8,8 @@
 
 namespace rehearse {
 
-// One step of `schedule` in double on as many threads as it has ranks, compared with the serial step.
+// One step of `schedule` in double on as many threads as it has ranks, compared with
+// the serial step.
 inline CheckReport ExecuteAndCompare(const StepNumbers& serial, const Schedule& schedule,
                                      uint64_t seed) {
   CheckReport report;

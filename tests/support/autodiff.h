@@ -1,7 +1,8 @@
-// Reverse-mode differentiation of plain arithmetic, one number at a time: slow, and independent of every
-// formula for a gradient that is written down elsewhere.
+// Reverse-mode differentiation of plain arithmetic, one number at a time: slow, and independent of
+// every formula for a gradient that is written down elsewhere.
 //
-// A Number remembers how it was computed on the Tape of its thread; Gradient(y) gives dy/dx for all numbers x.
+// A Number remembers how it was computed on the Tape of its thread; Gradient(y) gives dy/dx for
+// all numbers x.
 #pragma once
 
 #include <cmath>

@@ -13,7 +13,8 @@ struct Shape {
   uint64_t columns;
 };
 
-// Operands of one op: reads and writes name buffers of these shapes; a name in both is updated in place.
+// Operands of one op: reads and writes name buffers of these shapes; a name in both is
+// updated in place.
 struct Operands {
   std::vector<std::pair<std::string, Shape>> reads;
   std::vector<std::pair<std::string, Shape>> writes;
@@ -115,8 +116,9 @@ void AddElementwise(Cases* cases) {
   cases->Add(Kernel::kReluBackward, {{{"dy", kMatrix}, {"y", kMatrix}}, {{"dx", kMatrix}}});
 }
 
-// Moments and sums that make sense come from kernels before: two or three ops would be needed. Random ones do
-// as well for comparing backends, except that variances must not be negative: whole rows then.
+// Moments and sums that make sense come from kernels before: two or three ops would be needed.
+// Random ones do as well for comparing backends, except that variances must not be negative:
+// whole rows then.
 void AddNorms(Cases* cases) {
   cases->Add(Kernel::kNormStatistics, {{{"x", kMatrix}}, {{"s", kTwo}}});
   cases->Add(Kernel::kNorm,
@@ -238,8 +240,9 @@ void AddImages(Cases* cases) {
              {kPixels, 3});
 }
 
-// Adam's state is random too, so its second moments are where the sums of squares cannot be negative: see
-// kRandom in tests/support/gpu_run.h. Only the norm is compared here; Adam runs in whole steps.
+// Adam's state is random too, so its second moments are where the sums of squares cannot be
+// negative: see kRandom in tests/support/gpu_run.h. Only the norm is compared here; Adam runs
+// in whole steps.
 void AddOptimizer(Cases* cases) {
   cases->Add(Kernel::kSquaredNorm, {{{"g", kMatrix}, {"h", kRow}}, {{"norm", {1, 1}}}}, {1, 0.5});
 }

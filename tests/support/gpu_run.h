@@ -32,7 +32,8 @@ BackendFactory OnCpu();
 struct CudaOptions;
 BackendFactory OnGpus(const CudaOptions& options, int devices);
 
-// The largest |a - b| relative to the largest |b| of each array; NaN in both counts as equal. Names the worst.
+// The largest |a - b| relative to the largest |b| of each array; NaN in both counts as equal.
+// Names the worst.
 struct WorstDifference {
   double relative = 0;
   std::string where;

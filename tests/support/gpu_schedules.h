@@ -38,8 +38,9 @@ class RoleMaker {
 Compute Product(uint64_t m, uint64_t n, uint64_t k, GemmMode mode);
 Compute Simple(Kernel kernel, std::vector<double> attributes = {});
 
-// Two layers with GELU between them, W1 cut by columns of its output and W2 by its inputs over all ranks
-// (Megatron-LM's MLP): all-reduce of Y on a stream of its own; backward with the all-reduce of dX beside dW1.
+// Two layers with GELU between them, W1 cut by columns of its output and W2 by its inputs over all
+// ranks (Megatron-LM's MLP): all-reduce of Y on a stream of its own; backward with the all-reduce
+// of dX beside dW1.
 Schedule TensorParallelStep(uint32_t ranks, DType dtype);
 
 // Each kind of collective once, in and out of place, on whole buffers and on columns of wider ones.

@@ -1,9 +1,9 @@
 // The interpreter: plays the steps of a collective on integers, to see what they do to data.
 //
 // Members are processes that only exchange messages: each goes through its own steps
-// (collectives/algorithms/steps.h), in an order among members that a seed decides; the result does not depend
-// on it. What is sent is counted. Sending a chunk that a member does not have, receiving another
-// length than it expects, and waiting for ever are faults of the algorithm: InternalError.
+// (collectives/algorithms/steps.h), in an order among members that a seed decides; the result does
+// not depend on it. What is sent is counted. Sending a chunk that a member does not have, receiving
+// another length than it expects, and waiting for ever are faults of the algorithm: InternalError.
 #pragma once
 
 #include <cstdint>

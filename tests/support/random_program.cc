@@ -37,8 +37,8 @@ class RecipeMaker {
     const uint32_t use_set_count = random_.Between(1, 12);
     for (uint32_t i = 0; i < use_set_count; ++i) recipe_.use_sets.push_back(RandomUseSet());
 
-    // Some programs are mostly rings, whose flows rest and move again together while others come and
-    // go.
+    // Some programs are mostly rings, whose flows rest and move again together while
+    // others come and go.
     const uint32_t chain_percent = random_.Chance(70) ? 10 : 50;
     const uint32_t task_count = random_.Between(1, max_tasks_);
     while (recipe_.steps.size() < task_count) {

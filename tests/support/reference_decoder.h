@@ -1,5 +1,5 @@
-// One training step of a decoder as a textbook writes it: one number after the other, no matrices cut, no
-// gradient formulas. Begins with the numbers of real/kernels/numbers.h.
+// One training step of a decoder as a textbook writes it: one number after the other, no matrices
+// cut, no gradient formulas. Begins with the numbers of real/kernels/numbers.h.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace rehearse {
 
-// Loss and gradients ("gradient of NAME", as planners name them) of the mean cross entropy over all tokens.
-// `shift` is added to element (0, 0) of the parameter `shifted`, for differences.
+// Loss and gradients ("gradient of NAME", as planners name them) of the mean cross entropy over all
+// tokens. `shift` is added to element (0, 0) of the parameter `shifted`, for differences.
 StepNumbers ReferenceDecoderStep(const GptModel& model, const Training& training, uint64_t seed,
                                  const std::string& shifted = "", double shift = 0);
 

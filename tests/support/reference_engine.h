@@ -1,10 +1,10 @@
 // A deliberately naive second engine, against which the real one is checked.
 //
-// It plays the same Program by the words of sim/engine/program.h and DESIGN section 3, and shares no code
-// with sim/engine/simulate.cc: at every event it looks at all tasks again, solves all rates again by
-// textbook progressive filling, and moves all flows forward; there are no components, no heaps,
-// nothing is kept. Rates and bytes are long doubles; the clock is the same integer clock, rounded
-// at the same points.
+// It plays the same Program by the words of sim/engine/program.h and sim/engine/max_min.h, and
+// shares no code with sim/engine/simulate.cc: at every event it looks at all tasks again, solves
+// all rates again by textbook progressive filling, and moves all flows forward; there are no
+// components, no heaps, nothing is kept. Rates and bytes are long doubles; the clock is the same
+// integer clock, rounded at the same points.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ struct ReferenceResult {
   std::vector<Span> spans;                 // as in Timeline
   std::vector<long double> link_bytes;     // credited at the end of each step
   std::vector<long double> link_integral;  // of load over time
-  std::vector<long double>
-      link_step_ends;     // sum of multiplicities of the steps that ended on the link
+  // Sum of multiplicities of the steps that ended on the link.
+  std::vector<long double> link_step_ends;
   uint64_t instants = 0;  // how often time stood still to look at all tasks
 };
 

@@ -47,8 +47,9 @@ TEST_F(CollectiveProgramTest, EveryKindHasADefault) {
   EXPECT_EQ(Json("barrier --cluster dgx-a100")[0]["bytes"], 0);
 }
 
-// On an idle machine a collective takes what NCCL's model says: 15 us and n/50.1 GB/s with LL, 56 us and
-// n/131.1 GB/s with Simple on 8 A100 (tests/collectives/nccl/nccl_model_test.cc; the rings carry 229.5 GB/s).
+// On an idle machine a collective takes what NCCL's model says: 15 us and n/50.1 GB/s with LL, 56
+// us and n/131.1 GB/s with Simple on 8 A100 (tests/collectives/nccl/nccl_model_test.cc; the rings
+// carry 229.5 GB/s).
 TEST_F(CollectiveProgramTest, PinnedProtocolsTakeWhatTheModelSays) {
   const std::string kind = "all-reduce --cluster dgx-a100 -b 64M -a ring ";
   const double bytes = 64 << 20;
@@ -72,7 +73,8 @@ TEST_F(CollectiveProgramTest, SizesGrowByAFactorOrAStep) {
   EXPECT_EQ(steps[1]["bytes"], 5120);
 }
 
-// Sizes played one after the other take what each takes alone, and groups that run at the same time do too.
+// Sizes played one after the other take what each takes alone, and groups that run at the
+// same time do too.
 TEST_F(CollectiveProgramTest, ASweepIsItsSizes) {
   for (const std::string groups : {"", " --groups 8"}) {
     const std::string kind = "all-reduce --cluster dgx-a100:nodes=2" + groups;
@@ -96,7 +98,8 @@ TEST_F(CollectiveProgramTest, ExplainNamesChoiceRingsAndTheLinkThatBinds) {
   EXPECT_EQ(json["parts"].size(), 8u);
   EXPECT_EQ(json["chosen"]["algorithm"], "ring");
   EXPECT_EQ(json["binding_link"]["kind"], "network");
-  // Each of 8 NICs carries an eighth of 2·15/16, and the 56 us and more of latency are what it is not busy.
+  // Each of 8 NICs carries an eighth of 2·15/16, and the 56 us and more of latency are what
+  // it is not busy.
   EXPECT_NEAR(json["binding_link"]["times_the_size"].get<double>(), 2 * 15.0 / 16 / 8, 1e-9);
   EXPECT_LT(json["binding_link"]["busy_share"].get<double>(), 1);
 }

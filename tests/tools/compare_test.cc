@@ -9,8 +9,8 @@ using ::testing::HasSubstr;
 
 class CompareProgramTest : public ProgramTest {};
 
-// What `rehearse collective` prints is a table of nccl-tests: compared with its own cluster it is met exactly,
-// to the digits that are printed (half of 0.01 us of 16, of 0.1 us of 300).
+// What `rehearse collective` prints is a table of nccl-tests: compared with its own cluster it is
+// met exactly, to the digits that are printed (half of 0.01 us of 16, of 0.1 us of 300).
 TEST_F(CompareProgramTest, OwnTablesAreMet) {
   const Outcome table = Execute("collective all-reduce --cluster dgx-a100 -b 64K -e 64M -f 4");
   ASSERT_EQ(table.code, 0) << table.err;
@@ -31,7 +31,8 @@ TEST_F(CompareProgramTest, OwnTablesAreMet) {
   EXPECT_THAT(text.out, HasSubstr("from 1 MiB on    4 sizes"));
 }
 
-// A log made with other efficiencies is explained by them: 300·0.6 GB/s and 20 us are found again, and used again.
+// A log made with other efficiencies is explained by them: 300·0.6 GB/s and 20 us are found again,
+// and used again.
 TEST_F(CompareProgramTest, TheTwoNumbersOfALogAreFoundAgain) {
   const std::string truth = R"({"schema": "rehearse.calibration.v1", "collective_overhead": "20us",
     "links": [{"kind": "nvlink", "bandwidth": "300GBps", "efficiency": 0.6}]})";

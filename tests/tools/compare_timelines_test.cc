@@ -22,7 +22,8 @@ TEST_F(ProgramTest, CompareSaysThatAScenarioIsLikeItself) {
   EXPECT_EQ(json["only_in_a"], 0);
 }
 
-// Optimisation B takes dX's all-reduces off the path: the step is shorter and the exposed communication explains it.
+// Optimisation B takes dX's all-reduces off the path: the step is shorter and the exposed
+// communication explains it.
 TEST_F(ProgramTest, CompareExplainsWhatAnOptimisationChanges) {
   const Outcome outcome = Execute("compare '" + Shipped("axonn-fig3-ab") + "' '" +
                                   Shipped("axonn-fig3-a") + "' --format json");

@@ -1,5 +1,5 @@
-// Commands on GPUs as their user meets them, on pretended ones (tests/doubles): ranks as threads, and as processes of
-// torchrun, srun and mpirun.
+// Commands on GPUs as their user meets them, on pretended ones (tests/doubles): ranks as threads,
+// and as processes of torchrun, srun and mpirun.
 #include <chrono>
 #include <set>
 
@@ -341,7 +341,8 @@ TEST_F(GpuProgramTest, GpuCheckRunsEverythingInOneFolder) {
   }
   const Json step = Json::parse(ReadFile(folder_ / "results/step/execution.json"));
   EXPECT_TRUE(step.contains("cuda_graph"));
-  // Ranks that share a GPU are of different machines for NCCL, which says how it carried out collectives.
+  // Ranks that share a GPU are of different machines for NCCL, which says how it carried
+  // out collectives.
   const Json two = Json::parse(ReadFile(folder_ / "results/processes-two/execution.json"));
   EXPECT_EQ(two["representative"], false);
   EXPECT_EQ(two["check"]["passed"], true);

@@ -53,7 +53,8 @@ class ProgramTest : public ::testing::Test {
   static bool MpiIsAbsent() {
     return !HasMpi() || std::system("command -v mpirun > /dev/null") != 0;
   }
-  // Oversubscribed, as CI machines are. Open MPI does not free all that it takes, which is no leak of ours.
+  // Oversubscribed, as CI machines are. Open MPI does not free all that it takes, which is
+  // no leak of ours.
   inline static const std::string kMpirun =
       "env ASAN_OPTIONS=\"$ASAN_OPTIONS:detect_leaks=0\" mpirun --allow-run-as-root "
       "--oversubscribe";

@@ -127,7 +127,7 @@ TEST_F(ProgramTest, ListNamesWhatScenariosCanName) {
   for (const auto& cluster : json["clusters"]) EXPECT_NE(cluster["source"], "");
 }
 
-// ---- mistakes ------------------------------------------------------------------------------------
+// ---- mistakes -----------------------------------------------------------------------------------
 
 TEST_F(ProgramTest, MistakesOnTheCommandLine) {
   ExpectMistake("rum x", {"unknown command \"rum\"", "run"});

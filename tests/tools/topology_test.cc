@@ -136,7 +136,7 @@ TEST_F(TopologyProgramTest, EveryPresetHasEveryView) {
   }
 }
 
-// ---- imports --------------------------------------------------------------------------------------
+// ---- imports ------------------------------------------------------------------------------------
 
 constexpr const char* kNcclTopology = R"(<system version="1">
   <cpu numaid="0" affinity="ff" arch="x86_64" vendor="AuthenticAMD" familyid="143" modelid="49">
@@ -178,7 +178,7 @@ TEST_F(TopologyProgramTest, AnImportCanBeLookedAtAtOnce) {
   EXPECT_THAT(Execute("topology --import-nccl box.xml --path 0,1").out, HasSubstr("whole path"));
 }
 
-// ---- mistakes -------------------------------------------------------------------------------------
+// ---- mistakes -----------------------------------------------------------------------------------
 
 TEST_F(TopologyProgramTest, MistakesAreSaidInOneMessage) {
   ExpectMistake("topology", {"no cluster given"});

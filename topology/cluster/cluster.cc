@@ -13,8 +13,8 @@ using VertexId = Cluster::VertexId;
 
 enum class Direction { kForward, kBackward };
 
-// The vertices that are met from `start` along links (or against them) without passing through a device
-// other than `start`.
+// The vertices that are met from `start` along links (or against them) without passing through a
+// device other than `start`.
 std::vector<bool> Reached(const Cluster::Graph& graph, VertexId start, Direction direction) {
   std::vector<bool> reached(boost::num_vertices(graph), false);
   std::vector<VertexId> open = {start};
@@ -44,8 +44,8 @@ bool AllReached(const std::vector<bool>& reached, const std::vector<VertexId>& d
   return true;
 }
 
-// Whether all devices meet at one switch, NIC or socket that touches the first device: true of nearly
-// every machine, and linear in its size. If not, every device has to be asked.
+// Whether all devices meet at one switch, NIC or socket that touches the first device: true of
+// nearly every machine, and linear in its size. If not, every device has to be asked.
 bool DevicesMeet(const Cluster::Graph& graph, const std::vector<VertexId>& devices) {
   constexpr int kMostCandidates = 8;
   int candidates = 0;

@@ -1,12 +1,14 @@
-// The cluster: devices, NICs, switches and sockets as the vertices of a Boost graph, and directed links
-// between them. Links that run both ways are two edges; each direction has its own capacity.
+// The cluster: devices, NICs, switches and sockets as the vertices of a Boost graph, and directed
+// links between them. Links that run both ways are two edges; each direction has its own capacity.
 //
-// A cluster that was built from equal machines and a fabric (topology/presets/machine.h) also knows its structure, which
-// saves the router most of its searching. Link names are made when asked for: a large cluster has millions.
+// A cluster that was built from equal machines and a fabric (topology/presets/machine.h) also knows
+// its structure, which saves the router most of its searching. Link names are made when asked for:
+// a large cluster has millions.
 //
-// Invariants after Finish(): every device reaches every other without passing through a third; vertex
-// names are unique; devices are ranked in the order in which they were added. Its figures may still be changed; as
-// long as they are not it is thread-safe. Not copyable: links are remembered by their place in the graph.
+// Invariants after Finish(): every device reaches every other without passing through a third;
+// vertex names are unique; devices are ranked in the order in which they were added. Its figures
+// may still be changed; as long as they are not it is thread-safe. Not copyable: links are
+// remembered by their place in the graph.
 #pragma once
 
 #include <cstdint>
@@ -31,9 +33,10 @@ struct ClusterStructure;  // topology/fabrics/structure.h
 
 enum class VertexKind : uint8_t { kDevice, kNic, kPcieSwitch, kSocket, kNvSwitch, kSwitch };
 enum class LinkKind : uint8_t { kNvLink, kXgmi, kPcie, kSocket, kNetwork, kMemory };
-const char* Name(
-    VertexKind kind);             // "device", "nic", "pcie-switch", "socket", "nvswitch", "switch"
-const char* Name(LinkKind kind);  // "nvlink", "xgmi", "pcie", "socket", "network", "memory"
+// "device", "nic", "pcie-switch", "socket", "nvswitch", "switch".
+const char* Name(VertexKind kind);
+// "nvlink", "xgmi", "pcie", "socket", "network", "memory".
+const char* Name(LinkKind kind);
 
 struct Vertex {
   std::string name;  // "node0/gpu1"
@@ -74,9 +77,10 @@ class Cluster {
   Cluster(const Cluster&) = delete;
   Cluster& operator=(const Cluster&) = delete;
 
-  // Building. AddVertex throws Error for a name that is empty or used twice, and for a device whose spec
-  // has not been added; AddLink for an end that does not exist, for a bandwidth that is not positive, an
-  // efficiency outside (0, 1], a latency outside 0 to kLongestLatency and for a link of a vertex to itself.
+  // Building. AddVertex throws Error for a name that is empty or used twice, and for a device whose
+  // spec has not been added; AddLink for an end that does not exist, for a bandwidth that is not
+  // positive, an efficiency outside (0, 1], a latency outside 0 to kLongestLatency and for a link
+  // of a vertex to itself.
   uint32_t AddDeviceSpec(const DeviceSpec& spec);
   void Reserve(size_t vertices, size_t links);  // room, where the builder knows
   VertexId AddVertex(const Vertex& vertex);
@@ -92,14 +96,15 @@ class Cluster {
   void set_calibration_origin(CalibrationOrigin origin) { calibration_origin_ = std::move(origin); }
   // What a preset simplifies, for the user to read.
   void AddNote(std::string note) { notes_.push_back(std::move(note)); }
-  // By SetStructure() of topology/fabrics/structure.h. `is_whole` where no link was taken away, so that all devices
-  // reach each other.
+  // By SetStructure() of topology/fabrics/structure.h. `is_whole` where no link was taken away, so
+  // that all devices reach each other.
   void set_structure(std::shared_ptr<const ClusterStructure> structure, bool is_whole);
   // Throws Error when there is no device or when some device cannot reach another without passing
   // through a third one, naming both and all ranks that are cut off.
   void Finish();
 
-  // Other figures of what there is, by the only owner of a finished cluster. Conditions as for AddLink.
+  // Other figures of what there is, by the only owner of a finished cluster. Conditions
+  // as for AddLink.
   void ChangeLink(uint32_t index, BytesPerSecond bandwidth, Seconds latency);
   void ChangeEfficiency(uint32_t index, double efficiency);
   void ChangeDevice(uint32_t rank, uint32_t spec);

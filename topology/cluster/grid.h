@@ -9,8 +9,8 @@
 
 namespace rehearse {
 
-// Rank r has the coordinates r % sizes[0], (r / sizes[0]) % sizes[1], ...; neighbours differ by one in one
-// coordinate.
+// Rank r has the coordinates r % sizes[0], (r / sizes[0]) % sizes[1], ...; neighbours differ by one
+// in one coordinate.
 struct Grid {
   std::vector<uint32_t> sizes;
   std::vector<bool> wraps;  // a dimension whose last has a link to its first; false for size 2
@@ -18,12 +18,12 @@ struct Grid {
   uint32_t Coordinate(uint32_t rank, size_t dimension) const;
 };
 
-// The rank whose own router a vertex is (a switch that touches this device and no other), or nothing. A device
-// is its own.
+// The rank whose own router a vertex is (a switch that touches this device and no other), or
+// nothing. A device is its own.
 std::vector<std::optional<uint32_t>> RouterOwners(const Cluster& cluster);
 
-// The grid of four devices or more that the cluster is, and is nothing more than: each device, together with
-// its own router, has links to its neighbours and to nothing else.
+// The grid of four devices or more that the cluster is, and is nothing more than: each device,
+// together with its own router, has links to its neighbours and to nothing else.
 std::optional<Grid> FindGrid(const Cluster& cluster);
 
 }  // namespace rehearse

@@ -1,4 +1,5 @@
-// The greatest rate at which some devices can send to others: a maximum flow, found by Boost's push-relabel.
+// The greatest rate at which some devices can send to others: a maximum flow, found by
+// Boost's push-relabel.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +9,9 @@
 
 namespace rehearse {
 
-// From all sources together to all sinks together, over the links with these indices, at their capacities.
-// Nothing passes through a device that is neither. Exact to 1 B/s a link, since Boost counts whole bytes. 0 when
-// there is no path. CHECKs that no vertex is both.
+// From all sources together to all sinks together, over the links with these indices, at their
+// capacities. Nothing passes through a device that is neither. Exact to 1 B/s a link, since Boost
+// counts whole bytes. 0 when there is no path. CHECKs that no vertex is both.
 BytesPerSecond MaxFlow(const Cluster& cluster, const std::vector<uint32_t>& links,
                        const std::vector<Cluster::VertexId>& sources,
                        const std::vector<Cluster::VertexId>& sinks);

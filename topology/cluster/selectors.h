@@ -1,5 +1,5 @@
-// Patterns that select links and devices of a cluster by name: what-if edits (topology/files/edits.h) and
-// perturbations (scenarios/readers/perturbation.h) use them.
+// Patterns that select links and devices of a cluster by name: what-if edits
+// (topology/files/edits.h) and perturbations (scenarios/readers/perturbation.h) use them.
 //
 // Patterns are on vertex names: `*` is any text within one part of the name (between slashes), `**`
 // any text at all, `?` one character that is no slash; everything else stands for itself. A pattern

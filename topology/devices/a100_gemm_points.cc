@@ -1,8 +1,9 @@
-// GEMM efficiencies of an A100 PCIe in bf16, as shares of 312 TFLOP/s, one row a fully connected layer.
+// GEMM efficiencies of an A100 PCIe in bf16, as shares of 312 TFLOP/s, one row a fully
+// connected layer.
 //
-// Source: MooreThreads/SimuMax 4dcaae5, simumax_a100_pcie_measured_gemm_efficiency.json, "matmul", 183 entries,
-// rounded to five digits. There each layer of t tokens, i inputs and o outputs has three GEMMs, with the
-// weights stored o×i and modes as cuBLAS (column-major) calls them:
+// Source: MooreThreads/SimuMax 4dcaae5, simumax_a100_pcie_measured_gemm_efficiency.json, "matmul",
+// 183 entries, rounded to five digits. There each layer of t tokens, i inputs and o outputs has
+// three GEMMs, with the weights stored o×i and modes as cuBLAS (column-major) calls them:
 //   forward          y(t×o) = x(t×i)·Wᵀ     "TN", here kNT
 //   input gradient   dx(t×i) = dy(t×o)·W    "NN", here kNN
 //   weight gradient  dW(o×i) = dyᵀ·x        "NT", here kTN; adds to an fp32 gradient

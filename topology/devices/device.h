@@ -1,19 +1,21 @@
 // What a device (one GPU, one die, or a CPU rank) can do, and how long a piece of work takes on it.
 //
-// Compute model, in this order (DESIGN section 6):
-//   measured   what a calibration says of the op's kernel (topology/devices/measured_costs.h), launches included;
-//              everything below is for devices and kernels without.
-//   GEMM       the measured efficiency of the exact shape and mode if the device has that point; else a mean
-//              of all points of the mode, each weighted by distance^-4 in (log m, log n, log k), which is
-//              smooth and stays between the points; without points of the mode `gemm_efficiency`.
+// Compute model, in this order:
+//   measured   what a calibration says of the op's kernel (topology/devices/measured_costs.h),
+//              launches included; everything below is for devices and kernels without.
+//   GEMM       the measured efficiency of the exact shape and mode if the device has that point;
+//              else a mean of all points of the mode, each weighted by distance^-4 in
+//              (log m, log n, log k), which is smooth and stays between the points; without points
+//              of the mode `gemm_efficiency`.
 //              Time = flops / (peak · efficiency · gemm_scale), but never less than
-//              bytes / (memory_bandwidth · memory_efficiency), plus the launch overhead of each kernel.
+//              bytes / (memory_bandwidth · memory_efficiency), plus the launch overhead of each
+//              kernel.
 //   attention  flops / (peak · attention efficiency · gemm_scale), likewise bounded by memory, plus
 //              launches.
-//   memory     bytes / (memory_bandwidth · memory_efficiency), bounded by flops on the vector peak where
-//              the device gives one, plus launches.
-// Assumptions: points measured with 16-bit operands hold for other types as a share of their own peak; a
-// batch of b GEMMs fills the device as one with b·m rows would.
+//   memory     bytes / (memory_bandwidth · memory_efficiency), bounded by flops on the vector peak
+//              where the device gives one, plus launches.
+// Assumptions: points measured with 16-bit operands hold for other types as a share of their own
+// peak; a batch of b GEMMs fills the device as one with b·m rows would.
 // Every figure of a preset names its source in `sources`. All functions are pure.
 #pragma once
 
@@ -30,9 +32,10 @@
 
 namespace rehearse {
 
-// A measurement: GEMM m×n×k in a mode reached `efficiency` of the dtype's peak. The mode is that of row-major
-// C = op(A)·op(B): kNT has A stored m×k and B stored n×k. (cuBLAS is column-major and swaps the operands: what
-// its users call TN, both operands contiguous along k, is kNT here, and their NT is kTN.)
+// A measurement: GEMM m×n×k in a mode reached `efficiency` of the dtype's peak. The mode is that of
+// row-major C = op(A)·op(B): kNT has A stored m×k and B stored n×k. (cuBLAS is column-major and
+// swaps the operands: what its users call TN, both operands contiguous along k, is kNT here, and
+// their NT is kTN.)
 struct GemmPoint {
   GemmMode mode = GemmMode::kNN;
   uint64_t m = 0;
@@ -41,8 +44,9 @@ struct GemmPoint {
   double efficiency = 0;
 };
 
-// How products share a GPU's multiprocessors with collectives: a product whose result is cut into `blocks` tiles runs in
-// ⌈blocks/multiprocessors⌉ waves alone, and in ⌈blocks/(multiprocessors − taken)⌉ while its device communicates.
+// How products share a GPU's multiprocessors with collectives: a product whose result is cut into
+// `blocks` tiles runs in ⌈blocks/multiprocessors⌉ waves alone, and in ⌈blocks/(multiprocessors −
+// taken)⌉ while its device communicates.
 struct Waves {
   uint32_t multiprocessors = 1;
   uint32_t taken = 0;  // by communication; fewer than there are
@@ -52,8 +56,9 @@ struct Waves {
   friend bool operator==(const Waves&, const Waves&) = default;
 };
 
-// What compute and communication cost each other on one device: while it communicates, a kernel of the kind
-// runs at 1/(1 + slowdown); while it computes, its transfers do. Measured coefficients; 0 where none are known.
+// What compute and communication cost each other on one device: while it communicates, a kernel of
+// the kind runs at 1/(1 + slowdown); while it computes, its transfers do. Measured coefficients; 0
+// where none are known.
 struct Slowdown {
   double gemm = 0;  // besides waves
   double attention = 0;
@@ -79,28 +84,31 @@ struct DeviceSpec {
   BytesPerSecond memory_bandwidth;  // nominal
   double memory_efficiency = 1;     // share of it that streaming kernels reach
   double gemm_efficiency = 1;       // where there are no points
-  // Efficiencies of GEMM and attention were measured on a sibling device; here they are this much higher.
+  // Efficiencies of GEMM and attention were measured on a sibling device; here they are
+  // this much higher.
   double gemm_scale = 1;
   double attention_forward_efficiency = 1;
   double attention_backward_efficiency = 1;
   Seconds launch_overhead;  // each kernel
   Slowdown slowdown;
-  // > 0: the devices of a machine are processes that share so many cores, each at full speed while there are
-  // no more active ones than cores (a rank is active while it computes and while it communicates).
+  // > 0: the devices of a machine are processes that share so many cores, each at full speed while
+  // there are no more active ones than cores (a rank is active while it computes and while it
+  // communicates).
   double host_cores = 0;
   std::vector<GemmPoint> gemm_points;
   std::shared_ptr<const MeasuredKernels> measured;           // by a calibration; null for none
   std::vector<std::pair<std::string, std::string>> sources;  // figure -> where it is from
 };
 
-// Of this op while its device communicates: for products (1 + gemm) · waves beside / waves alone − 1.
+// Of this op while its device communicates: for products (1 + gemm) · waves beside /
+// waves alone − 1.
 double SlowdownOf(const Slowdown& slowdown, const Compute& compute);
 
 // The peak that utilisation of this dtype refers to. Throws Error when the device does not give it.
 FlopsPerSecond PeakOf(const DeviceSpec& device, DType dtype);
 
-// Efficiency of a GEMM as a share of the peak, without gemm_scale and before the memory bound; in (0, 1].
-// CHECKs that no dimension is 0.
+// Efficiency of a GEMM as a share of the peak, without gemm_scale and before the memory bound; in
+// (0, 1]. CHECKs that no dimension is 0.
 double GemmEfficiency(const DeviceSpec& device, const Gemm& gemm);
 
 // How long one Compute op lasts on an otherwise idle device. `backward` chooses the attention

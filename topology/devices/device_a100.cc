@@ -20,8 +20,8 @@ DeviceSpec A100Sxm() {
   device.gemm_efficiency = 0.75;  // never used: every mode has points
   // The points come from the PCIe card: the same die under a lower power limit.
   device.gemm_scale = 267.9 / 256.4;
-  // With all flops counted the sources' figures are 1.187 and 1.005; a causal mask leaves out half of the
-  // work, and a Schedule counts only the half that is done.
+  // With all flops counted the sources' figures are 1.187 and 1.005; a causal mask leaves out half
+  // of the work, and a Schedule counts only the half that is done.
   device.attention_forward_efficiency = 1.187 / 2;
   device.attention_backward_efficiency = 1.005 / 2;
   device.launch_overhead = Seconds(5.5e-6);
@@ -72,7 +72,8 @@ DeviceSpec A100Sxm80() {
   return device;
 }
 
-// 124 instead of 108 multiprocessors at the same clock; GEMM and attention are taken to be as efficient.
+// 124 instead of 108 multiprocessors at the same clock; GEMM and attention are taken to
+// be as efficient.
 DeviceSpec A100Custom64() {
   DeviceSpec device = A100Sxm();
   device.name = "a100-64g";

@@ -4,8 +4,8 @@
 
 namespace rehearse {
 
-// A CPU core with two 256-bit FMA units at 3 GHz: 2 · 8 · 2 · 3e9 = 96 GFLOP/s in fp32, half of it in fp64. It has no
-// matrix units: other types are counted as fp32. A kernel is a function call.
+// A CPU core with two 256-bit FMA units at 3 GHz: 2 · 8 · 2 · 3e9 = 96 GFLOP/s in fp32, half of it
+// in fp64. It has no matrix units: other types are counted as fp32. A kernel is a function call.
 std::vector<DeviceSpec> OtherDevices() {
   DeviceSpec core = Roofline({"cpu-core", "one core of an x86 server CPU, AVX2 at 3 GHz", 0.096,
                               0.096, 0.096, 0.048, 4, 10, 0.8,

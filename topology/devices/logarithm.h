@@ -9,8 +9,8 @@
 
 namespace rehearse {
 
-// Natural logarithm from additions, multiplications and divisions only, so that efficiencies, and with
-// them all durations, have the same bits with every C library. n = 2^e·x with x in [1, 2), and
+// Natural logarithm from additions, multiplications and divisions only, so that efficiencies, and
+// with them all durations, have the same bits with every C library. n = 2^e·x with x in [1, 2), and
 // log x = 2·atanh(s) with s = (x-1)/(x+1) <= 1/3; the series is cut below 1e-10.
 inline double Log(uint64_t n) {
   CHECK_GT(n, uint64_t{0});

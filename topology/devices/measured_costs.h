@@ -1,16 +1,20 @@
-// What kernels and collectives of one machine were measured to take, and what that says about others.
+// What kernels and collectives of one machine were measured to take, and what that says about
+// others.
 //
-// A kernel's cost is asked in this order (DESIGN section 6):
+// A kernel's cost is asked in this order:
 //   exact     the median time of this very piece of work, if it was measured
-//   fitted    a sum of terms with coefficients that are not negative, times a correction: the mean of measured/fit of
-//             all points of the kernel, weighted by distance^-4 in the logarithms of the sizes, and of 1 at distance
-//             log 2. Terms of a GEMM m×n×k (m counts the whole batch):  1, 2mnk, mk, kn, mn;  of other kernels:
-//             1, bytes, flops, and bytes above each of `knots` (what leaves a cache costs more).
+//   fitted    a sum of terms with coefficients that are not negative, times a correction: the mean
+//             of measured/fit of all points of the kernel, weighted by distance^-4 in the
+//             logarithms of the sizes, and of 1 at distance log 2.
+//             Terms of a GEMM m×n×k (m counts the whole batch):  1, 2mnk, mk, kn, mn;
+//             of other kernels:  1, bytes, flops, and bytes above each of `knots` (what leaves a
+//             cache costs more).
 //   outside   the same, of a size beyond those measured by more than half of that
-// A collective's cost is steps times a piecewise-linear function of the bytes of a step, for each kind and group size;
-// knots on both sides of a switch (protocol, cache) make the line steep there. Between measured group sizes the
-// nearest in log is taken, and counts as outside.
-// Assumption: work is done in `computes_in` whatever type it is written in, if that is set; sizes are then of that type.
+// A collective's cost is steps times a piecewise-linear function of the bytes of a step, for each
+// kind and group size; knots on both sides of a switch (protocol, cache) make the line steep there.
+// Between measured group sizes the nearest in log is taken, and counts as outside.
+// Assumption: work is done in `computes_in` whatever type it is written in, if that is set; sizes
+// are then of that type.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +34,8 @@ struct MeasuredTime {
   CostSource source = CostSource::kExact;
 };
 
-// What distinguishes one piece of work of a kernel from another. `gemm` counts for GEMMs only, and has batch 1.
+// What distinguishes one piece of work of a kernel from another. `gemm` counts for GEMMs only,
+// and has batch 1.
 struct KernelWork {
   Gemm gemm;
   Bytes bytes;
@@ -61,7 +66,8 @@ struct CostKnot {
   Seconds time;
 };
 
-// Piecewise linear between knots, which ascend strictly; the first one's value below, the last slope above.
+// Piecewise linear between knots, which ascend strictly; the first one's value below, the
+// last slope above.
 struct CostCurve {
   std::vector<CostKnot> knots;  // at least one
 
@@ -94,8 +100,8 @@ KernelWork WorkOf(const Compute& compute, DType dtype);
 
 // Nothing where the kernel was not measured.
 std::optional<MeasuredTime> TimeOf(const MeasuredKernels& measured, const Compute& compute);
-// From when all ranks of the group have arrived; nothing where the kind was not measured. Zero-byte collectives cost
-// their steps all the same.
+// From when all ranks of the group have arrived; nothing where the kind was not measured. Zero-byte
+// collectives cost their steps all the same.
 std::optional<MeasuredTime> TimeOf(const MeasuredCollectives& measured,
                                    const Collective& collective, uint32_t ranks);
 std::optional<MeasuredTime> MessageTimeOf(const MeasuredCollectives& measured, Bytes bytes);

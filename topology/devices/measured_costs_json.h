@@ -1,10 +1,13 @@
-// Measured costs as part of a calibration file: topology/devices/measured_costs.h to the letter, sizes and times in SI.
+// Measured costs as part of a calibration file: topology/devices/measured_costs.h to the letter,
+// sizes and times in SI.
 //
 //   "kernels": { "computes_in": "fp32",
-//     "costs": [ {"kernel": "gemm", "mode": "NN", "dtype": "fp32", "terms": ["constant", "2mnk", ...],
-//                 "coefficients": [1e-6, ...], "points": [{"m": 64, "n": 64, "k": 64, "seconds": 1e-5}, ...]},
+//     "costs": [ {"kernel": "gemm", "mode": "NN", "dtype": "fp32",
+//                 "terms": ["constant", "2mnk", ...], "coefficients": [1e-6, ...],
+//                 "points": [{"m": 64, "n": 64, "k": 64, "seconds": 1e-5}, ...]},
 //                {"kernel": "norm", "dtype": "fp32", "knots_bytes": [1048576], "terms": [...],
-//                 "coefficients": [...], "points": [{"bytes": 65536, "flops": 0, "seconds": 2e-5}, ...]} ] }
+//                 "coefficients": [...],
+//                 "points": [{"bytes": 65536, "flops": 0, "seconds": 2e-5}, ...]} ] }
 //   "collectives": [ { "ranks": 2, "transport": "threads", "computes_in": "fp32",
 //     "costs": [ {"kind": "all-reduce", "ranks": 2, "steps": [[bytes, seconds], ...]} ],
 //     "message": [[bytes, seconds], ...] } ]

@@ -15,7 +15,7 @@ using Groups = std::vector<std::vector<uint32_t>>;
 
 constexpr BytesPerSecond kInfinite(std::numeric_limits<double>::infinity());
 
-// ---- Which groups? --------------------------------------------------------------------------------
+// ---- Which groups? ------------------------------------------------------------------------------
 
 // Disjoint sets of positions, joined one pair after the other.
 class Joined {
@@ -53,7 +53,8 @@ class Joined {
   std::vector<uint32_t> parent_;
 };
 
-// Partitions of the positions 0 to n-1, each finer than the one before; without all and without singles.
+// Partitions of the positions 0 to n-1, each finer than the one before; without all and
+// without singles.
 std::vector<Groups> PartitionsByBandwidth(const PairwiseMatrix& pairs) {
   struct Pair {
     double bandwidth;
@@ -120,7 +121,7 @@ std::vector<Groups> Partitions(Router& router, const std::vector<uint32_t>& rank
   return partitions;
 }
 
-// ---- How fast? ------------------------------------------------------------------------------------
+// ---- How fast? ----------------------------------------------------------------------------------
 
 class GroupFlows {
  public:
@@ -183,7 +184,7 @@ void AddSiblings(GroupFlows& flows, const Groups& siblings, CommunicationLayer* 
   }
 }
 
-// ---- What does an all-reduce find? ------------------------------------------------------------------
+// ---- What does an all-reduce find? --------------------------------------------------------------
 
 // Of `used` members of each set of siblings that are `stride` apart, the worst.
 BytesPerSecond LayerBandwidth(const CommunicationLayer& layer, uint32_t used, uint32_t stride) {
@@ -204,7 +205,7 @@ BytesPerSecond LayerBandwidth(const CommunicationLayer& layer, uint32_t used, ui
   return worst;
 }
 
-// ---- Halves ---------------------------------------------------------------------------------------
+// ---- Halves -------------------------------------------------------------------------------------
 
 BytesPerSecond FlowBetweenHalves(const Cluster& cluster, const std::vector<bool>& is_first) {
   std::vector<uint32_t> links(cluster.link_count());

@@ -1,6 +1,7 @@
-// The fabric between machines: which switches there are, where a machine's ports are cabled, and the way from one
-// switch to another by arithmetic. A fabric is described by a FabricSpec (data) and, once drawn, by a Fabric (where its
-// parts lie in the graph). One file a kind; a new one is a file, a member of the two variants and a line in fabric.cc.
+// The fabric between machines: which switches there are, where a machine's ports are cabled, and
+// the way from one switch to another by arithmetic. A fabric is described by a FabricSpec (data)
+// and, once drawn, by a Fabric (where its parts lie in the graph). One file a kind; a new one is a
+// file, a member of the two variants and a line in fabric.cc.
 #pragma once
 
 #include <variant>
@@ -32,7 +33,8 @@ Fabric AddFabric(Cluster& cluster, const FabricSpec& spec, uint32_t machines, ui
 // The switch of a machine's port, counted from first_switch.
 uint32_t SwitchOfPort(const Fabric& fabric, uint32_t machine, uint32_t port);
 
-// Appends the links between two such switches. `flow` is a hash of who sends to whom, seed included.
+// Appends the links between two such switches. `flow` is a hash of who sends to whom,
+// seed included.
 void AppendPath(const Fabric& fabric, uint32_t from, uint32_t to, DragonflyRouting dragonfly,
                 uint64_t flow, std::vector<uint32_t>* links);
 

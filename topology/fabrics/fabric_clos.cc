@@ -13,7 +13,8 @@ namespace {
 
 uint32_t CeilDivide(uint64_t a, uint64_t b) { return static_cast<uint32_t>((a + b - 1) / b); }
 
-// The tree of that many levels for these machines; its top may be several blocks when it is too small.
+// The tree of that many levels for these machines; its top may be several blocks when
+// it is too small.
 Clos Shape(const ClosSpec& spec, uint32_t levels, uint32_t machines, uint32_t ports) {
   Clos clos;
   clos.ports = ports;

@@ -1,17 +1,20 @@
 // Folded Clos networks: one switch, leaf and spine, fat trees of any depth, with rails or without.
 //
-// Level 1 are the leaves, level L the top. A switch of radix r has, at the leaves, `down` ports for machines and
-// `up` towards the spines, down/up being the oversubscription; in between r/2 each way; at the top all r downwards.
-// A level-i block is a switch of level i with all it reaches downwards, seen from above: it consists of
-// W_i = up·(r/2)^(i-2) equal switches, and each of them is joined by one cable to each of its parents. A tree
-// has as many blocks as its machines need, but always all the parallel switches of the levels above, so that no
-// bandwidth is lost (a real site would use thicker bundles to fewer switches).
+// Level 1 are the leaves, level L the top. A switch of radix r has, at the leaves, `down` ports for
+// machines and `up` towards the spines, down/up being the oversubscription; in between r/2 each
+// way; at the top all r downwards. A level-i block is a switch of level i with all it reaches
+// downwards, seen from above: it consists of W_i = up·(r/2)^(i-2) equal switches, and each of them
+// is joined by one cable to each of its parents. A tree has as many blocks as its machines need,
+// but always all the parallel switches of the levels above, so that no bandwidth is lost (a real
+// site would use thicker bundles to fewer switches).
 //
-// Machines are cabled to the leaves in their order, port by port; with `rails`, port p of every machine to a leaf of
-// rail p, so that equal ports of neighbouring machines meet at their leaf (NVIDIA DGX SuperPOD reference architecture).
+// Machines are cabled to the leaves in their order, port by port; with `rails`, port p of every
+// machine to a leaf of rail p, so that equal ports of neighbouring machines meet at their leaf
+// (NVIDIA DGX SuperPOD reference architecture).
 //
-// Routes go up to the lowest block that both leaves have in common, and down again, which is shortest. Which of
-// the parallel switches they take is ECMP: a hash of the flow chooses at every level.
+// Routes go up to the lowest block that both leaves have in common, and down again, which
+// is shortest. Which of the parallel switches they take is ECMP: a hash of the flow chooses
+// at every level.
 #pragma once
 
 #include <string>
@@ -30,7 +33,8 @@ struct ClosSpec {
   std::string hub = "fabric";  // the only switch's name when one is enough
 };
 
-// One switch that passes everything that its ports do: for fabrics that we do not know, or need not.
+// One switch that passes everything that its ports do: for fabrics that we do not
+// know, or need not.
 ClosSpec OneSwitch(const std::string& name = "fabric");
 
 // The tree as it was drawn: where its switches and links are, by arithmetic.
@@ -49,8 +53,9 @@ struct Clos {
   bool rails = false;
 };
 
-// Adds the switches and their cables. `first_switch` receives the vertex of leaf 0, the others follow.
-// Throws Error when the radix is too small for that many machines, saying how many would fit.
+// Adds the switches and their cables. `first_switch` receives the vertex of leaf 0, the
+// others follow. Throws Error when the radix is too small for that many machines, saying how
+// many would fit.
 Clos AddClos(Cluster& cluster, const ClosSpec& spec, uint32_t machines, uint32_t ports,
              Cluster::VertexId* first_switch);
 

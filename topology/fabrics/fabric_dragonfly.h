@@ -1,19 +1,23 @@
-// Dragonflies (Kim, Dally, Scott, Abts 2008): groups of switches; all groups joined by global cables.
+// Dragonflies (Kim, Dally, Scott, Abts 2008): groups of switches; all groups joined by
+// global cables.
 //
-// Inside a group the switches are the points of a grid, and along each dimension every two of them are joined
-// (one dimension: all to all, as Slingshot; two: a flattened butterfly, as Aries). Local routes correct one
-// dimension after the other. Machine m of a group has its port p on switch (m / machines_per_switch)·ports + p.
+// Inside a group the switches are the points of a grid, and along each dimension every two of them
+// are joined (one dimension: all to all, as Slingshot; two: a flattened butterfly, as Aries). Local
+// routes correct one dimension after the other. Machine m of a group has its port p on switch (m /
+// machines_per_switch)·ports + p.
 //
-// A group's global cables are shared out evenly among the other groups that there are: a smaller machine keeps
-// the global bandwidth of a group, as if its site had cabled it so (in a partition of a larger machine, adaptive
-// routing reaches the same cables by way of the groups that are not drawn). Those to one group are bundled into at most
-// one bundle a switch. Bundle j between groups g and h ends, in each of them, at switch (s·bundles + j) mod switches,
-// where s is the other group's place among the others.
+// A group's global cables are shared out evenly among the other groups that there are: a smaller
+// machine keeps the global bandwidth of a group, as if its site had cabled it so (in a partition of
+// a larger machine, adaptive routing reaches the same cables by way of the groups that are not
+// drawn). Those to one group are bundled into at most one bundle a switch. Bundle j between groups
+// g and h ends, in each of them, at switch (s·bundles + j) mod switches, where s is the other
+// group's place among the others.
 //
-// Minimal routes: the switch of the sender, s, takes bundle s mod bundles: at most local, global, local. Valiant (1982)
-// goes by way of a third group, chosen by the flow: it spreads what would meet on one bundle, at twice the global load.
-// Real dragonflies choose between the two by load. We have no load at routing time; local pairs are therefore given
-// the bandwidth that adaptive routing reaches between two switches, not that of their one cable.
+// Minimal routes: the switch of the sender, s, takes bundle s mod bundles: at most local, global,
+// local. Valiant (1982) goes by way of a third group, chosen by the flow: it spreads what would
+// meet on one bundle, at twice the global load. Real dragonflies choose between the two by load. We
+// have no load at routing time; local pairs are therefore given the bandwidth that adaptive routing
+// reaches between two switches, not that of their one cable.
 #pragma once
 
 #include <vector>
@@ -51,13 +55,15 @@ struct Dragonfly {
   uint32_t bundles = 1;  // between two groups
 };
 
-// Adds switches and cables. Throws Error when a group's switches are no whole number of blocks of `ports`.
+// Adds switches and cables. Throws Error when a group's switches are no whole number of
+// blocks of `ports`.
 Dragonfly AddDragonfly(Cluster& cluster, const DragonflySpec& spec, uint32_t machines,
                        uint32_t ports, Cluster::VertexId* first_switch);
 
 uint32_t SwitchOf(const Dragonfly& dragonfly, uint32_t machine, uint32_t port);
 
-// Appends the links from one switch to another. `valiant` is for switches of different groups, of at least 3.
+// Appends the links from one switch to another. `valiant` is for switches of different groups,
+// of at least 3.
 void AppendPath(const Dragonfly& dragonfly, uint32_t from, uint32_t to, bool valiant, uint64_t flow,
                 std::vector<uint32_t>* links);
 

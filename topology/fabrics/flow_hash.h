@@ -5,7 +5,8 @@
 
 namespace rehearse {
 
-// Mixes all bits of x into all bits of the result (the finaliser of SplitMix64: Steele, Lea and Flood 2014).
+// Mixes all bits of x into all bits of the result (the finaliser of SplitMix64: Steele, Lea
+// and Flood 2014).
 constexpr uint64_t Mix(uint64_t x) {
   x += 0x9e3779b97f4a7c15u;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;

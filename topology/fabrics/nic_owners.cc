@@ -53,8 +53,8 @@ std::vector<VertexId> NicOwners(const Cluster& cluster) {
 
 std::vector<VertexId> NicOwners(const Cluster& cluster, const std::vector<VertexId>& devices) {
   std::vector<VertexId> owned;
-  std::map<std::vector<VertexId>, size_t>
-      dealt;  // nearest NICs -> how many devices have got theirs
+  // Nearest NICs -> how many devices have got theirs.
+  std::map<std::vector<VertexId>, size_t> dealt;
   for (const VertexId device : devices) {
     const std::vector<VertexId> nics = NearestNics(cluster.graph(), device);
     owned.push_back(nics.empty() ? Cluster::Graph::null_vertex()

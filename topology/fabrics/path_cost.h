@@ -1,4 +1,5 @@
-// What a route minimises, in this order; see topology/fabrics/router.h. Sums are exact: times are integers.
+// What a route minimises, in this order; see topology/fabrics/router.h. Sums are exact:
+// times are integers.
 #pragma once
 
 #include <compare>

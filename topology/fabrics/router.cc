@@ -1,13 +1,15 @@
-// Bidirectional Dijkstra. Forward labels F(v) are costs from the source, backward labels B(v) costs to
-// the target; D is the cheapest F(v) + B(v) met so far. The search may stop as soon as
-// top(F) + top(B) >= D, whichever side was expanded in between. We expand the side that has scanned fewer
-// links so far, its next vertex included, and so meet at a core switch from both sides without scanning its
-// thousands of links. Every link costs something (one link, at least), which makes labels exact:
-//   (1) F(v) is exact if the true cost is at most top(F), expanded or not, since the vertex before v on a
-//       cheapest path is strictly cheaper and so has been expanded. Likewise B.
-//   (2) every vertex of every cheapest path has an exact label on one side at least, since the two true
-//       costs add up to D <= top(F) + top(B).
-// The path is then read from the source, always taking the smallest next vertex that is on a cheapest path.
+// Bidirectional Dijkstra. Forward labels F(v) are costs from the source, backward labels B(v)
+// costs to the target; D is the cheapest F(v) + B(v) met so far. The search may stop as soon as
+// top(F) + top(B) >= D, whichever side was expanded in between. We expand the side that has
+// scanned fewer links so far, its next vertex included, and so meet at a core switch from both
+// sides without scanning its thousands of links. Every link costs something (one link, at least),
+// which makes labels exact:
+//   (1) F(v) is exact if the true cost is at most top(F), expanded or not, since the vertex before
+//       v on a cheapest path is strictly cheaper and so has been expanded. Likewise B.
+//   (2) every vertex of every cheapest path has an exact label on one side at least, since the two
+//       true costs add up to D <= top(F) + top(B).
+// The path is then read from the source, always taking the smallest next vertex that is on a
+// cheapest path.
 #include "topology/fabrics/router.h"
 
 #include <algorithm>
@@ -31,8 +33,8 @@ struct Label {
   bool expanded = false;
   bool on_cheapest_path = false;  // known for expanded vertices of the forward side
   PathCost cost;
-  std::pair<VertexId, uint32_t>
-      next;  // backward side: vertex and link that follow on the way to the target
+  // Backward side: vertex and link that follow on the way to the target.
+  std::pair<VertexId, uint32_t> next;
 };
 
 struct Side {
@@ -50,7 +52,8 @@ class Router::Search {
  public:
   explicit Search(const Cluster& cluster) : cluster_(cluster), graph_(cluster.graph()) {}
 
-  // The links of the route, source first. `without` by link, or empty; no links if nothing leads round these.
+  // The links of the route, source first. `without` by link, or empty; no links if nothing
+  // leads round these.
   std::vector<uint32_t> Run(uint32_t from_rank, uint32_t to_rank,
                             const std::vector<bool>& without = {}) {
     return Run(cluster_.devices()[from_rank], cluster_.devices()[to_rank], NicOf(from_rank),
@@ -202,8 +205,9 @@ class Router::Search {
     }
   }
 
-  // The next vertex and link of the route. A vertex that the forward side has not expanded costs at least
-  // top(F), and the rest of its path therefore at most top(B): its backward label has seen every way on.
+  // The next vertex and link of the route. A vertex that the forward side has not expanded costs
+  // at least top(F), and the rest of its path therefore at most top(B): its backward label has
+  // seen every way on.
   std::pair<VertexId, uint32_t> Next(VertexId vertex) const {
     if (!IsExpanded(forward_, vertex)) return backward_.labels[vertex].next;
     std::pair<VertexId, uint32_t> next(Cluster::Graph::null_vertex(), 0);
@@ -259,8 +263,8 @@ Router::~Router() = default;
 
 size_t Router::links_scanned() const { return search_->links_scanned(); }
 
-// Whether the machine's own links are all there with the latencies that they were drawn with, so that what is
-// shortest in one such machine is shortest in all.
+// Whether the machine's own links are all there with the latencies that they were drawn with, so
+// that what is shortest in one such machine is shortest in all.
 bool Router::IsRegular(uint32_t machine) {
   int8_t& known = is_regular_[machine];
   if (known >= 0) return known != 0;

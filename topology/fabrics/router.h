@@ -1,19 +1,21 @@
 // Deterministic routes between devices.
 //
-// A route never passes through another device. Inside a machine, and in a cluster drawn vertex by vertex, it is, of
-// all paths, the one with the smallest total latency, then the fewest links, then the fewest NICs that belong to neither end, then the smallest vertex
-// ids (and of parallel links the smallest index) read from the source: so NVLink beats PCIe and a GPU uses
-// its nearest NIC. Where several NICs are equally near to several devices, each device owns one of them in
-// turn (two GPUs and two NICs on one PCIe switch: a NIC each), as NCCL deals them.
-// Between machines of a cluster that knows its structure, the route is the way to the sender's own NIC, the way
-// of the fabric (topology/fabric_*.h: ECMP, dimension order, minimal or Valiant), and the way from the receiver's
-// own NIC. ECMP hashes the two ranks and a seed, so that the two directions of a pair may differ. Where links of that way
-// were taken away (topology/files/edits.h), other choices of ECMP are tried, then the search decides.
-// Where links are going to fail (collectives/lowering/perturbation.h), a route that crosses one of them also has a detour:
-// the way that would be taken if all that ever fail were gone.
-// Links of kind "memory" are part of a path like any other. Found by arithmetic, or by a bidirectional search that
-// touches only the neighbourhood of both ends, and remembered: there is no all-pairs table. A Router is not
-// thread-safe (it remembers); its Cluster must outlive it.
+// A route never passes through another device. Inside a machine, and in a cluster drawn vertex by
+// vertex, it is, of all paths, the one with the smallest total latency, then the fewest links, then
+// the fewest NICs that belong to neither end, then the smallest vertex ids (and of parallel links
+// the smallest index) read from the source: so NVLink beats PCIe and a GPU uses its nearest NIC.
+// Where several NICs are equally near to several devices, each device owns one of them in turn (two
+// GPUs and two NICs on one PCIe switch: a NIC each), as NCCL deals them.
+// Between machines of a cluster that knows its structure, the route is the way to the sender's own
+// NIC, the way of the fabric (topology/fabrics/fabric_*.h: ECMP, dimension order, minimal or
+// Valiant), and the way from the receiver's own NIC. ECMP hashes the two ranks and a seed, so that
+// the two directions of a pair may differ. Where links of that way were taken away
+// (topology/files/edits.h), other choices of ECMP are tried, then the search decides. Where links
+// are going to fail (collectives/lowering/perturbation.h), a route that crosses one of them also
+// has a detour: the way that would be taken if all that ever fail were gone.
+// Links of kind "memory" are part of a path like any other. Found by arithmetic, or by a
+// bidirectional search that touches only the neighbourhood of both ends, and remembered: there is
+// no all-pairs table. A Router is not thread-safe (it remembers); its Cluster must outlive it.
 #pragma once
 
 #include <cstddef>
@@ -45,8 +47,8 @@ class Router {
   Router(const Router&) = delete;
   Router& operator=(const Router&) = delete;
 
-  // From one rank's device to another's. CHECKs that they differ. The reference stays valid as long as the
-  // Router.
+  // From one rank's device to another's. CHECKs that they differ. The reference stays valid as long
+  // as the Router.
   const Route& Between(uint32_t from_rank, uint32_t to_rank);
 
   // Whether a link of the way is going to fail.
@@ -60,8 +62,8 @@ class Router {
   static constexpr uint32_t kNone = 0xffffffffu;
   class Search;
 
-  // A way within a machine: its links counted from the machine's first one. Unusable if the shortest way leaves the
-  // machine, which odd latencies can make it do.
+  // A way within a machine: its links counted from the machine's first one. Unusable if the
+  // shortest way leaves the machine, which odd latencies can make it do.
   struct InnerWay {
     bool known = false;
     bool usable = true;

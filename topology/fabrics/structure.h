@@ -1,9 +1,10 @@
-// What a cluster of equal machines and a fabric knows of itself: where everything is, by arithmetic.
+// What a cluster of equal machines and a fabric knows of itself: where everything is,
+// by arithmetic.
 //
-// Machine n has the vertices first_vertex + n·vertices_per_machine…, the devices n·devices_per_machine… (ranks),
-// and the links first_link + n·links_per_machine…: its inner links, then for each port the cable to the fabric and the
-// one from it. Links are counted as they were drawn; link_now says where they are after some were taken away.
-// Immutable.
+// Machine n has the vertices first_vertex + n·vertices_per_machine…, the devices
+// n·devices_per_machine… (ranks), and the links first_link + n·links_per_machine…: its inner links,
+// then for each port the cable to the fabric and the one from it. Links are counted as they were
+// drawn; link_now says where they are after some were taken away. Immutable.
 #pragma once
 
 #include <memory>

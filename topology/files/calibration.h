@@ -1,24 +1,25 @@
 // A calibration: the figures of a machine that measurements imply, as a file.
 //
 //   { "schema": "rehearse.calibration.v1",
-//     "cluster": "dgx-a100",                                 what it was fitted with; for the reader
-//     "about": { "machine": {"processor": "AMD EPYC", "cores": 2}, "date": ..., "representative": true, ... },
+//     "cluster": "dgx-a100",                    what it was fitted with; for the reader
+//     "about": { "machine": {"processor": "AMD EPYC", "cores": 2}, "date": ...,
+//                "representative": true, ... },
 //     "links": [ {"kind": "nvlink", "bandwidth": "300GBps", "efficiency": 0.742} ],
 //     "collective_overhead": "26.8us", "channel_overhead": "1.3us",
-//     "host_cores": 2,                                       that the ranks of a machine share
-//     "launch_overhead": "2.1us",                            of kernels that were not measured
-//     "slowdown": {"gemm": 0, "attention": 0, "memory": 0, "communication": 0},   topology/files/graph_file.h
-//     "kernels": {...}, "collectives": {...},                topology/devices/measured_costs_json.h
-//     "samples": [ ... ],                                    what was measured, rejected samples counted; for the reader
-//     "fit": { ... } }                                       of which samples, with which errors; for the reader
+//     "host_cores": 2,                          that the ranks of a machine share
+//     "launch_overhead": "2.1us",               of kernels that were not measured
+//     "slowdown": {"gemm": 0, ...},             topology/files/graph_file.h
+//     "kernels": {...}, "collectives": {...},   topology/devices/measured_costs_json.h
+//     "samples": [ ... ],                       what was measured, rejected ones counted, and
+//     "fit": { ... } }                          how well it fits; both for the reader
 //
 // Each entry of "links" gives the links of one kind and nominal bandwidth their efficiency;
 // "collective_overhead" and "channel_overhead" are what launching takes, once and for each channel
-// (collectives/lowering/tuning.h); "kernels" say what compute takes on every device and "collectives" what
-// communication does instead of its steps. All may be missing, but not all at once. Used by
-// `--calibration FILE`, or in a cluster file as "calibration": "FILE" (relative to that file) or
-// the object itself, before its "edits". Another schema than this one, such as a newer one, is
-// refused.
+// (collectives/lowering/tuning.h); "kernels" say what compute takes on every device and
+// "collectives" what communication does instead of its steps. All may be missing, but not all at
+// once. Used by `--calibration FILE`, or in a cluster file as "calibration": "FILE" (relative to
+// that file) or the object itself, before its "edits". Another schema than this one, such as a
+// newer one, is refused.
 #pragma once
 
 #include <optional>
@@ -48,8 +49,8 @@ struct Calibration {
   std::optional<Seconds> launch_overhead;
   std::optional<Slowdown> slowdown;
   std::optional<MeasuredKernels> kernels;
-  std::vector<MeasuredCollectives>
-      collectives;  // the one for as many ranks as the machine has, counts
+  // The one for as many ranks as the machine has, counts.
+  std::vector<MeasuredCollectives> collectives;
   CalibrationOrigin origin;
   nlohmann::ordered_json about;  // null: not told, as below
   nlohmann::ordered_json samples;

@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// ---- Quantities -----------------------------------------------------------------------------------
+// ---- Quantities ---------------------------------------------------------------------------------
 
 struct Unit {
   std::string_view name;
@@ -72,7 +72,7 @@ std::string Text(FlopsPerSecond rate) {
   return Shortest(rate.value(), kUnits, ParseFlopRate);
 }
 
-// ---- Devices --------------------------------------------------------------------------------------
+// ---- Devices ------------------------------------------------------------------------------------
 
 Json DeviceObject(const DeviceSpec& device) {
   Json json;
@@ -115,7 +115,7 @@ Json DeviceToJson(const DeviceSpec& device) {
   return object;
 }
 
-// ---- Vertices and links ---------------------------------------------------------------------------
+// ---- Vertices and links -------------------------------------------------------------------------
 
 Json Vertices(const Cluster& cluster, const std::vector<Json>& devices, const Json& usual) {
   Json vertices = Json::array();

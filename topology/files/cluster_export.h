@@ -1,8 +1,10 @@
-// Writes any Cluster as the graph file of DESIGN section 8, which ReadCluster() reads back to the same
-// cluster: the same vertices and links in the same order, the same ranks, and every number to the bit.
+// Writes any Cluster as a graph (topology/files/cluster_file.h), which ReadCluster() reads back to
+// the same cluster: the same vertices and links in the same order, the same ranks, and every
+// number to the bit.
 //
-// Devices that Rehearse knows are written by name, others in full. Two links that follow each other, lead to
-// and fro and are otherwise equal become one "between". Device specs that no vertex uses are not written.
+// Devices that Rehearse knows are written by name, others in full. Two links that follow each
+// other, lead to and fro and are otherwise equal become one "between". Device specs that no vertex
+// uses are not written.
 #pragma once
 
 #include <string>

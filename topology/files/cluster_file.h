@@ -1,21 +1,38 @@
-// A cluster as the user names it: a preset ("perlmutter"), a preset with changes ("perlmutter:nodes=4",
-// or {"preset": "perlmutter", "nodes": 4}), a node and a fabric (topology/files/compact_form.h), or the graph of DESIGN
-// section 8, in a file or in place. Each object may have a "calibration" (topology/files/calibration.h) and "edits"
-// (topology/files/edits.h), in this order.
+// A cluster as the user names it: a preset ("perlmutter"), a preset with changes
+// ("perlmutter:nodes=4", or {"preset": "perlmutter", "nodes": 4}), a node and a fabric
+// (topology/files/compact_form.h), or a graph, in a file or in place. Each object may have a
+// "calibration" (topology/files/calibration.h) and "edits" (topology/files/edits.h), in this order.
 //
-// A text is a path if it contains '/' or ends with ".json", else a preset. A preset's changes are its
-// parameters (`rehearse list clusters` shows them) and "device", which replaces all devices.
+// A text is a path if it contains '/' or ends with ".json", else a preset. A preset's changes are
+// its parameters (`rehearse list clusters` shows them) and "device", which replaces all devices.
 //
-// A device is the name of a known one or an object: name, matrix_peak_16, memory and memory_bandwidth, and
-// if wanted description, compute_capability (NVIDIA's times ten: 90), matrix_peak_32, vector_peak_32, vector_peak_64 (without them work of that type is
-// refused), memory_efficiency, gemm_efficiency, gemm_scale, attention_forward_efficiency,
-// attention_backward_efficiency (1 unless given), launch_overhead (0 unless given), gemm_points (a list of
-// {mode, m, n, k, efficiency}) and sources (figure -> where it is from).
+// A device is the name of a known one or an object: name, matrix_peak_16, memory and
+// memory_bandwidth, and if wanted description, compute_capability (NVIDIA's times ten: 90),
+// matrix_peak_32, vector_peak_32, vector_peak_64 (without them work of that type is refused),
+// memory_efficiency, gemm_efficiency, gemm_scale, attention_forward_efficiency,
+// attention_backward_efficiency (1 unless given), launch_overhead (0 unless given), gemm_points (a
+// list of {mode, m, n, k, efficiency}) and sources (figure -> where it is from).
 //
-// In a graph, a vertex's "device" comes before the graph's; a link's efficiency is 1 and
-// step_overhead, collective_overhead and channel_overhead are 0 unless given; vertices without a
-// "node" belong to no machine, and devices among them together to one that has no name; "notes" are
-// lines for the reader. topology/files/cluster_export.h writes such files.
+// A graph:
+//
+//   { "name": "two GPUs on a switch", "device": "a100-40g",
+//     "vertices": [ {"name": "gpu0", "kind": "device"}, {"name": "gpu1", "kind": "device"},
+//                   {"name": "sw", "kind": "switch"} ],
+//     "links": [ {"between": ["gpu0", "sw"], "kind": "nvlink",
+//                 "bandwidth": "300GBps", "latency": "1us"},
+//                {"from": "gpu1", "to": "sw", "kind": "nvlink",
+//                 "bandwidth": "300GBps", "latency": "1us"},
+//                {"from": "sw", "to": "gpu1", "kind": "nvlink",
+//                 "bandwidth": "300GBps", "latency": "1us"} ],
+//     "step_overhead": "0us" }
+//
+// "between" is two directed links, "from" and "to" one. Kinds of vertices: device, nic,
+// pcie-switch, socket, nvswitch, switch; of links: nvlink, xgmi, pcie, socket, network, memory.
+// Devices are ranked in the order of the file; a vertex's "node": "n0" says which machine it is
+// part of, and its "device" comes before the graph's; a link's efficiency is 1 and step_overhead,
+// collective_overhead and channel_overhead are 0 unless given; vertices without a "node" belong to
+// no machine, and devices among them together to one that has no name; "notes" are lines for the
+// reader. topology/files/cluster_export.h writes such files.
 #pragma once
 
 #include <memory>
@@ -27,8 +44,9 @@
 
 namespace rehearse {
 
-// Reads the value of a scenario's "cluster": a string (preset, preset with changes, or a path of a cluster
-// file, relative to the file it stands in) or an object. Errors name file, line and pointer.
+// Reads the value of a scenario's "cluster": a string (preset, preset with changes, or a
+// path of a cluster file, relative to the file it stands in) or an object. Errors name file,
+// line and pointer.
 std::unique_ptr<Cluster> ReadCluster(const JsonReader& reader);
 
 // The same for the command line's --cluster: "dgx-a100:nodes=4" or a path of a file.

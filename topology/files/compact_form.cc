@@ -51,7 +51,7 @@ std::optional<ClusterLink> ReadLinkIf(const JsonReader& object, const std::strin
   return ReadLink(object.At(key), kind);
 }
 
-// ---- The node -------------------------------------------------------------------------------------
+// ---- The node -----------------------------------------------------------------------------------
 
 std::vector<DeviceLanes> ReadLanes(const JsonReader& reader, uint32_t devices) {
   std::vector<DeviceLanes> lanes;
@@ -129,7 +129,7 @@ NodeSpec ReadNodeObject(const JsonReader& reader) {
   return node;
 }
 
-// ---- The fabric -----------------------------------------------------------------------------------
+// ---- The fabric ---------------------------------------------------------------------------------
 
 ClosSpec ReadFatTree(const JsonReader& reader, bool rails) {
   reader.AllowKeys({"kind", "radix", "levels", "oversubscription", "cable"});

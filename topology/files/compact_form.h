@@ -3,31 +3,39 @@
 //   {"name": "mine", "nodes": 32,
 //    "node": {"kind": "nvswitch", "devices": 8, "device": "h100",
 //             "nvlink": {"bandwidth": "450GBps", "efficiency": 0.8, "latency": "1.7us"},
-//             "pcie": {"bandwidth": "63GBps", "latency": "2.85us"}, "sockets": 2, "pcie_switches": 4,
+//             "pcie": {"bandwidth": "63GBps", "latency": "2.85us"},
+//             "sockets": 2, "pcie_switches": 4,
 //             "between_sockets": {"bandwidth": "96GBps", "latency": "0.5us"},
 //             "nics": 8, "cable": {"bandwidth": "50GBps", "latency": "3.5us"}},
 //    "fabric": {"kind": "fat-tree", "radix": 64, "levels": 3, "oversubscription": 2,
 //               "cable": {"bandwidth": "50GBps", "latency": "0us"}}}
 //
-// A link has bandwidth and latency, an efficiency (1 unless given) and, if it is not what its place suggests, a kind.
+// A link has bandwidth and latency, an efficiency (1 unless given) and, if it is not what its place
+// suggests, a kind.
 //
-// "node" is the name of a preset, whose node it then is ("device" beside it replaces its device), or an object:
-//   kind           nvswitch (every device to one plane), all-to-all, pairs (0-1, 2-3, …), cube-mesh (8 devices, as in a
-//                  DGX-1), links (those of "lanes", a list of [device, device, number of lanes]), pcie (none)
+// "node" is the name of a preset, whose node it then is ("device" beside it replaces its
+// device), or an object:
+//   kind           nvswitch (every device to one plane), all-to-all, pairs (0-1, 2-3, …), cube-mesh
+//                  (8 devices, as in a DGX-1), links (those of "lanes", a list of
+//                  [device, device, number of lanes]), pcie (none)
 //   devices        how many; device: which
 //   nvlink         the link of that kind: to the plane, of a pair, or one lane
 //   pcie           device to its PCIe switch, or to its socket; with it come, as wanted:
-//     sockets (1), pcie_switches (0), between_sockets (none: not joined), root_port (switch to socket; as pcie),
-//     nics (0), nic_pcie (NIC to its switch or socket; as pcie), nic_place ("switch" or "socket"; switch if there are),
-//     memory: devices have no peer-to-peer access; copies go through the host's memory, over this link of every socket
+//     sockets (1), pcie_switches (0), between_sockets (none: not joined),
+//     root_port (switch to socket; as pcie), nics (0), nic_pcie (NIC to its switch or socket; as
+//     pcie), nic_place ("switch" or "socket"; switch if there are),
+//     memory: devices have no peer-to-peer access; copies go through the host's memory, over this
+//     link of every socket
 //   cable          each NIC to the fabric, or without NICs each device
 // "fabric" (not needed by one node):
 //   switch         one that passes everything
-//   fat-tree, rails   radix, levels (as few as it takes), oversubscription at the leaves (1), cable between switches
-//   dragonfly      local: [{"size": 32, "link": …}, …] one or more dimensions joined all to all, nodes_per_switch,
-//                  global_cables of a group, cable: one of them
-//   torus, mesh    dimensions: [{"size": 4, "link": …, "wraps": true}, …]; a torus wraps unless said, a mesh does not
-// topology/presets/node.h and topology/fabric_*.h say what these mean.
+//   fat-tree, rails   radix, levels (as few as it takes), oversubscription at the leaves (1),
+//                  cable between switches
+//   dragonfly      local: [{"size": 32, "link": …}, …] one or more dimensions joined all to all,
+//                  nodes_per_switch, global_cables of a group, cable: one of them
+//   torus, mesh    dimensions: [{"size": 4, "link": …, "wraps": true}, …]; a torus wraps unless
+//                  said, a mesh does not
+// topology/presets/node.h and topology/fabrics/fabric_*.h say what these mean.
 #pragma once
 
 #include <memory>

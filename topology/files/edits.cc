@@ -17,7 +17,7 @@ namespace {
 
 using VertexId = Cluster::VertexId;
 
-// ---- Reading --------------------------------------------------------------------------------------
+// ---- Reading ------------------------------------------------------------------------------------
 
 // The number of "0.5x"; nothing when the text is no such thing.
 std::optional<double> ParseFactor(std::string_view text) {
@@ -79,7 +79,7 @@ Edit ReadEdit(const JsonReader& reader) {
   return edit;
 }
 
-// ---- Applying ---------------------------------------------------------------------------------------
+// ---- Applying -----------------------------------------------------------------------------------
 
 class Editor {
  public:

@@ -5,12 +5,13 @@
 //             {"links": "node1/nic0", "down": true}]
 // in a scenario or a cluster file. An edit changes what it selects and nothing else.
 //
-// Selectors are patterns on names (topology/cluster/selectors.h). "links" may have "one_way": true beside a pattern with a
-// direction; "devices" selects devices.
+// Selectors are patterns on names (topology/cluster/selectors.h). "links" may have "one_way": true
+// beside a pattern with a direction; "devices" selects devices.
 //
-// Values are absolute ("20GBps", "5us"), relative ("0.5x") or differences ("+2us", "-5GBps"). "bandwidth" is
-// the nominal one, the efficiency stays. "compute" is a factor and scales all peaks of the device; launch
-// overheads stay. Edits apply in their order, each to what those before it have left.
+// Values are absolute ("20GBps", "5us"), relative ("0.5x") or differences ("+2us", "-5GBps").
+// "bandwidth" is the nominal one, the efficiency stays. "compute" is a factor and scales all
+// peaks of the device; launch overheads stay. Edits apply in their order, each to what those
+// before it have left.
 #pragma once
 
 #include <memory>
@@ -52,14 +53,15 @@ double ReadFactor(const JsonReader& reader);
 // Whether the object has the key, which must be true then: false would say nothing.
 bool ReadFlag(const JsonReader& object, const char* key);
 
-// Reads the array. Throws Error for an edit that changes nothing, or links and devices at once, and for
-// values that are none of the three kinds.
+// Reads the array. Throws Error for an edit that changes nothing, or links and devices at once, and
+// for values that are none of the three kinds.
 std::vector<Edit> ReadEdits(const JsonReader& reader);
 
-// The edited cluster, finished: the one given with other figures, or, where links are down, another with the same
-// vertices, ranks and notes, and the other links in the same order. Throws Error (with the edit's place) for a selector that matches nothing, with
-// "did you mean", for values that leave their range, and for a cut that leaves a device without a path to
-// another, naming the ranks that are cut off.
+// The edited cluster, finished: the one given with other figures, or, where links are down, another
+// with the same vertices, ranks and notes, and the other links in the same order. Throws Error
+// (with the edit's place) for a selector that matches nothing, with "did you mean", for values that
+// leave their range, and for a cut that leaves a device without a path to another, naming the ranks
+// that are cut off.
 std::unique_ptr<Cluster> ApplyEdits(std::unique_ptr<Cluster> cluster,
                                     const std::vector<Edit>& edits);
 

@@ -29,7 +29,8 @@ struct Row {
   double memory_bandwidth;  // GB/s
 };
 
-// Figures: the makers' data sheets. Of several devices with one compute capability the first is taken.
+// Figures: the makers' data sheets. Of several devices with one compute capability the
+// first is taken.
 constexpr std::array kRows = {
     Row{"p100", "NVIDIA P100 SXM2", 60, "", 4, 8, 21.2, 0, 10.6, 5.3, 16 * kGib, 732},
     Row{"v100-16g", "NVIDIA V100 SXM2 16 GB", 70, "", 6, 8, 125, 0, 15.7, 7.8, 16 * kGib, 900},

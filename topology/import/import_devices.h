@@ -1,8 +1,9 @@
 // Which device a GPU of an imported machine is: by its PCI id, its compute capability or its gcn
 // architecture, or by the name that the user gives.
 //
-// A device of that name that Rehearse knows (topology/devices/device.h) is taken as it is. Of the others the table
-// here has the peaks of the public data sheets; their efficiencies are assumed to be those of an A100.
+// A device of that name that Rehearse knows (topology/devices/device.h) is taken as it is. Of the
+// others the table here has the peaks of the public data sheets; their efficiencies are assumed to
+// be those of an A100.
 #pragma once
 
 #include <cstdint>
@@ -22,13 +23,13 @@ struct GpuKind {
   bool is_geforce = false;    // no peer-to-peer over PCIe unless the driver is patched
 };
 
-// The kind of a GPU with these PCI ids ("0x10de", "0x20b0"), compute capability (0 if unknown) and gcn
-// ("" if unknown, "gfx90a:sramecc+" and "910" are "90a"). Nothing when none of them is known.
+// The kind of a GPU with these PCI ids ("0x10de", "0x20b0"), compute capability (0 if unknown) and
+// gcn ("" if unknown, "gfx90a:sramecc+" and "910" are "90a"). Nothing when none of them is known.
 std::optional<GpuKind> FindGpuKind(const std::string& vendor, const std::string& device,
                                    uint32_t sm, const std::string& gcn);
 
-// The kind of that name; for a device that only topology/devices/device.h knows, one with that name and the links of
-// an A100. Throws Error with "did you mean" when there is no such device.
+// The kind of that name; for a device that only topology/devices/device.h knows, one with that name
+// and the links of an A100. Throws Error with "did you mean" when there is no such device.
 GpuKind GpuKindOf(const std::string& device);
 
 // What is taken when nothing says the kind.

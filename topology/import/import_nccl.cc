@@ -76,7 +76,7 @@ class Importer {
 
   uint32_t HostOf(const NcclPci& pci) const { return system_.cpus[pci.cpu].host; }
 
-  // ---- What each PCI device is --------------------------------------------------------------------
+  // ---- What each PCI device is ------------------------------------------------------------------
 
   void AssignRoles() {
     const auto& pcis = system_.pcis;
@@ -107,8 +107,8 @@ class Importer {
     LeaveOutIdleSwitches();
   }
 
-  // Devices without a class. NCCL asks the machine; here they are taken for GPUs, as many under every NUMA
-  // node, and what is too much, at the end of the node, for NICs.
+  // Devices without a class. NCCL asks the machine; here they are taken for GPUs, as many under
+  // every NUMA node, and what is too much, at the end of the node, for NICs.
   void GuessClasses(bool has_gpu_elements) {
     std::map<uint32_t, std::vector<uint32_t>> by_cpu;
     for (uint32_t i = 0; i < system_.pcis.size(); ++i) {
@@ -149,7 +149,7 @@ class Importer {
     }
   }
 
-  // ---- GPUs ---------------------------------------------------------------------------------------
+  // ---- GPUs -------------------------------------------------------------------------------------
 
   void RankGpus() {
     for (uint32_t i = 0; i < roles_.size(); ++i)
@@ -230,7 +230,7 @@ class Importer {
           "write the file there (NCCL_TOPO_DUMP_FILE)");
   }
 
-  // ---- NVLink and xGMI ----------------------------------------------------------------------------
+  // ---- NVLink and xGMI --------------------------------------------------------------------------
 
   void ReadGpuLinks() {
     links_.resize(gpus_.size());
@@ -326,7 +326,7 @@ class Importer {
     }
   }
 
-  // ---- Sockets and PCI ----------------------------------------------------------------------------
+  // ---- Sockets and PCI --------------------------------------------------------------------------
 
   void AddSockets() {
     for (const NcclCpu& cpu : system_.cpus)
@@ -385,7 +385,7 @@ class Importer {
     }
   }
 
-  // ---- NICs ---------------------------------------------------------------------------------------
+  // ---- NICs -------------------------------------------------------------------------------------
 
   struct Nic {
     const NcclNet* net;  // none when the file has only the PCI device

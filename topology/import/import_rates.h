@@ -1,10 +1,10 @@
 // How fast the links of an imported machine are, and how long they take.
 //
-// Bandwidths are what the wire carries; efficiencies are NCCL's, which plans with less than that (source of
-// all of NCCL's figures here: NVIDIA/nccl 069a3d4f, src/graph/topo.h and topo.cc; of xGMI's: ROCm/rccl,
-// src/graph/topo.h). Where only NCCL's figure is known it is the bandwidth, with efficiency 1. Latencies are
-// shared out as in the presets: NCCL's hop (topology/presets/preset_rows.h) between two GPUs on one switch, or over
-// two NICs.
+// Bandwidths are what the wire carries; efficiencies are NCCL's, which plans with less than that
+// (source of all of NCCL's figures here: NVIDIA/nccl 069a3d4f, src/graph/topo.h and topo.cc; of
+// xGMI's: ROCm/rccl, src/graph/topo.h). Where only NCCL's figure is known it is the bandwidth, with
+// efficiency 1. Latencies are shared out as in the presets: NCCL's hop
+// (topology/presets/preset_rows.h) between two GPUs on one switch, or over two NICs.
 #pragma once
 
 #include <cstdint>
@@ -32,8 +32,8 @@ ClusterLink PcieLinkOf(PcieSlot slot, Seconds latency);
 std::optional<double> ParseGigatransfers(std::string_view link_speed);
 inline constexpr PcieSlot kUnknownSlot = {8, 16};  // NCCL's assumption
 
-// The port that such a slot is made for, in Mbit/s: the fastest of 10, 25, 40, 50, 100, 200, 400 and
-// 800 Gbit/s that it carries.
+// The port that such a slot is made for, in Mbit/s: the fastest of 10, 25, 40, 50, 100, 200, 400
+// and 800 Gbit/s that it carries.
 double PortOfSlot(PcieSlot slot);
 ClusterLink NetworkPortOf(double megabits, Seconds more_latency);
 

@@ -60,7 +60,7 @@ std::string_view NameOf(Cell cell) {
   return "NV";
 }
 
-// ---- Reading the table ----------------------------------------------------------------------------
+// ---- Reading the table --------------------------------------------------------------------------
 
 struct Line {
   int number = 0;
@@ -243,7 +243,7 @@ class TableReader {
   Table table_;
 };
 
-// ---- Finding the tree -----------------------------------------------------------------------------
+// ---- Finding the tree ---------------------------------------------------------------------------
 
 // Sets of devices that only grow together.
 class Groups {
@@ -345,8 +345,8 @@ class Importer {
     return groups;
   }
 
-  // GPUs with NVLinks between them and the same affinity are of one NUMA node, unless the table has a SYS
-  // between some of that affinity (a virtual machine may show all processors to all).
+  // GPUs with NVLinks between them and the same affinity are of one NUMA node, unless the table has
+  // a SYS between some of that affinity (a virtual machine may show all processors to all).
   void JoinByAffinity(Groups& groups) const {
     std::map<std::string, std::vector<uint32_t>> by_affinity;
     for (uint32_t i = 0; i < count(); ++i)
@@ -361,7 +361,7 @@ class Importer {
     }
   }
 
-  // ---- Building -----------------------------------------------------------------------------------
+  // ---- Building ---------------------------------------------------------------------------------
 
   VertexId AddVertex(const std::string& name, VertexKind kind, uint32_t device = 0) {
     return cluster_->AddVertex({"node0/" + name, kind, "node0", device});
@@ -442,7 +442,7 @@ class Importer {
     }
   }
 
-  // ---- NVLink -------------------------------------------------------------------------------------
+  // ---- NVLink -----------------------------------------------------------------------------------
 
   void AddNvLinks() {
     Groups linked(count());

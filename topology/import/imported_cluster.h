@@ -1,4 +1,5 @@
-// What an importer returns: the machine, and what it had to fill in because the input does not say it.
+// What an importer returns: the machine, and what it had to fill in because the input
+// does not say it.
 #pragma once
 
 #include <cstdint>
@@ -32,14 +33,14 @@ class Remarks {
   std::vector<Line> lines_;
 };
 
-// Of text that somebody else wrote: escaped, quoted and shortened for a message; and with everything but
-// printable ASCII replaced, for a name.
+// Of text that somebody else wrote: escaped, quoted and shortened for a message; and with
+// everything but printable ASCII replaced, for a name.
 std::string Quoted(std::string_view text);
 std::string Printable(std::string_view text);
 
-// Refuses what cannot be a text of at most 64 MiB: empty, too large, or with control characters. `what`
-// says what was expected ("the output of nvidia-smi topo -m"). ESC is let through where a terminal's
-// colours are.
+// Refuses what cannot be a text of at most 64 MiB: empty, too large, or with control characters.
+// `what` says what was expected ("the output of nvidia-smi topo -m"). ESC is let through where a
+// terminal's colours are.
 enum class Escapes { kRefused, kAllowed };
 void RefuseNonText(std::string_view text, const std::string& file, const std::string& what,
                    Escapes escapes);

@@ -21,10 +21,10 @@ constexpr uint32_t kLargestRank = 1'000'000;
 constexpr double kFastestNet = 1e9;  // Mbit/s
 constexpr const char* kExpected = "NCCL's topology XML (NCCL_TOPO_DUMP_FILE)";
 
-// ---- The document ---------------------------------------------------------------------------------
+// ---- The document -------------------------------------------------------------------------------
 
-// pugixml with line numbers. It never expands entities of the document's own, parses without recursion and
-// takes some 64 bytes for a node.
+// pugixml with line numbers. It never expands entities of the document's own, parses without
+// recursion and takes some 64 bytes for a node.
 class Document {
  public:
   Document(std::string_view text, const std::string& file) : file_(file) {
@@ -88,7 +88,7 @@ class Document {
   pugi::xml_document document_;
 };
 
-// ---- The reader -----------------------------------------------------------------------------------
+// ---- The reader ---------------------------------------------------------------------------------
 
 class Reader {
  public:
@@ -194,7 +194,8 @@ class Reader {
     return value;
   }
 
-  // "0000:1b:00.0" and "00000000:1B:00.0" are the same; what cannot be seen is "fffffff:ffff:ff" to NCCL.
+  // "0000:1b:00.0" and "00000000:1B:00.0" are the same; what cannot be seen is
+  // "fffffff:ffff:ff" to NCCL.
   uint64_t BusId(pugi::xml_node node, const char* attribute) const {
     constexpr size_t kLongest = 16;
     const std::string text = Text(node, attribute);

@@ -3,13 +3,14 @@
 //   <system version>                         1 is NCCL's, 2 RCCL's
 //     <cpu host_hash numaid arch vendor familyid modelid>          one per NUMA node
 //       <pci busid class vendor device link_speed link_width>      nested: switches, GPUs, NICs
-//         <gpu dev sm gcn rank gdr> <nvlink target count tclass/> <xgmi .../> <c2c bw count/> </gpu>
+//         <gpu dev sm gcn rank gdr>
+//           <nvlink target count tclass/> <xgmi .../> <c2c bw count/> </gpu>
 //         <nic> <net name dev speed latency gdr/> </nic>
 //       <nic> ... </nic>                                           a NIC that is not on PCI
 //
-// Refused with file and line: what is not well-formed, a DOCTYPE, anything too large or too deep, the same
-// bus id, NUMA node, rank or dev twice, numbers out of range. Elements that are not known are left out and
-// said, as NCCL does.
+// Refused with file and line: what is not well-formed, a DOCTYPE, anything too large or too deep,
+// the same bus id, NUMA node, rank or dev twice, numbers out of range. Elements that are not known
+// are left out and said, as NCCL does.
 #pragma once
 
 #include <cstdint>

@@ -1,13 +1,16 @@
 // The links that the known machines are made of, with their figures and sources.
 //
-// A link's capacity is its nominal bandwidth times one efficiency for its kind, fitted on one published row (named here
-// and in README.md); where nothing is published it is another kind's, and said to be assumed.
+// A link's capacity is its nominal bandwidth times one efficiency for its kind, fitted on one
+// published row (named here and in README.md); where nothing is published it is another kind's, and
+// said to be assumed.
 //
 // Latencies (topology/presets/hop_latency.h) are shared out like this:
 //   NVLink, xGMI  3.4 us
-//   PCIe          5.7 us = 2.85 + 2.85 through a switch or socket; through the host's memory 2.35 + 0.5 + 0.5 + 2.35
-//   network      14.0 us = 2 · (2.85 device to switch or socket, 0.65 to the NIC, 3.5 to the fabric), whatever the
-//                          number of switches: it was measured on clusters, so that links between switches take 0
+//   PCIe          5.7 us = 2.85 + 2.85 through a switch or socket; through the host's memory
+//                          2.35 + 0.5 + 0.5 + 2.35
+//   network      14.0 us = 2 · (2.85 device to switch or socket, 0.65 to the NIC, 3.5 to the
+//                          fabric), whatever the number of switches: it was measured on clusters,
+//                          so that links between switches take 0
 #pragma once
 
 #include "topology/presets/hop_latency.h"
@@ -21,10 +24,10 @@ inline constexpr Seconds kPcieToNic = kNetworkHop / 2 - kDeviceToPcie - kNicToFa
 inline constexpr Seconds kRootPort(0.5e-6);  // PCIe switch to socket; assumed
 inline constexpr Seconds kDeviceToPcieStaged = kDeviceToPcie - kRootPort;
 
-// ---- PCIe -----------------------------------------------------------------------------------------
+// ---- PCIe ---------------------------------------------------------------------------------------
 
-// x16 of generations 3, 4, 5: 8, 16, 32 GT/s a lane, 128 of 130 bits. About 25 of 31.5 GB/s were measured between an
-// A100 and its host (ZaidQureshi/bam, issue 54).
+// x16 of generations 3, 4, 5: 8, 16, 32 GT/s a lane, 128 of 130 bits. About 25 of 31.5 GB/s were
+// measured between an A100 and its host (ZaidQureshi/bam, issue 54).
 inline constexpr BytesPerSecond kPcie3(15.75e9);
 inline constexpr BytesPerSecond kPcie4(31.5e9);
 inline constexpr BytesPerSecond kPcie5(63e9);
@@ -34,10 +37,11 @@ inline ClusterLink Pcie(BytesPerSecond bandwidth, Seconds latency) {
   return MakeLink(LinkKind::kPcie, bandwidth, kPcieEfficiency, latency);
 }
 
-// ---- Between sockets ------------------------------------------------------------------------------
+// ---- Between sockets ----------------------------------------------------------------------------
 
-// EPYC: assumed three xGMI links of 16 lanes at 16 GT/s, 32 GB/s each. Xeon E5 v4: two QPI links of 9.6 GT/s,
-// 19.2 GB/s each (Intel). 0.5 us assumed. No path between GPUs that keeps to its own NIC uses them.
+// EPYC: assumed three xGMI links of 16 lanes at 16 GT/s, 32 GB/s each. Xeon E5 v4: two QPI links
+// of 9.6 GT/s, 19.2 GB/s each (Intel). 0.5 us assumed. No path between GPUs that keeps to its own
+// NIC uses them.
 inline ClusterLink EpycToEpyc() {
   return MakeLink(LinkKind::kSocket, BytesPerSecond(3 * 32e9), 1, Seconds(0.5e-6));
 }
@@ -45,9 +49,10 @@ inline ClusterLink XeonToXeon() {
   return MakeLink(LinkKind::kSocket, BytesPerSecond(2 * 19.2e9), 1, Seconds(0.5e-6));
 }
 
-// Through a socket's memory: every byte is written and read. EPYC 7002/7003: 8 channels of DDR4-3200, 204.8 GB/s, half
-// of it. The efficiency is fitted on 8 RTX 4090 without peer-to-peer on two EPYC 7542 (NVIDIA/nccl-tests #331: all-reduce
-// bus bandwidth 15.0 GB/s): of the ring's 8 edges 4 go through each memory, 4 · 15 of 102.4 GB/s.
+// Through a socket's memory: every byte is written and read. EPYC 7002/7003: 8 channels of
+// DDR4-3200, 204.8 GB/s, half of it. The efficiency is fitted on 8 RTX 4090 without peer-to-peer on
+// two EPYC 7542 (NVIDIA/nccl-tests #331: all-reduce bus bandwidth 15.0 GB/s): of the ring's 8 edges
+// 4 go through each memory, 4 · 15 of 102.4 GB/s.
 inline constexpr BytesPerSecond kEpycCopies(204.8e9 / 2);
 inline constexpr double kCopyEfficiency = 4 * 15.0 / 102.4;
 
@@ -55,7 +60,7 @@ inline ClusterLink HostMemory(BytesPerSecond copies, double efficiency) {
   return MakeLink(LinkKind::kMemory, copies, efficiency, Seconds(0));
 }
 
-// ---- Networks -------------------------------------------------------------------------------------
+// ---- Networks -----------------------------------------------------------------------------------
 
 inline ClusterLink Network(double gigabits, double efficiency) {
   return MakeLink(LinkKind::kNetwork, BytesPerSecond(gigabits / 8 * 1e9), efficiency, kNicToFabric);
@@ -65,12 +70,14 @@ inline ClusterLink SwitchCable(double gigabits, double efficiency) {
   return MakeLink(LinkKind::kNetwork, BytesPerSecond(gigabits / 8 * 1e9), efficiency, Seconds(0));
 }
 
-// InfiniBand HDR: four DGX A100 reach an all-reduce bus bandwidth of 191.05 GB/s (NVIDIA/deepops 3957a42f, 32 GPUs, 4 GiB
-// out of place) of the 200 GB/s that the 8 NICs of a box have. Assumed for EDR and NDR too.
+// InfiniBand HDR: four DGX A100 reach an all-reduce bus bandwidth of 191.05 GB/s (NVIDIA/deepops
+// 3957a42f, 32 GPUs, 4 GiB out of place) of the 200 GB/s that the 8 NICs of a box have. Assumed for
+// EDR and NDR too.
 inline constexpr double kInfiniBandEfficiency = 0.955;
 
-// Slingshot 11 under NCCL: groups that cross nodes get 80 GiB/s from the four NICs of a Perlmutter node
-// (axonn-ai/Megatron-AxoNN 885d2e75, examples/comm_model.py, whose GB are 2^30 bytes): 20 GiB/s of 25 GB/s.
+// Slingshot 11 under NCCL: groups that cross nodes get 80 GiB/s from the four NICs of a Perlmutter
+// node (axonn-ai/Megatron-AxoNN 885d2e75, examples/comm_model.py, whose GB are 2^30 bytes): 20
+// GiB/s of 25 GB/s.
 inline constexpr double kGib = 1024.0 * 1024 * 1024;
 inline constexpr double kSlingshotEfficiency = 20 * kGib / 25e9;
 

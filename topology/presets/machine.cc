@@ -28,7 +28,8 @@ void StampMachine(Cluster& cluster, const NodeShape& shape, const ClusterStructu
         *shape.cable);
 }
 
-// Two machines and a switch tell whether any number of them on any fabric is connected. Throws Error if not.
+// Two machines and a switch tell whether any number of them on any fabric is connected.
+// Throws Error if not.
 void CheckConnected(const NodeShape& shape, const MachineSpec& spec, const DeviceSpec& device) {
   Cluster probe(spec.name);
   probe.AddDeviceSpec(device);

@@ -1,6 +1,6 @@
-// A cluster from a description: equal machines and the fabric between them. Every preset and the compact form of
-// cluster files end here. The cluster remembers its structure (topology/fabrics/structure.h), which makes building and
-// routing linear in its size.
+// A cluster from a description: equal machines and the fabric between them. Every preset and the
+// compact form of cluster files end here. The cluster remembers its structure
+// (topology/fabrics/structure.h), which makes building and routing linear in its size.
 #pragma once
 
 #include <memory>
@@ -21,8 +21,9 @@ struct MachineSpec {
   std::vector<std::string> notes;
 };
 
-// Draws the fabric, then machine after machine, each with its cables; finished. Throws Error when several machines
-// have no fabric or no ports, when devices have no path to each other, when the fabric is too small, or when there are too many links for 32 bits.
+// Draws the fabric, then machine after machine, each with its cables; finished. Throws Error when
+// several machines have no fabric or no ports, when devices have no path to each other, when the
+// fabric is too small, or when there are too many links for 32 bits.
 std::unique_ptr<Cluster> BuildMachine(const MachineSpec& spec, const DeviceSpec& device);
 
 }  // namespace rehearse

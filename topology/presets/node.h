@@ -1,16 +1,18 @@
-// One machine, as data: how many devices, how they are joined to each other, the host with its sockets, PCIe switches,
-// NICs and memory. Functions in node_*.h make such descriptions; DrawNode turns one into vertices and links, which
-// topology/presets/machine.h stamps as often as there are machines.
+// One machine, as data: how many devices, how they are joined to each other, the host with its
+// sockets, PCIe switches, NICs and memory. Functions in node_*.h make such descriptions;
+// DrawNode turns one into vertices and links, which topology/presets/machine.h stamps as often
+// as there are machines.
 //
-// Vertices are named node3/gpu1, node3/nvswitch, node3/socket0, node3/pcie2, node3/nic0 (the names are in the
-// description). Devices are dealt evenly and in their order to the PCIe switches, these to the sockets, NICs likewise
-// to switches or sockets.
+// Vertices are named node3/gpu1, node3/nvswitch, node3/socket0, node3/pcie2, node3/nic0 (the names
+// are in the description). Devices are dealt evenly and in their order to the PCIe switches, these
+// to the sockets, NICs likewise to switches or sockets.
 //
-// Through the host: where devices have no peer-to-peer access and NICs no access to device memory, a copy goes into
-// the host's memory and out again. So that no path can avoid it, what leads to a socket and what leads from it are
-// two vertices, socketN and memoryN, with one link of kind "memory" from the first to the second; a PCIe switch is
-// likewise two, pcieN/up and pcieN/down. Its capacity is what copies through that socket's memory reach together,
-// and they contend there. Sockets are joined behind the memory: a reader fetches from the writer's socket.
+// Through the host: where devices have no peer-to-peer access and NICs no access to device memory,
+// a copy goes into the host's memory and out again. So that no path can avoid it, what leads to a
+// socket and what leads from it are two vertices, socketN and memoryN, with one link of kind
+// "memory" from the first to the second; a PCIe switch is likewise two, pcieN/up and pcieN/down.
+// Its capacity is what copies through that socket's memory reach together, and they contend there.
+// Sockets are joined behind the memory: a reader fetches from the writer's socket.
 #pragma once
 
 #include <optional>
@@ -41,8 +43,8 @@ struct Host {
   std::optional<ClusterLink> device_to_socket;  // besides a switch
   std::optional<ClusterLink> nic;               // NIC to its switch or socket
   std::optional<ClusterLink> between_sockets;   // every two; none: they are not joined
-  std::optional<ClusterLink>
-      memory;  // through the host: copies go through this; none: peer to peer
+  // Through the host: copies go through this; none: peer to peer.
+  std::optional<ClusterLink> memory;
   std::string socket_name = "socket";
   std::string switch_name = "pcie";
 };

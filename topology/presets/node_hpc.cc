@@ -21,8 +21,9 @@ NodeSpec Quad(uint32_t lanes, double efficiency, uint32_t sockets, const Cluster
   return node;
 }
 
-// Two GPUs of a Perlmutter node reach 76 GiB/s over 4 NVLinks (axonn-ai/Megatron-AxoNN 885d2e75, examples/comm_model.py).
-// The 225 GiB/s of four GPUs are not used here; three disjoint rings of such links make 228.
+// Two GPUs of a Perlmutter node reach 76 GiB/s over 4 NVLinks (axonn-ai/Megatron-AxoNN 885d2e75,
+// examples/comm_model.py). The 225 GiB/s of four GPUs are not used here; three disjoint rings of
+// such links make 228.
 constexpr double kPerlmutterNvLink = 76 * kGib / 100e9;
 
 }  // namespace
@@ -30,14 +31,15 @@ constexpr double kPerlmutterNvLink = 76 * kGib / 100e9;
 NodeSpec PerlmutterNode() {
   NodeSpec node = Quad(4, kPerlmutterNvLink, 4, Network(200, kSlingshotEfficiency));
   node.host->socket_name = "numa";
-  // Assumed: the I/O die passes what the socket's memory delivers, 8 channels of DDR4-3200 (AMD EPYC 7763 data
-  // sheet), and costs 0.1 us. It is wide enough not to bind.
+  // Assumed: the I/O die passes what the socket's memory delivers, 8 channels of DDR4-3200 (AMD
+  // EPYC 7763 data sheet), and costs 0.1 us. It is wide enough not to bind.
   node.host->between_sockets =
       MakeLink(LinkKind::kSocket, BytesPerSecond(204.8e9), 1, Seconds(0.1e-6));
   return node;
 }
 
-// 4 NVLinks: 72 GB/s from one GPU to another (NVIDIA/nccl-tests, sendrecv on Leonardo, 1 GiB). HDR100 as HDR.
+// 4 NVLinks: 72 GB/s from one GPU to another (NVIDIA/nccl-tests, sendrecv on Leonardo, 1 GiB).
+// HDR100 as HDR.
 NodeSpec LeonardoNode() { return Quad(4, 0.72, 1, Network(100, kInfiniBandEfficiency)); }
 
 // Efficiencies assumed as Perlmutter's: the same NICs; NVLink 4 instead of 3.
@@ -53,8 +55,8 @@ NodeSpec AlpsNode() {
   return node;
 }
 
-// Two dies of a package reach 129 GiB/s of 200 GB/s, groups that cross nodes 40 GiB/s from four NICs of 25 GB/s
-// (Megatron-AxoNN 885d2e75, examples/comm_model.py).
+// Two dies of a package reach 129 GiB/s of 200 GB/s, groups that cross nodes 40 GiB/s from four
+// NICs of 25 GB/s (Megatron-AxoNN 885d2e75, examples/comm_model.py).
 NodeSpec FrontierNode() {
   Host host;
   host.sockets = 1;
@@ -76,7 +78,8 @@ NodeSpec FrontierNode() {
   return node;
 }
 
-// Aries: AutoDDL gives a peak of 8.5 to 10 GB/s a node; 10.2 GB/s injection (Cray XC series network, WP-Aries01-1112).
+// Aries: AutoDDL gives a peak of 8.5 to 10 GB/s a node; 10.2 GB/s injection (Cray XC series
+// network, WP-Aries01-1112).
 NodeSpec PizDaintNode() {
   Host host;
   host.sockets = 1;

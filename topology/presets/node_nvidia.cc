@@ -61,8 +61,9 @@ NodeSpec DgxB200Node() {
   return node;
 }
 
-// EFA: two p4de reach an all-reduce algorithm bandwidth of 41.8 GB/s (awsome-distributed-training 7217859f, 2 GiB). NCCL's
-// tree sends every byte once each way over the 4 NICs of 12.5 GB/s: 41.8 of 50.
+// EFA: two p4de reach an all-reduce algorithm bandwidth of 41.8 GB/s
+// (awsome-distributed-training 7217859f, 2 GiB). NCCL's tree sends every byte once each way over
+// the 4 NICs of 12.5 GB/s: 41.8 of 50.
 NodeSpec AwsP4dNode() {
   return EightGpus(A100ToNvSwitch(), TwoSockets(4, 4, kPcie3, XeonToXeon()),
                    Network(100, 41.8 / 50));
@@ -86,7 +87,8 @@ NodeSpec GcpA2MegagpuNode() {
   return node;
 }
 
-// Two GPUs over one NVLink of 25 GB/s reach 22.6 GB/s (vTrain f8dda847, v100_allreduce_2gpu.csv, 1 GiB).
+// Two GPUs over one NVLink of 25 GB/s reach 22.6 GB/s (vTrain f8dda847,
+// v100_allreduce_2gpu.csv, 1 GiB).
 NodeSpec Dgx1V100Node() {
   NodeSpec node;
   node.devices = 8;

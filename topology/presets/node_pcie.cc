@@ -4,8 +4,8 @@
 
 namespace rehearse {
 
-// A bridged pair reaches an all-reduce bus bandwidth of 208 GB/s, three GPUs 20 (NVIDIA/nccl-tests issue 178). Of the
-// three edges of that ring two are PCIe, through the root ports of one socket.
+// A bridged pair reaches an all-reduce bus bandwidth of 208 GB/s, three GPUs 20 (NVIDIA/nccl-tests
+// issue 178). Of the three edges of that ring two are PCIe, through the root ports of one socket.
 NodeSpec BridgePairsNode() {
   Host host;
   host.sockets = 2;
@@ -19,9 +19,10 @@ NodeSpec BridgePairsNode() {
   return node;
 }
 
-// ATP calibrated what remains of the bandwidth: four GPUs of a socket get 4.95 GB/s, in NCCL's terms a bus bandwidth of
-// 4.95 · 2 · 3/4 = 7.4 on each of 4 edges through that socket's memory. Eight get 0.97, a bus bandwidth of
-// 0.97 · 2 · 7/8 = 1.70 on the one edge each way that crosses between the sockets.
+// ATP calibrated what remains of the bandwidth: four GPUs of a socket get 4.95 GB/s, in NCCL's
+// terms a bus bandwidth of 4.95 · 2 · 3/4 = 7.4 on each of 4 edges through that socket's memory.
+// Eight get 0.97, a bus bandwidth of 0.97 · 2 · 7/8 = 1.70 on the one edge each way that crosses
+// between the sockets.
 NodeSpec AtpMachineAWithoutPeers() {
   Host host;
   host.sockets = 2;
@@ -52,9 +53,9 @@ NodeSpec Rtx4090Node() {
   return node;
 }
 
-// Assumed, for a calibration to replace: a core copies 10 GB/s, two channels of DDR4-3200 (51.2 GB/s, half of it
-// for copies) serve all of them, and a message takes 0.5 us (an all-reduce of one integer between two ranks took 0.25
-// to 0.5 us on our development machine).
+// Assumed, for a calibration to replace: a core copies 10 GB/s, two channels of DDR4-3200 (51.2
+// GB/s, half of it for copies) serve all of them, and a message takes 0.5 us (an all-reduce of one
+// integer between two ranks took 0.25 to 0.5 us on our development machine).
 NodeSpec CpuNode(uint32_t ranks) {
   Host host;
   host.sockets = 1;

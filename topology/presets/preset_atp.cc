@@ -35,8 +35,8 @@ MachineSpec Ic3(const Parameters&) {
           {"Only the NVSwitch plane is drawn."}};
 }
 
-// Fig. 7 (a): four GPUs all to all with 4 NVLinks a pair, one HDR link a node. 50 GB/s a link there counts both
-// directions.
+// Fig. 7 (a): four GPUs all to all with 4 NVLinks a pair, one HDR link a node. 50 GB/s a link there
+// counts both directions.
 MachineSpec Ic4(const Parameters& parameters) {
   Host host;
   host.nics = 1;

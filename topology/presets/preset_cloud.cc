@@ -21,7 +21,8 @@ MachineSpec AwsP4de(const Parameters& parameters) {
   return spec;
 }
 
-// Each NUMA domain with 2 GPUs and 2 NICs on one PCIe switch (NCCL's ndv4-topo.xml), as in a DGX A100.
+// Each NUMA domain with 2 GPUs and 2 NICs on one PCIe switch (NCCL's ndv4-topo.xml), as
+// in a DGX A100.
 MachineSpec AzureNdv4(const Parameters& parameters) {
   ClosSpec fabric;
   fabric.radix = 40;

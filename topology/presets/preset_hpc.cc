@@ -14,9 +14,10 @@ constexpr const char* kAdaptive =
 constexpr const char* kGlobals =
     "A group keeps all its global cables, shared out among the groups that there are.";
 
-// HPE Cray EX: a cabinet of 128 nodes is a group; each of its 8 chassis has 16 nodes and 4 switches, and a node's four
-// NICs go to the four (docs.nersc.gov/systems/perlmutter/architecture; glennklockwood.com/garden/systems/frontier). The
-// 32 switches are joined all to all. 64 ports each: 16 to NICs, 31 to the group, the rest to other groups.
+// HPE Cray EX: a cabinet of 128 nodes is a group; each of its 8 chassis has 16 nodes and 4
+// switches, and a node's four NICs go to the four (docs.nersc.gov/systems/perlmutter/architecture;
+// glennklockwood.com/garden/systems/frontier). The 32 switches are joined all to all. 64 ports
+// each: 16 to NICs, 31 to the group, the rest to other groups.
 DragonflySpec Slingshot(uint32_t global_cables, double efficiency) {
   DragonflySpec spec;
   spec.local = {{32, SwitchCable(16 * 200, efficiency)}};
@@ -58,8 +59,9 @@ MachineSpec Alps(const Parameters& parameters) {
           {"The groups are assumed as Perlmutter's, the efficiencies too.", kAdaptive, kGlobals}};
 }
 
-// Cells of 180 nodes, 18 leaf and 18 spine switches, 22 global HDR cables a spine (Turisini et al., JLSRF 8, 2024). The
-// 720 HDR100 ports of a cell are drawn on 20 switches of 36 instead of 18 of 40.
+// Cells of 180 nodes, 18 leaf and 18 spine switches, 22 global HDR cables a spine (Turisini
+// et al., JLSRF 8, 2024). The 720 HDR100 ports of a cell are drawn on 20 switches of 36
+// instead of 18 of 40.
 MachineSpec Leonardo(const Parameters& parameters) {
   DragonflySpec fabric;
   fabric.local = {{20, SwitchCable(36 * 100, kInfiniBandEfficiency)}};
@@ -76,9 +78,9 @@ MachineSpec Leonardo(const Parameters& parameters) {
            kAdaptive, kGlobals}};
 }
 
-// Aries: a router has 4 nodes; 16 routers of a chassis are joined all to all, and so are the 6 of a group that have the
-// same place in their chassis; 10 global cables of 3 lanes of 12.5 Gb/s a router (Cray WP-Aries01-1112; NeSI, XC50 Aries
-// network architecture).
+// Aries: a router has 4 nodes; 16 routers of a chassis are joined all to all, and so are the 6 of a
+// group that have the same place in their chassis; 10 global cables of 3 lanes of 12.5 Gb/s a
+// router (Cray WP-Aries01-1112; NeSI, XC50 Aries network architecture).
 MachineSpec PizDaint(const Parameters& parameters) {
   DragonflySpec fabric;
   const ClusterLink local = SwitchCable(4 * 81.6, 8.5 / 10.2);

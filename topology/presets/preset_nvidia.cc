@@ -1,4 +1,5 @@
-// NVIDIA's own machines: DGX boxes on rail-optimised fat trees as in its SuperPOD reference architectures.
+// NVIDIA's own machines: DGX boxes on rail-optimised fat trees as in its SuperPOD reference
+// architectures.
 #include "topology/presets/link_rows.h"
 #include "topology/presets/node_nvidia.h"
 #include "topology/presets/preset_rows.h"
@@ -46,7 +47,8 @@ MachineSpec DgxB200(const Parameters& parameters) {
       "dgx-b200", DgxB200Node(), parameters.at("nodes"), FatTree(64, 400, true), {kRails, kPlane}};
 }
 
-// Scalable units of 20 boxes, one leaf a rail and unit; spine and core above (DGX SuperPOD A100 reference architecture).
+// Scalable units of 20 boxes, one leaf a rail and unit; spine and core above (DGX SuperPOD A100
+// reference architecture).
 MachineSpec Selene(const Parameters& parameters) {
   MachineSpec spec = DgxA100(parameters);
   spec.name = "selene";

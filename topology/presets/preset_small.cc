@@ -29,8 +29,9 @@ MachineSpec LocalCpu(const Parameters& parameters) {
            "them."}};
 }
 
-// A slice is a 3-D torus of chips, each with 6 links of 50 GB/s a direction (2,400 Gb/s a chip); a dimension wraps when
-// it is a multiple of 4, the cubes that optical switches join (Jouppi et al. 2023; Google Cloud TPU documentation, v4).
+// A slice is a 3-D torus of chips, each with 6 links of 50 GB/s a direction (2,400 Gb/s a chip); a
+// dimension wraps when it is a multiple of 4, the cubes that optical switches join (Jouppi et al.
+// 2023; Google Cloud TPU documentation, v4).
 MachineSpec TpuV4(const Parameters& parameters) {
   const Seconds hop(0.5e-6);  // assumed
   NodeSpec node;

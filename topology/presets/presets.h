@@ -1,5 +1,5 @@
-// Clusters that are known by name. A preset is a row of a table: a name, one line, where its figures are
-// from, its parameters with ranges and defaults, and the function that describes it.
+// Clusters that are known by name. A preset is a row of a table: a name, one line, where its
+// figures are from, its parameters with ranges and defaults, and the function that describes it.
 #pragma once
 
 #include <cstdint>
@@ -35,9 +35,9 @@ const std::vector<ClusterPreset>& ClusterPresets();  // sorted by name
 // Throws Error (with `place` in front and "did you mean") when there is none of that name.
 const ClusterPreset& FindPreset(const std::string& name, const Place& place);
 
-// Builds a preset; missing parameters take their standard values; `device` replaces all its devices. Throws
-// Error (with `place` in front, "did you mean" for names) for unknown presets or parameters and values
-// out of range.
+// Builds a preset; missing parameters take their standard values; `device` replaces all its
+// devices. Throws Error (with `place` in front, "did you mean" for names) for unknown presets or
+// parameters and values out of range.
 std::unique_ptr<Cluster> BuildPreset(const std::string& name,
                                      const std::map<std::string, uint32_t>& parameters,
                                      const Place& place, const DeviceSpec* device = nullptr);

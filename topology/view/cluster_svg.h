@@ -1,5 +1,6 @@
-// A cluster as a picture: topology/view/cluster_layout.h drawn as SVG, links in their kind's colour and as thick as they
-// are fast, with a legend. Stands alone; the same cluster gives the same bytes.
+// A cluster as a picture: topology/view/cluster_layout.h drawn as SVG, links in their kind's
+// colour and as thick as they are fast, with a legend. Stands alone; the same cluster gives
+// the same bytes.
 #pragma once
 
 #include <string>

@@ -1,5 +1,6 @@
-// A cluster as a person looks at it: what is there, the way between two devices, who is how near to whom; as text and
-// as JSON. Pictures are in topology/view/cluster_svg.h and topology/view/cluster_dot.h. All functions are pure.
+// A cluster as a person looks at it: what is there, the way between two devices, who is how near to
+// whom; as text and as JSON. Pictures are in topology/view/cluster_svg.h and
+// topology/view/cluster_dot.h. All functions are pure.
 #pragma once
 
 #include <optional>
@@ -15,7 +16,7 @@
 
 namespace rehearse {
 
-// ---- What is there --------------------------------------------------------------------------------
+// ---- What is there ------------------------------------------------------------------------------
 
 // Links that are alike: of one kind, between vertices of the same kinds, with the same figures.
 struct LinkGroup {
@@ -50,12 +51,12 @@ ClusterSummary SummarizeCluster(const Cluster& cluster);
 std::string ToText(const ClusterSummary& summary);
 nlohmann::ordered_json ToJson(const ClusterSummary& summary);
 
-// ---- One path -------------------------------------------------------------------------------------
+// ---- One path -----------------------------------------------------------------------------------
 
 std::string PathText(Router& router, uint32_t from_rank, uint32_t to_rank);
 nlohmann::ordered_json PathJson(Router& router, uint32_t from_rank, uint32_t to_rank);
 
-// ---- All pairs ------------------------------------------------------------------------------------
+// ---- All pairs ----------------------------------------------------------------------------------
 
 struct MatrixView {
   PairwiseMatrix pairs;

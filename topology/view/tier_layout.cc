@@ -61,8 +61,8 @@ struct Item {
   int tier = 0;
 };
 
-// Moves the centres of a row's items as little as possible (least squares) until they are far enough apart: pooling of
-// adjacent violators. `wanted` must be sorted.
+// Moves the centres of a row's items as little as possible (least squares) until they are far
+// enough apart: pooling of adjacent violators. `wanted` must be sorted.
 std::vector<double> SpreadOut(const std::vector<double>& wanted,
                               const std::vector<double>& widths) {
   struct Pool {
@@ -129,7 +129,7 @@ class TierLayout {
     uint32_t back = 0;
   };
 
-  // ---- What is in the picture -----------------------------------------------------------------------
+  // ---- What is in the picture -------------------------------------------------------------------
 
   static bool IsFabric(const Vertex& vertex) {
     return vertex.node.empty() &&
@@ -235,7 +235,8 @@ class TierLayout {
     is_dropped_.resize(items_.size());
   }
 
-  // Tier 1 touches a node, tier i+1 touches tier i. NVSwitches that span nodes lie below them, as tier -1.
+  // Tier 1 touches a node, tier i+1 touches tier i. NVSwitches that span nodes lie below
+  // them, as tier -1.
   void FindFabricTiers() {
     std::vector<size_t> open;
     for (size_t i = 0; i < items_.size(); ++i) {
@@ -324,7 +325,7 @@ class TierLayout {
     }
   }
 
-  // ---- Nodes ----------------------------------------------------------------------------------------
+  // ---- Nodes ------------------------------------------------------------------------------------
 
   double MeanOfNeighbours(size_t item, double otherwise) const {
     double sum = 0;
@@ -461,7 +462,7 @@ class TierLayout {
     nodes_bottom_ = kBlockHeight / 2 + (more_nodes_ > 0 ? 40 : 16);
   }
 
-  // ---- Fabric ---------------------------------------------------------------------------------------
+  // ---- Fabric -----------------------------------------------------------------------------------
 
   void PlaceFabric() {
     // Above a few nodes there may be many switches.
@@ -496,7 +497,7 @@ class TierLayout {
     }
   }
 
-  // ---- Links ----------------------------------------------------------------------------------------
+  // ---- Links ------------------------------------------------------------------------------------
 
   static double Clamped(double x, const PlacedBox& box) {
     const double room = std::max(0.0, box.width / 2 - 8);
@@ -538,7 +539,8 @@ class TierLayout {
     }
   }
 
-  // Between neighbours straight, else around what is between: devices below their row, others above.
+  // Between neighbours straight, else around what is between: devices below their
+  // row, others above.
   void PlaceArc(const Bundle& bundle, PlacedLink* link) {
     const Item& a = items_[bundle.a];
     const Item& b = items_[bundle.b];
@@ -578,7 +580,7 @@ class TierLayout {
     return true;
   }
 
-  // ---- The whole ------------------------------------------------------------------------------------
+  // ---- The whole --------------------------------------------------------------------------------
 
   void FitIntoPicture() {
     Frame frame = FrameOf(layout_);

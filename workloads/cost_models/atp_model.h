@@ -3,7 +3,8 @@
 //
 //   eq. 2   T = 2·L·b·s·(7h/(d1·B2) + 2h/(d2·B1))     forward and backward of L layers
 //   eq. 4   B_i = d_i / (2(d_i - 1)) · B'_i           algorithm bandwidth of an all-reduce
-//   eq. 3   B'_i from the hierarchical communication matrix (topology/fabrics/communication_matrix.h)
+//   eq. 3   B'_i from the hierarchical communication matrix
+//           (topology/fabrics/communication_matrix.h)
 //
 // The four terms of eq. 2 are the all-reduces of QKV (3h/d1 on axis 2), output projection (h/d2 on
 // axis 1), MLP up (4h/d1 on axis 2) and MLP down (h/d2 on axis 1), each once forward and once

@@ -8,10 +8,10 @@
 //
 // A matrix product I·W on p = p0·p1·p2 devices has I: (S0:p0, B:p1, S1:p2), W: (B:p0, S1:p1, S0:p2)
 // and O: (S0:p0, S1:p1, P:p2). Before it I is all-gathered over p1, after it O is reduce-scattered
-// over p2; backward does the conjugates; weight gradients are all-reduced over p0. Where a product's
-// p0 is not its predecessor's, an all-to-all over all devices goes between the two (section 4.3).
-// On several GPUs a node each p_i is nodes × GPUs of a node; a collective that stays in a node finds
-// the node's α and β, any other the network's (section 4.2.3).
+// over p2; backward does the conjugates; weight gradients are all-reduced over p0. Where a
+// product's p0 is not its predecessor's, an all-to-all over all devices goes between the two
+// (section 4.3). On several GPUs a node each p_i is nodes × GPUs of a node; a collective that stays
+// in a node finds the node's α and β, any other the network's (section 4.2.3).
 #pragma once
 
 #include <cstdint>

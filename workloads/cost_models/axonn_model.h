@@ -1,11 +1,11 @@
-// AxoNN's own communication model (arXiv 2305.13525, section V, eq. 1-9): what the paper predicts for a
-// 4D configuration, beside the simulator. Ring times without latency and without overlap.
+// AxoNN's own communication model (arXiv 2305.13525, section V, eq. 1-9): what the paper predicts
+// for a 4D configuration, beside the simulator. Ring times without latency and without overlap.
 //
-// Bandwidth of a process group (section V): inside a node from a table of profiled values keyed by (product
-// of the inner groups' sizes, group size); across nodes beta_inter / min(product of inner sizes, GPUs of a
-// node). Groups nest column, row, depth, data from the inside out.
-// Errata of the paper that are corrected here: eq. 8 prints mk for the data-parallel all-reduce, which is
-// over kn elements.
+// Bandwidth of a process group (section V): inside a node from a table of profiled values keyed by
+// (product of the inner groups' sizes, group size); across nodes beta_inter / min(product of inner
+// sizes, GPUs of a node). Groups nest column, row, depth, data from the inside out.
+// Errata of the paper that are corrected here: eq. 8 prints mk for the data-parallel all-reduce,
+// which is over kn elements.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +33,8 @@ struct AxonnBandwidths {
 // Perlmutter's profiled values (truth: axonn-ai/Megatron-AxoNN 885d2e75, examples/comm_model.py).
 const AxonnBandwidths& PerlmutterBandwidths();
 
-// Bandwidth of a group of `size` ranks with `inner` ranks nested inside. Throws Error when the group lies
-// inside a node and the table has no entry for it.
+// Bandwidth of a group of `size` ranks with `inner` ranks nested inside. Throws Error when the
+// group lies inside a node and the table has no entry for it.
 BytesPerSecond AxonnBandwidth(const AxonnBandwidths& table, uint32_t inner, uint32_t size);
 
 struct AxonnPrediction {
@@ -48,12 +48,13 @@ struct AxonnPrediction {
   }
 };
 
-// Communication of one step: the four products of every layer, each other one transposed; bf16 elements.
+// Communication of one step: the four products of every layer, each other one transposed;
+// bf16 elements.
 AxonnPrediction PredictAxonn(const GptModel& model, const Training& training,
                              const FourDOptions& options, const AxonnBandwidths& bandwidths);
 
-// Every way to write `ranks` as column × row × depth × data that the model allows (heads, hidden and the
-// batch divide), ordered by predicted communication time, ties by (column, row, depth).
+// Every way to write `ranks` as column × row × depth × data that the model allows (heads, hidden
+// and the batch divide), ordered by predicted communication time, ties by (column, row, depth).
 std::vector<std::pair<FourDOptions, AxonnPrediction>> RankConfigurations(
     const GptModel& model, const Training& training, uint32_t ranks,
     const AxonnBandwidths& bandwidths);

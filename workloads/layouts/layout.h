@@ -1,5 +1,5 @@
 // Layouts: how a matrix lies on a mesh, which layouts multiply locally, and which collective turns
-// one placement into another (DESIGN section 4).
+// one placement into another.
 //
 // A layout has one placement for each axis of the mesh: S(d) split along dimension d (0 rows, 1
 // columns), B the same on all ranks of the axis, P partial sums that must still be added up. Where
@@ -99,8 +99,8 @@ struct Redistribution {
   Move backward = Move::kNone;
 };
 // P->B all-reduce | none; P->S reduce-scatter | all-gather; S->B all-gather | reduce-scatter (the
-// gradient of a copy is a partial sum); S(i)->S(j) all-to-all | all-to-all; B->S slice | all-gather; equal
-// placements none | none. Nothing is ever turned into P: no value for those.
+// gradient of a copy is a partial sum); S(i)->S(j) all-to-all | all-to-all; B->S slice |
+// all-gather; equal placements none | none. Nothing is ever turned into P: no value for those.
 std::optional<Redistribution> Redistribute(const Placement& from, const Placement& to);
 
 }  // namespace rehearse

@@ -1,8 +1,8 @@
 // A device mesh: named axes with sizes, and how ranks lie on them.
 //
 // Ranks nest with the first axis innermost: rank = sum coordinate_i · stride_i, stride_0 = 1 and
-// stride_{i+1} = stride_i · size_i. Every axis, and every set of axes, yields a communicator whose groups
-// are the ranks that differ only in those coordinates. Immutable.
+// stride_{i+1} = stride_i · size_i. Every axis, and every set of axes, yields a communicator whose
+// groups are the ranks that differ only in those coordinates. Immutable.
 #pragma once
 
 #include <cstdint>

@@ -1,15 +1,15 @@
 // The cheapest way from one layout to another: a shortest path over layouts.
 //
 // The nodes of the graph are layouts, its edges single collectives (or free slices) along one axis
-// or along several nested ones together. The cost of an edge is that of a ring (DESIGN section 5):
-// a launch, steps·alpha and bytes·beta, with p-1 steps and (p-1)/p of the array for all-gather,
+// or along several nested ones together. The cost of an edge is that of a ring: a launch,
+// steps·alpha and bytes·beta, with p-1 steps and (p-1)/p of the array for all-gather,
 // reduce-scatter and all-to-all, twice that for all-reduce. Partial sums are thus added up while
 // the array is small, and what will be sliced is sliced before it travels.
 //
 // What each edge may do: a dimension's pieces nest, so only its innermost axes can be gathered or
 // exchanged, and a new split lies inside of the existing ones. Axes on which both layouts agree
-// (and lie outside of all that changes) are left alone. Pure and deterministic: ties go to the way that
-// was found first.
+// (and lie outside of all that changes) are left alone. Pure and deterministic: ties go to the way
+// that was found first.
 #pragma once
 
 #include <cstdint>

@@ -39,7 +39,8 @@ class ImageBuilder {
   ImageNode Add(const ImageNode& x, const ImageNode& z, const std::string& name);
   ImageNode MaxPool(const ImageNode& x, const std::string& name, uint64_t window);
   ImageNode Upsample(const ImageNode& x, const std::string& name);  // twice in each direction
-  // Joins the channels of both in so many blocks that take turns (kConcatenate in sim/schedule/kernel.h).
+  // Joins the channels of both in so many blocks that take turns (kConcatenate in
+  // sim/schedule/kernel.h).
   ImageNode Concatenate(const ImageNode& x, const ImageNode& z, const std::string& name,
                         uint64_t blocks);
   ImageNode GroupNorm(const ImageNode& x, const std::string& name, uint64_t groups);

@@ -15,8 +15,8 @@ struct GptModel {
   uint32_t layers = 0;
   uint64_t hidden = 0;
   uint32_t heads = 0;
-  uint64_t vocabulary =
-      51200;           // padded, as Megatron-LM does; the embedding is tied to the output layer
+  // Padded, as Megatron-LM does; the embedding is tied to the output layer.
+  uint64_t vocabulary = 51200;
   std::string source;  // of a preset
 
   // Llama-like: RMS norms, SwiGLU, no biases, no dropout.

@@ -18,8 +18,8 @@
 
 namespace rehearse {
 
-// What a node computes from its inputs, X the first and Z the second; see sim/schedule/kernel.h for the
-// formulas.
+// What a node computes from its inputs, X the first and Z the second; see sim/schedule/kernel.h
+// for the formulas.
 enum class NodeKind : uint8_t {
   kInput,         // the data; has no gradient
   kEmbedding,     // rows of a table

@@ -27,9 +27,10 @@ struct Training {
   // weights and moments (2 + 4 + 12 bytes a parameter), as Megatron-LM does. fp32: all of it (4 + 4
   // + 8).
   DType precision = DType::kBf16;
-  // In what gradients of matrices are accumulated over micro-batches, summed over ranks and given to
-  // Adam: fp32 (Megatron-LM in bf16), or as `precision` (OneFlow, DeepSpeed, Megatron-LM in fp16):
-  // half the bytes. What is reduce-scattered product by product (ZeRO-2, -3) travels in `precision` anyway.
+  // In what gradients of matrices are accumulated over micro-batches, summed over ranks and given
+  // to Adam: fp32 (Megatron-LM in bf16), or as `precision` (OneFlow, DeepSpeed, Megatron-LM in
+  // fp16): half the bytes. What is reduce-scattered product by product (ZeRO-2, -3) travels in
+  // `precision` anyway.
   DType gradients = DType::kFp32;
   // Each product in the fastest of the modes NN, NT, TN (workloads/planner/kernel_tuning.h).
   bool tuned_kernels = false;

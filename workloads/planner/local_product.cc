@@ -55,7 +55,8 @@ class Windows {
   const Window window_;
 };
 
-// What a product takes in place of X, and how many bytes it then moves, if that is not what its operands say.
+// What a product takes in place of X, and how many bytes it then moves, if that is not what
+// its operands say.
 struct ImageOperand {
   BufferId buffer;
   std::optional<Bytes> traffic;

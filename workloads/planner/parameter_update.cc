@@ -122,10 +122,9 @@ void Parameters::SumGradient(uint32_t index, Issue issue) {
 
 // ---- after the backward pass --------------------------------------------------------------------
 
-// Gradients of matrices are all-reduced (in fp32 if not said otherwise) over all axes that split the
-// batch and do not share
-// them (stage 1: reduce-scattered over the axis that shares the optimizer's state), those of
-// vectors over every axis that splits their rows.
+// Gradients of matrices are all-reduced (in fp32 if not said otherwise) over all axes that split
+// the batch and do not share them (stage 1: reduce-scattered over the axis that shares the
+// optimizer's state), those of vectors over every axis that splits their rows.
 void Parameters::Synchronize() {
   plan_.set_tag({Phase::kSynchronize, -1, 0});
   for (uint32_t index = 0; index < matrices_.size(); ++index) {

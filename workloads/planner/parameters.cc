@@ -292,7 +292,8 @@ void Parameters::Gather(uint32_t index) {
   plan_.set_tag(tag);
 }
 
-// Gathers those of the `groups` groups before the index-th matrix's own that are of layers and will be read again.
+// Gathers those of the `groups` groups before the index-th matrix's own that are of layers and will
+// be read again.
 void Parameters::GatherBefore(uint32_t index, uint32_t groups) {
   const auto is_read = [&](const Matrix& matrix) {
     return matrix.is_read_backward || training_.recomputation == Recomputation::kFull;
@@ -320,7 +321,8 @@ BufferId Parameters::Fetch(uint32_t index, uint32_t end) {
 BufferId Parameters::FetchBackward(uint32_t index) {
   Gather(index);
   if (!strategy_.shard) return matrices_[index].gathered;
-  // What is recomputed was gathered for that, product by product; whole layers come ahead of it too.
+  // What is recomputed was gathered for that, product by product; whole layers come
+  // ahead of it too.
   const bool gathers_ahead =
       strategy_.shard->by_layer ||
       (strategy_.shard->reshard_after_forward && training_.recomputation != Recomputation::kFull);

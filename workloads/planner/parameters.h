@@ -3,10 +3,10 @@
 //
 // A matrix is stored n×k (a table V×h), cut as the product's layouts say, in equal shares along one
 // axis if the strategy shards it. Its gradient goes: product -> block in the plan's precision ->
-// reduce-scatter to the share (stages 2, 3) -> accumulated over micro-batches (in fp32 if not said otherwise) ->
-// all-reduced over the axes that split the batch -> Adam. Vectors (biases, norms) lie one after the
-// other in one buffer for each set of axes over which their gradients are summed, so that one
-// collective serves all of them.
+// reduce-scatter to the share (stages 2, 3) -> accumulated over micro-batches (in fp32 if not said
+// otherwise) -> all-reduced over the axes that split the batch -> Adam. Vectors (biases, norms) lie
+// one after the other in one buffer for each set of axes over which their gradients are summed, so
+// that one collective serves all of them.
 #pragma once
 
 #include <cstdint>
@@ -30,9 +30,10 @@ class Parameters {
   const MatmulResult& PlacesOf(uint32_t matrix) const { return matrices_[matrix].places; }
   const ProductLayouts& LayoutsOf(uint32_t matrix) const { return strategy_.products[matrix]; }
 
-  // The whole block of the index-th matrix, gathered if it is not at hand. With prefetching the gathers of the
-  // next ones (up to `end`, exclusive) are issued now, before this one's product; FetchBackward
-  // prefetches the other way, and so does Fetch for the recomputation where layers are gathered.
+  // The whole block of the index-th matrix, gathered if it is not at hand. With prefetching the
+  // gathers of the next ones (up to `end`, exclusive) are issued now, before this one's
+  // product; FetchBackward prefetches the other way, and so does Fetch for the recomputation
+  // where layers are gathered.
   BufferId Fetch(uint32_t index, uint32_t end);
   BufferId FetchBackward(uint32_t index);
   void Release(uint32_t matrix) {

@@ -1,9 +1,10 @@
 // Tensors on a mesh and the ops that work on them: what the planner writes a Schedule with.
 //
-// Above RoleBuilder, which knows buffers and dependencies, this knows layouts: it cuts tensors into
-// each rank's piece, gives buffers their shapes and regions, and turns a change of layout into the
-// collectives of the cheapest path (workloads/layouts/redistribution.h). Pieces that arrive stacked are put
-// side by side by a copy, as after PyTorch's all_gather; a slice is a view. Not thread-safe.
+// Above RoleBuilder, which knows buffers and dependencies, this knows layouts: it cuts tensors
+// into each rank's piece, gives buffers their shapes and regions, and turns a change of layout
+// into the collectives of the cheapest path (workloads/layouts/redistribution.h). Pieces that
+// arrive stacked are put side by side by a copy, as after PyTorch's all_gather; a slice is a view.
+// Not thread-safe.
 #pragma once
 
 #include <map>

@@ -8,8 +8,8 @@
 // Collectives follow from the layouts: a product's partial sums, the gradient of its input, the
 // gradient of its weight, and every change of layout between a product and the resting layout of
 // its neighbours, each by the cheapest path. Weights are stored n×k, as PyTorch does: forward is
-// NT, dX NN, dW TN. Every op says what it computes (sim/schedule/kernel.h) and every buffer what it holds,
-// so that a backend can execute it.
+// NT, dX NN, dW TN. Every op says what it computes (sim/schedule/kernel.h) and every buffer what it
+// holds, so that a backend can execute it.
 #pragma once
 
 #include "sim/base/error.h"

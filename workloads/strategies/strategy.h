@@ -1,4 +1,5 @@
-// What a strategy decides about a network; the planner (workloads/planner/planner.h) derives the rest.
+// What a strategy decides about a network; the planner (workloads/planner/planner.h)
+// derives the rest.
 //
 // A strategy chooses a mesh, how the two operands of every matrix product lie on it, how its result
 // rests until the next product, in which shards parameters, gradients and optimizer state are kept,
@@ -50,8 +51,8 @@ struct ShardPolicy {
   bool by_layer = false;
   uint32_t prefetch = 0;       // products (layers) ahead of their use, stage 3
   uint32_t cached_layers = 0;  // the first so many layers keep theirs until their backward is done
-  bool reshard_after_forward =
-      false;  // without recomputation: gather once more for the backward pass
+  // Without recomputation: gather once more for the backward pass.
+  bool reshard_after_forward = false;
 };
 
 struct Strategy {

@@ -1,5 +1,5 @@
-// ATP's two-dimensional tensor parallelism (Cheng et al., arXiv 2301.08658; DESIGN section 4),
-// under data parallelism.
+// ATP's two-dimensional tensor parallelism (Cheng et al., arXiv 2301.08658), under data
+// parallelism.
 //
 // DeviceMesh(d1, d2), ranks of the second dimension innermost, data outermost. Column-first W =
 // [S(1), S(0)] for QKV and MLP-up, row-first W = [S(0), S(1)] for the two projections; row-first as

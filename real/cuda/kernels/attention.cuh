@@ -1,10 +1,10 @@
-// Attention, forward and backward, in tiles: scores are never kept, so memory grows with the rows only
-// (Dao et al., FlashAttention, 2022: online softmax and its recomputing backward). fp32 arithmetic, no
-// tensor cores: right and plain, several times slower than a tuned kernel.
+// Attention, forward and backward, in tiles: scores are never kept, so memory grows with the rows
+// only (Dao et al., FlashAttention, 2022: online softmax and its recomputing backward). fp32
+// arithmetic, no tensor cores: right and plain, several times slower than a tuned kernel.
 //
-// A block owns 64 rows of one head; four neighbouring threads share a row and each keeps a quarter of its
-// head's numbers in registers. The other side passes through shared memory in tiles. Sums have a fixed
-// order, so results are the same in every run.
+// A block owns 64 rows of one head; four neighbouring threads share a row and each keeps a quarter
+// of its head's numbers in registers. The other side passes through shared memory in tiles. Sums
+// have a fixed order, so results are the same in every run.
 #pragma once
 
 #include "real/cuda/kernels/operand.cuh"
@@ -38,8 +38,8 @@ struct Heads {
   __device__ float Scale() const { return rsqrtf(static_cast<float>(size)); }
 };
 
-// A quarter of a row of kSize numbers: floats 4·(part + 4·i) … +3, so that the four threads of a row read
-// neighbouring words.
+// A quarter of a row of kSize numbers: floats 4·(part + 4·i) … +3, so that the four threads of a
+// row read neighbouring words.
 template <unsigned kSize>
 struct Quarter {
   static constexpr unsigned kCount = kSize / kAttentionParts;
@@ -96,7 +96,8 @@ struct Quarter {
   }
 };
 
-// Rows [first, first + count) of the head's columns into a tile, zero beyond `end` and the head's size.
+// Rows [first, first + count) of the head's columns into a tile, zero beyond `end` and
+// the head's size.
 template <unsigned kSize>
 __device__ void LoadTile(float* tile, const GpuOperand& x, uint64_t first, unsigned count,
                          uint64_t end, uint64_t column, uint64_t size) {
@@ -212,7 +213,8 @@ __device__ void AttentionBackwardQ(const KernelArguments& a) {
   }
 }
 
-// Second stage: dK and dV of this block's rows, over the rows that see them and the heads of the group.
+// Second stage: dK and dV of this block's rows, over the rows that see them and the
+// heads of the group.
 template <unsigned kSize>
 __device__ void AttentionBackwardKV(const KernelArguments& a) {
   constexpr unsigned kRows = kAttentionTile / kSize;
@@ -229,7 +231,8 @@ __device__ void AttentionBackwardKV(const KernelArguments& a) {
   d_key.Clear();
   d_value.Clear();
   for (uint64_t head = group * heads.heads; head < (group + 1) * heads.heads; ++head) {
-    for (uint64_t tile = heads.causal ? block.first : block.begin; tile < block.end; tile += kRows) {
+    for (uint64_t tile = heads.causal ? block.first : block.begin; tile < block.end;
+         tile += kRows) {
       __syncthreads();
       LoadTile<kSize>(queries, x, tile, kRows, block.end, heads.QColumn(head), heads.size);
       LoadTile<kSize>(gradients, d_o, tile, kRows, block.end, head * heads.size, heads.size);

@@ -6,8 +6,8 @@
 
 namespace rehearse {
 
-// Where element (i, j) of y lies in x, which has as many elements but perhaps another shape: a flat piece
-// and its matrix, counted row by row.
+// Where element (i, j) of y lies in x, which has as many elements but perhaps another shape: a flat
+// piece and its matrix, counted row by row.
 __device__ inline uint64_t IndexIn(const GpuOperand& x, const GpuOperand& y, uint64_t i,
                                    uint64_t j) {
   if (x.columns == y.columns) return i * x.stride + j;
@@ -51,7 +51,8 @@ extern "C" __global__ void Stack(KernelArguments a) {
   });
 }
 
-// Transposes the first operand into the second, 32 × 32 elements a block: for GEMMs in another mode.
+// Transposes the first operand into the second, 32 × 32 elements a block: for GEMMs
+// in another mode.
 extern "C" __global__ void Transpose(KernelArguments a) {
   __shared__ float tile[kWarp][kWarp + 1];
   const GpuOperand x = Read(a, 0), y = Write(a, 0);
@@ -138,7 +139,8 @@ extern "C" __global__ void SwiGluBackward(KernelArguments a) {
   });
 }
 
-// 0, or 1/(1-probability) where the element of the global array is kept: DropoutMask of real/kernels/numbers.h.
+// 0, or 1/(1-probability) where the element of the global array is kept: DropoutMask of
+// real/kernels/numbers.h.
 __device__ inline float MaskAt(const KernelArguments& a, const GpuOperand& y, uint64_t i,
                                uint64_t j) {
   const uint64_t index = (y.global_row + i) * y.global_columns + y.global_column + j;

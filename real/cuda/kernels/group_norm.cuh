@@ -60,7 +60,8 @@ extern "C" __global__ void GroupNormBackwardColumns(KernelArguments a) {
   const Groups groups(a, x);
   SumChunksOfColumns<2>(a, x.rows, x.columns, [&](uint64_t i, uint64_t j, float* values) {
     const uint64_t image = i / groups.pixels, group = j / groups.channels;
-    const float normal = (Load(x, i, j) - Load(m, image, 2 * group)) * Load(m, image, 2 * group + 1);
+    const float normal =
+        (Load(x, i, j) - Load(m, image, 2 * group)) * Load(m, image, 2 * group + 1);
     values[0] = Load(dy, i, j) * normal;
     values[1] = Load(dy, i, j);
   });

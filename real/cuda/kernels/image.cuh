@@ -1,5 +1,5 @@
-// Convolutional networks: a row is a pixel (image by image, line by line), a column a channel. Every output
-// is one thread's, so that sums have one order.
+// Convolutional networks: a row is a pixel (image by image, line by line), a column a channel.
+// Every output is one thread's, so that sums have one order.
 #pragma once
 
 #include "real/cuda/kernels/operand.cuh"
@@ -35,7 +35,8 @@ extern "C" __global__ void Im2Col(KernelArguments a) {
   const GpuOperand image = Read(a, 0), columns = Write(a, 0);
   const Windows w(a);
   ForEachElement(columns.rows, columns.columns, [&](uint64_t row, uint64_t j) {
-    const uint64_t pixel = row % (w.out_height * w.out_width), i = row / (w.out_height * w.out_width);
+    const uint64_t pixel = row % (w.out_height * w.out_width),
+                   i = row / (w.out_height * w.out_width);
     const uint64_t kx = j % w.kernel, ky = j / w.kernel % w.kernel, c = j / (w.kernel * w.kernel);
     // Wraps around above and left of the image.
     const uint64_t y = pixel / w.out_width * w.stride + ky - w.padding;
@@ -53,7 +54,8 @@ extern "C" __global__ void Col2Im(KernelArguments a) {
     float sum = 0;
     for (uint64_t ky = 0; ky < w.kernel; ++ky) {
       for (uint64_t kx = 0; kx < w.kernel; ++kx) {
-        const uint64_t from_y = y + w.padding - ky, from_x = x + w.padding - kx;  // times the stride
+        // Both times the stride.
+        const uint64_t from_y = y + w.padding - ky, from_x = x + w.padding - kx;
         if (from_y % w.stride != 0 || from_x % w.stride != 0) continue;
         const uint64_t oy = from_y / w.stride, ox = from_x / w.stride;
         if (y + w.padding < ky || x + w.padding < kx || oy >= w.out_height || ox >= w.out_width) {
@@ -67,8 +69,9 @@ extern "C" __global__ void Col2Im(KernelArguments a) {
   });
 }
 
-// The row of the large image's pixel that is the first of the block of pixel `row` of the small one, whose
-// width is `width`; blocks are factor × factor. Lines of all images lie below each other.
+// The row of the large image's pixel that is the first of the block of pixel `row` of the
+// small one, whose width is `width`; blocks are factor × factor. Lines of all images lie
+// below each other.
 __device__ inline uint64_t BlockAt(uint64_t row, uint64_t width, uint64_t factor) {
   return row / width * factor * width * factor + row % width * factor;
 }

@@ -94,8 +94,9 @@ __device__ float OverBlock(float value) {
   return value;
 }
 
-// Column sums in two stages. First: each block adds a chunk of the rows of 32 columns, for kOutputs values a
-// row and column, into scratch[output][chunk][column]. visit(row, column, values) fills the values.
+// Column sums in two stages. First: each block adds a chunk of the rows of 32 columns, for
+// kOutputs values a row and column, into scratch[output][chunk][column]. visit(row, column,
+// values) fills the values.
 template <int kOutputs, typename Visit>
 __device__ void SumChunksOfColumns(const KernelArguments& a, uint64_t rows, uint64_t columns,
                                    Visit visit) {

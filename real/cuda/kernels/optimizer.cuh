@@ -27,8 +27,8 @@ extern "C" __global__ void SquaredNormFinish(KernelArguments a) {
   if (threadIdx.x == 0) Store(Write(a, 0), 0, 0, sum);
 }
 
-// Blocks (…, array). The state's rows are master weights (unless parameters are fp32 themselves), first and
-// second moments, each the arrays' elements one after the other.
+// Blocks (…, array). The state's rows are master weights (unless parameters are fp32 themselves),
+// first and second moments, each the arrays' elements one after the other.
 extern "C" __global__ void Adam(KernelArguments a) {
   constexpr float kBeta1 = 0.9f, kBeta2 = 0.999f, kEpsilon = 1e-8f;
   const uint32_t arrays = a.reads - 1;

@@ -52,8 +52,7 @@ void ExpectTime(const Schedule& schedule, const Cluster& cluster, double expecte
   }
 }
 
-// ---- On a plain switch: ports of 25 GB/s, 2 us from port to port
-// -------------------------------------
+// ---- On a plain switch: ports of 25 GB/s, 2 us from port to port --------------------------------
 
 constexpr double kAlpha = 2e-6;
 constexpr double kPort = 25e9;
@@ -149,8 +148,7 @@ TEST(AlgorithmTest, ClosedFormFluidAndStepAgreeOnAnIdleSwitch) {
   }
 }
 
-// ---- On machines with several GPUs
-// --------------------------------------------------------------------
+// ---- On machines with several GPUs --------------------------------------------------------------
 
 struct MachineCase {
   const char* algorithm;
@@ -259,8 +257,7 @@ TEST(AlgorithmTest, FoldedIsUnfolded) {
   }
 }
 
-// ---- On any machine
-// -----------------------------------------------------------------------------------
+// ---- On any machine -----------------------------------------------------------------------------
 
 // `count` groups of `size` ranks, drawn from all; other ranks are idle.
 std::vector<std::vector<uint32_t>> RandomGroups(Random& random, uint32_t ranks, uint32_t size,
@@ -378,8 +375,7 @@ TEST(AlgorithmTest, BusBandwidthIsNeverAboveTheBottleneck) {
   });
 }
 
-// ---- Sizes that differ
-// ----------------------------------------------------------------------------------
+// ---- Sizes that differ --------------------------------------------------------------------------
 
 Schedule Uneven(const char* algorithm, const std::vector<double>& pairs, uint32_t p) {
   double largest = 0;
@@ -433,8 +429,7 @@ TEST(AlgorithmTest, BlocksOfBruckCannotDiffer) {
   EXPECT_THROW(TimeOf(Uneven("bruck", {0, 1, 2, 0}, 2), *cluster, Fidelity::kFluid), Error);
 }
 
-// ---- What cannot be had
-// ---------------------------------------------------------------------------------
+// ---- What cannot be had -------------------------------------------------------------------------
 
 std::string Refusal(const Schedule& schedule, const Cluster& cluster) {
   Router router(cluster);

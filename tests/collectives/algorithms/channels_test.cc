@@ -37,8 +37,8 @@ TEST(ChannelsTest, FourGpusOfAFullMeshUseAllSixDirectedRings) {
   const auto cluster = Preset("perlmutter", "nodes", 1);
   Router router(*cluster);
   const auto channels = ChannelFinder(router).Find(Range(4));
-  // K4 has 3 undirected Hamiltonian cycles, 6 directed ones; each of the 12 arcs lies on 2 of these, so
-  // every ring gets half a pair's rate and together they carry 3 pairs' rates.
+  // K4 has 3 undirected Hamiltonian cycles, 6 directed ones; each of the 12 arcs lies on 2 of
+  // these, so every ring gets half a pair's rate and together they carry 3 pairs' rates.
   EXPECT_EQ(channels.size(), 6u);
   const double pair = 76 * 1073741824.0;
   EXPECT_NEAR(TotalRate(*cluster, channels).value(), 3 * pair, 1e6);
@@ -55,8 +55,8 @@ TEST(ChannelsTest, AnNvSwitchNeedsOneRing) {
 }
 
 TEST(ChannelsTest, AHybridCubeMeshIsPackedFull) {
-  // DGX-1: every V100 has 6 NVLinks, so that at most 6 link rates of rings pass through it. The plain greedy
-  // choice leaves one of them unused; restarts find all.
+  // DGX-1: every V100 has 6 NVLinks, so that at most 6 link rates of rings pass through it. The
+  // plain greedy choice leaves one of them unused; restarts find all.
   const auto cluster = Preset("dgx-1-v100", "nodes", 1);
   Router router(*cluster);
   const double link = TotalRate(*cluster, ChannelFinder(router).Find({0, 1})).value();

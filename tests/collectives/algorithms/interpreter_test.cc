@@ -12,8 +12,7 @@
 namespace rehearse {
 namespace {
 
-// ---- What a collective means, written down without any algorithm
-// -------------------------------------
+// ---- What a collective means, written down without any algorithm --------------------------------
 
 std::vector<int64_t> Sum(const Data& inputs) {
   std::vector<int64_t> sum(inputs.front().size(), 0);
@@ -87,8 +86,7 @@ Data RandomInputs(const DataProblem& problem, uint64_t seed) {
   return inputs;
 }
 
-// ---- How ranks can stand, without a machine
-// ----------------------------------------------------------
+// ---- How ranks can stand, without a machine -----------------------------------------------------
 
 std::vector<uint32_t> Shuffled(uint32_t p, uint64_t seed) {
   std::vector<uint32_t> order(p);
@@ -252,8 +250,7 @@ TEST(InterpreterTest, AnyArrangementComputesTheRightThing) {
   });
 }
 
-// ---- What is sent
-// -----------------------------------------------------------------------------------------
+// ---- What is sent -------------------------------------------------------------------------------
 
 uint64_t TotalElements(const Traffic& traffic) {
   uint64_t sum = 0;

@@ -19,7 +19,8 @@ std::unique_ptr<Cluster> Torus(uint32_t width, uint32_t height) {
   ClusterLink link;
   link.bandwidth = BytesPerSecond(10e9);
   link.latency = Seconds(1e-6);
-  // Devices do not forward in this model, so each hangs on a router of its own by a wide, instant link.
+  // Devices do not forward in this model, so each hangs on a router of its own by a
+  // wide, instant link.
   std::vector<Cluster::VertexId> routers;
   for (uint32_t i = 0; i < width * height; ++i) {
     Vertex device;
@@ -58,8 +59,8 @@ TEST(RingOrderTest, ARingOnATorusGoesFromNeighbourToNeighbour) {
     for (size_t i = 0; i < ordered.size(); ++i) {
       latency += router.Between(ordered[i], ordered[(i + 1) % ordered.size()]).latency.value();
     }
-    // width·height hops of 1 us is the least there is. 2-opt need not find it, but comes within two hops;
-    // row by row the ring would take `height` hops more.
+    // width·height hops of 1 us is the least there is. 2-opt need not find it, but comes within two
+    // hops; row by row the ring would take `height` hops more.
     EXPECT_LE(latency * 1e6, width * height + 2.001);
     auto sorted = ordered;
     std::sort(sorted.begin(), sorted.end());

@@ -23,7 +23,8 @@ std::vector<uint32_t> Range(uint32_t count) {
   return ranks;
 }
 
-// DESIGN section 3: on an idle symmetric machine the three fidelities agree to 0.1 %.
+// As collectives/lowering/lower.h has it: on an idle symmetric machine the three fidelities
+// agree to 0.1 %.
 struct FidelityCase {
   CollectiveKind kind;
   uint32_t ranks;
@@ -75,8 +76,9 @@ TEST(LowerTest, FidelitiesAgreeWithSeveralChannelsToo) {
 }
 
 TEST(LowerTest, TwoRingsThatShareNicsGetHalfEach) {
-  // 2 nodes of 4: the NIC of every GPU lies on all 4 channels of the one group. A second communicator
-  // over the same ranks doubles the load of every NIC, so that both take twice as long as one alone.
+  // 2 nodes of 4: the NIC of every GPU lies on all 4 channels of the one group. A second
+  // communicator over the same ranks doubles the load of every NIC, so that both take twice as
+  // long as one alone.
   const auto cluster = Preset("perlmutter", "nodes", 2);
   Schedule schedule = OneCollective(CollectiveKind::kAllReduce, 1e9, {Range(8)});
   const double alone = StepTime(schedule, *cluster, Fidelity::kFluid).value();
@@ -134,7 +136,8 @@ TEST(LowerTest, BytesOnTheLinksAreTheBytesOfTheRing) {
 }
 
 TEST(LowerTest, ARankWaitsForTheOthersOfItsGroup) {
-  // Rank 1 computes 1 s first; the all-reduce of rank 0 is ready at 0 but begins when rank 1 is there.
+  // Rank 1 computes 1 s first; the all-reduce of rank 0 is ready at 0 but begins when
+  // rank 1 is there.
   const auto cluster = Preset("switch", "devices", 2);
   Schedule schedule = OneCollective(CollectiveKind::kAllReduce, 1e6, {Range(2)});
   Role late = schedule.roles[0];

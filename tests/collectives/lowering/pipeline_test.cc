@@ -32,9 +32,9 @@ TEST(PipelineTest, ASlowHopAloneIsWaitedForByEveryPiece) {
   EXPECT_NEAR(Microseconds(Chain({2, 2, 2}), 4), 6 * 2, 1e-9);
 }
 
-// Two pieces: the second leaves the first hop at 10, is through the quick ones at 12 and through the
-// last at 17, where the first has been gone since 12. Steps that all took as long as their slowest
-// hop would take 5 + 5 + 1 + 5 + 5 = 21.
+// Two pieces: the second leaves the first hop at 10, is through the quick ones at 12 and through
+// the last at 17, where the first has been gone since 12. Steps that all took as long as their
+// slowest hop would take 5 + 5 + 1 + 5 + 5 = 21.
 TEST(PipelineTest, SlowHopsThatShareNoMemberDoNotWaitForEachOther) {
   EXPECT_NEAR(Microseconds(Chain({5, 1, 1, 5}), 2), 17, 1e-9);
 }

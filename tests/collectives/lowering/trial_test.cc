@@ -38,8 +38,8 @@ TEST(TrialTest, RanksThatDoNotTakePartAreIdle) {
 }
 
 TEST(TrialTest, ConcurrentGroupsShareTheNodesNics) {
-  // 2 nodes of DGX-A100: one ring of 16 uses all 8 NICs of a node; 8 rings of 2 use one each and each
-  // reaches an eighth of the bus bandwidth.
+  // 2 nodes of DGX-A100: one ring of 16 uses all 8 NICs of a node; 8 rings of 2 use one each and
+  // each reaches an eighth of the bus bandwidth.
   const auto cluster = Preset("dgx-a100", "nodes", 2);
   Router router(*cluster);
   std::vector<uint32_t> ranks(16);

@@ -73,8 +73,8 @@ TEST_F(TunerTest, ADgxA100IsSurveyedAsNcclSeesIt) {
   EXPECT_FALSE(group.has_nvls);
 }
 
-// Two machines with 8 NICs of 25·0.955 GB/s: 191 GB/s around the rings; the trees cross twice that, which the
-// NVLinks inside do not bind (229.5).
+// Two machines with 8 NICs of 25·0.955 GB/s: 191 GB/s around the rings; the trees cross twice that,
+// which the NVLinks inside do not bind (229.5).
 TEST_F(TunerTest, TwoMachinesAreRootAndLeafInTurn) {
   Use("dgx-a100:nodes=2");
   const NcclGroup group = tuner_->GroupOf(ranks_).value();
@@ -85,9 +85,9 @@ TEST_F(TunerTest, TwoMachinesAreRootAndLeafInTurn) {
   EXPECT_EQ(group.graph_channels, 8u);
 }
 
-// LL meets LL128 where 15 + n/B_LL = 40.6 + n/B_LL128, with B = 87.7·8/14 = 50.11 and 0.92·229.5·8/14 = 120.65 GB/s:
-// n = 25.6 us / (1/50.11 − 1/120.65) = 2,194,100 B. LL128 meets Simple where 40.6 + n/120.65 = 56 + n/131.14:
-// n = 15.4 us / (1/120.65 − 1/131.14) = 23,224,000 B.
+// LL meets LL128 where 15 + n/B_LL = 40.6 + n/B_LL128, with B = 87.7·8/14 = 50.11 and
+// 0.92·229.5·8/14 = 120.65 GB/s: n = 25.6 us / (1/50.11 − 1/120.65) = 2,194,100 B. LL128 meets
+// Simple where 40.6 + n/120.65 = 56 + n/131.14: n = 15.4 us / (1/120.65 − 1/131.14) = 23,224,000 B.
 TEST_F(TunerTest, EightA100SwitchProtocolsWhereTheLinesCross) {
   Use("dgx-a100");
   EXPECT_EQ(Words(kAllReduce, 8), "ring ll");
@@ -98,7 +98,8 @@ TEST_F(TunerTest, EightA100SwitchProtocolsWhereTheLinesCross) {
   EXPECT_EQ(Words(kAllReduce, 8e9), "ring simple");
 }
 
-// Latencies of 32 ranks on 4 machines: tree LL 35.2 us, ring LL 78.8 us; long messages go around the rings.
+// Latencies of 32 ranks on 4 machines: tree LL 35.2 us, ring LL 78.8 us; long messages go
+// around the rings.
 TEST_F(TunerTest, FourMachinesUseTreesForShortMessages) {
   Use("dgx-a100:nodes=4");
   EXPECT_EQ(Words(kAllReduce, 8), "tree ll");

@@ -50,7 +50,8 @@ void ExpectCost(const NcclCost& cost, double microseconds, double gigabytes_per_
 
 TEST(NcclModelTest, RingsOfOneMachineTakeABaseAndAHopAStep) {
   const NcclGroup group = EightA100();
-  // 14 steps. LL: 6.6 + 14·0.6; half of 240 is more than the most that LL reaches, 87.7, and busbw is 14/8 of algbw.
+  // 14 steps. LL: 6.6 + 14·0.6; half of 240 is more than the most that LL reaches, 87.7, and busbw
+  // is 14/8 of algbw.
   ExpectCost(Cost(group, kAllReduce, kMegabyte, NcclAlgorithm::kRing, Protocol::kLL), 15.0,
              87.7 * 8 / 14);
   // LL128: 14.0 + 14·1.9; 0.92·240 = 220.8 is less than 12 channels of 20.
@@ -69,7 +70,8 @@ TEST(NcclModelTest, RingsOfOneMachineTakeABaseAndAHopAStep) {
 
 TEST(NcclModelTest, RingsOfSeveralMachinesCrossTheNetworkInSomeSteps) {
   const NcclGroup group = FourMachines();
-  // 62 steps, 2·(4−1) = 6 across. LL128: 14 + 56·1.9 + 6·4; 8 channels of 20 are less than 0.92·192 = 176.64.
+  // 62 steps, 2·(4−1) = 6 across. LL128: 14 + 56·1.9 + 6·4; 8 channels of 20 are less than
+  // 0.92·192 = 176.64.
   ExpectCost(Cost(group, kAllReduce, kMegabyte, NcclAlgorithm::kRing, Protocol::kLL128), 144.4,
              160.0 * 32 / 62);
   // LL: a hop inside takes at least the network's overhead of 1 us: 6.6 + 56·1 + 6·2.7.
@@ -84,14 +86,15 @@ TEST(NcclModelTest, RingsOfSeveralMachinesCrossTheNetworkInSomeSteps) {
 
 TEST(NcclModelTest, TreesTakeTheirDepthUpAndDown) {
   const NcclGroup group = FourMachines();
-  // LL128: 14 + 2(7·1.25 + 2·8.5). Simple reaches min(0.92·192, 8·17.8 = 142.4); of it 120/128 = 133.5; half of it
-  // as algbw; 1 MiB is 2^14 times 64 bytes, where the correction is 0.6.
+  // LL128: 14 + 2(7·1.25 + 2·8.5). Simple reaches min(0.92·192, 8·17.8 = 142.4); of it 120/128 =
+  // 133.5; half of it as algbw; 1 MiB is 2^14 times 64 bytes, where the correction is 0.6.
   ExpectCost(Cost(group, kAllReduce, kMegabyte, NcclAlgorithm::kTree, Protocol::kLL128), 65.5,
              133.5 / 2 * 0.6);
   // Simple: 8.4 + 2(7·4 + 2·14) = 120.4; correction 0.5.
   ExpectCost(Cost(group, kAllReduce, kMegabyte, NcclAlgorithm::kTree, Protocol::kSimple), 120.4,
              142.4 / 2 * 0.5);
-  // LL: 6.8 + 2(7·0.6 + 2·5) = 35.2; 142.4/3.8 = 37.47 is more than LL's most, 20.4; correction 0.5.
+  // LL: 6.8 + 2(7·0.6 + 2·5) = 35.2; 142.4/3.8 = 37.47 is more than LL's most, 20.4;
+  // correction 0.5.
   ExpectCost(Cost(group, kAllReduce, kMegabyte, NcclAlgorithm::kTree, Protocol::kLL), 35.2,
              20.4 / 2 * 0.5);
 }

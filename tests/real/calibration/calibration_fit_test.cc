@@ -23,7 +23,8 @@ Trial RingOfFour() {
   return trial;
 }
 
-// A ring of 4 on 25 GB/s links of 2 us takes 6·(2 us + n/(4·25 GB/s·e)) + o. Times made with e = 0.64 and o = 7 us.
+// A ring of 4 on 25 GB/s links of 2 us takes 6·(2 us + n/(4·25 GB/s·e)) + o. Times made with e =
+// 0.64 and o = 7 us.
 std::vector<NcclRow> MadeRows() {
   std::vector<NcclRow> rows;
   for (double bytes = 1024; bytes < 1e9; bytes *= 3) {
@@ -49,7 +50,8 @@ TEST(CalibrationFitTest, FindsTheNumbersThatTimesWereMadeWith) {
     EXPECT_NEAR(predicted[i] / rows[i].time, 1, 1e-3) << rows[i].bytes.value();
 }
 
-// A log of a machine whose launching goes by channels: 0.7 of the links, 30 us and 1.5 us a channel.
+// A log of a machine whose launching goes by channels: 0.7 of the links, 30 us and
+// 1.5 us a channel.
 TEST(CalibrationFitTest, SeesWhetherLaunchingGoesByChannels) {
   Trial trial;
   trial.groups = {{0, 1, 2, 3, 4, 5, 6, 7}};
@@ -70,7 +72,8 @@ TEST(CalibrationFitTest, SeesWhetherLaunchingGoesByChannels) {
   EXPECT_NEAR(found.channel_overhead->value(), 1.5e-6, 1e-9);
 }
 
-// Every third time is ten times too long: relative errors are counted up to 1, so that the others decide.
+// Every third time is ten times too long: relative errors are counted up to 1, so that the
+// others decide.
 TEST(CalibrationFitTest, AFewWildSamplesDoNotDecide) {
   const auto cluster = ReadClusterArgument("switch:devices=4");
   std::vector<NcclRow> rows = MadeRows();

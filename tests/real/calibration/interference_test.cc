@@ -1,4 +1,5 @@
-// What compute and communication cost each other: closed forms, and slowdowns that were made up come back.
+// What compute and communication cost each other: closed forms, and slowdowns that were
+// made up come back.
 #include "real/calibration/interference.h"
 
 #include <gtest/gtest.h>

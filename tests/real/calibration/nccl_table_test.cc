@@ -111,7 +111,8 @@ TEST(NcclTableTest, MistakesNameTheLine) {
   EXPECT_THAT(MistakeOf("#  size  count  time\n  8  2\n"), HasSubstr("2 columns, expected 3"));
 }
 
-// What we write, any reader of nccl-tests' tables reads, and so do we: times to the digits that are printed.
+// What we write, any reader of nccl-tests' tables reads, and so do we: times to the digits
+// that are printed.
 RC_GTEST_PROP(NcclTableProperty, WrittenTablesAreReadBack, ()) {
   constexpr CollectiveKind kKinds[] = {kAllReduce, kAllGather, kReduceScatter, kAllToAll,
                                        kBroadcast, kReduce,    kSendReceive};
@@ -132,14 +133,16 @@ RC_GTEST_PROP(NcclTableProperty, WrittenTablesAreReadBack, ()) {
   RC_ASSERT(again.rows.size() == table.rows.size());
   for (size_t i = 0; i < rows; ++i) {
     RC_ASSERT(again.rows[i].bytes == table.rows[i].bytes);
-    // Two decimals below 100 us, one below 10 ms, none above: half a unit of the last is at most 0.5 us.
+    // Two decimals below 100 us, one below 10 ms, none above: half a unit of the last is
+    // at most 0.5 us.
     const double microseconds = table.rows[i].time.value() * 1e6;
     const double half = microseconds < 100 ? 0.005 : microseconds < 10000 ? 0.05 : 0.5;
     RC_ASSERT(std::abs(again.rows[i].time.value() * 1e6 - microseconds) <= half * 1.001);
   }
 }
 
-// all_gather_perf counts what one rank gives, all_reduce_perf the whole buffer; broadcast has a root.
+// all_gather_perf counts what one rank gives, all_reduce_perf the whole buffer;
+// broadcast has a root.
 TEST(NcclTableTest, CountsAndRootsAreNcclTests) {
   const auto line = [](CollectiveKind kind) {
     const std::string text = WriteNcclTable({kind, 4, {{Bytes(1024), Seconds(20e-6)}}}, 2, {});

@@ -1,4 +1,5 @@
-// Steps that are measured: order, provenance, streams, logs, failures. What times they have decides nothing.
+// Steps that are measured: order, provenance, streams, logs, failures. What times they have
+// decides nothing.
 #include "real/execution/execute.h"
 
 #include <filesystem>
@@ -171,8 +172,8 @@ TEST(ExecuteTest, AnOpThatFailsIsNamedWithItsRank) {
 }
 
 TEST(MeasuredTimelineTest, WaitingIsFromReadyToTheLastArrival) {
-  // Rank 0 arrives at 10 and is through at 30, rank 1 arrives at 25 and is through at 32: the all-reduce lasts
-  // from 25 to 32. The first product of rank 1 never ended.
+  // Rank 0 arrives at 10 and is through at 30, rank 1 arrives at 25 and is through at 32: the
+  // all-reduce lasts from 25 to 32. The first product of rank 1 never ended.
   const Schedule schedule = TwoRanks();
   std::vector<std::vector<OpTime>> times(2, std::vector<OpTime>(4));
   times[0][1] = {10, 30};

@@ -212,8 +212,8 @@ Strategy DrawSbpNumbers(Dice& dice, const Step& step) {
   return MakeSbp(options, step.network);
 }
 
-// Any layouts that multiply, and any rest. The ends of a network that cannot be split by columns are
-// split by rows.
+// Any layouts that multiply, and any rest. The ends of a network that cannot be split by columns
+// are split by rows.
 ProductLayouts DrawLayouts(Dice& dice, size_t axes, bool narrow) {
   constexpr std::pair<Placement, Placement> kOperands[] = {
       {S(0), B()}, {B(), B()}, {B(), S(1)}, {S(1), S(0)}};

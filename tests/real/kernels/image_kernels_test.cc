@@ -1,5 +1,5 @@
-// Kernels of convolutional networks: forward against the formula written out naively, backward against
-// central differences.
+// Kernels of convolutional networks: forward against the formula written out naively, backward
+// against central differences.
 #include <array>
 
 #include "tests/real/kernel_harness.h"

@@ -9,7 +9,7 @@
 namespace rehearse {
 namespace {
 
-// ---- products ------------------------------------------------------------------------------------
+// ---- products -----------------------------------------------------------------------------------
 
 TEST(GemmKernelTest, AllModesAreTheTripleLoop) {
   constexpr uint64_t kM = 3;
@@ -67,7 +67,7 @@ TEST(GemmKernelTest, OperandsThatDoNotFitAreRefused) {
                InternalError);
 }
 
-// ---- movement --------------------------------------------------------------------------------------
+// ---- movement -----------------------------------------------------------------------------------
 
 TEST(MoveKernelTest, StackAndUnstackAreInverse) {
   // Two blocks of 2 × 3: rows 0-1 of x are columns 0-2 of y, rows 2-3 columns 3-5.
@@ -94,7 +94,8 @@ TEST(MoveKernelTest, CopyAndAccumulate) {
 }
 
 TEST(MoveKernelTest, EmbeddingLooksUpTheRowsThatARankHas) {
-  // A vocabulary of 8 over two ranks: a token's row is on exactly one, so the two outputs add up to it.
+  // A vocabulary of 8 over two ranks: a token's row is on exactly one, so the two
+  // outputs add up to it.
   Array table = Random(8, 3, 1);
   Array y = Zeros(5, 3);
   Call(Kernel::kEmbedding, {}, {&table}, {&y});
@@ -130,7 +131,7 @@ TEST(MoveKernelTest, EmbeddingBackwardIsTheTransposedMap) {
   ExpectNear(anew, d_table, kExact);
 }
 
-// ---- activations -----------------------------------------------------------------------------------
+// ---- activations --------------------------------------------------------------------------------
 
 TEST(ActivationKernelTest, BiasIsAddedToEveryRow) {
   Array x = Random(3, 4, 1);
@@ -264,7 +265,7 @@ TEST(DropoutKernelTest, ResidualBackward) {
   ExpectNear(d_bias, NumericalGradient(bias, f), kNumerical);
 }
 
-// ---- norms -----------------------------------------------------------------------------------------
+// ---- norms --------------------------------------------------------------------------------------
 
 // A half of the columns of an array of twice as many, with its place.
 Array Half(const Array& whole, uint64_t half) {
@@ -431,7 +432,7 @@ TEST(NormKernelTest, RmsNormForwardAndBackward) {
   ExpectNear(part_dx, Half(dx, 1), kExact);
 }
 
-// ---- attention -------------------------------------------------------------------------------------
+// ---- attention ----------------------------------------------------------------------------------
 
 struct AttentionCase {
   uint64_t sequences, sequence, groups, heads, size;
@@ -493,7 +494,7 @@ TEST(AttentionKernelTest, ForwardAndBackward) {
   }
 }
 
-// ---- losses ----------------------------------------------------------------------------------------
+// ---- losses -------------------------------------------------------------------------------------
 
 TEST(LossKernelTest, CrossEntropyForwardAndBackward) {
   constexpr uint64_t kRows = 3;
@@ -573,11 +574,12 @@ TEST(LossKernelTest, SquaredError) {
   ExpectNear(dx, NumericalGradient(x, f), kNumerical);
 }
 
-// ---- optimizer -------------------------------------------------------------------------------------
+// ---- optimizer ----------------------------------------------------------------------------------
 
 TEST(AdamKernelTest, TwoStepsByHand) {
-  // g = 0.5 twice, rate 0.1. Step 1: m = 0.05, v = 0.00025, corrected 0.5 and 0.25: p -= 0.1·0.5/0.5.
-  // Step 2: m = 0.095, v = 0.00049975, corrected by 1-0.81 and 1-0.998001: the same 0.5 and 0.25.
+  // g = 0.5 twice, rate 0.1. Step 1: m = 0.05, v = 0.00025, corrected 0.5 and 0.25: p -=
+  // 0.1·0.5/0.5. Step 2: m = 0.095, v = 0.00049975, corrected by 1-0.81 and 1-0.998001: the
+  // same 0.5 and 0.25.
   Array g = {1, 1, {0.5}};
   Array norm = {1, 1, {0.25}};  // a norm of 0.5: nothing is clipped
   Array p = {1, 1, {3.0}};

@@ -121,7 +121,8 @@ TEST(ClockTest, ThreadsReadTheSameClock) {
     const auto samples = MeasureClocks(transport);
     if (transport.rank() != 0) return;
     ASSERT_EQ(samples.size(), 3u);
-    // True offset 0; wrong by at most half of the kept round trips, which a loaded machine stretches.
+    // True offset 0; wrong by at most half of the kept round trips, which a loaded
+    // machine stretches.
     for (const ClockSample& sample : samples) EXPECT_LT(std::abs(sample.offset), 1e7);
   });
 }

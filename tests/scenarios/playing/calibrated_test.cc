@@ -1,4 +1,5 @@
-// Scenarios on a calibrated machine, and the random steps that calibrations are made and judged with.
+// Scenarios on a calibrated machine, and the random steps that calibrations are made
+// and judged with.
 #include "scenarios/playing/calibrated.h"
 
 #include <set>
@@ -57,7 +58,8 @@ TEST(RandomStepTest, NoProductThatJudgesWasLearned) {
   }
 }
 
-// A kernel takes 1 ms whatever it does, a collective nothing: a blocking step is as many milliseconds as it has kernels.
+// A kernel takes 1 ms whatever it does, a collective nothing: a blocking step is as many
+// milliseconds as it has kernels.
 Calibration OneMillisecondEach(const Schedule& schedule) {
   Calibration calibration;
   calibration.host_cores = 2;
@@ -129,8 +131,8 @@ TrustRow Row(uint32_t network, double predicted, double measured) {
   return row;
 }
 
-// Network 0: 1 < 2 in both. Network 1: 3 < 4 predicted, but 5 > 4 measured. Across: all four pairs agree. So one of two
-// within is wrong, 1 - 1 = 0; overall (5 - 1)/6.
+// Network 0: 1 < 2 in both. Network 1: 3 < 4 predicted, but 5 > 4 measured. Across: all four pairs
+// agree. So one of two within is wrong, 1 - 1 = 0; overall (5 - 1)/6.
 TEST(TrustTest, RanksAreComparedByKendallsTau) {
   TrustReport report;
   report.rows = {Row(0, 1, 1), Row(0, 2, 2), Row(1, 3, 5), Row(1, 4, 4)};

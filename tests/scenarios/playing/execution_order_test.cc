@@ -1,4 +1,5 @@
-// What ran is what was simulated: every rank begins its ops in the order in which the simulator lets it begin them.
+// What ran is what was simulated: every rank begins its ops in the order in which the simulator
+// lets it begin them.
 #include <algorithm>
 #include <utility>
 

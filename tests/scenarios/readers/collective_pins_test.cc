@@ -61,7 +61,8 @@ TEST(CollectivePinsTest, TheLastEntryThatFitsCounts) {
                       {"axis": "row", "kind": "all-reduce", "algorithm": "ring", "protocol": "none"}]})";
   EXPECT_EQ(PinsOn(simulator, "row"), Words{"all-reduce ring none"});
   EXPECT_EQ(PinsOn(simulator, "column"), Words{"all-reduce tree auto"});
-  // Weights are gathered and scattered; gradients of biases and norms, which are not sharded, summed.
+  // Weights are gathered and scattered; gradients of biases and norms, which are not
+  // sharded, summed.
   EXPECT_EQ(PinsOn(simulator, "depth"),
             (Words{"all-gather auto auto", "all-reduce tree auto", "reduce-scatter auto auto"}));
 }

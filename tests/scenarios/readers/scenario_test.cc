@@ -42,8 +42,8 @@ TEST(ScenarioTest, WhatIfEditsSlowTheStepAndNameTheirMistakes) {
               AllOf(HasSubstr("/edits/0"), HasSubstr("did you mean \"node0/nic0\"?")));
 }
 
-// Equal for gcc and clang, Debug and Release: CI builds all of them. It changes only when the schedule,
-// the hardware figures or the engine's meaning change; say why in the commit.
+// Equal for gcc and clang, Debug and Release: CI builds all of them. It changes only when the
+// schedule, the hardware figures or the engine's meaning change; say why in the commit.
 TEST(ScenarioTest, TheGoldenHashesHold) {
   // On a plain switch all axes share one port a device: transfers overlap and contend.
   const std::vector<std::string> busy = {"cluster=switch:devices=8"};
@@ -108,8 +108,8 @@ TEST(ScenarioTest, UtilisationRefersToTheDevicesBeforeEdits) {
 }
 
 TEST(ScenarioTest, ValiantDetoursCostLatencyOnADragonfly) {
-  // 2 nodes of one group: minimal routes take one local hop at most, Valiant's go round by another group or
-  // not at all; bandwidth is plentiful, so the step may only become longer.
+  // 2 nodes of one group: minimal routes take one local hop at most, Valiant's go round by another
+  // group or not at all; bandwidth is plentiful, so the step may only become longer.
   const double minimal = Play({"simulator.routing=minimal"}).result.step.value();
   EXPECT_EQ(minimal, Play().result.step.value());
   EXPECT_GE(Play({"simulator.routing=valiant", "simulator.routing_seed=7"}).result.step.value(),
@@ -125,7 +125,7 @@ TEST(ScenarioTest, KernelsThatCommunicationSlowsMakeTheStepLonger) {
   EXPECT_LT(slowed, 1.2 * plain);  // only what runs beside communication is slowed
 }
 
-// ---- bad input: one clear message with file, pointer, found and expected -------------------------
+// ---- bad input: one clear message with file, pointer, found and expected ------------------------
 
 TEST(BadScenarioTest, AnUnknownKeySuggestsTheNearest) {
   EXPECT_THAT(ErrorOf({"strategy.overlap_allreduce=true"}),

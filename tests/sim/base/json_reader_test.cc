@@ -55,7 +55,7 @@ constexpr const char* kScenario = R"({
   "a/b": {"~c": 1}
 })";
 
-// ---- Lines and pointers -----------------------------------------------------------------------------
+// ---- Lines and pointers -------------------------------------------------------------------------
 
 TEST(JsonReaderTest, KnowsFileLineAndPointerOfEveryValue) {
   const JsonDocument document = Parse(kScenario);
@@ -100,7 +100,7 @@ TEST(JsonReaderTest, TheValueIsWhatNlohmannReads) {
   EXPECT_EQ(Parse(kScenario).value(), nlohmann::json::parse(kScenario, nullptr, true, true));
 }
 
-// ---- Objects, arrays and typed values ---------------------------------------------------------------
+// ---- Objects, arrays and typed values -----------------------------------------------------------
 
 TEST(JsonReaderTest, UnknownKeySuggestsTheNearest) {
   const JsonDocument document = Parse("{\n\"cluster\": {\n\"nodez\": 4}}");
@@ -260,7 +260,7 @@ TEST(JsonReaderTest, ALongValueIsShortenedInMessages) {
                                                    "size", &std::string::size, testing::Lt(200u))));
 }
 
-// ---- Texts that are refused -------------------------------------------------------------------------
+// ---- Texts that are refused ---------------------------------------------------------------------
 
 TEST(JsonReaderTest, SyntaxErrorsSayWhatWasFoundAndExpected) {
   EXPECT_EQ(Refusal("{\n  \"a\" 1\n}"), "a.json:2: found \"1\", expected ':' after the key");
@@ -396,7 +396,7 @@ RC_GTEST_PROP(JsonReaderTest, AnyTextIsReadOrRefused, ()) {
   }
 }
 
-// ---- Files ------------------------------------------------------------------------------------------
+// ---- Files --------------------------------------------------------------------------------------
 
 class JsonFileTest : public testing::Test {
  protected:
@@ -476,7 +476,7 @@ TEST_F(JsonFileTest, SixtyMegabytesOfBracketsAreTooDeep) {
   EXPECT_EQ(Refusal(), path_ + ":1: found more than 64 levels of nesting");
 }
 
-// ---- Set --------------------------------------------------------------------------------------------
+// ---- Set ----------------------------------------------------------------------------------------
 
 TEST(JsonSetTest, ReplacesAValue) {
   JsonDocument document = Parse(kScenario);

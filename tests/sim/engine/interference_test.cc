@@ -90,8 +90,9 @@ TEST_F(InterferenceTest, ATransferIsSlowedByComputeOfAnyOfItsParties) {
 }
 
 TEST_F(InterferenceTest, WhatASlowedTransferDoesNotUseStaysBooked) {
-  // Two on one link, each with a share of 1/2; the first goes at 1/4 until its processor has
-  // computed, at 400: 100 of its 300 bytes. The second has half the link all the while: its 300 take
+  // Two on one link, each with a share of 1/2; the first goes at 1/4 until its processor
+  // has computed, at 400: 100 of its 300 bytes. The second has half the link all the
+  // while: its 300 take
   // 600. By then the first has 200 - 100 left, which now has the link for itself: 700.
   const uint32_t gpu = Processor(1);
   Compute(400, gpu);

@@ -1,4 +1,5 @@
-// Links that change while transfers are in flight. Links have 1 B/ps, so that bytes are picoseconds.
+// Links that change while transfers are in flight. Links have 1 B/ps, so that bytes
+// are picoseconds.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -98,8 +98,8 @@ TEST(MaxMinTest, ASolverForgetsTheProblemBefore) {
 }
 
 // Progressive filling in rationals, which is exact. Levels are multiples of 1 / (product over the
-// rounds of the multiplicities still growing): with 4 links, hence at most 4 rounds, and 10 flows of
-// multiplicity up to 4, of 1/40^4, so that 64 bits are plenty.
+// rounds of the multiplicities still growing): with 4 links, hence at most 4 rounds, and 10 flows
+// of multiplicity up to 4, of 1/40^4, so that 64 bits are plenty.
 struct Rational {
   int64_t numerator = 0;
   int64_t denominator = 1;

@@ -274,7 +274,8 @@ TEST(RingTest, StepsThatCoincideAreSolvedOnce) {
 }
 
 // Step s of flow i ends at e_i(s) = max(e_i(s-1), e_{i-1}(s-1)) + d_i, and e_i(0) = d_i, so
-//   e_i(s) = max over all paths of s moves back, each to oneself or to the upstream, of the sum of d.
+//   e_i(s) = max over all paths of s moves back, each to oneself or to the upstream, of the sum
+//            of d.
 // With one slow flow, d_0 = D, all others d < D: the best path from i >= 1 goes the i hops back to
 // flow 0 through i fast flows (i itself included) and stays there, if s >= i:
 //   e_i(s) = i·d + (s + 1 - i)·D.
@@ -292,9 +293,9 @@ TEST(RingTest, AnUnequalRingGoesAtThePaceOfItsSlowestEdge) {
   EXPECT_EQ(simulation.timeline.step, Time(kSteps * kSlow));
 }
 
-// An open chain of 5 steps, D = 250 and d = 100. With the slow flow first, it does step s in
-// 250·s .. 250·(s+1), and flow 1 waits for each: its last step begins when step 3 of flow 0 has ended,
-// at 4·250 (its own step 3 has long ended), and ends at 1000 + 100. With the slow flow last, the first
+// An open chain of 5 steps, D = 250 and d = 100. With the slow flow first, it does step s in 250·s
+// .. 250·(s+1), and flow 1 waits for each: its last step begins when step 3 of flow 0 has ended, at
+// 4·250 (its own step 3 has long ended), and ends at 1000 + 100. With the slow flow last, the first
 // runs through, 5·100, and the second is never kept waiting, 5·250.
 TEST(RingTest, AnOpenChainWaitsOnlyForItsUpstream) {
   const auto play = [](double first, double second) {

@@ -44,7 +44,8 @@ TEST_F(StepPeriodsTest, FewStepsAreNotLookedAt) {
   EXPECT_EQ(simulation_.stats.jumped, 0u);
 }
 
-// The slowest edge leads to a steady state only once all go at its pace; see RingTest for the times.
+// The slowest edge leads to a steady state only once all go at its pace; see RingTest
+// for the times.
 TEST_F(StepPeriodsTest, AnUnequalRingIsJumpedOverOnceAllKeepThePaceOfItsSlowestEdge) {
   const Program program = RingProgram({0.4e12, 1e12, 1e12, 1e12}, 1000, 100, Time(0));
   const Simulation simulation = Simulate(program, 4);
@@ -90,8 +91,8 @@ TEST_F(StepPeriodsTest, ATransferThatComesInTheMiddleIsFelt) {
   const TaskId wait = Delay(50'000);
   builder_.AddEdge(wait, Move(1000, sets[0]));
   ExpectTheSameWithoutJumps();
-  // Beside it, ten steps of the first edge take 200 each while it gets its 1000 bytes; the ring goes
-  // at the pace of that edge: 1000 ps later.
+  // Beside it, ten steps of the first edge take 200 each while it gets its 1000 bytes; the ring
+  // goes at the pace of that edge: 1000 ps later.
   EXPECT_EQ(End(4), 52'000);
   EXPECT_EQ(Step(), 101'000);
   EXPECT_GT(simulation_.stats.jumped, 2'700u);

@@ -35,8 +35,8 @@ TEST(ComparisonTest, ATimelineDiffersInNothingFromItself) {
   for (const ComparedOp& op : comparison.ops) EXPECT_EQ(op.time.a, op.time.b) << op.op.name;
 }
 
-// The gemm takes 10 µs on rank 0 and 12 µs on rank 1: 11 in the mean. Where rank 1 took 18, the mean is 14 and a is
-// 3/14 too short.
+// The gemm takes 10 µs on rank 0 and 12 µs on rank 1: 11 in the mean. Where rank 1 took 18, the
+// mean is 14 and a is 3/14 too short.
 TEST(ComparisonTest, ErrorsAreOfMeansOverRanksAgainstB) {
   const TwoRankStep a;
   TwoRankStep b;
@@ -49,9 +49,9 @@ TEST(ComparisonTest, ErrorsAreOfMeansOverRanksAgainstB) {
   EXPECT_EQ(comparison.Worst(1), std::vector<size_t>{0});
 }
 
-// Of sample_step.h's picture. Rank 0: computes 0..10 and 20..24; of the rest, row and column transfer 10..16 and
-// 12..20, together 10..20; 24..26 nothing. Rank 1: computes 0..12 and 20..26, transfers 12..20. Means of 14 and 18,
-// 10 and 8, 2 and 0; nobody only waits.
+// Of sample_step.h's picture. Rank 0: computes 0..10 and 20..24; of the rest, row and column
+// transfer 10..16 and 12..20, together 10..20; 24..26 nothing. Rank 1: computes 0..12 and 20..26,
+// transfers 12..20. Means of 14 and 18, 10 and 8, 2 and 0; nobody only waits.
 TEST(ComparisonTest, SharesOfTheStepSumToIt) {
   const TwoRankStep step;
   const Comparison comparison = Compare(RecordOf(step, "a"), RecordOf(step, "b"));
@@ -77,8 +77,8 @@ TEST(ComparisonTest, GroupsAreKindsAxesAndLayers) {
   EXPECT_EQ(comparison.layers.size(), 2u);  // layer 0; collectives are outside layers here
 }
 
-// Rank 1's norm (20..26) moved before its all-reduce (12..20): one of the ten pairs of rank 1 and none of rank 0's
-// change places, for norm against the all-reduce only.
+// Rank 1's norm (20..26) moved before its all-reduce (12..20): one of the ten pairs of rank 1 and
+// none of rank 0's change places, for norm against the all-reduce only.
 TEST(ComparisonTest, OrderIsThatOfBegins) {
   const TwoRankStep a;
   TwoRankStep b;

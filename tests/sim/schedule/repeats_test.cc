@@ -29,8 +29,9 @@ Op OpOn(uint32_t stream, std::vector<uint32_t> after, int32_t micro_batch) {
   return op;
 }
 
-// Micro-batches of two ops on two streams: the second op waits for the first, the first for the second of the
-// micro-batch before. Three are written out, the second of them stands for `times` more; one op ends the step.
+// Micro-batches of two ops on two streams: the second op waits for the first, the first for the
+// second of the micro-batch before. Three are written out, the second of them stands for `times`
+// more; one op ends the step.
 //
 //   kept       0 1 | 2 3 (+ times copies) | 4 5 | 6
 //   positions  0 1 | 2 3 | 4 5 | ...      | ... | last
@@ -135,7 +136,8 @@ TEST(RepeatsTest, MistakesAreNamed) {
   EXPECT_THAT(message(role), HasSubstr("which is after op 1: further back than the 1 ops"));
 }
 
-// Two ranks that send to and receive from each other in a body; the other's body may be written as two.
+// Two ranks that send to and receive from each other in a body; the other's body may be
+// written as two.
 Schedule Exchange(uint32_t times, bool other_is_split) {
   Schedule schedule;
   schedule.communicators.push_back(Communicator::Explicit("pair", {{0, 1}}));
@@ -171,7 +173,8 @@ TEST(RepeatsTest, RolesThatRepeatDifferentPiecesAreCheckedAsAWhole) {
   EXPECT_THROW(CheckSchedule(schedule), Error);
 }
 
-// Random bodies: what AfterAt says is what stands in the expanded role, several repeats in a row too.
+// Random bodies: what AfterAt says is what stands in the expanded role, several
+// repeats in a row too.
 TEST(RepeatsTest, PositionsOfRandomRolesAreThoseOfTheExpandedOnes) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     Random random(seed);

@@ -73,7 +73,7 @@ Schedule TwoRanks() {
   return schedule;
 }
 
-// ---- What ops say of themselves ---------------------------------------------------------------------
+// ---- What ops say of themselves -----------------------------------------------------------------
 
 TEST(ScheduleTest, AGemmCountsTwoFlopsForEachProduct) {
   const Gemm gemm{.m = 2, .n = 3, .k = 5, .mode = GemmMode::kNT, .batch = 7};
@@ -124,7 +124,7 @@ TEST(ScheduleTest, OnlyCommunicationHasACommunicatorAndBytes) {
   EXPECT_EQ(CommunicationBytes(compute), Bytes(0));
 }
 
-// ---- Valid schedules --------------------------------------------------------------------------------
+// ---- Valid schedules ----------------------------------------------------------------------------
 
 TEST(ScheduleCheckTest, RanksOfOneRoleAgree) {
   Schedule schedule;
@@ -208,7 +208,7 @@ TEST(ScheduleCheckTest, AHundredThousandRanksOfOneRoleCostLittle) {
   EXPECT_NO_THROW(CheckSchedule(schedule));
 }
 
-// ---- Names that do not exist ------------------------------------------------------------------------
+// ---- Names that do not exist --------------------------------------------------------------------
 
 TEST(ScheduleCheckTest, ARoleThatDoesNotExistIsAnError) {
   Schedule schedule = TwoRanks();
@@ -296,7 +296,7 @@ TEST(ScheduleCheckTest, AMemberMustBeARankOfTheSchedule) {
       ThrowsMessage<Error>(StrEq("communicator \"row\" has rank 2, but there are 2 ranks")));
 }
 
-// ---- Collectives that do not match ------------------------------------------------------------------
+// ---- Collectives that do not match --------------------------------------------------------------
 
 TEST(ScheduleCheckTest, RanksThatDisagreeOnTheKindAreNamed) {
   Schedule schedule = TwoRanks();
@@ -422,7 +422,7 @@ TEST(ScheduleCheckTest, AMismatchInALaterGroupIsFound) {
               ThrowsMessage<Error>(HasSubstr("ranks 2 and 3 disagree")));
 }
 
-// ---- Sends and receives that do not pair ------------------------------------------------------------
+// ---- Sends and receives that do not pair --------------------------------------------------------
 
 TEST(ScheduleCheckTest, ASendWithoutReceiveIsNamed) {
   Schedule schedule = TwoRanks();
@@ -451,7 +451,7 @@ TEST(ScheduleCheckTest, ASendAndReceiveOfDifferentSizeAreNamed) {
                                     "(receive of 2 KiB)")));
 }
 
-// ---- Schedules that never finish --------------------------------------------------------------------
+// ---- Schedules that never finish ----------------------------------------------------------------
 
 TEST(ScheduleCheckTest, TwoRanksThatWaitForEachOtherAreNamed) {
   Schedule schedule = TwoRanks();

@@ -117,9 +117,9 @@ TEST(GemmEfficiencyTest, AMeasuredShapeHasExactlyItsEfficiency) {
 
 TEST(GemmEfficiencyTest, ThePointsAreThoseOfTheSource) {
   const DeviceSpec& a100 = FindDevice("a100-40g");
-  // The first layer of the source: 4096 tokens, 5120 inputs, 1536 outputs. There "m=4096, k=5120, n=1536,
-  // layout=TN" 0.78767, "m=4096, k=1536, n=5120, layout=NN" 0.73751, "m=1536, k=4096, n=5120, layout=NT"
-  // 0.62445, with layouts in cuBLAS's column-major order.
+  // The first layer of the source: 4096 tokens, 5120 inputs, 1536 outputs. There "m=4096, k=5120,
+  // n=1536, layout=TN" 0.78767, "m=4096, k=1536, n=5120, layout=NN" 0.73751, "m=1536, k=4096,
+  // n=5120, layout=NT" 0.62445, with layouts in cuBLAS's column-major order.
   EXPECT_EQ(GemmEfficiency(a100, {4096, 1536, 5120, GemmMode::kNT, 1}), 0.78767);
   EXPECT_EQ(GemmEfficiency(a100, {4096, 5120, 1536, GemmMode::kNN, 1}), 0.73751);
   EXPECT_EQ(GemmEfficiency(a100, {1536, 5120, 4096, GemmMode::kTN, 1}), 0.62445);
@@ -184,8 +184,9 @@ TEST(GemmEfficiencyTest, AnEmptyGemmHasNone) {
 }
 
 TEST(KnownDevicesTest, TheA100RunsABigLayerAsMeasuredTimesItsScale) {
-  // 4096 x 8192 x 8192 NN: measured 0.73871 of 312 TFLOP/s on the PCIe card, 267.9/256.4 as fast here.
-  // 2·4096·8192·8192 = 5.4976e11 flops / (312e12 · 0.73871 · 1.04485) = 2282.9 us, one launch 5.5 us.
+  // 4096 x 8192 x 8192 NN: measured 0.73871 of 312 TFLOP/s on the PCIe card, 267.9/256.4 as fast
+  // here. 2·4096·8192·8192 = 5.4976e11 flops / (312e12 · 0.73871 · 1.04485) = 2282.9 us, one
+  // launch 5.5 us.
   EXPECT_NEAR(ComputeTime(FindDevice("a100-40g"), GemmWork(4096, 8192, 8192), false).value(),
               2288.4e-6, 0.1e-6);
 }

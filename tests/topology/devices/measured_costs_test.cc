@@ -28,7 +28,8 @@ Compute MemoryOp(Kernel kernel, double bytes, DType dtype = DType::kFp32) {
   return compute;
 }
 
-// Products at 1 GFLOP/s but for 64 x 64 x 64, which was measured to take twice that; copies at 1 GB/s and 1 µs.
+// Products at 1 GFLOP/s but for 64 x 64 x 64, which was measured to take twice that; copies at 1
+// GB/s and 1 µs.
 MeasuredKernels SampleKernels() {
   KernelCosts product;
   product.kernel = Kernel::kGemm;
@@ -78,7 +79,8 @@ TEST(MeasuredCostsTest, ModesAndKernelsThatWereNotMeasuredHaveNoTime) {
   EXPECT_FALSE(TimeOf(SampleKernels(), MemoryOp(Kernel::kNorm, 1e4)).has_value());
 }
 
-// 2 MB of which 1 MB is above the knot: 1 µs + 2 ms + 1 ms; far from both points the correction is nearly 1.
+// 2 MB of which 1 MB is above the knot: 1 µs + 2 ms + 1 ms; far from both points the
+// correction is nearly 1.
 TEST(MeasuredCostsTest, BytesAboveAKnotCostMore) {
   const auto time = TimeOf(SampleKernels(), MemoryOp(Kernel::kCopy, 2e6));
   EXPECT_NEAR(time->time.value(), 3.001e-3, 3e-5);

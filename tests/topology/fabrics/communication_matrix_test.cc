@@ -61,8 +61,8 @@ class GraphText {
   std::string links_;
 };
 
-// ATP's Fig. 7 (a): four nodes, each with 4 GPUs on NVLink v3, 4 links of 50 GB/s a pair, and one HDR of
-// 200 Gb/s to a switch.
+// ATP's Fig. 7 (a): four nodes, each with 4 GPUs on NVLink v3, 4 links of 50 GB/s a pair, and one
+// HDR of 200 Gb/s to a switch.
 std::unique_ptr<Cluster> Figure7a() {
   GraphText graph;
   graph.Vertex("ib", "switch");
@@ -103,7 +103,7 @@ std::unique_ptr<Cluster> Torus(int columns, int rows) {
   return graph.Build();
 }
 
-// ---- The paper's figure 7 ---------------------------------------------------------------------------
+// ---- The paper's figure 7 -----------------------------------------------------------------------
 
 TEST(AtpFigure7Test, NodesOfFullyMeshedGpus) {
   const CommunicationMatrix matrix = MatrixOf(*Figure7a());
@@ -115,7 +115,8 @@ TEST(AtpFigure7Test, NodesOfFullyMeshedGpus) {
   EXPECT_THAT(nodes.group_bandwidth, Each(GigabytesPerSecond(25)));
   EXPECT_THAT(nodes.point_to_point[1], ElementsAre(GigabytesPerSecond(25), BytesPerSecond(),
                                                    GigabytesPerSecond(25), GigabytesPerSecond(25)));
-  // GPUs: "the P2P communication bandwidth is 200 GB/s, while the group bandwidth for each GPU is 600 GB/s".
+  // GPUs: "the P2P communication bandwidth is 200 GB/s, while the group bandwidth for each
+  // GPU is 600 GB/s".
   const CommunicationLayer& gpus = matrix.layers[1];
   EXPECT_EQ(gpus.siblings, 4u);
   ASSERT_EQ(gpus.groups.size(), 16u);
@@ -126,7 +127,8 @@ TEST(AtpFigure7Test, NodesOfFullyMeshedGpus) {
 }
 
 TEST(AtpFigure7Test, DeviceMeshOf8And2OnTheNodes) {
-  // "considering DeviceMesh(8, 2) in Figure 7(a), B'2 ... is equal to 200 GB/s ... B'1 is equal to 12.5 GB/s".
+  // "considering DeviceMesh(8, 2) in Figure 7(a), B'2 ... is equal to 200 GB/s ... B'1 is equal
+  // to 12.5 GB/s".
   const MeshBandwidths found = AllReduceBandwidths(MatrixOf(*Figure7a()), 8, 2);
   EXPECT_EQ(found.first, GigabytesPerSecond(12.5));
   EXPECT_EQ(found.second, GigabytesPerSecond(200));
@@ -140,7 +142,8 @@ TEST(AtpFigure7Test, OtherMeshesOnTheNodes) {
   // (16, 1): all GPUs in one group; nobody shares.
   EXPECT_EQ(AllReduceBandwidths(matrix, 16, 1).first, GigabytesPerSecond(25));
   EXPECT_FALSE(std::isfinite(AllReduceBandwidths(matrix, 16, 1).second.value()));
-  // (2, 8): the first axis takes two of four nodes, 25 GB/s shared by 8; the second goes across nodes too.
+  // (2, 8): the first axis takes two of four nodes, 25 GB/s shared by 8; the second goes
+  // across nodes too.
   EXPECT_EQ(AllReduceBandwidths(matrix, 2, 8).first, GigabytesPerSecond(25.0 / 8));
   EXPECT_EQ(AllReduceBandwidths(matrix, 2, 8).second, GigabytesPerSecond(25));
 }
@@ -148,8 +151,9 @@ TEST(AtpFigure7Test, OtherMeshesOnTheNodes) {
 TEST(AtpFigure7Test, ATorusOf4By4) {
   const CommunicationMatrix matrix = MatrixOf(*Torus(4, 4));
   ASSERT_EQ(matrix.layers.size(), 2u);
-  // "there are 4 links between rings (one for each device), resulting in a P2P bandwidth of 100 GB/s. The links
-  // in both directions on the ring make the group bandwidth twice as large": 200 GB/s.
+  // "there are 4 links between rings (one for each device), resulting in a P2P bandwidth of
+  // 100 GB/s. The links in both directions on the ring make the group bandwidth twice as
+  // large": 200 GB/s.
   const CommunicationLayer& rings = matrix.layers[0];
   EXPECT_EQ(rings.siblings, 4u);
   EXPECT_THAT(rings.group_bandwidth, Each(GigabytesPerSecond(200)));
@@ -170,7 +174,7 @@ TEST(AtpFigure7Test, BothAxesOfATorusFindTheSameBandwidth) {
   EXPECT_EQ(found.second, GigabytesPerSecond(50));
 }
 
-// ---- Other machines ---------------------------------------------------------------------------------
+// ---- Other machines -----------------------------------------------------------------------------
 
 TEST(HierarchicalMatrixTest, AnNvSwitchHasOneLayer) {
   // Eight GPUs, each with 300 GB/s x 0.765 to the switch: to one other or to all.
@@ -219,7 +223,7 @@ TEST(PairwiseTest, BandwidthAndLatencyAreThoseOfTheRoute) {
   EXPECT_DOUBLE_EQ(pairs.latency[0][2].value(), 14.0e-6);  // NCCL's network hop
 }
 
-// ---- Halves -----------------------------------------------------------------------------------------
+// ---- Halves -------------------------------------------------------------------------------------
 
 TEST(BisectionTest, TwoBoxesMeetOverTheirNics) {
   // 8 NICs of 25 GB/s x 0.955.
@@ -253,7 +257,7 @@ TEST(MaxFlowTest, DevicesPassNothingOn) {
   EXPECT_EQ(MaxFlow(*cluster, {}, {devices[0]}, {devices[2]}), BytesPerSecond());
 }
 
-// ---- Grids ------------------------------------------------------------------------------------------
+// ---- Grids --------------------------------------------------------------------------------------
 
 TEST(GridTest, ATorusIsRecognisedWithItsSizes) {
   const auto grid = FindGrid(*Torus(8, 4));

@@ -31,7 +31,8 @@ std::unique_ptr<Cluster> Single(const FabricSpec& fabric, uint32_t nodes) {
   return BuildMachine({"test", node, nodes, fabric, {}}, FindDevice("a100-40g"));
 }
 
-// `gpus` devices and as many NICs a machine, each pair on a PCIe switch of its own, all devices on an NVSwitch.
+// `gpus` devices and as many NICs a machine, each pair on a PCIe switch of its own, all devices
+// on an NVSwitch.
 std::unique_ptr<Cluster> Boxes(const FabricSpec& fabric, uint32_t nodes, uint32_t gpus) {
   Host host;
   host.switches = gpus;
@@ -68,7 +69,7 @@ std::string ErrorOf(Function function) {
   return "";
 }
 
-// ---- Tori and meshes ------------------------------------------------------------------------------
+// ---- Tori and meshes ----------------------------------------------------------------------------
 
 TorusSpec TorusOf(const std::vector<uint32_t>& sizes, bool wraps = true) {
   TorusSpec spec;
@@ -93,7 +94,8 @@ TEST(TorusTest, ARingGoesTheShorterWayAndTiesGoForward) {
 TEST(TorusTest, RoutesCorrectOneDimensionAfterTheOther) {
   const auto cluster = Single(TorusOf({4, 3}), 12);
   Router router(*cluster);
-  // From (0,0) to (3,2), which is rank 3 + 4·2: one step back along the first dimension, one along the second.
+  // From (0,0) to (3,2), which is rank 3 + 4·2: one step back along the first dimension, one
+  // along the second.
   EXPECT_THAT(Names(*cluster, router.Between(0, 11)),
               ElementsAre("node0/gpu0->router0.0", "router0.0->router3.0", "router3.0->router3.2",
                           "router3.2->node11/gpu0"));
@@ -146,7 +148,8 @@ TEST(TorusTest, DimensionsHaveTheirOwnBandwidth) {
 }
 
 TEST(TorusTest, NeighboursInAnAllToAllLoadEachLinkAsTheClosedFormSays) {
-  // Ring of n = 5, everybody to everybody: distances 1, 1, 2, 2, so 5 · 6 hops over 10 directed links: 3 a link.
+  // Ring of n = 5, everybody to everybody: distances 1, 1, 2, 2, so 5 · 6 hops over 10 directed
+  // links: 3 a link.
   const auto cluster = Single(TorusOf({5}), 5);
   Router router(*cluster);
   std::map<std::string, int> load;
@@ -167,7 +170,7 @@ TEST(TorusTest, ItsSizeIsThatOfTheCluster) {
   EXPECT_THAT(ErrorOf([] { Boxes(TorusOf({4}), 4, 2); }), HasSubstr("one port"));
 }
 
-// ---- Clos -----------------------------------------------------------------------------------------
+// ---- Clos ---------------------------------------------------------------------------------------
 
 ClosSpec ClosOf(uint32_t radix, uint32_t levels = 0, double oversubscription = 1,
                 bool rails = false) {
@@ -225,8 +228,8 @@ TEST(ClosTest, ATreeThatIsTooSmallSaysHowMuchItHolds) {
 }
 
 TEST(ClosTest, EcmpSpreadsFlowsOverTheSpines) {
-  // 32 flows from one leaf to another, each between another pair, over 32 spines: 32 balls in 32 bins leave about
-  // 32/e = 12 empty.
+  // 32 flows from one leaf to another, each between another pair, over 32 spines: 32 balls in 32
+  // bins leave about 32/e = 12 empty.
   const auto cluster = Single(ClosOf(64, 2), 64);
   Router router(*cluster);
   std::set<std::string> ups;
@@ -298,7 +301,7 @@ TEST(ClosTest, ACutCableIsAvoidedByTheOtherChoices) {
   EXPECT_GT(changed, 0);
 }
 
-// ---- Dragonflies ----------------------------------------------------------------------------------
+// ---- Dragonflies --------------------------------------------------------------------------------
 
 // Groups of 4 switches with 2 machines each, `cables` global ones of 10 GB/s a group.
 DragonflySpec DragonflyOf(uint32_t cables) {
@@ -320,7 +323,8 @@ TEST(DragonflyTest, OneGroupIsAllToAll) {
 }
 
 TEST(DragonflyTest, GlobalCablesAreSharedOutAmongTheGroupsThatThereAre) {
-  // 6 cables: with 2 groups 4 bundles of 1.5 cables, with 4 groups 2 of one, with 7 groups 1 of one.
+  // 6 cables: with 2 groups 4 bundles of 1.5 cables, with 4 groups 2 of one, with 7
+  // groups 1 of one.
   for (const auto& [groups, bundles, bandwidth] :
        {std::tuple(2u, 4u, 15e9), std::tuple(4u, 2u, 10e9), std::tuple(7u, 1u, 10e9)}) {
     const auto cluster = Single(DragonflyOf(6), 8 * groups);
@@ -352,7 +356,8 @@ TEST(DragonflyTest, MinimalRoutesCrossOneGlobalCable) {
 }
 
 TEST(DragonflyTest, TwoGroupsContendOnTheirGlobalCable) {
-  // 7 groups, one cable of 10 GB/s between every two. All 8 machines of group 0 send to group 1: they share it.
+  // 7 groups, one cable of 10 GB/s between every two. All 8 machines of group 0 send to group 1:
+  // they share it.
   const auto cluster = Single(DragonflyOf(6), 56);
   Router router(*cluster);
   std::map<uint32_t, int> load;
@@ -365,7 +370,8 @@ TEST(DragonflyTest, TwoGroupsContendOnTheirGlobalCable) {
 }
 
 TEST(DragonflyTest, ValiantSpreadsThemOverOtherGroups) {
-  // The same 8 flows by way of 5 other groups: each crosses two global cables, and no cable carries all of them.
+  // The same 8 flows by way of 5 other groups: each crosses two global cables, and no cable
+  // carries all of them.
   const auto cluster = Single(DragonflyOf(6), 56);
   Router router(*cluster, {DragonflyRouting::kValiant, 1});
   Router again(*cluster, {DragonflyRouting::kValiant, 1});

@@ -174,10 +174,11 @@ TEST_F(RouterTest, ADeviceHasNoRouteToItself) {
   EXPECT_THROW(router.Between(0, 2), InternalError);
 }
 
-// ---- Against a plain search -----------------------------------------------------------------------
+// ---- Against a plain search ---------------------------------------------------------------------
 
-// The route by the letter of topology/fabrics/router.h: costs to the target by relaxing all links until nothing
-// changes, then the smallest next vertex, and link, that keeps the cost. Nothing when there is no path.
+// The route by the letter of topology/fabrics/router.h: costs to the target by relaxing all links
+// until nothing changes, then the smallest next vertex, and link, that keeps the cost. Nothing when
+// there is no path.
 std::optional<std::vector<uint32_t>> PlainRoute(const Cluster& cluster, uint32_t from_rank,
                                                 uint32_t to_rank) {
   const Cluster::Graph& graph = cluster.graph();
@@ -223,7 +224,8 @@ std::optional<std::vector<uint32_t>> PlainRoute(const Cluster& cluster, uint32_t
   return links;
 }
 
-// Up to 14 vertices and 40 links, a quarter of them one-way, with latencies of 0 to 3 us so that ties abound.
+// Up to 14 vertices and 40 links, a quarter of them one-way, with latencies of 0 to 3 us so
+// that ties abound.
 std::unique_ptr<Cluster> RandomCluster(uint32_t seed) {
   std::mt19937 random(seed);
   const auto below = [&](uint32_t limit) { return static_cast<uint32_t>(random() % limit); };
@@ -297,12 +299,12 @@ TEST(RouterAgainstPlainSearchTest, TheOrderOfQuestionsDoesNotMatter) {
     EXPECT_EQ(backwards.Between(0, b).links, forwards.Between(0, b).links);
 }
 
-// ---- Scale ----------------------------------------------------------------------------------------
+// ---- Scale --------------------------------------------------------------------------------------
 
 TEST(RouterScaleTest, AGlobalRingLooksAtFewLinks) {
-  // The core switch of 1,024 nodes has 4,096 links each way; a search that expanded it once a route would look
-  // at 4,096 of them for each of the 1,024 routes between nodes. A node has 48 links, most of them met from
-  // both ends: we allow 100 a route.
+  // The core switch of 1,024 nodes has 4,096 links each way; a search that expanded it once a route
+  // would look at 4,096 of them for each of the 1,024 routes between nodes. A node has 48 links,
+  // most of them met from both ends: we allow 100 a route.
   const std::unique_ptr<Cluster> cluster = BuildPreset("perlmutter", {{"nodes", 1024}}, Place());
   Router router(*cluster);
   const uint32_t ranks = cluster->device_count();

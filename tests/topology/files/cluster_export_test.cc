@@ -44,7 +44,7 @@ std::unique_ptr<Cluster> Pair(const DeviceSpec& spec, const ClusterLink& link) {
   return cluster;
 }
 
-// ---- The identity ---------------------------------------------------------------------------------
+// ---- The identity -------------------------------------------------------------------------------
 
 TEST(ClusterExportTest, EveryPresetComesBackAsItWas) {
   for (const ClusterPreset& preset : ClusterPresets()) {
@@ -129,7 +129,7 @@ RC_GTEST_PROP(ClusterExportTest, EveryNumberComesBackToTheBit, ()) {
   RC_ASSERT(!::testing::Test::HasFailure());
 }
 
-// ---- The form -------------------------------------------------------------------------------------
+// ---- The form -----------------------------------------------------------------------------------
 
 TEST(ClusterExportTest, TheTextIsForPeople) {
   const auto cluster = Pair(FindDevice("a100-40g"), Link(300e9, 1.7e-6, 0.8));
@@ -171,7 +171,7 @@ TEST(ClusterExportTest, OnlyAnUnchangedDeviceIsWrittenByName) {
   EXPECT_EQ(json["gemm_points"].size(), device.gemm_points.size());
 }
 
-// ---- What the reader got for it -------------------------------------------------------------------
+// ---- What the reader got for it -----------------------------------------------------------------
 
 TEST(GraphFileTest, BadGemmPointsScaleSourcesAndNotesAreRefused) {
   const auto error_of = [](const std::string& in_device, const std::string& in_graph = "") {

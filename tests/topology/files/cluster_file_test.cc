@@ -35,7 +35,7 @@ std::string ErrorOfText(const std::string& text) {
   return ErrorOf([&] { Read(text); });
 }
 
-// The example of DESIGN section 8; `with` replaces one piece of it by another.
+// The example of topology/files/cluster_file.h; `with` replaces one piece of it by another.
 std::string Example(const std::string& piece = "", const std::string& with = "") {
   std::string text = R"({ "name": "two GPUs on a switch", "device": "a100-40g",
   "vertices": [ {"name": "gpu0", "kind": "device"}, {"name": "gpu1", "kind": "device"},
@@ -70,7 +70,7 @@ class Folder {
   std::string path_;
 };
 
-// ---- Graphs ---------------------------------------------------------------------------------------
+// ---- Graphs -------------------------------------------------------------------------------------
 
 TEST(GraphFileTest, TheExampleOfTheDesignIsRead) {
   const auto cluster = Read(Example());
@@ -228,7 +228,7 @@ TEST(GraphFileTest, NamesAreNotEmpty) {
   EXPECT_THAT(ErrorOfText(Example("two GPUs on a switch", "")), HasSubstr("/name"));
 }
 
-// ---- Presets --------------------------------------------------------------------------------------
+// ---- Presets ------------------------------------------------------------------------------------
 
 TEST(ClusterTextTest, APresetIsNamed) {
   EXPECT_EQ(Read(R"("perlmutter")")->device_count(), 4u);
@@ -283,7 +283,7 @@ TEST(ClusterObjectTest, BadChangesAreRefused) {
   EXPECT_THAT(ErrorOfText(R"({"nodes": 4})"), HasSubstr("\"preset\""));
 }
 
-// ---- Files ----------------------------------------------------------------------------------------
+// ---- Files --------------------------------------------------------------------------------------
 
 TEST(ClusterPathTest, AFileHoldsAGraphOrAPreset) {
   const Folder folder;

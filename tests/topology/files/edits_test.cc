@@ -42,7 +42,7 @@ const ClusterLink& LinkNamed(const Cluster& cluster, const std::string& name) {
   throw Error("no link " + name);
 }
 
-// ---- Patterns -------------------------------------------------------------------------------------
+// ---- Patterns -----------------------------------------------------------------------------------
 
 TEST(PatternTest, AStarStaysWithinOnePartOfTheName) {
   EXPECT_TRUE(MatchesPattern("node3/nic*", "node3/nic0"));
@@ -92,7 +92,7 @@ RC_GTEST_PROP(PatternPropertyTest, AgreesWithRegularExpressions, ()) {
   RC_ASSERT(MatchesPattern(pattern, name) == MatchesByRegex(pattern, name));
 }
 
-// ---- What edits do --------------------------------------------------------------------------------
+// ---- What edits do ------------------------------------------------------------------------------
 
 TEST(EditsTest, ABandwidthMayBeAbsoluteAFactorOrADifference) {
   const auto cluster = DgxBoxes(1);
@@ -207,7 +207,7 @@ TEST(EditsTest, AGraphMayHaveEdits) {
   EXPECT_EQ(ReadCluster(document.Root())->Link(1).latency.value(), 3e-6);
 }
 
-// ---- An edit changes only what it selects -----------------------------------------------------------
+// ---- An edit changes only what it selects -------------------------------------------------------
 
 // One vertex name with some of its parts made vaguer.
 std::string RandomPattern(const Cluster& cluster) {
@@ -347,7 +347,7 @@ RC_GTEST_PROP(EditsPropertyTest, ACutTakesAwayOnlyTheLinksThatItSelects, ()) {
   RC_ASSERT(left == expected);
 }
 
-// ---- Mistakes -------------------------------------------------------------------------------------
+// ---- Mistakes -----------------------------------------------------------------------------------
 
 TEST(EditsMistakeTest, ASelectorThatMatchesNothingSuggestsAVertex) {
   const auto cluster = DgxBoxes(2);

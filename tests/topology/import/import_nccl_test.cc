@@ -29,7 +29,7 @@ const ClusterLink& LinkNamed(const Cluster& cluster, const std::string& name) {
   throw Error("there is no link " + name);
 }
 
-// ---- A whole small machine ------------------------------------------------------------------------
+// ---- A whole small machine ----------------------------------------------------------------------
 
 TEST(ImportNcclTest, AMachineIsReadWholly) {
   const ImportedCluster imported = ImportXml(SmallMachine());
@@ -91,7 +91,7 @@ TEST(ImportNcclTest, TwoGpusOnOneSwitchAreOnePcieHopApart) {
   EXPECT_DOUBLE_EQ(router.Between(0, 1).latency.value(), kPcieHop.value());
 }
 
-// ---- NVLink, xGMI, C2C ----------------------------------------------------------------------------
+// ---- NVLink, xGMI, C2C --------------------------------------------------------------------------
 
 TEST(ImportNcclTest, AllNvSwitchesAreOneVertex) {
   // A100: six switches, two links to each.
@@ -125,8 +125,8 @@ TEST(ImportNcclTest, AMissingTargetClassIsFilledInAndSaid) {
   EXPECT_THAT(direct.remarks, Contains(HasSubstr("taken for the GPU with that bus id")));
 }
 
-// Hybrid cube mesh: 0-3, 0-4, 1-2, 1-5, 2-3, 4-7, 5-6, 6-7 are double, 0-1, 0-2, 1-3, 2-6, 3-7, 4-5, 4-6,
-// 5-7 single (`nvidia-smi topo -m` of a DGX-1 with V100).
+// Hybrid cube mesh: 0-3, 0-4, 1-2, 1-5, 2-3, 4-7, 5-6, 6-7 are double, 0-1, 0-2, 1-3, 2-6, 3-7,
+// 4-5, 4-6, 5-7 single (`nvidia-smi topo -m` of a DGX-1 with V100).
 TEST(ImportNcclTest, ADgx1HasDoublePairs) {
   const std::vector<std::pair<uint32_t, uint32_t>> doubles = {{0, 3}, {0, 4}, {1, 2}, {1, 5},
                                                               {2, 3}, {4, 7}, {5, 6}, {6, 7}};
@@ -195,7 +195,7 @@ TEST(ImportNcclTest, ALinkBackToTheGpuItselfIsLeftOutAndSaid) {
   EXPECT_THAT(imported.remarks, Contains(HasSubstr("the file has no NVLinks")));
 }
 
-// ---- Filling in -----------------------------------------------------------------------------------
+// ---- Filling in ---------------------------------------------------------------------------------
 
 TEST(ImportNcclTest, MissingLinkSpeedAndWidthAreNcclsAndSaid) {
   const ImportedCluster imported =
@@ -286,7 +286,7 @@ TEST(ImportNcclTest, EveryDeviceOfTheTableCanBeUsed) {
   }
 }
 
-// ---- Ranks ----------------------------------------------------------------------------------------
+// ---- Ranks --------------------------------------------------------------------------------------
 
 TEST(ImportNcclTest, DevicesAreRankedByRankAndNamedByDev) {
   const auto gpu = [](const char* bus, const char* dev, const char* rank) {
@@ -305,7 +305,7 @@ TEST(ImportNcclTest, DevicesAreRankedByRankAndNamedByDev) {
   EXPECT_THAT(imported.remarks, Contains(StartsWith("0000:03:00.0: no rank")));
 }
 
-// ---- NICs -----------------------------------------------------------------------------------------
+// ---- NICs ---------------------------------------------------------------------------------------
 
 TEST(ImportNcclTest, ThePortsOfOneCardShareItsSlot) {
   const ImportedCluster imported =
@@ -341,7 +341,7 @@ TEST(ImportNcclTest, ANicOnNoBusHangsOnItsFirstNumaNode) {
   EXPECT_THAT(imported.remarks, Contains(StartsWith("nic0: no GPUDirect")));
 }
 
-// ---- Several machines -----------------------------------------------------------------------------
+// ---- Several machines ---------------------------------------------------------------------------
 
 TEST(ImportNcclTest, AnotherHostHashIsAnotherMachine) {
   const auto host = [](const char* hash, uint32_t first) {

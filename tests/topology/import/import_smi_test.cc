@@ -52,7 +52,7 @@ std::string Table(uint32_t gpus, const std::vector<std::string>& cells) {
   return text + "\n";
 }
 
-// ---- Reading the table ----------------------------------------------------------------------------
+// ---- Reading the table --------------------------------------------------------------------------
 
 TEST(ImportSmiTest, ATerminalsOutputIsRead) {
   const ImportedCluster imported = Import(
@@ -93,7 +93,7 @@ TEST(ImportSmiTest, OneGpuIsAMachine) {
   EXPECT_EQ(Import("\tGPU0\tCPU Affinity\nGPU0\tX\t0-3\n").cluster->device_count(), 1u);
 }
 
-// ---- The tree -------------------------------------------------------------------------------------
+// ---- The tree -----------------------------------------------------------------------------------
 
 TEST(ImportSmiTest, EveryRelationIsAWayOfItsKind) {
   EXPECT_EQ(Between(Import(Table(2, {"PIX"})), 0, 1), "pcie-switch");
@@ -106,7 +106,8 @@ TEST(ImportSmiTest, EveryRelationIsAWayOfItsKind) {
 }
 
 TEST(ImportSmiTest, SwitchesNestAsTheTableSays) {
-  // 0 and 1 share a switch, 2 hangs on another of the same complex, 3 on the processor, 4 on the other.
+  // 0 and 1 share a switch, 2 hangs on another of the same complex, 3 on the processor,
+  // 4 on the other.
   const ImportedCluster imported =
       Import(Table(5, {"PIX", "PXB", "PHB", "SYS", "PXB", "PHB", "SYS", "PHB", "SYS", "SYS"}));
   EXPECT_EQ(Between(imported, 0, 1), "pcie-switch");
@@ -137,7 +138,7 @@ TEST(ImportSmiTest, TheTableIsStrongerThanTheAffinityOfAVirtualMachine) {
   EXPECT_EQ(Between(imported, 0, 1), "socket socket");
 }
 
-// ---- NVLink ---------------------------------------------------------------------------------------
+// ---- NVLink -------------------------------------------------------------------------------------
 
 TEST(ImportSmiTest, MoreLinksThanAGpuHasMeanAnNvSwitch) {
   // An A100 has 12: 12 to each of two others cannot be direct.
@@ -179,7 +180,7 @@ TEST(ImportSmiTest, ADeviceThatCannotHaveSoManyLinksIsSaid) {
               Not(Contains(HasSubstr("name the device"))));
 }
 
-// ---- What the table does not say ------------------------------------------------------------------
+// ---- What the table does not say ----------------------------------------------------------------
 
 TEST(ImportSmiTest, WhatIsAssumedIsSaid) {
   const ImportedCluster imported =
@@ -199,7 +200,7 @@ TEST(ImportSmiTest, TheDeviceSaysHowFastItsPcieIs) {
   EXPECT_THROW(Import(Table(2, {"PIX"}), "h10"), Error);
 }
 
-// ---- Mistakes and malice --------------------------------------------------------------------------
+// ---- Mistakes and malice ------------------------------------------------------------------------
 
 TEST(ImportSmiErrorTest, WhatIsNoTableIsSaid) {
   EXPECT_THAT(ErrorOf(""), StartsWith("box.txt: the file is empty"));
@@ -264,7 +265,7 @@ TEST(ImportSmiErrorTest, ATableOfTheLargestSizeIsRead) {
   EXPECT_EQ(CountOf(*imported.cluster, VertexKind::kPcieSwitch), 32u);
 }
 
-// ---- The files of others --------------------------------------------------------------------------
+// ---- The files of others ------------------------------------------------------------------------
 
 struct Expected {
   size_t gpus;
@@ -281,8 +282,9 @@ const std::map<std::string, Expected>& Files() {
       {"a100_8gpu_nvlink_bridge_pairs.txt", {8, 0, 0, 2, 8, 0}},
       // Hybrid cube mesh: 16 pairs. Four switches with two GPUs and a NIC each.
       {"dgx1_v100_8gpu_4nic.txt", {8, 4, 4, 2, 32, 0}},
-      // Five NUMA nodes (the storage NICs are on one without GPUs). Four complexes, PXB all: one switch and
-      // one for each of two GPUs and two NICs; and one for the two storage NICs: 4 · 5 + 1.
+      // Five NUMA nodes (the storage NICs are on one without GPUs). Four complexes, PXB all:
+      // one switch and one for each of two GPUs and two NICs; and one for the two storage
+      // NICs: 4 · 5 + 1.
       {"dgx_a100_8gpu_10nic.txt", {8, 10, 21, 5, 16, 1}},
       // The NIC shares a switch with GPU2 and GPU3.
       {"oneflow_v100_8gpu_1nic.txt", {8, 1, 1, 2, 32, 0}},

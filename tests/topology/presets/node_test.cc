@@ -57,7 +57,8 @@ TEST(PcieNodeTest, TwoGpusBehindOneSwitchContendAtItsRootPort) {
   EXPECT_THAT(Names(*cluster, router.Between(0, 1)),
               ElementsAre("node0/gpu0->node0/pcie0", "node0/pcie0->node0/gpu1"));
   EXPECT_DOUBLE_EQ(router.Between(0, 1).latency.value(), 5.7e-6);
-  // To the other switch of their socket they share the root port, and so have half of 24.9 GB/s each.
+  // To the other switch of their socket they share the root port, and so have half of
+  // 24.9 GB/s each.
   EXPECT_THAT(Shared(*cluster, router.Between(0, 2), router.Between(1, 3)),
               ElementsAre("node0/pcie0->node0/socket0", "node0/socket0->node0/pcie1"));
 }
@@ -93,8 +94,8 @@ TEST(PcieNodeTest, WithoutPeerToPeerEveryCopyGoesThroughTheHostsMemory) {
 }
 
 TEST(PcieNodeTest, TheCalibratedBoxGivesAtpsFigures) {
-  // A ring of 4 in a socket has 4 edges through its memory: 4.95 · 2·3/4 = 7.425 GB/s each. A ring of 8 crosses once
-  // each way: 0.97 · 2·7/8 = 1.6975 GB/s.
+  // A ring of 4 in a socket has 4 edges through its memory: 4.95 · 2·3/4 = 7.425 GB/s each. A ring
+  // of 8 crosses once each way: 0.97 · 2·7/8 = 1.6975 GB/s.
   const auto cluster = Preset("atp-ic1");
   Router router(*cluster);
   EXPECT_NEAR(cluster->Link(router.Between(0, 1).links[2]).Capacity().value(), 4 * 7.425e9, 1);

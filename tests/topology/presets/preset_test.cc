@@ -38,7 +38,7 @@ std::string ErrorOf(const std::string& name, const std::map<std::string, uint32_
   return "";
 }
 
-// ---- The table ------------------------------------------------------------------------------------
+// ---- The table ----------------------------------------------------------------------------------
 
 TEST(PresetTableTest, EveryRowBuildsWithItsStandards) {
   std::string previous;
@@ -67,7 +67,8 @@ std::vector<std::map<std::string, uint32_t>> Sizes(const ClusterPreset& preset, 
   return sizes;
 }
 
-// The links follow each other from one device to the other, no vertex is met twice, no other device is met.
+// The links follow each other from one device to the other, no vertex is met twice, no other
+// device is met.
 void ExpectGoodRoute(const Cluster& cluster, Router& router, uint32_t a, uint32_t b) {
   const Cluster::Graph& graph = cluster.graph();
   const Route& route = router.Between(a, b);
@@ -113,8 +114,8 @@ TEST(PresetTableTest, EveryPresetBuildsAtSeveralSizesAndRoutesEveryKindOfPair) {
   }
 }
 
-// The search takes, of all paths, the one with the smallest latency; the fabrics' own ways must not be longer, where
-// they are meant to be minimal and all of a machine's NICs are alike.
+// The search takes, of all paths, the one with the smallest latency; the fabrics' own ways must not
+// be longer, where they are meant to be minimal and all of a machine's NICs are alike.
 TEST(PresetTableTest, MinimalRoutesAreAsShortAsTheSearchFinds) {
   for (const ClusterPreset& preset : ClusterPresets()) {
     const uint32_t most = preset.parameters.size() > 1 ? 4 : preset.name == "gb200-nvl72" ? 1 : 33;
@@ -160,15 +161,15 @@ TEST(PresetTableTest, MistakesAreNamedWithTheirPlace) {
   EXPECT_THAT(ErrorOf("switch", {{"devices", 65537}}), HasSubstr("is 65537, expected 1 to 65536"));
 }
 
-// ---- Perlmutter -----------------------------------------------------------------------------------
+// ---- Perlmutter ---------------------------------------------------------------------------------
 
 TEST(PerlmutterTest, ANodeHasFourGpusAndTheirLinks) {
   const auto cluster = Build("perlmutter", {{"nodes", 3}});
   EXPECT_EQ(cluster->device_count(), 12u);
   EXPECT_EQ(cluster->node_count(), 3u);
   EXPECT_EQ(cluster->NodeOf(7), "node1");
-  // A node: 6 pairs of GPUs, 6 of quadrants, 4 GPU-socket, 4 socket-NIC, 4 NIC-fabric, both ways: 48. One
-  // chassis is in use: its 4 switches, 6 pairs of them.
+  // A node: 6 pairs of GPUs, 6 of quadrants, 4 GPU-socket, 4 socket-NIC, 4 NIC-fabric, both
+  // ways: 48. One chassis is in use: its 4 switches, 6 pairs of them.
   EXPECT_EQ(cluster->link_count(), 3u * 48 + 12);
 }
 
@@ -182,7 +183,8 @@ TEST(PerlmutterTest, TwoGpusOfANodeReachTheMeasuredBandwidth) {
 }
 
 TEST(PerlmutterTest, FourGpusOnThreeRingsComeNearTheMeasuredBandwidth) {
-  // Not an input. Each GPU sends on its three NVLink pairs at once: 3 · 76 = 228 GiB/s; measured 225.
+  // Not an input. Each GPU sends on its three NVLink pairs at once: 3 · 76 = 228
+  // GiB/s; measured 225.
   const auto cluster = Build("perlmutter", {});
   Router router(*cluster);
   double sum = 0;
@@ -223,7 +225,8 @@ TEST(PerlmutterTest, TheFourNicsOfANodeCarryFourTimesOne) {
 }
 
 TEST(PerlmutterTest, ACabinetOfNodesIsAGroupOfItsDragonfly) {
-  // 129 nodes: 2 groups of 32 switches, each with 32·31/2 pairs, and one bundle of 17 cables a switch between them.
+  // 129 nodes: 2 groups of 32 switches, each with 32·31/2 pairs, and one bundle of 17 cables a
+  // switch between them.
   const auto cluster = Build("perlmutter", {{"nodes", 129}});
   EXPECT_EQ(cluster->link_count(), 129u * 48 + 2 * (2 * 496 + 32));
   Router router(*cluster);
@@ -237,8 +240,8 @@ TEST(PerlmutterTest, ACabinetOfNodesIsAGroupOfItsDragonfly) {
 }
 
 TEST(PerlmutterTest, InsideAGroupTheNicsBind) {
-  // All 16 nodes of a chassis send from one switch to one of another chassis: 16 · 20 GiB/s is what their switches'
-  // link passes, so that each keeps its NIC's rate.
+  // All 16 nodes of a chassis send from one switch to one of another chassis: 16 · 20 GiB/s is what
+  // their switches' link passes, so that each keeps its NIC's rate.
   const auto cluster = Build("perlmutter", {{"nodes", 128}});
   Router router(*cluster);
   std::map<uint32_t, int> load;
@@ -249,8 +252,8 @@ TEST(PerlmutterTest, InsideAGroupTheNicsBind) {
 }
 
 TEST(PerlmutterTest, MoreGroupsHaveLessGlobalBandwidthEach) {
-  // 5 groups: 544/4 = 136 cables between every two, in 32 bundles of 4.25. All 512 GPUs of group 0 to those of
-  // group 1: 16 NICs a switch share 4.25 cables.
+  // 5 groups: 544/4 = 136 cables between every two, in 32 bundles of 4.25. All 512 GPUs of group 0
+  // to those of group 1: 16 NICs a switch share 4.25 cables.
   const auto cluster = Build("perlmutter", {{"nodes", 640}});
   Router router(*cluster);
   std::map<uint32_t, int> load;
@@ -262,7 +265,7 @@ TEST(PerlmutterTest, MoreGroupsHaveLessGlobalBandwidthEach) {
   EXPECT_NEAR(slowest, 20 * kGib * 4.25 / 16, 1);
 }
 
-// ---- DGX A100 -------------------------------------------------------------------------------------
+// ---- DGX A100 -----------------------------------------------------------------------------------
 
 TEST(DgxA100Test, GpusOfABoxMeetAtTheNvSwitch) {
   const auto cluster = Build("dgx-a100", {});
@@ -300,7 +303,7 @@ TEST(DgxA100Test, TheBigOneDiffersInItsDevices) {
   EXPECT_DOUBLE_EQ(cluster->DeviceOf(15).memory.value(), 80 * kGib);
 }
 
-// ---- Plain switch ---------------------------------------------------------------------------------
+// ---- Plain switch -------------------------------------------------------------------------------
 
 TEST(PlainSwitchTest, EveryDeviceIsOneCableFromTheSwitch) {
   const auto cluster = Build("switch", {{"devices", 5}});

@@ -47,8 +47,8 @@ INSTANTIATE_TEST_SUITE_P(
 
 INSTANTIATE_TEST_SUITE_P(
     Megatron, ModelPresetTest,
-    // Narayanan et al. 2021, Table 1, to the digit. It counts 2,048·h position embeddings, which ours
-    // leaves out; only the 76B row is so near the next digit that this shows.
+    // Narayanan et al. 2021, Table 1, to the digit. It counts 2,048·h position embeddings, which
+    // ours leaves out; only the 76B row is so near the next digit that this shows.
     ::testing::Values(Published{"gpt-1.7b", 1.7e9, 0.06e9}, Published{"gpt-3.6b", 3.6e9, 0.05e9},
                       Published{"gpt-7.5b", 7.5e9, 0.05e9}, Published{"gpt-18b", 18.4e9, 0.05e9},
                       Published{"gpt-39b", 39.1e9, 0.05e9},
@@ -78,7 +78,8 @@ INSTANTIATE_TEST_SUITE_P(
 
 INSTANTIATE_TEST_SUITE_P(
     Llama, ModelPresetTest,
-    // Meta's checkpoints: 6,738,415,616; 68,976,648,192; 8,030,261,248; 70,553,706,496 parameters; and of the 13B 13,015,864,320.
+    // Meta's checkpoints: 6,738,415,616; 68,976,648,192; 8,030,261,248; 70,553,706,496 parameters;
+    // and of the 13B 13,015,864,320.
     ::testing::Values(Published{"llama-2-7b", 6738415616.0, 0},
                       Published{"llama-2-13b", 13015864320.0, 0},
                       Published{"llama-2-70b", 68976648192.0, 0},
@@ -107,8 +108,8 @@ TEST(KnownModelsTest, AutoddlsWeakScalingHasThePublishedSizes) {
 }
 
 TEST(KnownModelsTest, FlopsOfALlamaAreSixAParameterAndTokenBesideAttention) {
-  // 6 flops a token for each weight of a product (the embedding is a lookup, norms do not count) and 12·l·h·s for
-  // the attention cores.
+  // 6 flops a token for each weight of a product (the embedding is a lookup, norms do not count)
+  // and 12·l·h·s for the attention cores.
   const GptModel& model = Known("llama-2-7b");
   const double products = 6738415616.0 - 32000.0 * 4096 - (2 * 32 + 1) * 4096.0;
   EXPECT_NEAR(

@@ -69,8 +69,9 @@ size_t CountOps(const Schedule& schedule, const std::string& part) {
 }
 
 TEST(FourDTest, BytesAreThoseOfAxonnsEquations) {
-  // DESIGN section 4, corrected equations 4-8, on a grid of four different sizes. Elements of a
-  // product X (m×k)·W (k×n), m already divided by G_data; a transposed product swaps r and c.
+  // Equations 4-8, corrected (workloads/strategies/strategy_4d.h), on a grid of four different
+  // sizes. Elements of a product X (m×k)·W (k×n), m already divided by G_data; a transposed product
+  // swaps r and c.
   const uint32_t c = 2;
   const uint32_t r = 3;
   const uint32_t d = 4;

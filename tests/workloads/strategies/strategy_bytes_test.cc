@@ -258,7 +258,7 @@ TEST(StrategyBytesTest, SummaMovesPanelsInEveryRound) {
                     {"all-reduce on depth in synchronize", w / q / kBf16 * kFp32}}));
 }
 
-// ---- AutoDDL, Fig. 3: an attention layer of hidden size 8192 on 64 nodes, 1024 sequences of 1024 ---------
+// ---- AutoDDL, Fig. 3: an attention layer of hidden size 8192 on 64 nodes, 1024 sequences of 1024
 
 // What a rank sends in rings for the collectives of layer 1's attention block, forward: n·(p-1)/p,
 // twice that for an all-reduce.
@@ -309,10 +309,10 @@ TEST(AutoDdlFigure3Test, MegatronMoves15GBAnAttentionLayer) {
 }
 
 TEST(AutoDdlFigure3Test, SbpMoves8GBAnAttentionLayer) {
-  // Mesh [4 | 2, 2, 2, 2], p0 = 4. QKV: p1 = {1, 2, 4}, p2 = {3}; projection: p1 = {3, 4}, p2 = {1, 2}. In units of
-  // 2^30 elements, all of X being 8 on 4 replicas: gather X (8/(4·2) = 1)·7/8, reduce-scatter Q, K,
-  // V (24/(4·8))·1/2, gather the core's output (8/(4·4))·3/4, reduce-scatter (8/(4·4))·3/4: 2 in
-  // all, 8 GiB.
+  // Mesh [4 | 2, 2, 2, 2], p0 = 4. QKV: p1 = {1, 2, 4}, p2 = {3}; projection: p1 = {3, 4}, p2 = {1,
+  // 2}. In units of 2^30 elements, all of X being 8 on 4 replicas: gather X (8/(4·2) = 1)·7/8,
+  // reduce-scatter Q, K, V (24/(4·8))·1/2, gather the core's output (8/(4·4))·3/4, reduce-scatter
+  // (8/(4·4))·3/4: 2 in all, 8 GiB.
   const Network network = MakeDecoder(WideModel(), WideTraining());
   const Placement b = B();
   const Placement rows = S(0);
