@@ -16,15 +16,14 @@
 #include "real/transports/control.h"
 #include "real/transports/launcher.h"
 #include "real/transports/transport_threads.h"
+#include "scenarios/playing/prepare.h"
 #include "scenarios/trials/learning_plan.h"
 #include "sim/base/error.h"
 #include "sim/base/output_file.h"
 #include "sim/base/units.h"
-#include "sim/schedule/schedule_check.h"
 #include "tools/command.h"
 #include "tools/gpu_ranks.h"
 #include "tools/trial_options.h"
-#include "workloads/planner/planner.h"
 
 namespace rehearse {
 namespace {
@@ -112,11 +111,10 @@ std::vector<NamedSchedule> WantedSchedules(const po::variables_map& values) {
   std::vector<NamedSchedule> wanted;
   if (values.count("for") == 0) return wanted;
   for (const std::string& path : values["for"].as<std::vector<std::string>>()) {
-    const Scenario scenario = ReadScenario(JsonDocument::FromFile(path));
-    Schedule schedule =
-        PlanStep(scenario.network, scenario.training, scenario.strategy, scenario.strategy_place);
-    CheckSchedule(schedule);
-    wanted.push_back({scenario.name, std::move(schedule)});
+    Scenario scenario = ReadScenario(JsonDocument::FromFile(path));
+    // What this machine has no room for is left out below, where there is a limit.
+    scenario.allow_out_of_memory = true;
+    for (Job& job : Prepare(scenario)) wanted.push_back({job.name, std::move(job.schedule)});
   }
   return wanted;
 }

@@ -19,6 +19,7 @@
 #include "real/transports/transport_mpi.h"
 #include "real/transports/transport_threads.h"
 #include "scenarios/playing/execution.h"
+#include "scenarios/playing/prepare.h"
 #include "sim/base/error.h"
 #include "sim/base/output_file.h"
 #include "sim/report/trace.h"
@@ -33,7 +34,7 @@ namespace po = boost::program_options;
 
 CommandSyntax Syntax() {
   CommandSyntax syntax;
-  syntax.usage = "rehearse execute SCENARIO [options]";
+  syntax.usage = "rehearse execute SCENARIO|SCHEDULE [options]";
   syntax.explanation =
       "Runs the scenario's schedule for real: real numbers, real kernels, real messages. Ranks "
       "are\n"
@@ -42,9 +43,11 @@ CommandSyntax Syntax() {
       "  mpirun -n 4 rehearse execute scenarios/cpu-4d.json --out out\n"
       "  rehearse execute scenarios/gpu-one.json --backend cuda    each rank on a GPU of its own\n";
   syntax.positional = {"scenario"};
+  AddClusterOption(&syntax);
   auto add = syntax.options.add_options();
   add("set", po::value<std::vector<std::string>>()->composing()->value_name("PATH=VALUE"),
       "change the scenario before it is read; may be repeated");
+  add("allow-oom", "run a plan that does not fit the scenario's devices all the same");
   add("backend", po::value<std::string>()->default_value("cpu")->value_name("NAME"),
       "what runs it: cpu or cuda");
   add("warmup", po::value<std::string>()->default_value("2")->value_name("N"),
@@ -299,7 +302,7 @@ int ExecuteCommand(const std::vector<std::string>& arguments) {
   if (!ParseCommandLine(syntax, arguments, &values)) return 0;
   const Request request = ParseRequest(values);
   const Scenario scenario = ReadScenarioArgument(syntax, values);
-  const Schedule schedule = PlanScenario(scenario);
+  const Schedule schedule = PrepareOne(scenario, "rehearse execute").schedule;
   const std::optional<Launch> launch = DetectLaunch();
   if (request.on_gpus)
     RequireGpusForRanks(launch ? launch->local_ranks : schedule.ranks(), request.share_gpus);

@@ -12,7 +12,7 @@ namespace po = boost::program_options;
 
 CommandSyntax Syntax() {
   CommandSyntax syntax;
-  syntax.usage = "rehearse explain SCENARIO [options]";
+  syntax.usage = "rehearse explain SCENARIO|SCHEDULE [options]";
   syntax.explanation =
       "Plays the scenario and says why the step takes as long as it does: the critical path\n"
       "and the slack of what is not on it, communication that nothing hides, links that held\n"

@@ -20,7 +20,7 @@ namespace po = boost::program_options;
 
 CommandSyntax Syntax() {
   CommandSyntax syntax;
-  syntax.usage = "rehearse run SCENARIO [options]";
+  syntax.usage = "rehearse run SCENARIO|SCHEDULE [options]";
   syntax.explanation =
       "Plans the schedule that every GPU of the scenario would follow, plays it on the\n"
       "modelled cluster, and prints where the time goes. Examples:\n"
@@ -36,10 +36,22 @@ CommandSyntax Syntax() {
       "also write result.json, timeline.json (for rehearse compare), trace.pftrace (open it in "
       "ui.perfetto.dev) and timeline.svg there");
   add("ranks", po::value<std::string>()->default_value("0")->value_name("A,B-C"),
-      "ranks that timeline.svg shows");
+      "ranks that timeline.svg shows; of jobs devices, by default the first of each");
   add("window", po::value<std::string>()->value_name("FROM-TO"),
       "part of the step that timeline.svg shows, e.g. 100ms-250ms");
   return syntax;
+}
+
+// By default the first, or the first of each job: there ranks are devices.
+std::vector<uint32_t> PicturedRanks(const po::variables_map& values, const Scenario& scenario) {
+  std::vector<uint32_t> ranks;
+  if (values["ranks"].defaulted() && scenario.lists_jobs) {
+    for (const JobRequest& job : scenario.jobs) ranks.push_back(job.placement.front());
+    return ranks;
+  }
+  const size_t count = scenario.lists_jobs ? scenario.cluster->device_count()
+                                           : scenario.jobs.front().placement.size();
+  return ParseRanks("--ranks", values["ranks"].as<std::string>(), static_cast<uint32_t>(count));
 }
 
 void ParseWindow(const std::string& text, Time step, PictureOptions* picture) {
@@ -61,12 +73,21 @@ void ParseWindow(const std::string& text, Time step, PictureOptions* picture) {
   picture->to = std::min(picture->to, step);
 }
 
+nlohmann::ordered_json ResultToJson(const Rehearsal& rehearsal) {
+  return rehearsal.jobs ? ToJson(*rehearsal.jobs) : ToJson(rehearsal.result);
+}
+
+std::string ResultToText(const Rehearsal& rehearsal) {
+  return rehearsal.jobs ? ToText(*rehearsal.jobs, ColorsWanted())
+                        : ToText(rehearsal.result, ColorsWanted());
+}
+
 void WriteOutputs(const Rehearsal& rehearsal, const std::string& folder,
                   const PictureOptions& picture) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) throw Error(fmt::format("cannot make folder {}: {}", folder, error.message()));
-  WriteFileAtomically(folder + "/result.json", ToJson(rehearsal.result).dump(2) + "\n");
+  WriteFileAtomically(folder + "/result.json", ResultToJson(rehearsal).dump(2) + "\n");
   WriteFileAtomically(
       folder + "/timeline.json",
       ToJson(MakeRecord(rehearsal.result.scenario, rehearsal.schedule, rehearsal.timeline)).dump() +
@@ -87,8 +108,7 @@ int RunCommand(const std::vector<std::string>& arguments) {
   const OutputFormat format = ParseFormat(values["format"].as<std::string>());
   const Scenario scenario = ReadScenarioArgument(syntax, values);
   PictureOptions picture;
-  picture.ranks =
-      ParseRanks("--ranks", values["ranks"].as<std::string>(), scenario.cluster->device_count());
+  picture.ranks = PicturedRanks(values, scenario);
   if (values.count("out") == 0 && (values.count("window") > 0 || !values["ranks"].defaulted())) {
     throw Error("--ranks and --window are for timeline.svg, which --out DIR writes");
   }
@@ -100,8 +120,8 @@ int RunCommand(const std::vector<std::string>& arguments) {
   if (values.count("out") > 0) {
     WriteOutputs(rehearsal, values["out"].as<std::string>(), picture);
   }
-  const std::string text = format == OutputFormat::kJson ? ToJson(rehearsal.result).dump(2) + "\n"
-                                                         : ToText(rehearsal.result, ColorsWanted());
+  const std::string text = format == OutputFormat::kJson ? ResultToJson(rehearsal).dump(2) + "\n"
+                                                         : ResultToText(rehearsal);
   std::fputs(text.c_str(), stdout);
   return 0;
 }

@@ -5,13 +5,24 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/base/error.h"
+#include "sim/schedule/schedule_json.h"
+#include "topology/files/calibration.h"
+#include "topology/files/cluster_file.h"
 
 namespace rehearse {
 
 namespace po = boost::program_options;
 
+void AddClusterOption(CommandSyntax* syntax) {
+  syntax->options.add_options()(
+      "cluster", po::value<std::string>()->value_name("CLUSTER"),
+      "where SCENARIO is a schedule's file (rehearse plan): preset, preset with changes "
+      "(dgx-a100:nodes=4), or a cluster file");
+}
+
 void AddScenarioOptions(CommandSyntax* syntax) {
   syntax->positional = {"scenario"};
+  AddClusterOption(syntax);
   auto add = syntax->options.add_options();
   add("set", po::value<std::vector<std::string>>()->composing()->value_name("PATH=VALUE"),
       "change the scenario before it is read, e.g. cluster=perlmutter:nodes=8 or "
@@ -25,29 +36,60 @@ void AddScenarioOptions(CommandSyntax* syntax) {
   add("no-fold", "simulate every rank, not one of each class of ranks that behave alike");
 }
 
+namespace {
+
+bool Has(const po::variables_map& values, const char* option) { return values.count(option) > 0; }
+
+Scenario ReadSchedulePart(const JsonDocument& document, const po::variables_map& values) {
+  if (!Has(values, "cluster")) {
+    throw Error(fmt::format("{} is a schedule, which names no cluster: --cluster is needed",
+                            document.name()));
+  }
+  std::optional<Calibration> calibration;
+  if (Has(values, "calibration"))
+    calibration = ReadCalibrationFile(values["calibration"].as<std::string>());
+  Scenario scenario =
+      ScenarioOf(document, ReadClusterArgument(values["cluster"].as<std::string>()), calibration);
+  if (Has(values, "fidelity")) {
+    scenario.lowering.fidelity = ParseFidelity("--fidelity", values["fidelity"].as<std::string>());
+  }
+  return scenario;
+}
+
+Scenario ReadScenarioPart(JsonDocument document, const po::variables_map& values) {
+  if (Has(values, "cluster")) {
+    throw Error(
+        "--cluster is for schedules: a scenario names its own; change it with --set cluster=" +
+        values["cluster"].as<std::string>());
+  }
+  if (Has(values, "fidelity"))
+    document.Set("simulator.fidelity=" + values["fidelity"].as<std::string>());
+  if (Has(values, "calibration")) {
+    // Relative to where the command runs, not to the scenario.
+    const std::filesystem::path path = values["calibration"].as<std::string>();
+    document.Set("calibration=" + nlohmann::json(std::filesystem::absolute(path).string()).dump());
+  }
+  return ReadScenario(document);
+}
+
+}  // namespace
+
 Scenario ReadScenarioArgument(const CommandSyntax& syntax, const po::variables_map& values) {
-  if (values.count("scenario") == 0) {
+  if (!Has(values, "scenario")) {
     throw Error("no scenario given; usage: " + syntax.usage +
                 "\ntry: " + syntax.usage.substr(0, syntax.usage.find("SCENARIO")) +
                 "scenarios/axonn-gpt20b-perlmutter.json");
   }
   JsonDocument document = JsonDocument::FromFile(values["scenario"].as<std::string>());
-  if (values.count("set") > 0) {
+  if (Has(values, "set")) {
     for (const std::string& change : values["set"].as<std::vector<std::string>>()) {
       document.Set(change);
     }
   }
-  if (values.count("fidelity") > 0) {
-    document.Set("simulator.fidelity=" + values["fidelity"].as<std::string>());
-  }
-  if (values.count("calibration") > 0) {
-    // Relative to where the command runs, not to the scenario.
-    const std::filesystem::path path = values["calibration"].as<std::string>();
-    document.Set("calibration=" + nlohmann::json(std::filesystem::absolute(path).string()).dump());
-  }
-  Scenario scenario = ReadScenario(document);
-  scenario.allow_out_of_memory = values.count("allow-oom") > 0;
-  if (values.count("no-fold") > 0) scenario.lowering.fold = false;
+  Scenario scenario = IsSchedule(document.value()) ? ReadSchedulePart(document, values)
+                                                   : ReadScenarioPart(document, values);
+  scenario.allow_out_of_memory = Has(values, "allow-oom");
+  if (Has(values, "no-fold")) scenario.lowering.fold = false;
   return scenario;
 }
 

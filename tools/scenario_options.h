@@ -7,10 +7,13 @@
 
 namespace rehearse {
 
-// SCENARIO, --set, --fidelity, --calibration, --allow-oom, --no-fold.
+// --cluster, for schedules.
+void AddClusterOption(CommandSyntax* syntax);
+// SCENARIO, --cluster, --set, --fidelity, --calibration, --allow-oom, --no-fold.
 void AddScenarioOptions(CommandSyntax* syntax);
 
-// Reads it with all changes. Throws Error, also when none is given.
+// Reads it with all changes: a scenario, or a schedule on --cluster. Throws Error, also when none
+// is given.
 Scenario ReadScenarioArgument(const CommandSyntax& syntax,
                               const boost::program_options::variables_map& values);
 

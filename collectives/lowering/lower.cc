@@ -192,6 +192,10 @@ class Lowering {
       return {task, task, task, false};
     }
     Time duration = ComputeDuration(rank, place, op, *compute);
+    if (IsWait(*compute)) {
+      const TaskId wait = builder_.AddDelay(duration);
+      return {wait, wait, wait, false};
+    }
     const double factor = ComputeFactor(options_.perturbation, rank, position);
     if (factor != 1) duration = ToTime(factor * ToSeconds(duration));
     const TaskId task = builder_.AddDelay(duration);

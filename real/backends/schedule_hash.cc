@@ -40,6 +40,7 @@ void AddWork(const Work& work, Hasher* hasher) {
     hasher->Add(Name(compute->kernel));
     hasher->Add(Name(compute->dtype));
     hasher->Add(Name(compute->gemm.mode));
+    if (compute->tuned) hasher->Add(Name(*compute->tuned));
     for (const uint64_t size : {compute->gemm.m, compute->gemm.n, compute->gemm.k}) {
       hasher->Add(size);
     }

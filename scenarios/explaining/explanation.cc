@@ -79,8 +79,10 @@ class Explainer {
     DescribeSlack(critical.slack, explanation);
   }
 
-  void DescribeExposure(Explanation* explanation) const {
-    const auto by_op = ExposureOfOps(schedule_, simulation_.timeline);
+  void DescribeExposure(const std::optional<JobPart>& own, Explanation* explanation) const {
+    // A mean over ranks: spare devices are none.
+    const auto by_op = own ? ExposureOfOps(own->schedule, own->timeline)
+                           : ExposureOfOps(schedule_, simulation_.timeline);
     std::map<OpName, NamedExposure> named;
     for (size_t role = 0; role < by_op.size(); ++role) {
       for (size_t op = 0; op < by_op[role].size(); ++op) {
@@ -198,10 +200,11 @@ Explanation Explain(Scenario& scenario) {
   {
     const PlayedScenario played =
         PlayScenario(scenario, {.record_bottlenecks = true, .record_tasks = true});
-    explanation.result = Describe(scenario, played);
+    const std::optional<JobPart> own = OwnPart(scenario, played);
+    explanation.result = Describe(scenario, played, own);
     Explainer explainer(played);
     explainer.DescribePath(&explanation);
-    explainer.DescribeExposure(&explanation);
+    explainer.DescribeExposure(own, &explanation);
     explainer.DescribeLinks(&explanation);
     // Closed forms do not say which links they use.
     if (scenario.lowering.fidelity == Fidelity::kFormula) {

@@ -4,7 +4,7 @@
 //
 // Times of the critical path and of bottlenecks are those of the ranks and links that are named
 // (one of each class where the scenario is folded); exposure is the mean over all ranks, as in
-// Result.
+// Result. Ranks are devices of the cluster here, also where a placement or jobs leave some spare.
 #pragma once
 
 #include <cstdint>

@@ -27,7 +27,10 @@ std::optional<MeasuredTime> MeasuredTimeOf(const Op& op, const Schedule& schedul
                                            const Cluster& cluster) {
   if (const auto* compute = std::get_if<Compute>(&op.work)) {
     const auto& kernels = cluster.DeviceOf(0).measured;
-    return kernels ? TimeOf(*kernels, *compute) : std::nullopt;
+    if (!kernels) return std::nullopt;
+    Compute timed = *compute;
+    timed.gemm.mode = compute->tuned.value_or(compute->gemm.mode);
+    return TimeOf(*kernels, timed);
   }
   const auto& costs = cluster.measured_collectives();
   if (!costs) return std::nullopt;

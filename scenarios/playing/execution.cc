@@ -9,8 +9,6 @@
 #include "real/backends/host.h"
 #include "sim/base/error.h"
 #include "sim/base/units.h"
-#include "sim/schedule/buffer_check.h"
-#include "sim/schedule/schedule_check.h"
 #include "workloads/planner/planner.h"
 
 namespace rehearse {
@@ -32,6 +30,16 @@ std::vector<std::string> OtherTypes(const Schedule& schedule, DType arithmetic) 
     }
   }
   return names;
+}
+
+bool HasTunedProducts(const Schedule& schedule) {
+  for (const Role& role : schedule.roles) {
+    for (const Op& op : role.ops) {
+      const auto* compute = std::get_if<Compute>(&op.work);
+      if (compute != nullptr && compute->tuned) return true;
+    }
+  }
+  return false;
 }
 
 std::vector<Seconds> TimesOf(const std::vector<Timeline>& steps) {
@@ -121,16 +129,15 @@ std::string CheckToText(const CheckReport& check, double tolerance) {
 
 }  // namespace
 
-Schedule PlanScenario(const Scenario& scenario) {
-  Schedule schedule =
-      PlanStep(scenario.network, scenario.training, scenario.strategy, scenario.strategy_place);
-  CheckSchedule(schedule);
-  CheckBuffers(schedule);
-  return schedule;
-}
-
 Schedule PlanSerially(const Scenario& scenario) {
-  return PlanSerialStep(scenario.network, scenario.training, scenario.strategy.chunks);
+  const auto* workload = std::get_if<Workload>(&scenario.jobs.front().work);
+  if (workload == nullptr) {
+    throw Error(
+        fmt::format("\"{}\" is a schedule: the network of which it is a step, and so its "
+                    "serial numbers, are not known",
+                    scenario.name));
+  }
+  return PlanSerialStep(workload->network, workload->training, workload->strategy.chunks);
 }
 
 std::vector<std::string> ExecutionNotes(const Schedule& schedule, const Transport& transport,
@@ -141,6 +148,11 @@ std::vector<std::string> ExecutionNotes(const Schedule& schedule, const Transpor
     notes.push_back(
         fmt::format("the schedule's {} is executed in {}: bytes and flop rates are those of {}",
                     fmt::join(others, ", "), Name(arithmetic), Name(arithmetic)));
+  }
+  if (HasTunedProducts(schedule)) {
+    notes.emplace_back(
+        "tuned_kernels: products are executed as their operands lie, not in the mode that the "
+        "simulation times them in");
   }
   const uint32_t cores = std::max(1u, std::thread::hardware_concurrency());
   if (transport.ranks_on_host() > cores) {

@@ -46,8 +46,6 @@ inline constexpr double kCheckTolerance = 1e-10;
 // parameter moves by a learning rate this way or that.
 inline constexpr double kGpuCheckTolerance = 2e-3;
 
-// The scenario's schedule, checked.
-Schedule PlanScenario(const Scenario& scenario);
 // The same network and batch on one rank, in the same parts: dropout draws anew for each
 // micro-batch and chunk.
 Schedule PlanSerially(const Scenario& scenario);

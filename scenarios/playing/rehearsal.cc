@@ -1,17 +1,16 @@
 #include "scenarios/playing/rehearsal.h"
 
 #include <chrono>
+#include <map>
+#include <numeric>
+#include <string>
+#include <utility>
 
 #include <sys/resource.h>
 
 #include "scenarios/playing/calibrated.h"
+#include "scenarios/playing/prepare.h"
 #include "sim/base/error.h"
-#include "sim/base/units.h"
-#include "sim/schedule/buffer_check.h"
-#include "sim/schedule/memory.h"
-#include "sim/schedule/schedule_check.h"
-#include "workloads/planner/kernel_tuning.h"
-#include "workloads/planner/planner.h"
 
 namespace rehearse {
 namespace {
@@ -22,53 +21,31 @@ Bytes PeakResidentMemory() {
   return Bytes(static_cast<double>(usage.ru_maxrss) * 1024);  // Linux counts in KiB
 }
 
-TraceNames NamesOf(const Scenario& scenario) {
+// Of the ranks, which are on these devices.
+TraceNames NamesOf(const Scenario& scenario, const std::vector<uint32_t>& placement) {
   const Cluster& cluster = *scenario.cluster;
   TraceNames names;
   names.title = scenario.name;
-  for (uint32_t rank = 0; rank < cluster.device_count(); ++rank) {
-    names.node_of_rank.push_back(cluster.NodeOf(rank));
-    names.device_of_rank.push_back(cluster.graph()[cluster.devices()[rank]].name);
+  for (const uint32_t device : placement) {
+    names.node_of_rank.push_back(cluster.NodeOf(device));
+    names.device_of_rank.push_back(cluster.graph()[cluster.devices()[device]].name);
   }
   return names;
 }
 
-// The fullest rank must fit the smallest device.
-void CheckMemory(const Scenario& scenario, const Schedule& schedule) {
-  const Cluster& cluster = *scenario.cluster;
-  uint32_t smallest = 0;
-  for (uint32_t rank = 1; rank < cluster.device_count(); ++rank) {
-    if (cluster.DeviceOf(rank).memory < cluster.DeviceOf(smallest).memory) smallest = rank;
-  }
-  const DeviceSpec& device = cluster.DeviceOf(smallest);
-  const MemoryUse use = MemoryOfFullestRank(schedule);
-  if (use.Total() <= device.memory) return;
-  throw Error(
-      scenario.strategy_place,
-      fmt::format("out of memory: a rank needs {} (parameters {}, gradients {}, optimizer "
-                  "{}, activations {}, buffers {}), the device {} has {}; --allow-oom plays it all "
-                  "the same",
-                  Print(use.Total()), Print(use.parameters), Print(use.gradients),
-                  Print(use.optimizer), Print(use.activations), Print(use.buffers), device.name,
-                  Print(device.memory)));
+std::vector<uint32_t> AllDevices(const Cluster& cluster) {
+  std::vector<uint32_t> devices(cluster.device_count());
+  std::iota(devices.begin(), devices.end(), 0u);
+  return devices;
 }
 
-}  // namespace
-
-PlayedScenario PlayScenario(const Scenario& scenario, const SimulationOptions& options) {
-  PlayedScenario played;
-  played.schedule =
-      PlanStep(scenario.network, scenario.training, scenario.strategy, scenario.strategy_place);
-  if (scenario.training.tuned_kernels) {
-    TuneKernels(scenario.cluster->DeviceOf(0), &played.schedule);
-  }
-  ApplyCollectivePins(scenario.collective_pins, &played.schedule);
-  CheckSchedule(played.schedule);
-  CheckBuffers(played.schedule);
-  if (!scenario.allow_out_of_memory) CheckMemory(scenario, played.schedule);
-
+PlayedScenario Play(const Scenario& scenario, std::vector<Job> jobs,
+                    const SimulationOptions& options) {
   const Cluster& cluster = *scenario.cluster;
-  played.schedule = AsExecuted(played.schedule, cluster);
+  PlayedScenario played;
+  played.jobs = std::move(jobs);
+  for (Job& job : played.jobs) job.schedule = AsExecuted(job.schedule, cluster);
+  played.schedule = Join(played.jobs, cluster.device_count());
   Router router(cluster, scenario.routing,
                 FailingLinks(scenario.lowering.perturbation, cluster.link_count()));
   played.lowered = Lower(played.schedule, router, scenario.lowering);
@@ -82,17 +59,94 @@ PlayedScenario PlayScenario(const Scenario& scenario, const SimulationOptions& o
   return played;
 }
 
-Result Describe(const Scenario& scenario, const PlayedScenario& played) {
+// Of a device that has a rank.
+FlopsPerSecond MeanPeak(const Scenario& scenario) {
+  if (!scenario.lists_jobs) return scenario.jobs.front().nominal_peak;
+  FlopsPerSecond sum;
+  size_t ranks = 0;
+  for (const JobRequest& request : scenario.jobs) {
+    sum += static_cast<double>(request.placement.size()) * request.nominal_peak;
+    ranks += request.placement.size();
+  }
+  return sum / static_cast<double>(ranks);
+}
+
+// Those of the job, by the names that its own schedule has for them.
+std::vector<ChosenCollective> ChosenBy(const PlayedScenario& played, const Job& job) {
+  std::map<std::string, std::string> own_names;
+  for (const Communicator& communicator : job.schedule.communicators) {
+    own_names.emplace(JointName(played.jobs, job, communicator.name()), communicator.name());
+  }
+  std::vector<ChosenCollective> chosen;
+  for (const ChosenCollective& collective : played.lowered.chosen) {
+    const auto own = own_names.find(collective.axis);
+    if (own == own_names.end()) continue;
+    chosen.push_back(collective);
+    chosen.back().axis = own->second;
+  }
+  return chosen;
+}
+
+JobResult DescribeJob(const Scenario& scenario, const PlayedScenario& played, size_t index) {
+  const Job& job = played.jobs[index];
+  const JobRequest& request = scenario.jobs[index];
+  const JobPart part = CutOut(job, played.simulation.timeline);
+  JobResult described;
+  described.placement = job.placement;
+  described.start = job.start;
+  described.steps = part.steps;
+  described.result = SummarizeSteps(job, part, request.nominal_peak);
+  described.result.scenario = job.name;
+  described.result.fidelity = Name(scenario.lowering.fidelity);
+  described.result.notes = CalibrationNotes(job.schedule, *scenario.cluster);
+  described.result.memory_capacity = scenario.cluster->DeviceOf(job.placement.front()).memory;
+  described.result.chosen = ChosenBy(played, job);
+  described.alone = described.result.step;
+  if (played.jobs.size() > 1) {
+    const PlayedScenario alone = Play(scenario, {job}, {});
+    Seconds time;
+    for (const Seconds step : CutOut(job, alone.simulation.timeline).steps) time += step;
+    described.alone = time / static_cast<double>(job.repeat);
+  }
+  return described;
+}
+
+}  // namespace
+
+PlayedScenario PlayScenario(const Scenario& scenario, const SimulationOptions& options) {
+  return Play(scenario, Prepare(scenario), options);
+}
+
+std::optional<JobPart> OwnPart(const Scenario& scenario, const PlayedScenario& played) {
+  const Timeline& joint = played.simulation.timeline;
+  if (scenario.lists_jobs || IsWhole(played.jobs, joint.ranks)) return std::nullopt;
+  JobPart part = CutOut(played.jobs.front(), joint);
+  part.timeline.links = joint.links;
+  return part;
+}
+
+Result Describe(const Scenario& scenario, const PlayedScenario& played,
+                const std::optional<JobPart>& own) {
   const Simulation& simulation = played.simulation;
-  Result result = Summarize(played.schedule, simulation.timeline, scenario.nominal_peak);
+  Result result = Summarize(own ? own->schedule : played.schedule,
+                            own ? own->timeline : simulation.timeline, MeanPeak(scenario));
   result.scenario = scenario.name;
   result.fidelity = Name(scenario.lowering.fidelity);
-  result.notes = CalibrationNotes(played.schedule, *scenario.cluster);
-  result.memory_capacity = scenario.cluster->DeviceOf(0).memory;
+  result.memory_capacity = scenario.cluster->DeviceOf(played.jobs.front().placement.front()).memory;
   result.simulator.events = simulation.stats.events;
   result.simulator.transfers = simulation.stats.transfers;
   result.chosen = played.lowered.chosen;
   result.simulator.classes = played.lowered.rank_classes;
+  if (!scenario.lists_jobs) {
+    result.notes = CalibrationNotes(played.jobs.front().schedule, *scenario.cluster);
+    return result;
+  }
+  // Steps of a job use the same memory, one after the other.
+  result.memory = {};
+  for (const Job& job : played.jobs) {
+    const MemoryUse use = MemoryOfFullestRank(job.schedule);
+    if (use.Total() > result.memory.Total()) result.memory = use;
+  }
   return result;
 }
 
@@ -100,15 +154,23 @@ Rehearsal Rehearse(const Scenario& scenario, const RehearsalOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   PlayedScenario played = PlayScenario(scenario, {.record_link_loads = options.record_link_loads});
   played.lowered.program = {};
+  std::optional<JobPart> own = OwnPart(scenario, played);
 
   Rehearsal rehearsal;
-  rehearsal.result = Describe(scenario, played);
-  rehearsal.schedule = std::move(played.schedule);
-  rehearsal.timeline = std::move(played.simulation.timeline);
+  rehearsal.result = Describe(scenario, played, own);
+  rehearsal.names =
+      NamesOf(scenario, own ? played.jobs.front().placement : AllDevices(*scenario.cluster));
+  if (scenario.lists_jobs) {
+    rehearsal.jobs.emplace();
+    for (size_t i = 0; i < played.jobs.size(); ++i)
+      rehearsal.jobs->jobs.push_back(DescribeJob(scenario, played, i));
+  }
+  rehearsal.schedule = std::move(own ? own->schedule : played.schedule);
+  rehearsal.timeline = std::move(own ? own->timeline : played.simulation.timeline);
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - start;
   rehearsal.result.simulator.wall = Seconds(wall.count());
   rehearsal.result.simulator.peak_rss = PeakResidentMemory();
-  rehearsal.names = NamesOf(scenario);
+  if (rehearsal.jobs) rehearsal.jobs->all = rehearsal.result;
   return rehearsal;
 }
 

@@ -1,19 +1,26 @@
-// The pipeline: Scenario -> Schedule -> Program -> Timeline -> Result, as one readable function.
+// The pipeline: Scenario -> Jobs -> Schedule -> Program -> Timeline -> Result, as one readable
+// function.
 #pragma once
 
+#include <optional>
+#include <vector>
+
 #include "collectives/lowering/lower.h"
+#include "scenarios/playing/jobs_result.h"
 #include "scenarios/readers/scenario.h"
 #include "sim/engine/simulate.h"
 #include "sim/engine/timeline.h"
+#include "sim/report/job_part.h"
 #include "sim/report/result.h"
 #include "sim/report/trace.h"
-#include "sim/schedule/schedule.h"
+#include "sim/schedule/jobs.h"
 
 namespace rehearse {
 
 // The pipeline up to the engine, for those who want to see inside.
 struct PlayedScenario {
-  Schedule schedule;
+  std::vector<Job> jobs;  // as the machine runs them (scenarios/playing/calibrated.h)
+  Schedule schedule;      // of all of them: its ranks are the cluster's devices
   Lowered lowered;
   Simulation simulation;  // its timeline knows who represents whom
 };
@@ -21,13 +28,18 @@ struct PlayedScenario {
 // Throws Error when the scenario cannot be planned or its schedule cannot be played.
 PlayedScenario PlayScenario(const Scenario& scenario, const SimulationOptions& options = {});
 
-// What it means, but for the cost of wall time and memory.
-Result Describe(const Scenario& scenario, const PlayedScenario& played);
+// What a scenario's own step did, on its own ranks. Nothing where that is all there is: the joint
+// schedule and its timeline are it, or there are jobs.
+std::optional<JobPart> OwnPart(const Scenario& scenario, const PlayedScenario& played);
+// What that part means, or the whole; but for the cost of wall time and memory.
+Result Describe(const Scenario& scenario, const PlayedScenario& played,
+                const std::optional<JobPart>& own);
 
 struct Rehearsal {
   Schedule schedule;
   Timeline timeline;
   Result result;
+  std::optional<JobsResult> jobs;  // of a scenario that lists some
   TraceNames names;
 };
 
@@ -35,7 +47,8 @@ struct RehearsalOptions {
   bool record_link_loads = false;  // for the trace's counters
 };
 
-// As PlayScenario() throws.
+// As PlayScenario() throws. Jobs are played once more, each alone, to tell how much the others slow
+// them down.
 Rehearsal Rehearse(const Scenario& scenario, const RehearsalOptions& options = {});
 
 }  // namespace rehearse

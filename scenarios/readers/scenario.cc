@@ -1,8 +1,6 @@
 #include "scenarios/readers/scenario.h"
 
-#include "scenarios/readers/model_reader.h"
 #include "scenarios/readers/perturbation.h"
-#include "scenarios/readers/strategy_reader.h"
 #include "sim/base/error.h"
 #include "topology/files/calibration.h"
 #include "topology/files/cluster_file.h"
@@ -13,8 +11,7 @@ namespace rehearse {
 namespace {
 
 LowerOptions ReadSimulator(const JsonReader& reader, const Cluster& cluster) {
-  reader.AllowKeys({"fidelity", "channels", "algorithm", "protocol", "collectives", "slowdown",
-                    "routing", "routing_seed", "perturbation"});
+  reader.AllowKeys(kSimulatorKeys);
   LowerOptions options;
   if (reader.Has("fidelity")) {
     options.fidelity =
@@ -43,72 +40,41 @@ FabricRouting ReadRouting(const JsonReader& reader) {
   return routing;
 }
 
-FlopsPerSecond MeanPeak(const Cluster& cluster, DType precision) {
-  std::vector<uint32_t> devices(cluster.device_specs().size());
-  for (const Cluster::VertexId device : cluster.devices()) {
-    ++devices[cluster.graph()[device].device];
-  }
-  FlopsPerSecond sum;
-  for (size_t i = 0; i < devices.size(); ++i) {
-    sum += devices[i] * PeakOf(cluster.device_specs()[i], precision);
-  }
-  return sum / cluster.device_count();
-}
-
-std::string MeshText(const DeviceMesh& mesh) {
-  std::string text;
-  for (const MeshAxis& axis : mesh.axes()) {
-    text += fmt::format("{}{} {}", text.empty() ? "" : " x ", axis.name, axis.size);
-  }
-  return text;
-}
-
 }  // namespace
 
 Scenario ReadScenario(const JsonDocument& document) {
   const JsonReader root = document.Root();
-  root.AllowKeys({"name", "description", "cluster", "model", "training", "strategy", "simulator",
-                  "calibration", "edits"});
-  std::string name = root.At("name").String();
-  std::string description = root.Has("description") ? root.At("description").String() : "";
-  std::unique_ptr<Cluster> cluster = ReadCluster(root.At("cluster"));
-  auto [network, training] = ReadModelAndTraining(root.At("model"), root.At("training"));
-  const FlopsPerSecond nominal_peak = MeanPeak(*cluster, training.precision);
-  if (root.Has("calibration")) ApplyCalibration(*cluster, ReadCalibration(root.At("calibration")));
-  if (root.Has("edits")) cluster = ApplyEdits(std::move(cluster), ReadEdits(root.At("edits")));
-  const JsonReader strategy_reader = root.At("strategy");
-  Strategy strategy = ReadStrategy(strategy_reader, network);
-  LowerOptions lowering;
-  std::vector<CollectivePin> pins;
-  FabricRouting routing;
-  Place perturbation_place;
+  root.AllowKeys(kScenarioKeys);
+  Scenario scenario;
+  scenario.name = root.At("name").String();
+  if (root.Has("description")) scenario.description = root.At("description").String();
+  scenario.cluster = ReadCluster(root.At("cluster"));
+  const NominalDevices nominal = NominalDevicesOf(*scenario.cluster);
+  if (root.Has("calibration"))
+    ApplyCalibration(*scenario.cluster, ReadCalibration(root.At("calibration")));
+  if (root.Has("edits"))
+    scenario.cluster = ApplyEdits(std::move(scenario.cluster), ReadEdits(root.At("edits")));
   if (root.Has("simulator")) {
     const JsonReader simulator = root.At("simulator");
-    lowering = ReadSimulator(simulator, *cluster);
-    pins = ReadCollectivePins(simulator);
-    routing = ReadRouting(simulator);
-    if (simulator.Has("perturbation")) perturbation_place = simulator.At("perturbation").place();
+    scenario.lowering = ReadSimulator(simulator, *scenario.cluster);
+    scenario.routing = ReadRouting(simulator);
+    if (simulator.Has("perturbation"))
+      scenario.perturbation_place = simulator.At("perturbation").place();
   }
+  scenario.lists_jobs = root.Has("jobs");
+  scenario.jobs = ReadJobRequests(root, *scenario.cluster, nominal);
+  return scenario;
+}
 
-  if (strategy.mesh.size() != cluster->device_count()) {
-    strategy_reader.Fail(
-        fmt::format("a mesh of {} = {} ranks does not fit cluster \"{}\" with {} "
-                    "devices; expected their product to be {}",
-                    MeshText(strategy.mesh), strategy.mesh.size(), cluster->name(),
-                    cluster->device_count(), cluster->device_count()));
-  }
-  return {std::move(name),
-          std::move(description),
-          std::move(cluster),
-          std::move(network),
-          training,
-          std::move(strategy),
-          strategy_reader.place(),
-          std::move(lowering),
-          std::move(pins),
-          routing,
-          nominal_peak,
-          std::move(perturbation_place)};
+Scenario ScenarioOf(const JsonDocument& schedule, std::unique_ptr<Cluster> cluster,
+                    const std::optional<Calibration>& calibration) {
+  Scenario scenario;
+  scenario.cluster = std::move(cluster);
+  const NominalDevices nominal = NominalDevicesOf(*scenario.cluster);
+  if (calibration) ApplyCalibration(*scenario.cluster, *calibration);
+  scenario.jobs.push_back(RequestOf(schedule.Root(), *scenario.cluster, nominal));
+  scenario.name = scenario.jobs.front().name;
+  return scenario;
 }
 
 }  // namespace rehearse

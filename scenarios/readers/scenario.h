@@ -1,5 +1,5 @@
 // A scenario: one training step of one model with one strategy on one cluster, as a
-// JSON file says it.
+// JSON file says it; or several jobs that share the cluster.
 //
 //   {
 //     "name": "...", "description": "...",          description is optional
@@ -17,6 +17,8 @@
 //                  "transpose_alternate_layers": true, "overlap_all_reduce": true,
 //                  "overlap_reduce_scatter": true, "overlap_all_gather": true,
 //                  "cached_layers": 28},            other kinds: workloads/README.md
+//     "placement": "block",                         optional: scenarios/readers/placement.h;
+//                                                   without it as many ranks as devices
 //     "calibration": "mine.json",                   optional: topology/files/calibration.h
 //     "edits": [{"links": "node3/nic*",             optional what-ifs: topology/files/edits.h
 //                "bandwidth": "0.5x"}],
@@ -31,6 +33,9 @@
 //                   "perturbation": {...}}          jitter, stragglers, links that fail:
 //   }                                               scenarios/readers/perturbation.h
 //
+// Instead of model, training, strategy and placement: "jobs": [...]
+// (scenarios/readers/job_request.h).
+//
 // Sizes and switches of a strategy must be given: nothing is silently defaulted
 // (scenarios/readers/strategy_reader.h). `channels` 0 leaves their number to the channel search.
 // `slowdown` stands for the devices' own: a kernel runs at 1/(1 + slowdown) while its device
@@ -39,17 +44,16 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "collectives/lowering/lower.h"
-#include "scenarios/readers/collective_pins.h"
+#include "scenarios/readers/job_request.h"
 #include "sim/base/json_reader.h"
 #include "topology/cluster/cluster.h"
 #include "topology/fabrics/fabric.h"
-#include "workloads/networks/network.h"
-#include "workloads/networks/training.h"
-#include "workloads/strategies/strategy.h"
+#include "topology/files/calibration.h"
 
 namespace rehearse {
 
@@ -57,15 +61,10 @@ struct Scenario {
   std::string name;
   std::string description;
   std::unique_ptr<Cluster> cluster;
-  Network network;  // of the model, for this training
-  Training training;
-  Strategy strategy;
-  Place strategy_place;  // for errors that planning finds
+  std::vector<JobRequest> jobs;  // one at least
+  bool lists_jobs = false;       // under "jobs": results are told job by job, be it one
   LowerOptions lowering;
-  std::vector<CollectivePin> collective_pins;
   FabricRouting routing;
-  // Of a device before edits, mean over ranks: what utilisation refers to.
-  FlopsPerSecond nominal_peak;
   Place perturbation_place;          // for links that fail and leave no way
   bool allow_out_of_memory = false;  // play a plan that does not fit the device all the same
 };
@@ -73,5 +72,9 @@ struct Scenario {
 // Throws Error (file, line, pointer, found, expected) for anything that is wrong, including a mesh
 // that does not fit the cluster.
 Scenario ReadScenario(const JsonDocument& document);
+
+// A schedule's document (sim/schedule/schedule_json.h) on a cluster, of which it takes all devices.
+Scenario ScenarioOf(const JsonDocument& schedule, std::unique_ptr<Cluster> cluster,
+                    const std::optional<Calibration>& calibration);
 
 }  // namespace rehearse

@@ -8,9 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "real/kernels/numbers.h"
+#include "scenarios/playing/prepare.h"
 #include "sim/base/error.h"
-#include "sim/schedule/schedule_check.h"
-#include "workloads/planner/planner.h"
 
 namespace rehearse {
 namespace {
@@ -182,10 +181,9 @@ std::optional<RandomStep> TryStep(Json json, const StrategyRow& row, Dice& dice,
   json["strategy"] = std::move(strategy);
   step.scenario = json.dump(2);
   try {
-    const Scenario scenario = ReadScenario(JsonDocument::FromText(step.scenario, "random step"));
-    step.schedule =
-        PlanStep(scenario.network, scenario.training, scenario.strategy, scenario.strategy_place);
-    CheckSchedule(step.schedule);
+    Scenario scenario = ReadScenario(JsonDocument::FromText(step.scenario, "random step"));
+    scenario.allow_out_of_memory = true;  // it is drawn for other devices than the scenario's
+    step.schedule = PrepareOne(scenario, "a random step").schedule;
   } catch (const Error&) {
     return std::nullopt;
   }

@@ -38,7 +38,7 @@ std::vector<std::vector<OpLane>> LanesOf(const Schedule& schedule) {
     for (const Op& op : schedule.roles[role].ops) {
       const CommunicatorId communicator = CommunicatorOf(op.work);
       if (!communicator.IsSet()) {
-        lanes[role].push_back({true, kCompute});
+        lanes[role].push_back({!IsWait(std::get<Compute>(op.work)), kCompute});
         continue;
       }
       CHECK_LT(communicator.index(), schedule.communicators.size());
@@ -154,8 +154,9 @@ std::vector<LinkSummary> BusiestFirst(const Timeline& timeline) {
   return links;
 }
 
-// The type that most of the arithmetic is done in.
-std::string MainDType(const Schedule& schedule) {
+}  // namespace
+
+std::optional<DType> MainDType(const Schedule& schedule) {
   std::array<Flops, 5> flops_of_type{};
   for (const Role& role : schedule.roles) {
     for (uint32_t position = 0; position < role.OpCount(); ++position) {
@@ -165,11 +166,9 @@ std::string MainDType(const Schedule& schedule) {
     }
   }
   const auto most = std::max_element(flops_of_type.begin(), flops_of_type.end());
-  if (*most <= Flops(0)) return "";
-  return Name(static_cast<DType>(most - flops_of_type.begin()));
+  if (*most <= Flops(0)) return std::nullopt;
+  return static_cast<DType>(most - flops_of_type.begin());
 }
-
-}  // namespace
 
 Result Summarize(const Schedule& schedule, const Timeline& timeline, FlopsPerSecond peak) {
   CHECK_EQ(schedule.ranks(), timeline.ranks);
@@ -180,7 +179,7 @@ Result Summarize(const Schedule& schedule, const Timeline& timeline, FlopsPerSec
   result.ranks = ranks;
   result.step = ToSeconds(timeline.step);
   result.peak = peak;
-  result.peak_dtype = MainDType(schedule);
+  if (const auto dtype = MainDType(schedule)) result.peak_dtype = Name(*dtype);
   result.memory = MemoryOfFullestRank(schedule);
   result.links = BusiestFirst(timeline);
   result.timeline_hash = HashOf(timeline);

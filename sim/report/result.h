@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -85,6 +86,9 @@ struct Result {
   std::vector<std::string> notes;  // what a reader of the numbers has to know; the caller's
 };
 
+// The type that most of the arithmetic is done in; nothing without arithmetic.
+std::optional<DType> MainDType(const Schedule& schedule);
+
 // Everything that follows from schedule and timeline; `peak` is one device's rate. The caller fills
 // scenario, fidelity, memory_capacity, chosen and simulator. A collective is active from begin to
 // end; one on a communicator of one rank, or that takes no time, counts as nothing. Cost: linear in
@@ -99,5 +103,9 @@ nlohmann::ordered_json ToJson(const Result& result);
 // utilisation with the peak it refers to, memory beside the capacity, the five busiest links, the
 // simulator's cost. Ends with a newline. `color` uses ANSI colours.
 std::string ToText(const Result& result, bool color);
+// Its two parts: to the memory, which are a step's own, and from the links on, which are of all
+// that ran beside it.
+std::string StepToText(const Result& result, bool color);
+std::string MachineToText(const Result& result, bool color);
 
 }  // namespace rehearse

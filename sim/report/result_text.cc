@@ -184,7 +184,7 @@ void WriteNotes(Page& page, const Result& result) {
 
 }  // namespace
 
-std::string ToText(const Result& result, bool color) {
+std::string StepToText(const Result& result, bool color) {
   Page page(color);
   WriteHeadline(page, result);
   WriteBreakdown(page, result);
@@ -192,10 +192,19 @@ std::string ToText(const Result& result, bool color) {
   WriteChosen(page, result);
   WriteUtilization(page, result);
   WriteMemory(page, result);
+  return std::move(page.text);
+}
+
+std::string MachineToText(const Result& result, bool color) {
+  Page page(color);
   if (!IsMeasured(result)) WriteLinks(page, result);
   WriteNotes(page, result);
   if (!IsMeasured(result)) WriteCost(page, result);
   return std::move(page.text);
+}
+
+std::string ToText(const Result& result, bool color) {
+  return StepToText(result, color) + MachineToText(result, color);
 }
 
 }  // namespace rehearse

@@ -34,8 +34,8 @@ std::string Describe(const Compute& compute) {
   switch (compute.kind) {
     case ComputeKind::kGemm: {
       const Gemm& gemm = compute.gemm;
-      const std::string text =
-          fmt::format("GEMM {}x{}x{} {}", gemm.m, gemm.n, gemm.k, Name(gemm.mode));
+      const std::string text = fmt::format("GEMM {}x{}x{} {}", gemm.m, gemm.n, gemm.k,
+                                           Name(compute.tuned.value_or(gemm.mode)));
       return gemm.batch == 1 ? text : fmt::format("{}, batch of {}", text, gemm.batch);
     }
     case ComputeKind::kAttention:
@@ -180,6 +180,10 @@ Footprint FootprintOf(const std::vector<Buffer>& buffers, BufferId buffer) {
     footprint.column_end = own.view->column + own.columns;
   }
   return footprint;
+}
+
+bool IsWait(const Compute& compute) {
+  return compute.kind == ComputeKind::kFixed && compute.kernels == 0;
 }
 
 CommunicatorId CommunicatorOf(const Work& work) {

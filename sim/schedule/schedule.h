@@ -68,14 +68,16 @@ enum class ComputeKind : uint8_t {
   kGemm,       // `gemm` counts
   kAttention,  // a fused attention core: `flops` at the device's attention efficiency
   kMemory,     // element-wise work, norms, optimizer: bound by `bytes`
-  kFixed,      // takes `duration` on any device: measured elsewhere, or made up to show an idea
+  kFixed,      // takes `duration` on any device: measured elsewhere, or made up to show an idea;
+               // without kernels it is a wait, which occupies nothing and nothing slows down
 };
 
 struct Compute {
   ComputeKind kind = ComputeKind::kMemory;
   Kernel kernel = Kernel::kNone;  // what it computes, for backends that execute it
   DType dtype = DType::kBf16;
-  Gemm gemm;                       // kGemm only
+  Gemm gemm;                       // kGemm only; operands lie as its mode says
+  std::optional<GemmMode> tuned;   // likewise: the mode that it is timed in, as if they lay so
   Seconds duration;                // kFixed only
   Flops flops;                     // all kinds; for kGemm FlopsOf(gemm)
   Bytes bytes;                     // memory traffic, read and written
@@ -277,6 +279,7 @@ struct Schedule {
 };
 
 Footprint FootprintOf(const std::vector<Buffer>& buffers, BufferId buffer);
+bool IsWait(const Compute& compute);
 // The communicator that a communication op is on; not set for Compute.
 CommunicatorId CommunicatorOf(const Work& work);
 // The bytes of a communication op; zero for Compute.

@@ -22,7 +22,8 @@
 //
 // An op is {"name": ..., and what it does:
 //   "duration": "3ms"                                   on any device
-//   "gemm": {"m": 1, "n": 1, "k": 1, "mode": "NN", "batch": 1}                  mode and batch may be left out
+//   "gemm": {"m": 1, "n": 1, "k": 1, "mode": "NN", "batch": 1}                  mode and batch may be left out;
+//     also: "tuned": "NT" (Compute::tuned)
 //   "compute": "attention" and "flops", "compute": "memory" and "bytes"
 //     all four also: "kernel", "dtype" (bf16), "flops", "bytes", "kernels" (1), "attributes"
 //   "collective": "all-reduce", "communicator": "all", "bytes": "64MiB",

@@ -434,7 +434,9 @@ class RoleReader {
       compute.duration = reader.At("duration").Duration();
     } else if (key == "gemm") {
       compute.kind = ComputeKind::kGemm;
-      compute.gemm = ReadGemm(reader.At("gemm"));
+      const JsonReader gemm = reader.At("gemm");
+      compute.gemm = ReadGemm(gemm);
+      if (gemm.Has("tuned")) compute.tuned = ChoiceOf<GemmMode>(gemm.At("tuned"), GemmModeNames());
     } else {
       const bool is_attention = reader.At("compute").Choice({"attention", "memory"}) == 0;
       compute.kind = is_attention ? ComputeKind::kAttention : ComputeKind::kMemory;
@@ -453,7 +455,7 @@ class RoleReader {
   }
 
   static Gemm ReadGemm(const JsonReader& reader) {
-    reader.AllowKeys({"m", "n", "k", "mode", "batch"});
+    reader.AllowKeys({"m", "n", "k", "mode", "tuned", "batch"});
     Gemm gemm;
     gemm.m = ReadElements(reader.At("m"));
     gemm.n = ReadElements(reader.At("n"));

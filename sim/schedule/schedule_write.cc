@@ -278,6 +278,7 @@ class RoleWriter {
         gemm.AddNumber("n", compute.gemm.n);
         gemm.AddNumber("k", compute.gemm.k);
         if (compute.gemm.mode != Gemm().mode) gemm.AddText("mode", Name(compute.gemm.mode));
+        if (compute.tuned) gemm.AddText("tuned", Name(*compute.tuned));
         gemm.AddUnless("batch", compute.gemm.batch, Gemm().batch);
         object->Add("gemm", gemm.OnOneLine());
         break;

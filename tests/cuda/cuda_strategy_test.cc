@@ -10,6 +10,7 @@
 #include "real/execution/check.h"
 #include "real/transports/transport_threads.h"
 #include "scenarios/playing/execution.h"
+#include "scenarios/playing/prepare.h"
 #include "tests/support/gpu_double.h"
 #include "tests/support/gpu_run.h"
 
@@ -46,7 +47,7 @@ TEST_P(CudaStrategyTest, GivesTheSerialLossGradientsAndParameters) {
   gpu_double::Door* door = gpu_double::OpenGpuDouble();
   door->Reset();
   const Scenario scenario = ScenarioOf(GetParam());
-  const Schedule schedule = PlanScenario(scenario);
+  const Schedule schedule = PrepareOne(scenario, "this test").schedule;
   ASSERT_EQ(schedule.ranks(), GetParam().ranks);
   const StepNumbers serial = ComputeSerially(PlanSerially(scenario), 3);
   CudaOptions options;

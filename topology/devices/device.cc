@@ -101,6 +101,12 @@ Seconds ComputeTime(const DeviceSpec& device, const Compute& compute, bool backw
   CHECK_GE(compute.flops.value(), 0.0);
   CHECK_GE(compute.bytes.value(), 0.0);
   if (compute.kind == ComputeKind::kFixed) return compute.duration;
+  if (compute.tuned) {
+    Compute turned = compute;
+    turned.gemm.mode = *compute.tuned;
+    turned.tuned.reset();
+    return ComputeTime(device, turned, backward);
+  }
   if (device.measured) {
     if (const auto measured = TimeOf(*device.measured, compute)) return measured->time;
   }

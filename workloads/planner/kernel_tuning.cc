@@ -29,11 +29,11 @@ void TuneKernels(const DeviceSpec& device, Schedule* schedule) {
     for (Op& op : role.ops) {
       auto* compute = std::get_if<Compute>(&op.work);
       if (compute == nullptr || compute->kind != ComputeKind::kGemm) continue;
-      Gemm& gemm = compute->gemm;
+      const Gemm& gemm = compute->gemm;
       const auto [it, is_new] = known.try_emplace(
           {gemm.m, gemm.n, gemm.k, gemm.batch, gemm.mode, compute->dtype}, gemm.mode);
       if (is_new) it->second = FastestMode(device, *compute);
-      gemm.mode = it->second;
+      if (it->second != gemm.mode) compute->tuned = it->second;
     }
   }
 }

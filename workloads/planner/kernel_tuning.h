@@ -3,8 +3,8 @@
 // iterations of a run would find by timing.
 //
 // Assumption: bringing operands into the other order costs nothing (weights are stored so from the
-// beginning, activations are written so by the op before). The schedule then says how long things
-// take, not how operands lie: it is for simulation, not for backends.
+// beginning, activations are written so by the op before). That is for the simulation, which times
+// them so: buffers stay as they are, and backends multiply operands as they lie.
 #pragma once
 
 #include "sim/schedule/schedule.h"
@@ -12,7 +12,8 @@
 
 namespace rehearse {
 
-// Gives every GEMM the mode that is fastest on the device; of equal ones the mode that it has.
+// Gives every GEMM the mode that is fastest on the device as Compute::tuned; of equal ones the mode
+// that it has, as nothing.
 void TuneKernels(const DeviceSpec& device, Schedule* schedule);
 
 }  // namespace rehearse

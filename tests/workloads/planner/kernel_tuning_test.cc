@@ -36,12 +36,16 @@ TEST(KernelTuningTest, EveryProductTakesTheFastestModeOfItsShape) {
   add(2048, GemmMode::kTN);
   TuneKernels(device, &schedule);
   const auto mode = [&](size_t op) {
-    return std::get<Compute>(schedule.roles[0].ops[op].work).gemm.mode;
+    const Compute& compute = std::get<Compute>(schedule.roles[0].ops[op].work);
+    return compute.tuned.value_or(compute.gemm.mode);
   };
   EXPECT_EQ(mode(0), GemmMode::kNT);
   EXPECT_EQ(mode(1), GemmMode::kNT);
   EXPECT_EQ(mode(2), GemmMode::kNN);
   EXPECT_EQ(mode(3), GemmMode::kTN);  // as fast as NN: stays
+  // Operands lie as they did.
+  EXPECT_EQ(std::get<Compute>(schedule.roles[0].ops[0].work).gemm.mode, GemmMode::kTN);
+  EXPECT_EQ(std::get<Compute>(schedule.roles[0].ops[2].work).gemm.mode, GemmMode::kNT);
 }
 
 }  // namespace

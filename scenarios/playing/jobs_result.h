@@ -1,0 +1,46 @@
+// What several jobs on one cluster mean to each other: `rehearse run` of a scenario with "jobs".
+//
+//   { "schema": "rehearse.jobs.v1", "scenario": "...", "fidelity": "fluid", "devices": 16,
+//     "seconds": ...,                              until the last job has ended
+//     "jobs": [ {"name": "a",
+//                "placement": [[0, 7]],            rank by rank: devices, from .. to
+//                "start_seconds": 0, "repeat": 2,
+//                "steps_seconds": [..., ...],      each of its steps
+//                "alone_step_seconds": ...,        the mean step when no other job runs
+//                "slow_down": 1.25,                the mean step over that
+//                "result": {...}} ],               rehearse.result.v1 of its mean step, without
+//                                                  "links" and "simulator"
+//     "links": [...], "simulator": {...}, "timeline_hash": "..." }      as there, of all jobs
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "sim/report/result.h"
+
+namespace rehearse {
+
+struct JobResult {
+  std::vector<uint32_t> placement;
+  Seconds start;
+  std::vector<Seconds> steps;
+  Seconds alone;  // a step, mean
+  Result result;  // of the mean step; called as the job is
+
+  double SlowDown() const { return alone > Seconds(0) ? result.step / alone : 1; }
+};
+
+struct JobsResult {
+  Result all;  // as of one step that all jobs are in
+  std::vector<JobResult> jobs;
+};
+
+nlohmann::ordered_json ToJson(const JobsResult& result);
+// A row for each job, the busiest links, and what there is to say of each job's step. Ends with a
+// newline.
+std::string ToText(const JobsResult& result, bool color);
+
+}  // namespace rehearse

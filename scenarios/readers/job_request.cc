@@ -1,0 +1,242 @@
+#include "scenarios/readers/job_request.h"
+
+#include <filesystem>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "scenarios/readers/model_reader.h"
+#include "scenarios/readers/placement.h"
+#include "scenarios/readers/strategy_reader.h"
+#include "sim/base/error.h"
+#include "sim/report/result.h"
+#include "sim/schedule/schedule_json.h"
+
+namespace rehearse {
+namespace {
+
+constexpr int64_t kMostSteps = 10'000;
+constexpr Seconds kLatestStart(1e6);
+
+FlopsPerSecond MeanPeak(const NominalDevices& nominal, const std::vector<uint32_t>& placement,
+                        DType precision) {
+  std::vector<uint32_t> devices(nominal.specs.size());
+  for (const uint32_t device : placement) ++devices[nominal.spec_of_device[device]];
+  FlopsPerSecond sum;
+  for (size_t i = 0; i < devices.size(); ++i) {
+    if (devices[i] > 0) sum += devices[i] * PeakOf(nominal.specs[i], precision);
+  }
+  return sum / static_cast<double>(placement.size());
+}
+
+std::string MeshText(const DeviceMesh& mesh) {
+  std::string text;
+  for (const MeshAxis& axis : mesh.axes()) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : " x ", axis.name, axis.size);
+  }
+  return text;
+}
+
+// What a scenario says of its step.
+JobRequest ReadStep(const JsonReader& root) {
+  auto [network, training] = ReadModelAndTraining(root.At("model"), root.At("training"));
+  const JsonReader strategy_reader = root.At("strategy");
+  Strategy strategy = ReadStrategy(strategy_reader, network);
+  JobRequest request;
+  request.work = Workload{std::move(network), training, std::move(strategy)};
+  request.place = strategy_reader.place();
+  if (root.Has("simulator")) {
+    const JsonReader simulator = root.At("simulator");
+    simulator.AllowKeys(kSimulatorKeys);
+    request.collective_pins = ReadCollectivePins(simulator);
+  }
+  return request;
+}
+
+std::vector<uint32_t> AllDevices(const Cluster& cluster) {
+  std::vector<uint32_t> devices(cluster.device_count());
+  std::iota(devices.begin(), devices.end(), 0u);
+  return devices;
+}
+
+uint32_t RanksOf(const JobRequest& request) {
+  const auto* workload = std::get_if<Workload>(&request.work);
+  return workload != nullptr ? workload->strategy.mesh.size()
+                             : std::get<Schedule>(request.work).ranks();
+}
+
+DType PrecisionOf(const JobRequest& request) {
+  const auto* workload = std::get_if<Workload>(&request.work);
+  return workload != nullptr ? workload->training.precision
+                             : MainDType(std::get<Schedule>(request.work)).value_or(DType::kBf16);
+}
+
+// What it is called in its file, or its file: "two-ranks" for two-ranks.schedule.json.gz.
+std::string NameOfSchedule(const JsonReader& document) {
+  const ScheduleTitle title = ReadScheduleTitle(document);
+  if (!title.name.empty() || document.place().pointer != "") return title.name;
+  const std::string file = std::filesystem::path(document.place().file).filename().string();
+  return file.substr(0, file.find('.'));
+}
+
+// The step that the scenario itself describes.
+JobRequest ReadOwnStep(const JsonReader& root, const Cluster& cluster) {
+  JobRequest request = ReadStep(root);
+  request.name = root.At("name").String();
+  const DeviceMesh& mesh = std::get<Workload>(request.work).strategy.mesh;
+  if (root.Has("placement")) {
+    const std::vector<bool> nothing_taken(cluster.device_count());
+    request.placement = ReadPlacement(root.At("placement"), cluster, mesh.size(), nothing_taken);
+    return request;
+  }
+  if (mesh.size() != cluster.device_count()) {
+    root.At("strategy")
+        .Fail(fmt::format("a mesh of {} = {} ranks does not fit cluster \"{}\" with {} "
+                          "devices; expected their product to be {}{}",
+                          MeshText(mesh), mesh.size(), cluster.name(), cluster.device_count(),
+                          cluster.device_count(),
+                          mesh.size() < cluster.device_count() ? ", or a \"placement\"" : ""));
+  }
+  request.placement = AllDevices(cluster);
+  return request;
+}
+
+JobRequest ReadScenarioOfJob(const JsonReader& root) {
+  root.AllowKeys(kScenarioKeys);
+  if (root.Has("jobs")) root.At("jobs").Fail("a job has no jobs of its own");
+  JobRequest request = ReadStep(root);
+  if (root.Has("name")) request.name = root.At("name").String();
+  return request;
+}
+
+JobRequest ReadScheduleOfJob(const JsonReader& document) {
+  JobRequest request;
+  request.name = NameOfSchedule(document);
+  request.work = ReadSchedule(document);
+  request.place = document.place();
+  return request;
+}
+
+// What is said here, or in the file that is named, by `read`.
+JobRequest ReadHereOrThere(const JsonReader& reader, JobRequest (*read)(const JsonReader&)) {
+  if (!reader.IsString()) return read(reader);
+  const std::filesystem::path folder = std::filesystem::path(reader.place().file).parent_path();
+  const std::string path = (folder / reader.String()).string();
+  if (!std::filesystem::exists(path)) reader.Fail(fmt::format("there is no file \"{}\"", path));
+  const JsonDocument document = JsonDocument::FromFile(path);
+  return read(document.Root());
+}
+
+JobRequest ReadWorkOfJob(const JsonReader& entry) {
+  if (entry.Has("scenario") == entry.Has("schedule"))
+    entry.Fail("a job has a \"scenario\" or a \"schedule\"; expected one of them");
+  return entry.Has("scenario") ? ReadHereOrThere(entry.At("scenario"), ReadScenarioOfJob)
+                               : ReadHereOrThere(entry.At("schedule"), ReadScheduleOfJob);
+}
+
+// All but where its ranks are.
+JobRequest ReadJob(const JsonReader& entry, const std::vector<CollectivePin>& pins_of_all,
+                   std::set<std::string>* names) {
+  entry.AllowKeys({"name", "scenario", "schedule", "placement", "start", "repeat"});
+  JobRequest request = ReadWorkOfJob(entry);
+  request.collective_pins.insert(request.collective_pins.begin(), pins_of_all.begin(),
+                                 pins_of_all.end());
+  if (entry.Has("name")) request.name = entry.At("name").String();
+  if (request.name.empty()) entry.Fail("the job has no \"name\", nor has what it plays");
+  if (request.name.find('/') != std::string::npos) {
+    entry.Fail(
+        fmt::format("the job is called \"{}\"; expected a \"name\" without a slash, which "
+                    "separates jobs from their axes",
+                    request.name));
+  }
+  const std::string name = request.name;
+  for (int i = 2; !names->insert(request.name).second; ++i) {
+    request.name = fmt::format("{} ({})", name, i);
+  }
+  if (entry.Has("start")) {
+    request.start = entry.At("start").Duration();
+    if (request.start > kLatestStart) entry.At("start").Expected("a time of at most 1e6 s");
+  }
+  if (entry.Has("repeat"))
+    request.repeat = static_cast<uint32_t>(entry.At("repeat").Integer(1, kMostSteps));
+  return request;
+}
+
+// Listed devices first: the others are free to choose.
+void PlaceJobs(const std::vector<JsonReader>& entries, const Cluster& cluster,
+               std::vector<JobRequest>* requests) {
+  std::vector<bool> is_taken(cluster.device_count());
+  for (const bool lists : {true, false}) {
+    for (size_t i = 0; i < entries.size(); ++i) {
+      const JsonReader placement = entries[i].At("placement");
+      if (ListsDevices(placement) != lists) continue;
+      JobRequest& request = (*requests)[i];
+      request.placement = ReadPlacement(placement, cluster, RanksOf(request), is_taken);
+      for (const uint32_t device : request.placement) {
+        if (is_taken[device])
+          placement.Fail(fmt::format("device {} belongs to an earlier job", device));
+        is_taken[device] = true;
+      }
+    }
+  }
+}
+
+std::vector<JobRequest> ReadListedJobs(const JsonReader& root, const Cluster& cluster) {
+  for (const char* key : {"model", "training", "strategy", "placement"}) {
+    if (root.Has(key)) root.At(key).Fail("is each job's own where there are \"jobs\"");
+  }
+  const std::vector<JsonReader> entries = root.At("jobs").Elements();
+  if (entries.empty()) root.At("jobs").Expected("one job at least");
+  std::vector<CollectivePin> pins;
+  if (root.Has("simulator")) pins = ReadCollectivePins(root.At("simulator"));
+  std::vector<JobRequest> requests;
+  std::set<std::string> names;
+  for (const JsonReader& entry : entries) requests.push_back(ReadJob(entry, pins, &names));
+  PlaceJobs(entries, cluster, &requests);
+  return requests;
+}
+
+}  // namespace
+
+NominalDevices NominalDevicesOf(const Cluster& cluster) {
+  NominalDevices nominal{cluster.device_specs(), {}};
+  nominal.spec_of_device.reserve(cluster.device_count());
+  for (const Cluster::VertexId device : cluster.devices())
+    nominal.spec_of_device.push_back(cluster.graph()[device].device);
+  return nominal;
+}
+
+JobRequest RequestOf(const JsonReader& schedule, const Cluster& cluster,
+                     const NominalDevices& nominal) {
+  JobRequest request = ReadScheduleOfJob(schedule);
+  const uint32_t ranks = RanksOf(request);
+  if (ranks != cluster.device_count()) {
+    schedule.At("ranks").Fail(fmt::format(
+        "a schedule of {} ranks does not fit cluster \"{}\" with {} devices{}", ranks,
+        cluster.name(), cluster.device_count(),
+        ranks < cluster.device_count() ? "; a scenario with \"jobs\" can place it on some of them"
+                                       : ""));
+  }
+  request.placement = AllDevices(cluster);
+  request.nominal_peak = MeanPeak(nominal, request.placement, PrecisionOf(request));
+  return request;
+}
+
+std::vector<JobRequest> ReadJobRequests(const JsonReader& root, const Cluster& cluster,
+                                        const NominalDevices& nominal) {
+  std::vector<JobRequest> requests;
+  if (root.Has("jobs")) {
+    requests = ReadListedJobs(root, cluster);
+  } else {
+    requests.push_back(ReadOwnStep(root, cluster));
+  }
+  for (JobRequest& request : requests) {
+    request.nominal_peak = MeanPeak(nominal, request.placement, PrecisionOf(request));
+  }
+  return requests;
+}
+
+}  // namespace rehearse

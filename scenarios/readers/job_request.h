@@ -1,0 +1,79 @@
+// The jobs of a scenario, as they are asked for: one that the scenario itself describes, or
+// several, which share the cluster.
+//
+//   "jobs": [{"scenario": "a.json",     a file, relative to the one that names it, or an object;
+//                                       or "schedule": likewise (sim/schedule/schedule_json.h)
+//             "placement": "0-63",      scenarios/readers/placement.h; "block" and "round-robin"
+//                                       choose among devices that no other job lists or was given
+//             "start": "0s",            optional; before it nothing of the job begins
+//             "repeat": 3,              optional, 1; whole steps, back to back
+//             "name": "first"}, ...]    optional; else that of its scenario or schedule
+//
+// What a job's scenario says of its step is the job's own: model, training, strategy, and the
+// algorithm, protocol and collectives of its simulator. What it says of a machine (cluster,
+// calibration, edits, placement, and the other keys of its simulator) is not used: that of the
+// scenario that lists the jobs counts. Algorithms that the latter names are for all jobs, before
+// their own.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "scenarios/readers/collective_pins.h"
+#include "sim/base/json_reader.h"
+#include "sim/schedule/schedule.h"
+#include "topology/cluster/cluster.h"
+#include "workloads/networks/network.h"
+#include "workloads/networks/training.h"
+#include "workloads/strategies/strategy.h"
+
+namespace rehearse {
+
+// What a step is planned from.
+struct Workload {
+  Network network;  // of the model, for this training
+  Training training;
+  Strategy strategy;
+};
+
+struct JobRequest {
+  std::string name;
+  std::variant<Schedule, Workload> work;
+  std::vector<CollectivePin> collective_pins;
+  std::vector<uint32_t> placement;  // rank -> device
+  Seconds start;
+  uint32_t repeat = 1;
+  // Of a device before edits, mean over the job's: what utilisation refers to.
+  FlopsPerSecond nominal_peak;
+  Place place;  // for errors that planning finds
+};
+
+// The devices of a cluster before calibrations and edits.
+struct NominalDevices {
+  std::vector<DeviceSpec> specs;
+  std::vector<uint32_t> spec_of_device;
+};
+NominalDevices NominalDevicesOf(const Cluster& cluster);
+
+// The keys of a scenario, and of its simulator, whether used or not.
+inline const std::vector<std::string> kScenarioKeys = {
+    "name",      "description", "cluster", "model", "training", "strategy",
+    "simulator", "calibration", "edits",   "jobs",  "placement"};
+inline const std::vector<std::string> kSimulatorKeys = {"fidelity", "channels",     "algorithm",
+                                                        "protocol", "collectives",  "slowdown",
+                                                        "routing",  "routing_seed", "perturbation"};
+
+// Of a scenario's root: its own step on all devices, or on those of its "placement"; or its "jobs".
+// Throws Error for what is wrong, including steps that do not fit the cluster and jobs that want
+// the same device.
+std::vector<JobRequest> ReadJobRequests(const JsonReader& root, const Cluster& cluster,
+                                        const NominalDevices& nominal);
+
+// A schedule, the document of which this is the root, on all devices. Throws Error where these are
+// not as many as ranks.
+JobRequest RequestOf(const JsonReader& schedule, const Cluster& cluster,
+                     const NominalDevices& nominal);
+
+}  // namespace rehearse

@@ -1,0 +1,28 @@
+// Which device of the cluster each rank is on.
+//
+//   "block"          the first free devices, in their order
+//   "round-robin"    one from each machine that has a free one, in turns: rank 0 on the first
+//                    machine, rank 1 on the second, ...
+//   "0-7,16-23"      these devices, rank by rank; likewise [0, 1, "8-13"]
+//
+// There may be more devices than ranks: those that are left are spare.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/base/json_reader.h"
+#include "topology/cluster/cluster.h"
+
+namespace rehearse {
+
+// Whether the devices are listed, not chosen among those that are free.
+bool ListsDevices(const JsonReader& reader);
+
+// By rank. `is_taken` says of each device whether others have it, which only counts where devices
+// are not listed. Throws Error for what is none of these, for devices that do not exist or come
+// twice, and where there are too few or, of a list, not as many as ranks.
+std::vector<uint32_t> ReadPlacement(const JsonReader& reader, const Cluster& cluster,
+                                    uint32_t ranks, const std::vector<bool>& is_taken);
+
+}  // namespace rehearse

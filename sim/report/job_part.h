@@ -1,0 +1,26 @@
+// What one of several jobs did, cut out of the timeline in which all of them were played
+// (sim/schedule/jobs.h).
+#pragma once
+
+#include <vector>
+
+#include "sim/engine/timeline.h"
+#include "sim/report/result.h"
+#include "sim/schedule/jobs.h"
+
+namespace rehearse {
+
+struct JobPart {
+  Schedule schedule;  // its steps back to back, on its own ranks
+  Timeline timeline;  // of these, beginning at the job's start; without links
+  // Each from the end of the one before on all ranks to its own; they sum to the timeline's step.
+  std::vector<Seconds> steps;
+};
+
+JobPart CutOut(const Job& job, const Timeline& joint);
+
+// The result of one step: the mean of the job's. `peak` as in Summarize(); links and simulator stay
+// empty.
+Result SummarizeSteps(const Job& job, const JobPart& part, FlopsPerSecond peak);
+
+}  // namespace rehearse
