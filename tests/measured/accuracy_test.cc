@@ -1,9 +1,9 @@
 // How near the model comes to published measurements: the table of collectives/README.md, which is
 // held against what this prints.
 //
-//   test_measured the table, with the numbers that were fitted (kFitted) REHEARSE_ACCURACY=sizes
-//   test_measured every size as well REHEARSE_ACCURACY=fit test_measured the two numbers are fitted
-//   anew
+//   test_measured                           the table, with the numbers that were fitted (kFitted)
+//   REHEARSE_ACCURACY=sizes test_measured   every size as well
+//   REHEARSE_ACCURACY=fit test_measured     the two numbers are fitted anew
 //
 // Two numbers are fitted for each machine (real/calibration/calibration_fit.h): the efficiency of
 // the links that bind, and what launching a collective takes; on every other size of all its
@@ -28,7 +28,7 @@ namespace {
 
 constexpr Bytes kOneMegabyte(1 << 20);
 
-// Issue 5's wish: from 1 MiB to 8 GiB a median of 10 % and a 90th percentile of 25 %, below a
+// What is wanted: from 1 MiB to 8 GiB a median of 10 % and a 90th percentile of 25 %, below a
 // median of 25 %.
 constexpr double kWantedMedian = 0.10;
 constexpr double kWantedNinetieth = 0.25;

@@ -33,8 +33,8 @@ Schedule PlanStep(const Network& network, const Training& training, const Strate
 // A pipeline: the network is cut into stages of so many units each (workloads/planner/stages.h),
 // and every stage lies on the strategy's mesh by itself, rank r of stage s being rank s·mesh + r. A
 // role for each stage; the ranks with the same coordinates hand values on and gradients back along
-// the communicator "stages", in their resting layouts. A matrix that two stages share is kept by both,
-// and their gradients are added up. Throws Error as PlanStep does, and where CheckActions or
+// the communicator "stages", in their resting layouts. A matrix that two stages share is kept by
+// both, and their gradients are added up. Throws Error as PlanStep does, and where CheckActions or
 // CutIntoStages find a mistake.
 Schedule PlanStages(const Network& network, const Training& training, const Strategy& strategy,
                     const std::vector<uint32_t>& units_of_stage, const std::vector<Action>& actions,

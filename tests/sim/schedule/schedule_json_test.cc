@@ -298,7 +298,7 @@ RC_GTEST_PROP(ScheduleJsonTest, RandomSchedulesAreReadAsTheyWereWritten, ()) {
   RC_ASSERT(!testing::Test::HasFailure());
 }
 
-// ---- by hand ---------------------------------------------------------------------------------------
+// ---- by hand ------------------------------------------------------------------------------------
 
 TEST(ScheduleJsonTest, WhatAHandWriterLeavesOutIsImplied) {
   const Schedule schedule = Read(WithOps(R"(
@@ -386,7 +386,7 @@ TEST(ScheduleJsonTest, GzippedFilesAreRead) {
   std::filesystem::remove(path);
 }
 
-// ---- mistakes --------------------------------------------------------------------------------------
+// ---- mistakes -----------------------------------------------------------------------------------
 
 TEST(ScheduleJsonMistakeTest, AnotherVersionIsRefusedByName) {
   const std::string text = R"({"schema": "rehearse.schedule.v2", "ranks": 1, "ops": []})";
