@@ -15,7 +15,8 @@
 
 namespace rehearse {
 
-inline constexpr size_t kDeepestJson = 64;  // levels of nesting
+inline constexpr size_t kDeepestJson = 64;                // levels of nesting
+inline constexpr size_t kLargestJson = size_t{64} << 20;  // bytes of a text
 
 // JSON pointer -> line; a value that is not listed is in the line of the value that contains it.
 using JsonLines = std::map<std::string, int, std::less<>>;

@@ -32,8 +32,8 @@ std::string Print(Bytes size);
 std::string Print(FlopsPerSecond rate);
 
 // The shortest text in one of the units that is read back as the very same number: "64MiB",
-// "123.5B", "3ms", "1.5TFLOP". For finite numbers of zero or more; "0B" only where a reader
-// allows no bytes.
+// "123.5B", "3ms", "1.5TFLOP". For finite numbers of zero or more; "0B" only where a reader allows
+// no bytes.
 std::string PrintExactly(Seconds duration);
 std::string PrintExactly(Bytes size);
 std::string PrintExactly(Flops flops);
