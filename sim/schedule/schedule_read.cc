@@ -43,7 +43,7 @@ std::vector<JsonReader> OneOrMore(const JsonReader& reader) {
 // Things of one kind that are referred to by name, or by place.
 class Names {
  public:
-  explicit Names(std::string what) : what_(std::move(what)) {}
+  explicit Names(std::string noun) : noun_(std::move(noun)) {}
 
   void Add(const std::string& name) {
     places_[name].push_back(count_++);
@@ -52,10 +52,10 @@ class Names {
   uint32_t count() const { return count_; }
 
   uint32_t Find(const JsonReader& reader) const {
-    if (count_ == 0) reader.Fail(fmt::format("there is no {} that could be named here", what_));
+    if (count_ == 0) reader.Fail(fmt::format("nothing can be named here: there is no {}", noun_));
     if (!reader.IsString()) {
       if (!reader.value().is_number())
-        reader.Expected(fmt::format("the name of a {}, or its place in the list", what_));
+        reader.Expected(fmt::format("the name of {}, or its place in the list", One()));
       return Count(reader, 0, int64_t{count_} - 1);
     }
     return FindNamed(reader.String(), reader);
@@ -64,12 +64,12 @@ class Names {
   uint32_t FindNamed(const std::string& name, const JsonReader& reader) const {
     const auto found = places_.find(name);
     if (found == places_.end())
-      reader.Fail(fmt::format("found {}, expected the name of a {}{}", QuotedJson(name), what_,
+      reader.Fail(fmt::format("found {}, expected the name of {}{}", QuotedJson(name), One(),
                               HintFor(name)));
     if (found->second.size() > 1)
       reader.Fail(fmt::format(
           "found {}, but {} {}s have this name; expected the place in the list: {} or {}",
-          QuotedJson(name), found->second.size(), what_, found->second[0], found->second[1]));
+          QuotedJson(name), found->second.size(), noun_, found->second[0], found->second[1]));
     return found->second.front();
   }
   // The latest of this name so far.
@@ -82,6 +82,7 @@ class Names {
   bool Has(const std::string& name) const { return places_.contains(name); }
 
  private:
+  std::string One() const { return (noun_.starts_with('e') ? "an " : "a ") + noun_; }
   std::string HintFor(const std::string& name) const {
     const std::string hint = DidYouMean(name, names_);
     if (!hint.empty()) return hint;
@@ -89,10 +90,10 @@ class Names {
     if (names_.empty() || names_.size() > kMostListed) return "";
     std::string list;
     for (const std::string& known : names_) list += (list.empty() ? "" : ", ") + QuotedJson(known);
-    return "; there are " + list;
+    return "; known: " + list;
   }
 
-  std::string what_;
+  std::string noun_;
   uint32_t count_ = 0;
   std::map<std::string, std::vector<uint32_t>> places_;
   std::vector<std::string> names_;  // that are not empty, in order

@@ -24,7 +24,7 @@ std::string ListOf(const Items& items, Print print) {
 // {"key": value, ...} on one line, or a line a member.
 class ObjectText {
  public:
-  void Add(const char* key, const std::string& value) { members_.emplace_back(key, value); }
+  void Add(const std::string& key, const std::string& value) { members_.emplace_back(key, value); }
   void AddText(const char* key, const std::string& text) { Add(key, Quoted(text)); }
   template <typename Number>
   void AddNumber(const char* key, Number number) {
@@ -50,10 +50,11 @@ class ObjectText {
   }
 
  private:
-  std::vector<std::pair<const char*, std::string>> members_;
+  std::vector<std::pair<std::string, std::string>> members_;
 };
 
 std::string OnLines(const std::vector<std::string>& items, const std::string& indent) {
+  if (items.empty()) return "[]";
   return fmt::format("[\n{}  {}\n{}]", indent, fmt::join(items, ",\n" + indent + "  "), indent);
 }
 
@@ -180,8 +181,8 @@ class RoleWriter {
     const std::string inner = indent + "  ";
     ObjectText object;
     object.AddText("name", role_.name);
-    const auto add = [&](const char* key, const auto& items, auto text_of) {
-      if (items.empty()) return;
+    const auto add = [&](const std::string& key, const auto& items, auto text_of) {
+      if (items.empty() && key != "ops") return;
       std::vector<std::string> texts;
       for (const auto& item : items) texts.push_back(text_of(item));
       object.Add(key, OnLines(texts, inner));

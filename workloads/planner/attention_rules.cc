@@ -14,7 +14,7 @@ uint64_t HeadsOf(const NetworkNode& node) {
 }
 
 double LocalScores(const Plan& plan, uint32_t node) {
-  const Tensor& y = plan.states[node].value;
+  const Tensor& y = plan.State(node).value;
   const uint64_t heads = HeadsOf(plan.Node(node)) / Pieces(y.layout, plan.builder.sizes(), 1);
   return static_cast<double>(plan.builder.LocalRows(y)) * static_cast<double>(heads) *
          plan.Node(node).attributes[kSequence];
@@ -27,7 +27,7 @@ void AddAttention(Plan& plan, uint32_t node, const std::string& name, Kernel ker
                   double traffic, const std::vector<BufferId>& reads,
                   const std::vector<BufferId>& writes) {
   const std::vector<double>& attributes = plan.Node(node).attributes;
-  const Tensor& y = plan.states[node].value;
+  const Tensor& y = plan.State(node).value;
   const bool fused = plan.training.fused_attention;
   const bool skips_half = fused && attributes[kCausal] != 0;
   Compute compute;
@@ -64,13 +64,13 @@ void ForwardAttention(Plan& plan, uint32_t node) {
   const Tensor y = plan.MakeValue(node, x);
   const Tensor sums = plan.builder.MakeTensor(shape.name + " sums", shape.rows, HeadsOf(shape),
                                               x.layout, DType::kFp32, SizeOf(DType::kFp32));
-  plan.states[node].value = y;
-  plan.states[node].saved = {sums.buffer};
+  plan.State(node).value = y;
+  plan.State(node).saved = {sums.buffer};
   std::vector<BufferId> writes = {y.buffer, sums.buffer};
   if (!plan.training.fused_attention) {
     writes.push_back(AddScores(plan, node));
     const bool keeps = plan.training.recomputation != Recomputation::kSelective;
-    if (keeps) plan.states[node].saved.push_back(writes.back());
+    if (keeps) plan.State(node).saved.push_back(writes.back());
   }
   AddAttention(plan, node, shape.op, Kernel::kAttention, 1, 1, {x.buffer}, writes);
 }
@@ -80,7 +80,7 @@ void ForwardAttention(Plan& plan, uint32_t node) {
 void BackwardAttention(Plan& plan, uint32_t node, const Tensor& dy) {
   const std::string& op = plan.Node(node).op;
   const Tensor& x = plan.Input(node);
-  const NodeState& state = plan.states[node];
+  const NodeState& state = plan.State(node);
   std::vector<BufferId> reads = {dy.buffer, x.buffer, state.value.buffer, state.saved.front()};
   const bool fused = plan.training.fused_attention;
   if (!fused && plan.training.recomputation == Recomputation::kSelective) {

@@ -30,7 +30,7 @@ void ForwardBias(Plan& plan, uint32_t node) {
   plan.builder.AddMemoryOp(shape.op, Kernel::kBias, 2 * BytesOf(plan, x),
                            {x.buffer, plan.parameters.Vector(shape.vectors.front())}, {x.buffer},
                            shape.kernels);
-  plan.states[node].value = x;
+  plan.State(node).value = x;
 }
 
 void BackwardBias(Plan& plan, uint32_t node, const Tensor& dy) {
@@ -50,7 +50,7 @@ void ForwardBiasGelu(Plan& plan, uint32_t node) {
   const Tensor y = plan.MakeValue(node, x);
   plan.builder.AddMemoryOp(shape.op, Kernel::kBiasGelu, 2 * BytesOf(plan, x),
                            {x.buffer, plan.parameters.Vector(shape.vectors.front())}, {y.buffer});
-  plan.states[node].value = y;
+  plan.State(node).value = y;
 }
 
 void BackwardBiasGelu(Plan& plan, uint32_t node, const Tensor& dy) {
@@ -70,7 +70,7 @@ void ForwardSwiGlu(Plan& plan, uint32_t node) {
   const Tensor y = plan.MakeValue(node, x);
   plan.builder.AddMemoryOp(plan.Node(node).op, Kernel::kSwiGlu, BytesOf(plan, x) + BytesOf(plan, y),
                            {x.buffer}, {y.buffer});
-  plan.states[node].value = y;
+  plan.State(node).value = y;
 }
 
 void BackwardSwiGlu(Plan& plan, uint32_t node, const Tensor& dy) {
@@ -87,13 +87,13 @@ void ForwardRelu(Plan& plan, uint32_t node) {
   const Tensor y = plan.MakeValue(node, x);
   plan.builder.AddMemoryOp(plan.Node(node).op, Kernel::kRelu, 2 * BytesOf(plan, x), {x.buffer},
                            {y.buffer});
-  plan.states[node].value = y;
+  plan.State(node).value = y;
 }
 
 void BackwardRelu(Plan& plan, uint32_t node, const Tensor& dy) {
   const Tensor dx = plan.MakeGradient(plan.Node(node).inputs.front(), dy.layout);
   plan.builder.AddMemoryOp(BackwardName(plan.Node(node)), Kernel::kReluBackward,
-                           3 * BytesOf(plan, dy), {dy.buffer, plan.states[node].value.buffer},
+                           3 * BytesOf(plan, dy), {dy.buffer, plan.State(node).value.buffer},
                            {dx.buffer});
   plan.PassBack(node, dx);
 }
@@ -105,15 +105,15 @@ void ForwardDropout(Plan& plan, uint32_t node) {
   plan.builder.AddMemoryOp(plan.Node(node).op, Kernel::kDropout,
                            2 * BytesOf(plan, x) + plan.builder.LocalElements(x), {x.buffer},
                            {y.buffer, mask.buffer}, 1, DropoutAttributes(plan, node));
-  plan.states[node].value = y;
-  plan.states[node].saved = {mask.buffer};
+  plan.State(node).value = y;
+  plan.State(node).saved = {mask.buffer};
 }
 
 void BackwardDropout(Plan& plan, uint32_t node, const Tensor& dy) {
   const Tensor dx = plan.MakeGradient(plan.Node(node).inputs.front(), dy.layout);
   plan.builder.AddMemoryOp(BackwardName(plan.Node(node)), Kernel::kDropoutBackward,
                            2 * BytesOf(plan, dy) + plan.builder.LocalElements(dy),
-                           {dy.buffer, plan.states[node].saved.front()}, {dx.buffer});
+                           {dy.buffer, plan.State(node).saved.front()}, {dx.buffer});
   plan.PassBack(node, dx);
 }
 
@@ -128,8 +128,8 @@ void ForwardResidual(Plan& plan, uint32_t node) {
                            3 * BytesOf(plan, z) + plan.builder.LocalElements(z),
                            {x.buffer, z.buffer, plan.parameters.Vector(shape.vectors.front())},
                            {y.buffer, mask.buffer}, 1, DropoutAttributes(plan, node));
-  plan.states[node].value = y;
-  plan.states[node].saved = {mask.buffer};
+  plan.State(node).value = y;
+  plan.State(node).saved = {mask.buffer};
 }
 
 // Through the dropout, with the bias' gradient: reads dy and mask, writes, reads once more.
@@ -139,7 +139,7 @@ void BackwardResidual(Plan& plan, uint32_t node, const Tensor& dy) {
   const BufferId gradient = plan.parameters.VectorGradient(shape.vectors.front());
   plan.builder.AddMemoryOp(BackwardName(shape), Kernel::kDropoutBackward,
                            3 * BytesOf(plan, dy) + plan.builder.LocalElements(dy),
-                           {dy.buffer, plan.states[node].saved.front(), gradient},
+                           {dy.buffer, plan.State(node).saved.front(), gradient},
                            {dx.buffer, gradient}, 2);
   plan.PassBack(node, dy, 1);
   plan.PassBack(node, dx);
@@ -151,7 +151,7 @@ void ForwardAdd(Plan& plan, uint32_t node) {
   const Tensor y = plan.MakeValue(node, z);
   plan.builder.AddMemoryOp(plan.Node(node).op, Kernel::kAdd, 3 * BytesOf(plan, z),
                            {x.buffer, z.buffer}, {y.buffer});
-  plan.states[node].value = y;
+  plan.State(node).value = y;
 }
 
 void BackwardAdd(Plan& plan, uint32_t node, const Tensor& dy) {

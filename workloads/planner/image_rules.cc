@@ -21,7 +21,7 @@ void ForwardMap(Plan& plan, uint32_t node, Kernel kernel) {
   const Tensor y = plan.MakeValue(node, x);
   plan.builder.AddMemoryOp(shape.op, kernel, BytesOf(plan, x) + BytesOf(plan, y), {x.buffer},
                            {y.buffer}, 1, shape.attributes);
-  plan.states[node].value = y;
+  plan.State(node).value = y;
 }
 
 // Reads dY and writes dX.
@@ -44,7 +44,7 @@ void BackwardMaxPool(Plan& plan, uint32_t node, const Tensor& dy) {
   const Tensor dx = plan.MakeGradient(shape.inputs.front(), x.layout);
   plan.builder.AddMemoryOp(
       shape.op + " backward", Kernel::kMaxPoolBackward, 2 * (BytesOf(plan, dx) + BytesOf(plan, dy)),
-      {dy.buffer, x.buffer, plan.states[node].value.buffer}, {dx.buffer}, 1, shape.attributes);
+      {dy.buffer, x.buffer, plan.State(node).value.buffer}, {dx.buffer}, 1, shape.attributes);
   plan.PassBack(node, dx);
 }
 
@@ -66,7 +66,7 @@ void ForwardConcatenate(Plan& plan, uint32_t node) {
   plan.builder.AddMemoryOp(shape.op, Kernel::kConcatenate, 2 * BytesOf(plan, y),
                            {x.buffer, z.buffer}, {y.buffer}, 1,
                            {OwnParts(plan, y, shape.attributes.front())});
-  plan.states[node].value = y;
+  plan.State(node).value = y;
 }
 
 void BackwardConcatenate(Plan& plan, uint32_t node, const Tensor& dy) {
@@ -95,8 +95,8 @@ void ForwardGroupNorm(Plan& plan, uint32_t node) {
                             plan.parameters.Vector(shape.vectors[1])},
                            {y.buffer, moments.buffer}, 1,
                            {shape.attributes[0], OwnParts(plan, x, shape.attributes[1])});
-  plan.states[node].value = y;
-  plan.states[node].saved = {moments.buffer};
+  plan.State(node).value = y;
+  plan.State(node).saved = {moments.buffer};
 }
 
 // Reads X and dY for the sums, once more to write dX.
@@ -108,7 +108,7 @@ void BackwardGroupNorm(Plan& plan, uint32_t node, const Tensor& dy) {
   const BufferId bias = plan.parameters.VectorGradient(shape.vectors[1]);
   plan.builder.AddMemoryOp(shape.op + " backward", Kernel::kGroupNormBackward, 5 * BytesOf(plan, x),
                            {x.buffer, dy.buffer, plan.parameters.Vector(shape.vectors[0]),
-                            plan.states[node].saved.front(), gain, bias},
+                            plan.State(node).saved.front(), gain, bias},
                            {dx.buffer, gain, bias}, 2,
                            {shape.attributes[0], OwnParts(plan, x, shape.attributes[1])});
   plan.PassBack(node, dx);
@@ -121,14 +121,14 @@ void ForwardModulate(Plan& plan, uint32_t node) {
   const Tensor y = plan.MakeValue(node, x);
   plan.builder.AddMemoryOp(shape.op, Kernel::kModulate, 2 * BytesOf(plan, x),
                            {x.buffer, pairs.buffer}, {y.buffer}, 1, shape.attributes);
-  plan.states[node].value = y;
-  plan.states[node].operand = pairs;
+  plan.State(node).value = y;
+  plan.State(node).operand = pairs;
 }
 
 void BackwardModulate(Plan& plan, uint32_t node, const Tensor& dy) {
   const NetworkNode& shape = plan.Node(node);
   const Tensor& x = plan.Input(node, 1);
-  const Tensor& pairs = plan.states[node].operand;
+  const Tensor& pairs = plan.State(node).operand;
   const Tensor dx = plan.MakeGradient(shape.inputs[1], x.layout);
   const Tensor dpairs = plan.MakeGradient(shape.inputs[0], pairs.layout);
   plan.builder.AddMemoryOp(shape.op + " backward", Kernel::kModulateBackward, 3 * BytesOf(plan, x),

@@ -33,8 +33,8 @@ void ForwardCrossEntropy(Plan& plan, uint32_t node) {
   const Tensor loss = builder.MakeRowValues(name, x, 1);
   builder.AddMemoryOp(name, Kernel::kCrossEntropy, rows * 3 * 4, {statistics.buffer},
                       {loss.buffer});
-  plan.states[node].value = loss;
-  plan.states[node].saved = {exponentials.buffer, statistics.buffer};
+  plan.State(node).value = loss;
+  plan.State(node).saved = {exponentials.buffer, statistics.buffer};
 }
 
 void BackwardCrossEntropy(Plan& plan, uint32_t node, const Tensor&) {
@@ -42,7 +42,7 @@ void BackwardCrossEntropy(Plan& plan, uint32_t node, const Tensor&) {
   const Tensor dx = plan.MakeGradient(plan.Node(node).inputs.front(), x.layout);
   plan.builder.AddMemoryOp("cross entropy backward", Kernel::kCrossEntropyBackward,
                            plan.builder.LocalElements(x) * (16 + ConversionBytes(plan)),
-                           plan.states[node].saved, {dx.buffer}, 3);
+                           plan.State(node).saved, {dx.buffer}, 3);
   plan.PassBack(node, dx);
 }
 
@@ -56,12 +56,12 @@ void ForwardSquaredError(Plan& plan, uint32_t node) {
   builder.AddMemoryOp(name, Kernel::kSquaredError, builder.LocalElements(x) * 3 * plan.element(),
                       {x.buffer}, {loss.buffer, dx.buffer});
   builder.AllReduceRowValues(name, loss, x);
-  plan.states[node].value = loss;
-  plan.states[node].operand = dx;
+  plan.State(node).value = loss;
+  plan.State(node).operand = dx;
 }
 
 void BackwardSquaredError(Plan& plan, uint32_t node, const Tensor&) {
-  plan.PassBack(node, plan.states[node].operand);
+  plan.PassBack(node, plan.State(node).operand);
 }
 
 }  // namespace rehearse

@@ -1,9 +1,14 @@
-// How each kind of node is planned: a table of rules, forward and backward.
+// How each kind of node is planned: a table of rules, forward and for each of its two gradients.
 //
-// A forward rule leaves the node's value (and what backward needs) in Plan::states; a backward rule
-// takes the gradient of the value, passes gradients on to the inputs and gives those of its
-// parameters to Plan::parameters. Costs are the memory traffic of the kernels as a framework
-// without fusion beyond the usual (bias with its neighbour) runs them.
+// A forward rule leaves the node's value (and what its gradients need) in Plan::State. The rule of
+// the input gradient takes the gradient of the value and passes gradients on to the inputs; those
+// of biases and gains, which the same kernels make, go to Plan::parameters. Where the node has a
+// matrix it hands over to Plan::PassToWeight what the matrix's gradient is made of, at the place
+// where that is done when both are done together: behind the collectives of dX that may run beside
+// it. The rule of the weight gradient does it, there or in an action of its own.
+//
+// Costs are the memory traffic of the kernels as a framework without fusion beyond the usual (bias
+// with its neighbour) runs them.
 #pragma once
 
 #include "workloads/planner/plan.h"
@@ -13,19 +18,23 @@ namespace rehearse {
 struct NodeRule {
   NodeKind kind;
   void (*forward)(Plan& plan, uint32_t node);
-  void (*backward)(Plan& plan, uint32_t node, const Tensor& gradient);
+  void (*input_gradient)(Plan& plan, uint32_t node, const Tensor& gradient);
+  void (*weight_gradient)(Plan& plan, uint32_t node, const WeightOperands& operands) = nullptr;
 };
 const NodeRule& RuleOf(NodeKind kind);
 
 // product_rules.cc
 void ForwardProduct(Plan& plan, uint32_t node);
-void BackwardProduct(Plan& plan, uint32_t node, const Tensor& gradient);
+void InputGradientOfProduct(Plan& plan, uint32_t node, const Tensor& gradient);
+void WeightGradientOfProduct(Plan& plan, uint32_t node, const WeightOperands& operands);
 void ForwardEmbedding(Plan& plan, uint32_t node);
-void BackwardEmbedding(Plan& plan, uint32_t node, const Tensor& gradient);
+void InputGradientOfEmbedding(Plan& plan, uint32_t node, const Tensor& gradient);
+void WeightGradientOfEmbedding(Plan& plan, uint32_t node, const WeightOperands& operands);
 // summa_rules.cc: products of strategies that say so
 void ForwardSumma(Plan& plan, uint32_t node);
-void BackwardSumma(Plan& plan, uint32_t node, const Tensor& gradient);
-// norm_rules.cc
+void InputGradientOfSumma(Plan& plan, uint32_t node, const Tensor& gradient);
+void WeightGradientOfSumma(Plan& plan, uint32_t node, const WeightOperands& operands);
+// norm_rules.cc; as all below they have no matrix, and one rule for all of their gradients
 void ForwardNorm(Plan& plan, uint32_t node);
 void BackwardNorm(Plan& plan, uint32_t node, const Tensor& dy);
 // element_rules.cc

@@ -46,8 +46,8 @@ void ForwardNorm(Plan& plan, uint32_t node) {
   AddStatistics(plan, x, shape.name, kernels.statistics, kernels.numbers, bytes, {x.buffer},
                 &reads);
   plan.builder.AddMemoryOp(shape.op, kernels.forward, 2 * bytes, reads, {y.buffer, saved.buffer});
-  plan.states[node].value = y;
-  plan.states[node].saved = {saved.buffer};
+  plan.State(node).value = y;
+  plan.State(node).saved = {saved.buffer};
 }
 
 // Reads x and dy, for the gains' and biases' sums once more, and the gradient that went round the
@@ -61,14 +61,14 @@ void BackwardNorm(Plan& plan, uint32_t node, const Tensor& dy) {
   const Tensor dx = plan.MakeGradient(input, x.layout);
   const BufferId gain = plan.parameters.Vector(shape.vectors.front());
   const std::vector<BufferId> operands = {x.buffer, dy.buffer, gain,
-                                          plan.states[node].saved.front()};
+                                          plan.State(node).saved.front()};
   std::vector<BufferId> reads = operands;
   std::vector<BufferId> writes = {dx.buffer};
   for (const uint32_t vector : shape.vectors) {
     reads.push_back(plan.parameters.VectorGradient(vector));
     writes.push_back(plan.parameters.VectorGradient(vector));
   }
-  std::optional<Tensor>& bypass = plan.gradients[input];
+  std::optional<Tensor>& bypass = plan.Gradient(input);
   if (bypass) reads.push_back(bypass->buffer);
   AddStatistics(plan, x, shape.name + " backward", kernels.backward_statistics, kernels.numbers,
                 2 * bytes, operands, &reads);

@@ -30,7 +30,6 @@ BufferId Parameters::BeginGradient(uint32_t index, bool* adds) {
 }
 
 void Parameters::EndGradient(uint32_t index) {
-  Release(index);
   const uint32_t owner = matrices_[index].owner;
   Matrix& matrix = matrices_[owner];
   if (--matrix.uses_left > 0) return;
@@ -95,7 +94,7 @@ void Parameters::Accumulate(uint32_t index) {
   }
 }
 
-void Parameters::FinishMicroBatch() {
+void Parameters::FinishGradients() {
   CHECK(ended_.empty());
   for (const uint32_t index : put_off_) {
     SetLayer(network_.matrices[index].layer);
@@ -132,8 +131,25 @@ void Parameters::Synchronize() {
     SetLayer(network_.matrices[index].layer);
     SumGradient(index, Issue::kBlocking);
   }
+  SumOverStages();
   SetLayer(-1);
   SynchronizeVectors();
+}
+
+// Each of two stages has the gradient that its own use of a matrix gives.
+void Parameters::SumOverStages() {
+  for (uint32_t index = 0; index < matrices_.size(); ++index) {
+    const Matrix& matrix = matrices_[index];
+    if (matrix.shared == nullptr) continue;
+    SetLayer(ArrayOf(index).layer);
+    Collective collective;
+    collective.communicator = plan_.PairsOf(matrix.shared->first_stage, matrix.shared->other_stage);
+    collective.bytes =
+        Bytes((Shares(matrix, 1) ? matrix.share_elements : matrix.elements) * gradient_element());
+    collective.dtype = training_.gradients;
+    plan_.AddCollective("all-reduce gradient of " + ArrayOf(index).name, collective,
+                        Issue::kBlocking, {matrix.update_gradient}, {matrix.update_gradient});
+  }
 }
 
 // Axes that are more than data axes go one by one, as frameworks have a group for each; the others
@@ -188,11 +204,11 @@ BufferId Parameters::GradientNorm(const std::vector<BufferId>& gradients,
                                          .columns = 1});
   plan_.AddMemoryOp("gradient norm", Kernel::kSquaredNorm, GradientBytes(), gradients, {norm}, 1,
                     std::move(shares));
-  uint32_t ranks = plan_.mesh().size();
-  ranks /= plan_.SizeOfAxes(pure_data_);
+  const uint32_t ranks =
+      plan_.mesh().size() / plan_.SizeOfAxes(pure_data_) * plan_.communicators().stages();
   if (ranks > 1) {
     Collective collective;
-    collective.communicator = plan_.model_communicator();
+    collective.communicator = plan_.communicators().model();
     collective.bytes = Bytes(kFloat);
     collective.dtype = DType::kFp32;
     plan_.AddCollective("all-reduce gradient norm", collective, Issue::kBlocking, {norm}, {norm});
@@ -222,8 +238,10 @@ void Parameters::Update() {
     gradients.push_back(matrix.update_gradient);
     summands.push_back(matrix.update_gradient);
     parameters.push_back(matrix.update_share);
-    shares.push_back(ShareOfRanks(strategy_.products[index].w,
-                                  Shares(matrix, 1) ? matrix.share_axes : std::vector<uint32_t>()));
+    const double share =
+        ShareOfRanks(strategy_.products[index].w,
+                     Shares(matrix, 1) ? matrix.share_axes : std::vector<uint32_t>());
+    shares.push_back(matrix.shared == nullptr ? share : share / 2);
   }
   gradients.push_back(GradientNorm(summands, std::move(shares)));
   parameters.push_back(optimizer_state_);

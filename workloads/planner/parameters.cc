@@ -38,28 +38,31 @@ std::optional<MatmulResult> MultiplyLayouts(const ProductLayouts& layouts) {
 }  // namespace
 
 Parameters::Parameters(const Network& network, const Strategy& strategy, const Training& training,
-                       const std::vector<Layout>& rests, PlanBuilder* plan)
+                       const std::vector<Layout>& rests, const Stage& stage, PlanBuilder* plan)
     : network_(network),
       strategy_(strategy),
       training_(training),
+      stage_(stage),
       plan_(*plan),
       pure_data_(PureDataAxes(strategy)) {
   matrices_.resize(network.matrices.size());
   for (uint32_t i = 0; i < matrices_.size(); ++i) PlaceMatrix(i);
   if (strategy.shard && strategy.shard->by_layer) GroupByLayer();
-  for (const NetworkNode& node : network.nodes) {
+  for (uint32_t i = stage.node_begin(); i < stage.node_end(); ++i) {
+    const NetworkNode& node = network.nodes[i];
     if (!node.matrix) continue;
     matrices_[matrices_[*node.matrix].owner].uses += strategy.chunks;
     matrices_[*node.matrix].is_read_backward =
         node.kind == NodeKind::kProduct &&
         network.nodes[node.inputs.front()].kind != NodeKind::kInput;
   }
-  for (uint32_t i = 0; i < matrices_.size(); ++i) {
+  for (const SharedMatrix& shared : stage.shared) matrices_[shared.matrix].shared = &shared;
+  for (uint32_t i = stage.first_matrix(); i < stage.matrix_end(); ++i) {
     matrices_[i].uses_left = matrices_[i].uses;
     AddMatrixBuffers(i);
   }
   AddVectors(rests);
-  const uint64_t states = training.precision == DType::kFp32 && Stage() % 3 == 0 ? 2 : 3;
+  const uint64_t states = training.precision == DType::kFp32 && ZeroStage() % 3 == 0 ? 2 : 3;
   const auto elements = static_cast<uint64_t>(update_elements_);
   optimizer_state_ = plan_.AddBuffer({.name = "Adam: master weights and moments",
                                       .kind = BufferKind::kOptimizer,
@@ -92,7 +95,7 @@ void Parameters::PlaceMatrix(uint32_t index) {
     }
   }
   matrix.places = *places;
-  matrix.owner = shape.tied.value_or(index);
+  matrix.owner = shape.tied && stage_.HasMatrix(*shape.tied) ? *shape.tied : index;
   matrix.group_begin = index;
   matrix.group_end = index + 1;
   const std::vector<uint32_t>& sizes = plan_.sizes();
@@ -104,14 +107,15 @@ void Parameters::PlaceMatrix(uint32_t index) {
     const bool shares = strategy_.shard && strategy_.shard->axis == axis;
     (shares ? matrix.share_axes : matrix.sum_axes).push_back(axis);
   }
-  const Matrix& owner = matrices_[matrix.owner];
+  const uint32_t tied = shape.tied.value_or(index);
+  const Matrix& owner = matrices_[tied];
   if (matrix.sum_axes != owner.sum_axes || matrix.share_axes != owner.share_axes) {
     throw Error(plan_.place(),
                 fmt::format("\"{}\" of {} is tied to \"{}\": the gradients of both must be summed "
                             "along the same axes, so rows of their operands must be split along "
                             "the same; found {} and {}",
-                            shape.name, network_.name, network_.matrices[matrix.owner].name,
-                            ToString(layouts.x), ToString(strategy_.products[matrix.owner].x)));
+                            shape.name, network_.name, network_.matrices[tied].name,
+                            ToString(layouts.x), ToString(strategy_.products[tied].x)));
   }
   const uint64_t ranks = plan_.SizeOfAxes(matrix.share_axes);
   const uint64_t share = (matrix.rows * matrix.columns + ranks - 1) / ranks;
@@ -172,9 +176,8 @@ void Parameters::AddMatrixBuffers(uint32_t index) {
     matrix.parameter = matrices_[matrix.owner].parameter;
     return;
   }
-  const NetworkMatrix& shape = network_.matrices[index];
-  SetLayer(shape.layer);
-  const std::string name = plan_.Label(shape.name);
+  SetLayer(ArrayOf(index).layer);
+  const std::string name = plan_.Label(ArrayOf(index).name);
   matrix.parameter =
       AddMatrixBuffer(index, name, BufferKind::kParameter, training_.precision, Shares(matrix, 3));
   // Stage 1 keeps what is not summed yet whole, and its share of the sums beside it.
@@ -202,7 +205,7 @@ void Parameters::SetLayer(int32_t layer) {
 
 void Parameters::AddVectors(const std::vector<Layout>& rests) {
   vectors_.resize(network_.vectors.size());
-  for (size_t i = 0; i < network_.nodes.size(); ++i) {
+  for (uint32_t i = stage_.node_begin(); i < stage_.node_end(); ++i) {
     for (const uint32_t vector : network_.nodes[i].vectors) {
       Layout layout = rests[i];
       std::vector<uint32_t> sum_axes;
@@ -264,8 +267,21 @@ void Parameters::AddVectorViews(VectorGroup* group) {
 
 // ---- gathering ----------------------------------------------------------------------------------
 
+void Parameters::Hold(Matrix* matrix) const {
+  const auto found = std::find(matrix->holders.begin(), matrix->holders.end(), micro_batch_);
+  if (found == matrix->holders.end()) matrix->holders.push_back(micro_batch_);
+}
+
+void Parameters::Release(uint32_t index) {
+  if (!is_last_chunk_) return;
+  Matrix& matrix = matrices_[index];
+  std::erase(matrix.holders, micro_batch_);
+  if (matrix.holders.empty()) matrix.gathered = BufferId();
+}
+
 void Parameters::Gather(uint32_t index) {
   Matrix& matrix = matrices_[index];
+  Hold(&matrix);
   if (matrix.gathered.IsSet()) return;
   if (!Shares(matrix, 3)) {
     matrix.gathered = matrix.parameter;
@@ -279,6 +295,7 @@ void Parameters::Gather(uint32_t index) {
   for (uint32_t i = matrix.group_begin; i < matrix.group_end; ++i) {
     Matrix& member = matrices_[i];
     if (member.gathered.IsSet()) continue;
+    Hold(&member);
     member.gathered = AddMatrixBuffer(i, plan_.Label("gathered " + network_.matrices[i].name),
                                       BufferKind::kBuffer, training_.precision, /*share=*/false);
     shares.push_back(member.parameter);
@@ -298,7 +315,8 @@ void Parameters::GatherBefore(uint32_t index, uint32_t groups) {
   const auto is_read = [&](const Matrix& matrix) {
     return matrix.is_read_backward || training_.recomputation == Recomputation::kFull;
   };
-  for (uint32_t begin = matrices_[index].group_begin; groups > 0 && begin > 0; --groups) {
+  const uint32_t first = stage_.first_matrix();
+  for (uint32_t begin = matrices_[index].group_begin; groups > 0 && begin > first; --groups) {
     const uint32_t end = begin;
     begin = matrices_[begin - 1].group_begin;
     if (network_.matrices[begin].layer < 0) continue;
@@ -309,7 +327,7 @@ void Parameters::GatherBefore(uint32_t index, uint32_t groups) {
 BufferId Parameters::Fetch(uint32_t index, uint32_t end) {
   Gather(index);
   const uint32_t ahead = strategy_.shard ? strategy_.shard->prefetch : 0;
-  if (plan_.tag().phase == Phase::kRecompute && strategy_.shard && strategy_.shard->by_layer) {
+  if (goes_backward_ && strategy_.shard && strategy_.shard->by_layer) {
     GatherBefore(index, ahead);
     return matrices_[index].gathered;
   }

@@ -4,9 +4,13 @@
 // A matrix is stored n×k (a table V×h), cut as the product's layouts say, in equal shares along one
 // axis if the strategy shards it. Its gradient goes: product -> block in the plan's precision ->
 // reduce-scatter to the share (stages 2, 3) -> accumulated over micro-batches (in fp32 if not said
-// otherwise) -> all-reduced over the axes that split the batch -> Adam. Vectors (biases, norms) lie
-// one after the other in one buffer for each set of axes over which their gradients are summed, so
-// that one collective serves all of them.
+// otherwise) -> all-reduced over the axes that split the batch -> summed with that of the other
+// stage of the pipeline that has the matrix too -> Adam. Vectors (biases, norms) lie one after the
+// other in one buffer for each set of axes over which their gradients are summed, so that one
+// collective serves all of them.
+//
+// A gathered matrix belongs to the micro-batches that hold it, from their first product with it
+// until they give it back; the last one to do so frees it.
 #pragma once
 
 #include <cstdint>
@@ -16,29 +20,30 @@
 #include "workloads/networks/network.h"
 #include "workloads/networks/training.h"
 #include "workloads/planner/plan_builder.h"
+#include "workloads/planner/stages.h"
 #include "workloads/strategies/strategy.h"
 
 namespace rehearse {
 
 class Parameters {
  public:
-  // `rests` are the layouts in which the values of the network's nodes rest.
+  // Those of the nodes of one stage. `rests` are the layouts in which the values of the network's
+  // nodes rest.
   Parameters(const Network& network, const Strategy& strategy, const Training& training,
-             const std::vector<Layout>& rests, PlanBuilder* plan);
+             const std::vector<Layout>& rests, const Stage& stage, PlanBuilder* plan);
 
   // How the product of a matrix lies, forward and backward, before anything is redistributed.
   const MatmulResult& PlacesOf(uint32_t matrix) const { return matrices_[matrix].places; }
   const ProductLayouts& LayoutsOf(uint32_t matrix) const { return strategy_.products[matrix]; }
 
   // The whole block of the index-th matrix, gathered if it is not at hand. With prefetching the
-  // gathers of the next ones (up to `end`, exclusive) are issued now, before this one's
-  // product; FetchBackward prefetches the other way, and so does Fetch for the recomputation
-  // where layers are gathered.
+  // gathers of the next ones (up to `end`, exclusive) are issued now, before this one's product;
+  // FetchBackward prefetches the other way, and so does Fetch for the recomputation of one layer
+  // after the other on the way back, where layers are gathered.
   BufferId Fetch(uint32_t index, uint32_t end);
   BufferId FetchBackward(uint32_t index);
-  void Release(uint32_t matrix) {
-    if (is_last_chunk_) matrices_[matrix].gathered = BufferId();
-  }
+  // The micro-batch has no more use for it.
+  void Release(uint32_t matrix);
   // What the forward pass need not keep of a layer's matrices [begin, end).
   void ReleaseAfterForward(uint32_t begin, uint32_t end);
 
@@ -50,12 +55,17 @@ class Parameters {
   // EndGradient.
   BufferId BeginGradient(uint32_t index, bool* adds);
   void EndGradient(uint32_t index);
-  // Gradients may be all-reduced beside the backward pass of the last micro-batch.
-  void BeginMicroBatch(bool is_last) { is_last_ = is_last; }
+  // What follows is done for this micro-batch. Gradients may be all-reduced beside the action that
+  // makes the last ones.
+  void BeginAction(uint32_t micro_batch, bool makes_last_gradients) {
+    micro_batch_ = micro_batch;
+    is_last_ = makes_last_gradients;
+  }
+  void set_goes_backward(bool goes_backward) { goes_backward_ = goes_backward; }
   // Whether the chunk of the micro-batch that comes now is the last one to use a gathered matrix.
   void set_is_last_chunk(bool is_last_chunk) { is_last_chunk_ = is_last_chunk; }
-  // Does what the backward pass has put off.
-  void FinishMicroBatch();
+  // Does what the action has put off: sums that are awaited at its end only.
+  void FinishGradients();
 
   void Synchronize();
   // Norm of all gradients, Adam, and all-gathers of what stages 1 and 2 have updated in shares.
@@ -81,8 +91,10 @@ class Parameters {
     BufferId update_gradient;   // what Adam reads: that, or the summed share of stage 1
     BufferId update_share;  // what Adam writes: the parameter, or the share of it of stages 1 and 2
     BufferId gradient;      // of the block, while it is made
-    BufferId share_gradient;  // until it is accumulated
-    BufferId gathered;        // set while a gathered copy is at hand
+    BufferId share_gradient;               // until it is accumulated
+    BufferId gathered;                     // set while a gathered copy is at hand
+    std::vector<uint32_t> holders;         // micro-batches, of the gathered copy
+    const SharedMatrix* shared = nullptr;  // with another stage
   };
   // Vectors whose gradients are summed over the same axes.
   struct VectorGroup {
@@ -98,10 +110,18 @@ class Parameters {
     BufferId gradient;
   };
 
-  bool IsOwner(uint32_t matrix) const { return matrices_[matrix].owner == matrix; }
-  uint32_t Stage() const { return strategy_.shard ? strategy_.shard->stage : 0; }
+  // The matrices of the stage with parameters of their own.
+  bool IsOwner(uint32_t matrix) const {
+    return stage_.HasMatrix(matrix) && matrices_[matrix].owner == matrix;
+  }
+  // The one that a buffer of this matrix is called by: what it is tied to, on whatever stage.
+  const NetworkMatrix& ArrayOf(uint32_t matrix) const {
+    const NetworkMatrix& shape = network_.matrices[matrix];
+    return shape.tied ? network_.matrices[*shape.tied] : shape;
+  }
+  uint32_t ZeroStage() const { return strategy_.shard ? strategy_.shard->stage : 0; }
   bool Shares(const Matrix& matrix, uint32_t stage) const {
-    return !matrix.share_axes.empty() && Stage() >= stage;
+    return !matrix.share_axes.empty() && ZeroStage() >= stage;
   }
   void PlaceMatrix(uint32_t index);
   void AddMatrixBuffers(uint32_t index);
@@ -114,11 +134,13 @@ class Parameters {
   void AddVectorViews(VectorGroup* group);
   void GroupByLayer();
   void Gather(uint32_t index);
+  void Hold(Matrix* matrix) const;
   void GatherBefore(uint32_t index, uint32_t groups);
   void ReduceScatterWhenComplete(uint32_t index);
   void ReduceScatter(const std::vector<uint32_t>& matrices);
   void Accumulate(uint32_t index);
   void SumGradient(uint32_t index, PlanBuilder::Issue issue);
+  void SumOverStages();
   void SynchronizeVectors();
   BufferId GradientNorm(const std::vector<BufferId>& gradients, std::vector<double> shares);
   double ShareOfRanks(const Layout& layout, const std::vector<uint32_t>& share_axes) const;
@@ -129,6 +151,7 @@ class Parameters {
   const Network& network_;
   const Strategy& strategy_;
   const Training& training_;
+  const Stage& stage_;
   PlanBuilder& plan_;
   std::vector<uint32_t> pure_data_;  // axes along which no parameter is split or shared
   std::vector<Matrix> matrices_;
@@ -139,8 +162,10 @@ class Parameters {
   double vector_elements_ = 0;     // those of vectors among them
   std::vector<uint32_t> ended_;    // matrices whose gradients wait for those of their group
   std::vector<uint32_t> put_off_;  // matrices whose shares are accumulated at the end of backward
+  uint32_t micro_batch_ = 0;
   bool is_last_ = false;
   bool is_last_chunk_ = true;
+  bool goes_backward_ = false;  // layers come last to first
 };
 
 // The axes along which nothing of the model is split or shared: those that only split the batch.

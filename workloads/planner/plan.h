@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "workloads/networks/network.h"
@@ -21,19 +22,37 @@ struct NodeState {
   std::vector<BufferId> saved;  // masks, statistics of norms, ...
 };
 
+// What the gradient of a node's matrix is made of; put off, it keeps both alive.
+struct WeightOperands {
+  Tensor x;  // of a product
+  Tensor dy;
+};
+
+// A micro-batch (or one chunk of it) between its forward pass and its last gradient. Several may be
+// alive at once.
+struct ChunkState {
+  explicit ChunkState(size_t count) : nodes(count), gradients(count) {}
+
+  std::vector<NodeState> nodes;                  // by node
+  std::vector<std::optional<Tensor>> gradients;  // by node: of its value, as far as known
+  std::vector<std::pair<uint32_t, WeightOperands>> put_off;  // by node, in the order of their dX
+};
+
 struct Plan {
   const Network& network;
   const Strategy& strategy;
   const Training& training;
   PlanBuilder& builder;
   Parameters& parameters;
-  std::vector<NodeState> states = {};                 // by node, of the current chunk
-  std::vector<std::optional<Tensor>> gradients = {};  // by node: of its value, as far as known
-  uint32_t prefetch_end = 0;                          // matrices that may be gathered ahead
+  ChunkState* chunk = nullptr;    // the one that is being worked on
+  uint32_t prefetch_end = 0;      // matrices that may be gathered ahead
+  bool puts_off_weights = false;  // gradients of matrices come in an action of their own
 
   const NetworkNode& Node(uint32_t node) const { return network.nodes[node]; }
+  NodeState& State(uint32_t node) const { return chunk->nodes[node]; }
+  std::optional<Tensor>& Gradient(uint32_t node) const { return chunk->gradients[node]; }
   const Tensor& Input(uint32_t node, size_t i = 0) const {
-    return states[network.nodes[node].inputs[i]].value;
+    return State(network.nodes[node].inputs[i]).value;
   }
   double element() const { return builder.element(); }
   // A tensor for the value of a node that lies like `like`.
@@ -48,6 +67,8 @@ struct Plan {
   }
   // Adds to the gradient of an input of `node`, in the layout in which its value rests.
   void PassBack(uint32_t node, Tensor gradient, size_t i = 0);
+  // The gradient of the node's matrix: made here and now, or put off.
+  void PassToWeight(uint32_t node, WeightOperands operands);
 };
 
 }  // namespace rehearse

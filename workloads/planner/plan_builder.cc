@@ -3,14 +3,10 @@
 namespace rehearse {
 namespace {
 
-std::vector<Communicator> CommunicatorsOf(const DeviceMesh& mesh,
-                                          const std::vector<uint32_t>& whole_model) {
-  std::vector<Communicator> communicators;
-  for (uint32_t axis = 0; axis < mesh.axes().size(); ++axis) {
-    communicators.push_back(mesh.AlongAxis(axis));
-  }
-  communicators.push_back(mesh.AlongAxes(whole_model, "model"));
-  return communicators;
+// Those that every role has a stream for: of each axis, and of the model.
+std::vector<Communicator> FirstOf(const StepCommunicators& communicators) {
+  const auto begin = communicators.all().begin();
+  return {begin, begin + communicators.model().index() + 1};
 }
 
 // What libraries use for large arrays; a ring where there is one.
@@ -28,16 +24,14 @@ const char* UsualAlgorithm(CollectiveKind kind) {
 
 }  // namespace
 
-PlanBuilder::PlanBuilder(const DeviceMesh& mesh, const std::vector<uint32_t>& whole_model,
-                         DType precision, std::vector<AxisCost> costs, Place place)
-    : mesh_(mesh),
+PlanBuilder::PlanBuilder(std::string role, StepCommunicators* communicators, DType precision,
+                         std::vector<AxisCost> costs, Place place)
+    : communicators_(*communicators),
       precision_(precision),
       costs_(std::move(costs)),
       place_(std::move(place)),
-      communicators_(CommunicatorsOf(mesh, whole_model)),
-      model_communicator_(static_cast<uint32_t>(mesh.axes().size())),
-      builder_("rank", communicators_) {
-  for (const MeshAxis& axis : mesh.axes()) sizes_.push_back(axis.size);
+      builder_(std::move(role), FirstOf(*communicators)) {
+  for (const MeshAxis& axis : mesh().axes()) sizes_.push_back(axis.size);
 }
 
 uint32_t PlanBuilder::SizeOfAxes(const std::vector<uint32_t>& axes) const {
@@ -47,17 +41,18 @@ uint32_t PlanBuilder::SizeOfAxes(const std::vector<uint32_t>& axes) const {
 }
 
 CommunicatorId PlanBuilder::CommunicatorOf(const std::vector<uint32_t>& axes) {
-  CHECK(!axes.empty());
-  if (axes.size() == 1) return CommunicatorId(axes.front());
-  const CommunicatorId next(static_cast<uint32_t>(communicators_.size()));
-  const auto [it, is_new] = communicator_of_axes_.emplace(axes, next);
-  if (is_new) {
-    std::string name;
-    for (const uint32_t axis : axes) name += (name.empty() ? "" : "+") + mesh_.axes()[axis].name;
-    communicators_.push_back(mesh_.AlongAxes({axes.rbegin(), axes.rend()}, name));
-    builder_.AddStream(communicators_.back());
+  return WithStream(communicators_.Along(axes));
+}
+
+CommunicatorId PlanBuilder::PairsOf(uint32_t stage, uint32_t other) {
+  return WithStream(communicators_.Pairs(stage, other));
+}
+
+CommunicatorId PlanBuilder::WithStream(CommunicatorId communicator) {
+  if (!builder_.HasStream(communicator)) {
+    builder_.AddStream(communicators_[communicator], communicator);
   }
-  return it->second;
+  return communicator;
 }
 
 std::string PlanBuilder::Label(const std::string& name) const {
@@ -178,6 +173,20 @@ OpId PlanBuilder::AddCollective(std::string name, CollectiveKind kind,
   return AddCollective(std::move(name), collective, issue, reads, writes);
 }
 
+OpId PlanBuilder::AddSend(const Tensor& tensor, uint32_t stage, StreamId stream) {
+  const Bytes bytes(LocalElements(tensor) * element());
+  return builder_.AddMessage("send " + tensor.name,
+                             Send{communicators_.along_stages(), stage, bytes}, stream,
+                             {tensor.buffer}, {});
+}
+
+OpId PlanBuilder::AddReceive(const Tensor& tensor, uint32_t stage, StreamId stream) {
+  const Bytes bytes(LocalElements(tensor) * element());
+  return builder_.AddMessage("receive " + tensor.name,
+                             Receive{communicators_.along_stages(), stage, bytes}, stream, {},
+                             {tensor.buffer});
+}
+
 void PlanBuilder::AllReduceRowValues(const std::string& name, const Tensor& values,
                                      const Tensor& like, Reduction reduction) {
   const std::vector<uint32_t> axes = SplitAxes(like.layout, 1);
@@ -204,7 +213,7 @@ const std::vector<RedistributionStep>& PlanBuilder::PathTo(const Tensor& tensor,
                              sizes_, costs_);
     if (!path) {
       std::string mesh;
-      for (const MeshAxis& axis : mesh_.axes()) {
+      for (const MeshAxis& axis : communicators_.mesh().axes()) {
         mesh += fmt::format("{}\"{}\" {}", mesh.empty() ? "" : " x ", axis.name, axis.size);
       }
       throw Error(place_, fmt::format("no redistribution turns \"{}\" ({}x{}) from {} into {} on "
@@ -316,14 +325,6 @@ BufferId PlanBuilder::Contiguous(const Tensor& tensor) {
   AddMemoryOp("copy " + tensor.name, Kernel::kCopy, 2 * LocalElements(tensor) * element(),
               {tensor.buffer}, {copy.buffer});
   return copy.buffer;
-}
-
-Schedule PlanBuilder::Build() {
-  Schedule schedule;
-  schedule.roles.push_back(builder_.Build());
-  schedule.communicators = std::move(communicators_);
-  schedule.role_of_rank.assign(mesh_.size(), 0);
-  return schedule;
 }
 
 }  // namespace rehearse

@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "sim/base/error.h"
-#include "workloads/layouts/mesh.h"
 #include "workloads/layouts/redistribution.h"
 #include "workloads/planner/role_builder.h"
+#include "workloads/planner/step_communicators.h"
 
 namespace rehearse {
 
@@ -34,11 +34,12 @@ class PlanBuilder {
  public:
   using Issue = RoleBuilder::Issue;
 
-  // `whole_model` are the axes of one replica of the model; they share the communicator "model".
-  PlanBuilder(const DeviceMesh& mesh, const std::vector<uint32_t>& whole_model, DType precision,
+  // A role with that name. The communicators are those of all roles of the step, and outlive this.
+  PlanBuilder(std::string role, StepCommunicators* communicators, DType precision,
               std::vector<AxisCost> costs, Place place);
 
-  const DeviceMesh& mesh() const { return mesh_; }
+  const DeviceMesh& mesh() const { return communicators_.mesh(); }  // of one stage
+  const StepCommunicators& communicators() const { return communicators_; }
   const std::vector<uint32_t>& sizes() const { return sizes_; }
   const Place& place() const { return place_; }
   DType precision() const { return precision_; }
@@ -46,7 +47,8 @@ class PlanBuilder {
   uint32_t SizeOfAxes(const std::vector<uint32_t>& axes) const;
   // Along these axes, the last one varying fastest.
   CommunicatorId CommunicatorOf(const std::vector<uint32_t>& axes);
-  CommunicatorId model_communicator() const { return model_communicator_; }
+  // Of each rank of one stage with its counterpart on another.
+  CommunicatorId PairsOf(uint32_t stage, uint32_t other);
 
   void set_tag(const Tag& tag) { builder_.set_tag(tag); }
   const Tag& tag() const { return builder_.tag(); }
@@ -88,6 +90,10 @@ class PlanBuilder {
                      const std::vector<BufferId>& writes);
   OpId AddCollective(std::string name, const Collective& collective, Issue issue,
                      const std::vector<BufferId>& reads, const std::vector<BufferId>& writes);
+  // This rank's piece of a tensor to or from its counterpart on another stage.
+  OpId AddSend(const Tensor& tensor, uint32_t stage, StreamId stream);
+  OpId AddReceive(const Tensor& tensor, uint32_t stage, StreamId stream);
+  StreamId AddStream(std::string name) { return builder_.AddStream(std::move(name)); }
   // All-reduces `values` (fp32, in place) along the axes that split the columns of `like`.
   void AllReduceRowValues(const std::string& name, const Tensor& values, const Tensor& like,
                           Reduction reduction = Reduction::kSum);
@@ -97,23 +103,21 @@ class PlanBuilder {
   Tensor Take(const RedistributionStep& step, Tensor tensor, Issue issue = Issue::kBlocking);
   Tensor Redistribute(Tensor tensor, const Layout& target, Issue issue = Issue::kBlocking);
 
-  Schedule Build();
+  Role Build() { return builder_.Build(); }
 
  private:
   Tensor Slice(const RedistributionStep& step, Tensor tensor);
   BufferId MakePieces(const Tensor& tensor, uint64_t rows, uint64_t columns);
   BufferId Contiguous(const Tensor& tensor);
   BufferId StackPieces(const Tensor& tensor, uint32_t pieces);
+  CommunicatorId WithStream(CommunicatorId communicator);
 
-  const DeviceMesh mesh_;
+  StepCommunicators& communicators_;
   const DType precision_;
   const std::vector<AxisCost> costs_;
   const Place place_;
   bool runs_chunks_ = false;
   std::vector<uint32_t> sizes_;
-  std::vector<Communicator> communicators_;
-  std::map<std::vector<uint32_t>, CommunicatorId> communicator_of_axes_;
-  CommunicatorId model_communicator_;
   RoleBuilder builder_;
   using RegionKey = std::tuple<uint64_t, uint64_t, uint64_t, std::vector<uint32_t>>;
   std::map<RegionKey, uint32_t> regions_;

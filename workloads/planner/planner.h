@@ -1,9 +1,9 @@
 // The planner: from a network, a strategy and the run's numbers to the Schedule of one training
 // step.
 //
-// The step is: for each micro-batch forward, loss, backward (with full recomputation each layer's
-// forward once more); then the gradients' synchronisation over the data axes, the gradient norm and
-// the Adam update.
+// The step is a list of actions (workloads/planner/actions.h). PlanStep's is: for each micro-batch
+// forward, loss, backward (with full recomputation each layer's forward once more); then the
+// gradients' synchronisation over the data axes, the gradient norm and the Adam update.
 //
 // Collectives follow from the layouts: a product's partial sums, the gradient of its input, the
 // gradient of its weight, and every change of layout between a product and the resting layout of
@@ -12,10 +12,14 @@
 // holds, so that a backend can execute it.
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "sim/base/error.h"
 #include "sim/schedule/schedule.h"
 #include "workloads/networks/network.h"
 #include "workloads/networks/training.h"
+#include "workloads/planner/actions.h"
 #include "workloads/strategies/strategy.h"
 
 namespace rehearse {
@@ -25,6 +29,16 @@ namespace rehearse {
 // not match, naming the tensor, the axis and the sizes.
 Schedule PlanStep(const Network& network, const Training& training, const Strategy& strategy,
                   const Place& place = {});
+
+// A pipeline: the network is cut into stages of so many units each (workloads/planner/stages.h),
+// and every stage lies on the strategy's mesh by itself, rank r of stage s being rank s·mesh + r. A
+// role for each stage; the ranks with the same coordinates hand values on and gradients back along
+// the communicator "stages", in their resting layouts. A matrix that two stages share is kept by both,
+// and their gradients are added up. Throws Error as PlanStep does, and where CheckActions or
+// CutIntoStages find a mistake.
+Schedule PlanStages(const Network& network, const Training& training, const Strategy& strategy,
+                    const std::vector<uint32_t>& units_of_stage, const std::vector<Action>& actions,
+                    const Place& place = {});
 
 // The same step on one rank, which gives the same numbers: where a strategy works in chunks there
 // are as many more micro-batches, so that dropout draws alike.

@@ -16,15 +16,13 @@ Tensor Rest(Plan& plan, const ProductLayouts& layouts, Tensor y) {
 }
 
 // dX = dY·W. The collectives that add up its partial sums may run beside the dW product that
-// follows; a gather (and the copy after it) comes behind that. `multiply_weight` issues the dW
-// product.
-template <typename MultiplyWeight>
-Tensor InputGradient(Plan& plan, uint32_t node, const Tensor& dy, BufferId weight,
-                     const MultiplyWeight& multiply_weight) {
+// follows; a gather (and the copy after it) comes behind that.
+Tensor MakeInputGradient(Plan& plan, uint32_t node, const Tensor& x, const Tensor& dy) {
   PlanBuilder& builder = plan.builder;
-  const uint32_t input = plan.Node(node).inputs.front();
-  const MatmulResult& places = plan.parameters.PlacesOf(*plan.Node(node).matrix);
-  Tensor dx = plan.MakeGradient(input, places.dx);
+  const uint32_t matrix = *plan.Node(node).matrix;
+  const BufferId weight = plan.parameters.FetchBackward(matrix);
+  Tensor dx =
+      plan.MakeGradient(plan.Node(node).inputs.front(), plan.parameters.PlacesOf(matrix).dx);
   MultiplyForInputGradient(plan, node, dy.buffer, weight, dx.buffer);
   const Issue issue =
       plan.strategy.asynchronous_input_gradient ? Issue::kAsynchronous : Issue::kBlocking;
@@ -35,9 +33,15 @@ Tensor InputGradient(Plan& plan, uint32_t node, const Tensor& dy, BufferId weigh
     --sums;
   }
   for (size_t i = 0; i < sums; ++i) dx = builder.Take(path[i], std::move(dx), issue);
-  multiply_weight();
+  plan.PassToWeight(node, {x, dy});
   for (size_t i = sums; i < path.size(); ++i) dx = builder.Take(path[i], std::move(dx));
   return dx;
+}
+
+// X as the dW product takes it; a gather of it may run beside what comes before that.
+Tensor OperandOfWeightGradient(Plan& plan, uint32_t node, const Tensor& x) {
+  const ProductLayouts& layouts = plan.parameters.LayoutsOf(*plan.Node(node).matrix);
+  return plan.builder.Redistribute(x, layouts.x, Issue::kAsynchronous);
 }
 
 }  // namespace
@@ -56,34 +60,43 @@ void ForwardProduct(Plan& plan, uint32_t node) {
   Tensor y =
       builder.MakeTensor(shape.name, shape.rows, shape.columns, plan.parameters.PlacesOf(matrix).y);
   Multiply(plan, node, x.buffer, weight, y.buffer, false);
-  NodeState& state = plan.states[node];
+  NodeState& state = plan.State(node);
   state.operand = plan.strategy.gathers_inputs_again ? plan.Input(node) : x;
   state.value = Rest(plan, layouts, std::move(y));
 }
 
-void BackwardProduct(Plan& plan, uint32_t node, const Tensor& gradient) {
+void InputGradientOfProduct(Plan& plan, uint32_t node, const Tensor& gradient) {
   const NetworkNode& shape = plan.Node(node);
   const uint32_t matrix = *shape.matrix;
   if (plan.parameters.LayoutsOf(matrix).summa) {
-    BackwardSumma(plan, node, gradient);
+    InputGradientOfSumma(plan, node, gradient);
     return;
   }
-  PlanBuilder& builder = plan.builder;
-  const Tensor dy = builder.Redistribute(gradient, Resolved(plan.parameters.PlacesOf(matrix).y));
-  const Tensor x = builder.Redistribute(plan.states[node].operand,
-                                        plan.parameters.LayoutsOf(matrix).x, Issue::kAsynchronous);
-  const auto multiply_weight = [&] {
-    bool adds = false;
-    const BufferId block = plan.parameters.BeginGradient(matrix, &adds);
-    MultiplyForWeightGradient(plan, node, dy.buffer, x.buffer, block, adds);
-    plan.parameters.EndGradient(matrix);
-  };
+  const Tensor dy =
+      plan.builder.Redistribute(gradient, Resolved(plan.parameters.PlacesOf(matrix).y));
+  Tensor x = plan.State(node).operand;
+  if (!plan.puts_off_weights) x = OperandOfWeightGradient(plan, node, x);
   if (plan.Node(shape.inputs.front()).kind == NodeKind::kInput) {
-    multiply_weight();
+    plan.PassToWeight(node, {x, dy});
+    plan.parameters.Release(matrix);
     return;
   }
-  const BufferId weight = plan.parameters.FetchBackward(matrix);
-  plan.PassBack(node, InputGradient(plan, node, dy, weight, multiply_weight));
+  Tensor dx = MakeInputGradient(plan, node, x, dy);
+  plan.parameters.Release(matrix);
+  plan.PassBack(node, std::move(dx));
+}
+
+void WeightGradientOfProduct(Plan& plan, uint32_t node, const WeightOperands& operands) {
+  const uint32_t matrix = *plan.Node(node).matrix;
+  if (plan.parameters.LayoutsOf(matrix).summa) {
+    WeightGradientOfSumma(plan, node, operands);
+    return;
+  }
+  const Tensor x = OperandOfWeightGradient(plan, node, operands.x);
+  bool adds = false;
+  const BufferId block = plan.parameters.BeginGradient(matrix, &adds);
+  MultiplyForWeightGradient(plan, node, operands.dy.buffer, x.buffer, block, adds);
+  plan.parameters.EndGradient(matrix);
 }
 
 // Looks up the rows of the table that this rank holds; what the others find is added up after it.
@@ -97,20 +110,24 @@ void ForwardEmbedding(Plan& plan, uint32_t node) {
   builder.AddMemoryOp(shape.op, Kernel::kEmbedding, builder.LocalElements(y) * 2 * plan.element(),
                       {table}, {y.buffer});
   plan.parameters.Release(matrix);
-  plan.states[node].value = Rest(plan, plan.parameters.LayoutsOf(matrix), std::move(y));
+  plan.State(node).value = Rest(plan, plan.parameters.LayoutsOf(matrix), std::move(y));
+}
+
+void InputGradientOfEmbedding(Plan& plan, uint32_t node, const Tensor& gradient) {
+  const Layout& y = plan.parameters.PlacesOf(*plan.Node(node).matrix).y;
+  plan.PassToWeight(node, {{}, plan.builder.Redistribute(gradient, Resolved(y))});
 }
 
 // Scatter-adds into the gradient, which a tied output layer has begun.
-void BackwardEmbedding(Plan& plan, uint32_t node, const Tensor& gradient) {
+void WeightGradientOfEmbedding(Plan& plan, uint32_t node, const WeightOperands& operands) {
   const uint32_t matrix = *plan.Node(node).matrix;
-  PlanBuilder& builder = plan.builder;
-  const Tensor dy = builder.Redistribute(gradient, Resolved(plan.parameters.PlacesOf(matrix).y));
   bool adds = false;
   const BufferId table = plan.parameters.BeginGradient(matrix, &adds);
-  std::vector<BufferId> reads = {dy.buffer};
+  std::vector<BufferId> reads = {operands.dy.buffer};
   if (adds) reads.push_back(table);
-  builder.AddMemoryOp(plan.Node(node).op + " backward", Kernel::kEmbeddingBackward,
-                      builder.LocalElements(dy) * 3 * plan.element(), reads, {table});
+  plan.builder.AddMemoryOp(plan.Node(node).op + " backward", Kernel::kEmbeddingBackward,
+                           plan.builder.LocalElements(operands.dy) * 3 * plan.element(), reads,
+                           {table});
   plan.parameters.EndGradient(matrix);
 }
 

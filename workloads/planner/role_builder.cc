@@ -15,12 +15,21 @@ RoleBuilder::RoleBuilder(std::string name, const std::vector<Communicator>& comm
   role_.name = std::move(name);
   role_.streams.push_back({"compute", StreamKind::kCompute});
   last_.resize(1);
-  for (const Communicator& communicator : communicators) AddStream(communicator);
+  for (const Communicator& communicator : communicators) {
+    AddStream(communicator, CommunicatorId(static_cast<uint32_t>(stream_of_.size())));
+  }
 }
 
-void RoleBuilder::AddStream(const Communicator& communicator) {
-  role_.streams.push_back({communicator.name(), StreamKind::kCommunication});
+void RoleBuilder::AddStream(const Communicator& communicator, CommunicatorId id) {
+  CHECK(!HasStream(id));
+  if (stream_of_.size() <= id.index()) stream_of_.resize(id.index() + 1);
+  stream_of_[id.index()] = AddStream(communicator.name());
+}
+
+StreamId RoleBuilder::AddStream(std::string name) {
+  role_.streams.push_back({std::move(name), StreamKind::kCommunication});
   last_.emplace_back();
+  return StreamId(static_cast<uint32_t>(role_.streams.size() - 1));
 }
 
 BufferId RoleBuilder::AddBuffer(std::string name, BufferKind kind, Bytes bytes) {
@@ -55,17 +64,33 @@ OpId RoleBuilder::AddCompute(std::string name, const Compute& compute,
 OpId RoleBuilder::AddCollective(std::string name, const Collective& collective, Issue issue,
                                 const std::vector<BufferId>& reads,
                                 const std::vector<BufferId>& writes) {
+  CHECK(HasStream(collective.communicator));
   Op op;
   op.name = std::move(name);
-  op.stream = StreamId(1 + collective.communicator.index());
+  op.stream = stream_of_[collective.communicator.index()];
   op.work = collective;
+  const OpId id = AddCommunication(std::move(op), reads, writes);
+  if (issue == Issue::kBlocking) pending_.push_back(id.index());
+  return id;
+}
+
+OpId RoleBuilder::AddMessage(std::string name, Work message, StreamId stream,
+                             const std::vector<BufferId>& reads,
+                             const std::vector<BufferId>& writes) {
+  Op op;
+  op.name = std::move(name);
+  op.stream = stream;
+  op.work = std::move(message);
+  return AddCommunication(std::move(op), reads, writes);
+}
+
+OpId RoleBuilder::AddCommunication(Op op, const std::vector<BufferId>& reads,
+                                   const std::vector<BufferId>& writes) {
   op.reads = reads;
   op.writes = writes;
   std::vector<uint32_t> waits;
   if (last_[kComputeStream]) waits.push_back(*last_[kComputeStream]);
-  const OpId id = Add(std::move(op), waits);
-  if (issue == Issue::kBlocking) pending_.push_back(id.index());
-  return id;
+  return Add(std::move(op), waits);
 }
 
 // Collects what op `op` must wait for, and returns the record of exactly the part that it touches.

@@ -22,8 +22,13 @@ class RoleBuilder {
   // it.
   RoleBuilder(std::string name, const std::vector<Communicator>& communicators);
 
-  // One more communication stream, for a communicator that the schedule has got since.
-  void AddStream(const Communicator& communicator);
+  // One more communication stream: for the collectives of a communicator that the schedule has got
+  // since, or for messages.
+  void AddStream(const Communicator& communicator, CommunicatorId id);
+  StreamId AddStream(std::string name);
+  bool HasStream(CommunicatorId communicator) const {
+    return communicator.index() < stream_of_.size() && stream_of_[communicator.index()].IsSet();
+  }
 
   BufferId AddBuffer(std::string name, BufferKind kind, Bytes bytes);
   BufferId AddBuffer(Buffer buffer);
@@ -41,6 +46,10 @@ class RoleBuilder {
   OpId AddCollective(std::string name, const Collective& collective, Issue issue,
                      const std::vector<BufferId>& reads, const std::vector<BufferId>& writes);
 
+  // A Send or Receive, which nothing but its buffer waits for.
+  OpId AddMessage(std::string name, Work message, StreamId stream,
+                  const std::vector<BufferId>& reads, const std::vector<BufferId>& writes);
+
   Role Build();
 
  private:
@@ -55,6 +64,8 @@ class RoleBuilder {
   using Clock = std::vector<uint32_t>;
 
   OpId Add(Op op, const std::vector<uint32_t>& extra);
+  OpId AddCommunication(Op op, const std::vector<BufferId>& reads,
+                        const std::vector<BufferId>& writes);
   Access& Touch(BufferId buffer, bool writes, uint32_t op, std::vector<uint32_t>* before);
 
   Role role_;
@@ -62,6 +73,7 @@ class RoleBuilder {
   std::vector<std::vector<Access>> accesses_;  // by buffer: its parts
   std::vector<Clock> clocks_;                  // by op
   std::vector<std::optional<uint32_t>> last_;  // by stream
+  std::vector<StreamId> stream_of_;            // by communicator; not set where it has none (yet)
   std::vector<uint32_t> pending_;              // blocking ops that the next compute op waits for
 };
 

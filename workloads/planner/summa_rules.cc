@@ -132,28 +132,33 @@ void ForwardSumma(Plan& plan, uint32_t node) {
   const Tensor y = plan.builder.MakeTensor(shape.name, shape.rows, shape.columns,
                                            plan.parameters.PlacesOf(matrix).y);
   SummaProduct(plan, node).Forward(x, Buffer(plan.builder.BufferOf(weight)), weight, y);
-  plan.states[node].operand = x;
-  plan.states[node].value = plan.builder.Redistribute(y, layouts.rest);
+  plan.State(node).operand = x;
+  plan.State(node).value = plan.builder.Redistribute(y, layouts.rest);
 }
 
-void BackwardSumma(Plan& plan, uint32_t node, const Tensor& gradient) {
+void InputGradientOfSumma(Plan& plan, uint32_t node, const Tensor& gradient) {
   const NetworkNode& shape = plan.Node(node);
   const uint32_t matrix = *shape.matrix;
   const MatmulResult& places = plan.parameters.PlacesOf(matrix);
-  SummaProduct product(plan, node);
   const Tensor dy = plan.builder.Redistribute(gradient, places.y);
   const BufferId weight = plan.parameters.FetchBackward(matrix);
   const uint32_t input = shape.inputs.front();
   Tensor dx;
   if (plan.Node(input).kind != NodeKind::kInput) {
     dx = plan.MakeGradient(input, places.dx);
-    product.InputGradient(dy, Buffer(plan.builder.BufferOf(weight)), weight, dx);
+    SummaProduct(plan, node).InputGradient(dy, Buffer(plan.builder.BufferOf(weight)), weight, dx);
   }
+  plan.PassToWeight(node, {plan.State(node).operand, dy});
+  plan.parameters.Release(matrix);
+  if (dx.buffer.IsSet()) plan.PassBack(node, std::move(dx));
+}
+
+void WeightGradientOfSumma(Plan& plan, uint32_t node, const WeightOperands& operands) {
+  const uint32_t matrix = *plan.Node(node).matrix;
   bool adds = false;
   const BufferId block = plan.parameters.BeginGradient(matrix, &adds);
-  product.WeightGradient(plan.states[node].operand, dy, block, adds);
+  SummaProduct(plan, node).WeightGradient(operands.x, operands.dy, block, adds);
   plan.parameters.EndGradient(matrix);
-  if (dx.buffer.IsSet()) plan.PassBack(node, std::move(dx));
 }
 
 }  // namespace rehearse

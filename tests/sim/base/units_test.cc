@@ -188,5 +188,29 @@ RC_GTEST_PROP(UnitsTest, AnyTextIsReadOrRefused, (const std::string& text)) {
   }
 }
 
+TEST(UnitsTest, ReadsNumbersOfOperations) {
+  EXPECT_EQ(ParseFlops("1.5TFLOP"), Flops(1.5e12));
+  EXPECT_EQ(ParseFlops("0FLOP"), Flops(0));
+  EXPECT_THAT([] { ParseFlops("1TFLOPS"); }, ThrowsMessage<Error>(HasSubstr("\"TFLOP\"")));
+}
+
+TEST(UnitsTest, PrintsExactlyInTheShortestUnit) {
+  EXPECT_EQ(PrintExactly(Bytes(67'108'864)), "64MiB");  // 64·2^20
+  EXPECT_EQ(PrintExactly(Bytes(1000)), "1kB");
+  EXPECT_EQ(PrintExactly(Bytes(123'457)), "123457B");  // as short in kB
+  EXPECT_EQ(PrintExactly(Bytes(0)), "0B");
+  EXPECT_EQ(PrintExactly(Seconds(0.003)), "3ms");
+  EXPECT_EQ(PrintExactly(Seconds(0)), "0s");
+  EXPECT_EQ(PrintExactly(Flops(1.5e12)), "1.5TFLOP");
+}
+
+RC_GTEST_PROP(UnitsTest, WhatIsPrintedExactlyIsReadAsTheSameNumber, (uint64_t mantissa)) {
+  const int exponent = *rc::gen::inRange(-80, 80);
+  const double value = std::ldexp(static_cast<double>(mantissa | 1), exponent - 32);
+  RC_ASSERT(ParseDuration(PrintExactly(Seconds(value))) == Seconds(value));
+  RC_ASSERT(ParseSize(PrintExactly(Bytes(value))) == Bytes(value));
+  RC_ASSERT(ParseFlops(PrintExactly(Flops(value))) == Flops(value));
+}
+
 }  // namespace
 }  // namespace rehearse

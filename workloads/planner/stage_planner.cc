@@ -1,0 +1,246 @@
+#include "workloads/planner/stage_planner.h"
+
+#include <utility>
+
+#include "workloads/planner/node_rules.h"
+
+namespace rehearse {
+namespace {
+
+std::string RoleName(const Stage& stage) {
+  return stage.count == 1 ? "rank" : fmt::format("stage {}", stage.index);
+}
+
+bool MakesWeightGradients(const Action& action) {
+  return action.kind == ActionKind::kBackward || action.kind == ActionKind::kWeightGradient;
+}
+
+}  // namespace
+
+StagePlanner::StagePlanner(const StepSetup& step, const Stage& stage,
+                           StepCommunicators* communicators, const Place& place)
+    : step_(step),
+      stage_(stage),
+      builder_(RoleName(stage), communicators, step.training.precision, step.strategy.costs, place),
+      parameters_(step.network, step.strategy, step.training, step.rests, stage, &builder_),
+      plan_{step.network, step.strategy, step.training, builder_, parameters_} {
+  builder_.set_runs_chunks(step.strategy.chunks > 1);
+}
+
+Role StagePlanner::Run(const std::vector<Action>& actions) {
+  size_t last_gradients = actions.size();
+  while (last_gradients > 0 && !MakesWeightGradients(actions[last_gradients - 1])) --last_gradients;
+  for (size_t i = 0; i < actions.size(); ++i) {
+    Await(actions[i]);
+    if (i + 1 < actions.size()) Await(actions[i + 1]);
+    parameters_.BeginAction(actions[i].micro_batch, i + 1 == last_gradients);
+    Do(actions[i]);
+  }
+  CHECK(micro_batches_.empty());
+  return builder_.Build();
+}
+
+// ---- what the actions do ------------------------------------------------------------------------
+
+void StagePlanner::Do(const Action& action) {
+  switch (action.kind) {
+    case ActionKind::kForward:
+      Choose(action.micro_batch, Phase::kForward);
+      RunForward();
+      return;
+    case ActionKind::kRecompute:
+      Choose(action.micro_batch, Phase::kRecompute);
+      RecomputeAll();
+      return;
+    case ActionKind::kBackward:
+      Choose(action.micro_batch, Phase::kBackward);
+      RunBackward(/*puts_off_weights=*/false);
+      micro_batches_.erase(action.micro_batch);
+      return;
+    case ActionKind::kInputGradient:
+      Choose(action.micro_batch, Phase::kBackward);
+      RunBackward(/*puts_off_weights=*/true);
+      return;
+    case ActionKind::kWeightGradient:
+      Choose(action.micro_batch, Phase::kBackward);
+      RunWeights();
+      micro_batches_.erase(action.micro_batch);
+      return;
+    case ActionKind::kSynchronize:
+      parameters_.Synchronize();
+      return;
+    case ActionKind::kUpdate:
+      parameters_.Update();
+      return;
+  }
+  internal::FailCheck(__FILE__, __LINE__, "unknown kind of action");
+}
+
+void StagePlanner::RunForward() {
+  plan_.prefetch_end = stage_.matrix_end();
+  ForEachChunk([&] { MakeInputs(); });
+  for (const Unit& unit : stage_.units) {
+    Forward(Phase::kForward, unit);
+    parameters_.ReleaseAfterForward(unit.first_matrix, unit.matrix_end);
+  }
+  ForEachCrossing(stage_.leaves, Phase::kForward, [&](uint32_t node) {
+    const Tensor& value = plan_.State(node).value;
+    CHECK(value.layout == step_.rests[node]);
+    builder_.AddSend(value, stage_.index + 1, StreamOf(kSendValues));
+  });
+  current_->ran_forward = true;
+}
+
+void StagePlanner::RecomputeAll() {
+  CHECK(Recomputes());
+  plan_.prefetch_end = stage_.matrix_end();
+  for (const Unit& unit : stage_.units) {
+    if (unit.layer >= 0) Forward(Phase::kRecompute, unit);
+  }
+  current_->is_recomputed = true;
+}
+
+void StagePlanner::RunBackward(bool puts_off_weights) {
+  plan_.puts_off_weights = puts_off_weights;
+  parameters_.set_goes_backward(true);
+  for (size_t i = stage_.units.size(); i-- > 0;) {
+    const Unit& unit = stage_.units[i];
+    if (Recomputes() && unit.layer >= 0 && !current_->is_recomputed) {
+      plan_.prefetch_end = unit.matrix_end;
+      Forward(Phase::kRecompute, unit);
+    }
+    Backward(unit);
+  }
+  parameters_.set_goes_backward(false);
+  if (!puts_off_weights) parameters_.FinishGradients();
+  ForEachCrossing(stage_.arrives, Phase::kBackward, [&](uint32_t node) {
+    CHECK(plan_.Gradient(node).has_value());
+    builder_.AddSend(*plan_.Gradient(node), stage_.index - 1, StreamOf(kSendGradients));
+  });
+  // What the weight gradients need has been put off with them.
+  for (ChunkState& chunk : current_->chunks) {
+    chunk.nodes.clear();
+    chunk.gradients.clear();
+  }
+}
+
+void StagePlanner::RunWeights() {
+  plan_.puts_off_weights = false;
+  for (size_t i = 0; i < current_->chunks.front().put_off.size(); ++i) {
+    const uint32_t node = current_->chunks.front().put_off[i].first;
+    SetPhase(Phase::kBackward, step_.network.nodes[node].layer);
+    ForEachChunk([&] {
+      CHECK_EQ(plan_.chunk->put_off[i].first, node);
+      RuleOf(step_.network.nodes[node].kind)
+          .weight_gradient(plan_, node, plan_.chunk->put_off[i].second);
+    });
+  }
+  parameters_.FinishGradients();
+}
+
+// The data are there before the step.
+void StagePlanner::MakeInputs() {
+  for (const uint32_t node : stage_.inputs) {
+    const NetworkNode& shape = step_.network.nodes[node];
+    plan_.State(node).value =
+        builder_.MakeTensor(shape.name, shape.rows, shape.columns, step_.rests[node]);
+  }
+}
+
+void StagePlanner::Forward(Phase phase, const Unit& unit) {
+  SetPhase(phase, unit.layer);
+  for (uint32_t node = unit.begin; node < unit.end; ++node) {
+    ForEachChunk([&] { RuleOf(step_.network.nodes[node].kind).forward(plan_, node); });
+  }
+}
+
+void StagePlanner::Backward(const Unit& unit) {
+  SetPhase(Phase::kBackward, unit.layer);
+  for (uint32_t node = unit.end; node-- > unit.begin;) {
+    ForEachChunk([&] {
+      std::optional<Tensor>& gradient = plan_.Gradient(node);
+      RuleOf(step_.network.nodes[node].kind)
+          .input_gradient(plan_, node, gradient.value_or(Tensor()));
+      gradient.reset();
+    });
+  }
+}
+
+// ---- micro-batches ------------------------------------------------------------------------------
+
+void StagePlanner::Choose(uint32_t micro_batch, Phase phase) {
+  current_ = &micro_batches_.at(micro_batch);
+  const uint32_t first_chunk = micro_batch * step_.strategy.chunks;
+  builder_.set_tag({phase, -1, static_cast<int32_t>(first_chunk)});
+}
+
+void StagePlanner::SetPhase(Phase phase, int32_t layer) {
+  builder_.set_tag({phase, layer, builder_.tag().micro_batch});
+}
+
+// Every node for each chunk in turn, before the next node.
+template <typename Work>
+void StagePlanner::ForEachChunk(const Work& work) {
+  Tag tag = builder_.tag();
+  const int32_t first = tag.micro_batch;
+  const auto chunks = static_cast<int32_t>(current_->chunks.size());
+  for (int32_t index = 0; index < chunks; ++index) {
+    tag.micro_batch = first + index;
+    builder_.set_tag(tag);
+    parameters_.set_is_last_chunk(index + 1 == chunks);
+    plan_.chunk = &current_->chunks[static_cast<size_t>(index)];
+    work();
+  }
+  tag.micro_batch = first;
+  builder_.set_tag(tag);
+}
+
+// ---- messages -----------------------------------------------------------------------------------
+
+template <typename Work>
+void StagePlanner::ForEachCrossing(const std::vector<uint32_t>& nodes, Phase phase,
+                                   const Work& work) {
+  for (const uint32_t node : nodes) {
+    SetPhase(phase, step_.network.nodes[node].layer);
+    ForEachChunk([&] { work(node); });
+  }
+}
+
+StreamId StagePlanner::StreamOf(MessageKind kind) {
+  constexpr std::array<const char*, kMessageKinds> kNames = {"receive values", "send values",
+                                                             "receive gradients", "send gradients"};
+  StreamId& stream = message_streams_[kind];
+  if (!stream.IsSet()) stream = builder_.AddStream(kNames[kind]);
+  return stream;
+}
+
+// What the action needs of the neighbouring stages, unless it is awaited already.
+void StagePlanner::Await(const Action& action) {
+  const uint32_t index = action.micro_batch;
+  if (action.kind == ActionKind::kForward) {
+    const auto [it, is_new] = micro_batches_.try_emplace(index);
+    if (!is_new) return;
+    it->second.chunks.assign(step_.strategy.chunks, ChunkState(step_.network.nodes.size()));
+    Choose(index, Phase::kForward);
+    ForEachCrossing(stage_.arrives, Phase::kForward, [&](uint32_t node) {
+      const NetworkNode& shape = step_.network.nodes[node];
+      const Tensor value =
+          builder_.MakeTensor(shape.name, shape.rows, shape.columns, step_.rests[node]);
+      builder_.AddReceive(value, stage_.index - 1, StreamOf(kReceiveValues));
+      plan_.State(node).value = value;
+    });
+  }
+  if (action.kind == ActionKind::kBackward || action.kind == ActionKind::kInputGradient) {
+    MicroBatch& micro_batch = micro_batches_.at(index);
+    if (!micro_batch.ran_forward || micro_batch.awaits_gradients) return;
+    micro_batch.awaits_gradients = true;
+    Choose(index, Phase::kBackward);
+    ForEachCrossing(stage_.leaves, Phase::kBackward, [&](uint32_t node) {
+      const Tensor gradient = plan_.MakeGradient(node, step_.rests[node]);
+      builder_.AddReceive(gradient, stage_.index + 1, StreamOf(kReceiveGradients));
+      plan_.Gradient(node) = gradient;
+    });
+  }
+}
+
+}  // namespace rehearse

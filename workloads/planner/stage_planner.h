@@ -1,0 +1,82 @@
+// Plans the role of one stage of a step, action by action.
+//
+// What is known of a micro-batch between its first action and its last is kept apart for each, so
+// that several may be under way. What crosses to a neighbouring stage does so in its resting
+// layout, each rank to the one with the same coordinates; it is awaited from one action ahead, and
+// nothing waits for what is sent, so that messages travel beside the work on other micro-batches.
+// Messages of each kind have a stream of their own, in which they keep the order of the actions.
+#pragma once
+
+#include <array>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "sim/base/error.h"
+#include "workloads/planner/actions.h"
+#include "workloads/planner/plan.h"
+#include "workloads/planner/stages.h"
+
+namespace rehearse {
+
+// What all stages of a step have in common.
+struct StepSetup {
+  Network network;    // for one chunk of a micro-batch
+  Strategy strategy;  // in whose layouts axes of size 1 say nothing
+  Training training;
+  std::vector<Layout> rests;  // by node: how its value lies between its producer and its consumers
+};
+
+class StagePlanner {
+ public:
+  // All that is given must outlive the planner.
+  StagePlanner(const StepSetup& step, const Stage& stage, StepCommunicators* communicators,
+               const Place& place);
+
+  // `actions` are those of the stage, in a possible order (CheckActions). Called once.
+  Role Run(const std::vector<Action>& actions);
+
+ private:
+  enum MessageKind : uint8_t {
+    kReceiveValues,
+    kSendValues,
+    kReceiveGradients,
+    kSendGradients,
+    kMessageKinds
+  };
+  struct MicroBatch {
+    std::vector<ChunkState> chunks;
+    bool ran_forward = false;
+    bool awaits_gradients = false;
+    bool is_recomputed = false;
+  };
+
+  bool Recomputes() const { return step_.training.recomputation == Recomputation::kFull; }
+  void Await(const Action& action);
+  void Do(const Action& action);
+  void RunForward();
+  void RecomputeAll();
+  void RunBackward(bool puts_off_weights);
+  void RunWeights();
+  void MakeInputs();
+  void Forward(Phase phase, const Unit& unit);
+  void Backward(const Unit& unit);
+  void Choose(uint32_t micro_batch, Phase phase);
+  void SetPhase(Phase phase, int32_t layer);
+  StreamId StreamOf(MessageKind kind);
+  template <typename Work>
+  void ForEachChunk(const Work& work);
+  template <typename Work>
+  void ForEachCrossing(const std::vector<uint32_t>& nodes, Phase phase, const Work& work);
+
+  const StepSetup& step_;
+  const Stage& stage_;
+  PlanBuilder builder_;
+  Parameters parameters_;
+  Plan plan_;
+  std::map<uint32_t, MicroBatch> micro_batches_;  // those under way
+  MicroBatch* current_ = nullptr;
+  std::array<StreamId, kMessageKinds> message_streams_;
+};
+
+}  // namespace rehearse

@@ -1,0 +1,130 @@
+#include "workloads/planner/stages.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace rehearse {
+
+std::vector<Unit> UnitsOf(const Network& network) {
+  std::vector<Unit> units;
+  uint32_t matrix = 0;
+  for (uint32_t node = 0; node < network.nodes.size(); ++node) {
+    const NetworkNode& shape = network.nodes[node];
+    if (units.empty() || units.back().layer != shape.layer) {
+      units.push_back({shape.layer, node, node, matrix, matrix});
+    }
+    if (shape.matrix) {
+      CHECK_EQ(*shape.matrix, matrix);
+      ++matrix;
+    }
+    units.back().end = node + 1;
+    units.back().matrix_end = matrix;
+  }
+  return units;
+}
+
+std::vector<uint32_t> EvenStages(const Network& network, uint32_t stages, const Place& place) {
+  CHECK_GE(stages, 1u);
+  const std::vector<Unit> units = UnitsOf(network);
+  const auto is_layer = [](const Unit& unit) { return unit.layer >= 0; };
+  const auto layers = static_cast<uint32_t>(std::count_if(units.begin(), units.end(), is_layer));
+  if (stages > std::max(layers, 1u)) {
+    throw Error(place, fmt::format("{} stages: {} has only {} layers to share among them", stages,
+                                   network.name, layers));
+  }
+  std::vector<uint32_t> of_stage(stages);
+  uint32_t stage = 0;
+  uint32_t left = layers / stages + (layers % stages > 0 ? 1 : 0);  // layers of this stage
+  for (const Unit& unit : units) {
+    if (is_layer(unit)) {
+      if (left == 0) {
+        ++stage;
+        left = layers / stages + (stage < layers % stages ? 1 : 0);
+      }
+      --left;
+    }
+    ++of_stage[stage];
+  }
+  return of_stage;
+}
+
+namespace {
+
+constexpr uint32_t kNobody = 0;
+
+// By node: the last stage that takes its value.
+std::vector<uint32_t> LastConsumers(const Network& network,
+                                    const std::vector<uint32_t>& stage_of_node) {
+  std::vector<uint32_t> last(network.nodes.size(), kNobody);
+  for (uint32_t node = 0; node < network.nodes.size(); ++node) {
+    for (const uint32_t input : network.nodes[node].inputs) {
+      last[input] = std::max(last[input], stage_of_node[node]);
+    }
+  }
+  return last;
+}
+
+void AddSharedMatrices(const Network& network, const std::vector<uint32_t>& stage_of_matrix,
+                       std::vector<Stage>* stages) {
+  for (uint32_t matrix = 0; matrix < network.matrices.size(); ++matrix) {
+    if (!network.matrices[matrix].tied) continue;
+    const uint32_t table = *network.matrices[matrix].tied;
+    const uint32_t first = stage_of_matrix[table];
+    const uint32_t other = stage_of_matrix[matrix];
+    if (first == other) continue;
+    CHECK_LT(first, other);
+    for (const SharedMatrix& known : (*stages)[first].shared) CHECK_NE(known.matrix, table);
+    (*stages)[first].shared.push_back({table, first, other});
+    (*stages)[other].shared.push_back({matrix, first, other});
+  }
+}
+
+}  // namespace
+
+std::vector<Stage> CutIntoStages(const Network& network,
+                                 const std::vector<uint32_t>& units_of_stage, const Place& place) {
+  const std::vector<Unit> units = UnitsOf(network);
+  const uint32_t sum = std::accumulate(units_of_stage.begin(), units_of_stage.end(), 0u);
+  if (sum != units.size() || std::count(units_of_stage.begin(), units_of_stage.end(), 0u) > 0) {
+    throw Error(place, fmt::format("stages of {} units: {} has {}, and every stage needs one",
+                                   fmt::join(units_of_stage, ", "), network.name, units.size()));
+  }
+  std::vector<Stage> stages;
+  std::vector<uint32_t> stage_of_node;
+  std::vector<uint32_t> stage_of_matrix;
+  auto unit = units.begin();
+  for (uint32_t i = 0; i < units_of_stage.size(); ++i) {
+    Stage stage;
+    stage.index = i;
+    stage.count = static_cast<uint32_t>(units_of_stage.size());
+    stage.units.assign(unit, unit + units_of_stage[i]);
+    unit += units_of_stage[i];
+    stage_of_node.resize(stage.node_end(), i);
+    stage_of_matrix.resize(stage.matrix_end(), i);
+    stages.push_back(std::move(stage));
+  }
+  const std::vector<uint32_t> last = LastConsumers(network, stage_of_node);
+  for (uint32_t node = 0; node < network.nodes.size(); ++node) {
+    if (network.nodes[node].kind == NodeKind::kInput) continue;
+    for (uint32_t stage = stage_of_node[node]; stage < last[node]; ++stage) {
+      stages[stage].leaves.push_back(node);
+      stages[stage + 1].arrives.push_back(node);
+    }
+  }
+  // Data are wherever they are taken; what nothing takes stays where it is defined.
+  for (Stage& stage : stages) {
+    for (uint32_t node = 0; node < network.nodes.size(); ++node) {
+      if (network.nodes[node].kind != NodeKind::kInput) continue;
+      bool takes = stage_of_node[node] == stage.index;
+      for (uint32_t own = stage.node_begin(); own < stage.node_end(); ++own) {
+        const std::vector<uint32_t>& inputs = network.nodes[own].inputs;
+        takes |= std::find(inputs.begin(), inputs.end(), node) != inputs.end();
+      }
+      if (takes) stage.inputs.push_back(node);
+    }
+  }
+  AddSharedMatrices(network, stage_of_matrix, &stages);
+  return stages;
+}
+
+}  // namespace rehearse
