@@ -211,5 +211,20 @@ TEST(LayeringTest, EveryTypeOfAHeaderHasANameOfItsOwn) {
   EXPECT_GT(header_of.size(), 200u);
 }
 
+// All commands play what Prepare() makes, and so the same.
+TEST(LayeringTest, OnlyPrepareAsksThePlanner) {
+  size_t count = 0;
+  for (const char* folder : {"scenarios", "tools"}) {
+    for (const fs::path& path : FilesOf(folder, IsSource)) {
+      std::ifstream file(fs::path(REHEARSE_SOURCE_DIR) / path);
+      const std::string text(std::istreambuf_iterator<char>(file), {});
+      if (text.find("PlanStep(") == std::string::npos) continue;
+      EXPECT_EQ(path, "scenarios/playing/prepare.cc");
+      ++count;
+    }
+  }
+  EXPECT_EQ(count, 1u);
+}
+
 }  // namespace
 }  // namespace rehearse

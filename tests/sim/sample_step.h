@@ -102,6 +102,22 @@ struct TwoRankStep {
   Timeline timeline;
 };
 
+// Two ranks; on each a product on the stream "compute" and an all-reduce on "all", in no order.
+inline Schedule JobOfTwoRanks() {
+  Schedule schedule;
+  schedule.communicators = {Communicator::Strided("all", {{2, 1}}, {})};
+  Role role;
+  role.name = "rank";
+  role.streams = {{"compute", StreamKind::kCompute}, {"all", StreamKind::kCommunication}};
+  role.ops = {ComputeOp("gemm", ComputeKind::kGemm, Phase::kForward, 1e6),
+              CollectiveOp("sum", CollectiveKind::kAllReduce, 0, 1000)};
+  schedule.roles = {role};
+  schedule.role_of_rank = {0, 0};
+  schedule.model_flops = Flops(2e6);
+  schedule.tokens = 5;
+  return schedule;
+}
+
 // `ranks` (a multiple of 4) on a mesh of 2 x 2 x the rest, `ops` a rank, durations from nothing
 // over less than a nanosecond to some microseconds; every collective meets.
 struct RandomStep {

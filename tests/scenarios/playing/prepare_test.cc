@@ -1,0 +1,87 @@
+#include "scenarios/playing/prepare.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "real/backends/schedule_hash.h"
+#include "sim/base/error.h"
+#include "tests/scenarios/small_scenario.h"
+
+namespace rehearse {
+namespace {
+
+using ::testing::HasSubstr;
+
+// What rehearse execute does first.
+std::string ErrorOfExecute(const std::vector<std::string>& changes) {
+  try {
+    PrepareOne(testing::ReadSmall(changes), "rehearse execute");
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(PrepareTest, WhatRunRefusesExecuteRefusesWithTheSameWords) {
+  const std::vector<std::vector<std::string>> refused = {
+      {"simulator.algorithm=bruck"},
+      {R"(simulator.collectives=[{"axis": "dpeth", "algorithm": "tree"}])"},
+      {R"(simulator.collectives=[{"kind": "all-gather", "algorithm": "halving-doubling"}])"},
+      {"strategy.column=3"},
+      {"training.batch=7"},
+      {R"(model={"layers": 64, "hidden": 16384, "heads": 16, "vocabulary": 4096})"},  // memory
+  };
+  for (const auto& changes : refused) {
+    const std::string error = testing::ErrorOf(changes);
+    EXPECT_NE(error, "no error") << changes[0];
+    EXPECT_EQ(ErrorOfExecute(changes), error);
+  }
+}
+
+TEST(PrepareTest, RunAndExecutePlayTheSameSchedule) {
+  std::string last;
+  for (const std::vector<std::string>& changes : std::vector<std::vector<std::string>>{
+           {},
+           {"training.tuned_kernels=true"},
+           {"simulator.algorithm=auto"},
+           {R"(simulator.collectives=[{"axis": "depth", "algorithm": "ring"}])"}}) {
+    const std::string run = HashOf(testing::Play(changes).schedule);
+    EXPECT_EQ(HashOf(PrepareOne(testing::ReadSmall(changes), "rehearse execute").schedule), run);
+    if (changes.size() == 1 && changes[0] != "") EXPECT_NE(run, last) << changes[0];
+    last = run;
+  }
+}
+
+// Tuning changes how products are timed, not how their operands lie.
+TEST(PrepareTest, TunedProductsAreExecutedAsTheirOperandsLie) {
+  const Schedule plain = PrepareOne(testing::ReadSmall(), "this").schedule;
+  const Schedule tuned =
+      PrepareOne(testing::ReadSmall({"training.tuned_kernels=true"}), "this").schedule;
+  ASSERT_EQ(plain.roles[0].ops.size(), tuned.roles[0].ops.size());
+  size_t changed = 0;
+  for (size_t i = 0; i < plain.roles[0].ops.size(); ++i) {
+    const auto* before = std::get_if<Compute>(&plain.roles[0].ops[i].work);
+    const auto* after = std::get_if<Compute>(&tuned.roles[0].ops[i].work);
+    if (before == nullptr || before->kind != ComputeKind::kGemm) continue;
+    EXPECT_EQ(before->gemm.mode, after->gemm.mode);
+    changed += after->tuned ? 1 : 0;
+  }
+  EXPECT_GT(changed, 0u);
+}
+
+TEST(PrepareTest, AScenarioThatListsJobsIsNotOneStep) {
+  const Scenario scenario = ReadScenario(JsonDocument::FromText(
+      R"({"name": "two", "cluster": "perlmutter:nodes=2", "jobs": [{"placement": "block", "scenario": )" +
+          std::string(testing::kSmall) + "}]}",
+      "two.json"));
+  EXPECT_EQ(Prepare(scenario).size(), 1u);
+  try {
+    PrepareOne(scenario, "rehearse execute");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("\"two\" lists jobs; rehearse execute takes"));
+  }
+}
+
+}  // namespace
+}  // namespace rehearse
