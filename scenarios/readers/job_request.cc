@@ -204,8 +204,8 @@ std::vector<JobRequest> ReadListedJobs(const JsonReader& root, const Cluster& cl
 NominalDevices NominalDevicesOf(const Cluster& cluster) {
   NominalDevices nominal{cluster.device_specs(), {}};
   nominal.spec_of_device.reserve(cluster.device_count());
-  for (const Cluster::VertexId device : cluster.devices())
-    nominal.spec_of_device.push_back(cluster.graph()[device].device);
+  for (const VertexId device : cluster.devices())
+    nominal.spec_of_device.push_back(cluster.VertexAt(device).device);
   return nominal;
 }
 

@@ -51,9 +51,9 @@ Scenario ReadScenario(const JsonDocument& document) {
   scenario.cluster = ReadCluster(root.At("cluster"));
   const NominalDevices nominal = NominalDevicesOf(*scenario.cluster);
   if (root.Has("calibration"))
-    ApplyCalibration(*scenario.cluster, ReadCalibration(root.At("calibration")));
+    scenario.cluster = ApplyCalibration(*scenario.cluster, ReadCalibration(root.At("calibration")));
   if (root.Has("edits"))
-    scenario.cluster = ApplyEdits(std::move(scenario.cluster), ReadEdits(root.At("edits")));
+    scenario.cluster = ApplyEdits(*scenario.cluster, ReadEdits(root.At("edits")));
   if (root.Has("simulator")) {
     const JsonReader simulator = root.At("simulator");
     scenario.lowering = ReadSimulator(simulator, *scenario.cluster);
@@ -71,7 +71,7 @@ Scenario ScenarioOf(const JsonDocument& schedule, std::unique_ptr<Cluster> clust
   Scenario scenario;
   scenario.cluster = std::move(cluster);
   const NominalDevices nominal = NominalDevicesOf(*scenario.cluster);
-  if (calibration) ApplyCalibration(*scenario.cluster, *calibration);
+  if (calibration) scenario.cluster = ApplyCalibration(*scenario.cluster, *calibration);
   scenario.jobs.push_back(RequestOf(schedule.Root(), *scenario.cluster, nominal));
   scenario.name = scenario.jobs.front().name;
   return scenario;

@@ -88,8 +88,8 @@ Json ToJson(const ErrorSummary& errors) {
 }  // namespace
 
 Prediction PredictStep(const Schedule& schedule, const Calibration& calibration) {
-  const auto cluster = ReadClusterArgument(fmt::format("local-cpu:ranks={}", schedule.ranks()));
-  ApplyCalibration(*cluster, calibration);
+  const auto bare = ReadClusterArgument(fmt::format("local-cpu:ranks={}", schedule.ranks()));
+  const auto cluster = ApplyCalibration(*bare, calibration);
   const Schedule executed = AsExecuted(schedule, *cluster);
   Router router(*cluster);
   const Lowered lowered = Lower(executed, router);

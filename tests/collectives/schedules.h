@@ -65,7 +65,7 @@ inline std::unique_ptr<Cluster> RandomCluster(Random& random, uint32_t ranks) {
   core.name = "core";
   core.kind = VertexKind::kSwitch;
   const auto center = cluster->AddVertex(core);
-  Cluster::VertexId leaf = center;
+  VertexId leaf = center;
   for (uint32_t rank = 0; rank < ranks; ++rank) {
     if (rank % per_node == 0) {
       Vertex sw;

@@ -51,10 +51,10 @@ inline void ExpectSameCluster(const Cluster& a, const Cluster& b) {
   EXPECT_EQ(a.channel_overhead(), b.channel_overhead());
   EXPECT_EQ(a.devices(), b.devices());
   EXPECT_EQ(a.node_count(), b.node_count());
-  ASSERT_EQ(boost::num_vertices(a.graph()), boost::num_vertices(b.graph()));
-  for (Cluster::VertexId id = 0; id < boost::num_vertices(a.graph()); ++id) {
-    const Vertex& x = a.graph()[id];
-    const Vertex& y = b.graph()[id];
+  ASSERT_EQ(a.vertex_count(), b.vertex_count());
+  for (VertexId id = 0; id < a.vertex_count(); ++id) {
+    const Vertex& x = a.VertexAt(id);
+    const Vertex& y = b.VertexAt(id);
     EXPECT_EQ(x.name, y.name);
     EXPECT_EQ(x.kind, y.kind);
     EXPECT_EQ(x.node, y.node);
@@ -70,8 +70,8 @@ inline void ExpectSameCluster(const Cluster& a, const Cluster& b) {
     EXPECT_EQ(x.bandwidth, y.bandwidth) << a.LinkName(i);
     EXPECT_EQ(x.efficiency, y.efficiency) << a.LinkName(i);
     EXPECT_EQ(x.latency, y.latency) << a.LinkName(i);
-    EXPECT_EQ(boost::source(a.Edge(i), a.graph()), boost::source(b.Edge(i), b.graph()));
-    EXPECT_EQ(boost::target(a.Edge(i), a.graph()), boost::target(b.Edge(i), b.graph()));
+    EXPECT_EQ(a.SourceOf(i), b.SourceOf(i));
+    EXPECT_EQ(a.TargetOf(i), b.TargetOf(i));
   }
 }
 
@@ -81,8 +81,7 @@ inline std::unique_ptr<Cluster> CopyOf(const Cluster& cluster) {
   for (const DeviceSpec& spec : cluster.device_specs()) copy->AddDeviceSpec(spec);
   for (size_t i = 0; i < boost::num_vertices(graph); ++i) copy->AddVertex(graph[i]);
   for (uint32_t i = 0; i < cluster.link_count(); ++i) {
-    const auto edge = cluster.Edge(i);
-    copy->AddLink(boost::source(edge, graph), boost::target(edge, graph), cluster.Link(i));
+    copy->AddLink(cluster.SourceOf(i), cluster.TargetOf(i), cluster.Link(i));
   }
   copy->set_step_overhead(cluster.step_overhead());
   for (const std::string& note : cluster.notes()) copy->AddNote(note);

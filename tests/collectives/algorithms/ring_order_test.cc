@@ -21,7 +21,7 @@ std::unique_ptr<Cluster> Torus(uint32_t width, uint32_t height) {
   link.latency = Seconds(1e-6);
   // Devices do not forward in this model, so each hangs on a router of its own by a
   // wide, instant link.
-  std::vector<Cluster::VertexId> routers;
+  std::vector<VertexId> routers;
   for (uint32_t i = 0; i < width * height; ++i) {
     Vertex device;
     device.name = fmt::format("d{}", i);

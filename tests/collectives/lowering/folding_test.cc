@@ -198,13 +198,11 @@ TEST(FoldingTest, FoldedEqualsUnfoldedWhenComputeAndCommunicationInterfereAndSha
       if (seed % 3 == 0) spec.host_cores = 1.5;
       cluster.AddDeviceSpec(spec);
     }
-    for (size_t i = 0; i < boost::num_vertices(plain->graph()); ++i) {
-      cluster.AddVertex(plain->graph()[i]);
+    for (size_t i = 0; i < plain->vertex_count(); ++i) {
+      cluster.AddVertex(plain->VertexAt(i));
     }
     for (uint32_t i = 0; i < plain->link_count(); ++i) {
-      const auto edge = plain->Edge(i);
-      cluster.AddLink(boost::source(edge, plain->graph()), boost::target(edge, plain->graph()),
-                      plain->Link(i));
+      cluster.AddLink(plain->SourceOf(i), plain->TargetOf(i), plain->Link(i));
     }
     cluster.Finish();
     for (const Fidelity fidelity : {Fidelity::kFluid, Fidelity::kStep}) {

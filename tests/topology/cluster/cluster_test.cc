@@ -22,7 +22,7 @@ class ClusterTest : public ::testing::Test {
     Device("b/gpu1", "b");
   }
 
-  Cluster::VertexId Device(const std::string& name, const std::string& node) {
+  VertexId Device(const std::string& name, const std::string& node) {
     return cluster_.AddVertex({name, VertexKind::kDevice, node, 0});
   }
 
@@ -49,15 +49,15 @@ class ClusterTest : public ::testing::Test {
   }
 
   Cluster cluster_;
-  Cluster::VertexId hub_ = 0;
+  VertexId hub_ = 0;
 };
 
 TEST_F(ClusterTest, DevicesAreRankedInTheOrderOfAdding) {
   JoinAll();
   cluster_.Finish();
   ASSERT_EQ(cluster_.device_count(), 3u);
-  EXPECT_EQ(cluster_.graph()[cluster_.devices()[0]].name, "b/gpu0");
-  EXPECT_EQ(cluster_.graph()[cluster_.devices()[1]].name, "a/gpu0");
+  EXPECT_EQ(cluster_.DeviceName(0), "b/gpu0");
+  EXPECT_EQ(cluster_.DeviceName(1), "a/gpu0");
   EXPECT_EQ(cluster_.DeviceOf(2).name, "a100-40g");
 }
 

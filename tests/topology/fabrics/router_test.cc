@@ -16,7 +16,6 @@ namespace rehearse {
 namespace {
 
 using ::testing::ElementsAre;
-using VertexId = Cluster::VertexId;
 
 ClusterLink LinkOf(double microseconds, double bandwidth = 1e9) {
   ClusterLink link;
@@ -153,7 +152,7 @@ TEST_F(RouterTest, MoreDevicesThanNicsShareThemInTurn) {
 TEST_F(RouterTest, ADeviceWithoutANicOwnsNone) {
   cluster_.AddLinks(Device("a"), Device("b"), LinkOf(1));
   cluster_.Finish();
-  const VertexId none = Cluster::Graph::null_vertex();
+  const VertexId none = kNoVertex;
   EXPECT_THAT(NicOwners(cluster_), ElementsAre(none, none));
 }
 
@@ -181,26 +180,26 @@ TEST_F(RouterTest, ADeviceHasNoRouteToItself) {
 // there is no path.
 std::optional<std::vector<uint32_t>> PlainRoute(const Cluster& cluster, uint32_t from_rank,
                                                 uint32_t to_rank) {
-  const Cluster::Graph& graph = cluster.graph();
   const VertexId source = cluster.devices()[from_rank];
   const VertexId target = cluster.devices()[to_rank];
   const std::vector<VertexId> owners = NicOwners(cluster);
   const auto cost_of = [&](uint32_t link) {
-    const VertexId to = boost::target(cluster.Edge(link), graph);
-    const bool foreign =
-        graph[to].kind == VertexKind::kNic && to != owners[from_rank] && to != owners[to_rank];
+    const VertexId to = cluster.TargetOf(link);
+    const bool foreign = cluster.VertexAt(to).kind == VertexKind::kNic && to != owners[from_rank] &&
+                         to != owners[to_rank];
     return PathCost{ToTime(cluster.Link(link).latency), 1, foreign ? 1u : 0u};
   };
   const auto may_be_on_path = [&](VertexId vertex) {
-    return graph[vertex].kind != VertexKind::kDevice || vertex == source || vertex == target;
+    return cluster.VertexAt(vertex).kind != VertexKind::kDevice || vertex == source ||
+           vertex == target;
   };
-  std::vector<PathCost> cost(boost::num_vertices(graph), PathCost::Infinite());
+  std::vector<PathCost> cost(cluster.vertex_count(), PathCost::Infinite());
   cost[target] = PathCost();
   for (bool changed = true; changed;) {
     changed = false;
     for (uint32_t link = 0; link < cluster.link_count(); ++link) {
-      const VertexId from = boost::source(cluster.Edge(link), graph);
-      const VertexId to = boost::target(cluster.Edge(link), graph);
+      const VertexId from = cluster.SourceOf(link);
+      const VertexId to = cluster.TargetOf(link);
       if (!may_be_on_path(from) || !may_be_on_path(to)) continue;
       if (cost_of(link) + cost[to] < cost[from]) {
         cost[from] = cost_of(link) + cost[to];
@@ -213,8 +212,8 @@ std::optional<std::vector<uint32_t>> PlainRoute(const Cluster& cluster, uint32_t
   for (VertexId vertex = source; vertex != target;) {
     std::optional<std::pair<VertexId, uint32_t>> next;
     for (uint32_t link = 0; link < cluster.link_count(); ++link) {
-      const VertexId to = boost::target(cluster.Edge(link), graph);
-      if (boost::source(cluster.Edge(link), graph) != vertex || !may_be_on_path(to)) continue;
+      const VertexId to = cluster.TargetOf(link);
+      if (cluster.SourceOf(link) != vertex || !may_be_on_path(to)) continue;
       if (cost_of(link) + cost[to] != cost[vertex]) continue;
       next = std::min(next.value_or(std::pair(to, link)), std::pair(to, link));
     }

@@ -211,8 +211,8 @@ TEST(EditsTest, AGraphMayHaveEdits) {
 
 // One vertex name with some of its parts made vaguer.
 std::string RandomPattern(const Cluster& cluster) {
-  const auto vertices = boost::num_vertices(cluster.graph());
-  std::string name = cluster.graph()[*rc::gen::inRange<size_t>(0, vertices)].name;
+  const auto vertices = cluster.vertex_count();
+  std::string name = cluster.VertexAt(*rc::gen::inRange<size_t>(0, vertices)).name;
   switch (*rc::gen::inRange(0, 5)) {
     case 0:
       return name;
@@ -263,9 +263,8 @@ RC_GTEST_PROP(EditsPropertyTest, ALinkEditChangesOnlyTheLinksThatItSelects, ()) 
   };
   std::vector<bool> expected;
   for (uint32_t i = 0; i < cluster->link_count(); ++i) {
-    const auto edge = cluster->Edge(i);
-    expected.push_back(selects(cluster->graph()[boost::source(edge, cluster->graph())].name,
-                               cluster->graph()[boost::target(edge, cluster->graph())].name));
+    expected.push_back(selects(cluster->VertexAt(cluster->SourceOf(i)).name,
+                               cluster->VertexAt(cluster->TargetOf(i)).name));
   }
   std::unique_ptr<Cluster> edited;
   try {
@@ -302,7 +301,7 @@ RC_GTEST_PROP(EditsPropertyTest, ADeviceEditChangesOnlyTheDevicesThatItSelects, 
   std::vector<bool> expected;
   bool any = false;
   for (const auto device : cluster->devices()) {
-    expected.push_back(MatchesByRegex(edit.selector, cluster->graph()[device].name));
+    expected.push_back(MatchesByRegex(edit.selector, cluster->VertexAt(device).name));
     any = any || expected.back();
   }
   if (!any) {
@@ -329,10 +328,8 @@ RC_GTEST_PROP(EditsPropertyTest, ACutTakesAwayOnlyTheLinksThatItSelects, ()) {
   edit.down = true;
   std::vector<std::string> expected;
   for (uint32_t i = 0; i < cluster->link_count(); ++i) {
-    const auto edge = cluster->Edge(i);
-    const auto& graph = cluster->graph();
-    if (!MatchesByRegex(edit.selector, graph[boost::source(edge, graph)].name) &&
-        !MatchesByRegex(edit.selector, graph[boost::target(edge, graph)].name))
+    if (!MatchesByRegex(edit.selector, cluster->VertexAt(cluster->SourceOf(i)).name) &&
+        !MatchesByRegex(edit.selector, cluster->VertexAt(cluster->TargetOf(i)).name))
       expected.push_back(cluster->LinkName(i));
   }
   std::unique_ptr<Cluster> edited;
