@@ -1,5 +1,5 @@
-// How near the model comes to published measurements: the table of collectives/README.md, which is
-// held against what this prints.
+// How near the model comes to published measurements: the table of collectives/MEASURED.md, which
+// is held against what this prints.
 //
 //   test_measured                           the table, with the numbers that were fitted (kFitted)
 //   REHEARSE_ACCURACY=sizes test_measured   every size as well
@@ -168,8 +168,8 @@ void PrintSizes(const Machine& machine, const Judged& judged) {
   }
 }
 
-std::string ReadMe() {
-  std::ifstream file(REHEARSE_SOURCE_DIR "/collectives/README.md");
+std::string DocumentedTable() {
+  std::ifstream file(REHEARSE_SOURCE_DIR "/collectives/MEASURED.md");
   std::stringstream text;
   text << file.rdbuf();
   return text.str();
@@ -179,7 +179,7 @@ TEST(AccuracyStudy, PublishedMeasurementsAreMetAsDocumented) {
   const char* const variable = std::getenv("REHEARSE_ACCURACY");
   const std::string wish = variable == nullptr ? "" : variable;
   const std::vector<Machine> machines = JudgeAll(wish == "fit");
-  const std::string readme = ReadMe();
+  const std::string documented = DocumentedTable();
   fmt::print(
       "| machine | what | ranks | efficiency | launching | from 1 MiB: median | 90th | below: "
       "median | as wanted |\n| --- | --- | --- | ---: | ---: | ---: | ---: | ---: | --- |\n");
@@ -188,7 +188,8 @@ TEST(AccuracyStudy, PublishedMeasurementsAreMetAsDocumented) {
     for (const Judged& judged : machine.tables) {
       const std::string row = Row(machine, judged);
       fmt::print("{}\n", row);
-      EXPECT_NE(readme.find(row), std::string::npos) << "collectives/README.md has no such row";
+      EXPECT_NE(documented.find(row), std::string::npos)
+          << "collectives/MEASURED.md has no such row";
       as_wanted += judged.IsAsWanted() ? 1 : 0;
     }
   }
