@@ -181,13 +181,14 @@ void Describe(const Scenario& scenario, const Schedule& schedule, const Transpor
     executed->notes.push_back("how NCCL carried out collectives is not known: " +
                               executed->choices_missing);
   }
-  const FlopsPerSecond peak = PeakOf(scenario.cluster->DeviceOf(0), executed->arithmetic);
+  const DeviceSpec& device = scenario.cluster->DeviceOf(scenario.jobs.front().placement.front());
+  const FlopsPerSecond peak = PeakOf(device, executed->arithmetic);
   executed->result = Summarize(executed->execution.schedule, executed->execution.Median(), peak);
   executed->result.scenario = scenario.name;
   executed->result.fidelity = "measured";
   executed->result.chosen =
       ChosenCollectives(executed->execution.schedule, executed->execution.choices);
-  executed->result.memory_capacity = scenario.cluster->DeviceOf(0).memory;
+  executed->result.memory_capacity = device.memory;
 }
 
 nlohmann::ordered_json ToJson(const ExecutedScenario& executed) {

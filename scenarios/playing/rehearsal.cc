@@ -162,8 +162,12 @@ Rehearsal Rehearse(const Scenario& scenario, const RehearsalOptions& options) {
       NamesOf(scenario, own ? played.jobs.front().placement : AllDevices(*scenario.cluster));
   if (scenario.lists_jobs) {
     rehearsal.jobs.emplace();
-    for (size_t i = 0; i < played.jobs.size(); ++i)
+    for (size_t i = 0; i < played.jobs.size(); ++i) {
+      const Job& job = played.jobs[i];
       rehearsal.jobs->jobs.push_back(DescribeJob(scenario, played, i));
+      for (const uint32_t device : job.placement)
+        rehearsal.names.device_of_rank[device] += ", " + job.name;
+    }
   }
   rehearsal.schedule = std::move(own ? own->schedule : played.schedule);
   rehearsal.timeline = std::move(own ? own->timeline : played.simulation.timeline);

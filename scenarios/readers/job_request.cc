@@ -21,17 +21,6 @@ namespace {
 constexpr int64_t kMostSteps = 10'000;
 constexpr Seconds kLatestStart(1e6);
 
-FlopsPerSecond MeanPeak(const NominalDevices& nominal, const std::vector<uint32_t>& placement,
-                        DType precision) {
-  std::vector<uint32_t> devices(nominal.specs.size());
-  for (const uint32_t device : placement) ++devices[nominal.spec_of_device[device]];
-  FlopsPerSecond sum;
-  for (size_t i = 0; i < devices.size(); ++i) {
-    if (devices[i] > 0) sum += devices[i] * PeakOf(nominal.specs[i], precision);
-  }
-  return sum / static_cast<double>(placement.size());
-}
-
 std::string MeshText(const DeviceMesh& mesh) {
   std::string text;
   for (const MeshAxis& axis : mesh.axes()) {
@@ -68,10 +57,24 @@ uint32_t RanksOf(const JobRequest& request) {
                              : std::get<Schedule>(request.work).ranks();
 }
 
-DType PrecisionOf(const JobRequest& request) {
+// Nothing for a schedule without arithmetic.
+std::optional<DType> PrecisionOf(const JobRequest& request) {
   const auto* workload = std::get_if<Workload>(&request.work);
   return workload != nullptr ? workload->training.precision
-                             : MainDType(std::get<Schedule>(request.work)).value_or(DType::kBf16);
+                             : MainDType(std::get<Schedule>(request.work));
+}
+
+// Of the job's devices; zero where it computes nothing.
+FlopsPerSecond MeanPeak(const NominalDevices& nominal, const JobRequest& request) {
+  const std::optional<DType> precision = PrecisionOf(request);
+  if (!precision) return {};
+  std::vector<uint32_t> devices(nominal.specs.size());
+  for (const uint32_t device : request.placement) ++devices[nominal.spec_of_device[device]];
+  FlopsPerSecond sum;
+  for (size_t i = 0; i < devices.size(); ++i) {
+    if (devices[i] > 0) sum += devices[i] * PeakOf(nominal.specs[i], *precision);
+  }
+  return sum / static_cast<double>(request.placement.size());
 }
 
 // What it is called in its file, or its file: "two-ranks" for two-ranks.schedule.json.gz.
@@ -221,7 +224,7 @@ JobRequest RequestOf(const JsonReader& schedule, const Cluster& cluster,
                                        : ""));
   }
   request.placement = AllDevices(cluster);
-  request.nominal_peak = MeanPeak(nominal, request.placement, PrecisionOf(request));
+  request.nominal_peak = MeanPeak(nominal, request);
   return request;
 }
 
@@ -234,7 +237,7 @@ std::vector<JobRequest> ReadJobRequests(const JsonReader& root, const Cluster& c
     requests.push_back(ReadOwnStep(root, cluster));
   }
   for (JobRequest& request : requests) {
-    request.nominal_peak = MeanPeak(nominal, request.placement, PrecisionOf(request));
+    request.nominal_peak = MeanPeak(nominal, request);
   }
   return requests;
 }

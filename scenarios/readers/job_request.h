@@ -45,7 +45,8 @@ struct JobRequest {
   std::vector<uint32_t> placement;  // rank -> device
   Seconds start;
   uint32_t repeat = 1;
-  // Of a device before edits, mean over the job's: what utilisation refers to.
+  // Of a device before edits, mean over the job's: what utilisation refers to. Zero without
+  // arithmetic.
   FlopsPerSecond nominal_peak;
   Place place;  // for errors that planning finds
 };

@@ -2,18 +2,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <utility>
 
 #include <fmt/format.h>
 
-#include "collectives/lowering/lower.h"
 #include "real/calibration/cost_fit.h"
 #include "real/calibration/probe.h"
 #include "real/transports/transport_threads.h"
 #include "scenarios/playing/calibrated.h"
+#include "scenarios/playing/rehearsal.h"
 #include "scenarios/trials/random_step.h"
 #include "sim/base/error.h"
-#include "sim/engine/simulate.h"
-#include "topology/fabrics/router.h"
 #include "topology/files/cluster_file.h"
 
 namespace rehearse {
@@ -88,13 +88,18 @@ Json ToJson(const ErrorSummary& errors) {
 }  // namespace
 
 Prediction PredictStep(const Schedule& schedule, const Calibration& calibration) {
+  Scenario scenario;
   const auto bare = ReadClusterArgument(fmt::format("local-cpu:ranks={}", schedule.ranks()));
-  const auto cluster = ApplyCalibration(*bare, calibration);
-  const Schedule executed = AsExecuted(schedule, *cluster);
-  Router router(*cluster);
-  const Lowered lowered = Lower(executed, router);
-  const Simulation simulation = Simulate(lowered.program, executed.ranks());
-  return {ToSeconds(simulation.timeline.step), CalibrationNotes(executed, *cluster)};
+  scenario.cluster = ApplyCalibration(*bare, calibration);
+  scenario.allow_out_of_memory = true;  // it is run all the same
+  JobRequest request;
+  request.work = schedule;
+  request.placement.resize(schedule.ranks());
+  std::iota(request.placement.begin(), request.placement.end(), 0u);
+  scenario.jobs.push_back(std::move(request));
+  const PlayedScenario played = PlayScenario(scenario);
+  return {ToSeconds(played.simulation.timeline.step),
+          CalibrationNotes(played.schedule, *scenario.cluster)};
 }
 
 TrustReport MeasureTrust(const Calibration& calibration, const TrustOptions& options) {

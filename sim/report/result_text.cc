@@ -114,6 +114,7 @@ void WriteChosen(Page& page, const Result& result) {
 }
 
 void WriteUtilization(Page& page, const Result& result) {
+  if (!(result.peak > FlopsPerSecond(0))) return;  // nothing that would be used
   page.Gap();
   page.Line("{}   HFU {} / MFU {} of {} ({}peak of one device)",
             page.pen(Ink::kBold, "Utilisation"),

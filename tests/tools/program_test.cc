@@ -131,7 +131,61 @@ TEST_F(ProgramTest, ListNamesWhatScenariosCanName) {
   for (const auto& cluster : json["clusters"]) EXPECT_NE(cluster["source"], "");
 }
 
+TEST_F(ProgramTest, JobsAreToldOneByOneAndOnceTogether) {
+  const Outcome outcome =
+      Execute("run '" + Shipped("jobs-two-trainings") + "' --format json --out made");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const auto result = nlohmann::ordered_json::parse(outcome.out);
+  EXPECT_EQ(nlohmann::ordered_json::parse(ReadFile(folder_ / "made/result.json")), result);
+  EXPECT_EQ(result["schema"], "rehearse.jobs.v1");
+  EXPECT_FALSE(result["links"].empty());
+  EXPECT_EQ(result["jobs"].size(), 2u);
+  for (const auto& job : result["jobs"]) {
+    EXPECT_EQ(job["result"]["schema"], "rehearse.result.v1");
+    EXPECT_FALSE(job["result"].contains("links"));
+    EXPECT_EQ(job["steps_seconds"].size(), job["repeat"].get<size_t>());
+    // The picture has a device of each, the trace all axes.
+    EXPECT_THAT(ReadFile(folder_ / "made/timeline.svg"),
+                HasSubstr(job["name"].get<std::string>() + "/"));
+    EXPECT_THAT(ReadFile(folder_ / "made/trace.pftrace"),
+                HasSubstr(job["name"].get<std::string>() + "/"));
+  }
+  const Outcome text = Execute("run '" + Shipped("jobs-two-trainings") + "'");
+  EXPECT_THAT(text.out, AllOf(HasSubstr("slow-down"), HasSubstr("strategy-fsdp"),
+                              HasSubstr("Busiest links"), HasSubstr("Simulated in")));
+  EXPECT_EQ(Execute("explain '" + Shipped("jobs-two-trainings") + "'").code, 0);
+  ExpectMistake("execute '" + Shipped("jobs-two-trainings") + "'", {"lists jobs"});
+}
+
+TEST_F(ProgramTest, ASchedulesFileIsTakenWhereAScenarioIs) {
+  const std::string schedule = "'" + Shipped("schedules/two-ranks") + "'";
+  for (const std::string command : {"run ", "explain "}) {
+    const Outcome outcome =
+        Execute(command + schedule + " --cluster switch:devices=2 --format json");
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_EQ(nlohmann::json::parse(outcome.out)["scenario"], "two-ranks");
+  }
+  ExpectMistake("run " + schedule, {"two-ranks.json is a schedule", "--cluster is needed"});
+  ExpectMistake("run " + schedule + " --cluster switch:devices=4",
+                {"/ranks", "2 ranks", "4 devices", "jobs"});
+  ExpectMistake("run '" + Shipped("cpu-4d") + "' --cluster switch:devices=4", {"--set cluster="});
+  // Made-up durations cannot be executed.
+  ExpectMistake("execute " + schedule + " --cluster local-cpu:ranks=2", {"forward"});
+}
+
 // ---- mistakes -----------------------------------------------------------------------------------
+
+TEST_F(ProgramTest, WhatRunRefusesExecuteRefusesToo) {
+  for (const std::string change :
+       {"simulator.algorithm=bruck",
+        "simulator.collectives='[{\"axis\": \"x\", \"protocol\": \"ll\"}]'",
+        "model.hidden=65536"}) {
+    const std::string rest = " '" + Shipped("cpu-4d") + "' --set " + change;
+    const Outcome run = Execute("run" + rest);
+    EXPECT_EQ(run.code, 1);
+    EXPECT_EQ(Execute("execute" + rest).err, run.err);
+  }
+}
 
 TEST_F(ProgramTest, MistakesOnTheCommandLine) {
   ExpectMistake("rum x", {"unknown command \"rum\"", "run"});
