@@ -24,6 +24,10 @@
 
 namespace rehearse {
 
+// Up to so many micro-batches are all planned; of more, those that are equal are kept once (Repeat
+// in sim/schedule/schedule.h).
+inline constexpr uint32_t kFewMicroBatches = 8;
+
 // The schedule has one role and mesh.size() ranks. Throws Error (at `place`) when a dimension
 // cannot be split as the layouts ask, when two layouts cannot meet, or when a product's operands do
 // not match, naming the tensor, the axis and the sizes.
@@ -38,7 +42,7 @@ Schedule PlanStep(const Network& network, const Training& training, const Strate
 // CutIntoStages find a mistake.
 Schedule PlanStages(const Network& network, const Training& training, const Strategy& strategy,
                     const std::vector<uint32_t>& units_of_stage, const std::vector<Action>& actions,
-                    const Place& place = {});
+                    const Place& place = {}, uint32_t few_micro_batches = kFewMicroBatches);
 
 // The same step on one rank, which gives the same numbers: where a strategy works in chunks there
 // are as many more micro-batches, so that dropout draws alike.
