@@ -21,13 +21,13 @@ namespace {
 constexpr int64_t kMostSteps = 10'000;
 constexpr Seconds kLatestStart(1e6);
 
-FlopsPerSecond MeanPeak(const NominalDevices& nominal, const std::vector<uint32_t>& placement,
+FlopsPerSecond MeanPeak(const Cluster& nominal, const std::vector<uint32_t>& placement,
                         DType precision) {
-  std::vector<uint32_t> devices(nominal.specs.size());
-  for (const uint32_t device : placement) ++devices[nominal.spec_of_device[device]];
+  std::vector<uint32_t> devices(nominal.device_specs().size());
+  for (const uint32_t device : placement) ++devices[nominal.SpecOf(device)];
   FlopsPerSecond sum;
   for (size_t i = 0; i < devices.size(); ++i) {
-    if (devices[i] > 0) sum += devices[i] * PeakOf(nominal.specs[i], precision);
+    if (devices[i] > 0) sum += devices[i] * PeakOf(nominal.device_specs()[i], precision);
   }
   return sum / static_cast<double>(placement.size());
 }
@@ -201,16 +201,7 @@ std::vector<JobRequest> ReadListedJobs(const JsonReader& root, const Cluster& cl
 
 }  // namespace
 
-NominalDevices NominalDevicesOf(const Cluster& cluster) {
-  NominalDevices nominal{cluster.device_specs(), {}};
-  nominal.spec_of_device.reserve(cluster.device_count());
-  for (const VertexId device : cluster.devices())
-    nominal.spec_of_device.push_back(cluster.VertexAt(device).device);
-  return nominal;
-}
-
-JobRequest RequestOf(const JsonReader& schedule, const Cluster& cluster,
-                     const NominalDevices& nominal) {
+JobRequest RequestOf(const JsonReader& schedule, const Cluster& cluster, const Cluster& nominal) {
   JobRequest request = ReadScheduleOfJob(schedule);
   const uint32_t ranks = RanksOf(request);
   if (ranks != cluster.device_count()) {
@@ -226,7 +217,7 @@ JobRequest RequestOf(const JsonReader& schedule, const Cluster& cluster,
 }
 
 std::vector<JobRequest> ReadJobRequests(const JsonReader& root, const Cluster& cluster,
-                                        const NominalDevices& nominal) {
+                                        const Cluster& nominal) {
   std::vector<JobRequest> requests;
   if (root.Has("jobs")) {
     requests = ReadListedJobs(root, cluster);
