@@ -147,6 +147,26 @@ TEST(LayeringTest, HeadersBeginWithWhatTheyAre) {
   }
 }
 
+// It takes longer to compile than most of what uses clusters: only sources that search include it.
+TEST(LayeringTest, NoHeaderBringsBoostGraphToThoseWhoDoNotSearch) {
+  const fs::path graph = "topology/cluster/graph.h";
+  size_t searching = 0;
+  for (const auto& [folder, rooms] : Rooms()) {
+    for (const fs::path& path : FilesOf(folder, IsSource)) {
+      std::ifstream file(fs::path(REHEARSE_SOURCE_DIR) / path);
+      std::string line;
+      while (std::getline(file, line)) {
+        if (line.rfind("#include <boost/graph/", 0) != 0 &&
+            line.rfind("#include \"" + graph.string() + "\"", 0) != 0)
+          continue;
+        EXPECT_TRUE(path == graph || !IsHeader(path)) << path << ": " << line;
+        ++searching;
+      }
+    }
+  }
+  EXPECT_GT(searching, 5u);
+}
+
 // Lines of a source file with their numbers, but for those inside raw strings: what these quote is
 // as it is.
 std::vector<std::pair<size_t, std::string>> LinesOutsideRawStrings(const fs::path& path) {

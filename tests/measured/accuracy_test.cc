@@ -114,13 +114,13 @@ void SumUpErrors(Judged* judged) {
 
 Machine Judge(const std::string& name, const std::vector<const MeasuredTable*>& tables,
               bool fit_anew) {
-  const auto cluster = ReadClusterArgument(tables.front()->cluster);
+  const auto bare = ReadClusterArgument(tables.front()->cluster);
   std::vector<FitTable> fits;
-  for (const MeasuredTable* table : tables) fits.push_back(AsFitTable(*table, *cluster));
+  for (const MeasuredTable* table : tables) fits.push_back(AsFitTable(*table, *bare));
   Machine machine;
   machine.name = name;
-  machine.calibration = fit_anew ? FitCalibration(*cluster, fits) : Documented(name);
-  ApplyCalibration(*cluster, machine.calibration);
+  machine.calibration = fit_anew ? FitCalibration(*bare, fits) : Documented(name);
+  const auto cluster = ApplyCalibration(*bare, machine.calibration);
   for (size_t i = 0; i < tables.size(); ++i) {
     Judged judged;
     judged.table = tables[i];

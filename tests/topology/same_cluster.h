@@ -1,13 +1,11 @@
-// Whether two clusters are the same in everything that a Cluster shows; a copy. For tests.
+// Whether two clusters are the same in everything that a Cluster shows. For tests.
 #pragma once
 
 #include <map>
-#include <memory>
 
 #include <gtest/gtest.h>
 
 #include "topology/cluster/cluster.h"
-#include "topology/fabrics/structure.h"
 
 namespace rehearse {
 
@@ -58,9 +56,10 @@ inline void ExpectSameCluster(const Cluster& a, const Cluster& b) {
     EXPECT_EQ(x.name, y.name);
     EXPECT_EQ(x.kind, y.kind);
     EXPECT_EQ(x.node, y.node);
-    if (x.kind == VertexKind::kDevice && y.kind == VertexKind::kDevice)
-      ExpectSameDevice(a.device_specs()[x.device], b.device_specs()[y.device]);
   }
+  ASSERT_EQ(a.device_count(), b.device_count());
+  for (uint32_t rank = 0; rank < a.device_count(); ++rank)
+    ExpectSameDevice(a.DeviceOf(rank), b.DeviceOf(rank));
   ASSERT_EQ(a.link_count(), b.link_count());
   for (uint32_t i = 0; i < a.link_count(); ++i) {
     const ClusterLink& x = a.Link(i);
@@ -73,21 +72,6 @@ inline void ExpectSameCluster(const Cluster& a, const Cluster& b) {
     EXPECT_EQ(a.SourceOf(i), b.SourceOf(i));
     EXPECT_EQ(a.TargetOf(i), b.TargetOf(i));
   }
-}
-
-inline std::unique_ptr<Cluster> CopyOf(const Cluster& cluster) {
-  const Cluster::Graph& graph = cluster.graph();
-  auto copy = std::make_unique<Cluster>(cluster.name());
-  for (const DeviceSpec& spec : cluster.device_specs()) copy->AddDeviceSpec(spec);
-  for (size_t i = 0; i < boost::num_vertices(graph); ++i) copy->AddVertex(graph[i]);
-  for (uint32_t i = 0; i < cluster.link_count(); ++i) {
-    copy->AddLink(cluster.SourceOf(i), cluster.TargetOf(i), cluster.Link(i));
-  }
-  copy->set_step_overhead(cluster.step_overhead());
-  for (const std::string& note : cluster.notes()) copy->AddNote(note);
-  if (cluster.structure() != nullptr) SetStructure(*copy, cluster.structure());
-  copy->Finish();
-  return copy;
 }
 
 }  // namespace rehearse

@@ -15,9 +15,9 @@ class ClusterBuilder {
  public:
   explicit ClusterBuilder(std::string name);
 
-  // AddVertex throws Error for a name that is empty or used twice, and for a device whose spec has not been added;
-  // AddLink for an end that does not exist, for figures that Cluster::With() would refuse and for a link of a vertex to
-  // itself.
+  // AddVertex throws Error for a name that is empty or used twice, and for a device whose spec has
+  // not been added; AddLink for an end that does not exist, for figures that Cluster::With() would
+  // refuse and for a link of a vertex to itself.
   uint32_t AddDeviceSpec(const DeviceSpec& spec);
   void Reserve(size_t vertices, size_t links);  // room, where the caller knows
   // `spec` is that of a device and means nothing for other vertices.
@@ -30,8 +30,8 @@ class ClusterBuilder {
   void set_collective_overhead(Seconds overhead) { figures_.collective_overhead = overhead; }
   void set_channel_overhead(Seconds overhead) { figures_.channel_overhead = overhead; }
   void AddNote(std::string note) { figures_.notes.push_back(std::move(note)); }
-  // By SetStructure() of topology/fabrics/structure.h. `is_whole` where no link was taken away, so that all devices
-  // reach each other.
+  // By SetStructure() of topology/fabrics/structure.h. `is_whole` where no link was taken away, so
+  // that all devices reach each other.
   void set_structure(std::shared_ptr<const ClusterStructure> structure,
                      std::vector<Seconds> machine_latencies, bool is_whole);
 
@@ -40,8 +40,8 @@ class ClusterBuilder {
   uint32_t link_count() const { return static_cast<uint32_t>(links_.size()); }
   const std::vector<VertexId>& devices() const { return wiring_->devices; }
 
-  // Once. Throws Error when there is no device or when some device cannot reach another without passing through a third
-  // one, naming both and all ranks that are cut off.
+  // Once. Throws Error when there is no device or when some device cannot reach another without
+  // passing through a third one, naming both and all ranks that are cut off.
   Cluster Finish();
 
  private:

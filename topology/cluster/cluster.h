@@ -1,15 +1,17 @@
-// The cluster: devices, NICs, switches and sockets, and directed links between them. Links that run both ways are two;
-// each direction has its own capacity.
+// The cluster: devices, NICs, switches and sockets, and directed links between them. Links that run
+// both ways are two; each direction has its own capacity.
 //
-// A cluster is its wiring (topology/cluster/wiring.h) under its figures (topology/cluster/figures.h). Both are shared
-// by copies and neither ever changes, so that a cluster is cheap to copy and safe to read from many threads; With()
-// gives another cluster of the same wiring. A ClusterBuilder (topology/cluster/builder.h) makes the first one.
+// A cluster is its wiring (topology/cluster/wiring.h) under its figures
+// (topology/cluster/figures.h). Both are shared by copies and neither ever changes, so that a
+// cluster is cheap to copy and safe to read from many threads; With() gives another cluster of the
+// same wiring. A ClusterBuilder (topology/cluster/builder.h) makes the first one.
 //
-// A cluster that was built from equal machines and a fabric (topology/presets/machine.h) also knows its structure, which
-// saves the router most of its searching. Link names are made when asked for: a large cluster has millions.
+// A cluster that was built from equal machines and a fabric (topology/presets/machine.h) also knows
+// its structure, which saves the router most of its searching. Link names are made when asked for:
+// a large cluster has millions.
 //
-// Invariants: every device reaches every other without passing through a third; vertex names are unique; devices are
-// ranked in the order in which they were added.
+// Invariants: every device reaches every other without passing through a third; vertex names are
+// unique; devices are ranked in the order in which they were added.
 #pragma once
 
 #include <cstdint>
@@ -43,8 +45,9 @@ class Cluster {
   Cluster(const Cluster&) = default;
   Cluster& operator=(const Cluster&) = delete;
 
-  // The same wiring with these figures. Throws Error for a link's bandwidth that is not positive, an efficiency outside
-  // (0, 1] and a latency outside 0 to kLongestLatency; CHECKs that there are figures for every link and device.
+  // The same wiring with these figures. Throws Error for a link's bandwidth that is not positive,
+  // an efficiency outside (0, 1] and a latency outside 0 to kLongestLatency; CHECKs that there are
+  // figures for every link and device.
   Cluster With(Figures figures) const;
 
   const Figures& figures() const { return *figures_; }

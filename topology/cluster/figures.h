@@ -1,7 +1,8 @@
-// The figures of a cluster: what its links and devices reach, what its collectives cost. A value: whoever wants other
-// figures changes a copy and lays it over the same wiring with Cluster::With(); so do calibrations, what-if edits
-// (topology/files) and the sensitivities of `rehearse explain`. A copy shares the links' figures, of which a large
-// cluster has millions, until ChangeLinks() gives it its own.
+// The figures of a cluster: what its links and devices reach, what its collectives cost. A value:
+// whoever wants other figures changes a copy and lays it over the same wiring with Cluster::With();
+// so do calibrations, what-if edits (topology/files) and the sensitivities of `rehearse explain`. A
+// copy shares the links' figures, of which a large cluster has millions, until ChangeLinks() gives
+// it its own.
 #pragma once
 
 #include <cstdint>
@@ -38,8 +39,8 @@ struct Figures {
   std::shared_ptr<const std::vector<LinkFigures>> links;  // by index; never null
   std::vector<DeviceSpec> device_specs;
   std::vector<uint32_t> spec_of_rank;  // positions in device_specs
-  // What the links of a machine were drawn with, in a cluster that knows its structure: machines that have these
-  // latencies are alike to the router.
+  // What the links of a machine were drawn with, in a cluster that knows its structure: machines
+  // that have these latencies are alike to the router.
   std::vector<Seconds> machine_latencies;
   Seconds step_overhead;  // each step of a collective
   // What launching a collective takes: once, and again for each channel that NCCL gives it.

@@ -14,8 +14,8 @@ namespace {
 
 enum class Direction { kForward, kBackward };
 
-// The vertices that are met from `start` along links (or against them) without passing through a device
-// other than `start`.
+// The vertices that are met from `start` along links (or against them) without passing through a
+// device other than `start`.
 std::vector<bool> Reached(const Wiring& wiring, VertexId start, Direction direction) {
   const ClusterGraph& graph = wiring.graph->graph;
   std::vector<bool> reached(wiring.vertices.size(), false);
@@ -46,8 +46,8 @@ bool AllReached(const std::vector<bool>& reached, const std::vector<VertexId>& d
   return true;
 }
 
-// Whether all devices meet at one switch, NIC or socket that touches the first device: true of nearly
-// every machine, and linear in its size. If not, every device has to be asked.
+// Whether all devices meet at one switch, NIC or socket that touches the first device: true of
+// nearly every machine, and linear in its size. If not, every device has to be asked.
 bool DevicesMeet(const Wiring& wiring) {
   constexpr int kMostCandidates = 8;
   const ClusterGraph& graph = wiring.graph->graph;

@@ -1,9 +1,9 @@
-// What is wired in a cluster: vertices with their names, links with their ends and kinds, ranks, machines. Figures are
-// not part of it (topology/cluster/figures.h). A ClusterBuilder makes it; from then on it never changes, and all
-// clusters that differ in figures alone share it.
+// What is wired in a cluster: vertices with their names, links with their ends and kinds, ranks,
+// machines. Figures are not part of it (topology/cluster/figures.h). A ClusterBuilder makes it;
+// from then on it never changes, and all clusters that differ in figures alone share it.
 //
-// As a graph that can be searched it is in topology/cluster/graph.h, which brings Boost.Graph with it; this header,
-// like all that includes no more than topology/cluster/cluster.h, does without.
+// As a graph that can be searched it is in topology/cluster/graph.h, which brings Boost.Graph with
+// it; this header, like all that includes no more than topology/cluster/cluster.h, does without.
 #pragma once
 
 #include <cstddef>

@@ -15,7 +15,6 @@ std::vector<VertexId> NicOwners(const Cluster& cluster);
 
 // The same for the devices of one machine, in the order given, which must be that of their
 // ranks and complete.
-std::vector<VertexId> NicOwners(const Cluster& cluster,
-                                         const std::vector<VertexId>& devices);
+std::vector<VertexId> NicOwners(const Cluster& cluster, const std::vector<VertexId>& devices);
 
 }  // namespace rehearse

@@ -46,8 +46,8 @@ struct ClusterStructure {
   uint32_t LinksNow() const;
 };
 
-// For a cluster with the vertices and links of this structure; its links may have other figures than the machines were
-// drawn with. `machine_latencies` is as in topology/cluster/figures.h.
+// For a cluster with the vertices and links of this structure; its links may have other figures
+// than the machines were drawn with. `machine_latencies` is as in topology/cluster/figures.h.
 void SetStructure(ClusterBuilder& cluster, std::shared_ptr<const ClusterStructure> structure,
                   std::vector<Seconds> machine_latencies);
 

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "topology/cluster/builder.h"
 #include "topology/fabrics/router.h"
 #include "topology/fabrics/structure.h"
 #include "topology/presets/machine.h"
@@ -270,21 +271,21 @@ TEST(ClosTest, ACutCableIsAvoidedByTheOtherChoices) {
   std::vector<bool> gone(whole->link_count());
   gone[first[1]] = true;
 
-  auto rest = std::make_unique<Cluster>("rest");
-  rest->AddDeviceSpec(FindDevice("a100-40g"));
-  for (VertexId id = 0; id < cluster->vertex_count(); ++id) rest->AddVertex(cluster->VertexAt(id));
+  ClusterBuilder builder("rest");
+  builder.AddVerticesOf(*whole);
   for (uint32_t i = 0; i < whole->link_count(); ++i)
-    if (!gone[i]) rest->AddLink(whole->SourceOf(i), whole->TargetOf(i), whole->Link(i));
-  SetStructure(*rest, std::make_shared<ClusterStructure>(WithoutLinks(*whole->structure(), gone)));
-  rest->Finish();
+    if (!gone[i]) builder.AddLink(whole->SourceOf(i), whole->TargetOf(i), whole->Link(i));
+  SetStructure(builder, std::make_shared<ClusterStructure>(WithoutLinks(*whole->structure(), gone)),
+               whole->figures().machine_latencies);
+  const Cluster rest = builder.Finish();
 
-  Router other(*rest);
+  Router other(rest);
   int changed = 0;
   for (uint32_t a = 0; a < 16; ++a)
     for (uint32_t b = 0; b < 16; ++b) {
       if (a == b) continue;
       const auto before = Names(*whole, router.Between(a, b));
-      const auto after = Names(*rest, other.Between(a, b));
+      const auto after = Names(rest, other.Between(a, b));
       const std::string cut = whole->LinkName(first[1]);
       EXPECT_EQ(after.size(), before.size());
       if (std::find(before.begin(), before.end(), cut) == before.end()) {

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "topology/cluster/builder.h"
 #include "topology/fabrics/router.h"
 #include "topology/presets/presets.h"
 
@@ -121,13 +122,11 @@ TEST(PresetTableTest, MinimalRoutesAreAsShortAsTheSearchFinds) {
     for (const auto& parameters : Sizes(preset, most)) {
       SCOPED_TRACE(preset.name);
       const auto cluster = Build(preset.name, parameters);
-      Cluster plain(preset.name);  // the same, without its structure
-      for (const DeviceSpec& device : cluster->device_specs()) plain.AddDeviceSpec(device);
-      for (VertexId id = 0; id < cluster.vertex_count(); ++id)
-        plain.AddVertex(cluster.VertexAt(id));
+      ClusterBuilder builder(preset.name);  // the same, without its structure
+      builder.AddVerticesOf(*cluster);
       for (uint32_t i = 0; i < cluster->link_count(); ++i)
-        plain.AddLink(cluster->SourceOf(i), cluster->TargetOf(i), cluster->Link(i));
-      plain.Finish();
+        builder.AddLink(cluster->SourceOf(i), cluster->TargetOf(i), cluster->Link(i));
+      const Cluster plain = builder.Finish();
       Router router(*cluster);
       Router search(plain);
       const uint32_t devices = cluster->device_count();
