@@ -1,0 +1,30 @@
+// Pictures in READMEs are what the program draws today.
+#include "tests/tools/program_fixture.h"
+
+namespace rehearse {
+namespace {
+
+namespace fs = std::filesystem;
+
+using PicturesTest = ProgramTest;
+
+TEST_F(PicturesTest, OfReadmesAreWhatTheProgramDraws) {
+  const fs::path root(REHEARSE_SOURCE_DIR);
+  const std::string command = "'" + (root / "tools/draw-pictures").string() +
+                              "' '" REHEARSE_BINARY "' '" + folder_.string() + "' 2> '" +
+                              (folder_ / "err.txt").string() + "'";
+  ASSERT_EQ(std::system(command.c_str()), 0) << ReadFile(folder_ / "err.txt");
+  size_t count = 0;
+  for (const char* place : {"scenarios/pictures", "topology/pictures", "workloads/pictures"}) {
+    for (const auto& kept : fs::directory_iterator(root / place)) {
+      const fs::path drawn = folder_ / place / kept.path().filename();
+      EXPECT_TRUE(ReadFile(drawn) == ReadFile(kept.path()))
+          << kept.path() << " is not what is drawn now: tools/draw-pictures";
+      ++count;
+    }
+  }
+  EXPECT_EQ(count, 16u);
+}
+
+}  // namespace
+}  // namespace rehearse
