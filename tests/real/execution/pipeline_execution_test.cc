@@ -1,6 +1,6 @@
-// Pipelines on real numbers: one training step on thread ranks gives the loss, all gradients and the
-// updated parameters of the serial step, whatever the order of the actions and whatever the strategy
-// inside of a stage.
+// Pipelines on real numbers: one training step on thread ranks gives the loss, all gradients and
+// the updated parameters of the serial step, whatever the order of the actions and whatever the
+// strategy inside of a stage.
 #include <map>
 #include <string>
 
