@@ -1,5 +1,6 @@
 #include "sim/base/gzip.h"
 
+#include <array>
 #include <limits>
 
 #include <zlib.h>
@@ -11,7 +12,6 @@ namespace rehearse {
 namespace {
 
 constexpr int kGzipFormat = 16;  // added to the window's bits: gzip's header and not zlib's
-constexpr size_t kChunk = size_t{1} << 16;
 
 // zlib counts in 32 bits, and never writes to what it reads.
 void SetInput(z_stream* stream, std::string_view text) {
@@ -20,17 +20,20 @@ void SetInput(z_stream* stream, std::string_view text) {
   stream->avail_in = static_cast<uInt>(text.size());
 }
 
-// Makes room for a chunk more at the end of `text`.
-void SetOutput(z_stream* stream, std::string* text) {
-  const size_t size = text->size();
-  text->resize(size + kChunk);
-  stream->next_out = reinterpret_cast<Bytef*>(text->data() + size);
-  stream->avail_out = static_cast<uInt>(kChunk);
-}
+// A piece of what zlib writes.
+class OutputPiece {
+ public:
+  explicit OutputPiece(z_stream* stream) {
+    stream->next_out = bytes_.data();
+    stream->avail_out = static_cast<uInt>(bytes_.size());
+  }
+  void AppendTo(std::string* text, const z_stream& stream) const {
+    text->append(reinterpret_cast<const char*>(bytes_.data()), bytes_.size() - stream.avail_out);
+  }
 
-void DropUnused(const z_stream& stream, std::string* text) {
-  text->resize(text->size() - stream.avail_out);
-}
+ private:
+  std::array<Bytef, size_t{1} << 16> bytes_;
+};
 
 }  // namespace
 
@@ -46,9 +49,9 @@ std::string Gzip(std::string_view text) {
   std::string bytes;
   int status = Z_OK;
   while (status == Z_OK) {
-    SetOutput(&stream, &bytes);
+    OutputPiece piece(&stream);
     status = deflate(&stream, Z_FINISH);
-    DropUnused(stream, &bytes);
+    piece.AppendTo(&bytes, stream);
   }
   deflateEnd(&stream);
   CHECK_EQ(status, Z_STREAM_END);
@@ -62,9 +65,9 @@ std::string Gunzip(std::string_view bytes, size_t most) {
   std::string text;
   int status = Z_OK;
   while (status == Z_OK && text.size() <= most) {
-    SetOutput(&stream, &text);
+    OutputPiece piece(&stream);
     status = inflate(&stream, Z_NO_FLUSH);
-    DropUnused(stream, &text);
+    piece.AppendTo(&text, stream);
   }
   const bool is_whole = status == Z_STREAM_END && stream.avail_in == 0;
   inflateEnd(&stream);
