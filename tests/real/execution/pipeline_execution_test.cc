@@ -1,6 +1,6 @@
-// Pipelines on real numbers: one training step on thread ranks gives the loss, all gradients and the
-// updated parameters of the serial step, whatever the order of the actions and whatever the strategy
-// inside of a stage.
+// Pipelines on real numbers: one training step on thread ranks gives the loss, all gradients and
+// the updated parameters of the serial step, whatever the order of the actions and whatever the
+// strategy inside of a stage.
 #include <map>
 #include <string>
 
@@ -205,6 +205,20 @@ TEST(PipelineExecutionTest, WeightGradientsOfOneStageMayBePutOffToo) {
         MakeZero({.shard = 4}, network)}) {
     SCOPED_TRACE(strategy.name);
     ExpectSerialNumbers("gpt", network, training, strategy, {units}, actions);
+  }
+}
+
+TEST(PipelineExecutionTest, MicroBatchesThatAreKeptOnceAreAllExecuted) {
+  const Training training = TrainingOf(21, Recomputation::kNone);
+  const Network network = Decoder(training, false);
+  for (const uint32_t stages : {1u, 3u}) {
+    const Strategy strategy = MakeZero({.shard = 2}, network);
+    const auto actions = OneForwardOneBackward(stages, 21);
+    const std::vector<uint32_t> cut = EvenStages(network, stages);
+    for (const Role& role : PlanStages(network, training, strategy, cut, actions).roles) {
+      EXPECT_EQ(role.repeats.size(), 1u);
+    }
+    ExpectSerialNumbers("gpt", network, training, strategy, cut, actions);
   }
 }
 

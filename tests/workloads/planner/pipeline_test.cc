@@ -295,8 +295,8 @@ TEST(PipelineTest, ZeroBubbleIdlesForAThirdOfThat) {
 
 // ---- memory -------------------------------------------------------------------------------------
 
-// Micro-batches whose masks of the first dropout of a layer are alive at once: written forward, read
-// backward.
+// Micro-batches whose masks of the first dropout of a layer are alive at once: written forward,
+// read backward.
 uint32_t MostMasks(const Role& role) {
   std::map<uint32_t, std::pair<size_t, size_t>> lives;
   for (size_t i = 0; i < role.ops.size(); ++i) {
