@@ -208,6 +208,20 @@ TEST(PipelineExecutionTest, WeightGradientsOfOneStageMayBePutOffToo) {
   }
 }
 
+TEST(PipelineExecutionTest, MicroBatchesThatAreKeptOnceAreAllExecuted) {
+  const Training training = TrainingOf(21, Recomputation::kNone);
+  const Network network = Decoder(training, false);
+  for (const uint32_t stages : {1u, 3u}) {
+    const Strategy strategy = MakeZero({.shard = 2}, network);
+    const auto actions = OneForwardOneBackward(stages, 21);
+    const std::vector<uint32_t> cut = EvenStages(network, stages);
+    for (const Role& role : PlanStages(network, training, strategy, cut, actions).roles) {
+      EXPECT_EQ(role.repeats.size(), 1u);
+    }
+    ExpectSerialNumbers("gpt", network, training, strategy, cut, actions);
+  }
+}
+
 TEST(PipelineExecutionTest, SkipConnectionsPassThroughStages) {
   UnetModel model;
   model.name = "u-net";

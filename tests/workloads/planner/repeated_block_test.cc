@@ -3,11 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include "collectives/lowering/lower.h"
+#include "sim/engine/simulate.h"
 #include "sim/schedule/buffer_check.h"
 #include "sim/schedule/memory.h"
 #include "sim/schedule/repeats.h"
 #include "sim/schedule/schedule_check.h"
 #include "tests/support/fingerprint.h"
+#include "topology/presets/presets.h"
 #include "workloads/networks/decoder_network.h"
 #include "workloads/planner/planner.h"
 #include "workloads/planner/stages.h"
@@ -99,6 +102,64 @@ TEST(RepeatedBlockTest, WhatIsKeptOnceMeansWhatIsPlannedInFull) {
       }
     }
   }
+}
+
+TEST(RepeatedBlockTest, ThousandsOfMicroBatchesArePlannedAndCheckedAsAFewAre) {
+  const auto plan = [](uint32_t micro_batches) {
+    const Training training = TrainingOf(micro_batches, Recomputation::kFull);
+    const Network network = Decoder(training, true);
+    return PlanStages(network, training, MakeDataParallel(2, false, network),
+                      EvenStages(network, 4), OneForwardOneBackward(4, micro_batches));
+  };
+  const Schedule few = plan(32);
+  const Schedule many = plan(4096);
+  CheckSchedule(many);
+  CheckBuffers(many);
+  for (uint32_t stage = 0; stage < 4; ++stage) {
+    const Role& role = many.roles[stage];
+    // Blocks are of four micro-batches, the most that a stage has in flight.
+    ASSERT_EQ(role.repeats.size(), 1u);
+    EXPECT_EQ(role.repeats[0].micro_batches, 4);
+    EXPECT_EQ(role.repeats[0].times, few.roles[stage].repeats[0].times + (4096 - 32) / 4);
+    EXPECT_EQ(role.ops.size(), few.roles[stage].ops.size());
+    EXPECT_EQ(MemoryOf(role).Total(), MemoryOf(few.roles[stage]).Total());
+  }
+}
+
+TEST(RepeatedBlockTest, ATimelineDoesNotShowWhatIsKeptOnce) {
+  const Training training = TrainingOf(24, Recomputation::kNone);
+  const Network network = Decoder(training, true);
+  const Strategy strategy = MakeMegatron({.tensor = 2, .data = 1}, network);
+  const auto play = [&](uint32_t few_micro_batches) {
+    const Schedule schedule = PlanStages(network, training, strategy, EvenStages(network, 2),
+                                         OneForwardOneBackward(2, 24), {}, few_micro_batches);
+    const auto cluster = BuildPreset("switch", {{"devices", 4}}, {});
+    Router router(*cluster);
+    return HashOf(Simulate(Lower(schedule, router).program, 4).timeline);
+  };
+  EXPECT_EQ(play(kFewMicroBatches), play(24));
+}
+
+TEST(RepeatedBlockTest, WhatDoesNotRepeatIsPlannedInFull) {
+  // GPipe keeps all micro-batches before the first goes back: no block of them is behind another.
+  const Training training = TrainingOf(16, Recomputation::kNone);
+  const Network network = Decoder(training, true);
+  const Schedule schedule = PlanStages(network, training, MakeDataParallel(1, false, network),
+                                       EvenStages(network, 2), GPipe(2, 16));
+  for (const Role& role : schedule.roles) EXPECT_TRUE(role.repeats.empty());
+}
+
+TEST(RepeatedBlockTest, ThePeriodBeginsBehindTheFirstAndEndsBeforeTheLast) {
+  // Stage 0 of two: F0 F1 B0 F2 B1 ... F9 B8 B9, synchronise, update. From F1 on what comes two
+  // later is the same of the next micro-batch, up to B8.
+  const std::vector<Action> own = OfStage(OneForwardOneBackward(2, 10), 0);
+  const auto period = FindPeriod(own, 10, 2);
+  ASSERT_TRUE(period.has_value());
+  EXPECT_EQ(period->begin, 1u);
+  EXPECT_EQ(period->end, 19u);
+  EXPECT_EQ(period->length, 4u);
+  // 18 actions are four blocks of 4 and a half.
+  EXPECT_FALSE(FindPeriod(own, 10, 3).has_value());
 }
 
 }  // namespace
