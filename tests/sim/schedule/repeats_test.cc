@@ -18,7 +18,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using testing::Random;
 
 Op OpOn(uint32_t stream, std::vector<uint32_t> after, int32_t micro_batch) {
   Op op;

@@ -11,6 +11,7 @@
 #include "sim/schedule/buffer_check.h"
 #include "sim/schedule/memory.h"
 #include "sim/schedule/schedule_check.h"
+#include "topology/cluster/builder.h"
 #include "topology/presets/presets.h"
 #include "workloads/networks/decoder_network.h"
 #include "workloads/networks/unet_network.h"
@@ -209,25 +210,23 @@ TEST(PipelineTest, ARecomputationOfItsOwnComesOnce) {
 
 // Devices behind a switch whose links cost nothing.
 std::unique_ptr<Cluster> IdealCluster(uint32_t devices) {
-  auto cluster = std::make_unique<Cluster>("ideal");
+  ClusterBuilder builder("ideal");
   const auto preset = BuildPreset("switch", {{"devices", 1}}, {});
-  const uint32_t device = cluster->AddDeviceSpec(preset->DeviceOf(0));
+  const uint32_t device = builder.AddDeviceSpec(preset->DeviceOf(0));
   Vertex center;
   center.name = "switch";
   center.kind = VertexKind::kSwitch;
-  const auto hub = cluster->AddVertex(center);
+  const auto hub = builder.AddVertex(center);
   for (uint32_t rank = 0; rank < devices; ++rank) {
     Vertex vertex;
     vertex.name = fmt::format("gpu{}", rank);
     vertex.kind = VertexKind::kDevice;
-    vertex.device = device;
     ClusterLink link;
     link.kind = LinkKind::kNetwork;
     link.bandwidth = BytesPerSecond(1e18);
-    cluster->AddLinks(cluster->AddVertex(vertex), hub, link);
+    builder.AddLinks(builder.AddVertex(vertex, device), hub, link);
   }
-  cluster->Finish();
-  return cluster;
+  return std::make_unique<Cluster>(builder.Finish());
 }
 
 // Forward, input and weight gradient of a micro-batch on a stage take as long as is said, by the
