@@ -21,6 +21,7 @@
 #include "sim/base/error.h"
 #include "sim/base/output_file.h"
 #include "sim/base/units.h"
+#include "sim/base/version.h"
 #include "tools/command.h"
 #include "tools/gpu_ranks.h"
 #include "tools/trial_options.h"
@@ -184,7 +185,7 @@ std::vector<EncounterSamples> MeetOnCores(const Request& request) {
 
 void Report(const std::vector<WorldOfRank>& worlds, const std::vector<EncounterSamples>& encounters,
             const Request& request, std::chrono::steady_clock::time_point start) {
-  CalibrationFacts facts{"rehearse " REHEARSE_VERSION, REHEARSE_COMMIT, Now(), 0};
+  CalibrationFacts facts{fmt::format("rehearse {}", Version()), std::string(BuildCommit()), Now(), 0};
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   facts.seconds = took.count();
   std::vector<LearnedWorld> learned;

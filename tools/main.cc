@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "sim/base/error.h"
+#include "sim/base/version.h"
 #include "tools/command.h"
 
 namespace rehearse {
@@ -54,7 +55,7 @@ int Dispatch(const std::vector<std::string>& arguments) {
     return arguments.empty() ? 1 : 0;
   }
   if (arguments[0] == "--version") {
-    fmt::print("rehearse {}\n", REHEARSE_VERSION);
+    fmt::print("rehearse {} ({})\n", Version(), BuildCommit());
     return 0;
   }
   std::vector<std::string> names;

@@ -81,10 +81,12 @@ use_ccache_if_it_works() {
   { mkdir -p "$cache/tmp" 2> /dev/null && [[ -w $cache/tmp ]]; } || export CCACHE_DISABLE=1
 }
 
-# build PRESET [TARGET]: configures and builds.
+# build PRESET [TARGET…]: configures and builds.
 build() {
+  local preset=$1
+  shift
   use_ccache_if_it_works
-  configure "$1" && cmake --build "$root/build/$1" ${2:+--target "$2"}
+  configure "$preset" && cmake --build "$root/build/$preset" ${1:+--target "$@"}
 }
 
 # locked COMMAND…: one set-up at a time in one checkout. The lock's descriptor is not inherited, so

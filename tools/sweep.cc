@@ -9,6 +9,7 @@
 #include "scenarios/sweeping/study_reader.h"
 #include "scenarios/sweeping/study_report.h"
 #include "sim/base/error.h"
+#include "sim/base/version.h"
 #include "tools/command.h"
 
 namespace rehearse {
@@ -83,7 +84,7 @@ int SweepCommand(const std::vector<std::string>& arguments) {
   SweepOptions options;
   options.threads = static_cast<unsigned>(threads);
   options.again = values.count("again") > 0;
-  options.version = REHEARSE_VERSION;
+  options.version = Version();
   if (values.count("out") > 0) options.folder = values["out"].as<std::string>();
   if (options.again && options.folder.empty())
     throw Error("--again is about the results that --out keeps, but --out is missing");

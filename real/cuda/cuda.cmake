@@ -1,6 +1,7 @@
 # What the CUDA backend needs at build time. Its host code is plain C++ that loads CUDA, cuBLAS and NCCL at
-# run time (real/cuda/libraries.h) and always builds. With nvcc, the kernels are compiled into one image that
-# the program carries; with the vendors' headers, our declarations are compared with them.
+# run time (real/cuda/libraries.h) and always builds. With nvcc, the kernels are compiled into one image, a file
+# beside the program that only GPU runs read (real/cuda/kernel_image.h): target rehearse_kernels, a part of `all`
+# that `rehearse` does not wait for. With the vendors' headers, our declarations are compared with them.
 # nvcc is run as a command: CMake 3.25 does not know C++20 for nvcc 13.
 
 set(REHEARSE_CUDA AUTO CACHE STRING "GPU kernels: AUTO builds them where nvcc is, ON insists, OFF never does")
@@ -8,6 +9,8 @@ set_property(CACHE REHEARSE_CUDA PROPERTY STRINGS AUTO ON OFF)
 if(NOT REHEARSE_CUDA MATCHES "^(AUTO|ON|OFF)$")
   message(FATAL_ERROR "REHEARSE_CUDA is \"${REHEARSE_CUDA}\"; expected AUTO, ON or OFF")
 endif()
+
+set(REHEARSE_KERNELS_FROM "" CACHE PATH "A folder of another build whose kernels are taken where they are the same")
 
 # NCCL looks in the running program for its profiler (real/cuda/nccl_profiler.h).
 target_link_options(rehearse_real INTERFACE "LINKER:--export-dynamic-symbol=ncclProfiler_v*")
@@ -42,29 +45,45 @@ if(NOT REHEARSE_CUDA STREQUAL OFF)
       endif()
     endforeach()
     list(APPEND flags -gencode arch=compute_${newest},code=compute_${newest})
-    set(directory ${PROJECT_BINARY_DIR}/real/cuda)
-    file(MAKE_DIRECTORY ${directory})
-    add_custom_command(
-      OUTPUT ${directory}/kernels.fatbin
-      COMMAND ${REHEARSE_NVCC} -fatbin -std=c++17 -O3 --expt-relaxed-constexpr --threads 2
-              --compress-mode=size -Werror all-warnings -I${PROJECT_SOURCE_DIR} ${flags}
-              -MD -MF ${directory}/kernels.d -o ${directory}/kernels.fatbin
-              ${PROJECT_SOURCE_DIR}/real/cuda/kernels.cu
-      DEPENDS ${PROJECT_SOURCE_DIR}/real/cuda/kernels.cu
-      DEPFILE ${directory}/kernels.d
-      COMMENT "Compiling GPU kernels" VERBATIM)
-    # lld makes no object of a file without another object to tell the machine.
-    find_program(GNU_LD NAMES ld.bfd ld REQUIRED)
-    # The image as an object file; its symbols are _binary_kernels_fatbin_start and _end.
-    add_custom_command(
-      OUTPUT ${directory}/kernels.o
-      COMMAND ${GNU_LD} -r -b binary -z noexecstack -o kernels.o kernels.fatbin
-      DEPENDS ${directory}/kernels.fatbin
-      WORKING_DIRECTORY ${directory} VERBATIM)
-    set_source_files_properties(${directory}/kernels.o PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
-    target_sources(rehearse_real PRIVATE ${directory}/kernels.o)
+    set(compile ${REHEARSE_NVCC} -fatbin -std=c++17 -O3 --expt-relaxed-constexpr --threads 2
+                --compress-mode=size -Werror all-warnings -I${PROJECT_SOURCE_DIR} ${flags})
+    # The file's name tells what it was made of, so that a program never takes one that does not fit.
+    file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/real/cuda/kernels/*.cuh)
+    foreach(name real/cuda/kernels.cu real/cuda/kernel_arguments.h real/kernels/numbers.h real/kernels/storage.h
+            sim/schedule/kernel.h)
+      list(APPEND sources ${PROJECT_SOURCE_DIR}/${name})
+    endforeach()
+    set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${sources})
+    set(made_of "${flags}")
+    foreach(source ${sources})
+      file(SHA256 ${source} hash)
+      string(APPEND made_of ${hash})
+    endforeach()
+    string(SHA256 hash "${made_of}")
+    string(SUBSTRING ${hash} 0 12 hash)
+    set(name kernels-${hash}.fatbin)
+    set(image ${PROJECT_BINARY_DIR}/${name})
+    file(GLOB others ${PROJECT_BINARY_DIR}/kernels-*.fatbin)
+    list(REMOVE_ITEM others ${image})
+    if(others)
+      file(REMOVE ${others})
+    endif()
+    if(REHEARSE_KERNELS_FROM AND NOT REHEARSE_KERNELS_FROM STREQUAL PROJECT_BINARY_DIR AND EXISTS ${REHEARSE_KERNELS_FROM}/${name})
+      add_custom_command(
+        OUTPUT ${image}
+        COMMAND ${CMAKE_COMMAND} -E copy ${REHEARSE_KERNELS_FROM}/${name} ${image}
+        COMMENT "Copying GPU kernels" VERBATIM)
+    else()
+      add_custom_command(
+        OUTPUT ${image}
+        COMMAND ${compile} -MD -MF ${image}.d -o ${image} ${PROJECT_SOURCE_DIR}/real/cuda/kernels.cu
+        DEPENDS ${PROJECT_SOURCE_DIR}/real/cuda/kernels.cu
+        DEPFILE ${image}.d
+        COMMENT "Compiling GPU kernels" VERBATIM)
+    endif()
+    add_custom_target(rehearse_kernels ALL DEPENDS ${image})
     set_property(SOURCE ${PROJECT_SOURCE_DIR}/real/cuda/kernel_image.cc
-                 PROPERTY COMPILE_DEFINITIONS REHEARSE_HAS_KERNEL_IMAGE)
+                 PROPERTY COMPILE_DEFINITIONS REHEARSE_KERNEL_IMAGE="${name}")
     list(JOIN architectures ", sm_" listed)
     set(said "sm_${listed} by ${REHEARSE_NVCC}")
   endif()
@@ -76,5 +95,8 @@ if(NOT REHEARSE_CUDA STREQUAL OFF)
     target_link_libraries(rehearse_cuda_check PRIVATE rehearse_sim)
     string(APPEND said "; declarations checked against ${REHEARSE_CUDA_INCLUDE} and ${REHEARSE_NCCL_INCLUDE}/nccl.h")
   endif()
+endif()
+if(NOT TARGET rehearse_kernels)
+  add_custom_target(rehearse_kernels)  # nothing to make, and nothing for its users to ask
 endif()
 message(STATUS "GPU kernels: ${said}")

@@ -1,13 +1,16 @@
-// The GPU kernels that this program carries.
+// The GPU kernels: a file beside the program that is read when a GPU run asks for it.
 #pragma once
 
-#include <cstddef>
-#include <span>
+#include <string>
+#include <string_view>
 
 namespace rehearse {
 
-// The image of real/cuda/kernels.cu that nvcc made, for cudaLibraryLoadData; empty when the program
-// was built without nvcc.
-std::span<const std::byte> KernelImage();
+// The file's name, which tells what it was made of; empty when the program was built without nvcc.
+std::string_view KernelImageName();
+
+// The image of real/cuda/kernels.cu that nvcc made, for cudaLibraryLoadData. Read once, from the program's own folder
+// or the one above it (where tests find it). Throws Error when it is not there, or the program was built without nvcc.
+const std::string& KernelImage();
 
 }  // namespace rehearse

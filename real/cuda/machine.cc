@@ -65,9 +65,7 @@ void RequireGpus(const GpuLibraries& gpu, int devices) {
     throw Error(fmt::format("found {} GPU{}, expected at least {}; see CUDA_VISIBLE_DEVICES", found,
                             found == 1 ? "" : "s", devices));
   }
-  if (KernelImage().empty()) {
-    throw Error("this rehearse was built without GPU kernels (no nvcc, or REHEARSE_CUDA=OFF)");
-  }
+  KernelImage();  // throws where there is none
 }
 
 GpuRecord ReadGpu(const GpuLibraries& gpu, int device) {

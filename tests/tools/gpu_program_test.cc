@@ -25,7 +25,7 @@ constexpr bool kIsSanitized = false;
 class GpuProgramTest : public ProgramTest {
  protected:
   void SetUp() override {
-    if (KernelImage().empty()) GTEST_SKIP() << "built without GPU kernels";
+    if (KernelImageName().empty()) GTEST_SKIP() << "built without GPU kernels";
     gpu_double::OpenGpuDouble();  // for the programs that are started too
     setenv("REHEARSE_DOUBLE_PROCESSES", "1", 1);
   }
@@ -275,6 +275,20 @@ TEST_F(GpuProgramTest, WhatIsMissingIsSaidInOneLine) {
   unsetenv("REHEARSE_DOUBLE_DRIVER");
   setenv("REHEARSE_NCCL", "/nowhere/libnccl.so.2", 1);
   ExpectMistake(arguments, {"/nowhere/libnccl.so.2", "collectives between GPUs"});
+}
+
+// The kernels are a file beside the program, which only GPU runs read.
+TEST_F(GpuProgramTest, AProgramWithoutItsKernelsStillSimulates) {
+  std::filesystem::copy_file(REHEARSE_BINARY, folder_ / "rehearse");
+  const Outcome simulated = Shell("./rehearse run " + Shipped("cpu-4d"));
+  EXPECT_EQ(simulated.code, 0) << simulated.err;
+  const Outcome executed = Shell("./rehearse execute " + Shipped("cpu-4d") + " --backend cuda");
+  EXPECT_EQ(executed.code, 1);
+  for (const std::string& part :
+       {std::string("no " + std::string(KernelImageName()) + " in " + folder_.string()),
+        std::string("build the target rehearse_kernels")}) {
+    EXPECT_THAT(executed.err, HasSubstr(part));
+  }
 }
 
 TEST_F(GpuProgramTest, ARankAloneNeedsNoNccl) {
