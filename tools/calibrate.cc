@@ -19,6 +19,7 @@
 #include "scenarios/playing/prepare.h"
 #include "scenarios/trials/learning_plan.h"
 #include "sim/base/error.h"
+#include "sim/base/json_document.h"
 #include "sim/base/output_file.h"
 #include "sim/base/units.h"
 #include "sim/base/version.h"
@@ -185,7 +186,8 @@ std::vector<EncounterSamples> MeetOnCores(const Request& request) {
 
 void Report(const std::vector<WorldOfRank>& worlds, const std::vector<EncounterSamples>& encounters,
             const Request& request, std::chrono::steady_clock::time_point start) {
-  CalibrationFacts facts{fmt::format("rehearse {}", Version()), std::string(BuildCommit()), Now(), 0};
+  CalibrationFacts facts{fmt::format("rehearse {}", Version()), std::string(BuildCommit()), Now(),
+                         0};
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   facts.seconds = took.count();
   std::vector<LearnedWorld> learned;

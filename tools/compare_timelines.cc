@@ -8,6 +8,7 @@
 #include "real/calibration/nccl_table.h"
 #include "scenarios/playing/rehearsal.h"
 #include "sim/base/error.h"
+#include "sim/base/json_document.h"
 #include "sim/report/comparison.h"
 #include "tools/comparers.h"
 

@@ -1,6 +1,8 @@
 // rehearse explain SCENARIO: why a step takes as long as it does.
 #include <cstdio>
 
+#include <nlohmann/json.hpp>
+
 #include "scenarios/explaining/explanation.h"
 #include "tools/command.h"
 #include "tools/scenario_options.h"

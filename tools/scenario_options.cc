@@ -2,9 +2,11 @@
 
 #include <filesystem>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "sim/base/error.h"
+#include "sim/base/json_document.h"
 #include "sim/schedule/schedule_json.h"
 #include "topology/files/calibration.h"
 #include "topology/files/cluster_file.h"

@@ -6,6 +6,8 @@
 #include <map>
 #include <numeric>
 
+#include <fmt/format.h>
+
 #include "collectives/algorithms/algorithm_rows.h"
 #include "sim/base/error.h"
 

@@ -9,6 +9,8 @@
 // is reduced first in front.
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "collectives/algorithms/algorithm_rows.h"
 #include "sim/base/error.h"
 #include "topology/fabrics/structure.h"

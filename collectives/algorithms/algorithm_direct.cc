@@ -6,6 +6,8 @@
 //   T = steps·(α + n/(p·b)), b the rate of each of the p(p-1) messages while all of them move: that
 //   of a link of its own on a full mesh, a (p-1)-th of its port on a switch
 //   send-receive    to the next member: 1 step, T = α + n/b
+#include <fmt/format.h>
+
 #include "collectives/algorithms/algorithm_rows.h"
 #include "sim/base/error.h"
 

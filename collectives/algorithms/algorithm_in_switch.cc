@@ -17,6 +17,8 @@
 // switches on the way form a tree (collectives/algorithms/switch_tree.h).
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "collectives/algorithms/algorithm_rows.h"
 #include "collectives/algorithms/switch_tree.h"
 #include "sim/base/error.h"

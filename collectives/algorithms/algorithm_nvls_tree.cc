@@ -8,6 +8,8 @@
 // Two parts: the two trees of a double binary tree, with half of the bytes each, so that each NIC
 // carries n/g each way, and each port (1 + 1/g)·n. A pipeline of 4 + 2H hops:
 //   T = Σ over the m + hops - 1 steps (collectives/lowering/pipeline.h).
+#include <fmt/format.h>
+
 #include "collectives/algorithms/algorithm_rows.h"
 #include "collectives/algorithms/binary_tree.h"
 #include "collectives/algorithms/switch_tree.h"

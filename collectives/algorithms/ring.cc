@@ -1,5 +1,7 @@
 #include "collectives/algorithms/ring.h"
 
+#include <fmt/format.h>
+
 #include "sim/base/error.h"
 
 namespace rehearse {

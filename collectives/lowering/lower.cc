@@ -5,6 +5,8 @@
 #include <optional>
 #include <set>
 
+#include <fmt/format.h>
+
 #include "collectives/algorithms/ring.h"
 #include "collectives/lowering/folding.h"
 #include "collectives/lowering/plan_flows.h"

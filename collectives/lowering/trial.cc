@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "collectives/lowering/lower.h"
 #include "sim/base/error.h"
 #include "sim/engine/simulate.h"

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <set>
 
+#include <fmt/format.h>
+
 #include "collectives/lowering/plan_load.h"
 #include "sim/base/error.h"
 

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 #include <sched.h>
 #include <sys/resource.h>
 #include <sys/utsname.h>

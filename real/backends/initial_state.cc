@@ -3,6 +3,8 @@
 #include <limits>
 #include <map>
 
+#include <fmt/format.h>
+
 #include "real/kernels/numbers.h"
 #include "real/kernels/parallel_for.h"
 #include "sim/base/error.h"

@@ -5,6 +5,8 @@
 #include <string_view>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "real/backends/executable.h"
 #include "real/transports/transport.h"
 #include "sim/base/error.h"

@@ -16,7 +16,7 @@
 #include <optional>
 #include <vector>
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "real/calibration/calibration_fit.h"
 #include "real/calibration/probe.h"

@@ -4,6 +4,8 @@
 #include <map>
 #include <tuple>
 
+#include <fmt/format.h>
+
 #include "real/backends/rank_plan.h"
 #include "sim/base/error.h"
 

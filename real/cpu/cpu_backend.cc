@@ -10,6 +10,8 @@
 #include <string_view>
 #include <thread>
 
+#include <fmt/format.h>
+
 #include "real/backends/host.h"
 #include "real/kernels/kernels.h"
 #include "real/transports/collective_run.h"

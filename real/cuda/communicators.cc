@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include <fmt/format.h>
+
 #include "real/cuda/kernel_arguments.h"
 #include "real/cuda/lost_rank_watch.h"
 #include "real/kernels/storage.h"

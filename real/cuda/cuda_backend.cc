@@ -7,6 +7,8 @@
 #include <optional>
 #include <string_view>
 
+#include <fmt/format.h>
+
 #include "real/cuda/communicators.h"
 #include "real/cuda/gemm.h"
 #include "real/cuda/gemm_tuning.h"

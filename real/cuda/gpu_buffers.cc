@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "real/backends/backend.h"
 #include "real/cuda/launch.h"
 #include "real/kernels/parallel_for.h"

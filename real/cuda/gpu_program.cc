@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "real/kernels/numbers.h"
 #include "sim/base/error.h"
 

@@ -4,6 +4,8 @@
 #include <array>
 #include <memory>
 
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
 #include <unistd.h>
 
 #include "real/cuda/kernel_image.h"

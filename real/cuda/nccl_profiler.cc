@@ -8,6 +8,7 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "real/cuda/nccl_profiler_abi.h"
 

@@ -15,7 +15,7 @@
 
 #include <string>
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "real/backends/library_choice.h"
 #include "real/cuda/libraries.h"

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include <nlohmann/json.hpp>
+
 #include "real/backends/backend.h"
 #include "real/cuda/gpu.h"
 #include "real/cuda/kernel_functions.h"

@@ -6,6 +6,8 @@
 #include <set>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "real/backends/executable.h"
 #include "real/backends/initial_state.h"
 #include "real/cpu/cpu_backend.h"

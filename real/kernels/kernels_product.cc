@@ -1,4 +1,6 @@
 // Matrix products, by OpenBLAS where there is one.
+#include <fmt/format.h>
+
 #include "real/kernels/blas.h"
 #include "real/kernels/kernel_rows.h"
 #include "real/kernels/kernels.h"

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include <fmt/format.h>
+
 #include "collectives/algorithms/algorithm.h"
 #include "collectives/algorithms/steps.h"
 #include "sim/base/error.h"

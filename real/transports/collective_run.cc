@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <span>
 
+#include <fmt/format.h>
+
 #include "real/transports/collective_messages.h"
 #include "sim/base/error.h"
 

@@ -1,5 +1,7 @@
 #include "real/transports/control.h"
 
+#include <fmt/format.h>
+
 #include "sim/base/error.h"
 
 namespace rehearse {

@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <string_view>
 
+#include <fmt/format.h>
+
 #include "sim/base/error.h"
 
 namespace rehearse {

@@ -12,6 +12,7 @@
 #include <mutex>
 #include <thread>
 
+#include <fmt/format.h>
 #include <mpi.h>
 #include <sched.h>
 

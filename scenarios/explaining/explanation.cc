@@ -4,6 +4,8 @@
 #include <map>
 #include <tuple>
 
+#include <fmt/format.h>
+
 #include "scenarios/playing/rehearsal.h"
 #include "sim/base/error.h"
 #include "sim/engine/contention.h"

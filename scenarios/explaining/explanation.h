@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "scenarios/explaining/sensitivity.h"
 #include "scenarios/readers/scenario.h"

@@ -1,3 +1,5 @@
+#include <nlohmann/json.hpp>
+
 #include "scenarios/explaining/explanation.h"
 
 namespace rehearse {

@@ -1,5 +1,7 @@
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "scenarios/explaining/explanation.h"
 #include "sim/base/units.h"
 #include "sim/report/text_page.h"

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include <nlohmann/json.hpp>
 #include <fmt/format.h>
 
 #include "sim/base/units.h"

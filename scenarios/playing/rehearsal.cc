@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include <fmt/format.h>
 #include <sys/resource.h>
 
 #include "scenarios/playing/calibrated.h"

@@ -1,5 +1,7 @@
 #include "scenarios/readers/image_model_reader.h"
 
+#include <fmt/format.h>
+
 #include "sim/base/error.h"
 
 namespace rehearse {

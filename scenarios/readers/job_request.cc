@@ -12,6 +12,7 @@
 #include "scenarios/readers/placement.h"
 #include "scenarios/readers/strategy_reader.h"
 #include "sim/base/error.h"
+#include "sim/base/json_document.h"
 #include "sim/report/result.h"
 #include "sim/schedule/schedule_json.h"
 

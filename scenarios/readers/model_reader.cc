@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include <fmt/format.h>
+
 #include "scenarios/readers/image_model_reader.h"
 #include "sim/base/error.h"
 #include "workloads/networks/decoder_network.h"

@@ -3,6 +3,8 @@
 #include <optional>
 #include <set>
 
+#include <fmt/format.h>
+
 #include "sim/base/error.h"
 #include "workloads/strategies/strategy_sbp.h"
 

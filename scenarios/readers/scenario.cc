@@ -2,6 +2,7 @@
 
 #include "scenarios/readers/perturbation.h"
 #include "sim/base/error.h"
+#include "sim/base/json_document.h"
 #include "topology/files/calibration.h"
 #include "topology/files/cluster_file.h"
 #include "topology/files/edits.h"

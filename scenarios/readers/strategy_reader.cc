@@ -1,5 +1,7 @@
 #include "scenarios/readers/strategy_reader.h"
 
+#include <fmt/format.h>
+
 #include "scenarios/readers/sbp_reader.h"
 #include "sim/base/error.h"
 #include "workloads/strategies/strategy_4d.h"

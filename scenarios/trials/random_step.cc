@@ -5,11 +5,13 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "real/kernels/numbers.h"
 #include "scenarios/playing/prepare.h"
 #include "sim/base/error.h"
+#include "sim/base/json_document.h"
 
 namespace rehearse {
 namespace {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include <fmt/format.h>
+
 namespace rehearse {
 namespace {
 
@@ -44,6 +46,13 @@ int EditDistance(const std::string& a, const std::string& b) {
 void FailCheck(const char* file, int line, const std::string& what) {
   throw InternalError(fmt::format("{}:{}: check failed: {}", file, line, what));
 }
+
+void FailComparison(const char* file, int line, const char* text, const std::string& a,
+                    const std::string& b) {
+  FailCheck(file, line, fmt::format("{} ({} against {})", text, a, b));
+}
+
+std::string TextOf(double value) { return fmt::format("{}", value); }
 
 }  // namespace internal
 }  // namespace rehearse

@@ -7,11 +7,12 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <string_view>
+#include <type_traits>
 #include <utility>
-
-#include <fmt/format.h>
 
 namespace rehearse {
 
@@ -45,10 +46,22 @@ namespace internal {
 int EditDistance(const std::string& a, const std::string& b);
 [[noreturn]] void FailCheck(const char* file, int line, const std::string& what);
 
-template <typename A, typename B>
-[[noreturn]] void FailComparison(const char* file, int line, const char* text, const A& a,
-                                 const B& b) {
-  FailCheck(file, line, fmt::format("{} ({} against {})", text, a, b));
+[[noreturn]] void FailComparison(const char* file, int line, const char* text, const std::string& a,
+                                 const std::string& b);
+std::string TextOf(double value);
+
+// A compared value as text; not by fmt, which would be compiled wherever an error is thrown.
+template <typename T>
+std::string Shown(const T& value) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return value ? "true" : "false";
+  } else if constexpr (std::is_integral_v<T>) {
+    return std::to_string(value);
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return TextOf(value);
+  } else {
+    return std::string(std::string_view(value));
+  }
 }
 
 }  // namespace internal
@@ -64,7 +77,7 @@ std::string DidYouMean(const std::string& word, const Range& candidates) {
       best_distance = distance;
     }
   }
-  return best.empty() ? "" : fmt::format("; did you mean \"{}\"?", best);
+  return best.empty() ? "" : "; did you mean \"" + best + "\"?";
 }
 
 }  // namespace rehearse
@@ -74,13 +87,14 @@ std::string DidYouMean(const std::string& word, const Range& candidates) {
     if (!(condition)) ::rehearse::internal::FailCheck(__FILE__, __LINE__, #condition); \
   } while (false)
 
-#define REHEARSE_CHECK_COMPARE(a, op, b)                                                   \
-  do {                                                                                     \
-    const auto& check_a = (a);                                                             \
-    const auto& check_b = (b);                                                             \
-    if (!(check_a op check_b))                                                             \
-      ::rehearse::internal::FailComparison(__FILE__, __LINE__, #a " " #op " " #b, check_a, \
-                                           check_b);                                       \
+#define REHEARSE_CHECK_COMPARE(a, op, b)                                          \
+  do {                                                                            \
+    const auto& check_a = (a);                                                    \
+    const auto& check_b = (b);                                                    \
+    if (!(check_a op check_b))                                                    \
+      ::rehearse::internal::FailComparison(__FILE__, __LINE__, #a " " #op " " #b, \
+                                           ::rehearse::internal::Shown(check_a),  \
+                                           ::rehearse::internal::Shown(check_b)); \
   } while (false)
 
 #define CHECK_EQ(a, b) REHEARSE_CHECK_COMPARE(a, ==, b)

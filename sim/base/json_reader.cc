@@ -6,7 +6,9 @@
 #include <optional>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
+#include "sim/base/json_document.h"
 #include "sim/base/units.h"
 
 namespace rehearse {
@@ -63,6 +65,12 @@ void JsonReader::AllowKeys(const std::vector<std::string>& keys) const {
     throw Error(here, fmt::format("unknown key {}{}", QuotedJson(key), hint));
   }
 }
+
+bool JsonReader::IsObject() const { return value_->is_object(); }
+
+bool JsonReader::IsArray() const { return value_->is_array(); }
+
+bool JsonReader::IsString() const { return value_->is_string(); }
 
 bool JsonReader::Has(const std::string& key) const {
   if (!IsObject()) Expected("an object");

@@ -10,13 +10,14 @@
 #include <utility>
 #include <vector>
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "sim/base/error.h"
-#include "sim/base/json_document.h"
 #include "sim/base/quantity.h"
 
 namespace rehearse {
+
+class JsonDocument;
 
 class JsonReader {
  public:
@@ -28,9 +29,9 @@ class JsonReader {
   [[noreturn]] void Fail(const std::string& message) const;
 
   const nlohmann::json& value() const { return *value_; }
-  bool IsObject() const { return value_->is_object(); }
-  bool IsArray() const { return value_->is_array(); }
-  bool IsString() const { return value_->is_string(); }
+  bool IsObject() const;
+  bool IsArray() const;
+  bool IsString() const;
 
   // Object access. AllowKeys refuses every other key ("unknown key; did you mean ..."), and
   // anything that is not an object.

@@ -1,5 +1,7 @@
 #include <cmath>
 
+#include <nlohmann/json.hpp>
+
 #include "sim/base/error.h"
 #include "sim/report/result.h"
 

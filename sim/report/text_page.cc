@@ -1,5 +1,7 @@
 #include "sim/report/text_page.h"
 
+#include <fmt/format.h>
+
 namespace rehearse {
 
 std::string Pen::operator()(Ink ink, const std::string& text) const {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "sim/base/error.h"
 #include "sim/schedule/buffer_check.h"

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "scenarios/playing/rehearsal.h"
+#include "sim/base/json_document.h"
 #include "sim/base/json_reader.h"
 
 namespace rehearse {

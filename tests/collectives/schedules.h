@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "collectives/lowering/lower.h"
 #include "sim/engine/simulate.h"
 #include "sim/schedule/schedule.h"

@@ -2,6 +2,7 @@
 // it. Never times.
 #include <set>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,6 +12,7 @@
 #include "real/transports/transport_threads.h"
 #include "scenarios/playing/rehearsal.h"
 #include "scenarios/trials/learning_plan.h"
+#include "sim/base/json_document.h"
 #include "tests/support/gpu_double.h"
 #include "tests/support/gpu_run.h"
 

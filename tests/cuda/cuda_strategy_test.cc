@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,6 +12,7 @@
 #include "real/transports/transport_threads.h"
 #include "scenarios/playing/execution.h"
 #include "scenarios/playing/prepare.h"
+#include "sim/base/json_document.h"
 #include "tests/support/gpu_double.h"
 #include "tests/support/gpu_run.h"
 

@@ -5,6 +5,8 @@
 #include <limits>
 #include <mutex>
 
+#include <fmt/format.h>
+
 #include "real/backends/initial_state.h"
 #include "real/cpu/cpu_backend.h"
 #include "real/cuda/cuda_backend.h"

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <string>
 
+#include <fmt/format.h>
+
 #include "sim/base/error.h"
 #include "topology/devices/device_rows.h"
 #include "topology/devices/logarithm.h"

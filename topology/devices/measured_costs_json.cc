@@ -3,6 +3,9 @@
 #include <array>
 #include <utility>
 
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
 namespace rehearse {
 namespace {
 

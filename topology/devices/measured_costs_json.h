@@ -15,7 +15,7 @@
 // "terms", "held_out_errors", "in_place" and "straight_line" are for the reader of the file.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "sim/base/json_reader.h"
 #include "topology/devices/measured_costs.h"

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include <fmt/format.h>
+
 #include "sim/base/error.h"
 
 namespace rehearse {

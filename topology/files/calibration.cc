@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "sim/base/json_document.h"
 #include "sim/base/units.h"
 #include "topology/devices/logarithm.h"
 #include "topology/devices/measured_costs_json.h"

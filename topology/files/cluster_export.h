@@ -9,7 +9,7 @@
 
 #include <string>
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "topology/cluster/cluster.h"
 

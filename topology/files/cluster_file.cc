@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "sim/base/json_document.h"
 #include "topology/files/calibration.h"
 #include "topology/files/compact_form.h"
 #include "topology/files/edits.h"

@@ -1,4 +1,6 @@
 // Clusters as JSON; see topology/view/cluster_view.h.
+#include <nlohmann/json.hpp>
+
 #include "topology/view/cluster_view.h"
 
 namespace rehearse {

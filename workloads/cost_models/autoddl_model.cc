@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include <fmt/format.h>
+
 #include "sim/base/error.h"
 
 namespace rehearse {

@@ -1,5 +1,7 @@
 #include "workloads/networks/model.h"
 
+#include <fmt/format.h>
+
 #include "sim/base/error.h"
 
 namespace rehearse {

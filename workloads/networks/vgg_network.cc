@@ -1,5 +1,7 @@
 #include "workloads/networks/vgg_network.h"
 
+#include <fmt/format.h>
+
 #include "sim/base/error.h"
 #include "workloads/networks/image_builder.h"
 

@@ -4,6 +4,8 @@
 #include <array>
 #include <optional>
 
+#include <fmt/format.h>
+
 namespace rehearse {
 
 const char* Name(ActionKind kind) {

@@ -1,5 +1,7 @@
 #include "workloads/planner/local_product.h"
 
+#include <fmt/format.h>
+
 namespace rehearse {
 namespace {
 

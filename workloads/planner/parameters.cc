@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include <fmt/format.h>
+
 namespace rehearse {
 
 using Issue = PlanBuilder::Issue;

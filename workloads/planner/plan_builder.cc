@@ -1,5 +1,7 @@
 #include "workloads/planner/plan_builder.h"
 
+#include <fmt/format.h>
+
 namespace rehearse {
 namespace {
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "workloads/planner/split_check.h"
 #include "workloads/planner/stage_planner.h"
 #include "workloads/planner/stages.h"

@@ -1,5 +1,7 @@
 #include "workloads/planner/split_check.h"
 
+#include <fmt/format.h>
+
 namespace rehearse {
 namespace {
 

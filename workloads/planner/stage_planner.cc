@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "workloads/planner/node_rules.h"
 
 namespace rehearse {

@@ -1,5 +1,7 @@
 #include "workloads/planner/step_communicators.h"
 
+#include <fmt/format.h>
+
 namespace rehearse {
 namespace {
 

@@ -7,6 +7,8 @@
 //   dW(l,j) = sum over i of X(i,l)^T·dY(i,j)   broadcast X(i,l) along j from l, reduce along i to l
 //
 // The panels of the next round may travel during the product of this one.
+#include <fmt/format.h>
+
 #include "workloads/planner/local_product.h"
 #include "workloads/planner/node_rules.h"
 

@@ -1,5 +1,7 @@
 #include "workloads/strategies/strategy_megatron.h"
 
+#include <fmt/format.h>
+
 #include "sim/base/error.h"
 
 namespace rehearse {

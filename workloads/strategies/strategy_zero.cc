@@ -1,5 +1,7 @@
 #include "workloads/strategies/strategy_zero.h"
 
+#include <fmt/format.h>
+
 #include "sim/base/error.h"
 
 namespace rehearse {

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <span>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "collectives/algorithms/channels.h"

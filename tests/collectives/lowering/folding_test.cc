@@ -4,6 +4,7 @@
 #include <map>
 #include <numeric>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "sim/base/error.h"

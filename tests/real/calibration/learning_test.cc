@@ -8,6 +8,7 @@
 #include "real/calibration/probe_schedule.h"
 #include "real/transports/transport_threads.h"
 #include "sim/base/error.h"
+#include "sim/base/json_document.h"
 #include "sim/schedule/schedule_check.h"
 
 namespace rehearse {

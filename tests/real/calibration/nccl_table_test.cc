@@ -1,5 +1,6 @@
 #include "real/calibration/nccl_table.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

@@ -7,6 +7,7 @@
 #include <random>
 #include <string>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "real/execution/execute.h"

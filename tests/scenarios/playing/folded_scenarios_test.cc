@@ -1,6 +1,7 @@
 // Folded and unfolded, whole scenarios agree: random clusters, meshes, edits and perturbations.
 #include <optional>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "tests/scenarios/small_scenario.h"

@@ -7,6 +7,7 @@
 
 #include "scenarios/playing/rehearsal.h"
 #include "sim/base/error.h"
+#include "sim/base/json_document.h"
 #include "tests/scenarios/small_scenario.h"
 
 namespace rehearse {

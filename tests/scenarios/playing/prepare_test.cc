@@ -5,6 +5,7 @@
 
 #include "real/backends/schedule_hash.h"
 #include "sim/base/error.h"
+#include "sim/base/json_document.h"
 #include "tests/scenarios/small_scenario.h"
 
 namespace rehearse {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "scenarios/playing/rehearsal.h"
+#include "sim/base/json_document.h"
 
 namespace rehearse {
 namespace {

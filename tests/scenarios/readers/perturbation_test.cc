@@ -1,5 +1,6 @@
 #include "scenarios/readers/perturbation.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "sim/base/json_document.h"
 #include "tests/scenarios/small_scenario.h"
 
 namespace rehearse {

@@ -7,9 +7,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 #include <rapidcheck/gtest.h>
 #include <sys/resource.h>
 #include <unistd.h>
+
+#include "sim/base/json_document.h"
 
 namespace rehearse {
 namespace {

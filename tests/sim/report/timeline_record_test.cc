@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "sim/base/error.h"
+#include "sim/base/json_document.h"
 #include "tests/sim/sample_step.h"
 
 namespace rehearse {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "sim/base/error.h"
+#include "sim/base/json_document.h"
 #include "topology/devices/measured_costs_json.h"
 #include "topology/files/calibration.h"
 #include "topology/files/cluster_file.h"

@@ -2,9 +2,11 @@
 
 #include <numeric>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "sim/base/json_document.h"
 #include "topology/cluster/grid.h"
 #include "topology/cluster/max_flow.h"
 #include "topology/files/cluster_file.h"

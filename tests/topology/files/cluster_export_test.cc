@@ -5,9 +5,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
 
+#include "sim/base/json_document.h"
 #include "tests/topology/same_cluster.h"
 #include "topology/cluster/builder.h"
 #include "topology/files/cluster_file.h"

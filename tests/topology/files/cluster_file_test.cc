@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "sim/base/json_document.h"
 #include "topology/fabrics/router.h"
 
 namespace rehearse {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "sim/base/json_document.h"
 #include "topology/fabrics/router.h"
 #include "topology/files/cluster_file.h"
 

@@ -2,10 +2,12 @@
 
 #include <regex>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include "sim/base/json_document.h"
 #include "tests/topology/same_cluster.h"
 #include "topology/cluster/selectors.h"
 #include "topology/fabrics/router.h"

@@ -1,4 +1,5 @@
 // Mistakes and malice in NCCL's topology files.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,6 @@
 #include "topology/import/import_nccl.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -2,7 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
+#include "sim/base/json_document.h"
 #include "topology/files/cluster_file.h"
 #include "topology/presets/presets.h"
 

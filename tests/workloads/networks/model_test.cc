@@ -1,8 +1,10 @@
 #include "workloads/networks/model.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "sim/base/error.h"
+#include "sim/base/json_document.h"
 
 namespace rehearse {
 namespace {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <set>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "collectives/lowering/lower.h"

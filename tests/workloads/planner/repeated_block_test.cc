@@ -1,6 +1,7 @@
 // Micro-batches that are kept once: the schedule that is meant is the one with all of them.
 #include "workloads/planner/repeated_block.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "collectives/lowering/lower.h"

@@ -2,6 +2,7 @@
 // strategy_4d_test.cc.
 #include <map>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
