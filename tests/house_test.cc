@@ -147,6 +147,26 @@ TEST(LayeringTest, HeadersBeginWithWhatTheyAre) {
   }
 }
 
+// It takes longer to compile than most of what uses clusters: only sources that search include it.
+TEST(LayeringTest, NoHeaderBringsBoostGraphToThoseWhoDoNotSearch) {
+  const fs::path graph = "topology/cluster/graph.h";
+  size_t searching = 0;
+  for (const auto& [folder, rooms] : Rooms()) {
+    for (const fs::path& path : FilesOf(folder, IsSource)) {
+      std::ifstream file(fs::path(REHEARSE_SOURCE_DIR) / path);
+      std::string line;
+      while (std::getline(file, line)) {
+        if (line.rfind("#include <boost/graph/", 0) != 0 &&
+            line.rfind("#include \"" + graph.string() + "\"", 0) != 0)
+          continue;
+        EXPECT_TRUE(path == graph || !IsHeader(path)) << path << ": " << line;
+        ++searching;
+      }
+    }
+  }
+  EXPECT_GT(searching, 5u);
+}
+
 // Lines of a source file with their numbers, but for those inside raw strings: what these quote is
 // as it is.
 std::vector<std::pair<size_t, std::string>> LinesOutsideRawStrings(const fs::path& path) {
@@ -188,6 +208,91 @@ TEST(LayoutTest, LinesFitAHundredColumns) {
     }
   }
   EXPECT_GT(count, 50000u);
+}
+
+// Whether there is a file or folder of that name; `*` stands for what it may, but for '/'.
+bool IsThere(const fs::path& path) {
+  const std::string name = path.filename();
+  if (name.find('*') == std::string::npos) return fs::exists(path);
+  std::string pattern;
+  for (const char c : name) pattern += c == '*' ? "[^/]*" : c == '.' ? "\\." : std::string(1, c);
+  if (!fs::is_directory(path.parent_path())) return false;
+  return std::any_of(fs::directory_iterator(path.parent_path()), fs::directory_iterator(),
+                     [&](const fs::directory_entry& entry) {
+                       return std::regex_match(entry.path().filename().string(),
+                                               std::regex(pattern));
+                     });
+}
+
+// What the expression finds in the text: its first group.
+std::vector<std::string> AllOf(const std::string& text, const std::regex& expression) {
+  std::vector<std::string> found;
+  for (std::sregex_iterator match(text.begin(), text.end(), expression), end; match != end; ++match)
+    found.push_back((*match)[1]);
+  return found;
+}
+
+// A path from the root as comments and documents write it: begins with a folder, ends like a file.
+const std::regex& PathFromTheRoot() {
+  static const std::regex path(
+      R"((?:^|[^\w/.])((?:sim|topology|collectives|workloads|real|scenarios|tools|tests)/[\w*./-]+)"
+      R"(\.(?:h|cc|cu|cuh|json|md|py|svg))(?![\w*]))");
+  return path;
+}
+
+TEST(DocumentsTest, FilesThatCommentsNameAreThere) {
+  const fs::path root(REHEARSE_SOURCE_DIR);
+  size_t count = 0;
+  std::vector<std::string> folders = {"tests"};
+  for (const auto& [folder, rooms] : Rooms()) folders.push_back(folder);
+  for (const std::string& folder : folders) {
+    for (const fs::path& file : FilesOf(folder, IsSource)) {
+      for (const auto& [number, line] : LinesOutsideRawStrings(file)) {
+        const size_t comment = line.find("//");
+        if (comment == std::string::npos) continue;
+        for (const std::string& path : AllOf(line.substr(comment), PathFromTheRoot())) {
+          EXPECT_TRUE(IsThere(root / path)) << file.string() << ":" << number << " names " << path;
+          ++count;
+        }
+      }
+    }
+  }
+  EXPECT_GT(count, 150u);
+}
+
+// Links, and names of files in `...`, are from the document's own folder or from the root.
+TEST(DocumentsTest, FilesThatDocumentsNameAreThere) {
+  const fs::path root(REHEARSE_SOURCE_DIR);
+  std::vector<fs::path> documents = {root / "README.md", root / "CONTRIBUTING.md"};
+  std::vector<std::string> folders = {"tests"};
+  for (const auto& [folder, rooms] : Rooms()) folders.push_back(folder);
+  for (const std::string& folder : folders) {
+    for (const fs::path& path :
+         FilesOf(folder, [](const fs::path& file) { return file.extension() == ".md"; }))
+      documents.push_back(root / path);
+  }
+  const std::regex link(R"re((?:\]\(|src=")(?!http)([^)"#]+))re");
+  const std::regex name(R"(`([\w*./-]+\.(?:h|cc|cu|cuh|cmake|md|py|sh|svg))`)");
+  const std::regex folder(
+      R"(`((?:sim|topology|collectives|workloads|real|scenarios|tools|tests)/[\w*./-]*)`)");
+  size_t count = 0;
+  for (const fs::path& document : documents) {
+    std::ifstream file(document);
+    std::string line;
+    for (size_t number = 1; std::getline(file, line); ++number) {
+      std::vector<std::string> named;
+      for (const std::regex& kind : {link, name, folder, PathFromTheRoot()}) {
+        for (const std::string& path : AllOf(line, kind)) named.push_back(path);
+      }
+      for (const std::string& path : named) {
+        if (path.find("NAME") != std::string::npos) continue;  // stands for any
+        EXPECT_TRUE(IsThere(document.parent_path() / path) || IsThere(root / path))
+            << document.string() << ":" << number << " names " << path;
+        ++count;
+      }
+    }
+  }
+  EXPECT_GT(count, 200u);
 }
 
 // There is one namespace: two types of one name in two headers would be one to the linker, which

@@ -21,6 +21,7 @@ struct Command {
 int ExplainCommand(const std::vector<std::string>& arguments);
 int CollectiveCommand(const std::vector<std::string>& arguments);
 int RunCommand(const std::vector<std::string>& arguments);
+int PlanCommand(const std::vector<std::string>& arguments);
 int ExecuteCommand(const std::vector<std::string>& arguments);
 int CalibrateCommand(const std::vector<std::string>& arguments);
 int TrustCommand(const std::vector<std::string>& arguments);

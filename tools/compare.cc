@@ -172,7 +172,7 @@ std::string CompareNcclTable(const Subject& log, const po::variables_map& values
   if (values.count("kind") > 0) kind = ParseCollectiveKind("--kind: ", text("kind"));
   std::optional<std::string> using_file;
   if (values.count("using") > 0) using_file = text("using");
-  const auto cluster = ReadTrialCluster(values, using_file, usage);
+  auto cluster = ReadTrialCluster(values, using_file, usage);
   // --ranks says how many there are, whatever the log says.
   std::optional<uint32_t> ranks;
   if (values.count("ranks") > 0 || text("groups") != "1") {
@@ -187,6 +187,7 @@ std::string CompareNcclTable(const Subject& log, const po::variables_map& values
   std::string line;
   if (values.count("calibration") > 0) {
     const Calibration calibration = FitCalibration(*cluster, {{trial, table.rows}});
+    cluster = ApplyCalibration(*cluster, calibration);
     WriteFileAtomically(text("calibration"), ToJson(calibration).dump(2) + "\n");
     line = "\n" + CalibrationLine(calibration, text("calibration"));
   }

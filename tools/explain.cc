@@ -36,7 +36,7 @@ int ExplainCommand(const std::vector<std::string>& arguments) {
   po::variables_map values;
   if (!ParseCommandLine(syntax, arguments, &values)) return 0;
   const OutputFormat format = ParseFormat(values["format"].as<std::string>());
-  Scenario scenario = ReadScenarioArgument(syntax, values);
+  const Scenario scenario = ReadScenarioArgument(syntax, values);
   const Explanation explanation = Explain(scenario);
   const std::string text = format == OutputFormat::kJson
                                ? ToJson(explanation).dump(2) + "\n"

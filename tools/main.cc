@@ -20,6 +20,7 @@ namespace {
 
 constexpr Command kCommands[] = {
     {"run", "simulate one scenario and show where the time goes", RunCommand},
+    {"plan", "write the schedule of a scenario as a file", PlanCommand},
     {"execute", "run the same schedule for real, on CPUs or GPUs", ExecuteCommand},
     {"explain", "why the step takes so long: critical path, contention, what would help",
      ExplainCommand},

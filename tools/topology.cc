@@ -67,9 +67,9 @@ uint32_t ParseDevice(const Cluster& cluster, const std::string& text) {
   if (!text.empty() && text.find_first_not_of("0123456789") == std::string::npos)
     return ParseRanks("--path", text, cluster.device_count()).front();
   const auto vertex = cluster.FindVertex(text);
-  if (cluster.graph()[vertex].kind != VertexKind::kDevice)
+  if (cluster.VertexAt(vertex).kind != VertexKind::kDevice)
     throw Error(fmt::format("--path: \"{}\" is of kind {}, expected a device", text,
-                            Name(cluster.graph()[vertex].kind)));
+                            Name(cluster.VertexAt(vertex).kind)));
   const auto& devices = cluster.devices();
   return static_cast<uint32_t>(std::find(devices.begin(), devices.end(), vertex) - devices.begin());
 }

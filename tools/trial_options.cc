@@ -88,7 +88,7 @@ std::unique_ptr<Cluster> ReadTrialCluster(const po::variables_map& values,
                                           const std::string& usage) {
   if (values.count("cluster") == 0) throw Error("--cluster is needed; usage: " + usage);
   std::unique_ptr<Cluster> cluster = ReadClusterArgument(TextOf(values, "cluster"));
-  if (calibration) ApplyCalibration(*cluster, ReadCalibrationFile(*calibration));
+  if (calibration) cluster = ApplyCalibration(*cluster, ReadCalibrationFile(*calibration));
   return cluster;
 }
 

@@ -7,18 +7,14 @@
 namespace rehearse {
 namespace {
 
-using VertexId = Cluster::VertexId;
-
 constexpr VertexId kNowhere = static_cast<VertexId>(-1);
 
-VertexId HeadOf(const Cluster& cluster, uint32_t link) {
-  return boost::target(cluster.Edge(link), cluster.graph());
-}
+VertexId HeadOf(const Cluster& cluster, uint32_t link) { return cluster.TargetOf(link); }
 
 VertexId FirstOf(VertexKind kind, const Route& route, const Cluster& cluster) {
   for (const uint32_t link : route.links) {
     const VertexId head = HeadOf(cluster, link);
-    if (cluster.graph()[head].kind == kind) return head;
+    if (cluster.VertexAt(head).kind == kind) return head;
   }
   return kNowhere;
 }

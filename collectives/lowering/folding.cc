@@ -107,8 +107,7 @@ class Refinement {
       }
     }
     for (uint32_t i = 0; i < ranks_.size(); ++i) {
-      const Vertex& vertex = cluster.graph()[cluster.devices()[i]];
-      ranks_[i] = Join(Mix(schedule.role_of_rank[i]), vertex.device);
+      ranks_[i] = Join(Mix(schedule.role_of_rank[i]), cluster.SpecOf(i));
     }
     for (uint32_t i = 0; i < sites_.size(); ++i) {
       const Site& site = table.sites[i];

@@ -205,7 +205,7 @@ class Lowering {
 
   // Replicas share roles and devices, so each (role's op, device kind) is worked out once.
   Time ComputeDuration(uint32_t rank, uint32_t place, const Op& op, const Compute& compute) {
-    const uint32_t spec = cluster_.graph()[cluster_.devices()[rank]].device;
+    const uint32_t spec = cluster_.SpecOf(rank);
     Time& known = durations_[spec * op_count_ + first_op_[schedule_.role_of_rank[rank]] + place];
     if (known == kNotKnown) {
       known =

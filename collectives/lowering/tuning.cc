@@ -57,9 +57,7 @@ class Surveyor {
   const Passed& passed() const { return passed_; }
 
  private:
-  VertexKind EndOf(uint32_t link) const {
-    return cluster_.graph()[boost::target(cluster_.Edge(link), cluster_.graph())].kind;
-  }
+  VertexKind EndOf(uint32_t link) const { return cluster_.VertexAt(cluster_.TargetOf(link)).kind; }
 
   void LookInside(const Route& route) {
     passed_.has_inside = true;

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "real/backends/executable.h"
 #include "real/transports/transport.h"
 #include "sim/base/error.h"
 #include "sim/schedule/schedule_check.h"
@@ -94,7 +95,7 @@ class Planner {
     const Op& op = plan_.role->ops[id];
     OpPlan planned;
     if (const auto* compute = std::get_if<Compute>(&op.work)) {
-      if (compute->kernel == Kernel::kNone)
+      if (compute->kernel == Kernel::kNone && !IsWaitedFor(*compute))
         Fail(op, id, "says no kernel, so nothing can execute it");
     } else {
       planned.communicator = CommunicatorOf(op.work).index();
@@ -246,7 +247,10 @@ uint32_t StreamsInUse(const Schedule& schedule) {
   size_t most = 1;
   for (const Role& role : schedule.roles) {
     std::vector<bool> used(role.streams.size());
-    for (const Op& op : role.ops) used[op.stream.index()] = true;
+    for (const Op& op : role.ops) {
+      const auto* compute = std::get_if<Compute>(&op.work);
+      if (compute == nullptr || !IsWaitedFor(*compute)) used[op.stream.index()] = true;
+    }
     most = std::max(most, static_cast<size_t>(std::count(used.begin(), used.end(), true)));
   }
   return static_cast<uint32_t>(most);

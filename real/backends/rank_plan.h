@@ -76,7 +76,7 @@ std::vector<uint32_t> OptimizerOps(const Role& role);
 Schedule OnOneStream(const Schedule& schedule);
 // The same where it finishes so; nothing where a rank that sends must receive at the same time.
 std::optional<Schedule> BlockingForm(const Schedule& schedule);
-// Of the role that uses most.
+// Of the role that uses most; a stream that only waits uses none.
 uint32_t StreamsInUse(const Schedule& schedule);
 
 }  // namespace rehearse

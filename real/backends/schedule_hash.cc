@@ -82,6 +82,11 @@ std::string HashOf(const Schedule& schedule) {
       hasher.AddIds(op.reads);
       hasher.AddIds(op.writes);
     }
+    for (const Repeat& repeat : role.repeats) {
+      hasher.Add(uint64_t{repeat.begin});
+      hasher.Add(uint64_t{repeat.end});
+      hasher.Add(uint64_t{repeat.times});
+    }
   }
   return fmt::format("{:016x}", hasher.hash());
 }

@@ -71,7 +71,7 @@ Candidate BestOverhead(const std::vector<std::vector<Sample>>& tables, double ch
 
 class Fitter {
  public:
-  Fitter(Cluster& cluster, const std::vector<FitTable>& tables)
+  Fitter(const Cluster& cluster, const std::vector<FitTable>& tables)
       : cluster_(cluster), tables_(tables) {
     for (const FitTable& table : tables) {
       std::vector<NcclRow> rows;
@@ -124,9 +124,9 @@ class Fitter {
   Candidate Try(double efficiency) {
     Candidate bare;
     bare.efficiency = efficiency;
-    ApplyCalibration(cluster_, With(bare));
+    const auto cluster = ApplyCalibration(cluster_, With(bare));
     std::vector<std::vector<Sample>> samples;
-    for (size_t i = 0; i < tables_.size(); ++i) samples.push_back(SamplesOf(i));
+    for (size_t i = 0; i < tables_.size(); ++i) samples.push_back(SamplesOf(*cluster, i));
     Candidate candidate = BestOverhead(samples, 0);
     const Candidate by_channels = BestOverhead(samples, kChannelLaunchShare);
     if (by_channels.score < candidate.score) candidate = by_channels;
@@ -135,13 +135,13 @@ class Fitter {
   }
 
   // Without overhead, a collective starts with its latency.
-  std::vector<Sample> SamplesOf(size_t table) const {
+  std::vector<Sample> SamplesOf(const Cluster& cluster, size_t table) const {
     const Trial& trial = tables_[table].trial;
     const std::vector<NcclRow>& rows = fitted_on_[table];
-    Router router(cluster_);
+    Router router(cluster);
     ChannelFinder finder(router);
     Tuner tuner(router, finder);
-    const std::vector<Seconds> predicted = Predict(cluster_, trial, rows);
+    const std::vector<Seconds> predicted = Predict(cluster, trial, rows);
     std::vector<Sample> samples;
     for (size_t i = 0; i < rows.size(); ++i) {
       const Choice choice = ChoiceOf(trial, rows[i].bytes, tuner);
@@ -151,7 +151,7 @@ class Fitter {
     return samples;
   }
 
-  Cluster& cluster_;
+  const Cluster& cluster_;
   const std::vector<FitTable>& tables_;
   std::vector<std::vector<NcclRow>> fitted_on_;
   ClusterLink link_;
@@ -189,18 +189,18 @@ std::vector<Seconds> Predict(const Cluster& cluster, const Trial& trial,
   return TimesOf(trial, sizes, router);
 }
 
-Calibration FitCalibration(Cluster& cluster, const std::vector<FitTable>& tables) {
+Calibration FitCalibration(const Cluster& cluster, const std::vector<FitTable>& tables) {
   CHECK(!tables.empty());
   Fitter fitter(cluster, tables);
   const Candidate best = fitter.Best();
   Calibration calibration = fitter.With(best);
-  ApplyCalibration(cluster, calibration);
+  const auto fitted = ApplyCalibration(cluster, calibration);
   std::vector<double> large;
   std::vector<double> small;
   size_t samples = 0;
   for (const FitTable& table : tables) {
     samples += table.rows.size();
-    const std::vector<Seconds> predicted = Predict(cluster, table.trial, table.rows);
+    const std::vector<Seconds> predicted = Predict(*fitted, table.trial, table.rows);
     for (size_t i = 1; i < predicted.size(); i += 2) {
       const double error = RelativeError(predicted[i], table.rows[i].time);
       (table.rows[i].bytes >= kOneMegabyte ? large : small).push_back(error);

@@ -49,8 +49,7 @@ ErrorSummary SummarizeErrors(std::vector<double> errors);
 std::vector<Seconds> Predict(const Cluster& cluster, const Trial& trial,
                              const std::vector<NcclRow>& rows);
 
-// `fit` of the result tells the samples and the held-out errors; the cluster is left with the
-// fitted figures. CHECKs that there is a table.
-Calibration FitCalibration(Cluster& cluster, const std::vector<FitTable>& tables);
+// `fit` of the result tells the samples and the held-out errors. CHECKs that there is a table.
+Calibration FitCalibration(const Cluster& cluster, const std::vector<FitTable>& tables);
 
 }  // namespace rehearse

@@ -203,7 +203,7 @@ void GpuCommunicators::Run(const Collective& collective, const CollectiveBuffers
       SendToNext(communicator, *plan_.groups[id], buffers, stream);
       return;
     case CollectiveKind::kBarrier:
-      throw Error("a barrier is not an op of a training step");
+      throw Error("NCCL has no barrier: CPU ranks carry it out");
   }
 }
 

@@ -42,6 +42,12 @@ class Maker {
     GpuOp made;
     uint64_t loss_rows = 0;
     if (const auto* compute = std::get_if<Compute>(&op.work)) {
+      if (compute->kernel == Kernel::kNone) {
+        throw Error(
+            fmt::format("role \"{}\": op {} \"{}\" only takes time: CPU ranks wait for it, "
+                        "GPUs have no kernel for it",
+                        plan_.role->name, id, op.name));
+      }
       made.operands = AddOperands(op);
       if (compute->kernel != Kernel::kGemm) {
         made.kernel.push_back(MakeKernel(op.stream.index(), *compute, made.operands));

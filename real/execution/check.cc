@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "real/backends/executable.h"
 #include "real/backends/initial_state.h"
 #include "real/cpu/cpu_backend.h"
 #include "real/execution/execute.h"
@@ -213,9 +214,10 @@ StepNumbers ComputeSerially(const Schedule& serial, uint64_t seed) {
   return numbers;
 }
 
-CheckReport CheckAgainst(const StepNumbers& serial, const Schedule& schedule, Transport& transport,
+CheckReport CheckAgainst(const StepNumbers& serial, const Schedule& planned, Transport& transport,
                          uint64_t seed, const BackendFactory& backend) {
-  CHECK_EQ(schedule.ranks(), transport.size());
+  CHECK_EQ(planned.ranks(), transport.size());
+  const Schedule schedule = Executable(planned);
   const RankPlan plan = PlanRank(schedule, transport.rank());
   const Outcome own = RunOnce(plan, transport, seed, schedule.tokens, backend);
   const auto values = GatherBytes(transport, ToBytes(std::span<const double>(own.values)));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "real/backends/executable.h"
 #include "real/backends/initial_state.h"
 #include "real/cpu/cpu_backend.h"
 #include "real/execution/measured_timeline.h"
@@ -78,8 +79,9 @@ Execution Execute(const Schedule& schedule, Transport& transport, const Executio
                   const StepSink& sink) {
   CHECK_EQ(schedule.ranks(), transport.size());
   Execution execution;
-  execution.blocking = DecideBlocking(schedule, transport, options.streams);
-  execution.schedule = execution.blocking ? OnOneStream(schedule) : schedule;
+  execution.schedule = Executable(schedule);
+  execution.blocking = DecideBlocking(execution.schedule, transport, options.streams);
+  if (execution.blocking) execution.schedule = OnOneStream(execution.schedule);
 
   const RankPlan plan = PlanRank(execution.schedule, transport.rank());
   const std::unique_ptr<Backend> backend =

@@ -168,6 +168,33 @@ void CopyUnlessSame(const T* from, uint64_t n, T* to) {
   if (from != to) std::copy(from, from + n, to);
 }
 
+// What goes to the next member comes from the one before.
+template <typename T>
+void SendToNext(Transport& transport, const CollectiveCall<T>& call) {
+  const Group& group = *call.group;
+  CHECK_EQ(call.from_elements, call.to_elements);
+  CHECK(call.from != call.to);
+  const uint32_t p = group.size();
+  const size_t bytes = call.from_elements * sizeof(T);
+  Transport::Handle coming =
+      transport.Receive(group.ranks[(group.member + p - 1) % p], call.tag, call.to, bytes);
+  transport.Wait(transport.Send(group.ranks[(group.member + 1) % p], call.tag, call.from, bytes));
+  transport.Wait(std::move(coming));
+}
+
+// In step k a member hears of the 2^k before it: in the end of all.
+void MeetAll(Transport& transport, const Group& group, uint32_t tag) {
+  const uint32_t p = group.size();
+  for (uint32_t distance = 1; distance < p; distance *= 2) {
+    char heard = 0;
+    const char said = 0;
+    Transport::Handle coming =
+        transport.Receive(group.ranks[(group.member + p - distance) % p], tag, &heard, 1);
+    transport.Wait(transport.Send(group.ranks[(group.member + distance) % p], tag, &said, 1));
+    transport.Wait(std::move(coming));
+  }
+}
+
 }  // namespace
 
 Group GroupOf(const Communicator& communicator, uint32_t rank) {
@@ -193,6 +220,14 @@ void RunCollective(Transport& transport, const CollectiveCall<T>& call) {
     return;
   }
 
+  if (kind == CollectiveKind::kSendReceive) {
+    SendToNext(transport, call);
+    return;
+  }
+  if (kind == CollectiveKind::kBarrier) {
+    MeetAll(transport, group, call.tag);
+    return;
+  }
   const StepMessages steps =
       MessagesOf(*call.collective, p, group.member, call.from_elements * sizeof(T));
   Space<T> space(steps, kind, p);
@@ -238,7 +273,7 @@ void RunCollective(Transport& transport, const CollectiveCall<T>& call) {
     }
     case CollectiveKind::kSendReceive:
     case CollectiveKind::kBarrier:
-      throw Error(fmt::format("{} is not an op of a training step", Name(kind)));
+      CHECK(false);  // above
   }
   Runner<T>(transport, call, space).Run(steps.messages);
   if (kind == CollectiveKind::kReduceScatter) {

@@ -197,7 +197,8 @@ class MpiCollectives : public Collectives {
         break;
       case CollectiveKind::kSendReceive:
       case CollectiveKind::kBarrier:
-        throw Error(fmt::format("{} is not an op of a training step", Name(collective.kind)));
+        throw Error(fmt::format("a {} is carried out by our own steps only: --collectives own",
+                                Name(collective.kind)));
     }
     transport_.WaitFor(&request);
   }

@@ -198,7 +198,7 @@ class Explainer {
 
 }  // namespace
 
-Explanation Explain(Scenario& scenario) {
+Explanation Explain(const Scenario& scenario) {
   Explanation explanation;
   std::vector<bool> carries(scenario.cluster->link_count());
   {

@@ -97,9 +97,9 @@ struct Explanation {
   std::vector<Sensitivity> sensitivities;    // shortest step first
 };
 
-// Plays the scenario with everything recorded, and once more for each sensitivity. The scenario is
-// as it was afterwards. Throws as PlayScenario() does.
-Explanation Explain(Scenario& scenario);
+// Plays the scenario with everything recorded, and once more for each sensitivity. Throws as
+// PlayScenario() does.
+Explanation Explain(const Scenario& scenario);
 
 // Schema rehearse.explanation.v1.
 nlohmann::ordered_json ToJson(const Explanation& explanation);

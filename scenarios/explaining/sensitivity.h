@@ -21,7 +21,8 @@ struct Sensitivity {
 // (overheads divided by 1.1), the rate of each kind of link that `carries` says is in use (by the
 // cluster's link index), and latency (of links and steps). Links of one kind that lie at different
 // distances from the devices (leaf and core of a fat tree) are kinds of their own, nearest first.
-// Afterwards the cluster is as it was.
-std::vector<Sensitivity> FindSensitivities(Scenario& scenario, const std::vector<bool>& carries);
+// Each is played with figures of its own over the scenario's wiring.
+std::vector<Sensitivity> FindSensitivities(const Scenario& scenario,
+                                           const std::vector<bool>& carries);
 
 }  // namespace rehearse

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "real/backends/executable.h"
 #include "real/backends/host.h"
 #include "sim/base/error.h"
 #include "sim/base/units.h"
@@ -22,7 +23,8 @@ std::vector<std::string> OtherTypes(const Schedule& schedule, DType arithmetic) 
   for (const Role& role : schedule.roles) {
     for (const Op& op : role.ops) {
       const auto* compute = std::get_if<Compute>(&op.work);
-      if (compute == nullptr || compute->kind == ComputeKind::kMemory) continue;
+      if (compute == nullptr || compute->kind == ComputeKind::kMemory || IsWaitedFor(*compute))
+        continue;
       const std::string name = Name(compute->dtype);
       if (compute->dtype == arithmetic || std::count(names.begin(), names.end(), name) > 0)
         continue;
@@ -154,6 +156,11 @@ std::vector<std::string> ExecutionNotes(const Schedule& schedule, const Transpor
         "tuned_kernels: products are executed as their operands lie, not in the mode that the "
         "simulation times them in");
   }
+  if (WaitsForOps(schedule))
+    notes.emplace_back(
+        "ops of a fixed duration are executed by waiting: ranks sleep, and compute nothing");
+  if (MakesUpMessages(schedule))
+    notes.emplace_back("messages of ops that name no buffers are made up, in fp32");
   const uint32_t cores = std::max(1u, std::thread::hardware_concurrency());
   if (transport.ranks_on_host() > cores) {
     notes.push_back(fmt::format("{} ranks share {} cores: times are not those of a rank alone",

@@ -28,7 +28,7 @@ TraceNames NamesOf(const Scenario& scenario, const std::vector<uint32_t>& placem
   names.title = scenario.name;
   for (const uint32_t device : placement) {
     names.node_of_rank.push_back(cluster.NodeOf(device));
-    names.device_of_rank.push_back(cluster.graph()[cluster.devices()[device]].name);
+    names.device_of_rank.push_back(cluster.DeviceName(device));
   }
   return names;
 }

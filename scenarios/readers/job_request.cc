@@ -65,14 +65,14 @@ std::optional<DType> PrecisionOf(const JobRequest& request) {
 }
 
 // Of the job's devices; zero where it computes nothing.
-FlopsPerSecond MeanPeak(const NominalDevices& nominal, const JobRequest& request) {
+FlopsPerSecond MeanPeak(const Cluster& nominal, const JobRequest& request) {
   const std::optional<DType> precision = PrecisionOf(request);
   if (!precision) return {};
-  std::vector<uint32_t> devices(nominal.specs.size());
-  for (const uint32_t device : request.placement) ++devices[nominal.spec_of_device[device]];
+  std::vector<uint32_t> devices(nominal.device_specs().size());
+  for (const uint32_t device : request.placement) ++devices[nominal.SpecOf(device)];
   FlopsPerSecond sum;
   for (size_t i = 0; i < devices.size(); ++i) {
-    if (devices[i] > 0) sum += devices[i] * PeakOf(nominal.specs[i], *precision);
+    if (devices[i] > 0) sum += devices[i] * PeakOf(nominal.device_specs()[i], *precision);
   }
   return sum / static_cast<double>(request.placement.size());
 }
@@ -204,16 +204,7 @@ std::vector<JobRequest> ReadListedJobs(const JsonReader& root, const Cluster& cl
 
 }  // namespace
 
-NominalDevices NominalDevicesOf(const Cluster& cluster) {
-  NominalDevices nominal{cluster.device_specs(), {}};
-  nominal.spec_of_device.reserve(cluster.device_count());
-  for (const Cluster::VertexId device : cluster.devices())
-    nominal.spec_of_device.push_back(cluster.graph()[device].device);
-  return nominal;
-}
-
-JobRequest RequestOf(const JsonReader& schedule, const Cluster& cluster,
-                     const NominalDevices& nominal) {
+JobRequest RequestOf(const JsonReader& schedule, const Cluster& cluster, const Cluster& nominal) {
   JobRequest request = ReadScheduleOfJob(schedule);
   const uint32_t ranks = RanksOf(request);
   if (ranks != cluster.device_count()) {
@@ -229,7 +220,7 @@ JobRequest RequestOf(const JsonReader& schedule, const Cluster& cluster,
 }
 
 std::vector<JobRequest> ReadJobRequests(const JsonReader& root, const Cluster& cluster,
-                                        const NominalDevices& nominal) {
+                                        const Cluster& nominal) {
   std::vector<JobRequest> requests;
   if (root.Has("jobs")) {
     requests = ReadListedJobs(root, cluster);

@@ -51,13 +51,6 @@ struct JobRequest {
   Place place;  // for errors that planning finds
 };
 
-// The devices of a cluster before calibrations and edits.
-struct NominalDevices {
-  std::vector<DeviceSpec> specs;
-  std::vector<uint32_t> spec_of_device;
-};
-NominalDevices NominalDevicesOf(const Cluster& cluster);
-
 // The keys of a scenario, and of its simulator, whether used or not.
 inline const std::vector<std::string> kScenarioKeys = {
     "name",      "description", "cluster", "model", "training", "strategy",
@@ -68,13 +61,12 @@ inline const std::vector<std::string> kSimulatorKeys = {"fidelity", "channels", 
 
 // Of a scenario's root: its own step on all devices, or on those of its "placement"; or its "jobs".
 // Throws Error for what is wrong, including steps that do not fit the cluster and jobs that want
-// the same device.
+// the same device. `nominal` is the cluster before calibrations and edits.
 std::vector<JobRequest> ReadJobRequests(const JsonReader& root, const Cluster& cluster,
-                                        const NominalDevices& nominal);
+                                        const Cluster& nominal);
 
 // A schedule, the document of which this is the root, on all devices. Throws Error where these are
 // not as many as ranks.
-JobRequest RequestOf(const JsonReader& schedule, const Cluster& cluster,
-                     const NominalDevices& nominal);
+JobRequest RequestOf(const JsonReader& schedule, const Cluster& cluster, const Cluster& nominal);
 
 }  // namespace rehearse

@@ -49,11 +49,11 @@ Scenario ReadScenario(const JsonDocument& document) {
   scenario.name = root.At("name").String();
   if (root.Has("description")) scenario.description = root.At("description").String();
   scenario.cluster = ReadCluster(root.At("cluster"));
-  const NominalDevices nominal = NominalDevicesOf(*scenario.cluster);
+  const std::shared_ptr<const Cluster> nominal = scenario.cluster;
   if (root.Has("calibration"))
-    ApplyCalibration(*scenario.cluster, ReadCalibration(root.At("calibration")));
+    scenario.cluster = ApplyCalibration(*scenario.cluster, ReadCalibration(root.At("calibration")));
   if (root.Has("edits"))
-    scenario.cluster = ApplyEdits(std::move(scenario.cluster), ReadEdits(root.At("edits")));
+    scenario.cluster = ApplyEdits(*scenario.cluster, ReadEdits(root.At("edits")));
   if (root.Has("simulator")) {
     const JsonReader simulator = root.At("simulator");
     scenario.lowering = ReadSimulator(simulator, *scenario.cluster);
@@ -62,7 +62,7 @@ Scenario ReadScenario(const JsonDocument& document) {
       scenario.perturbation_place = simulator.At("perturbation").place();
   }
   scenario.lists_jobs = root.Has("jobs");
-  scenario.jobs = ReadJobRequests(root, *scenario.cluster, nominal);
+  scenario.jobs = ReadJobRequests(root, *scenario.cluster, *nominal);
   return scenario;
 }
 
@@ -70,9 +70,9 @@ Scenario ScenarioOf(const JsonDocument& schedule, std::unique_ptr<Cluster> clust
                     const std::optional<Calibration>& calibration) {
   Scenario scenario;
   scenario.cluster = std::move(cluster);
-  const NominalDevices nominal = NominalDevicesOf(*scenario.cluster);
-  if (calibration) ApplyCalibration(*scenario.cluster, *calibration);
-  scenario.jobs.push_back(RequestOf(schedule.Root(), *scenario.cluster, nominal));
+  const std::shared_ptr<const Cluster> nominal = scenario.cluster;
+  if (calibration) scenario.cluster = ApplyCalibration(*scenario.cluster, *calibration);
+  scenario.jobs.push_back(RequestOf(schedule.Root(), *scenario.cluster, *nominal));
   scenario.name = scenario.jobs.front().name;
   return scenario;
 }

@@ -60,7 +60,7 @@ namespace rehearse {
 struct Scenario {
   std::string name;
   std::string description;
-  std::unique_ptr<Cluster> cluster;
+  std::shared_ptr<const Cluster> cluster;
   std::vector<JobRequest> jobs;  // one at least
   bool lists_jobs = false;       // under "jobs": results are told job by job, be it one
   LowerOptions lowering;

@@ -89,8 +89,8 @@ Json ToJson(const ErrorSummary& errors) {
 
 Prediction PredictStep(const Schedule& schedule, const Calibration& calibration) {
   Scenario scenario;
-  scenario.cluster = ReadClusterArgument(fmt::format("local-cpu:ranks={}", schedule.ranks()));
-  ApplyCalibration(*scenario.cluster, calibration);
+  const auto bare = ReadClusterArgument(fmt::format("local-cpu:ranks={}", schedule.ranks()));
+  scenario.cluster = ApplyCalibration(*bare, calibration);
   scenario.allow_out_of_memory = true;  // it is run all the same
   JobRequest request;
   request.work = schedule;

@@ -70,7 +70,7 @@ ErrorSummary ErrorsOf(const TrustReport& report, const std::string& strategy = "
 double RankCorrelation(const TrustReport& report, bool within_networks);
 
 nlohmann::ordered_json ToJson(const TrustReport& report);
-// Markdown, as in real/README.md.
+// Markdown, as in real/MEASURED.md.
 std::string ToText(const TrustReport& report);
 
 }  // namespace rehearse

@@ -1,4 +1,5 @@
-// A JSON file that a person wrote, parsed, with the line of every value. Gzipped files are read as well.
+// A JSON file that a person wrote, parsed, with the line of every value. Gzipped files are read as
+// well.
 //
 // Comments // and /* */ are allowed, duplicate keys refused, nesting at most 64 deep, at most 64
 // MiB, 4 million values, keys of 1,000 bytes. Documents are immutable after FromFile, FromText and

@@ -52,7 +52,6 @@ int LineOf(const JsonLines& lines, std::string_view pointer) {
 
 namespace {
 
-constexpr size_t kLargest = size_t{64} << 20;
 constexpr size_t kMostValues = 4'000'000;
 constexpr size_t kLongestKey = 1000;
 constexpr size_t kMostPointerBytes = size_t{256} << 20;  // so that long keys do not fill the memory
@@ -310,11 +309,11 @@ bool Builder::parse_error(size_t /*position*/, const std::string& token,
 }
 
 void RefuseTooLarge(uintmax_t size, const std::string& name) {
-  if (size > kLargest)
+  if (size > kLargestJson)
     throw Error({name, 0, ""},
                 fmt::format("found more than {}, which is the largest JSON text that "
                             "is read",
-                            Print(Bytes(static_cast<double>(kLargest)))));
+                            Print(Bytes(static_cast<double>(kLargestJson)))));
 }
 
 }  // namespace
@@ -344,7 +343,7 @@ std::string ReadJsonText(const std::string& path) {
   if (file == nullptr) fail(errno);
   std::string text;
   constexpr size_t kChunk = size_t{1} << 20;
-  while (text.size() <= kLargest) {
+  while (text.size() <= kLargestJson) {
     const size_t old_size = text.size();
     text.resize(old_size + kChunk);
     text.resize(old_size + std::fread(&text[old_size], 1, kChunk, file.get()));
@@ -353,7 +352,7 @@ std::string ReadJsonText(const std::string& path) {
   }
   if (!IsGzip(text)) return text;
   try {
-    return Gunzip(text, kLargest);
+    return Gunzip(text, kLargestJson);
   } catch (const Error& error) {
     throw Error(place, error.what());
   }

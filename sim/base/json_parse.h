@@ -15,7 +15,8 @@
 
 namespace rehearse {
 
-inline constexpr size_t kDeepestJson = 64;  // levels of nesting
+inline constexpr size_t kDeepestJson = 64;                // levels of nesting
+inline constexpr size_t kLargestJson = size_t{64} << 20;  // bytes of a text
 
 // JSON pointer -> line; a value that is not listed is in the line of the value that contains it.
 using JsonLines = std::map<std::string, int, std::less<>>;
@@ -35,7 +36,8 @@ enum class JsonComments : uint8_t { kRefused, kAllowed };
 // Throws Error at its place in `name`.
 ParsedJson ParseJson(std::string_view text, const std::string& name, JsonComments comments);
 
-// The text of a file that is to be parsed, which may be gzipped. Throws Error when it cannot be read or is too large.
+// The text of a file that is to be parsed, which may be gzipped. Throws Error when it cannot be
+// read or is too large.
 std::string ReadJsonText(const std::string& path);
 
 // Appends one step to a JSON pointer (RFC 6901: "~" is written "~0" and "/" is written "~1").

@@ -1,7 +1,7 @@
 // A cursor into a JSON document, with errors that a person understands.
 //
 // It knows file, line and JSON pointer, and turns every mistake into an Error such as
-//   scenarios/a.json:12: /cluster/nodes: found "four", expected a whole number from 1 to 65536
+//   scenarios/cpu-4d.json:12: /cluster/nodes: found "four", expected a whole number from 1 to 65536
 // Readers are cheap to copy and must not outlive their document.
 #pragma once
 

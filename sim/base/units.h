@@ -1,5 +1,5 @@
-// Units, which exist only at the boundary: strings such as "25GBps", "200Gbps", "1.5us", "40GiB" are
-// read into quantities here and quantities are printed here.
+// Units, which exist only at the boundary: strings such as "25GBps", "200Gbps", "1.5us", "40GiB"
+// are read into quantities here and quantities are printed here.
 //
 // B is a byte and b a bit; k, M, G, T, P are powers of 1,000 and Ki, Mi, Gi, Ti powers of 1,024.
 // A bandwidth is "<prefix>Bps" or "<prefix>bps" ("GB/s" and "Gb/s" are read as well), a time "ps",
@@ -31,8 +31,9 @@ std::string Print(Seconds duration);
 std::string Print(Bytes size);
 std::string Print(FlopsPerSecond rate);
 
-// The shortest text in one of the units that is read back as the very same number: "64MiB", "123.5B", "3ms",
-// "1.5TFLOP". For finite numbers of zero or more; "0B" only where a reader allows no bytes.
+// The shortest text in one of the units that is read back as the very same number: "64MiB",
+// "123.5B", "3ms", "1.5TFLOP". For finite numbers of zero or more; "0B" only where a reader allows
+// no bytes.
 std::string PrintExactly(Seconds duration);
 std::string PrintExactly(Bytes size);
 std::string PrintExactly(Flops flops);

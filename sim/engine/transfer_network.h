@@ -1,8 +1,8 @@
 // The transfer network: which flows move bytes now, at what rate, and when each will be done.
 //
-// Model: a flow that moves progresses at speed s, the max-min fair rate
-// of all that move at the moment (sim/engine/max_min.h) times its own factor. What is left of its
-// bytes is accounted for when its speed changes,
+// Model: a flow that moves progresses at speed s, the max-min fair rate of all that move at the
+// moment (sim/engine/max_min.h) times its own factor. What is left of its bytes is accounted for
+// when its speed changes,
 //   left -= s_old · (now - since),    end = now + round(left / s_new),
 // and only then: a flow whose speed comes out the same, to the last bit, keeps its end. So its end
 // does not depend on what happens elsewhere. Halves of a picosecond are rounded up, also when

@@ -16,7 +16,7 @@
 namespace rehearse {
 
 enum class Kernel : uint8_t {
-  kNone,  // nothing is said: an op that only takes time; no backend executes it
+  kNone,  // nothing is said: an op that only takes time; executed where it is fixed, by waiting
 
   // C = A·B by Gemm's sizes and mode; C += A·B where C is read too.      reads A, B [, C]; writes C
   kGemm,

@@ -1,4 +1,5 @@
-// What the writer and the reader of rehearse.schedule.v1 have to agree on: words, and what is left out.
+// What the writer and the reader of rehearse.schedule.v1 have to agree on: words, and what is left
+// out.
 #pragma once
 
 #include <string>

@@ -99,7 +99,8 @@ class Names {
   std::vector<std::string> names_;  // that are not empty, in order
 };
 
-// ---- ranks -----------------------------------------------------------------------------------------
+// ---- ranks
+// -----------------------------------------------------------------------------------------
 
 // "0-3,8,16-64:8", of ranks below `ranks`.
 std::vector<uint32_t> ParseRanges(const JsonReader& reader, uint32_t ranks) {
@@ -218,7 +219,8 @@ Communicator ReadCommunicator(const JsonReader& reader, uint32_t ranks) {
   return Communicator::Explicit(name, groups);
 }
 
-// ---- roles -----------------------------------------------------------------------------------------
+// ---- roles
+// -----------------------------------------------------------------------------------------
 
 const std::vector<std::string>& RoleKeys() {
   static const std::vector<std::string> keys = {"streams", "regions", "buffers", "ops", "repeats"};
@@ -348,7 +350,8 @@ class RoleReader {
     return repeat;
   }
 
-  // ---- ops -----------------------------------------------------------------------------------------
+  // ---- ops
+  // -----------------------------------------------------------------------------------------
 
   Op ReadOp(const JsonReader& reader) {
     static const std::vector<std::string> works = {"duration",   "gemm",    "compute",
@@ -523,7 +526,8 @@ class RoleReader {
   Names ops_{"earlier op"};
 };
 
-// ---- the document ----------------------------------------------------------------------------------
+// ---- the document
+// ----------------------------------------------------------------------------------
 
 void CheckSchema(const JsonReader& document) {
   const JsonReader schema = document.At("schema");
@@ -593,8 +597,8 @@ void ReadRoles(const JsonReader& document, const Names& communicators, Schedule*
     schedule->role_of_rank.assign(ranks, 0);
 }
 
-// Runs the checks, and says where in the file an op that they complain about is; of a role with repeats only which role,
-// because they count copies.
+// Runs the checks, and says where in the file an op that they complain about is; of a role with
+// repeats only which role, because they count copies.
 void Check(const JsonReader& document, const Schedule& schedule) {
   try {
     CheckSchedule(schedule);

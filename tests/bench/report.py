@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures engine and pipeline into a JSON file; prints the tables of sim/README.md from it, draws its picture.
+"""Measures engine and pipeline into a JSON file; prints the tables of sim/SPEED.md from it, draws its picture.
 
     cmake --preset bench && cmake --build build/bench
     tests/bench/report.py --measure build/bench/tests/rehearse_bench sim/speed.json

@@ -9,6 +9,7 @@
 #include "sim/engine/simulate.h"
 #include "sim/schedule/schedule.h"
 #include "tests/support/random_program.h"
+#include "topology/cluster/builder.h"
 #include "topology/presets/presets.h"
 
 namespace rehearse::testing {
@@ -52,45 +53,43 @@ inline std::unique_ptr<Cluster> Preset(const std::string& name, const std::strin
 // A random machine: nodes of different sizes and rates behind a switch, with a shared
 // uplink for some.
 inline std::unique_ptr<Cluster> RandomCluster(Random& random, uint32_t ranks) {
-  auto cluster = std::make_unique<Cluster>("random");
+  ClusterBuilder cluster("random");
   const auto preset = Preset("switch", "devices", 1);
-  std::vector<uint32_t> kinds = {cluster->AddDeviceSpec(preset->DeviceOf(0))};
+  std::vector<uint32_t> kinds = {cluster.AddDeviceSpec(preset->DeviceOf(0))};
   DeviceSpec slow = preset->DeviceOf(0);
   slow.memory_bandwidth = slow.memory_bandwidth * 0.5;
-  kinds.push_back(cluster->AddDeviceSpec(slow));
+  kinds.push_back(cluster.AddDeviceSpec(slow));
   const uint32_t odd_one = random.Below(3) == 0 ? random.Below(ranks) : ranks;
   const uint32_t weak_link = random.Below(3) == 0 ? random.Below(ranks) : ranks;
   const uint32_t per_node = 1 + random.Below(4);
   Vertex core;
   core.name = "core";
   core.kind = VertexKind::kSwitch;
-  const auto center = cluster->AddVertex(core);
-  Cluster::VertexId leaf = center;
+  const auto center = cluster.AddVertex(core);
+  VertexId leaf = center;
   for (uint32_t rank = 0; rank < ranks; ++rank) {
     if (rank % per_node == 0) {
       Vertex sw;
       sw.name = fmt::format("leaf{}", rank);
       sw.kind = VertexKind::kPcieSwitch;
       sw.node = fmt::format("node{}", rank / per_node);
-      leaf = cluster->AddVertex(sw);
+      leaf = cluster.AddVertex(sw);
       ClusterLink up;
       up.kind = LinkKind::kNetwork;
       up.bandwidth = BytesPerSecond(25e9);
       up.latency = Seconds(2e-6);
-      cluster->AddLinks(leaf, center, up);
+      cluster.AddLinks(leaf, center, up);
     }
     Vertex device;
     device.name = fmt::format("gpu{}", rank);
     device.node = fmt::format("node{}", rank / per_node);
-    device.device = kinds[rank == odd_one ? 1 : 0];
     ClusterLink link;
     link.kind = LinkKind::kPcie;
     link.bandwidth = BytesPerSecond(rank == weak_link ? 5e9 : 20e9);
     link.latency = Seconds(1e-6);
-    cluster->AddLinks(cluster->AddVertex(device), leaf, link);
+    cluster.AddLinks(cluster.AddVertex(device, kinds[rank == odd_one ? 1 : 0]), leaf, link);
   }
-  cluster->Finish();
-  return cluster;
+  return std::make_unique<Cluster>(cluster.Finish());
 }
 
 }  // namespace rehearse::testing

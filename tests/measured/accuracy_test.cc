@@ -1,9 +1,9 @@
-// How near the model comes to published measurements: the table of collectives/README.md, which is
-// held against what this prints.
+// How near the model comes to published measurements: the table of collectives/MEASURED.md, which
+// is held against what this prints.
 //
-//   test_measured the table, with the numbers that were fitted (kFitted) REHEARSE_ACCURACY=sizes
-//   test_measured every size as well REHEARSE_ACCURACY=fit test_measured the two numbers are fitted
-//   anew
+//   test_measured                           the table, with the numbers that were fitted (kFitted)
+//   REHEARSE_ACCURACY=sizes test_measured   every size as well
+//   REHEARSE_ACCURACY=fit test_measured     the two numbers are fitted anew
 //
 // Two numbers are fitted for each machine (real/calibration/calibration_fit.h): the efficiency of
 // the links that bind, and what launching a collective takes; on every other size of all its
@@ -28,7 +28,7 @@ namespace {
 
 constexpr Bytes kOneMegabyte(1 << 20);
 
-// Issue 5's wish: from 1 MiB to 8 GiB a median of 10 % and a 90th percentile of 25 %, below a
+// What is wanted: from 1 MiB to 8 GiB a median of 10 % and a 90th percentile of 25 %, below a
 // median of 25 %.
 constexpr double kWantedMedian = 0.10;
 constexpr double kWantedNinetieth = 0.25;
@@ -114,13 +114,13 @@ void SumUpErrors(Judged* judged) {
 
 Machine Judge(const std::string& name, const std::vector<const MeasuredTable*>& tables,
               bool fit_anew) {
-  const auto cluster = ReadClusterArgument(tables.front()->cluster);
+  const auto bare = ReadClusterArgument(tables.front()->cluster);
   std::vector<FitTable> fits;
-  for (const MeasuredTable* table : tables) fits.push_back(AsFitTable(*table, *cluster));
+  for (const MeasuredTable* table : tables) fits.push_back(AsFitTable(*table, *bare));
   Machine machine;
   machine.name = name;
-  machine.calibration = fit_anew ? FitCalibration(*cluster, fits) : Documented(name);
-  ApplyCalibration(*cluster, machine.calibration);
+  machine.calibration = fit_anew ? FitCalibration(*bare, fits) : Documented(name);
+  const auto cluster = ApplyCalibration(*bare, machine.calibration);
   for (size_t i = 0; i < tables.size(); ++i) {
     Judged judged;
     judged.table = tables[i];
@@ -168,8 +168,8 @@ void PrintSizes(const Machine& machine, const Judged& judged) {
   }
 }
 
-std::string ReadMe() {
-  std::ifstream file(REHEARSE_SOURCE_DIR "/collectives/README.md");
+std::string DocumentedTable() {
+  std::ifstream file(REHEARSE_SOURCE_DIR "/collectives/MEASURED.md");
   std::stringstream text;
   text << file.rdbuf();
   return text.str();
@@ -179,7 +179,7 @@ TEST(AccuracyStudy, PublishedMeasurementsAreMetAsDocumented) {
   const char* const variable = std::getenv("REHEARSE_ACCURACY");
   const std::string wish = variable == nullptr ? "" : variable;
   const std::vector<Machine> machines = JudgeAll(wish == "fit");
-  const std::string readme = ReadMe();
+  const std::string documented = DocumentedTable();
   fmt::print(
       "| machine | what | ranks | efficiency | launching | from 1 MiB: median | 90th | below: "
       "median | as wanted |\n| --- | --- | --- | ---: | ---: | ---: | ---: | ---: | --- |\n");
@@ -188,7 +188,8 @@ TEST(AccuracyStudy, PublishedMeasurementsAreMetAsDocumented) {
     for (const Judged& judged : machine.tables) {
       const std::string row = Row(machine, judged);
       fmt::print("{}\n", row);
-      EXPECT_NE(readme.find(row), std::string::npos) << "collectives/README.md has no such row";
+      EXPECT_NE(documented.find(row), std::string::npos)
+          << "collectives/MEASURED.md has no such row";
       as_wanted += judged.IsAsWanted() ? 1 : 0;
     }
   }

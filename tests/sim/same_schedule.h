@@ -65,6 +65,7 @@ inline void ExpectSameCompute(const Compute& a, const Compute& b) {
     EXPECT_EQ(a.gemm.k, b.gemm.k);
     EXPECT_EQ(a.gemm.mode, b.gemm.mode);
     EXPECT_EQ(a.gemm.batch, b.gemm.batch);
+    EXPECT_EQ(a.tuned, b.tuned);
   }
   if (a.kind == ComputeKind::kFixed) EXPECT_EQ(a.duration.value(), b.duration.value());
   EXPECT_EQ(a.flops.value(), b.flops.value());

@@ -14,8 +14,8 @@ namespace rehearse {
 
 inline size_t CountOf(const Cluster& cluster, VertexKind kind) {
   size_t count = 0;
-  for (Cluster::VertexId id = 0; id < boost::num_vertices(cluster.graph()); ++id)
-    if (cluster.graph()[id].kind == kind) ++count;
+  for (VertexId id = 0; id < cluster.vertex_count(); ++id)
+    if (cluster.VertexAt(id).kind == kind) ++count;
   return count;
 }
 

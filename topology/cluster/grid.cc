@@ -4,6 +4,8 @@
 #include <set>
 #include <utility>
 
+#include "topology/cluster/graph.h"
+
 namespace rehearse {
 namespace {
 
@@ -69,14 +71,14 @@ uint32_t Grid::Coordinate(uint32_t rank, size_t dimension) const {
 }
 
 std::vector<std::optional<uint32_t>> RouterOwners(const Cluster& cluster) {
-  const Cluster::Graph& graph = cluster.graph();
-  std::vector<std::optional<uint32_t>> owners(boost::num_vertices(graph));
+  const ClusterGraph& graph = GraphOf(cluster);
+  std::vector<std::optional<uint32_t>> owners(cluster.vertex_count());
   std::vector<bool> is_shared(owners.size());
   for (uint32_t rank = 0; rank < cluster.device_count(); ++rank) {
     const auto device = cluster.devices()[rank];
     owners[device] = rank;
-    const auto claim = [&](Cluster::VertexId vertex) {
-      if (graph[vertex].kind != VertexKind::kSwitch) return;
+    const auto claim = [&](VertexId vertex) {
+      if (cluster.VertexAt(vertex).kind != VertexKind::kSwitch) return;
       if (owners[vertex] && *owners[vertex] != rank) is_shared[vertex] = true;
       owners[vertex] = rank;
     };
@@ -85,7 +87,7 @@ std::vector<std::optional<uint32_t>> RouterOwners(const Cluster& cluster) {
     for (auto [it, end] = boost::in_edges(device, graph); it != end; ++it)
       claim(boost::source(*it, graph));
   }
-  for (Cluster::VertexId vertex = 0; vertex < owners.size(); ++vertex)
+  for (VertexId vertex = 0; vertex < owners.size(); ++vertex)
     if (is_shared[vertex]) owners[vertex].reset();
   return owners;
 }
@@ -96,9 +98,8 @@ std::optional<Grid> FindGrid(const Cluster& cluster) {
   const std::vector<std::optional<uint32_t>> owners = RouterOwners(cluster);
   std::set<std::pair<uint32_t, uint32_t>> neighbours;
   for (uint32_t i = 0; i < cluster.link_count(); ++i) {
-    const auto edge = cluster.Edge(i);
-    const auto from = owners[boost::source(edge, cluster.graph())];
-    const auto to = owners[boost::target(edge, cluster.graph())];
+    const auto from = owners[cluster.SourceOf(i)];
+    const auto to = owners[cluster.TargetOf(i)];
     if (!from || !to) return std::nullopt;
     if (*from != *to) neighbours.insert(std::minmax(*from, *to));
   }

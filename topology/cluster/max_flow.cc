@@ -3,6 +3,7 @@
 #include <cmath>
 #include <map>
 
+#include <boost/graph/adjacency_list.hpp>
 #include <boost/graph/push_relabel_max_flow.hpp>
 
 namespace rehearse {
@@ -23,23 +24,20 @@ constexpr size_t kSink = 1;
 }  // namespace
 
 BytesPerSecond MaxFlow(const Cluster& cluster, const std::vector<uint32_t>& links,
-                       const std::vector<Cluster::VertexId>& sources,
-                       const std::vector<Cluster::VertexId>& sinks) {
-  const Cluster::Graph& graph = cluster.graph();
-  std::map<Cluster::VertexId, size_t> vertex_of;
+                       const std::vector<VertexId>& sources, const std::vector<VertexId>& sinks) {
+  std::map<VertexId, size_t> vertex_of;
   for (const auto source : sources) vertex_of[source] = kSource;
   for (const auto sink : sinks) CHECK_EQ(vertex_of.emplace(sink, kSink).first->second, kSink);
   size_t vertices = 2;
-  const auto is_passable = [&](Cluster::VertexId vertex) {
-    return graph[vertex].kind != VertexKind::kDevice || vertex_of.count(vertex) > 0;
+  const auto is_passable = [&](VertexId vertex) {
+    return cluster.VertexAt(vertex).kind != VertexKind::kDevice || vertex_of.count(vertex) > 0;
   };
   std::map<std::pair<size_t, size_t>, int64_t> capacities;  // parallel links are one
   for (const uint32_t link : links) {
-    const auto edge = cluster.Edge(link);
-    const auto from = boost::source(edge, graph);
-    const auto to = boost::target(edge, graph);
+    const auto from = cluster.SourceOf(link);
+    const auto to = cluster.TargetOf(link);
     if (!is_passable(from) || !is_passable(to)) continue;
-    const auto dense = [&](Cluster::VertexId vertex) {
+    const auto dense = [&](VertexId vertex) {
       const auto [entry, is_new] = vertex_of.emplace(vertex, vertices);
       if (is_new) ++vertices;
       return entry->second;

@@ -13,7 +13,6 @@ namespace rehearse {
 // capacities. Nothing passes through a device that is neither. Exact to 1 B/s a link, since Boost
 // counts whole bytes. 0 when there is no path. CHECKs that no vertex is both.
 BytesPerSecond MaxFlow(const Cluster& cluster, const std::vector<uint32_t>& links,
-                       const std::vector<Cluster::VertexId>& sources,
-                       const std::vector<Cluster::VertexId>& sinks);
+                       const std::vector<VertexId>& sources, const std::vector<VertexId>& sinks);
 
 }  // namespace rehearse

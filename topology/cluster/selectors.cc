@@ -9,19 +9,17 @@
 namespace rehearse {
 namespace {
 
-using VertexId = Cluster::VertexId;
-
 constexpr std::string_view kArrow = "->";
 
 // Which vertex may the user have meant?
-std::string Suggest(const Cluster::Graph& graph, const std::string& pattern,
+std::string Suggest(const Cluster& cluster, const std::string& pattern,
                     const std::function<bool(const Vertex&)>& eligible) {
   std::vector<std::string> names;
-  for (VertexId vertex = 0; vertex < boost::num_vertices(graph); ++vertex) {
-    if (!eligible(graph[vertex])) continue;
-    if (graph[vertex].name.starts_with(pattern + "/"))
+  for (VertexId vertex = 0; vertex < cluster.vertex_count(); ++vertex) {
+    if (!eligible(cluster.VertexAt(vertex))) continue;
+    if (cluster.VertexAt(vertex).name.starts_with(pattern + "/"))
       return fmt::format("; did you mean \"{}/**\"?", pattern);
-    names.push_back(graph[vertex].name);
+    names.push_back(cluster.VertexAt(vertex).name);
   }
   std::string literal = pattern.substr(0, pattern.find("/**"));
   const std::string suggestion = DidYouMean(pattern, names);
@@ -31,17 +29,16 @@ std::string Suggest(const Cluster::Graph& graph, const std::string& pattern,
 // By vertex. Throws unless some vertex matches.
 std::vector<bool> MatchingOrFail(const Cluster& cluster, const std::string& pattern,
                                  const Place& place) {
-  const Cluster::Graph& graph = cluster.graph();
-  std::vector<bool> matching(boost::num_vertices(graph));
+  std::vector<bool> matching(cluster.vertex_count());
   bool any = false;
   for (VertexId vertex = 0; vertex < matching.size(); ++vertex) {
-    matching[vertex] = MatchesPattern(pattern, graph[vertex].name);
+    matching[vertex] = MatchesPattern(pattern, cluster.VertexAt(vertex).name);
     any = any || matching[vertex];
   }
   if (any) return matching;
   throw Error(place,
               fmt::format("\"{}\" matches no vertex of cluster \"{}\"{}", pattern, cluster.name(),
-                          Suggest(graph, pattern, [](const Vertex&) { return true; })));
+                          Suggest(cluster, pattern, [](const Vertex&) { return true; })));
 }
 
 // The positions of the pattern at which a match may stand after the characters read so far. A star
@@ -96,9 +93,7 @@ std::vector<uint32_t> SelectLinks(const Cluster& cluster, const std::string& pat
   std::vector<uint32_t> selected;
   const auto select = [&](const auto& wanted) {
     for (uint32_t i = 0; i < cluster.link_count(); ++i) {
-      const Cluster::EdgeId edge = cluster.Edge(i);
-      if (wanted(boost::source(edge, cluster.graph()), boost::target(edge, cluster.graph())))
-        selected.push_back(i);
+      if (wanted(cluster.SourceOf(i), cluster.TargetOf(i))) selected.push_back(i);
     }
   };
   const size_t arrow = pattern.find(kArrow);
@@ -118,15 +113,14 @@ std::vector<uint32_t> SelectLinks(const Cluster& cluster, const std::string& pat
 
 std::vector<uint32_t> SelectRanks(const Cluster& cluster, const std::string& pattern,
                                   const Place& place) {
-  const Cluster::Graph& graph = cluster.graph();
   std::vector<uint32_t> selected;
   for (uint32_t rank = 0; rank < cluster.device_count(); ++rank) {
-    if (MatchesPattern(pattern, graph[cluster.devices()[rank]].name)) selected.push_back(rank);
+    if (MatchesPattern(pattern, cluster.DeviceName(rank))) selected.push_back(rank);
   }
   if (!selected.empty()) return selected;
   const auto is_device = [](const Vertex& vertex) { return vertex.kind == VertexKind::kDevice; };
   throw Error(place, fmt::format("\"{}\" matches no device of cluster \"{}\"{}", pattern,
-                                 cluster.name(), Suggest(graph, pattern, is_device)));
+                                 cluster.name(), Suggest(cluster, pattern, is_device)));
 }
 
 }  // namespace rehearse

@@ -144,13 +144,13 @@ class GroupFlows {
  private:
   bool PassesThrough(const Route& route, const std::set<uint32_t>& others) const {
     return std::any_of(route.links.begin(), route.links.end(), [&](uint32_t link) {
-      const auto owner = owners_[boost::target(cluster_.Edge(link), cluster_.graph())];
+      const auto owner = owners_[cluster_.TargetOf(link)];
       return owner && others.count(*owner) > 0;
     });
   }
 
-  std::vector<Cluster::VertexId> Devices(const std::vector<uint32_t>& ranks) const {
-    std::vector<Cluster::VertexId> devices;
+  std::vector<VertexId> Devices(const std::vector<uint32_t>& ranks) const {
+    std::vector<VertexId> devices;
     for (const uint32_t rank : ranks) devices.push_back(cluster_.devices()[rank]);
     return devices;
   }
@@ -210,8 +210,8 @@ BytesPerSecond LayerBandwidth(const CommunicationLayer& layer, uint32_t used, ui
 BytesPerSecond FlowBetweenHalves(const Cluster& cluster, const std::vector<bool>& is_first) {
   std::vector<uint32_t> links(cluster.link_count());
   std::iota(links.begin(), links.end(), 0u);
-  std::vector<Cluster::VertexId> first;
-  std::vector<Cluster::VertexId> second;
+  std::vector<VertexId> first;
+  std::vector<VertexId> second;
   for (uint32_t rank = 0; rank < cluster.device_count(); ++rank)
     (is_first[rank] ? first : second).push_back(cluster.devices()[rank]);
   return std::min(MaxFlow(cluster, links, first, second), MaxFlow(cluster, links, second, first));

@@ -2,7 +2,8 @@
 
 namespace rehearse {
 
-Fabric AddFabric(Cluster& cluster, const FabricSpec& spec, uint32_t machines, uint32_t ports) {
+Fabric AddFabric(ClusterBuilder& cluster, const FabricSpec& spec, uint32_t machines,
+                 uint32_t ports) {
   Fabric fabric;
   if (const auto* clos = std::get_if<ClosSpec>(&spec)) {
     fabric.kind = AddClos(cluster, *clos, machines, ports, &fabric.first_switch);

@@ -17,7 +17,7 @@ using FabricSpec = std::variant<ClosSpec, DragonflySpec, TorusSpec>;
 
 struct Fabric {
   std::variant<Clos, Dragonfly, Torus> kind;
-  Cluster::VertexId first_switch = 0;  // where machines are cabled; numbered from there
+  VertexId first_switch = 0;  // where machines are cabled; numbered from there
 };
 
 enum class DragonflyRouting : uint8_t { kMinimal, kValiant };
@@ -28,7 +28,8 @@ struct FabricRouting {
 };
 
 // Draws the fabric for `machines` with `ports` each, without the cables to the machines.
-Fabric AddFabric(Cluster& cluster, const FabricSpec& spec, uint32_t machines, uint32_t ports);
+Fabric AddFabric(ClusterBuilder& cluster, const FabricSpec& spec, uint32_t machines,
+                 uint32_t ports);
 
 // The switch of a machine's port, counted from first_switch.
 uint32_t SwitchOfPort(const Fabric& fabric, uint32_t machine, uint32_t port);

@@ -80,8 +80,8 @@ ClosSpec OneSwitch(const std::string& name) {
   return spec;
 }
 
-Clos AddClos(Cluster& cluster, const ClosSpec& spec, uint32_t machines, uint32_t ports,
-             Cluster::VertexId* first_switch) {
+Clos AddClos(ClusterBuilder& cluster, const ClosSpec& spec, uint32_t machines, uint32_t ports,
+             VertexId* first_switch) {
   constexpr uint32_t kMostLevels = 6;
   if (spec.radix < 4 || spec.radix % 2 != 0)
     throw Error(fmt::format("a fat tree needs switches with an even radix of at least 4, not {}",
@@ -104,24 +104,23 @@ Clos AddClos(Cluster& cluster, const ClosSpec& spec, uint32_t machines, uint32_t
     cables += 1.0 * clos.levels[i].blocks * clos.levels[i].width * clos.levels[i].parents;
   CheckFabricSize(cables);
 
-  std::vector<Cluster::VertexId> first;  // of each level
+  std::vector<VertexId> first;  // of each level
   for (uint32_t level = 0; level < levels; ++level) {
-    first.push_back(boost::num_vertices(cluster.graph()));
+    first.push_back(cluster.vertex_count());
     for (uint32_t block = 0; block < clos.levels[level].blocks; ++block)
       for (uint32_t member = 0; member < clos.levels[level].width; ++member)
-        cluster.AddVertex({NameOf(clos, spec, level, block, member), VertexKind::kSwitch, "", 0});
+        cluster.AddVertex({NameOf(clos, spec, level, block, member), VertexKind::kSwitch, ""});
   }
   *first_switch = first[0];
   for (uint32_t i = 0; i + 1 < levels; ++i) {
     Clos::Level& level = clos.levels[i];
     const Clos::Level& above = clos.levels[i + 1];
     level.first_link = cluster.link_count();
-    Cluster::VertexId below = first[i];
+    VertexId below = first[i];
     for (uint32_t block = 0; block < level.blocks; ++block) {
-      const Cluster::VertexId parents =
-          first[i + 1] + Cluster::VertexId{block / above.children} * above.width;
+      const VertexId parents = first[i + 1] + VertexId{block / above.children} * above.width;
       for (uint32_t member = 0; member < level.width; ++member, ++below)
-        for (Cluster::VertexId up = 0; up < level.parents; ++up)
+        for (VertexId up = 0; up < level.parents; ++up)
           cluster.AddLinks(below, parents + member + up * level.width, spec.cable);
     }
   }

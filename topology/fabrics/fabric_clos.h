@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-#include "topology/cluster/cluster.h"
+#include "topology/cluster/builder.h"
 
 namespace rehearse {
 
@@ -56,8 +56,8 @@ struct Clos {
 // Adds the switches and their cables. `first_switch` receives the vertex of leaf 0, the
 // others follow. Throws Error when the radix is too small for that many machines, saying how
 // many would fit.
-Clos AddClos(Cluster& cluster, const ClosSpec& spec, uint32_t machines, uint32_t ports,
-             Cluster::VertexId* first_switch);
+Clos AddClos(ClusterBuilder& cluster, const ClosSpec& spec, uint32_t machines, uint32_t ports,
+             VertexId* first_switch);
 
 uint32_t LeafOf(const Clos& clos, uint32_t machine, uint32_t port);
 

@@ -55,8 +55,8 @@ uint32_t AppendGlobal(const Dragonfly& dragonfly, uint32_t g, uint32_t h, uint32
 
 }  // namespace
 
-Dragonfly AddDragonfly(Cluster& cluster, const DragonflySpec& spec, uint32_t machines,
-                       uint32_t ports, Cluster::VertexId* first_switch) {
+Dragonfly AddDragonfly(ClusterBuilder& cluster, const DragonflySpec& spec, uint32_t machines,
+                       uint32_t ports, VertexId* first_switch) {
   Dragonfly dragonfly;
   dragonfly.ports = ports;
   dragonfly.machines_per_switch = spec.machines_per_switch;
@@ -98,23 +98,23 @@ Dragonfly AddDragonfly(Cluster& cluster, const DragonflySpec& spec, uint32_t mac
   for (const uint32_t size : sizes) drawn += 0.5 * dragonfly.groups * stride * size;
   CheckFabricSize(drawn);
 
-  *first_switch = boost::num_vertices(cluster.graph());
+  *first_switch = cluster.vertex_count();
   for (uint32_t group = 0; group < dragonfly.groups; ++group)
     for (uint32_t i = 0; i < stride; ++i)
-      cluster.AddVertex({fmt::format("group{}/switch{}", group, i), VertexKind::kSwitch, "", 0});
+      cluster.AddVertex({fmt::format("group{}/switch{}", group, i), VertexKind::kSwitch, ""});
 
   dragonfly.first_local_link = cluster.link_count();
   for (uint32_t group = 0; group < dragonfly.groups; ++group) {
-    const Cluster::VertexId first_of_group = *first_switch + Cluster::VertexId{group} * stride;
+    const VertexId first_of_group = *first_switch + VertexId{group} * stride;
     const uint32_t begin = cluster.link_count();
     for (size_t d = 0; d < dragonfly.local.size(); ++d) {
       Dragonfly::Dimension& dimension = dragonfly.local[d];
       dimension.first_link = cluster.link_count() - begin;
       for (uint32_t first = 0; first < stride; ++first) {
         if (first / dimension.stride % dimension.size != 0) continue;  // a line begins at 0
-        const Cluster::VertexId line = first_of_group + first;
-        for (Cluster::VertexId a = 0; a < dimension.size; ++a)
-          for (Cluster::VertexId b = a + 1; b < dimension.size; ++b)
+        const VertexId line = first_of_group + first;
+        for (VertexId a = 0; a < dimension.size; ++a)
+          for (VertexId b = a + 1; b < dimension.size; ++b)
             cluster.AddLinks(line + a * dimension.stride, line + b * dimension.stride,
                              spec.local[d].link);
       }
@@ -127,8 +127,7 @@ Dragonfly AddDragonfly(Cluster& cluster, const DragonflySpec& spec, uint32_t mac
     ClusterLink bundle = spec.global;
     bundle.bandwidth = bundle.bandwidth * (cables / dragonfly.bundles);
     const auto end = [&](uint32_t group, uint32_t other, uint32_t j) {
-      return *first_switch + Cluster::VertexId{group} * stride +
-             Gateway(dragonfly, group, other, j);
+      return *first_switch + VertexId{group} * stride + Gateway(dragonfly, group, other, j);
     };
     for (uint32_t g = 0; g < dragonfly.groups; ++g)
       for (uint32_t h = g + 1; h < dragonfly.groups; ++h)

@@ -22,7 +22,7 @@
 
 #include <vector>
 
-#include "topology/cluster/cluster.h"
+#include "topology/cluster/builder.h"
 
 namespace rehearse {
 
@@ -57,8 +57,8 @@ struct Dragonfly {
 
 // Adds switches and cables. Throws Error when a group's switches are no whole number of
 // blocks of `ports`.
-Dragonfly AddDragonfly(Cluster& cluster, const DragonflySpec& spec, uint32_t machines,
-                       uint32_t ports, Cluster::VertexId* first_switch);
+Dragonfly AddDragonfly(ClusterBuilder& cluster, const DragonflySpec& spec, uint32_t machines,
+                       uint32_t ports, VertexId* first_switch);
 
 uint32_t SwitchOf(const Dragonfly& dragonfly, uint32_t machine, uint32_t port);
 

@@ -15,8 +15,8 @@ uint32_t LinkToNext(const Torus::Dimension& dimension, uint32_t router) {
 
 }  // namespace
 
-Torus AddTorus(Cluster& cluster, const TorusSpec& spec, uint32_t machines,
-               Cluster::VertexId* first_switch) {
+Torus AddTorus(ClusterBuilder& cluster, const TorusSpec& spec, uint32_t machines,
+               VertexId* first_switch) {
   Torus torus;
   uint64_t routers = 1;
   for (const TorusSpec::Dimension& dimension : spec.dimensions) {
@@ -30,13 +30,13 @@ Torus AddTorus(Cluster& cluster, const TorusSpec& spec, uint32_t machines,
     throw Error(fmt::format("the torus has {}{} places, but there are {} machines",
                             routers > machines ? "at least " : "", routers, machines));
 
-  *first_switch = boost::num_vertices(cluster.graph());
+  *first_switch = cluster.vertex_count();
   for (uint32_t router = 0; router < machines; ++router) {
     std::string name = "router";
     for (const Torus::Dimension& dimension : torus.dimensions)
       name += fmt::format("{}{}", name == "router" ? "" : ".",
                           router / dimension.stride % dimension.size);
-    cluster.AddVertex({name, VertexKind::kSwitch, "", 0});
+    cluster.AddVertex({name, VertexKind::kSwitch, ""});
   }
   for (size_t d = 0; d < torus.dimensions.size(); ++d) {
     Torus::Dimension& dimension = torus.dimensions[d];

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "topology/cluster/cluster.h"
+#include "topology/cluster/builder.h"
 
 namespace rehearse {
 
@@ -37,8 +37,8 @@ struct Torus {
 };
 
 // Adds the routers and their links; throws Error unless there is one router for each machine.
-Torus AddTorus(Cluster& cluster, const TorusSpec& spec, uint32_t machines,
-               Cluster::VertexId* first_switch);
+Torus AddTorus(ClusterBuilder& cluster, const TorusSpec& spec, uint32_t machines,
+               VertexId* first_switch);
 
 void AppendPath(const Torus& torus, uint32_t from, uint32_t to, std::vector<uint32_t>* links);
 

@@ -4,17 +4,17 @@
 #include <queue>
 #include <string>
 
+#include "topology/cluster/graph.h"
 #include "topology/fabrics/path_cost.h"
 
 namespace rehearse {
 namespace {
 
-using VertexId = Cluster::VertexId;
-
 // The NICs of the device's machine that are nearest to it, in the order of their ids: Dijkstra's
 // algorithm inside the machine, not through devices or NICs.
-std::vector<VertexId> NearestNics(const Cluster::Graph& graph, VertexId device) {
-  const std::string& node = graph[device].node;
+std::vector<VertexId> NearestNics(const Cluster& cluster, VertexId device) {
+  const ClusterGraph& graph = GraphOf(cluster);
+  const std::string& node = cluster.VertexAt(device).node;
   std::map<VertexId, PathCost> distance = {{device, PathCost()}};
   using Entry = std::pair<PathCost, VertexId>;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> open;
@@ -26,16 +26,16 @@ std::vector<VertexId> NearestNics(const Cluster::Graph& graph, VertexId device) 
     open.pop();
     if (cost > nearest) break;
     if (cost > distance.at(vertex)) continue;
-    if (graph[vertex].kind == VertexKind::kNic) {
+    if (cluster.VertexAt(vertex).kind == VertexKind::kNic) {
       nearest = cost;
       nics.push_back(vertex);  // equal costs leave the queue in the order of their ids
       continue;
     }
-    if (graph[vertex].kind == VertexKind::kDevice && vertex != device) continue;
+    if (cluster.VertexAt(vertex).kind == VertexKind::kDevice && vertex != device) continue;
     for (auto [it, end] = boost::out_edges(vertex, graph); it != end; ++it) {
       const VertexId next = boost::target(*it, graph);
-      if (graph[next].node != node) continue;
-      const PathCost total = cost + PathCost{ToTime(graph[*it].latency), 1, 0};
+      if (cluster.VertexAt(next).node != node) continue;
+      const PathCost total = cost + PathCost{ToTime(cluster.Link(graph[*it].index).latency), 1, 0};
       const auto [known, is_new] = distance.emplace(next, total);
       if (!is_new && !(total < known->second)) continue;
       known->second = total;
@@ -56,9 +56,8 @@ std::vector<VertexId> NicOwners(const Cluster& cluster, const std::vector<Vertex
   // Nearest NICs -> how many devices have got theirs.
   std::map<std::vector<VertexId>, size_t> dealt;
   for (const VertexId device : devices) {
-    const std::vector<VertexId> nics = NearestNics(cluster.graph(), device);
-    owned.push_back(nics.empty() ? Cluster::Graph::null_vertex()
-                                 : nics[dealt[nics]++ % nics.size()]);
+    const std::vector<VertexId> nics = NearestNics(cluster, device);
+    owned.push_back(nics.empty() ? kNoVertex : nics[dealt[nics]++ % nics.size()]);
   }
   return owned;
 }

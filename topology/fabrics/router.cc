@@ -16,6 +16,7 @@
 #include <functional>
 #include <utility>
 
+#include "topology/cluster/graph.h"
 #include "topology/fabrics/flow_hash.h"
 #include "topology/fabrics/nic_owners.h"
 #include "topology/fabrics/path_cost.h"
@@ -23,9 +24,6 @@
 
 namespace rehearse {
 namespace {
-
-using VertexId = Cluster::VertexId;
-using EdgeId = Cluster::EdgeId;
 
 // One vertex as one side of the search sees it; void when it is of an earlier round.
 struct Label {
@@ -50,7 +48,8 @@ struct Side {
 
 class Router::Search {
  public:
-  explicit Search(const Cluster& cluster) : cluster_(cluster), graph_(cluster.graph()) {}
+  explicit Search(const Cluster& cluster)
+      : cluster_(cluster), graph_(GraphOf(cluster)), figures_(*cluster.figures().links) {}
 
   // The links of the route, source first. `without` by link, or empty; no links if nothing
   // leads round these.
@@ -64,8 +63,8 @@ class Router::Search {
   std::vector<uint32_t> Run(VertexId source, VertexId target, VertexId source_nic,
                             VertexId target_nic, const std::vector<bool>& without = {}) {
     if (round_++ == 0) {
-      forward_.labels.resize(boost::num_vertices(graph_));
-      backward_.labels.resize(boost::num_vertices(graph_));
+      forward_.labels.resize(cluster_.vertex_count());
+      backward_.labels.resize(cluster_.vertex_count());
     }
     source_ = source;
     target_ = target;
@@ -77,7 +76,7 @@ class Router::Search {
     Start(backward_, target_);
     Meet();
     if (best_ == PathCost::Infinite()) {
-      CHECK(!without.empty());  // else Cluster::Finish() saw to it
+      CHECK(!without.empty());  // else every device reaches every other
       return {};
     }
     MarkCheapestPaths();
@@ -87,7 +86,7 @@ class Router::Search {
 
   size_t links_scanned() const { return links_scanned_; }
 
-  // The NIC that the rank owns, or null_vertex(). Found machine by machine, when first asked.
+  // The NIC that the rank owns, or kNoVertex. Found machine by machine, when first asked.
   VertexId NicOf(uint32_t rank) {
     if (ranks_of_node_.empty()) {
       ranks_of_node_.resize(cluster_.node_count());
@@ -108,12 +107,14 @@ class Router::Search {
   }
 
  private:
+  VertexKind KindOf(VertexId vertex) const { return cluster_.VertexAt(vertex).kind; }
+
   // Of the step over a link. A NIC counts where it is entered.
   PathCost CostOf(EdgeId edge) const {
     const VertexId to = boost::target(edge, graph_);
     const bool is_foreign_nic =
-        graph_[to].kind == VertexKind::kNic && to != source_nic_ && to != target_nic_;
-    return {ToTime(graph_[edge].latency), 1, is_foreign_nic ? 1u : 0u};
+        KindOf(to) == VertexKind::kNic && to != source_nic_ && to != target_nic_;
+    return {ToTime(figures_[graph_[edge].index].latency), 1, is_foreign_nic ? 1u : 0u};
   }
 
   PathCost CostAt(const Side& side, VertexId vertex) const {
@@ -173,7 +174,7 @@ class Router::Search {
 
   // `vertex`, just expanded, is one link away from `other`.
   void Offer(Side& side, VertexId vertex, VertexId other, EdgeId edge) {
-    if (graph_[other].kind == VertexKind::kDevice && other != source_ && other != target_) return;
+    if (KindOf(other) == VertexKind::kDevice && other != source_ && other != target_) return;
     if (IsGone(edge)) return;
     const PathCost cost = side.labels[vertex].cost + CostOf(edge);
     const std::pair<VertexId, uint32_t> next(vertex, graph_[edge].index);
@@ -210,7 +211,7 @@ class Router::Search {
   // seen every way on.
   std::pair<VertexId, uint32_t> Next(VertexId vertex) const {
     if (!IsExpanded(forward_, vertex)) return backward_.labels[vertex].next;
-    std::pair<VertexId, uint32_t> next(Cluster::Graph::null_vertex(), 0);
+    std::pair<VertexId, uint32_t> next(kNoVertex, 0);
     for (auto [it, end] = boost::out_edges(vertex, graph_); it != end; ++it)
       if (IsOnCheapestPath(*it))
         next = std::min(next, std::pair(boost::target(*it, graph_), graph_[*it].index));
@@ -229,7 +230,8 @@ class Router::Search {
   }
 
   const Cluster& cluster_;
-  const Cluster::Graph& graph_;
+  const ClusterGraph& graph_;
+  const std::vector<LinkFigures>& figures_;  // by link
   std::vector<std::vector<uint32_t>> ranks_of_node_;
   std::vector<bool> owners_known_;    // by node
   std::vector<VertexId> owned_nics_;  // by rank
@@ -269,12 +271,12 @@ bool Router::IsRegular(uint32_t machine) {
   int8_t& known = is_regular_[machine];
   if (known >= 0) return known != 0;
   const ClusterStructure& structure = *cluster_.structure();
+  const std::vector<Seconds>& latencies = cluster_.figures().machine_latencies;
   const uint32_t first = structure.FirstLinkOf(machine);
   known = 1;
   for (uint32_t i = 0; i < structure.inner_links; ++i) {
     const uint32_t link = structure.LinkNow(first + i);
-    if (link == ClusterStructure::kGone || cluster_.Link(link).latency != structure.latencies[i])
-      known = 0;
+    if (link == ClusterStructure::kGone || cluster_.Link(link).latency != latencies[i]) known = 0;
   }
   return known != 0;
 }
@@ -297,7 +299,7 @@ const Router::Exit& Router::ExitOf(uint32_t place) {
   const ClusterStructure& structure = *cluster_.structure();
   const VertexId first = structure.FirstVertexOf(model_);
   const VertexId nic = search_->NicOf(model_ * structure.devices_per_machine + place);
-  const bool has_nic = nic != Cluster::Graph::null_vertex();
+  const bool has_nic = nic != kNoVertex;
   const VertexId leaving = has_nic ? nic : first + place;
   Exit exit;
   while (first + structure.port_vertex[exit.port] != leaving) {

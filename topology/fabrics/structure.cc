@@ -11,12 +11,13 @@ uint32_t ClusterStructure::LinksNow() const {
                                std::count(link_now.begin(), link_now.end(), kGone));
 }
 
-void SetStructure(Cluster& cluster, std::shared_ptr<const ClusterStructure> structure) {
+void SetStructure(ClusterBuilder& cluster, std::shared_ptr<const ClusterStructure> structure,
+                  std::vector<Seconds> machine_latencies) {
   CHECK(structure != nullptr);
   CHECK_EQ(structure->device_count(), cluster.device_count());
   CHECK_EQ(structure->LinksNow(), cluster.link_count());
   const bool is_whole = structure->link_now.empty();
-  cluster.set_structure(std::move(structure), is_whole);
+  cluster.set_structure(std::move(structure), std::move(machine_latencies), is_whole);
 }
 
 ClusterStructure WithoutLinks(const ClusterStructure& structure, const std::vector<bool>& gone) {

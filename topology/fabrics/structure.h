@@ -22,11 +22,10 @@ struct ClusterStructure {
   uint32_t devices_per_machine = 1;
   uint32_t vertices_per_machine = 1;
   uint32_t inner_links = 0;  // of a machine
-  Cluster::VertexId first_vertex = 0;
+  VertexId first_vertex = 0;
   uint32_t first_link = 0;
   uint32_t link_count = 0;            // as drawn
   std::vector<uint32_t> port_vertex;  // of each port, counted from the machine's first vertex
-  std::vector<Seconds> latencies;     // of a machine's links, as they were drawn
   std::optional<Fabric> fabric;       // none: one machine alone
   std::vector<uint32_t> link_now;     // by link as drawn, or kGone; empty: all are where they were
 
@@ -36,8 +35,8 @@ struct ClusterStructure {
   uint32_t FirstLinkOf(uint32_t machine) const {
     return first_link + machine * links_per_machine();
   }
-  Cluster::VertexId FirstVertexOf(uint32_t machine) const {
-    return first_vertex + Cluster::VertexId{machine} * vertices_per_machine;
+  VertexId FirstVertexOf(uint32_t machine) const {
+    return first_vertex + VertexId{machine} * vertices_per_machine;
   }
   // The cable of a port towards the fabric; the next link leads back.
   uint32_t PortLink(uint32_t machine, uint32_t port) const {
@@ -47,8 +46,10 @@ struct ClusterStructure {
   uint32_t LinksNow() const;
 };
 
-// For a cluster with the vertices and links of this structure; links may have other figures.
-void SetStructure(Cluster& cluster, std::shared_ptr<const ClusterStructure> structure);
+// For a cluster with the vertices and links of this structure; its links may have other figures
+// than the machines were drawn with. `machine_latencies` is as in topology/cluster/figures.h.
+void SetStructure(ClusterBuilder& cluster, std::shared_ptr<const ClusterStructure> structure,
+                  std::vector<Seconds> machine_latencies);
 
 // The structure after links of the cluster, counted as they are now, are taken away.
 ClusterStructure WithoutLinks(const ClusterStructure& structure, const std::vector<bool>& gone);

@@ -145,37 +145,36 @@ nlohmann::ordered_json ToJson(const Calibration& calibration) {
   return json;
 }
 
-void ApplyCalibration(Cluster& cluster, const Calibration& calibration) {
+std::unique_ptr<Cluster> ApplyCalibration(const Cluster& cluster, const Calibration& calibration) {
+  Figures figures = cluster.figures();
   for (const LinkCalibration& wanted : calibration.links) {
     bool found = false;
-    for (uint32_t i = 0; i < cluster.link_count(); ++i) {
-      const ClusterLink& link = cluster.Link(i);
-      if (link.kind != wanted.kind || link.bandwidth != wanted.bandwidth) continue;
-      cluster.ChangeEfficiency(i, wanted.efficiency);
+    figures.ChangeLinks([&](uint32_t i, LinkFigures& link) {
+      if (cluster.KindOf(i) != wanted.kind || link.bandwidth != wanted.bandwidth) return;
+      link.efficiency = wanted.efficiency;
       found = true;
-    }
+    });
     if (!found)
       throw Error(wanted.place, fmt::format("cluster \"{}\" has no {} link of {}", cluster.name(),
                                             Name(wanted.kind), Print(wanted.bandwidth)));
   }
   if (calibration.collective_overhead)
-    cluster.set_collective_overhead(*calibration.collective_overhead);
-  if (calibration.channel_overhead) cluster.set_channel_overhead(*calibration.channel_overhead);
+    figures.collective_overhead = *calibration.collective_overhead;
+  if (calibration.channel_overhead) figures.channel_overhead = *calibration.channel_overhead;
   const auto kernels =
       calibration.kernels ? std::make_shared<const MeasuredKernels>(*calibration.kernels) : nullptr;
-  for (uint32_t i = 0; i < cluster.device_specs().size(); ++i) {
-    DeviceSpec spec = cluster.device_specs()[i];
+  for (DeviceSpec& spec : figures.device_specs) {
     if (kernels) spec.measured = kernels;
     if (calibration.launch_overhead) spec.launch_overhead = *calibration.launch_overhead;
     if (calibration.slowdown) spec.slowdown = *calibration.slowdown;
     if (calibration.host_cores > 0) spec.host_cores = calibration.host_cores;
-    cluster.ChangeDeviceSpec(i, spec);
   }
   if (!calibration.collectives.empty()) {
-    cluster.set_measured_collectives(std::make_shared<const MeasuredCollectives>(
-        WorldFor(cluster.device_count(), calibration.collectives)));
+    figures.measured_collectives = std::make_shared<const MeasuredCollectives>(
+        WorldFor(cluster.device_count(), calibration.collectives));
   }
-  cluster.set_calibration_origin(calibration.origin);
+  figures.calibration_origin = calibration.origin;
+  return std::make_unique<Cluster>(cluster.With(std::move(figures)));
 }
 
 }  // namespace rehearse

@@ -22,6 +22,7 @@
 // newer one, is refused.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -68,7 +69,7 @@ Calibration ReadCalibrationFile(const std::string& path);
 
 nlohmann::ordered_json ToJson(const Calibration& calibration);
 
-// Gives a finished cluster these figures. Throws Error, at the entry, when it has no such link.
-void ApplyCalibration(Cluster& cluster, const Calibration& calibration);
+// The cluster with these figures. Throws Error, at the entry, when it has no such link.
+std::unique_ptr<Cluster> ApplyCalibration(const Cluster& cluster, const Calibration& calibration);
 
 }  // namespace rehearse

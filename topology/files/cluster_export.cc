@@ -119,38 +119,36 @@ Json DeviceToJson(const DeviceSpec& device) {
 
 Json Vertices(const Cluster& cluster, const std::vector<Json>& devices, const Json& usual) {
   Json vertices = Json::array();
-  const Cluster::Graph& graph = cluster.graph();
-  for (Cluster::VertexId id = 0; id < boost::num_vertices(graph); ++id) {
-    const Vertex& vertex = graph[id];
+  uint32_t rank = 0;
+  for (VertexId id = 0; id < cluster.vertex_count(); ++id) {
+    const Vertex& vertex = cluster.VertexAt(id);
     Json json;
     json["name"] = vertex.name;
     json["kind"] = Name(vertex.kind);
     if (!vertex.node.empty()) json["node"] = vertex.node;
-    if (vertex.kind == VertexKind::kDevice && devices[vertex.device] != usual)
-      json["device"] = devices[vertex.device];
+    if (vertex.kind == VertexKind::kDevice) {
+      const Json& device = devices[cluster.SpecOf(rank++)];
+      if (device != usual) json["device"] = device;
+    }
     vertices.push_back(std::move(json));
   }
   return vertices;
 }
 
 bool AreToAndFro(const Cluster& cluster, uint32_t there, uint32_t back) {
-  const auto& graph = cluster.graph();
-  const Cluster::EdgeId a = cluster.Edge(there);
-  const Cluster::EdgeId b = cluster.Edge(back);
-  const ClusterLink& x = graph[a];
-  const ClusterLink& y = graph[b];
-  return boost::source(a, graph) == boost::target(b, graph) &&
-         boost::target(a, graph) == boost::source(b, graph) && x.kind == y.kind &&
+  const ClusterLink x = cluster.Link(there);
+  const ClusterLink y = cluster.Link(back);
+  return cluster.SourceOf(there) == cluster.TargetOf(back) &&
+         cluster.TargetOf(there) == cluster.SourceOf(back) && x.kind == y.kind &&
          x.bandwidth == y.bandwidth && x.latency == y.latency && x.efficiency == y.efficiency;
 }
 
 Json Links(const Cluster& cluster) {
   Json links = Json::array();
-  const auto& graph = cluster.graph();
   for (uint32_t i = 0; i < cluster.link_count(); ++i) {
     const ClusterLink& link = cluster.Link(i);
-    const std::string& from = graph[boost::source(cluster.Edge(i), graph)].name;
-    const std::string& to = graph[boost::target(cluster.Edge(i), graph)].name;
+    const std::string& from = cluster.VertexAt(cluster.SourceOf(i)).name;
+    const std::string& to = cluster.VertexAt(cluster.TargetOf(i)).name;
     Json json;
     if (i + 1 < cluster.link_count() && AreToAndFro(cluster, i, i + 1)) {
       json["between"] = {from, to};
@@ -207,7 +205,7 @@ nlohmann::ordered_json ClusterToJson(const Cluster& cluster) {
   for (const DeviceSpec& spec : cluster.device_specs()) devices.push_back(DeviceToJson(spec));
   Json json;
   json["name"] = cluster.name();
-  json["device"] = devices[cluster.graph()[cluster.devices()[0]].device];
+  json["device"] = devices[cluster.SpecOf(0)];
   if (!cluster.notes().empty()) json["notes"] = cluster.notes();
   json["vertices"] = Vertices(cluster, devices, json["device"]);
   json["links"] = Links(cluster);

@@ -90,9 +90,9 @@ std::unique_ptr<Cluster> ReadClusterObject(const JsonReader& reader) {
                  : reader.Has("node") ? ReadCompactForm(reader)
                                       : ReadGraph(reader);
   if (reader.Has("calibration"))
-    ApplyCalibration(*cluster, ReadCalibration(reader.At("calibration")));
+    cluster = ApplyCalibration(*cluster, ReadCalibration(reader.At("calibration")));
   if (!reader.Has("edits")) return cluster;
-  return ApplyEdits(std::move(cluster), ReadEdits(reader.At("edits")));
+  return ApplyEdits(*cluster, ReadEdits(reader.At("edits")));
 }
 
 }  // namespace

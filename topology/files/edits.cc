@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -14,8 +15,6 @@
 
 namespace rehearse {
 namespace {
-
-using VertexId = Cluster::VertexId;
 
 // ---- Reading ------------------------------------------------------------------------------------
 
@@ -84,11 +83,10 @@ Edit ReadEdit(const JsonReader& reader) {
 class Editor {
  public:
   explicit Editor(const Cluster& cluster)
-      : cluster_(cluster), graph_(cluster.graph()), specs_(cluster.device_specs()) {
-    for (uint32_t i = 0; i < cluster.link_count(); ++i) links_.push_back(cluster.Link(i));
-    is_down_.resize(links_.size());
-    for (const VertexId device : cluster.devices()) spec_of_rank_.push_back(graph_[device].device);
-  }
+      : cluster_(cluster),
+        figures_(cluster.figures()),
+        links_(*figures_.links),
+        is_down_(links_.size()) {}
 
   void Apply(const Edit& edit) {
     if (edit.target == Edit::Target::kDevices) {
@@ -98,46 +96,34 @@ class Editor {
     }
   }
 
-  bool TakesLinksAway() const {
-    return std::find(is_down_.begin(), is_down_.end(), true) != is_down_.end();
-  }
-
-  // Makes `cluster`, which is what was edited, so. Only where no link is taken away.
-  void ChangeFigures(Cluster& cluster) const {
-    for (size_t i = cluster.device_specs().size(); i < specs_.size(); ++i)
-      cluster.AddDeviceSpec(specs_[i]);
-    for (uint32_t rank = 0; rank < spec_of_rank_.size(); ++rank)
-      cluster.ChangeDevice(rank, spec_of_rank_[rank]);
+  // Throws Error where the links that are left do not join all devices.
+  Cluster Edited() const {
+    Figures figures = figures_;
+    if (std::find(is_down_.begin(), is_down_.end(), true) == is_down_.end()) {
+      if (links_changed_) figures.links = std::make_shared<std::vector<LinkFigures>>(links_);
+      return cluster_.With(std::move(figures));
+    }
+    auto links = std::make_shared<std::vector<LinkFigures>>();
     for (uint32_t i = 0; i < links_.size(); ++i)
-      cluster.ChangeLink(i, links_[i].bandwidth, links_[i].latency);
-  }
-
-  // Not finished yet.
-  std::unique_ptr<Cluster> Build() const {
-    auto edited = std::make_unique<Cluster>(cluster_.name());
-    for (const DeviceSpec& spec : specs_) edited->AddDeviceSpec(spec);
-    size_t rank = 0;
-    for (VertexId vertex = 0; vertex < boost::num_vertices(graph_); ++vertex) {
-      Vertex copy = graph_[vertex];
-      if (copy.kind == VertexKind::kDevice) copy.device = spec_of_rank_[rank++];
-      edited->AddVertex(copy);
-    }
-    for (uint32_t i = 0; i < links_.size(); ++i) {
-      if (is_down_[i]) continue;
-      const auto edge = cluster_.Edge(i);
-      edited->AddLink(boost::source(edge, graph_), boost::target(edge, graph_), links_[i]);
-    }
-    edited->set_step_overhead(cluster_.step_overhead());
-    edited->set_collective_overhead(cluster_.collective_overhead());
-    edited->set_channel_overhead(cluster_.channel_overhead());
-    for (const std::string& note : cluster_.notes()) edited->AddNote(note);
-    if (cluster_.structure() != nullptr)
-      SetStructure(*edited, std::make_shared<ClusterStructure>(
-                                WithoutLinks(*cluster_.structure(), is_down_)));
-    return edited;
+      if (!is_down_[i]) links->push_back(links_[i]);
+    figures.links = std::move(links);
+    return Cut().With(std::move(figures));
   }
 
  private:
+  // The cluster as it was, without the links that are down.
+  Cluster Cut() const {
+    ClusterBuilder rest(cluster_.name());
+    rest.AddVerticesOf(cluster_);
+    for (uint32_t i = 0; i < links_.size(); ++i)
+      if (!is_down_[i]) rest.AddLink(cluster_.SourceOf(i), cluster_.TargetOf(i), cluster_.Link(i));
+    if (cluster_.structure() != nullptr)
+      SetStructure(
+          rest, std::make_shared<ClusterStructure>(WithoutLinks(*cluster_.structure(), is_down_)),
+          figures_.machine_latencies);
+    return rest.Finish();
+  }
+
   // The links that are up.
   std::vector<uint32_t> SelectedLinks(const Edit& edit) const {
     std::vector<uint32_t> selected = SelectLinks(cluster_, edit.selector, edit.one_way, edit.place);
@@ -149,8 +135,9 @@ class Editor {
   }
 
   void ApplyToLinks(const Edit& edit) {
+    links_changed_ = links_changed_ || edit.bandwidth || edit.latency;
     for (const uint32_t i : SelectedLinks(edit)) {
-      ClusterLink& link = links_[i];
+      LinkFigures& link = links_[i];
       if (edit.down) is_down_[i] = true;
       if (edit.bandwidth) {
         const double changed = edit.bandwidth->Of(link.bandwidth.value());
@@ -174,11 +161,12 @@ class Editor {
 
   void ApplyToDevices(const Edit& edit) {
     std::map<uint32_t, uint32_t> edited;  // spec -> its edited copy
+    std::vector<DeviceSpec>& specs = figures_.device_specs;
     for (const uint32_t rank : SelectRanks(cluster_, edit.selector, edit.place)) {
-      const uint32_t old = spec_of_rank_[rank];
-      const auto [copy, is_new] = edited.emplace(old, static_cast<uint32_t>(specs_.size()));
-      if (is_new) specs_.push_back(Changed(specs_[old], edit));
-      spec_of_rank_[rank] = copy->second;
+      uint32_t& spec = figures_.spec_of_rank[rank];
+      const auto [copy, is_new] = edited.emplace(spec, static_cast<uint32_t>(specs.size()));
+      if (is_new) specs.push_back(Changed(specs[spec], edit));
+      spec = copy->second;
     }
   }
 
@@ -208,11 +196,10 @@ class Editor {
   }
 
   const Cluster& cluster_;
-  const Cluster::Graph& graph_;
-  std::vector<DeviceSpec> specs_;
-  std::vector<uint32_t> spec_of_rank_;
-  std::vector<ClusterLink> links_;
+  Figures figures_;  // but for the links'
+  std::vector<LinkFigures> links_;
   std::vector<bool> is_down_;
+  bool links_changed_ = false;
 };
 
 }  // namespace
@@ -239,26 +226,19 @@ std::vector<Edit> ReadEdits(const JsonReader& reader) {
   return edits;
 }
 
-std::unique_ptr<Cluster> ApplyEdits(std::unique_ptr<Cluster> cluster,
-                                    const std::vector<Edit>& edits) {
-  Editor editor(*cluster);
+std::unique_ptr<Cluster> ApplyEdits(const Cluster& cluster, const std::vector<Edit>& edits) {
+  Editor editor(cluster);
   for (const Edit& edit : edits) editor.Apply(edit);
-  if (!editor.TakesLinksAway()) {
-    editor.ChangeFigures(*cluster);
-    return cluster;
-  }
-  std::unique_ptr<Cluster> edited = editor.Build();
   try {
-    edited->Finish();
-    return edited;
+    return std::make_unique<Cluster>(editor.Edited());
   } catch (const Error&) {
     // Which cut was it? Asked only now, because the answer takes a cluster for each cut.
-    Editor again(*cluster);
+    Editor again(cluster);
     for (const Edit& edit : edits) {
       again.Apply(edit);
       if (!edit.down) continue;
       try {
-        again.Build()->Finish();
+        again.Edited();
       } catch (const Error& error) {
         throw Error(edit.place, fmt::format("without {}, {}", edit.selector, error.what()));
       }

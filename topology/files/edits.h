@@ -57,12 +57,11 @@ bool ReadFlag(const JsonReader& object, const char* key);
 // for values that are none of the three kinds.
 std::vector<Edit> ReadEdits(const JsonReader& reader);
 
-// The edited cluster, finished: the one given with other figures, or, where links are down, another
-// with the same vertices, ranks and notes, and the other links in the same order. Throws Error
-// (with the edit's place) for a selector that matches nothing, with "did you mean", for values that
-// leave their range, and for a cut that leaves a device without a path to another, naming the ranks
-// that are cut off.
-std::unique_ptr<Cluster> ApplyEdits(std::unique_ptr<Cluster> cluster,
-                                    const std::vector<Edit>& edits);
+// The edited cluster: other figures over the same wiring, or, where links are down, another wiring
+// with the same vertices and ranks, and the other links in the same order. Throws Error (with the
+// edit's place) for a selector that matches nothing, with "did you mean", for values that leave
+// their range, and for a cut that leaves a device without a path to another, naming the ranks that
+// are cut off.
+std::unique_ptr<Cluster> ApplyEdits(const Cluster& cluster, const std::vector<Edit>& edits);
 
 }  // namespace rehearse

@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "topology/cluster/builder.h"
+
 namespace rehearse {
 namespace {
 
@@ -150,10 +152,10 @@ DeviceSpec ReadDeviceObject(const JsonReader& reader) {
 
 // The vertices by name, with what is needed to say "did you mean".
 struct Vertices {
-  std::map<std::string, Cluster::VertexId> by_name;
+  std::map<std::string, VertexId> by_name;
   std::vector<std::string> names;
 
-  Cluster::VertexId Find(const JsonReader& reader) const {
+  VertexId Find(const JsonReader& reader) const {
     const std::string name = reader.String();
     const auto found = by_name.find(name);
     if (found == by_name.end())
@@ -165,7 +167,7 @@ struct Vertices {
 // Adds each device to the cluster once, however often it is named or described in the same words.
 class DeviceSpecs {
  public:
-  explicit DeviceSpecs(Cluster& cluster) : cluster_(cluster) {}
+  explicit DeviceSpecs(ClusterBuilder& cluster) : cluster_(cluster) {}
 
   uint32_t Add(const JsonReader& reader) {
     const auto known = added_.find(reader.value());
@@ -176,11 +178,11 @@ class DeviceSpecs {
   }
 
  private:
-  Cluster& cluster_;
+  ClusterBuilder& cluster_;
   std::map<nlohmann::json, uint32_t> added_;
 };
 
-Vertices ReadVertices(const JsonReader& graph, Cluster& cluster) {
+Vertices ReadVertices(const JsonReader& graph, ClusterBuilder& cluster) {
   Vertices vertices;
   DeviceSpecs specs(cluster);
   std::optional<uint32_t> usual_device;
@@ -188,6 +190,7 @@ Vertices ReadVertices(const JsonReader& graph, Cluster& cluster) {
   for (const JsonReader& reader : graph.At("vertices").Elements()) {
     reader.AllowKeys({"name", "kind", "node", "device"});
     Vertex vertex;
+    uint32_t device = 0;
     vertex.name = ReadName(reader.At("name"));
     if (vertices.by_name.count(vertex.name) > 0)
       reader.At("name").Fail(fmt::format("there is another vertex \"{}\"", vertex.name));
@@ -198,20 +201,20 @@ Vertices ReadVertices(const JsonReader& graph, Cluster& cluster) {
         reader.Fail(fmt::format(
             "nothing says which device \"{}\" is; give it a \"device\", or the whole cluster",
             vertex.name));
-      vertex.device = reader.Has("device") ? specs.Add(reader.At("device")) : *usual_device;
+      device = reader.Has("device") ? specs.Add(reader.At("device")) : *usual_device;
     } else if (reader.Has("device")) {
       reader.At("device").Fail(
           fmt::format("vertex \"{}\" is of kind {}, only a device has a \"device\"", vertex.name,
                       Name(vertex.kind)));
     }
     const std::string name = vertex.name;
-    vertices.by_name[name] = cluster.AddVertex(vertex);
+    vertices.by_name[name] = cluster.AddVertex(vertex, device);
     vertices.names.push_back(name);
   }
   return vertices;
 }
 
-void ReadLink(const JsonReader& reader, const Vertices& vertices, Cluster& cluster) {
+void ReadLink(const JsonReader& reader, const Vertices& vertices, ClusterBuilder& cluster) {
   reader.AllowKeys({"between", "from", "to", "kind", "bandwidth", "latency", "efficiency"});
   ClusterLink link;
   link.kind = ReadKind(reader.At("kind"), kLinkKinds);
@@ -224,19 +227,19 @@ void ReadLink(const JsonReader& reader, const Vertices& vertices, Cluster& clust
   const bool both_ways = reader.Has("between");
   if (both_ways == (reader.Has("from") || reader.Has("to")))
     reader.Fail("a link has either \"between\" (both ways) or \"from\" and \"to\" (one way)");
-  const auto add = [&](Cluster::VertexId from, Cluster::VertexId to) {
+  const auto add = [&](VertexId from, VertexId to) {
     if (from == to) reader.Fail("the link leads from a vertex to itself");
     cluster.AddLink(from, to, link);
   };
   if (both_ways) {
     const std::vector<JsonReader> ends = reader.At("between").Elements();
     if (ends.size() != 2) reader.At("between").Expected("the names of two vertices");
-    const Cluster::VertexId a = vertices.Find(ends[0]);
-    const Cluster::VertexId b = vertices.Find(ends[1]);
+    const VertexId a = vertices.Find(ends[0]);
+    const VertexId b = vertices.Find(ends[1]);
     add(a, b);
     add(b, a);
   } else {
-    const Cluster::VertexId from = vertices.Find(reader.At("from"));
+    const VertexId from = vertices.Find(reader.At("from"));
     add(from, vertices.Find(reader.At("to")));
   }
 }
@@ -264,23 +267,22 @@ DeviceSpec ReadDevice(const JsonReader& reader) {
 std::unique_ptr<Cluster> ReadGraph(const JsonReader& reader) {
   reader.AllowKeys({"name", "device", "notes", "vertices", "links", "step_overhead",
                     "collective_overhead", "channel_overhead", "calibration", "edits"});
-  auto cluster = std::make_unique<Cluster>(ReadName(reader.At("name")));
+  ClusterBuilder cluster(ReadName(reader.At("name")));
   if (reader.Has("notes"))
-    for (const JsonReader& note : reader.At("notes").Elements()) cluster->AddNote(note.String());
-  const Vertices vertices = ReadVertices(reader, *cluster);
-  for (const JsonReader& link : reader.At("links").Elements()) ReadLink(link, vertices, *cluster);
+    for (const JsonReader& note : reader.At("notes").Elements()) cluster.AddNote(note.String());
+  const Vertices vertices = ReadVertices(reader, cluster);
+  for (const JsonReader& link : reader.At("links").Elements()) ReadLink(link, vertices, cluster);
   if (reader.Has("step_overhead"))
-    cluster->set_step_overhead(ReadOverhead(reader.At("step_overhead")));
+    cluster.set_step_overhead(ReadOverhead(reader.At("step_overhead")));
   if (reader.Has("collective_overhead"))
-    cluster->set_collective_overhead(ReadOverhead(reader.At("collective_overhead")));
+    cluster.set_collective_overhead(ReadOverhead(reader.At("collective_overhead")));
   if (reader.Has("channel_overhead"))
-    cluster->set_channel_overhead(ReadOverhead(reader.At("channel_overhead")));
+    cluster.set_channel_overhead(ReadOverhead(reader.At("channel_overhead")));
   try {
-    cluster->Finish();
+    return std::make_unique<Cluster>(cluster.Finish());
   } catch (const Error& error) {
     reader.Fail(error.what());
   }
-  return cluster;
 }
 
 }  // namespace rehearse

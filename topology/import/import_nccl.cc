@@ -15,9 +15,7 @@
 namespace rehearse {
 namespace {
 
-using VertexId = Cluster::VertexId;
-
-const VertexId kNoVertex = Cluster::Graph::null_vertex();
+const VertexId kNoVertex = kNoVertex;
 constexpr std::string_view kNvSwitchClass = "0x068000";
 constexpr std::string_view kCpuClass = "0x068001";  // a bridge to the processor (POWER9)
 
@@ -38,9 +36,8 @@ struct GpuLinks {
 class Importer {
  public:
   Importer(std::string_view text, const std::string& file, const std::string& device)
-      : file_(file), system_(ReadNcclXml(text, file, remarks_)) {
+      : file_(file), system_(ReadNcclXml(text, file, remarks_)), cluster_(ClusterNameOf(file)) {
     if (!device.empty()) chosen_kind_ = GpuKindOf(device);
-    cluster_ = std::make_unique<Cluster>(ClusterNameOf(file));
   }
 
   ImportedCluster Import() {
@@ -54,12 +51,11 @@ class Importer {
     AddNets();
     ImportedCluster imported;
     imported.remarks = remarks_.Lines();
-    cluster_->AddNote(fmt::format("Imported from {}, NCCL's topology XML.", Printable(file_)));
+    cluster_.AddNote(fmt::format("Imported from {}, NCCL's topology XML.", Printable(file_)));
     NoteNames("Devices", gpu_names_);
     NoteNames("NICs", nic_names_);
-    for (const std::string& remark : imported.remarks) cluster_->AddNote(remark);
-    FinishImported(*cluster_, file_);
-    imported.cluster = std::move(cluster_);
+    for (const std::string& remark : imported.remarks) cluster_.AddNote(remark);
+    imported.cluster = FinishImported(cluster_, file_);
     return imported;
   }
 
@@ -71,7 +67,7 @@ class Importer {
   // A vertex of one machine.
   VertexId AddVertex(uint32_t host, const std::string& name, VertexKind kind, uint32_t device = 0) {
     const std::string node = fmt::format("node{}", host);
-    return cluster_->AddVertex({fmt::format("{}/{}", node, name), kind, node, device});
+    return cluster_.AddVertex({fmt::format("{}/{}", node, name), kind, node}, device);
   }
 
   uint32_t HostOf(const NcclPci& pci) const { return system_.cpus[pci.cpu].host; }
@@ -197,7 +193,7 @@ class Importer {
       const GpuKind kind = KindOf(pci);
       auto spec = specs.find(kind.device);
       if (spec == specs.end())
-        spec = specs.emplace(kind.device, cluster_->AddDeviceSpec(SpecOf(kind))).first;
+        spec = specs.emplace(kind.device, cluster_.AddDeviceSpec(SpecOf(kind))).first;
       const uint32_t number = have_devs_ ? *pci.gpu->dev : numbers[HostOf(pci)]++;
       const std::string name = fmt::format("gpu{}", number);
       gpu_names_.push_back(fmt::format("{} {}", name, pci.bus_text));
@@ -303,25 +299,25 @@ class Importer {
       const NcclPci& pci = system_.pcis[gpus_[i]];
       for (const auto& [other, count] : links_[i].to_gpu) {
         if (other < i) continue;
-        cluster_->AddLink(gpu, gpu_vertices_[other], LinksOf(i, count, kNvLinkHop));
-        cluster_->AddLink(gpu_vertices_[other], gpu, LinksOf(other, count, kNvLinkHop));
+        cluster_.AddLink(gpu, gpu_vertices_[other], LinksOf(i, count, kNvLinkHop));
+        cluster_.AddLink(gpu_vertices_[other], gpu, LinksOf(other, count, kNvLinkHop));
       }
       if (links_[i].to_switch > 0) {
         if (nvswitch == kNoVertex)
           nvswitch = system_.host_count == 1
                          ? AddVertex(0, "nvswitch", VertexKind::kNvSwitch)
-                         : cluster_->AddVertex({"nvswitch", VertexKind::kNvSwitch, "", 0});
-        cluster_->AddLinks(gpu, nvswitch, LinksOf(i, links_[i].to_switch, kNvLinkHop / 2));
+                         : cluster_.AddVertex({"nvswitch", VertexKind::kNvSwitch, ""});
+        cluster_.AddLinks(gpu, nvswitch, LinksOf(i, links_[i].to_switch, kNvLinkHop / 2));
       }
       const VertexId socket = sockets_[pci.cpu];
       if (links_[i].to_cpu > 0)
-        cluster_->AddLinks(gpu, socket, LinksOf(i, links_[i].to_cpu, kNvLinkHop / 2));
+        cluster_.AddLinks(gpu, socket, LinksOf(i, links_[i].to_cpu, kNvLinkHop / 2));
       if (pci.gpu && pci.gpu->c2c_megabytes_per_second > 0) {
         ClusterLink link;
         link.kind = LinkKind::kNvLink;
         link.bandwidth = BytesPerSecond(pci.gpu->c2c_megabytes_per_second * 1e6);
         link.latency = kNvLinkHop / 2;
-        cluster_->AddLinks(gpu, socket, link);
+        cluster_.AddLinks(gpu, socket, link);
       }
     }
   }
@@ -335,8 +331,8 @@ class Importer {
     for (uint32_t i = 0; i < sockets_.size(); ++i) {
       for (uint32_t j = 0; j < sockets_.size(); ++j) {
         if (i >= j || system_.cpus[i].host != system_.cpus[j].host) continue;
-        cluster_->AddLink(sockets_[i], sockets_[j], SocketLink(system_.cpus[i]));
-        cluster_->AddLink(sockets_[j], sockets_[i], SocketLink(system_.cpus[j]));
+        cluster_.AddLink(sockets_[i], sockets_[j], SocketLink(system_.cpus[i]));
+        cluster_.AddLink(sockets_[j], sockets_[i], SocketLink(system_.cpus[j]));
       }
     }
   }
@@ -376,11 +372,11 @@ class Importer {
       if (roles_[i] == Role::kNic) {
         AddNic(pci, parent, slot);
       } else if (roles_[i] == Role::kGpu) {
-        cluster_->AddLinks(vertices[i], parent, PcieLinkOf(slot, kGpuUplink));
+        cluster_.AddLinks(vertices[i], parent, PcieLinkOf(slot, kGpuUplink));
       } else {
         vertices[i] = AddVertex(HostOf(pci), fmt::format("pcie{}", switches[HostOf(pci)]++),
                                 VertexKind::kPcieSwitch);
-        cluster_->AddLinks(vertices[i], parent, PcieLinkOf(slot, kPcieSwitchUplink));
+        cluster_.AddLinks(vertices[i], parent, PcieLinkOf(slot, kPcieSwitchUplink));
       }
     }
   }
@@ -417,7 +413,7 @@ class Importer {
         AddVertex(host, fmt::format("card{}", cards_[host]++), VertexKind::kPcieSwitch);
     ClusterLink half = uplink;
     half.latency = uplink.latency / 2;
-    cluster_->AddLinks(card, parent, half);
+    cluster_.AddLinks(card, parent, half);
     for (const NcclNet& net : pci.nets)
       nics_.push_back({&net, &pci, host, card, half, SpeedOf(net)});
   }
@@ -457,7 +453,7 @@ class Importer {
       std::sort(nics_.begin(), nics_.end(), [](const Nic& a, const Nic& b) {
         return std::pair(a.host, *a.net->dev) < std::pair(b.host, *b.net->dev);
       });
-    const VertexId fabric = cluster_->AddVertex({"fabric", VertexKind::kSwitch, "", 0});
+    const VertexId fabric = cluster_.AddVertex({"fabric", VertexKind::kSwitch, ""});
     std::map<uint32_t, uint32_t> numbers;  // by host
     for (const Nic& nic : nics_) {
       const uint32_t number = have_devs ? *nic.net->dev : numbers[nic.host]++;
@@ -467,9 +463,9 @@ class Importer {
                                        : nic.pci != nullptr ? nic.pci->bus_text
                                                             : "without name"));
       const VertexId vertex = AddVertex(nic.host, name, VertexKind::kNic);
-      cluster_->AddLinks(vertex, nic.parent, nic.uplink);
+      cluster_.AddLinks(vertex, nic.parent, nic.uplink);
       const Seconds latency = nic.net != nullptr ? nic.net->latency : Seconds(0);
-      cluster_->AddLinks(vertex, fabric, NetworkPortOf(nic.megabits, latency));
+      cluster_.AddLinks(vertex, fabric, NetworkPortOf(nic.megabits, latency));
       if (nic.net != nullptr && nic.net->is_without_gdr)
         remarks_.Add("no GPUDirect (gdr is 0); not modelled", name);
     }
@@ -480,15 +476,15 @@ class Importer {
     if (names.empty()) return;
     const std::vector<std::string> first(
         names.begin(), names.begin() + static_cast<std::ptrdiff_t>(std::min(names.size(), kMost)));
-    cluster_->AddNote(
+    cluster_.AddNote(
         fmt::format("{}: {}{}", what, fmt::join(first, ", "), names.size() > kMost ? " ..." : ""));
   }
 
   const std::string file_;
   Remarks remarks_;
   const NcclSystem system_;
+  ClusterBuilder cluster_;
   std::optional<GpuKind> chosen_kind_;
-  std::unique_ptr<Cluster> cluster_;
 
   std::vector<Role> roles_;                                       // of each PCI device
   std::vector<uint32_t> gpus_;                                    // rank -> PCI device

@@ -49,7 +49,7 @@ inline constexpr BytesPerSecond kUnknownBetweenSockets(10e9);  // NCCL's figure 
 ClusterLink SocketLinkOf(BytesPerSecond bandwidth);
 
 inline constexpr Seconds kGpuUplink(2.85e-6);        // half of a PCIe hop
-inline constexpr Seconds kPcieSwitchUplink(0.5e-6);  // assumed, as in preset_dgx_a100.cc
+inline constexpr Seconds kPcieSwitchUplink(0.5e-6);  // assumed, as kRootPort
 inline constexpr Seconds kSocketHop(0.5e-6);         // likewise
 inline constexpr Seconds kNicUplink(0.65e-6);        // with the two around it half of a network hop
 inline constexpr Seconds kNetworkPort(3.5e-6);

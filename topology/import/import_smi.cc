@@ -16,8 +16,6 @@
 namespace rehearse {
 namespace {
 
-using VertexId = Cluster::VertexId;
-
 constexpr const char* kExpected = "the output of nvidia-smi topo -m";
 constexpr uint32_t kMostDevices = 256;
 constexpr uint32_t kMostLinks = 64;  // of one pair
@@ -275,8 +273,8 @@ class Importer {
         table_(TableReader(text, file).Read()),
         devices_(table_.devices),
         kind_(GpuKindOf(device.empty() ? kAssumedDevice : device)),
-        slot_{kind_.gigatransfers, 16} {
-    cluster_ = std::make_unique<Cluster>(ClusterNameOf(file));
+        slot_{kind_.gigatransfers, 16},
+        cluster_(ClusterNameOf(file)) {
     if (device.empty())
       remarks_.Add(
           fmt::format("the table does not say which GPUs these are; taken for {}", kAssumedDevice));
@@ -302,12 +300,10 @@ class Importer {
     AddNvLinks();
     ImportedCluster imported;
     imported.remarks = remarks_.Lines();
-    cluster_->AddNote(fmt::format("Imported from {}, nvidia-smi topo -m.", Printable(file_)));
-    if (!nic_names_.empty())
-      cluster_->AddNote(fmt::format("NICs: {}", fmt::join(nic_names_, ", ")));
-    for (const std::string& remark : imported.remarks) cluster_->AddNote(remark);
-    FinishImported(*cluster_, file_);
-    imported.cluster = std::move(cluster_);
+    cluster_.AddNote(fmt::format("Imported from {}, nvidia-smi topo -m.", Printable(file_)));
+    if (!nic_names_.empty()) cluster_.AddNote(fmt::format("NICs: {}", fmt::join(nic_names_, ", ")));
+    for (const std::string& remark : imported.remarks) cluster_.AddNote(remark);
+    imported.cluster = FinishImported(cluster_, file_);
     return imported;
   }
 
@@ -364,25 +360,25 @@ class Importer {
   // ---- Building ---------------------------------------------------------------------------------
 
   VertexId AddVertex(const std::string& name, VertexKind kind, uint32_t device = 0) {
-    return cluster_->AddVertex({"node0/" + name, kind, "node0", device});
+    return cluster_.AddVertex({"node0/" + name, kind, "node0"}, device);
   }
 
   // GPUs by their numbers, as that is how NCCL and CUDA rank them.
   void AddDevices() {
-    const uint32_t spec = cluster_->AddDeviceSpec(SpecOf(kind_));
+    const uint32_t spec = cluster_.AddDeviceSpec(SpecOf(kind_));
     std::map<uint32_t, uint32_t> gpus;
     for (uint32_t i = 0; i < count(); ++i)
       if (devices_[i].is_gpu) gpus[*ParseCount(devices_[i].name.substr(3))] = i;
     vertices_.resize(count());
     for (const auto& [number, i] : gpus)
       vertices_[i] = AddVertex(fmt::format("gpu{}", number), VertexKind::kDevice, spec);
-    VertexId fabric = Cluster::Graph::null_vertex();
+    VertexId fabric = kNoVertex;
     const double megabits = PortOfSlot(slot_);
     for (uint32_t i = 0; i < count(); ++i) {
       if (devices_[i].is_gpu) continue;
       const std::string name = fmt::format("nic{}", nic_names_.size());
       if (nic_names_.empty()) {
-        fabric = cluster_->AddVertex({"fabric", VertexKind::kSwitch, "", 0});
+        fabric = cluster_.AddVertex({"fabric", VertexKind::kSwitch, ""});
         remarks_.Add(
             fmt::format("the table does not say how fast NICs are; taken as {:g} Gbit/s, "
                         "what such a slot is made for",
@@ -390,7 +386,7 @@ class Importer {
       }
       nic_names_.push_back(fmt::format("{} {}", name, Printable(devices_[i].name)));
       vertices_[i] = AddVertex(name, VertexKind::kNic);
-      cluster_->AddLinks(vertices_[i], fabric, NetworkPortOf(megabits, Seconds(0)));
+      cluster_.AddLinks(vertices_[i], fabric, NetworkPortOf(megabits, Seconds(0)));
     }
   }
 
@@ -400,7 +396,7 @@ class Importer {
       const VertexId socket =
           AddVertex(fmt::format("socket{}", sockets_.size()), VertexKind::kSocket);
       for (const auto& [group, other] : sockets_)
-        cluster_->AddLinks(other, socket, SocketLinkOf(kUnknownBetweenSockets));
+        cluster_.AddLinks(other, socket, SocketLinkOf(kUnknownBetweenSockets));
       sockets_[i] = socket;
     }
     if (sockets_.size() > 1)
@@ -421,7 +417,7 @@ class Importer {
     uint32_t number = 0;
     const auto add_switch = [&](VertexId parent) {
       const VertexId vertex = AddVertex(fmt::format("pcie{}", number++), VertexKind::kPcieSwitch);
-      cluster_->AddLinks(vertex, parent, PcieLinkOf(slot_, kPcieSwitchUplink));
+      cluster_.AddLinks(vertex, parent, PcieLinkOf(slot_, kPcieSwitchUplink));
       return vertex;
     };
     for (uint32_t i = 0; i < count(); ++i) {
@@ -437,8 +433,8 @@ class Importer {
         if (switches.count(group) == 0) switches[group] = add_switch(parent);
         parent = switches.at(group);
       }
-      cluster_->AddLinks(vertices_[i], parent,
-                         PcieLinkOf(slot_, devices_[i].is_gpu ? kGpuUplink : kNicUplink));
+      cluster_.AddLinks(vertices_[i], parent,
+                        PcieLinkOf(slot_, devices_[i].is_gpu ? kGpuUplink : kNicUplink));
     }
   }
 
@@ -475,7 +471,7 @@ class Importer {
     ++nvswitches_;
     const VertexId nvswitch = AddVertex(name, VertexKind::kNvSwitch);
     for (const uint32_t i : members)
-      cluster_->AddLinks(vertices_[i], nvswitch, NvLinksOf(kind_.sm, links, kNvLinkHop / 2));
+      cluster_.AddLinks(vertices_[i], nvswitch, NvLinksOf(kind_.sm, links, kNvLinkHop / 2));
     remarks_.Add(
         fmt::format("NV{} between all pairs of {} GPUs is more than a GPU has links; "
                     "taken for an NVSwitch with {} links to each",
@@ -490,7 +486,7 @@ class Importer {
         const uint32_t links = CellOf(i, j).nvlinks;
         sum += links;
         if (links > 0 && i < j)
-          cluster_->AddLinks(vertices_[i], vertices_[j], NvLinksOf(kind_.sm, links, kNvLinkHop));
+          cluster_.AddLinks(vertices_[i], vertices_[j], NvLinksOf(kind_.sm, links, kNvLinkHop));
       }
       RemarkTooMany(sum);
     }
@@ -508,7 +504,7 @@ class Importer {
   const std::vector<Device>& devices_;
   const GpuKind kind_;
   const PcieSlot slot_;
-  std::unique_ptr<Cluster> cluster_;
+  ClusterBuilder cluster_;
   std::vector<VertexId> vertices_;        // of each device
   std::map<uint32_t, VertexId> sockets_;  // of each NUMA node, by its first device
   std::vector<std::string> nic_names_;

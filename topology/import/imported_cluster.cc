@@ -72,9 +72,9 @@ std::string ClusterNameOf(const std::string& file) {
   return stem.empty() ? "imported" : stem;
 }
 
-void FinishImported(Cluster& cluster, const std::string& file) {
+std::unique_ptr<Cluster> FinishImported(ClusterBuilder& cluster, const std::string& file) {
   try {
-    cluster.Finish();
+    return std::make_unique<Cluster>(cluster.Finish());
   } catch (const Error& error) {
     throw Error({file, 0, ""}, error.what());
   }

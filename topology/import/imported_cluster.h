@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "topology/cluster/cluster.h"
+#include "topology/cluster/builder.h"
 
 namespace rehearse {
 
@@ -49,6 +49,6 @@ void RefuseNonText(std::string_view text, const std::string& file, const std::st
 std::string ClusterNameOf(const std::string& file);
 
 // Finish() with the file in front of what it throws.
-void FinishImported(Cluster& cluster, const std::string& file);
+std::unique_ptr<Cluster> FinishImported(ClusterBuilder& cluster, const std::string& file);
 
 }  // namespace rehearse

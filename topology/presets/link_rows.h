@@ -1,8 +1,8 @@
 // The links that the known machines are made of, with their figures and sources.
 //
 // A link's capacity is its nominal bandwidth times one efficiency for its kind, fitted on one
-// published row (named here and in README.md); where nothing is published it is another kind's, and
-// said to be assumed.
+// published row (named here and in topology/MEASURED.md); where nothing is published it is another
+// kind's, and said to be assumed.
 //
 // Latencies (topology/presets/hop_latency.h) are shared out like this:
 //   NVLink, xGMI  3.4 us

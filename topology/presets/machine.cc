@@ -10,14 +10,13 @@
 namespace rehearse {
 namespace {
 
-void StampMachine(Cluster& cluster, const NodeShape& shape, const ClusterStructure& structure,
-                  uint32_t machine, uint32_t device) {
+void StampMachine(ClusterBuilder& cluster, const NodeShape& shape,
+                  const ClusterStructure& structure, uint32_t machine, uint32_t device) {
   const std::string node = fmt::format("{}{}", shape.prefix, machine);
-  const Cluster::VertexId first = structure.FirstVertexOf(machine);
-  CHECK_EQ(first, boost::num_vertices(cluster.graph()));
+  const VertexId first = structure.FirstVertexOf(machine);
+  CHECK_EQ(first, cluster.vertex_count());
   for (const NodeShape::Part& part : shape.parts)
-    cluster.AddVertex(
-        {node + "/" + part.name, part.kind, node, part.kind == VertexKind::kDevice ? device : 0});
+    cluster.AddVertex({node + "/" + part.name, part.kind, node}, device);
   CHECK_EQ(structure.FirstLinkOf(machine), cluster.link_count());
   for (const NodeShape::Wire& wire : shape.wires)
     cluster.AddLink(first + wire.from, first + wire.to, wire.link);
@@ -31,14 +30,14 @@ void StampMachine(Cluster& cluster, const NodeShape& shape, const ClusterStructu
 // Two machines and a switch tell whether any number of them on any fabric is connected.
 // Throws Error if not.
 void CheckConnected(const NodeShape& shape, const MachineSpec& spec, const DeviceSpec& device) {
-  Cluster probe(spec.name);
+  ClusterBuilder probe(spec.name);
   probe.AddDeviceSpec(device);
-  const Cluster::VertexId hub = probe.AddVertex({"fabric", VertexKind::kSwitch, "", 0});
+  const VertexId hub = probe.AddVertex({"fabric", VertexKind::kSwitch, ""});
   for (uint32_t machine = 0; machine < std::min(spec.nodes, 2u); ++machine) {
     const std::string node = fmt::format("{}{}", shape.prefix, machine);
-    const Cluster::VertexId first = boost::num_vertices(probe.graph());
+    const VertexId first = probe.vertex_count();
     for (const NodeShape::Part& part : shape.parts)
-      probe.AddVertex({node + "/" + part.name, part.kind, node, 0});
+      probe.AddVertex({node + "/" + part.name, part.kind, node});
     for (const NodeShape::Wire& wire : shape.wires)
       probe.AddLink(first + wire.from, first + wire.to, wire.link);
     for (const uint32_t port : shape.ports) probe.AddLinks(first + port, hub, *shape.cable);
@@ -61,30 +60,30 @@ std::unique_ptr<Cluster> BuildMachine(const MachineSpec& spec, const DeviceSpec&
 
   CheckConnected(shape, spec, device);
 
-  auto cluster = std::make_unique<Cluster>(spec.name);
-  const uint32_t device_index = cluster->AddDeviceSpec(device);
+  ClusterBuilder cluster(spec.name);
+  const uint32_t device_index = cluster.AddDeviceSpec(device);
   auto structure = std::make_shared<ClusterStructure>();
   structure->machines = spec.nodes;
   structure->devices_per_machine = spec.node.devices;
   structure->vertices_per_machine = static_cast<uint32_t>(shape.parts.size());
   structure->inner_links = static_cast<uint32_t>(shape.wires.size());
   structure->port_vertex = shape.ports;
-  for (const NodeShape::Wire& wire : shape.wires) structure->latencies.push_back(wire.link.latency);
+  std::vector<Seconds> latencies;  // of a machine's links
+  for (const NodeShape::Wire& wire : shape.wires) latencies.push_back(wire.link.latency);
   if (spec.fabric && !shape.ports.empty()) {
-    structure->latencies.resize(structure->links_per_machine(), shape.cable->latency);
-    structure->fabric = AddFabric(*cluster, *spec.fabric, spec.nodes, structure->ports());
+    latencies.resize(structure->links_per_machine(), shape.cable->latency);
+    structure->fabric = AddFabric(cluster, *spec.fabric, spec.nodes, structure->ports());
   }
-  structure->first_vertex = boost::num_vertices(cluster->graph());
-  structure->first_link = cluster->link_count();
-  cluster->Reserve(structure->first_vertex + size_t{spec.nodes} * structure->vertices_per_machine,
-                   structure->first_link + size_t{spec.nodes} * structure->links_per_machine());
+  structure->first_vertex = cluster.vertex_count();
+  structure->first_link = cluster.link_count();
+  cluster.Reserve(structure->first_vertex + size_t{spec.nodes} * structure->vertices_per_machine,
+                  structure->first_link + size_t{spec.nodes} * structure->links_per_machine());
   for (uint32_t machine = 0; machine < spec.nodes; ++machine)
-    StampMachine(*cluster, shape, *structure, machine, device_index);
-  structure->link_count = cluster->link_count();
-  for (const std::string& note : spec.notes) cluster->AddNote(note);
-  SetStructure(*cluster, std::move(structure));
-  cluster->Finish();
-  return cluster;
+    StampMachine(cluster, shape, *structure, machine, device_index);
+  structure->link_count = cluster.link_count();
+  for (const std::string& note : spec.notes) cluster.AddNote(note);
+  SetStructure(cluster, std::move(structure), std::move(latencies));
+  return std::make_unique<Cluster>(cluster.Finish());
 }
 
 }  // namespace rehearse

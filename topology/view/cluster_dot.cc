@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "sim/base/units.h"
+#include "topology/cluster/graph.h"
 
 namespace rehearse {
 namespace {
@@ -41,17 +42,18 @@ const char* ShapeOf(VertexKind kind) {
 }  // namespace
 
 std::string ClusterDot(const Cluster& cluster) {
-  const Cluster::Graph& graph = cluster.graph();
+  const ClusterGraph& graph = GraphOf(cluster);
   std::ostringstream out;
   boost::write_graphviz(
       out, graph,
-      [&](std::ostream& stream, Cluster::VertexId vertex) {
-        stream << fmt::format("[label={}, kind={}, node={}, shape={}]", Quoted(graph[vertex].name),
-                              Quoted(Name(graph[vertex].kind)), Quoted(graph[vertex].node),
-                              ShapeOf(graph[vertex].kind));
+      [&](std::ostream& stream, VertexId vertex) {
+        stream << fmt::format(
+            "[label={}, kind={}, node={}, shape={}]", Quoted(cluster.VertexAt(vertex).name),
+            Quoted(Name(cluster.VertexAt(vertex).kind)), Quoted(cluster.VertexAt(vertex).node),
+            ShapeOf(cluster.VertexAt(vertex).kind));
       },
-      [&](std::ostream& stream, const Cluster::EdgeId& edge) {
-        const ClusterLink& link = graph[edge];
+      [&](std::ostream& stream, const EdgeId& edge) {
+        const ClusterLink link = cluster.Link(graph[edge].index);
         stream << fmt::format("[kind={}, bandwidth={}, efficiency={}, latency={}, tooltip={}]",
                               Quoted(Name(link.kind)), Quoted(Print(link.bandwidth)),
                               link.efficiency, Quoted(Print(link.latency)),

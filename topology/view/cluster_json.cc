@@ -11,7 +11,7 @@ Json BandwidthOrNull(const std::optional<BytesPerSecond>& bandwidth) {
 }
 
 Json Device(const Cluster& cluster, uint32_t rank) {
-  return {{"rank", rank}, {"name", cluster.graph()[cluster.devices()[rank]].name}};
+  return {{"rank", rank}, {"name", cluster.DeviceName(rank)}};
 }
 
 template <typename Value>
@@ -80,9 +80,8 @@ Json PathJson(Router& router, uint32_t from_rank, uint32_t to_rank) {
   json["hops"] = Json::array();
   for (const uint32_t index : route.links) {
     const ClusterLink& link = cluster.Link(index);
-    const auto edge = cluster.Edge(index);
-    json["hops"].push_back({{"from", cluster.graph()[boost::source(edge, cluster.graph())].name},
-                            {"to", cluster.graph()[boost::target(edge, cluster.graph())].name},
+    json["hops"].push_back({{"from", cluster.VertexAt(cluster.SourceOf(index)).name},
+                            {"to", cluster.VertexAt(cluster.TargetOf(index)).name},
                             {"kind", Name(link.kind)},
                             {"bandwidth_bytes_per_second", link.bandwidth.value()},
                             {"efficiency", link.efficiency},

@@ -10,13 +10,13 @@ namespace {
 std::vector<LinkGroup> GroupLinks(const Cluster& cluster) {
   using Key = std::tuple<LinkKind, VertexKind, VertexKind, double, double, double>;
   std::map<Key, LinkGroup> groups;
-  const Cluster::Graph& graph = cluster.graph();
   for (uint32_t i = 0; i < cluster.link_count(); ++i) {
     const ClusterLink& link = cluster.Link(i);
-    const auto from = boost::source(cluster.Edge(i), graph);
-    const auto to = boost::target(cluster.Edge(i), graph);
-    const bool up = std::pair(graph[from].kind, from) < std::pair(graph[to].kind, to);
-    const auto [low, high] = std::minmax(graph[from].kind, graph[to].kind);
+    const auto from = cluster.SourceOf(i);
+    const auto to = cluster.TargetOf(i);
+    const bool up =
+        std::pair(cluster.VertexAt(from).kind, from) < std::pair(cluster.VertexAt(to).kind, to);
+    const auto [low, high] = std::minmax(cluster.VertexAt(from).kind, cluster.VertexAt(to).kind);
     // Wide links first.
     LinkGroup& group = groups[{link.kind, low, high, -link.bandwidth.value(), link.efficiency,
                                link.latency.value()}];
@@ -40,13 +40,12 @@ ClusterSummary SummarizeCluster(const Cluster& cluster) {
   summary.name = cluster.name();
   summary.devices = cluster.device_count();
   summary.nodes = cluster.node_count();
-  const Cluster::Graph& graph = cluster.graph();
   std::map<uint32_t, uint32_t> devices;
-  for (const auto device : cluster.devices()) ++devices[graph[device].device];
+  for (uint32_t rank = 0; rank < cluster.device_count(); ++rank) ++devices[cluster.SpecOf(rank)];
   for (const auto& [spec, count] : devices)
     summary.device_kinds.emplace_back(cluster.device_specs()[spec], count);
   std::map<VertexKind, uint32_t> vertices;
-  for (auto [it, end] = boost::vertices(graph); it != end; ++it) ++vertices[graph[*it].kind];
+  for (VertexId id = 0; id < cluster.vertex_count(); ++id) ++vertices[cluster.VertexAt(id).kind];
   summary.vertices.assign(vertices.begin(), vertices.end());
   summary.links = GroupLinks(cluster);
   summary.grid = FindGrid(cluster);

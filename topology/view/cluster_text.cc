@@ -64,7 +64,7 @@ std::string Microseconds(Seconds latency) {
 }
 
 const std::string& DeviceName(const Cluster& cluster, uint32_t rank) {
-  return cluster.graph()[cluster.devices()[rank]].name;
+  return cluster.DeviceName(rank);
 }
 
 // "25" or "25 to 50" GB/s.
@@ -178,8 +178,8 @@ std::string PathText(Router& router, uint32_t from_rank, uint32_t to_rank) {
   table.Row({DeviceName(cluster, from_rank)});
   for (const uint32_t index : route.links) {
     const ClusterLink& link = cluster.Link(index);
-    const auto to = boost::target(cluster.Edge(index), cluster.graph());
-    table.Row({"-> " + cluster.graph()[to].name, Name(link.kind), Print(link.bandwidth),
+    const auto to = cluster.TargetOf(index);
+    table.Row({"-> " + cluster.VertexAt(to).name, Name(link.kind), Print(link.bandwidth),
                fmt::format("{:.3g}", link.efficiency), Print(link.Capacity()), Print(link.latency),
                link.Capacity() == route.bandwidth ? "bottleneck" : ""});
   }

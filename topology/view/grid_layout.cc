@@ -108,7 +108,7 @@ class GridLayout {
       box.width = box.height = BoxSize();
       box.kind = VertexKind::kDevice;
       if (box.width >= kLabelRoom) box.label = fmt::format("{}", rank);
-      box.title = cluster_.graph()[cluster_.devices()[rank]].name;
+      box.title = cluster_.DeviceName(rank);
       layout_.boxes.push_back(box);
     }
     std::string text;
@@ -127,9 +127,8 @@ class GridLayout {
     const auto owners = RouterOwners(cluster_);
     std::map<std::tuple<uint32_t, uint32_t, LinkKind, double>, PlacedLink> links;
     for (uint32_t i = 0; i < cluster_.link_count(); ++i) {
-      const auto edge = cluster_.Edge(i);
-      const uint32_t from = *owners[boost::source(edge, cluster_.graph())];
-      const uint32_t to = *owners[boost::target(edge, cluster_.graph())];
+      const uint32_t from = *owners[cluster_.SourceOf(i)];
+      const uint32_t to = *owners[cluster_.TargetOf(i)];
       if (from == to) continue;
       const ClusterLink& link = cluster_.Link(i);
       const auto [low, high] = std::minmax(from, to);

@@ -10,8 +10,6 @@
 namespace rehearse {
 namespace {
 
-using VertexId = Cluster::VertexId;
-
 // Pixels.
 constexpr double kMargin = 24;
 constexpr double kDeviceWidth = 54;
@@ -94,9 +92,8 @@ class TierLayout {
  public:
   explicit TierLayout(const Cluster& cluster)
       : cluster_(cluster),
-        graph_(cluster.graph()),
         in_detail_(cluster.device_count() <= kMostInDetail),
-        item_of_(boost::num_vertices(graph_), kNone) {}
+        item_of_(cluster_.vertex_count(), kNone) {}
 
   ClusterLayout Run() {
     CollectItems();
@@ -163,7 +160,7 @@ class TierLayout {
 
   void CollectItems() {
     for (VertexId id = 0; id < item_of_.size(); ++id) {
-      const Vertex& vertex = graph_[id];
+      const Vertex& vertex = cluster_.VertexAt(id);
       Item item;
       item.is_fabric = IsFabric(vertex);
       item.box.kind = vertex.kind;
@@ -214,9 +211,8 @@ class TierLayout {
   void CollectLinks() {
     std::map<std::tuple<size_t, size_t, LinkKind, double>, size_t> known;
     for (uint32_t i = 0; i < cluster_.link_count(); ++i) {
-      const auto edge = cluster_.Edge(i);
-      const size_t from = item_of_[boost::source(edge, graph_)];
-      const size_t to = item_of_[boost::target(edge, graph_)];
+      const size_t from = item_of_[cluster_.SourceOf(i)];
+      const size_t to = item_of_[cluster_.TargetOf(i)];
       if (from == to || from == kNone || to == kNone) continue;
       const ClusterLink& link = cluster_.Link(i);
       const auto [entry, is_new] = known.emplace(
@@ -592,7 +588,6 @@ class TierLayout {
   }
 
   const Cluster& cluster_;
-  const Cluster::Graph& graph_;
   const bool in_detail_;
   ClusterLayout layout_;
   std::vector<Item> items_;

@@ -279,6 +279,19 @@ void Parameters::Release(uint32_t index) {
   if (matrix.holders.empty()) matrix.gathered = BufferId();
 }
 
+void Parameters::SkipMicroBatches(uint32_t count) {
+  for (Matrix& matrix : matrices_) {
+    for (uint32_t& holder : matrix.holders) holder += count;
+  }
+}
+
+bool Parameters::HoldsNothingOf(uint32_t begin, uint32_t end) const {
+  return std::none_of(matrices_.begin(), matrices_.end(), [&](const Matrix& matrix) {
+    return matrix.gathered.IsSet() && matrix.gathered.index() >= begin &&
+           matrix.gathered.index() < end;
+  });
+}
+
 void Parameters::Gather(uint32_t index) {
   Matrix& matrix = matrices_[index];
   Hold(&matrix);

@@ -61,6 +61,10 @@ class Parameters {
     micro_batch_ = micro_batch;
     is_last_ = makes_last_gradients;
   }
+  // Micro-batches under way are from now on those of so many later numbers.
+  void SkipMicroBatches(uint32_t count);
+  // Whether what is gathered lies outside of the buffers [begin, end).
+  bool HoldsNothingOf(uint32_t begin, uint32_t end) const;
   void set_goes_backward(bool goes_backward) { goes_backward_ = goes_backward; }
   // Whether the chunk of the micro-batch that comes now is the last one to use a gathered matrix.
   void set_is_last_chunk(bool is_last_chunk) { is_last_chunk_ = is_last_chunk; }

@@ -103,6 +103,8 @@ class PlanBuilder {
   Tensor Take(const RedistributionStep& step, Tensor tensor, Issue issue = Issue::kBlocking);
   Tensor Redistribute(Tensor tensor, const Layout& target, Issue issue = Issue::kBlocking);
 
+  const Role& role() const { return builder_.role(); }
+  void AddRepeat(const Repeat& repeat) { builder_.AddRepeat(repeat); }
   Role Build() { return builder_.Build(); }
 
  private:

@@ -67,11 +67,29 @@ Network Divided(Network network, uint32_t parts) {
   return network;
 }
 
+// How many micro-batches what repeats is taken to be of, the same on all stages.
+uint32_t MicroBatchesOfBlock(const std::vector<Action>& actions, uint32_t stages) {
+  uint32_t most = 0;
+  for (uint32_t stage = 0; stage < stages; ++stage) {
+    most = std::max(most, MostInFlight(OfStage(actions, stage)));
+  }
+  return most;
+}
+
+Role PlanRole(const StepSetup& step, const Stage& stage, const std::vector<Action>& own,
+              uint32_t of_block, StepCommunicators* communicators, const Place& place) {
+  std::optional<PeriodicActions> period;
+  if (of_block > 0) period = FindPeriod(own, step.network.micro_batches, of_block);
+  std::optional<Role> role = StagePlanner(step, stage, communicators, place).Run(own, period);
+  if (!role) role = StagePlanner(step, stage, communicators, place).Run(own);
+  return std::move(*role);
+}
+
 }  // namespace
 
 Schedule PlanStages(const Network& network, const Training& training, const Strategy& strategy,
                     const std::vector<uint32_t>& units_of_stage, const std::vector<Action>& actions,
-                    const Place& place) {
+                    const Place& place, uint32_t few_micro_batches) {
   StepSetup step{Divided(network, strategy.chunks), Normalized(strategy), training, {}};
   step.rests = RestsOf(network, step.strategy);
   CheckSplits(network, step.strategy, step.rests, place);
@@ -87,10 +105,12 @@ Schedule PlanStages(const Network& network, const Training& training, const Stra
   }
 
   StepCommunicators communicators(step.strategy.mesh, ModelAxes(step.strategy), count, place);
+  const uint32_t of_block =
+      network.micro_batches > few_micro_batches ? MicroBatchesOfBlock(actions, count) : 0;
   Schedule schedule;
   for (const Stage& stage : stages) {
-    StagePlanner planner(step, stage, &communicators, place);
-    schedule.roles.push_back(planner.Run(OfStage(actions, stage.index)));
+    schedule.roles.push_back(
+        PlanRole(step, stage, OfStage(actions, stage.index), of_block, &communicators, place));
     schedule.role_of_rank.insert(schedule.role_of_rank.end(), step.strategy.mesh.size(),
                                  stage.index);
   }

@@ -24,6 +24,10 @@
 
 namespace rehearse {
 
+// Up to so many micro-batches are all planned; of more, those that are equal are kept once (Repeat
+// in sim/schedule/schedule.h).
+inline constexpr uint32_t kFewMicroBatches = 8;
+
 // The schedule has one role and mesh.size() ranks. Throws Error (at `place`) when a dimension
 // cannot be split as the layouts ask, when two layouts cannot meet, or when a product's operands do
 // not match, naming the tensor, the axis and the sizes.
@@ -33,12 +37,12 @@ Schedule PlanStep(const Network& network, const Training& training, const Strate
 // A pipeline: the network is cut into stages of so many units each (workloads/planner/stages.h),
 // and every stage lies on the strategy's mesh by itself, rank r of stage s being rank s·mesh + r. A
 // role for each stage; the ranks with the same coordinates hand values on and gradients back along
-// the communicator "stages", in their resting layouts. A matrix that two stages share is kept by both,
-// and their gradients are added up. Throws Error as PlanStep does, and where CheckActions or
+// the communicator "stages", in their resting layouts. A matrix that two stages share is kept by
+// both, and their gradients are added up. Throws Error as PlanStep does, and where CheckActions or
 // CutIntoStages find a mistake.
 Schedule PlanStages(const Network& network, const Training& training, const Strategy& strategy,
                     const std::vector<uint32_t>& units_of_stage, const std::vector<Action>& actions,
-                    const Place& place = {});
+                    const Place& place = {}, uint32_t few_micro_batches = kFewMicroBatches);
 
 // The same step on one rank, which gives the same numbers: where a strategy works in chunks there
 // are as many more micro-batches, so that dropout draws alike.

@@ -160,6 +160,12 @@ OpId RoleBuilder::Add(Op op, const std::vector<uint32_t>& extra) {
   return OpId(index);
 }
 
+void RoleBuilder::AddRepeat(const Repeat& repeat) {
+  CHECK_EQ(repeat.end, role_.ops.size());
+  CHECK_EQ(repeat.end_buffer, role_.buffers.size());
+  role_.repeats.push_back(repeat);
+}
+
 Role RoleBuilder::Build() { return std::move(role_); }
 
 }  // namespace rehearse

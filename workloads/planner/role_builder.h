@@ -50,6 +50,12 @@ class RoleBuilder {
   OpId AddMessage(std::string name, Work message, StreamId stream,
                   const std::vector<BufferId>& reads, const std::vector<BufferId>& writes);
 
+  // What has been written so far.
+  const Role& role() const { return role_; }
+  // The last ops and buffers are a body that is done more often. What comes next is planned as if
+  // its last copy had just been written.
+  void AddRepeat(const Repeat& repeat);
+
   Role Build();
 
  private:

@@ -1,5 +1,6 @@
 #include "workloads/planner/stage_planner.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "workloads/planner/node_rules.h"
@@ -27,17 +28,99 @@ StagePlanner::StagePlanner(const StepSetup& step, const Stage& stage,
   builder_.set_runs_chunks(step.strategy.chunks > 1);
 }
 
-Role StagePlanner::Run(const std::vector<Action>& actions) {
+std::optional<Role> StagePlanner::Run(const std::vector<Action>& actions,
+                                      const std::optional<PeriodicActions>& period) {
   size_t last_gradients = actions.size();
   while (last_gradients > 0 && !MakesWeightGradients(actions[last_gradients - 1])) --last_gradients;
-  for (size_t i = 0; i < actions.size(); ++i) {
+  std::vector<Mark> marks;  // where the last three blocks begin
+  std::optional<Repeat> repeat;
+  for (uint32_t i = 0; i < actions.size(); ++i) {
+    if (period && !repeat && i >= period->begin && (i - period->begin) % period->length == 0) {
+      // The last block is planned, as it may differ: in what it awaits for the next action, and in
+      // what is done beside the last gradients.
+      const uint32_t left = (std::max(period->end, i) - i) / period->length;
+      marks.push_back(MarkHere());
+      if (left >= 2) repeat = BodyBetween(marks, period->micro_batches);
+      if (repeat) {
+        repeat->times = left - 1;
+        builder_.AddRepeat(*repeat);
+        SkipMicroBatches(repeat->times * period->micro_batches);
+        i += repeat->times * period->length;
+      }
+    }
     Await(actions[i]);
     if (i + 1 < actions.size()) Await(actions[i + 1]);
     parameters_.BeginAction(actions[i].micro_batch, i + 1 == last_gradients);
     Do(actions[i]);
   }
   CHECK(micro_batches_.empty());
+  if (repeat && !CanBeSaid(builder_.role(), *repeat)) return std::nullopt;
   return builder_.Build();
+}
+
+// ---- blocks that repeat -------------------------------------------------------------------------
+
+StagePlanner::Mark StagePlanner::MarkHere() const {
+  Mark mark;
+  mark.op = static_cast<uint32_t>(builder_.role().ops.size());
+  mark.buffer = static_cast<uint32_t>(builder_.role().buffers.size());
+  for (const auto& [index, micro_batch] : micro_batches_) mark.micro_batches.push_back(index);
+  return mark;
+}
+
+// The last block, if the one before it is the same and those to come will be.
+std::optional<Repeat> StagePlanner::BodyBetween(const std::vector<Mark>& marks,
+                                                uint32_t micro_batches) const {
+  if (marks.size() < 3) return std::nullopt;
+  const Mark& begin = marks[marks.size() - 2];
+  const Mark& end = marks.back();
+  Repeat body;
+  body.begin = begin.op;
+  body.end = end.op;
+  body.first_buffer = begin.buffer;
+  body.end_buffer = end.buffer;
+  body.micro_batches = static_cast<int32_t>(micro_batches * step_.strategy.chunks);
+  const bool are_as_many =
+      body.begin - marks[marks.size() - 3].op == body.size() &&
+      body.first_buffer - marks[marks.size() - 3].buffer == body.end_buffer - body.first_buffer;
+  std::vector<uint32_t> later = begin.micro_batches;
+  for (uint32_t& index : later) index += micro_batches;
+  const uint32_t before = 2 * body.first_buffer - std::min(body.end_buffer, 2 * body.first_buffer);
+  if (!are_as_many || later != end.micro_batches || !HoldsOnlyFrom(body.first_buffer) ||
+      !parameters_.HoldsNothingOf(before, body.first_buffer) ||
+      !IsLikePieceBefore(builder_.role(), body)) {
+    return std::nullopt;
+  }
+  return body;
+}
+
+// Whether all that micro-batches under way keep are buffers from this one on.
+bool StagePlanner::HoldsOnlyFrom(uint32_t first_buffer) const {
+  const auto is_old = [&](BufferId id) { return id.IsSet() && id.index() < first_buffer; };
+  for (const auto& [index, micro_batch] : micro_batches_) {
+    for (const ChunkState& chunk : micro_batch.chunks) {
+      for (const NodeState& node : chunk.nodes) {
+        if (is_old(node.value.buffer) || is_old(node.operand.buffer)) return false;
+        if (std::any_of(node.saved.begin(), node.saved.end(), is_old)) return false;
+      }
+      for (const std::optional<Tensor>& gradient : chunk.gradients) {
+        if (gradient && is_old(gradient->buffer)) return false;
+      }
+      for (const auto& [node, operands] : chunk.put_off) {
+        if (is_old(operands.x.buffer) || is_old(operands.dy.buffer)) return false;
+      }
+    }
+  }
+  return true;
+}
+
+void StagePlanner::SkipMicroBatches(uint32_t count) {
+  std::map<uint32_t, MicroBatch> later;
+  for (auto& [index, micro_batch] : micro_batches_) {
+    later.emplace(index + count, std::move(micro_batch));
+  }
+  micro_batches_ = std::move(later);
+  parameters_.SkipMicroBatches(count);
 }
 
 // ---- what the actions do ------------------------------------------------------------------------

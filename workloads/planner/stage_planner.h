@@ -15,6 +15,7 @@
 #include "sim/base/error.h"
 #include "workloads/planner/actions.h"
 #include "workloads/planner/plan.h"
+#include "workloads/planner/repeated_block.h"
 #include "workloads/planner/stages.h"
 
 namespace rehearse {
@@ -33,8 +34,11 @@ class StagePlanner {
   StagePlanner(const StepSetup& step, const Stage& stage, StepCommunicators* communicators,
                const Place& place);
 
-  // `actions` are those of the stage, in a possible order (CheckActions). Called once.
-  Role Run(const std::vector<Action>& actions);
+  // `actions` are those of the stage, in a possible order (CheckActions). Of those that are said to
+  // repeat, blocks are planned until two are alike; the other blocks but the last are then copies
+  // (Repeat). Nothing where what follows them cannot be said like that. Called once.
+  std::optional<Role> Run(const std::vector<Action>& actions,
+                          const std::optional<PeriodicActions>& period = std::nullopt);
 
  private:
   enum MessageKind : uint8_t {
@@ -51,6 +55,17 @@ class StagePlanner {
     bool is_recomputed = false;
   };
 
+  // The role so far, between two blocks.
+  struct Mark {
+    uint32_t op = 0;
+    uint32_t buffer = 0;
+    std::vector<uint32_t> micro_batches;  // under way
+  };
+
+  Mark MarkHere() const;
+  std::optional<Repeat> BodyBetween(const std::vector<Mark>& marks, uint32_t micro_batches) const;
+  bool HoldsOnlyFrom(uint32_t first_buffer) const;
+  void SkipMicroBatches(uint32_t count);
   bool Recomputes() const { return step_.training.recomputation == Recomputation::kFull; }
   void Await(const Action& action);
   void Do(const Action& action);

@@ -7,45 +7,44 @@
 
 #include "collectives/algorithms/channels.h"
 #include "tests/collectives/schedules.h"
+#include "topology/cluster/builder.h"
 
 namespace rehearse {
 namespace {
 
 // A torus of width × height devices, each a node of its own, 10 GB/s and 1 us a link.
 std::unique_ptr<Cluster> Torus(uint32_t width, uint32_t height) {
-  auto cluster = std::make_unique<Cluster>("torus");
+  ClusterBuilder cluster("torus");
   const auto preset = testing::Preset("switch", "devices", 1);
-  const uint32_t spec = cluster->AddDeviceSpec(preset->DeviceOf(0));
+  const uint32_t spec = cluster.AddDeviceSpec(preset->DeviceOf(0));
   ClusterLink link;
   link.bandwidth = BytesPerSecond(10e9);
   link.latency = Seconds(1e-6);
   // Devices do not forward in this model, so each hangs on a router of its own by a
   // wide, instant link.
-  std::vector<Cluster::VertexId> routers;
+  std::vector<VertexId> routers;
   for (uint32_t i = 0; i < width * height; ++i) {
     Vertex device;
     device.name = fmt::format("d{}", i);
     device.node = device.name;
-    device.device = spec;
     Vertex router;
     router.name = fmt::format("r{}", i);
     router.kind = VertexKind::kSwitch;
-    routers.push_back(cluster->AddVertex(router));
+    routers.push_back(cluster.AddVertex(router));
     ClusterLink inside;
     inside.bandwidth = BytesPerSecond(1e12);
-    cluster->AddLinks(cluster->AddVertex(device), routers.back(), inside);
+    cluster.AddLinks(cluster.AddVertex(device, spec), routers.back(), inside);
   }
   for (uint32_t y = 0; y < height; ++y) {
     for (uint32_t x = 0; x < width; ++x) {
       const auto at = [&](uint32_t px, uint32_t py) {
         return routers[(py % height) * width + px % width];
       };
-      cluster->AddLinks(at(x, y), at(x + 1, y), link);
-      cluster->AddLinks(at(x, y), at(x, y + 1), link);
+      cluster.AddLinks(at(x, y), at(x + 1, y), link);
+      cluster.AddLinks(at(x, y), at(x, y + 1), link);
     }
   }
-  cluster->Finish();
-  return cluster;
+  return std::make_unique<Cluster>(cluster.Finish());
 }
 
 TEST(RingOrderTest, ARingOnATorusGoesFromNeighbourToNeighbour) {

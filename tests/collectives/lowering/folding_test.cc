@@ -9,6 +9,7 @@
 #include "sim/base/error.h"
 #include "tests/collectives/schedules.h"
 #include "tests/support/random_program.h"
+#include "topology/cluster/builder.h"
 
 namespace rehearse {
 namespace {
@@ -78,26 +79,25 @@ TEST(FoldingTest, GroupsOfOneCommunicatorAreEqualThoughTheirRanksDiffer) {
 TEST(FoldingTest, ASlowDeviceSplitsOnlyTheClassesItTouches) {
   // 4 groups of 4 on a switch; one device of group 0 is another kind. Its group's other three ranks
   // wait for it and are a class, it is one, and the ranks of the other groups stay one class: 3.
-  Cluster cluster("switch");
+  ClusterBuilder builder("switch");
   const auto preset = Preset("switch", "devices", 16);
-  const uint32_t usual = cluster.AddDeviceSpec(preset->DeviceOf(0));
+  const uint32_t usual = builder.AddDeviceSpec(preset->DeviceOf(0));
   DeviceSpec slow = preset->DeviceOf(0);
   slow.name = "slow";
-  const uint32_t special = cluster.AddDeviceSpec(slow);
+  const uint32_t special = builder.AddDeviceSpec(slow);
   Vertex fabric;
   fabric.name = "fabric";
   fabric.kind = VertexKind::kSwitch;
-  const auto center = cluster.AddVertex(fabric);
+  const auto center = builder.AddVertex(fabric);
   for (uint32_t i = 0; i < 16; ++i) {
     Vertex vertex;
     vertex.name = fmt::format("gpu{}", i);
     vertex.node = vertex.name;
-    vertex.device = i == 2 ? special : usual;
     ClusterLink link;
     link.bandwidth = BytesPerSecond(25e9);
-    cluster.AddLinks(cluster.AddVertex(vertex), center, link);
+    builder.AddLinks(builder.AddVertex(vertex, i == 2 ? special : usual), center, link);
   }
-  cluster.Finish();
+  const Cluster cluster = builder.Finish();
   uint32_t classes = 0;
   const Schedule schedule = OneCollective(CollectiveKind::kAllReduce, 1e6,
                                           {Range(0, 4), Range(4, 4), Range(8, 4), Range(12, 4)});
@@ -192,21 +192,12 @@ TEST(FoldingTest, FoldedEqualsUnfoldedWhenComputeAndCommunicationInterfereAndSha
     const auto plain = RandomCluster(random, columns * rows);
     const Schedule schedule = RandomSchedule(random, columns, rows);
     // The same machine with devices that interfere; every third shares its host's cores.
-    Cluster cluster("interfering");
-    for (DeviceSpec spec : plain->device_specs()) {
+    Figures figures = plain->figures();
+    for (DeviceSpec& spec : figures.device_specs) {
       spec.slowdown = {.gemm = 0.1, .attention = 0.2, .memory = 0.3, .communication = 0.25};
       if (seed % 3 == 0) spec.host_cores = 1.5;
-      cluster.AddDeviceSpec(spec);
     }
-    for (size_t i = 0; i < boost::num_vertices(plain->graph()); ++i) {
-      cluster.AddVertex(plain->graph()[i]);
-    }
-    for (uint32_t i = 0; i < plain->link_count(); ++i) {
-      const auto edge = plain->Edge(i);
-      cluster.AddLink(boost::source(edge, plain->graph()), boost::target(edge, plain->graph()),
-                      plain->Link(i));
-    }
-    cluster.Finish();
+    const Cluster cluster = plain->With(figures);
     for (const Fidelity fidelity : {Fidelity::kFluid, Fidelity::kStep}) {
       SCOPED_TRACE(fmt::format("seed {} {}", seed, Name(fidelity)));
       ExpectSameSpans(Play(schedule, cluster, fidelity, true),

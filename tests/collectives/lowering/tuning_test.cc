@@ -17,8 +17,10 @@ using ::testing::HasSubstr;
 
 class TunerTest : public ::testing::Test {
  protected:
-  void Use(const std::string& cluster) {
-    cluster_ = ReadClusterArgument(cluster);
+  void Use(const std::string& cluster) { Use(ReadClusterArgument(cluster)); }
+
+  void Use(std::unique_ptr<Cluster> cluster) {
+    cluster_ = std::move(cluster);
     router_ = std::make_unique<Router>(*cluster_);
     finder_ = std::make_unique<ChannelFinder>(*router_);
     tuner_ = std::make_unique<Tuner>(*router_, *finder_);
@@ -144,9 +146,11 @@ TEST_F(TunerTest, OneGpuOfEachMachineGathersByPat) {
 // the 15 us of LL, of 1 GB (24) about as long as the 56 us of Simple; grouped sends run on 32
 // channels.
 TEST_F(TunerTest, LaunchingCountsWhereItTakesLongerThanTheModelsLatency) {
-  Use("dgx-a100");
-  cluster_->set_collective_overhead(Seconds(30e-6));
-  cluster_->set_channel_overhead(Seconds(1e-6));
+  const auto plain = ReadClusterArgument("dgx-a100");
+  Figures figures = plain->figures();
+  figures.collective_overhead = Seconds(30e-6);
+  figures.channel_overhead = Seconds(1e-6);
+  Use(std::make_unique<Cluster>(plain->With(figures)));
   EXPECT_NEAR(Choose(kAllReduce, 8).start.value() * 1e6, 31, 1e-6);
   EXPECT_NEAR(Choose(kAllReduce, 1e9).start.value() * 1e6, 56, 1e-6);
   EXPECT_NEAR(Choose(kAllGather, 1e9).start.value() * 1e6, 54, 1e-6);  // 8.4 + 7·3.4 are less

@@ -1,6 +1,7 @@
 // Collectives on real memory over thread ranks, against what they should give, computed directly.
 #include "real/transports/collective_run.h"
 
+#include <atomic>
 #include <numeric>
 #include <vector>
 
@@ -160,6 +161,34 @@ TEST(CollectiveRunTest, LongBroadcastsFollowEachOtherInPieces) {
   for (const auto& output :
        RunOn(Make(CollectiveKind::kBroadcast, "ring"), 4, kElements, kElements)) {
     ASSERT_EQ(output, InputOf(0, kElements));
+  }
+}
+
+TEST(CollectiveRunTest, AShiftTakesFromTheMemberBefore) {
+  for (const uint32_t p : {1u, 2u, 3u, 5u}) {
+    const auto outputs = RunOn(Make(CollectiveKind::kSendReceive, "ring"), p, 7, 7);
+    for (uint32_t member = 0; member < p; ++member)
+      EXPECT_EQ(outputs[member], InputOf((member + p - 1) % p, 7));
+  }
+}
+
+TEST(CollectiveRunTest, NobodyLeavesABarrierBeforeAllHaveCome) {
+  for (const uint32_t p : {2u, 3u, 4u, 7u}) {
+    const Collective barrier = Make(CollectiveKind::kBarrier, "ring");
+    std::atomic<uint32_t> arrived = 0;
+    RunAsThreads(p, [&](Transport& transport) {
+      Group group;
+      group.ranks.resize(p);
+      std::iota(group.ranks.begin(), group.ranks.end(), 0u);
+      group.member = transport.rank();
+      CollectiveCall<double> call;
+      call.collective = &barrier;
+      call.group = &group;
+      call.tag = kTag;
+      ++arrived;
+      RunCollective(transport, call);
+      EXPECT_EQ(arrived, p);
+    });
   }
 }
 

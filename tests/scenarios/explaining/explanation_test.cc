@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/scenarios/small_scenario.h"
+#include "topology/files/cluster_export.h"
 
 namespace rehearse {
 namespace {
@@ -110,7 +111,11 @@ TEST(ExplanationTest, TheScenarioIsAsItWas) {
   for (const char* cluster : {"perlmutter:nodes=4", "dgx-a100:nodes=2", "selene:nodes=2"}) {
     Scenario scenario = ReadSmall({std::string("cluster=") + cluster, "strategy.depth=4"});
     const std::string before = Rehearse(scenario).result.timeline_hash;
+    const std::shared_ptr<const Cluster> machine = scenario.cluster;
+    const std::string figures = ClusterToText(*machine);
     Explain(scenario);
+    EXPECT_EQ(scenario.cluster, machine);
+    EXPECT_EQ(ClusterToText(*machine), figures);
     EXPECT_EQ(Rehearse(scenario).result.timeline_hash, before) << cluster;
   }
 }

@@ -112,6 +112,7 @@ Schedule Everything() {
   gemm.gemm = {3, 5, 7, GemmMode::kTN, 11};
   gemm.flops = FlopsOf(gemm.gemm);
   gemm.bytes = BytesOf(gemm.gemm, gemm.dtype);
+  gemm.tuned = GemmMode::kNT;
   Compute odd_gemm = gemm;  // counts otherwise than its sizes say
   odd_gemm.flops = Flops(0);
   odd_gemm.bytes = Bytes(1.0 / 3);
@@ -298,12 +299,14 @@ RC_GTEST_PROP(ScheduleJsonTest, RandomSchedulesAreReadAsTheyWereWritten, ()) {
   RC_ASSERT(!testing::Test::HasFailure());
 }
 
-// ---- by hand ---------------------------------------------------------------------------------------
+// ---- by hand
+// ---------------------------------------------------------------------------------------
 
 TEST(ScheduleJsonTest, WhatAHandWriterLeavesOutIsImplied) {
   const Schedule schedule = Read(WithOps(R"(
     {"name": "a", "duration": "3ms"},
-    {"name": "sum", "collective": "all-reduce", "communicator": "pair", "bytes": "64MiB", "after": "a"},
+    {"name": "sum", "collective": "all-reduce", "communicator": "pair", "bytes": "64MiB",
+     "after": "a"},
     {"name": "a", "duration": "2us"},
     {"name": "b", "gemm": {"m": 2, "n": 3, "k": 4}, "after": ["sum", "a", 0], "writes": "x"})"));
   ASSERT_EQ(schedule.roles.size(), 1u);
@@ -386,7 +389,8 @@ TEST(ScheduleJsonTest, GzippedFilesAreRead) {
   std::filesystem::remove(path);
 }
 
-// ---- mistakes --------------------------------------------------------------------------------------
+// ---- mistakes
+// --------------------------------------------------------------------------------------
 
 TEST(ScheduleJsonMistakeTest, AnotherVersionIsRefusedByName) {
   const std::string text = R"({"schema": "rehearse.schedule.v2", "ranks": 1, "ops": []})";

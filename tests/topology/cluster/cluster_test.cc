@@ -1,9 +1,13 @@
 #include "topology/cluster/cluster.h"
 
 #include <limits>
+#include <memory>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "topology/cluster/builder.h"
 
 namespace rehearse {
 namespace {
@@ -14,16 +18,16 @@ using ::testing::HasSubstr;
 // Two devices of machine "a" and one of "b", each on a link to one switch.
 class ClusterTest : public ::testing::Test {
  protected:
-  ClusterTest() : cluster_("test") {
-    cluster_.AddDeviceSpec(FindDevice("a100-40g"));
-    hub_ = cluster_.AddVertex({"hub", VertexKind::kSwitch, "", 0});
+  ClusterTest() : builder_("test") {
+    builder_.AddDeviceSpec(FindDevice("a100-40g"));
+    hub_ = builder_.AddVertex({"hub", VertexKind::kSwitch, ""});
     Device("b/gpu0", "b");
     Device("a/gpu0", "a");
     Device("b/gpu1", "b");
   }
 
-  Cluster::VertexId Device(const std::string& name, const std::string& node) {
-    return cluster_.AddVertex({name, VertexKind::kDevice, node, 0});
+  VertexId Device(const std::string& name, const std::string& node) {
+    return builder_.AddVertex({name, VertexKind::kDevice, node});
   }
 
   static ClusterLink Cable(double bandwidth = 25e9) {
@@ -34,7 +38,7 @@ class ClusterTest : public ::testing::Test {
   }
 
   void JoinAll() {
-    for (const auto device : cluster_.devices()) cluster_.AddLinks(device, hub_, Cable());
+    for (const auto device : builder_.devices()) builder_.AddLinks(device, hub_, Cable());
   }
 
   // What the error says; "" when there is none.
@@ -48,37 +52,38 @@ class ClusterTest : public ::testing::Test {
     return "";
   }
 
-  Cluster cluster_;
-  Cluster::VertexId hub_ = 0;
+  ClusterBuilder builder_;
+  VertexId hub_ = 0;
 };
 
 TEST_F(ClusterTest, DevicesAreRankedInTheOrderOfAdding) {
   JoinAll();
-  cluster_.Finish();
-  ASSERT_EQ(cluster_.device_count(), 3u);
-  EXPECT_EQ(cluster_.graph()[cluster_.devices()[0]].name, "b/gpu0");
-  EXPECT_EQ(cluster_.graph()[cluster_.devices()[1]].name, "a/gpu0");
-  EXPECT_EQ(cluster_.DeviceOf(2).name, "a100-40g");
+  const Cluster cluster = builder_.Finish();
+  ASSERT_EQ(cluster.device_count(), 3u);
+  EXPECT_EQ(cluster.DeviceName(0), "b/gpu0");
+  EXPECT_EQ(cluster.DeviceName(1), "a/gpu0");
+  EXPECT_EQ(cluster.DeviceOf(2).name, "a100-40g");
 }
 
 TEST_F(ClusterTest, MachinesAreNumberedByTheirFirstDevice) {
   JoinAll();
-  cluster_.Finish();
+  const Cluster cluster = builder_.Finish();
   // Ranks 0, 1, 2 are on b, a, b.
-  EXPECT_EQ(cluster_.node_count(), 2u);
-  EXPECT_EQ(cluster_.NodeIndexOf(0), 0u);
-  EXPECT_EQ(cluster_.NodeIndexOf(1), 1u);
-  EXPECT_EQ(cluster_.NodeIndexOf(2), 0u);
-  EXPECT_EQ(cluster_.NodeOf(1), "a");
+  EXPECT_EQ(cluster.node_count(), 2u);
+  EXPECT_EQ(cluster.NodeIndexOf(0), 0u);
+  EXPECT_EQ(cluster.NodeIndexOf(1), 1u);
+  EXPECT_EQ(cluster.NodeIndexOf(2), 0u);
+  EXPECT_EQ(cluster.NodeOf(1), "a");
 }
 
 TEST_F(ClusterTest, LinksAreNamedAndCountedInTheOrderOfAdding) {
   JoinAll();
+  const Cluster cluster = builder_.Finish();
   // Two directions for each of three devices.
-  ASSERT_EQ(cluster_.link_count(), 6u);
-  EXPECT_EQ(cluster_.LinkName(2), "a/gpu0->hub");
-  EXPECT_EQ(cluster_.LinkName(3), "hub->a/gpu0");
-  for (uint32_t i = 0; i < 6; ++i) EXPECT_EQ(cluster_.Link(i).index, i);
+  ASSERT_EQ(cluster.link_count(), 6u);
+  EXPECT_EQ(cluster.LinkName(2), "a/gpu0->hub");
+  EXPECT_EQ(cluster.LinkName(3), "hub->a/gpu0");
+  for (uint32_t i = 0; i < 6; ++i) EXPECT_EQ(cluster.Link(i).index, i);
 }
 
 TEST_F(ClusterTest, CapacityIsTheEfficientShareOfTheBandwidth) {
@@ -94,7 +99,7 @@ TEST_F(ClusterTest, ANameIsUsedOnce) {
 
 TEST_F(ClusterTest, ADeviceNeedsItsSpec) {
   EXPECT_THAT(ErrorOf([&] {
-                cluster_.AddVertex({"x", VertexKind::kDevice, "", 1});
+                builder_.AddVertex({"x", VertexKind::kDevice, ""}, 1);
               }),
               HasSubstr("\"x\" is a device of a kind that was not added"));
 }
@@ -102,7 +107,7 @@ TEST_F(ClusterTest, ADeviceNeedsItsSpec) {
 TEST_F(ClusterTest, ALinkWithoutPositiveBandwidthIsRefused) {
   for (const double bandwidth : {0.0, -1.0, std::numeric_limits<double>::quiet_NaN(),
                                  std::numeric_limits<double>::infinity()})
-    EXPECT_THAT(ErrorOf([&] { cluster_.AddLinks(1, hub_, Cable(bandwidth)); }),
+    EXPECT_THAT(ErrorOf([&] { builder_.AddLinks(1, hub_, Cable(bandwidth)); }),
                 AllOf(HasSubstr("b/gpu0->hub"), HasSubstr("expected more than 0")));
 }
 
@@ -110,7 +115,7 @@ TEST_F(ClusterTest, ALinkMoreThanFullyEfficientIsRefused) {
   ClusterLink link = Cable();
   for (const double efficiency : {0.0, -0.5, 1.01}) {
     link.efficiency = efficiency;
-    EXPECT_THAT(ErrorOf([&] { cluster_.AddLink(1, hub_, link); }), HasSubstr("efficiency"));
+    EXPECT_THAT(ErrorOf([&] { builder_.AddLink(1, hub_, link); }), HasSubstr("efficiency"));
   }
 }
 
@@ -118,54 +123,129 @@ TEST_F(ClusterTest, ALatencyIsNeitherNegativeNorAbsurd) {
   ClusterLink link = Cable();
   for (const double latency : {-1e-6, 101.0, std::numeric_limits<double>::quiet_NaN()}) {
     link.latency = Seconds(latency);
-    EXPECT_THAT(ErrorOf([&] { cluster_.AddLink(1, hub_, link); }), HasSubstr("latency"));
+    EXPECT_THAT(ErrorOf([&] { builder_.AddLink(1, hub_, link); }), HasSubstr("latency"));
   }
 }
 
 TEST_F(ClusterTest, ALinkHasTwoEndsThatExist) {
-  EXPECT_THAT(ErrorOf([&] { cluster_.AddLink(1, 1, Cable()); }), HasSubstr("to itself"));
-  EXPECT_THAT(ErrorOf([&] { cluster_.AddLink(1, 99, Cable()); }), HasSubstr("there are only 4"));
+  EXPECT_THAT(ErrorOf([&] { builder_.AddLink(1, 1, Cable()); }), HasSubstr("to itself"));
+  EXPECT_THAT(ErrorOf([&] { builder_.AddLink(1, 99, Cable()); }), HasSubstr("there are only 4"));
 }
 
 TEST_F(ClusterTest, ADisconnectedDeviceIsNamedWithOneThatMissesIt) {
-  cluster_.AddLinks(1, hub_, Cable());
-  cluster_.AddLinks(2, hub_, Cable());
-  EXPECT_THAT(ErrorOf([&] { cluster_.Finish(); }),
+  builder_.AddLinks(1, hub_, Cable());
+  builder_.AddLinks(2, hub_, Cable());
+  EXPECT_THAT(ErrorOf([&] { builder_.Finish(); }),
               AllOf(HasSubstr("\"b/gpu0\" has no path to"), HasSubstr("\"b/gpu1\"")));
 }
 
 TEST_F(ClusterTest, AOneWayStreetIsNoConnection) {
-  cluster_.AddLinks(1, hub_, Cable());
-  cluster_.AddLinks(2, hub_, Cable());
-  cluster_.AddLink(3, hub_, Cable());  // b/gpu1 sends, and receives nothing
-  EXPECT_THAT(ErrorOf([&] { cluster_.Finish(); }), HasSubstr("has no path to device \"b/gpu1\""));
+  builder_.AddLinks(1, hub_, Cable());
+  builder_.AddLinks(2, hub_, Cable());
+  builder_.AddLink(3, hub_, Cable());  // b/gpu1 sends, and receives nothing
+  EXPECT_THAT(ErrorOf([&] { builder_.Finish(); }), HasSubstr("has no path to device \"b/gpu1\""));
 }
 
 TEST_F(ClusterTest, APathThroughAnotherDeviceIsNoConnection) {
   // A chain of three: the ends would have to go through the middle.
-  cluster_.AddLinks(1, 2, Cable());
-  cluster_.AddLinks(2, 3, Cable());
+  builder_.AddLinks(1, 2, Cable());
+  builder_.AddLinks(2, 3, Cable());
   EXPECT_THAT(
-      ErrorOf([&] { cluster_.Finish(); }),
+      ErrorOf([&] { builder_.Finish(); }),
       HasSubstr("\"b/gpu0\" has no path to device \"b/gpu1\" (a path may not pass through"));
 }
 
 TEST_F(ClusterTest, AFullMeshOfDevicesNeedsNoSwitch) {
-  cluster_.AddLinks(1, 2, Cable());
-  cluster_.AddLinks(2, 3, Cable());
-  cluster_.AddLinks(1, 3, Cable());
-  EXPECT_NO_THROW(cluster_.Finish());
+  builder_.AddLinks(1, 2, Cable());
+  builder_.AddLinks(2, 3, Cable());
+  builder_.AddLinks(1, 3, Cable());
+  EXPECT_NO_THROW(builder_.Finish());
 }
 
 TEST_F(ClusterTest, AClusterWithoutDevicesIsRefused) {
-  Cluster empty("empty");
+  ClusterBuilder empty("empty");
   EXPECT_THAT(ErrorOf([&] { empty.Finish(); }), HasSubstr("\"empty\" has no device"));
 }
 
 TEST_F(ClusterTest, AMisspeltVertexIsSuggested) {
-  EXPECT_EQ(cluster_.FindVertex("hub"), hub_);
-  EXPECT_THAT(ErrorOf([&] { cluster_.FindVertex("a/gpu9"); }),
+  JoinAll();
+  const Cluster cluster = builder_.Finish();
+  EXPECT_EQ(cluster.FindVertex("hub"), hub_);
+  EXPECT_THAT(ErrorOf([&] { cluster.FindVertex("a/gpu9"); }),
               HasSubstr("did you mean \"a/gpu0\"?"));
+}
+
+// ---- Figures over the wiring --------------------------------------------------------------------
+
+// The cluster with links of half the bandwidth.
+Cluster Halved(const Cluster& cluster) {
+  Figures figures = cluster.figures();
+  figures.ChangeLinks([](uint32_t, LinkFigures& link) { link.bandwidth = 0.5 * link.bandwidth; });
+  return cluster.With(std::move(figures));
+}
+
+TEST_F(ClusterTest, OtherFiguresLeaveTheClusterAsItWas) {
+  JoinAll();
+  const Cluster cluster = builder_.Finish();
+  const Cluster halved = Halved(cluster);
+  EXPECT_EQ(halved.Link(0).bandwidth, BytesPerSecond(12.5e9));
+  EXPECT_EQ(halved.Link(0).latency, cluster.Link(0).latency);
+  EXPECT_EQ(cluster.Link(0).bandwidth, BytesPerSecond(25e9));
+}
+
+TEST_F(ClusterTest, ClustersOfOtherFiguresShareTheirWiringAndKnowNothingOfEachOther) {
+  JoinAll();
+  const Cluster cluster = builder_.Finish();
+  const Cluster halved = Halved(cluster);
+  Figures figures = cluster.figures();
+  figures.device_specs[0].name = "other";
+  figures.step_overhead = Seconds(1e-6);
+  const Cluster renamed = cluster.With(figures);
+  EXPECT_EQ(halved.wiring(), cluster.wiring());
+  EXPECT_EQ(renamed.wiring(), cluster.wiring());
+  // What one changes the other has not.
+  EXPECT_EQ(halved.DeviceOf(0).name, "a100-40g");
+  EXPECT_EQ(halved.step_overhead(), Seconds(0));
+  EXPECT_EQ(renamed.DeviceOf(0).name, "other");
+  EXPECT_EQ(renamed.Link(0).bandwidth, BytesPerSecond(25e9));
+  // Nobody changed the links of `renamed`: they are not even copied.
+  EXPECT_EQ(renamed.figures().links, cluster.figures().links);
+}
+
+TEST_F(ClusterTest, FiguresOutliveTheClusterThatTheyAreFrom) {
+  JoinAll();
+  auto cluster = std::make_unique<Cluster>(builder_.Finish());
+  const Cluster halved = Halved(*cluster);
+  const Cluster copy = *cluster;
+  cluster.reset();
+  EXPECT_EQ(halved.LinkName(0), "b/gpu0->hub");
+  EXPECT_EQ(copy.DeviceName(2), "b/gpu1");
+}
+
+TEST_F(ClusterTest, EachDeviceMayBecomeAnother) {
+  JoinAll();
+  const Cluster cluster = builder_.Finish();
+  Figures figures = cluster.figures();
+  figures.device_specs.push_back(FindDevice("a100-80g"));
+  figures.spec_of_rank[1] = 1;
+  const Cluster mixed = cluster.With(figures);
+  EXPECT_EQ(mixed.DeviceOf(0).name, "a100-40g");
+  EXPECT_EQ(mixed.DeviceOf(1).name, "a100-80g");
+  EXPECT_EQ(cluster.DeviceOf(1).name, "a100-40g");
+}
+
+TEST_F(ClusterTest, FiguresThatNoLinkCanHaveAreRefused) {
+  JoinAll();
+  const Cluster cluster = builder_.Finish();
+  Figures figures = cluster.figures();
+  figures.ChangeLinks([](uint32_t i, LinkFigures& link) {
+    if (i == 3) link.efficiency = 1.5;
+  });
+  EXPECT_THAT(ErrorOf([&] { cluster.With(figures); }),
+              AllOf(HasSubstr("hub->a/gpu0"), HasSubstr("efficiency 1.5")));
+  figures = cluster.figures();
+  figures.spec_of_rank.pop_back();
+  EXPECT_THROW(cluster.With(figures), InternalError);  // a fault of ours
 }
 
 TEST(ClusterNamesTest, KindsAreSpeltAsInClusterFiles) {

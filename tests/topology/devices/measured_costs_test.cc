@@ -165,8 +165,8 @@ TEST(MeasuredCostsTest, ANewerSchemaIsRefused) {
 }
 
 TEST(MeasuredCostsTest, AClusterTakesTheCollectivesOfAsManyRanks) {
-  const auto cluster = ReadClusterArgument("local-cpu:ranks=4");
-  ApplyCalibration(*cluster, SampleCalibration());
+  const auto cluster =
+      ApplyCalibration(*ReadClusterArgument("local-cpu:ranks=4"), SampleCalibration());
   ASSERT_NE(cluster->measured_collectives(), nullptr);
   EXPECT_EQ(cluster->measured_collectives()->ranks, 4u);
   EXPECT_EQ(cluster->DeviceOf(0).host_cores, 2);

@@ -283,7 +283,7 @@ TEST(GridTest, SwitchedMachinesAreNone) {
 
 TEST(GridTest, AMissingLinkMakesItNoTorus) {
   const auto edits = JsonDocument::FromText(R"([{"links": "c1.0r->c2.0r", "down": true}])", "e");
-  EXPECT_FALSE(FindGrid(*ApplyEdits(Torus(4, 4), ReadEdits(edits.Root()))));
+  EXPECT_FALSE(FindGrid(*ApplyEdits(*Torus(4, 4), ReadEdits(edits.Root()))));
 }
 
 }  // namespace

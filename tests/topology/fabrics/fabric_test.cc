@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "topology/cluster/builder.h"
 #include "topology/fabrics/router.h"
 #include "topology/fabrics/structure.h"
 #include "topology/presets/machine.h"
@@ -17,7 +18,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using VertexId = Cluster::VertexId;
 
 ClusterLink Cable(double gigabytes = 10, double microseconds = 1) {
   return MakeLink(LinkKind::kNetwork, BytesPerSecond(gigabytes * 1e9), 1,
@@ -54,8 +54,8 @@ std::vector<std::string> Names(const Cluster& cluster, const Route& route) {
 
 uint32_t SwitchCount(const Cluster& cluster) {
   uint32_t count = 0;
-  for (VertexId id = 0; id < boost::num_vertices(cluster.graph()); ++id)
-    count += cluster.graph()[id].kind == VertexKind::kSwitch ? 1 : 0;
+  for (VertexId id = 0; id < cluster.vertex_count(); ++id)
+    count += cluster.VertexAt(id).kind == VertexKind::kSwitch ? 1 : 0;
   return count;
 }
 
@@ -271,24 +271,21 @@ TEST(ClosTest, ACutCableIsAvoidedByTheOtherChoices) {
   std::vector<bool> gone(whole->link_count());
   gone[first[1]] = true;
 
-  auto rest = std::make_unique<Cluster>("rest");
-  rest->AddDeviceSpec(FindDevice("a100-40g"));
-  const auto& graph = whole->graph();
-  for (VertexId id = 0; id < boost::num_vertices(graph); ++id) rest->AddVertex(graph[id]);
+  ClusterBuilder builder("rest");
+  builder.AddVerticesOf(*whole);
   for (uint32_t i = 0; i < whole->link_count(); ++i)
-    if (!gone[i])
-      rest->AddLink(boost::source(whole->Edge(i), graph), boost::target(whole->Edge(i), graph),
-                    whole->Link(i));
-  SetStructure(*rest, std::make_shared<ClusterStructure>(WithoutLinks(*whole->structure(), gone)));
-  rest->Finish();
+    if (!gone[i]) builder.AddLink(whole->SourceOf(i), whole->TargetOf(i), whole->Link(i));
+  SetStructure(builder, std::make_shared<ClusterStructure>(WithoutLinks(*whole->structure(), gone)),
+               whole->figures().machine_latencies);
+  const Cluster rest = builder.Finish();
 
-  Router other(*rest);
+  Router other(rest);
   int changed = 0;
   for (uint32_t a = 0; a < 16; ++a)
     for (uint32_t b = 0; b < 16; ++b) {
       if (a == b) continue;
       const auto before = Names(*whole, router.Between(a, b));
-      const auto after = Names(*rest, other.Between(a, b));
+      const auto after = Names(rest, other.Between(a, b));
       const std::string cut = whole->LinkName(first[1]);
       EXPECT_EQ(after.size(), before.size());
       if (std::find(before.begin(), before.end(), cut) == before.end()) {
@@ -344,9 +341,8 @@ TEST(DragonflyTest, MinimalRoutesCrossOneGlobalCable) {
       EXPECT_LE(route.links.size(), a / 8 == b / 8 ? 3u : 5u);
       int globals = 0;
       for (const uint32_t link : route.links) {
-        const auto& graph = cluster->graph();
-        const std::string from = graph[boost::source(cluster->Edge(link), graph)].name;
-        const std::string to = graph[boost::target(cluster->Edge(link), graph)].name;
+        const std::string from = cluster->VertexAt(cluster->SourceOf(link)).name;
+        const std::string to = cluster->VertexAt(cluster->TargetOf(link)).name;
         if (from[0] == 'g' && to[0] == 'g' &&
             from.substr(0, from.find('/')) != to.substr(0, to.find('/')))
           ++globals;

@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "topology/cluster/builder.h"
 #include "topology/fabrics/nic_owners.h"
 #include "topology/fabrics/path_cost.h"
 #include "topology/presets/presets.h"
@@ -16,7 +17,6 @@ namespace rehearse {
 namespace {
 
 using ::testing::ElementsAre;
-using VertexId = Cluster::VertexId;
 
 ClusterLink LinkOf(double microseconds, double bandwidth = 1e9) {
   ClusterLink link;
@@ -34,26 +34,26 @@ std::vector<std::string> Names(const Cluster& cluster, const Route& route) {
 
 class RouterTest : public ::testing::Test {
  protected:
-  RouterTest() : cluster_("test") { cluster_.AddDeviceSpec(FindDevice("a100-40g")); }
+  RouterTest() : builder_("test") { builder_.AddDeviceSpec(FindDevice("a100-40g")); }
 
   VertexId Add(const std::string& name, VertexKind kind, const std::string& node = "") {
-    return cluster_.AddVertex({name, kind, node, 0});
+    return builder_.AddVertex({name, kind, node});
   }
   VertexId Device(const std::string& name) { return Add(name, VertexKind::kDevice); }
   VertexId Switch(const std::string& name) { return Add(name, VertexKind::kSwitch); }
 
-  Cluster cluster_;
+  ClusterBuilder builder_;
 };
 
 TEST_F(RouterTest, TheSmallestLatencyWinsEvenOverMoreLinks) {
   const auto a = Device("a"), b = Device("b"), s = Switch("s");
-  cluster_.AddLinks(a, b, LinkOf(3));
-  cluster_.AddLinks(a, s, LinkOf(1, 4e9));
-  cluster_.AddLinks(s, b, LinkOf(1.5, 2e9));
-  cluster_.Finish();
-  Router router(cluster_);
+  builder_.AddLinks(a, b, LinkOf(3));
+  builder_.AddLinks(a, s, LinkOf(1, 4e9));
+  builder_.AddLinks(s, b, LinkOf(1.5, 2e9));
+  const Cluster cluster = builder_.Finish();
+  Router router(cluster);
   const Route& route = router.Between(0, 1);
-  EXPECT_THAT(Names(cluster_, route), ElementsAre("a->s", "s->b"));
+  EXPECT_THAT(Names(cluster, route), ElementsAre("a->s", "s->b"));
   EXPECT_DOUBLE_EQ(route.latency.value(), 2.5e-6);
   EXPECT_EQ(route.bandwidth, BytesPerSecond(2e9));  // the narrower of 4 and 2 GB/s
   EXPECT_FALSE(route.crosses_nodes);
@@ -61,55 +61,55 @@ TEST_F(RouterTest, TheSmallestLatencyWinsEvenOverMoreLinks) {
 
 TEST_F(RouterTest, OfEqualLatenciesTheFewestLinksWin) {
   const auto a = Device("a"), b = Device("b"), s = Switch("s");
-  cluster_.AddLinks(a, s, LinkOf(1));
-  cluster_.AddLinks(s, b, LinkOf(1));
-  cluster_.AddLinks(a, b, LinkOf(2));
-  cluster_.Finish();
-  EXPECT_THAT(Names(cluster_, Router(cluster_).Between(0, 1)), ElementsAre("a->b"));
+  builder_.AddLinks(a, s, LinkOf(1));
+  builder_.AddLinks(s, b, LinkOf(1));
+  builder_.AddLinks(a, b, LinkOf(2));
+  const Cluster cluster = builder_.Finish();
+  EXPECT_THAT(Names(cluster, Router(cluster).Between(0, 1)), ElementsAre("a->b"));
 }
 
 TEST_F(RouterTest, OfEqualPathsTheSmallestVertexFromTheSourceWins) {
   const auto a = Device("a"), b = Device("b"), s = Switch("s"), t = Switch("t");
   for (const auto middle : {t, s}) {
-    cluster_.AddLinks(a, middle, LinkOf(1));
-    cluster_.AddLinks(middle, b, LinkOf(1));
+    builder_.AddLinks(a, middle, LinkOf(1));
+    builder_.AddLinks(middle, b, LinkOf(1));
   }
-  cluster_.Finish();
-  Router router(cluster_);
-  EXPECT_THAT(Names(cluster_, router.Between(0, 1)), ElementsAre("a->s", "s->b"));
-  EXPECT_THAT(Names(cluster_, router.Between(1, 0)), ElementsAre("b->s", "s->a"));
+  const Cluster cluster = builder_.Finish();
+  Router router(cluster);
+  EXPECT_THAT(Names(cluster, router.Between(0, 1)), ElementsAre("a->s", "s->b"));
+  EXPECT_THAT(Names(cluster, router.Between(1, 0)), ElementsAre("b->s", "s->a"));
 }
 
 TEST_F(RouterTest, OfParallelLinksTheFirstWins) {
   const auto a = Device("a"), b = Device("b");
-  cluster_.AddLinks(a, b, LinkOf(2));  // links 0 and 1
-  cluster_.AddLinks(a, b, LinkOf(1));  // links 2 and 3, faster
-  cluster_.AddLinks(a, b, LinkOf(1));
-  cluster_.Finish();
-  Router router(cluster_);
+  builder_.AddLinks(a, b, LinkOf(2));  // links 0 and 1
+  builder_.AddLinks(a, b, LinkOf(1));  // links 2 and 3, faster
+  builder_.AddLinks(a, b, LinkOf(1));
+  const Cluster cluster = builder_.Finish();
+  Router router(cluster);
   EXPECT_THAT(router.Between(0, 1).links, ElementsAre(2u));
   EXPECT_THAT(router.Between(1, 0).links, ElementsAre(3u));
 }
 
 TEST_F(RouterTest, ARouteDoesNotPassThroughADevice) {
   const auto a = Device("a"), b = Device("b"), c = Device("c"), s = Switch("s");
-  cluster_.AddLinks(a, b, LinkOf(1));  // a-b-c would take 2 us
-  cluster_.AddLinks(b, c, LinkOf(1));
-  cluster_.AddLinks(a, s, LinkOf(5));
-  cluster_.AddLinks(c, s, LinkOf(5));
-  cluster_.Finish();
-  EXPECT_THAT(Names(cluster_, Router(cluster_).Between(0, 2)), ElementsAre("a->s", "s->c"));
+  builder_.AddLinks(a, b, LinkOf(1));  // a-b-c would take 2 us
+  builder_.AddLinks(b, c, LinkOf(1));
+  builder_.AddLinks(a, s, LinkOf(5));
+  builder_.AddLinks(c, s, LinkOf(5));
+  const Cluster cluster = builder_.Finish();
+  EXPECT_THAT(Names(cluster, Router(cluster).Between(0, 2)), ElementsAre("a->s", "s->c"));
 }
 
 TEST_F(RouterTest, OneWayLinksAreTakenOneWay) {
   const auto a = Device("a"), b = Device("b"), s = Switch("s");
-  cluster_.AddLink(a, b, LinkOf(1));
-  cluster_.AddLink(b, s, LinkOf(4));
-  cluster_.AddLink(s, a, LinkOf(4));
-  cluster_.Finish();
-  Router router(cluster_);
-  EXPECT_THAT(Names(cluster_, router.Between(0, 1)), ElementsAre("a->b"));
-  EXPECT_THAT(Names(cluster_, router.Between(1, 0)), ElementsAre("b->s", "s->a"));
+  builder_.AddLink(a, b, LinkOf(1));
+  builder_.AddLink(b, s, LinkOf(4));
+  builder_.AddLink(s, a, LinkOf(4));
+  const Cluster cluster = builder_.Finish();
+  Router router(cluster);
+  EXPECT_THAT(Names(cluster, router.Between(0, 1)), ElementsAre("a->b"));
+  EXPECT_THAT(Names(cluster, router.Between(1, 0)), ElementsAre("b->s", "s->a"));
 }
 
 TEST_F(RouterTest, DevicesThatShareEquallyNearNicsGetOneEach) {
@@ -119,18 +119,18 @@ TEST_F(RouterTest, DevicesThatShareEquallyNearNicsGetOneEach) {
     const auto pcie = Add(node + "/pcie", VertexKind::kPcieSwitch, node);
     for (int i = 0; i < 2; ++i) {
       const std::string number = std::to_string(i);
-      cluster_.AddLinks(Add(node + "/gpu" + number, VertexKind::kDevice, node), pcie, LinkOf(1));
+      builder_.AddLinks(Add(node + "/gpu" + number, VertexKind::kDevice, node), pcie, LinkOf(1));
       const auto nic = Add(node + "/nic" + number, VertexKind::kNic, node);
-      cluster_.AddLinks(pcie, nic, LinkOf(1));
-      cluster_.AddLinks(nic, fabric, LinkOf(1));
+      builder_.AddLinks(pcie, nic, LinkOf(1));
+      builder_.AddLinks(nic, fabric, LinkOf(1));
     }
   }
-  cluster_.Finish();
-  Router router(cluster_);
-  EXPECT_THAT(Names(cluster_, router.Between(1, 3)),
+  const Cluster cluster = builder_.Finish();
+  Router router(cluster);
+  EXPECT_THAT(Names(cluster, router.Between(1, 3)),
               ElementsAre("m/gpu1->m/pcie", "m/pcie->m/nic1", "m/nic1->fabric", "fabric->n/nic1",
                           "n/nic1->n/pcie", "n/pcie->n/gpu1"));
-  EXPECT_THAT(Names(cluster_, router.Between(1, 2)),
+  EXPECT_THAT(Names(cluster, router.Between(1, 2)),
               ElementsAre("m/gpu1->m/pcie", "m/pcie->m/nic1", "m/nic1->fabric", "fabric->n/nic0",
                           "n/nic0->n/pcie", "n/pcie->n/gpu0"));
   EXPECT_TRUE(router.Between(1, 2).crosses_nodes);
@@ -140,36 +140,36 @@ TEST_F(RouterTest, DevicesThatShareEquallyNearNicsGetOneEach) {
 TEST_F(RouterTest, MoreDevicesThanNicsShareThemInTurn) {
   const auto pcie = Add("pcie", VertexKind::kPcieSwitch, "m");
   for (int i = 0; i < 5; ++i)
-    cluster_.AddLinks(Add("gpu" + std::to_string(i), VertexKind::kDevice, "m"), pcie, LinkOf(1));
+    builder_.AddLinks(Add("gpu" + std::to_string(i), VertexKind::kDevice, "m"), pcie, LinkOf(1));
   const auto near0 = Add("near0", VertexKind::kNic, "m"),
              near1 = Add("near1", VertexKind::kNic, "m"), far = Add("far", VertexKind::kNic, "m");
-  cluster_.AddLinks(pcie, near0, LinkOf(1));
-  cluster_.AddLinks(pcie, near1, LinkOf(1));
-  cluster_.AddLinks(pcie, far, LinkOf(2));
-  cluster_.Finish();
-  EXPECT_THAT(NicOwners(cluster_), ElementsAre(near0, near1, near0, near1, near0));
+  builder_.AddLinks(pcie, near0, LinkOf(1));
+  builder_.AddLinks(pcie, near1, LinkOf(1));
+  builder_.AddLinks(pcie, far, LinkOf(2));
+  const Cluster cluster = builder_.Finish();
+  EXPECT_THAT(NicOwners(cluster), ElementsAre(near0, near1, near0, near1, near0));
 }
 
 TEST_F(RouterTest, ADeviceWithoutANicOwnsNone) {
-  cluster_.AddLinks(Device("a"), Device("b"), LinkOf(1));
-  cluster_.Finish();
-  const VertexId none = Cluster::Graph::null_vertex();
-  EXPECT_THAT(NicOwners(cluster_), ElementsAre(none, none));
+  builder_.AddLinks(Device("a"), Device("b"), LinkOf(1));
+  const Cluster cluster = builder_.Finish();
+  const VertexId none = kNoVertex;
+  EXPECT_THAT(NicOwners(cluster), ElementsAre(none, none));
 }
 
 TEST_F(RouterTest, ARouteIsRememberedInPlace) {
-  cluster_.AddLinks(Device("a"), Device("b"), LinkOf(1));
-  cluster_.Finish();
-  Router router(cluster_);
+  builder_.AddLinks(Device("a"), Device("b"), LinkOf(1));
+  const Cluster cluster = builder_.Finish();
+  Router router(cluster);
   const Route* first = &router.Between(0, 1);
   router.Between(1, 0);
   EXPECT_EQ(&router.Between(0, 1), first);
 }
 
 TEST_F(RouterTest, ADeviceHasNoRouteToItself) {
-  cluster_.AddLinks(Device("a"), Device("b"), LinkOf(1));
-  cluster_.Finish();
-  Router router(cluster_);
+  builder_.AddLinks(Device("a"), Device("b"), LinkOf(1));
+  const Cluster cluster = builder_.Finish();
+  Router router(cluster);
   EXPECT_THROW(router.Between(0, 0), InternalError);
   EXPECT_THROW(router.Between(0, 2), InternalError);
 }
@@ -181,26 +181,26 @@ TEST_F(RouterTest, ADeviceHasNoRouteToItself) {
 // there is no path.
 std::optional<std::vector<uint32_t>> PlainRoute(const Cluster& cluster, uint32_t from_rank,
                                                 uint32_t to_rank) {
-  const Cluster::Graph& graph = cluster.graph();
   const VertexId source = cluster.devices()[from_rank];
   const VertexId target = cluster.devices()[to_rank];
   const std::vector<VertexId> owners = NicOwners(cluster);
   const auto cost_of = [&](uint32_t link) {
-    const VertexId to = boost::target(cluster.Edge(link), graph);
-    const bool foreign =
-        graph[to].kind == VertexKind::kNic && to != owners[from_rank] && to != owners[to_rank];
+    const VertexId to = cluster.TargetOf(link);
+    const bool foreign = cluster.VertexAt(to).kind == VertexKind::kNic && to != owners[from_rank] &&
+                         to != owners[to_rank];
     return PathCost{ToTime(cluster.Link(link).latency), 1, foreign ? 1u : 0u};
   };
   const auto may_be_on_path = [&](VertexId vertex) {
-    return graph[vertex].kind != VertexKind::kDevice || vertex == source || vertex == target;
+    return cluster.VertexAt(vertex).kind != VertexKind::kDevice || vertex == source ||
+           vertex == target;
   };
-  std::vector<PathCost> cost(boost::num_vertices(graph), PathCost::Infinite());
+  std::vector<PathCost> cost(cluster.vertex_count(), PathCost::Infinite());
   cost[target] = PathCost();
   for (bool changed = true; changed;) {
     changed = false;
     for (uint32_t link = 0; link < cluster.link_count(); ++link) {
-      const VertexId from = boost::source(cluster.Edge(link), graph);
-      const VertexId to = boost::target(cluster.Edge(link), graph);
+      const VertexId from = cluster.SourceOf(link);
+      const VertexId to = cluster.TargetOf(link);
       if (!may_be_on_path(from) || !may_be_on_path(to)) continue;
       if (cost_of(link) + cost[to] < cost[from]) {
         cost[from] = cost_of(link) + cost[to];
@@ -213,8 +213,8 @@ std::optional<std::vector<uint32_t>> PlainRoute(const Cluster& cluster, uint32_t
   for (VertexId vertex = source; vertex != target;) {
     std::optional<std::pair<VertexId, uint32_t>> next;
     for (uint32_t link = 0; link < cluster.link_count(); ++link) {
-      const VertexId to = boost::target(cluster.Edge(link), graph);
-      if (boost::source(cluster.Edge(link), graph) != vertex || !may_be_on_path(to)) continue;
+      const VertexId to = cluster.TargetOf(link);
+      if (cluster.SourceOf(link) != vertex || !may_be_on_path(to)) continue;
       if (cost_of(link) + cost[to] != cost[vertex]) continue;
       next = std::min(next.value_or(std::pair(to, link)), std::pair(to, link));
     }
@@ -224,54 +224,81 @@ std::optional<std::vector<uint32_t>> PlainRoute(const Cluster& cluster, uint32_t
   return links;
 }
 
+// A cluster that is not finished, and what was drawn.
+struct Drawing {
+  ClusterBuilder builder{"random"};
+  std::vector<VertexKind> kinds;                       // of the vertices
+  std::vector<std::pair<uint32_t, uint32_t>> streets;  // from and to
+
+  // Whether every device reaches every other without passing through a third.
+  bool HasAllPaths() const {
+    for (uint32_t device = 0; device < kinds.size(); ++device) {
+      if (kinds[device] != VertexKind::kDevice) continue;
+      std::vector<bool> reached(kinds.size());
+      reached[device] = true;
+      for (bool changed = true; changed;) {
+        changed = false;
+        for (const auto& [from, to] : streets) {
+          const bool is_open = from == device || kinds[from] != VertexKind::kDevice;
+          if (!reached[from] || reached[to] || !is_open) continue;
+          reached[to] = changed = true;
+        }
+      }
+      for (uint32_t other = 0; other < kinds.size(); ++other)
+        if (kinds[other] == VertexKind::kDevice && !reached[other]) return false;
+    }
+    return true;
+  }
+};
+
 // Up to 14 vertices and 40 links, a quarter of them one-way, with latencies of 0 to 3 us so
 // that ties abound.
-std::unique_ptr<Cluster> RandomCluster(uint32_t seed) {
+Drawing RandomDrawing(uint32_t seed) {
   std::mt19937 random(seed);
   const auto below = [&](uint32_t limit) { return static_cast<uint32_t>(random() % limit); };
-  auto cluster = std::make_unique<Cluster>("random");
-  cluster->AddDeviceSpec(FindDevice("a100-40g"));
+  Drawing drawing;
+  ClusterBuilder& cluster = drawing.builder;
+  cluster.AddDeviceSpec(FindDevice("a100-40g"));
   const uint32_t vertices = 3 + below(12);
   for (uint32_t i = 0; i < vertices; ++i) {
     const VertexKind kinds[] = {VertexKind::kDevice, VertexKind::kDevice, VertexKind::kNic,
                                 VertexKind::kSwitch, VertexKind::kSocket};
     const VertexKind kind = i < 2 ? VertexKind::kDevice : kinds[below(5)];
     const std::string node = kind == VertexKind::kSwitch ? "" : "node" + std::to_string(below(2));
-    cluster->AddVertex({"v" + std::to_string(i), kind, node, 0});
+    cluster.AddVertex({"v" + std::to_string(i), kind, node});
+    drawing.kinds.push_back(kind);
   }
   const uint32_t links = vertices + below(40 - vertices);
   for (uint32_t i = 0; i < links; ++i) {
     const uint32_t from = below(vertices);
     const uint32_t to = (from + 1 + below(vertices - 1)) % vertices;
     const ClusterLink link = LinkOf(below(4));
+    drawing.streets.emplace_back(from, to);
     if (below(4) == 0) {
-      cluster->AddLink(from, to, link);
+      cluster.AddLink(from, to, link);
     } else {
-      cluster->AddLinks(from, to, link);
+      cluster.AddLinks(from, to, link);
+      drawing.streets.emplace_back(to, from);
     }
   }
-  return cluster;
+  return drawing;
 }
 
 TEST(RouterAgainstPlainSearchTest, RandomGraphsHaveTheSameRoutes) {
   int finished = 0;
   for (uint32_t seed = 0; seed < 3000; ++seed) {
-    const std::unique_ptr<Cluster> cluster = RandomCluster(seed);
-    bool has_all_paths = true;
-    for (uint32_t a = 0; a < cluster->device_count(); ++a)
-      for (uint32_t b = 0; b < cluster->device_count(); ++b)
-        if (a != b && !PlainRoute(*cluster, a, b)) has_all_paths = false;
-    if (!has_all_paths) {
-      EXPECT_THROW(cluster->Finish(), Error) << "seed " << seed;
+    Drawing drawing = RandomDrawing(seed);
+    if (!drawing.HasAllPaths()) {
+      EXPECT_THROW(drawing.builder.Finish(), Error) << "seed " << seed;
       continue;
     }
-    ASSERT_NO_THROW(cluster->Finish()) << "seed " << seed;
+    const Cluster cluster = drawing.builder.Finish();
     ++finished;
-    Router router(*cluster);
-    for (uint32_t a = 0; a < cluster->device_count(); ++a)
-      for (uint32_t b = 0; b < cluster->device_count(); ++b)
+    Router router(cluster);
+    for (uint32_t a = 0; a < cluster.device_count(); ++a)
+      for (uint32_t b = 0; b < cluster.device_count(); ++b)
         if (a != b) {
-          ASSERT_EQ(router.Between(a, b).links, *PlainRoute(*cluster, a, b)) << "seed " << seed;
+          ASSERT_EQ(router.Between(a, b).links, *PlainRoute(cluster, a, b)) << "seed " << seed;
         }
   }
   EXPECT_GT(finished, 1000);  // the others are disconnected
@@ -316,19 +343,19 @@ TEST(RouterScaleTest, AGlobalRingLooksAtFewLinks) {
 // a and b over s (1 + 1 us) or over t (2 + 2 us).
 TEST_F(RouterTest, ARouteThatMeetsAFailingLinkHasADetour) {
   const auto a = Device("a"), b = Device("b"), s = Switch("s"), t = Switch("t");
-  cluster_.AddLinks(a, s, LinkOf(1));
-  cluster_.AddLinks(s, b, LinkOf(1));
-  cluster_.AddLinks(a, t, LinkOf(2));
-  cluster_.AddLinks(t, b, LinkOf(2));
-  cluster_.Finish();
-  std::vector<bool> failing(cluster_.link_count());
-  failing[Router(cluster_).Between(0, 1).links[1]] = true;  // s->b
-  Router router(cluster_, {}, failing);
+  builder_.AddLinks(a, s, LinkOf(1));
+  builder_.AddLinks(s, b, LinkOf(1));
+  builder_.AddLinks(a, t, LinkOf(2));
+  builder_.AddLinks(t, b, LinkOf(2));
+  const Cluster cluster = builder_.Finish();
+  std::vector<bool> failing(cluster.link_count());
+  failing[Router(cluster).Between(0, 1).links[1]] = true;  // s->b
+  Router router(cluster, {}, failing);
   const Route& there = router.Between(0, 1);
-  EXPECT_THAT(Names(cluster_, there), ElementsAre("a->s", "s->b"));
+  EXPECT_THAT(Names(cluster, there), ElementsAre("a->s", "s->b"));
   EXPECT_TRUE(router.MeetsFailure(there));
   std::vector<std::string> detour;
-  for (const uint32_t link : there.detour) detour.push_back(cluster_.LinkName(link));
+  for (const uint32_t link : there.detour) detour.push_back(cluster.LinkName(link));
   EXPECT_THAT(detour, ElementsAre("a->t", "t->b"));
   const Route& back = router.Between(1, 0);
   EXPECT_FALSE(router.MeetsFailure(back));
@@ -337,10 +364,10 @@ TEST_F(RouterTest, ARouteThatMeetsAFailingLinkHasADetour) {
 
 TEST_F(RouterTest, WhereNothingLeadsRoundThereIsNoDetour) {
   const auto a = Device("a"), b = Device("b"), s = Switch("s");
-  cluster_.AddLinks(a, s, LinkOf(1));
-  cluster_.AddLinks(s, b, LinkOf(1));
-  cluster_.Finish();
-  Router router(cluster_, {}, std::vector<bool>(cluster_.link_count(), true));
+  builder_.AddLinks(a, s, LinkOf(1));
+  builder_.AddLinks(s, b, LinkOf(1));
+  const Cluster cluster = builder_.Finish();
+  Router router(cluster, {}, std::vector<bool>(cluster.link_count(), true));
   EXPECT_TRUE(router.Between(0, 1).detour.empty());
 }
 

@@ -31,9 +31,10 @@ constexpr const char* kText = R"({
 
 TEST(CalibrationTest, ChangesTheLinksItNamesAndNoOthers) {
   const auto before = ReadClusterArgument("dgx-a100");
-  const auto after = ReadClusterArgument("dgx-a100");
-  ApplyCalibration(*after, ReadText(kText));
+  const auto after = ApplyCalibration(*before, ReadText(kText));
+  EXPECT_EQ(after->wiring(), before->wiring());
   EXPECT_EQ(after->collective_overhead(), Seconds(20e-6));
+  EXPECT_EQ(before->collective_overhead(), Seconds(0));
   uint32_t changed = 0;
   for (uint32_t i = 0; i < before->link_count(); ++i) {
     if (before->Link(i).kind == LinkKind::kNvLink) {
@@ -71,8 +72,7 @@ TEST(CalibrationTest, WhatAGpuTakesBesideCommunicationIsWrittenAndReadBack) {
   const Calibration again = ReadText(ToJson(calibration).dump());
   EXPECT_EQ(again.launch_overhead, calibration.launch_overhead);
   EXPECT_EQ(again.slowdown, calibration.slowdown);
-  const auto cluster = ReadClusterArgument("dgx-a100");
-  ApplyCalibration(*cluster, again);
+  const auto cluster = ApplyCalibration(*ReadClusterArgument("dgx-a100"), again);
   EXPECT_EQ(cluster->DeviceOf(0).launch_overhead, Seconds(2.25e-6));
   EXPECT_EQ(cluster->DeviceOf(7).slowdown, *calibration.slowdown);
   EXPECT_THAT(MistakeOf(R"({"schema": "rehearse.calibration.v1", "slowdown": {"waves":

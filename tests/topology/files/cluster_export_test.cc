@@ -9,6 +9,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "tests/topology/same_cluster.h"
+#include "topology/cluster/builder.h"
 #include "topology/files/cluster_file.h"
 #include "topology/presets/presets.h"
 
@@ -33,15 +34,14 @@ ClusterLink Link(double bandwidth, double latency, double efficiency = 1) {
 
 // Two devices of one kind on a switch.
 std::unique_ptr<Cluster> Pair(const DeviceSpec& spec, const ClusterLink& link) {
-  auto cluster = std::make_unique<Cluster>("pair");
-  const uint32_t device = cluster->AddDeviceSpec(spec);
-  const auto a = cluster->AddVertex({"a", VertexKind::kDevice, "n", device});
-  const auto b = cluster->AddVertex({"b", VertexKind::kDevice, "n", device});
-  const auto middle = cluster->AddVertex({"middle", VertexKind::kSwitch, "", 0});
-  cluster->AddLinks(a, middle, link);
-  cluster->AddLinks(b, middle, link);
-  cluster->Finish();
-  return cluster;
+  ClusterBuilder cluster("pair");
+  const uint32_t device = cluster.AddDeviceSpec(spec);
+  const auto a = cluster.AddVertex({"a", VertexKind::kDevice, "n"}, device);
+  const auto b = cluster.AddVertex({"b", VertexKind::kDevice, "n"}, device);
+  const auto middle = cluster.AddVertex({"middle", VertexKind::kSwitch, ""});
+  cluster.AddLinks(a, middle, link);
+  cluster.AddLinks(b, middle, link);
+  return std::make_unique<Cluster>(cluster.Finish());
 }
 
 // ---- The identity -------------------------------------------------------------------------------
@@ -64,7 +64,7 @@ TEST(ClusterExportTest, PresetsOfOtherSizesComeBackAsTheyWere) {
 }
 
 TEST(ClusterExportTest, MixedDevicesOneWayAndParallelLinksComeBack) {
-  Cluster cluster("odd \"ends\" \\ ü");
+  ClusterBuilder builder("odd \"ends\" \\ ü");
   DeviceSpec own;
   own.name = "mine";
   own.description = "my own device";
@@ -78,25 +78,25 @@ TEST(ClusterExportTest, MixedDevicesOneWayAndParallelLinksComeBack) {
   own.sources = {{"memory", "counted"}, {"the rest", "guessed"}};
   DeviceSpec slowed = FindDevice("a100-40g");  // known by name, but no longer the same
   slowed.gemm_scale *= 0.8;
-  const uint32_t first = cluster.AddDeviceSpec(own);
-  const uint32_t second = cluster.AddDeviceSpec(FindDevice("a100-80g"));
-  const uint32_t third = cluster.AddDeviceSpec(slowed);
-  const auto a = cluster.AddVertex({"a", VertexKind::kDevice, "", first});
-  const auto s = cluster.AddVertex({"s", VertexKind::kSocket, "x", 0});
-  const auto b = cluster.AddVertex({"b", VertexKind::kDevice, "x", second});
-  const auto c = cluster.AddVertex({"c", VertexKind::kDevice, "y", third});
-  const auto d = cluster.AddVertex({"d", VertexKind::kDevice, "y", third});
+  const uint32_t first = builder.AddDeviceSpec(own);
+  const uint32_t second = builder.AddDeviceSpec(FindDevice("a100-80g"));
+  const uint32_t third = builder.AddDeviceSpec(slowed);
+  const auto a = builder.AddVertex({"a", VertexKind::kDevice, ""}, first);
+  const auto s = builder.AddVertex({"s", VertexKind::kSocket, "x"});
+  const auto b = builder.AddVertex({"b", VertexKind::kDevice, "x"}, second);
+  const auto c = builder.AddVertex({"c", VertexKind::kDevice, "y"}, third);
+  const auto d = builder.AddVertex({"d", VertexKind::kDevice, "y"}, third);
   for (const auto device : {a, b, c, d}) {
-    cluster.AddLink(s, device, Link(1, 100));
-    cluster.AddLink(device, s, Link(2, 0, 0.25));  // other direction, other speed
+    builder.AddLink(s, device, Link(1, 100));
+    builder.AddLink(device, s, Link(2, 0, 0.25));  // other direction, other speed
   }
-  cluster.AddLinks(a, b, Link(3, 1e-6));
-  cluster.AddLink(a, b, Link(3, 1e-6));
-  cluster.AddLinks(b, a, Link(3, 1e-6));
-  cluster.set_step_overhead(Seconds(1.0 / 3));
-  cluster.AddNote("a note");
-  cluster.AddNote("another,\nof two lines");
-  cluster.Finish();
+  builder.AddLinks(a, b, Link(3, 1e-6));
+  builder.AddLink(a, b, Link(3, 1e-6));
+  builder.AddLinks(b, a, Link(3, 1e-6));
+  builder.set_step_overhead(Seconds(1.0 / 3));
+  builder.AddNote("a note");
+  builder.AddNote("another,\nof two lines");
+  const Cluster cluster = builder.Finish();
   const auto back = ReadBack(cluster);
   ExpectSameCluster(*back, cluster);
   EXPECT_EQ(back->device_specs().size(), 3u);  // c and d share theirs

@@ -24,7 +24,7 @@ std::unique_ptr<Cluster> DgxBoxes(uint32_t nodes) {
 
 std::unique_ptr<Cluster> Edited(const Cluster& cluster, const std::string& edits) {
   const JsonDocument document = JsonDocument::FromText(edits, "edits.json");
-  return ApplyEdits(CopyOf(cluster), ReadEdits(document.Root()));
+  return ApplyEdits(cluster, ReadEdits(document.Root()));
 }
 
 std::string ErrorOf(const Cluster& cluster, const std::string& edits) {
@@ -36,7 +36,7 @@ std::string ErrorOf(const Cluster& cluster, const std::string& edits) {
   return "";
 }
 
-const ClusterLink& LinkNamed(const Cluster& cluster, const std::string& name) {
+ClusterLink LinkNamed(const Cluster& cluster, const std::string& name) {
   for (uint32_t i = 0; i < cluster.link_count(); ++i)
     if (cluster.LinkName(i) == name) return cluster.Link(i);
   throw Error("no link " + name);
@@ -211,8 +211,8 @@ TEST(EditsTest, AGraphMayHaveEdits) {
 
 // One vertex name with some of its parts made vaguer.
 std::string RandomPattern(const Cluster& cluster) {
-  const auto vertices = boost::num_vertices(cluster.graph());
-  std::string name = cluster.graph()[*rc::gen::inRange<size_t>(0, vertices)].name;
+  const auto vertices = cluster.vertex_count();
+  std::string name = cluster.VertexAt(*rc::gen::inRange<size_t>(0, vertices)).name;
   switch (*rc::gen::inRange(0, 5)) {
     case 0:
       return name;
@@ -263,13 +263,12 @@ RC_GTEST_PROP(EditsPropertyTest, ALinkEditChangesOnlyTheLinksThatItSelects, ()) 
   };
   std::vector<bool> expected;
   for (uint32_t i = 0; i < cluster->link_count(); ++i) {
-    const auto edge = cluster->Edge(i);
-    expected.push_back(selects(cluster->graph()[boost::source(edge, cluster->graph())].name,
-                               cluster->graph()[boost::target(edge, cluster->graph())].name));
+    expected.push_back(selects(cluster->VertexAt(cluster->SourceOf(i)).name,
+                               cluster->VertexAt(cluster->TargetOf(i)).name));
   }
   std::unique_ptr<Cluster> edited;
   try {
-    edited = ApplyEdits(CopyOf(*cluster), {edit});
+    edited = ApplyEdits(*cluster, {edit});
   } catch (const Error&) {
     for (const bool selected : expected) RC_ASSERT(!selected);
     return;
@@ -302,14 +301,14 @@ RC_GTEST_PROP(EditsPropertyTest, ADeviceEditChangesOnlyTheDevicesThatItSelects, 
   std::vector<bool> expected;
   bool any = false;
   for (const auto device : cluster->devices()) {
-    expected.push_back(MatchesByRegex(edit.selector, cluster->graph()[device].name));
+    expected.push_back(MatchesByRegex(edit.selector, cluster->VertexAt(device).name));
     any = any || expected.back();
   }
   if (!any) {
-    RC_ASSERT_THROWS_AS(ApplyEdits(CopyOf(*cluster), {edit}), Error);
+    RC_ASSERT_THROWS_AS(ApplyEdits(*cluster, {edit}), Error);
     return;
   }
-  const auto edited = ApplyEdits(CopyOf(*cluster), {edit});
+  const auto edited = ApplyEdits(*cluster, {edit});
   for (uint32_t i = 0; i < cluster->link_count(); ++i) {
     RC_ASSERT(edited->Link(i).bandwidth == cluster->Link(i).bandwidth);
     RC_ASSERT(edited->Link(i).latency == cluster->Link(i).latency);
@@ -329,15 +328,13 @@ RC_GTEST_PROP(EditsPropertyTest, ACutTakesAwayOnlyTheLinksThatItSelects, ()) {
   edit.down = true;
   std::vector<std::string> expected;
   for (uint32_t i = 0; i < cluster->link_count(); ++i) {
-    const auto edge = cluster->Edge(i);
-    const auto& graph = cluster->graph();
-    if (!MatchesByRegex(edit.selector, graph[boost::source(edge, graph)].name) &&
-        !MatchesByRegex(edit.selector, graph[boost::target(edge, graph)].name))
+    if (!MatchesByRegex(edit.selector, cluster->VertexAt(cluster->SourceOf(i)).name) &&
+        !MatchesByRegex(edit.selector, cluster->VertexAt(cluster->TargetOf(i)).name))
       expected.push_back(cluster->LinkName(i));
   }
   std::unique_ptr<Cluster> edited;
   try {
-    edited = ApplyEdits(CopyOf(*cluster), {edit});
+    edited = ApplyEdits(*cluster, {edit});
   } catch (const Error& error) {
     RC_ASSERT(std::string(error.what()).find("has no path to") != std::string::npos);
     return;
@@ -345,6 +342,36 @@ RC_GTEST_PROP(EditsPropertyTest, ACutTakesAwayOnlyTheLinksThatItSelects, ()) {
   std::vector<std::string> left;
   for (uint32_t i = 0; i < edited->link_count(); ++i) left.push_back(edited->LinkName(i));
   RC_ASSERT(left == expected);
+}
+
+// ---- What is edited -----------------------------------------------------------------------------
+
+TEST(EditsTest, TheClusterThatIsEditedStaysAsItWas) {
+  const auto cluster = DgxBoxes(2);
+  const auto other = DgxBoxes(2);
+  const auto edited = Edited(*cluster, R"([{"links": "node1/nic*", "bandwidth": "0.5x"},
+                                           {"devices": "node0/gpu2", "compute": "0.8x"}])");
+  ExpectSameCluster(*cluster, *other);
+  EXPECT_EQ(edited->wiring(), cluster->wiring());
+  EXPECT_NE(edited->DeviceOf(2).name, cluster->DeviceOf(2).name);
+}
+
+TEST(EditsTest, ACutIsAnotherWiringAndKeepsTheOtherFigures) {
+  const auto cluster = DgxBoxes(2);
+  Figures figures = cluster->figures();
+  figures.calibration_origin = CalibrationOrigin{.machine = "test, 2 cores"};
+  figures.collective_overhead = Seconds(20e-6);
+  const Cluster calibrated = cluster->With(figures);
+  const auto edited = Edited(calibrated, R"([{"links": "node1/nic0", "down": true},
+                                             {"links": "node1/nic1", "bandwidth": "0.5x"}])");
+  EXPECT_NE(edited->wiring(), cluster->wiring());
+  EXPECT_EQ(edited->collective_overhead(), Seconds(20e-6));
+  ASSERT_TRUE(edited->calibration_origin().has_value());
+  EXPECT_EQ(edited->calibration_origin()->machine, "test, 2 cores");
+  EXPECT_EQ(LinkNamed(*edited, "node1/nic1->fabric").bandwidth,
+            0.5 * LinkNamed(*cluster, "node1/nic1->fabric").bandwidth);
+  EXPECT_EQ(LinkNamed(*edited, "node0/nic1->fabric").bandwidth,
+            LinkNamed(*cluster, "node0/nic1->fabric").bandwidth);
 }
 
 // ---- Mistakes -----------------------------------------------------------------------------------

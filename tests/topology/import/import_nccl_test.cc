@@ -300,8 +300,8 @@ TEST(ImportNcclTest, DevicesAreRankedByRankAndNamedByDev) {
                        gpu("0000:02:00.0", "3", "rank=\"0\"") + gpu("0000:03:00.0", "4", "")));
   const Cluster& cluster = *imported.cluster;
   ASSERT_EQ(cluster.device_count(), 2u);
-  EXPECT_EQ(cluster.graph()[cluster.devices()[0]].name, "node0/gpu3");
-  EXPECT_EQ(cluster.graph()[cluster.devices()[1]].name, "node0/gpu5");
+  EXPECT_EQ(cluster.DeviceName(0), "node0/gpu3");
+  EXPECT_EQ(cluster.DeviceName(1), "node0/gpu5");
   EXPECT_THAT(imported.remarks, Contains(StartsWith("0000:03:00.0: no rank")));
 }
 

@@ -32,7 +32,7 @@ std::string Between(const ImportedCluster& imported, uint32_t from, uint32_t to)
   Router router(cluster);
   std::string kinds;
   for (const uint32_t link : router.Between(from, to).links) {
-    const Vertex& end = cluster.graph()[boost::target(cluster.Edge(link), cluster.graph())];
+    const Vertex& end = cluster.VertexAt(cluster.TargetOf(link));
     if (end.kind == VertexKind::kDevice) continue;
     kinds += (kinds.empty() ? "" : " ") + std::string(Name(end.kind));
   }

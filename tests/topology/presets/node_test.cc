@@ -127,11 +127,11 @@ TEST(BridgePairsTest, PairsTalkOverTheirBridgeOthersOverTheRootPorts) {
 
 TEST(CubeMeshTest, EveryGpuHasSixNvLinksAsInTheTopologyMatrix) {
   const auto cluster = Preset("dgx-1-v100");
-  const auto& graph = cluster->graph();
   for (const auto device : cluster->devices()) {
     double bandwidth = 0;
-    for (auto [it, end] = boost::out_edges(device, graph); it != end; ++it)
-      if (graph[*it].kind == LinkKind::kNvLink) bandwidth += graph[*it].bandwidth.value();
+    for (uint32_t i = 0; i < cluster->link_count(); ++i)
+      if (cluster->SourceOf(i) == device && cluster->KindOf(i) == LinkKind::kNvLink)
+        bandwidth += cluster->Link(i).bandwidth.value();
     EXPECT_DOUBLE_EQ(bandwidth, 6 * 25e9);
   }
   Router router(*cluster);
@@ -154,7 +154,6 @@ TEST(CubeMeshTest, OneflowsBoxesHaveOneNicForAllGpus) {
 
 TEST(FrontierNodeTest, DiesAreJoinedAsDocumented) {
   const auto cluster = Preset("frontier");
-  const auto& graph = cluster->graph();
   const double efficiency = 129 * kGib / 200e9;
   Router router(*cluster);
   EXPECT_NEAR(router.Between(0, 1).bandwidth.value(), 200e9 * efficiency, 1);  // one package
@@ -164,9 +163,10 @@ TEST(FrontierNodeTest, DiesAreJoinedAsDocumented) {
               ElementsAre("node0/gcd0->node0/socket0", "node0/socket0->node0/gcd3"));
   for (const auto device : cluster->devices()) {  // 7 links of each die lead to other dies
     double bandwidth = 0;
-    for (auto [it, end] = boost::out_edges(device, graph); it != end; ++it)
-      if (graph[boost::target(*it, graph)].kind == VertexKind::kDevice)
-        bandwidth += graph[*it].bandwidth.value();
+    for (uint32_t i = 0; i < cluster->link_count(); ++i)
+      if (cluster->SourceOf(i) == device &&
+          cluster->VertexAt(cluster->TargetOf(i)).kind == VertexKind::kDevice)
+        bandwidth += cluster->Link(i).bandwidth.value();
     EXPECT_DOUBLE_EQ(bandwidth, 7 * 50e9);
   }
 }

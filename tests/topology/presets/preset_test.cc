@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "topology/cluster/builder.h"
 #include "topology/fabrics/router.h"
 #include "topology/presets/presets.h"
 
@@ -70,18 +71,17 @@ std::vector<std::map<std::string, uint32_t>> Sizes(const ClusterPreset& preset, 
 // The links follow each other from one device to the other, no vertex is met twice, no other
 // device is met.
 void ExpectGoodRoute(const Cluster& cluster, Router& router, uint32_t a, uint32_t b) {
-  const Cluster::Graph& graph = cluster.graph();
   const Route& route = router.Between(a, b);
   ASSERT_FALSE(route.links.empty());
-  Cluster::VertexId at = cluster.devices()[a];
-  std::set<Cluster::VertexId> met = {at};
+  VertexId at = cluster.devices()[a];
+  std::set<VertexId> met = {at};
   Seconds latency;
   for (const uint32_t link : route.links) {
-    ASSERT_EQ(boost::source(cluster.Edge(link), graph), at);
-    at = boost::target(cluster.Edge(link), graph);
-    ASSERT_TRUE(met.insert(at).second) << "a loop at " << graph[at].name;
+    ASSERT_EQ(cluster.SourceOf(link), at);
+    at = cluster.TargetOf(link);
+    ASSERT_TRUE(met.insert(at).second) << "a loop at " << cluster.VertexAt(at).name;
     if (at != cluster.devices()[b]) {
-      ASSERT_NE(graph[at].kind, VertexKind::kDevice);
+      ASSERT_NE(cluster.VertexAt(at).kind, VertexKind::kDevice);
     }
     latency += cluster.Link(link).latency;
     ASSERT_LE(route.bandwidth.value(), cluster.Link(link).Capacity().value());
@@ -122,15 +122,11 @@ TEST(PresetTableTest, MinimalRoutesAreAsShortAsTheSearchFinds) {
     for (const auto& parameters : Sizes(preset, most)) {
       SCOPED_TRACE(preset.name);
       const auto cluster = Build(preset.name, parameters);
-      Cluster plain(preset.name);  // the same, without its structure
-      for (const DeviceSpec& device : cluster->device_specs()) plain.AddDeviceSpec(device);
-      const Cluster::Graph& graph = cluster->graph();
-      for (Cluster::VertexId id = 0; id < boost::num_vertices(graph); ++id)
-        plain.AddVertex(graph[id]);
+      ClusterBuilder builder(preset.name);  // the same, without its structure
+      builder.AddVerticesOf(*cluster);
       for (uint32_t i = 0; i < cluster->link_count(); ++i)
-        plain.AddLink(boost::source(cluster->Edge(i), graph),
-                      boost::target(cluster->Edge(i), graph), cluster->Link(i));
-      plain.Finish();
+        builder.AddLink(cluster->SourceOf(i), cluster->TargetOf(i), cluster->Link(i));
+      const Cluster plain = builder.Finish();
       Router router(*cluster);
       Router search(plain);
       const uint32_t devices = cluster->device_count();

@@ -1,0 +1,117 @@
+// rehearse plan, and what takes the file that it writes.
+#include <filesystem>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "scenarios/playing/prepare.h"
+#include "scenarios/playing/rehearsal.h"
+#include "sim/base/gzip.h"
+#include "sim/base/json_document.h"
+#include "sim/schedule/schedule_json.h"
+#include "tests/sim/same_schedule.h"
+#include "tests/tools/program_fixture.h"
+
+namespace rehearse {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+std::string HashIn(const std::string& result) {
+  return nlohmann::json::parse(result)["timeline_hash"];
+}
+
+// In this process: what is written of every shipped scenario is read as the same schedule, written
+// again as the same bytes, and played to the same timeline.
+TEST(PlanTest, EveryShippedScenarioIsPlayedTheSameFromItsFile) {
+  size_t count = 0;
+  for (const auto& entry : fs::directory_iterator(fs::path(REHEARSE_SOURCE_DIR) / "scenarios")) {
+    if (entry.path().extension() != ".json") continue;
+    SCOPED_TRACE(entry.path());
+    const JsonDocument document = JsonDocument::FromFile(entry.path().string());
+    const Rehearsal wanted = Rehearse(ReadScenario(document));
+    const Scenario scenario = ReadScenario(document);
+    const Job job = PrepareOne(scenario, "this test");
+    const std::string text = WriteSchedule(job.schedule, {job.name, scenario.description});
+    const JsonDocument written = JsonDocument::FromText(text, "written.json");
+    const Schedule again = ReadSchedule(written.Root());
+    ExpectSame(job.schedule, again);
+    EXPECT_EQ(WriteSchedule(again, ReadScheduleTitle(written.Root())), text);
+
+    // Shipped scenarios say nothing of the simulator or of calibrations.
+    Scenario other = ReadScenario(document);
+    const Rehearsal played = Rehearse(ScenarioOf(written, std::move(other.cluster), {}));
+    EXPECT_EQ(played.result.timeline_hash, wanted.result.timeline_hash);
+    EXPECT_EQ(played.result.scenario, wanted.result.scenario);
+    EXPECT_EQ(played.result.model_flops_utilization, wanted.result.model_flops_utilization);
+    ++count;
+  }
+  EXPECT_GE(count, 30u);
+}
+
+TEST(PlanTest, Gpt80BOn1024RanksIsSmall) {
+  const std::string path = std::string(REHEARSE_SOURCE_DIR) + "/scenarios/axonn-weak-80b.json";
+  const Job job = PrepareOne(ReadScenario(JsonDocument::FromFile(path)), "this test");
+  EXPECT_EQ(job.schedule.ranks(), 1024u);
+  EXPECT_LT(Gzip(WriteSchedule(job.schedule)).size(), 500'000u);
+}
+
+TEST_F(ProgramTest, APlanIsPlayedAsItsScenario) {
+  const std::string scenario = "'" + Shipped("axonn-gpt20b-perlmutter") + "' ";
+  ASSERT_EQ(Execute("plan " + scenario + "-o step.schedule.json.gz").code, 0);
+  ASSERT_EQ(Execute("plan " + scenario + "--output step.schedule.json").code, 0);
+  EXPECT_LT(fs::file_size(folder_ / "step.schedule.json.gz"),
+            fs::file_size(folder_ / "step.schedule.json") / 5);
+  const std::string printed = Execute("plan " + scenario).out;
+  EXPECT_EQ(printed, ReadFile(folder_ / "step.schedule.json"));
+
+  const std::string wanted = HashIn(Execute("run " + scenario + "--format json").out);
+  for (const char* file : {"step.schedule.json.gz", "step.schedule.json"}) {
+    const Outcome outcome =
+        Execute(std::string("run ") + file + " --cluster perlmutter:nodes=4 --format json");
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_EQ(HashIn(outcome.out), wanted);
+  }
+  const Outcome explained =
+      Execute("explain step.schedule.json.gz --cluster perlmutter:nodes=4 --format json");
+  ASSERT_EQ(explained.code, 0) << explained.err;
+}
+
+TEST_F(ProgramTest, SetChangesWhatIsPlanned) {
+  const std::string plan = "plan '" + Shipped("axonn-gpt20b-perlmutter") + "' ";
+  EXPECT_NE(Execute(plan).out, Execute(plan + "--set strategy.cached_layers=0").out);
+  ExpectMistake(plan + "--set strategy.cached_layer=0", {"cached_layers"});
+  ExpectMistake(plan + "-o nowhere/s.json", {"cannot write nowhere/s.json"});
+  ExpectMistake("plan", {"no scenario given", "rehearse plan scenarios/"});
+  EXPECT_THAT(Execute("plan --help").out,
+              AllOf(HasSubstr("usage: rehearse plan"), HasSubstr("-o")));
+}
+
+TEST_F(ProgramTest, APlanIsExecuted) {
+  ASSERT_EQ(Execute("plan '" + Shipped("cpu-data-parallel") + "' -o s.json.gz").code, 0);
+  const Outcome outcome =
+      Execute("execute s.json.gz --cluster local-cpu:ranks=2 --repeat 1 --warmup 0");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("Executed on 2 ranks"));
+}
+
+TEST_F(ProgramTest, SchedulesByHandAreSimulatedAndExecuted) {
+  for (const std::string name : {"two-ranks", "pipeline"}) {
+    const std::string file = "'" + Shipped("schedules/" + name) + "' --cluster ";
+    const Outcome run = Execute("run " + file + "switch:devices=2 --format json");
+    ASSERT_EQ(run.code, 0) << run.err;
+    EXPECT_EQ(nlohmann::json::parse(run.out)["scenario"], name);
+    const Outcome executed = Execute("execute " + file + "local-cpu --repeat 1 --warmup 0");
+    ASSERT_EQ(executed.code, 0) << executed.err;
+    EXPECT_THAT(executed.out, AllOf(HasSubstr("executed by waiting"), HasSubstr("made up")));
+  }
+  ExpectMistake("execute '" + Shipped("schedules/two-ranks") + "' --cluster local-cpu --check",
+                {"\"two-ranks\" is a schedule"});
+}
+
+}  // namespace
+}  // namespace rehearse

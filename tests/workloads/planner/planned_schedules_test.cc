@@ -1,0 +1,157 @@
+// Schedules of one stage, to the last bit: what the planner made of these when it still planned one
+// micro-batch after the other without a list of actions.
+#include <gtest/gtest.h>
+
+#include "tests/support/fingerprint.h"
+#include "workloads/networks/decoder_network.h"
+#include "workloads/networks/unet_network.h"
+#include "workloads/networks/vgg_network.h"
+#include "workloads/planner/planner.h"
+#include "workloads/strategies/strategy_4d.h"
+#include "workloads/strategies/strategy_atp.h"
+#include "workloads/strategies/strategy_megatron.h"
+#include "workloads/strategies/strategy_summa.h"
+#include "workloads/strategies/strategy_zero.h"
+
+namespace rehearse {
+namespace {
+
+Training TrainingWith(Recomputation recomputation, uint32_t micro_batches) {
+  Training training;
+  training.batch = 12 * micro_batches;
+  training.sequence = 4;
+  training.micro_batches = micro_batches;
+  training.recomputation = recomputation;
+  return training;
+}
+
+Network Gpt(const Training& training) {
+  GptModel model;
+  model.name = "gpt";
+  model.layers = 3;
+  model.hidden = 24;
+  model.heads = 12;
+  model.vocabulary = 48;
+  return MakeDecoder(model, training);
+}
+
+Network Llama(const Training& training) {
+  GptModel model;
+  model.name = "llama";
+  model.layers = 3;
+  model.hidden = 24;
+  model.heads = 12;
+  model.vocabulary = 48;
+  model.llama = true;
+  model.groups = 4;
+  model.feed_forward = 48;
+  model.tied = false;
+  return MakeDecoder(model, training);
+}
+
+Network Vgg(const Training& training) {
+  VggModel model;
+  model.name = "vgg";
+  model.stages = {{12, 12}, {24}};
+  model.image = 4;
+  model.hidden = 24;
+  model.classes = 12;
+  return MakeVgg(model, training);
+}
+
+Network Unet(const Training& training) {
+  UnetModel model;
+  model.name = "u-net";
+  model.channels = 12;
+  model.multipliers = {1, 2};
+  model.blocks = 1;
+  model.image = 4;
+  model.attention = {2};
+  model.head_size = 2;
+  model.groups = 6;
+  return MakeUnet(model, training);
+}
+
+Strategy Data(const Network& network) { return MakeDataParallel(2, true, network); }
+Strategy Zero1(const Network& network) {
+  ZeroOptions options{.shard = 2, .replicas = 2, .stage = 1};
+  options.overlap_all_reduce = true;
+  return MakeZero(options, network);
+}
+Strategy Fsdp(const Network& network) {
+  ZeroOptions options{.shard = 4};
+  options.prefetch = 2;
+  return MakeZero(options, network);
+}
+Strategy FsdpByLayer(const Network& network) {
+  ZeroOptions options{.shard = 2, .replicas = 2};
+  options.by_layer = true;
+  return MakeZero(options, network);
+}
+Strategy Megatron(const Network& network) {
+  MegatronOptions options{.tensor = 2, .data = 2};
+  options.sequence_parallel = true;
+  return MakeMegatron(options, network);
+}
+Strategy FourD(const Network& network) {
+  FourDOptions options;
+  options.column = 2;
+  options.row = 2;
+  options.depth = 2;
+  options.cached_layers = 1;
+  return MakeFourD(options, network);
+}
+Strategy Atp(const Network& network) {
+  AtpOptions options;
+  options.d1 = 2;
+  options.d2 = 2;
+  options.chunks = 2;
+  return MakeAtp(options, network);
+}
+Strategy Summa(const Network& network) {
+  SummaOptions options;
+  options.q = 2;
+  return MakeSumma(options, network);
+}
+
+struct Known {
+  const char* name;
+  Network (*network)(const Training& training);
+  Strategy (*strategy)(const Network& network);
+  Recomputation recomputation;
+  uint32_t micro_batches;
+  const char* fingerprint;
+};
+
+constexpr Recomputation kNone = Recomputation::kNone;
+constexpr Recomputation kFull = Recomputation::kFull;
+const Known kKnown[] = {
+    {"gpt, data parallel", Gpt, Data, kNone, 3, "66763aa04b513289"},
+    {"gpt, data parallel, recomputation", Gpt, Data, kFull, 2, "9b325adf9d694f2b"},
+    {"gpt, selective recomputation", Gpt, Data, Recomputation::kSelective, 1, "aa221a48a0ce02de"},
+    {"llama, ZeRO-1", Llama, Zero1, kNone, 2, "e1bd6cd47bdda818"},
+    {"gpt, FSDP", Gpt, Fsdp, kNone, 2, "623985d2f2864796"},
+    {"llama, FSDP, recomputation", Llama, Fsdp, kFull, 2, "e51b5e8ced1d2785"},
+    {"gpt, FSDP by layer", Gpt, FsdpByLayer, kNone, 2, "9cb5917d071d17e4"},
+    {"gpt, FSDP by layer, recomputation", Gpt, FsdpByLayer, kFull, 2, "e253631f6d7ec7ce"},
+    {"llama, sequence parallel", Llama, Megatron, kNone, 4, "ec6c45936c20b8ff"},
+    {"gpt, sequence parallel, recomputation", Gpt, Megatron, kFull, 1, "bd922891f62d4942"},
+    {"gpt, 4D", Gpt, FourD, kFull, 2, "c28e51d11e4e2c83"},
+    {"gpt, ATP in chunks", Gpt, Atp, kNone, 2, "5956defc2d48c240"},
+    {"llama, SUMMA", Llama, Summa, kFull, 1, "63fc55fb48041b3b"},
+    {"vgg, 4D", Vgg, FourD, kNone, 2, "5996e5f5a716683c"},
+    {"u-net, FSDP", Unet, Fsdp, kFull, 1, "5cd0f79d67588d53"},
+};
+
+TEST(PlannedSchedulesTest, OneStageIsPlannedAsEver) {
+  for (const Known& known : kKnown) {
+    Training training = TrainingWith(known.recomputation, known.micro_batches);
+    training.fused_attention = known.recomputation != Recomputation::kSelective;
+    const Network network = known.network(training);
+    const Schedule schedule = PlanStep(network, training, known.strategy(network));
+    EXPECT_EQ(FingerprintOf(schedule), known.fingerprint) << known.name;
+  }
+}
+
+}  // namespace
+}  // namespace rehearse

@@ -1,0 +1,105 @@
+// Micro-batches that are kept once: the schedule that is meant is the one with all of them.
+#include "workloads/planner/repeated_block.h"
+
+#include <gtest/gtest.h>
+
+#include "sim/schedule/buffer_check.h"
+#include "sim/schedule/memory.h"
+#include "sim/schedule/repeats.h"
+#include "sim/schedule/schedule_check.h"
+#include "tests/support/fingerprint.h"
+#include "workloads/networks/decoder_network.h"
+#include "workloads/planner/planner.h"
+#include "workloads/planner/stages.h"
+#include "workloads/strategies/strategy_4d.h"
+#include "workloads/strategies/strategy_atp.h"
+#include "workloads/strategies/strategy_megatron.h"
+#include "workloads/strategies/strategy_summa.h"
+#include "workloads/strategies/strategy_zero.h"
+
+namespace rehearse {
+namespace {
+
+using Generator = std::vector<Action> (*)(uint32_t stages, uint32_t micro_batches);
+
+Network Decoder(const Training& training, bool tied) {
+  GptModel model;
+  model.name = "small";
+  model.layers = 4;
+  model.hidden = 48;
+  model.heads = 8;
+  model.vocabulary = 96;
+  model.tied = tied;
+  return MakeDecoder(model, training);
+}
+
+Training TrainingOf(uint32_t micro_batches, Recomputation recomputation) {
+  Training training;
+  training.batch = 8 * micro_batches;
+  training.sequence = 8;
+  training.micro_batches = micro_batches;
+  training.recomputation = recomputation;
+  return training;
+}
+
+std::vector<Strategy> Strategies(const Network& network) {
+  ZeroOptions zero{.shard = 2, .replicas = 2, .stage = 1};
+  zero.overlap_all_reduce = true;
+  ZeroOptions fsdp{.shard = 4};
+  fsdp.prefetch = 2;
+  ZeroOptions kept{.shard = 2};
+  kept.reshard_after_forward = false;
+  kept.by_layer = true;
+  FourDOptions four_d{.column = 2, .row = 2, .depth = 2};
+  four_d.cached_layers = 1;
+  MegatronOptions megatron{.tensor = 2, .data = 2};
+  megatron.sequence_parallel = true;
+  megatron.overlap_gradients = true;
+  AtpOptions atp{.d1 = 2, .d2 = 2};
+  atp.chunks = 2;
+  return {MakeDataParallel(2, true, network),
+          MakeZero(zero, network),
+          MakeZero(fsdp, network),
+          MakeZero(kept, network),
+          MakeFourD(four_d, network),
+          MakeMegatron(megatron, network),
+          MakeAtp(atp, network),
+          MakeSumma({.q = 2}, network)};
+}
+
+// The same with every micro-batch planned.
+std::string FingerprintOfAll(const Network& network, const Training& training,
+                             const Strategy& strategy, uint32_t stages, Generator generate) {
+  return FingerprintOf(PlanStages(network, training, strategy, EvenStages(network, stages),
+                                  generate(stages, network.micro_batches), {},
+                                  network.micro_batches));
+}
+
+TEST(RepeatedBlockTest, WhatIsKeptOnceMeansWhatIsPlannedInFull) {
+  for (const Recomputation recomputation : {Recomputation::kNone, Recomputation::kFull}) {
+    for (const uint32_t micro_batches : {9u, 23u}) {
+      const Training training = TrainingOf(micro_batches, recomputation);
+      const Network network = Decoder(training, recomputation == Recomputation::kNone);
+      for (const Strategy& strategy : Strategies(network)) {
+        for (const Generator generate : {OneAfterAnother, OneForwardOneBackward, ZeroBubbleH1}) {
+          for (const uint32_t stages : {1u, 2u, 4u}) {
+            SCOPED_TRACE(fmt::format("{}, {} stages", strategy.name, stages));
+            const Schedule schedule =
+                PlanStages(network, training, strategy, EvenStages(network, stages),
+                           generate(stages, micro_batches));
+            // Three blocks of p micro-batches at least are planned, and so are those around them.
+            if (micro_batches > 4 * stages + stages) {
+              for (const Role& role : schedule.roles) EXPECT_EQ(role.repeats.size(), 1u);
+            }
+            for (const Role& role : schedule.roles) CheckRepeats(role);
+            EXPECT_EQ(FingerprintOf(Expanded(schedule)),
+                      FingerprintOfAll(network, training, strategy, stages, generate));
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rehearse

@@ -1,0 +1,54 @@
+// Draws a cluster, vertex by vertex and link by link.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "topology/cluster/cluster.h"
+
+namespace rehearse {
+
+class ClusterBuilder {
+ public:
+  explicit ClusterBuilder(std::string name);
+
+  // AddVertex throws Error for a name that is empty or used twice, and for a device whose spec has
+  // not been added; AddLink for an end that does not exist, for figures that Cluster::With() would
+  // refuse and for a link of a vertex to itself.
+  uint32_t AddDeviceSpec(const DeviceSpec& spec);
+  void Reserve(size_t vertices, size_t links);  // room, where the caller knows
+  // `spec` is that of a device and means nothing for other vertices.
+  VertexId AddVertex(const Vertex& vertex, uint32_t spec = 0);
+  // All vertices of another cluster, with their devices' specs; for a builder without any yet.
+  void AddVerticesOf(const Cluster& cluster);
+  void AddLink(VertexId from, VertexId to, const ClusterLink& link);  // one direction; numbers it
+  void AddLinks(VertexId a, VertexId b, const ClusterLink& link);     // both directions
+  void set_step_overhead(Seconds overhead) { figures_.step_overhead = overhead; }
+  void set_collective_overhead(Seconds overhead) { figures_.collective_overhead = overhead; }
+  void set_channel_overhead(Seconds overhead) { figures_.channel_overhead = overhead; }
+  void AddNote(std::string note) { figures_.notes.push_back(std::move(note)); }
+  // By SetStructure() of topology/fabrics/structure.h. `is_whole` where no link was taken away, so
+  // that all devices reach each other.
+  void set_structure(std::shared_ptr<const ClusterStructure> structure,
+                     std::vector<Seconds> machine_latencies, bool is_whole);
+
+  size_t vertex_count() const { return wiring_->vertices.size(); }
+  uint32_t device_count() const { return static_cast<uint32_t>(wiring_->devices.size()); }
+  uint32_t link_count() const { return static_cast<uint32_t>(links_.size()); }
+  const std::vector<VertexId>& devices() const { return wiring_->devices; }
+
+  // Once. Throws Error when there is no device or when some device cannot reach another without
+  // passing through a third one, naming both and all ranks that are cut off.
+  Cluster Finish();
+
+ private:
+  std::unique_ptr<Wiring> wiring_;
+  std::vector<LinkFigures> links_;
+  Figures figures_;  // but for the links'
+  bool is_whole_ = false;
+};
+
+}  // namespace rehearse

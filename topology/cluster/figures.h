@@ -1,0 +1,63 @@
+// The figures of a cluster: what its links and devices reach, what its collectives cost. A value:
+// whoever wants other figures changes a copy and lays it over the same wiring with Cluster::With();
+// so do calibrations, what-if edits (topology/files) and the sensitivities of `rehearse explain`. A
+// copy shares the links' figures, of which a large cluster has millions, until ChangeLinks() gives
+// it its own.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/base/quantity.h"
+#include "topology/devices/device.h"
+
+namespace rehearse {
+
+// Of one direction.
+struct LinkFigures {
+  BytesPerSecond bandwidth;  // nominal
+  double efficiency = 1;     // share of it that collectives reach
+  Seconds latency;
+};
+
+// Longer ones are mistakes, and sums of them must fit the simulated clock.
+inline constexpr Seconds kLongestLatency(100);
+
+// What users of a calibration have to know about where it is from.
+struct CalibrationOrigin {
+  std::string machine;  // "AMD EPYC, 2 cores"; "" when not told
+  std::string date;
+  // Not so: ranks shared a device, or there was only one; times mean little then.
+  bool is_representative = true;
+};
+
+struct Figures {
+  std::shared_ptr<const std::vector<LinkFigures>> links;  // by index; never null
+  std::vector<DeviceSpec> device_specs;
+  std::vector<uint32_t> spec_of_rank;  // positions in device_specs
+  // What the links of a machine were drawn with, in a cluster that knows its structure: machines
+  // that have these latencies are alike to the router.
+  std::vector<Seconds> machine_latencies;
+  Seconds step_overhead;  // each step of a collective
+  // What launching a collective takes: once, and again for each channel that NCCL gives it.
+  Seconds collective_overhead;
+  Seconds channel_overhead;
+  // Instead of playing their steps over links; null for none.
+  std::shared_ptr<const MeasuredCollectives> measured_collectives;
+  std::optional<CalibrationOrigin> calibration_origin;  // nothing where no calibration was applied
+  std::vector<std::string> notes;  // what a preset simplifies, for the user to read
+
+  // `change(index, figures)` is called for every link and writes into the figures.
+  template <typename Change>
+  void ChangeLinks(Change change) {
+    auto changed = std::make_shared<std::vector<LinkFigures>>(*links);
+    for (uint32_t i = 0; i < changed->size(); ++i) change(i, (*changed)[i]);
+    links = std::move(changed);
+  }
+};
+
+}  // namespace rehearse

@@ -1,0 +1,132 @@
+#include "topology/cluster/reachability.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "sim/base/error.h"
+#include "topology/cluster/graph.h"
+
+namespace rehearse {
+namespace {
+
+enum class Direction { kForward, kBackward };
+
+// The vertices that are met from `start` along links (or against them) without passing through a
+// device other than `start`.
+std::vector<bool> Reached(const Wiring& wiring, VertexId start, Direction direction) {
+  const ClusterGraph& graph = wiring.graph->graph;
+  std::vector<bool> reached(wiring.vertices.size(), false);
+  std::vector<VertexId> open = {start};
+  reached[start] = true;
+  const auto visit = [&](VertexId vertex) {
+    if (reached[vertex]) return;
+    reached[vertex] = true;
+    if (wiring.vertices[vertex].kind != VertexKind::kDevice) open.push_back(vertex);
+  };
+  while (!open.empty()) {
+    const VertexId vertex = open.back();
+    open.pop_back();
+    if (direction == Direction::kForward) {
+      for (auto [it, end] = boost::out_edges(vertex, graph); it != end; ++it)
+        visit(boost::target(*it, graph));
+    } else {
+      for (auto [it, end] = boost::in_edges(vertex, graph); it != end; ++it)
+        visit(boost::source(*it, graph));
+    }
+  }
+  return reached;
+}
+
+bool AllReached(const std::vector<bool>& reached, const std::vector<VertexId>& devices) {
+  for (const VertexId device : devices)
+    if (!reached[device]) return false;
+  return true;
+}
+
+// Whether all devices meet at one switch, NIC or socket that touches the first device: true of
+// nearly every machine, and linear in its size. If not, every device has to be asked.
+bool DevicesMeet(const Wiring& wiring) {
+  constexpr int kMostCandidates = 8;
+  const ClusterGraph& graph = wiring.graph->graph;
+  int candidates = 0;
+  for (auto [it, end] = boost::out_edges(wiring.devices[0], graph); it != end; ++it) {
+    const VertexId middle = boost::target(*it, graph);
+    if (wiring.vertices[middle].kind == VertexKind::kDevice) continue;
+    if (++candidates > kMostCandidates) break;
+    if (AllReached(Reached(wiring, middle, Direction::kForward), wiring.devices) &&
+        AllReached(Reached(wiring, middle, Direction::kBackward), wiring.devices))
+      return true;
+  }
+  return false;
+}
+
+// The ranks, dealt into sets whose members all reach each other from and to the set's first rank.
+std::vector<std::vector<uint32_t>> ConnectedRanks(const Wiring& wiring) {
+  const std::vector<VertexId>& devices = wiring.devices;
+  std::vector<std::vector<uint32_t>> sets;
+  std::vector<bool> is_placed(devices.size(), false);
+  for (uint32_t first = 0; first < devices.size(); ++first) {
+    if (is_placed[first]) continue;
+    const std::vector<bool> there = Reached(wiring, devices[first], Direction::kForward);
+    const std::vector<bool> back = Reached(wiring, devices[first], Direction::kBackward);
+    sets.emplace_back();
+    for (uint32_t rank = first; rank < devices.size(); ++rank) {
+      if (is_placed[rank] || !there[devices[rank]] || !back[devices[rank]]) continue;
+      is_placed[rank] = true;
+      sets.back().push_back(rank);
+    }
+  }
+  return sets;
+}
+
+// "rank 3", "ranks 0-2, 7 and 5 more".
+std::string RanksText(const std::vector<uint32_t>& ranks) {
+  constexpr int kMostRanges = 8;
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  int ranges = 0;
+  for (size_t begin = 0; begin < ranks.size();) {
+    if (ranges++ == kMostRanges) return text + fmt::format(" and {} more", ranks.size() - begin);
+    size_t end = begin + 1;
+    while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1) ++end;
+    text += fmt::format("{}{}", begin == 0 ? "" : ", ", ranks[begin]);
+    if (end - begin > 1) text += fmt::format("-{}", ranks[end - 1]);
+    begin = end;
+  }
+  return text;
+}
+
+// "; cut off from the others: rank 4; ranks 5-7": all sets but the largest.
+std::string CutOff(const Wiring& wiring) {
+  constexpr size_t kMostSets = 4;
+  std::vector<std::vector<uint32_t>> sets = ConnectedRanks(wiring);
+  const auto largest = std::max_element(
+      sets.begin(), sets.end(), [](const auto& a, const auto& b) { return a.size() < b.size(); });
+  sets.erase(largest);
+  if (sets.empty()) return "";  // each reaches the first, but not all each other
+  std::string text = "; cut off from the others: ";
+  for (size_t i = 0; i < std::min(sets.size(), kMostSets); ++i)
+    text += (i == 0 ? "" : "; ") + RanksText(sets[i]);
+  if (sets.size() > kMostSets) text += fmt::format("; and {} more sets", sets.size() - kMostSets);
+  return text;
+}
+
+}  // namespace
+
+void CheckConnected(const Wiring& wiring) {
+  if (DevicesMeet(wiring)) return;
+  for (const VertexId from : wiring.devices) {
+    const std::vector<bool> reached = Reached(wiring, from, Direction::kForward);
+    for (const VertexId to : wiring.devices) {
+      if (!reached[to])
+        throw Error(
+            fmt::format("device \"{}\" has no path to device \"{}\" (a path may not pass through "
+                        "other devices){}",
+                        wiring.vertices[from].name, wiring.vertices[to].name, CutOff(wiring)));
+    }
+  }
+}
+
+}  // namespace rehearse

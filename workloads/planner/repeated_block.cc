@@ -1,0 +1,178 @@
+#include "workloads/planner/repeated_block.h"
+
+#include <algorithm>
+#include <tuple>
+
+namespace rehearse {
+namespace {
+
+constexpr uint32_t kFewestBlocks = 4;
+
+bool EndsStep(const Action& action) {
+  return action.kind == ActionKind::kSynchronize || action.kind == ActionKind::kUpdate;
+}
+
+// ---- what is equal ------------------------------------------------------------------------------
+
+bool IsSame(const Gemm& a, const Gemm& b) {
+  const auto facts = [](const Gemm& gemm) {
+    return std::tie(gemm.m, gemm.n, gemm.k, gemm.mode, gemm.batch);
+  };
+  return facts(a) == facts(b);
+}
+bool IsSame(const Compute& a, const Compute& b) {
+  const auto facts = [](const Compute& compute) {
+    return std::tie(compute.kind, compute.kernel, compute.dtype, compute.duration, compute.flops,
+                    compute.bytes, compute.kernels, compute.attributes);
+  };
+  return facts(a) == facts(b) && IsSame(a.gemm, b.gemm);
+}
+bool IsSame(const Collective& a, const Collective& b) {
+  const auto facts = [](const Collective& collective) {
+    return std::tie(collective.kind, collective.communicator, collective.bytes, collective.dtype,
+                    collective.reduction, collective.algorithm, collective.protocol,
+                    collective.root, collective.pair_bytes);
+  };
+  return facts(a) == facts(b);
+}
+template <typename Message>
+bool IsSame(const Message& a, const Message& b) {
+  const auto facts = [](const Message& message) {
+    return std::tie(message.communicator, message.peer, message.bytes);
+  };
+  return facts(a) == facts(b);
+}
+
+bool IsSameWork(const Work& a, const Work& b) {
+  if (a.index() != b.index()) return false;
+  return std::visit(
+      [&](const auto& work) { return IsSame(work, std::get<std::decay_t<decltype(work)>>(b)); }, a);
+}
+
+// Compares a copy with the one before it.
+class Comparison {
+ public:
+  Comparison(const Role& role, const Repeat& repeat)
+      : role_(role), repeat_(repeat), buffers_(repeat.end_buffer - repeat.first_buffer) {}
+
+  bool IsSame() const {
+    if (repeat_.begin < repeat_.size() || repeat_.first_buffer < buffers_) return false;
+    for (uint32_t id = repeat_.first_buffer; id < repeat_.end_buffer; ++id) {
+      if (!IsSameBuffer(role_.buffers[id - buffers_], role_.buffers[id])) return false;
+    }
+    for (uint32_t op = repeat_.begin; op < repeat_.end; ++op) {
+      if (!IsSameOp(role_.ops[op - repeat_.size()], role_.ops[op])) return false;
+    }
+    return true;
+  }
+
+ private:
+  // One buffer, which no copy has to itself, or that of the copy before.
+  bool IsSameName(BufferId before, BufferId own) const {
+    const uint32_t first_shifted = repeat_.first_buffer - buffers_;
+    if (own.index() < first_shifted) return before == own;
+    return before.index() + buffers_ == own.index();
+  }
+
+  bool IsSameBuffer(const Buffer& before, const Buffer& own) const {
+    const auto facts = [](const Buffer& buffer) {
+      return std::tie(buffer.name, buffer.kind, buffer.bytes, buffer.dtype, buffer.rows,
+                      buffer.columns, buffer.region);
+    };
+    if (facts(before) != facts(own) || before.view.has_value() != own.view.has_value()) {
+      return false;
+    }
+    if (!own.view) return true;
+    const auto place = [](const View& view) {
+      return std::tie(view.row, view.column, view.rows_cut_by, view.columns_cut_by);
+    };
+    return place(*before.view) == place(*own.view) && IsSameName(before.view->of, own.view->of);
+  }
+
+  bool IsSameOp(const Op& before, const Op& own) const {
+    if (before.name != own.name || before.stream != own.stream ||
+        before.tag.phase != own.tag.phase || before.tag.layer != own.tag.layer ||
+        before.tag.micro_batch + repeat_.micro_batches != own.tag.micro_batch) {
+      return false;
+    }
+    const auto is_same_name = [&](BufferId a, BufferId b) { return IsSameName(a, b); };
+    const auto is_copy_later = [&](OpId a, OpId b) {
+      return a.index() + repeat_.size() == b.index() && b.index() + repeat_.size() >= repeat_.begin;
+    };
+    return IsSameWork(before.work, own.work) &&
+           std::equal(before.after.begin(), before.after.end(), own.after.begin(), own.after.end(),
+                      is_copy_later) &&
+           std::equal(before.reads.begin(), before.reads.end(), own.reads.begin(), own.reads.end(),
+                      is_same_name) &&
+           std::equal(before.writes.begin(), before.writes.end(), own.writes.begin(),
+                      own.writes.end(), is_same_name);
+  }
+
+  const Role& role_;
+  const Repeat& repeat_;
+  const uint32_t buffers_;
+};
+
+}  // namespace
+
+uint32_t MostInFlight(const std::vector<Action>& own) {
+  uint32_t now = 0;
+  uint32_t most = 0;
+  for (const Action& action : own) {
+    if (action.kind == ActionKind::kForward) most = std::max(most, ++now);
+    if (action.kind == ActionKind::kBackward || action.kind == ActionKind::kWeightGradient) --now;
+  }
+  return most;
+}
+
+std::optional<PeriodicActions> FindPeriod(const std::vector<Action>& own, uint32_t micro_batches,
+                                          uint32_t of_block) {
+  const auto count =
+      static_cast<uint32_t>(own.size() - std::count_if(own.begin(), own.end(), EndsStep));
+  if (count % micro_batches != 0) return std::nullopt;
+  const uint32_t step = count / micro_batches;
+  const auto comes_again = [&](uint32_t i) {
+    Action later = own[i];
+    ++later.micro_batch;
+    return !EndsStep(own[i]) && own[i + step] == later;
+  };
+  PeriodicActions longest;
+  for (uint32_t begin = 0; begin + step < own.size(); ++begin) {
+    uint32_t end = begin;
+    while (end + step < own.size() && comes_again(end)) ++end;
+    if (end > begin && end + step - begin > longest.end - longest.begin) {
+      longest.begin = begin;
+      longest.end = end + step;
+    }
+    begin = end;
+  }
+  longest.length = step * of_block;
+  longest.micro_batches = of_block;
+  if (longest.end - longest.begin < kFewestBlocks * longest.length) return std::nullopt;
+  return longest;
+}
+
+bool IsLikePieceBefore(const Role& role, const Repeat& repeat) {
+  return Comparison(role, repeat).IsSame();
+}
+
+bool CanBeSaid(const Role& role, const Repeat& repeat) {
+  const uint32_t buffers = repeat.end_buffer - repeat.first_buffer;
+  const auto is_before = [](uint32_t index, uint32_t begin, uint32_t size) {
+    return index < begin && index + size >= begin;
+  };
+  for (size_t i = repeat.end; i < role.ops.size(); ++i) {
+    const Op& op = role.ops[i];
+    for (const OpId earlier : op.after) {
+      if (is_before(earlier.index(), repeat.begin, repeat.size())) return false;
+    }
+    for (const auto* touched : {&op.reads, &op.writes}) {
+      for (const BufferId id : *touched) {
+        if (is_before(id.index(), repeat.first_buffer, buffers)) return false;
+      }
+    }
+  }
+  return true;
+}
+
+}  // namespace rehearse

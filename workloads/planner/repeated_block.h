@@ -1,0 +1,41 @@
+// Which part of a list of actions repeats, and whether the ops planned for it do.
+//
+// A schedule keeps equal micro-batches once (Repeat in sim/schedule/schedule.h). Whether they are
+// equal is not reasoned out but seen: blocks of actions are planned until one has given the same
+// ops as the block before it, but for the shifts that a Repeat knows. Pure functions.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "sim/schedule/schedule.h"
+#include "workloads/planner/actions.h"
+
+namespace rehearse {
+
+// How many micro-batches a stage has begun and not ended, at most. Blocks of so many name what
+// their own ops or those of the block before have made, and nothing older.
+uint32_t MostInFlight(const std::vector<Action>& own);
+
+// Actions [begin, end) of one stage, of which each block of `length` is the one before it with
+// numbers of micro-batches that are higher by `micro_batches`.
+struct PeriodicActions {
+  uint32_t begin = 0;
+  uint32_t end = 0;
+  uint32_t length = 0;
+  uint32_t micro_batches = 0;
+};
+// The longest such part; nothing where it is of fewer than four blocks.
+std::optional<PeriodicActions> FindPeriod(const std::vector<Action>& own, uint32_t micro_batches,
+                                          uint32_t of_block);
+
+// Whether the ops and buffers of a repeat's body are those of the equally long piece before it, but
+// for what differs between copies.
+bool IsLikePieceBefore(const Role& role, const Repeat& repeat);
+
+// Whether what comes after the body names nothing of the piece before it, which would not be the
+// last copy but one.
+bool CanBeSaid(const Role& role, const Repeat& repeat);
+
+}  // namespace rehearse
