@@ -19,13 +19,15 @@ const std::string kImages = R"(training={"batch": 8, "recomputation": "none"})";
 
 std::string Model(const std::string& json) { return "model=" + json; }
 
+Network NetworkOf(const std::vector<std::string>& changes) {
+  return std::get<Workload>(ReadSmall(changes).jobs.front().work).network;
+}
+
 TEST(ImageModelTest, APresetsNameTellsItsKind) {
-  EXPECT_EQ(ReadSmall({Model(R"({"preset": "vgg-13", "classes": 1024})"), kImages}).network.samples,
-            8u);
-  EXPECT_EQ(ReadSmall({Model(R"({"preset": "u-net-250m"})"), kImages}).network.sample_name,
-            "images");
-  EXPECT_EQ(ReadSmall({Model(R"({"preset": "autoddl-mlp"})"), kImages}).network.layers, 4);
-  EXPECT_EQ(ReadSmall({Model(R"({"preset": "gpt-125m", "heads": 8})")}).network.layers, 12);
+  EXPECT_EQ(NetworkOf({Model(R"({"preset": "vgg-13", "classes": 1024})"), kImages}).samples, 8u);
+  EXPECT_EQ(NetworkOf({Model(R"({"preset": "u-net-250m"})"), kImages}).sample_name, "images");
+  EXPECT_EQ(NetworkOf({Model(R"({"preset": "autoddl-mlp"})"), kImages}).layers, 4);
+  EXPECT_EQ(NetworkOf({Model(R"({"preset": "gpt-125m", "heads": 8})")}).layers, 12);
 }
 
 TEST(ImageModelTest, AnUnknownPresetSuggestsOneOfAnyKind) {
