@@ -142,7 +142,11 @@ class Explainer {
   // By position.
   const Op& OpOf(uint32_t rank, uint32_t op) const { return RoleOf(rank).At(op); }
 
-  OpName NameOf(const Op& op) const { return {classes_.all()[classes_.Of(op)].name, op.name}; }
+  OpName NameOf(const Op& op) const {
+    const auto* compute = std::get_if<Compute>(&op.work);
+    if (compute != nullptr && IsWait(*compute)) return {"waiting", op.name};
+    return {classes_.all()[classes_.Of(op)].name, op.name};
+  }
 
   void DescribeSlack(const std::vector<Time>& slack, Explanation* explanation) const {
     std::map<OpName, std::vector<Time>> named;
@@ -204,6 +208,7 @@ Explanation Explain(const Scenario& scenario) {
         PlayScenario(scenario, {.record_bottlenecks = true, .record_tasks = true});
     const std::optional<JobPart> own = OwnPart(scenario, played);
     explanation.result = Describe(scenario, played, own);
+    explanation.of_jobs = scenario.lists_jobs;
     Explainer explainer(played);
     explainer.DescribePath(&explanation);
     explainer.DescribeExposure(own, &explanation);

@@ -85,6 +85,7 @@ struct ContendedLink {
 
 struct Explanation {
   Result result;
+  bool of_jobs = false;  // the "step" lasts until the last of them has ended
   std::vector<PathStep> path;
   std::vector<PathShare> path_by_kind;       // longest first
   std::vector<PathShare> path_by_op;         // longest first

@@ -139,7 +139,8 @@ std::string ToText(const Explanation& explanation, size_t rows, bool color) {
             page.pen(Ink::kBold, Shortened(explanation.result.scenario, 60)),
             Grouped(explanation.result.ranks), explanation.result.fidelity);
   page.Gap();
-  page.Line("One step takes {}", page.pen(Ink::kBold, Print(explanation.result.step)));
+  page.Line("{} {}", explanation.of_jobs ? "All jobs have ended after" : "One step takes",
+            page.pen(Ink::kBold, Print(explanation.result.step)));
   WritePath(page, explanation, rows);
   WriteSlack(page, explanation, rows);
   WriteExposure(page, explanation, rows);

@@ -26,7 +26,9 @@ std::vector<std::pair<uint32_t, uint32_t>> RunsOf(const std::vector<uint32_t>& p
   return runs;
 }
 
-std::string PlacementText(const std::vector<uint32_t>& placement) {
+// The devices, whichever rank is on which.
+std::string DevicesText(std::vector<uint32_t> placement) {
+  std::sort(placement.begin(), placement.end());
   std::string text;
   for (const auto& [first, last] : RunsOf(placement)) {
     if (!text.empty()) text += ',';
@@ -41,7 +43,7 @@ void WriteJobs(Page& page, const JobsResult& result) {
                                                     "a step takes", "alone", "slow-down")));
   for (const JobResult& job : result.jobs) {
     page.Line("  {:<26}{:<16}{:>10}{:>7}{:>14}{:>14}{:>12}", Shortened(job.result.scenario, 25),
-              Shortened(PlacementText(job.placement), 15), Print(job.start),
+              Shortened(DevicesText(job.placement), 15), Print(job.start),
               Grouped(job.steps.size()), Print(job.result.step), Print(job.alone),
               fmt::format("{:.3f}", job.SlowDown()));
   }

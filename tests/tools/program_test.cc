@@ -179,7 +179,7 @@ TEST_F(ProgramTest, WhatRunRefusesExecuteRefusesToo) {
   for (const std::string change :
        {"simulator.algorithm=bruck",
         "simulator.collectives='[{\"axis\": \"x\", \"protocol\": \"ll\"}]'",
-        "model.hidden=65536"}) {
+        "model.hidden=49152"}) {
     const std::string rest = " '" + Shipped("cpu-4d") + "' --set " + change;
     const Outcome run = Execute("run" + rest);
     EXPECT_EQ(run.code, 1);
