@@ -6,6 +6,7 @@
 
 #include "scenarios/playing/rehearsal.h"
 #include "sim/base/error.h"
+#include "sim/base/json_document.h"
 
 namespace rehearse::testing {
 
