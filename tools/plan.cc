@@ -27,8 +27,11 @@ CommandSyntax Syntax() {
       "It can be changed and played: its timeline then has the same hash. Examples:\n"
       "  rehearse plan scenarios/axonn-gpt20b-perlmutter.json -o step.schedule.json.gz\n"
       "  rehearse run step.schedule.json.gz --cluster perlmutter:nodes=4\n"
-      "  rehearse plan scenarios/cpu-4d.json --set strategy.overlap_all_gather=false | less\n";
+      "  rehearse plan scenarios/cpu-4d.json --set strategy.overlap_all_gather=false | less\n"
+      "A schedule's file is written again, in full:\n"
+      "  rehearse plan scenarios/schedules/two-ranks.json --cluster switch:devices=2\n";
   syntax.positional = {"scenario"};
+  AddClusterOption(&syntax);
   auto add = syntax.options.add_options();
   add("set", po::value<std::vector<std::string>>()->composing()->value_name("PATH=VALUE"),
       "change the scenario before it is read; may be repeated");

@@ -114,7 +114,8 @@ void WriteChosen(Page& page, const Result& result) {
 }
 
 void WriteUtilization(Page& page, const Result& result) {
-  if (!(result.peak > FlopsPerSecond(0))) return;  // nothing that would be used
+  // Nothing that would be used, or a schedule that does not say how much arithmetic it is.
+  if (!(result.peak > FlopsPerSecond(0)) || !(result.hardware_flops_utilization > 0)) return;
   page.Gap();
   page.Line("{}   HFU {} / MFU {} of {} ({}peak of one device)",
             page.pen(Ink::kBold, "Utilisation"),

@@ -26,7 +26,7 @@ Schedule ThreeRanks(const std::string& ops) {
   return ReadSchedule(JsonDocument::FromText(text, "s.json").Root());
 }
 
-Execution Run(const Schedule& schedule, StreamUse streams) {
+Execution Executed(const Schedule& schedule, StreamUse streams) {
   ExecutionOptions options;
   options.warm_ups = 0;
   options.repeats = 1;
@@ -79,7 +79,7 @@ TEST(ExecutableTest, CopiesAreWrittenOut) {
   Schedule schedule = ThreeRanks(R"({"name": "a", "duration": "1ms"}], "repeats": [
     {"begin": 0, "end": 1, "times": 4})");
   EXPECT_EQ(Executable(schedule).roles[0].ops.size(), 5u);
-  EXPECT_EQ(Run(schedule, StreamUse::kBlocking).repeats[0].spans.size(), 15u);
+  EXPECT_EQ(Executed(schedule, StreamUse::kBlocking).repeats[0].spans.size(), 15u);
 }
 
 TEST(ExecutableTest, SizesOfPairsNeedBuffers) {
@@ -92,8 +92,8 @@ TEST(ExecutableTest, SizesOfPairsNeedBuffers) {
 
 TEST(ExecutableTest, OpsOfAFixedDurationTakeAtLeastThat) {
   const Execution execution =
-      Run(ThreeRanks(R"({"name": "a", "duration": "3ms"}, {"name": "b", "duration": "50us"})"),
-          StreamUse::kAuto);
+      Executed(ThreeRanks(R"({"name": "a", "duration": "3ms"}, {"name": "b", "duration": "50us"})"),
+               StreamUse::kAuto);
   ASSERT_EQ(execution.repeats.size(), 1u);
   for (const Span& span : execution.repeats[0].spans) {
     const double duration = ToSeconds(span.end - span.begin).value();
@@ -114,7 +114,7 @@ TEST(ExecutableTest, MadeUpMessagesOfEveryKindArrive) {
     {"name": "add", "collective": "reduce", "communicator": "all", "bytes": "5B", "root": 1},
     {"name": "meet", "collective": "barrier", "communicator": "all"})");
   for (const StreamUse streams : {StreamUse::kBlocking, StreamUse::kThreads})
-    EXPECT_EQ(Run(schedule, streams).repeats[0].spans.size(), 27u);
+    EXPECT_EQ(Executed(schedule, streams).repeats[0].spans.size(), 27u);
 }
 
 TEST(ExecutableTest, SendsMeetReceives) {
@@ -127,7 +127,7 @@ TEST(ExecutableTest, SendsMeetReceives) {
       {"name": "come", "receive_from": 0, "communicator": "pair", "bytes": "9B"},
       {"name": "go", "send_to": 0, "communicator": "pair", "bytes": "1MiB"}]}]})";
   const Schedule schedule = ReadSchedule(JsonDocument::FromText(text, "s.json").Root());
-  const Timeline step = Run(schedule, StreamUse::kBlocking).repeats[0];
+  const Timeline step = Executed(schedule, StreamUse::kBlocking).repeats[0];
   EXPECT_LE(step.spans[0].begin, step.spans[1].begin);
 }
 

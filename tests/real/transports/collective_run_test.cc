@@ -187,7 +187,7 @@ TEST(CollectiveRunTest, NobodyLeavesABarrierBeforeAllHaveCome) {
       call.tag = kTag;
       ++arrived;
       RunCollective(transport, call);
-      EXPECT_EQ(arrived, p);
+      EXPECT_EQ(arrived.load(), p);
     });
   }
 }
