@@ -209,25 +209,23 @@ TEST(PipelineTest, ARecomputationOfItsOwnComesOnce) {
 
 // Devices behind a switch whose links cost nothing.
 std::unique_ptr<Cluster> IdealCluster(uint32_t devices) {
-  auto cluster = std::make_unique<Cluster>("ideal");
-  const auto preset = BuildPreset("switch", {{"devices", 1}}, {});
-  const uint32_t device = cluster->AddDeviceSpec(preset->DeviceOf(0));
+  ClusterBuilder cluster("ideal");
+  const uint32_t device =
+      cluster.AddDeviceSpec(BuildPreset("switch", {{"devices", 1}}, {})->DeviceOf(0));
   Vertex center;
   center.name = "switch";
   center.kind = VertexKind::kSwitch;
-  const auto hub = cluster->AddVertex(center);
+  const auto hub = cluster.AddVertex(center);
   for (uint32_t rank = 0; rank < devices; ++rank) {
     Vertex vertex;
     vertex.name = fmt::format("gpu{}", rank);
     vertex.kind = VertexKind::kDevice;
-    vertex.device = device;
     ClusterLink link;
     link.kind = LinkKind::kNetwork;
     link.bandwidth = BytesPerSecond(1e18);
-    cluster->AddLinks(cluster->AddVertex(vertex), hub, link);
+    cluster.AddLinks(cluster.AddVertex(vertex, device), hub, link);
   }
-  cluster->Finish();
-  return cluster;
+  return std::make_unique<Cluster>(cluster.Finish());
 }
 
 // Forward, input and weight gradient of a micro-batch on a stage take as long as is said, by the
