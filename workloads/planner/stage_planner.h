@@ -33,6 +33,8 @@ class StagePlanner {
   // All that is given must outlive the planner.
   StagePlanner(const StepSetup& step, const Stage& stage, StepCommunicators* communicators,
                const Place& place);
+  StagePlanner(const StagePlanner&) = delete;
+  StagePlanner& operator=(const StagePlanner&) = delete;
 
   // `actions` are those of the stage, in a possible order (CheckActions). Of those that are said to
   // repeat, blocks are planned until two are alike; the other blocks but the last are then copies
