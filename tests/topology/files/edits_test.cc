@@ -361,7 +361,7 @@ TEST(EditsTest, TheClusterThatIsEditedStaysAsItWas) {
 TEST(EditsTest, ACutIsAnotherWiringAndKeepsTheOtherFigures) {
   const auto cluster = DgxBoxes(2);
   Figures figures = cluster->figures();
-  figures.calibration_origin = CalibrationOrigin{.machine = "test, 2 cores"};
+  figures.calibration_origin = CalibrationOrigin{.machine = "test, 2 cores", .date = ""};
   figures.collective_overhead = Seconds(20e-6);
   const Cluster calibrated = cluster->With(figures);
   const auto edited = Edited(calibrated, R"([{"links": "node1/nic0", "down": true},

@@ -24,7 +24,7 @@ std::vector<std::string> Names(const Cluster& cluster, const Route& route) {
   return names;
 }
 
-const ClusterLink& LinkNamed(const Cluster& cluster, const std::string& name) {
+ClusterLink LinkNamed(const Cluster& cluster, const std::string& name) {
   for (uint32_t i = 0; i < cluster.link_count(); ++i)
     if (cluster.LinkName(i) == name) return cluster.Link(i);
   throw Error("there is no link " + name);
