@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/base/error.h"
+#include "sim/base/json_parse.h"
 #include "sim/schedule/buffer_check.h"
 #include "sim/schedule/op_error.h"
 #include "sim/schedule/schedule_check.h"
