@@ -147,6 +147,16 @@ TEST(LayeringTest, HeadersBeginWithWhatTheyAre) {
   }
 }
 
+// Only CMake joins sources (CMakeLists.txt), and then each is in one program once.
+TEST(LayeringTest, NobodyIncludesASource) {
+  std::vector<std::string> folders = {"tests"};
+  for (const auto& [folder, rooms] : Rooms()) folders.push_back(folder);
+  for (const std::string& folder : folders) {
+    for (const Include& include : IncludesOf(folder))
+      EXPECT_NE(fs::path(include.target).extension(), ".cc") << include.file;
+  }
+}
+
 // It takes longer to compile than most of what uses clusters: only sources that search include it.
 TEST(LayeringTest, NoHeaderBringsBoostGraphToThoseWhoDoNotSearch) {
   const fs::path graph = "topology/cluster/graph.h";

@@ -7,6 +7,8 @@ root=${root:?}
 
 # Checkouts share their compiled objects, wherever they lie; messages show full paths all the same.
 export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1 CCACHE_ABSSTDERR=1
+# What it wants for headers that are compiled once; we use neither __DATE__ nor __TIME__.
+export CCACHE_SLOPPINESS=pch_defines,time_macros
 
 say() { echo "rehearse: $*" >&2; }
 die() { say "$@"; exit 1; }

@@ -10,6 +10,8 @@
 #include <fmt/format.h>
 #include <pugixml.hpp>
 
+#include "sim/base/json_parse.h"
+
 namespace rehearse {
 namespace {
 
