@@ -199,7 +199,7 @@ StepNumbers ComputeSerially(const Schedule& serial, uint64_t seed) {
   if (serial.ranks() != 1) {
     throw Error(fmt::format("the serial schedule has {} ranks, expected 1", serial.ranks()));
   }
-  const Schedule schedule = OnOneStream(serial);
+  const Schedule schedule = OnOneStream(Executable(serial));
   const RankPlan plan = PlanRank(schedule, 0);
   ThreadWorld alone(1);
   const std::unique_ptr<Transport> transport = alone.Join(0);
