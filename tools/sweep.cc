@@ -9,6 +9,7 @@
 #include "scenarios/sweeping/study_reader.h"
 #include "scenarios/sweeping/study_report.h"
 #include "sim/base/error.h"
+#include "sim/base/json_document.h"
 #include "sim/base/version.h"
 #include "tools/command.h"
 

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "scenarios/sweeping/study_reader.h"
+#include "sim/base/json_document.h"
 
 namespace rehearse {
 

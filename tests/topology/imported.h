@@ -5,6 +5,7 @@
 #include <sstream>
 #include <string>
 
+#include "sim/base/json_document.h"
 #include "tests/topology/same_cluster.h"
 #include "topology/fabrics/router.h"
 #include "topology/files/cluster_export.h"
