@@ -44,8 +44,9 @@ class VersionFileTest : public ::testing::Test {
   }
   // What the file says after a build.
   std::string Build() const {
-    EXPECT_TRUE(Run("cmake -DROOT=\"$PWD\" -DVERSION=1.2.3 -DOUTPUT=../version.cc -P '" REHEARSE_SOURCE_DIR
-                    "/sim/base/version.cmake'"));
+    EXPECT_TRUE(
+        Run("cmake -DROOT=\"$PWD\" -DVERSION=1.2.3 -DOUTPUT=../version.cc -P "
+            "'" REHEARSE_SOURCE_DIR "/sim/base/version.cmake'"));
     std::ifstream file(folder_ / "version.cc");
     return {std::istreambuf_iterator<char>(file), {}};
   }
