@@ -51,7 +51,7 @@ Json Sending(const std::string& name) {
       {"schema", "rehearse.schedule.v1"},
       {"name", name},
       {"ranks", 2},
-      {"role_of_rank", {{"first", 1}, {"second", 1}}},
+      {"role_of_rank", Json::array({Json::array({"first", 1}), Json::array({"second", 1})})},
       {"communicators", {{{"name", "pair"}, {"ranks", "all"}}}},
       {"roles",
        {{{"name", "first"},

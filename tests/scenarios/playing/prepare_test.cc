@@ -27,7 +27,7 @@ TEST(PrepareTest, WhatRunRefusesExecuteRefusesWithTheSameWords) {
   const std::vector<std::vector<std::string>> refused = {
       {"simulator.algorithm=bruck"},
       {R"(simulator.collectives=[{"axis": "dpeth", "algorithm": "tree"}])"},
-      {R"(simulator.collectives=[{"kind": "all-gather", "algorithm": "halving-doubling"}])"},
+      {R"(simulator.collectives=[{"kind": "all-gather", "algorithm": "tree"}])"},
       {"strategy.column=3"},
       {"training.batch=7"},
       {R"(model={"layers": 64, "hidden": 16384, "heads": 16, "vocabulary": 4096})"},  // memory
