@@ -31,9 +31,10 @@ std::string ReadKernelImage() {
     std::string image{std::istreambuf_iterator<char>(file), {}};
     if (!image.empty()) return image;
   }
-  throw Error(fmt::format("the GPU kernels are missing: no {} in {}; build the target "
-                          "rehearse_kernels (tools/rehearse does with --backend cuda)",
-                          name, folder.string()));
+  throw Error(
+      fmt::format("the GPU kernels are missing: no {} in {}; build the target "
+                  "rehearse_kernels (tools/rehearse does with --backend cuda)",
+                  name, folder.string()));
 }
 
 }  // namespace
