@@ -180,8 +180,10 @@ void SendToNext(Transport& transport, const CollectiveCall<T>& call) {
   const size_t bytes = call.from_elements * sizeof(T);
   Transport::Handle coming =
       transport.Receive(group.ranks[(group.member + p - 1) % p], call.tag, call.to, bytes);
-  transport.Wait(transport.Send(group.ranks[(group.member + 1) % p], call.tag, call.from, bytes));
-  transport.Wait(std::move(coming));
+  Transport::Handle going =
+      transport.Send(group.ranks[(group.member + 1) % p], call.tag, call.from, bytes);
+  transport.Wait(std::move(coming));  // who sends may wait until the other takes it
+  transport.Wait(std::move(going));
 }
 
 // In step k a member hears of the 2^k before it: in the end of all.
@@ -192,8 +194,10 @@ void MeetAll(Transport& transport, const Group& group, uint32_t tag) {
     const char said = 0;
     Transport::Handle coming =
         transport.Receive(group.ranks[(group.member + p - distance) % p], tag, &heard, 1);
-    transport.Wait(transport.Send(group.ranks[(group.member + distance) % p], tag, &said, 1));
+    Transport::Handle going =
+        transport.Send(group.ranks[(group.member + distance) % p], tag, &said, 1);
     transport.Wait(std::move(coming));
+    transport.Wait(std::move(going));
   }
 }
 

@@ -144,6 +144,25 @@ const char* Name(CollectiveKind kind) {
                 kind);
 }
 
+const char* UsualAlgorithm(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::kAllToAll:
+      return "pairwise";
+    case CollectiveKind::kBroadcast:
+    case CollectiveKind::kReduce:
+      return "chain";
+    case CollectiveKind::kSendReceive:
+      return "direct";
+    case CollectiveKind::kBarrier:
+      return "doubling";
+    case CollectiveKind::kAllReduce:
+    case CollectiveKind::kAllGather:
+    case CollectiveKind::kReduceScatter:
+      break;
+  }
+  return "ring";
+}
+
 const char* Name(Phase phase) {
   return NameIn({"forward", "recompute", "backward", "synchronize", "update"}, phase);
 }

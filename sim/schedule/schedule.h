@@ -96,6 +96,9 @@ enum class CollectiveKind : uint8_t {
   kBarrier,
 };
 const char* Name(CollectiveKind kind);  // "all-reduce"
+// What libraries use for large arrays: a ring where there is one, a chain for broadcast and reduce,
+// "pairwise" for all-to-all, "direct" for send-receive, "doubling" for barriers.
+const char* UsualAlgorithm(CollectiveKind kind);
 
 enum class Reduction : uint8_t { kSum, kMaximum };
 

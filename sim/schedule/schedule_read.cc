@@ -484,7 +484,8 @@ class RoleReader {
     if (reader.Has("dtype")) collective.dtype = ChoiceOf<DType>(reader.At("dtype"), DTypeNames());
     if (reader.Has("reduction"))
       collective.reduction = ChoiceOf<Reduction>(reader.At("reduction"), ReductionNames());
-    if (reader.Has("algorithm")) collective.algorithm = reader.At("algorithm").String();
+    collective.algorithm =
+        reader.Has("algorithm") ? reader.At("algorithm").String() : UsualAlgorithm(collective.kind);
     if (reader.Has("protocol")) collective.protocol = reader.At("protocol").String();
     if (reader.Has("root")) collective.root = Count(reader.At("root"), 0);
     if (reader.Has("pair_bytes"))

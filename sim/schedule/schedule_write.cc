@@ -316,7 +316,8 @@ class RoleWriter {
     if (collective.dtype != usual.dtype) object->AddText("dtype", Name(collective.dtype));
     if (collective.reduction != usual.reduction)
       object->AddText("reduction", ReductionNames()[static_cast<size_t>(collective.reduction)]);
-    if (collective.algorithm != usual.algorithm) object->AddText("algorithm", collective.algorithm);
+    if (collective.algorithm != UsualAlgorithm(collective.kind))
+      object->AddText("algorithm", collective.algorithm);
     if (collective.protocol != usual.protocol) object->AddText("protocol", collective.protocol);
     object->AddUnless("root", collective.root, usual.root);
     if (collective.pair_bytes.empty()) return;

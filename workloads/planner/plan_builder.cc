@@ -11,19 +11,6 @@ std::vector<Communicator> FirstOf(const StepCommunicators& communicators) {
   return {begin, begin + communicators.model().index() + 1};
 }
 
-// What libraries use for large arrays; a ring where there is one.
-const char* UsualAlgorithm(CollectiveKind kind) {
-  switch (kind) {
-    case CollectiveKind::kAllToAll:
-      return "pairwise";
-    case CollectiveKind::kBroadcast:
-    case CollectiveKind::kReduce:
-      return "chain";
-    default:
-      return "ring";
-  }
-}
-
 }  // namespace
 
 PlanBuilder::PlanBuilder(std::string role, StepCommunicators* communicators, DType precision,
