@@ -61,18 +61,16 @@ struct Wiring {
   // Vertices by their name, which only they themselves hold.
   struct HashName {
     using is_transparent = void;
-    const std::vector<Vertex>* vertices;
+    const std::vector<Vertex>* of;
     size_t operator()(std::string_view name) const { return std::hash<std::string_view>()(name); }
-    size_t operator()(VertexId id) const { return (*this)(std::string_view((*vertices)[id].name)); }
+    size_t operator()(VertexId id) const { return (*this)(std::string_view((*of)[id].name)); }
   };
   struct SameName {
     using is_transparent = void;
-    const std::vector<Vertex>* vertices;
-    bool operator()(VertexId a, VertexId b) const {
-      return (*vertices)[a].name == (*vertices)[b].name;
-    }
-    bool operator()(std::string_view a, VertexId b) const { return a == (*vertices)[b].name; }
-    bool operator()(VertexId a, std::string_view b) const { return b == (*vertices)[a].name; }
+    const std::vector<Vertex>* of;
+    bool operator()(VertexId a, VertexId b) const { return (*of)[a].name == (*of)[b].name; }
+    bool operator()(std::string_view a, VertexId b) const { return a == (*of)[b].name; }
+    bool operator()(VertexId a, std::string_view b) const { return b == (*of)[a].name; }
   };
   std::unordered_set<VertexId, HashName, SameName> vertex_by_name{0, HashName{&vertices},
                                                                   SameName{&vertices}};
