@@ -62,7 +62,7 @@ struct Wiring {
   struct HashName {
     using is_transparent = void;
     const std::vector<Vertex>* of;
-    size_t operator()(std::string_view name) const { return std::hash<std::string_view>()(name); }
+    size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
     size_t operator()(VertexId id) const { return (*this)(std::string_view((*of)[id].name)); }
   };
   struct SameName {
