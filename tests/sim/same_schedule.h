@@ -67,7 +67,9 @@ inline void ExpectSameCompute(const Compute& a, const Compute& b) {
     EXPECT_EQ(a.gemm.batch, b.gemm.batch);
     EXPECT_EQ(a.tuned, b.tuned);
   }
-  if (a.kind == ComputeKind::kFixed) EXPECT_EQ(a.duration.value(), b.duration.value());
+  if (a.kind == ComputeKind::kFixed) {
+    EXPECT_EQ(a.duration.value(), b.duration.value());
+  }
   EXPECT_EQ(a.flops.value(), b.flops.value());
   EXPECT_EQ(a.bytes.value(), b.bytes.value());
   EXPECT_EQ(a.kernels, b.kernels);

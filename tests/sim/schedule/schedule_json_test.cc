@@ -85,6 +85,7 @@ Schedule Everything() {
                    {{8, {}}, {6, {}}, {CommunicatorId(0), CommunicatorId(2)}}};
   first.buffers = {{.name = "view of a later one",
                     .kind = BufferKind::kGradient,
+                    .bytes = Bytes(0),
                     .dtype = DType::kFp32,
                     .rows = 1,
                     .columns = 2,
