@@ -13,8 +13,8 @@ using ::testing::HasSubstr;
 
 // The shipped scenario on four Perlmutter nodes, with these keys in its "simulator".
 Scenario With(const std::string& simulator) {
-  JsonDocument document = JsonDocument::FromFile(REHEARSE_SOURCE_DIR
-                                                 "/scenarios/axonn-gpt20b-perlmutter.json");
+  JsonDocument document =
+      JsonDocument::FromFile(REHEARSE_SOURCE_DIR "/scenarios/axonn-gpt20b-perlmutter.json");
   document.Set("simulator=" + simulator);
   return ReadScenario(document);
 }
