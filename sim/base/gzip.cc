@@ -32,7 +32,7 @@ class OutputPiece {
   }
 
  private:
-  std::array<Bytef, size_t{1} << 16> bytes_;
+  std::array<Bytef, size_t{1} << 16> bytes_{};
 };
 
 }  // namespace

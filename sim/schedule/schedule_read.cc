@@ -86,7 +86,7 @@ class Names {
  private:
   std::string One() const { return (noun_.starts_with('e') ? "an " : "a ") + noun_; }
   std::string HintFor(const std::string& name) const {
-    const std::string hint = DidYouMean(name, names_);
+    std::string hint = DidYouMean(name, names_);
     if (!hint.empty()) return hint;
     constexpr size_t kMostListed = 8;
     if (names_.empty() || names_.size() > kMostListed) return "";
