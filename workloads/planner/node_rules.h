@@ -16,9 +16,9 @@
 namespace rehearse {
 
 struct NodeRule {
-  NodeKind kind;
-  void (*forward)(Plan& plan, uint32_t node);
-  void (*input_gradient)(Plan& plan, uint32_t node, const Tensor& gradient);
+  NodeKind kind = NodeKind::kInput;
+  void (*forward)(Plan& plan, uint32_t node) = nullptr;
+  void (*input_gradient)(Plan& plan, uint32_t node, const Tensor& gradient) = nullptr;
   void (*weight_gradient)(Plan& plan, uint32_t node, const WeightOperands& operands) = nullptr;
 };
 const NodeRule& RuleOf(NodeKind kind);

@@ -274,11 +274,11 @@ void Parameters::Hold(Matrix* matrix) const {
   if (found == matrix->holders.end()) matrix->holders.push_back(micro_batch_);
 }
 
-void Parameters::Release(uint32_t index) {
+void Parameters::Release(uint32_t matrix) {
   if (!is_last_chunk_) return;
-  Matrix& matrix = matrices_[index];
-  std::erase(matrix.holders, micro_batch_);
-  if (matrix.holders.empty()) matrix.gathered = BufferId();
+  Matrix& held = matrices_[matrix];
+  std::erase(held.holders, micro_batch_);
+  if (held.holders.empty()) held.gathered = BufferId();
 }
 
 void Parameters::SkipMicroBatches(uint32_t count) {
