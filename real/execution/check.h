@@ -52,10 +52,10 @@ struct CheckReport {
   bool Passes(double tolerance) const;
 };
 
-// Runs one step of `schedule` on all ranks of the transport and compares on rank 0; elsewhere the
+// Runs one step of `planned` on all ranks of the transport and compares on rank 0; elsewhere the
 // report is empty. `serial` is needed on rank 0 only. The ranks run on what `backend` makes, by
 // default the CPU in double.
-CheckReport CheckAgainst(const StepNumbers& serial, const Schedule& schedule, Transport& transport,
+CheckReport CheckAgainst(const StepNumbers& serial, const Schedule& planned, Transport& transport,
                          uint64_t seed, const BackendFactory& backend = nullptr);
 
 }  // namespace rehearse

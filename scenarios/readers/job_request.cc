@@ -81,7 +81,7 @@ FlopsPerSecond MeanPeak(const Cluster& nominal, const JobRequest& request) {
 // What it is called in its file, or its file: "two-ranks" for two-ranks.schedule.json.gz.
 std::string NameOfSchedule(const JsonReader& document) {
   const ScheduleTitle title = ReadScheduleTitle(document);
-  if (!title.name.empty() || document.place().pointer != "") return title.name;
+  if (!title.name.empty() || !document.place().pointer.empty()) return title.name;
   const std::string file = std::filesystem::path(document.place().file).filename().string();
   return file.substr(0, file.find('.'));
 }
