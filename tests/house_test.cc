@@ -107,8 +107,8 @@ TEST(LayeringTest, FoldersIncludeOnlyToTheRight) {
 
 TEST(LayeringTest, RoomsIncludeOnlyThoseBeforeThem) {
   size_t count = 0;
-  for (const auto& [folder, rooms] : Rooms()) {
-    const auto position = [&](const std::string& room) {
+  for (const auto& [folder, ordered] : Rooms()) {
+    const auto position = [&rooms = ordered](const std::string& room) {
       return std::find(rooms.begin(), rooms.end(), room) - rooms.begin();
     };
     for (const Include& include : IncludesOf(folder)) {
