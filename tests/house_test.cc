@@ -11,6 +11,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/places.h"
+
 namespace rehearse {
 namespace {
 
@@ -55,7 +57,7 @@ bool IsSource(const fs::path& path) {
 // Files of a folder and its rooms, in order, as paths below the root.
 std::vector<fs::path> FilesOf(const std::string& folder, bool (*wanted)(const fs::path&)) {
   std::vector<fs::path> files;
-  const fs::path root(REHEARSE_SOURCE_DIR);
+  const fs::path root(SourceDir());
   for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
     if (wanted(entry.path())) files.push_back(fs::relative(entry.path(), root));
   }
@@ -83,7 +85,7 @@ struct Include {
 std::vector<Include> IncludesOf(const std::string& folder) {
   std::vector<Include> includes;
   for (const fs::path& path : FilesOf(folder, IsSource)) {
-    std::ifstream file(fs::path(REHEARSE_SOURCE_DIR) / path);
+    std::ifstream file(fs::path(SourceDir()) / path);
     std::string line;
     while (std::getline(file, line)) {
       if (line.rfind("#include \"", 0) != 0) continue;
@@ -136,7 +138,7 @@ TEST(LayeringTest, EveryFileIsInARoomThatHasAPlaceInTheOrder) {
 TEST(LayeringTest, HeadersBeginWithWhatTheyAre) {
   for (const auto& [folder, rooms] : Rooms()) {
     for (const fs::path& path : FilesOf(folder, IsHeader)) {
-      std::ifstream file(fs::path(REHEARSE_SOURCE_DIR) / path);
+      std::ifstream file(fs::path(SourceDir()) / path);
       std::string line;
       std::getline(file, line);
       EXPECT_EQ(line.rfind("// ", 0), 0u) << path;
@@ -163,7 +165,7 @@ TEST(LayeringTest, NoHeaderBringsBoostGraphToThoseWhoDoNotSearch) {
   size_t searching = 0;
   for (const auto& [folder, rooms] : Rooms()) {
     for (const fs::path& path : FilesOf(folder, IsSource)) {
-      std::ifstream file(fs::path(REHEARSE_SOURCE_DIR) / path);
+      std::ifstream file(fs::path(SourceDir()) / path);
       std::string line;
       while (std::getline(file, line)) {
         if (line.rfind("#include <boost/graph/", 0) != 0 &&
@@ -181,7 +183,7 @@ TEST(LayeringTest, NoHeaderBringsBoostGraphToThoseWhoDoNotSearch) {
 // as it is.
 std::vector<std::pair<size_t, std::string>> LinesOutsideRawStrings(const fs::path& path) {
   std::vector<std::pair<size_t, std::string>> lines;
-  std::ifstream file(fs::path(REHEARSE_SOURCE_DIR) / path);
+  std::ifstream file(fs::path(SourceDir()) / path);
   std::string end;  // of the raw string that the line is in
   std::string line;
   for (size_t number = 1; std::getline(file, line); ++number) {
@@ -251,7 +253,7 @@ const std::regex& PathFromTheRoot() {
 }
 
 TEST(DocumentsTest, FilesThatCommentsNameAreThere) {
-  const fs::path root(REHEARSE_SOURCE_DIR);
+  const fs::path root(SourceDir());
   size_t count = 0;
   std::vector<std::string> folders = {"tests"};
   for (const auto& [folder, rooms] : Rooms()) folders.push_back(folder);
@@ -272,7 +274,7 @@ TEST(DocumentsTest, FilesThatCommentsNameAreThere) {
 
 // Links, and names of files in `...`, are from the document's own folder or from the root.
 TEST(DocumentsTest, FilesThatDocumentsNameAreThere) {
-  const fs::path root(REHEARSE_SOURCE_DIR);
+  const fs::path root(SourceDir());
   std::vector<fs::path> documents = {root / "README.md", root / "CONTRIBUTING.md"};
   std::vector<std::string> folders = {"tests"};
   for (const auto& [folder, rooms] : Rooms()) folders.push_back(folder);
@@ -313,7 +315,7 @@ TEST(LayeringTest, EveryTypeOfAHeaderHasANameOfItsOwn) {
       "^(?:struct|class|enum class) ([A-Z][A-Za-z0-9]*)( final)?( :.*)? \\{.*");
   for (const auto& [folder, rooms] : Rooms()) {
     for (const fs::path& path : FilesOf(folder, IsHeader)) {
-      std::ifstream file(fs::path(REHEARSE_SOURCE_DIR) / path);
+      std::ifstream file(fs::path(SourceDir()) / path);
       std::string line;
       std::smatch match;
       while (std::getline(file, line)) {
@@ -331,7 +333,7 @@ TEST(LayeringTest, OnlyPrepareAsksThePlanner) {
   size_t count = 0;
   for (const char* folder : {"scenarios", "tools"}) {
     for (const fs::path& path : FilesOf(folder, IsSource)) {
-      std::ifstream file(fs::path(REHEARSE_SOURCE_DIR) / path);
+      std::ifstream file(fs::path(SourceDir()) / path);
       const std::string text(std::istreambuf_iterator<char>(file), {});
       if (text.find("PlanStep(") == std::string::npos) continue;
       EXPECT_EQ(path, "scenarios/playing/prepare.cc");

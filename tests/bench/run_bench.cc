@@ -10,6 +10,7 @@
 #include "scenarios/playing/rehearsal.h"
 #include "sim/base/json_document.h"
 #include "sim/base/json_reader.h"
+#include "tests/support/places.h"
 
 namespace rehearse {
 namespace {
@@ -33,9 +34,7 @@ void Play(benchmark::State& state, const JsonDocument& document, bool fold) {
 }
 
 void PlayShipped(benchmark::State& state, const std::string& name, bool fold) {
-  Play(state,
-       JsonDocument::FromFile(std::string(REHEARSE_SOURCE_DIR) + "/scenarios/" + name + ".json"),
-       fold);
+  Play(state, JsonDocument::FromFile(SourceDir() + "/scenarios/" + name + ".json"), fold);
 }
 
 const auto kMilliseconds = benchmark::kMillisecond;

@@ -26,6 +26,7 @@
 #include "tests/support/gpu_kernel_cases.h"
 #include "tests/support/gpu_run.h"
 #include "tests/support/gpu_schedules.h"
+#include "tests/support/places.h"
 
 namespace rehearse {
 namespace {
@@ -335,7 +336,7 @@ TEST_F(CudaBackendTest, ALostRankEndsTheOthers) {
 
 std::string ReadSource(const std::string& path) {
   std::stringstream text;
-  text << std::ifstream(std::string(REHEARSE_SOURCE_DIR) + "/" + path).rdbuf();
+  text << std::ifstream(SourceDir() + "/" + path).rdbuf();
   return text.str();
 }
 

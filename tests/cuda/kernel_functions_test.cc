@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "real/cuda/launch.h"
+#include "tests/support/places.h"
 
 namespace rehearse {
 namespace {
@@ -14,8 +15,7 @@ namespace {
 // A name that the table has and the kernels have not would only be missed on a GPU.
 TEST(KernelFunctionsTest, TheTableNamesExactlyTheKernelsThatAreWritten) {
   std::set<std::string> written;
-  const std::filesystem::path folder =
-      std::filesystem::path(REHEARSE_SOURCE_DIR) / "real/cuda/kernels";
+  const std::filesystem::path folder = std::filesystem::path(SourceDir()) / "real/cuda/kernels";
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     std::stringstream text;
     text << std::ifstream(entry.path()).rdbuf();

@@ -20,6 +20,7 @@
 
 #include "real/calibration/calibration_fit.h"
 #include "tests/measured/measured_tables.h"
+#include "tests/support/places.h"
 #include "tools/ranks.h"
 #include "topology/files/cluster_file.h"
 
@@ -169,7 +170,7 @@ void PrintSizes(const Machine& machine, const Judged& judged) {
 }
 
 std::string DocumentedTable() {
-  std::ifstream file(REHEARSE_SOURCE_DIR "/collectives/MEASURED.md");
+  std::ifstream file(SourceDir() + "/collectives/MEASURED.md");
   std::stringstream text;
   text << file.rdbuf();
   return text.str();

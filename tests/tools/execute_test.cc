@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <sys/stat.h>
 
+#include "tests/support/places.h"
 #include "tests/tools/program_fixture.h"
 
 namespace rehearse {
@@ -21,8 +22,8 @@ class ExecuteProgramTest : public ProgramTest {
   // `ranks` is -n's argument.
   Outcome Mpirun(int ranks, const std::string& arguments, const std::string& wrapper = "") const {
     const std::string command = "cd '" + folder_.string() + "' && timeout 60 " + kMpirun + " -n " +
-                                std::to_string(ranks) + " " + wrapper + " '" REHEARSE_BINARY "' " +
-                                arguments + " > out.txt 2> err.txt < /dev/null";
+                                std::to_string(ranks) + " " + wrapper + " '" + ProgramPath() +
+                                "' " + arguments + " > out.txt 2> err.txt < /dev/null";
     const int status = std::system(command.c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, ReadFile(folder_ / "out.txt"),
             ReadFile(folder_ / "err.txt")};

@@ -8,6 +8,7 @@
 
 #include "real/cuda/kernel_image.h"
 #include "tests/support/gpu_double.h"
+#include "tests/support/places.h"
 #include "tests/tools/program_fixture.h"
 
 namespace rehearse {
@@ -32,7 +33,7 @@ class GpuProgramTest : public ProgramTest {
 
   // A shell's work in the folder; `program` in it is the rehearse binary.
   Outcome Shell(const std::string& script) const {
-    Write("script.sh", "program='" REHEARSE_BINARY "'\n" + script + "\n");
+    Write("script.sh", "program='" + ProgramPath() + "'\n" + script + "\n");
     const std::string command = "cd '" + folder_.string() +
                                 "' && timeout 280 sh script.sh > out.txt 2> err.txt < /dev/null";
     const int status = std::system(command.c_str());
@@ -279,7 +280,7 @@ TEST_F(GpuProgramTest, WhatIsMissingIsSaidInOneLine) {
 
 // The kernels are a file beside the program, which only GPU runs read.
 TEST_F(GpuProgramTest, AProgramWithoutItsKernelsStillSimulates) {
-  std::filesystem::copy_file(REHEARSE_BINARY, folder_ / "rehearse");
+  std::filesystem::copy_file(ProgramPath(), folder_ / "rehearse");
   const Outcome simulated = Shell("./rehearse run " + Shipped("cpu-4d"));
   EXPECT_EQ(simulated.code, 0) << simulated.err;
   const Outcome executed = Shell("./rehearse execute " + Shipped("cpu-4d") + " --backend cuda");
@@ -332,12 +333,11 @@ TEST_F(GpuProgramTest, ACalibrationIsWrittenAndAScenarioUsesIt) {
 TEST_F(GpuProgramTest, GpuCheckRunsEverythingInOneFolder) {
   if (kIsSanitized) GTEST_SKIP() << "minutes with sanitizers; its parts are tested by themselves";
   const std::filesystem::path tests =
-      std::filesystem::path(REHEARSE_BINARY).parent_path() / "tests/test_gpu";
+      std::filesystem::path(ProgramPath()).parent_path() / "tests/test_gpu";
   if (!std::filesystem::exists(tests)) GTEST_SKIP() << "test_gpu is not built";
   setenv("REHEARSE_DOUBLE_DEVICES", "1", 1);
   setenv("GTEST_FILTER", "GpuTest.AStepOfOneRankGivesTheCpusNumbers", 1);
-  const Outcome outcome =
-      Shell("'" REHEARSE_SOURCE_DIR "/tools/gpu-check' --small results $program");
+  const Outcome outcome = Shell("'" + SourceDir() + "/tools/gpu-check' --small results $program");
   unsetenv("GTEST_FILTER");
   unsetenv("REHEARSE_DOUBLE_DEVICES");
   EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
@@ -368,13 +368,12 @@ TEST_F(GpuProgramTest, GpuCheckKeepsWhatThereIsWhenSomethingFails) {
   if (kIsSanitized) GTEST_SKIP() << "minutes with sanitizers; its parts are tested by themselves";
   setenv("REHEARSE_DOUBLE_DEVICES", "1", 1);
   const Outcome late =
-      Shell("'" REHEARSE_SOURCE_DIR "/tools/gpu-check' --small --budget 0 late $program");
+      Shell("'" + SourceDir() + "/tools/gpu-check' --small --budget 0 late $program");
   EXPECT_EQ(late.code, 1);
   EXPECT_THAT(late.out, HasSubstr("skipped: 0 s are used up"));
   EXPECT_TRUE(std::filesystem::exists(folder_ / "late.tar.gz"));
   setenv("REHEARSE_DOUBLE_DRIVER", "0", 1);
-  const Outcome without =
-      Shell("'" REHEARSE_SOURCE_DIR "/tools/gpu-check' --small without $program");
+  const Outcome without = Shell("'" + SourceDir() + "/tools/gpu-check' --small without $program");
   unsetenv("REHEARSE_DOUBLE_DRIVER");
   unsetenv("REHEARSE_DOUBLE_DEVICES");
   EXPECT_EQ(without.code, 1);

@@ -1,4 +1,5 @@
 // Pictures in READMEs are what the program draws today.
+#include "tests/support/places.h"
 #include "tests/tools/program_fixture.h"
 
 namespace rehearse {
@@ -9,9 +10,9 @@ namespace fs = std::filesystem;
 using PicturesTest = ProgramTest;
 
 TEST_F(PicturesTest, OfReadmesAreWhatTheProgramDraws) {
-  const fs::path root(REHEARSE_SOURCE_DIR);
-  const std::string command = "'" + (root / "tools/draw-pictures").string() +
-                              "' '" REHEARSE_BINARY "' '" + folder_.string() + "' 2> '" +
+  const fs::path root(SourceDir());
+  const std::string command = "'" + (root / "tools/draw-pictures").string() + "' '" +
+                              ProgramPath() + "' '" + folder_.string() + "' 2> '" +
                               (folder_ / "err.txt").string() + "'";
   ASSERT_EQ(std::system(command.c_str()), 0) << ReadFile(folder_ / "err.txt");
   size_t count = 0;

@@ -13,6 +13,7 @@
 #include "sim/base/json_document.h"
 #include "sim/schedule/schedule_json.h"
 #include "tests/sim/same_schedule.h"
+#include "tests/support/places.h"
 #include "tests/tools/program_fixture.h"
 
 namespace rehearse {
@@ -30,7 +31,7 @@ std::string HashIn(const std::string& result) {
 // again as the same bytes, and played to the same timeline.
 TEST(PlanTest, EveryShippedScenarioIsPlayedTheSameFromItsFile) {
   size_t count = 0;
-  for (const auto& entry : fs::directory_iterator(fs::path(REHEARSE_SOURCE_DIR) / "scenarios")) {
+  for (const auto& entry : fs::directory_iterator(fs::path(SourceDir()) / "scenarios")) {
     if (entry.path().extension() != ".json") continue;
     SCOPED_TRACE(entry.path());
     const JsonDocument document = JsonDocument::FromFile(entry.path().string());
@@ -56,7 +57,7 @@ TEST(PlanTest, EveryShippedScenarioIsPlayedTheSameFromItsFile) {
 }
 
 TEST(PlanTest, Gpt80BOn1024RanksIsSmall) {
-  const std::string path = std::string(REHEARSE_SOURCE_DIR) + "/scenarios/axonn-weak-80b.json";
+  const std::string path = SourceDir() + "/scenarios/axonn-weak-80b.json";
   const Job job = PrepareOne(ReadScenario(JsonDocument::FromFile(path)), "this test");
   EXPECT_EQ(job.schedule.ranks(), 1024u);
   EXPECT_LT(Gzip(WriteSchedule(job.schedule)).size(), 500'000u);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "real/transports/transport_mpi.h"
+#include "tests/support/places.h"
 
 namespace rehearse {
 
@@ -38,7 +39,7 @@ class ProgramTest : public ::testing::Test {
   ~ProgramTest() override { std::filesystem::remove_all(folder_); }
 
   Outcome Execute(const std::string& arguments) const {
-    const std::string command = "cd '" + folder_.string() + "' && '" REHEARSE_BINARY "' " +
+    const std::string command = "cd '" + folder_.string() + "' && '" + ProgramPath() + "' " +
                                 arguments + " > out.txt 2> err.txt";
     const int status = std::system(command.c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, ReadFile(folder_ / "out.txt"),
@@ -60,7 +61,7 @@ class ProgramTest : public ::testing::Test {
       "--oversubscribe";
 
   static std::string Shipped(const std::string& name) {
-    return std::string(REHEARSE_SOURCE_DIR) + "/scenarios/" + name + ".json";
+    return SourceDir() + "/scenarios/" + name + ".json";
   }
 
   // One line on stderr, nothing on stdout, exit 1, and every part in the message.

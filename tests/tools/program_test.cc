@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "tests/support/places.h"
 #include "tests/tools/program_fixture.h"
 
 namespace rehearse {
@@ -21,7 +22,7 @@ using ::testing::Not;
 
 TEST_F(ProgramTest, EveryShippedScenarioRuns) {
   size_t count = 0;
-  for (const auto& entry : fs::directory_iterator(fs::path(REHEARSE_SOURCE_DIR) / "scenarios")) {
+  for (const auto& entry : fs::directory_iterator(fs::path(SourceDir()) / "scenarios")) {
     if (entry.path().extension() != ".json") continue;
     const Outcome outcome = Execute("run '" + entry.path().string() + "' --format json");
     ASSERT_EQ(outcome.code, 0) << entry.path() << outcome.err;

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/support/places.h"
 #include "tests/tools/program_fixture.h"
 
 namespace rehearse {
@@ -12,8 +13,7 @@ using SweepCommandTest = ProgramTest;
 using ::testing::HasSubstr;
 
 std::string Study() {
-  return std::string(R"({"name": "fig3", "metric": "step_seconds", "base": ")") +
-         REHEARSE_SOURCE_DIR +
+  return std::string(R"({"name": "fig3", "metric": "step_seconds", "base": ")") + SourceDir() +
          R"(/scenarios/axonn-gpt20b-perlmutter.json", "columns": [{"value":
   "breakdown.exposed_communication_seconds", "times": 1000, "unit": "exposed, ms"}],
   "points": [{"name": "A to D", "set": {"strategy.cached_layers": 0}},

@@ -9,6 +9,7 @@
 #include "sim/base/error.h"
 #include "sim/base/json_document.h"
 #include "tests/scenarios/small_scenario.h"
+#include "tests/support/places.h"
 
 namespace rehearse {
 namespace {
@@ -150,8 +151,8 @@ TEST(JobsTest, FoldedAndUnfoldedAgree) {
 
 // Sixteen GPUs of either machine for each would do (0.295 and 0.829 s a step).
 TEST(JobsTest, TheGoldenHashOfTheShippedJobsHolds) {
-  const Rehearsal rehearsal = Rehearse(ReadScenario(JsonDocument::FromFile(
-      std::string(REHEARSE_SOURCE_DIR) + "/scenarios/jobs-two-trainings.json")));
+  const Rehearsal rehearsal = Rehearse(
+      ReadScenario(JsonDocument::FromFile(SourceDir() + "/scenarios/jobs-two-trainings.json")));
   EXPECT_EQ(rehearsal.result.timeline_hash, "3a9a6a94d81ceb7a");
 }
 

@@ -5,6 +5,7 @@
 
 #include "scenarios/playing/rehearsal.h"
 #include "sim/base/json_document.h"
+#include "tests/support/places.h"
 
 namespace rehearse {
 namespace {
@@ -14,7 +15,7 @@ using ::testing::HasSubstr;
 // The shipped scenario on four Perlmutter nodes, with these keys in its "simulator".
 Scenario With(const std::string& simulator) {
   JsonDocument document =
-      JsonDocument::FromFile(REHEARSE_SOURCE_DIR "/scenarios/axonn-gpt20b-perlmutter.json");
+      JsonDocument::FromFile(SourceDir() + "/scenarios/axonn-gpt20b-perlmutter.json");
   document.Set("simulator=" + simulator);
   return ReadScenario(document);
 }

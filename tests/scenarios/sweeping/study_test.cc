@@ -8,6 +8,7 @@
 #include "scenarios/readers/scenario.h"
 #include "sim/base/error.h"
 #include "tests/scenarios/small_study.h"
+#include "tests/support/places.h"
 
 namespace rehearse {
 namespace {
@@ -87,7 +88,7 @@ TEST(StudyTest, AMetricIsANumberOfTheResultTimesAFactor) {
 
 TEST(StudyTest, EveryShippedStudyIsOfScenariosThatCanBeRead) {
   size_t points = 0;
-  const auto folder = std::filesystem::path(REHEARSE_SOURCE_DIR) / "scenarios" / "studies";
+  const auto folder = std::filesystem::path(SourceDir()) / "scenarios" / "studies";
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     const Study study = ReadStudy(JsonDocument::FromFile(entry.path().string()));
     EXPECT_EQ(study.name, entry.path().stem().string());

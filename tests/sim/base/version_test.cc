@@ -11,6 +11,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "tests/support/places.h"
+
 namespace rehearse {
 namespace {
 
@@ -46,7 +48,8 @@ class VersionFileTest : public ::testing::Test {
   std::string Build() const {
     EXPECT_TRUE(
         Run("cmake -DROOT=\"$PWD\" -DVERSION=1.2.3 -DOUTPUT=../version.cc -P "
-            "'" REHEARSE_SOURCE_DIR "/sim/base/version.cmake'"));
+            "'" +
+            SourceDir() + "/sim/base/version.cmake'"));
     std::ifstream file(folder_ / "version.cc");
     return {std::istreambuf_iterator<char>(file), {}};
   }

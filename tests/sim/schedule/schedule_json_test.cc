@@ -14,6 +14,7 @@
 #include "sim/base/gzip.h"
 #include "sim/base/json_document.h"
 #include "tests/sim/same_schedule.h"
+#include "tests/support/places.h"
 
 namespace rehearse {
 namespace {
@@ -350,7 +351,7 @@ TEST(ScheduleJsonTest, CommunicatorsAreGivenInThreeWays) {
 TEST(ScheduleJsonTest, EveryShippedScheduleIsValid) {
   size_t count = 0;
   const std::filesystem::path folder =
-      std::filesystem::path(REHEARSE_SOURCE_DIR) / "scenarios" / "schedules";
+      std::filesystem::path(SourceDir()) / "scenarios" / "schedules";
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().extension() != ".json") continue;
     SCOPED_TRACE(entry.path());
@@ -365,7 +366,7 @@ TEST(ScheduleJsonTest, EveryShippedScheduleIsValid) {
 // The example of the README is the shipped file, of at most 25 lines.
 TEST(ScheduleJsonTest, TheExampleOfTheReadmeIsShipped) {
   const auto text_of = [](const std::string& path) {
-    std::ifstream file(std::string(REHEARSE_SOURCE_DIR) + path);
+    std::ifstream file(SourceDir() + path);
     std::ostringstream text;
     text << file.rdbuf();
     return text.str();

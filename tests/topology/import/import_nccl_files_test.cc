@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/places.h"
 #include "tests/topology/nccl_xml.h"
 
 namespace rehearse {
@@ -42,7 +43,7 @@ const std::map<std::string, Expected>& Files() {
 }
 
 std::string TruthFile(const std::string& name) {
-  return std::string(REHEARSE_SOURCE_DIR) + "/../shared/truth/nccl_topo_xml/" + name;
+  return SourceDir() + "/../shared/truth/nccl_topo_xml/" + name;
 }
 
 TEST(ImportNcclFilesTest, AllImportWithTheirParts) {

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/places.h"
 #include "tests/topology/imported.h"
 
 namespace rehearse {
@@ -294,7 +295,7 @@ const std::map<std::string, Expected>& Files() {
 }
 
 std::string TruthFile(const std::string& name) {
-  return std::string(REHEARSE_SOURCE_DIR) + "/../shared/truth/topo_m/" + name;
+  return SourceDir() + "/../shared/truth/topo_m/" + name;
 }
 
 TEST(ImportSmiFilesTest, AllImportWithTheirParts) {
