@@ -112,8 +112,6 @@ Network MakeDecoder(const GptModel& model, const Training& training) {
   network.micro_batches = training.micro_batches;
   network.tokens = training.Tokens();
   network.model_flops = ModelFlops(model, training.Tokens(), training.sequence);
-  network.hardware_flops_recomputing =
-      HardwareFlopsWithRecomputation(model, training.Tokens(), training.sequence);
   Decoder(model, training, &network).Build();
   return network;
 }

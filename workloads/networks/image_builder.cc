@@ -148,17 +148,4 @@ Network EmptyImageNetwork(const std::string& name, const Training& training) {
   return network;
 }
 
-Flops ForwardFlopsOf(const Network& network, bool only_layers) {
-  double flops = 0;
-  for (const NetworkNode& node : network.nodes) {
-    if (only_layers && node.layer < 0) continue;
-    const auto elements = static_cast<double>(node.rows) * static_cast<double>(node.columns);
-    if (node.kind == NodeKind::kProduct) {
-      flops += 2 * elements * static_cast<double>(network.matrices[*node.matrix].k);
-    }
-    if (node.kind == NodeKind::kAttention) flops += 4 * elements * node.attributes.front();
-  }
-  return Flops(flops * network.micro_batches);
-}
-
 }  // namespace rehearse

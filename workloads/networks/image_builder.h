@@ -65,8 +65,4 @@ class ImageBuilder {
 // A network that counts images, without nodes.
 Network EmptyImageNetwork(const std::string& name, const Training& training);
 
-// The flops of the products and attention cores of a network's forward pass, of one step over all
-// ranks. `only_layers` leaves out what full recomputation does not compute again.
-Flops ForwardFlopsOf(const Network& network, bool only_layers);
-
 }  // namespace rehearse

@@ -43,9 +43,7 @@ Network MakeMlp(const MlpModel& model, const Training& training) {
   builder.set_layer(-1);
   builder.Map(NodeKind::kSquaredError, {x}, "loss");
 
-  const double forward = 2 * multiplications * static_cast<double>(training.batch);
-  network.model_flops = Flops(3 * forward);
-  network.hardware_flops_recomputing = Flops(4 * forward);
+  network.model_flops = Flops(3 * 2 * multiplications * static_cast<double>(training.batch));
   return network;
 }
 

@@ -7,14 +7,14 @@
 namespace rehearse {
 namespace {
 
-// Products and the attention core without its mask, and the output layer where wanted. For GPT it
-// is 24·tokens·l·h²·(1 + s/6h + V/12lh), a third of Narayanan's formula.
-Flops ForwardFlops(const GptModel& model, double tokens, uint64_t sequence, bool with_output) {
+// Products and the attention core without its mask. For GPT it is
+// 24·tokens·l·h²·(1 + s/6h + V/12lh), a third of Narayanan's formula.
+Flops ForwardFlops(const GptModel& model, double tokens, uint64_t sequence) {
   const double h = static_cast<double>(model.hidden);
   const double qkv = static_cast<double>((model.heads + 2 * model.Groups()) * model.HeadSize());
   const double feed_forward = (model.llama ? 3 : 2) * h * static_cast<double>(model.FeedForward());
   const double layer = h * qkv + h * h + feed_forward + 2 * static_cast<double>(sequence) * h;
-  const double output = with_output ? static_cast<double>(model.vocabulary) * h : 0;
+  const double output = static_cast<double>(model.vocabulary) * h;
   return Flops(2 * tokens * (model.layers * layer + output));
 }
 
@@ -31,12 +31,7 @@ double GptModel::Parameters() const {
 }
 
 Flops ModelFlops(const GptModel& model, double tokens, uint64_t sequence) {
-  return 3 * ForwardFlops(model, tokens, sequence, true);
-}
-
-Flops HardwareFlopsWithRecomputation(const GptModel& model, double tokens, uint64_t sequence) {
-  return 3 * ForwardFlops(model, tokens, sequence, true) +
-         ForwardFlops(model, tokens, sequence, false);
+  return 3 * ForwardFlops(model, tokens, sequence);
 }
 
 GptModel ReadModel(const JsonReader& reader) {

@@ -34,12 +34,10 @@ struct GptModel {
   double Parameters() const;
 };
 
-// Floating-point operations of one step over all ranks; three times the forward pass, four with
-// full recomputation (the output layer is not computed again). For GPT as Narayanan et al. 2021
-// count them and the AxoNN paper after them: 72·B·s·l·h²·(1 + s/6h + V/12lh) for the model,
-// 96·B·s·l·h²·(1 + s/6h + V/16lh) with recomputation. `tokens` is B·s.
+// Floating-point operations of one step over all ranks, three times the forward pass. For GPT as
+// Narayanan et al. 2021 count them and the AxoNN paper after them: 72·B·s·l·h²·(1 + s/6h + V/12lh).
+// `tokens` is B·s. What is computed again comes besides (Schedule::hardware_flops).
 Flops ModelFlops(const GptModel& model, double tokens, uint64_t sequence);
-Flops HardwareFlopsWithRecomputation(const GptModel& model, double tokens, uint64_t sequence);
 
 const std::vector<GptModel>& KnownModels();  // sorted by parameters
 

@@ -15,6 +15,44 @@ double Network::Parameters() const {
   return sum;
 }
 
+namespace {
+
+// Of those nodes for which `counts` says so.
+template <typename Counts>
+Flops ForwardFlopsOf(const Network& network, const Counts& counts) {
+  double flops = 0;
+  for (const NetworkNode& node : network.nodes) {
+    if (!counts(node)) continue;
+    const auto elements = static_cast<double>(node.rows) * static_cast<double>(node.columns);
+    if (node.kind == NodeKind::kProduct) {
+      flops += 2 * elements * static_cast<double>(network.matrices[*node.matrix].k);
+    }
+    // QK^T and PV.
+    if (node.kind == NodeKind::kAttention) flops += 4 * elements * node.attributes.front();
+  }
+  return Flops(flops * network.micro_batches);
+}
+
+}  // namespace
+
+Flops ForwardFlops(const Network& network) {
+  return ForwardFlopsOf(network, [](const NetworkNode&) { return true; });
+}
+
+Flops RecomputedFlops(const Network& network, const Training& training) {
+  return ForwardFlopsOf(network, [&](const NetworkNode& node) {
+    switch (training.recomputation) {
+      case Recomputation::kNone:
+        return false;
+      case Recomputation::kSelective:
+        return node.kind == NodeKind::kAttention && !training.fused_attention;
+      case Recomputation::kFull:
+        return node.layer >= 0;
+    }
+    internal::FailCheck(__FILE__, __LINE__, "unknown kind of recomputation");
+  });
+}
+
 uint32_t NetworkBuilder::Add(NetworkNode node) {
   node.layer = layer_;
   for (const uint32_t input : node.inputs) CHECK_LT(input, network_.nodes.size());

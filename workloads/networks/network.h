@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "sim/base/quantity.h"
+#include "workloads/networks/training.h"
 
 namespace rehearse {
 
@@ -122,13 +123,17 @@ struct Network {
   std::vector<NetworkMatrix> matrices;  // in the order in which the forward pass uses them
   std::vector<NetworkVector> vectors;
   std::vector<NetworkNode> nodes;
-  Flops model_flops;  // of the step over all ranks, without recomputation
-  Flops hardware_flops_recomputing;
+  Flops model_flops;  // of the step over all ranks, without recomputation (RecomputedFlops)
   double tokens = 0;
   std::string token_name = "tokens";  // what they are
 
   double Parameters() const;  // tied matrices counted once
 };
+
+// Of the products and attention cores of one step over all ranks: a forward pass, and what the
+// training computes again. Work that several ranks do counts once, and a core without its mask.
+Flops ForwardFlops(const Network& network);
+Flops RecomputedFlops(const Network& network, const Training& training);
 
 // Adds nodes one after the other; each call returns the node's number.
 class NetworkBuilder {

@@ -111,8 +111,7 @@ class Unet {
 Network MakeUnet(const UnetModel& model, const Training& training) {
   Network network = EmptyImageNetwork(model.name, training);
   Unet(model, &network).Build(training.batch / training.micro_batches);
-  network.model_flops = 3 * ForwardFlopsOf(network, false);
-  network.hardware_flops_recomputing = network.model_flops + ForwardFlopsOf(network, true);
+  network.model_flops = 3 * ForwardFlops(network);
   return network;
 }
 

@@ -73,8 +73,7 @@ Network MakeVgg(const VggModel& model, const Training& training) {
   y = images.Dense(y, "fc 3", model.classes, roles.Next());
   builder.Map(NodeKind::kCrossEntropy, {y}, "loss");
 
-  network.model_flops = 3 * ForwardFlopsOf(network, false);
-  network.hardware_flops_recomputing = network.model_flops + ForwardFlopsOf(network, true);
+  network.model_flops = 3 * ForwardFlops(network);
   return network;
 }
 

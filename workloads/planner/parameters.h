@@ -142,7 +142,11 @@ class Parameters {
   void GatherBefore(uint32_t index, uint32_t groups);
   void ReduceScatterWhenComplete(uint32_t index);
   void ReduceScatter(const std::vector<uint32_t>& matrices);
+  bool IsSummedBeside(const Matrix& matrix) const;
   void Accumulate(uint32_t index);
+  void AccumulateBeside(uint32_t index);
+  double AccumulatedBytes(const Matrix& matrix) const;
+  void SumBesideBackward(uint32_t index);
   void SumGradient(uint32_t index, PlanBuilder::Issue issue);
   void SumOverStages();
   void SynchronizeVectors();
@@ -166,6 +170,7 @@ class Parameters {
   double vector_elements_ = 0;     // those of vectors among them
   std::vector<uint32_t> ended_;    // matrices whose gradients wait for those of their group
   std::vector<uint32_t> put_off_;  // matrices whose shares are accumulated at the end of backward
+  StreamId beside_;                // where shares are accumulated that are summed beside backward
   uint32_t micro_batch_ = 0;
   bool is_last_ = false;
   bool is_last_chunk_ = true;

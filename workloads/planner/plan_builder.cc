@@ -113,18 +113,30 @@ OpId PlanBuilder::AddCompute(std::string name, const Compute& compute,
   return builder_.AddCompute(std::move(name), compute, reads, writes);
 }
 
-OpId PlanBuilder::AddMemoryOp(std::string name, Kernel kernel, double bytes,
-                              const std::vector<BufferId>& reads,
-                              const std::vector<BufferId>& writes, uint32_t kernels,
-                              std::vector<double> attributes) {
+Compute PlanBuilder::MemoryWork(Kernel kernel, double bytes) const {
   Compute compute;
   compute.kind = ComputeKind::kMemory;
   compute.kernel = kernel;
   compute.dtype = precision_;
   compute.bytes = Bytes(bytes);
+  return compute;
+}
+
+OpId PlanBuilder::AddMemoryOp(std::string name, Kernel kernel, double bytes,
+                              const std::vector<BufferId>& reads,
+                              const std::vector<BufferId>& writes, uint32_t kernels,
+                              std::vector<double> attributes) {
+  Compute compute = MemoryWork(kernel, bytes);
   compute.kernels = kernels;
   compute.attributes = std::move(attributes);
   return AddCompute(std::move(name), compute, reads, writes);
+}
+
+OpId PlanBuilder::AddMemoryOpBeside(std::string name, Kernel kernel, double bytes, StreamId stream,
+                                    const std::vector<BufferId>& reads,
+                                    const std::vector<BufferId>& writes) {
+  return builder_.AddComputeBeside(std::move(name), MemoryWork(kernel, bytes), stream, reads,
+                                   writes);
 }
 
 OpId PlanBuilder::AddGemm(std::string name, const Gemm& gemm, BufferId a, BufferId b, BufferId c,

@@ -79,6 +79,9 @@ class PlanBuilder {
   OpId AddMemoryOp(std::string name, Kernel kernel, double bytes,
                    const std::vector<BufferId>& reads, const std::vector<BufferId>& writes,
                    uint32_t kernels = 1, std::vector<double> attributes = {});
+  // One kernel on another compute stream than the first, which waits for its buffers only.
+  OpId AddMemoryOpBeside(std::string name, Kernel kernel, double bytes, StreamId stream,
+                         const std::vector<BufferId>& reads, const std::vector<BufferId>& writes);
   // C(m×n) = A·B; C += A·B where `accumulate`. `bytes` of memory traffic where they are not those
   // of the three arrays.
   OpId AddGemm(std::string name, const Gemm& gemm, BufferId a, BufferId b, BufferId c,
@@ -93,7 +96,9 @@ class PlanBuilder {
   // This rank's piece of a tensor to or from its counterpart on another stage.
   OpId AddSend(const Tensor& tensor, uint32_t stage, StreamId stream);
   OpId AddReceive(const Tensor& tensor, uint32_t stage, StreamId stream);
-  StreamId AddStream(std::string name) { return builder_.AddStream(std::move(name)); }
+  StreamId AddStream(std::string name, StreamKind kind) {
+    return builder_.AddStream(std::move(name), kind);
+  }
   // All-reduces `values` (fp32, in place) along the axes that split the columns of `like`.
   void AllReduceRowValues(const std::string& name, const Tensor& values, const Tensor& like,
                           Reduction reduction = Reduction::kSum);
@@ -111,6 +116,7 @@ class PlanBuilder {
   Tensor Slice(const RedistributionStep& step, Tensor tensor);
   BufferId MakePieces(const Tensor& tensor, uint64_t rows, uint64_t columns);
   BufferId Contiguous(const Tensor& tensor);
+  Compute MemoryWork(Kernel kernel, double bytes) const;
   BufferId StackPieces(const Tensor& tensor, uint32_t pieces);
   CommunicatorId WithStream(CommunicatorId communicator);
 

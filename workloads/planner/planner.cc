@@ -120,7 +120,7 @@ Schedule PlanStages(const Network& network, const Training& training, const Stra
   schedule.tokens = network.tokens;
   schedule.token_name = network.token_name;
   schedule.model_flops = network.model_flops;
-  schedule.hardware_flops = recomputes ? network.hardware_flops_recomputing : network.model_flops;
+  schedule.hardware_flops = network.model_flops + RecomputedFlops(network, training);
   return schedule;
 }
 

@@ -26,8 +26,8 @@ void RoleBuilder::AddStream(const Communicator& communicator, CommunicatorId id)
   stream_of_[id.index()] = AddStream(communicator.name());
 }
 
-StreamId RoleBuilder::AddStream(std::string name) {
-  role_.streams.push_back({std::move(name), StreamKind::kCommunication});
+StreamId RoleBuilder::AddStream(std::string name, StreamKind kind) {
+  role_.streams.push_back({std::move(name), kind});
   last_.emplace_back();
   return StreamId(static_cast<uint32_t>(role_.streams.size() - 1));
 }
@@ -59,6 +59,19 @@ OpId RoleBuilder::AddCompute(std::string name, const Compute& compute,
   const std::vector<uint32_t> waits = std::move(pending_);
   pending_.clear();
   return Add(std::move(op), waits);
+}
+
+OpId RoleBuilder::AddComputeBeside(std::string name, const Compute& compute, StreamId stream,
+                                   const std::vector<BufferId>& reads,
+                                   const std::vector<BufferId>& writes) {
+  CHECK(stream.index() != kComputeStream);
+  Op op;
+  op.name = std::move(name);
+  op.stream = stream;
+  op.work = compute;
+  op.reads = reads;
+  op.writes = writes;
+  return Add(std::move(op), {});
 }
 
 OpId RoleBuilder::AddCollective(std::string name, const Collective& collective, Issue issue,

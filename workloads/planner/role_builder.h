@@ -25,7 +25,7 @@ class RoleBuilder {
   // One more communication stream: for the collectives of a communicator that the schedule has got
   // since, or for messages.
   void AddStream(const Communicator& communicator, CommunicatorId id);
-  StreamId AddStream(std::string name);
+  StreamId AddStream(std::string name, StreamKind kind = StreamKind::kCommunication);
   bool HasStream(CommunicatorId communicator) const {
     return communicator.index() < stream_of_.size() && stream_of_[communicator.index()].IsSet();
   }
@@ -41,6 +41,11 @@ class RoleBuilder {
 
   OpId AddCompute(std::string name, const Compute& compute, const std::vector<BufferId>& reads,
                   const std::vector<BufferId>& writes);
+
+  // On another compute stream than the first, beside what goes on there: a kernel that waits for
+  // its buffers only.
+  OpId AddComputeBeside(std::string name, const Compute& compute, StreamId stream,
+                        const std::vector<BufferId>& reads, const std::vector<BufferId>& writes);
 
   enum class Issue : uint8_t { kBlocking, kAsynchronous };
   OpId AddCollective(std::string name, const Collective& collective, Issue issue,

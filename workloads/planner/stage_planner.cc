@@ -164,10 +164,7 @@ void StagePlanner::Do(const Action& action) {
 void StagePlanner::RunForward() {
   plan_.prefetch_end = stage_.matrix_end();
   ForEachChunk([&] { MakeInputs(); });
-  for (const Unit& unit : stage_.units) {
-    Forward(Phase::kForward, unit);
-    parameters_.ReleaseAfterForward(unit.first_matrix, unit.matrix_end);
-  }
+  Forward(Phase::kForward, AllVisits());
   ForEachCrossing(stage_.leaves, Phase::kForward, [&](uint32_t node) {
     const Tensor& value = plan_.State(node).value;
     CHECK(value.layout == step_.rests[node]);
@@ -180,7 +177,7 @@ void StagePlanner::RecomputeAll() {
   CHECK(Recomputes());
   plan_.prefetch_end = stage_.matrix_end();
   for (const Unit& unit : stage_.units) {
-    if (unit.layer >= 0) Forward(Phase::kRecompute, unit);
+    if (unit.layer >= 0) Forward(Phase::kRecompute, VisitsOf(unit));
   }
   current_->is_recomputed = true;
 }
@@ -188,13 +185,15 @@ void StagePlanner::RecomputeAll() {
 void StagePlanner::RunBackward(bool puts_off_weights) {
   plan_.puts_off_weights = puts_off_weights;
   parameters_.set_goes_backward(true);
-  for (size_t i = stage_.units.size(); i-- > 0;) {
-    const Unit& unit = stage_.units[i];
-    if (Recomputes() && unit.layer >= 0 && !current_->is_recomputed) {
+  if (Recomputes() && !current_->is_recomputed) {
+    for (size_t i = stage_.units.size(); i-- > 0;) {
+      const Unit& unit = stage_.units[i];
       plan_.prefetch_end = unit.matrix_end;
-      Forward(Phase::kRecompute, unit);
+      if (unit.layer >= 0) Forward(Phase::kRecompute, VisitsOf(unit));
+      Backward(VisitsOf(unit));
     }
-    Backward(unit);
+  } else {
+    Backward(AllVisits());
   }
   parameters_.set_goes_backward(false);
   if (!puts_off_weights) parameters_.FinishGradients();
@@ -232,23 +231,50 @@ void StagePlanner::MakeInputs() {
   }
 }
 
-void StagePlanner::Forward(Phase phase, const Unit& unit) {
-  SetPhase(phase, unit.layer);
-  for (uint32_t node = unit.begin; node < unit.end; ++node) {
-    ForEachChunk([&] { RuleOf(step_.network.nodes[node].kind).forward(plan_, node); });
-  }
+std::vector<StagePlanner::Visit> StagePlanner::VisitsOf(const Unit& unit) const {
+  std::vector<Visit> visits;
+  for (uint32_t node = unit.begin; node < unit.end; ++node) visits.push_back({node, &unit});
+  return visits;
 }
 
-void StagePlanner::Backward(const Unit& unit) {
-  SetPhase(Phase::kBackward, unit.layer);
-  for (uint32_t node = unit.end; node-- > unit.begin;) {
-    ForEachChunk([&] {
-      std::optional<Tensor>& gradient = plan_.Gradient(node);
-      RuleOf(step_.network.nodes[node].kind)
-          .input_gradient(plan_, node, gradient.value_or(Tensor()));
-      gradient.reset();
-    });
+std::vector<StagePlanner::Visit> StagePlanner::AllVisits() const {
+  std::vector<Visit> visits;
+  for (const Unit& unit : stage_.units) {
+    for (const Visit& visit : VisitsOf(unit)) visits.push_back(visit);
   }
+  return visits;
+}
+
+void StagePlanner::Forward(Phase phase, const std::vector<Visit>& visits) {
+  TakeTurns(phase, visits, [&](const Visit& visit) {
+    RuleOf(step_.network.nodes[visit.node].kind).forward(plan_, visit.node);
+    if (phase == Phase::kForward && visit.node + 1 == visit.unit->end) {
+      parameters_.ReleaseAfterForward(visit.unit->first_matrix, visit.unit->matrix_end);
+    }
+  });
+}
+
+// The visits are those of the way there, of which the last comes first.
+void StagePlanner::Backward(const std::vector<Visit>& visits) {
+  TakeTurns(Phase::kBackward, {visits.rbegin(), visits.rend()}, [&](const Visit& visit) {
+    std::optional<Tensor>& gradient = plan_.Gradient(visit.node);
+    RuleOf(step_.network.nodes[visit.node].kind)
+        .input_gradient(plan_, visit.node, gradient.value_or(Tensor()));
+    gradient.reset();
+  });
+}
+
+// Whether the node, whose ops begin at `first_op`, hands a product to a collective.
+bool StagePlanner::EndsTurn(uint32_t node, size_t first_op) const {
+  if (!step_.network.nodes[node].matrix) return false;
+  const std::vector<Op>& ops = builder_.role().ops;
+  bool has_computed = false;
+  for (size_t op = first_op; op < ops.size(); ++op) {
+    const bool computes = std::holds_alternative<Compute>(ops[op].work);
+    if (has_computed && !computes) return true;
+    has_computed = has_computed || computes;
+  }
+  return false;
 }
 
 // ---- micro-batches ------------------------------------------------------------------------------
@@ -263,7 +289,6 @@ void StagePlanner::SetPhase(Phase phase, int32_t layer) {
   builder_.set_tag({phase, layer, builder_.tag().micro_batch});
 }
 
-// Every node for each chunk in turn, before the next node.
 template <typename Work>
 void StagePlanner::ForEachChunk(const Work& work) {
   Tag tag = builder_.tag();
@@ -278,6 +303,24 @@ void StagePlanner::ForEachChunk(const Work& work) {
   }
   tag.micro_batch = first;
   builder_.set_tag(tag);
+}
+
+// The first chunk finds out where each turn ends.
+template <typename Work>
+void StagePlanner::TakeTurns(Phase phase, const std::vector<Visit>& visits, const Work& work) {
+  for (size_t begin = 0, end = 0; begin < visits.size(); begin = end) {
+    end = 0;
+    ForEachChunk([&] {
+      const bool finds_end = end == 0;
+      if (finds_end) end = visits.size();
+      for (size_t i = begin; i < end; ++i) {
+        const size_t first_op = builder_.role().ops.size();
+        SetPhase(phase, visits[i].unit->layer);
+        work(visits[i]);
+        if (finds_end && EndsTurn(visits[i].node, first_op)) end = i + 1;
+      }
+    });
+  }
 }
 
 // ---- messages -----------------------------------------------------------------------------------
@@ -295,7 +338,7 @@ StreamId StagePlanner::StreamOf(MessageKind kind) {
   constexpr std::array<const char*, kMessageKinds> kNames = {"receive values", "send values",
                                                              "receive gradients", "send gradients"};
   StreamId& stream = message_streams_[kind];
-  if (!stream.IsSet()) stream = builder_.AddStream(kNames[kind]);
+  if (!stream.IsSet()) stream = builder_.AddStream(kNames[kind], StreamKind::kCommunication);
   return stream;
 }
 

@@ -5,6 +5,11 @@
 // layout, each rank to the one with the same coordinates; it is awaited from one action ahead, and
 // nothing waits for what is sent, so that messages travel beside the work on other micro-batches.
 // Messages of each kind have a stream of their own, in which they keep the order of the actions.
+//
+// Where a strategy works in chunks they take turns block by block (ATP, arXiv 2301.08658, Fig. 8):
+// a turn ends with the first product whose result has to be communicated, so that this happens
+// while the other chunks have theirs. In Megatron-LM's layer these are the attention block and the
+// MLP.
 #pragma once
 
 #include <array>
@@ -57,6 +62,11 @@ class StagePlanner {
     bool is_recomputed = false;
   };
 
+  struct Visit {
+    uint32_t node = 0;
+    const Unit* unit = nullptr;
+  };
+
   // The role so far, between two blocks.
   struct Mark {
     uint32_t op = 0;
@@ -76,13 +86,18 @@ class StagePlanner {
   void RunBackward(bool puts_off_weights);
   void RunWeights();
   void MakeInputs();
-  void Forward(Phase phase, const Unit& unit);
-  void Backward(const Unit& unit);
+  std::vector<Visit> VisitsOf(const Unit& unit) const;
+  std::vector<Visit> AllVisits() const;
+  void Forward(Phase phase, const std::vector<Visit>& visits);
+  void Backward(const std::vector<Visit>& visits);
+  bool EndsTurn(uint32_t node, size_t first_op) const;
   void Choose(uint32_t micro_batch, Phase phase);
   void SetPhase(Phase phase, int32_t layer);
   StreamId StreamOf(MessageKind kind);
   template <typename Work>
   void ForEachChunk(const Work& work);
+  template <typename Work>
+  void TakeTurns(Phase phase, const std::vector<Visit>& visits, const Work& work);
   template <typename Work>
   void ForEachCrossing(const std::vector<uint32_t>& nodes, Phase phase, const Work& work);
 

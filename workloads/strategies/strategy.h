@@ -60,12 +60,14 @@ struct Strategy {
   DeviceMesh mesh;
   std::vector<ProductLayouts> products = {};  // of the network's matrices, in their order
   std::optional<ShardPolicy> shard = std::nullopt;
-  bool asynchronous_input_gradient = false;   // collectives of dX beside the dW product
-  bool asynchronous_weight_gradient = false;  // reduce-scatter of dW awaited at the end of backward
-  bool asynchronous_data_gradient = false;    // sums of dW over the data axes beside backward
-  bool gathers_inputs_again = false;          // X is gathered once more for dW rather than kept
-  // Each micro-batch is cut into so many chunks that take turns node by node: the collectives of
-  // one run beside the work on another (ATP, section 4.1).
+  bool asynchronous_input_gradient = false;  // collectives of dX beside the dW product
+  // Reduce-scatters of dW beside backward, their results awaited at its end; or, with the next, by
+  // the sums of those results.
+  bool asynchronous_weight_gradient = false;
+  bool asynchronous_data_gradient = false;  // sums of dW over the data axes beside backward
+  bool gathers_inputs_again = false;        // X is gathered once more for dW rather than kept
+  // Each micro-batch is cut into so many chunks that take turns block by block: the collectives
+  // of one run beside the work on another (ATP, section 4.1).
   uint32_t chunks = 1;
   std::vector<AxisCost> costs = {};  // of redistributions, by axis; empty for the defaults
 };

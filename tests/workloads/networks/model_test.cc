@@ -24,19 +24,16 @@ TEST(ModelTest, PresetsHaveAboutTheParametersOfTheirNames) {
   }
 }
 
-TEST(ModelTest, FlopsAreThoseOfTheDerivedTimesOfAxonnsTable) {
-  // truth/axonn: GPT-20B, 4M tokens, 256 GPUs at 67 % of 312 TFLOP/s takes 13.13 s.
+TEST(ModelTest, FlopsAreThoseOfNarayanansFormula) {
+  // 72·B·s·l·h²·(1 + s/6h + V/12lh) of GPT-20B on 4M tokens.
   const GptModel model = Read(R"({"preset": "gpt-20b"})");
-  const double flops = HardwareFlopsWithRecomputation(model, 2048.0 * 2048, 2048).value();
-  EXPECT_NEAR(flops / (256 * 0.67 * 312e12), 13.13, 0.01);
-}
-
-TEST(ModelTest, RecomputationAddsAThirdOfTheLayersFlops) {
-  // 96/72 of the layers; the output layer (V/12lh of 72, V/16lh of 96: equal) is not recomputed.
-  GptModel model = Read(R"({"preset": "gpt-5b"})");
-  model.vocabulary = 0;
-  EXPECT_NEAR(HardwareFlopsWithRecomputation(model, 1e6, 2048) / ModelFlops(model, 1e6, 2048),
-              4.0 / 3, 1e-12);
+  const double tokens = 2048.0 * 2048;
+  const auto h = static_cast<double>(model.hidden);
+  const auto v = static_cast<double>(model.vocabulary);
+  const double l = model.layers;
+  EXPECT_NEAR(ModelFlops(model, tokens, 2048).value() /
+                  (72 * tokens * l * h * h * (1 + 2048 / (6 * h) + v / (12 * l * h))),
+              1, 1e-12);
 }
 
 TEST(ModelTest, HeadsMustDivideTheHiddenSize) {

@@ -128,7 +128,7 @@ constexpr Recomputation kFull = Recomputation::kFull;
 const Known kKnown[] = {
     {"gpt, data parallel", Gpt, Data, kNone, 3, "66763aa04b513289"},
     {"gpt, data parallel, recomputation", Gpt, Data, kFull, 2, "9b325adf9d694f2b"},
-    {"gpt, selective recomputation", Gpt, Data, Recomputation::kSelective, 1, "aa221a48a0ce02de"},
+    {"gpt, selective recomputation", Gpt, Data, Recomputation::kSelective, 1, "0f8e24921ac16d70"},
     {"llama, ZeRO-1", Llama, Zero1, kNone, 2, "e1bd6cd47bdda818"},
     {"gpt, FSDP", Gpt, Fsdp, kNone, 2, "623985d2f2864796"},
     {"llama, FSDP, recomputation", Llama, Fsdp, kFull, 2, "e51b5e8ced1d2785"},
@@ -137,7 +137,7 @@ const Known kKnown[] = {
     {"llama, sequence parallel", Llama, Megatron, kNone, 4, "ec6c45936c20b8ff"},
     {"gpt, sequence parallel, recomputation", Gpt, Megatron, kFull, 1, "bd922891f62d4942"},
     {"gpt, 4D", Gpt, FourD, kFull, 2, "c28e51d11e4e2c83"},
-    {"gpt, ATP in chunks", Gpt, Atp, kNone, 2, "5956defc2d48c240"},
+    {"gpt, ATP in chunks", Gpt, Atp, kNone, 2, "01242569203a61cc"},
     {"llama, SUMMA", Llama, Summa, kFull, 1, "63fc55fb48041b3b"},
     {"vgg, 4D", Vgg, FourD, kNone, 2, "5996e5f5a716683c"},
     {"u-net, FSDP", Unet, Fsdp, kFull, 1, "5cd0f79d67588d53"},
