@@ -139,6 +139,8 @@ std::string TextOf(const std::vector<Row>& rows, const Trial& trial, const Clust
   std::vector<std::string> comments = {fmt::format(
       "{} on {}, simulated ({}): {} group{} of {} ranks", Name(trial.kind), cluster.name(),
       Name(trial.fidelity), trial.groups.size(), trial.groups.size() == 1 ? "" : "s", size)};
+  comments.push_back(
+      fmt::format("left out by {}: {}", Name(trial.fidelity), LeftOutBy(trial.fidelity)));
   for (const std::string& line : ChoiceLines(rows)) comments.push_back("chosen: " + line);
   NcclTable table{trial.kind, static_cast<uint32_t>(size), {}};
   for (const Row& row : rows) table.rows.push_back(row.figures);

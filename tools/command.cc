@@ -65,6 +65,14 @@ OutputFormat ParseFormat(const std::string& text, const std::vector<std::string>
                          : OutputFormat::kText;
 }
 
+std::string FidelityHelp(const std::string& what) {
+  std::string help = what;
+  for (const Fidelity fidelity : {Fidelity::kFormula, Fidelity::kFluid, Fidelity::kStep}) {
+    help += fmt::format("\n{} leaves out {}", Name(fidelity), LeftOutBy(fidelity));
+  }
+  return help;
+}
+
 Fidelity ParseFidelity(const std::string& option, const std::string& text) {
   std::vector<std::string> names;
   for (const Fidelity fidelity : {Fidelity::kFormula, Fidelity::kFluid, Fidelity::kStep}) {

@@ -50,6 +50,8 @@ OutputFormat ParseFormat(const std::string& text,
 
 // The value of --fidelity (or another option); Error with "did you mean" for anything else.
 Fidelity ParseFidelity(const std::string& option, const std::string& text);
+// The help of such an option: what it is, and what each leaves out.
+std::string FidelityHelp(const std::string& what);
 
 // Whether text on standard output may be coloured: a terminal, and NO_COLOR is not set.
 bool ColorsWanted();

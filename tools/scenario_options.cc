@@ -30,7 +30,7 @@ void AddScenarioOptions(CommandSyntax* syntax) {
       "change the scenario before it is read, e.g. cluster=perlmutter:nodes=8 or "
       "strategy.depth=8; may be repeated");
   add("fidelity", po::value<std::string>()->value_name("NAME"),
-      "formula, fluid or step; overrides the scenario's");
+      FidelityHelp("what is played of the network, overrides the scenario's").c_str());
   add("calibration", po::value<std::string>()->value_name("FILE"),
       "link efficiencies and overheads that `rehearse compare --calibration` wrote; overrides the "
       "scenario's");

@@ -59,7 +59,7 @@ void AddTrialOptions(po::options_description& options) {
       "kind needs")("protocol,p", text("auto", "NAME"),
                     "ll, ll128 or simple, as NCCL_PROTO would pin it; none: bare links; auto")(
       "channels", text("0", "N"), "at most N channels; 0 leaves it to the search")(
-      "fidelity", text("fluid", "NAME"), "formula, fluid or step");
+      "fidelity", text("fluid", "NAME"), FidelityHelp("what is played of the network").c_str());
 }
 
 CollectiveKind ParseCollectiveKind(const std::string& option, const std::string& text) {

@@ -365,6 +365,18 @@ const char* Name(Fidelity fidelity) {
   return "?";
 }
 
+const char* LeftOutBy(Fidelity fidelity) {
+  switch (fidelity) {
+    case Fidelity::kFormula:
+      return "links that several collectives share: each takes its closed form on an idle machine";
+    case Fidelity::kFluid:
+      return "single steps of a ring, packets, queues in switches";
+    case Fidelity::kStep:
+      return "packets, queues in switches";
+  }
+  return "?";
+}
+
 TransferTable MakeTransfers(const Schedule& schedule, Router& router, Fidelity fidelity,
                             uint32_t channels) {
   return Maker(schedule, router, fidelity, channels).Run();

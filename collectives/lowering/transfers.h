@@ -25,6 +25,8 @@ namespace rehearse {
 
 enum class Fidelity : uint8_t { kFormula, kFluid, kStep };
 const char* Name(Fidelity fidelity);  // "formula", "fluid", "step"
+// What it does not know, in a few words for those who read its numbers.
+const char* LeftOutBy(Fidelity fidelity);
 
 inline constexpr uint32_t kNoTransfer = 0xffffffffu;
 

@@ -64,6 +64,7 @@ nlohmann::ordered_json ToJson(const Explanation& explanation) {
   json["schema"] = "rehearse.explanation.v1";
   json["scenario"] = explanation.result.scenario;
   json["fidelity"] = explanation.result.fidelity;
+  json["left_out"] = explanation.result.left_out;
   json["ranks"] = explanation.result.ranks;
   json["step_seconds"] = step.value();
   json["critical_path"] = {{"by_kind", Shares(explanation.path_by_kind, step)},

@@ -146,6 +146,10 @@ std::string ToText(const Explanation& explanation, size_t rows, bool color) {
   WriteExposure(page, explanation, rows);
   WriteLinks(page, explanation, rows);
   WriteSensitivities(page, explanation);
+  page.Gap();
+  page.Line("{}", page.pen(Ink::kFaint,
+                           fmt::format("Left out by fidelity {}: {}", explanation.result.fidelity,
+                                       explanation.result.left_out)));
   return std::move(page.text);
 }
 

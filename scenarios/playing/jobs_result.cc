@@ -57,6 +57,7 @@ nlohmann::ordered_json ToJson(const JobsResult& result) {
   json["schema"] = "rehearse.jobs.v1";
   json["scenario"] = result.all.scenario;
   json["fidelity"] = result.all.fidelity;
+  json["left_out"] = result.all.left_out;
   json["devices"] = result.all.ranks;
   json["seconds"] = result.all.step.value();
   json["jobs"] = Json::array();

@@ -1,7 +1,7 @@
 // What several jobs on one cluster mean to each other: `rehearse run` of a scenario with "jobs".
 //
-//   { "schema": "rehearse.jobs.v1", "scenario": "...", "fidelity": "fluid", "devices": 16,
-//     "seconds": ...,                              until the last job has ended
+//   { "schema": "rehearse.jobs.v1", "scenario": "...", "fidelity": "fluid", "left_out": "...",
+//     "devices": 16, "seconds": ...,                              until the last job has ended
 //     "jobs": [ {"name": "a",
 //                "placement": [[0, 7]],            rank by rank: devices, from .. to
 //                "start_seconds": 0, "repeat": 2,

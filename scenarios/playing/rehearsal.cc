@@ -99,6 +99,7 @@ JobResult DescribeJob(const Scenario& scenario, const PlayedScenario& played, si
   described.result = SummarizeSteps(job, part, request.nominal_peak);
   described.result.scenario = job.name;
   described.result.fidelity = Name(scenario.lowering.fidelity);
+  described.result.left_out = LeftOutBy(scenario.lowering.fidelity);
   described.result.notes = CalibrationNotes(job.schedule, *scenario.cluster);
   described.result.memory_capacity = scenario.cluster->DeviceOf(job.placement.front()).memory;
   described.result.chosen = ChosenBy(played, job);
@@ -133,6 +134,7 @@ Result Describe(const Scenario& scenario, const PlayedScenario& played,
                             own ? own->timeline : simulation.timeline, MeanPeak(scenario));
   result.scenario = scenario.name;
   result.fidelity = Name(scenario.lowering.fidelity);
+  result.left_out = LeftOutBy(scenario.lowering.fidelity);
   result.memory_capacity = scenario.cluster->DeviceOf(played.jobs.front().placement.front()).memory;
   result.simulator.events = simulation.stats.events;
   result.simulator.transfers = simulation.stats.transfers;

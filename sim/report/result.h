@@ -65,6 +65,7 @@ struct SimulatorCost {
 struct Result {
   std::string scenario;
   std::string fidelity;
+  std::string left_out;  // by that fidelity, in a few words; empty where nothing is known of it
   uint32_t ranks = 0;
   Seconds step;
   Breakdown breakdown;
@@ -90,7 +91,7 @@ struct Result {
 std::optional<DType> MainDType(const Schedule& schedule);
 
 // Everything that follows from schedule and timeline; `peak` is one device's rate. The caller fills
-// scenario, fidelity, memory_capacity, chosen and simulator. A collective is active from begin to
+// scenario, fidelity, left_out, memory_capacity, chosen and simulator. A collective is active from begin to
 // end; one on a communicator of one rank, or that takes no time, counts as nothing. Cost: linear in
 // the spans (after a sort per rank).
 Result Summarize(const Schedule& schedule, const Timeline& timeline, FlopsPerSecond peak);

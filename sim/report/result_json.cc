@@ -70,6 +70,7 @@ nlohmann::ordered_json ToJson(const Result& result) {
   json["schema"] = "rehearse.result.v1";
   json["scenario"] = result.scenario;
   json["fidelity"] = result.fidelity;
+  if (!result.left_out.empty()) json["left_out"] = result.left_out;
   json["ranks"] = result.ranks;
   json["step_seconds"] = Number(result.step.value());
   json["breakdown"] = {

@@ -171,6 +171,10 @@ bool IsMeasured(const Result& result) { return result.fidelity == "measured"; }
 
 void WriteCost(Page& page, const Result& result) {
   page.Gap();
+  if (!result.left_out.empty()) {
+    page.Line("{}", page.pen(Ink::kFaint, fmt::format("Left out by fidelity {}: {}",
+                                                      result.fidelity, result.left_out)));
+  }
   page.Line("{}",
             page.pen(Ink::kFaint,
                      fmt::format("Simulated in {}: {} events, {} transfers; timeline {}",

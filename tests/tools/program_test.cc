@@ -120,6 +120,15 @@ TEST_F(ProgramTest, HelpIsThereForTheProgramAndEveryCommand) {
   }
 }
 
+TEST_F(ProgramTest, HelpSaysWhatEachFidelityLeavesOut) {
+  for (const std::string command : {"run", "explain", "collective", "compare"}) {
+    const std::string help = Execute(command + " --help").out;
+    for (const char* fidelity : {"formula", "fluid", "step"}) {
+      EXPECT_THAT(help, HasSubstr(std::string("  ") + fidelity + " leaves out"));
+    }
+  }
+}
+
 TEST_F(ProgramTest, ListNamesWhatScenariosCanName) {
   const Outcome outcome = Execute("list");
   EXPECT_EQ(outcome.code, 0);
