@@ -51,6 +51,9 @@ OutputFormat ParseFormat(const std::string& text,
 // The value of --fidelity (or another option); Error with "did you mean" for anything else.
 Fidelity ParseFidelity(const std::string& option, const std::string& text);
 
+// The value of --out or its like; "" where it is not given, Error where it is empty.
+std::string FolderOption(const boost::program_options::variables_map& values, const char* option);
+
 // Whether text on standard output may be coloured: a terminal, and NO_COLOR is not set.
 bool ColorsWanted();
 
