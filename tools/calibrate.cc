@@ -21,6 +21,7 @@
 #include "sim/base/error.h"
 #include "sim/base/json_document.h"
 #include "sim/base/output_file.h"
+#include "sim/base/say.h"
 #include "sim/base/units.h"
 #include "sim/base/version.h"
 #include "tools/command.h"
@@ -78,7 +79,7 @@ CommandSyntax Syntax() {
 std::string Now() { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))); }
 
 void ShowProgress(const std::string& line) {
-  if (isatty(STDERR_FILENO) == 1) fmt::print(stderr, "{}\n", line);
+  if (isatty(STDERR_FILENO) == 1) SayAsItIs(line + "\n");
 }
 
 std::vector<uint32_t> ParseWorlds(const std::string& text, uint32_t least) {
@@ -197,8 +198,10 @@ void Report(const std::vector<WorldOfRank>& worlds, const std::vector<EncounterS
                                       ? MakeGpuCalibration(learned, facts, worlds.back().gpu)
                                       : MakeCalibration(learned, facts, encounters);
   WriteFileAtomically(request.path, ToJson(calibration).dump(1) + "\n");
-  fmt::print("{}\nwritten to {} after {:.0f} s\n", DescribeCalibration(calibration), request.path,
-             took.count());
+  const std::string text =
+      fmt::format("{}\nwritten to {} after {:.0f} s\n", DescribeCalibration(calibration),
+                  request.path, took.count());
+  std::fputs(text.c_str(), stdout);
 }
 
 Request ParseRequest(const po::variables_map& values) {

@@ -1,7 +1,7 @@
 #include "tools/command.h"
 
+#include <cstdio>
 #include <cstdlib>
-#include <iostream>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -49,7 +49,9 @@ bool ParseCommandLine(CommandSyntax& syntax, const std::vector<std::string>& arg
   if (values->count("help") == 0) return true;
   std::ostringstream options;
   options << syntax.options;
-  fmt::print("usage: {}\n\n{}\n{}", syntax.usage, syntax.explanation, options.str());
+  const std::string text =
+      fmt::format("usage: {}\n\n{}\n{}", syntax.usage, syntax.explanation, options.str());
+  std::fputs(text.c_str(), stdout);
   return false;
 }
 
@@ -81,6 +83,13 @@ Fidelity ParseFidelity(const std::string& option, const std::string& text) {
   }
   throw Error(fmt::format("{}: found \"{}\", expected one of {}{}", option, text,
                           fmt::join(names, ", "), DidYouMean(text, names)));
+}
+
+std::string FolderOption(const po::variables_map& values, const char* option) {
+  if (values.count(option) == 0) return "";
+  std::string folder = values[option].as<std::string>();
+  if (folder.empty()) throw Error(fmt::format("--{}: found \"\", expected a folder", option));
+  return folder;
 }
 
 bool ColorsWanted() { return std::getenv("NO_COLOR") == nullptr && isatty(STDOUT_FILENO) == 1; }

@@ -53,6 +53,9 @@ Fidelity ParseFidelity(const std::string& option, const std::string& text);
 // The help of such an option: what it is, and what each leaves out.
 std::string FidelityHelp(const std::string& what);
 
+// The value of --out or its like; "" where it is not given, Error where it is empty.
+std::string FolderOption(const boost::program_options::variables_map& values, const char* option);
+
 // Whether text on standard output may be coloured: a terminal, and NO_COLOR is not set.
 bool ColorsWanted();
 

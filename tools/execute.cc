@@ -1,7 +1,6 @@
 // rehearse execute SCENARIO: run the scenario's schedule for real.
 #include <charconv>
 #include <cstdio>
-#include <filesystem>
 #include <optional>
 #include <string_view>
 
@@ -22,6 +21,7 @@
 #include "scenarios/playing/prepare.h"
 #include "sim/base/error.h"
 #include "sim/base/output_file.h"
+#include "sim/base/say.h"
 #include "sim/report/trace.h"
 #include "tools/command.h"
 #include "tools/gpu_ranks.h"
@@ -145,16 +145,10 @@ Request ParseRequest(const po::variables_map& values) {
   }
   request.check = values.count("check") > 0;
   request.mpi_collectives = ParseChoice(values, "collectives", {"own", "mpi"}) == 1;
-  if (values.count("out") > 0) request.folder = values["out"].as<std::string>();
+  request.folder = FolderOption(values, "out");
   request.format = ParseFormat(values["format"].as<std::string>());
   SetBlasThreads(static_cast<int>(ParseCount(values, "blas-threads", 1, 1024)));
   return request;
-}
-
-void MakeFolder(const std::string& folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) throw Error(fmt::format("cannot make folder {}: {}", folder, error.message()));
 }
 
 void WriteOutputs(const ExecutedScenario& executed, const std::string& folder) {
@@ -167,11 +161,12 @@ void WriteOutputs(const ExecutedScenario& executed, const std::string& folder) {
     picture.ranks.push_back(rank);
   }
   const Timeline& median = execution.Median();
-  WriteFileAtomically(folder + "/execution.json", ToJson(executed).dump(2) + "\n");
-  WriteFileAtomically(folder + "/timeline.json", ToJson(RecordOf(executed)).dump() + "\n");
-  WriteFileAtomically(folder + "/trace.pftrace", PerfettoTrace(execution.schedule, median, names));
-  WriteFileAtomically(folder + "/timeline.svg",
-                      TimelineSvg(execution.schedule, median, names, picture));
+  OutputSet files;
+  files.Add(folder + "/execution.json", ToJson(executed).dump(2) + "\n");
+  files.Add(folder + "/timeline.json", ToJson(RecordOf(executed)).dump() + "\n");
+  files.Add(folder + "/trace.pftrace", PerfettoTrace(execution.schedule, median, names));
+  files.Add(folder + "/timeline.svg", TimelineSvg(execution.schedule, median, names, picture));
+  files.Commit();
 }
 
 // What the schedule's matrix products are in: what a GPU run computes in where it is not
@@ -274,9 +269,7 @@ int RunAsProcess(const Launch& launch, const Scenario& scenario, const Schedule&
     // Steps name rank and op themselves.
     const bool is_named =
         std::string_view(error.what()).starts_with(fmt::format("rank {},", launch.rank));
-    fmt::print(stderr, "rehearse: {}{}\n", is_named ? "" : fmt::format("rank {}: ", launch.rank),
-               error.what());
-    std::fflush(stderr);
+    Say(fmt::format("{}{}", is_named ? "" : fmt::format("rank {}: ", launch.rank), error.what()));
     const bool is_fault = dynamic_cast<const InternalError*>(&error) != nullptr;
     return is_fault ? 2 : 1;
   }

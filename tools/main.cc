@@ -1,10 +1,14 @@
 // rehearse: the command-line program. Finds the subcommand and turns exceptions into exit codes:
-// 0 done, 1 the user's mistake, 2 a fault of ours.
+// 0 done, 1 the user's mistake, 2 a fault of ours; signals into 130 and 143.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <limits>
+#include <new>
+#include <stdexcept>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include <fmt/format.h>
@@ -13,6 +17,8 @@
 #include <unistd.h>
 
 #include "sim/base/error.h"
+#include "sim/base/interruption.h"
+#include "sim/base/say.h"
 #include "sim/base/version.h"
 #include "tools/command.h"
 
@@ -37,15 +43,15 @@ constexpr Command kCommands[] = {
 };
 
 void PrintHelp() {
-  fmt::print(
+  std::string text =
       "Rehearse a training run on a cluster that you do not have yet.\n\n"
-      "usage: rehearse COMMAND [arguments]\n\n");
-  for (const Command& command : kCommands) {
-    fmt::print("  {:<11} {}\n", command.name, command.summary);
-  }
-  fmt::print(
+      "usage: rehearse COMMAND [arguments]\n\n";
+  for (const Command& command : kCommands)
+    text += fmt::format("  {:<11} {}\n", command.name, command.summary);
+  text +=
       "\n'rehearse COMMAND --help' explains a command. Start with\n"
-      "  rehearse run scenarios/axonn-gpt20b-perlmutter.json\n");
+      "  rehearse run scenarios/axonn-gpt20b-perlmutter.json\n";
+  std::fputs(text.c_str(), stdout);
 }
 
 int Dispatch(const std::vector<std::string>& arguments) {
@@ -55,7 +61,7 @@ int Dispatch(const std::vector<std::string>& arguments) {
     return arguments.empty() ? 1 : 0;
   }
   if (arguments[0] == "--version") {
-    fmt::print("rehearse {} ({})\n", Version(), BuildCommit());
+    std::fputs(fmt::format("rehearse {} ({})\n", Version(), BuildCommit()).c_str(), stdout);
     return 0;
   }
   std::vector<std::string> names;
@@ -90,25 +96,46 @@ void KeepFreedMemory() {
   mallopt(M_TOP_PAD, 64 << 20);
 }
 
+// Returns the exit code. Also the last word where nothing could catch an exception, as when there
+// is no memory left to destroy what is no longer needed.
+int SayWhatWasThrown() noexcept {
+  constexpr const char* kFault = "a fault of rehearse itself, please report it: ";
+  const std::exception_ptr thrown = std::current_exception();
+  try {
+    if (thrown == nullptr) throw std::logic_error("std::terminate() was called");
+    std::rethrow_exception(thrown);
+  } catch (const Error& error) {
+    Say(error.what());
+    return 1;
+  } catch (const std::bad_alloc&) {
+    Say("out of memory");
+    return 1;
+  } catch (const std::system_error& error) {
+    if (error.code() == std::errc::resource_unavailable_try_again) {
+      Say("the machine has no room for another thread (ulimit -u, -v)");
+      return 1;
+    }
+    Say(kFault, error.what());
+  } catch (const std::exception& error) {
+    Say(kFault, error.what());
+  }
+  return 2;
+}
+
 }  // namespace
 }  // namespace rehearse
 
 int main(int count, char** values) {
+  rehearse::OccupyClosedStreams();
+  rehearse::EndOnSignals();
+  std::set_terminate([] { _exit(rehearse::SayWhatWasThrown()); });
   rehearse::KeepFreedMemory();
   try {
     const int status = rehearse::Dispatch({values + 1, values + count});
     if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
-    fmt::print(stderr, "rehearse: cannot write to standard output\n");
+    rehearse::Say("cannot write to standard output");
     return 1;
-  } catch (const rehearse::Error& error) {
-    fmt::print(stderr, "rehearse: {}\n", error.what());
-    return 1;
-  } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "rehearse: out of memory\n");
-    return 1;
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "rehearse: a fault of rehearse itself, please report it: {}\n",
-               error.what());
-    return 2;
+  } catch (...) {
+    return rehearse::SayWhatWasThrown();
   }
 }

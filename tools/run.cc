@@ -1,6 +1,5 @@
 // rehearse run SCENARIO: simulate one scenario.
 #include <cstdio>
-#include <filesystem>
 
 #include <fmt/format.h>
 
@@ -84,19 +83,18 @@ std::string ResultToText(const Rehearsal& rehearsal) {
 
 void WriteOutputs(const Rehearsal& rehearsal, const std::string& folder,
                   const PictureOptions& picture) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) throw Error(fmt::format("cannot make folder {}: {}", folder, error.message()));
-  WriteFileAtomically(folder + "/result.json", ResultToJson(rehearsal).dump(2) + "\n");
-  WriteFileAtomically(
+  MakeFolder(folder);
+  OutputSet files;
+  files.Add(folder + "/result.json", ResultToJson(rehearsal).dump(2) + "\n");
+  files.Add(
       folder + "/timeline.json",
       ToJson(MakeRecord(rehearsal.result.scenario, rehearsal.schedule, rehearsal.timeline)).dump() +
           "\n");
-  WriteFileAtomically(
-      folder + "/trace.pftrace",
-      PerfettoTrace(rehearsal.schedule, Unfolded(rehearsal.timeline), rehearsal.names));
-  WriteFileAtomically(folder + "/timeline.svg", TimelineSvg(rehearsal.schedule, rehearsal.timeline,
-                                                            rehearsal.names, picture));
+  files.Add(folder + "/trace.pftrace",
+            PerfettoTrace(rehearsal.schedule, Unfolded(rehearsal.timeline), rehearsal.names));
+  files.Add(folder + "/timeline.svg",
+            TimelineSvg(rehearsal.schedule, rehearsal.timeline, rehearsal.names, picture));
+  files.Commit();
 }
 
 }  // namespace
@@ -106,20 +104,19 @@ int RunCommand(const std::vector<std::string>& arguments) {
   po::variables_map values;
   if (!ParseCommandLine(syntax, arguments, &values)) return 0;
   const OutputFormat format = ParseFormat(values["format"].as<std::string>());
+  const std::string folder = FolderOption(values, "out");
   const Scenario scenario = ReadScenarioArgument(syntax, values);
   PictureOptions picture;
   picture.ranks = PicturedRanks(values, scenario);
-  if (values.count("out") == 0 && (values.count("window") > 0 || !values["ranks"].defaulted())) {
+  if (folder.empty() && (values.count("window") > 0 || !values["ranks"].defaulted())) {
     throw Error("--ranks and --window are for timeline.svg, which --out DIR writes");
   }
 
-  const Rehearsal rehearsal = Rehearse(scenario, {.record_link_loads = values.count("out") > 0});
+  const Rehearsal rehearsal = Rehearse(scenario, {.record_link_loads = !folder.empty()});
   if (values.count("window") > 0) {
     ParseWindow(values["window"].as<std::string>(), rehearsal.timeline.step, &picture);
   }
-  if (values.count("out") > 0) {
-    WriteOutputs(rehearsal, values["out"].as<std::string>(), picture);
-  }
+  if (!folder.empty()) WriteOutputs(rehearsal, folder, picture);
   const std::string text = format == OutputFormat::kJson ? ResultToJson(rehearsal).dump(2) + "\n"
                                                          : ResultToText(rehearsal);
   std::fputs(text.c_str(), stdout);

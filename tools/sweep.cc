@@ -10,7 +10,7 @@
 #include "scenarios/sweeping/study_report.h"
 #include "sim/base/error.h"
 #include "sim/base/json_document.h"
-#include "sim/base/version.h"
+#include "sim/base/say.h"
 #include "tools/command.h"
 
 namespace rehearse {
@@ -19,6 +19,7 @@ namespace {
 namespace po = boost::program_options;
 
 constexpr int kMostThreads = 1024;
+constexpr const char* kClearLine = "\r\x1b[K";
 
 struct Format {
   const char* name;
@@ -85,22 +86,25 @@ int SweepCommand(const std::vector<std::string>& arguments) {
   SweepOptions options;
   options.threads = static_cast<unsigned>(threads);
   options.again = values.count("again") > 0;
-  options.version = Version();
-  if (values.count("out") > 0) options.folder = values["out"].as<std::string>();
+  options.folder = FolderOption(values, "out");
   if (options.again && options.folder.empty())
     throw Error("--again is about the results that --out keeps, but --out is missing");
   const bool terminal = isatty(STDERR_FILENO) == 1;
   if (terminal)
     options.progress = [](size_t done, size_t all) {
-      fmt::print(stderr, "\r{} of {} points", done, all);
+      SayAsItIs(fmt::format("\r{} of {} points", done, all));
     };
+  options.warn = [=](const std::string& message) {
+    if (terminal) SayAsItIs(kClearLine);
+    Say(message);
+  };
 
   Study study = ReadStudy(JsonDocument::FromFile(values["study"].as<std::string>()));
   if (values.count("set") > 0)
     for (const std::string& change : values["set"].as<std::vector<std::string>>())
       ChangeAllPoints(study, change);
   const Sweep sweep = PlayStudy(study, options);
-  if (terminal) fmt::print(stderr, "\r\x1b[K");
+  if (terminal) SayAsItIs(kClearLine);
   std::fputs(format.print(study, sweep, Compare(study, sweep)).c_str(), stdout);
   return 0;
 }

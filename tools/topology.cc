@@ -11,7 +11,10 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/base/error.h"
+#include "sim/base/json_parse.h"
 #include "sim/base/output_file.h"
+#include "sim/base/say.h"
+#include "sim/base/units.h"
 #include "tools/command.h"
 #include "tools/ranks.h"
 #include "topology/files/cluster_export.h"
@@ -39,11 +42,13 @@ CommandSyntax Syntax() {
       "  rehearse topology dgx-a100:nodes=2 --path 0,node1/gpu3\n"
       "  rehearse topology perlmutter:nodes=4 --matrix\n"
       "  rehearse topology dgx-a100 --svg -o box.svg\n"
+      "  rehearse topology dgx-a100:nodes=2 -o two.json\n"
       "  rehearse topology --import-nccl topo.xml -o box.json\n"
-      "CLUSTER is a preset, a preset with changes, or a cluster file. An imported machine is "
-      "written as\n"
-      "a cluster file, which every command takes, unless --path, --matrix, --dot or --svg is "
-      "given.\n";
+      "CLUSTER is a preset, a preset with changes, or a cluster file. An imported machine, and any "
+      "that goes\n"
+      "to a file named .json, is written as a cluster file, which every command takes, unless a "
+      "view\n"
+      "(--path, --matrix, --dot, --svg) or --format is given.\n";
   syntax.positional = {"cluster"};
   syntax.options.add_options()("path", po::value<std::string>()->value_name("A,B"),
                                "the way from one device to another, hop by hop; ranks or names")(
@@ -114,9 +119,8 @@ std::string MatrixOf(const Cluster& cluster, const po::variables_map& values, Ou
     view.hierarchy = HierarchicalMatrix(router, view.hierarchy_ranks);
   if (devices <= kMostForBisection) view.bisection = BisectionBandwidth(cluster);
   if (!is_chosen && devices > kRanksShown)
-    fmt::print(stderr,
-               "rehearse: pairs of the first {} of {} devices; choose others with --ranks\n",
-               kRanksShown, devices);
+    Say(fmt::format("pairs of the first {} of {} devices; choose others with --ranks", kRanksShown,
+                    devices));
   return format == OutputFormat::kJson ? ToJson(view, cluster).dump(2) + "\n"
                                        : ToText(view, cluster);
 }
@@ -145,6 +149,7 @@ std::string ReadText(const std::string& path) {
 struct Source {
   std::unique_ptr<Cluster> cluster;
   bool is_imported = false;
+  std::string preset;  // "" where it is none
 };
 
 Source ReadSource(const po::variables_map& values, const std::string& usage) {
@@ -161,16 +166,29 @@ Source ReadSource(const po::variables_map& values, const std::string& usage) {
   if (given.front() == "cluster") {
     if (values.count("device") > 0)
       throw Error("--device goes with an import; a preset's is changed as in dgx-a100:device=...");
-    return {ReadClusterArgument(text), false};
+    return {ReadClusterArgument(text), false, IsClusterFile(text) ? "" : text};
   }
   const std::string device =
       values.count("device") > 0 ? values["device"].as<std::string>() : std::string();
   ImportedCluster imported = given.front() == "import-nccl"
                                  ? ImportNcclTopology(ReadText(text), text, device)
                                  : ImportSmiTopology(ReadText(text), text, device);
-  for (const std::string& remark : imported.remarks)
-    fmt::print(stderr, "rehearse: {}: {}\n", text, remark);
-  return {std::move(imported.cluster), true};
+  for (const std::string& remark : imported.remarks) Say(fmt::format("{}: {}", text, remark));
+  return {std::move(imported.cluster), true, ""};
+}
+
+std::string ClusterFileOf(const Source& source) {
+  if (source.preset.empty() && HasFabric(*source.cluster))
+    Say("routes between machines will be searched: the file says what is connected, not how this "
+        "fabric chooses among ways");
+  std::string text = ClusterToText(*source.cluster, source.preset);
+  if (text.size() > kLargestJson)
+    throw Error(
+        fmt::format("the cluster file would have {}, and only {} could be read again; a "
+                    "scenario can name the preset itself",
+                    Print(Bytes(static_cast<double>(text.size()))),
+                    Print(Bytes(static_cast<double>(kLargestJson)))));
+  return text;
 }
 
 }  // namespace
@@ -190,6 +208,8 @@ int TopologyCommand(const std::vector<std::string>& arguments) {
   if (format == OutputFormat::kJson && (view == "--dot" || view == "--svg"))
     throw Error(fmt::format("{} is no JSON; leave out --format json", view));
 
+  const std::string output =
+      values.count("output") > 0 ? values["output"].as<std::string>() : std::string();
   const Source source = ReadSource(values, syntax.usage);
   const Cluster& cluster = *source.cluster;
   std::string text;
@@ -201,14 +221,14 @@ int TopologyCommand(const std::vector<std::string>& arguments) {
     text = ClusterDot(cluster);
   } else if (view == "--svg") {
     text = ClusterSvg(cluster);
-  } else if (source.is_imported) {
-    text = ClusterToText(cluster);
+  } else if (source.is_imported || (output.ends_with(".json") && values["format"].defaulted())) {
+    text = ClusterFileOf(source);
   } else {
     const ClusterSummary summary = SummarizeCluster(cluster);
     text = format == OutputFormat::kJson ? ToJson(summary).dump(2) + "\n" : ToText(summary);
   }
   if (values.count("output") > 0) {
-    WriteFileAtomically(values["output"].as<std::string>(), text);
+    WriteFileAtomically(output, text);
   } else {
     std::fputs(text.c_str(), stdout);
   }

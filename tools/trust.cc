@@ -9,6 +9,7 @@
 #include "real/kernels/kernels.h"
 #include "sim/base/error.h"
 #include "sim/base/output_file.h"
+#include "sim/base/say.h"
 #include "tools/command.h"
 #include "tools/trial_options.h"
 
@@ -61,7 +62,7 @@ int TrustCommand(const std::vector<std::string>& arguments) {
   options.kept = count("kept", 1);
   options.patience = Seconds(count("patience", 1));
   options.progress = [](const std::string& line) {
-    if (isatty(STDERR_FILENO) == 1) fmt::print(stderr, "{}\n", line);
+    if (isatty(STDERR_FILENO) == 1) SayAsItIs(line + "\n");
   };
   if (values.count("out") > 0) CheckWritable(values["out"].as<std::string>());
   SetBlasThreads(1);

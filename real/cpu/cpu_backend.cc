@@ -17,6 +17,7 @@
 #include "real/transports/collective_run.h"
 #include "real/transports/host_clock.h"
 #include "sim/base/error.h"
+#include "sim/base/threads.h"
 #include "sim/base/units.h"
 
 namespace rehearse {
@@ -114,16 +115,17 @@ class CpuBackend : public Backend {
       calls_.push_back(std::move(call));
     }
     for (size_t stream = 1; stream < by_stream_.size(); ++stream) {
-      if (!by_stream_[stream].empty()) threads_.emplace_back([this, stream] { Serve(stream); });
+      if (by_stream_[stream].empty() || threads_.TryAdd([this, stream] { Serve(stream); }))
+        continue;
+      EndThreads();
+      throw Error(
+          "the machine has no room for a thread for each stream (ulimit -u, -v); --streams "
+          "blocking does with one a rank");
     }
   }
   CpuBackend(const CpuBackend&) = delete;
   CpuBackend& operator=(const CpuBackend&) = delete;
-  ~CpuBackend() override {
-    ends_ = true;
-    StartStep();
-    for (std::thread& thread : threads_) thread.join();
-  }
+  ~CpuBackend() override { EndThreads(); }
 
   std::string Description() const override { return BlasDescription(); }
   DType arithmetic() const override { return sizeof(T) == 8 ? DType::kFp64 : DType::kFp32; }
@@ -195,6 +197,12 @@ class CpuBackend : public Backend {
   }
 
   // ---- streams ----------------------------------------------------------------------------------
+
+  void EndThreads() {
+    ends_ = true;
+    StartStep();
+    threads_.Join();
+  }
 
   void StartStep() {
     started_.fetch_add(1, std::memory_order_release);
@@ -354,10 +362,10 @@ class CpuBackend : public Backend {
   std::mutex failure_mutex_;
   std::exception_ptr failure_;
 
-  std::vector<std::thread> threads_;  // of all streams but the first
   std::atomic<uint32_t> started_{0};  // steps
   std::atomic<uint32_t> running_{0};  // threads that are not through with the step
   std::atomic<bool> ends_{false};
+  Threads threads_;  // of all streams but the first
 };
 
 // Before any rank has taken its memory: the kernel would end the program without a word.

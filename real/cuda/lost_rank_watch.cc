@@ -1,10 +1,11 @@
 #include "real/cuda/lost_rank_watch.h"
 
 #include <chrono>
-#include <cstdio>
 #include <cstdlib>
 
 #include <fmt/format.h>
+
+#include "sim/base/say.h"
 
 namespace rehearse {
 
@@ -30,9 +31,7 @@ void LostRankWatch::Watch() {
       transport_.Check();
     } catch (const std::exception& lost) {
       if (++looks < kLooksToReturn) continue;
-      fmt::print(stderr, "rehearse: rank {}: {}; NCCL still waits for it\n", transport_.rank(),
-                 lost.what());
-      std::fflush(stderr);
+      Say(fmt::format("rank {}: {}; NCCL still waits for it", transport_.rank(), lost.what()));
       std::_Exit(1);
     }
   }

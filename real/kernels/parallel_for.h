@@ -4,7 +4,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <thread>
-#include <vector>
+
+#include "sim/base/threads.h"
 
 namespace rehearse {
 
@@ -15,11 +16,12 @@ void ParallelFor(uint64_t count, const Body& body) {
   constexpr uint64_t kWorthAThread = 1 << 20;
   const uint64_t cores = std::max(1u, std::thread::hardware_concurrency());
   const uint64_t pieces = std::clamp<uint64_t>(count / kWorthAThread, 1, cores);
-  std::vector<std::thread> others;
-  for (uint64_t piece = 1; piece < pieces; ++piece)
-    others.emplace_back([&, piece] { body(count * piece / pieces, count * (piece + 1) / pieces); });
+  Threads others;
+  for (uint64_t piece = 1; piece < pieces; ++piece) {
+    const auto work = [&, piece] { body(count * piece / pieces, count * (piece + 1) / pieces); };
+    if (!others.TryAdd(work)) work();
+  }
   body(uint64_t{0}, count / pieces);
-  for (std::thread& thread : others) thread.join();
 }
 
 }  // namespace rehearse

@@ -9,7 +9,10 @@
 #include <mutex>
 #include <thread>
 
+#include <fmt/format.h>
+
 #include "sim/base/error.h"
+#include "sim/base/threads.h"
 
 namespace rehearse {
 namespace {
@@ -206,26 +209,36 @@ void RunAsThreads(uint32_t ranks, const std::function<void(Transport&)>& body) {
   std::mutex mutex;
   std::exception_ptr first;
   bool is_cause = false;  // `first` is not RankLost
+  std::vector<std::unique_ptr<Transport>> transports;
+  for (uint32_t rank = 0; rank < ranks; ++rank) transports.push_back(world.Join(rank));
   const auto run = [&](uint32_t rank) {
-    const std::unique_ptr<Transport> transport = world.Join(rank);
+    Transport& transport = *transports[rank];
     const auto keep = [&](bool cause) {
       const std::lock_guard<std::mutex> lock(mutex);
       if (first == nullptr || (cause && !is_cause)) first = std::current_exception();
       is_cause = is_cause || cause;
     };
     try {
-      body(*transport);
+      body(transport);
     } catch (const RankLost&) {
       keep(/*cause=*/false);
     } catch (const std::exception& error) {
       keep(/*cause=*/true);
-      transport->Abort(error.what());
+      transport.Abort(error.what());
     }
   };
-  std::vector<std::thread> threads;
-  threads.reserve(ranks);
-  for (uint32_t rank = 0; rank < ranks; ++rank) threads.emplace_back(run, rank);
-  for (std::thread& thread : threads) thread.join();
+  Threads threads;
+  for (uint32_t rank = 0; rank < ranks; ++rank) {
+    if (threads.TryAdd([&run, rank] { run(rank); })) continue;
+    const std::string why = fmt::format(
+        "the machine has no room for {} threads, one for each rank: after {} there is "
+        "none (ulimit -u, -v)",
+        ranks, rank);
+    transports[rank]->Abort(why);  // those that run wait for the others
+    threads.Join();
+    throw Error(why);
+  }
+  threads.Join();
   if (first != nullptr) std::rethrow_exception(first);
 }
 

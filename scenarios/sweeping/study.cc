@@ -40,6 +40,12 @@ std::optional<double> StudyMetric::Of(const nlohmann::json& result) const {
   return part->get<double>() * times;
 }
 
+std::optional<std::string> StudyMetric::Axis() const {
+  constexpr std::string_view kBefore = "by_axis.";
+  if (!value.starts_with(kBefore)) return std::nullopt;
+  return value.substr(kBefore.size(), value.rfind('.') - kBefore.size());
+}
+
 void ChangeAllPoints(Study& study, const std::string& assignment) {
   const size_t equals = assignment.find('=');
   if (equals == std::string::npos || equals == 0)

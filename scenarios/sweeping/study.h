@@ -49,11 +49,14 @@ using Changes = std::vector<std::pair<std::string, nlohmann::json>>;
 struct StudyMetric {
   std::string value;  // dotted path in the JSON of a result: "by_axis.row.seconds"
   double times = 1;
-  std::string unit;
+  std::string unit = {};
+  Place place = {};
 
   std::string Title() const { return unit.empty() ? value : unit; }
   // Nothing when the result has no such number (an axis that this point lacks).
   std::optional<double> Of(const nlohmann::json& result) const;
+  // Of which the number is: "row"; nothing for numbers of the whole step.
+  std::optional<std::string> Axis() const;
 };
 
 struct StudyPoint {

@@ -1,5 +1,6 @@
 #include "scenarios/sweeping/study_reader.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -7,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "sim/base/error.h"
+#include "sim/report/result.h"
 
 namespace rehearse {
 namespace {
@@ -101,8 +103,29 @@ class StudyReader {
       if (reader.Has("times")) metric.times = reader.At("times").Number(-kLargest, kLargest);
       if (reader.Has("unit")) metric.unit = reader.At("unit").String();
     }
-    if (metric.value.empty()) reader.Expected("a number of the result such as \"step_seconds\"");
+    const JsonReader value = reader.IsString() ? reader : reader.At("value");
+    if (metric.value.empty()) value.Expected("a number of the result such as \"step_seconds\"");
+    metric.place = value.place();
+    CheckNumber(metric.value, value);
     return metric;
+  }
+
+  // Which axes there are, PlayStudy() knows.
+  static void CheckNumber(const std::string& number, const JsonReader& reader) {
+    std::vector<std::string> known = NumbersOfResults();
+    const size_t first = number.find('.');
+    const size_t last = number.rfind('.');
+    if (first != last) {
+      const std::string axis = number.substr(first + 1, last - first - 1);
+      for (std::string& name : known)
+        if (const size_t star = name.find('*'); star != std::string::npos)
+          name.replace(star, 1, axis);
+    }
+    if (std::find(known.begin(), known.end(), number) != known.end()) return;
+    const std::string suggestion = DidYouMean(number, known);
+    reader.Expected(suggestion.empty()
+                        ? fmt::format("a number of the result: {}", fmt::join(known, ", "))
+                        : "a number of the result" + suggestion);
   }
 
   // Keys are sorted, as JSON's objects are unordered; "a" comes before "a.b", which then changes a

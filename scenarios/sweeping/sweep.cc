@@ -6,17 +6,21 @@
 #include <cmath>
 #include <exception>
 #include <filesystem>
-#include <fstream>
 #include <mutex>
+#include <set>
 #include <thread>
 
 #include <fmt/format.h>
 
+#include "scenarios/playing/prepare.h"
 #include "scenarios/playing/rehearsal.h"
 #include "sim/base/error.h"
 #include "sim/base/fnv.h"
+#include "sim/base/input_record.h"
 #include "sim/base/json_parse.h"
 #include "sim/base/output_file.h"
+#include "sim/base/threads.h"
+#include "sim/base/version.h"
 
 namespace rehearse {
 namespace {
@@ -24,15 +28,20 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr const char* kSchema = "rehearse.point.v1";
+constexpr const char* kSchema = "rehearse.point.v2";
 
-// Calls work(0) to work(count - 1), in any order, on several threads. The first exception by index
-// is thrown again when all are done.
+// Calls work(0) to work(count - 1), in any order, on several threads. Where there is no room for so
+// many, a quarter of those that fit do it: the memory that others would have is for the work. The
+// first exception by index is thrown again when all are done.
 void InParallel(size_t count, unsigned threads, const std::function<void(size_t)>& work) {
   if (threads == 0) threads = std::max(1u, std::thread::hardware_concurrency());
   std::vector<std::exception_ptr> faults(count);
   std::atomic<size_t> next = 0;
-  const auto loop = [&] {
+  constexpr size_t kUndecided = 0;
+  std::atomic<size_t> workers = kUndecided;  // this thread among them
+  const auto loop = [&](size_t self) {
+    workers.wait(kUndecided);
+    if (self >= workers) return;
     for (size_t i = next++; i < count; i = next++) {
       try {
         work(i);
@@ -41,10 +50,15 @@ void InParallel(size_t count, unsigned threads, const std::function<void(size_t)
       }
     }
   };
-  std::vector<std::thread> others;
-  for (size_t i = 1; i < std::min<size_t>(threads, count); ++i) others.emplace_back(loop);
-  loop();
-  for (std::thread& other : others) other.join();
+  Threads others;
+  const size_t wanted = std::max<size_t>(1, std::min<size_t>(threads, count));
+  while (others.size() + 1 < wanted &&
+         others.TryAdd([&loop, self = others.size() + 1] { loop(self); }))
+    continue;
+  workers = others.size() + 1 == wanted ? wanted : 1 + others.size() / 4;
+  workers.notify_all();
+  loop(0);
+  others.Join();
   for (const std::exception_ptr& fault : faults)
     if (fault) std::rethrow_exception(fault);
 }
@@ -71,18 +85,39 @@ std::string FileName(const std::string& point) {
   return name + ".json";
 }
 
-std::string HashOf(const JsonDocument& scenario, const std::string& version) {
+// A scenario that was read, and a hash of all that its result follows from: what it says, what the
+// files that it names say, and the build.
+struct ReadyPoint {
+  Scenario scenario;
+  std::string hash;
+};
+
+ReadyPoint ReadPoint(const JsonDocument& document, const std::string& build) {
+  const InputRecord inputs;
+  ReadyPoint point;
+  point.scenario = ReadScenario(document);
   Fnv1a hash;
-  hash.Add(version);
-  hash.Add(scenario.value().dump());
-  const json& root = scenario.value();
-  if (root.is_object() && root.contains("cluster") && root["cluster"].is_string()) {
-    fs::path file = root["cluster"].get<std::string>();
-    if (file.is_relative()) file = fs::path(scenario.name()).parent_path() / file;
-    std::error_code missing;
-    if (fs::is_regular_file(file, missing)) hash.Add(ReadJsonText(file.string()));
-  }
+  const auto add = [&](const std::string& text) {
+    hash.Add(uint64_t{text.size()});
+    hash.Add(text);
+  };
+  add(build);
+  add(document.value().dump());
+  for (const InputFile& file : inputs.files()) hash.Add(file.hash);
+  point.hash = fmt::format("{:016x}", hash.hash());
+  return point;
+}
+
+// Of all but itself.
+std::string ChecksumOf(json kept) {
+  kept.erase("checksum");
+  Fnv1a hash;
+  hash.Add(kept.dump());
   return fmt::format("{:016x}", hash.hash());
+}
+
+std::string ListOf(const std::set<std::string>& names) {
+  return fmt::format("{}", fmt::join(names, ", "));
 }
 
 class Player {
@@ -91,13 +126,13 @@ class Player {
     sweep_.points.resize(study.points.size());
     sweep_.calibrated.resize(study.groups.size());
     if (options.folder.empty()) return;
-    std::error_code error;
-    fs::create_directories(options.folder, error);
-    if (error)
-      throw Error(fmt::format("cannot make folder {}: {}", options.folder, error.message()));
+    MakeFolder(options.folder);
+    RemoveAbandonedFiles(options.folder);
   }
 
   Sweep Play() {
+    CheckKeptFiles();
+    CheckAxes();
     // First those on a point of their own group; others share what they find.
     InParallel(study_.groups.size(), options_.threads, [&](size_t group) {
       if (CalibratorOf(group) == group) Calibrate(group);
@@ -105,11 +140,10 @@ class Player {
     for (size_t group = 0; group < study_.groups.size(); ++group)
       if (const auto calibrator = CalibratorOf(group))
         sweep_.calibrated[group] = sweep_.calibrated[*calibrator];
-    std::mutex mutex;
     size_t done = 0;
     InParallel(study_.points.size(), options_.threads, [&](size_t point) {
       PlayPoint(point);
-      const std::lock_guard lock(mutex);
+      const std::lock_guard lock(mutex_);
       options_.progress(++done, study_.points.size());
     });
     for (size_t i = 0; i < study_.points.size(); ++i) CheckPoint(i);
@@ -125,20 +159,92 @@ class Player {
     return study_.points[calibration->point].group;
   }
 
-  PointOutcome Simulate(const StudyPoint& point, std::optional<double> value) const {
+  // ---- Before the first point -------------------------------------------------------------------
+
+  std::string FileOf(const StudyPoint& point) const {
+    return options_.folder + "/" + FileName(point.name);
+  }
+
+  // A folder could not be replaced, and a pipe would be waited for.
+  void CheckKeptFiles() const {
+    if (options_.folder.empty()) return;
+    for (const StudyPoint& point : study_.points) {
+      std::error_code missing;
+      const fs::file_status status = fs::status(FileOf(point), missing);
+      if (fs::exists(status) && !fs::is_regular_file(status))
+        throw Error(
+            {FileOf(point), 0, ""},
+            fmt::format("is no regular file; expected the result of point \"{}\" or nothing",
+                        point.name));
+    }
+  }
+
+  // As results name them; nothing where the point is impossible.
+  std::optional<std::set<std::string>> AxesOf(const StudyPoint& point) const {
+    const auto& calibration = study_.groups[point.group].calibration;
+    try {
+      const std::vector<Job> jobs = Prepare(ReadScenario(ScenarioOf(
+          study_, point, calibration ? std::optional(calibration->from) : std::nullopt)));
+      std::set<std::string> axes;
+      for (const Job& job : jobs)
+        for (const Communicator& communicator : job.schedule.communicators)
+          axes.insert(JointName(jobs, job, communicator.name()));
+      return axes;
+    } catch (const Error&) {
+      return std::nullopt;
+    }
+  }
+
+  // Which axes there are is only known when a step is planned, but that is a small part of playing
+  // it. The metric's is to be everywhere, a column's somewhere.
+  void CheckAxes() const {
+    std::vector<const StudyMetric*> wanted;
+    for (const StudyMetric& column : study_.columns)
+      if (column.Axis()) wanted.push_back(&column);
+    const std::optional<std::string> of_metric = study_.metric.Axis();
+    std::set<std::string> seen;
+    for (const StudyPoint& point : study_.points) {
+      if (!of_metric && wanted.empty()) return;
+      const std::optional<std::set<std::string>> axes = AxesOf(point);
+      if (!axes) continue;
+      seen.insert(axes->begin(), axes->end());
+      if (of_metric && axes->count(*of_metric) == 0)
+        throw Error(study_.metric.place,
+                    fmt::format("point \"{}\" has no axis \"{}\", expected one of {}{}", point.name,
+                                *of_metric, ListOf(*axes), DidYouMean(*of_metric, *axes)));
+      wanted.erase(std::remove_if(
+                       wanted.begin(), wanted.end(),
+                       [&](const StudyMetric* column) { return axes->count(*column->Axis()) > 0; }),
+                   wanted.end());
+    }
+    if (wanted.empty() || seen.empty()) return;
+    const std::string axis = *wanted.front()->Axis();
+    throw Error(wanted.front()->place,
+                fmt::format("no point has an axis \"{}\", expected one of {}{}", axis, ListOf(seen),
+                            DidYouMean(axis, seen)));
+  }
+
+  // ---- Points -----------------------------------------------------------------------------------
+
+  // From the file if that is its result, else by simulation.
+  PointOutcome ReadOrSimulate(const StudyPoint& point, std::optional<double> value,
+                              const std::string& file) {
     PointOutcome outcome;
     try {
-      const JsonDocument document = ScenarioOf(study_, point, value);
-      outcome.scenario_hash = HashOf(document, options_.version);
-      outcome.result = json::parse(ToJson(Rehearse(ReadScenario(document)).result).dump());
+      const ReadyPoint ready = ReadPoint(ScenarioOf(study_, point, value), options_.build);
+      outcome.scenario_hash = ready.hash;
+      if (!file.empty() && !options_.again && ReadKept(file, outcome)) return outcome;
+      const InputRecord later;
+      outcome.result = json::parse(ToJson(Rehearse(ready.scenario).result).dump());
+      CHECK(later.files().empty());  // they would be missing in the hash
     } catch (const Error& error) {
       outcome.error = error.what();
     }
     return outcome;
   }
 
-  double Metric(size_t point, double value) const {
-    const PointOutcome outcome = Simulate(study_.points[point], value);
+  double Metric(size_t point, double value) {
+    const PointOutcome outcome = ReadOrSimulate(study_.points[point], value, "");
     const StudyCalibration& calibration = *study_.groups[study_.points[point].group].calibration;
     if (!outcome.error.empty())
       throw Error(calibration.place,
@@ -149,9 +255,8 @@ class Player {
   }
 
   [[noreturn]] void FailMetric(size_t point) const {
-    throw Error(study_.points[point].place,
-                fmt::format("the result of point \"{}\" has no number \"{}\"",
-                            study_.points[point].name, study_.metric.value));
+    throw Error(study_.metric.place, fmt::format("the result of point \"{}\" has no number \"{}\"",
+                                                 study_.points[point].name, study_.metric.value));
   }
 
   void Calibrate(size_t group) {
@@ -180,36 +285,48 @@ class Player {
     const StudyPoint& point = study_.points[i];
     const std::optional<double>& value = sweep_.calibrated[point.group];
     PointOutcome& outcome = sweep_.points[i];
-    const std::string file =
-        options_.folder.empty() ? "" : options_.folder + "/" + FileName(point.name);
-    if (!file.empty() && !options_.again && ReadKept(point, value, file, outcome)) return;
-    outcome = Simulate(point, value);
-    if (file.empty()) return;
+    const std::string file = options_.folder.empty() ? "" : FileOf(point);
+    outcome = ReadOrSimulate(point, value, file);
+    if (file.empty() || outcome.kept) return;
     nlohmann::ordered_json kept = {{"schema", kSchema},
                                    {"study", study_.name},
                                    {"point", point.name},
                                    {"scenario_hash", outcome.scenario_hash}};
     if (value) kept["calibrated"] = *value;
     outcome.error.empty() ? kept["result"] = outcome.result : kept["error"] = outcome.error;
+    kept["checksum"] = ChecksumOf(json(kept));
     WriteFileAtomically(file, kept.dump(2) + "\n");
   }
 
-  // Whatever is not exactly a finished point of this scenario is simulated anew.
-  bool ReadKept(const StudyPoint& point, std::optional<double> value, const std::string& file,
-                PointOutcome& outcome) const {
-    std::ifstream stream(file);
-    const json kept = json::parse(stream, nullptr, false);
-    if (!kept.is_object() || !kept.contains("result") || kept.value("schema", json()) != kSchema)
-      return false;
+  // A finished point of this very scenario; others, and those of earlier versions, are out of date.
+  bool ReadKept(const std::string& file, PointOutcome& outcome) {
+    if (!fs::exists(file)) return false;
+    json kept;
     try {
-      outcome.scenario_hash = HashOf(ScenarioOf(study_, point, value), options_.version);
-    } catch (const Error&) {
+      kept = ParseJson(ReadJsonText(file), file, JsonComments::kRefused).value;
+    } catch (const Error& error) {
+      SimulateAgain(error.what());
       return false;
     }
-    if (kept.value("scenario_hash", json()) != outcome.scenario_hash) return false;
+    const auto text = [&](const char* key) {
+      return kept.is_object() && kept.contains(key) && kept[key].is_string()
+                 ? kept[key].get<std::string>()
+                 : "";
+    };
+    if (text("schema").starts_with("rehearse.point.") && text("schema") != kSchema) return false;
+    if (text("checksum").empty() || text("checksum") != ChecksumOf(kept)) {
+      SimulateAgain(file + ": the checksum does not fit");
+      return false;
+    }
+    if (text("scenario_hash") != outcome.scenario_hash || !kept.contains("result")) return false;
     outcome.result = kept["result"];
     outcome.kept = true;
     return true;
+  }
+
+  void SimulateAgain(const std::string& reason) {
+    const std::lock_guard lock(mutex_);
+    options_.warn(reason + "; its point is simulated again");
   }
 
   void CheckPoint(size_t i) const {
@@ -220,7 +337,7 @@ class Player {
     if (outcome.error.empty() && !study_.metric.Of(outcome.result)) FailMetric(i);
   }
 
-  // A mistake in a grid or in a column is one of all its points.
+  // A mistake in a grid is one of all its points.
   void CheckThatSomethingCame() const {
     const auto is_possible = [](const PointOutcome& outcome) { return outcome.error.empty(); };
     if (study_.points.empty()) return;
@@ -229,22 +346,17 @@ class Player {
                   fmt::format("no point is possible; \"{}\": {}", study_.points[0].name,
                               sweep_.points[0].error));
     }
-    for (const StudyMetric& column : study_.columns) {
-      const auto has_it = [&](const PointOutcome& outcome) {
-        return outcome.error.empty() && column.Of(outcome.result).has_value();
-      };
-      if (std::any_of(sweep_.points.begin(), sweep_.points.end(), has_it)) continue;
-      throw Error(study_.points[0].place,
-                  fmt::format("no point's result has the column's number \"{}\"", column.value));
-    }
   }
 
   const Study& study_;
   const SweepOptions& options_;
   Sweep sweep_;
+  std::mutex mutex_;  // of the options' functions
 };
 
 }  // namespace
+
+std::string ThisBuild() { return fmt::format("{} {}", Version(), BuildCommit()); }
 
 Sweep PlayStudy(const Study& study, const SweepOptions& options) {
   return Player(study, options).Play();

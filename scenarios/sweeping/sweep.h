@@ -5,11 +5,13 @@
 // published, by bisection (the metric must rise or fall throughout), rounded to 4 digits so that it
 // can be written down and set by hand.
 //
-// With a folder, each finished point is a file "NAME.json" there (schema rehearse.point.v1: study,
-// point, scenario_hash, calibrated, result or error), written when the point is done; a later sweep
-// reads it instead of simulating if the hash of the scenario, of the cluster file that it names and
-// of the version of Rehearse is the same. What one sweep returns does not depend on the number of
-// threads.
+// With a folder, each finished point is a file "NAME.json" there (schema rehearse.point.v2: study,
+// point, scenario_hash, calibrated, result or error, checksum), written when the point is done; a
+// later sweep reads it instead of simulating if the hash is the same. The hash is of the scenario,
+// of every file that was read for it (clusters, calibrations, schedules) and of the build of
+// Rehearse. A file whose checksum does not fit is said to be damaged, and its point is simulated
+// again. What one sweep returns does not depend on the number of threads; where the machine has no
+// room for so many, there are fewer.
 #pragma once
 
 #include <functional>
@@ -23,13 +25,16 @@
 
 namespace rehearse {
 
+std::string ThisBuild();  // version and commit
+
 struct SweepOptions {
   std::string folder;    // "" keeps nothing
   unsigned threads = 0;  // 0: as many as the machine has
   bool again = false;    // simulate finished points too
-  std::string version;   // of Rehearse
-  // Called under a lock whenever a point is done.
+  std::string build = ThisBuild();
+  // Both are called under a lock: whenever a point is done, and when one is to be simulated again.
   std::function<void(size_t done, size_t all)> progress = [](size_t, size_t) {};
+  std::function<void(const std::string& message)> warn = [](const std::string&) {};
 };
 
 struct PointOutcome {
@@ -44,8 +49,10 @@ struct Sweep {
   std::vector<std::optional<double>> calibrated;  // by group
 };
 
-// Throws Error when a calibration's limits do not enclose its figure, when a point that may not
-// fail does (after all others are done), or when a result has no number for the metric.
+// Throws Error before the first point when the metric, or a column, is of an axis that a point, or
+// all of them, do not have, and when something else than a file is in a point's place; when a
+// calibration's limits do not enclose its figure; and when a point that may not fail does (after
+// all others are done).
 Sweep PlayStudy(const Study& study, const SweepOptions& options);
 
 }  // namespace rehearse

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "sim/base/gzip.h"
+#include "sim/base/input_record.h"
 #include "sim/base/units.h"
 
 namespace rehearse {
@@ -350,12 +351,15 @@ std::string ReadJsonText(const std::string& path) {
     if (std::ferror(file.get()) != 0) fail(errno);
     if (text.size() == old_size) break;
   }
-  if (!IsGzip(text)) return text;
-  try {
-    return Gunzip(text, kLargestJson);
-  } catch (const Error& error) {
-    throw Error(place, error.what());
+  if (IsGzip(text)) {
+    try {
+      text = Gunzip(text, kLargestJson);
+    } catch (const Error& error) {
+      throw Error(place, error.what());
+    }
   }
+  NoteInput(path, text);
+  return text;
 }
 
 }  // namespace rehearse

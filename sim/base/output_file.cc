@@ -2,52 +2,54 @@
 
 #include <atomic>
 #include <cerrno>
-#include <cstdio>
+#include <chrono>
 #include <filesystem>
+#include <mutex>
+#include <optional>
+#include <set>
 #include <system_error>
+#include <thread>
+#include <utility>
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "sim/base/error.h"
+#include "sim/base/interruption.h"
 
 namespace rehearse {
 namespace {
+
+namespace fs = std::filesystem;
+
+constexpr mode_t kNewFile = 0666;  // less the umask
+constexpr std::string_view kTemporaryBegin = ".rehearse-";
+constexpr std::string_view kTemporaryEnd = ".tmp";
 
 [[noreturn]] void FailWriting(const std::string& path, int reason) {
   throw Error(fmt::format("cannot write {}: {}", path, std::generic_category().message(reason)));
 }
 
-// Closes the descriptor, and removes the file unless it was kept.
-class TemporaryFile {
+class Descriptor {
  public:
-  TemporaryFile(const std::string& folder, mode_t mode) {
-    static std::atomic<unsigned> counter = 0;
-    do {
-      path_ = fmt::format("{}/.rehearse-{}-{}.tmp", folder, getpid(), counter++);
-      descriptor_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-    } while (descriptor_ < 0 && errno == EEXIST);
+  explicit Descriptor(int number = -1) : number_(number) {}
+  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(number_, other.number_);
+    return *this;
   }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-  ~TemporaryFile() {
-    if (descriptor_ < 0) return;
-    close(descriptor_);
-    if (!kept_) unlink(path_.c_str());
+  ~Descriptor() {
+    if (number_ >= 0) close(number_);
   }
 
-  int descriptor() const { return descriptor_; }
-  bool KeepAs(const std::string& path) {
-    kept_ = rename(path_.c_str(), path.c_str()) == 0;
-    return kept_;
-  }
+  bool is_open() const { return number_ >= 0; }
+  int operator*() const { return number_; }
 
  private:
-  std::string path_;
-  int descriptor_ = -1;
-  bool kept_ = false;
+  int number_;
 };
 
 bool WriteAll(int descriptor, std::string_view content) {
@@ -60,13 +62,18 @@ bool WriteAll(int descriptor, std::string_view content) {
   return true;
 }
 
-// A pipe or a device (/dev/stdout, /dev/null) is written to; a rename would replace it.
-void WriteThrough(const std::string& path, std::string_view content) {
-  const int descriptor = open(path.c_str(), O_WRONLY | O_CLOEXEC);
-  if (descriptor < 0) FailWriting(path, errno);
-  const int reason = WriteAll(descriptor, content) ? 0 : errno;
-  close(descriptor);
-  if (reason != 0) FailWriting(path, reason);
+// A pipe or a device (/dev/stdout, /dev/null) is written to; a rename would replace it. Without
+// O_NONBLOCK, opening a pipe that nobody reads would wait for somebody.
+void WriteThrough(const std::string& path, bool is_pipe, std::string_view content) {
+  const Descriptor file(open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+  if (!file.is_open()) {
+    if (is_pipe && errno == ENXIO)
+      throw Error(fmt::format("cannot write {}: nobody reads this pipe", path));
+    FailWriting(path, errno);
+  }
+  const int flags = fcntl(*file, F_GETFL);
+  fcntl(*file, F_SETFL, flags & ~O_NONBLOCK);
+  if (!WriteAll(*file, content)) FailWriting(path, errno);
 }
 
 // What stands at the path now, and where the new file has to appear.
@@ -86,8 +93,8 @@ Target FindTarget(const std::string& path) {
   if (target.exists && access(path.c_str(), W_OK) != 0) FailWriting(path, errno);
 
   std::error_code unresolved;
-  const std::filesystem::path resolved = std::filesystem::canonical(path, unresolved);
-  const std::filesystem::path final = unresolved ? std::filesystem::path(path) : resolved;
+  const fs::path resolved = fs::canonical(path, unresolved);
+  const fs::path final = unresolved ? fs::path(path) : resolved;
   target.path = final.string();
   target.folder = final.has_parent_path() ? final.parent_path().string() : ".";
   return target;
@@ -95,27 +102,224 @@ Target FindTarget(const std::string& path) {
 
 bool IsReplaced(const Target& target) { return !target.exists || S_ISREG(target.status.st_mode); }
 
-constexpr mode_t kNewFile = 0666;  // less the umask
+// ---- Temporary names ----------------------------------------------------------------------------
+
+std::string TemporaryName(const std::string& folder) {
+  static std::atomic<unsigned> counter = 0;
+  return fmt::format("{}/{}{}-{}{}", folder, kTemporaryBegin, getpid(), counter++, kTemporaryEnd);
+}
+
+bool IsAt(int descriptor, const std::string& path) {
+  struct stat own {};
+  struct stat there {};
+  return fstat(descriptor, &own) == 0 && lstat(path.c_str(), &there) == 0 &&
+         own.st_ino == there.st_ino && own.st_dev == there.st_dev;
+}
+
+// Whether a file without a name can be made there, and get one.
+Descriptor OpenNameless(const std::string& folder, mode_t mode) {
+  Descriptor file(open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, mode));
+  if (file.is_open() && access("/proc/self/fd", X_OK) != 0) return Descriptor();
+  return file;
+}
+
+// Gives a file a name, of those that have none; EEXIST where there is such a name.
+bool Link(int descriptor, const std::string& path) {
+  const std::string from = fmt::format("/proc/self/fd/{}", descriptor);
+  return linkat(AT_FDCWD, from.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0;
+}
+
+// A new file of this name, with its lock: whoever finds it between making and locking may think it
+// abandoned, and take it away.
+Descriptor OpenNamed(const std::string& folder, mode_t mode, std::string* name) {
+  while (true) {
+    *name = TemporaryName(folder);
+    Descriptor file(open(name->c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
+    if (!file.is_open()) {
+      if (errno == EEXIST) continue;
+      const int reason = errno;
+      name->clear();
+      errno = reason;
+      return file;
+    }
+    if (flock(*file, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) {
+      if (IsAt(*file, *name)) return file;
+    }
+  }
+}
+
+void RemoveAbandonedOnce(const std::string& folder) {
+  static std::mutex mutex;
+  static std::set<std::string> done;
+  {
+    const std::lock_guard lock(mutex);
+    if (!done.insert(folder).second) return;
+  }
+  RemoveAbandonedFiles(folder);
+}
+
+// One program at a time names the files of a set in a folder. Where the file system knows no locks
+// there is none.
+class FolderLock {
+ public:
+  explicit FolderLock(const std::string& folder)
+      : path_(fmt::format("{}/{}lock{}", folder, kTemporaryBegin, kTemporaryEnd)) {
+    constexpr std::chrono::milliseconds kBetweenTries{2};
+    const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (true) {
+      file_ =
+          Descriptor(open(path_.c_str(), O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, kNewFile));
+      if (!file_.is_open()) FailWriting(path_, errno);
+      const bool is_locked = flock(*file_, LOCK_EX | LOCK_NB) == 0;
+      if (!is_locked && errno != EWOULDBLOCK) return;
+      if (is_locked && IsAt(*file_, path_)) return;  // not the one that its last holder removed
+      if (is_locked) continue;
+      if (std::chrono::steady_clock::now() > patience)
+        throw Error(fmt::format("cannot write to {}: another program holds {}", folder, path_));
+      std::this_thread::sleep_for(kBetweenTries);
+    }
+  }
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+  ~FolderLock() { unlink(path_.c_str()); }
+
+ private:
+  std::string path_;
+  Descriptor file_;
+};
 
 }  // namespace
 
+// ---- A file, and a set of them ------------------------------------------------------------------
+
+// On the disk, but not at its place yet.
+class OutputSet::File {
+ public:
+  File(std::string path, Target target, std::string_view content)
+      : path_(std::move(path)), target_(std::move(target)) {
+    RemoveAbandonedOnce(target_.folder);
+    file_ = OpenNameless(target_.folder, kNewFile);
+    if (!file_.is_open()) {
+      uninterrupted_.emplace();
+      file_ = OpenNamed(target_.folder, kNewFile, &temporary_);
+      if (!file_.is_open()) FailWriting(path_, errno);
+    }
+    const bool written = (!target_.exists || fchmod(*file_, target_.status.st_mode & 07777) == 0) &&
+                         WriteAll(*file_, content) && fsync(*file_) == 0;
+    if (written) return;
+    const int reason = errno;
+    if (!temporary_.empty()) unlink(temporary_.c_str());
+    FailWriting(path_, reason);
+  }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  ~File() {
+    if (!temporary_.empty()) unlink(temporary_.c_str());
+  }
+
+  const std::string& folder() const { return target_.folder; }
+
+  // Takes the place if it is free; else a name to be renamed. Only this needs room on the disk.
+  void TakeName() {
+    if (!temporary_.empty()) return;
+    if (!target_.exists) {
+      if (Link(*file_, target_.path)) {
+        is_new_ = true;
+        return;
+      }
+      if (errno != EEXIST) FailWriting(path_, errno);
+    }
+    flock(*file_, LOCK_EX | LOCK_NB);  // nobody else knows it
+    std::string name = TemporaryName(target_.folder);
+    while (!Link(*file_, name)) {
+      if (errno != EEXIST) FailWriting(path_, errno);
+      name = TemporaryName(target_.folder);
+    }
+    temporary_ = name;
+  }
+  void TakeNameBack() {
+    if (is_new_) unlink(target_.path.c_str());
+    is_new_ = false;
+  }
+  void Replace() {
+    if (temporary_.empty()) return;
+    if (rename(temporary_.c_str(), target_.path.c_str()) != 0) FailWriting(path_, errno);
+    temporary_.clear();
+  }
+
+ private:
+  std::string path_;  // as the user wrote it
+  Target target_;
+  std::optional<Uninterrupted> uninterrupted_;  // while it has a temporary name
+  Descriptor file_;
+  std::string temporary_;
+  bool is_new_ = false;  // has taken its place
+};
+
+OutputSet::OutputSet() = default;
+OutputSet::~OutputSet() = default;
+
+void OutputSet::Add(const std::string& path, std::string_view content) {
+  Target target = FindTarget(path);
+  if (!IsReplaced(target)) return WriteThrough(path, S_ISFIFO(target.status.st_mode), content);
+  files_.push_back(std::make_unique<File>(path, std::move(target), content));
+}
+
+void OutputSet::Commit() {
+  const Uninterrupted uninterrupted;
+  std::set<std::string> folders;  // in one order for all, so that no two wait for each other
+  std::vector<std::unique_ptr<FolderLock>> locks;
+  if (files_.size() > 1) {
+    for (const auto& file : files_) folders.insert(file->folder());
+    for (const std::string& folder : folders) locks.push_back(std::make_unique<FolderLock>(folder));
+  }
+  try {
+    for (const auto& file : files_) file->TakeName();
+  } catch (const Error&) {
+    for (const auto& file : files_) file->TakeNameBack();
+    throw;
+  }
+  for (const auto& file : files_) file->Replace();
+  files_.clear();
+}
+
 void WriteFileAtomically(const std::string& path, std::string_view content) {
-  const Target target = FindTarget(path);
-  if (!IsReplaced(target)) return WriteThrough(path, content);
-  TemporaryFile file(target.folder, kNewFile);
-  if (file.descriptor() < 0) FailWriting(path, errno);
-  const bool written =
-      (!target.exists || fchmod(file.descriptor(), target.status.st_mode & 07777) == 0) &&
-      WriteAll(file.descriptor(), content) && fsync(file.descriptor()) == 0 &&
-      file.KeepAs(target.path);
-  if (!written) FailWriting(path, errno);
+  OutputSet set;
+  set.Add(path, content);
+  set.Commit();
 }
 
 void CheckWritable(const std::string& path) {
   const Target target = FindTarget(path);
-  if (!IsReplaced(target)) return;
-  const TemporaryFile file(target.folder, kNewFile);
-  if (file.descriptor() < 0) FailWriting(path, errno);
+  if (!IsReplaced(target) || OpenNameless(target.folder, kNewFile).is_open()) return;
+  const Uninterrupted uninterrupted;
+  std::string name;
+  if (!OpenNamed(target.folder, kNewFile, &name).is_open()) FailWriting(path, errno);
+  unlink(name.c_str());
+}
+
+void MakeFolder(const std::string& folder) {
+  std::error_code error;
+  if (folder.empty()) error = std::make_error_code(std::errc::no_such_file_or_directory);
+  if (!error) fs::create_directories(folder, error);
+  if (error)
+    throw Error(fmt::format("cannot make folder {}: {}", folder.empty() ? "\"\"" : folder,
+                            error.message()));
+}
+
+void RemoveAbandonedFiles(const std::string& folder) {
+  std::error_code unreadable;
+  for (fs::directory_iterator entry(folder, unreadable), end; !unreadable && entry != end;
+       entry.increment(unreadable)) {
+    const std::string name = entry->path().filename().string();
+    if (!name.starts_with(kTemporaryBegin) || !name.ends_with(kTemporaryEnd)) continue;
+    const std::string path = entry->path().string();
+    std::error_code gone;
+    if (!fs::is_regular_file(entry->symlink_status(gone))) continue;
+    const Descriptor file(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    if (!file.is_open() || flock(*file, LOCK_EX | LOCK_NB) != 0) continue;
+    if (IsAt(*file, path)) unlink(path.c_str());
+  }
 }
 
 }  // namespace rehearse

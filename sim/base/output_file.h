@@ -1,17 +1,51 @@
-// Writing files so that a reader never sees half of one.
+// Writing files so that a reader never sees half of one, nor, for longer than a few renames take,
+// half of a set of them.
+//
+// What is written has no name until all of it is on the disk (O_TMPFILE): a program that is killed
+// leaves nothing. A name that exists is replaced by renaming, for which there is a temporary name
+// beside it for a moment, ".rehearse-*.tmp"; likewise where a file system knows no files without a
+// name. Its writer holds a lock (flock) on it; what nobody holds was left by a program that was
+// killed, and is removed at the next start.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace rehearse {
 
-// Writes to a temporary name beside `path`, flushes and renames. Throws Error("cannot write ...:
-// reason") and removes the temporary file when anything fails (missing folder, full disk, ...).
+// Throws Error("cannot write ...: reason") when anything fails (missing folder, full disk, a pipe
+// that nobody reads, ...); then everything is as it was. Pipes and devices are written through.
 void WriteFileAtomically(const std::string& path, std::string_view content);
+
+// Files that appear together: all or none, be the disk full or another program writing the same set
+// at the time. Only a crash between the renames of Commit() can leave a mixture.
+class OutputSet {
+ public:
+  OutputSet();
+  ~OutputSet();  // what was not committed never was
+  OutputSet(const OutputSet&) = delete;
+  OutputSet& operator=(const OutputSet&) = delete;
+
+  // Throws like WriteFileAtomically().
+  void Add(const std::string& path, std::string_view content);
+  // Once, last.
+  void Commit();
+
+ private:
+  class File;
+  std::vector<std::unique_ptr<File>> files_;
+};
 
 // Throws the same Error when a file could not be written there now: to ask before work that
 // takes minutes.
 void CheckWritable(const std::string& path);
+
+// With those above it. Throws Error where that cannot be.
+void MakeFolder(const std::string& folder);
+
+// What killed programs left in the folder. Whoever writes files does this once to each folder.
+void RemoveAbandonedFiles(const std::string& folder);
 
 }  // namespace rehearse

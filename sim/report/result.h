@@ -100,6 +100,9 @@ Result Summarize(const Schedule& schedule, const Timeline& timeline, FlopsPerSec
 // number under the same key in every version. "notes" and "collectives" only where there are some.
 nlohmann::ordered_json ToJson(const Result& result);
 
+// The dotted paths of its numbers, where "*" is the name of an axis: "by_axis.*.seconds".
+std::vector<std::string> NumbersOfResults();
+
 // What a person reads: step time, breakdown, per-axis communication and its exposed part,
 // utilisation with the peak it refers to, memory beside the capacity, the five busiest links, the
 // simulator's cost. Ends with a newline. `color` uses ANSI colours.

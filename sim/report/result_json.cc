@@ -63,7 +63,22 @@ Json Collectives(const std::vector<ChosenCollective>& chosen) {
   return array;
 }
 
+void AddNumbers(const Json& json, const std::string& path, std::vector<std::string>* numbers) {
+  if (json.is_number()) numbers->push_back(path);
+  if (!json.is_object()) return;
+  for (const auto& [key, value] : json.items())
+    AddNumbers(value, path.empty() ? key : path + "." + key, numbers);
+}
+
 }  // namespace
+
+std::vector<std::string> NumbersOfResults() {
+  Result result;
+  result.axes.emplace_back().name = "*";
+  std::vector<std::string> numbers;
+  AddNumbers(ToJson(result), "", &numbers);
+  return numbers;
+}
 
 nlohmann::ordered_json ToJson(const Result& result) {
   Json json;

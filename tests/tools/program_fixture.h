@@ -46,6 +46,14 @@ class ProgramTest : public ::testing::Test {
             ReadFile(folder_ / "err.txt")};
   }
 
+  // A line of the shell, run in the folder, where $rehearse is the program; what it prints is the
+  // line's affair.
+  int Shell(const std::string& line) const {
+    const int status = std::system(
+        ("cd '" + folder_.string() + "' && rehearse='" + ProgramPath() + "'; " + line).c_str());
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+
   std::string Write(const std::string& name, const std::string& content) const {
     std::ofstream(folder_ / name) << content;
     return (folder_ / name).string();

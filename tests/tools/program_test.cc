@@ -272,5 +272,57 @@ TEST_F(ProgramTest, NothingHalfWrittenIsLeftWhenTheFolderCannotBeMade) {
   EXPECT_EQ(ReadFile(folder_ / "file"), "in the way");
 }
 
+// ---- Streams, signals and files that are not as they should be ---------------------------------
+
+TEST_F(ProgramTest, AMistakeThatCannotBeSaidIsAMistakeAllTheSame) {
+  for (const char* where : {"/dev/full", "&-"}) {
+    EXPECT_EQ(Shell("\"$rehearse\" run nothing.json 2>" + std::string(where)), 1) << where;
+    EXPECT_EQ(Shell("\"$rehearse\" 2>" + std::string(where) + " >/dev/null"), 1) << where;
+  }
+}
+
+TEST_F(ProgramTest, AResultThatCannotBePrintedIsAnError) {
+  const std::string run = "\"$rehearse\" run '" + Shipped("cpu-4d") + "'";
+  for (const std::string command : {run, run + " --help", std::string("\"$rehearse\" --help")}) {
+    for (const char* where : {"/dev/full", "&-"}) {
+      EXPECT_EQ(Shell(command + " 2>err.txt >" + where), 1) << command << where;
+      EXPECT_EQ(ReadFile(folder_ / "err.txt"), "rehearse: cannot write to standard output\n");
+    }
+  }
+  // Nothing of it goes into a file that takes the stream's place.
+  EXPECT_EQ(Shell(run + " --out made 2>err.txt >&-"), 1);
+  EXPECT_EQ(nlohmann::json::parse(ReadFile(folder_ / "made/result.json"))["scenario"], "cpu-4d");
+}
+
+TEST_F(ProgramTest, SignalsEndItWithALineAndLeaveNoTemporaryFile) {
+  std::string seeds = "0";  // some 10 ms each
+  for (int seed = 1; seed < 5000; ++seed) seeds += ", " + std::to_string(seed);
+  Write("study.json",
+        R"({"name": "long", "metric": "step_seconds", "base": ")" + Shipped("axonn-weak-80b") +
+            R"(", "grid": [{"path": "simulator.routing_seed", "values": [)" + seeds + "]}]}");
+  const auto end_by = [&](const std::string& signal) {
+    // A shell has what it runs in the background ignore SIGINT.
+    const int code = Shell(
+        "env --default-signal=INT \"$rehearse\" sweep study.json --out kept "
+        "--again > out.txt 2> err.txt & sleep 0.7; kill -s " +
+        signal + " $!; wait $!");
+    for (const auto& entry : fs::directory_iterator(folder_ / "kept"))
+      EXPECT_EQ(entry.path().extension(), ".json") << entry.path();
+    return code;
+  };
+  EXPECT_EQ(end_by("TERM"), 143);
+  EXPECT_EQ(ReadFile(folder_ / "err.txt"), "rehearse: ended by SIGTERM\n");
+  EXPECT_EQ(end_by("INT"), 130);
+  EXPECT_EQ(ReadFile(folder_ / "err.txt"), "rehearse: interrupted\n");
+}
+
+TEST_F(ProgramTest, AnOutputThatCannotBeIsSaid) {
+  ExpectMistake("run '" + Shipped("cpu-4d") + "' --out ''", {"--out: found \"\""});
+  ExpectMistake("execute '" + Shipped("cpu-4d") + "' --out ''", {"--out: found \"\""});
+  ASSERT_EQ(Shell("mkfifo pipe"), 0);
+  ExpectMistake("plan '" + Shipped("cpu-4d") + "' -o pipe",
+                {"cannot write pipe: nobody reads this pipe"});
+}
+
 }  // namespace
 }  // namespace rehearse

@@ -10,7 +10,9 @@ namespace rehearse {
 namespace {
 
 using SweepCommandTest = ProgramTest;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 std::string Study() {
   return std::string(R"({"name": "fig3", "metric": "step_seconds", "base": ")") + SourceDir() +
@@ -56,7 +58,41 @@ TEST_F(SweepCommandTest, WhatNoPointCanDoIsAMistakeOfTheStudy) {
   ExpectMistake("sweep grid.json", {"grid.json", "no point is possible", "batsch"});
   Write("column.json",
         head + R"("columns": ["breakdwn.idle_seconds"], "points": [{"name": "a"}]})");
-  ExpectMistake("sweep column.json", {"column.json", "breakdwn.idle_seconds"});
+  ExpectMistake("sweep column.json", {"column.json", "/columns/0", "breakdwn.idle_seconds",
+                                      "did you mean \"breakdown.idle_seconds\"?"});
+}
+
+TEST_F(SweepCommandTest, ADamagedPointIsSimulatedAgainAndThatIsSaid) {
+  Write("study.json", Study());
+  const Outcome first = Execute("sweep study.json --out kept --format csv");
+  const auto file = folder_ / "kept" / "A%20to%20D.json";
+  auto kept = nlohmann::json::parse(ReadFile(file));
+  kept["result"]["step_seconds"] = -1;
+  Write("kept/A%20to%20D.json", kept.dump());
+  const Outcome second = Execute("sweep study.json --out kept --format csv");
+  EXPECT_EQ(second.code, 0);
+  EXPECT_EQ(second.out, first.out);
+  EXPECT_THAT(second.err,
+              AllOf(StartsWith("rehearse: kept/A%20to%20D.json: "), HasSubstr("simulated again")));
+  EXPECT_EQ(Execute("sweep study.json --out kept --format csv").err, "");
+}
+
+TEST_F(SweepCommandTest, MoreThreadsThanThereIsRoomForAreFewer) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer takes more addresses than the limit leaves";
+#endif
+  std::string values;
+  for (int batch = 16; batch < 16 * 401; batch += 16)
+    values += (values.empty() ? "" : ", ") + std::to_string(batch);
+  Write("wide.json", R"({"name": "wide", "metric": "step_seconds", "base": ")" + Shipped("cpu-4d") +
+                         R"(", "grid": [{"path": "training.batch", "values": [)" + values + "]}]}");
+  // 400 stacks of 8 MiB alone are more than 3 GB.
+  EXPECT_EQ(Shell("ulimit -v 3000000; \"$rehearse\" sweep wide.json --threads 400 --set "
+                  "simulator.fidelity=formula --format csv > many.csv 2> err.txt"),
+            0)
+      << ReadFile(folder_ / "err.txt");
+  EXPECT_EQ(ReadFile(folder_ / "many.csv"),
+            Execute("sweep wide.json --set simulator.fidelity=formula --format csv").out);
 }
 
 TEST_F(SweepCommandTest, SetChangesEveryPoint) {
@@ -77,7 +113,8 @@ TEST_F(SweepCommandTest, MistakesAreOneClearLine) {
   ExpectMistake("sweep study.json --threads -1", {"--threads", "-1"});
   ExpectMistake("sweep study.json --again", {"--out is missing"});
   ExpectMistake("sweep study.json --set training.batch", {"--set", "path=value"});
-  Write("bad.json", R"({"name": "x", "metric": "step_second", "base": "study.json",
+  ExpectMistake("sweep study.json --out ''", {"--out: found \"\", expected a folder"});
+  Write("bad.json", R"({"name": "x", "metric": "step_seconds", "base": "study.json",
                         "points": [{"name": "p"}]})");
   ExpectMistake("sweep bad.json", {"bad.json:2", "/points/0", "study.json", "unknown key"});
 }

@@ -136,6 +136,31 @@ TEST_F(TopologyProgramTest, EveryPresetHasEveryView) {
   }
 }
 
+TEST_F(TopologyProgramTest, APresetThatIsWrittenToAFileIsTheSameCluster) {
+  for (const std::string preset : {"dgx-1-v100:nodes=3", "perlmutter:nodes=4,device=a100-80g"}) {
+    ASSERT_EQ(Execute("topology " + preset + " -o box.json").code, 0);
+    EXPECT_EQ(Execute("topology box.json").out, Execute("topology " + preset).out);
+    const std::string collective = "collective all-reduce -b 64M --format json --cluster ";
+    EXPECT_EQ(Execute(collective + "box.json").out, Execute(collective + preset).out);
+    ASSERT_EQ(Execute("topology box.json -o again.json").code, 0);
+  }
+  // A summary, when it is asked for.
+  ASSERT_EQ(Execute("topology dgx-a100 --format json -o summary.json").code, 0);
+  EXPECT_EQ(nlohmann::json::parse(ReadFile(folder_ / "summary.json"))["schema"],
+            "rehearse.topology.v1");
+}
+
+TEST_F(TopologyProgramTest, WhatCannotBeSaidDoesNotKeepAFileFromBeingWritten) {
+  Write("smi.txt", "\tGPU0\tGPU1\nGPU0\tX\tNV4\nGPU1\tNV4\tX\n");
+  for (const char* where : {"/dev/full", "&-"}) {
+    EXPECT_EQ(
+        Shell("\"$rehearse\" topology --import-smi smi.txt -o box.json 2>" + std::string(where)),
+        0);
+    EXPECT_EQ(Execute("topology box.json").code, 0) << where;
+    std::filesystem::remove(folder_ / "box.json");
+  }
+}
+
 // ---- imports ------------------------------------------------------------------------------------
 
 constexpr const char* kNcclTopology = R"(<system version="1">

@@ -9,6 +9,7 @@
 
 #include "sim/base/units.h"
 #include "sim/schedule/schedule.h"
+#include "topology/fabrics/structure.h"
 
 namespace rehearse {
 namespace {
@@ -167,6 +168,17 @@ Json Links(const Cluster& cluster) {
   return links;
 }
 
+void RefuseMeasured(const Cluster& cluster) {
+  bool is_measured = cluster.measured_collectives() != nullptr;
+  for (const DeviceSpec& spec : cluster.device_specs())
+    is_measured = is_measured || spec.measured != nullptr;
+  if (is_measured)
+    throw Error(
+        fmt::format("cluster \"{}\" has times that a calibration measured, which a graph "
+                    "cannot say; write it without, and name the calibration beside it",
+                    cluster.name()));
+}
+
 // On one line, with blanks.
 std::string OneLine(const Json& json) {
   std::string text;
@@ -184,6 +196,10 @@ std::string OneLine(const Json& json) {
 
 }  // namespace
 
+bool HasFabric(const Cluster& cluster) {
+  return cluster.structure() != nullptr && cluster.structure()->fabric.has_value();
+}
+
 std::string ExactText(BytesPerSecond bandwidth) { return Text(bandwidth); }
 std::string ExactText(Seconds duration) { return Text(duration); }
 
@@ -200,13 +216,14 @@ nlohmann::ordered_json ToJson(const Slowdown& slowdown) {
   return json;
 }
 
-nlohmann::ordered_json ClusterToJson(const Cluster& cluster) {
+nlohmann::ordered_json ClusterToJson(const Cluster& cluster, const std::string& preset) {
   CHECK_GT(cluster.device_count(), 0u);
   std::vector<Json> devices;
   for (const DeviceSpec& spec : cluster.device_specs()) devices.push_back(DeviceToJson(spec));
   Json json;
   json["name"] = cluster.name();
   json["device"] = devices[cluster.SpecOf(0)];
+  if (!preset.empty() && HasFabric(cluster)) json["routed_as"] = preset;
   if (!cluster.notes().empty()) json["notes"] = cluster.notes();
   json["vertices"] = Vertices(cluster, devices, json["device"]);
   json["links"] = Links(cluster);
@@ -218,8 +235,9 @@ nlohmann::ordered_json ClusterToJson(const Cluster& cluster) {
   return json;
 }
 
-std::string ClusterToText(const Cluster& cluster) {
-  const Json json = ClusterToJson(cluster);
+std::string ClusterToText(const Cluster& cluster, const std::string& preset) {
+  RefuseMeasured(cluster);
+  const Json json = ClusterToJson(cluster, preset);
   std::string text = "{";
   for (const auto& [key, value] : json.items()) {
     text += fmt::format("{}\n  {}: ", text.size() > 1 ? "," : "", Json(key).dump());

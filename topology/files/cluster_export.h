@@ -2,6 +2,10 @@
 // the same cluster: the same vertices and links in the same order, the same ranks, and every
 // number to the bit.
 //
+// A cluster that knows its structure (topology/fabrics/structure.h) is drawn without it, and the
+// routes between machines are then searched. Those of a preset stay what they are where the file
+// says whose they are ("routed_as").
+//
 // Devices that Rehearse knows are written by name, others in full. Two links that follow each
 // other, lead to and fro and are otherwise equal become one "between". Device specs that no vertex
 // uses are not written.
@@ -15,10 +19,15 @@
 
 namespace rehearse {
 
-nlohmann::ordered_json ClusterToJson(const Cluster& cluster);
+// `preset` is the one that it is, with its changes ("dgx-a100:nodes=4"); "" for others.
+nlohmann::ordered_json ClusterToJson(const Cluster& cluster, const std::string& preset = "");
 
-// The same as a text, one line for each vertex and link.
-std::string ClusterToText(const Cluster& cluster);
+// The same as a text, one line for each vertex and link. Throws Error for what a graph cannot say:
+// times that a calibration measured.
+std::string ClusterToText(const Cluster& cluster, const std::string& preset = "");
+
+// Whether routes between its machines are those of a fabric, which a graph does not tell.
+bool HasFabric(const Cluster& cluster);
 
 // As topology/files/graph_file.h reads it.
 nlohmann::ordered_json ToJson(const Slowdown& slowdown);

@@ -18,10 +18,6 @@
 namespace rehearse {
 namespace {
 
-bool IsPath(const std::string& text) {
-  return text.find('/') != std::string::npos || text.ends_with(".json");
-}
-
 uint32_t ParseParameter(const std::string& key, const std::string& text, const Place& place) {
   uint32_t value = 0;
   const char* end = text.data() + text.size();
@@ -81,6 +77,49 @@ std::unique_ptr<Cluster> ReadPresetObject(const JsonReader& reader) {
   return BuildPreset(preset.name, parameters, name.place(), device ? &*device : nullptr);
 }
 
+// What differs in the wiring of two clusters; "" where they are wired alike.
+std::string DifferenceInWiring(const Wiring& a, const Wiring& b) {
+  if (a.name != b.name) return fmt::format("its name is \"{}\", not \"{}\"", a.name, b.name);
+  if (a.vertices.size() != b.vertices.size())
+    return fmt::format("it has {} vertices, not {}", a.vertices.size(), b.vertices.size());
+  for (size_t i = 0; i < a.vertices.size(); ++i) {
+    const Vertex& x = a.vertices[i];
+    const Vertex& y = b.vertices[i];
+    if (x.name != y.name || x.kind != y.kind || x.node != y.node)
+      return fmt::format("vertex {} is not {} \"{}\" of \"{}\"", i, Name(y.kind), y.name, y.node);
+  }
+  if (a.links.size() != b.links.size())
+    return fmt::format("it has {} links, not {}", a.links.size(), b.links.size());
+  for (size_t i = 0; i < a.links.size(); ++i) {
+    const WiredLink& x = a.links[i];
+    const WiredLink& y = b.links[i];
+    if (x.from != y.from || x.to != y.to || x.kind != y.kind)
+      return fmt::format("link {} is not of kind {} from \"{}\" to \"{}\"", i, Name(y.kind),
+                         b.vertices[y.from].name, b.vertices[y.to].name);
+  }
+  return "";
+}
+
+// The drawn cluster's figures on the wiring of the preset that it was drawn from, which knows its
+// structure.
+std::unique_ptr<Cluster> RoutedAs(const Cluster& drawn, const JsonReader& reader) {
+  const auto preset = ReadPresetText(reader.String(), reader.place());
+  const std::string difference = DifferenceInWiring(*drawn.wiring(), *preset->wiring());
+  if (!difference.empty())
+    reader.Fail(
+        fmt::format("this is not the wiring of {}: {}; without \"routed_as\" routes are "
+                    "searched",
+                    reader.String(), difference));
+  Figures figures = drawn.figures();
+  figures.machine_latencies = preset->figures().machine_latencies;
+  return std::make_unique<Cluster>(preset->With(std::move(figures)));
+}
+
+std::unique_ptr<Cluster> ReadDrawn(const JsonReader& reader) {
+  auto cluster = ReadGraph(reader);
+  return reader.Has("routed_as") ? RoutedAs(*cluster, reader.At("routed_as")) : std::move(cluster);
+}
+
 std::unique_ptr<Cluster> ReadClusterObject(const JsonReader& reader) {
   if (!reader.IsObject())
     reader.Expected("a cluster: an object with \"preset\", with \"node\" or with \"vertices\"");
@@ -89,7 +128,7 @@ std::unique_ptr<Cluster> ReadClusterObject(const JsonReader& reader) {
         "a cluster has \"preset\", or \"node\" and \"fabric\", or \"vertices\" and \"links\"");
   auto cluster = reader.Has("preset") ? ReadPresetObject(reader)
                  : reader.Has("node") ? ReadCompactForm(reader)
-                                      : ReadGraph(reader);
+                                      : ReadDrawn(reader);
   if (reader.Has("calibration"))
     cluster = ApplyCalibration(*cluster, ReadCalibration(reader.At("calibration")));
   if (!reader.Has("edits")) return cluster;
@@ -98,10 +137,14 @@ std::unique_ptr<Cluster> ReadClusterObject(const JsonReader& reader) {
 
 }  // namespace
 
+bool IsClusterFile(const std::string& text) {
+  return text.find('/') != std::string::npos || text.ends_with(".json");
+}
+
 std::unique_ptr<Cluster> ReadCluster(const JsonReader& reader) {
   if (!reader.IsString()) return ReadClusterObject(reader);
   const std::string text = reader.String();
-  if (!IsPath(text)) return ReadPresetText(text, reader.place());
+  if (!IsClusterFile(text)) return ReadPresetText(text, reader.place());
   const std::filesystem::path folder = std::filesystem::path(reader.place().file).parent_path();
   const std::string path = (folder / text).string();
   if (!std::filesystem::exists(path)) reader.Fail(fmt::format("there is no file \"{}\"", path));
@@ -110,7 +153,7 @@ std::unique_ptr<Cluster> ReadCluster(const JsonReader& reader) {
 }
 
 std::unique_ptr<Cluster> ReadClusterArgument(const std::string& text) {
-  if (!IsPath(text)) return ReadPresetText(text, Place());
+  if (!IsClusterFile(text)) return ReadPresetText(text, Place());
   return ReadClusterObject(JsonDocument::FromFile(text).Root());
 }
 

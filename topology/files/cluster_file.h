@@ -32,7 +32,9 @@
 // part of, and its "device" comes before the graph's; a link's efficiency is 1 and step_overhead,
 // collective_overhead and channel_overhead are 0 unless given; vertices without a "node" belong to
 // no machine, and devices among them together to one that has no name; "notes" are lines for the
-// reader. topology/files/cluster_export.h writes such files.
+// reader. "routed_as" names the preset that the graph was made from, as "dgx-a100:nodes=4": routes
+// between machines are then those of its fabric. Figures may differ from the preset's, names,
+// vertices and links may not. topology/files/cluster_export.h writes such files.
 #pragma once
 
 #include <memory>
@@ -43,6 +45,9 @@
 #include "topology/cluster/cluster.h"
 
 namespace rehearse {
+
+// Whether a text names a file, and not a preset.
+bool IsClusterFile(const std::string& text);
 
 // Reads the value of a scenario's "cluster": a string (preset, preset with changes, or a
 // path of a cluster file, relative to the file it stands in) or an object. Errors name file,

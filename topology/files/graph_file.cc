@@ -266,7 +266,7 @@ DeviceSpec ReadDevice(const JsonReader& reader) {
 }
 
 std::unique_ptr<Cluster> ReadGraph(const JsonReader& reader) {
-  reader.AllowKeys({"name", "device", "notes", "vertices", "links", "step_overhead",
+  reader.AllowKeys({"name", "device", "routed_as", "notes", "vertices", "links", "step_overhead",
                     "collective_overhead", "channel_overhead", "calibration", "edits"});
   ClusterBuilder cluster(ReadName(reader.At("name")));
   if (reader.Has("notes"))

@@ -342,19 +342,26 @@ class Importer {
   }
 
   // GPUs with NVLinks between them and the same affinity are of one NUMA node, unless the table has
-  // a SYS between some of that affinity (a virtual machine may show all processors to all).
+  // a SYS between two devices that would be so then: what it says of a pair is stronger. A virtual
+  // machine may show all processors to all GPUs, and so does a processor that hides its NUMA nodes.
   void JoinByAffinity(Groups& groups) const {
     std::map<std::string, std::vector<uint32_t>> by_affinity;
     for (uint32_t i = 0; i < count(); ++i)
       if (devices_[i].is_gpu) by_affinity[devices_[i].affinity].push_back(i);
-    for (const auto& [affinity, members] : by_affinity) {
-      bool is_one_node = true;
-      for (const uint32_t i : members)
-        for (const uint32_t j : members)
-          is_one_node = is_one_node && CellOf(i, j).relation != Relation::kSys;
-      if (!is_one_node) continue;
-      for (const uint32_t member : members) groups.Join(member, members[0]);
+    for (const auto& [affinity, gpus] : by_affinity) {
+      Groups joined = groups;
+      for (const uint32_t gpu : gpus) joined.Join(gpu, gpus[0]);
+      if (!HasSysWithin(joined, joined.Of(gpus[0]))) groups = std::move(joined);
     }
+  }
+
+  bool HasSysWithin(const Groups& groups, uint32_t group) const {
+    for (uint32_t i = 0; i < count(); ++i)
+      for (uint32_t j = 0; j < i; ++j)
+        if (groups.Of(i) == group && groups.Of(j) == group &&
+            CellOf(i, j).relation == Relation::kSys)
+          return true;
+    return false;
   }
 
   // ---- Building ---------------------------------------------------------------------------------

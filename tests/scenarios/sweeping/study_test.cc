@@ -131,6 +131,32 @@ TEST(StudyTest, EveryMistakeSaysWhereAndWhatInstead) {
               HasSubstr("two groups \"g\""));
 }
 
+TEST(StudyTest, ANumberThatNoResultHasIsRefusedAtItsPlace) {
+  const auto error_of = [](const std::string& metric, const std::string& columns) {
+    try {
+      ReadStudy(JsonDocument::FromText(R"({"name": "s", "points": [{"name": "p"}], "metric": )" +
+                                           metric + R"(, "columns": )" + columns + R"(, "base": )" +
+                                           kSmallBase + "}",
+                                       "study.json"));
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  EXPECT_EQ(error_of(R"("memory.activations")", R"(["by_axis.row.exposed_seconds"])"), "no error");
+  EXPECT_THAT(error_of(R"("step_second")", "[]"),
+              AllOf(HasSubstr("study.json:"), HasSubstr("/metric: "),
+                    HasSubstr("did you mean \"step_seconds\"?")));
+  EXPECT_THAT(error_of(R"({"value": "by_axis.row.secs"})", "[]"),
+              AllOf(HasSubstr("/metric/value: "), HasSubstr("\"by_axis.row.seconds\"?")));
+  EXPECT_THAT(error_of(R"("ranks")", R"(["ranks", "breakdwn.idle_seconds"])"),
+              AllOf(HasSubstr("/columns/1: "), HasSubstr("\"breakdown.idle_seconds\"?")));
+  EXPECT_THAT(error_of(R"("x")", "[]"),
+              AllOf(HasSubstr("expected a number of the result: ranks, step_seconds, "),
+                    HasSubstr("by_axis.*.bytes")));
+  EXPECT_THAT(error_of(R"("timeline_hash")", "[]"), HasSubstr("expected a number"));  // a text
+}
+
 TEST(StudyTest, ACalibrationNeedsAFigureAndAPlaceForItsValue) {
   const std::string points = R"(, "points": [{"name": "p"}, {"name": "q", "published": 1}])";
   EXPECT_THAT(ErrorOf(R"("calibration": {"point": "p", "from": 0, "to": 1,

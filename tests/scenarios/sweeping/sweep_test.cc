@@ -6,20 +6,26 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "scenarios/playing/rehearsal.h"
 #include "scenarios/readers/scenario.h"
 #include "scenarios/sweeping/study_report.h"
 #include "sim/base/error.h"
+#include "sim/base/version.h"
 #include "tests/scenarios/small_study.h"
+#include "tests/support/places.h"
 
 namespace rehearse {
 namespace {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::SizeIs;
 
 double StepOf(const std::vector<std::string>& changes = {}) {
   JsonDocument document = JsonDocument::FromText(kSmallBase, "small.json");
@@ -72,7 +78,12 @@ TEST_F(SweepTest, FinishedPointsAreNotPlayedAgain) {
   const Sweep first = PlayStudy(study, Keeping());
   fs::remove(folder_ / "batch=16~cached_layers=0.json");
   std::ofstream(folder_ / "batch=24~cached_layers=0.json") << "{\"half of a fi";
-  const Sweep second = PlayStudy(study, Keeping());
+  std::vector<std::string> said;
+  SweepOptions options = Keeping();
+  options.warn = [&](const std::string& message) { said.push_back(message); };
+  const Sweep second = PlayStudy(study, options);
+  EXPECT_THAT(said, ElementsAre(AllOf(HasSubstr("batch=24~cached_layers=0.json"),
+                                      HasSubstr("simulated again"))));
   size_t kept = 0;
   for (size_t i = 0; i < 8; ++i) {
     kept += second.points[i].kept ? 1 : 0;
@@ -93,8 +104,141 @@ TEST_F(SweepTest, AChangedScenarioIsPlayedAgain) {
   EXPECT_EQ(sweep.points[0].result["step_seconds"],
             StepOf({"training.sequence=512", "strategy.cached_layers=0"}));
   SweepOptions newer = Keeping();
-  newer.version = "another";
+  newer.build = "another";
   EXPECT_FALSE(PlayStudy(longer, newer).points[0].kept);
+}
+
+TEST_F(SweepTest, WhatIsKeptIsOfThisBuild) {
+  EXPECT_THAT(SweepOptions().build,
+              AllOf(HasSubstr(std::string(Version())), HasSubstr(std::string(BuildCommit()))));
+}
+
+// A scenario's files, and those that they name; all in the test's folder.
+struct NamedFiles {
+  std::string base;
+  std::vector<std::string> read;
+};
+
+TEST_F(SweepTest, AnyChangedFileThatWasReadIsAReasonToPlayAgain) {
+  fs::create_directories(folder_);
+  const auto write = [&](const std::string& name, const std::string& content) {
+    std::ofstream(folder_ / name) << content;
+  };
+  const std::string calibration =
+      R"({"schema": "rehearse.calibration.v1", "collective_overhead": "7us"})";
+  for (const char* name : {"of_scenario.json", "of_file.json", "of_object.json"})
+    write(name, calibration);
+  write("box.json", R"({"preset": "perlmutter", "nodes": 2, "calibration": "of_file.json"})");
+  auto scenario = nlohmann::json::parse(kSmallBase);
+  scenario["cluster"] = "box.json";
+  scenario["calibration"] = "of_scenario.json";
+  write("by_files.json", scenario.dump());
+  scenario["cluster"] = {{"preset", "perlmutter"}, {"nodes", 2}, {"calibration", "of_object.json"}};
+  scenario.erase("calibration");
+  write("by_object.json", scenario.dump());
+  fs::copy_file(fs::path(SourceDir()) / "scenarios/schedules/two-ranks.json", folder_ / "two.json");
+  write("of_jobs.json", R"({"name": "jobs", "cluster": "perlmutter:nodes=3", "jobs": [
+      {"scenario": "by_object.json", "placement": "0-7"},
+      {"schedule": "two.json", "placement": "8-9"}]})");
+
+  // A job's scenario names no cluster that counts, so that of_object.json is not read for it.
+  const NamedFiles all[] = {{"by_files.json", {"of_scenario.json", "box.json", "of_file.json"}},
+                            {"by_object.json", {"of_object.json"}},
+                            {"of_jobs.json", {"by_object.json", "two.json"}}};
+  for (const NamedFiles& files : all) {
+    write("study.json", R"({"name": "s", "metric": "step_seconds", "points": [{"name": "p"}],
+                            "base": ")" +
+                            files.base + "\"}");
+    const Study study = ReadStudy(JsonDocument::FromFile((folder_ / "study.json").string()));
+    const auto is_kept = [&] { return PlayStudy(study, Keeping()).points[0].kept; };
+    EXPECT_FALSE(is_kept());
+    EXPECT_TRUE(is_kept());
+    for (const std::string& name : files.read) {
+      std::ofstream(folder_ / name, std::ios::app) << "\n";
+      EXPECT_FALSE(is_kept()) << files.base << " with another " << name;
+      EXPECT_TRUE(is_kept());
+    }
+    write("another.json", "{}");
+    EXPECT_TRUE(is_kept());
+  }
+}
+
+TEST_F(SweepTest, AKeptResultThatSomebodyChangedIsNotBelieved) {
+  const Study study = SmallStudy(R"("points": [{"name": "p"}])");
+  const Sweep first = PlayStudy(study, Keeping());
+  const std::string file = (folder_ / "p.json").string();
+  const auto damage = [&](const std::string& content) {
+    std::ofstream(file) << content;
+    std::vector<std::string> said;
+    SweepOptions options = Keeping();
+    options.warn = [&](const std::string& message) { said.push_back(message); };
+    const Sweep sweep = PlayStudy(study, options);
+    EXPECT_FALSE(sweep.points[0].kept);
+    EXPECT_EQ(sweep.points[0].result["step_seconds"], first.points[0].result["step_seconds"]);
+    EXPECT_TRUE(PlayStudy(study, Keeping()).points[0].kept);  // it has healed
+    return said;
+  };
+  const auto kept = nlohmann::json::parse(std::ifstream(file));
+  const auto negative = [&] {
+    nlohmann::json changed = kept;
+    changed["result"]["step_seconds"] = -1;
+    return changed.dump();
+  };
+  const auto without_metric = [&] {
+    nlohmann::json changed = kept;
+    changed["result"].erase("step_seconds");
+    return changed.dump();
+  };
+  for (const std::string& content : {negative(), without_metric(), std::string(1'000'000, '['),
+                                     std::string("[]"), std::string("{}"), std::string()}) {
+    const std::vector<std::string> said = damage(content);
+    EXPECT_THAT(said, SizeIs(1)) << content.substr(0, 100);
+    EXPECT_THAT(said, Each(AllOf(HasSubstr("p.json"), HasSubstr("simulated again"))));
+  }
+  EXPECT_THAT(damage(R"({"schema": "rehearse.point.v1", "result": {}})"), SizeIs(0));  // older
+}
+
+TEST_F(SweepTest, WhatIsNoFileIsNotReplaced) {
+  const Study study = SmallStudy(R"("points": [{"name": "p"}, {"name": "q"}])");
+  fs::create_directories(folder_ / "q.json");
+  const auto error = [&] {
+    try {
+      PlayStudy(study, Keeping());
+    } catch (const Error& thrown) {
+      return std::string(thrown.what());
+    }
+    return std::string("no error");
+  };
+  EXPECT_THAT(error(), AllOf(HasSubstr("q.json"), HasSubstr("no regular file")));
+  EXPECT_FALSE(fs::exists(folder_ / "p.json"));  // said before the first point
+  fs::remove(folder_ / "q.json");
+  ASSERT_EQ(mkfifo((folder_ / "q.json").c_str(), 0600), 0);
+  EXPECT_THAT(error(), HasSubstr("no regular file"));
+}
+
+TEST_F(SweepTest, AnAxisThatIsMissingIsSaidBeforeTheFirstPoint) {
+  const auto error_of = [&](const std::string& metric, const std::string& column) {
+    const std::string text = fmt::format(
+        R"({{"name": "s", "base": {}, "metric": "{}", "columns": ["step_seconds", "{}"], {}}})",
+        kSmallBase, metric, column, kBatches);
+    bool began = false;
+    SweepOptions options;
+    options.progress = [&](size_t, size_t) { began = true; };
+    try {
+      PlayStudy(ReadStudy(JsonDocument::FromText(text, "study.json")), options);
+    } catch (const Error& error) {
+      EXPECT_FALSE(began);
+      return std::string(error.what());
+    }
+    EXPECT_TRUE(began);
+    return std::string();
+  };
+  EXPECT_EQ(error_of("by_axis.row.seconds", "by_axis.depth.bytes"), "");
+  EXPECT_THAT(error_of("by_axis.rwo.seconds", "ranks"),
+              AllOf(HasSubstr("/metric"), HasSubstr("no axis \"rwo\""),
+                    HasSubstr("did you mean \"row\"?")));
+  EXPECT_THAT(error_of("ranks", "by_axis.dpeth.bytes"),
+              AllOf(HasSubstr("/columns/1"), HasSubstr("did you mean \"depth\"?")));
 }
 
 TEST_F(SweepTest, CalibrationFindsTheValueThatGivesThePublishedFigure) {

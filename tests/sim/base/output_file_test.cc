@@ -1,13 +1,20 @@
 #include "sim/base/output_file.h"
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <thread>
+#include <vector>
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "sim/base/error.h"
@@ -139,9 +146,141 @@ TEST_F(OutputFileTest, AFullDiskIsAnError) {
               ThrowsMessage<Error>(HasSubstr("No space left on device")));
 }
 
+TEST_F(OutputFileTest, APipeIsWrittenToOrAnErrorWhereNobodyReadsIt) {
+  ASSERT_EQ(mkfifo(In("pipe").c_str(), 0600), 0);
+  EXPECT_THAT([&] { WriteFileAtomically(In("pipe"), "x"); },
+              ThrowsMessage<Error>(HasSubstr("nobody reads this pipe")));
+  std::string read;
+  const int end = open(In("pipe").c_str(), O_RDONLY | O_NONBLOCK);
+  std::thread reader([&] {
+    fcntl(end, F_SETFL, 0);
+    char bytes[4096];
+    ssize_t count = 0;  // as long as nobody writes, too
+    while ((count = ::read(end, bytes, sizeof bytes)) > 0 || (count == 0 && read.empty()))
+      read.append(bytes, static_cast<size_t>(count));
+  });
+  const std::string content(1 << 20, 'x');  // more than a pipe holds: writing waits for the reader
+  WriteFileAtomically(In("pipe"), content);
+  reader.join();
+  close(end);
+  EXPECT_EQ(read, content);
+}
+
 TEST_F(OutputFileTest, ADeviceIsWrittenToAndNotReplaced) {
   WriteFileAtomically("/dev/null", "x");
   EXPECT_TRUE(fs::is_character_file("/dev/null"));
+}
+
+// ---- What a killed program leaves ---------------------------------------------------------------
+
+TEST_F(OutputFileTest, AbandonedFilesAreRemovedAndThoseInUseAreNot) {
+  for (const char* name :
+       {".rehearse-1-0.tmp", ".rehearse-1-1.tmp", ".rehearse-lock.tmp", "x.tmp", ".rehearse.json"})
+    std::ofstream(In(name)) << "x";
+  const int in_use = open(In(".rehearse-1-1.tmp").c_str(), O_RDWR);
+  ASSERT_EQ(flock(in_use, LOCK_EX), 0);
+  fs::create_symlink("x.tmp", folder_ / ".rehearse-2-0.tmp");
+  RemoveAbandonedFiles(folder_.string());
+  close(in_use);
+  std::vector<std::string> left;
+  for (const auto& entry : fs::directory_iterator(folder_))
+    left.push_back(entry.path().filename().string());
+  EXPECT_THAT(left, testing::UnorderedElementsAre(".rehearse-1-1.tmp", "x.tmp", ".rehearse.json",
+                                                  ".rehearse-2-0.tmp"));
+}
+
+TEST_F(OutputFileTest, AFileHasNoNameBeforeAllOfItIsWritten) {
+  OutputSet set;
+  set.Add(In("a"), "a");
+  set.Add(In("b"), "b");
+  const size_t names = FileCount();
+  set.Commit();
+  EXPECT_EQ(FileCount(), 2u);
+  if (names != 0) GTEST_SKIP() << "this file system has no files without a name";
+}
+
+TEST_F(OutputFileTest, AKilledWriterLeavesOneFileAndNoOther) {
+  constexpr int kKills = 30;
+  for (int i = 0; i < kKills; ++i) {
+    const pid_t writer = fork();
+    ASSERT_GE(writer, 0);
+    if (writer == 0) {
+      while (true) WriteFileAtomically(In("file"), std::string(1000, 'x'));
+    }
+    usleep(static_cast<useconds_t>(5000 + 300 * i));
+    kill(writer, SIGKILL);
+    waitpid(writer, nullptr, 0);
+  }
+  RemoveAbandonedFiles(folder_.string());
+  EXPECT_EQ(Content(In("file")).size(), 1000u);
+  EXPECT_EQ(FileCount(), 1u);
+}
+
+// ---- Sets ---------------------------------------------------------------------------------------
+
+TEST_F(OutputFileTest, ASetIsThereAsAWholeOrNotAtAll) {
+  WriteFileAtomically(In("b"), "old");
+  {
+    OutputSet set;
+    set.Add(In("a"), "new");
+    set.Add(In("b"), "new");
+    EXPECT_THROW(set.Add(In("missing/c"), "new"), Error);
+  }
+  EXPECT_FALSE(fs::exists(In("a")));
+  EXPECT_EQ(Content(In("b")), "old");
+  EXPECT_EQ(FileCount(), 1u);
+}
+
+TEST_F(OutputFileTest, ADiskThatIsFullInTheMiddleOfASetLeavesNoneOfIt) {
+  // The limit of a file's size stands for the disk's.
+  WriteFileAtomically(In("a"), "old");
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  const auto handler = signal(SIGXFSZ, SIG_IGN);
+  const rlimit small{1 << 16, before.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &small);
+  EXPECT_THAT(
+      [&] {
+        OutputSet set;
+        set.Add(In("a"), "new");
+        set.Add(In("b"), std::string(1 << 17, 'x'));
+        set.Commit();
+      },
+      ThrowsMessage<Error>(HasSubstr("cannot write " + In("b"))));
+  setrlimit(RLIMIT_FSIZE, &before);
+  signal(SIGXFSZ, handler);
+  EXPECT_EQ(Content(In("a")), "old");
+  EXPECT_EQ(FileCount(), 1u);
+}
+
+TEST_F(OutputFileTest, SetsOfSeveralWritersAreNotMixed) {
+  const std::vector<std::string> names = {"a", "b", "c", "d"};
+  for (int round = 0; round < 40; ++round) {
+    std::vector<std::thread> writers;
+    for (int writer = 0; writer < 4; ++writer) {
+      writers.emplace_back([&, writer] {
+        for (int i = 0; i < 3; ++i) {
+          OutputSet set;
+          for (const std::string& name : names) set.Add(In(name), std::to_string(writer));
+          set.Commit();
+        }
+      });
+    }
+    for (std::thread& writer : writers) writer.join();
+    for (const std::string& name : names) ASSERT_EQ(Content(In(name)), Content(In("a")));
+    ASSERT_EQ(FileCount(), names.size());
+    if (round % 2 == 0)  // new names, and names that are there
+      for (const std::string& name : names) fs::remove(In(name));
+  }
+}
+
+TEST_F(OutputFileTest, AFolderIsMadeOrAnErrorSaysWhyNot) {
+  MakeFolder(In("a/b"));
+  EXPECT_TRUE(fs::is_directory(In("a/b")));
+  EXPECT_THAT([] { MakeFolder(""); }, ThrowsMessage<Error>(HasSubstr("cannot make folder \"\"")));
+  WriteFileAtomically(In("file"), "x");
+  EXPECT_THAT([&] { MakeFolder(In("file/a")); },
+              ThrowsMessage<Error>(HasSubstr("cannot make folder")));
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "sim/base/json_document.h"
 #include "tests/topology/same_cluster.h"
 #include "topology/cluster/builder.h"
+#include "topology/fabrics/router.h"
 #include "topology/files/cluster_file.h"
 #include "topology/presets/presets.h"
 
@@ -63,6 +64,56 @@ TEST(ClusterExportTest, PresetsOfOtherSizesComeBackAsTheyWere) {
     const auto cluster = ReadClusterArgument(text);
     ExpectSameCluster(*ReadBack(*cluster), *cluster);
   }
+}
+
+TEST(ClusterExportTest, APresetsRoutesComeBackWithItsName) {
+  // ECMP of a fat tree, rails, a dragonfly's own ways, dimension order: none of them is what a
+  // search in the drawn graph would find.
+  for (const char* text : {"dgx-1-v100:nodes=40", "dgx-h100:nodes=3,device=h200",
+                           "perlmutter:nodes=9", "tpu-v4:x=4"}) {
+    SCOPED_TRACE(text);
+    const auto cluster = ReadClusterArgument(text);
+    const JsonDocument document =
+        JsonDocument::FromText(ClusterToText(*cluster, text), "exported.json");
+    const auto back = ReadCluster(document.Root());
+    ExpectSameCluster(*back, *cluster);
+    Router router(*cluster);
+    Router router_back(*back);
+    const uint32_t devices = cluster->device_count();
+    for (uint32_t from = 0; from < devices; from += 7)
+      for (uint32_t to = 0; to < devices; ++to)
+        if (from != to)
+          ASSERT_EQ(router.Between(from, to).links, router_back.Between(from, to).links);
+  }
+}
+
+TEST(ClusterExportTest, AnotherWiringIsNotRoutedAsThePreset) {
+  const auto cluster = ReadClusterArgument("perlmutter:nodes=3");
+  auto json = ClusterToJson(*cluster, "perlmutter:nodes=3");
+  const auto error_of = [](const nlohmann::ordered_json& changed) {
+    const JsonDocument document = JsonDocument::FromText(changed.dump(), "changed.json");
+    try {
+      ReadCluster(document.Root());
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  json["links"][5]["bandwidth"] = "1GBps";  // figures may differ
+  EXPECT_EQ(error_of(json), "");
+  json["links"].erase(5);
+  EXPECT_THAT(error_of(json),
+              HasSubstr("/routed_as: this is not the wiring of perlmutter:nodes=3"));
+  json.erase("routed_as");
+  EXPECT_EQ(error_of(json), "");
+  json["routed_as"] = "perlmuter";
+  EXPECT_THAT(error_of(json), HasSubstr("did you mean \"perlmutter\"?"));
+}
+
+TEST(ClusterExportTest, WhatAGraphCannotSayIsRefused) {
+  DeviceSpec device = FindDevice("a100-40g");
+  device.measured = std::make_shared<const MeasuredKernels>();
+  EXPECT_THROW(ClusterToText(*Pair(device, Link(1, 0))), Error);
 }
 
 TEST(ClusterExportTest, MixedDevicesOneWayAndParallelLinksComeBack) {

@@ -139,6 +139,28 @@ TEST(ImportSmiTest, TheTableIsStrongerThanTheAffinityOfAVirtualMachine) {
   EXPECT_EQ(Between(imported, 0, 1), "socket socket");
 }
 
+TEST(ImportSmiTest, TheTableIsStrongerThanAnAffinityThatAllGpusShare) {
+  // A node of Leonardo: each GPU has a NIC behind PCIe switches of its own and is SYS to the
+  // others' NICs, NVLinks hide what the GPUs are to each other, and all have the one processor's
+  // cores.
+  const ImportedCluster imported = Import(
+      "\tGPU0\tGPU1\tGPU2\tGPU3\tNIC0\tNIC1\tNIC2\tNIC3\tCPU Affinity\tNUMA Affinity\n"
+      "GPU0\tX\tNV4\tNV4\tNV4\tPXB\tSYS\tSYS\tSYS\t0-31\t0-1\n"
+      "GPU1\tNV4\tX\tNV4\tNV4\tSYS\tPXB\tSYS\tSYS\t0-31\t0-1\n"
+      "GPU2\tNV4\tNV4\tX\tNV4\tSYS\tSYS\tPXB\tSYS\t0-31\t0-1\n"
+      "GPU3\tNV4\tNV4\tNV4\tX\tSYS\tSYS\tSYS\tPXB\t0-31\t0-1\n"
+      "NIC0\tPXB\tSYS\tSYS\tSYS\tX\tSYS\tSYS\tSYS\n"
+      "NIC1\tSYS\tPXB\tSYS\tSYS\tSYS\tX\tSYS\tSYS\n"
+      "NIC2\tSYS\tSYS\tPXB\tSYS\tSYS\tSYS\tX\tSYS\n"
+      "NIC3\tSYS\tSYS\tSYS\tPXB\tSYS\tSYS\tSYS\tX\n");
+  const Cluster& cluster = *imported.cluster;
+  EXPECT_EQ(CountOf(cluster, VertexKind::kSocket), 4u);       // a NUMA node each
+  EXPECT_EQ(CountOf(cluster, VertexKind::kPcieSwitch), 12u);  // three of each PXB
+  EXPECT_EQ(CountOf(cluster, LinkKind::kNvLink), 12u);        // 6 pairs, both ways
+  EXPECT_EQ(Between(imported, 0, 3), "");
+  ExpectComesBack(cluster);
+}
+
 // ---- NVLink -------------------------------------------------------------------------------------
 
 TEST(ImportSmiTest, MoreLinksThanAGpuHasMeanAnNvSwitch) {

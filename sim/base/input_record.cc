@@ -1,0 +1,23 @@
+#include "sim/base/input_record.h"
+
+#include "sim/base/fnv.h"
+
+namespace rehearse {
+namespace {
+
+thread_local InputRecord* innermost_record = nullptr;
+
+}  // namespace
+
+InputRecord::InputRecord() : outer_(innermost_record) { innermost_record = this; }
+InputRecord::~InputRecord() { innermost_record = outer_; }
+
+void NoteInput(const std::string& path, std::string_view content) {
+  if (innermost_record == nullptr) return;
+  Fnv1a hash;
+  hash.Add(content);
+  for (InputRecord* record = innermost_record; record != nullptr; record = record->outer_)
+    record->files_.push_back({path, hash.hash()});
+}
+
+}  // namespace rehearse

@@ -1,0 +1,65 @@
+#include "sim/base/interruption.h"
+
+#include <atomic>
+#include <csignal>
+
+#include <unistd.h>
+
+#include "sim/base/say.h"
+
+namespace rehearse {
+namespace {
+
+// What a handler may touch; it makes nothing but system calls.
+std::atomic<int> signal_to_end_on = 0;
+std::atomic<int> work_in_progress = 0;  // threads that must not be interrupted
+std::atomic<bool> begins_a_line = true;
+static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
+
+thread_local int depth = 0;  // of this thread's Uninterrupted
+
+[[noreturn]] void End(int signal) {
+  if (!begins_a_line) SayAsItIs("\n");  // behind the terminal's ^C, or a line of progress
+  Say(signal == SIGINT ? "interrupted" : "ended by SIGTERM");
+  constexpr int kEndedBySignal = 128;  // as shells count
+  _exit(kEndedBySignal + signal);
+}
+
+// The signal is noted before the work is looked at, and Uninterrupted() looks the other way round:
+// so one of the two sees the other.
+void OnSignal(int signal) {
+  const int earlier = signal_to_end_on.exchange(signal);
+  if (work_in_progress == 0 || earlier != 0) End(signal);
+}
+
+void Leave() {
+  if (--work_in_progress == 0 && signal_to_end_on != 0) End(signal_to_end_on);
+}
+
+}  // namespace
+
+void EndOnSignals() {
+  begins_a_line = isatty(STDERR_FILENO) != 1;
+  for (const int signal : {SIGINT, SIGTERM}) {
+    struct sigaction action {};
+    if (sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN) continue;
+    action = {};
+    action.sa_handler = OnSignal;
+    action.sa_flags = SA_RESTART;
+    sigaction(signal, &action, nullptr);
+  }
+}
+
+Uninterrupted::Uninterrupted() noexcept {
+  if (depth++ > 0) return;
+  ++work_in_progress;
+  if (signal_to_end_on == 0) return;
+  Leave();
+  while (true) pause();  // others are finishing; then the program ends
+}
+
+Uninterrupted::~Uninterrupted() {
+  if (--depth == 0) Leave();
+}
+
+}  // namespace rehearse

@@ -1,0 +1,80 @@
+#include "sim/base/say.h"
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <ctime>
+
+#include <fcntl.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+namespace rehearse {
+namespace {
+
+// Holds this thread's SIGPIPE back, and takes it away if there is one in the end.
+class WithoutSigpipe {
+ public:
+  WithoutSigpipe() {
+    sigemptyset(&pipe_);
+    sigaddset(&pipe_, SIGPIPE);
+    sigset_t pending;
+    sigemptyset(&pending);
+    sigpending(&pending);
+    was_pending_ = sigismember(&pending, SIGPIPE) == 1;
+    pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+  }
+  WithoutSigpipe(const WithoutSigpipe&) = delete;
+  WithoutSigpipe& operator=(const WithoutSigpipe&) = delete;
+  ~WithoutSigpipe() {
+    const timespec at_once{};
+    while (!was_pending_ && sigtimedwait(&pipe_, nullptr, &at_once) == -1 && errno == EINTR)
+      continue;
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+
+ private:
+  sigset_t pipe_{};
+  sigset_t before_{};
+  bool was_pending_ = false;
+};
+
+iovec PartOf(std::string_view text) {
+  return {const_cast<char*>(text.data()), text.size()};  // writev only reads
+}
+
+template <size_t kCount>
+void Write(std::array<iovec, kCount> parts) {
+  const int errno_before = errno;
+  const WithoutSigpipe without_sigpipe;
+  for (size_t at = 0; at < kCount;) {
+    const ssize_t count = writev(STDERR_FILENO, &parts[at], static_cast<int>(kCount - at));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) break;
+    auto written = static_cast<size_t>(count);
+    for (; at < kCount && written >= parts[at].iov_len; ++at) written -= parts[at].iov_len;
+    if (at == kCount) break;
+    parts[at].iov_base = static_cast<char*>(parts[at].iov_base) + written;
+    parts[at].iov_len -= written;
+  }
+  errno = errno_before;
+}
+
+}  // namespace
+
+void Say(std::string_view message, std::string_view rest) noexcept {
+  Write(std::array{PartOf("rehearse: "), PartOf(message), PartOf(rest), PartOf("\n")});
+}
+
+void SayAsItIs(std::string_view text) noexcept { Write(std::array{PartOf(text)}); }
+
+void OccupyClosedStreams() noexcept {
+  // Opened the wrong way round, so that reading from the first and writing to the others fails.
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(stream, F_GETFD) != -1 || errno != EBADF) continue;
+    // The lowest free number is this one, as those below are open.
+    open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+  }
+}
+
+}  // namespace rehearse
