@@ -29,7 +29,7 @@ BackendFactory GpuBackends(uint32_t local_rank, const CudaOptions& options) {
 std::unique_ptr<Transport> JoinProcesses(const Launch& launch, bool on_gpus) {
   const bool needs_mpi = !on_gpus || launch.launcher == "mpirun";
   if (needs_mpi) return JoinMpi(launch);
-  return JoinTcp(launch, TcpAddressFromEnvironment(), PatienceFromEnvironment());
+  return JoinTcp(launch, TcpMeetingFromEnvironment());
 }
 
 }  // namespace rehearse

@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 
 #include "real/cuda/kernel_arguments.h"
-#include "real/cuda/lost_rank_watch.h"
 #include "real/kernels/storage.h"
+#include "real/transports/lost_rank_watch.h"
 
 namespace rehearse {
 namespace {
@@ -106,7 +106,7 @@ GpuCommunicators::GpuCommunicators(const GpuLibraries& gpu, const RankPlan& plan
   const Invitation invitation = Exchange(*nccl_, transport);
   transport.Barrier();  // nobody waits in NCCL for a rank that has given up
   try {
-    const LostRankWatch watch(transport);
+    const LostRankWatch watch(transport, "NCCL");
     MakeAll(invitation.id, transport);
   } catch (const Error&) {
     transport.Check();  // it may know which rank NCCL has missed

@@ -16,6 +16,9 @@ void SendBytes(Transport& transport, uint32_t to, const std::string& bytes) {
 std::string ReceiveBytes(Transport& transport, uint32_t from) {
   uint64_t size = 0;
   transport.Wait(transport.Receive(from, kControlTag, &size, sizeof size));
+  constexpr uint64_t kMost = uint64_t{1} << 30;
+  if (size > kMost)
+    throw Error(fmt::format("rank {} announces {} bytes, expected at most {}", from, size, kMost));
   std::string bytes(size, '\0');
   if (size > 0) transport.Wait(transport.Receive(from, kControlTag, bytes.data(), size));
   return bytes;

@@ -19,7 +19,7 @@ struct Variables {
   const char* ranks;
   const char* local_rank;
   const char* local_ranks;
-  const char* job[2];  // together they name the run
+  const char* job[3];  // together they name the run; some may be null
 };
 
 // torchrun first: it may run below mpirun or srun. srun last: mpirun in an allocation sees its
@@ -30,45 +30,75 @@ constexpr Variables kLaunchers[] = {
      "WORLD_SIZE",
      "LOCAL_RANK",
      "LOCAL_WORLD_SIZE",
-     {"TORCHELASTIC_RUN_ID", "MASTER_PORT"}},
+     {"TORCHELASTIC_RUN_ID", "MASTER_PORT", "TORCHELASTIC_RESTART_COUNT"}},
     {"mpirun",
      "OMPI_COMM_WORLD_RANK",
      "OMPI_COMM_WORLD_SIZE",
      "OMPI_COMM_WORLD_LOCAL_RANK",
      "OMPI_COMM_WORLD_LOCAL_SIZE",
-     {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"}},
+     {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", nullptr}},
     {"mpirun",
      "PMI_RANK",
      "PMI_SIZE",
      "MPI_LOCALRANKID",
      "MPI_LOCALNRANKS",
-     {"HYDI_CONTROL_FD", "PMI_ID"}},
+     {"HYDI_CONTROL_FD", "PMI_ID", nullptr}},
     {"srun",
      "SLURM_PROCID",
      "SLURM_NTASKS",
      "SLURM_LOCALID",
      "SLURM_STEP_TASKS_PER_NODE",
-     {"SLURM_JOB_ID", "SLURM_STEP_ID"}},
+     {"SLURM_JOB_ID", "SLURM_STEP_ID", nullptr}},
 };
+
+[[noreturn]] void ExpectedNumber(const char* variable, const char* text) {
+  throw Error(fmt::format("environment: found {}=\"{}\", expected a whole number", variable, text));
+}
+
+// The number at the begin of `text`, which it moves on; nothing if there is none.
+std::optional<uint32_t> TakeNumber(std::string_view* text) {
+  uint32_t value = 0;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
+  if (error != std::errc()) return std::nullopt;
+  text->remove_prefix(static_cast<size_t>(end - text->data()));
+  return value;
+}
 
 std::optional<uint32_t> Count(const char* variable) {
   const char* text = std::getenv(variable);
   if (text == nullptr) return std::nullopt;
-  // "4", or Slurm's "4(x2)": as many on each of two nodes.
-  const std::string_view view(text);
-  uint32_t value = 0;
-  const auto [end, error] = std::from_chars(view.data(), view.data() + view.size(), value);
-  if (error != std::errc() || (end != view.data() + view.size() && *end != '(')) {
-    throw Error(
-        fmt::format("environment: found {}=\"{}\", expected a whole number", variable, text));
-  }
+  std::string_view rest(text);
+  const auto value = TakeNumber(&rest);
+  if (!value || !rest.empty()) ExpectedNumber(variable, text);
   return value;
+}
+
+// "4", or Slurm's "4(x2),3": four on each of two nodes, three on the next.
+std::optional<uint32_t> CountOnThisNode(const char* variable) {
+  const char* text = std::getenv(variable);
+  if (text == nullptr) return std::nullopt;
+  uint32_t nodes_before = Count("SLURM_NODEID").value_or(0);
+  std::string_view rest(text);
+  while (true) {
+    const auto value = TakeNumber(&rest);
+    uint32_t nodes = 1;
+    if (value && rest.starts_with("(x")) {
+      rest.remove_prefix(2);
+      nodes = TakeNumber(&rest).value_or(0);
+      if (nodes == 0 || !rest.starts_with(')')) ExpectedNumber(variable, text);
+      rest.remove_prefix(1);
+    }
+    if (!value || (!rest.empty() && !rest.starts_with(','))) ExpectedNumber(variable, text);
+    if (nodes_before < nodes || rest.empty()) return value;
+    nodes_before -= nodes;
+    rest.remove_prefix(1);
+  }
 }
 
 std::string JobName(const Variables& variables) {
   std::string name = variables.launcher;
   for (const char* variable : variables.job) {
-    const char* text = std::getenv(variable);
+    const char* text = variable == nullptr ? nullptr : std::getenv(variable);
     if (text == nullptr) continue;
     name += '-';
     for (const char* c = text; *c != '\0'; ++c) {
@@ -96,7 +126,9 @@ std::optional<Launch> DetectLaunch() {
     launch.rank = *rank;
     launch.ranks = *ranks;
     launch.local_rank = Count(variables.local_rank).value_or(*rank);
-    launch.local_ranks = Count(variables.local_ranks).value_or(*ranks);
+    const auto local_ranks = CountOnThisNode(variables.local_ranks);
+    launch.local_ranks = local_ranks.value_or(*ranks);
+    launch.knows_local_ranks = local_ranks.has_value();
     if (launch.local_rank >= launch.local_ranks) {
       throw Error(fmt::format(
           "environment: found {}={} and {}={}, expected a local rank below their number",

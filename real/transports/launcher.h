@@ -14,6 +14,8 @@ struct Launch {
   uint32_t ranks = 1;
   uint32_t local_rank = 0;  // on this machine
   uint32_t local_ranks = 1;
+  // Otherwise all are taken to be on this machine.
+  bool knows_local_ranks = true;
 };
 
 // Nothing when none of them started this process. Throws Error when their variables

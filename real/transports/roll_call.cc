@@ -3,13 +3,16 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstring>
-#include <thread>
+#include <system_error>
+#include <utility>
 #include <vector>
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -24,6 +27,9 @@ constexpr size_t kTextSize = 240;
 constexpr int64_t kLookEvery = 50'000'000;  // nanoseconds
 constexpr int kPollMilliseconds = 5;
 constexpr mode_t kOwnerOnly = 0600;
+constexpr int32_t kSigningOn = -1;
+constexpr std::chrono::milliseconds kBetweenLooks{500};
+constexpr uint32_t kSilentLooks = 10;  // five seconds
 
 void CopyText(char* to, const char* from) noexcept {
   std::strncpy(to, from, kTextSize - 1);
@@ -51,6 +57,8 @@ bool IsAlive(pid_t process) {
 struct RollCall::Slot {
   std::atomic<int32_t> process;  // 0: has not signed on
   std::atomic<uint32_t> has_signed_off;
+  std::atomic<uint32_t> signs;      // of life
+  std::atomic<uint32_t> is_silent;  // has given none for too long
   uint32_t rank;
   char activity[kTextSize];
 };
@@ -70,50 +78,132 @@ RollCall::RollCall(const std::string& job, uint32_t local_rank, uint32_t local_r
       local_rank_(local_rank),
       local_ranks_(local_ranks) {
   CHECK_LT(local_rank, local_ranks);
-  const size_t size = Shared::Size(local_ranks);
-  const int file = shm_open(name_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kOwnerOnly);
-  if (file < 0 || ftruncate(file, static_cast<off_t>(size)) != 0) {
+  const int64_t deadline = NowNanoseconds() + static_cast<int64_t>(patience * 1e9);
+  std::string whose;
+  while (!TrySignOn(rank, &whose)) {
+    if (NowNanoseconds() > deadline) {
+      throw Error(
+          fmt::format("shared memory {} belongs to another run of this name: {}", name_, whose));
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(kPollMilliseconds));
+  }
+  try {
+    AwaitOthers(deadline, patience);
+    watch_ = std::thread([this] { Watch(); });
+  } catch (const std::system_error& error) {
+    Leave();
+    throw Error(fmt::format("cannot start a thread: {}", error.what()));
+  } catch (const Error&) {
+    Leave();
+    throw;
+  }
+}
+
+// The lock tells whether anybody uses the memory: who gets it alone finds what a killed run left,
+// or nothing, and clears it. Shared, it lasts as long as the process. A rank signs on only under the
+// shared lock, so that nobody clears what it writes.
+bool RollCall::TrySignOn(uint32_t rank, std::string* whose) {
+  const auto size = static_cast<off_t>(Shared::Size(local_ranks_));
+  const auto fail = [&](const char* what) {
     const int reason = errno;
-    if (file >= 0) close(file);
-    throw Error(fmt::format("cannot make shared memory {}: {}", name_, std::strerror(reason)));
+    if (file_ >= 0) close(file_);
+    throw Error(fmt::format("cannot {} shared memory {}: {}", what, name_, std::strerror(reason)));
+  };
+  const auto give_back = [&](std::string why) {
+    close(file_);
+    *whose = std::move(why);
+    return false;
+  };
+  file_ = shm_open(name_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kOwnerOnly);
+  if (file_ < 0) fail("make");
+  if (flock(file_, LOCK_EX | LOCK_NB) == 0 &&
+      (ftruncate(file_, 0) != 0 || ftruncate(file_, size) != 0)) {
+    fail("make");
   }
-  void* memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-  close(file);
-  if (memory == MAP_FAILED) {
-    throw Error(fmt::format("cannot map shared memory {}: {}", name_, std::strerror(errno)));
+  if (flock(file_, LOCK_SH | LOCK_NB) != 0) return give_back("it is being made");
+  struct stat about {};
+  if (fstat(file_, &about) != 0) fail("look at");
+  if (about.st_nlink == 0) return give_back("it has been removed");
+  if (about.st_size != size) return give_back("of another number of ranks");
+  void* memory =
+      mmap(nullptr, static_cast<size_t>(size), PROT_READ | PROT_WRITE, MAP_SHARED, file_, 0);
+  if (memory == MAP_FAILED) fail("map");
+  auto* shared = static_cast<Shared*>(memory);
+  Slot& own = shared->slots[local_rank_];
+  int32_t nobody = 0;
+  if (!own.process.compare_exchange_strong(nobody, kSigningOn)) {
+    munmap(memory, static_cast<size_t>(size));
+    return give_back(fmt::format("process {} is its local rank {}", nobody, local_rank_));
   }
-  shared_ = static_cast<Shared*>(memory);
-  Slot& own = shared_->slots[local_rank];
+  shared_ = shared;
   own.rank = rank;
   CopyText(own.activity, "starting");
   own.process.store(getpid());
-  shared_->present.fetch_add(1);
+  // The last to come removes the name: nothing is left behind, whatever happens.
+  if (shared_->present.fetch_add(1) + 1 == local_ranks_) shm_unlink(name_.c_str());
+  return true;
+}
 
-  const int64_t deadline = NowNanoseconds() + static_cast<int64_t>(patience * 1e9);
-  while (shared_->present.load() < local_ranks) {
+void RollCall::AwaitOthers(int64_t deadline, double patience) {
+  while (shared_->present.load() < local_ranks_) {
     std::optional<std::string> trouble = Trouble();
     if (!trouble && NowNanoseconds() > deadline) {
       std::vector<uint32_t> absent;
-      for (uint32_t i = 0; i < local_ranks; ++i) {
-        if (shared_->slots[i].process.load() == 0) absent.push_back(i);
+      for (uint32_t i = 0; i < local_ranks_; ++i) {
+        if (shared_->slots[i].process.load() <= 0) absent.push_back(i);
       }
       trouble = fmt::format("local rank {} of {} has not started within {:g} s",
-                            fmt::join(absent, ", "), local_ranks, patience);
+                            fmt::join(absent, ", "), local_ranks_, patience);
     }
     if (trouble) {
       GiveUp(*trouble);
-      shm_unlink(name_.c_str());
-      munmap(shared_, size);
+      struct stat about {};
+      if (fstat(file_, &about) == 0 && about.st_nlink > 0) shm_unlink(name_.c_str());
       throw Error(*trouble);
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(kPollMilliseconds));
   }
-  shm_unlink(name_.c_str());  // everybody has it: nothing is left behind, whatever happens
+}
+
+void RollCall::Leave() noexcept {
+  shared_->slots[local_rank_].has_signed_off.store(1);
+  munmap(shared_, Shared::Size(local_ranks_));
+  close(file_);
 }
 
 RollCall::~RollCall() {
-  shared_->slots[local_rank_].has_signed_off.store(1);
-  munmap(shared_, Shared::Size(local_ranks_));
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ends_ = true;
+  }
+  ended_.notify_all();
+  watch_.join();
+  Leave();
+}
+
+// It counts its own looks: if this process was stopped itself, the others have not been silent
+// meanwhile.
+void RollCall::Watch() {
+  std::vector<uint32_t> seen(local_ranks_);
+  std::vector<uint32_t> silent(local_ranks_);
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (!ended_.wait_for(lock, kBetweenLooks, [this] { return ends_; })) {
+    shared_->slots[local_rank_].signs.fetch_add(1);
+    for (uint32_t i = 0; i < local_ranks_; ++i) {
+      Slot& slot = shared_->slots[i];
+      if (i == local_rank_ || slot.has_signed_off.load() != 0) continue;
+      const uint32_t signs = slot.signs.load();
+      silent[i] = signs == seen[i] ? silent[i] + 1 : 0;
+      seen[i] = signs;
+      if (silent[i] != kSilentLooks || !IsAlive(slot.process.load())) continue;
+      slot.is_silent.store(1);
+      GiveUp(
+          fmt::format("rank {} (process {}) has given no sign of life for {} s: it is stopped; "
+                      "it was at {}",
+                      slot.rank, slot.process.load(),
+                      kSilentLooks * kBetweenLooks / std::chrono::seconds(1), slot.activity));
+    }
+  }
 }
 
 void RollCall::set_activity(const char* text) noexcept {
@@ -131,7 +221,8 @@ void RollCall::LeaveTogether(double patience) noexcept {
   shared_->slots[local_rank_].has_signed_off.store(1);
   const int64_t deadline = NowNanoseconds() + static_cast<int64_t>(patience * 1e9);
   const auto has_left = [](const Slot& slot) {
-    return slot.has_signed_off.load() != 0 || !IsAlive(slot.process.load());
+    return slot.has_signed_off.load() != 0 || slot.is_silent.load() != 0 ||
+           !IsAlive(slot.process.load());
   };
   while (NowNanoseconds() < deadline &&
          !std::all_of(shared_->slots, shared_->slots + local_ranks_, has_left)) {
@@ -147,7 +238,7 @@ std::optional<std::string> RollCall::Trouble() {
   for (uint32_t i = 0; i < local_ranks_; ++i) {
     const Slot& slot = shared_->slots[i];
     const pid_t process = slot.process.load();
-    if (process == 0 || slot.has_signed_off.load() != 0 || IsAlive(process)) continue;
+    if (process <= 0 || slot.has_signed_off.load() != 0 || IsAlive(process)) continue;
     GiveUp(fmt::format("rank {} (process {}) is gone; it was at {}", slot.rank, process,
                        slot.activity));
     return std::string(shared_->reason);

@@ -3,13 +3,19 @@
 // its launcher do.
 //
 // Each rank has a slot with its process and what it is doing; any of them may write a reason why
-// the run is over. A process that has ended without signing off, or that never signed on, is lost.
+// the run is over. A process that has ended without signing off, or that never signed on, is lost;
+// so is one that gives no sign of life for five seconds (stopped, frozen): a thread of its own
+// gives them, whatever the rank computes. The memory is removed when all have come; what a killed
+// run has left of it is recognised, because nobody holds a lock on it, and cleared.
 #pragma once
 
+#include <condition_variable>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 
 namespace rehearse {
 
@@ -37,11 +43,22 @@ class RollCall {
  private:
   struct Shared;
   struct Slot;
+  // Nothing while the memory under that name is another run's, which `whose` tells.
+  bool TrySignOn(uint32_t rank, std::string* whose);
+  void AwaitOthers(int64_t deadline, double patience);
+  void Leave() noexcept;
+  void Watch();
+
   std::string name_;
+  int file_ = -1;  // its lock is held as long as the process has it
   Shared* shared_ = nullptr;
   uint32_t local_rank_;
   uint32_t local_ranks_;
   int64_t next_look_ = 0;  // nanoseconds
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  bool ends_ = false;
+  std::thread watch_;
 };
 
 }  // namespace rehearse

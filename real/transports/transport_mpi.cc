@@ -16,6 +16,7 @@
 #include <mpi.h>
 #include <sched.h>
 
+#include "real/transports/lost_rank_watch.h"
 #include "real/transports/roll_call.h"
 
 namespace rehearse {
@@ -38,7 +39,7 @@ int Length(size_t bytes) {
   return static_cast<int>(bytes);
 }
 
-class MpiTransport : public Transport {
+class MpiTransport final : public Transport {
  public:
   explicit MpiTransport(const Launch& launch)
       : launch_(launch),
@@ -47,7 +48,10 @@ class MpiTransport : public Transport {
     action.sa_handler = OnTerminate;
     sigaction(SIGTERM, &action, nullptr);
     int provided = MPI_THREAD_SINGLE;
-    MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided);
+    {
+      const LostRankWatch watch(*this, "MPI");
+      MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided);
+    }
     int rank = 0;
     int size = 1;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -69,6 +73,7 @@ class MpiTransport : public Transport {
     if (gave_up_.load()) {
       roll_call_.LeaveTogether(kPartingPatience);
     } else {
+      const LostRankWatch watch(*this, "MPI");
       MPI_Finalize();
     }
   }
@@ -145,6 +150,7 @@ class MpiTransport : public Transport {
 class MpiCollectives : public Collectives {
  public:
   MpiCollectives(MpiTransport& transport, const Schedule& schedule) : transport_(transport) {
+    const LostRankWatch watch(transport, "MPI");
     for (const Communicator& communicator : schedule.communicators) {
       const auto position = communicator.PositionOf(transport.rank());
       MPI_Comm split = MPI_COMM_NULL;

@@ -1,22 +1,22 @@
 // Ranks as processes that need no MPI: started by torchrun, srun or anything else that sets RANK,
-// WORLD_SIZE and where rank 0 listens (MASTER_ADDR, MASTER_PORT).
+// WORLD_SIZE and where rank 0 listens (MASTER_ADDR, MASTER_PORT). How they meet, and who is let in:
+// real/transports/tcp_meeting.h.
 //
 // A star: every rank has one connection, to rank 0, which passes messages on. Meant for what ranks
 // say around a run (NCCL's unique id, clocks, results); for the data of a run on GPUs there is
-// NCCL. A rank whose connection ends without a farewell is lost, and all others are told at once.
+// NCCL. A rank is lost, and all others are told at once, when its connection ends without a
+// farewell, when it says what no rank says, or when it gives no sign of life for five seconds: a
+// thread of its own gives one every second, whatever the rank computes.
 #pragma once
 
 #include <memory>
 
-#include "real/transports/launcher.h"
-#include "real/transports/tcp_address.h"
+#include "real/transports/tcp_meeting.h"
 #include "real/transports/transport.h"
 
 namespace rehearse {
 
-// Waits until all ranks are there. Throws Error, naming those that are not, on every rank that is,
-// after `patience` seconds.
-std::unique_ptr<Transport> JoinTcp(const Launch& launch, const TcpAddress& address,
-                                   double patience);
+// Waits until all ranks are there; throws Error as Meet does.
+std::unique_ptr<Transport> JoinTcp(const Launch& launch, const TcpMeeting& meeting);
 
 }  // namespace rehearse

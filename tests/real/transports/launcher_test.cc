@@ -4,6 +4,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -35,6 +36,8 @@ constexpr const char* kVariables[] = {"RANK",
                                       "OMPI_COMM_WORLD_SIZE",
                                       "OMPI_COMM_WORLD_LOCAL_RANK",
                                       "PMIX_NAMESPACE",
+                                      "SLURM_NODEID",
+                                      "TORCHELASTIC_RESTART_COUNT",
                                       "TORCHELASTIC_RUN_ID"};
 
 class LauncherTest : public ::testing::Test {
@@ -81,6 +84,31 @@ TEST_F(LauncherTest, Torchrun) {
   Set("LOCAL_RANK", "1");
   Set("LOCAL_WORLD_SIZE", "2");
   EXPECT_EQ(DetectLaunch()->launcher, "torchrun");
+}
+
+TEST_F(LauncherTest, SlurmsNodesMayHaveDifferentNumbersOfTasks) {
+  Set("SLURM_PROCID", "9");
+  Set("SLURM_NTASKS", "11");
+  Set("SLURM_LOCALID", "1");
+  Set("SLURM_STEP_TASKS_PER_NODE", "4(x2),3");
+  Set("SLURM_NODEID", "1");
+  EXPECT_EQ(DetectLaunch()->local_ranks, 4u);
+  Set("SLURM_NODEID", "2");
+  EXPECT_EQ(DetectLaunch()->local_ranks, 3u);
+  Set("SLURM_STEP_TASKS_PER_NODE", "4(y2)");
+  EXPECT_THROW(DetectLaunch(), Error);
+}
+
+// torchrun starts its ranks again after a failure: that is another run.
+TEST_F(LauncherTest, ARestartHasANameOfItsOwn) {
+  Set("RANK", "0");
+  Set("WORLD_SIZE", "2");
+  Set("TORCHELASTIC_RUN_ID", "none");
+  Set("TORCHELASTIC_RESTART_COUNT", "0");
+  const Launch first = *DetectLaunch();
+  EXPECT_FALSE(first.knows_local_ranks);
+  Set("TORCHELASTIC_RESTART_COUNT", "1");
+  EXPECT_NE(DetectLaunch()->job, first.job);
 }
 
 TEST_F(LauncherTest, NonsenseIsRefused) {
@@ -138,6 +166,70 @@ TEST(RollCallTest, AKilledRankIsNamedWithWhatItDid) {
   ASSERT_TRUE(trouble.has_value());
   EXPECT_THAT(*trouble, HasSubstr("rank 17"));
   EXPECT_THAT(*trouble, HasSubstr("op 4 \"all-reduce\""));
+}
+
+// It keeps its process, and all that the system tells of it but its state.
+TEST(RollCallTest, AStoppedRankIsNamedWithinTenSeconds) {
+  const std::string job = JobName("stopped");
+  const pid_t victim = Fork([&] {
+    RollCall roll(job, 1, 2, 17, 10);
+    roll.set_activity("op 4 \"all-reduce\"");
+    raise(SIGSTOP);
+    return 0;
+  });
+  RollCall roll(job, 0, 2, 0, 10);
+  const auto start = std::chrono::steady_clock::now();
+  std::optional<std::string> trouble;
+  while (!trouble && std::chrono::steady_clock::now() - start < std::chrono::seconds(15)) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    trouble = roll.Trouble();
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(9));
+  EXPECT_THAT(trouble.value_or(""),
+              HasSubstr("rank 17 (process " + std::to_string(victim) +
+                        ") has given no sign of life for 5 s: it is stopped; it was at op 4"));
+  // Nobody waits for it to leave.
+  const auto leaves = std::chrono::steady_clock::now();
+  roll.LeaveTogether(30);
+  EXPECT_LT(std::chrono::steady_clock::now() - leaves, std::chrono::seconds(2));
+  kill(victim, SIGKILL);
+  EXPECT_EQ(ExitCode(victim), -1);
+}
+
+TEST(RollCallTest, ARankThatComputesForLongIsNotLost) {
+  const std::string job = JobName("long");
+  const pid_t other = Fork([&] {
+    const RollCall roll(job, 1, 2, 1, 10);
+    std::this_thread::sleep_for(std::chrono::milliseconds(6500));
+    return 0;
+  });
+  RollCall roll(job, 0, 2, 0, 10);
+  EXPECT_EQ(ExitCode(other), 0);
+  EXPECT_FALSE(roll.Trouble().has_value());
+}
+
+// A launcher may give the next run the name of one whose ranks it killed.
+TEST(RollCallTest, WhatAKilledRunLeftDoesNotMatterToTheNext) {
+  const std::string job = JobName("again");
+  const std::string memory = "/dev/shm/rehearse-" + std::to_string(getuid()) + "-" + job;
+  const pid_t victim = Fork([&] {
+    const RollCall roll(job, 0, 3, 0, 30);  // of three: the name lives on
+    return 0;
+  });
+  for (int i = 0; i < 500 && access(memory.c_str(), F_OK) != 0; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  kill(victim, SIGKILL);
+  EXPECT_EQ(ExitCode(victim), -1);
+  EXPECT_EQ(access(memory.c_str(), F_OK), 0);
+  const pid_t other = Fork([&] {
+    const RollCall roll(job, 1, 2, 1, 10);
+    return 0;
+  });
+  RollCall roll(job, 0, 2, 0, 10);
+  EXPECT_EQ(ExitCode(other), 0);
+  EXPECT_FALSE(roll.Trouble().has_value());
+  EXPECT_NE(access(memory.c_str(), F_OK), 0);
 }
 
 TEST(RollCallTest, ARankThatSignsOffIsNotMissed) {

@@ -3,7 +3,9 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <fstream>
 #include <functional>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -11,8 +13,10 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "real/transports/tcp_wire.h"
 #include "sim/base/error.h"
 
 namespace rehearse {
@@ -35,7 +39,8 @@ std::vector<std::string> RunRanks(uint32_t ranks, const std::function<void(Trans
   for (uint32_t rank = 0; rank < ranks; ++rank) {
     threads.emplace_back([&, rank] {
       try {
-        const auto transport = JoinTcp({"test", "test", rank, ranks, rank, ranks}, address, 5);
+        const auto transport =
+            JoinTcp({"test", "test", rank, ranks, rank, ranks}, {address, 5, {}});
         body(*transport);
       } catch (const std::exception& error) {
         failures[rank] = error.what();
@@ -91,7 +96,7 @@ TEST(TcpTransportTest, WhatARankGivesUpForIsToldToAll) {
 
 std::string FailureToJoin(uint32_t rank, uint32_t ranks, const TcpAddress& address) {
   try {
-    JoinTcp({"test", "test", rank, ranks, rank, ranks}, address, 0.5);
+    JoinTcp({"test", "test", rank, ranks, rank, ranks}, {address, 0.5, {}});
   } catch (const Error& error) {
     return error.what();
   }
@@ -110,27 +115,380 @@ TEST(TcpTransportTest, RanksThatNeverComeAreNamedOnAllThatDid) {
               HasSubstr("rank 0 does not answer at 127.0.0.1:"));
 }
 
-// Whatever else connects to the port is not waited for.
-TEST(TcpTransportTest, AStrangerThatSaysNothingDoesNotKeepRank0) {
-  const TcpAddress address = FreeAddress();
-  std::thread stranger([&] {
-    const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+// ---- what is no rank of the run -----------------------------------------------------------------
+
+constexpr const char* kSecret = "0123456789abcdef0123456789abcdef";
+
+// A rank alone on its machine.
+Launch OnMachineOfItsOwn(uint32_t rank, uint32_t ranks) {
+  return {"srun", "test", rank, ranks, 0, 1};
+}
+TcpMeeting MeetingAt(const TcpAddress& address, double patience) {
+  return {address, patience, SplitSecret(kSecret, "test")};
+}
+
+// Whoever connects to the port.
+class Stranger {
+ public:
+  explicit Stranger(const TcpAddress& address, uint32_t host = INADDR_LOOPBACK) {
     sockaddr_in to{};
     to.sin_family = AF_INET;
     to.sin_port = htons(address.port);
-    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    for (int i = 0; i < 100; ++i) {
-      if (connect(socket, reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0) break;
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    to.sin_addr.s_addr = htonl(host);
+    for (int i = 0; i < 200 && !socket_; ++i) {
+      auto socket = std::make_unique<Socket>(::socket(AF_INET, SOCK_STREAM, 0));
+      is_connected_ =
+          connect(socket->descriptor(), reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0;
+      if (is_connected_) socket_ = std::move(socket);
+      if (!is_connected_ && host != INADDR_LOOPBACK) return;
+      if (!is_connected_) std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
-    std::this_thread::sleep_for(std::chrono::seconds(3));
-    close(socket);
+  }
+  bool is_connected() const { return is_connected_; }
+  void Say(const void* data, size_t bytes) { socket_->Send(data, bytes); }
+  // Nothing more comes, within two seconds.
+  bool IsDropped() {
+    char byte = 0;
+    return !socket_->ReceiveBy(WireClock::now() + std::chrono::seconds(2), &byte, 1);
+  }
+  Answer Hear() {
+    Answer answer;
+    socket_->ReceiveBy(WireClock::now() + std::chrono::seconds(2), &answer, sizeof answer);
+    return answer;
+  }
+  // Comes in as a rank does.
+  void ComeIn(uint32_t rank, uint32_t ranks) {
+    Hello hello = HelloOf(rank, ranks);
+    Say(&hello, sizeof hello);
+    Hear();
+    Frame welcome;
+    char one = 0;
+    const auto soon = WireClock::now() + std::chrono::seconds(5);
+    EXPECT_TRUE(socket_->ReceiveBy(soon, &welcome, sizeof welcome));
+    EXPECT_TRUE(socket_->ReceiveBy(soon, &one, 1));
+  }
+  static Hello HelloOf(uint32_t rank, uint32_t ranks) {
+    Hello hello;
+    hello.rank = rank;
+    hello.ranks = ranks;
+    hello.secret = SplitSecret(kSecret, "test").of_ranks;
+    return hello;
+  }
+
+ private:
+  std::unique_ptr<Socket> socket_;
+  bool is_connected_ = false;
+};
+
+double SecondsSince(WireClock::time_point begin) {
+  return std::chrono::duration<double>(WireClock::now() - begin).count();
+}
+
+// What rank 0 of two, which waits that long, threw; "" if it met rank 1 and passed a barrier with
+// it.
+std::string FailureOfRank0(const TcpAddress& address, double patience) {
+  try {
+    const auto transport = JoinTcp(OnMachineOfItsOwn(0, 2), MeetingAt(address, patience));
+    transport->Barrier();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "";
+}
+std::string FailureOfRank1(const TcpAddress& address, double patience) {
+  try {
+    const auto transport = JoinTcp(OnMachineOfItsOwn(1, 2), MeetingAt(address, patience));
+    transport->Barrier();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(TcpTransportTest, RanksOfSeveralMachinesNeedASecret) {
+  try {
+    JoinTcp(OnMachineOfItsOwn(1, 2), {FreeAddress(), 0.5, {}});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(),
+                HasSubstr("found no REHEARSE_SECRET for 2 ranks on several machines"));
+    EXPECT_THAT(error.what(), HasSubstr("before srun: export REHEARSE_SECRET="));
+  }
+}
+
+// Rank 0 listens on 127.0.0.1 alone: 127.0.0.2 is this machine too, as its other addresses are.
+TEST(TcpTransportTest, RanksOfOneMachineAreNotReachedFromElsewhere) {
+  const TcpAddress address = FreeAddress();
+  std::thread rank_0([&] { FailureToJoin(0, 2, address); });
+  EXPECT_TRUE(Stranger(address).is_connected());
+  EXPECT_FALSE(Stranger(address, INADDR_LOOPBACK + 1).is_connected());
+  rank_0.join();
+}
+
+// Not waited for, however it talks: nothing at all, or a byte now and then.
+TEST(TcpTransportTest, AStrangerThatSaysNothingOrLittleDoesNotKeepRank0) {
+  const TcpAddress address = FreeAddress();
+  std::atomic<bool> is_over{false};
+  std::thread strangers([&] {
+    Stranger silent(address);
+    Stranger slow(address);
+    const Hello hello = Stranger::HelloOf(1, 2);
+    for (size_t i = 0; i < sizeof hello && !is_over; ++i) {
+      slow.Say(reinterpret_cast<const char*>(&hello) + i, 1);
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
   });
-  const auto begin = std::chrono::steady_clock::now();
-  EXPECT_THAT(FailureToJoin(0, 2, address), HasSubstr("rank 1 did not come"));
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-  EXPECT_LT(took.count(), 2.9);  // 2 s for the stranger
-  stranger.join();
+  const auto begin = WireClock::now();
+  EXPECT_THAT(FailureOfRank0(address, 1), HasSubstr("rank 1 did not come within 1 s"));
+  EXPECT_LT(SecondsSince(begin), 1.8);
+  is_over = true;
+  strangers.join();
+}
+
+// Each is dropped or refused, and then rank 1 comes, and the run goes on.
+TEST(TcpTransportTest, BadHellosAreDroppedAndTheRunGoesOn) {
+  const TcpAddress address = FreeAddress();
+  std::string of_rank_0;
+  testing::internal::CaptureStderr();
+  std::thread rank_0([&] { of_rank_0 = FailureOfRank0(address, 20); });
+  const auto say = [&](const Hello& hello) {
+    auto stranger = std::make_unique<Stranger>(address);
+    stranger->Say(&hello, sizeof hello);
+    return stranger;
+  };
+  Hello hello = Stranger::HelloOf(1, 2);
+  hello.secret.front() ^= 1;
+  EXPECT_TRUE(say(hello)->IsDropped());
+  hello = Stranger::HelloOf(1, 2);
+  hello.magic.back() = '!';
+  EXPECT_TRUE(say(hello)->IsDropped());
+  hello = Stranger::HelloOf(1, 2);
+  hello.version = 1;
+  EXPECT_TRUE(say(hello)->IsDropped());
+  // Who knows the secret is told why.
+  EXPECT_STREQ(say(Stranger::HelloOf(1, 3))->Hear().reason.data(),
+               "rank 1 of 3 came to rank 0 of 2: they belong to other runs");
+  EXPECT_EQ(say(Stranger::HelloOf(7, 2))->Hear().is_refused, 1u);
+  EXPECT_EQ(say(Stranger::HelloOf(0, 2))->Hear().is_refused, 1u);
+  // One that breaks off in the middle of its hello.
+  Stranger(address).Say(&hello, sizeof hello / 2);
+
+  EXPECT_EQ(FailureOfRank1(address, 5), "");
+  rank_0.join();
+  EXPECT_EQ(of_rank_0, "");
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(said, HasSubstr("dropped a connection from 127.0.0.1, port "));
+  EXPECT_THAT(said, HasSubstr("it does not know the secret of the run"));
+  EXPECT_EQ(said.find("dropped"), said.rfind("dropped"));  // once, not seven times
+}
+
+TEST(TcpTransportTest, ARankThatGoesBeforeAllHaveComeMayComeAgain) {
+  const TcpAddress address = FreeAddress();
+  std::string of_rank_0 = "?";
+  std::thread rank_0([&] {
+    try {
+      JoinTcp(OnMachineOfItsOwn(0, 3), MeetingAt(address, 10))->Barrier();
+      of_rank_0 = "";
+    } catch (const std::exception& error) {
+      of_rank_0 = error.what();
+    }
+  });
+  {
+    Stranger first(address);
+    const Hello hello = Stranger::HelloOf(1, 3);
+    first.Say(&hello, sizeof hello);
+    EXPECT_EQ(first.Hear().is_refused, 0u);
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  std::vector<std::thread> others;
+  for (const uint32_t rank : {1u, 2u}) {
+    others.emplace_back([&, rank] {
+      EXPECT_NO_THROW(JoinTcp(OnMachineOfItsOwn(rank, 3), MeetingAt(address, 10))->Barrier());
+    });
+  }
+  for (std::thread& other : others) other.join();
+  rank_0.join();
+  EXPECT_EQ(of_rank_0, "");
+}
+
+// It knows only what the rank has told it, and answers with that, or with nothing.
+TEST(TcpTransportTest, AnImpostorInRank0sPlaceIsNotBelieved) {
+  for (const bool answers : {false, true}) {
+    const TcpAddress address = FreeAddress();
+    const int listener = ::socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in own{};
+    own.sin_family = AF_INET;
+    own.sin_port = htons(address.port);
+    const int on = 1;
+    setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    ASSERT_EQ(bind(listener, reinterpret_cast<const sockaddr*>(&own), sizeof own), 0);
+    ASSERT_EQ(listen(listener, 8), 0);
+    std::thread impostor([&] {
+      Socket rank_1(accept(listener, nullptr, nullptr));
+      Hello hello;
+      rank_1.ReceiveAll(&hello, sizeof hello);
+      Answer answer;
+      answer.milliseconds = 3'600'000;
+      answer.secret = hello.secret;
+      if (answers) rank_1.Send(&answer, sizeof answer);
+      char byte = 0;
+      rank_1.ReceiveAll(&byte, 1);  // until it goes
+    });
+    const auto begin = WireClock::now();
+    EXPECT_THAT(FailureOfRank1(address, 1),
+                HasSubstr("does not answer as rank 0 of this run does"));
+    EXPECT_LT(SecondsSince(begin), 4);
+    shutdown(listener, SHUT_RDWR);
+    impostor.join();
+    close(listener);
+  }
+}
+
+// ---- a rank of the run that says what none says -------------------------------------------------
+
+std::string FaultOfFrame(const Frame& frame) {
+  const TcpAddress address = FreeAddress();
+  std::string of_rank_0;
+  std::thread rank_0([&] { of_rank_0 = FailureOfRank0(address, 10); });
+  Stranger rank_1(address);
+  rank_1.ComeIn(1, 2);
+  rank_1.Say(&frame, sizeof frame);
+  rank_0.join();
+  return of_rank_0;
+}
+
+TEST(TcpTransportTest, AFrameThatNoRankSendsIsOneErrorThatNamesTheRank) {
+  const std::string sent = "rank 1 sent what no rank sends: a frame ";
+  constexpr uint64_t kHuge = uint64_t{1} << 40;
+  EXPECT_EQ(FaultOfFrame({FrameKind::kMessage, 1, 0, 5, kHuge}), sent + "of 1099511627776 bytes");
+  EXPECT_EQ(FaultOfFrame({FrameKind::kMessage, 1, 7, 5, 8}), sent + "to rank 7 of 2");
+  EXPECT_EQ(FaultOfFrame({FrameKind{99}, 1, 0, 0, 0}), sent + "of kind 99");
+}
+
+TEST(TcpWireTest, FramesAreCheckedByWhoSendsAndWhoReceives) {
+  const Frame right{FrameKind::kMessage, 2, 3, 5, 8};
+  EXPECT_EQ(FaultOf(right, 2, 0, 4), "");  // rank 0 passes it on
+  EXPECT_EQ(FaultOf(right, 0, 3, 4), "");  // and there it comes by way of rank 0
+  EXPECT_EQ(FaultOf(right, 1, 0, 4), "from rank 2");
+  EXPECT_EQ(FaultOf(right, 0, 1, 4), "to rank 3 of 4");
+  EXPECT_EQ(FaultOf({FrameKind::kMessage, 2, 2, 5, 8}, 2, 0, 4), "to rank 2 of 4");
+  EXPECT_EQ(FaultOf({FrameKind::kMessage, 4, 3, 5, 8}, 0, 3, 4), "from rank 4");
+  EXPECT_EQ(FaultOf({FrameKind::kMessage, 3, 3, 5, 8}, 0, 3, 4), "from rank 3");
+  EXPECT_EQ(FaultOf({FrameKind::kMessage, 2, 0, 2 * kControlTag, 8}, 2, 0, 4), "with tag 2097152");
+  EXPECT_EQ(FaultOf({FrameKind::kMessage, 2, 0, kBarrierTag, 1}, 2, 0, 4), "");
+  EXPECT_EQ(FaultOf({FrameKind::kMessage, 2, 0, 5, kLongestMessage}, 2, 0, 4), "");
+  EXPECT_EQ(FaultOf({FrameKind::kAlive, 2, 0, 0, 1}, 2, 0, 4), "of 1 bytes");
+  EXPECT_EQ(FaultOf({FrameKind::kAbort, 2, 0, 0, 65537}, 2, 0, 4), "of 65537 bytes");
+  EXPECT_EQ(FaultOf({FrameKind::kWelcome, 0, 3, 0, 1}, 0, 3, 4), "of kind 1");
+}
+
+TEST(TcpTransportTest, AMessageOfAnotherSizeIsOneErrorThatNamesTheRank) {
+  const auto failures = RunRanks(2, [](Transport& transport) {
+    uint64_t number = 0;
+    if (transport.rank() == 1) {
+      transport.Wait(transport.Send(0, 7, &number, sizeof number));
+      transport.Barrier();
+      return;
+    }
+    try {
+      transport.Wait(transport.Receive(1, 7, &number, 4));
+    } catch (const Error& error) {
+      transport.Abort(error.what());
+      throw;
+    }
+  });
+  EXPECT_EQ(failures[0], "rank 1 sent a message of 8 bytes with tag 7, expected 4 bytes");
+  EXPECT_EQ(failures[1], failures[0]);
+}
+
+// A process that is stopped keeps its connections and says nothing.
+TEST(TcpTransportTest, ARankThatFallsSilentIsNamedWithinTenSeconds) {
+  const TcpAddress address = FreeAddress();
+  std::string of_rank_0;
+  std::thread rank_0([&] { of_rank_0 = FailureOfRank0(address, 10); });
+  Stranger rank_1(address);
+  rank_1.ComeIn(1, 2);
+  const auto begin = WireClock::now();
+  rank_0.join();
+  EXPECT_THAT(of_rank_0, HasSubstr("rank 1 has given no sign of life for 5 s"));
+  EXPECT_LT(SecondsSince(begin), 9);
+}
+
+TEST(TcpTransportTest, ARankThatComputesForLongIsNotLost) {
+  const auto failures = RunRanks(2, [](Transport& transport) {
+    if (transport.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(6500));
+    transport.Barrier();
+  });
+  EXPECT_EQ(failures, (std::vector<std::string>{"", ""}));
+}
+
+// ---- the secret ---------------------------------------------------------------------------------
+
+class RunSecretTest : public ::testing::Test {
+ protected:
+  RunSecretTest() { Forget(); }
+  ~RunSecretTest() override { Forget(); }
+  static void Forget() {
+    unsetenv("REHEARSE_SECRET");
+    unsetenv("REHEARSE_SECRET_FILE");
+  }
+  static std::string Mistake() {
+    try {
+      SecretFromEnvironment();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  }
+};
+
+TEST_F(RunSecretTest, IsInTheEnvironmentOrInAFileOfOnesOwn) {
+  EXPECT_FALSE(SecretFromEnvironment().has_value());
+  setenv("REHEARSE_SECRET", kSecret, 1);
+  const RunSecret given = *SecretFromEnvironment();
+  EXPECT_TRUE(IsSame(given.of_ranks, SplitSecret(kSecret, "").of_ranks));
+  // Neither half tells the other.
+  EXPECT_EQ(std::string(SplitSecret("the first 16 chs; and the others", "").of_rank_0.data()),
+            "; and the others");
+  Forget();
+
+  const std::string path = ::testing::TempDir() + "secret-" + std::to_string(getpid());
+  std::ofstream(path) << kSecret << "\n";
+  setenv("REHEARSE_SECRET_FILE", path.c_str(), 1);
+  chmod(path.c_str(), 0640);
+  EXPECT_THAT(Mistake(), HasSubstr("mode 640"));
+  chmod(path.c_str(), 0600);
+  EXPECT_TRUE(IsSame(SecretFromEnvironment()->of_rank_0, given.of_rank_0));
+  unlink(path.c_str());
+  EXPECT_THAT(Mistake(), HasSubstr(path + ": the secret of the run"));
+}
+
+TEST_F(RunSecretTest, AShortOneIsRefused) {
+  setenv("REHEARSE_SECRET", "1234", 1);
+  EXPECT_EQ(Mistake(),
+            "environment: REHEARSE_SECRET: found a secret of 4 characters, expected 16 to 128");
+}
+
+TEST_F(RunSecretTest, Rank0sOwnIsReplacedAndGoesWithIt) {
+  const std::string run = "test-" + std::to_string(getpid());
+  EXPECT_FALSE(SharedSecret::Find(run).has_value());
+  {
+    const SharedSecret earlier(run);
+    const SharedSecret own(run);
+    EXPECT_TRUE(IsSame(SharedSecret::Find(run)->of_ranks, own.secret().of_ranks));
+    EXPECT_FALSE(IsSame(earlier.secret().of_ranks, own.secret().of_ranks));
+  }
+  EXPECT_FALSE(SharedSecret::Find(run).has_value());
+}
+
+// By hand there is RANK and WORLD_SIZE alone, which do not tell where the ranks are.
+TEST(TcpMeetingTest, AnAddressThatOthersReachMeansSeveralMachines) {
+  Launch launch{"torchrun", "test", 1, 2, 1, 2};
+  EXPECT_TRUE(MeetOnOneMachine(launch, {"node7", 29500}));
+  launch.knows_local_ranks = false;
+  EXPECT_FALSE(MeetOnOneMachine(launch, {"node7", 29500}));
+  EXPECT_TRUE(MeetOnOneMachine(launch, {"127.0.0.1", 29500}));
+  EXPECT_FALSE(MeetOnOneMachine(OnMachineOfItsOwn(0, 2), {"127.0.0.1", 29500}));
 }
 
 class TcpAddressTest : public ::testing::Test {

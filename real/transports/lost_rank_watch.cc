@@ -1,4 +1,4 @@
-#include "real/cuda/lost_rank_watch.h"
+#include "real/transports/lost_rank_watch.h"
 
 #include <chrono>
 #include <cstdlib>
@@ -9,8 +9,8 @@
 
 namespace rehearse {
 
-LostRankWatch::LostRankWatch(Transport& transport)
-    : transport_(transport), thread_([this] { Watch(); }) {}
+LostRankWatch::LostRankWatch(Transport& transport, const char* who_waits)
+    : transport_(transport), who_waits_(who_waits), thread_([this] { Watch(); }) {}
 
 LostRankWatch::~LostRankWatch() {
   {
@@ -23,7 +23,7 @@ LostRankWatch::~LostRankWatch() {
 
 void LostRankWatch::Watch() {
   constexpr std::chrono::milliseconds kBetweenLooks{100};
-  constexpr int kLooksToReturn = 50;
+  constexpr int kLooksToReturn = 25;
   int looks = 0;  // since the loss
   std::unique_lock<std::mutex> lock(mutex_);
   while (!changed_.wait_for(lock, kBetweenLooks, [this] { return is_over_; })) {
@@ -31,7 +31,8 @@ void LostRankWatch::Watch() {
       transport_.Check();
     } catch (const std::exception& lost) {
       if (++looks < kLooksToReturn) continue;
-      Say(fmt::format("rank {}: {}; NCCL still waits for it", transport_.rank(), lost.what()));
+      Say(fmt::format("rank {}: {}; {} still waits for it", transport_.rank(), lost.what(),
+                      who_waits_));
       std::_Exit(1);
     }
   }

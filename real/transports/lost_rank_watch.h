@@ -1,5 +1,5 @@
 // Looks after the other ranks while this one waits in a call that cannot be interrupted (NCCL
-// making communicators).
+// making communicators, MPI's begin and end).
 //
 // When a rank is lost and the call still has not returned a few seconds later, says which and ends
 // the process with exit status 1: there is no other way out.
@@ -15,8 +15,8 @@ namespace rehearse {
 
 class LostRankWatch {
  public:
-  // Meanwhile nobody else may use the transport.
-  explicit LostRankWatch(Transport& transport);
+  // Of the transport only Check is used, on another thread; `who_waits` is "NCCL", for the message.
+  LostRankWatch(Transport& transport, const char* who_waits);
   ~LostRankWatch();
   LostRankWatch(const LostRankWatch&) = delete;
   LostRankWatch& operator=(const LostRankWatch&) = delete;
@@ -25,6 +25,7 @@ class LostRankWatch {
   void Watch();
 
   Transport& transport_;
+  const char* const who_waits_;
   std::mutex mutex_;
   std::condition_variable changed_;
   bool is_over_ = false;

@@ -1,0 +1,42 @@
+// How ranks without MPI come together: each connects to rank 0, says who it is, and waits until all
+// have.
+//
+// Ranks of one machine meet on its loopback interface, which no other machine reaches; those of
+// several at rank 0's port on all interfaces, and then a secret must have been given. Whoever does
+// not say it within two seconds is dropped, however slowly it talks, and the others are let in
+// meanwhile; one deadline counts for all. A rank that goes before all are there may come again.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "real/transports/launcher.h"
+#include "real/transports/run_secret.h"
+#include "real/transports/tcp_address.h"
+#include "real/transports/tcp_socket.h"
+
+namespace rehearse {
+
+struct TcpMeeting {
+  TcpAddress address;
+  double patience = 30;             // seconds
+  std::optional<RunSecret> secret;  // on one machine rank 0 makes one where there is none
+};
+// MASTER_ADDR, MASTER_PORT, REHEARSE_PATIENCE, REHEARSE_SECRET and the like.
+TcpMeeting TcpMeetingFromEnvironment();
+
+// Where the launcher does not tell how many ranks are on a machine, an address that others reach
+// means several.
+bool MeetOnOneMachine(const Launch& launch, const TcpAddress& address);
+
+struct MetRanks {
+  std::vector<std::unique_ptr<Socket>> neighbours;  // rank 0: by rank; else rank 0 alone
+  bool have_one_clock = false;                      // one machine, whatever the launcher says
+};
+
+// Throws Error: without a secret on several machines; naming those that did not come within
+// `patience` seconds, on every rank that did; for what rank 0 refuses.
+MetRanks Meet(const Launch& launch, const TcpMeeting& meeting);
+
+}  // namespace rehearse
