@@ -27,7 +27,9 @@ void Fill(nlohmann::json& json, double value) {
 
 }  // namespace
 
-std::optional<double> StudyMetric::Of(const nlohmann::json& result) const {
+namespace {
+
+std::optional<double> NumberAt(const std::string& value, const nlohmann::json& result) {
   const nlohmann::json* part = &result;
   for (size_t at = 0; at <= value.size();) {
     const size_t dot = std::min(value.find('.', at), value.size());
@@ -37,7 +39,16 @@ std::optional<double> StudyMetric::Of(const nlohmann::json& result) const {
     at = dot + 1;
   }
   if (!part->is_number()) return std::nullopt;
-  return part->get<double>() * times;
+  return part->get<double>();
+}
+
+}  // namespace
+
+std::optional<double> StudyMetric::Of(const nlohmann::json& result) const {
+  const std::optional<double> own = NumberAt(value, result);
+  if (!own || minus.empty()) return own ? std::optional(*own * times) : std::nullopt;
+  const std::optional<double> less = NumberAt("minus." + value, result);
+  return less ? std::optional((*own - *less) * times) : std::nullopt;
 }
 
 std::optional<std::string> StudyMetric::Axis() const {
@@ -58,8 +69,8 @@ void ChangeAllPoints(Study& study, const std::string& assignment) {
     point.changes.emplace_back(assignment.substr(0, equals), value);
 }
 
-JsonDocument ScenarioOf(const Study& study, const StudyPoint& point,
-                        std::optional<double> calibrated) {
+std::vector<JsonDocument> ScenariosOf(const Study& study, const StudyPoint& point,
+                                      std::optional<double> calibrated) {
   JsonDocument scenario = study.base;
   const auto change = [&](const std::pair<std::string, nlohmann::json>& one) {
     scenario.Set(one.first + "=" + one.second.dump());
@@ -75,7 +86,12 @@ JsonDocument ScenarioOf(const Study& study, const StudyPoint& point,
     }
   }
   std::for_each(middle, point.changes.end(), change);
-  return scenario;
+  std::vector<JsonDocument> scenarios = {scenario};
+  if (!study.metric.minus.empty()) {
+    std::for_each(study.metric.minus.begin(), study.metric.minus.end(), change);
+    scenarios.push_back(std::move(scenario));
+  }
+  return scenarios;
 }
 
 }  // namespace rehearse

@@ -6,7 +6,8 @@
 //     "base": "../axonn-weak-5b.json",               a scenario, or the path of one from here
 //     "set": {"training.batch": 512},                changes for all points, as with `run --set`
 //     "metric": "step_seconds",                      a number of result.json by its dotted path, or
-//               {"value": "model_flops_utilization", "times": 312, "unit": "TFLOP/s"}
+//               {"value": "model_flops_utilization", "times": 312, "unit": "TFLOP/s"}, or with
+//               "minus": {"model.layers": 2}        less what it is with these changes
 //     "columns": ["breakdown.compute_seconds"],      optional: shown beside the metric
 //     "tolerance": 0.15,                             optional: the relative error that is wanted
 //     "groups": [{"name": "IC1", "set": {...},
@@ -50,10 +51,12 @@ struct StudyMetric {
   std::string value;  // dotted path in the JSON of a result: "by_axis.row.seconds"
   double times = 1;
   std::string unit = {};
+  Changes minus = {};
   Place place = {};
 
   std::string Title() const { return unit.empty() ? value : unit; }
-  // Nothing when the result has no such number (an axis that this point lacks).
+  // Nothing when the result has no such number (an axis that this point lacks). The result with
+  // the changes of `minus` is expected under the key "minus" of the other.
   std::optional<double> Of(const nlohmann::json& result) const;
   // Of which the number is: "row"; nothing for numbers of the whole step.
   std::optional<std::string> Axis() const;
@@ -103,8 +106,9 @@ inline constexpr const char* kStudyValue = "{value}";  // stands for a calibrate
 // takes it. Throws Error when it is no assignment.
 void ChangeAllPoints(Study& study, const std::string& assignment);
 
-// The scenario of a point as JSON, with the calibrated value in the place of {value}.
-JsonDocument ScenarioOf(const Study& study, const StudyPoint& point,
-                        std::optional<double> calibrated);
+// The scenario of a point as JSON, with the calibrated value in the place of {value}; and after it,
+// where the metric says "minus", the one whose number is taken off.
+std::vector<JsonDocument> ScenariosOf(const Study& study, const StudyPoint& point,
+                                      std::optional<double> calibrated);
 
 }  // namespace rehearse

@@ -51,7 +51,12 @@ class StudyReader {
     if (root_.Has("description")) study_.description = root_.At("description").String();
     if (root_.Has("source")) study_.source = root_.At("source").String();
     study_.base = ReadBase(root_.At("base"));
-    study_.metric = ReadMetric(root_.At("metric"));
+    study_.metric = ReadMetric(root_.At("metric"), {"minus"});
+    if (root_.At("metric").IsObject() && root_.At("metric").Has("minus")) {
+      const JsonReader minus = root_.At("metric").At("minus");
+      study_.metric.minus = ReadChanges(minus);
+      if (study_.metric.minus.empty()) minus.Expected("changes such as {\"model.layers\": 2}");
+    }
     if (root_.Has("columns"))
       for (const JsonReader& column : root_.At("columns").Elements())
         study_.columns.push_back(ReadMetric(column));
@@ -93,12 +98,15 @@ class StudyReader {
     return JsonDocument::FromFile(path);
   }
 
-  static StudyMetric ReadMetric(const JsonReader& reader) {
+  static StudyMetric ReadMetric(const JsonReader& reader,
+                                const std::vector<std::string>& more_keys = {}) {
     StudyMetric metric;
     if (reader.IsString()) {
       metric.value = reader.String();
     } else {
-      reader.AllowKeys({"value", "times", "unit"});
+      std::vector<std::string> keys = {"value", "times", "unit"};
+      keys.insert(keys.end(), more_keys.begin(), more_keys.end());
+      reader.AllowKeys(keys);
       metric.value = reader.At("value").String();
       if (reader.Has("times")) metric.times = reader.At("times").Number(-kLargest, kLargest);
       if (reader.Has("unit")) metric.unit = reader.At("unit").String();

@@ -243,6 +243,7 @@ Json ToJson(const Study& study, const Sweep& sweep, const PublishedComparison& c
   Json json = {{"schema", "rehearse.study.v1"}, {"study", study.name},
                {"metric", study.metric.value},  {"times", study.metric.times},
                {"unit", study.metric.unit},     {"tolerance", study.tolerance}};
+  for (const auto& [path, value] : study.metric.minus) json["minus"][path] = value;
   json["groups"] = Json::array();
   for (size_t i = 0; i < study.groups.size(); ++i)
     json["groups"].push_back(

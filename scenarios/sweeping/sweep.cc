@@ -85,24 +85,26 @@ std::string FileName(const std::string& point) {
   return name + ".json";
 }
 
-// A scenario that was read, and a hash of all that its result follows from: what it says, what the
-// files that it names say, and the build.
+// Scenarios that were read, and a hash of all that their results follow from: what they say, what
+// the files that they name say, and the build.
 struct ReadyPoint {
-  Scenario scenario;
+  std::vector<Scenario> scenarios;  // as ScenariosOf
   std::string hash;
 };
 
-ReadyPoint ReadPoint(const JsonDocument& document, const std::string& build) {
+ReadyPoint ReadPoint(const std::vector<JsonDocument>& documents, const std::string& build) {
   const InputRecord inputs;
   ReadyPoint point;
-  point.scenario = ReadScenario(document);
+  for (const JsonDocument& document : documents) {
+    point.scenarios.push_back(ReadScenario(document));
+  }
   Fnv1a hash;
   const auto add = [&](const std::string& text) {
     hash.Add(uint64_t{text.size()});
     hash.Add(text);
   };
   add(build);
-  add(document.value().dump());
+  for (const JsonDocument& document : documents) add(document.value().dump());
   for (const InputFile& file : inputs.files()) hash.Add(file.hash);
   point.hash = fmt::format("{:016x}", hash.hash());
   return point;
@@ -183,8 +185,9 @@ class Player {
   std::optional<std::set<std::string>> AxesOf(const StudyPoint& point) const {
     const auto& calibration = study_.groups[point.group].calibration;
     try {
-      const std::vector<Job> jobs = Prepare(ReadScenario(ScenarioOf(
-          study_, point, calibration ? std::optional(calibration->from) : std::nullopt)));
+      const std::vector<JsonDocument> scenarios =
+          ScenariosOf(study_, point, calibration ? std::optional(calibration->from) : std::nullopt);
+      const std::vector<Job> jobs = Prepare(ReadScenario(scenarios.front()));
       std::set<std::string> axes;
       for (const Job& job : jobs)
         for (const Communicator& communicator : job.schedule.communicators)
@@ -231,11 +234,15 @@ class Player {
                               const std::string& file) {
     PointOutcome outcome;
     try {
-      const ReadyPoint ready = ReadPoint(ScenarioOf(study_, point, value), options_.build);
+      const ReadyPoint ready = ReadPoint(ScenariosOf(study_, point, value), options_.build);
       outcome.scenario_hash = ready.hash;
       if (!file.empty() && !options_.again && ReadKept(file, outcome)) return outcome;
       const InputRecord later;
-      outcome.result = json::parse(ToJson(Rehearse(ready.scenario).result).dump());
+      const auto play = [](const Scenario& scenario) {
+        return json::parse(ToJson(Rehearse(scenario).result).dump());
+      };
+      outcome.result = play(ready.scenarios.front());
+      if (ready.scenarios.size() > 1) outcome.result["minus"] = play(ready.scenarios.back());
       CHECK(later.files().empty());  // they would be missing in the hash
     } catch (const Error& error) {
       outcome.error = error.what();

@@ -39,7 +39,7 @@ TEST(StudyTest, AGridIsEveryCombinationTheLastAxisFastest) {
                    {"name": "long", "set": {"training.sequence": 512}}]}])");
   EXPECT_THAT(Names(study),
               ElementsAre("column=1/short", "column=1/long", "column=2/short", "column=2/long"));
-  const nlohmann::json scenario = ScenarioOf(study, study.points[3], std::nullopt).value();
+  const nlohmann::json scenario = ScenariosOf(study, study.points[3], std::nullopt)[0].value();
   EXPECT_EQ(scenario["strategy"]["column"], 2);
   EXPECT_EQ(scenario["training"]["sequence"], 512);
 }
@@ -61,21 +61,21 @@ TEST(StudyTest, LaterChangesWin) {
         "points": [{"name": "p", "published": 1},
                    {"name": "q", "set": {"training.batch": 5}}]}])");
   const auto batch = [&](size_t point, std::optional<double> value) {
-    return ScenarioOf(study, study.points[point], value).value()["training"]["batch"];
+    return ScenariosOf(study, study.points[point], value)[0].value()["training"]["batch"];
   };
   EXPECT_EQ(batch(0, std::nullopt), 2);
   EXPECT_EQ(batch(0, 3.5), 3.5);
   EXPECT_EQ(batch(1, 3.5), 5);
   ChangeAllPoints(study, "training.batch=6");
   EXPECT_EQ(batch(1, 3.5), 6);
-  EXPECT_EQ(ScenarioOf(study, study.points[0], 3.5).value()["name"], "study");
+  EXPECT_EQ(ScenariosOf(study, study.points[0], 3.5)[0].value()["name"], "study");
 }
 
 TEST(StudyTest, TheCalibratedValueIsWrittenIntoTexts) {
   const Study study = SmallStudy(R"("calibration": {"point": "p", "from": 0.5, "to": 2,
       "set": {"edits": [{"devices": "**", "compute": "{value}x"}]}},
       "points": [{"name": "p", "published": 1}])");
-  EXPECT_EQ(ScenarioOf(study, study.points[0], 0.75).value()["edits"][0]["compute"], "0.75x");
+  EXPECT_EQ(ScenariosOf(study, study.points[0], 0.75)[0].value()["edits"][0]["compute"], "0.75x");
 }
 
 TEST(StudyTest, AMetricIsANumberOfTheResultTimesAFactor) {
@@ -84,6 +84,26 @@ TEST(StudyTest, AMetricIsANumberOfTheResultTimesAFactor) {
   EXPECT_EQ(StudyMetric({"by_axis.column.seconds", 1, ""}).Of(result), std::nullopt);
   EXPECT_EQ(StudyMetric({"a", 1, ""}).Of(result), std::nullopt);
   EXPECT_EQ(StudyMetric({"by_axis", 1, ""}).Of(result), std::nullopt);
+}
+
+TEST(StudyTest, AMetricMayBeLessThatOfTheSamePointWithChanges) {
+  const Study study = ReadStudy(JsonDocument::FromText(
+      std::string(R"({"name": "layers", "base": )") + kSmallBase +
+          R"(, "metric": {"value": "memory.parameters", "minus": {"model.layers": 2}},
+              "points": [{"name": "ten", "set": {"model.layers": 10}}]})",
+      "study.json"));
+  const auto scenarios = ScenariosOf(study, study.points[0], std::nullopt);
+  ASSERT_EQ(scenarios.size(), 2u);
+  EXPECT_EQ(scenarios[0].value()["model"]["layers"], 10);
+  EXPECT_EQ(scenarios[1].value()["model"]["layers"], 2);
+  StudyMetric metric = study.metric;
+  metric.times = 0.125;
+  EXPECT_EQ(metric.Of(nlohmann::json::parse(
+                R"({"memory": {"parameters": 90}, "minus": {"memory": {"parameters": 50}}})")),
+            5);
+  EXPECT_THAT(ErrorOf(R"("points": [{"name": "a"}], "columns": [
+                          {"value": "step_seconds", "minus": {"model.layers": 1}}])"),
+              HasSubstr("minus"));
 }
 
 TEST(StudyTest, EveryShippedStudyIsOfScenariosThatCanBeRead) {
@@ -97,8 +117,9 @@ TEST(StudyTest, EveryShippedStudyIsOfScenariosThatCanBeRead) {
       const auto& calibration = study.groups[point.group].calibration;
       const auto value = calibration ? std::optional(calibration->from) : std::nullopt;
       if (!point.may_fail) {
-        EXPECT_NO_THROW(ReadScenario(ScenarioOf(study, point, value)))
-            << study.name << " " << point.name;
+        for (const JsonDocument& scenario : ScenariosOf(study, point, value)) {
+          EXPECT_NO_THROW(ReadScenario(scenario)) << study.name << " " << point.name;
+        }
       }
       ++points;
     }

@@ -53,6 +53,23 @@ class SweepTest : public ::testing::Test {
 constexpr const char* kBatches = R"("grid": [{"path": "training.batch", "values": [8, 16, 24, 32]},
                                              {"path": "strategy.cached_layers", "values": [0, 2]}])";
 
+TEST_F(SweepTest, WhatAMetricIsLessIsPlayedToo) {
+  // Of matrices each rank holds an eighth: 8 layers of 12·h² parameters of 2 bytes; vectors besides,
+  // less than 1 %.
+  const Study study = ReadStudy(JsonDocument::FromText(
+      std::string(R"({"name": "layers", "base": )") + kSmallBase +
+          R"(, "metric": {"value": "memory.parameters", "minus": {"model.layers": 2}},
+              "points": [{"name": "ten", "set": {"model.layers": 10}}]})",
+      "study.json"));
+  for (const bool kept : {false, true}) {
+    const Sweep sweep = PlayStudy(study, Keeping());
+    EXPECT_EQ(sweep.points[0].kept, kept);
+    const std::optional<double> value = study.metric.Of(sweep.points[0].result);
+    ASSERT_TRUE(value.has_value());
+    EXPECT_NEAR(*value / (8 * 12.0 * 1024 * 1024 * 2 / 8), 1, 0.01);
+  }
+}
+
 TEST_F(SweepTest, APointIsTheScenarioPlayedByItself) {
   const Sweep sweep = PlayStudy(SmallStudy(kBatches), {});
   ASSERT_EQ(sweep.points.size(), 8u);
