@@ -343,5 +343,17 @@ TEST(LayeringTest, OnlyPrepareAsksThePlanner) {
   EXPECT_EQ(count, 1u);
 }
 
+// fmt::print and streams throw where standard error is full.
+TEST(LayeringTest, OnlySayWritesToStandardError) {
+  const std::regex writes(R"re(\bstderr\b|\bstd::cerr\b|\bstd::clog\b)re");
+  for (const auto& [folder, allowed] : MayInclude()) {
+    for (const fs::path& file : FilesOf(folder, IsSource)) {
+      std::ifstream source(fs::path(SourceDir()) / file);
+      const std::string text{std::istreambuf_iterator<char>(source), {}};
+      EXPECT_FALSE(std::regex_search(text, writes)) << file << ": sim/base/say.h is for that";
+    }
+  }
+}
+
 }  // namespace
 }  // namespace rehearse

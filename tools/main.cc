@@ -6,11 +6,12 @@
 #include <exception>
 #include <limits>
 #include <new>
-#include <stdexcept>
 #include <string>
 #include <system_error>
+#include <typeinfo>
 #include <vector>
 
+#include <cxxabi.h>
 #include <fmt/format.h>
 #include <malloc.h>
 #include <sys/mman.h>
@@ -96,20 +97,17 @@ void KeepFreedMemory() {
   mallopt(M_TOP_PAD, 64 << 20);
 }
 
-// Returns the exit code. Also the last word where nothing could catch an exception, as when there
-// is no memory left to destroy what is no longer needed.
+// In a catch; returns the exit code.
 int SayWhatWasThrown() noexcept {
   constexpr const char* kFault = "a fault of rehearse itself, please report it: ";
-  const std::exception_ptr thrown = std::current_exception();
   try {
-    if (thrown == nullptr) throw std::logic_error("std::terminate() was called");
-    std::rethrow_exception(thrown);
+    throw;
   } catch (const Error& error) {
     Say(error.what());
     return 1;
   } catch (const std::bad_alloc&) {
     Say("out of memory");
-    return 1;
+    _exit(1);  // in exit() OpenBLAS waits for its threads, which wait for memory
   } catch (const std::system_error& error) {
     if (error.code() == std::errc::resource_unavailable_try_again) {
       Say("the machine has no room for another thread (ulimit -u, -v)");
@@ -122,13 +120,25 @@ int SayWhatWasThrown() noexcept {
   return 2;
 }
 
+// Where nothing can catch an exception, as when there is no memory left to destroy what is no longer
+// needed.
+[[noreturn]] void OnTerminate() noexcept {
+  const std::type_info* const type = abi::__cxa_current_exception_type();
+  const bool is_full = type != nullptr && *type == typeid(std::bad_alloc);
+  Say(is_full ? "out of memory" : "a fault of rehearse itself, please report it: ",
+      is_full           ? ""
+      : type != nullptr ? type->name()
+                        : "std::terminate()");
+  _exit(is_full ? 1 : 2);
+}
+
 }  // namespace
 }  // namespace rehearse
 
 int main(int count, char** values) {
   rehearse::OccupyClosedStreams();
   rehearse::EndOnSignals();
-  std::set_terminate([] { _exit(rehearse::SayWhatWasThrown()); });
+  std::set_terminate(rehearse::OnTerminate);
   rehearse::KeepFreedMemory();
   try {
     const int status = rehearse::Dispatch({values + 1, values + count});

@@ -1,7 +1,9 @@
 // rehearse sweep STUDY: simulate many scenarios and compare them with what is published.
 #include "scenarios/sweeping/sweep.h"
 
+#include <algorithm>
 #include <cstdio>
+#include <thread>
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -51,7 +53,7 @@ CommandSyntax Syntax() {
       "keep the result of each point there, and do not simulate what is there already")(
       "again", "simulate points that --out has already")(
       "threads", po::value<int>()->default_value(0)->value_name("N"),
-      "points at a time; 0 is as many as there are cores")(
+      "points at a time, at most four a core; 0 is one a core")(
       "set", po::value<std::vector<std::string>>()->composing()->value_name("PATH=VALUE"),
       "change the scenario of every point, e.g. simulator.fidelity=formula; may be repeated")(
       "format", po::value<std::string>()->default_value("text")->value_name("NAME"),
@@ -84,7 +86,10 @@ int SweepCommand(const std::vector<std::string>& arguments) {
     throw Error(fmt::format("--threads: found {}, expected a whole number from 0 to {}", threads,
                             kMostThreads));
   SweepOptions options;
-  options.threads = static_cast<unsigned>(threads);
+  // More are no quicker, and each takes memory.
+  constexpr unsigned kMostOfACore = 4;
+  options.threads = std::min(static_cast<unsigned>(threads),
+                             kMostOfACore * std::max(1u, std::thread::hardware_concurrency()));
   options.again = values.count("again") > 0;
   options.folder = FolderOption(values, "out");
   if (options.again && options.folder.empty())

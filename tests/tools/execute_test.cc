@@ -170,5 +170,18 @@ TEST_F(ExecuteProgramTest, WhenARankIsKilledTheOthersNameItAndItsOpAndKeepTheirL
   }
 }
 
+TEST_F(ExecuteProgramTest, MoreRanksThanThereIsRoomForAreAMistake) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer takes more addresses than the limit leaves";
+#endif
+  // 512 stacks of 8 MiB are more than 3 GB.
+  EXPECT_EQ(Shell("ulimit -v 3000000; \"$rehearse\" execute '" + Shipped("cpu-4d") +
+                  "' --set cluster=local-cpu:ranks=512 --set strategy.data=128 --set "
+                  "training.batch=1024 > out.txt 2> err.txt"),
+            1);
+  EXPECT_THAT(ReadFile(folder_ / "err.txt"),
+              HasSubstr("no room for 512 threads, one for each rank"));
+}
+
 }  // namespace
 }  // namespace rehearse

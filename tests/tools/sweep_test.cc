@@ -44,7 +44,7 @@ TEST_F(SweepCommandTest, OutKeepsOneFileAPointAndGoesOn) {
   ASSERT_EQ(Execute("sweep study.json --out kept").code, 0);
   const auto file = folder_ / "kept" / "A%20to%20E.json";
   const auto kept = nlohmann::json::parse(ReadFile(file));
-  EXPECT_EQ(kept["schema"], "rehearse.point.v1");
+  EXPECT_EQ(kept["schema"], "rehearse.point.v2");
   EXPECT_EQ(kept["result"]["schema"], "rehearse.result.v1");
   const auto written = std::filesystem::last_write_time(file);
   ASSERT_EQ(Execute("sweep study.json --out kept").code, 0);
@@ -77,7 +77,7 @@ TEST_F(SweepCommandTest, ADamagedPointIsSimulatedAgainAndThatIsSaid) {
   EXPECT_EQ(Execute("sweep study.json --out kept --format csv").err, "");
 }
 
-TEST_F(SweepCommandTest, MoreThreadsThanThereIsRoomForAreFewer) {
+TEST_F(SweepCommandTest, MoreThreadsThanThereIsRoomForDoNoHarm) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "a sanitizer takes more addresses than the limit leaves";
 #endif
@@ -86,7 +86,7 @@ TEST_F(SweepCommandTest, MoreThreadsThanThereIsRoomForAreFewer) {
     values += (values.empty() ? "" : ", ") + std::to_string(batch);
   Write("wide.json", R"({"name": "wide", "metric": "step_seconds", "base": ")" + Shipped("cpu-4d") +
                          R"(", "grid": [{"path": "training.batch", "values": [)" + values + "]}]}");
-  // 400 stacks of 8 MiB alone are more than 3 GB.
+  // 400 stacks of 8 MiB alone would be more than 3 GB.
   EXPECT_EQ(Shell("ulimit -v 3000000; \"$rehearse\" sweep wide.json --threads 400 --set "
                   "simulator.fidelity=formula --format csv > many.csv 2> err.txt"),
             0)
