@@ -120,8 +120,8 @@ int SayWhatWasThrown() noexcept {
   return 2;
 }
 
-// Where nothing can catch an exception, as when there is no memory left to destroy what is no longer
-// needed.
+// Where nothing can catch an exception, as when there is no memory left to destroy what is no
+// longer needed.
 [[noreturn]] void OnTerminate() noexcept {
   const std::type_info* const type = abi::__cxa_current_exception_type();
   const bool is_full = type != nullptr && *type == typeid(std::bad_alloc);

@@ -307,7 +307,8 @@ class Player {
 
   // A finished point of this very scenario; others, and those of earlier versions, are out of date.
   bool ReadKept(const std::string& file, PointOutcome& outcome) {
-    if (!fs::exists(file)) return false;
+    std::error_code missing;
+    if (!fs::exists(file, missing)) return false;
     json kept;
     try {
       kept = ParseJson(ReadJsonText(file), file, JsonComments::kRefused).value;
