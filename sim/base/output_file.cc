@@ -92,11 +92,16 @@ Target FindTarget(const std::string& path) {
   if (target.exists && S_ISDIR(target.status.st_mode)) FailWriting(path, EISDIR);
   if (target.exists && access(path.c_str(), W_OK) != 0) FailWriting(path, errno);
 
+  // A folder has one name here, however it was written: files of a set are known to share it.
   std::error_code unresolved;
-  const fs::path resolved = fs::canonical(path, unresolved);
-  const fs::path final = unresolved ? fs::path(path) : resolved;
+  fs::path final = fs::canonical(path, unresolved);
+  if (unresolved) {
+    const fs::path parent = fs::path(path).parent_path();
+    final = fs::canonical(parent.empty() ? "." : parent, unresolved) / fs::path(path).filename();
+    if (unresolved) FailWriting(path, unresolved.value());
+  }
   target.path = final.string();
-  target.folder = final.has_parent_path() ? final.parent_path().string() : ".";
+  target.folder = final.parent_path().string();
   return target;
 }
 
@@ -165,19 +170,18 @@ class FolderLock {
   explicit FolderLock(const std::string& folder)
       : path_(fmt::format("{}/{}lock{}", folder, kTemporaryBegin, kTemporaryEnd)) {
     constexpr std::chrono::milliseconds kBetweenTries{2};
-    const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-    while (true) {
+    constexpr int kMostTries =
+        30'000;  // a minute; it takes others a moment unless they are stopped
+    for (int tries = 0; tries < kMostTries; ++tries) {
       file_ =
           Descriptor(open(path_.c_str(), O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, kNewFile));
       if (!file_.is_open()) FailWriting(path_, errno);
       const bool is_locked = flock(*file_, LOCK_EX | LOCK_NB) == 0;
       if (!is_locked && errno != EWOULDBLOCK) return;
       if (is_locked && IsAt(*file_, path_)) return;  // not the one that its last holder removed
-      if (is_locked) continue;
-      if (std::chrono::steady_clock::now() > patience)
-        throw Error(fmt::format("cannot write to {}: another program holds {}", folder, path_));
-      std::this_thread::sleep_for(kBetweenTries);
+      if (!is_locked) std::this_thread::sleep_for(kBetweenTries);
     }
+    throw Error(fmt::format("cannot write to {}: another program holds {}", folder, path_));
   }
   FolderLock(const FolderLock&) = delete;
   FolderLock& operator=(const FolderLock&) = delete;

@@ -253,6 +253,16 @@ TEST_F(OutputFileTest, ADiskThatIsFullInTheMiddleOfASetLeavesNoneOfIt) {
   EXPECT_EQ(FileCount(), 1u);
 }
 
+TEST_F(OutputFileTest, AFolderOfManyNamesIsLockedOnce) {
+  WriteFileAtomically(In("a"), "old");  // what is there has a name without the dot
+  OutputSet set;
+  set.Add(In("./a"), "new");
+  set.Add(In("./b"), "new");
+  set.Commit();  // would wait for itself
+  EXPECT_EQ(Content(In("a")) + Content(In("b")), "newnew");
+  EXPECT_EQ(FileCount(), 2u);
+}
+
 TEST_F(OutputFileTest, SetsOfSeveralWritersAreNotMixed) {
   const std::vector<std::string> names = {"a", "b", "c", "d"};
   for (int round = 0; round < 40; ++round) {
