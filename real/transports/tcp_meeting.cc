@@ -16,6 +16,7 @@
 #include <sys/socket.h>
 
 #include "sim/base/error.h"
+#include "sim/base/say.h"
 
 namespace rehearse {
 namespace {
@@ -232,11 +233,8 @@ class Gathering {
   void Drop(const Knock& knock, const std::string& why) {
     if (dropped_++ > 0) return;
     first_dropped_ = fmt::format("{}: {}", knock.from, why);
-    std::fputs(fmt::format("rehearse: rank 0: dropped a connection from {}; it waits for the "
-                           "ranks of its run\n",
-                           first_dropped_)
-                   .c_str(),
-               stderr);
+    Say(fmt::format("rank 0: dropped a connection from {}; it waits for the ranks of its run",
+                    first_dropped_));
   }
 
   // Those that have come learn why it ends.
@@ -357,7 +355,7 @@ class Arrival {
       answer.reason.back() = '\0';
       throw Error(fmt::format("rank 0 at {} refused: {}", Where(), answer.reason.data()));
     }
-    const auto most = static_cast<uint64_t>(24 * 3600 * 1000);
+    const auto most = static_cast<uint64_t>(meeting_.patience * 1000);  // rank 0's is the same
     welcome_until_ =
         WireClock::now() + milliseconds(std::min(answer.milliseconds, most)) + kHelloPatience;
     return socket;

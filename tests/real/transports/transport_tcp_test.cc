@@ -117,7 +117,7 @@ TEST(TcpTransportTest, RanksThatNeverComeAreNamedOnAllThatDid) {
 
 // ---- what is no rank of the run -----------------------------------------------------------------
 
-constexpr const char* kSecret = "0123456789abcdef0123456789abcdef";
+constexpr const char* kSecret = "0123456789abcdeffedcba9876543210";
 
 // A rank alone on its machine.
 Launch OnMachineOfItsOwn(uint32_t rank, uint32_t ranks) {
@@ -463,10 +463,12 @@ TEST_F(RunSecretTest, IsInTheEnvironmentOrInAFileOfOnesOwn) {
   EXPECT_THAT(Mistake(), HasSubstr(path + ": the secret of the run"));
 }
 
-TEST_F(RunSecretTest, AShortOneIsRefused) {
+TEST_F(RunSecretTest, AShortOneAndOneThatRepeatsItselfAreRefused) {
   setenv("REHEARSE_SECRET", "1234", 1);
   EXPECT_EQ(Mistake(),
             "environment: REHEARSE_SECRET: found a secret of 4 characters, expected 16 to 128");
+  setenv("REHEARSE_SECRET", "swordfishswordfish", 1);
+  EXPECT_THAT(Mistake(), HasSubstr("two equal halves"));
 }
 
 TEST_F(RunSecretTest, Rank0sOwnIsReplacedAndGoesWithIt) {
