@@ -55,7 +55,7 @@ ErrorSummary SummarizeErrors(std::vector<double> errors);
 std::vector<Seconds> Predict(const Cluster& cluster, const Trial& trial,
                              const std::vector<NcclRow>& rows);
 
-// `fit` of the result tells the samples, the errors with and without it and on held-out samples, and
+// `fit` of the result tells the samples, the errors with and without it and on held-out ones, and
 // under "remarks" what was not fitted. CHECKs that there is a table.
 Calibration FitCalibration(const Cluster& cluster, const std::vector<FitTable>& tables);
 

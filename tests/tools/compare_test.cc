@@ -61,8 +61,8 @@ TEST_F(CompareProgramTest, TheTwoNumbersOfALogAreFoundAgain) {
                 .out);
 }
 
-// Two sizes, and two numbers that they tell: the text and the file say what was fitted, and how much
-// better it is. A size alone tells one of them.
+// Two sizes, and two numbers that they tell: the text and the file say what was fitted, and how
+// much better it is. A size alone tells one of them.
 TEST_F(CompareProgramTest, AFitSaysWhatItIsWorthAndWhatItLeavesOut) {
   Write("truth.json",
         R"({"schema": "rehearse.calibration.v1", "collective_overhead": "7us",
