@@ -10,6 +10,7 @@
 #include "collectives/lowering/tuning.h"
 #include "real/calibration/nccl_table.h"
 #include "sim/base/error.h"
+#include "sim/base/visible_text.h"
 #include "tools/command.h"
 #include "tools/explain_collective.h"
 #include "tools/trial_options.h"
@@ -136,9 +137,10 @@ std::vector<std::string> ChoiceLines(const std::vector<Row>& rows) {
 
 std::string TextOf(const std::vector<Row>& rows, const Trial& trial, const Cluster& cluster) {
   const size_t size = trial.groups.front().size();
-  std::vector<std::string> comments = {fmt::format(
-      "{} on {}, simulated ({}): {} group{} of {} ranks", Name(trial.kind), cluster.name(),
-      Name(trial.fidelity), trial.groups.size(), trial.groups.size() == 1 ? "" : "s", size)};
+  std::vector<std::string> comments = {
+      fmt::format("{} on {}, simulated ({}): {} group{} of {} ranks", Name(trial.kind),
+                  VisibleText(cluster.name()), Name(trial.fidelity), trial.groups.size(),
+                  trial.groups.size() == 1 ? "" : "s", size)};
   comments.push_back(
       fmt::format("left out by {}: {}", Name(trial.fidelity), LeftOutBy(trial.fidelity)));
   for (const std::string& line : ChoiceLines(rows)) comments.push_back("chosen: " + line);

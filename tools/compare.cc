@@ -17,6 +17,7 @@
 #include "sim/base/error.h"
 #include "sim/base/output_file.h"
 #include "sim/base/units.h"
+#include "sim/base/visible_text.h"
 #include "tools/command.h"
 #include "tools/comparers.h"
 #include "tools/trial_options.h"
@@ -54,8 +55,8 @@ CommandSyntax Syntax() {
                                "which collective it was, where the log does not say it")(
       "calibration", text("FILE"),
       "fit the efficiency of the links that bind and the overhead of a collective to every other "
-      "size, write them there, and compare with them")("using", text("FILE"),
-                                                       "predict with this calibration")(
+      "size, as far as these tell them, write them there, and compare with them")(
+      "using", text("FILE"), "predict with this calibration")(
       "format", text("text|json|csv")->default_value("text"),
       "what to print; csv for timelines and results");
   return syntax;
@@ -103,8 +104,8 @@ std::string ComparisonText(const std::vector<ComparedRow>& rows, const Trial& tr
   const auto size = static_cast<uint32_t>(trial.groups.front().size());
   std::string text =
       fmt::format("{}, {} of {} ranks, measured ({}) and predicted ({}, {})\n\n", Name(trial.kind),
-                  trial.groups.size() == 1 ? "one group" : "groups", size, path, cluster.name(),
-                  Name(trial.fidelity));
+                  trial.groups.size() == 1 ? "one group" : "groups", size, VisibleText(path),
+                  VisibleText(cluster.name()), Name(trial.fidelity));
   text += fmt::format("{:>13} {:>12} {:>12} {:>8} {:>10} {:>10}  {}\n", "size", "measured",
                       "predicted", "error", "busbw", "busbw", "chosen");
   text += fmt::format("{:>13} {:>12} {:>12} {:>8} {:>10} {:>10}\n", "(B)", "(us)", "(us)", "(%)",
@@ -155,13 +156,27 @@ Json ComparisonJson(const std::vector<ComparedRow>& rows, const Trial& trial,
   return json;
 }
 
-std::string CalibrationLine(const Calibration& calibration, const std::string& path) {
-  const LinkCalibration& link = calibration.links.front();
-  return fmt::format(
-      "fitted on every other size: {} links of {} at efficiency {:.3f}, launching {} a collective "
-      "and {} a channel; written to {}\n",
-      Name(link.kind), Print(link.bandwidth), link.efficiency,
-      Print(*calibration.collective_overhead), Print(*calibration.channel_overhead), path);
+std::string CalibrationText(const Calibration& calibration, const std::string& path) {
+  std::vector<std::string> fitted;
+  for (const LinkCalibration& link : calibration.links) {
+    fitted.push_back(fmt::format("{} links of {} at efficiency {:.3f}", Name(link.kind),
+                                 Print(link.bandwidth), link.efficiency));
+  }
+  if (calibration.collective_overhead) {
+    fitted.push_back(fmt::format("launching {} a collective and {} a channel",
+                                 Print(*calibration.collective_overhead),
+                                 Print(*calibration.channel_overhead)));
+  }
+  const Json& fit = calibration.fit;
+  std::string text =
+      fitted.empty()
+          ? std::string("nothing is fitted")
+          : fmt::format("fitted on {} of {} sizes: {}; mean error {:.1f} %, without {:.1f} %",
+                        fit["fitted_on"].get<size_t>(), fit["samples"].get<size_t>(),
+                        fmt::join(fitted, ", "), 100 * fit["mean_error"].get<double>(),
+                        100 * fit["mean_error_without"].get<double>());
+  for (const Json& remark : fit["remarks"]) text += "; " + remark.get<std::string>();
+  return VisibleText(fmt::format("{}; written to {}", text, path)) + "\n";
 }
 
 std::string CompareNcclTable(const Subject& log, const po::variables_map& values,
@@ -182,17 +197,24 @@ std::string CompareNcclTable(const Subject& log, const po::variables_map& values
   const NcclTable table = ReadNcclTable(log.text, log.path, kind, ranks);
   if (!table.kind)
     throw Error({log.path, 0, ""}, "the log does not say which collective it was; give --kind");
-  const Trial trial = ReadTrial(values, *table.kind, *cluster, ranks ? std::nullopt : table.ranks);
+  const Trial trial = ReadTrial(values, *table.kind, *cluster, ranks ? std::nullopt : table.ranks,
+                                {log.path, 0, ""});
 
   std::string line;
+  Json fit;
   if (values.count("calibration") > 0) {
     const Calibration calibration = FitCalibration(*cluster, {{trial, table.rows}});
     cluster = ApplyCalibration(*cluster, calibration);
     WriteFileAtomically(text("calibration"), ToJson(calibration).dump(2) + "\n");
-    line = "\n" + CalibrationLine(calibration, text("calibration"));
+    line = "\n" + CalibrationText(calibration, text("calibration"));
+    fit = calibration.fit;
   }
   const std::vector<ComparedRow> rows = CompareRows(*cluster, trial, table.rows);
-  if (format == OutputFormat::kJson) return ComparisonJson(rows, trial, *cluster).dump(2) + "\n";
+  if (format == OutputFormat::kJson) {
+    Json json = ComparisonJson(rows, trial, *cluster);
+    if (!fit.is_null()) json["fit"] = fit;
+    return json.dump(2) + "\n";
+  }
   return ComparisonText(rows, trial, *cluster, log.path) + line;
 }
 

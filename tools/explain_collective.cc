@@ -9,6 +9,7 @@
 
 #include "collectives/lowering/plan_load.h"
 #include "sim/base/units.h"
+#include "sim/base/visible_text.h"
 
 namespace rehearse {
 namespace {
@@ -99,7 +100,7 @@ std::string TextOf(const Explanation& explanation, const Trial& trial, const Clu
   const Choice& choice = explanation.plan.choice;
   std::string text =
       fmt::format("{} of {} on {}, {} ranks{}: {}\n\n", Name(trial.kind), Print(explanation.bytes),
-                  cluster.name(), explanation.plan.ranks.size(),
+                  VisibleText(cluster.name()), explanation.plan.ranks.size(),
                   trial.groups.size() > 1 ? " (the first group)" : "", Print(explanation.time));
   text +=
       fmt::format("chosen       {}, protocol {}", choice.algorithm->name, Name(choice.protocol));

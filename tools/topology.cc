@@ -15,6 +15,7 @@
 #include "sim/base/output_file.h"
 #include "sim/base/say.h"
 #include "sim/base/units.h"
+#include "sim/base/visible_text.h"
 #include "tools/command.h"
 #include "tools/ranks.h"
 #include "topology/files/cluster_export.h"
@@ -173,7 +174,8 @@ Source ReadSource(const po::variables_map& values, const std::string& usage) {
   ImportedCluster imported = given.front() == "import-nccl"
                                  ? ImportNcclTopology(ReadText(text), text, device)
                                  : ImportSmiTopology(ReadText(text), text, device);
-  for (const std::string& remark : imported.remarks) Say(fmt::format("{}: {}", text, remark));
+  for (const std::string& remark : imported.remarks)
+    Say(VisibleText(fmt::format("{}: {}", text, remark)));
   return {std::move(imported.cluster), true, ""};
 }
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "collectives/algorithms/algorithm.h"
+#include "collectives/lowering/plan_load.h"
 #include "collectives/nccl/protocol.h"
 #include "sim/base/error.h"
 #include "tools/command.h"
@@ -39,6 +40,26 @@ std::string ParseProtocolOption(const std::string& text) {
     return Name(ParseProtocol(text));
   } catch (const Error& error) {
     throw Error(fmt::format("--protocol: {} or none", error.what()));
+  }
+}
+
+// Whether the group can run what was pinned, before anything is timed.
+void CheckPins(const po::variables_map& values, const Trial& trial, const Cluster& cluster) {
+  std::string options;
+  for (const char* name : {"algorithm", "protocol"}) {
+    const std::string text = TextOf(values, name);
+    if (text == "auto" || text == "none") continue;
+    options += fmt::format("{}--{} {}", options.empty() ? "" : " ", name, text);
+  }
+  if (options.empty()) return;
+  Router router(cluster);
+  ChannelFinder finder(router);
+  Tuner tuner(router, finder);
+  try {
+    ArrangePlan(ChoiceOf(trial, Bytes(1), tuner), trial.kind, trial.root, trial.groups.front(),
+                router, finder);
+  } catch (const Error& error) {
+    throw Error(fmt::format("{}: {}", options, error.what()));
   }
 }
 
@@ -93,12 +114,13 @@ std::unique_ptr<Cluster> ReadTrialCluster(const po::variables_map& values,
 }
 
 Trial ReadTrial(const po::variables_map& values, CollectiveKind kind, const Cluster& cluster,
-                std::optional<uint32_t> members) {
+                std::optional<uint32_t> members, const Place& place) {
   const uint32_t devices = cluster.device_count();
   std::vector<uint32_t> ranks(members.value_or(devices));
   if (ranks.size() > devices) {
-    throw Error(fmt::format("{} ranks take part, but cluster \"{}\" has {} devices", ranks.size(),
-                            cluster.name(), devices));
+    throw Error(place, fmt::format("found {} ranks that take part, expected at most {}, as many as "
+                                   "cluster \"{}\" has devices",
+                                   ranks.size(), devices, cluster.name()));
   }
   std::iota(ranks.begin(), ranks.end(), 0u);
   if (values.count("ranks") > 0) ranks = ParseRanks("--ranks", TextOf(values, "ranks"), devices);
@@ -121,6 +143,7 @@ Trial ReadTrial(const po::variables_map& values, CollectiveKind kind, const Clus
   trial.protocol = ParseProtocolOption(TextOf(values, "protocol"));
   trial.channels = ParseCount("--channels", TextOf(values, "channels"), 0);
   trial.fidelity = ParseFidelity("--fidelity", TextOf(values, "fidelity"));
+  CheckPins(values, trial, cluster);
   return trial;
 }
 

@@ -10,6 +10,7 @@
 #include <boost/program_options.hpp>
 
 #include "collectives/lowering/trial.h"
+#include "sim/base/error.h"
 #include "topology/cluster/cluster.h"
 
 namespace rehearse {
@@ -29,9 +30,10 @@ std::unique_ptr<Cluster> ReadTrialCluster(const boost::program_options::variable
                                           const std::optional<std::string>& calibration,
                                           const std::string& usage);
 
-// `members` is how many ranks take part where --ranks does not say; all of them if it is nothing.
+// `members` is how many ranks take part where --ranks does not say, as the file says there; all of
+// them if it is nothing.
 // Throws Error for ranks, groups, roots, algorithms and protocols that do not fit.
 Trial ReadTrial(const boost::program_options::variables_map& values, CollectiveKind kind,
-                const Cluster& cluster, std::optional<uint32_t> members);
+                const Cluster& cluster, std::optional<uint32_t> members, const Place& place = {});
 
 }  // namespace rehearse

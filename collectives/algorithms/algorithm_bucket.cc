@@ -92,7 +92,9 @@ Block BlockOfChunk(const StepInput& input, uint32_t /*position*/, uint32_t chunk
 // Throws Error unless the group is all of a torus, each member on a router of its own.
 std::vector<uint32_t> ExtentsOf(const GroupOnMachine& group, std::vector<uint32_t>* order) {
   const auto fail = [&](const char* why) {
-    throw Error(fmt::format("algorithm \"bucket\" cannot do {} here: {}", Name(group.kind), why));
+    throw Error(
+        fmt::format("algorithm \"bucket\" cannot do {} here: {}; expected another, or \"auto\"",
+                    Name(group.kind), why));
   };
   const ClusterStructure* structure = group.router.cluster().structure().get();
   const Torus* torus = structure != nullptr && structure->fabric

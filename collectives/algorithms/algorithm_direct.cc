@@ -73,7 +73,7 @@ std::vector<Part> Arrange(const GroupOnMachine& group) {
       throw Error(
           fmt::format("algorithm \"direct\" cannot do {} here: it needs a full mesh or a switch "
                       "inside one machine, but ranks {} "
-                      "and {} reach each other through the network",
+                      "and {} reach each other through the network; expected another, or \"auto\"",
                       Name(group.kind), a, b));
     }
   }

@@ -4,6 +4,7 @@
 #include <span>
 #include <string_view>
 
+#include "collectives/lowering/collective_error.h"
 #include "sim/base/error.h"
 
 namespace rehearse {
@@ -66,7 +67,7 @@ class Maker {
     std::vector<uint32_t> slot_of_op;
     for (const Op& op : role.ops) {
       const auto* collective = std::get_if<Collective>(&op.work);
-      if (collective) CheckNames(*collective);
+      if (collective) OrSayWhich(*collective, [&] { CheckNames(*collective); });
       const CommunicatorId id = CommunicatorOf(op.work);
       if (!id.IsSet() || schedule_.communicators[id.index()].size() == 1) {
         slot_of_op.push_back(kNoTransfer);
@@ -86,6 +87,19 @@ class Maker {
     }
     slots_.push_back(std::move(slots));
     table_.slot_of_op.push_back(std::move(slot_of_op));
+  }
+
+  // Errors of `work` are the collective's.
+  template <typename Work>
+  void OrSayWhich(const Collective& collective, const Work& work) const {
+    try {
+      work();
+    } catch (const Error& error) {
+      const std::string& axis = schedule_.communicators[collective.communicator.index()].name();
+      throw CollectiveError(
+          collective, axis,
+          fmt::format("{} on \"{}\": {}", Name(collective.kind), axis, error.what()));
+    }
   }
 
   static void CheckNames(const Collective& collective) {
@@ -137,13 +151,15 @@ class Maker {
     site.plan = static_cast<uint32_t>(table_.plans.size());
     GroupPlan plan;
     plan.kind = request.collective->kind;
-    plan.choice = tuner_.Choose({*request.collective, site.ranks, channels_});
-    CHECK(plan.choice.bandwidth_share > 0 && plan.choice.bandwidth_share <= 1);
-    if (IsRing(plan)) {
-      AddRings(plan.choice, site.ranks);
-    } else {
-      AddPlan(*request.collective, site.ranks, &plan);
-    }
+    OrSayWhich(*request.collective, [&] {
+      plan.choice = tuner_.Choose({*request.collective, site.ranks, channels_});
+      CHECK(plan.choice.bandwidth_share > 0 && plan.choice.bandwidth_share <= 1);
+      if (IsRing(plan)) {
+        AddRings(plan.choice, site.ranks);
+      } else {
+        AddPlan(*request.collective, site.ranks, &plan);
+      }
+    });
     table_.plans.push_back(std::move(plan));
     index = AddSite(std::move(site));
     return index;

@@ -265,9 +265,10 @@ Choice Tuner::WithoutLaunch(const ChoiceQuestion& question) {
         choice.algorithm ? NcclNameOf(*choice.algorithm) : std::nullopt;
     const bool is_nvls = pinned == NcclAlgorithm::kNvls || pinned == NcclAlgorithm::kNvlsTree;
     if (group && is_nvls && NcclNvlsEfficiency(group->generation) == 0) {
-      throw Error(fmt::format(
-          "algorithm \"{}\" needs NVSwitches that add, which Hopper was the first to have",
-          choice.algorithm->name));
+      throw Error(
+          fmt::format("algorithm \"{}\" needs NVSwitches that add, which Hopper was the first to "
+                      "have; expected another, or \"auto\"",
+                      choice.algorithm->name));
     }
     const std::optional<NcclCost> cost = group ? Cheapest(question, *group) : std::nullopt;
     if (cost) {

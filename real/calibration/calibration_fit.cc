@@ -21,6 +21,7 @@ constexpr Bytes kOneMegabyte(1 << 20);
 // When samples tell a number.
 constexpr double kMoved = 1.25;
 constexpr double kShows = 0.05;
+constexpr size_t kFew = 8;  // samples of which both ends are fitted on
 
 // What launching takes, once and for each channel.
 struct Launching {
@@ -87,7 +88,7 @@ Candidate BestLaunching(const Samples& tables, double channel_share) {
   return best;
 }
 
-// Positions of rows, by size: the ends and every other one between, and the rest.
+// Positions of rows, by size: every other one, and the rest.
 struct Halves {
   std::vector<size_t> fitted_on;
   std::vector<size_t> held_out;
@@ -99,7 +100,8 @@ Halves Halve(const std::vector<NcclRow>& rows) {
                    [&](size_t a, size_t b) { return rows[a].bytes < rows[b].bytes; });
   Halves halves;
   for (size_t i = 0; i < order.size(); ++i) {
-    const bool is_fitted_on = i % 2 == 0 || i + 1 == order.size();
+    const bool is_needed = order.size() < kFew && i + 1 == order.size();
+    const bool is_fitted_on = i % 2 == 0 || is_needed;
     (is_fitted_on ? halves.fitted_on : halves.held_out).push_back(order[i]);
   }
   return halves;

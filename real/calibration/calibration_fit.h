@@ -11,8 +11,8 @@
 // over a grid of e (a twentieth, then a hundredth and a five-hundredth around the best) and, for
 // each e, all o that meet some sample. κ is not fitted: it is 0, or kChannelLaunchShare where one
 // thread of a process launches several GPUs one after the other (nccl-tests -g), which shows; the
-// better of the two is taken. The smallest and the largest sample of a table and every other one
-// between are fitted on, the others judge. Deterministic.
+// better of the two is taken. Every other sample of a table is fitted on, from the smallest on, and
+// where they are few the largest as well; the others judge. Deterministic.
 //
 // A number is only fitted where the samples tell it: if it were a quarter more or less, some T_i
 // would change by a twentieth, whatever the other number is then. One that they do not tell stays
@@ -55,7 +55,7 @@ ErrorSummary SummarizeErrors(std::vector<double> errors);
 std::vector<Seconds> Predict(const Cluster& cluster, const Trial& trial,
                              const std::vector<NcclRow>& rows);
 
-// `fit` of the result tells the samples, the errors with and without it and on held-out samples, and
+// `fit` of the result tells the samples, the errors with and without it and on held-out ones, and
 // under "remarks" what was not fitted. CHECKs that there is a table.
 Calibration FitCalibration(const Cluster& cluster, const std::vector<FitTable>& tables);
 

@@ -100,8 +100,8 @@ RollCall::RollCall(const std::string& job, uint32_t local_rank, uint32_t local_r
 }
 
 // The lock tells whether anybody uses the memory: who gets it alone finds what a killed run left,
-// or nothing, and clears it. Shared, it lasts as long as the process. A rank signs on only under the
-// shared lock, so that nobody clears what it writes.
+// or nothing, and clears it. Shared, it lasts as long as the process. A rank signs on only under
+// the shared lock, so that nobody clears what it writes.
 bool RollCall::TrySignOn(uint32_t rank, std::string* whose) {
   const auto size = static_cast<off_t>(Shared::Size(local_ranks_));
   const auto fail = [&](const char* what) {

@@ -90,6 +90,9 @@ RunSecret SplitSecret(const std::string& text, const std::string& source) {
   const size_t middle = text.size() / 2;
   text.copy(secret.of_ranks.data(), middle);
   text.copy(secret.of_rank_0.data(), text.size() - middle, middle);
+  if (IsSame(secret.of_ranks, secret.of_rank_0))
+    throw Error(
+        fmt::format("{}: found a secret of two equal halves, expected a random one", source));
   return secret;
 }
 

@@ -355,7 +355,7 @@ class Arrival {
       answer.reason.back() = '\0';
       throw Error(fmt::format("rank 0 at {} refused: {}", Where(), answer.reason.data()));
     }
-    const auto most = static_cast<uint64_t>(24 * 3600 * 1000);
+    const auto most = static_cast<uint64_t>(meeting_.patience * 1000);  // rank 0's is the same
     welcome_until_ =
         WireClock::now() + milliseconds(std::min(answer.milliseconds, most)) + kHelloPatience;
     return socket;
@@ -363,7 +363,7 @@ class Arrival {
 
   // Rank 0 waits for others meanwhile; it has said how long.
   MetRanks AwaitWelcome(std::unique_ptr<Socket> socket) const {
-    Frame frame;
+    WireFrame frame;
     std::string said;
     const bool is_known = socket->ReceiveBy(welcome_until_, &frame, sizeof frame) &&
                           (frame.kind == FrameKind::kWelcome || frame.kind == FrameKind::kAbort) &&
@@ -409,8 +409,9 @@ MetRanks Meet(const Launch& launch, const TcpMeeting& meeting) {
         "environment: found no REHEARSE_SECRET for {} ranks on several machines, expected one "
         "random text of {} to {} characters for all of them (before {}: export "
         "REHEARSE_SECRET=$(openssl rand -hex 16)), or REHEARSE_SECRET_FILE, a file of mode 600 "
-        "that all of them can read",
-        launch.ranks, kShortestSecret, kLongestSecret, launch.launcher));
+        "that all of them can read{}",
+        launch.ranks, kShortestSecret, kLongestSecret, launch.launcher,
+        launch.knows_local_ranks ? "" : "; if all are on this one, set MASTER_ADDR=127.0.0.1"));
   }
   return launch.rank == 0 ? Gathering(launch, meeting, on_one_machine).Run()
                           : Arrival(launch, meeting, on_one_machine).Run();

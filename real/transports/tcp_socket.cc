@@ -35,12 +35,12 @@ bool Socket::Send(const void* data, size_t bytes) {
   return SendAll(data, bytes);
 }
 
-bool Socket::Send(const Frame& frame, const void* data) {
+bool Socket::Send(const WireFrame& frame, const void* data) {
   const std::lock_guard<std::mutex> lock(sending_);
   return SendAll(&frame, sizeof frame) && SendAll(data, frame.bytes);
 }
 
-void Socket::SendIfFree(const Frame& frame) {
+void Socket::SendIfFree(const WireFrame& frame) {
   const std::unique_lock<std::mutex> lock(sending_, std::try_to_lock);
   if (!lock.owns_lock()) return;
   const char* from = reinterpret_cast<const char*>(&frame);

@@ -26,10 +26,10 @@ class Socket {
   // False when the other side is gone, or has taken nothing for kSendPatience; then the connection
   // is over.
   bool Send(const void* data, size_t bytes);
-  bool Send(const Frame& frame, const void* data);
+  bool Send(const WireFrame& frame, const void* data);
   // Only if nobody else is sending and there is room for its begin: for frames that may be left
   // out.
-  void SendIfFree(const Frame& frame);
+  void SendIfFree(const WireFrame& frame);
 
   bool ReceiveAll(void* data, size_t bytes);
   bool ReceiveBy(WireClock::time_point deadline, void* data, size_t bytes);

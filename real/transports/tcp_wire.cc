@@ -6,7 +6,7 @@
 
 namespace rehearse {
 
-std::string FaultOf(const Frame& frame, uint32_t neighbour, uint32_t receiver, uint32_t ranks) {
+std::string FaultOf(const WireFrame& frame, uint32_t neighbour, uint32_t receiver, uint32_t ranks) {
   const bool is_message = frame.kind == FrameKind::kMessage;
   const bool is_abort = frame.kind == FrameKind::kAbort;
   if (!is_message && !is_abort && frame.kind != FrameKind::kFarewell &&

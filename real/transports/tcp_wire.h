@@ -36,7 +36,7 @@ struct Answer {
 
 enum class FrameKind : uint32_t { kMessage, kWelcome, kAbort, kFarewell, kAlive };
 
-struct Frame {
+struct WireFrame {
   FrameKind kind = FrameKind::kMessage;
   uint32_t from = 0;
   uint32_t to = 0;
@@ -50,6 +50,6 @@ inline constexpr uint64_t kLongestReason = uint64_t{1} << 16;   // of an abort
 
 // What is wrong with a frame that `receiver` of so many ranks got over its connection to
 // `neighbour`, one of them being rank 0; "" if a rank may have sent it.
-std::string FaultOf(const Frame& frame, uint32_t neighbour, uint32_t receiver, uint32_t ranks);
+std::string FaultOf(const WireFrame& frame, uint32_t neighbour, uint32_t receiver, uint32_t ranks);
 
 }  // namespace rehearse

@@ -15,12 +15,14 @@
 #include <stdexcept>
 #include <string>
 
+#include "sim/base/visible_text.h"
+
 namespace rehearse {
 
 // Another rank has ended or given up; says which, where and why.
 class RankLost : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  explicit RankLost(const std::string& reason) : std::runtime_error(VisibleLines(reason)) {}
 };
 
 class Transport {

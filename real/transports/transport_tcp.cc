@@ -136,7 +136,7 @@ class TcpTransport final : public Transport {
   }
 
   // To its receiver, or to rank 0, who knows it.
-  void Pass(const Frame& frame, const char* data) {
+  void Pass(const WireFrame& frame, const char* data) {
     if (frame.to == launch_.rank) {
       {
         const std::lock_guard<std::mutex> lock(mutex_);
@@ -152,7 +152,7 @@ class TcpTransport final : public Transport {
   // `peer` is the rank at the other end.
   void Serve(size_t peer) {
     Socket& socket = *peers_[peer];
-    Frame frame;
+    WireFrame frame;
     std::string data;
     while (socket.ReceiveAll(&frame, sizeof frame)) {
       const std::string fault =

@@ -10,6 +10,7 @@
 #include "real/backends/host.h"
 #include "sim/base/error.h"
 #include "sim/base/units.h"
+#include "sim/base/visible_text.h"
 #include "workloads/planner/planner.h"
 
 namespace rehearse {
@@ -121,11 +122,11 @@ std::string CheckToText(const CheckReport& check, double tolerance) {
   if (check.Passes(tolerance)) return text;
   for (const ArrayDifference& array : check.arrays) {
     if (array.relative <= tolerance) continue;
-    text += fmt::format("  \"{}\" differs by {:.1e} on rank {}\n", array.name, array.relative,
-                        array.rank);
+    text += fmt::format("  \"{}\" differs by {:.1e} on rank {}\n", VisibleText(array.name),
+                        array.relative, array.rank);
   }
   for (const std::string& name : check.missing)
-    text += fmt::format("  no rank holds \"{}\"\n", name);
+    text += fmt::format("  no rank holds \"{}\"\n", VisibleText(name));
   return text;
 }
 

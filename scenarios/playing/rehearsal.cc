@@ -1,5 +1,6 @@
 #include "scenarios/playing/rehearsal.h"
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 #include <numeric>
@@ -9,6 +10,7 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 
+#include "collectives/lowering/collective_error.h"
 #include "scenarios/playing/calibrated.h"
 #include "scenarios/playing/prepare.h"
 #include "sim/base/error.h"
@@ -40,6 +42,47 @@ std::vector<uint32_t> AllDevices(const Cluster& cluster) {
   return devices;
 }
 
+// Where a job's schedule, read from a file, asks for such a collective; nowhere for planned ones.
+Place PlaceOfOp(const JobRequest& request, const Collective& wanted, const std::string& axis) {
+  const auto* schedule = std::get_if<Schedule>(&request.work);
+  if (schedule == nullptr) return {};
+  for (size_t role = 0; role < schedule->roles.size(); ++role) {
+    const std::vector<Op>& ops = schedule->roles[role].ops;
+    for (size_t op = 0; op < ops.size(); ++op) {
+      const auto* collective = std::get_if<Collective>(&ops[op].work);
+      if (collective == nullptr || collective->kind != wanted.kind ||
+          collective->algorithm != wanted.algorithm || collective->protocol != wanted.protocol ||
+          schedule->communicators[collective->communicator.index()].name() != axis) {
+        continue;
+      }
+      const Place& place = request.role_places[role];
+      return {place.file, 0, fmt::format("{}/ops/{}", place.pointer, op)};
+    }
+  }
+  return {};
+}
+
+// Where it was asked that a collective runs so: the last of the pins that fit, or the schedule.
+Place PlaceOf(const CollectiveError& error, const Scenario& scenario,
+              const std::vector<Job>& jobs) {
+  for (const Job& job : jobs) {
+    const auto request = std::find_if(scenario.jobs.begin(), scenario.jobs.end(),
+                                      [&](const JobRequest& one) { return one.name == job.name; });
+    if (request == scenario.jobs.end()) continue;
+    for (const Communicator& communicator : job.schedule.communicators) {
+      const std::string& axis = communicator.name();
+      if (JointName(jobs, job, axis) != error.axis()) continue;
+      const Collective& collective = error.collective();
+      for (auto pin = request->collective_pins.rbegin(); pin != request->collective_pins.rend();
+           ++pin) {
+        if (Fits(*pin, collective.kind, axis)) return pin->place;
+      }
+      return PlaceOfOp(*request, collective, axis);
+    }
+  }
+  return {};
+}
+
 PlayedScenario Play(const Scenario& scenario, std::vector<Job> jobs,
                     const SimulationOptions& options) {
   const Cluster& cluster = *scenario.cluster;
@@ -49,7 +92,11 @@ PlayedScenario Play(const Scenario& scenario, std::vector<Job> jobs,
   played.schedule = Join(played.jobs, cluster.device_count());
   Router router(cluster, scenario.routing,
                 FailingLinks(scenario.lowering.perturbation, cluster.link_count()));
-  played.lowered = Lower(played.schedule, router, scenario.lowering);
+  try {
+    played.lowered = Lower(played.schedule, router, scenario.lowering);
+  } catch (const CollectiveError& error) {
+    throw Error(PlaceOf(error, scenario, played.jobs), error.what());
+  }
   try {
     played.simulation = Simulate(played.lowered.program, played.schedule.ranks(), options);
   } catch (const Error& error) {

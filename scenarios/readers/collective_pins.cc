@@ -67,10 +67,8 @@ void CheckAxis(const CollectivePin& pin, const Schedule& schedule) {
 }
 
 void Apply(const CollectivePin& pin, const Schedule& schedule, Collective* collective) {
-  if (pin.kind && *pin.kind != collective->kind) return;
-  if (!pin.axis.empty() &&
-      schedule.communicators[collective->communicator.index()].name() != pin.axis)
-    return;
+  const std::string& axis = schedule.communicators[collective->communicator.index()].name();
+  if (!Fits(pin, collective->kind, axis)) return;
   if (pin.algorithm != "auto") {
     try {
       CheckKind(FindAlgorithm(pin.algorithm), collective->kind);
@@ -92,6 +90,10 @@ std::vector<CollectivePin> ReadCollectivePins(const JsonReader& simulator) {
       pins.push_back(ReadEntry(entry));
   }
   return pins;
+}
+
+bool Fits(const CollectivePin& pin, CollectiveKind kind, const std::string& axis) {
+  return (!pin.kind || *pin.kind == kind) && (pin.axis.empty() || pin.axis == axis);
 }
 
 void ApplyCollectivePins(const std::vector<CollectivePin>& pins, Schedule* schedule) {

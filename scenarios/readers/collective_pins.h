@@ -34,6 +34,9 @@ struct CollectivePin {
 // cannot do the kind.
 std::vector<CollectivePin> ReadCollectivePins(const JsonReader& simulator);
 
+// Whether the pin is about collectives of this kind on this axis.
+bool Fits(const CollectivePin& pin, CollectiveKind kind, const std::string& axis);
+
 // Throws Error, at the pin, for an axis that the schedule does not have and for collectives that
 // the algorithm cannot do.
 void ApplyCollectivePins(const std::vector<CollectivePin>& pins, Schedule* schedule);

@@ -13,6 +13,7 @@
 #include "scenarios/readers/strategy_reader.h"
 #include "sim/base/error.h"
 #include "sim/base/json_document.h"
+#include "sim/base/visible_text.h"
 #include "sim/report/result.h"
 #include "sim/schedule/schedule_json.h"
 
@@ -83,7 +84,7 @@ std::string NameOfSchedule(const JsonReader& document) {
   const ScheduleTitle title = ReadScheduleTitle(document);
   if (!title.name.empty() || !document.place().pointer.empty()) return title.name;
   const std::string file = std::filesystem::path(document.place().file).filename().string();
-  return file.substr(0, file.find('.'));
+  return VisibleText(file.substr(0, file.find('.')));
 }
 
 // The step that the scenario itself describes.
@@ -121,6 +122,12 @@ JobRequest ReadScheduleOfJob(const JsonReader& document) {
   request.name = NameOfSchedule(document);
   request.work = ReadSchedule(document);
   request.place = document.place();
+  if (document.Has("roles")) {
+    for (const JsonReader& role : document.At("roles").Elements())
+      request.role_places.push_back(role.place());
+  } else {
+    request.role_places.push_back(document.place());
+  }
   return request;
 }
 

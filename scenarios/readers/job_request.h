@@ -48,7 +48,8 @@ struct JobRequest {
   // Of a device before edits, mean over the job's: what utilisation refers to. Zero without
   // arithmetic.
   FlopsPerSecond nominal_peak;
-  Place place;  // for errors that planning finds
+  Place place;                     // for errors that planning finds
+  std::vector<Place> role_places;  // of a schedule: where the file has its roles
 };
 
 // The keys of a scenario, and of its simulator, whether used or not.

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "sim/base/error.h"
+#include "sim/base/visible_text.h"
 
 namespace rehearse {
 namespace {
@@ -122,8 +123,8 @@ Row RowOf(const Study& study, const Sweep& sweep, const PublishedComparison& com
     const bool marks = value && point.relative_to && ratios == Ratios::kMarked;
     return Number(value) + (marks ? "x" : "");
   };
-  Row row = {point.name, failed ? "impossible" : figure(compared.value), figure(point.published),
-             error};
+  Row row = {VisibleText(point.name), failed ? "impossible" : figure(compared.value),
+             figure(point.published), error};
   for (const auto& column : compared.columns) row.push_back(Number(column));
   return row;
 }
@@ -212,7 +213,7 @@ std::string ToText(const Study& study, const Sweep& sweep, const PublishedCompar
     if (!sweep.points[i].error.empty())
       text += fmt::format("\n{} is impossible: {}", study.points[i].name, sweep.points[i].error);
   for (const std::string& line : Verdicts(study, sweep, comparison)) text += "\n" + line;
-  return text + (text.back() == '\n' ? "" : "\n");
+  return VisibleLines(text + (text.back() == '\n' ? "" : "\n"));
 }
 
 std::string ToMarkdown(const Study& study, const Sweep& sweep,

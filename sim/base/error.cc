@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "sim/base/visible_text.h"
+
 namespace rehearse {
 namespace {
 
@@ -18,8 +20,9 @@ std::string Located(const Place& place, const std::string& message) {
 
 }  // namespace
 
+Error::Error(const std::string& message) : std::runtime_error(VisibleLines(message)) {}
 Error::Error(const Place& place, const std::string& message)
-    : std::runtime_error(Located(place, message)) {}
+    : std::runtime_error(VisibleLines(Located(place, message))) {}
 
 namespace internal {
 
@@ -44,7 +47,7 @@ int EditDistance(const std::string& a, const std::string& b) {
 }
 
 void FailCheck(const char* file, int line, const std::string& what) {
-  throw InternalError(fmt::format("{}:{}: check failed: {}", file, line, what));
+  throw InternalError(VisibleLines(fmt::format("{}:{}: check failed: {}", file, line, what)));
 }
 
 void FailComparison(const char* file, int line, const char* text, const std::string& a,

@@ -23,10 +23,10 @@ struct Place {
   std::string pointer;  // RFC 6901 JSON pointer such as "/cluster/preset"; "" is the whole document
 };
 
-// One line: "file:line: /pointer: message".
+// One line: "file:line: /pointer: message", as it may be shown (sim/base/visible_text.h).
 class Error : public std::runtime_error {
  public:
-  explicit Error(const std::string& message) : std::runtime_error(message) {}
+  explicit Error(const std::string& message);
   Error(const Place& place, const std::string& message);
 };
 

@@ -1,5 +1,6 @@
 // A Comparison as text, JSON and CSV.
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -44,6 +45,20 @@ constexpr Section kSections[] = {
 
 std::string SignedPercent(double share) { return fmt::format("{:+.1f} %", 100 * share); }
 
+std::string Signed(Seconds time) {
+  return (time < Seconds(0) ? "-" : "+") + Print(Seconds(std::abs(time.value())));
+}
+
+// Whether some part pulls against the gap: then shares of it say nothing, and exceed the whole.
+bool PartsCancel(const Comparison& comparison) {
+  constexpr double kRounded = 0.0005;  // what is said as 0.0 %
+  const Seconds gap = comparison.step.a - comparison.step.b;
+  return std::any_of(std::begin(kParts), std::end(kParts), [&](const Part& part) {
+    const Seconds own = comparison.a_shares.*part.seconds - comparison.b_shares.*part.seconds;
+    return gap != Seconds(0) && own / gap < -kRounded;
+  });
+}
+
 std::string Describe(const ComparedOp& op) {
   std::string text = op.op.name;
   if (op.op.layer >= 0) text += fmt::format(" layer {}", op.op.layer);
@@ -70,7 +85,8 @@ Json ToJson(const ComparedOp& op) {
 }
 
 // A field of CSV; names may hold commas.
-std::string Field(const std::string& text) {
+std::string Field(const std::string& name) {
+  const std::string text = VisibleText(name);
   if (text.find_first_of(",\"\n") == std::string::npos) return text;
   std::string quoted = "\"";
   for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
@@ -95,11 +111,16 @@ std::string ToText(const Comparison& comparison, bool color) {
 
   const Seconds gap = comparison.step.a - comparison.step.b;
   page.Line("{}", page.pen(Ink::kBold, "What explains the gap"));
+  const bool cancels = PartsCancel(comparison);
   for (const Part& part : kParts) {
     const TimePair pair{comparison.a_shares.*part.seconds, comparison.b_shares.*part.seconds};
-    const double explained = gap == Seconds(0) ? 0 : (pair.a - pair.b) / gap;
-    row(part.name, pair, gap == Seconds(0) ? "" : Percent(explained) + " of the gap");
+    const Seconds part_of_gap = pair.a - pair.b;
+    row(part.name, pair,
+        gap == Seconds(0) ? ""
+        : cancels         ? Signed(part_of_gap)
+                          : Percent(part_of_gap / gap) + " of the gap");
   }
+  if (cancels) page.Line("{:<26} {:>12} {:>12} {:>10}  {}", "together", "", "", "", Signed(gap));
   if (comparison.pairs_out_of_order > 0) {
     page.Line("order: {} of the pairs of ops begin the other way round, first {}",
               Percent(comparison.pairs_out_of_order), comparison.first_out_of_order);

@@ -38,17 +38,13 @@ void WriteHeadline(Page& page, const Result& result) {
       page.pen(Ink::kBold, Shortened(result.scenario.empty() ? "unnamed" : result.scenario, 60)),
       Grouped(result.ranks), result.fidelity.empty() ? "unknown" : result.fidelity);
   page.Gap();
-  std::string rate;
-  if (result.tokens_per_second > 0) {
-    rate = fmt::format(
-        ", {} {}/s",
-        page.pen(Ink::kBold,
-                 result.tokens_per_second < 100
-                     ? fmt::format("{:.2f}", result.tokens_per_second)
-                     : Grouped(static_cast<uint64_t>(std::llround(result.tokens_per_second)))),
-        result.token_name);
-  }
-  page.Line("One step takes {}{}", page.pen(Ink::kBold, Print(result.step)), rate);
+  const Inked step = page.pen(Ink::kBold, Print(result.step));
+  if (!(result.tokens_per_second > 0)) return page.Line("One step takes {}", step);
+  const std::string rate =
+      result.tokens_per_second < 100
+          ? fmt::format("{:.2f}", result.tokens_per_second)
+          : Grouped(static_cast<uint64_t>(std::llround(result.tokens_per_second)));
+  page.Line("One step takes {}, {} {}/s", step, page.pen(Ink::kBold, rate), result.token_name);
 }
 
 void WriteBreakdown(Page& page, const Result& result) {
@@ -135,7 +131,7 @@ void WriteMemory(Page& page, const Result& result) {
   }
   page.Line("{}   {}{} on the fullest rank{}", page.pen(Ink::kBold, "Memory"),
             page.pen(fits ? Ink::kBold : Ink::kRed, Print(result.memory.Total())), beside,
-            fits ? "" : page.pen(Ink::kRed, ": does not fit"));
+            page.pen(Ink::kRed, fits ? "" : ": does not fit"));
   // Bars against the capacity, so that what is missing of a full bar is free.
   const double scale = std::max(total, capacity);
   const auto row = [&](const char* name, Bytes bytes) {

@@ -6,12 +6,14 @@
 
 #include <fmt/format.h>
 
+#include "sim/base/visible_text.h"
+
 namespace rehearse::svg {
 
-// `&`, `<`, `>` and quotes as XML wants them; control characters, which XML forbids, are left out.
+// `&`, `<`, `>` and quotes as XML wants them; what XML forbids is written out.
 inline std::string Escape(std::string_view text) {
   std::string escaped;
-  for (const char c : text) {
+  for (const char c : VisibleText(text)) {
     switch (c) {
       case '&':
         escaped += "&amp;";
@@ -26,7 +28,7 @@ inline std::string Escape(std::string_view text) {
         escaped += "&quot;";
         break;
       default:
-        if (static_cast<unsigned char>(c) >= 0x20) escaped += c;
+        escaped += c;
     }
   }
   return escaped;

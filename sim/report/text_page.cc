@@ -4,10 +4,11 @@
 
 namespace rehearse {
 
-std::string Pen::operator()(Ink ink, const std::string& text) const {
+Inked Pen::operator()(Ink ink, const std::string& text) const {
   static constexpr const char* kCodes[] = {"1", "2", "32", "33", "31", "34"};
-  if (!color_ || text.empty()) return text;
-  return fmt::format("\x1b[{}m{}\x1b[0m", kCodes[static_cast<size_t>(ink)], text);
+  const std::string visible = VisibleText(text);
+  if (!color_ || text.empty()) return {visible};
+  return {fmt::format("\x1b[{}m{}\x1b[0m", kCodes[static_cast<size_t>(ink)], visible)};
 }
 
 std::string Grouped(uint64_t value) {

@@ -3,23 +3,44 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include <fmt/format.h>
+
+#include "sim/base/visible_text.h"
 
 namespace rehearse {
 
 enum class Ink { kBold, kFaint, kGreen, kYellow, kRed, kBlue };
 
+// Painted text, only for a Page: no other text may hold what a terminal obeys.
+struct Inked {
+  std::string text;
+};
+
 // Paints finished (padded) text, or leaves it as it is.
 class Pen {
  public:
   explicit Pen(bool color) : color_(color) {}
-  std::string operator()(Ink ink, const std::string& text) const;
+  Inked operator()(Ink ink, const std::string& text) const;
 
  private:
   bool color_;
 };
+
+// What a page writes for an argument of a line: text as it may be shown, all else as it is.
+template <typename T>
+decltype(auto) OnPage(const T& value) {
+  if constexpr (std::is_same_v<T, Inked>) {
+    return std::string_view(value.text);
+  } else if constexpr (std::is_convertible_v<const T&, std::string_view>) {
+    return VisibleText(value);
+  } else {
+    return value;
+  }
+}
 
 // Text by the line, without blanks at their ends.
 class Page {
@@ -27,8 +48,9 @@ class Page {
   explicit Page(bool color) : pen(color) {}
 
   template <typename... Args>
-  void Line(fmt::format_string<Args...> format, Args&&... args) {
-    std::string line = fmt::format(format, std::forward<Args>(args)...);
+  void Line(fmt::format_string<decltype(OnPage(std::declval<const Args&>()))...> format,
+            const Args&... args) {
+    std::string line = fmt::format(format, OnPage(args)...);
     line.erase(line.find_last_not_of(' ') + 1);
     text += line;
     text += '\n';

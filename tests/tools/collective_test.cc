@@ -137,9 +137,12 @@ TEST_F(CollectiveProgramTest, Mistakes) {
   ExpectMistake(collective + "--protocol ll12", {"--protocol", "ll128"});
   ExpectMistake(collective + "--fidelity flui", {"fluid"});
   ExpectMistake(collective + "--calibration missing.json", {"missing.json"});
+  ExpectMistake(collective + "--algorithm bucket",
+                {"--algorithm bucket: ", "cannot do all-reduce here", "expected another"});
+  ExpectMistake(collective + "--algorithm bucket --explain", {"--algorithm bucket: "});
   // What the machine does not have.
   ExpectMistake("collective all-reduce --cluster rtx4090-pcie -p ll128",
-                {"ll128", "not to be had"});
+                {"--protocol ll128: ", "not to be had"});
   ExpectMistake("collective all-reduce --cluster rtx4090-pcie -a nvls", {"nvls", "NVSwitch"});
   ExpectMistake(collective + "-a nvls", {"nvls", "Hopper"});
   ExpectMistake("collective all-reduce --cluster frontier -p simple", {"not NVIDIA's"});

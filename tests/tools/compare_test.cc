@@ -61,6 +61,34 @@ TEST_F(CompareProgramTest, TheTwoNumbersOfALogAreFoundAgain) {
                 .out);
 }
 
+// Two sizes, and two numbers that they tell: the text and the file say what was fitted, and how
+// much better it is. A size alone tells one of them.
+TEST_F(CompareProgramTest, AFitSaysWhatItIsWorthAndWhatItLeavesOut) {
+  Write("truth.json",
+        R"({"schema": "rehearse.calibration.v1", "collective_overhead": "7us",
+            "links": [{"kind": "network", "bandwidth": "25GBps", "efficiency": 0.64}]})");
+  const std::string cluster = " --cluster switch:devices=4 -a ring -p none ";
+  const std::string made =
+      "collective all-reduce" + cluster + "--calibration truth.json -f 262144 ";
+  Write("two.log", Execute(made + "-b 1K -e 256M").out);
+  const Outcome two = Execute("compare two.log" + cluster + "--calibration fit.json");
+  EXPECT_EQ(two.code, 0) << two.err;
+  EXPECT_THAT(two.out, HasSubstr("fitted on 2 of 2 sizes: network links of 25 GB/s at efficiency "
+                                 "0.640, launching 7 us a collective and 0 s a channel; mean "
+                                 "error 0.0 %, without 36.4 %; written to fit.json\n"));
+  Write("one.log", Execute(made + "-b 256M").out);
+  const Outcome one = Execute("compare one.log" + cluster + "--calibration fit.json --format json");
+  const std::string remark = "what launching takes is not fitted: these times do not tell it";
+  EXPECT_EQ(nlohmann::json::parse(one.out)["fit"]["remarks"][0], remark);
+  EXPECT_EQ(nlohmann::json::parse(ReadFile(folder_ / "fit.json"))["fit"]["remarks"][0], remark);
+}
+
+TEST_F(CompareProgramTest, MoreRanksThanDevicesAreTheLogsMistake) {
+  Write("nccl.log", Execute("collective all-reduce --cluster dgx-a100 -b 1M").out);
+  ExpectMistake("compare nccl.log --cluster switch:devices=4",
+                {"nccl.log: found 8 ranks", "expected at most 4"});
+}
+
 TEST_F(CompareProgramTest, TablesWithCommasNeedTheirKind) {
   Write("table.csv", "size_B,time_us_oop,algbw\n1048576,74.78,14.02\n");
   ExpectMistake("compare table.csv --cluster dgx-a100", {"table.csv", "--kind"});

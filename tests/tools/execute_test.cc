@@ -183,5 +183,33 @@ TEST_F(ExecuteProgramTest, MoreRanksThanThereIsRoomForAreAMistake) {
               HasSubstr("no room for 512 threads, one for each rank"));
 }
 
+// A stopped process is there and answers nothing; it is not continued before it is killed.
+TEST_F(ExecuteProgramTest, WhenARankIsStoppedTheOthersNameItAndItsOpWithinTenSeconds) {
+  if (MpiIsAbsent()) GTEST_SKIP() << "no MPI here";
+  const std::string wrapper =
+      Write("pid.sh",
+            "#!/bin/sh\n[ \"$OMPI_COMM_WORLD_RANK\" != 1 ] || echo $$ > victim.pid\nexec \"$@\"\n");
+  chmod(wrapper.c_str(), 0755);
+  std::chrono::steady_clock::time_point stopped;
+  std::thread stopper([&] {
+    const auto log = folder_ / "result/rank-1.jsonl";
+    for (int i = 0; i < 3000 && ReadFile(log).find("\"step\"") == std::string::npos; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    const std::string pid = ReadFile(folder_ / "victim.pid");
+    if (!pid.empty()) kill(std::stoi(pid), SIGSTOP);
+    stopped = std::chrono::steady_clock::now();
+  });
+  const Outcome outcome =
+      Mpirun(2, "execute " + Shipped("cpu-megatron") + " --repeat 100000 --out result", wrapper);
+  stopper.join();
+  EXPECT_EQ(outcome.code, 1);
+  const std::regex said(
+      "rehearse: rank 0(, op [^\n]*)?: [^\n]*rank 1 \\(process [0-9]+\\) has given no sign of life "
+      "for 5 s: it is stopped; it was at op ");
+  EXPECT_TRUE(std::regex_search(outcome.err, said)) << outcome.err;
+  EXPECT_LT(SecondsSince(stopped), 15);  // and mpirun has killed it
+}
+
 }  // namespace
 }  // namespace rehearse

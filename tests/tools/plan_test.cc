@@ -120,5 +120,26 @@ TEST_F(ProgramTest, SchedulesByHandAreSimulatedAndExecuted) {
                 {"\"two-ranks\" is a schedule"});
 }
 
+// What only the machine shows is said where it was asked for: in the op, or in the pin.
+TEST_F(ProgramTest, ACollectiveThatCannotRunSoIsNamedWhereItIsAskedFor) {
+  std::string schedule = ReadFile(Shipped("schedules/two-ranks"));
+  const std::string sum = "\"collective\": \"all-reduce\"";
+  schedule.replace(schedule.find(sum), sum.size(), sum + ", \"algorithm\": \"bucket\"");
+  Write("by-hand.json", schedule);
+  ExpectMistake("run by-hand.json --cluster switch:devices=2",
+                {"by-hand.json: /ops/2: all-reduce on \"data\": algorithm \"bucket\" cannot do "
+                 "all-reduce here: it needs a torus",
+                 "expected another"});
+  schedule = ReadFile(Shipped("cpu-data-parallel"));
+  const std::string name = "\"name\":";
+  schedule.replace(schedule.find(name), name.size(),
+                   "\"simulator\": {\"collectives\": [{\"kind\": \"all-reduce\", \"protocol\": "
+                   "\"simple\"}]}, " +
+                       name);
+  Write("pinned.json", schedule);
+  ExpectMistake("run pinned.json", {"pinned.json:2: /simulator/collectives/0: all-reduce on ",
+                                    "protocol \"simple\" is not to be had", "expected \"none\""});
+}
+
 }  // namespace
 }  // namespace rehearse

@@ -59,6 +59,15 @@ const MeasuredCollectives& WorldFor(uint32_t ranks,
                            });
 }
 
+// What its fit says of what it left out, behind a colon each.
+std::string RemarksOf(const JsonReader& reader) {
+  std::string remarks;
+  if (!reader.Has("fit") || !reader.At("fit").Has("remarks")) return remarks;
+  for (const JsonReader& remark : reader.At("fit").At("remarks").Elements())
+    remarks += ": " + remark.String();
+  return remarks;
+}
+
 Calibration ReadObject(const JsonReader& reader) {
   reader.AllowKeys({"schema", "cluster", "about", "links", "collective_overhead",
                     "channel_overhead", "host_cores", "launch_overhead", "slowdown", "kernels",
@@ -93,10 +102,11 @@ Calibration ReadObject(const JsonReader& reader) {
   if (calibration.links.empty() && !calibration.collective_overhead &&
       !calibration.channel_overhead && !calibration.kernels && calibration.collectives.empty() &&
       !calibration.slowdown && !calibration.launch_overhead && calibration.host_cores == 0) {
-    reader.Fail(
-        "the calibration changes nothing; expected \"links\", \"collective_overhead\", "
+    reader.Fail(fmt::format(
+        "the calibration changes nothing{}; expected \"links\", \"collective_overhead\", "
         "\"channel_overhead\", \"host_cores\", \"launch_overhead\", \"slowdown\", \"kernels\" or "
-        "\"collectives\"");
+        "\"collectives\"",
+        RemarksOf(reader)));
   }
   return calibration;
 }

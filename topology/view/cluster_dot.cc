@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "sim/base/units.h"
+#include "sim/base/visible_text.h"
 #include "topology/cluster/graph.h"
 
 namespace rehearse {
@@ -14,7 +15,7 @@ namespace {
 // In Graphviz' quotes a quote and a backslash are escaped.
 std::string Quoted(const std::string& text) {
   std::string quoted = "\"";
-  for (const char c : text) {
+  for (const char c : VisibleText(text)) {
     if (c == '"' || c == '\\') quoted += '\\';
     quoted += c;
   }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "sim/base/units.h"
+#include "sim/base/visible_text.h"
 #include "topology/view/cluster_view.h"
 
 namespace rehearse {
@@ -14,7 +15,10 @@ class Table {
  public:
   explicit Table(size_t left) : left_(left) {}
 
-  void Row(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
+  void Row(std::vector<std::string> cells) {
+    for (std::string& cell : cells) cell = VisibleText(cell);
+    rows_.push_back(std::move(cells));
+  }
 
   std::string Text() const {
     std::vector<size_t> widths;
@@ -63,8 +67,8 @@ std::string Microseconds(Seconds latency) {
   return fmt::format("{:.4g}", latency.value() * kMicro);
 }
 
-const std::string& DeviceName(const Cluster& cluster, uint32_t rank) {
-  return cluster.DeviceName(rank);
+std::string DeviceName(const Cluster& cluster, uint32_t rank) {
+  return VisibleText(cluster.DeviceName(rank));
 }
 
 // "25" or "25 to 50" GB/s.
@@ -120,7 +124,7 @@ std::string HierarchyText(const CommunicationMatrix& matrix) {
 }  // namespace
 
 std::string ToText(const ClusterSummary& summary) {
-  std::string text = fmt::format("{}   {} on {}{}\n\n", summary.name,
+  std::string text = fmt::format("{}   {} on {}{}\n\n", VisibleText(summary.name),
                                  Counted(summary.devices, "device"), Counted(summary.nodes, "node"),
                                  summary.grid ? ", " + GridText(*summary.grid) : "");
   Table devices(2);
@@ -163,7 +167,7 @@ std::string ToText(const ClusterSummary& summary) {
     text +=
         fmt::format("bisection      not computed for more than {} devices\n", kMostForBisection);
   if (!summary.notes.empty()) text += "\nnotes\n";
-  for (const std::string& note : summary.notes) text += fmt::format("  {}\n", note);
+  for (const std::string& note : summary.notes) text += fmt::format("  {}\n", VisibleText(note));
   return text;
 }
 
@@ -190,7 +194,7 @@ std::string PathText(Router& router, uint32_t from_rank, uint32_t to_rank) {
 
 std::string ToText(const MatrixView& view, const Cluster& cluster) {
   const std::vector<uint32_t>& ranks = view.pairs.ranks;
-  std::string text = fmt::format("{}   {} of {}\n\n", cluster.name(), ranks.size(),
+  std::string text = fmt::format("{}   {} of {}\n\n", VisibleText(cluster.name()), ranks.size(),
                                  Counted(cluster.device_count(), "device"));
   constexpr size_t kMostNames = 64;
   if (ranks.size() <= kMostNames) {

@@ -23,6 +23,7 @@ namespace rehearse {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // A port that tests running beside this one do not use:
 // below the ports that Linux gives to connections (32768 and up), eight for each process.
@@ -117,7 +118,7 @@ TEST(TcpTransportTest, RanksThatNeverComeAreNamedOnAllThatDid) {
 
 // ---- what is no rank of the run -----------------------------------------------------------------
 
-constexpr const char* kSecret = "0123456789abcdef0123456789abcdef";
+constexpr const char* kSecret = "0123456789abcdeffedcba9876543210";
 
 // A rank alone on its machine.
 Launch OnMachineOfItsOwn(uint32_t rank, uint32_t ranks) {
@@ -161,7 +162,7 @@ class Stranger {
     Hello hello = HelloOf(rank, ranks);
     Say(&hello, sizeof hello);
     Hear();
-    Frame welcome;
+    WireFrame welcome;
     char one = 0;
     const auto soon = WireClock::now() + std::chrono::seconds(5);
     EXPECT_TRUE(socket_->ReceiveBy(soon, &welcome, sizeof welcome));
@@ -213,6 +214,15 @@ TEST(TcpTransportTest, RanksOfSeveralMachinesNeedASecret) {
     EXPECT_THAT(error.what(),
                 HasSubstr("found no REHEARSE_SECRET for 2 ranks on several machines"));
     EXPECT_THAT(error.what(), HasSubstr("before srun: export REHEARSE_SECRET="));
+    EXPECT_THAT(error.what(), Not(HasSubstr("MASTER_ADDR")));
+  }
+  Launch by_hand{"torchrun", "test", 1, 2, 1, 2};
+  by_hand.knows_local_ranks = false;
+  try {
+    JoinTcp(by_hand, {{"node7", 29500}, 0.5, {}});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("if all are on this one, set MASTER_ADDR=127.0.0.1"));
   }
 }
 
@@ -346,7 +356,7 @@ TEST(TcpTransportTest, AnImpostorInRank0sPlaceIsNotBelieved) {
 
 // ---- a rank of the run that says what none says -------------------------------------------------
 
-std::string FaultOfFrame(const Frame& frame) {
+std::string FaultOfFrame(const WireFrame& frame) {
   const TcpAddress address = FreeAddress();
   std::string of_rank_0;
   std::thread rank_0([&] { of_rank_0 = FailureOfRank0(address, 10); });
@@ -366,7 +376,7 @@ TEST(TcpTransportTest, AFrameThatNoRankSendsIsOneErrorThatNamesTheRank) {
 }
 
 TEST(TcpWireTest, FramesAreCheckedByWhoSendsAndWhoReceives) {
-  const Frame right{FrameKind::kMessage, 2, 3, 5, 8};
+  const WireFrame right{FrameKind::kMessage, 2, 3, 5, 8};
   EXPECT_EQ(FaultOf(right, 2, 0, 4), "");  // rank 0 passes it on
   EXPECT_EQ(FaultOf(right, 0, 3, 4), "");  // and there it comes by way of rank 0
   EXPECT_EQ(FaultOf(right, 1, 0, 4), "from rank 2");
@@ -463,10 +473,12 @@ TEST_F(RunSecretTest, IsInTheEnvironmentOrInAFileOfOnesOwn) {
   EXPECT_THAT(Mistake(), HasSubstr(path + ": the secret of the run"));
 }
 
-TEST_F(RunSecretTest, AShortOneIsRefused) {
+TEST_F(RunSecretTest, AShortOneAndOneThatRepeatsItselfAreRefused) {
   setenv("REHEARSE_SECRET", "1234", 1);
   EXPECT_EQ(Mistake(),
             "environment: REHEARSE_SECRET: found a secret of 4 characters, expected 16 to 128");
+  setenv("REHEARSE_SECRET", "swordfishswordfish", 1);
+  EXPECT_THAT(Mistake(), HasSubstr("two equal halves"));
 }
 
 TEST_F(RunSecretTest, Rank0sOwnIsReplacedAndGoesWithIt) {

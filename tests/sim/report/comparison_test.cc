@@ -11,6 +11,7 @@ namespace rehearse {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 TimelineRecord RecordOf(const TwoRankStep& step, std::string title) {
   return MakeRecord(std::move(title), step.schedule, step.timeline);
@@ -62,6 +63,26 @@ TEST(ComparisonTest, SharesOfTheStepSumToIt) {
   EXPECT_NEAR(shares.nothing.value(), 1e-6, kTiny);
   EXPECT_NEAR((shares.compute + shares.communication + shares.waiting + shares.nothing).value(),
               comparison.step.a.value(), kTiny);
+}
+
+// As above, and in b rank 1's gemm ends at 18 and the step at 30. b's rank 0: 14 compute, 10
+// transfer, 6 nothing; rank 1: 24, 2 (18..20) and 4; means 19, 6 and 5. So of a gap of -4 compute
+// explains -3 and transfers +3: "-75 %" of it says nothing. With the step alone at 52 all of the
+// gap is in what is nothing of these.
+TEST(ComparisonTest, PartsOfTheGapThatCancelAreSaidInSeconds) {
+  const TwoRankStep a;
+  TwoRankStep b;
+  b.timeline.spans[5].end = Time(18 * kMicrosecond);
+  b.timeline.step = Time(30 * kMicrosecond);
+  const std::string text = ToText(Compare(RecordOf(a, "a"), RecordOf(b, "b")), false);
+  EXPECT_THAT(text, HasSubstr("16 us        19 us    -15.8 %  -3 us\n"));
+  EXPECT_THAT(text, HasSubstr("9 us         6 us    +50.0 %  +3 us\n"));
+  EXPECT_THAT(text, HasSubstr("1 us         5 us    -80.0 %  -4 us\n"));
+  EXPECT_THAT(text, Not(HasSubstr("of the gap")));
+  b = {};
+  b.timeline.step = Time(52 * kMicrosecond);
+  EXPECT_THAT(ToText(Compare(RecordOf(a, "a"), RecordOf(b, "b")), false),
+              HasSubstr("100.0 % of the gap"));
 }
 
 TEST(ComparisonTest, GroupsAreKindsAxesAndLayers) {

@@ -131,6 +131,22 @@ TEST(ResultTextTest, ColoursOnlyWhenAskedAndOnlyColours) {
   EXPECT_EQ(std::regex_replace(colored, std::regex("\x1b\\[[0-9]+m"), ""), plain);
 }
 
+TEST(ResultTextTest, NamesCannotMoveATerminal) {
+  Result result = Sample();
+  result.scenario = "a\x1b[2Jb\xff";
+  result.axes[0].name = "row\nfake\x1b[31m";
+  result.notes = {
+      "of \xc2\x9b"
+      "31mothers"};
+  for (const bool color : {false, true}) {
+    const std::string text = ToText(result, color);
+    EXPECT_THAT(text, HasSubstr("a\\x1b[2Jb\\xff"));
+    EXPECT_THAT(text, HasSubstr("row\\nfake\\x1b[31m"));
+    EXPECT_THAT(text, HasSubstr("of \\u009b31mothers"));
+    EXPECT_THAT(text, Not(HasSubstr("\x1b[2J")));
+  }
+}
+
 TEST(ResultTextTest, AnEmptyResultHasNoNonsense) {
   const std::string text = ToText(Result(), false);
   EXPECT_THAT(text, Not(HasSubstr("nan")));

@@ -56,6 +56,14 @@ TEST(TimelineSvgTest, IsWellFormedWhateverTheNames) {
   EXPECT_THAT(svg, HasSubstr("row &lt;&quot;1&quot; &amp; '2'&gt;"));
 }
 
+TEST(TimelineSvgTest, WhatXmlForbidsIsWrittenOut) {
+  TwoRankStep step;
+  step.schedule.roles[0].streams[1].name = "a\x1b[31mb\xff\xef\xbf\xbf";
+  const std::string svg = Draw(step.schedule, step.timeline);
+  ExpectWellFormed(svg);
+  EXPECT_THAT(svg, HasSubstr("a\\x1b[31mb\\xff\\uffff"));
+}
+
 TEST(TimelineSvgTest, NamesTheStepTheLanesAndTheColours) {
   const TwoRankStep step;
   const std::string svg = Draw(step.schedule, step.timeline);

@@ -5,8 +5,11 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/base/json_document.h"
+#include "sim/base/visible_text.h"
 #include "topology/files/cluster_file.h"
 #include "topology/presets/presets.h"
+#include "topology/view/cluster_dot.h"
+#include "topology/view/cluster_svg.h"
 
 namespace rehearse {
 namespace {
@@ -49,6 +52,24 @@ TEST(ClusterSummaryTest, OneDeviceAlone) {
   const std::string text = ToText(SummarizeCluster(*cluster));
   EXPECT_THAT(text, HasSubstr("one   1 device on 1 node"));
   EXPECT_TRUE(ToJson(SummarizeCluster(*cluster))["bisection_bytes_per_second"].is_null());
+}
+
+TEST(ClusterViewTest, NamesCannotMoveATerminal) {
+  const auto cluster = Read(R"({"name": "c\u001b[2J", "device": "a100-40g", "notes": ["n\u0007"],
+      "vertices": [{"name": "g\u001b[31m", "kind": "device"}, {"name": "g\u009b1", "kind": "device"}],
+      "links": [{"between": ["g\u001b[31m", "g\u009b1"], "kind": "nvlink", "bandwidth": "300GBps",
+                 "latency": "1us"}]})");
+  Router router(*cluster);
+  MatrixView view;
+  view.pairs = Pairwise(router, {0, 1});
+  const std::string texts[] = {ToText(SummarizeCluster(*cluster)), PathText(router, 0, 1),
+                               ToText(view, *cluster), ClusterDot(*cluster), ClusterSvg(*cluster)};
+  for (const std::string& text : texts) EXPECT_EQ(VisibleLines(text), text);
+  EXPECT_THAT(texts[0], HasSubstr("c\\x1b[2J   2 devices"));
+  EXPECT_THAT(texts[1], HasSubstr("g\\x1b[31m (rank 0) to g\\u009b1 (rank 1)"));
+  EXPECT_THAT(texts[2], HasSubstr("g\\u009b1"));
+  EXPECT_THAT(texts[3], HasSubstr("label=\"g\\\\x1b[31m\""));  // Graphviz reads \\ as one
+  EXPECT_THAT(texts[4], HasSubstr("g\\x1b[31m"));
 }
 
 TEST(PathViewTest, TheNarrowestHopIsTheBottleneck) {
