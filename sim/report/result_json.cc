@@ -45,7 +45,8 @@ Json Links(const std::vector<LinkSummary>& links) {
                      {"kind", link.kind},
                      {"bytes", ByteCount(link.bytes)},
                      {"capacity_bytes_per_second", Number(link.capacity.value())},
-                     {"utilization", Number(link.utilization)}});
+                     {"utilization", Number(link.utilization)},
+                     {"count", link.count}});
   }
   return array;
 }
@@ -103,6 +104,10 @@ nlohmann::ordered_json ToJson(const Result& result) {
                     {"optimizer", ByteCount(result.memory.optimizer)},
                     {"activations", ByteCount(result.memory.activations)},
                     {"buffers", ByteCount(result.memory.buffers)}};
+  if (result.memory_capacity > Bytes(0)) {
+    json["memory"]["capacity"] = ByteCount(result.memory_capacity);
+    json["memory"]["rank"] = result.memory_rank;
+  }
   json["links"] = Links(result.links);
   if (!result.chosen.empty()) json["collectives"] = Collectives(result.chosen);
   json["simulator"] = {{"wall_seconds", Number(result.simulator.wall.value())},
