@@ -85,9 +85,10 @@ class Lowering {
     }
     constexpr size_t kMost = 1u << 25;  // some gigabytes
     if (ops > kMost)
-      throw Error(fmt::format("the step is too large to be played: found {} ops on the {} ranks that "
-                              "do not behave like others, expected at most {} in all",
-                              ops, folding_.ranks.size(), kMost));
+      throw Error(
+          fmt::format("the step is too large to be played: found {} ops on the {} ranks that "
+                      "do not behave like others, expected at most {} in all",
+                      ops, folding_.ranks.size(), kMost));
     builder_.Reserve(ops + ops / 4, ops + ops / 2, ops);
   }
 

@@ -189,9 +189,9 @@ void Describe(const Scenario& scenario, const Schedule& schedule, const Transpor
   executed->result.fidelity = "measured";
   executed->result.chosen =
       ChosenCollectives(executed->execution.schedule, executed->execution.choices);
-  DescribeMemory(TightestFit(executed->execution.schedule, scenario.jobs.front().placement,
-                             *scenario.cluster),
-                 *scenario.cluster, &executed->result);
+  DescribeMemory(
+      TightestFit(executed->execution.schedule, scenario.jobs.front().placement, *scenario.cluster),
+      *scenario.cluster, &executed->result);
 }
 
 nlohmann::ordered_json ToJson(const ExecutedScenario& executed) {

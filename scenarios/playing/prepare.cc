@@ -26,8 +26,8 @@ void CheckMemory(const Cluster& cluster, const Job& job, const Place& place) {
                   "the same",
                   fit.sizes_differ ? NameOf(fit, cluster) : "a rank", Print(use.Total()),
                   Print(use.parameters), Print(use.gradients), Print(use.optimizer),
-                  Print(use.activations), Print(use.buffers),
-                  cluster.DeviceOf(fit.device).name, Print(fit.capacity)));
+                  Print(use.activations), Print(use.buffers), cluster.DeviceOf(fit.device).name,
+                  Print(fit.capacity)));
 }
 
 // The steps of a job that has several, or begins late, are written out op by op: some gigabytes.

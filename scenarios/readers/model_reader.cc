@@ -179,12 +179,11 @@ namespace {
 void CheckSizes(const Network& network, const JsonReader& training) {
   constexpr double kMost = 0x1p62;
   for (const NetworkNode& node : network.nodes) {
-    const double elements = static_cast<double>(node.rows) * static_cast<double>(node.columns) *
-                            network.micro_batches;
+    const double elements =
+        static_cast<double>(node.rows) * static_cast<double>(node.columns) * network.micro_batches;
     if (elements <= kMost) continue;
-    training.At("batch").Fail(
-        fmt::format("makes \"{}\" an array of {:.3g} elements, expected at most 2^62", node.name,
-                    elements));
+    training.At("batch").Fail(fmt::format(
+        "makes \"{}\" an array of {:.3g} elements, expected at most 2^62", node.name, elements));
   }
 }
 

@@ -3,8 +3,8 @@
 // Durations are computed as Seconds and rounded to the clock once, half away from zero; after that
 // all arithmetic is exact, so that the same input gives the same bits on any machine and compiler.
 //
-// The range is 106 days. What would be later is kBeyondTime, and so is any sum with it: a time never
-// wraps, and whoever waits for one that is beyond (the engine does) says so.
+// The range is 106 days. What would be later is kBeyondTime, and so is any sum with it: a time
+// never wraps, and whoever waits for one that is beyond (the engine does) says so.
 #pragma once
 
 #include <compare>

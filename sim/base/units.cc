@@ -100,12 +100,9 @@ constexpr double kLongestDuration = kBeyondSeconds.value() * (1 - 0x1p-50);
 
 const Kind& DurationKind() {
   static const Kind kind{
-      "a time",
-      "1.5us",
-      true,
-      {{"s", 1, 1}, {"ms", 1, 1e3}, {"us", 1, 1e6}, {"ns", 1, 1e9}, {"ps", 1, 1e12}},
-      0,
-      kLongestDuration,
+      "a time",   "1.5us",
+      true,       {{"s", 1, 1}, {"ms", 1, 1e3}, {"us", 1, 1e6}, {"ns", 1, 1e9}, {"ps", 1, 1e12}},
+      0,          kLongestDuration,
       kClockRange};
   return kind;
 }

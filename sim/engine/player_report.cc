@@ -25,8 +25,8 @@ void Player::FailBeyondTime() const {
     const TaskState& state = tasks_[task];
     const bool is_under_way = state.waiting_for == 0 && state.start < kBeyondTime &&
                               (state.end == kNotDone || state.end >= kBeyondTime);
-    const bool is_late = state.end >= kBeyondTime ||
-                         std::find(batch_.begin(), batch_.end(), task) != batch_.end();
+    const bool is_late =
+        state.end >= kBeyondTime || std::find(batch_.begin(), batch_.end(), task) != batch_.end();
     const auto spans = ops.Of(TaskId(task));
     if (!is_under_way || !is_late || spans.empty()) continue;
     const SpanSpec& span = program_.spans[spans.front()];

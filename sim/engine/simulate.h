@@ -74,8 +74,9 @@ struct Simulation {
 };
 
 // `ranks` goes into the timeline. Throws Error, naming the link and the flow, when a flow is stuck
-// on a failed link that never recovers, and StepTooLong. Throws InternalError, saying how many and naming the first,
-// when tasks remain that can never end (the schedule check rules that out for checked schedules).
+// on a failed link that never recovers, and StepTooLong. Throws InternalError, saying how many and
+// naming the first, when tasks remain that can never end (the schedule check rules that out for
+// checked schedules).
 Simulation Simulate(const Program& program, uint32_t ranks, const SimulationOptions& options = {});
 
 }  // namespace rehearse

@@ -24,10 +24,11 @@ std::vector<uint32_t> RanksToKeep(const Schedule& schedule, const Timeline& time
     candidates.push_back({!has_rank[role], stands_for[rank], rank});
     has_rank[role] = true;
   }
-  std::stable_sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
-    if (a.is_first || b.is_first) return a.is_first && !b.is_first;
-    return a.stands_for > b.stands_for;
-  });
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [](const Candidate& a, const Candidate& b) {
+                     if (a.is_first || b.is_first) return a.is_first && !b.is_first;
+                     return a.stands_for > b.stands_for;
+                   });
 
   std::vector<uint32_t> kept = asked;
   size_t spans = 0;

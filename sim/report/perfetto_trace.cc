@@ -250,10 +250,9 @@ class Arrows {
   static Time BeginOf(const Timeline& timeline, OpOfRank op) {
     const auto [first, last] = timeline.SpansOf(op.rank);
     const auto begin = timeline.spans.begin();
-    const auto at =
-        std::lower_bound(begin + static_cast<std::ptrdiff_t>(first),
-                         begin + static_cast<std::ptrdiff_t>(last), op.op,
-                         [](const Span& span, uint32_t wanted) { return span.op < wanted; });
+    const auto at = std::lower_bound(
+        begin + static_cast<std::ptrdiff_t>(first), begin + static_cast<std::ptrdiff_t>(last),
+        op.op, [](const Span& span, uint32_t wanted) { return span.op < wanted; });
     return at->begin;
   }
 

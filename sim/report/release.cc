@@ -135,8 +135,9 @@ const Span* Releases::SpanOf(OpOfRank op) const {
     return &timeline_.spans[first + op.op];
   const auto begin = timeline_.spans.begin();
   const auto end = begin + static_cast<std::ptrdiff_t>(last);
-  const auto at = std::lower_bound(begin + static_cast<std::ptrdiff_t>(first), end, op.op,
-                                   [](const Span& span, uint32_t wanted) { return span.op < wanted; });
+  const auto at =
+      std::lower_bound(begin + static_cast<std::ptrdiff_t>(first), end, op.op,
+                       [](const Span& span, uint32_t wanted) { return span.op < wanted; });
   return at != end && at->op == op.op ? &*at : nullptr;
 }
 

@@ -31,8 +31,8 @@ class Releases {
  public:
   Releases(const Schedule& schedule, const Timeline& timeline);
 
-  // What released the op; nothing for compute ops, for ops that nothing came before, on communicators
-  // of one rank, and for ops that have no span.
+  // What released the op; nothing for compute ops, for ops that nothing came before, on
+  // communicators of one rank, and for ops that have no span.
   std::optional<OpOfRank> Of(OpOfRank op);
 
  private:
@@ -49,8 +49,8 @@ class Releases {
   };
   // What is the same for all ranks of a role, by position.
   struct RoleFacts {
-    std::vector<uint32_t> ordinal;                      // on its channel
-    std::vector<uint32_t> previous_on_stream;           // or kNoOp
+    std::vector<uint32_t> ordinal;                        // on its channel
+    std::vector<uint32_t> previous_on_stream;             // or kNoOp
     std::map<Channel, std::vector<uint32_t>> of_channel;  // positions, by ordinal
   };
   static constexpr uint32_t kNoOp = 0xffffffffu;

@@ -84,8 +84,8 @@ struct Result {
   Bytes memory_capacity;      // of that rank's device; 0 when unknown
   uint32_t memory_rank = 0;   // of its job, where there are several
   std::string tightest_rank;  // its name, "" where all devices have one size
-  // Those in use, busiest first (utilization, then order). Links that behave alike are one where the
-  // step was folded, and each its own where it was not.
+  // Those in use, busiest first (utilization, then order). Links that behave alike are one where
+  // the step was folded, and each its own where it was not.
   std::vector<LinkSummary> links;
   std::vector<ChosenCollective> chosen;  // none where all collectives are rings on bare links
   SimulatorCost simulator;
@@ -103,7 +103,9 @@ std::optional<DType> MainDType(const Schedule& schedule);
 Result Summarize(const Schedule& schedule, const Timeline& timeline, FlopsPerSecond peak);
 
 // The JSON object rehearse.result.v1: what Result has, times in seconds and sizes in bytes, each
-// number under the same key in every version. "notes" and "collectives" only where there are some.
+// number under the same key in every version. "notes", "left_out" and "collectives" only where there
+// are some. The "count" of a link says how many there are, this one included, of which each carried
+// so much; memory is that of its "rank", the one with the least room on its device.
 nlohmann::ordered_json ToJson(const Result& result);
 
 // The dotted paths of its numbers, where "*" is the name of an axis: "by_axis.*.seconds".

@@ -75,6 +75,7 @@ void AddNumbers(const Json& json, const std::string& path, std::vector<std::stri
 
 std::vector<std::string> NumbersOfResults() {
   Result result;
+  result.memory_capacity = Bytes(1);  // where it is known
   result.axes.emplace_back().name = "*";
   std::vector<std::string> numbers;
   AddNumbers(ToJson(result), "", &numbers);

@@ -88,7 +88,8 @@ std::vector<Repeat> ReadRepeats(const JsonReader& reader, size_t ops) {
     repeat.begin = static_cast<uint32_t>(numbers[0].Integer(begin, kMostOps));
     repeat.end = static_cast<uint32_t>(
         numbers[1].Integer(int64_t{repeat.begin} + 1, static_cast<int64_t>(ops)));
-    repeat.times = static_cast<uint32_t>(numbers[2].Integer(0, (kMostCopies - all) / repeat.size()));
+    repeat.times =
+        static_cast<uint32_t>(numbers[2].Integer(0, (kMostCopies - all) / repeat.size()));
     repeat.micro_batches =
         static_cast<int32_t>(numbers[3].Integer(0, kMostOps / std::max(repeat.times, 1u)));
     begin = repeat.end;
@@ -177,9 +178,8 @@ int32_t RecordedRole::MicroBatchAt(uint32_t position) const {
   if (repeats.empty()) return ops[position].micro_batch;
   const KeptOp kept = KeptAt(repeats, position);
   const int32_t later =
-      kept.copy == 0
-          ? 0
-          : static_cast<int32_t>(kept.copy) * repeats[kept.repeats_before].micro_batches;
+      kept.copy == 0 ? 0
+                     : static_cast<int32_t>(kept.copy) * repeats[kept.repeats_before].micro_batches;
   return ops[kept.op].micro_batch + later;
 }
 

@@ -8,9 +8,10 @@
 //                                         ... ]} ],
 //                                  a measured collective also "algorithm", "protocol", "channels",
 //                                  where the library told them on the role's first rank
+//                                  ops that are done for each micro-batch stand once: "repeats":
+//                                  [[begin, end, times, micro_batches]], as sim/schedule/schedule.h
+//                                  has them
 //     "role_of_rank": [[0, 2]],    runs of (role, ranks)
-//                                  an op that is done for each micro-batch stands once: "repeats":
-//                                  [[begin, end, times, micro_batches]], as in sim/schedule/schedule.h
 //     "representative": [0, 0],    where not all ranks have spans: by rank, whose stand for its own
 //     "left_out": [[16, 1008]],    runs of (rank, ranks) that do otherwise than those do, but whose
 //                                  own spans are left out (sim/report/kept_ranks.h)

@@ -19,8 +19,8 @@ struct TraceNames {
 // "gpu0 (rank 3)", or "rank 3" where the device has no name.
 std::string DeviceName(const TraceNames& names, uint32_t rank);
 
-// How much a trace is to hold. What it leaves out stands in it: in the name of the topmost track, of
-// the track of links, and as a slice in the place of copies.
+// How much a trace is to hold. What it leaves out stands in it: in the name of the topmost track,
+// of the track of links, and as a slice in the place of copies.
 struct TraceOptions {
   static constexpr size_t kAll = static_cast<size_t>(-1);
 

@@ -19,9 +19,10 @@ void CheckLink(const LinkFigures& link, NameOf name) {
     throw Error(fmt::format("link {} has efficiency {}, expected above 0 and at most 1", name(),
                             link.efficiency));
   if (link.bandwidth * link.efficiency < kLeastBandwidth)
-    throw Error(fmt::format("link {} reaches {} B/s ({} B/s at efficiency {}), expected at least {}",
-                            name(), (link.bandwidth * link.efficiency).value(),
-                            link.bandwidth.value(), link.efficiency, kLeastBandwidth.value()));
+    throw Error(
+        fmt::format("link {} reaches {} B/s ({} B/s at efficiency {}), expected at least {}",
+                    name(), (link.bandwidth * link.efficiency).value(), link.bandwidth.value(),
+                    link.efficiency, kLeastBandwidth.value()));
   if (!(link.latency >= Seconds(0) && link.latency <= kLongestLatency))
     throw Error(fmt::format("link {} has latency {} s, expected 0 to {} s", name(),
                             link.latency.value(), kLongestLatency.value()));

@@ -184,8 +184,8 @@ class Editor {
         *peak *= edit.compute->factor;
         constexpr FlopsPerSecond kMost(1e30);
         if (*peak > kMost)
-          throw Error(edit.place, fmt::format("would give device {} a peak of {}", spec.name,
-                                              Print(*peak)));
+          throw Error(edit.place,
+                      fmt::format("would give device {} a peak of {}", spec.name, Print(*peak)));
       }
       what = fmt::format("compute {}x", edit.compute->factor);
     }

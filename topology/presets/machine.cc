@@ -56,9 +56,10 @@ void CheckSize(const MachineSpec& spec) {
   const uint64_t links = spec.nodes * (node.wires + 2 * node.ports);
   const uint64_t vertices = spec.nodes * node.parts;
   if (links > kMost || vertices > kMost)
-    throw Error(fmt::format(
-        "cluster \"{}\" would have {} links and {} parts in {} machines, expected at most {} of each",
-        spec.name, links, vertices, spec.nodes, kMost));
+    throw Error(
+        fmt::format("cluster \"{}\" would have {} links and {} parts in {} machines, expected at "
+                    "most {} of each",
+                    spec.name, links, vertices, spec.nodes, kMost));
 }
 
 }  // namespace

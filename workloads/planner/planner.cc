@@ -79,18 +79,19 @@ uint32_t MicroBatchesOfBlock(const std::vector<Action>& actions, uint32_t stages
   return most;
 }
 
-// Before anything is planned: a gigabyte or two. What goes over the network once, forward and back, is
-// a pass.
+// Before anything is planned: a gigabyte or two. What goes over the network once, forward and back,
+// is a pass.
 void CheckSize(const StepSetup& step, uint32_t passes, const Place& place) {
   constexpr uint64_t kMost = 100'000;
   const uint64_t visits = uint64_t{step.network.nodes.size()} * passes * step.strategy.chunks;
   if (visits <= kMost) return;
   const std::string chunks =
       step.strategy.chunks > 1 ? fmt::format(" x {} chunks", step.strategy.chunks) : "";
-  throw Error(place, fmt::format("the step is too large to be planned: found {} values of the network"
-                                 " ({} layers) x {} micro-batches{} = {}, expected at most {}",
-                                 step.network.nodes.size(), step.network.layers, passes, chunks,
-                                 visits, kMost));
+  throw Error(
+      place,
+      fmt::format("the step is too large to be planned: found {} values of the network"
+                  " ({} layers) x {} micro-batches{} = {}, expected at most {}",
+                  step.network.nodes.size(), step.network.layers, passes, chunks, visits, kMost));
 }
 
 Role PlanRole(const StepSetup& step, const Stage& stage, const std::vector<Action>& own,

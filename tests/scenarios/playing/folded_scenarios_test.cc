@@ -92,15 +92,14 @@ void ExpectSameSpans(const Timeline& folded, const Timeline& unfolded) {
   }
 }
 
-// The links in use, of which a folded row stands for several: as many of each kind and capacity, that
-// carry the same but for rounding.
+// The links in use, of which a folded row stands for several: as many of each kind and capacity,
+// that carry the same but for rounding.
 void ExpectSameLinks(const Result& folded, const Result& unfolded) {
   using Carried = std::tuple<std::string, double, double>;  // kind, capacity, bytes
   const auto links_of = [](const Result& result) {
     std::vector<Carried> links;
     for (const LinkSummary& link : result.links) {
-      links.insert(links.end(), link.count,
-                   {link.kind, link.capacity.value(), link.bytes.value()});
+      links.insert(links.end(), link.count, {link.kind, link.capacity.value(), link.bytes.value()});
     }
     std::sort(links.begin(), links.end());
     return links;
@@ -115,16 +114,15 @@ void ExpectSameLinks(const Result& folded, const Result& unfolded) {
   }
 }
 
-// 8 nodes of 4 GPUs on one axis: a ring leaves each node by one NIC and enters it by another, on one
-// class of links each.
+// 8 nodes of 4 GPUs on one axis: a ring leaves each node by one NIC and enters it by another, on
+// one class of links each.
 TEST(FoldedScenariosTest, ALinkOfAFoldedRunStandsForAllThatDoTheSame) {
-  const Result folded =
-      testing::Play({"cluster=perlmutter:nodes=8",
-                     R"(strategy={"kind": "fsdp", "shard": 32, "replicas": 1,
+  const Result folded = testing::Play({"cluster=perlmutter:nodes=8",
+                                       R"(strategy={"kind": "fsdp", "shard": 32, "replicas": 1,
                         "overlap_gradients": true, "overlap_reduce_scatter": true, "prefetch": 1,
                         "reshard_after_forward": true})",
-                     "training.batch=32"})
-          .result;
+                                       "training.batch=32"})
+                            .result;
   Scenario scenario = testing::ReadSmall(
       {"cluster=perlmutter:nodes=8",
        R"(strategy={"kind": "fsdp", "shard": 32, "replicas": 1, "overlap_gradients": true,

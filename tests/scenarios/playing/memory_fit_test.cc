@@ -62,8 +62,9 @@ TEST(MemoryFitTest, TheRankWithTheLeastRoomIsTold) {
   EXPECT_EQ(result.memory.Total(), Bytes(12 * kGib));
   EXPECT_EQ(result.memory_capacity, Bytes(16 * kGib));
   EXPECT_EQ(result.memory_rank, 1u);
-  EXPECT_THAT(ToText(result, false),
-              HasSubstr("12 GiB of 16 GiB (75.0 %) on rank 1 (b, small), which has the least room\n"));
+  EXPECT_THAT(
+      ToText(result, false),
+      HasSubstr("12 GiB of 16 GiB (75.0 %) on rank 1 (b, small), which has the least room\n"));
   const auto json = ToJson(result);
   EXPECT_EQ(json["memory"]["capacity"], 16 * kGib);
   EXPECT_EQ(json["memory"]["rank"], 1);

@@ -39,10 +39,11 @@ TEST(ScenarioTimeRangeTest, AStragglersKernelIsNamed) {
 }
 
 TEST(ScenarioTimeRangeTest, TimesAndFactorsBeyondAllUseAreRefusedWhereTheyStand) {
-  EXPECT_THAT(testing::ErrorOf({R"(simulator.perturbation={"events":
+  EXPECT_THAT(
+      testing::ErrorOf({R"(simulator.perturbation={"events":
                   [{"at": "9300000s", "links": "node1/nic0", "fail": true}]})"}),
-              HasSubstr("/simulator/perturbation/events/0/at: found \"9300000s\", expected a time of "
-                        "at most 106 days"));
+      HasSubstr("/simulator/perturbation/events/0/at: found \"9300000s\", expected a time of "
+                "at most 106 days"));
   EXPECT_THAT(testing::ErrorOf({R"(simulator.perturbation={"events":
                   [{"at": "1ms", "links": "node1/nic0", "bandwidth": "1e300x"}]})"}),
               HasSubstr("/simulator/perturbation/events/0/bandwidth: would give link"));

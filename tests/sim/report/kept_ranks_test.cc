@@ -22,8 +22,9 @@ struct EightRanks {
   // Ranks 3 to 5 behave as rank 2, rank 7 as rank 6.
   void Fold() {
     timeline.representative = {0, 1, 2, 2, 2, 2, 6, 6};
-    std::erase_if(timeline.spans,
-                  [&](const Span& span) { return timeline.representative[span.rank] != span.rank; });
+    std::erase_if(timeline.spans, [&](const Span& span) {
+      return timeline.representative[span.rank] != span.rank;
+    });
   }
 
   Schedule schedule;

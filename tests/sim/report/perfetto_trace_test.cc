@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "sim/base/error.h"
-#include "tests/sim/report/released_by.h"
 #include "sim/report/trace.h"
+#include "tests/sim/report/released_by.h"
 #include "tests/sim/sample_step.h"
 #include "tests/support/places.h"
 
@@ -223,11 +223,11 @@ TEST(PerfettoTraceTest, ChosenRanksAloneAreWrittenAndTheTitleSaysSo) {
   step.timeline.representative = {0, 0};
   TraceOptions options;
   options.ranks = {1};
-  const auto tracks =
-      TraceReader(PerfettoTrace(step.schedule, step.timeline, NamesOf(2), options))
-          .tracks_by_path();
+  const auto tracks = TraceReader(PerfettoTrace(step.schedule, step.timeline, NamesOf(2), options))
+                          .tracks_by_path();
   EXPECT_TRUE(tracks.contains("sample (1 of 2 ranks)/node0/gpu1 (rank 1)/compute"));
-  for (const auto& [path, track] : tracks) EXPECT_EQ(path.find("rank 0"), std::string::npos) << path;
+  for (const auto& [path, track] : tracks)
+    EXPECT_EQ(path.find("rank 0"), std::string::npos) << path;
 }
 
 // One op of 1 us, 100 times: of 100 the trace is to hold some 10, the first and the last.
@@ -278,9 +278,8 @@ TEST(PerfettoTraceTest, OfManyLinksTheBusiestAreWritten) {
   step.timeline.links[1].count = 8;
   TraceOptions options;
   options.most_links = 2;
-  const auto tracks =
-      TraceReader(PerfettoTrace(step.schedule, step.timeline, NamesOf(2), options))
-          .tracks_by_path();
+  const auto tracks = TraceReader(PerfettoTrace(step.schedule, step.timeline, NamesOf(2), options))
+                          .tracks_by_path();
   EXPECT_TRUE(tracks.contains("sample/links (the busiest 2 of 3)/link 3000 and 7 like it"));
   EXPECT_TRUE(tracks.contains("sample/links (the busiest 2 of 3)/link 2000"));
   EXPECT_FALSE(tracks.contains("sample/links (the busiest 2 of 3)/link 1000"));

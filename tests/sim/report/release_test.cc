@@ -1,8 +1,7 @@
-#include "tests/sim/report/released_by.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/sim/report/released_by.h"
 #include "tests/sim/sample_step.h"
 
 namespace rehearse {

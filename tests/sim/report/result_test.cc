@@ -223,13 +223,12 @@ TEST(ResultJsonTest, HasTheKeysOfTheSchemaInTheirOrder) {
   EXPECT_THAT(KeysOf(json["by_axis"]), ElementsAre("row", "column", "solo"));
   EXPECT_THAT(KeysOf(json["by_axis"]["row"]),
               ElementsAre("operations", "bytes", "seconds", "exposed_seconds"));
-  EXPECT_THAT(KeysOf(json["memory"]),
-              ElementsAre("parameters", "gradients", "optimizer", "activations", "buffers",
-                          "capacity", "rank"));
+  EXPECT_THAT(KeysOf(json["memory"]), ElementsAre("parameters", "gradients", "optimizer",
+                                                  "activations", "buffers", "capacity", "rank"));
   ASSERT_EQ(json["links"].size(), 1u);
-  EXPECT_THAT(KeysOf(json["links"][0]),
-              ElementsAre("name", "kind", "bytes", "capacity_bytes_per_second", "utilization",
-                          "count"));
+  EXPECT_THAT(
+      KeysOf(json["links"][0]),
+      ElementsAre("name", "kind", "bytes", "capacity_bytes_per_second", "utilization", "count"));
   EXPECT_EQ(json["links"][0]["bytes"], 1600);
   EXPECT_THAT(KeysOf(json["simulator"]),
               ElementsAre("wall_seconds", "events", "transfers", "classes", "peak_rss_bytes"));

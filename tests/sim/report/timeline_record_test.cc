@@ -46,8 +46,8 @@ TEST(TimelineRecordTest, FoldedTimelinesStayFolded) {
   // Rank 1 behaves as rank 0: five spans instead of ten.
   step.timeline.spans.resize(5);
   step.timeline.representative = {0, 0};
-  const TimelineRecord record = ReadBack(nlohmann::ordered_json::parse(
-      ToJsonText(MakeRecord("", step.schedule, step.timeline))));
+  const TimelineRecord record = ReadBack(
+      nlohmann::ordered_json::parse(ToJsonText(MakeRecord("", step.schedule, step.timeline))));
   EXPECT_EQ(record.steps[0].timeline.spans.size(), 5u);
   EXPECT_EQ(record.steps[0].timeline.SpansOf(1), record.steps[0].timeline.SpansOf(0));
 }
