@@ -134,7 +134,7 @@ void WriteMemory(Page& page, const Result& result) {
                                : result.tightest_rank + ", which has the least room";
   page.Line("{}   {}{} on {}{}", page.pen(Ink::kBold, "Memory"),
             page.pen(fits ? Ink::kBold : Ink::kRed, Print(result.memory.Total())), beside, rank,
-            fits ? "" : page.pen(Ink::kRed, ": does not fit"));
+            page.pen(Ink::kRed, fits ? "" : ": does not fit"));
   // Bars against the capacity, so that what is missing of a full bar is free.
   const double scale = std::max(total, capacity);
   const auto row = [&](const char* name, Bytes bytes) {
