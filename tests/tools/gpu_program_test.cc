@@ -254,6 +254,25 @@ TEST_F(GpuProgramTest, ARankThatDiesOnTheWayIsNamedByAllOthers) {
   }
 }
 
+// Stopped, a rank keeps its connection; it is killed when the others should have gone.
+TEST_F(GpuProgramTest, ARankThatIsStoppedIsNamedByAllOthersWithinTenSeconds) {
+  for (const int victim : {0, 2}) {
+    const auto start = std::chrono::steady_clock::now();
+    const Outcome outcome = Processes(
+        4, kTorchrun, "execute " + Shipped("cpu-4d") + " --backend cuda --repeat 100000 --out out",
+        fmt::format(
+            "[ $rank != {} ] || {{ sh -c 'echo $PPID' > pid; (looks=0; until [ $looks = 300 ] || "
+            "grep -q '\"step\"' out/rank-{}.jsonl; do sleep 0.1; looks=$((looks + 1)); done; "
+            "kill -STOP $(cat pid); sleep 10; kill -9 $(cat pid)) 2> /dev/null & }}",
+            victim, victim));
+    EXPECT_NE(outcome.code, 0);
+    const std::string silent = fmt::format("rank {} has given no sign of life for 5 s", victim);
+    EXPECT_EQ(Occurrences(outcome.err, silent), 3u) << outcome.err;
+    EXPECT_LT(SecondsSince(start), 60);
+    std::filesystem::remove_all(folder_ / "out");
+  }
+}
+
 // NCCL's communicators are made in calls that do not return when a rank has gone.
 TEST_F(GpuProgramTest, ARankThatFailsWhileOthersWaitInNcclEndsThem) {
   const auto start = std::chrono::steady_clock::now();
