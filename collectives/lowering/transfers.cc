@@ -4,6 +4,8 @@
 #include <span>
 #include <string_view>
 
+#include <fmt/format.h>
+
 #include "collectives/lowering/collective_error.h"
 #include "sim/base/error.h"
 
