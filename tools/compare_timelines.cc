@@ -1,32 +1,18 @@
 // Two timelines, or two results, side by side.
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include <fmt/format.h>
 
 #include "real/calibration/nccl_table.h"
 #include "scenarios/playing/rehearsal.h"
 #include "sim/base/error.h"
+#include "sim/base/input_file.h"
 #include "sim/base/json_document.h"
 #include "sim/report/comparison.h"
 #include "tools/comparers.h"
 
 namespace rehearse {
 namespace {
-
-constexpr std::streamsize kLargestFile = 64 << 20;
-
-std::string ReadWhole(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw Error(fmt::format("cannot read \"{}\"", path));
-  file.seekg(0, std::ios::end);
-  const std::streamsize size = file.tellg();
-  if (size < 0) throw Error(fmt::format("cannot read \"{}\"", path));
-  if (size > kLargestFile) throw Error(fmt::format("\"{}\" has more than 64 MiB", path));
-  file.seekg(0);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 bool IsJson(const std::string& text) {
   const size_t first = text.find_first_not_of(" \t\r\n");
@@ -73,7 +59,7 @@ Subject RecogniseSubject(const std::string& path) {
   subject.path = path;
   std::error_code ignored;  // what cannot be looked at cannot be read either
   if (std::filesystem::is_directory(path, ignored)) subject.path += "/timeline.json";
-  subject.text = ReadWhole(subject.path);
+  subject.text = ReadInputFile(subject.path);
   if (IsJson(subject.text)) {
     subject.kind = KindOfJson(JsonDocument::FromText(subject.text, subject.path).Root());
   } else if (LooksLikeNcclTable(subject.text)) {

@@ -163,7 +163,7 @@ void WriteOutputs(const ExecutedScenario& executed, const std::string& folder) {
   const Timeline& median = execution.Median();
   OutputSet files;
   files.Add(folder + "/execution.json", ToJson(executed).dump(2) + "\n");
-  files.Add(folder + "/timeline.json", ToJson(RecordOf(executed)).dump() + "\n");
+  files.Add(folder + "/timeline.json", ToJsonText(RecordOf(executed)));
   files.Add(folder + "/trace.pftrace", PerfettoTrace(execution.schedule, median, names));
   files.Add(folder + "/timeline.svg", TimelineSvg(execution.schedule, median, names, picture));
   files.Commit();

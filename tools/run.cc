@@ -7,6 +7,7 @@
 #include "sim/base/error.h"
 #include "sim/base/output_file.h"
 #include "sim/base/units.h"
+#include "sim/report/kept_ranks.h"
 #include "sim/report/timeline_record.h"
 #include "tools/command.h"
 #include "tools/ranks.h"
@@ -33,9 +34,12 @@ CommandSyntax Syntax() {
       "what to print");
   add("out", po::value<std::string>()->value_name("DIR"),
       "also write result.json, timeline.json (for rehearse compare), trace.pftrace (open it in "
-      "ui.perfetto.dev) and timeline.svg there");
+      "ui.perfetto.dev) and timeline.svg there. Timeline and trace hold one rank of each kind that "
+      "behaves alike, 16 at most, the trace of many micro-batches the first and the last; they say "
+      "what they leave out");
   add("ranks", po::value<std::string>()->default_value("0")->value_name("A,B-C"),
-      "ranks that timeline.svg shows; of jobs devices, by default the first of each");
+      "ranks that timeline.svg shows, and that timeline and trace then hold too, with all their "
+      "micro-batches; of jobs devices, by default the first of each");
   add("window", po::value<std::string>()->value_name("FROM-TO"),
       "part of the step that timeline.svg shows, e.g. 100ms-250ms");
   return syntax;
@@ -81,17 +85,28 @@ std::string ResultToText(const Rehearsal& rehearsal) {
                         : ToText(rehearsal.result, ColorsWanted());
 }
 
+// What is written of a step that nobody asked to see more of.
+constexpr size_t kMostOpsOfATrace = 100'000;  // a rank
+constexpr size_t kMostLinksOfATrace = 100;
+
+// `asked`: ranks that the user named.
 void WriteOutputs(const Rehearsal& rehearsal, const std::string& folder,
-                  const PictureOptions& picture) {
+                  const PictureOptions& picture, const std::vector<uint32_t>& asked) {
   MakeFolder(folder);
   OutputSet files;
   files.Add(folder + "/result.json", ResultToJson(rehearsal).dump(2) + "\n");
-  files.Add(
-      folder + "/timeline.json",
-      ToJson(MakeRecord(rehearsal.result.scenario, rehearsal.schedule, rehearsal.timeline)).dump() +
-          "\n");
+  TraceOptions options;
+  options.ranks = RanksToKeep(rehearsal.schedule, rehearsal.timeline, asked);
+  options.most_links = kMostLinksOfATrace;
+  if (asked.empty()) options.most_ops = kMostOpsOfATrace;
   files.Add(folder + "/trace.pftrace",
-            PerfettoTrace(rehearsal.schedule, Unfolded(rehearsal.timeline), rehearsal.names));
+            PerfettoTrace(rehearsal.schedule, rehearsal.timeline, rehearsal.names, options));
+  Timeline kept = rehearsal.timeline;
+  std::vector<uint32_t> left_out = KeepOnly(options.ranks, rehearsal.schedule, &kept);
+  TimelineRecord record =
+      MakeRecord(rehearsal.result.scenario, rehearsal.schedule, std::move(kept));
+  record.left_out = std::move(left_out);
+  files.Add(folder + "/timeline.json", ToJsonText(record));
   files.Add(folder + "/timeline.svg",
             TimelineSvg(rehearsal.schedule, rehearsal.timeline, rehearsal.names, picture));
   files.Commit();
@@ -109,14 +124,17 @@ int RunCommand(const std::vector<std::string>& arguments) {
   PictureOptions picture;
   picture.ranks = PicturedRanks(values, scenario);
   if (folder.empty() && (values.count("window") > 0 || !values["ranks"].defaulted())) {
-    throw Error("--ranks and --window are for timeline.svg, which --out DIR writes");
+    throw Error("--ranks and --window are for the files that --out DIR writes");
   }
 
   const Rehearsal rehearsal = Rehearse(scenario, {.record_link_loads = !folder.empty()});
   if (values.count("window") > 0) {
     ParseWindow(values["window"].as<std::string>(), rehearsal.timeline.step, &picture);
   }
-  if (!folder.empty()) WriteOutputs(rehearsal, folder, picture);
+  if (!folder.empty()) {
+    WriteOutputs(rehearsal, folder, picture,
+                 values["ranks"].defaulted() ? std::vector<uint32_t>() : picture.ranks);
+  }
   const std::string text = format == OutputFormat::kJson ? ResultToJson(rehearsal).dump(2) + "\n"
                                                          : ResultToText(rehearsal);
   std::fputs(text.c_str(), stdout);

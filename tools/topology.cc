@@ -1,16 +1,15 @@
 // rehearse topology CLUSTER: what is connected, and how fast.
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <memory>
 #include <numeric>
 #include <set>
-#include <system_error>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "sim/base/error.h"
+#include "sim/base/input_file.h"
 #include "sim/base/json_parse.h"
 #include "sim/base/output_file.h"
 #include "sim/base/say.h"
@@ -126,27 +125,6 @@ std::string MatrixOf(const Cluster& cluster, const po::variables_map& values, Ou
                                        : ToText(view, cluster);
 }
 
-// The whole file, as far as importers read: they refuse longer ones.
-std::string ReadText(const std::string& path) {
-  constexpr size_t kMost = (size_t{64} << 20) + 1;
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
-                                                             std::fclose);
-  std::string text;
-  bool failed = file == nullptr;
-  while (!failed && text.size() < kMost) {
-    constexpr size_t kPiece = 1 << 16;
-    const size_t before = text.size();
-    text.resize(before + kPiece);
-    const size_t count = std::fread(text.data() + before, 1, kPiece, file.get());
-    text.resize(before + count);
-    failed = std::ferror(file.get()) != 0;
-    if (count == 0) break;
-  }
-  if (failed)
-    throw Error({path, 0, ""}, "cannot be read: " + std::generic_category().message(errno));
-  return text;
-}
-
 struct Source {
   std::unique_ptr<Cluster> cluster;
   bool is_imported = false;
@@ -172,8 +150,8 @@ Source ReadSource(const po::variables_map& values, const std::string& usage) {
   const std::string device =
       values.count("device") > 0 ? values["device"].as<std::string>() : std::string();
   ImportedCluster imported = given.front() == "import-nccl"
-                                 ? ImportNcclTopology(ReadText(text), text, device)
-                                 : ImportSmiTopology(ReadText(text), text, device);
+                                 ? ImportNcclTopology(ReadInputFile(text), text, device)
+                                 : ImportSmiTopology(ReadInputFile(text), text, device);
   for (const std::string& remark : imported.remarks)
     Say(VisibleText(fmt::format("{}: {}", text, remark)));
   return {std::move(imported.cluster), true, ""};

@@ -83,6 +83,12 @@ class Lowering {
     for (const uint32_t rank : folding_.ranks.representative) {
       ops += schedule_.roles[schedule_.role_of_rank[rank]].OpCount();
     }
+    constexpr size_t kMost = 1u << 25;  // some gigabytes
+    if (ops > kMost)
+      throw Error(
+          fmt::format("the step is too large to be played: found {} ops on the {} ranks that "
+                      "do not behave like others, expected at most {} in all",
+                      ops, folding_.ranks.size(), kMost));
     builder_.Reserve(ops + ops / 4, ops + ops / 2, ops);
   }
 
@@ -199,7 +205,7 @@ class Lowering {
       return {wait, wait, wait, false};
     }
     const double factor = ComputeFactor(options_.perturbation, rank, position);
-    if (factor != 1) duration = ToTime(factor * ToSeconds(duration));
+    if (factor != 1 && duration < kBeyondTime) duration = ToTime(factor * ToSeconds(duration));
     const TaskId task = builder_.AddDelay(duration);
     SetOwner(task, rank, *compute);
     return {task, task, task, false};

@@ -53,11 +53,12 @@ std::string NoteOn(const char* what, size_t ops, size_t of, const std::string& e
 
 }  // namespace
 
-Schedule AsExecuted(const Schedule& schedule, const Cluster& cluster) {
+Schedule AsExecuted(Schedule schedule, const Cluster& cluster) {
   const double cores = cluster.DeviceOf(0).host_cores;
   if (!cluster.measured_collectives() || cores == 0) return schedule;
   if (cores >= MostRanksOfANode(cluster) * StreamsInUse(schedule)) return schedule;
-  return BlockingForm(schedule).value_or(schedule);
+  std::optional<Schedule> blocking = BlockingForm(schedule);
+  return blocking ? std::move(*blocking) : schedule;
 }
 
 std::vector<std::string> CalibrationNotes(const Schedule& schedule, const Cluster& cluster) {

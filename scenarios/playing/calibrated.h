@@ -13,7 +13,7 @@ namespace rehearse {
 // How the machine would run the schedule: where its ranks share host cores and those are too few
 // for a thread a stream, every rank does one op after the other (real/execution/execute.h decides
 // so too); else as it is.
-Schedule AsExecuted(const Schedule& schedule, const Cluster& cluster);
+Schedule AsExecuted(Schedule schedule, const Cluster& cluster);
 
 // What a reader of the result has to know: ops that the calibration's measurements do not
 // cover (how many, which one takes longest), a calibration that is not representative, one of

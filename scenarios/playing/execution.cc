@@ -8,6 +8,7 @@
 
 #include "real/backends/executable.h"
 #include "real/backends/host.h"
+#include "scenarios/playing/memory_fit.h"
 #include "sim/base/error.h"
 #include "sim/base/units.h"
 #include "sim/base/visible_text.h"
@@ -189,7 +190,9 @@ void Describe(const Scenario& scenario, const Schedule& schedule, const Transpor
   executed->result.fidelity = "measured";
   executed->result.chosen =
       ChosenCollectives(executed->execution.schedule, executed->execution.choices);
-  executed->result.memory_capacity = device.memory;
+  DescribeMemory(
+      TightestFit(executed->execution.schedule, scenario.jobs.front().placement, *scenario.cluster),
+      *scenario.cluster, &executed->result);
 }
 
 nlohmann::ordered_json ToJson(const ExecutedScenario& executed) {

@@ -4,10 +4,10 @@
 
 #include <fmt/format.h>
 
+#include "scenarios/playing/memory_fit.h"
 #include "sim/base/error.h"
 #include "sim/base/units.h"
 #include "sim/schedule/buffer_check.h"
-#include "sim/schedule/memory.h"
 #include "sim/schedule/schedule_check.h"
 #include "workloads/planner/kernel_tuning.h"
 #include "workloads/planner/planner.h"
@@ -15,23 +15,31 @@
 namespace rehearse {
 namespace {
 
-// The fullest rank must fit the smallest of its job's devices.
 void CheckMemory(const Cluster& cluster, const Job& job, const Place& place) {
-  uint32_t smallest = job.placement.front();
-  for (const uint32_t device : job.placement) {
-    if (cluster.DeviceOf(device).memory < cluster.DeviceOf(smallest).memory) smallest = device;
-  }
-  const DeviceSpec& device = cluster.DeviceOf(smallest);
-  const MemoryUse use = MemoryOfFullestRank(job.schedule);
-  if (use.Total() <= device.memory) return;
+  const MemoryFit fit = TightestFit(job.schedule, job.placement, cluster);
+  if (fit.Room() >= Bytes(0)) return;
+  const MemoryUse& use = fit.use;
   throw Error(
       place,
-      fmt::format("out of memory: a rank needs {} (parameters {}, gradients {}, optimizer "
+      fmt::format("out of memory: {} needs {} (parameters {}, gradients {}, optimizer "
                   "{}, activations {}, buffers {}), the device {} has {}; --allow-oom plays it all "
                   "the same",
-                  Print(use.Total()), Print(use.parameters), Print(use.gradients),
-                  Print(use.optimizer), Print(use.activations), Print(use.buffers), device.name,
-                  Print(device.memory)));
+                  fit.sizes_differ ? NameOf(fit, cluster) : "a rank", Print(use.Total()),
+                  Print(use.parameters), Print(use.gradients), Print(use.optimizer),
+                  Print(use.activations), Print(use.buffers), cluster.DeviceOf(fit.device).name,
+                  Print(fit.capacity)));
+}
+
+// The steps of a job that has several, or begins late, are written out op by op: some gigabytes.
+void CheckSteps(const Job& job, const Place& place) {
+  if (job.repeat == 1 && job.start == Seconds(0)) return;
+  constexpr uint64_t kMost = 1u << 22;
+  uint64_t ops = 0;
+  for (const Role& role : job.schedule.roles) ops += uint64_t{job.repeat} * role.OpCount();
+  if (ops > kMost)
+    throw Error(place, fmt::format("job \"{}\": found {} ops of all roles in {} steps, expected at "
+                                   "most {}",
+                                   job.name, ops, job.repeat, kMost));
 }
 
 Job PrepareJob(const Scenario& scenario, const JobRequest& request) {
@@ -49,6 +57,7 @@ Job PrepareJob(const Scenario& scenario, const JobRequest& request) {
   ApplyCollectivePins(request.collective_pins, &job.schedule);
   CheckSchedule(job.schedule);
   CheckBuffers(job.schedule);
+  CheckSteps(job, request.place);
   if (!scenario.allow_out_of_memory) CheckMemory(cluster, job, request.place);
   return job;
 }

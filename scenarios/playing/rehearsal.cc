@@ -12,6 +12,7 @@
 
 #include "collectives/lowering/collective_error.h"
 #include "scenarios/playing/calibrated.h"
+#include "scenarios/playing/memory_fit.h"
 #include "scenarios/playing/prepare.h"
 #include "sim/base/error.h"
 
@@ -83,12 +84,28 @@ Place PlaceOf(const CollectiveError& error, const Scenario& scenario,
   return {};
 }
 
+// For mistakes that are those of no single place.
+Place FileOf(const Scenario& scenario) { return {scenario.jobs.front().place.file, 0, ""}; }
+
+// What is too long, by the name of the op that the step waits for when the clock ends.
+[[noreturn]] void FailTooLong(const Scenario& scenario, const Schedule& schedule,
+                              const StepTooLong& error) {
+  std::string text = error.what();
+  if (error.rank() < schedule.ranks()) {
+    const Op& op = schedule.roles[schedule.role_of_rank[error.rank()]].At(error.op());
+    text += fmt::format("; \"{}\" of rank {} ({}) is not done by then", op.name, error.rank(),
+                        Describe(schedule, op.work));
+  }
+  if (!error.why().empty()) text += ": " + error.why();
+  throw Error(FileOf(scenario), text);
+}
+
 PlayedScenario Play(const Scenario& scenario, std::vector<Job> jobs,
                     const SimulationOptions& options) {
   const Cluster& cluster = *scenario.cluster;
   PlayedScenario played;
   played.jobs = std::move(jobs);
-  for (Job& job : played.jobs) job.schedule = AsExecuted(job.schedule, cluster);
+  for (Job& job : played.jobs) job.schedule = AsExecuted(std::move(job.schedule), cluster);
   played.schedule = Join(played.jobs, cluster.device_count());
   Router router(cluster, scenario.routing,
                 FailingLinks(scenario.lowering.perturbation, cluster.link_count()));
@@ -96,14 +113,21 @@ PlayedScenario Play(const Scenario& scenario, std::vector<Job> jobs,
     played.lowered = Lower(played.schedule, router, scenario.lowering);
   } catch (const CollectiveError& error) {
     throw Error(PlaceOf(error, scenario, played.jobs), error.what());
+  } catch (const Error& error) {
+    throw Error(FileOf(scenario), error.what());
   }
   try {
     played.simulation = Simulate(played.lowered.program, played.schedule.ranks(), options);
+  } catch (const StepTooLong& error) {
+    FailTooLong(scenario, played.schedule, error);
   } catch (const Error& error) {
     // A transfer can only be stuck where the scenario lets links fail.
     throw Error(scenario.perturbation_place, error.what());
   }
-  played.simulation.timeline.representative = played.lowered.representative;
+  Timeline& timeline = played.simulation.timeline;
+  timeline.representative = played.lowered.representative;
+  for (LinkRecord& link : timeline.links) link.count = 0;
+  for (const uint32_t link : played.lowered.links) ++timeline.links[link].count;
   return played;
 }
 
@@ -148,7 +172,8 @@ JobResult DescribeJob(const Scenario& scenario, const PlayedScenario& played, si
   described.result.fidelity = Name(scenario.lowering.fidelity);
   described.result.left_out = LeftOutBy(scenario.lowering.fidelity);
   described.result.notes = CalibrationNotes(job.schedule, *scenario.cluster);
-  described.result.memory_capacity = scenario.cluster->DeviceOf(job.placement.front()).memory;
+  DescribeMemory(TightestFit(job.schedule, job.placement, *scenario.cluster), *scenario.cluster,
+                 &described.result);
   described.result.chosen = ChosenBy(played, job);
   described.alone = described.result.step;
   if (played.jobs.size() > 1) {
@@ -182,21 +207,20 @@ Result Describe(const Scenario& scenario, const PlayedScenario& played,
   result.scenario = scenario.name;
   result.fidelity = Name(scenario.lowering.fidelity);
   result.left_out = LeftOutBy(scenario.lowering.fidelity);
-  result.memory_capacity = scenario.cluster->DeviceOf(played.jobs.front().placement.front()).memory;
+  // Steps of a job use the same memory, one after the other.
+  std::optional<MemoryFit> tightest;
+  for (const Job& job : played.jobs) {
+    const MemoryFit fit = TightestFit(job.schedule, job.placement, *scenario.cluster);
+    if (tightest && fit.Room() >= tightest->Room()) continue;
+    tightest = fit;
+    DescribeMemory(fit, *scenario.cluster, &result);
+  }
   result.simulator.events = simulation.stats.events;
   result.simulator.transfers = simulation.stats.transfers;
   result.chosen = played.lowered.chosen;
   result.simulator.classes = played.lowered.rank_classes;
-  if (!scenario.lists_jobs) {
+  if (!scenario.lists_jobs)
     result.notes = CalibrationNotes(played.jobs.front().schedule, *scenario.cluster);
-    return result;
-  }
-  // Steps of a job use the same memory, one after the other.
-  result.memory = {};
-  for (const Job& job : played.jobs) {
-    const MemoryUse use = MemoryOfFullestRank(job.schedule);
-    if (use.Total() > result.memory.Total()) result.memory = use;
-  }
   return result;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -172,10 +173,28 @@ const Kind& KindOf(const JsonReader& model) {
 
 }  // namespace
 
+namespace {
+
+// Sizes are counted in 64 bits, and most products of two of them in the 53 of a double.
+void CheckSizes(const Network& network, const JsonReader& training) {
+  constexpr double kMost = 0x1p62;
+  for (const NetworkNode& node : network.nodes) {
+    const double elements =
+        static_cast<double>(node.rows) * static_cast<double>(node.columns) * network.micro_batches;
+    if (elements <= kMost) continue;
+    training.At("batch").Fail(fmt::format(
+        "makes \"{}\" an array of {:.3g} elements, expected at most 2^62", node.name, elements));
+  }
+}
+
+}  // namespace
+
 ModelAndTraining ReadModelAndTraining(const JsonReader& model, const JsonReader& training) {
   const Kind& kind = KindOf(model);
   const Training numbers = ReadTraining(training, kind.rows);
-  return {kind.read(model, numbers), numbers};
+  Network network = kind.read(model, numbers);
+  CheckSizes(network, training);
+  return {std::move(network), numbers};
 }
 
 std::vector<ModelPreset> ModelPresets() {

@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include "sim/base/error.h"
+#include "sim/base/units.h"
 #include "topology/cluster/selectors.h"
 #include "topology/files/edits.h"
 
 namespace rehearse {
 namespace {
+
+constexpr double kMostStraggling = 1e12;
 
 std::vector<double> ReadStragglers(const JsonReader& reader, const Cluster& cluster) {
   std::vector<double> straggling(cluster.device_count(), 1.0);
@@ -17,6 +20,11 @@ std::vector<double> ReadStragglers(const JsonReader& reader, const Cluster& clus
     const double factor = ReadFactor(straggler.At("compute_time"));
     for (const uint32_t rank : SelectRanks(cluster, ReadSelector(devices), devices.place())) {
       straggling[rank] *= factor;
+      if (straggling[rank] > kMostStraggling || straggling[rank] < 1 / kMostStraggling) {
+        straggler.At("compute_time")
+            .Fail(fmt::format("makes {} {} times as slow, expected at most {}",
+                              cluster.DeviceName(rank), straggling[rank], kMostStraggling));
+      }
     }
   }
   return straggling;
@@ -50,11 +58,11 @@ void ReadEvent(const JsonReader& event, const Cluster& cluster, std::vector<Link
   for (const uint32_t link : selected) {
     const double old = cluster.Link(link).bandwidth.value();
     const double changed = change.Of(old);
-    if (changed <= 0 && event.Has("bandwidth")) {
+    if (event.Has("bandwidth") && !(changed > 0 && changed <= kMostBandwidth.value())) {
       event.At("bandwidth")
-          .Fail(fmt::format(
-              "would give link {} a bandwidth of {} B/s; expected more than 0, or \"fail\": true",
-              cluster.LinkName(link), changed));
+          .Fail(fmt::format("would give link {} a bandwidth of {} B/s; expected more than 0 and at "
+                            "most {}, or \"fail\": true",
+                            cluster.LinkName(link), changed, kMostBandwidth.value()));
     }
     events->push_back({at, link, changed / old});
   }

@@ -6,13 +6,12 @@
 
 namespace rehearse {
 
-Time ToTime(Seconds duration) {
-  const double picoseconds = duration.value() * kPicosecondsPerSecond;
-  // The largest power of two below the range of int64_t; NaN and infinity fail as well.
-  constexpr double kRange = 9223372036854775808.0;
-  CHECK_GE(picoseconds, 0.0);
-  CHECK_LT(picoseconds, kRange);
-  return Time(std::llround(picoseconds));
+Time ToTime(Seconds duration) { return RoundedTime(duration.value() * kPicosecondsPerSecond); }
+
+Time RoundedTime(double picoseconds) {
+  CHECK_GE(picoseconds, 0.0);  // NaN fails as well
+  constexpr double kRange = 0x1p63;
+  return picoseconds < kRange ? Time(std::llround(picoseconds)) : kBeyondTime;
 }
 
 }  // namespace rehearse

@@ -1,17 +1,13 @@
 #include "sim/base/json_parse.h"
 
-#include <cerrno>
-#include <cstdio>
-#include <filesystem>
 #include <iterator>
-#include <memory>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "sim/base/gzip.h"
+#include "sim/base/input_file.h"
 #include "sim/base/input_record.h"
 #include "sim/base/units.h"
 
@@ -325,37 +321,13 @@ ParsedJson ParseJson(std::string_view text, const std::string& name, JsonComment
 }
 
 std::string ReadJsonText(const std::string& path) {
-  const Place place{path, 0, ""};
-  const auto fail = [&](int reason) {
-    throw Error(place, "cannot be read: " + std::generic_category().message(reason));
-  };
-  std::error_code fault;
-  const std::filesystem::file_status status = std::filesystem::status(path, fault);
-  if (fault) fail(fault.value());
-  if (std::filesystem::is_directory(status))
-    throw Error(place, "found a directory, expected a JSON file");
-  if (std::filesystem::is_regular_file(status)) {
-    const uintmax_t size = std::filesystem::file_size(path, fault);
-    if (!fault) RefuseTooLarge(size, path);
-  }
-
-  // A pipe has no size: read at most one byte too many.
-  const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(path.c_str(), "rb"), &std::fclose);
-  if (file == nullptr) fail(errno);
-  std::string text;
-  constexpr size_t kChunk = size_t{1} << 20;
-  while (text.size() <= kLargestJson) {
-    const size_t old_size = text.size();
-    text.resize(old_size + kChunk);
-    text.resize(old_size + std::fread(&text[old_size], 1, kChunk, file.get()));
-    if (std::ferror(file.get()) != 0) fail(errno);
-    if (text.size() == old_size) break;
-  }
+  static_assert(kLargestInput == kLargestJson);
+  std::string text = ReadInputFile(path, "JSON file");
   if (IsGzip(text)) {
     try {
       text = Gunzip(text, kLargestJson);
     } catch (const Error& error) {
-      throw Error(place, error.what());
+      throw Error({path, 0, ""}, error.what());
     }
   }
   NoteInput(path, text);

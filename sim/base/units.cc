@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <span>
 #include <system_error>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "sim/base/clock.h"
 #include "sim/base/error.h"
 
 namespace rehearse {
@@ -43,11 +45,14 @@ struct Kind {
   const char* example;
   bool zero_allowed;
   std::vector<Unit> units;
+  double least = 0;  // above zero
+  double most = std::numeric_limits<double>::max();
+  const char* most_in_words = nullptr;
 };
 
 const Kind& BandwidthKind() {
   static const Kind kind = [] {
-    Kind k{"a bandwidth", "25GBps", false, {}};
+    Kind k{"a bandwidth", "25GBps", false, {}, kLeastBandwidth.value(), kMostBandwidth.value()};
     constexpr double kBitsPerByte = 8;
     for (const auto& prefixes :
          {std::span<const Prefix>(kDecimalPrefixes), std::span<const Prefix>(kBinaryPrefixes)}) {
@@ -63,7 +68,7 @@ const Kind& BandwidthKind() {
 
 const Kind& SizeKind() {
   static const Kind kind = [] {
-    Kind k{"a size", "40GiB", false, {}};
+    Kind k{"a size", "40GiB", false, {}, 0, 1e40};
     AddPrefixed(k.units, kDecimalPrefixes, "B", 1);
     AddPrefixed(k.units, kBinaryPrefixes, "B", 1);
     return k;
@@ -73,7 +78,7 @@ const Kind& SizeKind() {
 
 const Kind& FlopRateKind() {
   static const Kind kind = [] {
-    Kind k{"a rate of computation", "312TFLOPS", false, {}};
+    Kind k{"a rate of computation", "312TFLOPS", false, {}, 1e-6, 1e30};
     AddPrefixed(k.units, kDecimalPrefixes, "FLOPS", 1);
     AddPrefixed(k.units, kDecimalPrefixes, "FLOP/s", 1);
     return k;
@@ -83,19 +88,22 @@ const Kind& FlopRateKind() {
 
 const Kind& FlopsKind() {
   static const Kind kind = [] {
-    Kind k{"a number of operations", "1.5TFLOP", true, {}};
+    Kind k{"a number of operations", "1.5TFLOP", true, {}, 0, 1e40};
     AddPrefixed(k.units, kDecimalPrefixes, "FLOP", 1);
     return k;
   }();
   return kind;
 }
 
+// Rounded to the clock it is not yet beyond its range.
+constexpr double kLongestDuration = kBeyondSeconds.value() * (1 - 0x1p-50);
+
 const Kind& DurationKind() {
   static const Kind kind{
-      "a time",
-      "1.5us",
-      true,
-      {{"s", 1, 1}, {"ms", 1, 1e3}, {"us", 1, 1e6}, {"ns", 1, 1e9}, {"ps", 1, 1e12}}};
+      "a time",   "1.5us",
+      true,       {{"s", 1, 1}, {"ms", 1, 1e3}, {"us", 1, 1e6}, {"ns", 1, 1e9}, {"ps", 1, 1e12}},
+      0,          kLongestDuration,
+      kClockRange};
   return kind;
 }
 
@@ -147,7 +155,10 @@ double Parse(std::string_view text, const Kind& kind) {
   if (text.starts_with('-') || (number == 0 && !out_of_range && !kind.zero_allowed))
     fail(fmt::format("{} {} zero", kind.what, kind.zero_allowed ? "not below" : "above"));
   const double value = number * unit->numerator / unit->denominator;
-  if (out_of_range || !std::isfinite(value) || (value == 0 && number != 0))
+  if (value > kind.most && kind.most_in_words != nullptr)
+    fail(fmt::format("{} of at most {}", kind.what, kind.most_in_words));
+  if (out_of_range || value > kind.most || (value < kind.least && value > 0) ||
+      (value == 0 && number != 0))
     fail(fmt::format("{} that is neither astronomically large nor small", kind.what));
   return value;
 }

@@ -17,7 +17,11 @@ namespace rehearse {
 
 // Each throws Error("found \"25\", expected a bandwidth with its unit such as \"25GBps\"") unless
 // the text is a finite number, optional space, and a unit of the right kind. Negative numbers are
-// refused; zero is allowed for times and numbers of operations only.
+// refused; zero is allowed for times and numbers of operations only. Times are below 106 days
+// (sim/base/clock.h), bandwidths within the limits below, all others so that their sums, products
+// and ratios are finite.
+inline constexpr BytesPerSecond kLeastBandwidth(1e-15);
+inline constexpr BytesPerSecond kMostBandwidth(1e25);
 BytesPerSecond ParseBandwidth(std::string_view text);
 Seconds ParseDuration(std::string_view text);
 Bytes ParseSize(std::string_view text);

@@ -1,7 +1,6 @@
 #include "sim/engine/interference.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "sim/base/error.h"
 
@@ -138,7 +137,7 @@ void Interference::SettleDelays(uint32_t processor, Time now) {
     // Halves are rounded up whatever the rounding errors before, as for flows.
     const double duration = static_cast<double>(program_.delays[delay].picoseconds());
     const double slack = std::min(0.25, duration * 0x1p-48);
-    delay_ends_.push_back({delay, now + Time(std::llround((state.left + slack) / speed))});
+    delay_ends_.push_back({delay, now + RoundedTime((state.left + slack) / speed)});
   }
 }
 

@@ -53,6 +53,8 @@ class Player {
   void Settle();
   void ScheduleFlow(uint32_t flow, Time time);
 
+  [[noreturn]] void FailBeyondTime() const;
+  std::string SlownessOf(uint32_t task) const;
   void CheckAllDone() const;
   void CheckCausality() const;
   void CheckBytes(uint32_t flow) const;

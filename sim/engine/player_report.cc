@@ -1,14 +1,55 @@
 // What a Player tells: checks, errors and results.
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "sim/base/error.h"
+#include "sim/base/units.h"
 #include "sim/engine/ops_of_tasks.h"
 #include "sim/engine/player.h"
 
 namespace rehearse {
+
+StepTooLong::StepTooLong(uint32_t rank, uint32_t op, std::string why)
+    : Error(fmt::format("the step exceeds {}, the most that the clock can hold", kClockRange)),
+      rank_(rank),
+      op_(op),
+      why_(std::move(why)) {}
+
+// What comes first in the program of all that is under way and will not end in time.
+void Player::FailBeyondTime() const {
+  const OpsOfTasks ops(program_);
+  for (uint32_t task = 0; task < program_.tasks.size(); ++task) {
+    const TaskState& state = tasks_[task];
+    const bool is_under_way = state.waiting_for == 0 && state.start < kBeyondTime &&
+                              (state.end == kNotDone || state.end >= kBeyondTime);
+    const bool is_late =
+        state.end >= kBeyondTime || std::find(batch_.begin(), batch_.end(), task) != batch_.end();
+    const auto spans = ops.Of(TaskId(task));
+    if (!is_under_way || !is_late || spans.empty()) continue;
+    const SpanSpec& span = program_.spans[spans.front()];
+    throw StepTooLong(span.rank, span.op, SlownessOf(task));
+  }
+  throw StepTooLong(Program::kNone, Program::kNone, "");
+}
+
+std::string Player::SlownessOf(uint32_t task) const {
+  if (program_.tasks[task].kind != TaskKind::kFlow) return "";
+  const Flow& flow = program_.flows[program_.tasks[task].payload];
+  const auto first = program_.uses.begin() + program_.use_set_begin[flow.use_set];
+  const auto last = program_.uses.begin() + program_.use_set_begin[flow.use_set + 1];
+  const auto rate = [this](const LinkUse& use) {
+    return program_.links[use.link.index()].capacity / use.multiplicity;
+  };
+  const auto slowest = std::min_element(
+      first, last, [&](const LinkUse& a, const LinkUse& b) { return rate(a) < rate(b); });
+  if (slowest == last) return "";
+  const ProgramLink& link = program_.links[slowest->link.index()];
+  return fmt::format("{} over link {} of {}", Print(Bytes(flow.bytes * flow.steps)), link.name,
+                     Print(link.capacity));
+}
 
 void Player::CheckAllDone() const {
   if (tasks_done_ == program_.tasks.size()) return;

@@ -62,6 +62,7 @@ Simulation Player::Play(uint32_t ranks) {
     if (tasks_done_ == program_.tasks.size()) break;
     if (queue_.IsEmpty() && periods_.queue().IsEmpty()) break;
     PopBatch();
+    if (now_ >= kBeyondTime) FailBeyondTime();
     stats_.events += batch_.size();
     for (const uint32_t task : batch_) HandleEvent(task);
   }

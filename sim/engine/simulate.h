@@ -13,12 +13,31 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
+#include "sim/base/error.h"
 #include "sim/engine/program.h"
 #include "sim/engine/timeline.h"
 
 namespace rehearse {
+
+// A step that goes on beyond the clock's range. Tells which span is still under way then; whoever
+// knows what its op is called adds that.
+class StepTooLong : public Error {
+ public:
+  StepTooLong(uint32_t rank, uint32_t op, std::string why);
+
+  uint32_t rank() const { return rank_; }  // Program::kNone where no span tells
+  uint32_t op() const { return op_; }      // by position
+  // "73.5 MiB over link a->b of 790 B/s", the slowest of its links; "" where it is no transfer.
+  const std::string& why() const { return why_; }
+
+ private:
+  uint32_t rank_;
+  uint32_t op_;
+  std::string why_;
+};
 
 struct SimulationOptions {
   bool record_link_loads = false;   // Timeline::links[].loads
@@ -55,8 +74,9 @@ struct Simulation {
 };
 
 // `ranks` goes into the timeline. Throws Error, naming the link and the flow, when a flow is stuck
-// on a failed link that never recovers. Throws InternalError, saying how many and naming the first,
-// when tasks remain that can never end (the schedule check rules that out for checked schedules).
+// on a failed link that never recovers, and StepTooLong. Throws InternalError, saying how many and
+// naming the first, when tasks remain that can never end (the schedule check rules that out for
+// checked schedules).
 Simulation Simulate(const Program& program, uint32_t ranks, const SimulationOptions& options = {});
 
 }  // namespace rehearse

@@ -32,8 +32,9 @@ struct LinkRecord {
   std::string name;
   std::string kind;
   BytesPerSecond capacity;
-  Bytes bytes;                  // carried in all
+  Bytes bytes;                  // carried in all, by each of `count`
   std::vector<LinkLoad> loads;  // empty unless asked for
+  uint32_t count = 1;           // links that did the same, this one included: more in folded runs
 };
 
 struct Timeline {

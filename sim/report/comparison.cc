@@ -36,8 +36,8 @@ struct OpMean {
 
 using OpMeans = std::map<OpKey, OpMean>;
 
-OpKey KeyOf(const RecordedOp& op) {
-  return {op.name, op.kind, op.axis, op.phase, op.layer, op.micro_batch, 0};
+OpKey KeyOf(const RecordedOp& op, int32_t micro_batch) {
+  return {op.name, op.kind, op.axis, op.phase, op.layer, micro_batch, 0};
 }
 
 // The spans of a rank with their keys, in list order.
@@ -51,7 +51,8 @@ std::vector<KeyedSpan> KeyedSpans(const TimelineRecord& record, const Timeline& 
   std::map<OpKey, uint32_t> occurrences;
   const auto [first, last] = timeline.SpansOf(rank);
   for (size_t i = first; i < last; ++i) {
-    KeyedSpan one{KeyOf(record.OpOf(timeline.spans[i])), &timeline.spans[i]};
+    const Span& span = timeline.spans[i];
+    KeyedSpan one{KeyOf(record.OpOf(span), record.MicroBatchOf(span)), &span};
     one.key.occurrence = occurrences[one.key]++;
     keyed.push_back(std::move(one));
   }
@@ -74,6 +75,7 @@ OpMeans MeansOf(const TimelineRecord& record, const Timeline& timeline) {
       if (is_new) {
         mean.position = means.size() - 1;
         mean.op = record.OpOf(*span);
+        mean.op.micro_batch = key.micro_batch;
       }
       mean.ranks += weight;
       mean.time += weight * ToSeconds(span->end - span->begin);
@@ -267,6 +269,8 @@ Comparison Compare(const TimelineRecord& a, const TimelineRecord& b) {
   comparison.b_title = b.title;
   comparison.a_provenance = a.provenance;
   comparison.b_provenance = b.provenance;
+  comparison.a_left_out = a.left_out.size();
+  comparison.b_left_out = b.left_out.size();
   comparison.step = {ToSeconds(a_timeline.step), ToSeconds(b_timeline.step)};
   comparison.a_shares = MeanShares(a, a_timeline);
   comparison.b_shares = MeanShares(b, b_timeline);

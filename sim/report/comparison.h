@@ -70,6 +70,9 @@ struct Comparison {
   std::string b_title;
   Provenance a_provenance = Provenance::kSimulated;
   Provenance b_provenance = Provenance::kSimulated;
+  // Ranks without spans, for which others of their roles count (sim/report/kept_ranks.h).
+  size_t a_left_out = 0;
+  size_t b_left_out = 0;
   TimePair step;
   StepShares a_shares;
   StepShares b_shares;

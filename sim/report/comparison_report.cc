@@ -20,6 +20,11 @@ const char* NameOf(Provenance provenance) {
   return provenance == Provenance::kMeasured ? "measured" : "simulated";
 }
 
+std::string LeftOut(size_t ranks) {
+  if (ranks == 0) return "";
+  return fmt::format("; {} ranks left out, others of their roles count for them", Grouped(ranks));
+}
+
 struct Part {
   const char* name;
   const char* key;
@@ -97,8 +102,10 @@ std::string Field(const std::string& name) {
 
 std::string ToText(const Comparison& comparison, bool color) {
   Page page(color);
-  page.Line("A  {} ({})", comparison.a_title, NameOf(comparison.a_provenance));
-  page.Line("B  {} ({})", comparison.b_title, NameOf(comparison.b_provenance));
+  page.Line("A  {} ({}{})", comparison.a_title, NameOf(comparison.a_provenance),
+            LeftOut(comparison.a_left_out));
+  page.Line("B  {} ({}{})", comparison.b_title, NameOf(comparison.b_provenance),
+            LeftOut(comparison.b_left_out));
   page.Line("Errors are (A - B) / B.");
   page.Gap();
   const auto row = [&](const std::string& name, const TimePair& time, const std::string& rest) {
@@ -177,6 +184,8 @@ Json ToJson(const Comparison& comparison) {
   json["what"] = "timelines";
   json["a"] = {{"title", comparison.a_title}, {"provenance", NameOf(comparison.a_provenance)}};
   json["b"] = {{"title", comparison.b_title}, {"provenance", NameOf(comparison.b_provenance)}};
+  if (comparison.a_left_out > 0) json["a"]["ranks_left_out"] = comparison.a_left_out;
+  if (comparison.b_left_out > 0) json["b"]["ranks_left_out"] = comparison.b_left_out;
   json["step"] = ToJson(comparison.step);
   for (const Part& part : kParts) {
     json["gap"][part.key] = {

@@ -10,14 +10,19 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <protozero/pbf_writer.hpp>
 
 #include "sim/base/error.h"
 #include "sim/report/release.h"
+#include "sim/report/text_page.h"
 #include "sim/report/trace.h"
+#include "sim/schedule/repeats.h"
 
 namespace rehearse {
 namespace {
@@ -110,10 +115,14 @@ struct Names {
   Interner strings;
 };
 
-// The part of a slice's begin event that all ranks and times share, encoded.
+// The part of a slice's begin event that all ranks, times and copies share, encoded.
 struct OpEvents {
   std::string slice;
   std::string wait;  // empty for compute ops
+};
+struct RoleEvents {
+  std::vector<OpEvents> ops;          // as they are kept
+  std::vector<std::string> left_out;  // for each of the middle copies that are
 };
 
 // Writes the fields of one begin event.
@@ -167,15 +176,13 @@ std::string KindOf(const Op& op) {
   return op.name;
 }
 
-OpEvents EventsOf(const Schedule& schedule, const Role& role, uint32_t position, Names& names) {
-  const Op& op = role.At(position);
+OpEvents EventsOf(const Schedule& schedule, const Op& op, Names& names) {
   const CommunicatorId communicator = CommunicatorOf(op.work);
   OpEvents events;
   EventFields slice(names, communicator.IsSet() ? "communication" : "compute", op.name);
   slice.Annotate("what", Describe(schedule, op.work));
   slice.Annotate("phase", Name(op.tag.phase));
   if (op.tag.layer >= 0) slice.AnnotateInt("layer", op.tag.layer);
-  slice.AnnotateInt("micro_batch", role.TagAt(position).micro_batch);
   if (const auto* compute = std::get_if<Compute>(&op.work)) {
     slice.AnnotateAmount("flops", compute->flops.value());
     slice.AnnotateAmount("bytes", compute->bytes.value());
@@ -192,56 +199,106 @@ OpEvents EventsOf(const Schedule& schedule, const Role& role, uint32_t position,
   return events;
 }
 
-// Arrows: from where to which spans. An arrow's id is its target's position plus one.
+// Arrows between the ops of the ranks that are written. An arrow's id is its place in the order of
+// its targets, plus one.
 class Arrows {
  public:
-  Arrows(const Schedule& schedule, const Timeline& timeline)
-      : released_by_(ReleasedBy(schedule, timeline)) {
-    for (uint32_t target = 0; target < released_by_.size(); ++target) {
-      uint32_t& source = released_by_[target];
-      if (source == kNotReleased) continue;
-      // The reader tells an arrow's ends apart by their times; an arrow within one nanosecond is
-      // none.
-      if (Nanoseconds(timeline.spans[source].begin) >= Nanoseconds(timeline.spans[target].begin)) {
-        source = kNotReleased;
-      } else {
-        targets_.push_back({source, target});
+  Arrows(const Schedule& schedule, const Timeline& timeline, const std::vector<uint32_t>& ranks,
+         const std::vector<std::vector<MiddleCopies>>& left_out) {
+    Releases releases(schedule, timeline);
+    const auto is_written = [&](OpOfRank op) {
+      return std::binary_search(ranks.begin(), ranks.end(), op.rank) &&
+             !IsIn(left_out[schedule.role_of_rank[op.rank]], op.op);
+    };
+    for (const uint32_t rank : ranks) {
+      const auto [first, last] = timeline.SpansOf(rank);
+      for (size_t i = first; i < last; ++i) {
+        const OpOfRank target{rank, timeline.spans[i].op};
+        if (!is_written(target)) continue;
+        const std::optional<OpOfRank> source = releases.Of(target);
+        // The reader tells an arrow's ends apart by their times; an arrow within one nanosecond is
+        // none.
+        if (source && is_written(*source) &&
+            Nanoseconds(BeginOf(timeline, *source)) < Nanoseconds(timeline.spans[i].begin)) {
+          targets_.push_back(target);
+          sources_.emplace_back(*source, targets_.size());
+        }
       }
     }
-    std::sort(targets_.begin(), targets_.end());
+    std::sort(sources_.begin(), sources_.end());
   }
 
-  void Write(pbf_writer& event, uint32_t span) const {
-    for (auto arrow = std::lower_bound(targets_.begin(), targets_.end(), std::pair(span, 0u));
-         arrow != targets_.end() && arrow->first == span; ++arrow) {
-      event.add_fixed64(field::kEventFlowIds, uint64_t{arrow->second} + 1);
+  static bool IsIn(const std::vector<MiddleCopies>& left_out, uint32_t position) {
+    return std::any_of(left_out.begin(), left_out.end(), [&](const MiddleCopies& copies) {
+      return copies.begin <= position && position < copies.end;
+    });
+  }
+
+  void Write(pbf_writer& event, OpOfRank op) const {
+    for (auto arrow = std::lower_bound(sources_.begin(), sources_.end(), std::pair(op, size_t{0}));
+         arrow != sources_.end() && arrow->first == op; ++arrow) {
+      event.add_fixed64(field::kEventFlowIds, arrow->second);
     }
-    if (released_by_[span] != kNotReleased) {
-      event.add_fixed64(field::kEventTerminatingFlowIds, uint64_t{span} + 1);
+    const auto target = std::lower_bound(targets_.begin(), targets_.end(), op);
+    if (target != targets_.end() && *target == op) {
+      event.add_fixed64(field::kEventTerminatingFlowIds,
+                        static_cast<uint64_t>(target - targets_.begin()) + 1);
     }
   }
 
  private:
-  std::vector<uint32_t> released_by_;
-  std::vector<std::pair<uint32_t, uint32_t>> targets_;  // sorted (source, target)
+  static Time BeginOf(const Timeline& timeline, OpOfRank op) {
+    const auto [first, last] = timeline.SpansOf(op.rank);
+    const auto begin = timeline.spans.begin();
+    const auto at = std::lower_bound(
+        begin + static_cast<std::ptrdiff_t>(first), begin + static_cast<std::ptrdiff_t>(last),
+        op.op, [](const Span& span, uint32_t wanted) { return span.op < wanted; });
+    return at->begin;
+  }
+
+  std::vector<OpOfRank> targets_;                       // ascending
+  std::vector<std::pair<OpOfRank, uint64_t>> sources_;  // sorted: from which op, the arrow's id
 };
 
 class TraceWriter {
  public:
-  TraceWriter(const Schedule& schedule, const Timeline& timeline, const TraceNames& names)
-      : schedule_(schedule), timeline_(timeline), names_(names), trace_(text_) {}
+  TraceWriter(const Schedule& schedule, const Timeline& timeline, const TraceNames& names,
+              const TraceOptions& options)
+      : schedule_(schedule),
+        timeline_(timeline),
+        names_(names),
+        options_(options),
+        ranks_(options.ranks),
+        trace_(text_) {
+    if (ranks_.empty()) {
+      ranks_.resize(timeline.ranks);
+      std::iota(ranks_.begin(), ranks_.end(), 0u);
+    }
+    CHECK(std::is_sorted(ranks_.begin(), ranks_.end()));
+    for (const Role& role : schedule.roles) {
+      left_out_.push_back(options.most_ops < role.OpCount()
+                              ? MiddleCopiesOf(role, static_cast<uint32_t>(options.most_ops))
+                              : std::vector<MiddleCopies>());
+    }
+  }
 
   std::string Write() {
     Names interned;
-    std::vector<std::vector<OpEvents>> events(schedule_.roles.size());
+    std::vector<RoleEvents> events(schedule_.roles.size());
     for (size_t i = 0; i < events.size(); ++i) {
-      const Role& role = schedule_.roles[i];
-      for (uint32_t position = 0; position < role.OpCount(); ++position) {
-        events[i].push_back(EventsOf(schedule_, role, position, interned));
+      for (const Op& op : schedule_.roles[i].ops)
+        events[i].ops.push_back(EventsOf(schedule_, op, interned));
+      for (const MiddleCopies& copies : left_out_[i]) {
+        events[i].left_out.push_back(
+            EventFields(interned, "left out",
+                        Grouped(static_cast<uint64_t>(copies.micro_batches)) +
+                            " micro-batches are left out")
+                .Take());
       }
     }
+    micro_batch_ = interned.annotations.Intern("micro_batch");
     WriteInterned(interned);
-    cluster_ = AddTrack(0, names_.title.empty() ? "cluster" : names_.title);
+    cluster_ = AddTrack(0, Title());
     WriteRanks(events);
     WriteLinks();
     return std::move(text_);
@@ -279,11 +336,19 @@ class TraceWriter {
     return uuid;
   }
 
-  void WriteRanks(const std::vector<std::vector<OpEvents>>& events) {
-    const Arrows arrows(schedule_, timeline_);
+  // "gpt-20b", "gpt-20b (16 of 1,024 ranks)".
+  std::string Title() const {
+    std::string title = names_.title.empty() ? "cluster" : names_.title;
+    if (ranks_.size() < timeline_.ranks)
+      title += " (" + Grouped(ranks_.size()) + " of " + Grouped(timeline_.ranks) + " ranks)";
+    return title;
+  }
+
+  void WriteRanks(const std::vector<RoleEvents>& events) {
+    const Arrows arrows(schedule_, timeline_, ranks_, left_out_);
     std::map<std::string, uint64_t> nodes;
     std::vector<std::vector<uint32_t>> spans_of_stream;
-    for (uint32_t rank = 0; rank < timeline_.ranks; ++rank) {
+    for (const uint32_t rank : ranks_) {
       const std::string node = NodeName(rank);
       if (!nodes.contains(node)) nodes[node] = AddTrack(cluster_, node);
       const uint64_t device = AddTrack(nodes[node], DeviceName(names_, rank));
@@ -297,38 +362,61 @@ class TraceWriter {
       }
       for (size_t stream = 0; stream < streams.size(); ++stream) {
         if (spans_of_stream[stream].empty()) continue;
-        WriteStream(AddTrack(device, streams[stream].name), spans_of_stream[stream], events[role],
-                    arrows);
+        WriteStream(AddTrack(device, streams[stream].name), rank, spans_of_stream[stream],
+                    events[role], arrows);
       }
     }
   }
 
-  void WriteStream(uint64_t track, const std::vector<uint32_t>& spans,
-                   const std::vector<OpEvents>& events, const Arrows& arrows) {
+  void WriteStream(uint64_t track, uint32_t rank, const std::vector<uint32_t>& spans,
+                   const RoleEvents& events, const Arrows& arrows) {
+    const uint32_t role_index = schedule_.role_of_rank[rank];
+    const Role& role = schedule_.roles[role_index];
+    const std::vector<MiddleCopies>& left_out = left_out_[role_index];
+    size_t gap = 0;  // the next in left_out
     Time free;
-    for (const uint32_t position : spans) {
-      const Span& span = timeline_.spans[position];
+    for (size_t i = 0; i < spans.size(); ++i) {
+      const Span& span = timeline_.spans[spans[i]];
       CHECK_LE(free.picoseconds(), span.begin.picoseconds());
       CHECK_LE(span.begin.picoseconds(), span.end.picoseconds());
-      const OpEvents& event = events[span.op];
       // A measured op may say that it was ready while its stream was still busy.
       const Time ready = std::max(span.ready, free);
-      if (!event.wait.empty() && Nanoseconds(ready) < Nanoseconds(span.begin)) {
-        WriteSlice(track, Nanoseconds(ready), Nanoseconds(span.begin), event.wait, nullptr, 0);
+      while (gap < left_out.size() && left_out[gap].end <= span.op) ++gap;
+      if (gap < left_out.size() && left_out[gap].begin <= span.op) {
+        while (i + 1 < spans.size() && timeline_.spans[spans[i + 1]].op < left_out[gap].end) ++i;
+        free = timeline_.spans[spans[i]].end;
+        event_text_ = events.left_out[gap];
+        WriteSlice(track, Nanoseconds(ready), Nanoseconds(free));
+        continue;
       }
-      WriteSlice(track, Nanoseconds(span.begin), Nanoseconds(span.end), event.slice, &arrows,
-                 position);
+      const OpEvents& event = events.ops[role.PlaceAt(span.op)];
+      if (!event.wait.empty() && Nanoseconds(ready) < Nanoseconds(span.begin)) {
+        event_text_ = event.wait;
+        WriteSlice(track, Nanoseconds(ready), Nanoseconds(span.begin));
+      }
+      event_text_ = event.slice;
+      AddDetails(role.TagAt(span.op).micro_batch, {rank, span.op}, arrows);
+      WriteSlice(track, Nanoseconds(span.begin), Nanoseconds(span.end));
       free = span.end;
     }
   }
 
-  void WriteSlice(uint64_t track, uint64_t begin, uint64_t end, const std::string& fields,
-                  const Arrows* arrows, uint32_t position) {
-    event_text_ = fields;
+  // To the event in event_text_, what differs between copies and ranks.
+  void AddDetails(int32_t micro_batch, OpOfRank op, const Arrows& arrows) {
+    pbf_writer event(event_text_);
+    {
+      pbf_writer annotation(event, field::kEventAnnotation);
+      annotation.add_uint64(field::kAnnotationNameId, micro_batch_);
+      annotation.add_int64(field::kAnnotationInt, micro_batch);
+    }
+    arrows.Write(event, op);
+  }
+
+  // Of the event in event_text_, but for its track.
+  void WriteSlice(uint64_t track, uint64_t begin, uint64_t end) {
     {
       pbf_writer event(event_text_);
       event.add_uint64(field::kEventTrackUuid, track);
-      if (arrows != nullptr) arrows->Write(event, position);
     }
     pbf_writer begins(trace_, field::kTracePacket);
     begins.add_uint64(field::kPacketTimestamp, begin);
@@ -345,24 +433,90 @@ class TraceWriter {
     event.add_uint64(field::kEventTrackUuid, track);
   }
 
-  void WriteLinks() {
-    uint64_t links = 0;
-    for (const LinkRecord& link : timeline_.links) {
-      if (link.loads.empty()) continue;
-      if (links == 0) links = AddTrack(cluster_, "links");
-      const uint64_t track = AddTrack(links, link.name, &link);
-      for (size_t i = 0; i < link.loads.size(); ++i) {
-        const uint64_t at = Nanoseconds(link.loads[i].from);
-        // Of several values within a nanosecond the last one holds.
-        if (i + 1 < link.loads.size() && Nanoseconds(link.loads[i + 1].from) == at) continue;
-        pbf_writer packet(trace_, field::kTracePacket);
-        packet.add_uint64(field::kPacketTimestamp, at);
-        packet.add_uint32(field::kPacketSequenceId, kSequence);
-        pbf_writer event(packet, field::kPacketTrackEvent);
-        event.add_enum(field::kEventType, kCounter);
-        event.add_uint64(field::kEventTrackUuid, track);
-        event.add_double(field::kEventDoubleCounterValue, link.loads[i].bytes_per_second / 1e9);
+  // During which all ranks do what is left out.
+  struct Gap {
+    Time begin;
+    Time end;
+  };
+  std::vector<Gap> Gaps() const {
+    std::vector<Gap> gaps;
+    for (size_t i = 0; i < ranks_.size(); ++i) {
+      const std::vector<MiddleCopies>& left_out = left_out_[schedule_.role_of_rank[ranks_[i]]];
+      if (i == 0) gaps.assign(left_out.size(), {Time(), kBeyondTime});
+      gaps.resize(std::min(gaps.size(), left_out.size()));
+      const auto [first, last] = timeline_.SpansOf(ranks_[i]);
+      size_t gap = 0;
+      std::vector<Gap> own(gaps.size(), {kBeyondTime, Time()});
+      for (size_t span = first; span < last; ++span) {
+        const Span& at = timeline_.spans[span];
+        while (gap < own.size() && left_out[gap].end <= at.op) ++gap;
+        if (gap == own.size() || at.op < left_out[gap].begin) continue;
+        own[gap] = {std::min(own[gap].begin, at.begin), std::max(own[gap].end, at.end)};
       }
+      for (size_t j = 0; j < gaps.size(); ++j) {
+        gaps[j] = {std::max(gaps[j].begin, own[j].begin), std::min(gaps[j].end, own[j].end)};
+      }
+    }
+    return gaps;
+  }
+
+  // Positions of recorded links in the timeline, in its order.
+  std::vector<size_t> RecordedLinks() const {
+    std::vector<size_t> links;
+    for (size_t i = 0; i < timeline_.links.size(); ++i)
+      if (!timeline_.links[i].loads.empty()) links.push_back(i);
+    return links;
+  }
+
+  void WriteLinks() {
+    const std::vector<size_t> recorded = RecordedLinks();
+    std::vector<size_t> written = recorded;
+    if (written.size() > options_.most_links) {
+      const auto share = [this](size_t i) {
+        return timeline_.links[i].bytes / timeline_.links[i].capacity;
+      };
+      std::stable_sort(written.begin(), written.end(),
+                       [&](size_t a, size_t b) { return share(a) > share(b); });
+      written.resize(options_.most_links);
+      std::sort(written.begin(), written.end());
+    }
+    if (written.empty()) return;
+    gaps_ = Gaps();
+    const uint64_t links =
+        AddTrack(cluster_, written.size() == recorded.size()
+                               ? "links"
+                               : "links (the busiest " + Grouped(written.size()) + " of " +
+                                     Grouped(recorded.size()) + ")");
+    for (const size_t i : written) WriteLoads(links, timeline_.links[i]);
+  }
+
+  void WriteLoads(uint64_t parent, const LinkRecord& link) {
+    const std::string others =
+        link.count > 1 ? " and " + Grouped(link.count - 1) + " like it" : std::string();
+    const uint64_t track = AddTrack(parent, link.name + others, &link);
+    const auto is_within = [](Time time, const Gap& gap) {
+      return gap.begin < time && time < gap.end;
+    };
+    size_t gap = 0;
+    for (size_t i = 0; i < link.loads.size(); ++i) {
+      const uint64_t at = Nanoseconds(link.loads[i].from);
+      if (i + 1 < link.loads.size()) {
+        const Time next = link.loads[i + 1].from;
+        // Of several values within a nanosecond the last one holds.
+        if (Nanoseconds(next) == at) continue;
+        while (gap < gaps_.size() && gaps_[gap].end <= link.loads[i].from) ++gap;
+        if (gap < gaps_.size() && is_within(link.loads[i].from, gaps_[gap]) &&
+            is_within(next, gaps_[gap])) {
+          continue;
+        }
+      }
+      pbf_writer packet(trace_, field::kTracePacket);
+      packet.add_uint64(field::kPacketTimestamp, at);
+      packet.add_uint32(field::kPacketSequenceId, kSequence);
+      pbf_writer event(packet, field::kPacketTrackEvent);
+      event.add_enum(field::kEventType, kCounter);
+      event.add_uint64(field::kEventTrackUuid, track);
+      event.add_double(field::kEventDoubleCounterValue, link.loads[i].bytes_per_second / 1e9);
     }
   }
 
@@ -374,6 +528,11 @@ class TraceWriter {
   const Schedule& schedule_;
   const Timeline& timeline_;
   const TraceNames& names_;
+  const TraceOptions& options_;
+  std::vector<uint32_t> ranks_;
+  std::vector<std::vector<MiddleCopies>> left_out_;  // by role
+  std::vector<Gap> gaps_;
+  uint64_t micro_batch_ = 0;  // the annotation's name
   std::string text_;
   pbf_writer trace_;
   std::string event_text_;
@@ -391,9 +550,9 @@ std::string DeviceName(const TraceNames& names, uint32_t rank) {
 }
 
 std::string PerfettoTrace(const Schedule& schedule, const Timeline& timeline,
-                          const TraceNames& names) {
+                          const TraceNames& names, const TraceOptions& options) {
   CHECK_EQ(schedule.ranks(), timeline.ranks);
-  return TraceWriter(schedule, timeline, names).Write();
+  return TraceWriter(schedule, timeline, names, options).Write();
 }
 
 }  // namespace rehearse

@@ -1,57 +1,37 @@
 #include "sim/report/release.h"
 
 #include <algorithm>
-#include <map>
-#include <optional>
-#include <tuple>
+#include <set>
 
 #include "sim/base/error.h"
 
 namespace rehearse {
-namespace {
 
-constexpr uint32_t kEverybody = 0xffffffffu;
-
-// What an op's rendezvous is, as far as its role knows: the `ordinal`-th on the communicator, for a
-// send or receive the `ordinal`-th of that direction with that peer.
-struct Post {
-  CommunicatorId communicator;
-  uint32_t peer = kEverybody;
-  bool sends = false;
-  uint32_t ordinal = 0;
-};
-
-Post PostOf(const Work& work) {
-  Post post;
-  post.communicator = CommunicatorOf(work);
+Releases::Channel Releases::ChannelOf(const Work& work) {
+  Channel channel;
+  channel.communicator = CommunicatorOf(work);
   if (const auto* send = std::get_if<Send>(&work)) {
-    post.peer = send->peer;
-    post.sends = true;
+    channel.peer = send->peer;
+    channel.sends = true;
   } else if (const auto* receive = std::get_if<Receive>(&work)) {
-    post.peer = receive->peer;
+    channel.peer = receive->peer;
   }
-  return post;
+  return channel;
 }
 
-constexpr uint32_t kNoOp = 0xffffffffu;
-
-// What is the same for all ranks of a role, by position.
-struct RoleFacts {
-  std::vector<Post> posts;
-  std::vector<uint32_t> previous_on_stream;  // or kNoOp
-};
-
-RoleFacts FactsOf(const Role& role) {
+Releases::RoleFacts Releases::FactsOf(const Role& role) {
   RoleFacts facts;
-  std::map<std::tuple<CommunicatorId, uint32_t, bool>, uint32_t> posted;
   std::vector<uint32_t> last(role.streams.size(), kNoOp);
   for (uint32_t position = 0; position < role.OpCount(); ++position) {
     const Op& op = role.At(position);
-    Post post = PostOf(op.work);
-    if (post.communicator.IsSet()) {
-      post.ordinal = posted[{post.communicator, post.peer, post.sends}]++;
+    const Channel channel = ChannelOf(op.work);
+    uint32_t ordinal = 0;
+    if (channel.communicator.IsSet()) {
+      std::vector<uint32_t>& others = facts.of_channel[channel];
+      ordinal = static_cast<uint32_t>(others.size());
+      others.push_back(position);
     }
-    facts.posts.push_back(post);
+    facts.ordinal.push_back(ordinal);
     uint32_t& previous = last.at(op.stream.index());
     facts.previous_on_stream.push_back(previous);
     previous = position;
@@ -59,114 +39,106 @@ RoleFacts FactsOf(const Role& role) {
   return facts;
 }
 
-// One member of a rendezvous; equal keys meet.
-struct Arrival {
-  using Key = std::tuple<CommunicatorId, uint32_t, uint32_t, uint32_t, uint32_t>;
+Releases::Releases(const Schedule& schedule, const Timeline& timeline)
+    : schedule_(schedule), timeline_(timeline) {
+  for (const Role& role : schedule.roles) facts_.push_back(FactsOf(role));
+}
 
-  CommunicatorId communicator;
-  uint32_t group;
-  uint32_t from;  // members of the group, or kEverybody
-  uint32_t to;
-  uint32_t ordinal;
-  uint32_t span;
+const Releases::RoleFacts& Releases::FactsOfRank(uint32_t rank) const {
+  return facts_.at(schedule_.role_of_rank.at(rank));
+}
 
-  Key key() const { return {communicator, group, from, to, ordinal}; }
-};
+std::optional<OpOfRank> Releases::Of(OpOfRank op) {
+  const Role& role = schedule_.roles.at(schedule_.role_of_rank.at(op.rank));
+  const Channel channel = ChannelOf(role.At(op.op).work);
+  const Span* span = SpanOf(op);
+  if (span == nullptr || !channel.communicator.IsSet()) return std::nullopt;
+  if (schedule_.communicators.at(channel.communicator.index()).size() == 1) return std::nullopt;
+  const std::optional<OpOfRank> last = LastReady(op, channel);
+  CHECK(last.has_value());
+  return LastPredecessor(span->ready == SpanOf(*last)->ready ? op : *last);
+}
 
-class Releases {
- public:
-  Releases(const Schedule& schedule, const Timeline& timeline)
-      : schedule_(schedule), timeline_(timeline) {
-    for (const Role& role : schedule.roles) facts_.push_back(FactsOf(role));
-  }
-
-  std::vector<uint32_t> Find() const {
-    std::vector<uint32_t> released_by(timeline_.spans.size(), kNotReleased);
-    std::vector<Arrival> arrivals = Arrivals();
-    std::sort(arrivals.begin(), arrivals.end(), [](const Arrival& a, const Arrival& b) {
-      return std::tuple(a.key(), a.span) < std::tuple(b.key(), b.span);
-    });
-    for (auto first = arrivals.begin(); first != arrivals.end();) {
-      const auto end = std::find_if(
-          first, arrivals.end(), [&](const Arrival& other) { return other.key() != first->key(); });
-      const auto last_ready = std::max_element(first, end, [&](const Arrival& a, const Arrival& b) {
-        return SpanOf(a).ready < SpanOf(b).ready;
-      });
-      const uint32_t others_wait_for = LastPredecessor(SpanOf(*last_ready));
-      for (; first != end; ++first) {
-        const Span& span = SpanOf(*first);
-        released_by[first->span] =
-            span.ready == SpanOf(*last_ready).ready ? LastPredecessor(span) : others_wait_for;
-      }
+// Of several that were ready last, the one of the lowest rank.
+std::optional<OpOfRank> Releases::LastReady(OpOfRank op, const Channel& channel) {
+  const Communicator& communicator = schedule_.communicators[channel.communicator.index()];
+  const auto position = communicator.PositionOf(op.rank);
+  CHECK(position.has_value());
+  const uint32_t ordinal = FactsOfRank(op.rank).ordinal.at(op.op);
+  const auto latest_of = [&](std::vector<uint32_t> ranks, const auto& channel_of) {
+    std::optional<OpOfRank> last;
+    std::sort(ranks.begin(), ranks.end());
+    for (const uint32_t rank : ranks) {
+      const auto& of_channel = FactsOfRank(rank).of_channel;
+      const auto posts = of_channel.find(channel_of(rank));
+      if (posts == of_channel.end() || ordinal >= posts->second.size()) continue;
+      const OpOfRank arrival{rank, posts->second[ordinal]};
+      const Span* span = SpanOf(arrival);
+      if (span != nullptr && (!last || span->ready > SpanOf(*last)->ready)) last = arrival;
     }
-    return released_by;
-  }
-
- private:
-  const Span& SpanOf(const Arrival& arrival) const { return timeline_.spans[arrival.span]; }
-
-  std::vector<Arrival> Arrivals() const {
-    std::vector<Arrival> arrivals;
-    std::vector<std::optional<Communicator::Position>> positions;  // of the rank, by communicator
-    for (uint32_t i = 0; i < timeline_.spans.size(); ++i) {
-      const Span& span = timeline_.spans[i];
-      if (i == 0 || timeline_.spans[i - 1].rank != span.rank) {
-        positions.clear();
-        for (const Communicator& communicator : schedule_.communicators) {
-          positions.push_back(communicator.PositionOf(span.rank));
-        }
-      }
-      const Post& post = facts_.at(schedule_.role_of_rank.at(span.rank)).posts.at(span.op);
-      if (!post.communicator.IsSet()) continue;
-      const uint32_t communicator = post.communicator.index();
-      if (schedule_.communicators.at(communicator).size() == 1) continue;
-      CHECK(positions[communicator].has_value());
-      const auto [group, member] = *positions[communicator];
-      Arrival arrival{post.communicator, group, post.peer, post.peer, post.ordinal, i};
-      if (post.peer != kEverybody) (post.sends ? arrival.from : arrival.to) = member;
-      arrivals.push_back(arrival);
-    }
-    return arrivals;
-  }
-
-  // The last to end of what the span's op comes after; of several, a dependency rather than the op
-  // before it on its stream.
-  uint32_t LastPredecessor(const Span& span) const {
-    const uint32_t role = schedule_.role_of_rank[span.rank];
-    uint32_t last = kNotReleased;
-    const auto consider = [&](uint32_t position) {
-      const uint32_t candidate = Find(span.rank, position);
-      if (candidate == kNotReleased) return;
-      if (last == kNotReleased || timeline_.spans[candidate].end > timeline_.spans[last].end) {
-        last = candidate;
-      }
-    };
-    for (const uint32_t before : schedule_.roles[role].AfterAt(span.op)) consider(before);
-    const uint32_t previous = facts_[role].previous_on_stream[span.op];
-    if (previous != kNoOp) consider(previous);
     return last;
+  };
+  if (channel.peer != kEverybody) {
+    const uint32_t other = communicator.Rank(position->group, channel.peer);
+    const Channel back{channel.communicator, position->member, !channel.sends};
+    return latest_of({op.rank, other},
+                     [&](uint32_t rank) { return rank == op.rank ? channel : back; });
   }
-
-  uint32_t Find(uint32_t rank, uint32_t position) const {
-    const auto at =
-        std::lower_bound(timeline_.spans.begin(), timeline_.spans.end(), std::pair(rank, position),
-                         [](const Span& span, std::pair<uint32_t, uint32_t> wanted) {
-                           return std::pair(span.rank, span.op) < wanted;
-                         });
-    if (at == timeline_.spans.end() || at->rank != rank || at->op != position) return kNotReleased;
-    return static_cast<uint32_t>(at - timeline_.spans.begin());
+  const auto [entry, is_new] = last_ready_.try_emplace(
+      {channel.communicator.index(), position->group, ordinal}, std::nullopt);
+  if (is_new) {
+    entry->second = latest_of(MembersOf(channel.communicator, position->group),
+                              [&](uint32_t) { return channel; });
   }
+  return entry->second;
+}
 
-  const Schedule& schedule_;
-  const Timeline& timeline_;
-  std::vector<RoleFacts> facts_;
-};
+const std::vector<uint32_t>& Releases::MembersOf(CommunicatorId communicator, uint32_t group) {
+  const auto [entry, is_new] = members_.try_emplace({communicator.index(), group});
+  if (is_new) {
+    const Communicator& what = schedule_.communicators[communicator.index()];
+    std::vector<uint32_t> ranks;
+    for (uint32_t member = 0; member < what.size(); ++member)
+      ranks.push_back(what.Rank(group, member));
+    std::sort(ranks.begin(), ranks.end());
+    std::set<uint32_t> known;
+    for (const uint32_t rank : ranks) {
+      if (known.insert(timeline_.RepresentativeOf(rank)).second) entry->second.push_back(rank);
+    }
+  }
+  return entry->second;
+}
 
-}  // namespace
+// The last to end of what the op comes after; of several, a dependency rather than the op before it
+// on its stream.
+std::optional<OpOfRank> Releases::LastPredecessor(OpOfRank op) const {
+  const uint32_t role = schedule_.role_of_rank[op.rank];
+  std::optional<OpOfRank> last;
+  Time end;
+  const auto consider = [&](uint32_t position) {
+    const OpOfRank candidate{op.rank, position};
+    const Span* span = SpanOf(candidate);
+    if (span == nullptr || (last && span->end <= end)) return;
+    last = candidate;
+    end = span->end;
+  };
+  for (const uint32_t before : schedule_.roles[role].AfterAt(op.op)) consider(before);
+  const uint32_t previous = facts_[role].previous_on_stream[op.op];
+  if (previous != kNoOp) consider(previous);
+  return last;
+}
 
-std::vector<uint32_t> ReleasedBy(const Schedule& schedule, const Timeline& timeline) {
-  CHECK_LT(timeline.spans.size(), size_t{kNotReleased});
-  return Releases(schedule, timeline).Find();
+const Span* Releases::SpanOf(OpOfRank op) const {
+  const auto [first, last] = timeline_.SpansOf(op.rank);
+  // As a rule the rank has a span for each op.
+  if (last - first > op.op && timeline_.spans[first + op.op].op == op.op)
+    return &timeline_.spans[first + op.op];
+  const auto begin = timeline_.spans.begin();
+  const auto end = begin + static_cast<std::ptrdiff_t>(last);
+  const auto at =
+      std::lower_bound(begin + static_cast<std::ptrdiff_t>(first), end, op.op,
+                       [](const Span& span, uint32_t wanted) { return span.op < wanted; });
+  return at != end && at->op == op.op ? &*at : nullptr;
 }
 
 }  // namespace rehearse

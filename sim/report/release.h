@@ -3,10 +3,14 @@
 // A communication op begins when the last member of its rendezvous (the group of a collective, the
 // two ends of a send) is ready, and that member was ready when its own last predecessor had ended.
 // That predecessor released the op: for members that themselves were ready last it is one of their
-// own ops, for all others an op of another rank. Pictures and traces draw an arrow from it.
+// own ops, for all others an op of another rank. Traces draw an arrow from it.
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <optional>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "sim/engine/timeline.h"
@@ -14,11 +18,58 @@
 
 namespace rehearse {
 
-inline constexpr uint32_t kNotReleased = 0xffffffffu;
+struct OpOfRank {
+  uint32_t rank = 0;
+  uint32_t op = 0;  // position
 
-// For each span of the timeline the position of the span that released it; kNotReleased for compute
-// ops, for ops that nothing came before, and on communicators of one rank. The schedule must be
-// valid (sim/schedule/schedule_check.h). Takes n log n in the spans.
-std::vector<uint32_t> ReleasedBy(const Schedule& schedule, const Timeline& timeline);
+  friend auto operator<=>(const OpOfRank&, const OpOfRank&) = default;
+};
+
+// Works out what it is asked for, so that a few ranks of many cost little; of folded timelines too.
+// The schedule must be valid (sim/schedule/schedule_check.h). Refers to both; not thread-safe.
+class Releases {
+ public:
+  Releases(const Schedule& schedule, const Timeline& timeline);
+
+  // What released the op; nothing for compute ops, for ops that nothing came before, on
+  // communicators of one rank, and for ops that have no span.
+  std::optional<OpOfRank> Of(OpOfRank op);
+
+ private:
+  static constexpr uint32_t kEverybody = 0xffffffffu;
+
+  // Which rendezvous on a communicator it is, as far as a role knows: any, or one of a direction
+  // with that peer.
+  struct Channel {
+    CommunicatorId communicator;
+    uint32_t peer = kEverybody;
+    bool sends = false;
+
+    friend auto operator<=>(const Channel&, const Channel&) = default;
+  };
+  // What is the same for all ranks of a role, by position.
+  struct RoleFacts {
+    std::vector<uint32_t> ordinal;                        // on its channel
+    std::vector<uint32_t> previous_on_stream;             // or kNoOp
+    std::map<Channel, std::vector<uint32_t>> of_channel;  // positions, by ordinal
+  };
+  static constexpr uint32_t kNoOp = 0xffffffffu;
+
+  static Channel ChannelOf(const Work& work);
+  static RoleFacts FactsOf(const Role& role);
+  const RoleFacts& FactsOfRank(uint32_t rank) const;
+  const Span* SpanOf(OpOfRank op) const;
+  std::optional<OpOfRank> LastReady(OpOfRank op, const Channel& channel);
+  const std::vector<uint32_t>& MembersOf(CommunicatorId communicator, uint32_t group);
+  std::optional<OpOfRank> LastPredecessor(OpOfRank op) const;
+
+  const Schedule& schedule_;
+  const Timeline& timeline_;
+  std::vector<RoleFacts> facts_;  // by role
+  // The first of the members that have the same spans, by communicator and group.
+  std::map<std::pair<uint32_t, uint32_t>, std::vector<uint32_t>> members_;
+  // Of collectives that were asked for: communicator, group, ordinal.
+  std::map<std::tuple<uint32_t, uint32_t, uint32_t>, std::optional<OpOfRank>> last_ready_;
+};
 
 }  // namespace rehearse

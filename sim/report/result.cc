@@ -146,7 +146,7 @@ std::vector<LinkSummary> BusiestFirst(const Timeline& timeline) {
     if (link.bytes <= Bytes(0)) continue;
     const Bytes could = link.capacity * step;
     links.push_back({link.name, link.kind, link.bytes, link.capacity,
-                     could > Bytes(0) ? link.bytes / could : 0});
+                     could > Bytes(0) ? link.bytes / could : 0, link.count});
   }
   std::stable_sort(links.begin(), links.end(), [](const LinkSummary& a, const LinkSummary& b) {
     return a.utilization > b.utilization;
@@ -159,9 +159,13 @@ std::vector<LinkSummary> BusiestFirst(const Timeline& timeline) {
 std::optional<DType> MainDType(const Schedule& schedule) {
   std::array<Flops, 5> flops_of_type{};
   for (const Role& role : schedule.roles) {
-    for (uint32_t position = 0; position < role.OpCount(); ++position) {
-      if (const auto* compute = std::get_if<Compute>(&role.At(position).work)) {
-        flops_of_type[static_cast<size_t>(compute->dtype)] += compute->flops;
+    auto repeat = role.repeats.begin();
+    for (uint32_t place = 0; place < role.ops.size(); ++place) {
+      while (repeat != role.repeats.end() && repeat->end <= place) ++repeat;
+      const bool is_repeated = repeat != role.repeats.end() && repeat->begin <= place;
+      if (const auto* compute = std::get_if<Compute>(&role.ops[place].work)) {
+        flops_of_type[static_cast<size_t>(compute->dtype)] +=
+            (is_repeated ? 1.0 + repeat->times : 1.0) * compute->flops;
       }
     }
   }

@@ -40,6 +40,7 @@ struct LinkSummary {
   Bytes bytes;
   BytesPerSecond capacity;
   double utilization = 0;  // bytes / (capacity · step)
+  uint32_t count = 1;      // links of which each carried so much, this one included
 };
 
 // How a collective runs that is no ring on bare links (collectives/lowering/tuning.h).
@@ -78,9 +79,14 @@ struct Result {
   std::string peak_dtype;  // "bf16": the type that most of the arithmetic is done in
   double tokens_per_second = 0;
   std::string token_name = "tokens";  // as in the schedule
+  // Of the rank with the least room on its device: the fullest, where all devices have one size.
   MemoryUse memory;
-  Bytes memory_capacity;                 // of one device; 0 when unknown
-  std::vector<LinkSummary> links;        // those in use, busiest first (utilization, then order)
+  Bytes memory_capacity;      // of that rank's device; 0 when unknown
+  uint32_t memory_rank = 0;   // of its job, where there are several
+  std::string tightest_rank;  // its name, "" where all devices have one size
+  // Those in use, busiest first (utilization, then order). Links that behave alike are one where
+  // the step was folded, and each its own where it was not.
+  std::vector<LinkSummary> links;
   std::vector<ChosenCollective> chosen;  // none where all collectives are rings on bare links
   SimulatorCost simulator;
   std::string timeline_hash;
@@ -91,13 +97,15 @@ struct Result {
 std::optional<DType> MainDType(const Schedule& schedule);
 
 // Everything that follows from schedule and timeline; `peak` is one device's rate. The caller fills
-// scenario, fidelity, left_out, memory_capacity, chosen and simulator. A collective is active from begin to
-// end; one on a communicator of one rank, or that takes no time, counts as nothing. Cost: linear in
-// the spans (after a sort per rank).
+// scenario, fidelity, left_out, memory where devices differ, its capacity and rank, chosen and
+// simulator. A collective is active from begin to end; one on a communicator of one rank, or that
+// takes no time, counts as nothing. Cost: linear in the spans (after a sort per rank).
 Result Summarize(const Schedule& schedule, const Timeline& timeline, FlopsPerSecond peak);
 
 // The JSON object rehearse.result.v1: what Result has, times in seconds and sizes in bytes, each
-// number under the same key in every version. "notes" and "collectives" only where there are some.
+// number under the same key in every version. "notes", "left_out" and "collectives" only where
+// there are some. The "count" of a link says how many there are, this one included, of which each
+// carried so much; memory is that of its "rank", the one with the least room on its device.
 nlohmann::ordered_json ToJson(const Result& result);
 
 // The dotted paths of its numbers, where "*" is the name of an axis: "by_axis.*.seconds".

@@ -45,7 +45,8 @@ Json Links(const std::vector<LinkSummary>& links) {
                      {"kind", link.kind},
                      {"bytes", ByteCount(link.bytes)},
                      {"capacity_bytes_per_second", Number(link.capacity.value())},
-                     {"utilization", Number(link.utilization)}});
+                     {"utilization", Number(link.utilization)},
+                     {"count", link.count}});
   }
   return array;
 }
@@ -74,6 +75,7 @@ void AddNumbers(const Json& json, const std::string& path, std::vector<std::stri
 
 std::vector<std::string> NumbersOfResults() {
   Result result;
+  result.memory_capacity = Bytes(1);  // where it is known
   result.axes.emplace_back().name = "*";
   std::vector<std::string> numbers;
   AddNumbers(ToJson(result), "", &numbers);
@@ -103,6 +105,10 @@ nlohmann::ordered_json ToJson(const Result& result) {
                     {"optimizer", ByteCount(result.memory.optimizer)},
                     {"activations", ByteCount(result.memory.activations)},
                     {"buffers", ByteCount(result.memory.buffers)}};
+  if (result.memory_capacity > Bytes(0)) {
+    json["memory"]["capacity"] = ByteCount(result.memory_capacity);
+    json["memory"]["rank"] = result.memory_rank;
+  }
   json["links"] = Links(result.links);
   if (!result.chosen.empty()) json["collectives"] = Collectives(result.chosen);
   json["simulator"] = {{"wall_seconds", Number(result.simulator.wall.value())},

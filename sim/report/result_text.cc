@@ -129,8 +129,11 @@ void WriteMemory(Page& page, const Result& result) {
   if (capacity > 0) {
     beside = fmt::format(" of {} ({})", Print(result.memory_capacity), Percent(total / capacity));
   }
-  page.Line("{}   {}{} on the fullest rank{}", page.pen(Ink::kBold, "Memory"),
-            page.pen(fits ? Ink::kBold : Ink::kRed, Print(result.memory.Total())), beside,
+  const std::string rank = result.tightest_rank.empty()
+                               ? "the fullest rank"
+                               : result.tightest_rank + ", which has the least room";
+  page.Line("{}   {}{} on {}{}", page.pen(Ink::kBold, "Memory"),
+            page.pen(fits ? Ink::kBold : Ink::kRed, Print(result.memory.Total())), beside, rank,
             page.pen(Ink::kRed, fits ? "" : ": does not fit"));
   // Bars against the capacity, so that what is missing of a full bar is free.
   const double scale = std::max(total, capacity);
@@ -153,12 +156,13 @@ void WriteLinks(Page& page, const Result& result) {
     return;
   }
   page.Line("{}{}", page.pen(Ink::kBold, fmt::format("{:<40}", "Busiest links")),
-            page.pen(Ink::kFaint, fmt::format("{:<12}{:>13}{:>14}{:>9}", "kind", "carried",
-                                              "capacity", "in use")));
+            page.pen(Ink::kFaint, fmt::format("{:<12}{:>13}{:>14}{:>9}{:>11}", "kind", "carried",
+                                              "capacity", "in use", "like it")));
   for (size_t i = 0; i < std::min(kMostLinks, result.links.size()); ++i) {
     const LinkSummary& link = result.links[i];
-    page.Line("  {:<38}{:<12}{:>13}{:>14}{:>9}", Shortened(link.name, 37), Shortened(link.kind, 11),
-              Print(link.bytes), Print(link.capacity), Percent(link.utilization));
+    page.Line("  {:<38}{:<12}{:>13}{:>14}{:>9}{:>11}", Shortened(link.name, 37),
+              Shortened(link.kind, 11), Print(link.bytes), Print(link.capacity),
+              Percent(link.utilization), Grouped(link.count - 1));
   }
 }
 

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
+#include <iterator>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "sim/base/error.h"
+#include "sim/schedule/repeats.h"
 
 namespace rehearse {
 namespace {
@@ -16,8 +19,9 @@ constexpr std::array kPhases = {Phase::kForward, Phase::kRecompute, Phase::kBack
                                 Phase::kSynchronize, Phase::kUpdate};
 constexpr int64_t kMostRanks = 1 << 24;
 constexpr int64_t kMostOps = 1 << 24;
+constexpr int64_t kMostCopies = int64_t{1} << 31;
 constexpr int64_t kMostChannels = 1 << 16;
-constexpr int64_t kLatest = std::numeric_limits<int64_t>::max() / 2;
+constexpr int64_t kLatest = Time::kBeyond - 1;
 
 Json RunsOf(const std::vector<uint32_t>& roles) {
   Json runs = Json::array();
@@ -30,15 +34,28 @@ Json RunsOf(const std::vector<uint32_t>& roles) {
   return runs;
 }
 
-Json ToJson(const RecordedStep& step) {
-  Json spans = Json::array();
-  for (const Span& span : step.timeline.spans) {
-    spans.push_back({span.rank, span.op, span.ready.picoseconds(), span.begin.picoseconds(),
-                     span.end.picoseconds()});
+// (first, how many) of those that follow each other.
+Json RunsOfRanks(const std::vector<uint32_t>& ranks) {
+  Json runs = Json::array();
+  for (size_t first = 0; first < ranks.size();) {
+    size_t last = first;
+    while (last < ranks.size() && ranks[last] - ranks[first] == last - first) ++last;
+    runs.push_back({ranks[first], last - first});
+    first = last;
   }
-  return {{"warm_up", step.is_warm_up},
-          {"step_picoseconds", step.timeline.step.picoseconds()},
-          {"spans", std::move(spans)}};
+  return runs;
+}
+
+void AppendStep(const RecordedStep& step, std::string* text) {
+  fmt::format_to(std::back_inserter(*text), R"({{"warm_up":{},"step_picoseconds":{},"spans":[)",
+                 step.is_warm_up, step.timeline.step.picoseconds());
+  const char* separator = "";
+  for (const Span& span : step.timeline.spans) {
+    fmt::format_to(std::back_inserter(*text), "{}[{},{},{},{},{}]", separator, span.rank, span.op,
+                   span.ready.picoseconds(), span.begin.picoseconds(), span.end.picoseconds());
+    separator = ",";
+  }
+  *text += "]}";
 }
 
 RecordedOp ReadOp(const JsonReader& reader) {
@@ -60,11 +77,34 @@ RecordedOp ReadOp(const JsonReader& reader) {
   return op;
 }
 
+std::vector<Repeat> ReadRepeats(const JsonReader& reader, size_t ops) {
+  std::vector<Repeat> repeats;
+  int64_t begin = 0;
+  int64_t all = static_cast<int64_t>(ops);
+  for (const JsonReader& entry : reader.Elements()) {
+    const std::vector<JsonReader> numbers = entry.Elements();
+    if (numbers.size() != 4) entry.Expected("[begin, end, times, micro_batches]");
+    Repeat repeat;
+    repeat.begin = static_cast<uint32_t>(numbers[0].Integer(begin, kMostOps));
+    repeat.end = static_cast<uint32_t>(
+        numbers[1].Integer(int64_t{repeat.begin} + 1, static_cast<int64_t>(ops)));
+    repeat.times =
+        static_cast<uint32_t>(numbers[2].Integer(0, (kMostCopies - all) / repeat.size()));
+    repeat.micro_batches =
+        static_cast<int32_t>(numbers[3].Integer(0, kMostOps / std::max(repeat.times, 1u)));
+    begin = repeat.end;
+    all += int64_t{repeat.times} * repeat.size();
+    repeats.push_back(repeat);
+  }
+  return repeats;
+}
+
 RecordedRole ReadRole(const JsonReader& reader) {
-  reader.AllowKeys({"name", "ops"});
+  reader.AllowKeys({"name", "ops", "repeats"});
   RecordedRole role;
   role.name = reader.At("name").String();
   for (const JsonReader& op : reader.At("ops").Elements()) role.ops.push_back(ReadOp(op));
+  if (reader.Has("repeats")) role.repeats = ReadRepeats(reader.At("repeats"), role.ops.size());
   return role;
 }
 
@@ -92,8 +132,8 @@ Span ReadSpan(const JsonReader& reader, const TimelineRecord& record) {
   if (numbers.size() != 5) reader.Expected("[rank, op, ready, begin, end]");
   Span span;
   span.rank = static_cast<uint32_t>(numbers[0].Integer(0, int64_t{record.ranks()} - 1));
-  const size_t ops = record.roles[record.role_of_rank[span.rank]].ops.size();
-  span.op = static_cast<uint32_t>(numbers[1].Integer(0, static_cast<int64_t>(ops) - 1));
+  const int64_t ops = record.roles[record.role_of_rank[span.rank]].OpCount();
+  span.op = static_cast<uint32_t>(numbers[1].Integer(0, ops - 1));
   span.ready = ReadTime(numbers[2], Time());
   span.begin = ReadTime(numbers[3], span.ready);
   span.end = ReadTime(numbers[4], span.begin);
@@ -123,6 +163,25 @@ RecordedStep ReadStep(const JsonReader& reader, const TimelineRecord& record,
 }
 
 }  // namespace
+
+uint32_t RecordedRole::OpCount() const {
+  auto count = static_cast<uint32_t>(ops.size());
+  for (const Repeat& repeat : repeats) count += repeat.times * repeat.size();
+  return count;
+}
+
+uint32_t RecordedRole::PlaceAt(uint32_t position) const {
+  return repeats.empty() ? position : KeptAt(repeats, position).op;
+}
+
+int32_t RecordedRole::MicroBatchAt(uint32_t position) const {
+  if (repeats.empty()) return ops[position].micro_batch;
+  const KeptOp kept = KeptAt(repeats, position);
+  const int32_t later =
+      kept.copy == 0 ? 0
+                     : static_cast<int32_t>(kept.copy) * repeats[kept.repeats_before].micro_batches;
+  return ops[kept.op].micro_batch + later;
+}
 
 const Timeline& TimelineRecord::Median() const {
   CHECK(!steps.empty());
@@ -161,9 +220,8 @@ TimelineRecord MakeRecord(std::string title, const Schedule& schedule, Timeline 
   record.provenance = timeline.provenance;
   record.role_of_rank = schedule.role_of_rank;
   for (const Role& role : schedule.roles) {
-    RecordedRole recorded{role.name, {}};
-    for (uint32_t position = 0; position < role.OpCount(); ++position) {
-      const Op& op = role.At(position);
+    RecordedRole recorded{role.name, {}, role.repeats};
+    for (const Op& op : role.ops) {
       const CommunicatorId id = CommunicatorOf(op.work);
       RecordedOp& own = recorded.ops.emplace_back();
       own.name = op.name;
@@ -171,7 +229,7 @@ TimelineRecord MakeRecord(std::string title, const Schedule& schedule, Timeline 
       if (id.IsSet()) own.axis = schedule.communicators[id.index()].name();
       own.phase = op.tag.phase;
       own.layer = op.tag.layer;
-      own.micro_batch = role.TagAt(position).micro_batch;
+      own.micro_batch = op.tag.micro_batch;
     }
     record.roles.push_back(std::move(recorded));
   }
@@ -180,7 +238,7 @@ TimelineRecord MakeRecord(std::string title, const Schedule& schedule, Timeline 
   return record;
 }
 
-Json ToJson(const TimelineRecord& record) {
+std::string ToJsonText(const TimelineRecord& record) {
   Json json;
   json["schema"] = kTimelineSchema;
   json["title"] = record.title;
@@ -203,18 +261,29 @@ Json ToJson(const TimelineRecord& record) {
       ops.back()["channels"] = op.channels;
     }
     json["roles"].push_back({{"name", role.name}, {"ops", std::move(ops)}});
+    for (const Repeat& repeat : role.repeats) {
+      json["roles"].back()["repeats"].push_back(
+          {repeat.begin, repeat.end, repeat.times, repeat.micro_batches});
+    }
   }
   json["role_of_rank"] = RunsOf(record.role_of_rank);
   const std::vector<uint32_t>& representative = record.steps.front().timeline.representative;
   if (!representative.empty()) json["representative"] = representative;
-  json["steps"] = Json::array();
-  for (const RecordedStep& step : record.steps) json["steps"].push_back(ToJson(step));
-  return json;
+  if (!record.left_out.empty()) json["left_out"] = RunsOfRanks(record.left_out);
+  std::string text = json.dump();
+  text.pop_back();  // the brace
+  text += ",\"steps\":[";
+  for (const RecordedStep& step : record.steps) {
+    if (&step != &record.steps.front()) text += ',';
+    AppendStep(step, &text);
+  }
+  text += "]}\n";
+  return text;
 }
 
 TimelineRecord ReadTimelineRecord(const JsonReader& reader) {
   reader.AllowKeys({"schema", "title", "provenance", "ranks", "environment", "roles",
-                    "role_of_rank", "representative", "steps"});
+                    "role_of_rank", "representative", "left_out", "steps"});
   reader.At("schema").Choice({kTimelineSchema});
   TimelineRecord record;
   record.title = reader.At("title").String();
@@ -235,6 +304,17 @@ TimelineRecord ReadTimelineRecord(const JsonReader& reader) {
     }
     if (representative.size() != record.role_of_rank.size())
       reader.At("representative").Expected("one entry a rank");
+  }
+  if (reader.Has("left_out")) {
+    for (const JsonReader& run : reader.At("left_out").Elements()) {
+      const std::vector<JsonReader> pair = run.Elements();
+      if (pair.size() != 2) run.Expected("[rank, ranks]");
+      const int64_t least = record.left_out.empty() ? 0 : int64_t{record.left_out.back()} + 1;
+      const int64_t first = pair[0].Integer(least, int64_t{record.ranks()} - 1);
+      const int64_t count = pair[1].Integer(1, record.ranks() - first);
+      for (int64_t rank = first; rank < first + count; ++rank)
+        record.left_out.push_back(static_cast<uint32_t>(rank));
+    }
   }
   for (const JsonReader& step : reader.At("steps").Elements()) {
     record.steps.push_back(ReadStep(step, record, representative));

@@ -8,8 +8,13 @@
 //                                         ... ]} ],
 //                                  a measured collective also "algorithm", "protocol", "channels",
 //                                  where the library told them on the role's first rank
+//                                  ops that are done for each micro-batch stand once: "repeats":
+//                                  [[begin, end, times, micro_batches]], as sim/schedule/schedule.h
+//                                  has them
 //     "role_of_rank": [[0, 2]],    runs of (role, ranks)
-//     "representative": [0, 0],    folded ones only: by rank, whose spans are its own
+//     "representative": [0, 0],    where not all ranks have spans: by rank, whose stand for its own
+//     "left_out": [[16, 1008]],    runs of (rank, ranks) that do otherwise than those do, but whose
+//                                  own spans are left out (sim/report/kept_ranks.h)
 //     "steps": [ {"warm_up": false, "step_picoseconds": 5,
 //                 "spans": [[rank, op, ready, begin, end], ...]} ] }
 //
@@ -46,7 +51,12 @@ struct RecordedOp {
 
 struct RecordedRole {
   std::string name;
-  std::vector<RecordedOp> ops;
+  std::vector<RecordedOp> ops;  // as they are kept
+  std::vector<Repeat> repeats{};
+
+  uint32_t OpCount() const;
+  uint32_t PlaceAt(uint32_t position) const;
+  int32_t MicroBatchAt(uint32_t position) const;
 };
 
 struct RecordedStep {
@@ -61,10 +71,16 @@ struct TimelineRecord {
   std::vector<RecordedRole> roles;
   std::vector<uint32_t> role_of_rank;
   std::vector<RecordedStep> steps;  // at least one
+  std::vector<uint32_t> left_out;   // ranks, ascending
 
   uint32_t ranks() const { return static_cast<uint32_t>(role_of_rank.size()); }
+  // The op as it is kept: of copies the first, also by its micro-batch.
   const RecordedOp& OpOf(const Span& span) const {
-    return roles[role_of_rank[span.rank]].ops[span.op];
+    const RecordedRole& role = roles[role_of_rank[span.rank]];
+    return role.ops[role.PlaceAt(span.op)];
+  }
+  int32_t MicroBatchOf(const Span& span) const {
+    return roles[role_of_rank[span.rank]].MicroBatchAt(span.op);
   }
   // The step whose time is the median of those after the warm-ups (the lower one of two); of
   // warm-ups where there are only those.
@@ -76,7 +92,8 @@ const char* KindOf(const Work& work);
 // Of one step; more may be appended to `steps`.
 TimelineRecord MakeRecord(std::string title, const Schedule& schedule, Timeline timeline);
 
-nlohmann::ordered_json ToJson(const TimelineRecord& record);
+// The JSON object as text: a step of a million spans would be gigabytes as values.
+std::string ToJsonText(const TimelineRecord& record);
 // Throws Error for anything that does not fit together.
 TimelineRecord ReadTimelineRecord(const JsonReader& reader);
 

@@ -19,13 +19,25 @@ struct TraceNames {
 // "gpu0 (rank 3)", or "rank 3" where the device has no name.
 std::string DeviceName(const TraceNames& names, uint32_t rank);
 
+// How much a trace is to hold. What it leaves out stands in it: in the name of the topmost track,
+// of the track of links, and as a slice in the place of copies.
+struct TraceOptions {
+  static constexpr size_t kAll = static_cast<size_t>(-1);
+
+  std::vector<uint32_t> ranks;  // ascending; empty: all
+  // Of a rank that has more, the middle copies of what it repeats are left out
+  // (sim/schedule/repeats.h).
+  size_t most_ops = kAll;
+  size_t most_links = kAll;  // those that carried the largest share of what they could
+};
+
 // A merged Perfetto trace (protobuf, uncompressed bytes): cluster -> node -> device -> stream, one
 // slice an op (waiting for the group is a slice of its own, named "wait: ..."), an arrow to each
 // communication op from the op that released it (see sim/report/release.h), a counter track in GB/s
 // for each recorded link load. Times are integer nanoseconds, rounded so that slices of one track
-// never overlap partly: an end is never after the next begin.
+// never overlap partly: an end is never after the next begin. Folded timelines are taken too.
 std::string PerfettoTrace(const Schedule& schedule, const Timeline& timeline,
-                          const TraceNames& names);
+                          const TraceNames& names, const TraceOptions& options = {});
 
 // A picture (SVG, self-contained) of the streams of the chosen ranks over the step: what the README
 // shows. Colours by kind of work (forward, recompute, backward GEMMs; attention; memory-bound work;

@@ -90,6 +90,24 @@ class Expansion {
 
 }  // namespace
 
+KeptOp KeptAt(const std::vector<Repeat>& repeats, uint32_t position) {
+  KeptOp kept;
+  for (const Repeat& repeat : repeats) {
+    const uint32_t place = position - kept.copied_before;
+    if (place < repeat.end) break;
+    const uint32_t copy = (place - repeat.begin) / repeat.size();
+    if (copy <= repeat.times) {
+      kept.op = repeat.begin + (place - repeat.begin) % repeat.size();
+      kept.copy = copy;
+      return kept;
+    }
+    kept.copied_before += repeat.times * repeat.size();
+    ++kept.repeats_before;
+  }
+  kept.op = position - kept.copied_before;
+  return kept;
+}
+
 bool HasRepeats(const Schedule& schedule) {
   return std::any_of(schedule.roles.begin(), schedule.roles.end(),
                      [](const Role& role) { return !role.repeats.empty(); });
@@ -129,7 +147,34 @@ Schedule WithFewerCopies(const Schedule& schedule, uint32_t copies) {
   return fewer;
 }
 
+std::vector<MiddleCopies> MiddleCopiesOf(const Role& role, uint32_t most) {
+  std::vector<MiddleCopies> middle;
+  if (role.OpCount() <= most) return middle;
+  const auto once = static_cast<uint32_t>(role.ops.size());
+  const uint64_t copied = role.OpCount() - once;
+  const uint64_t wanted = most > once ? most - once : 0;
+  uint32_t position = 0;
+  uint32_t done = 0;
+  for (const Repeat& repeat : role.repeats) {
+    position += repeat.begin - done;
+    done = repeat.end;
+    const auto share = static_cast<uint32_t>(repeat.times * wanted / copied);
+    const uint32_t kept = std::max(kCopiesThatShowAll, share);
+    if (kept < repeat.times) {
+      const uint32_t first = 1 + (kept + 1) / 2;  // the body itself is copy 0
+      const uint32_t copies = repeat.times - kept;
+      const uint32_t begin = position + first * repeat.size();
+      middle.push_back({begin, begin + copies * repeat.size(), copies,
+                        static_cast<int32_t>(copies) * repeat.micro_batches});
+    }
+    position += (repeat.times + 1) * repeat.size();
+  }
+  return middle;
+}
+
 void CheckRepeats(const Role& role) {
+  constexpr uint64_t kMostCopies = 1u << 30;
+  uint64_t copies = 0;
   uint32_t op = 0;
   uint32_t buffer = 0;
   for (size_t i = 0; i < role.repeats.size(); ++i) {
@@ -146,7 +191,7 @@ void CheckRepeats(const Role& role) {
       fail(fmt::format("is of buffers {} to {}, expected some of {} to {}", repeat.first_buffer,
                        repeat.end_buffer, buffer, role.buffers.size()));
     }
-    if (uint64_t{repeat.times} * repeat.size() > (1u << 30))
+    if (uint64_t{repeat.times} * repeat.size() > kMostCopies)
       fail(fmt::format("does {} ops {} times, more than 2^30", repeat.size(), repeat.times));
     for (uint32_t member = repeat.begin; member < repeat.end; ++member) {
       for (const OpId before : role.ops[member].after) {
@@ -160,6 +205,9 @@ void CheckRepeats(const Role& role) {
     }
     op = repeat.end;
     buffer = repeat.end_buffer;
+    copies += uint64_t{repeat.times} * repeat.size();
+    if (copies > kMostCopies)
+      fail(fmt::format("makes {} ops of copies with those before it, more than 2^30", copies));
   }
 }
 

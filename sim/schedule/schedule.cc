@@ -6,6 +6,7 @@
 
 #include "sim/base/error.h"
 #include "sim/base/units.h"
+#include "sim/schedule/repeats.h"
 
 namespace rehearse {
 namespace {
@@ -50,37 +51,6 @@ std::string Describe(const Compute& compute) {
 
 }  // namespace
 
-namespace {
-
-// Where a position is kept: in a repeat or after it (its number counts those that lie before), and
-// which copy it is.
-struct Kept {
-  uint32_t op = 0;
-  uint32_t copy = 0;
-  size_t repeats_before = 0;   // wholly
-  uint32_t copied_before = 0;  // ops that those add
-};
-
-Kept KeptAt(const std::vector<Repeat>& repeats, uint32_t position) {
-  Kept kept;
-  for (const Repeat& repeat : repeats) {
-    const uint32_t place = position - kept.copied_before;
-    if (place < repeat.end) break;
-    const uint32_t copy = (place - repeat.begin) / repeat.size();
-    if (copy <= repeat.times) {
-      kept.op = repeat.begin + (place - repeat.begin) % repeat.size();
-      kept.copy = copy;
-      return kept;
-    }
-    kept.copied_before += repeat.times * repeat.size();
-    ++kept.repeats_before;
-  }
-  kept.op = position - kept.copied_before;
-  return kept;
-}
-
-}  // namespace
-
 uint32_t Role::OpCount() const {
   auto count = static_cast<uint32_t>(ops.size());
   for (const Repeat& repeat : repeats) count += repeat.times * repeat.size();
@@ -95,7 +65,7 @@ const Op& Role::At(uint32_t position) const { return ops[PlaceAt(position)]; }
 
 Tag Role::TagAt(uint32_t position) const {
   if (repeats.empty()) return ops[position].tag;
-  const Kept kept = KeptAt(repeats, position);
+  const KeptOp kept = KeptAt(repeats, position);
   Tag tag = ops[kept.op].tag;
   if (kept.copy > 0) {
     tag.micro_batch += static_cast<int32_t>(kept.copy) * repeats[kept.repeats_before].micro_batches;
@@ -104,7 +74,7 @@ Tag Role::TagAt(uint32_t position) const {
 }
 
 std::vector<uint32_t> Role::AfterAt(uint32_t position) const {
-  const Kept kept = KeptAt(repeats, position);
+  const KeptOp kept = KeptAt(repeats, position);
   const Op& op = ops[kept.op];
   std::vector<uint32_t> after;
   after.reserve(op.after.size());

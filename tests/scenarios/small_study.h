@@ -18,10 +18,10 @@ constexpr const char* kSmallBase = R"({
 
 // `rest` are further keys of the study, after name, base and metric.
 inline JsonDocument StudyDocument(const std::string& rest) {
-  return JsonDocument::FromText(
-      std::string(R"({"name": "small", "metric": "step_seconds", "base": )") + kSmallBase + ", " +
-          rest + "}",
-      "study.json");
+  std::string text = R"({"name": "small", "metric": "step_seconds", "base": )";
+  for (const std::string& part : {std::string(kSmallBase), std::string(", "), rest}) text += part;
+  text += '}';
+  return JsonDocument::FromText(text, "study.json");
 }
 
 inline Study SmallStudy(const std::string& rest) { return ReadStudy(StudyDocument(rest)); }

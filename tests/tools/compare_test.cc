@@ -110,6 +110,7 @@ TEST_F(CompareProgramTest, MistakesAreNamed) {
   Write("other.log", "hello\n");
   Write("nccl.log", "size_B,time_us\n1048576,70\n");
   ExpectMistake("compare", {"nothing to compare"});
+  ExpectMistake("compare /dev/zero nccl.log", {"/dev/zero", "more than 64 MiB"});
   ExpectMistake("compare missing.log --cluster dgx-a100", {"missing.log"});
   ExpectMistake("compare empty.log --cluster dgx-a100",
                 {"empty.log", "nothing that can be compared"});

@@ -102,6 +102,18 @@ TEST_F(ProgramTest, OutWritesResultTraceAndPicture) {
                                           "trace.pftrace"}));
 }
 
+// 1,024 ranks that all do the same: one of them is written, unless others are asked for.
+TEST_F(ProgramTest, OutHoldsOneRankOfEachKindUnlessAskedForMore) {
+  ASSERT_EQ(Execute("run '" + Shipped("axonn-weak-80b") + "' --out one").code, 0);
+  EXPECT_LT(fs::file_size(folder_ / "one/trace.pftrace"), 1u << 20);
+  EXPECT_THAT(ReadFile(folder_ / "one/trace.pftrace"), HasSubstr("(1 of 1,024 ranks)"));
+  ASSERT_EQ(Execute("run '" + Shipped("axonn-weak-80b") + "' --ranks 5-7 --out four").code, 0);
+  const std::string trace = ReadFile(folder_ / "four/trace.pftrace");
+  EXPECT_THAT(trace, HasSubstr("(4 of 1,024 ranks)"));
+  EXPECT_THAT(trace, HasSubstr("(rank 7)"));
+  EXPECT_THAT(Execute("compare one four").out, HasSubstr("order: the same"));
+}
+
 TEST_F(ProgramTest, SetChangesTheScenario) {
   const std::string scenario = "run '" + Shipped("axonn-gpt20b-perlmutter") + "' --format json ";
   const auto plain = nlohmann::json::parse(Execute(scenario).out);

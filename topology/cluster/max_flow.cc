@@ -1,5 +1,6 @@
 #include "topology/cluster/max_flow.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 
@@ -33,6 +34,8 @@ BytesPerSecond MaxFlow(const Cluster& cluster, const std::vector<uint32_t>& link
     return cluster.VertexAt(vertex).kind != VertexKind::kDevice || vertex_of.count(vertex) > 0;
   };
   std::map<std::pair<size_t, size_t>, int64_t> capacities;  // parallel links are one
+  // So that the sum of all fits; no machine comes near it.
+  const double most = 0x1p62 / static_cast<double>(std::max<size_t>(links.size(), 1));
   for (const uint32_t link : links) {
     const auto from = cluster.SourceOf(link);
     const auto to = cluster.TargetOf(link);
@@ -45,7 +48,7 @@ BytesPerSecond MaxFlow(const Cluster& cluster, const std::vector<uint32_t>& link
     const size_t a = dense(from);
     const size_t b = dense(to);
     if (a == b || a == kSink || b == kSource) continue;
-    capacities[{a, b}] += std::llround(cluster.Link(link).Capacity().value());
+    capacities[{a, b}] += std::llround(std::min(cluster.Link(link).Capacity().value(), most));
   }
 
   FlowGraph flow(vertices);

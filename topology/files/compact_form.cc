@@ -87,6 +87,19 @@ Host ReadHost(const JsonReader& reader) {
   return host;
 }
 
+// Names the count that makes the node too large.
+[[noreturn]] void RefuseSize(const JsonReader& reader, const NodeSpec& node) {
+  NodeSpec alone = node;
+  alone.host->between_sockets.reset();
+  const bool is_by_pairs = SizeOf(alone).wires <= kMostNodeWires;
+  constexpr uint32_t kMostSockets = 1024;  // whose pairs are as many as a node's links may be
+  if (is_by_pairs && node.host->sockets > kMostSockets)
+    reader.At("sockets").Expected(
+        fmt::format("a whole number from 1 to {} where every two are joined", kMostSockets));
+  reader.Fail(fmt::format("found a node of {} links, expected at most {}", SizeOf(node).wires,
+                          kMostNodeWires));
+}
+
 NodeSpec ReadNodeObject(const JsonReader& reader) {
   reader.AllowKeys({"kind", "devices", "device", "nvlink", "lanes", "pcie", "sockets",
                     "pcie_switches", "between_sockets", "root_port", "nics", "nic_pcie",
@@ -103,7 +116,13 @@ NodeSpec ReadNodeObject(const JsonReader& reader) {
     (kind == "nvswitch" ? node.nvswitch : node.lane) =
         ReadLink(reader.At("nvlink"), LinkKind::kNvLink);
   }
-  if (kind == "all-to-all") node.lanes = AllToAll(node.devices, 1);
+  if (kind == "all-to-all") {
+    constexpr uint32_t kMostJoined = 1024;  // whose pairs are as many as a node's links may be
+    if (node.devices > kMostJoined)
+      reader.At("devices").Expected(
+          fmt::format("a whole number from 1 to {} where every two are joined", kMostJoined));
+    node.lanes = AllToAll(node.devices, 1);
+  }
   if (kind == "pairs") {
     if (node.devices % 2 != 0) reader.At("devices").Expected("an even number, for pairs");
     for (uint32_t i = 0; i < node.devices; i += 2) node.lanes.push_back({i, i + 1, 1});
@@ -121,6 +140,7 @@ NodeSpec ReadNodeObject(const JsonReader& reader) {
   if (reader.Has("pcie")) {
     node.host = ReadHost(reader);
     if (node.host->nics > 0 && !node.cable) reader.Fail("the NICs need a \"cable\" to the fabric");
+    if (SizeOf(node).wires > kMostNodeWires) RefuseSize(reader, node);
   } else {
     for (const char* key : {"sockets", "pcie_switches", "between_sockets", "root_port", "nics",
                             "nic_pcie", "nic_place", "memory"})

@@ -18,6 +18,11 @@ namespace {
 
 // ---- Reading ------------------------------------------------------------------------------------
 
+// What a bandwidth of a cluster may be, in bytes per second; no NaN.
+bool IsBandwidth(double value) {
+  return value >= kLeastBandwidth.value() && value <= kMostBandwidth.value();
+}
+
 // The number of "0.5x"; nothing when the text is no such thing.
 std::optional<double> ParseFactor(std::string_view text) {
   if (!text.ends_with('x')) return std::nullopt;
@@ -141,7 +146,7 @@ class Editor {
       if (edit.down) is_down_[i] = true;
       if (edit.bandwidth) {
         const double changed = edit.bandwidth->Of(link.bandwidth.value());
-        if (!(changed > 0) || !std::isfinite(changed))
+        if (!IsBandwidth(changed))
           throw Error(edit.place, fmt::format("would give link {} a bandwidth of {} (from {})",
                                               cluster_.LinkName(i), Print(BytesPerSecond(changed)),
                                               Print(link.bandwidth)));
@@ -175,13 +180,18 @@ class Editor {
     std::string what;
     if (edit.compute) {
       for (FlopsPerSecond* peak : {&changed.matrix_peak_16, &changed.matrix_peak_32,
-                                   &changed.vector_peak_32, &changed.vector_peak_64})
+                                   &changed.vector_peak_32, &changed.vector_peak_64}) {
         *peak *= edit.compute->factor;
+        constexpr FlopsPerSecond kMost(1e30);
+        if (*peak > kMost)
+          throw Error(edit.place,
+                      fmt::format("would give device {} a peak of {}", spec.name, Print(*peak)));
+      }
       what = fmt::format("compute {}x", edit.compute->factor);
     }
     if (edit.memory_bandwidth) {
       const double bandwidth = edit.memory_bandwidth->Of(spec.memory_bandwidth.value());
-      if (!(bandwidth > 0) || !std::isfinite(bandwidth))
+      if (!IsBandwidth(bandwidth))
         throw Error(
             edit.place,
             fmt::format("would give device {} a memory bandwidth of {} (from {})", spec.name,

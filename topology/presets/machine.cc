@@ -45,18 +45,33 @@ void CheckConnected(const NodeShape& shape, const MachineSpec& spec, const Devic
   probe.Finish();
 }
 
+// Before anything of it is made. Throws Error.
+void CheckSize(const MachineSpec& spec) {
+  constexpr uint64_t kMost = 1u << 24;  // links or vertices, but for the fabric's: some gigabytes
+  const NodeSize node = SizeOf(spec.node);
+  if (node.wires > kMostNodeWires)
+    throw Error(fmt::format("a machine of cluster \"{}\" would have {} links, expected at most {}",
+                            spec.name, node.wires, kMostNodeWires));
+  // Neither factor is above 2^32.
+  const uint64_t links = spec.nodes * (node.wires + 2 * node.ports);
+  const uint64_t vertices = spec.nodes * node.parts;
+  if (links > kMost || vertices > kMost)
+    throw Error(
+        fmt::format("cluster \"{}\" would have {} links and {} parts in {} machines, expected at "
+                    "most {} of each",
+                    spec.name, links, vertices, spec.nodes, kMost));
+}
+
 }  // namespace
 
 std::unique_ptr<Cluster> BuildMachine(const MachineSpec& spec, const DeviceSpec& device) {
   CHECK_GT(spec.nodes, 0u);
+  CheckSize(spec);
   NodeShape shape = DrawNode(spec.node);
   if (!spec.fabric) shape.ports.clear();
   if (spec.nodes > 1 && shape.ports.empty())
     throw Error(fmt::format("cluster \"{}\" has {} machines, but {}", spec.name, spec.nodes,
                             spec.fabric ? "they have no NICs" : "no fabric joins them"));
-  constexpr uint64_t kMostLinks = 1u << 26;
-  if (uint64_t{spec.nodes} * (shape.wires.size() + 2 * shape.ports.size()) > kMostLinks)
-    throw Error(fmt::format("cluster \"{}\" would have more than {} links", spec.name, kMostLinks));
 
   CheckConnected(shape, spec, device);
 

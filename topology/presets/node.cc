@@ -112,6 +112,26 @@ class Drawing {
 
 }  // namespace
 
+NodeSize SizeOf(const NodeSpec& spec) {
+  NodeSize size;
+  const uint64_t devices = spec.devices;
+  size.parts = devices + (spec.nvswitch ? 1 : 0);
+  size.wires = (spec.nvswitch ? 2 * devices : 0) + 2 * spec.lanes.size();
+  if (spec.host) {
+    const Host& host = *spec.host;
+    const uint64_t sockets = host.sockets;
+    const uint64_t stops = host.memory ? 2 : 1;  // vertices of a socket or switch
+    size.parts += stops * (sockets + host.switches) + host.nics;
+    size.wires += (host.memory ? sockets : 0) +
+                  (host.between_sockets ? sockets * (sockets - 1) : 0) +
+                  (host.root_port ? 2 * uint64_t{host.switches} : 0) +
+                  (host.device_to_socket ? 4 : 2) * devices + 2 * uint64_t{host.nics};
+    size.ports = host.nics;
+  }
+  if (spec.cable && size.ports == 0) size.ports = devices;
+  return size;
+}
+
 NodeShape DrawNode(const NodeSpec& spec) { return Drawing(spec).Draw(); }
 
 ClusterLink MakeLink(LinkKind kind, BytesPerSecond bandwidth, double efficiency, Seconds latency) {

@@ -15,6 +15,7 @@
 // Sockets are joined behind the memory: a reader fetches from the writer's socket.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -76,6 +77,16 @@ struct NodeShape {
   std::vector<uint32_t> ports;  // parts that are cabled to the fabric
   std::optional<ClusterLink> cable;
 };
+
+// How large DrawNode would make it, told without drawing.
+struct NodeSize {
+  uint64_t parts = 0;
+  uint64_t wires = 0;
+  uint64_t ports = 0;
+};
+NodeSize SizeOf(const NodeSpec& spec);
+// A mistyped count must not end in a lack of memory.
+inline constexpr uint64_t kMostNodeWires = 1u << 20;
 
 // CHECKs that the description is complete: links that its counts need are there.
 NodeShape DrawNode(const NodeSpec& spec);

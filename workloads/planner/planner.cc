@@ -1,6 +1,7 @@
 #include "workloads/planner/planner.h"
 
 #include <algorithm>
+#include <string>
 
 #include <fmt/format.h>
 
@@ -78,12 +79,30 @@ uint32_t MicroBatchesOfBlock(const std::vector<Action>& actions, uint32_t stages
   return most;
 }
 
+// Before anything is planned: a gigabyte or two. What goes over the network once, forward and back,
+// is a pass.
+void CheckSize(const StepSetup& step, uint32_t passes, const Place& place) {
+  constexpr uint64_t kMost = 100'000;
+  const uint64_t visits = uint64_t{step.network.nodes.size()} * passes * step.strategy.chunks;
+  if (visits <= kMost) return;
+  const std::string chunks =
+      step.strategy.chunks > 1 ? fmt::format(" x {} chunks", step.strategy.chunks) : "";
+  throw Error(
+      place,
+      fmt::format("the step is too large to be planned: found {} values of the network"
+                  " ({} layers) x {} micro-batches{} = {}, expected at most {}",
+                  step.network.nodes.size(), step.network.layers, passes, chunks, visits, kMost));
+}
+
 Role PlanRole(const StepSetup& step, const Stage& stage, const std::vector<Action>& own,
               uint32_t of_block, StepCommunicators* communicators, const Place& place) {
   std::optional<PeriodicActions> period;
   if (of_block > 0) period = FindPeriod(own, step.network.micro_batches, of_block);
   std::optional<Role> role = StagePlanner(step, stage, communicators, place).Run(own, period);
-  if (!role) role = StagePlanner(step, stage, communicators, place).Run(own);
+  if (!role) {
+    CheckSize(step, step.network.micro_batches, place);
+    role = StagePlanner(step, stage, communicators, place).Run(own);
+  }
   return std::move(*role);
 }
 
@@ -93,6 +112,8 @@ Schedule PlanStages(const Network& network, const Training& training, const Stra
                     const std::vector<uint32_t>& units_of_stage, const std::vector<Action>& actions,
                     const Place& place, uint32_t few_micro_batches) {
   StepSetup step{Divided(network, strategy.chunks), Normalized(strategy), training, {}};
+  // Of micro-batches that are kept once some are planned all the same.
+  CheckSize(step, std::min(network.micro_batches, few_micro_batches), place);
   step.rests = RestsOf(network, step.strategy);
   CheckSplits(network, step.strategy, step.rests, place);
   const std::vector<Stage> stages = CutIntoStages(step.network, units_of_stage, place);

@@ -1,5 +1,7 @@
 // Folded and unfolded, whole scenarios agree: random clusters, meshes, edits and perturbations.
+#include <algorithm>
 #include <optional>
+#include <tuple>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -90,6 +92,48 @@ void ExpectSameSpans(const Timeline& folded, const Timeline& unfolded) {
   }
 }
 
+// The links in use, of which a folded row stands for several: as many of each kind and capacity,
+// that carry the same but for rounding.
+void ExpectSameLinks(const Result& folded, const Result& unfolded) {
+  using Carried = std::tuple<std::string, double, double>;  // kind, capacity, bytes
+  const auto links_of = [](const Result& result) {
+    std::vector<Carried> links;
+    for (const LinkSummary& link : result.links) {
+      links.insert(links.end(), link.count, {link.kind, link.capacity.value(), link.bytes.value()});
+    }
+    std::sort(links.begin(), links.end());
+    return links;
+  };
+  const std::vector<Carried> a = links_of(folded);
+  const std::vector<Carried> b = links_of(unfolded);
+  ASSERT_EQ(a.size(), b.size());
+  for (size_t i = 0; i < a.size(); ++i) {
+    ASSERT_EQ(std::get<0>(a[i]), std::get<0>(b[i]));
+    ASSERT_EQ(std::get<1>(a[i]), std::get<1>(b[i]));
+    ASSERT_NEAR(std::get<2>(a[i]), std::get<2>(b[i]), 1e-6 * std::get<2>(b[i]));
+  }
+}
+
+// 8 nodes of 4 GPUs on one axis: a ring leaves each node by one NIC and enters it by another, on
+// one class of links each.
+TEST(FoldedScenariosTest, ALinkOfAFoldedRunStandsForAllThatDoTheSame) {
+  const Result folded = testing::Play({"cluster=perlmutter:nodes=8",
+                                       R"(strategy={"kind": "fsdp", "shard": 32, "replicas": 1,
+                        "overlap_gradients": true, "overlap_reduce_scatter": true, "prefetch": 1,
+                        "reshard_after_forward": true})",
+                                       "training.batch=32"})
+                            .result;
+  Scenario scenario = testing::ReadSmall(
+      {"cluster=perlmutter:nodes=8",
+       R"(strategy={"kind": "fsdp", "shard": 32, "replicas": 1, "overlap_gradients": true,
+          "overlap_reduce_scatter": true, "prefetch": 1, "reshard_after_forward": true})",
+       "training.batch=32"});
+  scenario.lowering.fold = false;
+  const Result unfolded = Rehearse(scenario).result;
+  ExpectSameLinks(folded, unfolded);
+  EXPECT_LT(4 * folded.links.size(), unfolded.links.size());
+}
+
 TEST(FoldedScenariosTest, FoldedEqualsUnfoldedOnRandomScenarios) {
   uint32_t compared = 0;
   uint32_t classes = 0;
@@ -116,7 +160,9 @@ TEST(FoldedScenariosTest, FoldedEqualsUnfoldedOnRandomScenarios) {
       continue;
     }
     scenario->lowering.fold = false;
-    ExpectSameSpans(folded->timeline, Rehearse(*scenario).timeline);
+    const Rehearsal unfolded = Rehearse(*scenario);
+    ExpectSameSpans(folded->timeline, unfolded.timeline);
+    ExpectSameLinks(folded->result, unfolded.result);
     if (::testing::Test::HasFatalFailure()) return;
     ++compared;
     ranks += folded->result.ranks;

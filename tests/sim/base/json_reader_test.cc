@@ -468,7 +468,7 @@ TEST_F(JsonFileTest, TwoHundredMegabytesOfBracketsAreRefusedUnread) {
   struct rusage before {};
   getrusage(RUSAGE_SELF, &before);
   EXPECT_EQ(Refusal(),
-            path_ + ": found more than 64 MiB, which is the largest JSON text that is read");
+            path_ + ": found more than 64 MiB, which is the largest JSON file that is read");
   struct rusage after {};
   getrusage(RUSAGE_SELF, &after);
   EXPECT_LT(after.ru_maxrss - before.ru_maxrss, 10'000);  // KiB

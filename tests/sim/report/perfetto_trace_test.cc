@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "sim/base/error.h"
-#include "sim/report/release.h"
 #include "sim/report/trace.h"
+#include "tests/sim/report/released_by.h"
 #include "tests/sim/sample_step.h"
 #include "tests/support/places.h"
 
@@ -214,6 +214,75 @@ TEST(PerfettoTraceTest, TracksNestClusterNodeDeviceStream) {
                          "sample/node0/gpu1 (rank 1)", "sample/node0/gpu1 (rank 1)/compute",
                          "sample/node0/gpu1 (rank 1)/row", "sample/node0/gpu1 (rank 1)/column",
                          "sample/node0/gpu1 (rank 1)/solo"));
+}
+
+// Of a folded step too, for which rank 0's spans are rank 1's.
+TEST(PerfettoTraceTest, ChosenRanksAloneAreWrittenAndTheTitleSaysSo) {
+  TwoRankStep step;
+  step.timeline.spans.resize(5);
+  step.timeline.representative = {0, 0};
+  TraceOptions options;
+  options.ranks = {1};
+  const auto tracks = TraceReader(PerfettoTrace(step.schedule, step.timeline, NamesOf(2), options))
+                          .tracks_by_path();
+  EXPECT_TRUE(tracks.contains("sample (1 of 2 ranks)/node0/gpu1 (rank 1)/compute"));
+  for (const auto& [path, track] : tracks)
+    EXPECT_EQ(path.find("rank 0"), std::string::npos) << path;
+}
+
+// One op of 1 us, 100 times: of 100 the trace is to hold some 10, the first and the last.
+TEST(PerfettoTraceTest, MiddleCopiesAreLeftOutAndASliceSaysSo) {
+  TwoRankStep step;
+  step.schedule.role_of_rank = {0};
+  Role& role = step.schedule.roles[0];
+  role.ops.resize(1);
+  role.repeats = {{.begin = 0, .end = 1, .times = 99}};
+  step.timeline.ranks = 1;
+  step.timeline.spans.clear();
+  for (uint32_t i = 0; i < 100; ++i) {
+    const int64_t begin = int64_t{i} * kMicrosecond;
+    step.timeline.spans.push_back(SpanAt(0, i, begin, begin, begin + kMicrosecond));
+  }
+  LinkRecord link;
+  link.name = "a -> b";
+  link.kind = "nvlink";
+  for (int64_t i = 0; i < 100; ++i)
+    link.loads.push_back({Time(i * kMicrosecond), 1e9 * static_cast<double>(i)});
+  step.timeline.links = {link};
+  TraceOptions options;
+  options.most_ops = 10;
+  auto tracks = TraceReader(PerfettoTrace(step.schedule, step.timeline, NamesOf(1), options))
+                    .tracks_by_path();
+  // 9 copies of 99 stay beside the first op: 5 before, 4 after the 90 that do not.
+  const auto& slices = tracks["sample/node0/gpu0 (rank 0)/compute"].slices;
+  ASSERT_EQ(slices.size(), 1u + 9 + 1);
+  EXPECT_EQ(slices[6].name, "90 micro-batches are left out");
+  EXPECT_EQ(slices[6].begin, 6'000u);
+  EXPECT_EQ(slices[6].end, 96'000u);
+  EXPECT_EQ(slices[7].annotations.at("micro_batch"), "96");
+  // Loads at 0 to 6 us, the last before 96 us, and from there on.
+  EXPECT_EQ(tracks["sample/links/a -> b"].values.size(), 7u + 1 + 4);
+}
+
+TEST(PerfettoTraceTest, OfManyLinksTheBusiestAreWritten) {
+  TwoRankStep step;
+  for (const double bytes : {1e3, 3e3, 2e3}) {
+    LinkRecord link;
+    link.name = "link " + std::to_string(static_cast<int>(bytes));
+    link.kind = "nvlink";
+    link.capacity = BytesPerSecond(1e9);
+    link.bytes = Bytes(bytes);
+    link.loads = {{Time(0), 1e9}};
+    step.timeline.links.push_back(link);
+  }
+  step.timeline.links[1].count = 8;
+  TraceOptions options;
+  options.most_links = 2;
+  const auto tracks = TraceReader(PerfettoTrace(step.schedule, step.timeline, NamesOf(2), options))
+                          .tracks_by_path();
+  EXPECT_TRUE(tracks.contains("sample/links (the busiest 2 of 3)/link 3000 and 7 like it"));
+  EXPECT_TRUE(tracks.contains("sample/links (the busiest 2 of 3)/link 2000"));
+  EXPECT_FALSE(tracks.contains("sample/links (the busiest 2 of 3)/link 1000"));
 }
 
 TEST(PerfettoTraceTest, RanksWithoutNamesAreOnOneNode) {

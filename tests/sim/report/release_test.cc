@@ -1,8 +1,7 @@
-#include "sim/report/release.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/sim/report/released_by.h"
 #include "tests/sim/sample_step.h"
 
 namespace rehearse {
@@ -67,6 +66,23 @@ TEST(ReleaseTest, ReleasingEndsWhenTheReleasedBegins) {
     EXPECT_EQ(step.timeline.spans[released_by[i]].end, step.timeline.spans[i].begin);
   }
   EXPECT_GT(released, 1000u);  // about a third of 4,800
+}
+
+// Ranks 2 and 3 do as 0 and 1 do, in a group of four: what released the all-reduce of rank 2 is the
+// gemm of the first rank that does as rank 1.
+TEST(ReleaseTest, OfAFoldedTimelineRanksArriveAsTheirRepresentatives) {
+  TwoRankStep step;
+  step.schedule.communicators = {Communicator::Explicit("row", {{0, 1, 2, 3}}),
+                                 Communicator::Explicit("column", {{0, 1, 2, 3}}),
+                                 Communicator::Explicit("solo", {{0}, {1}, {2}, {3}})};
+  step.schedule.role_of_rank = {0, 0, 0, 0};
+  step.timeline.ranks = 4;
+  step.timeline.representative = {0, 1, 0, 1};
+  Releases releases(step.schedule, step.timeline);
+  EXPECT_EQ(releases.Of({0, 1}), (OpOfRank{1, 0}));
+  EXPECT_EQ(releases.Of({2, 1}), (OpOfRank{1, 0}));
+  EXPECT_EQ(releases.Of({3, 1}), (OpOfRank{3, 0}));  // it was ready last itself
+  EXPECT_EQ(releases.Of({2, 0}), std::nullopt);
 }
 
 }  // namespace

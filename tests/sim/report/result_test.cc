@@ -104,10 +104,12 @@ TEST(SummarizeTest, TheBusiestLinkComesFirstAndIdleOnesNotAtAll) {
     return record;
   };
   step.timeline.links = {link("a", 13), link("idle", 0), link("b", 13000), link("c", 13)};
+  step.timeline.links[2].count = 8;
   const Result result = Summarize(step.schedule, step.timeline, kPeak);
   ASSERT_EQ(result.links.size(), 3u);
   EXPECT_EQ(result.links[0].name, "b");
   EXPECT_DOUBLE_EQ(result.links[0].utilization, 0.5);
+  EXPECT_EQ(result.links[0].count, 8u);
   EXPECT_EQ(result.links[1].name, "a");  // ties in the order of the links
   EXPECT_EQ(result.links[2].name, "c");
 }
@@ -205,7 +207,11 @@ TEST(ResultJsonTest, HasTheKeysOfTheSchemaInTheirOrder) {
   link.capacity = BytesPerSecond(1e9);
   link.bytes = Bytes(1600);
   step.timeline.links = {link};
-  const nlohmann::ordered_json json = ToJson(Summarize(step.schedule, step.timeline, kPeak));
+  Result result = Summarize(step.schedule, step.timeline, kPeak);
+  EXPECT_THAT(KeysOf(ToJson(result)["memory"]),
+              ElementsAre("parameters", "gradients", "optimizer", "activations", "buffers"));
+  result.memory_capacity = Bytes(1000);
+  const nlohmann::ordered_json json = ToJson(result);
   EXPECT_THAT(KeysOf(json),
               ElementsAre("schema", "scenario", "fidelity", "ranks", "step_seconds", "breakdown",
                           "communication_seconds", "overlap_fraction", "by_axis",
@@ -217,11 +223,12 @@ TEST(ResultJsonTest, HasTheKeysOfTheSchemaInTheirOrder) {
   EXPECT_THAT(KeysOf(json["by_axis"]), ElementsAre("row", "column", "solo"));
   EXPECT_THAT(KeysOf(json["by_axis"]["row"]),
               ElementsAre("operations", "bytes", "seconds", "exposed_seconds"));
-  EXPECT_THAT(KeysOf(json["memory"]),
-              ElementsAre("parameters", "gradients", "optimizer", "activations", "buffers"));
+  EXPECT_THAT(KeysOf(json["memory"]), ElementsAre("parameters", "gradients", "optimizer",
+                                                  "activations", "buffers", "capacity", "rank"));
   ASSERT_EQ(json["links"].size(), 1u);
-  EXPECT_THAT(KeysOf(json["links"][0]),
-              ElementsAre("name", "kind", "bytes", "capacity_bytes_per_second", "utilization"));
+  EXPECT_THAT(
+      KeysOf(json["links"][0]),
+      ElementsAre("name", "kind", "bytes", "capacity_bytes_per_second", "utilization", "count"));
   EXPECT_EQ(json["links"][0]["bytes"], 1600);
   EXPECT_THAT(KeysOf(json["simulator"]),
               ElementsAre("wall_seconds", "events", "transfers", "classes", "peak_rss_bytes"));

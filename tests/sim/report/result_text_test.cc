@@ -35,7 +35,7 @@ Result Sample() {
   result.memory_capacity = Bytes(40 * gib);
   for (int i = 0; i < 7; ++i) {
     result.links.push_back({"node" + std::to_string(i) + "/nic0 -> switch", "network", Bytes(1e9),
-                            BytesPerSecond(25e9), 0.9 - 0.1 * i});
+                            BytesPerSecond(25e9), 0.9 - 0.1 * i, i == 0 ? 1008u : 1u});
   }
   result.simulator = {Seconds(0.118), 123456, 43210, 16, Bytes(4e7)};
   result.timeline_hash = "0123456789abcdef";
@@ -95,7 +95,8 @@ TEST(ResultTextTest, SaysWhenTheMemoryDoesNotFit) {
 TEST(ResultTextTest, ListsTheFiveBusiestLinks) {
   const std::string text = ToText(Sample(), false);
   EXPECT_TRUE(std::regex_search(
-      text, std::regex("node0/nic0 -> switch +network +[0-9.]+ MiB +25 GB/s +90.0 %")));
+      text, std::regex("node0/nic0 -> switch +network +[0-9.]+ MiB +25 GB/s +90.0 % +1,007\n")));
+  EXPECT_TRUE(std::regex_search(text, std::regex("node1/nic0 .* +80.0 % +0\n")));
   EXPECT_THAT(text, HasSubstr("node4/nic0"));
   EXPECT_THAT(text, Not(HasSubstr("node5/nic0")));
 }

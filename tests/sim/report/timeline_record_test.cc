@@ -18,7 +18,8 @@ TimelineRecord ReadBack(const nlohmann::ordered_json& json) {
 
 nlohmann::ordered_json SampleJson() {
   const TwoRankStep step;
-  return ToJson(MakeRecord("two ranks", step.schedule, step.timeline));
+  return nlohmann::ordered_json::parse(
+      ToJsonText(MakeRecord("two ranks", step.schedule, step.timeline)));
 }
 
 std::string MessageOfReading(const nlohmann::ordered_json& json) {
@@ -37,7 +38,7 @@ TEST(TimelineRecordTest, WhatIsWrittenIsReadBackWithTheSameHash) {
   EXPECT_EQ(record.ranks(), 2u);
   ASSERT_EQ(record.steps.size(), 1u);
   EXPECT_EQ(HashOf(record.steps[0].timeline), HashOf(step.timeline));
-  EXPECT_EQ(ToJson(record), SampleJson());
+  EXPECT_EQ(nlohmann::ordered_json::parse(ToJsonText(record)), SampleJson());
 }
 
 TEST(TimelineRecordTest, FoldedTimelinesStayFolded) {
@@ -45,9 +46,41 @@ TEST(TimelineRecordTest, FoldedTimelinesStayFolded) {
   // Rank 1 behaves as rank 0: five spans instead of ten.
   step.timeline.spans.resize(5);
   step.timeline.representative = {0, 0};
-  const TimelineRecord record = ReadBack(ToJson(MakeRecord("", step.schedule, step.timeline)));
+  const TimelineRecord record = ReadBack(
+      nlohmann::ordered_json::parse(ToJsonText(MakeRecord("", step.schedule, step.timeline))));
   EXPECT_EQ(record.steps[0].timeline.spans.size(), 5u);
   EXPECT_EQ(record.steps[0].timeline.SpansOf(1), record.steps[0].timeline.SpansOf(0));
+}
+
+TEST(TimelineRecordTest, RanksThatAreLeftOutStandInTheFile) {
+  TwoRankStep step;
+  TimelineRecord record = MakeRecord("", step.schedule, step.timeline);
+  record.left_out = {1};
+  const auto json = nlohmann::ordered_json::parse(ToJsonText(record));
+  EXPECT_EQ(json["left_out"].dump(), "[[1,1]]");
+  EXPECT_EQ(ReadBack(json).left_out, std::vector<uint32_t>{1});
+}
+
+// The second op four times, for micro-batches 0 to 3: kept once, and told by position.
+TEST(TimelineRecordTest, OpsThatRepeatStandOnce) {
+  TwoRankStep step;
+  Role& role = step.schedule.roles[0];
+  role.ops.resize(2);
+  role.repeats = {{.begin = 1, .end = 2, .times = 3}};
+  step.timeline.spans = {SpanAt(0, 0, 0, 0, 1), SpanAt(0, 1, 1, 1, 2), SpanAt(0, 2, 2, 2, 3),
+                         SpanAt(0, 4, 4, 4, 5)};
+  const auto json =
+      nlohmann::ordered_json::parse(ToJsonText(MakeRecord("", step.schedule, step.timeline)));
+  EXPECT_EQ(json["roles"][0]["ops"].size(), 2u);
+  EXPECT_EQ(json["roles"][0]["repeats"].dump(), "[[1,2,3,1]]");
+  const TimelineRecord record = ReadBack(json);
+  const std::vector<Span>& spans = record.steps[0].timeline.spans;
+  EXPECT_EQ(record.OpOf(spans[3]).name, "all-reduce y");
+  EXPECT_EQ(record.MicroBatchOf(spans[1]), 0);
+  EXPECT_EQ(record.MicroBatchOf(spans[3]), 3);
+  auto wrong = json;
+  wrong["steps"][0]["spans"][3][1] = 5;  // positions are 0 to 4
+  EXPECT_THAT(MessageOfReading(wrong), HasSubstr("/steps/0/spans/3/1"));
 }
 
 TEST(TimelineRecordTest, OpsKeepWhatTheyAre) {

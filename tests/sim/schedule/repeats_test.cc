@@ -210,5 +210,40 @@ TEST(RepeatsTest, PositionsOfRandomRolesAreThoseOfTheExpandedOnes) {
   }
 }
 
+// Of 7 kept ops and 100 copies of 2, 207 in all, some 47 are to be left: (47 - 7)/200 of the copies,
+// which are 20. The body (copy 0) and ten more stay at the beginning, ten at the end.
+TEST(RepeatsTest, CopiesAreLeftOutOfTheMiddle) {
+  const std::vector<MiddleCopies> middle = MiddleCopiesOf(Chain(100), 47);
+  ASSERT_EQ(middle.size(), 1u);
+  EXPECT_EQ(middle[0].begin, 2u + 2 * 11);
+  EXPECT_EQ(middle[0].copies, 80u);
+  EXPECT_EQ(middle[0].end, 2u + 2 * 91);
+  EXPECT_EQ(middle[0].micro_batches, 80);
+  const Role role = Chain(100);
+  EXPECT_EQ(role.TagAt(middle[0].begin).micro_batch, 12);  // the body's are 1, a copy's one more
+  EXPECT_EQ(role.TagAt(middle[0].end - 1).micro_batch, 91);
+}
+
+TEST(RepeatsTest, FourCopiesStayHoweverFewOpsAreWanted) {
+  const std::vector<MiddleCopies> middle = MiddleCopiesOf(Chain(100), 0);
+  ASSERT_EQ(middle.size(), 1u);
+  EXPECT_EQ(middle[0].copies, 96u);
+  EXPECT_THAT(MiddleCopiesOf(Chain(4), 0), IsEmpty());
+  EXPECT_THAT(MiddleCopiesOf(Chain(100), 207), IsEmpty());
+}
+
+// 2^29 copies of 2 ops are within the limit, twice as many are not, nor are two such repeats.
+TEST(RepeatsTest, RepeatsTogetherMakeAtMostAsManyCopiesAsCanBeNumbered) {
+  Role role = Chain(1u << 29);
+  EXPECT_NO_THROW(CheckRepeats(role));
+  role.repeats.push_back({.begin = 4, .end = 6, .times = 1, .first_buffer = 4, .end_buffer = 6});
+  try {
+    CheckRepeats(role);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("repeat 1 makes 1073741826 ops of copies"));
+  }
+}
+
 }  // namespace
 }  // namespace rehearse

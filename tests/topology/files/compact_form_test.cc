@@ -145,6 +145,23 @@ TEST(CompactFormTest, MistakesAreNamedWithTheirPlace) {
   EXPECT_THAT(ErrorOf(Example("\"nics\": 8, ", "\"memory\": 3, ")), HasSubstr("/node/memory"));
 }
 
+// 16,000 sockets joined every two are 255,984,000 links, which took half a minute and 20 GB to be
+// made before anybody counted them.
+TEST(CompactFormTest, NodesAreCountedBeforeTheyAreMade) {
+  EXPECT_THAT(
+      ErrorOf(Example("\"sockets\": 2", "\"sockets\": 16000")),
+      AllOf(StartsWith("test.json:"),
+            HasSubstr("/node/sockets: found 16000, expected a whole number from 1 to 1024")));
+  EXPECT_THAT(ErrorOf(Example("\"nics\": 8", "\"nics\": 1048576")),
+              HasSubstr("/node: found a node of 2097"));
+  EXPECT_THAT(ErrorOf(R"({"name": "x", "nodes": 1, "node": {"kind": "all-to-all", "devices": 4096,
+                          "device": "h100", "nvlink": {"bandwidth": "1GBps", "latency": "1us"}}})"),
+              HasSubstr("/node/devices: found 4096, expected a whole number from 1 to 1024"));
+  EXPECT_THAT(
+      ErrorOf(Example("\"nodes\": 32", "\"nodes\": 500000")),
+      AllOf(HasSubstr("links"), HasSubstr("in 500000 machines, expected at most 16777216")));
+}
+
 TEST(CompactFormTest, PartsThatDoNotFitAreRefused) {
   EXPECT_THAT(
       ErrorOf(Example("\"nics\": 8, \"cable\": {\"bandwidth\": \"50GBps\", \"latency\": \"3.5us\"}",

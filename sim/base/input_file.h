@@ -1,0 +1,17 @@
+// Reading a file whole, but never more than there can be.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+namespace rehearse {
+
+// The largest file of anything that is read.
+inline constexpr size_t kLargestInput = size_t{64} << 20;
+
+// What the file holds; of a pipe or device what comes until its end. Throws Error, naming the file,
+// when it cannot be read, is a directory or has more than kLargestInput bytes. `kind` says what was
+// wanted: "JSON file".
+std::string ReadInputFile(const std::string& path, const std::string& kind = "file");
+
+}  // namespace rehearse

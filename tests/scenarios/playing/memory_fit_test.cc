@@ -1,0 +1,87 @@
+// Devices of two sizes in one cluster: each rank against its own.
+#include "scenarios/playing/memory_fit.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/scenarios/small_scenario.h"
+
+namespace rehearse {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr double kGib = 1073741824;
+
+std::string DeviceOf(const char* name, const char* memory) {
+  return fmt::format(R"({{"name": "{}", "memory": "{}", "memory_bandwidth": "1TBps",
+                          "matrix_peak_16": "100TFLOPS"}})",
+                     name, memory);
+}
+
+// Rank 0 has a large device and needs more, rank 1 a small one.
+std::string Scenario(const char* big, const char* small, const char* first, const char* second) {
+  const auto role = [](const char* name, const char* bytes) {
+    return fmt::format(
+        R"({{"name": "{}", "buffers": [{{"name": "state", "kind": "optimizer", "bytes": "{}"}}],
+             "ops": [{{"name": "work", "duration": "1ms"}}]}})",
+        name, bytes);
+  };
+  return fmt::format(
+      R"({{"name": "two sizes",
+           "cluster": {{"name": "two", "vertices": [
+               {{"name": "a", "kind": "device", "node": "n", "device": {}}},
+               {{"name": "b", "kind": "device", "node": "n", "device": {}}}],
+             "links": [{{"between": ["a", "b"], "kind": "nvlink", "bandwidth": "100GBps",
+                         "latency": "1us"}}]}},
+           "jobs": [{{"name": "job", "placement": [0, 1], "schedule":
+             {{"schema": "rehearse.schedule.v1", "ranks": 2, "communicators": [],
+               "roles": [{}, {}], "role_of_rank": [["front", 1], ["back", 1]]}}}}]}})",
+      DeviceOf("big", big), DeviceOf("small", small), role("front", first), role("back", second));
+}
+
+Rehearsal PlayText(const std::string& text) {
+  return Rehearse(ReadScenario(JsonDocument::FromText(text, "two.json")));
+}
+
+std::string ErrorOfText(const std::string& text) {
+  try {
+    PlayText(text);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+// 50 of 80 GiB leave 30, 12 of 16 leave 4: the second is printed, and both fit.
+TEST(MemoryFitTest, TheRankWithTheLeastRoomIsTold) {
+  const Rehearsal played = PlayText(Scenario("80GiB", "16GiB", "50GiB", "12GiB"));
+  const Result& result = played.jobs->jobs.front().result;
+  EXPECT_EQ(result.memory.Total(), Bytes(12 * kGib));
+  EXPECT_EQ(result.memory_capacity, Bytes(16 * kGib));
+  EXPECT_EQ(result.memory_rank, 1u);
+  EXPECT_THAT(
+      ToText(result, false),
+      HasSubstr("12 GiB of 16 GiB (75.0 %) on rank 1 (b, small), which has the least room\n"));
+  const auto json = ToJson(result);
+  EXPECT_EQ(json["memory"]["capacity"], 16 * kGib);
+  EXPECT_EQ(json["memory"]["rank"], 1);
+}
+
+// 20 GiB do not fit 16, though the first rank needs more and has 80.
+TEST(MemoryFitTest, ARankThatDoesNotFitItsOwnDeviceIsNamed) {
+  EXPECT_THAT(ErrorOfText(Scenario("80GiB", "16GiB", "50GiB", "20GiB")),
+              AllOf(HasSubstr("out of memory: rank 1 (b, small) needs 20 GiB"),
+                    HasSubstr("the device small has 16 GiB")));
+}
+
+TEST(MemoryFitTest, DevicesOfOneSizeTellTheFullestRank) {
+  const Rehearsal played = PlayText(Scenario("80GiB", "80GiB", "12GiB", "50GiB"));
+  EXPECT_THAT(ToText(played.jobs->jobs.front().result, false),
+              HasSubstr("50 GiB of 80 GiB (62.5 %) on the fullest rank\n"));
+}
+
+}  // namespace
+}  // namespace rehearse
