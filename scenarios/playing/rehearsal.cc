@@ -84,6 +84,9 @@ Place PlaceOf(const CollectiveError& error, const Scenario& scenario,
   return {};
 }
 
+// For mistakes that are those of no single place.
+Place FileOf(const Scenario& scenario) { return {scenario.jobs.front().place.file, 0, ""}; }
+
 // What is too long, by the name of the op that the step waits for when the clock ends.
 [[noreturn]] void FailTooLong(const Scenario& scenario, const Schedule& schedule,
                               const StepTooLong& error) {
@@ -94,7 +97,7 @@ Place PlaceOf(const CollectiveError& error, const Scenario& scenario,
                         Describe(schedule, op.work));
   }
   if (!error.why().empty()) text += ": " + error.why();
-  throw Error({scenario.jobs.front().place.file, 0, ""}, text);
+  throw Error(FileOf(scenario), text);
 }
 
 PlayedScenario Play(const Scenario& scenario, std::vector<Job> jobs,
@@ -110,6 +113,8 @@ PlayedScenario Play(const Scenario& scenario, std::vector<Job> jobs,
     played.lowered = Lower(played.schedule, router, scenario.lowering);
   } catch (const CollectiveError& error) {
     throw Error(PlaceOf(error, scenario, played.jobs), error.what());
+  } catch (const Error& error) {
+    throw Error(FileOf(scenario), error.what());
   }
   try {
     played.simulation = Simulate(played.lowered.program, played.schedule.ranks(), options);

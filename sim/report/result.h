@@ -103,9 +103,9 @@ std::optional<DType> MainDType(const Schedule& schedule);
 Result Summarize(const Schedule& schedule, const Timeline& timeline, FlopsPerSecond peak);
 
 // The JSON object rehearse.result.v1: what Result has, times in seconds and sizes in bytes, each
-// number under the same key in every version. "notes", "left_out" and "collectives" only where there
-// are some. The "count" of a link says how many there are, this one included, of which each carried
-// so much; memory is that of its "rank", the one with the least room on its device.
+// number under the same key in every version. "notes", "left_out" and "collectives" only where
+// there are some. The "count" of a link says how many there are, this one included, of which each
+// carried so much; memory is that of its "rank", the one with the least room on its device.
 nlohmann::ordered_json ToJson(const Result& result);
 
 // The dotted paths of its numbers, where "*" is the name of an axis: "by_axis.*.seconds".
