@@ -52,8 +52,8 @@ TEST_F(ProgramTest, JsonHasTheKeysOfTheDesign) {
   std::vector<std::string> keys;
   for (const auto& [key, value] : result.items()) keys.push_back(key);
   EXPECT_EQ(keys, (std::vector<std::string>{
-                      "schema", "scenario", "fidelity", "ranks", "step_seconds", "breakdown",
-                      "communication_seconds", "overlap_fraction", "by_axis",
+                      "schema", "scenario", "fidelity", "left_out", "ranks", "step_seconds",
+                      "breakdown", "communication_seconds", "overlap_fraction", "by_axis",
                       "model_flops_utilization", "hardware_flops_utilization", "tokens_per_second",
                       "memory", "links", "simulator", "timeline_hash"}));
   EXPECT_EQ(result["schema"], "rehearse.result.v1");
@@ -295,7 +295,7 @@ TEST_F(ProgramTest, AMistakeThatCannotBeSaidIsAMistakeAllTheSame) {
 
 TEST_F(ProgramTest, AResultThatCannotBePrintedIsAnError) {
   const std::string run = "\"$rehearse\" run '" + Shipped("cpu-4d") + "'";
-  for (const std::string command : {run, run + " --help", std::string("\"$rehearse\" --help")}) {
+  for (const std::string& command : {run, run + " --help", std::string("\"$rehearse\" --help")}) {
     for (const char* where : {"/dev/full", "&-"}) {
       EXPECT_EQ(Shell(command + " 2>err.txt >" + where), 1) << command << where;
       EXPECT_EQ(ReadFile(folder_ / "err.txt"), "rehearse: cannot write to standard output\n");
