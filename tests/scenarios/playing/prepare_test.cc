@@ -84,5 +84,37 @@ TEST(PrepareTest, AScenarioThatListsJobsIsNotOneStep) {
   }
 }
 
+// 10,000 layers of 11 values each, and 5 outside of them, are counted before any op is made of
+// them, and so are 10,000 steps of 1,000 ops.
+TEST(PrepareTest, WhatIsTooLargeIsToldBeforeItIsMade) {
+  EXPECT_THAT(testing::ErrorOf(
+                  {R"(model={"layers": 10000, "hidden": 1024, "heads": 16, "vocabulary": 4096})"}),
+              HasSubstr("/strategy: the step is too large to be planned: found 110005"));
+  std::string ops;
+  for (int i = 0; i < 1000; ++i) ops += R"({"name": "op", "duration": "1us"},)";
+  ops.pop_back();
+  const auto error_of = [](const std::string& text) -> std::string {
+    try {
+      Rehearse(ReadScenario(JsonDocument::FromText(text, "jobs.json")));
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  const auto job = [&](const std::string& more, const std::string& ops_of_role,
+                       const std::string& repeats) {
+    return R"({"name": "j", "cluster": "switch:devices=2", "jobs": [{"name": "a", )" + more +
+           R"("placement": [0, 1], "schedule": {"schema": "rehearse.schedule.v1", "ranks": 2,
+              "communicators": [], "ops": [)" +
+           ops_of_role + "]" + repeats + "}}]}";
+  };
+  EXPECT_THAT(
+      error_of(job(R"("repeat": 10000, )", ops, "")),
+      HasSubstr("job \"a\": found 10000000 ops of all roles in 10000 steps, expected at most"));
+  EXPECT_THAT(error_of(job("", ops, R"(, "repeats": [{"begin": 0, "end": 1000, "times": 100000,
+                                                     "first_buffer": 0, "end_buffer": 0}])")),
+              HasSubstr("jobs.json: the step is too large to be played: found 100001000 ops"));
+}
+
 }  // namespace
 }  // namespace rehearse

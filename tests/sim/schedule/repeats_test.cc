@@ -210,8 +210,8 @@ TEST(RepeatsTest, PositionsOfRandomRolesAreThoseOfTheExpandedOnes) {
   }
 }
 
-// Of 7 kept ops and 100 copies of 2, 207 in all, some 47 are to be left: (47 - 7)/200 of the copies,
-// which are 20. The body (copy 0) and ten more stay at the beginning, ten at the end.
+// Of 7 kept ops and 100 copies of 2, 207 in all, some 47 are to be left: (47 - 7)/200 of the copies
+// are 20. The body (copy 0) and ten more stay at the beginning, ten at the end.
 TEST(RepeatsTest, CopiesAreLeftOutOfTheMiddle) {
   const std::vector<MiddleCopies> middle = MiddleCopiesOf(Chain(100), 47);
   ASSERT_EQ(middle.size(), 1u);
