@@ -54,8 +54,8 @@ constexpr const char* kBatches = R"("grid": [{"path": "training.batch", "values"
                                              {"path": "strategy.cached_layers", "values": [0, 2]}])";
 
 TEST_F(SweepTest, WhatAMetricIsLessIsPlayedToo) {
-  // Of matrices each rank holds an eighth: 8 layers of 12·h² parameters of 2 bytes; vectors besides,
-  // less than 1 %.
+  // Of matrices each rank holds an eighth: 8 layers of 12·h² parameters of 2 bytes; vectors are
+  // less than 1 % besides.
   const Study study = ReadStudy(JsonDocument::FromText(
       std::string(R"({"name": "layers", "base": )") + kSmallBase +
           R"(, "metric": {"value": "memory.parameters", "minus": {"model.layers": 2}},
