@@ -1,0 +1,340 @@
+// A role of a schedule file: streams, regions, buffers, ops and repeats.
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "sim/base/error.h"
+#include "sim/base/json_parse.h"
+#include "sim/schedule/schedule_format.h"
+#include "sim/schedule/schedule_read_parts.h"
+
+namespace rehearse {
+namespace {
+
+// Bytes may be none where ops communicate or compute.
+Bytes SizeOrNone(const JsonReader& reader) {
+  return reader.IsString() && reader.String() == "0B" ? Bytes(0) : reader.Size();
+}
+
+template <typename Enum>
+Enum ChoiceOf(const JsonReader& reader, const std::vector<std::string>& names) {
+  return static_cast<Enum>(reader.Choice(names));
+}
+
+class RoleReader {
+ public:
+  RoleReader(const Schedule& schedule, const ListedNames& communicators)
+      : schedule_(schedule), communicators_(communicators) {}
+
+  // The keys of a role, whatever else the object has.
+  Role Read(const JsonReader& reader) {
+    has_streams_ = reader.Has("streams");
+    if (has_streams_) ReadStreams(reader.At("streams"));
+    if (reader.Has("regions")) {
+      for (const JsonReader& region : reader.At("regions").Elements())
+        role_.regions.push_back(ReadRegion(region));
+    }
+    if (reader.Has("buffers")) ReadBuffers(reader.At("buffers"));
+    for (const JsonReader& op : reader.At("ops").Elements()) {
+      role_.ops.push_back(ReadOp(op));
+      ops_.Add(role_.ops.back().name);
+    }
+    if (reader.Has("repeats")) {
+      for (const JsonReader& repeat : reader.At("repeats").Elements())
+        role_.repeats.push_back(ReadRepeat(repeat));
+    }
+    return std::move(role_);
+  }
+
+ private:
+  void ReadStreams(const JsonReader& reader) {
+    for (const JsonReader& stream : reader.Elements()) {
+      stream.AllowKeys({"name", "kind"});
+      const std::string name = stream.At("name").String();
+      AddStream(name, ChoiceOf<StreamKind>(stream.At("kind"), StreamKindNames()));
+    }
+  }
+
+  void AddStream(const std::string& name, StreamKind kind) {
+    role_.streams.push_back({name, kind});
+    streams_.Add(name);
+  }
+
+  std::vector<CommunicatorId> ReadCuts(const JsonReader& reader, const char* key) const {
+    std::vector<CommunicatorId> cuts;
+    if (!reader.Has(key)) return cuts;
+    for (const JsonReader& cut : OneOrMore(reader.At(key)))
+      cuts.emplace_back(communicators_.Find(cut));
+    return cuts;
+  }
+
+  static uint64_t ReadElements(const JsonReader& reader) {
+    return static_cast<uint64_t>(reader.Integer(0, kMost64));
+  }
+
+  Region ReadRegion(const JsonReader& reader) const {
+    reader.AllowKeys({"rows", "rows_cut_by", "columns", "columns_cut_by", "flat_by"});
+    Region region;
+    region.rows = {ReadElements(reader.At("rows")), ReadCuts(reader, "rows_cut_by")};
+    region.columns = {ReadElements(reader.At("columns")), ReadCuts(reader, "columns_cut_by")};
+    region.flat_by = ReadCuts(reader, "flat_by");
+    return region;
+  }
+
+  void ReadBuffers(const JsonReader& reader) {
+    const std::vector<JsonReader> readers = reader.Elements();
+    // A view may be of a later buffer.
+    for (const JsonReader& buffer : readers) {
+      buffer.AllowKeys({"name", "kind", "dtype", "shape", "bytes", "region", "view"});
+      buffers_.Add(buffer.At("name").String());
+    }
+    for (const JsonReader& buffer : readers) role_.buffers.push_back(ReadBuffer(buffer));
+  }
+
+  Buffer ReadBuffer(const JsonReader& reader) const {
+    Buffer buffer;
+    buffer.name = reader.At("name").String();
+    buffer.kind = ChoiceOf<BufferKind>(reader.At("kind"), BufferKindNames());
+    if (reader.Has("dtype")) buffer.dtype = ChoiceOf<DType>(reader.At("dtype"), DTypeNames());
+    if (reader.Has("shape")) {
+      const std::vector<JsonReader> sizes = reader.At("shape").Elements();
+      if (sizes.size() != 2) reader.At("shape").Expected("a shape as [rows, columns]");
+      buffer.rows = ReadElements(sizes[0]);
+      buffer.columns = ReadElements(sizes[1]);
+    }
+    if (reader.Has("view")) buffer.view = ReadView(reader.At("view"));
+    buffer.bytes = UsualBytes(buffer);
+    if (reader.Has("bytes"))
+      buffer.bytes = SizeOrNone(reader.At("bytes"));
+    else if (!buffer.view && !reader.Has("shape"))
+      reader.Fail("missing key \"bytes\", or \"shape\"");
+    if (reader.Has("region")) {
+      if (role_.regions.empty()) reader.At("region").Fail("the role has no regions");
+      buffer.region = CountAt(reader.At("region"), 0, int64_t(role_.regions.size()) - 1);
+    }
+    return buffer;
+  }
+
+  View ReadView(const JsonReader& reader) const {
+    reader.AllowKeys({"of", "row", "column", "rows_cut_by", "columns_cut_by"});
+    View view;
+    view.of = BufferId(buffers_.Find(reader.At("of")));
+    if (reader.Has("row")) view.row = ReadElements(reader.At("row"));
+    if (reader.Has("column")) view.column = ReadElements(reader.At("column"));
+    view.rows_cut_by = ReadCuts(reader, "rows_cut_by");
+    view.columns_cut_by = ReadCuts(reader, "columns_cut_by");
+    return view;
+  }
+
+  Repeat ReadRepeat(const JsonReader& reader) const {
+    reader.AllowKeys({"begin", "end", "times", "first_buffer", "end_buffer", "micro_batches"});
+    Repeat repeat;
+    const Repeat earlier = role_.repeats.empty() ? Repeat{} : role_.repeats.back();
+    repeat.begin = CountAt(reader.At("begin"), earlier.end, int64_t(role_.ops.size()));
+    repeat.end = CountAt(reader.At("end"), int64_t{repeat.begin} + 1, int64_t(role_.ops.size()));
+    repeat.times = CountAt(reader.At("times"), 0);
+    const auto buffers = int64_t(role_.buffers.size());
+    repeat.first_buffer = repeat.end_buffer = earlier.end_buffer;
+    if (reader.Has("first_buffer") || reader.Has("end_buffer")) {
+      repeat.first_buffer = CountAt(reader.At("first_buffer"), earlier.end_buffer, buffers);
+      repeat.end_buffer = CountAt(reader.At("end_buffer"), repeat.first_buffer, buffers);
+    }
+    if (reader.Has("micro_batches"))
+      repeat.micro_batches = static_cast<int32_t>(reader.At("micro_batches").Integer(0, kMost32));
+    return repeat;
+  }
+
+  // ---- ops
+  // -----------------------------------------------------------------------------------------
+
+  Op ReadOp(const JsonReader& reader) {
+    static const std::vector<std::string> works = {"duration",   "gemm",    "compute",
+                                                   "collective", "send_to", "receive_from"};
+    static const std::vector<std::string> of_all = {"name",   "stream", "after", "reads",
+                                                    "writes", "phase",  "layer", "micro_batch"};
+    static const std::vector<std::string> of_compute = {"kernel", "dtype",   "flops",
+                                                        "bytes",  "kernels", "attributes"};
+    static const std::vector<std::string> of_collective = {"communicator", "bytes",     "dtype",
+                                                           "reduction",    "algorithm", "protocol",
+                                                           "root",         "pair_bytes"};
+    static const std::vector<std::string> of_message = {"communicator", "bytes"};
+    std::vector<std::string> known = works;
+    for (const auto* keys : {&of_all, &of_compute, &of_collective})
+      known.insert(known.end(), keys->begin(), keys->end());
+    reader.AllowKeys(known);
+
+    std::string work;
+    for (const std::string& key : works) {
+      if (!reader.Has(key)) continue;
+      if (!work.empty())
+        reader.Fail(
+            fmt::format("found \"{}\" and \"{}\", expected one thing that the op does", work, key));
+      work = key;
+    }
+    if (work.empty())
+      reader.Fail(
+          "does nothing: found none of the keys \"duration\", \"gemm\", \"compute\", "
+          "\"collective\", \"send_to\" and \"receive_from\", expected one");
+    const auto& more = work == "collective"                          ? of_collective
+                       : work == "send_to" || work == "receive_from" ? of_message
+                                                                     : of_compute;
+    known = {work};
+    for (const auto* keys : {&of_all, &more}) known.insert(known.end(), keys->begin(), keys->end());
+    reader.AllowKeys(known);
+
+    Op op;
+    op.name = reader.At("name").String();
+    op.work = ReadWork(reader, work);
+    op.stream = ReadStream(reader, op.work);
+    if (reader.Has("after")) {
+      for (const JsonReader& before : OneOrMore(reader.At("after")))
+        op.after.emplace_back(ops_.FindLatest(before));
+    }
+    const auto read_buffers = [&](const char* key, std::vector<BufferId>* list) {
+      if (!reader.Has(key)) return;
+      for (const JsonReader& buffer : OneOrMore(reader.At(key)))
+        list->emplace_back(buffers_.Find(buffer));
+    };
+    read_buffers("reads", &op.reads);
+    read_buffers("writes", &op.writes);
+    if (reader.Has("phase")) op.tag.phase = ChoiceOf<Phase>(reader.At("phase"), PhaseNames());
+    if (reader.Has("layer"))
+      op.tag.layer = static_cast<int32_t>(reader.At("layer").Integer(-1, kMost32));
+    if (reader.Has("micro_batch"))
+      op.tag.micro_batch = static_cast<int32_t>(reader.At("micro_batch").Integer(0, kMost32));
+    return op;
+  }
+
+  StreamId ReadStream(const JsonReader& reader, const Work& work) {
+    if (!has_streams_) {
+      const std::string name = reader.Has("stream") ? reader.At("stream").String()
+                                                    : UsualStream(work, schedule_.communicators);
+      if (!streams_.Has(name)) AddStream(name, UsualStreamKind(work));
+      return StreamId(streams_.FindNamed(name, reader));
+    }
+    return StreamId(reader.Has("stream")
+                        ? streams_.Find(reader.At("stream"))
+                        : streams_.FindNamed(UsualStream(work, schedule_.communicators), reader));
+  }
+
+  Work ReadWork(const JsonReader& reader, const std::string& key) const {
+    if (key == "collective") return ReadCollective(reader);
+    if (key == "send_to") return ReadMessage<Send>(reader, "send_to");
+    if (key == "receive_from") return ReadMessage<Receive>(reader, "receive_from");
+    return ReadCompute(reader, key);
+  }
+
+  static Compute ReadCompute(const JsonReader& reader, const std::string& key) {
+    Compute compute;
+    if (reader.Has("dtype")) compute.dtype = ChoiceOf<DType>(reader.At("dtype"), DTypeNames());
+    if (key == "duration") {
+      compute.kind = ComputeKind::kFixed;
+      compute.duration = reader.At("duration").Duration();
+    } else if (key == "gemm") {
+      compute.kind = ComputeKind::kGemm;
+      const JsonReader gemm = reader.At("gemm");
+      compute.gemm = ReadGemm(gemm);
+      if (gemm.Has("tuned")) compute.tuned = ChoiceOf<GemmMode>(gemm.At("tuned"), GemmModeNames());
+    } else {
+      const bool is_attention = reader.At("compute").Choice({"attention", "memory"}) == 0;
+      compute.kind = is_attention ? ComputeKind::kAttention : ComputeKind::kMemory;
+      reader.At(is_attention ? "flops" : "bytes");  // what its time is made of
+    }
+    if (reader.Has("kernel")) compute.kernel = ChoiceOf<Kernel>(reader.At("kernel"), KernelNames());
+    compute.flops = reader.Has("flops") ? reader.At("flops").FlopCount() : UsualFlops(compute);
+    compute.bytes = reader.Has("bytes") ? SizeOrNone(reader.At("bytes")) : UsualBytes(compute);
+    if (reader.Has("kernels")) compute.kernels = CountAt(reader.At("kernels"), 0);
+    if (reader.Has("attributes")) {
+      constexpr double kMost = std::numeric_limits<double>::max();
+      for (const JsonReader& attribute : reader.At("attributes").Elements())
+        compute.attributes.push_back(attribute.Number(-kMost, kMost));
+    }
+    return compute;
+  }
+
+  static Gemm ReadGemm(const JsonReader& reader) {
+    reader.AllowKeys({"m", "n", "k", "mode", "tuned", "batch"});
+    Gemm gemm;
+    gemm.m = ReadElements(reader.At("m"));
+    gemm.n = ReadElements(reader.At("n"));
+    gemm.k = ReadElements(reader.At("k"));
+    if (reader.Has("mode")) gemm.mode = ChoiceOf<GemmMode>(reader.At("mode"), GemmModeNames());
+    if (reader.Has("batch")) gemm.batch = CountAt(reader.At("batch"), 1);
+    return gemm;
+  }
+
+  CommunicatorId ReadCommunicatorOf(const JsonReader& reader) const {
+    return CommunicatorId(communicators_.Find(reader.At("communicator")));
+  }
+
+  Collective ReadCollective(const JsonReader& reader) const {
+    Collective collective;
+    collective.kind = ChoiceOf<CollectiveKind>(reader.At("collective"), CollectiveNames());
+    collective.communicator = ReadCommunicatorOf(reader);
+    if (collective.kind != CollectiveKind::kBarrier || reader.Has("bytes"))
+      collective.bytes = SizeOrNone(reader.At("bytes"));
+    if (reader.Has("dtype")) collective.dtype = ChoiceOf<DType>(reader.At("dtype"), DTypeNames());
+    if (reader.Has("reduction"))
+      collective.reduction = ChoiceOf<Reduction>(reader.At("reduction"), ReductionNames());
+    collective.algorithm =
+        reader.Has("algorithm") ? reader.At("algorithm").String() : UsualAlgorithm(collective.kind);
+    if (reader.Has("protocol")) collective.protocol = reader.At("protocol").String();
+    if (reader.Has("root")) collective.root = CountAt(reader.At("root"), 0);
+    if (reader.Has("pair_bytes"))
+      collective.pair_bytes = ReadPairs(
+          reader.At("pair_bytes"), schedule_.communicators[collective.communicator.index()].size());
+    return collective;
+  }
+
+  // What each member sends to each, a row a member.
+  static std::vector<Bytes> ReadPairs(const JsonReader& reader, uint32_t size) {
+    std::vector<Bytes> pairs;
+    const std::vector<JsonReader> rows = reader.Elements();
+    if (rows.size() != size)
+      reader.Fail(
+          fmt::format("found {} rows, expected one for each of {} members", rows.size(), size));
+    for (const JsonReader& row : rows) {
+      const std::vector<JsonReader> sizes = row.Elements();
+      if (sizes.size() != size)
+        row.Fail(
+            fmt::format("found {} sizes, expected one for each of {} members", sizes.size(), size));
+      for (const JsonReader& bytes : sizes) pairs.push_back(SizeOrNone(bytes));
+    }
+    return pairs;
+  }
+
+  template <typename Message>  // Send or Receive
+  Message ReadMessage(const JsonReader& reader, const char* key) const {
+    Message message;
+    message.communicator = ReadCommunicatorOf(reader);
+    message.peer = CountAt(reader.At(key), 0);
+    message.bytes = SizeOrNone(reader.At("bytes"));
+    return message;
+  }
+
+  const Schedule& schedule_;
+  const ListedNames& communicators_;
+  bool has_streams_ = false;
+  Role role_;
+  ListedNames streams_{"stream"};
+  ListedNames buffers_{"buffer"};
+  ListedNames ops_{"earlier op"};
+};
+
+}  // namespace
+
+const std::vector<std::string>& RoleKeys() {
+  static const std::vector<std::string> keys = {"streams", "regions", "buffers", "ops", "repeats"};
+  return keys;
+}
+
+Role ReadRole(const JsonReader& reader, const Schedule& schedule,
+              const ListedNames& communicators) {
+  return RoleReader(schedule, communicators).Read(reader);
+}
+
+}  // namespace rehearse
