@@ -151,16 +151,23 @@ std::string TextOf(const std::vector<Row>& rows, const Trial& trial, const Clust
 
 std::string JsonOf(const std::vector<Row>& rows, const Trial& trial) {
   const auto size = static_cast<uint32_t>(trial.groups.front().size());
-  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  nlohmann::ordered_json json = {{"schema", "rehearse.collective.v1"},
+                                 {"kind", Name(trial.kind)},
+                                 {"ranks", size},
+                                 {"groups", trial.groups.size()},
+                                 {"fidelity", Name(trial.fidelity)},
+                                 {"left_out", LeftOutBy(trial.fidelity)},
+                                 {"rows", nlohmann::ordered_json::array()}};
   for (const auto& [figures, choice] : rows) {
-    json.push_back({{"bytes", static_cast<uint64_t>(figures.bytes.value())},
-                    {"seconds", figures.time.value()},
-                    {"algbw_gb_per_s", (figures.bytes / figures.time).value() / 1e9},
-                    {"busbw_gb_per_s",
-                     BusBandwidth(trial.kind, size, figures.bytes, figures.time).value() / 1e9},
-                    {"algorithm", choice.algorithm->name},
-                    {"protocol", Name(choice.protocol)},
-                    {"channels", choice.nccl_channels}});
+    json["rows"].push_back(
+        {{"bytes", static_cast<uint64_t>(figures.bytes.value())},
+         {"seconds", figures.time.value()},
+         {"algbw_gb_per_s", (figures.bytes / figures.time).value() / 1e9},
+         {"busbw_gb_per_s",
+          BusBandwidth(trial.kind, size, figures.bytes, figures.time).value() / 1e9},
+         {"algorithm", choice.algorithm->name},
+         {"protocol", Name(choice.protocol)},
+         {"channels", choice.nccl_channels}});
   }
   return json.dump(2) + "\n";
 }

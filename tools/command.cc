@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <sstream>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -92,6 +93,17 @@ std::string FolderOption(const po::variables_map& values, const char* option) {
   return folder;
 }
 
-bool ColorsWanted() { return std::getenv("NO_COLOR") == nullptr && isatty(STDOUT_FILENO) == 1; }
+bool ColorsWanted() {
+  if (isatty(STDOUT_FILENO) != 1) return false;
+  const auto is_set = [](const char* name) {
+    const char* value = std::getenv(name);
+    return value != nullptr && *value != '\0';
+  };
+  const char* terminal = std::getenv("TERM");
+  const bool is_plain = terminal == nullptr || std::string_view(terminal) == "dumb";
+  // What mpirun and srun give their ranks looks like a terminal, and is read by a program.
+  return !is_plain && !is_set("NO_COLOR") && !is_set("OMPI_COMM_WORLD_RANK") &&
+         !is_set("SLURM_PROCID");
+}
 
 }  // namespace rehearse

@@ -56,7 +56,8 @@ std::string FidelityHelp(const std::string& what);
 // The value of --out or its like; "" where it is not given, Error where it is empty.
 std::string FolderOption(const boost::program_options::variables_map& values, const char* option);
 
-// Whether text on standard output may be coloured: a terminal, and NO_COLOR is not set.
+// Whether text on standard output may be coloured: a terminal that is no rank's under mpirun or
+// srun, TERM is not "dumb", and NO_COLOR is not set.
 bool ColorsWanted();
 
 }  // namespace rehearse

@@ -112,7 +112,7 @@ int ListCommand(const std::vector<std::string>& arguments) {
   const std::string wanted = values.count("kind") > 0 ? values["kind"].as<std::string>() : "";
 
   std::vector<std::string> names;
-  nlohmann::ordered_json json = nlohmann::ordered_json::object();
+  nlohmann::ordered_json json = {{"schema", "rehearse.list.v1"}};
   std::string text;
   for (const Kind& kind : kKinds) {
     names.emplace_back(kind.name);

@@ -50,24 +50,34 @@ void PrintHelp() {
   for (const Command& command : kCommands)
     text += fmt::format("  {:<11} {}\n", command.name, command.summary);
   text +=
-      "\n'rehearse COMMAND --help' explains a command. Start with\n"
+      "\n'rehearse help COMMAND' explains a command. Start with\n"
       "  rehearse run scenarios/axonn-gpt20b-perlmutter.json\n";
   std::fputs(text.c_str(), stdout);
 }
 
-int Dispatch(const std::vector<std::string>& arguments) {
-  if (arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h" ||
-      arguments[0] == "help") {
+bool ran_for_real = false;  // on this machine's CPUs or GPUs, not simulated
+
+bool AsksForHelp(const std::string& argument) {
+  return argument == "--help" || argument == "-h" || argument == "help";
+}
+
+int Dispatch(std::vector<std::string> arguments) {
+  if (arguments.size() > 1 && AsksForHelp(arguments[0])) {  // help run: run --help
+    arguments = {arguments[1], "--help"};
+  }
+  if (arguments.empty() || AsksForHelp(arguments[0])) {
     PrintHelp();
     return arguments.empty() ? 1 : 0;
   }
-  if (arguments[0] == "--version") {
+  if (arguments[0] == "--version" || (arguments.size() == 2 && arguments[1] == "--version")) {
     std::fputs(fmt::format("rehearse {} ({})\n", Version(), BuildCommit()).c_str(), stdout);
     return 0;
   }
   std::vector<std::string> names;
   for (const Command& command : kCommands) {
     if (arguments[0] == command.name) {
+      ran_for_real = command.run == ExecuteCommand || command.run == CalibrateCommand ||
+                     command.run == TrustCommand;
       return command.run({arguments.begin() + 1, arguments.end()});
     }
     names.emplace_back(command.name);
@@ -120,6 +130,19 @@ int SayWhatWasThrown() noexcept {
   return 2;
 }
 
+// Exit handlers are for what tools add to a run that went well (profilers, sanitizers). Elsewhere
+// they are left out: in OpenBLAS's own the program waits for a thread that waits for memory, where
+// that is limited.
+int End(int status) noexcept {
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  if (status != 0 || !ran_for_real) {
+    std::fflush(nullptr);
+    _exit(status);
+  }
+#endif
+  return status;
+}
+
 // Where nothing can catch an exception, as when there is no memory left to destroy what is no
 // longer needed.
 [[noreturn]] void OnTerminate() noexcept {
@@ -140,12 +163,15 @@ int main(int count, char** values) {
   rehearse::EndOnSignals();
   std::set_terminate(rehearse::OnTerminate);
   rehearse::KeepFreedMemory();
+  int status = 0;
   try {
-    const int status = rehearse::Dispatch({values + 1, values + count});
-    if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
-    rehearse::Say("cannot write to standard output");
-    return 1;
+    status = rehearse::Dispatch({values + 1, values + count});
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+      rehearse::Say("cannot write to standard output");
+      status = 1;
+    }
   } catch (...) {
-    return rehearse::SayWhatWasThrown();
+    status = rehearse::SayWhatWasThrown();
   }
+  return rehearse::End(status);
 }

@@ -1,5 +1,6 @@
 #include "tools/trial_options.h"
 
+#include <cctype>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -83,10 +84,24 @@ void AddTrialOptions(po::options_description& options) {
       "fidelity", text("fluid", "NAME"), FidelityHelp("what is played of the network").c_str());
 }
 
+namespace {
+
+// "all-reduce", "all_reduce", "AllReduce" and "all_reduce_perf" are one.
+std::string Letters(const std::string& text) {
+  std::string letters;
+  for (const char c : text.ends_with("_perf") ? text.substr(0, text.size() - 5) : text) {
+    if (c != '-' && c != '_')
+      letters += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  return letters;
+}
+
+}  // namespace
+
 CollectiveKind ParseCollectiveKind(const std::string& option, const std::string& text) {
   std::vector<std::string> names;
   for (const CollectiveKind kind : kCollectiveKinds) {
-    if (text == Name(kind)) return kind;
+    if (Letters(text) == Letters(Name(kind))) return kind;
     names.emplace_back(Name(kind));
   }
   throw Error(fmt::format("{}unknown collective \"{}\", expected one of {}{}", option, text,

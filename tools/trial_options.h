@@ -19,6 +19,7 @@ namespace rehearse {
 void AddTrialOptions(boost::program_options::options_description& options);
 
 // A collective by its name; Error with "did you mean".
+// In our spelling, NCCL's or that of nccl-tests' programs.
 CollectiveKind ParseCollectiveKind(const std::string& option, const std::string& text);
 
 // A whole number of at least `minimum`; Error naming the option.

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "sim/base/error.h"
+#include "sim/base/fnv.h"
 
 namespace rehearse {
 namespace {
@@ -104,6 +105,12 @@ std::string JobName(const Variables& variables) {
     for (const char* c = text; *c != '\0'; ++c) {
       name += std::isalnum(static_cast<unsigned char>(*c)) != 0 ? *c : '.';
     }
+  }
+  constexpr size_t kLongest = 150;  // files are called by it, with something before and behind
+  if (name.size() > kLongest) {
+    Fnv1a hash;
+    hash.Add(name);
+    name = fmt::format("{}-{:016x}", name.substr(0, kLongest - 17), hash.hash());
   }
   return name;
 }

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <system_error>
 
 #include <fmt/format.h>
 
@@ -10,7 +11,13 @@
 namespace rehearse {
 
 LostRankWatch::LostRankWatch(Transport& transport, const char* who_waits)
-    : transport_(transport), who_waits_(who_waits), thread_([this] { Watch(); }) {}
+    : transport_(transport), who_waits_(who_waits) {
+  try {
+    thread_ = std::thread([this] { Watch(); });
+  } catch (const std::system_error&) {
+    // No room for another thread: the call goes on unwatched.
+  }
+}
 
 LostRankWatch::~LostRankWatch() {
   {
@@ -18,7 +25,7 @@ LostRankWatch::~LostRankWatch() {
     is_over_ = true;
   }
   changed_.notify_all();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 void LostRankWatch::Watch() {

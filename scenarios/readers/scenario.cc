@@ -45,6 +45,8 @@ FabricRouting ReadRouting(const JsonReader& reader) {
 
 Scenario ReadScenario(const JsonDocument& document) {
   const JsonReader root = document.Root();
+  if (root.IsObject() && root.Has("base") && root.Has("metric"))
+    root.Fail("found a study, expected a scenario: rehearse sweep plays studies");
   root.AllowKeys(kScenarioKeys);
   Scenario scenario;
   scenario.name = root.At("name").String();

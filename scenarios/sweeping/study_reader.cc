@@ -36,6 +36,8 @@ class StudyReader {
   }
 
   Study Read() {
+    if (root_.IsObject() && !root_.Has("base") && (root_.Has("strategy") || root_.Has("jobs")))
+      root_.Fail("found a scenario, expected a study of several: rehearse run plays scenarios");
     static const std::vector<std::string> kStudyKeys = {
         "name", "description", "source", "base", "set", "metric", "orders", "columns", "tolerance"};
     static const std::vector<std::string> kGroupKeys = {"calibration", "points", "grid"};

@@ -41,14 +41,14 @@ std::string Player::SlownessOf(uint32_t task) const {
   const auto first = program_.uses.begin() + program_.use_set_begin[flow.use_set];
   const auto last = program_.uses.begin() + program_.use_set_begin[flow.use_set + 1];
   const auto rate = [this](const LinkUse& use) {
-    return program_.links[use.link.index()].capacity / use.multiplicity;
+    return network_.CapacityOf(use.link.index()) / use.multiplicity;
   };
   const auto slowest = std::min_element(
       first, last, [&](const LinkUse& a, const LinkUse& b) { return rate(a) < rate(b); });
   if (slowest == last) return "";
   const ProgramLink& link = program_.links[slowest->link.index()];
   return fmt::format("{} over link {} of {}", Print(Bytes(flow.bytes * flow.steps)), link.name,
-                     Print(link.capacity));
+                     Print(BytesPerSecond(network_.CapacityOf(slowest->link.index()))));
 }
 
 void Player::CheckAllDone() const {

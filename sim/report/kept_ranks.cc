@@ -36,7 +36,7 @@ std::vector<uint32_t> RanksToKeep(const Schedule& schedule, const Timeline& time
   for (const Candidate& candidate : candidates) {
     const auto [first, last] = timeline.SpansOf(candidate.rank);
     spans += last - first;
-    if (ranks == limits.ranks || (ranks > 0 && spans > limits.spans)) break;
+    if (!candidate.is_first && (ranks >= limits.ranks || spans > limits.spans)) break;
     kept.push_back(candidate.rank);
     ++ranks;
   }

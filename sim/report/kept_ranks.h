@@ -13,12 +13,12 @@ namespace rehearse {
 
 struct KeepLimits {
   size_t ranks = 16;
-  size_t spans = 400'000;  // of all of them; the first rank is kept whatever it has
+  size_t spans = 400'000;  // of all of them
 };
 
 // Ranks, ascending. Of the ranks that have spans of their own (Timeline::representative) the first
-// of each role, then those that stand for most ranks, then the lowest, as far as the limits go; and
-// `asked`, in any case.
+// of each role, whatever the limits say, so that every role counts; then those that stand for most
+// ranks, then the lowest, as far as the limits go; and `asked`, in any case.
 std::vector<uint32_t> RanksToKeep(const Schedule& schedule, const Timeline& timeline,
                                   const std::vector<uint32_t>& asked,
                                   const KeepLimits& limits = {});

@@ -17,6 +17,7 @@ class CollectiveProgramTest : public ProgramTest {
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     return outcome.code == 0 ? nlohmann::json::parse(outcome.out) : nlohmann::json();
   }
+  nlohmann::json Rows(const std::string& arguments) const { return Json(arguments)["rows"]; }
 };
 
 TEST_F(CollectiveProgramTest, PrintsNcclTestsTableAndJson) {
@@ -25,7 +26,10 @@ TEST_F(CollectiveProgramTest, PrintsNcclTestsTableAndJson) {
   EXPECT_THAT(text.out, AllOf(HasSubstr("out-of-place"), HasSubstr("     1048576        262144"),
                               HasSubstr("# Avg bus bandwidth    : "),
                               HasSubstr("# chosen: 1048576 to 2097152 B: ring, protocol ll")));
-  const auto rows = Json("all-gather --cluster perlmutter --ranks 0,2-3 -b 3000");
+  const auto json = Json("all-gather --cluster perlmutter --ranks 0,2-3 -b 3000");
+  EXPECT_EQ(json["schema"], "rehearse.collective.v1");
+  EXPECT_EQ(json["ranks"], 3);
+  const auto& rows = json["rows"];
   ASSERT_EQ(rows.size(), 1u);
   EXPECT_EQ(rows[0]["bytes"], 3000);
   // busbw = algbw (p-1)/p, p = 3
@@ -35,16 +39,24 @@ TEST_F(CollectiveProgramTest, PrintsNcclTestsTableAndJson) {
   EXPECT_EQ(rows[0]["protocol"], "ll");
 }
 
+TEST_F(CollectiveProgramTest, KindsMayBeSpelledAsNcclDoes) {
+  const std::string expected = Execute("collective all-reduce --cluster dgx-a100 -b 1M").out;
+  for (const char* kind : {"all_reduce", "AllReduce", "allreduce", "all_reduce_perf"}) {
+    EXPECT_EQ(Execute(std::string("collective ") + kind + " --cluster dgx-a100 -b 1M").out,
+              expected);
+  }
+}
+
 TEST_F(CollectiveProgramTest, EveryKindHasADefault) {
   for (const std::string kind : {"all-reduce", "all-gather", "reduce-scatter", "all-to-all",
                                  "broadcast", "reduce", "send-receive"}) {
     for (const std::string cluster : {"dgx-a100:nodes=2", "frontier"}) {
-      const auto rows = Json(kind + " --cluster " + cluster + " -b 16M");
+      const auto rows = Rows(kind + " --cluster " + cluster + " -b 16M");
       ASSERT_EQ(rows.size(), 1u) << kind;
       EXPECT_GT(rows[0]["seconds"].get<double>(), 0) << kind;
     }
   }
-  EXPECT_EQ(Json("barrier --cluster dgx-a100")[0]["bytes"], 0);
+  EXPECT_EQ(Rows("barrier --cluster dgx-a100")[0]["bytes"], 0);
 }
 
 // On an idle machine a collective takes what NCCL's model says: 15 us and n/50.1 GB/s with LL, 56
@@ -53,22 +65,22 @@ TEST_F(CollectiveProgramTest, EveryKindHasADefault) {
 TEST_F(CollectiveProgramTest, PinnedProtocolsTakeWhatTheModelSays) {
   const std::string kind = "all-reduce --cluster dgx-a100 -b 64M -a ring ";
   const double bytes = 64 << 20;
-  EXPECT_NEAR(Json(kind + "-p LL")[0]["seconds"].get<double>(), 15e-6 + bytes / (87.7e9 * 8 / 14),
+  EXPECT_NEAR(Rows(kind + "-p LL")[0]["seconds"].get<double>(), 15e-6 + bytes / (87.7e9 * 8 / 14),
               1e-9);
-  EXPECT_NEAR(Json(kind + "-p Simple")[0]["seconds"].get<double>(),
+  EXPECT_NEAR(Rows(kind + "-p Simple")[0]["seconds"].get<double>(),
               56e-6 + bytes / (229.5e9 * 8 / 14), 1e-9);
   // A tree of one machine is a chain: half of 0.92·229.5, corrected by 0.8 for 2^20 times 64 bytes.
   EXPECT_NEAR(
-      Json("all-reduce --cluster dgx-a100 -b 64M -a Tree -p simple")[0]["seconds"].get<double>(),
+      Rows("all-reduce --cluster dgx-a100 -b 64M -a Tree -p simple")[0]["seconds"].get<double>(),
       64.4e-6 + bytes / (0.92 * 229.5e9 / 2 * 0.8), 1e-6);
 }
 
 TEST_F(CollectiveProgramTest, SizesGrowByAFactorOrAStep) {
   const std::string kind = "all-reduce --cluster dgx-a100 -n 5 -w 1 ";
-  const auto factors = Json(kind + "-b 1K -e 9K -f 3");
+  const auto factors = Rows(kind + "-b 1K -e 9K -f 3");
   ASSERT_EQ(factors.size(), 3u);
   EXPECT_EQ(factors[2]["bytes"], 9216);
-  const auto steps = Json(kind + "-b 1K -e 9K -i 4K");
+  const auto steps = Rows(kind + "-b 1K -e 9K -i 4K");
   ASSERT_EQ(steps.size(), 3u);
   EXPECT_EQ(steps[1]["bytes"], 5120);
 }
@@ -78,9 +90,9 @@ TEST_F(CollectiveProgramTest, SizesGrowByAFactorOrAStep) {
 TEST_F(CollectiveProgramTest, ASweepIsItsSizes) {
   for (const std::string groups : {"", " --groups 8"}) {
     const std::string kind = "all-reduce --cluster dgx-a100:nodes=2" + groups;
-    const auto sweep = Json(kind + " -b 1K -e 64M -f 16");
+    const auto sweep = Rows(kind + " -b 1K -e 64M -f 16");
     for (const auto& row : sweep) {
-      const auto alone = Json(kind + " -b " + std::to_string(row["bytes"].get<uint64_t>()));
+      const auto alone = Rows(kind + " -b " + std::to_string(row["bytes"].get<uint64_t>()));
       EXPECT_NEAR(row["seconds"].get<double>(), alone[0]["seconds"].get<double>(), 1e-11);
       EXPECT_EQ(row["algorithm"], alone[0]["algorithm"]);
     }

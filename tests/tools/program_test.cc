@@ -132,6 +132,36 @@ TEST_F(ProgramTest, HelpIsThereForTheProgramAndEveryCommand) {
   }
 }
 
+TEST_F(ProgramTest, HelpAndVersionAreFoundWhereOneLooksForThem) {
+  EXPECT_EQ(Execute("help run").out, Execute("run --help").out);
+  EXPECT_EQ(Execute("--help sweep").out, Execute("sweep --help").out);
+  EXPECT_EQ(Execute("run --version").out, Execute("--version").out);
+  ExpectMistake("help rnu", {"unknown command \"rnu\"", "did you mean \"run\"?"});
+}
+
+TEST_F(ProgramTest, AFileOfAnotherKindIsToldItsCommand) {
+  const std::string study = SourceDir() + "/scenarios/studies/atp-fig11.json";
+  ExpectMistake("run " + study, {"found a study", "rehearse sweep"});
+  ExpectMistake("explain " + study, {"found a study", "rehearse sweep"});
+  ExpectMistake("sweep " + Shipped("cpu-4d"), {"found a scenario", "rehearse run"});
+}
+
+TEST_F(ProgramTest, ColoursAreForTerminalsThatKnowThem) {
+  // A terminal of its own: util-linux's script.
+  if (std::system("command -v script > /dev/null") != 0) GTEST_SKIP() << "no script here";
+  const auto is_coloured = [&](const std::string& variables) {
+    EXPECT_EQ(Shell("env -u NO_COLOR -u OMPI_COMM_WORLD_RANK -u SLURM_PROCID " + variables +
+                    " script -qec \"'$rehearse' run '" + Shipped("cpu-4d") +
+                    "'\" log.txt > out.txt 2>&1"),
+              0);
+    return ReadFile(folder_ / "out.txt").find("\x1b[") != std::string::npos;
+  };
+  EXPECT_TRUE(is_coloured("TERM=xterm"));
+  EXPECT_FALSE(is_coloured("TERM=dumb"));
+  EXPECT_FALSE(is_coloured("TERM=xterm NO_COLOR=1"));
+  EXPECT_FALSE(is_coloured("TERM=xterm OMPI_COMM_WORLD_RANK=0"));
+}
+
 TEST_F(ProgramTest, HelpSaysWhatEachFidelityLeavesOut) {
   for (const std::string command : {"run", "explain", "collective", "compare"}) {
     const std::string help = Execute(command + " --help").out;
@@ -150,6 +180,7 @@ TEST_F(ProgramTest, ListNamesWhatScenariosCanName) {
   }
   const auto json = nlohmann::json::parse(Execute("list clusters --format json").out);
   EXPECT_GE(json["clusters"].size(), 3u);
+  EXPECT_EQ(json["schema"], "rehearse.list.v1");
   for (const auto& cluster : json["clusters"]) EXPECT_NE(cluster["source"], "");
 }
 
@@ -315,8 +346,9 @@ TEST_F(ProgramTest, SignalsEndItWithALineAndLeaveNoTemporaryFile) {
   const auto end_by = [&](const std::string& signal) {
     // A shell has what it runs in the background ignore SIGINT.
     const int code = Shell(
-        "env --default-signal=INT \"$rehearse\" sweep study.json --out kept "
-        "--again > out.txt 2> err.txt & sleep 0.7; kill -s " +
+        "rm -rf kept; env --default-signal=INT \"$rehearse\" sweep study.json --out kept "
+        "--again > out.txt 2> err.txt & until [ -n \"$(ls kept 2> /dev/null)\" ]; "
+        "do sleep 0.05; done; sleep 0.2; kill -s " +
         signal + " $!; wait $!");
     for (const auto& entry : fs::directory_iterator(folder_ / "kept"))
       EXPECT_EQ(entry.path().extension(), ".json") << entry.path();

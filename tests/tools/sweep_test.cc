@@ -116,7 +116,8 @@ TEST_F(SweepCommandTest, MistakesAreOneClearLine) {
   ExpectMistake("sweep study.json --out ''", {"--out: found \"\", expected a folder"});
   Write("bad.json", R"({"name": "x", "metric": "step_seconds", "base": "study.json",
                         "points": [{"name": "p"}]})");
-  ExpectMistake("sweep bad.json", {"bad.json:2", "/points/0", "study.json", "unknown key"});
+  ExpectMistake("sweep bad.json",
+                {"bad.json:2", "/points/0", "study.json", "found a study, expected a scenario"});
 }
 
 }  // namespace

@@ -103,6 +103,8 @@ TEST_F(LauncherTest, SlurmsNodesMayHaveDifferentNumbersOfTasks) {
 TEST_F(LauncherTest, ARestartHasANameOfItsOwn) {
   Set("RANK", "0");
   Set("WORLD_SIZE", "2");
+  Set("TORCHELASTIC_RUN_ID", std::string(300, 'n').c_str());
+  EXPECT_LT(DetectLaunch()->job.size(), 200u);
   Set("TORCHELASTIC_RUN_ID", "none");
   Set("TORCHELASTIC_RESTART_COUNT", "0");
   const Launch first = *DetectLaunch();

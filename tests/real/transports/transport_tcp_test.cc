@@ -146,14 +146,19 @@ class Stranger {
     }
   }
   bool is_connected() const { return is_connected_; }
-  void Say(const void* data, size_t bytes) { socket_->Send(data, bytes); }
-  // Nothing more comes, within two seconds.
+  void Say(const void* data, size_t bytes) {
+    if (socket_) socket_->Send(data, bytes);
+  }
+  // Nothing more comes, and that is known before ten seconds are over.
   bool IsDropped() {
+    if (!socket_) return false;
     char byte = 0;
-    return !socket_->ReceiveBy(WireClock::now() + std::chrono::seconds(2), &byte, 1);
+    const auto until = WireClock::now() + std::chrono::seconds(10);
+    return !socket_->ReceiveBy(until, &byte, 1) && WireClock::now() < until;
   }
   Answer Hear() {
     Answer answer;
+    if (!socket_) return answer;
     socket_->ReceiveBy(WireClock::now() + std::chrono::seconds(2), &answer, sizeof answer);
     return answer;
   }
@@ -250,7 +255,7 @@ TEST(TcpTransportTest, AStrangerThatSaysNothingOrLittleDoesNotKeepRank0) {
   });
   const auto begin = WireClock::now();
   EXPECT_THAT(FailureOfRank0(address, 1), HasSubstr("rank 1 did not come within 1 s"));
-  EXPECT_LT(SecondsSince(begin), 1.8);
+  EXPECT_LT(SecondsSince(begin), 3);  // the slow one alone would take longer
   is_over = true;
   strangers.join();
 }

@@ -5,6 +5,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "sim/base/error.h"
 
@@ -23,8 +24,10 @@ std::string ErrorOfReading(const std::string& path) {
 }
 
 TEST(InputFileTest, AFileIsReadWhole) {
-  const auto path = std::filesystem::temp_directory_path() / "rehearse-input-file-test";
-  const std::string text = "a\0b\n" + std::string(3 << 20, 'x');
+  const auto path = std::filesystem::temp_directory_path() /
+                    ("rehearse-input-file-test-" + std::to_string(getpid()));
+  std::string text("a\0b\n", 4);
+  text.resize(3 << 20, 'x');
   std::ofstream(path, std::ios::binary) << text;
   EXPECT_EQ(ReadInputFile(path.string()), text);
   std::filesystem::resize_file(path, (size_t{64} << 20) + 1);

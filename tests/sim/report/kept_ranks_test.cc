@@ -46,7 +46,9 @@ TEST(KeptRanksTest, OfTooManyTheRolesComeFirst) {
   step.Fold();
   EXPECT_THAT(RanksToKeep(step.schedule, step.timeline, {}, {.ranks = 2}), ElementsAre(0, 6));
   EXPECT_THAT(RanksToKeep(step.schedule, step.timeline, {}, {.ranks = 3}), ElementsAre(0, 2, 6));
-  EXPECT_THAT(RanksToKeep(step.schedule, step.timeline, {}, {.spans = 0}), ElementsAre(0));
+  // No role is left without a rank: there would be nobody to stand for the others.
+  EXPECT_THAT(RanksToKeep(step.schedule, step.timeline, {}, {.ranks = 1}), ElementsAre(0, 6));
+  EXPECT_THAT(RanksToKeep(step.schedule, step.timeline, {}, {.spans = 0}), ElementsAre(0, 6));
 }
 
 TEST(KeptRanksTest, WhatIsAskedForIsKeptInAnyCase) {
