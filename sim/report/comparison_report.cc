@@ -91,7 +91,7 @@ Json ToJson(const ComparedOp& op) {
 
 // A field of CSV; names may hold commas.
 std::string Field(const std::string& name) {
-  const std::string text = VisibleText(name);
+  std::string text = VisibleText(name);
   if (text.find_first_of(",\"\n") == std::string::npos) return text;
   std::string quoted = "\"";
   for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);

@@ -67,8 +67,8 @@ Json Collectives(const std::vector<ChosenCollective>& chosen) {
 void AddNumbers(const Json& json, const std::string& path, std::vector<std::string>* numbers) {
   if (json.is_number()) numbers->push_back(path);
   if (!json.is_object()) return;
-  for (const auto& [key, value] : json.items())
-    AddNumbers(value, path.empty() ? key : path + "." + key, numbers);
+  const std::string before = path.empty() ? "" : path + ".";
+  for (const auto& [key, value] : json.items()) AddNumbers(value, before + key, numbers);
 }
 
 }  // namespace
