@@ -20,7 +20,8 @@ namespace rehearse {
 void WriteFileAtomically(const std::string& path, std::string_view content);
 
 // Files that appear together: all or none, be the disk full or another program writing the same set
-// at the time. Only a crash between the renames of Commit() can leave a mixture.
+// at the time. Only what happens between the renames of Commit() can leave a mixture: a crash, or a
+// place that has become a folder meanwhile.
 class OutputSet {
  public:
   OutputSet();

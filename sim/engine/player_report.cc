@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -21,12 +22,13 @@ StepTooLong::StepTooLong(uint32_t rank, uint32_t op, std::string why)
 // What comes first in the program of all that is under way and will not end in time.
 void Player::FailBeyondTime() const {
   const OpsOfTasks ops(program_);
+  std::vector<bool> ends_now(program_.tasks.size());
+  for (const uint32_t task : batch_) ends_now[task] = true;
   for (uint32_t task = 0; task < program_.tasks.size(); ++task) {
     const TaskState& state = tasks_[task];
     const bool is_under_way = state.waiting_for == 0 && state.start < kBeyondTime &&
                               (state.end == kNotDone || state.end >= kBeyondTime);
-    const bool is_late =
-        state.end >= kBeyondTime || std::find(batch_.begin(), batch_.end(), task) != batch_.end();
+    const bool is_late = state.end >= kBeyondTime || ends_now[task];
     const auto spans = ops.Of(TaskId(task));
     if (!is_under_way || !is_late || spans.empty()) continue;
     const SpanSpec& span = program_.spans[spans.front()];

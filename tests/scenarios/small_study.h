@@ -26,4 +26,13 @@ inline JsonDocument StudyDocument(const std::string& rest) {
 
 inline Study SmallStudy(const std::string& rest) { return ReadStudy(StudyDocument(rest)); }
 
+// Whose metric is what eight layers more make of the parameters' bytes.
+inline Study EightLayersStudy() {
+  return ReadStudy(JsonDocument::FromText(
+      std::string(R"({"name": "layers", "base": )") + kSmallBase +
+          R"(, "metric": {"value": "memory.parameters", "minus": {"model.layers": 2}},
+              "points": [{"name": "ten", "set": {"model.layers": 10}}]})",
+      "study.json"));
+}
+
 }  // namespace rehearse

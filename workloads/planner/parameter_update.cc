@@ -51,9 +51,7 @@ void Parameters::ReduceScatterWhenComplete(uint32_t index) {
   if (ended_.size() < members) return;
   ReduceScatter(ended_);
   for (const uint32_t member : ended_) {
-    if (IsSummedBeside(matrices_[member])) {
-      AccumulateBeside(member);
-    } else if (strategy_.asynchronous_weight_gradient) {
+    if (strategy_.asynchronous_weight_gradient && !IsSummedBeside(matrices_[member])) {
       put_off_.push_back(member);
     } else {
       Accumulate(member);
@@ -89,34 +87,23 @@ void Parameters::ReduceScatter(const std::vector<uint32_t>& matrices) {
 // sum begins when the share is there, as in PyTorch's hybrid sharding.
 bool Parameters::IsSummedBeside(const Matrix& matrix) const {
   return strategy_.asynchronous_weight_gradient && strategy_.asynchronous_data_gradient &&
-         !matrix.sum_axes.empty();
+         Shares(matrix, 2) && !matrix.sum_axes.empty();
 }
 
 void Parameters::Accumulate(uint32_t index) {
   const Matrix& matrix = matrices_[index];
-  plan_.AddMemoryOp("accumulate " + network_.matrices[index].name, Kernel::kAccumulate,
-                    AccumulatedBytes(matrix), {matrix.share_gradient, matrix.main_gradient},
-                    {matrix.main_gradient});
-  SumBesideBackward(index);
-}
-
-// Where the work on the gradients does not wait for it: FSDP does this on the stream of its
-// reduce-scatters.
-void Parameters::AccumulateBeside(uint32_t index) {
-  const Matrix& matrix = matrices_[index];
-  if (!beside_.IsSet()) beside_ = plan_.AddStream("gradients", StreamKind::kCompute);
-  plan_.AddMemoryOpBeside("accumulate " + network_.matrices[index].name, Kernel::kAccumulate,
-                          AccumulatedBytes(matrix), beside_,
-                          {matrix.share_gradient, matrix.main_gradient}, {matrix.main_gradient});
-  SumBesideBackward(index);
-}
-
-double Parameters::AccumulatedBytes(const Matrix& matrix) const {
+  const std::string name = "accumulate " + network_.matrices[index].name;
   const double elements = Shares(matrix, 2) ? matrix.share_elements : matrix.elements;
-  return elements * (plan_.element() + 2 * gradient_element());
-}
-
-void Parameters::SumBesideBackward(uint32_t index) {
+  const double bytes = elements * (plan_.element() + 2 * gradient_element());
+  const std::vector<BufferId> reads = {matrix.share_gradient, matrix.main_gradient};
+  if (IsSummedBeside(matrix)) {
+    // Where the backward pass does not wait for it: FSDP has its reduce-scatters' stream for this.
+    if (!beside_.IsSet()) beside_ = plan_.AddStream("gradients", StreamKind::kCompute);
+    plan_.AddMemoryOpBeside(name, Kernel::kAccumulate, bytes, beside_, reads,
+                            {matrix.main_gradient});
+  } else {
+    plan_.AddMemoryOp(name, Kernel::kAccumulate, bytes, reads, {matrix.main_gradient});
+  }
   if (is_last_ && strategy_.asynchronous_data_gradient) {
     SumGradient(index, Issue::kAsynchronous);
   }

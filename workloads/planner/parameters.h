@@ -144,9 +144,6 @@ class Parameters {
   void ReduceScatter(const std::vector<uint32_t>& matrices);
   bool IsSummedBeside(const Matrix& matrix) const;
   void Accumulate(uint32_t index);
-  void AccumulateBeside(uint32_t index);
-  double AccumulatedBytes(const Matrix& matrix) const;
-  void SumBesideBackward(uint32_t index);
   void SumGradient(uint32_t index, PlanBuilder::Issue issue);
   void SumOverStages();
   void SynchronizeVectors();

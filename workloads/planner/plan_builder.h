@@ -96,7 +96,7 @@ class PlanBuilder {
   // This rank's piece of a tensor to or from its counterpart on another stage.
   OpId AddSend(const Tensor& tensor, uint32_t stage, StreamId stream);
   OpId AddReceive(const Tensor& tensor, uint32_t stage, StreamId stream);
-  StreamId AddStream(std::string name, StreamKind kind) {
+  StreamId AddStream(std::string name, StreamKind kind = StreamKind::kCommunication) {
     return builder_.AddStream(std::move(name), kind);
   }
   // All-reduces `values` (fp32, in place) along the axes that split the columns of `like`.

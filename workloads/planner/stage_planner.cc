@@ -338,7 +338,7 @@ StreamId StagePlanner::StreamOf(MessageKind kind) {
   constexpr std::array<const char*, kMessageKinds> kNames = {"receive values", "send values",
                                                              "receive gradients", "send gradients"};
   StreamId& stream = message_streams_[kind];
-  if (!stream.IsSet()) stream = builder_.AddStream(kNames[kind], StreamKind::kCommunication);
+  if (!stream.IsSet()) stream = builder_.AddStream(kNames[kind]);
   return stream;
 }
 

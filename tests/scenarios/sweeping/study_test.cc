@@ -87,11 +87,7 @@ TEST(StudyTest, AMetricIsANumberOfTheResultTimesAFactor) {
 }
 
 TEST(StudyTest, AMetricMayBeLessThatOfTheSamePointWithChanges) {
-  const Study study = ReadStudy(JsonDocument::FromText(
-      std::string(R"({"name": "layers", "base": )") + kSmallBase +
-          R"(, "metric": {"value": "memory.parameters", "minus": {"model.layers": 2}},
-              "points": [{"name": "ten", "set": {"model.layers": 10}}]})",
-      "study.json"));
+  const Study study = EightLayersStudy();
   const auto scenarios = ScenariosOf(study, study.points[0], std::nullopt);
   ASSERT_EQ(scenarios.size(), 2u);
   EXPECT_EQ(scenarios[0].value()["model"]["layers"], 10);

@@ -56,11 +56,7 @@ constexpr const char* kBatches = R"("grid": [{"path": "training.batch", "values"
 TEST_F(SweepTest, WhatAMetricIsLessIsPlayedToo) {
   // Of matrices each rank holds an eighth: 8 layers of 12·h² parameters of 2 bytes; vectors are
   // less than 1 % besides.
-  const Study study = ReadStudy(JsonDocument::FromText(
-      std::string(R"({"name": "layers", "base": )") + kSmallBase +
-          R"(, "metric": {"value": "memory.parameters", "minus": {"model.layers": 2}},
-              "points": [{"name": "ten", "set": {"model.layers": 10}}]})",
-      "study.json"));
+  const Study study = EightLayersStudy();
   for (const bool kept : {false, true}) {
     const Sweep sweep = PlayStudy(study, Keeping());
     EXPECT_EQ(sweep.points[0].kept, kept);

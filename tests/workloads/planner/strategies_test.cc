@@ -282,6 +282,59 @@ TEST(StrategiesTest, MlpChainsTakeEveryStrategy) {
   }
 }
 
+// ---- what HFU counts ----------------------------------------------------------------------------
+
+Training RecomputingTraining(Recomputation recomputation, bool fused) {
+  Training training = SmallTraining();
+  training.micro_batches = 2;
+  training.recomputation = recomputation;
+  training.fused_attention = fused;
+  return training;
+}
+
+const Maker kCounted[] = {FourD(2, 2, 2, 2), Atp(2, 2, 1, 2), Megatron(4, 2), Zero(3, 8, 1)};
+
+TEST(HardwareFlopsTest, FullRecomputationCountsAsNarayananDoes) {
+  // 96·B·s·l·h²·(1 + s/6h + V/16lh): everything a fourth time but the output layer. The attention
+  // core counts without its mask, though a fused one leaves half of the work out, and once, though
+  // ranks of a row of 4D all do it.
+  const double h = 96, l = 2, s = 8, v = 192;
+  const double expected = 96 * 16 * s * l * h * h * (1 + s / (6 * h) + v / (16 * l * h));
+  for (const bool fused : {false, true}) {
+    for (const Maker& make : kCounted) {
+      const Schedule schedule = PlanWith(make, RecomputingTraining(Recomputation::kFull, fused));
+      EXPECT_NEAR(schedule.hardware_flops.value() / expected, 1, 1e-12);
+    }
+  }
+}
+
+TEST(HardwareFlopsTest, SelectiveRecomputationAddsTheScoresOnceMore) {
+  // Q·K^T and P·V: 2·2·s·h a token and layer.
+  const double expected = 4.0 * 8 * 96 * (16 * 8) * 2;
+  for (const Maker& make : kCounted) {
+    const Schedule schedule = PlanWith(make, RecomputingTraining(Recomputation::kSelective, false));
+    const Flops again = schedule.hardware_flops - schedule.model_flops;
+    EXPECT_NEAR(again.value() / expected, 1, 1e-9);
+  }
+}
+
+TEST(HardwareFlopsTest, ManyEqualMicroBatchesCountAsOften) {
+  Training training = RecomputingTraining(Recomputation::kFull, true);
+  const Schedule few = PlanWith(Megatron(4, 2), training);
+  training.batch *= 16;
+  training.micro_batches *= 16;
+  const Schedule many = PlanWith(Megatron(4, 2), training);
+  EXPECT_FALSE(many.roles[0].repeats.empty());
+  EXPECT_NEAR(many.hardware_flops / few.hardware_flops, 16, 1e-9);
+}
+
+TEST(HardwareFlopsTest, WithoutRecomputationTheyAreTheModels) {
+  for (const Maker& make : kCounted) {
+    const Schedule schedule = PlanWith(make, RecomputingTraining(Recomputation::kNone, true));
+    EXPECT_EQ(schedule.hardware_flops, schedule.model_flops);
+  }
+}
+
 // ---- what is refused ----------------------------------------------------------------------------
 
 void ExpectRefused(const Maker& make, const std::vector<std::string>& parts,
