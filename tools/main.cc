@@ -117,7 +117,7 @@ int SayWhatWasThrown() noexcept {
     return 1;
   } catch (const std::bad_alloc&) {
     Say("out of memory");
-    _exit(1);  // in exit() OpenBLAS waits for its threads, which wait for memory
+    return 1;
   } catch (const std::system_error& error) {
     if (error.code() == std::errc::resource_unavailable_try_again) {
       Say("the machine has no room for another thread (ulimit -u, -v)");

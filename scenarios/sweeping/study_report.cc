@@ -7,6 +7,7 @@
 
 #include "sim/base/error.h"
 #include "sim/base/visible_text.h"
+#include "sim/report/text_page.h"
 
 namespace rehearse {
 namespace {
@@ -163,13 +164,6 @@ std::vector<std::string> Verdicts(const Study& study, const Sweep& sweep,
   }
   lines.push_back(fmt::format("{} of {} orders right{}", right, comparison.pairs.size(), wrong));
   return lines;
-}
-
-std::string CsvCell(const std::string& text) {
-  if (text.find_first_of(",\"\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
-  return quoted + "\"";
 }
 
 Json JsonOf(std::optional<double> value) { return value ? Json(*value) : Json(); }

@@ -89,15 +89,6 @@ Json ToJson(const ComparedOp& op) {
   return json;
 }
 
-// A field of CSV; names may hold commas.
-std::string Field(const std::string& name) {
-  std::string text = VisibleText(name);
-  if (text.find_first_of(",\"\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return quoted + "\"";
-}
-
 }  // namespace
 
 std::string ToText(const Comparison& comparison, bool color) {
@@ -229,8 +220,8 @@ std::string ToCsv(const Comparison& comparison) {
   std::string text = "group,name,ops,a_seconds,b_seconds,relative_error\n";
   const auto add = [&](const char* group, const std::string& name, size_t ops,
                        const TimePair& time) {
-    text += fmt::format("{},{},{},{},{},{}\n", group, Field(name), ops, time.a.value(),
-                        time.b.value(), time.Error());
+    text += fmt::format("{},{},{},{},{},{}\n", group, CsvCell(VisibleText(name)), ops,
+                        time.a.value(), time.b.value(), time.Error());
   };
   add("step", "step", comparison.ops.size(), comparison.step);
   for (const Part& part : kParts) {
