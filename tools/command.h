@@ -28,7 +28,9 @@ int TrustCommand(const std::vector<std::string>& arguments);
 int CompareCommand(const std::vector<std::string>& arguments);
 int SweepCommand(const std::vector<std::string>& arguments);
 int TopologyCommand(const std::vector<std::string>& arguments);
+int InitCommand(const std::vector<std::string>& arguments);
 int ListCommand(const std::vector<std::string>& arguments);
+int SchemaCommand(const std::vector<std::string>& arguments);
 
 // What a command accepts.
 struct CommandSyntax {

@@ -27,6 +27,7 @@ namespace rehearse {
 namespace {
 
 constexpr Command kCommands[] = {
+    {"init", "write a first scenario, with comments", InitCommand},
     {"run", "simulate one scenario and show where the time goes", RunCommand},
     {"plan", "write the schedule of a scenario as a file", PlanCommand},
     {"execute", "run the same schedule for real, on CPUs or GPUs", ExecuteCommand},
@@ -41,6 +42,7 @@ constexpr Command kCommands[] = {
      TopologyCommand},
     {"sweep", "simulate many scenarios, beside what is published about them", SweepCommand},
     {"list", "what is known by name: clusters, devices, models, strategies", ListCommand},
+    {"schema", "every key of the files that are read and written", SchemaCommand},
 };
 
 void PrintHelp() {

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/base/units.h"
+#include "sim/report/result_shape.h"
 #include "sim/report/text_page.h"
 
 namespace rehearse {
@@ -54,7 +55,7 @@ void WriteJobs(Page& page, const JobsResult& result) {
 nlohmann::ordered_json ToJson(const JobsResult& result) {
   const Json all = ToJson(result.all);
   Json json;
-  json["schema"] = "rehearse.jobs.v1";
+  json["schema"] = kJobsSchema;
   json["scenario"] = result.all.scenario;
   json["fidelity"] = result.all.fidelity;
   json["left_out"] = result.all.left_out;

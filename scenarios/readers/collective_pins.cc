@@ -40,18 +40,32 @@ std::optional<CollectivePin> ReadPin(const JsonReader& reader) {
   return pin;
 }
 
-CollectivePin ReadEntry(const JsonReader& reader) {
-  reader.AllowKeys({"kind", "axis", "algorithm", "protocol"});
+std::vector<std::string> KindNames() {
+  std::vector<std::string> names;
+  for (const CollectiveKind kind : kCollectiveKinds) names.emplace_back(Name(kind));
+  return names;
+}
+
+const ObjectShape& PinShape() {
+  static const ObjectShape shape = {
+      "collective",
+      "How collectives of one kind, of one axis of the mesh, or of both run; the last that fits "
+      "counts.",
+      {{"kind", OneOf(KindNames()), Optional("every kind"), "of collectives"},
+       {"axis", AText(), Optional("every axis"), "name of a communicator", "\"data\""},
+       PinnedAlgorithm(),
+       PinnedProtocol()}};
+  return shape;
+}
+
+CollectivePin ReadEntry(const JsonReader& object) {
+  const JsonReader reader = object.As(PinShape());
   std::optional<CollectivePin> pin = ReadPin(reader);
   if (!pin) reader.Fail("the entry pins nothing; expected \"algorithm\" or \"protocol\"");
   if (!reader.Has("kind") && !reader.Has("axis"))
     reader.Fail("the entry selects nothing; expected \"kind\" or \"axis\"");
   if (reader.Has("axis")) pin->axis = reader.At("axis").String();
-  if (reader.Has("kind")) {
-    std::vector<std::string> names;
-    for (const CollectiveKind kind : kCollectiveKinds) names.emplace_back(Name(kind));
-    pin->kind = kCollectiveKinds[reader.At("kind").Choice(names)];
-  }
+  if (reader.Has("kind")) pin->kind = kCollectiveKinds[reader.At("kind").Choice()];
   return *pin;
 }
 
@@ -81,6 +95,20 @@ void Apply(const CollectivePin& pin, const Schedule& schedule, Collective* colle
 }
 
 }  // namespace
+
+JsonKey PinnedAlgorithm() {
+  std::vector<std::string> names = {"auto"};
+  for (const Algorithm& row : Algorithms()) names.emplace_back(row.name);
+  return {"algorithm", OneOf(std::move(names)), Optional("as chosen"),
+          "how collectives run, as NCCL_ALGO would pin it; auto: as the library chooses"};
+}
+
+JsonKey PinnedProtocol() {
+  return {"protocol", OneOf({"auto", "none", "ll", "ll128", "simple"}), Optional("as chosen"),
+          "as NCCL_PROTO would pin it; none: bare links; auto: as the library chooses"};
+}
+
+JsonShape PinsShape() { return ListOf(ObjectOf(PinShape)); }
 
 std::vector<CollectivePin> ReadCollectivePins(const JsonReader& simulator) {
   std::vector<CollectivePin> pins;

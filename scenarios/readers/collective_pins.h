@@ -22,6 +22,11 @@
 
 namespace rehearse {
 
+// Rows and shape of the tables that have them.
+JsonKey PinnedAlgorithm();
+JsonKey PinnedProtocol();
+JsonShape PinsShape();
+
 struct CollectivePin {
   std::optional<CollectiveKind> kind;  // nothing: every kind
   std::string axis;                    // "": every axis

@@ -13,26 +13,37 @@ constexpr int64_t kLargestImage = 1 << 14;
 template <typename Model>
 Model PresetOf(const JsonReader& reader, const std::vector<Model>& known) {
   Model model;
-  if (reader.Has("preset")) {
-    std::vector<std::string> names;
-    for (const Model& preset : known) names.push_back(preset.name);
-    model = known[reader.At("preset").Choice(names)];
-  }
+  if (reader.Has("preset")) model = known[reader.At("preset").Choice()];
   if (reader.Has("name")) model.name = reader.At("name").String();
   return model;
 }
 
-void ReadOptional(const JsonReader& reader, const char* key, int64_t least, int64_t most,
-                  uint64_t* value) {
-  if (reader.Has(key)) *value = static_cast<uint64_t>(reader.At(key).Integer(least, most));
+void ReadOptional(const JsonReader& reader, const char* key, uint64_t* value) {
+  if (reader.Has(key)) *value = reader.At(key).Whole<uint64_t>();
 }
 
-std::vector<uint64_t> ReadList(const JsonReader& reader, int64_t most) {
+std::vector<uint64_t> ReadList(const JsonReader& reader) {
   std::vector<uint64_t> list;
-  for (const JsonReader& element : reader.Elements()) {
-    list.push_back(static_cast<uint64_t>(element.Integer(1, most)));
-  }
+  for (const JsonReader& element : reader.Elements()) list.push_back(element.Whole<uint64_t>());
   return list;
+}
+
+template <typename Model>
+JsonKey PresetRow(const std::vector<Model>& known) {
+  std::vector<std::string> names;
+  for (const Model& model : known) names.push_back(model.name);
+  return {"preset", OneOf(std::move(names)), Optional("all numbers are given"), "a known model"};
+}
+
+JsonKey NameRow() {
+  return {"name", AText(), Optional("the preset's, or made of its numbers"), "in results",
+          "\"mine\""};
+}
+
+// A number that a preset may have, and which is `usual` without one.
+JsonKey Count(const char* name, int64_t most, uint64_t usual, const char* about) {
+  return {name, AWhole(1, most), Optional(fmt::format("the preset's, or {}", usual)), about,
+          std::to_string(usual)};
 }
 
 // The place that says so, or the whole where a preset does.
@@ -50,46 +61,84 @@ void CheckDivides(const JsonReader& reader, const char* what, uint64_t divisor, 
 
 }  // namespace
 
-VggModel ReadVgg(const JsonReader& reader) {
-  reader.AllowKeys(
-      {"kind", "preset", "name", "stages", "image", "image_channels", "hidden", "classes"});
+const ObjectShape& VggShape() {
+  const VggModel usual;
+  static const ObjectShape shape = {
+      "model: vgg",
+      "VGG: stages of 3x3 convolutions that end in a max-pool, then three dense layers.",
+      {{"kind", OneOf({"vgg"}), Optional("the preset's, or decoder"), "which network"},
+       PresetRow(KnownVggs()),
+       NameRow(),
+       {"stages", ListOf(ListOf(AWhole(1, kMostChannels))),
+        Optional("the preset's; without one it must be given"),
+        "channels of each convolution, stage by stage", "[[64, 64], [128]]"},
+       Count("image", kLargestImage, usual.image, "pixels a side, halved by each stage"),
+       Count("image_channels", kMostChannels, usual.image_channels, "colours of the image"),
+       Count("hidden", kMostChannels, usual.hidden, "columns of the first two dense layers"),
+       Count("classes", 1 << 24, usual.classes, "columns of the last")}};
+  return shape;
+}
+
+const ObjectShape& UnetShape() {
+  const UnetModel usual;
+  static const ObjectShape shape = {
+      "model: u-net",
+      "A diffusion model's U-Net: levels of residual blocks down and up again.",
+      {{"kind", OneOf({"u-net"}), Optional("the preset's, or decoder"), "which network"},
+       PresetRow(KnownUnets()),
+       NameRow(),
+       {"channels", AWhole(1, kMostChannels),
+        Optional("the preset's; without one it must be given"), "of the first level", "256"},
+       {"multipliers", ListOf(AWhole(1, 1024)), Optional("the preset's, or [1, 2, 2, 2]"),
+        "of the channels, level by level", "[1, 2, 2, 2]"},
+       Count("blocks", 1000, usual.blocks, "residual blocks of a level"),
+       Count("image", kLargestImage, usual.image, "pixels a side, halved between levels"),
+       Count("image_channels", kMostChannels, usual.image_channels, "colours of the image"),
+       {"attention", ListOf(AWhole(1, kLargestImage)), Optional("the preset's, or [16, 8]"),
+        "sides of the images that have it", "[16, 8]"},
+       Count("head_size", kMostChannels, usual.head_size, "channels of an attention head"),
+       Count("groups", kMostChannels, usual.groups, "of a norm; they divide the channels")}};
+  return shape;
+}
+
+VggModel ReadVgg(const JsonReader& object) {
+  const JsonReader reader = object.As(VggShape());
   VggModel model = PresetOf(reader, KnownVggs());
   if (model.name.empty()) model.name = "vgg";
   if (!reader.Has("preset") || reader.Has("stages")) {
     const JsonReader stages = reader.At("stages");
     model.stages.clear();
     for (const JsonReader& stage : stages.Elements()) {
-      model.stages.push_back(ReadList(stage, kMostChannels));
+      model.stages.push_back(ReadList(stage));
       if (model.stages.back().empty()) stage.Expected("one convolution or more");
     }
     if (model.stages.empty()) stages.Expected("one stage or more");
   }
-  ReadOptional(reader, "image", 1, kLargestImage, &model.image);
-  ReadOptional(reader, "image_channels", 1, kMostChannels, &model.image_channels);
-  ReadOptional(reader, "hidden", 1, kMostChannels, &model.hidden);
-  ReadOptional(reader, "classes", 1, 1 << 24, &model.classes);
+  ReadOptional(reader, "image", &model.image);
+  ReadOptional(reader, "image_channels", &model.image_channels);
+  ReadOptional(reader, "hidden", &model.hidden);
+  ReadOptional(reader, "classes", &model.classes);
   CheckHalves(reader, model.image, model.stages.size());
   return model;
 }
 
-UnetModel ReadUnet(const JsonReader& reader) {
-  reader.AllowKeys({"kind", "preset", "name", "channels", "multipliers", "blocks", "image",
-                    "image_channels", "attention", "head_size", "groups"});
+UnetModel ReadUnet(const JsonReader& object) {
+  const JsonReader reader = object.As(UnetShape());
   UnetModel model = PresetOf(reader, KnownUnets());
   if (!reader.Has("preset") || reader.Has("channels")) {
-    model.channels = static_cast<uint64_t>(reader.At("channels").Integer(1, kMostChannels));
+    model.channels = reader.At("channels").Whole<uint64_t>();
   }
   if (model.name.empty()) model.name = fmt::format("u-net of {} channels", model.channels);
   if (reader.Has("multipliers")) {
-    model.multipliers = ReadList(reader.At("multipliers"), 1024);
+    model.multipliers = ReadList(reader.At("multipliers"));
     if (model.multipliers.empty()) reader.At("multipliers").Expected("one level or more");
   }
-  if (reader.Has("attention")) model.attention = ReadList(reader.At("attention"), kLargestImage);
-  ReadOptional(reader, "blocks", 1, 1000, &model.blocks);
-  ReadOptional(reader, "image", 1, kLargestImage, &model.image);
-  ReadOptional(reader, "image_channels", 1, kMostChannels, &model.image_channels);
-  ReadOptional(reader, "head_size", 1, kMostChannels, &model.head_size);
-  ReadOptional(reader, "groups", 1, kMostChannels, &model.groups);
+  if (reader.Has("attention")) model.attention = ReadList(reader.At("attention"));
+  ReadOptional(reader, "blocks", &model.blocks);
+  ReadOptional(reader, "image", &model.image);
+  ReadOptional(reader, "image_channels", &model.image_channels);
+  ReadOptional(reader, "head_size", &model.head_size);
+  ReadOptional(reader, "groups", &model.groups);
   CheckHalves(reader, model.image, model.multipliers.size() - 1);
   for (size_t level = 0; level < model.multipliers.size(); ++level) {
     const uint64_t channels = model.multipliers[level] * model.channels;

@@ -11,6 +11,9 @@
 namespace rehearse {
 
 // "stages" (channels of each convolution), "classes"; optional "image", "image_channels", "hidden".
+const ObjectShape& VggShape();
+const ObjectShape& UnetShape();
+
 VggModel ReadVgg(const JsonReader& reader);
 
 // "channels"; optional "multipliers", "blocks", "image", "image_channels", "attention" (sides of

@@ -10,6 +10,7 @@
 
 #include "scenarios/readers/model_reader.h"
 #include "scenarios/readers/placement.h"
+#include "scenarios/readers/scenario_shape.h"
 #include "scenarios/readers/strategy_reader.h"
 #include "sim/base/error.h"
 #include "sim/base/json_document.h"
@@ -40,9 +41,7 @@ JobRequest ReadStep(const JsonReader& root) {
   request.work = Workload{std::move(network), training, std::move(strategy)};
   request.place = strategy_reader.place();
   if (root.Has("simulator")) {
-    const JsonReader simulator = root.At("simulator");
-    simulator.AllowKeys(kSimulatorKeys);
-    request.collective_pins = ReadCollectivePins(simulator);
+    request.collective_pins = ReadCollectivePins(root.At("simulator").As(SimulatorShape()));
   }
   return request;
 }
@@ -109,8 +108,8 @@ JobRequest ReadOwnStep(const JsonReader& root, const Cluster& cluster) {
   return request;
 }
 
-JobRequest ReadScenarioOfJob(const JsonReader& root) {
-  root.AllowKeys(kScenarioKeys);
+JobRequest ReadScenarioOfJob(const JsonReader& object) {
+  const JsonReader root = object.As(ScenarioShape());
   if (root.Has("jobs")) root.At("jobs").Fail("a job has no jobs of its own");
   JobRequest request = ReadStep(root);
   if (root.Has("name")) request.name = root.At("name").String();
@@ -149,9 +148,9 @@ JobRequest ReadWorkOfJob(const JsonReader& entry) {
 }
 
 // All but where its ranks are.
-JobRequest ReadJob(const JsonReader& entry, const std::vector<CollectivePin>& pins_of_all,
+JobRequest ReadJob(const JsonReader& object, const std::vector<CollectivePin>& pins_of_all,
                    std::set<std::string>* names) {
-  entry.AllowKeys({"name", "scenario", "schedule", "placement", "start", "repeat"});
+  const JsonReader entry = object.As(JobShape());
   JobRequest request = ReadWorkOfJob(entry);
   request.collective_pins.insert(request.collective_pins.begin(), pins_of_all.begin(),
                                  pins_of_all.end());
@@ -167,12 +166,8 @@ JobRequest ReadJob(const JsonReader& entry, const std::vector<CollectivePin>& pi
   for (int i = 2; !names->insert(request.name).second; ++i) {
     request.name = fmt::format("{} ({})", name, i);
   }
-  if (entry.Has("start")) {
-    request.start = entry.At("start").Duration();
-    if (request.start > kLatestStart) entry.At("start").Expected("a time of at most 1e6 s");
-  }
-  if (entry.Has("repeat"))
-    request.repeat = static_cast<uint32_t>(entry.At("repeat").Integer(1, kMostSteps));
+  request.start = entry.At("start").Duration();
+  request.repeat = entry.At("repeat").Whole<uint32_t>();
   return request;
 }
 
@@ -202,7 +197,7 @@ std::vector<JobRequest> ReadListedJobs(const JsonReader& root, const Cluster& cl
   const std::vector<JsonReader> entries = root.At("jobs").Elements();
   if (entries.empty()) root.At("jobs").Expected("one job at least");
   std::vector<CollectivePin> pins;
-  if (root.Has("simulator")) pins = ReadCollectivePins(root.At("simulator"));
+  if (root.Has("simulator")) pins = ReadCollectivePins(root.At("simulator").As(SimulatorShape()));
   std::vector<JobRequest> requests;
   std::set<std::string> names;
   for (const JsonReader& entry : entries) requests.push_back(ReadJob(entry, pins, &names));
@@ -211,6 +206,24 @@ std::vector<JobRequest> ReadListedJobs(const JsonReader& root, const Cluster& cl
 }
 
 }  // namespace
+
+const ObjectShape& JobShape() {
+  static const ObjectShape shape = {
+      "job",
+      "A step, or several, on some of the cluster's devices; it has a scenario or a schedule.",
+      {{"name", AText(), Optional("that of its scenario or schedule"), "without a slash",
+        "\"first\""},
+       {"scenario", Either({AText("path of a file, from this one"), ObjectOf(ScenarioShape)}),
+        Optional("a schedule"), "of which model, training, strategy and algorithms count",
+        "\"a.json\""},
+       {"schedule", Anything("path of a file, or a schedule (rehearse schema schedule)"),
+        Optional("a scenario"), "as rehearse plan writes it", "\"step.schedule.json.gz\""},
+       {"placement", PlacementShape(), Required(), "the device of each rank", "\"0-63\""},
+       {"start", ADurationUpTo(kLatestStart), Default("\"0s\""), "before it nothing begins",
+        "\"5ms\""},
+       {"repeat", AWhole(1, kMostSteps), Default("1"), "whole steps, back to back", "3"}}};
+  return shape;
+}
 
 JobRequest RequestOf(const JsonReader& schedule, const Cluster& cluster, const Cluster& nominal) {
   JobRequest request = ReadScheduleOfJob(schedule);

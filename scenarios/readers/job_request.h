@@ -52,13 +52,7 @@ struct JobRequest {
   std::vector<Place> role_places;  // of a schedule: where the file has its roles
 };
 
-// The keys of a scenario, and of its simulator, whether used or not.
-inline const std::vector<std::string> kScenarioKeys = {
-    "name",      "description", "cluster", "model", "training", "strategy",
-    "simulator", "calibration", "edits",   "jobs",  "placement"};
-inline const std::vector<std::string> kSimulatorKeys = {"fidelity", "channels",     "algorithm",
-                                                        "protocol", "collectives",  "slowdown",
-                                                        "routing",  "routing_seed", "perturbation"};
+const ObjectShape& JobShape();
 
 // Of a scenario's root: its own step on all devices, or on those of its "placement"; or its "jobs".
 // Throws Error for what is wrong, including steps that do not fit the cluster and jobs that want

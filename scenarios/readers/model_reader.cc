@@ -17,61 +17,56 @@ namespace {
 // What a kind of network wants to know of the training.
 enum class Rows : uint8_t { kTokens, kSamples, kPixels };
 
-Training ReadTraining(const JsonReader& reader, Rows rows) {
-  std::vector<std::string> keys = {"batch",     "micro_batches", "recomputation",
-                                   "precision", "gradients",     "tuned_kernels"};
-  if (rows == Rows::kTokens) keys.insert(keys.end(), {"sequence", "attention"});
-  if (rows == Rows::kPixels) keys.emplace_back("convolution");
-  reader.AllowKeys(keys);
+const char* VariantOf(Rows rows) {
+  return rows == Rows::kTokens ? "of decoders" : rows == Rows::kPixels ? "of images" : "";
+}
+
+Training ReadTraining(const JsonReader& object, Rows rows) {
+  const JsonReader reader = object.As(TrainingShape(), VariantOf(rows));
   Training training;
-  training.batch = static_cast<uint64_t>(reader.At("batch").Integer(1, int64_t{1} << 32));
-  training.sequence = 1;
-  if (rows == Rows::kTokens) {
-    training.sequence = static_cast<uint64_t>(reader.At("sequence").Integer(1, int64_t{1} << 24));
-  }
-  if (reader.Has("attention")) {
-    training.fused_attention = reader.At("attention").Choice({"fused", "unfused"}) == 0;
-  }
-  if (reader.Has("convolution")) {
-    training.implicit_convolution = reader.At("convolution").Choice({"implicit", "explicit"}) == 0;
-  }
-  if (reader.Has("micro_batches")) {
-    training.micro_batches = static_cast<uint32_t>(reader.At("micro_batches").Integer(1, 1 << 16));
-  }
+  training.batch = reader.At("batch").Whole<uint64_t>();
+  training.sequence = rows == Rows::kTokens ? reader.At("sequence").Whole<uint64_t>() : 1;
+  training.fused_attention = reader.At("attention").Choice() == 0;
+  training.implicit_convolution = reader.At("convolution").Choice() == 0;
+  training.micro_batches = reader.At("micro_batches").Whole<uint32_t>();
   constexpr Recomputation kModes[] = {Recomputation::kNone, Recomputation::kSelective,
                                       Recomputation::kFull};
-  training.recomputation = kModes[reader.At("recomputation").Choice({"none", "selective", "full"})];
-  if (reader.Has("precision")) {
-    constexpr DType kPrecisions[] = {DType::kBf16, DType::kFp32};
-    training.precision = kPrecisions[reader.At("precision").Choice({"bf16", "fp32"})];
+  training.recomputation = kModes[reader.At("recomputation").Choice()];
+  constexpr DType kPrecisions[] = {DType::kBf16, DType::kFp32};
+  training.precision = kPrecisions[reader.At("precision").Choice()];
+  constexpr DType kGradients[] = {DType::kFp32, DType::kBf16};
+  training.gradients = kGradients[reader.At("gradients").Choice()];
+  if (training.gradients == DType::kBf16 && training.precision == DType::kFp32) {
+    reader.At("gradients").Expected("\"fp32\", as \"precision\" is");
   }
-  if (reader.Has("gradients")) {
-    constexpr DType kGradients[] = {DType::kFp32, DType::kBf16};
-    training.gradients = kGradients[reader.At("gradients").Choice({"fp32", "bf16"})];
-    if (training.gradients == DType::kBf16 && training.precision == DType::kFp32) {
-      reader.At("gradients").Expected("\"fp32\", as \"precision\" is");
-    }
-  }
-  if (reader.Has("tuned_kernels")) training.tuned_kernels = reader.At("tuned_kernels").Bool();
+  training.tuned_kernels = reader.At("tuned_kernels").Bool();
   return training;
 }
 
-MlpModel ReadMlp(const JsonReader& reader) {
-  reader.AllowKeys({"kind", "preset", "name", "sizes"});
+const ObjectShape& MlpShape() {
+  std::vector<std::string> names;
+  for (const MlpModel& known : KnownMlps()) names.push_back(known.name);
+  static const ObjectShape shape = {
+      "model: mlp",
+      "A chain of fully connected layers.",
+      {{"kind", OneOf({"mlp"}), Optional("the preset's, or decoder"), "which network"},
+       {"preset", OneOf(std::move(names)), Optional("sizes are given"), "a known model"},
+       {"name", AText(), Optional("the preset's, or mlp"), "in results", "\"mine\""},
+       {"sizes", ListOf(AWhole(1, 1 << 24)), Optional("the preset's; without one it must be given"),
+        "columns of the input, of each hidden layer and of the output", "[1024, 4096, 512]"}}};
+  return shape;
+}
+
+MlpModel ReadMlp(const JsonReader& object) {
+  const JsonReader reader = object.As(MlpShape());
   MlpModel model;
-  if (reader.Has("preset")) {
-    std::vector<std::string> names;
-    for (const MlpModel& known : KnownMlps()) names.push_back(known.name);
-    model = KnownMlps()[reader.At("preset").Choice(names)];
-  }
+  if (reader.Has("preset")) model = KnownMlps()[reader.At("preset").Choice()];
   if (reader.Has("name")) model.name = reader.At("name").String();
   if (model.name.empty()) model.name = "mlp";
   if (!reader.Has("preset") || reader.Has("sizes")) {
     const JsonReader sizes = reader.At("sizes");
     model.sizes.clear();
-    for (const JsonReader& size : sizes.Elements()) {
-      model.sizes.push_back(static_cast<uint64_t>(size.Integer(1, 1 << 24)));
-    }
+    for (const JsonReader& size : sizes.Elements()) model.sizes.push_back(size.Whole<uint64_t>());
     if (model.sizes.size() < 2) sizes.Expected("two sizes or more");
   }
   return model;
@@ -145,11 +140,13 @@ struct Kind {
   Rows rows;
   std::vector<ModelPreset> (*presets)();
   Network (*read)(const JsonReader& reader, const Training& training);
+  ObjectShapeOf table;
 };
-constexpr std::array<Kind, 4> kKinds = {{{"decoder", Rows::kTokens, Decoders, DecoderOf},
-                                         {"mlp", Rows::kSamples, Mlps, MlpOf},
-                                         {"vgg", Rows::kPixels, Vggs, VggOf},
-                                         {"u-net", Rows::kPixels, Unets, UnetOf}}};
+constexpr std::array<Kind, 4> kKinds = {
+    {{"decoder", Rows::kTokens, Decoders, DecoderOf, DecoderShape},
+     {"mlp", Rows::kSamples, Mlps, MlpOf, MlpShape},
+     {"vgg", Rows::kPixels, Vggs, VggOf, VggShape},
+     {"u-net", Rows::kPixels, Unets, UnetOf, UnetShape}}};
 
 // By "kind", or that of the preset, or a decoder.
 const Kind& KindOf(const JsonReader& model) {
@@ -189,6 +186,35 @@ void CheckSizes(const Network& network, const JsonReader& training) {
 
 }  // namespace
 
+JsonShape ModelShape() {
+  std::vector<JsonShape> tables;
+  for (const Kind& kind : kKinds) tables.push_back(ObjectOf(kind.table));
+  return Either(std::move(tables));
+}
+
+const ObjectShape& TrainingShape() {
+  static const ObjectShape shape = {
+      "training",
+      "How long the step is, and how it is computed.",
+      {{"batch", AWhole(1, int64_t{1} << 32), Required(), "sequences (images, samples) of a step",
+        "16"},
+       {"sequence", AWhole(1, int64_t{1} << 24), Required(), "tokens of a sequence", "2048",
+        "of decoders"},
+       {"micro_batches", AWhole(1, 1 << 16), Default("1"),
+        "parts of the batch that are computed one after the other", "4"},
+       {"recomputation", OneOf({"none", "selective", "full"}), Required(),
+        "what the backward pass computes again: nothing, unfused attention, or each layer"},
+       {"attention", OneOf({"fused", "unfused"}), Default("\"fused\""),
+        "unfused stores a score for each pair of tokens and head", "\"unfused\"", "of decoders"},
+       {"convolution", OneOf({"implicit", "explicit"}), Default("\"implicit\""),
+        "explicit stores the image's patches for the product", "\"explicit\"", "of images"},
+       {"precision", OneOf({"bf16", "fp32"}), Default("\"bf16\""), "of arithmetic and parameters"},
+       {"gradients", OneOf({"fp32", "bf16"}), Default("\"fp32\""), "of sums of gradients"},
+       {"tuned_kernels", TrueFalse(), Default("false"),
+        "each product as the fastest of NN, NT and TN", "true"}}};
+  return shape;
+}
+
 ModelAndTraining ReadModelAndTraining(const JsonReader& model, const JsonReader& training) {
   const Kind& kind = KindOf(model);
   const Training numbers = ReadTraining(training, kind.rows);
@@ -197,10 +223,20 @@ ModelAndTraining ReadModelAndTraining(const JsonReader& model, const JsonReader&
   return {std::move(network), numbers};
 }
 
+const char* VariantOfTraining(const std::string& kind) {
+  for (const Kind& row : kKinds) {
+    if (kind == row.name) return VariantOf(row.rows);
+  }
+  CHECK(false);
+}
+
 std::vector<ModelPreset> ModelPresets() {
   std::vector<ModelPreset> presets;
   for (const Kind& kind : kKinds) {
-    for (ModelPreset& preset : kind.presets()) presets.push_back(std::move(preset));
+    for (ModelPreset& preset : kind.presets()) {
+      preset.kind = kind.name;
+      presets.push_back(std::move(preset));
+    }
   }
   return presets;
 }

@@ -25,10 +25,17 @@ struct ModelAndTraining {
 };
 ModelAndTraining ReadModelAndTraining(const JsonReader& model, const JsonReader& training);
 
+JsonShape ModelShape();  // the tables of all kinds
+const ObjectShape& TrainingShape();
+
+// The variant of the training's table that networks of this kind have.
+const char* VariantOfTraining(const std::string& kind);
+
 struct ModelPreset {
   std::string name;
   std::string summary;
   std::string source;
+  std::string kind = {};  // "decoder"
 };
 std::vector<ModelPreset> ModelPresets();  // of all kinds
 

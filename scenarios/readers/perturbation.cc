@@ -12,10 +12,35 @@ namespace {
 
 constexpr double kMostStraggling = 1e12;
 
+const ObjectShape& StragglerShape() {
+  static const ObjectShape shape = {
+      "straggler",
+      "Devices that compute slower, or faster, than their kind.",
+      {{"devices", AText("pattern"), Required(), "which (topology/cluster/selectors.h)",
+        "\"node3/gpu1\""},
+       {"compute_time", AText("factor"), Required(), "of the time of each kernel", "\"1.5x\""}}};
+  return shape;
+}
+
+const ObjectShape& EventShape() {
+  static const ObjectShape shape = {
+      "event",
+      "What happens to links during the step: one of bandwidth, fail and recover.",
+      {{"at", ADuration(), Required(), "when, from the begin of the step", "\"12ms\""},
+       {"links", AText("pattern"), Required(), "which (topology/cluster/selectors.h)",
+        "\"node3/nic*\""},
+       {"one_way", TrueFalse(), Default("false"), "only in the pattern's direction", "true"},
+       {"bandwidth", AText("bandwidth, factor or difference"), Optional("fail or recover"),
+        "of each link from then on, against its own", "\"0.5x\""},
+       {"fail", TrueFalse(), Default("false"), "the links carry nothing from then on", "true"},
+       {"recover", TrueFalse(), Default("false"), "the links are whole again", "true"}}};
+  return shape;
+}
+
 std::vector<double> ReadStragglers(const JsonReader& reader, const Cluster& cluster) {
   std::vector<double> straggling(cluster.device_count(), 1.0);
-  for (const JsonReader& straggler : reader.Elements()) {
-    straggler.AllowKeys({"devices", "compute_time"});
+  for (const JsonReader& element : reader.Elements()) {
+    const JsonReader straggler = element.As(StragglerShape());
     const JsonReader devices = straggler.At("devices");
     const double factor = ReadFactor(straggler.At("compute_time"));
     for (const uint32_t rank : SelectRanks(cluster, ReadSelector(devices), devices.place())) {
@@ -41,8 +66,8 @@ Change ReadLinkChange(const JsonReader& event) {
   return ReadBandwidthChange(event.At("bandwidth"));
 }
 
-void ReadEvent(const JsonReader& event, const Cluster& cluster, std::vector<LinkEvent>* events) {
-  event.AllowKeys({"at", "links", "one_way", "bandwidth", "fail", "recover"});
+void ReadEvent(const JsonReader& object, const Cluster& cluster, std::vector<LinkEvent>* events) {
+  const JsonReader event = object.As(EventShape());
   const Time at = ToTime(event.At("at").Duration());
   const JsonReader links = event.At("links");
   const std::string pattern = ReadSelector(links);
@@ -75,19 +100,35 @@ void RefuseFormula(const JsonReader& reader, Fidelity fidelity) {
 
 }  // namespace
 
-Perturbation ReadPerturbation(const JsonReader& reader, const Cluster& cluster, Fidelity fidelity) {
-  reader.AllowKeys({"seed", "compute_jitter", "link_jitter", "stragglers", "events"});
+const ObjectShape& PerturbationShape() {
+  static const ObjectShape shape = {
+      "perturbation",
+      "What is not as steady as the model: jitter, slow devices, links that fail.",
+      {{"seed", AWhole(0, int64_t{1} << 53), Optional("no jitter"), "of the jitters", "7"},
+       {"compute_jitter", ANumber(0, kMostJitter), Default("0"),
+        "standard deviation of each kernel's time, relative", "0.03"},
+       {"link_jitter", ANumber(0, kMostJitter), Default("0"),
+        "standard deviation of each link's rate, relative", "0.05"},
+       {"stragglers", ListOf(ObjectOf(StragglerShape)), Default("[]"), "slow devices",
+        R"([{"devices": "node3/gpu1", "compute_time": "1.5x"}])"},
+       {"events", ListOf(ObjectOf(EventShape)), Default("[]"), "what happens to links",
+        R"([{"at": "20ms", "links": "node3/nic0", "fail": true}])"}}};
+  return shape;
+}
+
+Perturbation ReadPerturbation(const JsonReader& object, const Cluster& cluster, Fidelity fidelity) {
+  const JsonReader reader = object.As(PerturbationShape());
   Perturbation perturbation;
   const auto jitter = [&](const char* key) {
     if (!reader.Has(key)) return 0.0;
     reader.At("seed");  // no randomness without one
-    return reader.At(key).Number(0, kMostJitter);
+    return reader.At(key).Number();
   };
   perturbation.compute_jitter = jitter("compute_jitter");
   perturbation.link_jitter = jitter("link_jitter");
   if (perturbation.link_jitter > 0) RefuseFormula(reader.At("link_jitter"), fidelity);
   if (reader.Has("seed")) {
-    perturbation.seed = static_cast<uint64_t>(reader.At("seed").Integer(0, int64_t{1} << 53));
+    perturbation.seed = reader.At("seed").Whole<uint64_t>();
   }
   if (reader.Has("stragglers")) {
     perturbation.straggling = ReadStragglers(reader.At("stragglers"), cluster);

@@ -26,6 +26,8 @@
 
 namespace rehearse {
 
+const ObjectShape& PerturbationShape();
+
 // Throws Error for values out of range, patterns that select nothing, and link events or jitter at
 // the fidelity formula, which plays no links.
 Perturbation ReadPerturbation(const JsonReader& reader, const Cluster& cluster, Fidelity fidelity);

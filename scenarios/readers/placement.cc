@@ -69,6 +69,12 @@ std::vector<uint32_t> InTurns(const std::vector<uint32_t>& devices, const Cluste
 
 }  // namespace
 
+JsonShape PlacementShape() {
+  const JsonShape ranges = AText("ranges of devices such as \"0-7,16-23\"");
+  return Either({OneOf({"block", "round-robin"}), ranges,
+                 ListOf(Either({AWhole(0, int64_t{1} << 24), ranges}))});
+}
+
 bool ListsDevices(const JsonReader& reader) {
   return !reader.IsString() || (reader.String() != "block" && reader.String() != "round-robin");
 }

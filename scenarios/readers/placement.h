@@ -16,6 +16,8 @@
 
 namespace rehearse {
 
+JsonShape PlacementShape();
+
 // Whether the devices are listed, not chosen among those that are free.
 bool ListsDevices(const JsonReader& reader);
 

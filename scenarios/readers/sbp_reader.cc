@@ -5,17 +5,14 @@
 
 #include <fmt/format.h>
 
+#include "scenarios/readers/strategy_shapes.h"
 #include "sim/base/error.h"
 #include "workloads/strategies/strategy_sbp.h"
 
 namespace rehearse {
 namespace {
 
-constexpr int64_t kMostRanks = 1 << 22;
-
-uint32_t ReadCount(const JsonReader& reader) {
-  return static_cast<uint32_t>(reader.Integer(1, kMostRanks));
-}
+uint32_t ReadCount(const JsonReader& reader) { return static_cast<uint32_t>(reader.Integer()); }
 
 // The entry of a matrix in "products", by the name of its weight or the default.
 JsonReader ProductOf(const JsonReader& products, const std::string& name) {
@@ -49,9 +46,8 @@ SbpNumbers ReadNumbers(const JsonReader& reader) {
   return numbers;
 }
 
-Strategy ReadByNumbers(const JsonReader& reader, const Network& network) {
-  reader.AllowKeys(
-      {"kind", "nodes", "gpus", "products", "overlap_all_reduce", "overlap_gradients"});
+Strategy ReadByNumbers(const JsonReader& object, const Network& network) {
+  const JsonReader reader = object.As(SbpNumbersShape());
   SbpOptions options;
   options.nodes = ReadCount(reader.At("nodes"));
   options.gpus = ReadCount(reader.At("gpus"));
@@ -84,8 +80,8 @@ Layout ReadLayout(const JsonReader& reader, size_t axes) {
   return Nested(layout);
 }
 
-Strategy ReadByLayouts(const JsonReader& reader, const Network& network) {
-  reader.AllowKeys({"kind", "mesh", "products", "overlap_all_reduce", "overlap_gradients"});
+Strategy ReadByLayouts(const JsonReader& object, const Network& network) {
+  const JsonReader reader = object.As(SbpLayoutsShape());
   std::vector<MeshAxis> axes;
   uint64_t ranks = 1;
   const std::vector<JsonReader> sizes = reader.At("mesh").Elements();
@@ -95,16 +91,15 @@ Strategy ReadByLayouts(const JsonReader& reader, const Network& network) {
   for (size_t i = sizes.size(); i-- > 0;) {
     axes.push_back({fmt::format("axis{}", i), ReadCount(sizes[i])});
     ranks *= axes.back().size;
-    if (ranks > static_cast<uint64_t>(kMostRanks)) {
-      reader.At("mesh").Fail(fmt::format("more than {} ranks", kMostRanks));
+    if (ranks > static_cast<uint64_t>(kMostMeshRanks)) {
+      reader.At("mesh").Fail(fmt::format("more than {} ranks", kMostMeshRanks));
     }
   }
   const JsonReader products = reader.At("products");
   CheckNames(products, network);
   std::vector<ProductLayouts> layouts;
   for (const NetworkMatrix& matrix : network.matrices) {
-    const JsonReader product = ProductOf(products, matrix.name);
-    product.AllowKeys({"x", "w", "rest"});
+    const JsonReader product = ProductOf(products, matrix.name).As(SbpProductShape());
     ProductLayouts own{.x = ReadLayout(product.At("x"), axes.size()),
                        .w = ReadLayout(product.At("w"), axes.size()),
                        .rest = {}};

@@ -1,6 +1,7 @@
 #include "scenarios/readers/scenario.h"
 
 #include "scenarios/readers/perturbation.h"
+#include "scenarios/readers/scenario_shape.h"
 #include "sim/base/error.h"
 #include "sim/base/json_document.h"
 #include "topology/files/calibration.h"
@@ -12,15 +13,9 @@ namespace rehearse {
 namespace {
 
 LowerOptions ReadSimulator(const JsonReader& reader, const Cluster& cluster) {
-  reader.AllowKeys(kSimulatorKeys);
   LowerOptions options;
-  if (reader.Has("fidelity")) {
-    options.fidelity =
-        static_cast<Fidelity>(reader.At("fidelity").Choice({"formula", "fluid", "step"}));
-  }
-  if (reader.Has("channels")) {
-    options.channels = static_cast<uint32_t>(reader.At("channels").Integer(0, kMostChannels));
-  }
+  options.fidelity = static_cast<Fidelity>(reader.At("fidelity").Choice());
+  options.channels = reader.At("channels").Whole<uint32_t>();
   if (reader.Has("slowdown")) options.slowdown = ReadSlowdown(reader.At("slowdown"));
   if (reader.Has("perturbation")) {
     options.perturbation = ReadPerturbation(reader.At("perturbation"), cluster, options.fidelity);
@@ -30,24 +25,19 @@ LowerOptions ReadSimulator(const JsonReader& reader, const Cluster& cluster) {
 
 FabricRouting ReadRouting(const JsonReader& reader) {
   FabricRouting routing;
-  if (reader.Has("routing")) {
-    routing.dragonfly = reader.At("routing").Choice({"minimal", "valiant"}) == 0
-                            ? DragonflyRouting::kMinimal
-                            : DragonflyRouting::kValiant;
-  }
-  if (reader.Has("routing_seed")) {
-    routing.seed = static_cast<uint64_t>(reader.At("routing_seed").Integer(0, int64_t{1} << 53));
-  }
+  routing.dragonfly =
+      reader.At("routing").Choice() == 0 ? DragonflyRouting::kMinimal : DragonflyRouting::kValiant;
+  routing.seed = reader.At("routing_seed").Whole<uint64_t>();
   return routing;
 }
 
 }  // namespace
 
 Scenario ReadScenario(const JsonDocument& document) {
-  const JsonReader root = document.Root();
-  if (root.IsObject() && root.Has("base") && root.Has("metric"))
-    root.Fail("found a study, expected a scenario: rehearse sweep plays studies");
-  root.AllowKeys(kScenarioKeys);
+  const JsonReader object = document.Root();
+  if (object.IsObject() && object.Has("base") && object.Has("metric"))
+    object.Fail("found a study, expected a scenario: rehearse sweep plays studies");
+  const JsonReader root = object.As(ScenarioShape());
   Scenario scenario;
   scenario.name = root.At("name").String();
   if (root.Has("description")) scenario.description = root.At("description").String();
@@ -58,7 +48,7 @@ Scenario ReadScenario(const JsonDocument& document) {
   if (root.Has("edits"))
     scenario.cluster = ApplyEdits(*scenario.cluster, ReadEdits(root.At("edits")));
   if (root.Has("simulator")) {
-    const JsonReader simulator = root.At("simulator");
+    const JsonReader simulator = root.At("simulator").As(SimulatorShape());
     scenario.lowering = ReadSimulator(simulator, *scenario.cluster);
     scenario.routing = ReadRouting(simulator);
     if (simulator.Has("perturbation"))

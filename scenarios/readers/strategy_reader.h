@@ -17,8 +17,11 @@ struct StrategyKind {
   std::string summary;  // one line for `rehearse list`
   std::string source;   // the paper
   Strategy (*read)(const JsonReader& reader, const Network& network);
+  std::vector<ObjectShapeOf> tables;  // of its keys (scenarios/readers/strategy_shapes.h)
 };
 const std::vector<StrategyKind>& StrategyKinds();
+// Of a scenario's "strategy": the tables of all kinds.
+JsonShape StrategyShape();
 
 // Throws Error for unknown kinds and keys, and for a mesh of more than 2^22 ranks.
 Strategy ReadStrategy(const JsonReader& reader, const Network& network);

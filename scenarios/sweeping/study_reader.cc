@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "scenarios/sweeping/study_shapes.h"
 #include "sim/base/error.h"
 #include "sim/report/result.h"
 
@@ -14,8 +15,6 @@ namespace rehearse {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr double kLargest = 1e300;
 
 // A name in the file, resolved when all points are known.
 struct NamedPoint {
@@ -31,46 +30,32 @@ struct Choice {
 
 class StudyReader {
  public:
-  explicit StudyReader(const JsonDocument& document) : root_(document.Root()) {
-    folder_ = fs::path(document.name()).parent_path();
-  }
+  explicit StudyReader(const JsonDocument& document)
+      : root_(RootOf(document)), folder_(fs::path(document.name()).parent_path()) {}
 
   Study Read() {
-    if (root_.IsObject() && !root_.Has("base") && (root_.Has("strategy") || root_.Has("jobs")))
-      root_.Fail("found a scenario, expected a study of several: rehearse run plays scenarios");
-    static const std::vector<std::string> kStudyKeys = {
-        "name", "description", "source", "base", "set", "metric", "orders", "columns", "tolerance"};
-    static const std::vector<std::string> kGroupKeys = {"calibration", "points", "grid"};
     const bool grouped = root_.Has("groups");
-    std::vector<std::string> keys = kStudyKeys;
-    if (grouped)
-      keys.insert(keys.end(), {"groups", "calibration"});
-    else
-      keys.insert(keys.end(), kGroupKeys.begin(), kGroupKeys.end());
-    root_.AllowKeys(keys);
-
     study_.name = root_.At("name").String();
     if (root_.Has("description")) study_.description = root_.At("description").String();
     if (root_.Has("source")) study_.source = root_.At("source").String();
     study_.base = ReadBase(root_.At("base"));
-    study_.metric = ReadMetric(root_.At("metric"), {"minus"});
+    study_.metric = ReadMetric(root_.At("metric"), MetricShape());
     if (root_.At("metric").IsObject() && root_.At("metric").Has("minus")) {
       const JsonReader minus = root_.At("metric").At("minus");
       study_.metric.minus = ReadChanges(minus);
       if (study_.metric.minus.empty()) minus.Expected("changes such as {\"model.layers\": 2}");
     }
-    if (root_.Has("columns"))
-      for (const JsonReader& column : root_.At("columns").Elements())
-        study_.columns.push_back(ReadMetric(column));
-    if (root_.Has("tolerance")) study_.tolerance = root_.At("tolerance").Number(0, 100);
+    for (const JsonReader& column : root_.At("columns").Elements())
+      study_.columns.push_back(ReadMetric(column, ColumnShape()));
+    study_.tolerance = root_.At("tolerance").Number();
 
     const Changes common = root_.Has("set") ? ReadChanges(root_.At("set")) : Changes();
     if (!grouped) {
       ReadGroup(root_, "", common);
     } else {
       std::set<std::string> names;
-      for (const JsonReader& group : root_.At("groups").Elements()) {
-        group.AllowKeys({"name", "set", "calibration", "points", "grid"});
+      for (const JsonReader& element : root_.At("groups").Elements()) {
+        const JsonReader group = element.As(GroupShape());
         const std::string name = group.At("name").String();
         if (name.empty()) group.At("name").Expected("a name");
         if (!names.insert(name).second)
@@ -91,6 +76,13 @@ class StudyReader {
   }
 
  private:
+  static JsonReader RootOf(const JsonDocument& document) {
+    const JsonReader root = document.Root();
+    if (root.IsObject() && !root.Has("base") && (root.Has("strategy") || root.Has("jobs")))
+      root.Fail("found a scenario, expected a study of several: rehearse run plays scenarios");
+    return root.As(StudyShape(), root.IsObject() && root.Has("groups") ? kWithGroups : kWithout);
+  }
+
   JsonDocument ReadBase(const JsonReader& reader) const {
     if (reader.IsObject())
       return JsonDocument::FromText(reader.value().dump(), reader.place().file);
@@ -100,18 +92,15 @@ class StudyReader {
     return JsonDocument::FromFile(path);
   }
 
-  static StudyMetric ReadMetric(const JsonReader& reader,
-                                const std::vector<std::string>& more_keys = {}) {
+  static StudyMetric ReadMetric(const JsonReader& reader, const ObjectShape& shape) {
     StudyMetric metric;
     if (reader.IsString()) {
       metric.value = reader.String();
     } else {
-      std::vector<std::string> keys = {"value", "times", "unit"};
-      keys.insert(keys.end(), more_keys.begin(), more_keys.end());
-      reader.AllowKeys(keys);
-      metric.value = reader.At("value").String();
-      if (reader.Has("times")) metric.times = reader.At("times").Number(-kLargest, kLargest);
-      if (reader.Has("unit")) metric.unit = reader.At("unit").String();
+      const JsonReader object = reader.As(shape);
+      metric.value = object.At("value").String();
+      metric.times = object.At("times").Number();
+      metric.unit = object.At("unit").String();
     }
     const JsonReader value = reader.IsString() ? reader : reader.At("value");
     if (metric.value.empty()) value.Expected("a number of the result such as \"step_seconds\"");
@@ -192,14 +181,14 @@ class StudyReader {
   }
 
   // Its point is one of those from `first` on, and its name begins with the prefix.
-  StudyCalibration ReadCalibration(const JsonReader& reader, const std::string& prefix,
+  StudyCalibration ReadCalibration(const JsonReader& object, const std::string& prefix,
                                    size_t first) {
-    reader.AllowKeys({"point", "set", "from", "to"});
+    const JsonReader reader = object.As(StudyCalibrationShape());
     StudyCalibration calibration;
     calibration.place = reader.place();
     calibration.changes = ReadChanges(reader.At("set"));
-    calibration.from = reader.At("from").Number(-kLargest, kLargest);
-    calibration.to = reader.At("to").Number(-kLargest, kLargest);
+    calibration.from = reader.At("from").Number();
+    calibration.to = reader.At("to").Number();
     if (!(calibration.from < calibration.to)) reader.At("to").Expected("a number above \"from\"");
     if (reader.At("set").value().dump().find(kStudyValue) == std::string::npos)
       reader.At("set").Fail("nothing here holds {value}, the number that is searched");
@@ -215,15 +204,15 @@ class StudyReader {
     return calibration;
   }
 
-  StudyPoint ReadPoint(const JsonReader& reader, StudyPoint point, const std::string& prefix) {
-    reader.AllowKeys({"name", "set", "published", "relative_to", "allow_failure"});
+  StudyPoint ReadPoint(const JsonReader& object, StudyPoint point, const std::string& prefix) {
+    const JsonReader reader = object.As(PointShape());
     if (reader.At("name").String().empty()) reader.At("name").Expected("a name");
     point.place = reader.place();
     if (reader.Has("set")) Append(point.changes, ReadChanges(reader.At("set")));
     if (reader.Has("published")) {
       if (point.may_fail)
         reader.At("published").Fail("a point that a grid multiplies has no figure of its own");
-      point.published = reader.At("published").Number(-kLargest, kLargest);
+      point.published = reader.At("published").Number();
     }
     if (reader.Has("relative_to")) {
       if (point.may_fail)
@@ -231,7 +220,7 @@ class StudyReader {
       const JsonReader other = reader.At("relative_to");
       relatives_[study_.points.size()] = {prefix + other.String(), other.place()};
     }
-    if (reader.Has("allow_failure")) point.may_fail |= reader.At("allow_failure").Bool();
+    point.may_fail |= reader.At("allow_failure").Bool();
     return point;
   }
 
@@ -255,17 +244,16 @@ class StudyReader {
     return combinations;
   }
 
-  std::vector<Choice> ReadAxis(const JsonReader& axis) const {
+  std::vector<Choice> ReadAxis(const JsonReader& object) const {
     std::vector<Choice> choices;
-    if (axis.Has("choices")) {
-      axis.AllowKeys({"choices"});
-      for (const JsonReader& choice : axis.At("choices").Elements()) {
-        choice.AllowKeys({"name", "set"});
+    if (object.Has("choices")) {
+      for (const JsonReader& element : object.As(ChoicesShape()).At("choices").Elements()) {
+        const JsonReader choice = element.As(ChoiceShape());
         choices.push_back({choice.At("name").String(), ReadChanges(choice.At("set"))});
       }
       return choices;
     }
-    axis.AllowKeys({"path", "values"});
+    const JsonReader axis = object.As(ValuesShape());
     const std::string path = axis.At("path").String();
     const std::string last = path.substr(path.rfind('.') + 1);
     for (const JsonReader& value : axis.At("values").Elements()) {

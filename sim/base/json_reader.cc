@@ -12,28 +12,6 @@
 #include "sim/base/units.h"
 
 namespace rehearse {
-namespace {
-
-std::string ListOf(const std::vector<std::string>& names, const std::string& last_separator) {
-  std::string text;
-  for (size_t i = 0; i < names.size(); ++i) {
-    if (i > 0) text += i + 1 == names.size() ? last_separator : ", ";
-    text += QuotedJson(names[i]);
-  }
-  return text;
-}
-
-template <typename T>
-std::string WithRange(const char* what, T minimum, T maximum) {
-  const bool from_below = minimum <= std::numeric_limits<T>::lowest();
-  const bool to_above = maximum >= std::numeric_limits<T>::max();
-  if (from_below && to_above) return what;
-  if (to_above) return fmt::format("{} of at least {}", what, minimum);
-  if (from_below) return fmt::format("{} of at most {}", what, maximum);
-  return fmt::format("{} from {} to {}", what, minimum, maximum);
-}
-
-}  // namespace
 
 JsonReader JsonDocument::Root() const {
   JsonReader root;
@@ -61,7 +39,7 @@ void JsonReader::AllowKeys(const std::vector<std::string>& keys) const {
     here.pointer = pointer_;
     std::string hint = DidYouMean(key, keys);
     if (hint.empty() && keys.empty()) hint = "; no key is allowed here";
-    if (hint.empty()) hint = "; allowed are " + ListOf(keys, " and ");
+    if (hint.empty()) hint = "; allowed are " + QuotedList(keys, " and ");
     throw Error(here, fmt::format("unknown key {}{}", QuotedJson(key), hint));
   }
 }
@@ -72,15 +50,43 @@ bool JsonReader::IsArray() const { return value_->is_array(); }
 
 bool JsonReader::IsString() const { return value_->is_string(); }
 
+JsonReader JsonReader::As(const ObjectShape& shape, std::string_view variant) const {
+  if (!IsObject()) Expected("an object");
+  for (const auto& [key, value] : value_->items()) {
+    const JsonKey* const row = shape.Find(key);
+    if (row == nullptr || (!row->only.empty() && row->only != variant))
+      AllowKeys(shape.KeysOf(variant));  // which says what is wrong
+  }
+  JsonReader object = *this;
+  object.table_ = &shape;
+  return object;
+}
+
 bool JsonReader::Has(const std::string& key) const {
   if (!IsObject()) Expected("an object");
+  CHECK(table_ == nullptr || table_->Find(key) != nullptr);
   return value_->contains(key);
 }
 
+namespace {
+
+// What a table says of the members of an object whose keys the user chooses.
+const JsonShape* ShapeOfNamed(const JsonShape* shape) {
+  const bool is_named = shape != nullptr && shape->type == JsonType::kNamed;
+  return is_named ? &shape->parts.front() : nullptr;
+}
+
+}  // namespace
+
 JsonReader JsonReader::At(const std::string& key) const {
-  if (!Has(key)) Fail(fmt::format("missing key {}", QuotedJson(key)));
+  const bool is_there = Has(key);
+  const JsonKey* const row = table_ != nullptr ? table_->Find(key) : nullptr;
+  if (!is_there && (row == nullptr || row->presence.value == nullptr))
+    Fail(fmt::format("missing key {}", QuotedJson(key)));
   JsonReader member = *this;
-  member.value_ = &(*value_)[key];
+  member.value_ = is_there ? &(*value_)[key] : row->presence.value.get();
+  member.shape_ = row != nullptr ? &row->shape : ShapeOfNamed(shape_);
+  member.table_ = nullptr;
   AppendToPointer(member.pointer_, key);
   return member;
 }
@@ -92,12 +98,31 @@ std::vector<std::pair<std::string, JsonReader>> JsonReader::Members() const {
   return members;
 }
 
+namespace {
+
+// What a table says of an array's element, which may be a list beside other shapes.
+const JsonShape* PartOf(const JsonShape* shape, size_t element) {
+  if (shape == nullptr) return nullptr;
+  if (shape->type == JsonType::kList) return &shape->parts.front();
+  if (shape->type == JsonType::kTuple && element < shape->parts.size())
+    return &shape->parts[element];
+  if (shape->type != JsonType::kEither) return nullptr;
+  for (const JsonShape& part : shape->parts) {
+    if (const JsonShape* const found = PartOf(&part, element)) return found;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
 std::vector<JsonReader> JsonReader::Elements() const {
   if (!IsArray()) Expected("an array");
   std::vector<JsonReader> elements;
   for (size_t i = 0; i < value_->size(); ++i) {
     JsonReader element = *this;
     element.value_ = &(*value_)[i];
+    element.shape_ = PartOf(shape_, i);
+    element.table_ = nullptr;
     AppendToPointer(element.pointer_, std::to_string(i));
     elements.push_back(std::move(element));
   }
@@ -132,15 +157,34 @@ int64_t JsonReader::Integer(int64_t minimum, int64_t maximum) const {
     integer = value_->get<int64_t>();
   }
   if (!integer || *integer < minimum || *integer > maximum)
-    Expected(WithRange("a whole number", minimum, maximum));
+    Expected(InRange("a whole number", minimum, maximum));
   return *integer;
 }
 
-double JsonReader::Number(double minimum, double maximum) const {
-  if (!value_->is_number()) Expected(WithRange("a number", minimum, maximum));
-  const auto number = value_->get<double>();
-  if (!(number >= minimum && number <= maximum)) Expected(WithRange("a number", minimum, maximum));
+int64_t JsonReader::Integer() const {
+  const JsonShape& shape = ShapeOf(JsonType::kWhole);
+  return Integer(shape.least, shape.most);
+}
+
+namespace {
+
+double NumberWithin(const JsonReader& reader, double minimum, double maximum, bool above) {
+  const double number = reader.value().is_number() ? reader.value().get<double>()
+                                                   : std::numeric_limits<double>::quiet_NaN();
+  if (!(number >= minimum && number <= maximum) || (above && number == minimum))
+    reader.Expected(InRange("a number", minimum, maximum, above));
   return number;
+}
+
+}  // namespace
+
+double JsonReader::Number(double minimum, double maximum) const {
+  return NumberWithin(*this, minimum, maximum, false);
+}
+
+double JsonReader::Number() const {
+  const JsonShape& shape = ShapeOf(JsonType::kNumber);
+  return NumberWithin(*this, shape.lowest, shape.highest, shape.above_lowest);
 }
 
 namespace {
@@ -161,7 +205,10 @@ BytesPerSecond JsonReader::Bandwidth() const {
   return ReadUnit(*this, ParseBandwidth, "a bandwidth with its unit such as \"25GBps\"");
 }
 Seconds JsonReader::Duration() const {
-  return ReadUnit(*this, ParseDuration, "a time with its unit such as \"1.5us\"");
+  const Seconds time = ReadUnit(*this, ParseDuration, "a time with its unit such as \"1.5us\"");
+  if (shape_ != nullptr && shape_->type == JsonType::kDuration && time.value() > shape_->highest)
+    Expected(fmt::format("at most {} s", shape_->highest));
+  return time;
 }
 Bytes JsonReader::Size() const {
   return ReadUnit(*this, ParseSize, "a size with its unit such as \"40GiB\"");
@@ -175,11 +222,23 @@ Flops JsonReader::FlopCount() const {
 }
 
 size_t JsonReader::Choice(const std::vector<std::string>& names) const {
-  const std::string expected = ListOf(names, " or ");
+  const std::string expected = QuotedList(names, " or ");
   if (!IsString()) Expected(expected);
   const auto found = std::find(names.begin(), names.end(), value_->get_ref<const std::string&>());
   if (found == names.end()) Expected(expected + DidYouMean(String(), names));
   return static_cast<size_t>(found - names.begin());
+}
+
+size_t JsonReader::Choice() const { return Choice(ShapeOf(JsonType::kChoice).choices); }
+
+const JsonShape& JsonReader::ShapeOf(JsonType type) const {
+  CHECK(shape_ != nullptr);
+  if (shape_->type == type) return *shape_;
+  CHECK(shape_->type == JsonType::kEither);
+  for (const JsonShape& part : shape_->parts) {
+    if (part.type == type) return part;
+  }
+  CHECK(false);
 }
 
 }  // namespace rehearse

@@ -7,12 +7,14 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
 #include "sim/base/error.h"
+#include "sim/base/json_shape.h"
 #include "sim/base/quantity.h"
 
 namespace rehearse {
@@ -33,34 +35,52 @@ class JsonReader {
   bool IsArray() const;
   bool IsString() const;
 
-  // Object access. AllowKeys refuses every other key ("unknown key; did you mean ..."), and
-  // anything that is not an object.
+  // The same object, read through its table, which must outlive the reader: refuses keys that the
+  // table lacks ("unknown key; did you mean ...") or has for another variant only. At() then knows
+  // the default of a key that is missing, and what it returns knows range and choices. To ask for
+  // a key that the table lacks is a fault of ours.
+  JsonReader As(const ObjectShape& shape, std::string_view variant = "") const;
+  // Likewise where only the document tells which keys there may be.
   void AllowKeys(const std::vector<std::string>& keys) const;
-  bool Has(const std::string& key) const;
-  JsonReader At(const std::string& key) const;                      // Error when missing
+  bool Has(const std::string& key) const;  // in the document
+  // Error when it is missing and has no default.
+  JsonReader At(const std::string& key) const;
   std::vector<std::pair<std::string, JsonReader>> Members() const;  // sorted by key
 
-  // Array access; Error when it is no array.
+  // Array access; Error when it is no array. Elements of a list of a table know their range.
   std::vector<JsonReader> Elements() const;
 
-  // Typed values; Error when it is something else or out of range. Ranges are inclusive.
+  // Typed values; Error when it is something else or out of range. Ranges are inclusive. Without
+  // one the table's counts.
   std::string String() const;
   bool Bool() const;
   int64_t Integer(int64_t minimum, int64_t maximum) const;
+  int64_t Integer() const;
+  // As an unsigned number of the type, which must have room for the table's range.
+  template <typename Count>
+  Count Whole() const {
+    return static_cast<Count>(Integer());
+  }
   double Number(double minimum, double maximum) const;
+  double Number() const;
   BytesPerSecond Bandwidth() const;  // strings with units, see sim/base/units.h
   Seconds Duration() const;
   Bytes Size() const;
   FlopsPerSecond FlopRate() const;
   Flops FlopCount() const;
-  // One of `names`; returns its position. Error with "did you mean".
+  // One of `names`, or of the table's choices; returns its position. Error with "did you mean".
   size_t Choice(const std::vector<std::string>& names) const;
+  size_t Choice() const;
 
  private:
   friend class JsonDocument;
   const JsonDocument* document_ = nullptr;
   const nlohmann::json* value_ = nullptr;
+  const JsonShape* shape_ = nullptr;    // of this value, where a table says it
+  const ObjectShape* table_ = nullptr;  // of this object, after As()
   std::string pointer_;
+
+  const JsonShape& ShapeOf(JsonType type) const;
 };
 
 }  // namespace rehearse

@@ -163,6 +163,12 @@ double Parse(std::string_view text, const Kind& kind) {
   return value;
 }
 
+std::string PatternOf(const Kind& kind) {
+  std::string units;
+  for (const Unit& unit : kind.units) units += (units.empty() ? "" : "|") + unit.name;
+  return fmt::format("^[0-9]+\\.?[0-9]*([eE][-+]?[0-9]+)? *({})$", units);
+}
+
 // Four significant digits, but every digit before the point; shorter when the rest are zeros.
 std::string FourDigits(double value) {
   constexpr double kAllBeforePoint = 1e4;
@@ -219,6 +225,12 @@ FlopsPerSecond ParseFlopRate(std::string_view text) {
   return FlopsPerSecond(Parse(text, FlopRateKind()));
 }
 Flops ParseFlops(std::string_view text) { return Flops(Parse(text, FlopsKind())); }
+
+std::string BandwidthPattern() { return PatternOf(BandwidthKind()); }
+std::string DurationPattern() { return PatternOf(DurationKind()); }
+std::string SizePattern() { return PatternOf(SizeKind()); }
+std::string FlopRatePattern() { return PatternOf(FlopRateKind()); }
+std::string FlopsPattern() { return PatternOf(FlopsKind()); }
 
 std::string Print(BytesPerSecond bandwidth) {
   static constexpr PrintUnit kUnits[] = {{"B/s", 1, 1},    {"kB/s", 1e3, 1},  {"MB/s", 1e6, 1},

@@ -28,6 +28,14 @@ Bytes ParseSize(std::string_view text);
 FlopsPerSecond ParseFlopRate(std::string_view text);
 Flops ParseFlops(std::string_view text);
 
+// Regular expressions, as JSON Schema has them, that each text above matches; so do some that are
+// out of range.
+std::string BandwidthPattern();
+std::string DurationPattern();
+std::string SizePattern();
+std::string FlopRatePattern();
+std::string FlopsPattern();
+
 // As a person reads them, about 4 significant digits: "24.88 GB/s", "1.374 s", "38.21 GiB",
 // "312 TFLOP/s". Zero prints as "0 s" and so on.
 std::string Print(BytesPerSecond bandwidth);

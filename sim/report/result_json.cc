@@ -4,6 +4,7 @@
 
 #include "sim/base/error.h"
 #include "sim/report/result.h"
+#include "sim/report/result_shape.h"
 
 namespace rehearse {
 namespace {
@@ -84,7 +85,7 @@ std::vector<std::string> NumbersOfResults() {
 
 nlohmann::ordered_json ToJson(const Result& result) {
   Json json;
-  json["schema"] = "rehearse.result.v1";
+  json["schema"] = kResultSchema;
   json["scenario"] = result.scenario;
   json["fidelity"] = result.fidelity;
   if (!result.left_out.empty()) json["left_out"] = result.left_out;

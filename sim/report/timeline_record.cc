@@ -1,13 +1,14 @@
 #include "sim/report/timeline_record.h"
 
 #include <algorithm>
-#include <array>
 #include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "sim/base/error.h"
+#include "sim/base/schema_version.h"
+#include "sim/report/timeline_shapes.h"
 #include "sim/schedule/repeats.h"
 
 namespace rehearse {
@@ -15,12 +16,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::array kPhases = {Phase::kForward, Phase::kRecompute, Phase::kBackward,
-                                Phase::kSynchronize, Phase::kUpdate};
 constexpr int64_t kMostRanks = 1 << 24;
-constexpr int64_t kMostOps = 1 << 24;
 constexpr int64_t kMostCopies = int64_t{1} << 31;
-constexpr int64_t kMostChannels = 1 << 16;
 constexpr int64_t kLatest = Time::kBeyond - 1;
 
 Json RunsOf(const std::vector<uint32_t>& roles) {
@@ -58,22 +55,19 @@ void AppendStep(const RecordedStep& step, std::string* text) {
   *text += "]}";
 }
 
-RecordedOp ReadOp(const JsonReader& reader) {
-  reader.AllowKeys({"name", "kind", "axis", "phase", "layer", "micro_batch", "algorithm",
-                    "protocol", "channels"});
-  std::vector<std::string> phases;
-  for (const Phase phase : kPhases) phases.emplace_back(Name(phase));
+RecordedOp ReadOp(const JsonReader& object) {
+  const JsonReader reader = object.As(RecordedOpShape());
   RecordedOp op;
   op.name = reader.At("name").String();
   op.kind = reader.At("kind").String();
   op.axis = reader.At("axis").String();
-  op.phase = kPhases[reader.At("phase").Choice(phases)];
-  op.layer = static_cast<int32_t>(reader.At("layer").Integer(-1, kMostOps));
-  op.micro_batch = static_cast<int32_t>(reader.At("micro_batch").Integer(0, kMostOps));
+  op.phase = kRecordedPhases[reader.At("phase").Choice()];
+  op.layer = reader.At("layer").Whole<int32_t>();
+  op.micro_batch = reader.At("micro_batch").Whole<int32_t>();
   if (!reader.Has("algorithm")) return op;
   op.algorithm = reader.At("algorithm").String();
   op.protocol = reader.At("protocol").String();
-  op.channels = static_cast<uint32_t>(reader.At("channels").Integer(0, kMostChannels));
+  op.channels = reader.At("channels").Whole<uint32_t>();
   return op;
 }
 
@@ -85,13 +79,13 @@ std::vector<Repeat> ReadRepeats(const JsonReader& reader, size_t ops) {
     const std::vector<JsonReader> numbers = entry.Elements();
     if (numbers.size() != 4) entry.Expected("[begin, end, times, micro_batches]");
     Repeat repeat;
-    repeat.begin = static_cast<uint32_t>(numbers[0].Integer(begin, kMostOps));
+    repeat.begin = static_cast<uint32_t>(numbers[0].Integer(begin, kMostRecordedOps));
     repeat.end = static_cast<uint32_t>(
         numbers[1].Integer(int64_t{repeat.begin} + 1, static_cast<int64_t>(ops)));
     repeat.times =
         static_cast<uint32_t>(numbers[2].Integer(0, (kMostCopies - all) / repeat.size()));
     repeat.micro_batches =
-        static_cast<int32_t>(numbers[3].Integer(0, kMostOps / std::max(repeat.times, 1u)));
+        static_cast<int32_t>(numbers[3].Integer(0, kMostRecordedOps / std::max(repeat.times, 1u)));
     begin = repeat.end;
     all += int64_t{repeat.times} * repeat.size();
     repeats.push_back(repeat);
@@ -99,12 +93,12 @@ std::vector<Repeat> ReadRepeats(const JsonReader& reader, size_t ops) {
   return repeats;
 }
 
-RecordedRole ReadRole(const JsonReader& reader) {
-  reader.AllowKeys({"name", "ops", "repeats"});
+RecordedRole ReadRole(const JsonReader& object) {
+  const JsonReader reader = object.As(RecordedRoleShape());
   RecordedRole role;
   role.name = reader.At("name").String();
   for (const JsonReader& op : reader.At("ops").Elements()) role.ops.push_back(ReadOp(op));
-  if (reader.Has("repeats")) role.repeats = ReadRepeats(reader.At("repeats"), role.ops.size());
+  role.repeats = ReadRepeats(reader.At("repeats"), role.ops.size());
   return role;
 }
 
@@ -140,9 +134,9 @@ Span ReadSpan(const JsonReader& reader, const TimelineRecord& record) {
   return span;
 }
 
-RecordedStep ReadStep(const JsonReader& reader, const TimelineRecord& record,
+RecordedStep ReadStep(const JsonReader& object, const TimelineRecord& record,
                       const std::vector<uint32_t>& representative) {
-  reader.AllowKeys({"warm_up", "step_picoseconds", "spans"});
+  const JsonReader reader = object.As(RecordedStepShape());
   RecordedStep step;
   step.is_warm_up = reader.At("warm_up").Bool();
   Timeline& timeline = step.timeline;
@@ -281,15 +275,13 @@ std::string ToJsonText(const TimelineRecord& record) {
   return text;
 }
 
-TimelineRecord ReadTimelineRecord(const JsonReader& reader) {
-  reader.AllowKeys({"schema", "title", "provenance", "ranks", "environment", "roles",
-                    "role_of_rank", "representative", "left_out", "steps"});
-  reader.At("schema").Choice({kTimelineSchema});
+TimelineRecord ReadTimelineRecord(const JsonReader& object) {
+  CheckVersion(object.At("schema"), kTimelineSchema);
+  const JsonReader reader = object.As(TimelineShape());
   TimelineRecord record;
   record.title = reader.At("title").String();
-  record.provenance = reader.At("provenance").Choice({"simulated", "measured"}) == 0
-                          ? Provenance::kSimulated
-                          : Provenance::kMeasured;
+  record.provenance =
+      reader.At("provenance").Choice() == 0 ? Provenance::kSimulated : Provenance::kMeasured;
   if (reader.Has("environment")) record.environment = reader.At("environment").value();
   for (const JsonReader& role : reader.At("roles").Elements()) {
     record.roles.push_back(ReadRole(role));

@@ -1,32 +1,26 @@
-#include <limits>
-
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "sim/base/error.h"
 #include "sim/base/json_parse.h"
+#include "sim/base/schema_version.h"
 #include "sim/schedule/buffer_check.h"
 #include "sim/schedule/op_error.h"
 #include "sim/schedule/schedule_check.h"
 #include "sim/schedule/schedule_format.h"
 #include "sim/schedule/schedule_json.h"
 #include "sim/schedule/schedule_read_parts.h"
+#include "sim/schedule/schedule_shapes.h"
 
 namespace rehearse {
 namespace {
 
-void CheckSchema(const JsonReader& document) {
-  const JsonReader schema = document.At("schema");
-  if (schema.String() != kScheduleSchema) schema.Expected(QuotedJson(kScheduleSchema));
-}
-
-void ReadFacts(const JsonReader& reader, Schedule* schedule) {
-  reader.AllowKeys({"model_flops", "hardware_flops", "tokens", "token_name"});
+void ReadFacts(const JsonReader& object, Schedule* schedule) {
+  const JsonReader reader = object.As(FactsShape());
   if (reader.Has("model_flops")) schedule->model_flops = reader.At("model_flops").FlopCount();
   if (reader.Has("hardware_flops"))
     schedule->hardware_flops = reader.At("hardware_flops").FlopCount();
-  if (reader.Has("tokens"))
-    schedule->tokens = reader.At("tokens").Number(0, std::numeric_limits<double>::max());
+  if (reader.Has("tokens")) schedule->tokens = reader.At("tokens").Number();
   if (reader.Has("token_name")) schedule->token_name = reader.At("token_name").String();
 }
 
@@ -63,10 +57,8 @@ void ReadRoles(const JsonReader& document, const ListedNames& communicators, Sch
             fmt::format("found \"{}\" beside \"roles\", expected it in one of the roles", key));
     }
     const JsonReader list = document.At("roles");
-    for (const JsonReader& reader : list.Elements()) {
-      std::vector<std::string> keys = RoleKeys();
-      keys.emplace_back("name");
-      reader.AllowKeys(keys);
+    for (const JsonReader& element : list.Elements()) {
+      const JsonReader reader = element.As(RoleShape());
       const std::string name = reader.At("name").String();
       schedule->roles.push_back(ReadRole(reader, *schedule, communicators));
       schedule->roles.back().name = name;
@@ -107,12 +99,9 @@ bool IsSchedule(const nlohmann::json& document) {
   return schema.is_string() && schema.get<std::string>().starts_with(kScheduleSchemas);
 }
 
-Schedule ReadSchedule(const JsonReader& document) {
-  CheckSchema(document);
-  std::vector<std::string> keys = {"schema",       "name",  "description",   "ranks",
-                                   "role_of_rank", "facts", "communicators", "roles"};
-  keys.insert(keys.end(), RoleKeys().begin(), RoleKeys().end());
-  document.AllowKeys(keys);
+Schedule ReadSchedule(const JsonReader& object) {
+  CheckVersion(object.At("schema"), kScheduleSchema);
+  const JsonReader document = object.As(ScheduleShape());
   Schedule schedule;
   const uint32_t ranks = CountAt(document.At("ranks"), 1, kMostRanks);
   if (document.Has("facts")) ReadFacts(document.At("facts"), &schedule);

@@ -7,6 +7,7 @@
 
 #include "sim/base/error.h"
 #include "sim/schedule/schedule_read_parts.h"
+#include "sim/schedule/schedule_shapes.h"
 
 namespace rehearse {
 namespace {
@@ -94,16 +95,15 @@ void CheckMesh(const JsonReader& reader, std::vector<StridedAxis> axes,
 
 }  // namespace
 
-Communicator ReadCommunicator(const JsonReader& reader, uint32_t ranks) {
-  reader.AllowKeys({"name", "ranks", "groups", "mesh"});
+Communicator ReadCommunicator(const JsonReader& object, uint32_t ranks) {
+  const JsonReader reader = object.As(CommunicatorShape());
   const std::string name = reader.At("name").String();
   const int forms = int{reader.Has("ranks")} + int{reader.Has("groups")} + int{reader.Has("mesh")};
   if (forms != 1)
     reader.Fail(fmt::format("found {} of the keys \"ranks\", \"groups\" and \"mesh\", expected one",
                             forms == 0 ? "none" : "more than one"));
   if (reader.Has("mesh")) {
-    const JsonReader mesh = reader.At("mesh");
-    mesh.AllowKeys({"members", "groups"});
+    const JsonReader mesh = reader.At("mesh").As(CommunicatorMeshShape());
     const std::vector<StridedAxis> members = ReadAxes(mesh.At("members"));
     const std::vector<StridedAxis> groups = ReadAxes(mesh.At("groups"));
     CheckMesh(mesh, members, groups, ranks);

@@ -47,8 +47,7 @@ class ListedNames {
 
 Communicator ReadCommunicator(const JsonReader& reader, uint32_t ranks);
 
-// The keys of a role, whatever else the object has. `schedule` has its communicators already.
-const std::vector<std::string>& RoleKeys();
+// Of a reader that knows a role's keys, whatever others. `schedule` has its communicators already.
 Role ReadRole(const JsonReader& reader, const Schedule& schedule, const ListedNames& communicators);
 
 }  // namespace rehearse

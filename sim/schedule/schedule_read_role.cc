@@ -1,4 +1,5 @@
 // A role of a schedule file: streams, regions, buffers, ops and repeats.
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -11,6 +12,7 @@
 #include "sim/base/json_parse.h"
 #include "sim/schedule/schedule_format.h"
 #include "sim/schedule/schedule_read_parts.h"
+#include "sim/schedule/schedule_shapes.h"
 
 namespace rehearse {
 namespace {
@@ -21,8 +23,8 @@ Bytes SizeOrNone(const JsonReader& reader) {
 }
 
 template <typename Enum>
-Enum ChoiceOf(const JsonReader& reader, const std::vector<std::string>& names) {
-  return static_cast<Enum>(reader.Choice(names));
+Enum ChoiceOf(const JsonReader& reader) {
+  return static_cast<Enum>(reader.Choice());
 }
 
 class RoleReader {
@@ -52,10 +54,10 @@ class RoleReader {
 
  private:
   void ReadStreams(const JsonReader& reader) {
-    for (const JsonReader& stream : reader.Elements()) {
-      stream.AllowKeys({"name", "kind"});
+    for (const JsonReader& element : reader.Elements()) {
+      const JsonReader stream = element.As(StreamShape());
       const std::string name = stream.At("name").String();
-      AddStream(name, ChoiceOf<StreamKind>(stream.At("kind"), StreamKindNames()));
+      AddStream(name, ChoiceOf<StreamKind>(stream.At("kind")));
     }
   }
 
@@ -73,11 +75,11 @@ class RoleReader {
   }
 
   static uint64_t ReadElements(const JsonReader& reader) {
-    return static_cast<uint64_t>(reader.Integer(0, kMost64));
+    return static_cast<uint64_t>(reader.Integer(0, kMost64));  // also of elements of a shape
   }
 
-  Region ReadRegion(const JsonReader& reader) const {
-    reader.AllowKeys({"rows", "rows_cut_by", "columns", "columns_cut_by", "flat_by"});
+  Region ReadRegion(const JsonReader& object) const {
+    const JsonReader reader = object.As(RegionShape());
     Region region;
     region.rows = {ReadElements(reader.At("rows")), ReadCuts(reader, "rows_cut_by")};
     region.columns = {ReadElements(reader.At("columns")), ReadCuts(reader, "columns_cut_by")};
@@ -86,20 +88,19 @@ class RoleReader {
   }
 
   void ReadBuffers(const JsonReader& reader) {
-    const std::vector<JsonReader> readers = reader.Elements();
+    std::vector<JsonReader> readers;
+    for (const JsonReader& element : reader.Elements())
+      readers.push_back(element.As(BufferShape()));
     // A view may be of a later buffer.
-    for (const JsonReader& buffer : readers) {
-      buffer.AllowKeys({"name", "kind", "dtype", "shape", "bytes", "region", "view"});
-      buffers_.Add(buffer.At("name").String());
-    }
+    for (const JsonReader& buffer : readers) buffers_.Add(buffer.At("name").String());
     for (const JsonReader& buffer : readers) role_.buffers.push_back(ReadBuffer(buffer));
   }
 
   Buffer ReadBuffer(const JsonReader& reader) const {
     Buffer buffer;
     buffer.name = reader.At("name").String();
-    buffer.kind = ChoiceOf<BufferKind>(reader.At("kind"), BufferKindNames());
-    if (reader.Has("dtype")) buffer.dtype = ChoiceOf<DType>(reader.At("dtype"), DTypeNames());
+    buffer.kind = ChoiceOf<BufferKind>(reader.At("kind"));
+    if (reader.Has("dtype")) buffer.dtype = ChoiceOf<DType>(reader.At("dtype"));
     if (reader.Has("shape")) {
       const std::vector<JsonReader> sizes = reader.At("shape").Elements();
       if (sizes.size() != 2) reader.At("shape").Expected("a shape as [rows, columns]");
@@ -119,19 +120,19 @@ class RoleReader {
     return buffer;
   }
 
-  View ReadView(const JsonReader& reader) const {
-    reader.AllowKeys({"of", "row", "column", "rows_cut_by", "columns_cut_by"});
+  View ReadView(const JsonReader& object) const {
+    const JsonReader reader = object.As(ViewShape());
     View view;
     view.of = BufferId(buffers_.Find(reader.At("of")));
-    if (reader.Has("row")) view.row = ReadElements(reader.At("row"));
-    if (reader.Has("column")) view.column = ReadElements(reader.At("column"));
+    view.row = ReadElements(reader.At("row"));
+    view.column = ReadElements(reader.At("column"));
     view.rows_cut_by = ReadCuts(reader, "rows_cut_by");
     view.columns_cut_by = ReadCuts(reader, "columns_cut_by");
     return view;
   }
 
-  Repeat ReadRepeat(const JsonReader& reader) const {
-    reader.AllowKeys({"begin", "end", "times", "first_buffer", "end_buffer", "micro_batches"});
+  Repeat ReadRepeat(const JsonReader& object) const {
+    const JsonReader reader = object.As(RepeatShape());
     Repeat repeat;
     const Repeat earlier = role_.repeats.empty() ? Repeat{} : role_.repeats.back();
     repeat.begin = CountAt(reader.At("begin"), earlier.end, int64_t(role_.ops.size()));
@@ -143,49 +144,44 @@ class RoleReader {
       repeat.first_buffer = CountAt(reader.At("first_buffer"), earlier.end_buffer, buffers);
       repeat.end_buffer = CountAt(reader.At("end_buffer"), repeat.first_buffer, buffers);
     }
-    if (reader.Has("micro_batches"))
-      repeat.micro_batches = static_cast<int32_t>(reader.At("micro_batches").Integer(0, kMost32));
+    repeat.micro_batches = reader.At("micro_batches").Whole<int32_t>();
     return repeat;
   }
 
   // ---- ops
   // -----------------------------------------------------------------------------------------
 
-  Op ReadOp(const JsonReader& reader) {
-    static const std::vector<std::string> works = {"duration",   "gemm",    "compute",
-                                                   "collective", "send_to", "receive_from"};
-    static const std::vector<std::string> of_all = {"name",   "stream", "after", "reads",
-                                                    "writes", "phase",  "layer", "micro_batch"};
-    static const std::vector<std::string> of_compute = {"kernel", "dtype",   "flops",
-                                                        "bytes",  "kernels", "attributes"};
-    static const std::vector<std::string> of_collective = {"communicator", "bytes",     "dtype",
-                                                           "reduction",    "algorithm", "protocol",
-                                                           "root",         "pair_bytes"};
-    static const std::vector<std::string> of_message = {"communicator", "bytes"};
-    std::vector<std::string> known = works;
-    for (const auto* keys : {&of_all, &of_compute, &of_collective})
-      known.insert(known.end(), keys->begin(), keys->end());
-    reader.AllowKeys(known);
-
-    std::string work;
-    for (const std::string& key : works) {
-      if (!reader.Has(key)) continue;
-      if (!work.empty())
-        reader.Fail(
-            fmt::format("found \"{}\" and \"{}\", expected one thing that the op does", work, key));
-      work = key;
+  // The one thing that the op does.
+  static const OpTable& WorkOf(const JsonReader& object) {
+    const OpTable* found = nullptr;
+    for (const OpTable& table : OpTables()) {
+      if (!object.Has(table.work)) continue;
+      if (found != nullptr)
+        object.Fail(fmt::format("found \"{}\" and \"{}\", expected one thing that the op does",
+                                found->work, table.work));
+      found = &table;
     }
-    if (work.empty())
-      reader.Fail(
+    if (found == nullptr)
+      object.Fail(
           "does nothing: found none of the keys \"duration\", \"gemm\", \"compute\", "
           "\"collective\", \"send_to\" and \"receive_from\", expected one");
-    const auto& more = work == "collective"                          ? of_collective
-                       : work == "send_to" || work == "receive_from" ? of_message
-                                                                     : of_compute;
-    known = {work};
-    for (const auto* keys : {&of_all, &more}) known.insert(known.end(), keys->begin(), keys->end());
-    reader.AllowKeys(known);
+    return *found;
+  }
 
+  Op ReadOp(const JsonReader& object) {
+    static const std::vector<std::string> known = [] {
+      std::vector<std::string> keys;
+      for (const OpTable& table : OpTables()) {
+        for (const JsonKey& row : table.table().keys) {
+          if (std::find(keys.begin(), keys.end(), row.name) == keys.end()) keys.push_back(row.name);
+        }
+      }
+      return keys;
+    }();
+    object.AllowKeys(known);
+    const OpTable& table = WorkOf(object);
+    const std::string& work = table.work;
+    const JsonReader reader = object.As(table.table());
     Op op;
     op.name = reader.At("name").String();
     op.work = ReadWork(reader, work);
@@ -201,11 +197,9 @@ class RoleReader {
     };
     read_buffers("reads", &op.reads);
     read_buffers("writes", &op.writes);
-    if (reader.Has("phase")) op.tag.phase = ChoiceOf<Phase>(reader.At("phase"), PhaseNames());
-    if (reader.Has("layer"))
-      op.tag.layer = static_cast<int32_t>(reader.At("layer").Integer(-1, kMost32));
-    if (reader.Has("micro_batch"))
-      op.tag.micro_batch = static_cast<int32_t>(reader.At("micro_batch").Integer(0, kMost32));
+    op.tag.phase = ChoiceOf<Phase>(reader.At("phase"));
+    op.tag.layer = reader.At("layer").Whole<int32_t>();
+    op.tag.micro_batch = reader.At("micro_batch").Whole<int32_t>();
     return op;
   }
 
@@ -230,21 +224,21 @@ class RoleReader {
 
   static Compute ReadCompute(const JsonReader& reader, const std::string& key) {
     Compute compute;
-    if (reader.Has("dtype")) compute.dtype = ChoiceOf<DType>(reader.At("dtype"), DTypeNames());
+    if (reader.Has("dtype")) compute.dtype = ChoiceOf<DType>(reader.At("dtype"));
     if (key == "duration") {
       compute.kind = ComputeKind::kFixed;
       compute.duration = reader.At("duration").Duration();
     } else if (key == "gemm") {
       compute.kind = ComputeKind::kGemm;
-      const JsonReader gemm = reader.At("gemm");
+      const JsonReader gemm = reader.At("gemm").As(GemmShape());
       compute.gemm = ReadGemm(gemm);
-      if (gemm.Has("tuned")) compute.tuned = ChoiceOf<GemmMode>(gemm.At("tuned"), GemmModeNames());
+      if (gemm.Has("tuned")) compute.tuned = ChoiceOf<GemmMode>(gemm.At("tuned"));
     } else {
-      const bool is_attention = reader.At("compute").Choice({"attention", "memory"}) == 0;
+      const bool is_attention = reader.At("compute").Choice() == 0;
       compute.kind = is_attention ? ComputeKind::kAttention : ComputeKind::kMemory;
       reader.At(is_attention ? "flops" : "bytes");  // what its time is made of
     }
-    if (reader.Has("kernel")) compute.kernel = ChoiceOf<Kernel>(reader.At("kernel"), KernelNames());
+    if (reader.Has("kernel")) compute.kernel = ChoiceOf<Kernel>(reader.At("kernel"));
     compute.flops = reader.Has("flops") ? reader.At("flops").FlopCount() : UsualFlops(compute);
     compute.bytes = reader.Has("bytes") ? SizeOrNone(reader.At("bytes")) : UsualBytes(compute);
     if (reader.Has("kernels")) compute.kernels = CountAt(reader.At("kernels"), 0);
@@ -257,12 +251,11 @@ class RoleReader {
   }
 
   static Gemm ReadGemm(const JsonReader& reader) {
-    reader.AllowKeys({"m", "n", "k", "mode", "tuned", "batch"});
     Gemm gemm;
     gemm.m = ReadElements(reader.At("m"));
     gemm.n = ReadElements(reader.At("n"));
     gemm.k = ReadElements(reader.At("k"));
-    if (reader.Has("mode")) gemm.mode = ChoiceOf<GemmMode>(reader.At("mode"), GemmModeNames());
+    if (reader.Has("mode")) gemm.mode = ChoiceOf<GemmMode>(reader.At("mode"));
     if (reader.Has("batch")) gemm.batch = CountAt(reader.At("batch"), 1);
     return gemm;
   }
@@ -273,13 +266,12 @@ class RoleReader {
 
   Collective ReadCollective(const JsonReader& reader) const {
     Collective collective;
-    collective.kind = ChoiceOf<CollectiveKind>(reader.At("collective"), CollectiveNames());
+    collective.kind = ChoiceOf<CollectiveKind>(reader.At("collective"));
     collective.communicator = ReadCommunicatorOf(reader);
     if (collective.kind != CollectiveKind::kBarrier || reader.Has("bytes"))
       collective.bytes = SizeOrNone(reader.At("bytes"));
-    if (reader.Has("dtype")) collective.dtype = ChoiceOf<DType>(reader.At("dtype"), DTypeNames());
-    if (reader.Has("reduction"))
-      collective.reduction = ChoiceOf<Reduction>(reader.At("reduction"), ReductionNames());
+    if (reader.Has("dtype")) collective.dtype = ChoiceOf<DType>(reader.At("dtype"));
+    if (reader.Has("reduction")) collective.reduction = ChoiceOf<Reduction>(reader.At("reduction"));
     collective.algorithm =
         reader.Has("algorithm") ? reader.At("algorithm").String() : UsualAlgorithm(collective.kind);
     if (reader.Has("protocol")) collective.protocol = reader.At("protocol").String();
@@ -326,11 +318,6 @@ class RoleReader {
 };
 
 }  // namespace
-
-const std::vector<std::string>& RoleKeys() {
-  static const std::vector<std::string> keys = {"streams", "regions", "buffers", "ops", "repeats"};
-  return keys;
-}
 
 Role ReadRole(const JsonReader& reader, const Schedule& schedule,
               const ListedNames& communicators) {

@@ -1,6 +1,7 @@
 #include "topology/devices/measured_costs_json.h"
 
 #include <array>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -23,54 +24,120 @@ constexpr int64_t kMostRanks = 1 << 20;
 constexpr int64_t kLargestSide = int64_t{1} << 40;
 
 template <typename T, size_t kCount>
-T ReadName(const JsonReader& reader, const std::array<T, kCount>& values) {
+JsonShape OneOfNames(const std::array<T, kCount>& values) {
   std::vector<std::string> names;
   for (const T value : values) names.emplace_back(Name(value));
-  return values[reader.Choice(names)];
+  return OneOf(std::move(names));
 }
 
-Kernel ReadKernel(const JsonReader& reader) {
+JsonShape KernelName() {
   std::vector<std::string> names;
   for (int i = 0; i <= static_cast<int>(Kernel::kAdam); ++i)
     names.emplace_back(Name(static_cast<Kernel>(i)));
-  return static_cast<Kernel>(reader.Choice(names));
+  return OneOf(std::move(names));
+}
+
+JsonShape NonNegative(const char* unit) {
+  const bool is_time = std::string_view(unit) == "s";
+  return ANumber(0, is_time ? kLongest : kLargest, unit);
+}
+
+JsonKey ForPeople(const char* name, const char* about) {
+  return {name, Anything(), Optional("not told"), about, "[]"};
+}
+
+JsonKey ComputesIn() {
+  return {"computes_in", OneOfNames(kDTypes), Optional("as asked for"),
+          "the type in which all was computed, whatever was asked for"};
+}
+
+JsonKey MeasuredSeconds() {
+  return {"seconds", NonNegative("s"), Required(), "what it took", "2e-5"};
+}
+
+constexpr const char* kOfGemm = "of kernel gemm";
+constexpr const char* kOfOthers = "of other kernels";
+
+const ObjectShape& KernelPointShape() {
+  const auto side = [](const char* name) {
+    return JsonKey{name, AWhole(1, kLargestSide), Required(), "of the product", "64", kOfGemm};
+  };
+  static const ObjectShape shape = {
+      "measured kernel",
+      "What a kernel of this size took.",
+      {side("m"),
+       side("n"),
+       side("k"),
+       {"bytes", NonNegative("B"), Required(), "read and written", "65536", kOfOthers},
+       {"flops", NonNegative("FLOP"), Required(), "computed", "0", kOfOthers},
+       MeasuredSeconds(),
+       ForPeople("samples", "how many runs"),
+       ForPeople("quantiles", "of the runs")}};
+  return shape;
+}
+
+const ObjectShape& KernelCostsShape() {
+  static const ObjectShape shape = {
+      "kernel costs",
+      "What one kernel takes: fitted, with the points that were measured.",
+      {{"kernel", KernelName(), Required(), "which"},
+       {"mode", OneOfNames(kModes), Required(), "which operands are transposed", "", kOfGemm},
+       {"dtype", OneOfNames(kDTypes), Required(), "of its elements"},
+       ForPeople("terms", "of the fit"),
+       {"knots_bytes", ListOf(NonNegative("B")), Default("[]"), "where the fit bends", "[1048576]"},
+       {"coefficients", ListOf(NonNegative("s")), Required(), "of the terms", "[1e-6, 2e-12]"},
+       {"points", ListOf(ObjectOf(KernelPointShape)), Required(), "measured, one at least",
+        R"([{"bytes": 65536, "flops": 0, "seconds": 2e-5}])"},
+       ForPeople("held_out_errors", "of the fit")}};
+  return shape;
+}
+
+JsonShape CurveShape() { return ListOf(Tuple({NonNegative("B"), NonNegative("s")})); }
+
+const ObjectShape& CollectiveCostsShape() {
+  static const ObjectShape shape = {
+      "collective costs",
+      "What a step of one collective takes.",
+      {{"kind", OneOfNames(kKinds), Required(), "which"},
+       {"ranks", AWhole(2, kMostRanks), Required(), "of the communicator", "2"},
+       {"steps", CurveShape(), Required(), "[bytes, seconds] of a step, bytes rising",
+        "[[1024, 1e-5]]"},
+       ForPeople("in_place", "how it was measured"),
+       ForPeople("held_out_errors", "of the curve"),
+       ForPeople("straight_line", "a fit of two numbers")}};
+  return shape;
 }
 
 std::optional<DType> ReadComputesIn(const JsonReader& reader) {
   if (!reader.Has("computes_in")) return std::nullopt;
-  return ReadName(reader.At("computes_in"), kDTypes);
+  return kDTypes[reader.At("computes_in").Choice()];
 }
 
-KernelPoint ReadPoint(const JsonReader& reader, const KernelCosts& costs) {
+KernelPoint ReadPoint(const JsonReader& object, const KernelCosts& costs) {
+  const bool is_gemm = costs.kernel == Kernel::kGemm;
+  const JsonReader reader = object.As(KernelPointShape(), is_gemm ? kOfGemm : kOfOthers);
   KernelPoint point;
-  const auto side = [&](const char* key) {
-    return static_cast<uint64_t>(reader.At(key).Integer(1, kLargestSide));
-  };
-  if (costs.kernel == Kernel::kGemm) {
-    reader.AllowKeys({"m", "n", "k", "seconds", "samples", "quantiles"});
+  const auto side = [&](const char* key) { return reader.At(key).Whole<uint64_t>(); };
+  if (is_gemm) {
     point.work.gemm = {side("m"), side("n"), side("k"), costs.mode, 1};
   } else {
-    reader.AllowKeys({"bytes", "flops", "seconds", "samples", "quantiles"});
-    point.work.bytes = Bytes(reader.At("bytes").Number(0, kLargest));
-    point.work.flops = Flops(reader.At("flops").Number(0, kLargest));
+    point.work.bytes = Bytes(reader.At("bytes").Number());
+    point.work.flops = Flops(reader.At("flops").Number());
   }
-  point.time = Seconds(reader.At("seconds").Number(0, kLongest));
+  point.time = Seconds(reader.At("seconds").Number());
   return point;
 }
 
-KernelCosts ReadKernelCosts(const JsonReader& reader) {
-  reader.AllowKeys({"kernel", "mode", "dtype", "terms", "knots_bytes", "coefficients", "points",
-                    "held_out_errors"});
+KernelCosts ReadKernelCosts(const JsonReader& object) {
+  const JsonReader reader = object.As(KernelCostsShape(), kOfGemm);
   KernelCosts costs;
-  costs.kernel = ReadKernel(reader.At("kernel"));
-  if (costs.kernel == Kernel::kGemm) costs.mode = ReadName(reader.At("mode"), kModes);
-  costs.dtype = ReadName(reader.At("dtype"), kDTypes);
-  if (reader.Has("knots_bytes")) {
-    for (const JsonReader& knot : reader.At("knots_bytes").Elements())
-      costs.knots.emplace_back(knot.Number(0, kLargest));
-  }
+  costs.kernel = static_cast<Kernel>(reader.At("kernel").Choice());
+  if (costs.kernel == Kernel::kGemm) costs.mode = kModes[reader.At("mode").Choice()];
+  costs.dtype = kDTypes[reader.At("dtype").Choice()];
+  for (const JsonReader& knot : reader.At("knots_bytes").Elements())
+    costs.knots.emplace_back(knot.Number());
   for (const JsonReader& coefficient : reader.At("coefficients").Elements())
-    costs.coefficients.push_back(coefficient.Number(0, kLongest));
+    costs.coefficients.push_back(coefficient.Number());
   const size_t terms = TermNames(costs).size();
   if (costs.coefficients.size() != terms)
     reader.At("coefficients").Expected(fmt::format("{} numbers", terms));
@@ -85,8 +152,7 @@ CostCurve ReadCurve(const JsonReader& reader) {
   for (const JsonReader& knot : reader.Elements()) {
     const std::vector<JsonReader> pair = knot.Elements();
     if (pair.size() != 2) knot.Expected("[bytes, seconds]");
-    curve.knots.push_back(
-        {Bytes(pair[0].Number(0, kLargest)), Seconds(pair[1].Number(0, kLongest))});
+    curve.knots.push_back({Bytes(pair[0].Number()), Seconds(pair[1].Number())});
     const size_t count = curve.knots.size();
     if (count > 1 && curve.knots[count - 2].bytes >= curve.knots[count - 1].bytes)
       pair[0].Expected("more bytes than the knot before");
@@ -125,8 +191,31 @@ Json ToJson(const KernelCosts& costs) {
 
 }  // namespace
 
-MeasuredKernels ReadMeasuredKernels(const JsonReader& reader) {
-  reader.AllowKeys({"computes_in", "costs"});
+const ObjectShape& MeasuredKernelsShape() {
+  static const ObjectShape shape = {
+      "kernels",
+      "What compute takes.",
+      {ComputesIn(),
+       {"costs", ListOf(ObjectOf(KernelCostsShape)), Required(), "kernel by kernel", "[]"}}};
+  return shape;
+}
+
+const ObjectShape& MeasuredCollectivesShape() {
+  static const ObjectShape shape = {
+      "collectives",
+      "What communication takes in a world of so many ranks.",
+      {{"ranks", AWhole(2, kMostRanks), Required(), "of the world", "2"},
+       {"transport", AText(), Required(), "what carried the bytes", "\"threads\""},
+       ComputesIn(),
+       {"costs", ListOf(ObjectOf(CollectiveCostsShape)), Required(), "kind by kind",
+        R"([{"kind": "all-reduce", "ranks": 2, "steps": [[1024, 1e-5]]}])"},
+       {"message", CurveShape(), Optional("as steps"), "[bytes, seconds] of a message",
+        "[[1024, 1e-5]]"}}};
+  return shape;
+}
+
+MeasuredKernels ReadMeasuredKernels(const JsonReader& object) {
+  const JsonReader reader = object.As(MeasuredKernelsShape());
   MeasuredKernels measured;
   measured.computes_in = ReadComputesIn(reader);
   for (const JsonReader& costs : reader.At("costs").Elements())
@@ -134,17 +223,17 @@ MeasuredKernels ReadMeasuredKernels(const JsonReader& reader) {
   return measured;
 }
 
-MeasuredCollectives ReadMeasuredCollectives(const JsonReader& reader) {
-  reader.AllowKeys({"ranks", "transport", "computes_in", "costs", "message"});
+MeasuredCollectives ReadMeasuredCollectives(const JsonReader& object) {
+  const JsonReader reader = object.As(MeasuredCollectivesShape());
   MeasuredCollectives measured;
-  measured.ranks = static_cast<uint32_t>(reader.At("ranks").Integer(2, kMostRanks));
+  measured.ranks = reader.At("ranks").Whole<uint32_t>();
   measured.transport = reader.At("transport").String();
   measured.computes_in = ReadComputesIn(reader);
-  for (const JsonReader& entry : reader.At("costs").Elements()) {
-    entry.AllowKeys({"kind", "ranks", "steps", "in_place", "held_out_errors", "straight_line"});
+  for (const JsonReader& element : reader.At("costs").Elements()) {
+    const JsonReader entry = element.As(CollectiveCostsShape());
     CollectiveCosts costs;
-    costs.kind = ReadName(entry.At("kind"), kKinds);
-    costs.ranks = static_cast<uint32_t>(entry.At("ranks").Integer(2, kMostRanks));
+    costs.kind = kKinds[entry.At("kind").Choice()];
+    costs.ranks = entry.At("ranks").Whole<uint32_t>();
     costs.step = ReadCurve(entry.At("steps"));
     measured.collectives.push_back(std::move(costs));
   }

@@ -22,6 +22,9 @@
 
 namespace rehearse {
 
+const ObjectShape& MeasuredKernelsShape();
+const ObjectShape& MeasuredCollectivesShape();
+
 MeasuredKernels ReadMeasuredKernels(const JsonReader& reader);
 MeasuredCollectives ReadMeasuredCollectives(const JsonReader& reader);
 

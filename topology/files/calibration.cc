@@ -1,17 +1,19 @@
 #include "topology/files/calibration.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <filesystem>
 
 #include <fmt/format.h>
 
 #include "sim/base/json_document.h"
+#include "sim/base/schema_version.h"
 #include "sim/base/units.h"
 #include "topology/devices/logarithm.h"
 #include "topology/devices/measured_costs_json.h"
 #include "topology/files/cluster_export.h"
+#include "topology/files/cluster_shapes.h"
+#include "topology/files/device_shapes.h"
 #include "topology/files/graph_file.h"
 
 namespace rehearse {
@@ -19,19 +21,23 @@ namespace {
 
 constexpr double kMostCores = 1 << 20;
 
-constexpr std::array kLinkKinds = {LinkKind::kNvLink, LinkKind::kXgmi,    LinkKind::kPcie,
-                                   LinkKind::kSocket, LinkKind::kNetwork, LinkKind::kMemory};
+const ObjectShape& LinkCalibrationShape() {
+  static const ObjectShape shape = {
+      "calibrated links",
+      "Links of one kind and nominal bandwidth.",
+      {{"kind", LinkKindShape(), Required(), "of which technology"},
+       {"bandwidth", ABandwidth(), Required(), "nominal: which links are meant", "\"300GBps\""},
+       {"efficiency", ANumberAbove(0, 1), Required(), "of the bandwidth", "0.742"}}};
+  return shape;
+}
 
-LinkCalibration ReadLinkCalibration(const JsonReader& reader) {
-  reader.AllowKeys({"kind", "bandwidth", "efficiency"});
-  std::vector<std::string> kinds;
-  for (const LinkKind kind : kLinkKinds) kinds.emplace_back(Name(kind));
+LinkCalibration ReadLinkCalibration(const JsonReader& object) {
+  const JsonReader reader = object.As(LinkCalibrationShape());
   LinkCalibration link;
   link.place = reader.place();
-  link.kind = kLinkKinds[reader.At("kind").Choice(kinds)];
+  link.kind = kLinkKindChoices[reader.At("kind").Choice()];
   link.bandwidth = reader.At("bandwidth").Bandwidth();
-  link.efficiency = reader.At("efficiency").Number(0, 1);
-  if (link.efficiency == 0) reader.At("efficiency").Expected("a number above 0, at most 1");
+  link.efficiency = reader.At("efficiency").Number();
   return link;
 }
 
@@ -68,11 +74,9 @@ std::string RemarksOf(const JsonReader& reader) {
   return remarks;
 }
 
-Calibration ReadObject(const JsonReader& reader) {
-  reader.AllowKeys({"schema", "cluster", "about", "links", "collective_overhead",
-                    "channel_overhead", "host_cores", "launch_overhead", "slowdown", "kernels",
-                    "collectives", "samples", "fit"});
-  reader.At("schema").Choice({kCalibrationSchema});
+Calibration ReadObject(const JsonReader& object) {
+  const JsonReader reader = object.As(CalibrationShape());
+  CheckVersion(reader.At("schema"), kCalibrationSchema);
   Calibration calibration;
   if (reader.Has("cluster")) calibration.cluster = reader.At("cluster").String();
   if (reader.Has("links")) {
@@ -80,13 +84,12 @@ Calibration ReadObject(const JsonReader& reader) {
       calibration.links.push_back(ReadLinkCalibration(link));
   }
   if (reader.Has("collective_overhead"))
-    calibration.collective_overhead = ReadOverhead(reader.At("collective_overhead"));
+    calibration.collective_overhead = reader.At("collective_overhead").Duration();
   if (reader.Has("channel_overhead"))
-    calibration.channel_overhead = ReadOverhead(reader.At("channel_overhead"));
-  if (reader.Has("host_cores"))
-    calibration.host_cores = reader.At("host_cores").Number(1, kMostCores);
+    calibration.channel_overhead = reader.At("channel_overhead").Duration();
+  if (reader.Has("host_cores")) calibration.host_cores = reader.At("host_cores").Number();
   if (reader.Has("launch_overhead"))
-    calibration.launch_overhead = ReadOverhead(reader.At("launch_overhead"));
+    calibration.launch_overhead = reader.At("launch_overhead").Duration();
   if (reader.Has("slowdown")) calibration.slowdown = ReadSlowdown(reader.At("slowdown"));
   if (reader.Has("kernels")) calibration.kernels = ReadMeasuredKernels(reader.At("kernels"));
   if (reader.Has("collectives")) {
@@ -115,6 +118,44 @@ Calibration ReadObject(const JsonReader& reader) {
 
 std::string MachineName(const std::string& processor, uint32_t cores) {
   return fmt::format("{}, {} core{}", processor, cores, cores == 1 ? "" : "s");
+}
+
+const ObjectShape& CalibrationShape() {
+  const auto overhead = [](const char* name, const char* about) {
+    return JsonKey{name, ADurationUpTo(kLongestLatency), Optional("the cluster's"), about,
+                   "\"5us\""};
+  };
+  static const ObjectShape shape = {
+      "calibration",
+      "The figures of a machine that measurements imply; at least one of them.",
+      {SchemaForEditors(),
+       SchemaVersion(kCalibrationSchema),
+       {"cluster", AText(), Optional("not told"), "what it was fitted with, for people",
+        "\"dgx-a100\""},
+       {"about", Anything("object"), Optional("not told"),
+        "machine (processor, cores), date, representative, and more for people",
+        R"({"machine": {"processor": "AMD EPYC", "cores": 2}, "date": "2026-11-22"})"},
+       {"links", ListOf(ObjectOf(LinkCalibrationShape)), Optional("as specified"), "efficiencies",
+        R"([{"kind": "nvlink", "bandwidth": "300GBps", "efficiency": 0.742}])"},
+       overhead("collective_overhead", "of launching a collective"),
+       overhead("channel_overhead", "of launching each of its channels"),
+       {"host_cores", ANumber(1, kMostCores), Optional("not told"),
+        "cores that the ranks of a machine share", "2"},
+       overhead("launch_overhead", "of kernels that were not measured"),
+       {"slowdown", ObjectOf(SlowdownShape), Optional("the devices' own"),
+        "while a device computes and communicates", R"({"gemm": 0.1})"},
+       {"kernels", ObjectOf(MeasuredKernelsShape), Optional("the devices' own"),
+        "what compute takes, on every device", R"({"costs": []})"},
+       {"collectives", ListOf(ObjectOf(MeasuredCollectivesShape)), Optional("links and steps"),
+        "what communication takes, for worlds of so many ranks",
+        R"([{"ranks": 2, "transport": "threads", "costs": []}])"},
+       {"samples", Anything("list"), Optional("not told"), "what was measured, for people", "[]"},
+       {"fit", Anything("object"), Optional("not told"), "how well it fits, for people", "{}"}}};
+  return shape;
+}
+
+JsonShape CalibrationInputShape() {
+  return Either({AText("path of a file, from this one"), ObjectOf(CalibrationShape)});
 }
 
 Calibration ReadCalibration(const JsonReader& reader) {

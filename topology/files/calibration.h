@@ -63,6 +63,9 @@ inline constexpr const char* kCalibrationSchema = "rehearse.calibration.v1";
 // How machines are called when calibrations are compared with where they are used.
 std::string MachineName(const std::string& processor, uint32_t cores);
 
+const ObjectShape& CalibrationShape();
+JsonShape CalibrationInputShape();  // the object, or a path
+
 // The object, or a string with the path of a file that holds it.
 Calibration ReadCalibration(const JsonReader& reader);
 Calibration ReadCalibrationFile(const std::string& path);

@@ -10,6 +10,7 @@
 
 #include "sim/base/json_document.h"
 #include "topology/files/calibration.h"
+#include "topology/files/cluster_shapes.h"
 #include "topology/files/compact_form.h"
 #include "topology/files/edits.h"
 #include "topology/files/graph_file.h"
@@ -61,17 +62,13 @@ std::unique_ptr<Cluster> ReadPresetText(const std::string& text, const Place& pl
 }
 
 // {"preset": "perlmutter", "nodes": 4, "device": "a100-80g"}.
-std::unique_ptr<Cluster> ReadPresetObject(const JsonReader& reader) {
-  const JsonReader name = reader.At("preset");
+std::unique_ptr<Cluster> ReadPresetObject(const JsonReader& object) {
+  const JsonReader name = object.At("preset");
   const ClusterPreset& preset = FindPreset(name.String(), name.place());
-  std::vector<std::string> keys = {"preset", "device", "calibration", "edits"};
-  for (const PresetParameter& parameter : preset.parameters) keys.push_back(parameter.name);
-  reader.AllowKeys(keys);
+  const JsonReader reader = object.As(PresetClusterShape(preset));
   std::map<std::string, uint32_t> parameters;
   for (const PresetParameter& parameter : preset.parameters)
-    if (reader.Has(parameter.name))
-      parameters[parameter.name] = static_cast<uint32_t>(
-          reader.At(parameter.name).Integer(parameter.minimum, parameter.maximum));
+    parameters[parameter.name] = reader.At(parameter.name).Whole<uint32_t>();
   std::optional<DeviceSpec> device;
   if (reader.Has("device")) device = ReadDevice(reader.At("device"));
   return BuildPreset(preset.name, parameters, name.place(), device ? &*device : nullptr);
@@ -136,6 +133,16 @@ std::unique_ptr<Cluster> ReadClusterObject(const JsonReader& reader) {
 }
 
 }  // namespace
+
+JsonShape ClusterObjectShape() {
+  return Either(
+      {ObjectOf(PresetClusterShape), ObjectOf(CompactClusterShape), ObjectOf(GraphClusterShape)});
+}
+
+JsonShape ClusterShape() {
+  return Either({AText("a preset, a preset with changes, or the path of a cluster file"),
+                 ClusterObjectShape()});
+}
 
 bool IsClusterFile(const std::string& text) {
   return text.find('/') != std::string::npos || text.ends_with(".json");

@@ -46,6 +46,10 @@
 
 namespace rehearse {
 
+// Of a scenario's "cluster", and of a cluster file.
+JsonShape ClusterShape();
+JsonShape ClusterObjectShape();
+
 // Whether a text names a file, and not a preset.
 bool IsClusterFile(const std::string& text);
 

@@ -1,10 +1,10 @@
 #include "topology/files/compact_form.h"
 
-#include <array>
 #include <limits>
 
 #include <fmt/format.h>
 
+#include "topology/files/cluster_shapes.h"
 #include "topology/files/graph_file.h"
 #include "topology/presets/node_nvidia.h"
 #include "topology/presets/presets.h"
@@ -12,36 +12,15 @@
 namespace rehearse {
 namespace {
 
-constexpr uint32_t kMost = 1u << 20;  // of anything that is counted
+uint32_t ReadCount(const JsonReader& reader) { return reader.Whole<uint32_t>(); }
 
-uint32_t ReadCount(const JsonReader& reader, uint32_t minimum = 1, uint32_t maximum = kMost) {
-  return static_cast<uint32_t>(reader.Integer(minimum, maximum));
-}
-
-uint32_t ReadCountOr(const JsonReader& object, const std::string& key, uint32_t standard,
-                     uint32_t minimum) {
-  return object.Has(key) ? ReadCount(object.At(key), minimum) : standard;
-}
-
-ClusterLink ReadLink(const JsonReader& reader, LinkKind kind) {
-  reader.AllowKeys({"kind", "bandwidth", "efficiency", "latency"});
+ClusterLink ReadLink(const JsonReader& object, LinkKind kind) {
+  const JsonReader reader = object.As(LinkShape());
   ClusterLink link;
-  link.kind = kind;
-  if (reader.Has("kind")) {
-    constexpr std::array kKinds = {LinkKind::kNvLink, LinkKind::kXgmi,    LinkKind::kPcie,
-                                   LinkKind::kSocket, LinkKind::kNetwork, LinkKind::kMemory};
-    std::vector<std::string> names;
-    for (const LinkKind known : kKinds) names.emplace_back(Name(known));
-    link.kind = kKinds[reader.At("kind").Choice(names)];
-  }
+  link.kind = reader.Has("kind") ? kLinkKindChoices[reader.At("kind").Choice()] : kind;
   link.bandwidth = reader.At("bandwidth").Bandwidth();
   link.latency = reader.At("latency").Duration();
-  if (link.latency > kLongestLatency)
-    reader.At("latency").Expected(fmt::format("at most {} s", kLongestLatency.value()));
-  if (reader.Has("efficiency")) {
-    link.efficiency = reader.At("efficiency").Number(0, 1);
-    if (link.efficiency == 0) reader.At("efficiency").Expected("a number above 0 and at most 1");
-  }
+  link.efficiency = reader.At("efficiency").Number();
   return link;
 }
 
@@ -58,8 +37,11 @@ std::vector<DeviceLanes> ReadLanes(const JsonReader& reader, uint32_t devices) {
   for (const JsonReader& triple : reader.Elements()) {
     const std::vector<JsonReader> parts = triple.Elements();
     if (parts.size() != 3) triple.Expected("two devices and a number of lanes, such as [0, 1, 2]");
-    const uint32_t a = ReadCount(parts[0], 0, devices - 1);
-    const uint32_t b = ReadCount(parts[1], 0, devices - 1);
+    const auto device = [&](size_t i) {
+      return static_cast<uint32_t>(parts[i].Integer(0, int64_t{devices} - 1));
+    };
+    const uint32_t a = device(0);
+    const uint32_t b = device(1);
     if (a == b) triple.Fail("the link leads from a device to itself");
     lanes.push_back({a, b, ReadCount(parts[2])});
   }
@@ -69,9 +51,9 @@ std::vector<DeviceLanes> ReadLanes(const JsonReader& reader, uint32_t devices) {
 Host ReadHost(const JsonReader& reader) {
   Host host;
   host.device = ReadLink(reader.At("pcie"), LinkKind::kPcie);
-  host.sockets = ReadCountOr(reader, "sockets", 1, 1);
-  host.switches = ReadCountOr(reader, "pcie_switches", 0, 0);
-  host.nics = ReadCountOr(reader, "nics", 0, 0);
+  host.sockets = ReadCount(reader.At("sockets"));
+  host.switches = ReadCount(reader.At("pcie_switches"));
+  host.nics = ReadCount(reader.At("nics"));
   host.between_sockets = ReadLinkIf(reader, "between_sockets", LinkKind::kSocket);
   host.memory = ReadLinkIf(reader, "memory", LinkKind::kMemory);
   host.root_port = ReadLinkIf(reader, "root_port", LinkKind::kPcie);
@@ -82,8 +64,7 @@ Host ReadHost(const JsonReader& reader) {
   host.nic = ReadLinkIf(reader, "nic_pcie", LinkKind::kPcie);
   if (!host.nic) host.nic = host.device;
   if (reader.Has("nic_place"))
-    host.nic_place = reader.At("nic_place").Choice({"switch", "socket"}) == 0 ? NicPlace::kSwitch
-                                                                              : NicPlace::kSocket;
+    host.nic_place = reader.At("nic_place").Choice() == 0 ? NicPlace::kSwitch : NicPlace::kSocket;
   return host;
 }
 
@@ -100,15 +81,13 @@ Host ReadHost(const JsonReader& reader) {
                           kMostNodeWires));
 }
 
-NodeSpec ReadNodeObject(const JsonReader& reader) {
-  reader.AllowKeys({"kind", "devices", "device", "nvlink", "lanes", "pcie", "sockets",
-                    "pcie_switches", "between_sockets", "root_port", "nics", "nic_pcie",
-                    "nic_place", "memory", "cable"});
-  const std::vector<std::string> kinds = {"nvswitch",  "all-to-all", "pairs",
-                                          "cube-mesh", "links",      "pcie"};
-  const std::string kind = kinds[reader.At("kind").Choice(kinds)];
+NodeSpec ReadNodeObject(const JsonReader& object) {
+  const JsonReader reader = object.As(MachineNodeShape());
+  const JsonReader kind_reader = reader.At("kind");
+  kind_reader.Choice();
+  const std::string kind = kind_reader.String();
   NodeSpec node;
-  node.devices = ReadCount(reader.At("devices"), 1, 4096);
+  node.devices = ReadCount(reader.At("devices"));
   if (kind == "pcie") {
     if (reader.Has("nvlink"))
       reader.At("nvlink").Fail("a node of kind \"pcie\" has no direct links between devices");
@@ -151,42 +130,42 @@ NodeSpec ReadNodeObject(const JsonReader& reader) {
 
 // ---- The fabric ---------------------------------------------------------------------------------
 
-ClosSpec ReadFatTree(const JsonReader& reader, bool rails) {
-  reader.AllowKeys({"kind", "radix", "levels", "oversubscription", "cable"});
+ClosSpec ReadFatTree(const JsonReader& object, bool rails) {
+  const JsonReader reader = object.As(FatTreeShape());
   ClosSpec spec;
   spec.rails = rails;
-  spec.radix = ReadCount(reader.At("radix"), 4, 4096);
+  spec.radix = ReadCount(reader.At("radix"));
   if (spec.radix % 2 != 0) reader.At("radix").Expected("an even number of ports");
-  if (reader.Has("levels")) spec.levels = ReadCount(reader.At("levels"), 1, 6);
+  if (reader.Has("levels")) spec.levels = ReadCount(reader.At("levels"));
   if (reader.Has("oversubscription"))
     spec.oversubscription = reader.At("oversubscription").Number(1, spec.radix - 1);
   spec.cable = ReadLink(reader.At("cable"), LinkKind::kNetwork);
   return spec;
 }
 
-DragonflySpec ReadDragonfly(const JsonReader& reader) {
-  reader.AllowKeys({"kind", "local", "nodes_per_switch", "global_cables", "cable"});
+DragonflySpec ReadDragonfly(const JsonReader& object) {
+  const JsonReader reader = object.As(DragonflyShape());
   DragonflySpec spec;
   uint64_t switches = 1;
-  for (const JsonReader& dimension : reader.At("local").Elements()) {
-    dimension.AllowKeys({"size", "link"});
-    spec.local.push_back({ReadCount(dimension.At("size"), 1, 4096),
-                          ReadLink(dimension.At("link"), LinkKind::kNetwork)});
+  for (const JsonReader& element : reader.At("local").Elements()) {
+    const JsonReader dimension = element.As(DragonflyDimensionShape());
+    spec.local.push_back(
+        {ReadCount(dimension.At("size")), ReadLink(dimension.At("link"), LinkKind::kNetwork)});
     switches *= spec.local.back().size;
     if (switches > 4096) reader.At("local").Fail("a group has more than 4096 switches");
   }
   if (spec.local.empty()) reader.At("local").Expected("one dimension at least");
-  spec.machines_per_switch = ReadCount(reader.At("nodes_per_switch"), 1, 4096);
+  spec.machines_per_switch = ReadCount(reader.At("nodes_per_switch"));
   spec.global_cables = ReadCount(reader.At("global_cables"));
   spec.global = ReadLink(reader.At("cable"), LinkKind::kNetwork);
   return spec;
 }
 
-TorusSpec ReadTorus(const JsonReader& reader, bool wraps) {
-  reader.AllowKeys({"kind", "dimensions"});
+TorusSpec ReadTorus(const JsonReader& object, bool wraps) {
+  const JsonReader reader = object.As(TorusShape());
   TorusSpec spec;
-  for (const JsonReader& dimension : reader.At("dimensions").Elements()) {
-    dimension.AllowKeys({"size", "link", "wraps"});
+  for (const JsonReader& element : reader.At("dimensions").Elements()) {
+    const JsonReader dimension = element.As(TorusDimensionShape());
     spec.dimensions.push_back({ReadCount(dimension.At("size")),
                                dimension.Has("wraps") ? dimension.At("wraps").Bool() : wraps,
                                ReadLink(dimension.At("link"), LinkKind::kNetwork)});
@@ -203,7 +182,7 @@ FabricSpec ReadFabric(const JsonReader& reader) {
   if (kind == "fat-tree" || kind == "rails") return ReadFatTree(reader, kind == "rails");
   if (kind == "dragonfly") return ReadDragonfly(reader);
   if (kind == "torus" || kind == "mesh") return ReadTorus(reader, kind == "torus");
-  reader.AllowKeys({"kind"});
+  reader.As(SwitchFabricShape());
   return OneSwitch();
 }
 
@@ -219,22 +198,19 @@ NodeSpec NodeOfPreset(const JsonReader& reader, std::string* device) {
 
 }  // namespace
 
-std::unique_ptr<Cluster> ReadCompactForm(const JsonReader& reader) {
-  const JsonReader node = reader.At("node");
+std::unique_ptr<Cluster> ReadCompactForm(const JsonReader& object) {
+  const JsonReader node = object.At("node");
   const bool is_preset = node.IsString();
   if (!is_preset && !node.IsObject())
     node.Expected("the name of a preset or an object that describes a node");
-  std::vector<std::string> keys = {"name",  "node",        "nodes", "fabric",
-                                   "notes", "calibration", "edits"};
-  if (is_preset) keys.emplace_back("device");
-  reader.AllowKeys(keys);
+  const JsonReader reader = object.As(CompactClusterShape(), is_preset ? kPresetNode : "");
 
   MachineSpec spec;
   spec.name = reader.At("name").String();
   if (spec.name.empty()) reader.At("name").Expected("a name");
   std::string preset_device;
   spec.node = is_preset ? NodeOfPreset(node, &preset_device) : ReadNodeObject(node);
-  const JsonReader& place_of_device = is_preset ? reader : node;
+  const JsonReader& place_of_device = is_preset ? object : node;
   const DeviceSpec device = is_preset && !reader.Has("device")
                                 ? FindDevice(preset_device)
                                 : ReadDevice(place_of_device.At("device"));

@@ -52,23 +52,54 @@ Change ReadChange(const JsonReader& reader, const char* example, Parse parse) {
   }
 }
 
-Edit ReadEdit(const JsonReader& reader) {
+const ObjectShape& DeviceEditShape() {
+  static const ObjectShape shape = {
+      "edit of devices",
+      "Changes the devices that the pattern selects.",
+      {{"devices", AText("pattern"), Required(), "which (topology/cluster/selectors.h)",
+        "\"node7/gpu2\""},
+       {"compute", AText("factor"), Optional("as it is"), "of all peaks", "\"0.8x\""},
+       {"memory_bandwidth", AText("bandwidth, factor or difference"), Optional("as it is"),
+        "of the devices' memory", "\"0.9x\""}}};
+  return shape;
+}
+
+const ObjectShape& LinkEditShape() {
+  static const ObjectShape shape = {
+      "edit of links",
+      "Changes the links that the pattern selects, each against what earlier edits left.",
+      {{"links", AText("pattern"), Required(), "which (topology/cluster/selectors.h)",
+        "\"node3/nic*\""},
+       {"one_way", TrueFalse(), Default("false"), "only in the pattern's direction", "true"},
+       {"bandwidth", AText("bandwidth, factor or difference"), Optional("as it is"),
+        "nominal; the efficiency stays", "\"0.5x\""},
+       {"latency", AText("time, factor or difference"), Optional("as it is"), "of the first byte",
+        "\"+2us\""},
+       {"down", TrueFalse(), Default("false"), "the links are taken away", "true"}}};
+  return shape;
+}
+
+Edit ReadDeviceEdit(const JsonReader& object) {
+  const JsonReader reader = object.As(DeviceEditShape());
   Edit edit;
   edit.place = reader.place();
-  if (reader.IsObject() && reader.Has("links") == reader.Has("devices"))
-    reader.Fail("an edit has either \"links\" or \"devices\", a pattern that selects them");
-  if (reader.IsObject() && reader.Has("devices")) {
-    reader.AllowKeys({"devices", "compute", "memory_bandwidth"});
-    edit.target = Edit::Target::kDevices;
-    edit.selector = ReadSelector(reader.At("devices"));
-    if (reader.Has("compute")) edit.compute = {ReadFactor(reader.At("compute")), 0};
-    if (reader.Has("memory_bandwidth"))
-      edit.memory_bandwidth = ReadBandwidthChange(reader.At("memory_bandwidth"));
-    if (!edit.compute && !edit.memory_bandwidth)
-      reader.Fail("the edit changes nothing; expected \"compute\" or \"memory_bandwidth\"");
-    return edit;
-  }
-  reader.AllowKeys({"links", "bandwidth", "latency", "down", "one_way"});
+  edit.target = Edit::Target::kDevices;
+  edit.selector = ReadSelector(reader.At("devices"));
+  if (reader.Has("compute")) edit.compute = {ReadFactor(reader.At("compute")), 0};
+  if (reader.Has("memory_bandwidth"))
+    edit.memory_bandwidth = ReadBandwidthChange(reader.At("memory_bandwidth"));
+  if (!edit.compute && !edit.memory_bandwidth)
+    reader.Fail("the edit changes nothing; expected \"compute\" or \"memory_bandwidth\"");
+  return edit;
+}
+
+Edit ReadEdit(const JsonReader& object) {
+  if (object.IsObject() && object.Has("links") == object.Has("devices"))
+    object.Fail("an edit has either \"links\" or \"devices\", a pattern that selects them");
+  if (object.IsObject() && object.Has("devices")) return ReadDeviceEdit(object);
+  const JsonReader reader = object.As(LinkEditShape());
+  Edit edit;
+  edit.place = reader.place();
   edit.selector = ReadSelector(reader.At("links"));
   edit.one_way = ReadFlag(reader, "one_way");
   edit.down = ReadFlag(reader, "down");
@@ -228,6 +259,10 @@ bool ReadFlag(const JsonReader& object, const char* key) {
   if (!object.Has(key)) return false;
   if (!object.At(key).Bool()) object.At(key).Expected("true, or no such key");
   return true;
+}
+
+JsonShape EditsShape() {
+  return ListOf(Either({ObjectOf(LinkEditShape), ObjectOf(DeviceEditShape)}));
 }
 
 std::vector<Edit> ReadEdits(const JsonReader& reader) {

@@ -46,6 +46,8 @@ struct Edit {
   Place place;  // where the user wrote it
 };
 
+JsonShape EditsShape();  // of a list of them
+
 // "0.5x", "20GBps", "+5GBps". Throws Error for anything else.
 Change ReadBandwidthChange(const JsonReader& reader);
 // "0.8x": above 0. Throws Error for anything else.

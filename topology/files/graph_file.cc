@@ -10,6 +10,8 @@
 #include <nlohmann/json.hpp>
 
 #include "topology/cluster/builder.h"
+#include "topology/files/cluster_shapes.h"
+#include "topology/files/device_shapes.h"
 
 namespace rehearse {
 namespace {
@@ -17,24 +19,6 @@ namespace {
 constexpr std::array kVertexKinds = {VertexKind::kDevice,     VertexKind::kNic,
                                      VertexKind::kPcieSwitch, VertexKind::kSocket,
                                      VertexKind::kNvSwitch,   VertexKind::kSwitch};
-constexpr std::array kLinkKinds = {LinkKind::kNvLink, LinkKind::kXgmi,    LinkKind::kPcie,
-                                   LinkKind::kSocket, LinkKind::kNetwork, LinkKind::kMemory};
-
-template <typename Kinds>
-auto ReadKind(const JsonReader& reader, const Kinds& kinds) {
-  std::vector<std::string> names;
-  for (const auto kind : kinds) names.emplace_back(Name(kind));
-  return kinds[reader.Choice(names)];
-}
-
-// Above 0, at most 1; 1 when it is not there.
-double ReadEfficiency(const JsonReader& object, const std::string& key) {
-  if (!object.Has(key)) return 1;
-  const JsonReader reader = object.At(key);
-  const double efficiency = reader.Number(0, 1);
-  if (efficiency == 0) reader.Expected("a number above 0 and at most 1");
-  return efficiency;
-}
 
 std::string ReadName(const JsonReader& reader) {
   std::string name = reader.String();
@@ -42,104 +26,75 @@ std::string ReadName(const JsonReader& reader) {
   return name;
 }
 
-GemmPoint ReadGemmPoint(const JsonReader& reader) {
-  reader.AllowKeys({"mode", "m", "n", "k", "efficiency"});
+GemmPoint ReadGemmPoint(const JsonReader& object) {
+  const JsonReader reader = object.As(GemmPointShape());
   constexpr std::array kModes = {GemmMode::kNN, GemmMode::kNT, GemmMode::kTN};
-  constexpr int64_t kLargest = int64_t{1} << 40;
-  const auto size = [&](const std::string& key) {
-    return static_cast<uint64_t>(reader.At(key).Integer(1, kLargest));
-  };
-  return {.mode = ReadKind(reader.At("mode"), kModes),
+  const auto size = [&](const char* key) { return reader.At(key).Whole<uint64_t>(); };
+  return {.mode = kModes[reader.At("mode").Choice()],
           .m = size("m"),
           .n = size("n"),
           .k = size("k"),
-          .efficiency = ReadEfficiency(reader, "efficiency")};
+          .efficiency = reader.At("efficiency").Number()};
 }
 
 }  // namespace
 
 namespace {
 
-Waves ReadWaves(const JsonReader& reader) {
-  reader.AllowKeys({"multiprocessors", "taken", "tile"});
-  const auto count = [](const JsonReader& value, uint32_t least) {
-    constexpr int64_t kMost = 1 << 16;
-    return static_cast<uint32_t>(value.Integer(least, kMost));
-  };
+Waves ReadWaves(const JsonReader& object) {
+  const JsonReader reader = object.As(WavesShape());
   Waves waves;
-  waves.multiprocessors = count(reader.At("multiprocessors"), 1);
-  waves.taken = count(reader.At("taken"), 0);
+  waves.multiprocessors = reader.At("multiprocessors").Whole<uint32_t>();
+  waves.taken = reader.At("taken").Whole<uint32_t>();
   if (waves.taken >= waves.multiprocessors)
     reader.At("taken").Expected(fmt::format("fewer than {}", waves.multiprocessors));
   const std::vector<JsonReader> tile = reader.At("tile").Elements();
   if (tile.size() != 2) reader.At("tile").Expected("[rows, columns]");
-  waves.tile_rows = count(tile[0], 1);
-  waves.tile_columns = count(tile[1], 1);
+  waves.tile_rows = tile[0].Whole<uint32_t>();
+  waves.tile_columns = tile[1].Whole<uint32_t>();
   return waves;
 }
 
 }  // namespace
 
-Slowdown ReadSlowdown(const JsonReader& reader) {
-  reader.AllowKeys({"gemm", "attention", "memory", "communication", "waves"});
-  const auto factor = [&](const char* key) {
-    constexpr double kLargest = 1000;
-    return reader.Has(key) ? reader.At(key).Number(0, kLargest) : 0.0;
-  };
+Slowdown ReadSlowdown(const JsonReader& object) {
+  const JsonReader reader = object.As(SlowdownShape());
   Slowdown slowdown;
-  slowdown.gemm = factor("gemm");
-  slowdown.attention = factor("attention");
-  slowdown.memory = factor("memory");
-  slowdown.communication = factor("communication");
+  slowdown.gemm = reader.At("gemm").Number();
+  slowdown.attention = reader.At("attention").Number();
+  slowdown.memory = reader.At("memory").Number();
+  slowdown.communication = reader.At("communication").Number();
   if (reader.Has("waves")) slowdown.waves = ReadWaves(reader.At("waves"));
   return slowdown;
 }
 
 namespace {
 
-DeviceSpec ReadDeviceObject(const JsonReader& reader) {
-  reader.AllowKeys({"name", "description", "compute_capability", "matrix_peak_16", "matrix_peak_32",
-                    "vector_peak_32", "vector_peak_64", "memory", "memory_bandwidth",
-                    "memory_efficiency", "gemm_efficiency", "gemm_scale", "gemm_points",
-                    "attention_forward_efficiency", "attention_backward_efficiency",
-                    "launch_overhead", "slowdown", "host_cores", "sources"});
-  const auto optional_rate = [&](const std::string& key) {
+DeviceSpec ReadDeviceObject(const JsonReader& object) {
+  const JsonReader reader = object.As(DeviceShape());
+  const auto optional_rate = [&](const char* key) {
     return reader.Has(key) ? reader.At(key).FlopRate() : FlopsPerSecond(0);
   };
   DeviceSpec device;
   device.name = ReadName(reader.At("name"));
   device.description = reader.Has("description") ? reader.At("description").String() : device.name;
-  if (reader.Has("compute_capability")) {
-    device.compute_capability =
-        static_cast<uint32_t>(reader.At("compute_capability").Integer(0, 1000));
-  }
+  device.compute_capability = reader.At("compute_capability").Whole<uint32_t>();
   device.matrix_peak_16 = reader.At("matrix_peak_16").FlopRate();
   device.matrix_peak_32 = optional_rate("matrix_peak_32");
   device.vector_peak_32 = optional_rate("vector_peak_32");
   device.vector_peak_64 = optional_rate("vector_peak_64");
   device.memory = reader.At("memory").Size();
   device.memory_bandwidth = reader.At("memory_bandwidth").Bandwidth();
-  device.memory_efficiency = ReadEfficiency(reader, "memory_efficiency");
-  device.gemm_efficiency = ReadEfficiency(reader, "gemm_efficiency");
-  if (reader.Has("gemm_scale")) {
-    constexpr double kLargest = 1000;
-    device.gemm_scale = reader.At("gemm_scale").Number(0, kLargest);
-    if (device.gemm_scale == 0) reader.At("gemm_scale").Expected("a number above 0");
-  }
-  if (reader.Has("gemm_points"))
-    for (const JsonReader& point : reader.At("gemm_points").Elements())
-      device.gemm_points.push_back(ReadGemmPoint(point));
-  device.attention_forward_efficiency = ReadEfficiency(reader, "attention_forward_efficiency");
-  device.attention_backward_efficiency = ReadEfficiency(reader, "attention_backward_efficiency");
-  if (reader.Has("launch_overhead"))
-    device.launch_overhead = reader.At("launch_overhead").Duration();
-  if (device.launch_overhead > kLongestLatency)
-    reader.At("launch_overhead").Expected(fmt::format("at most {} s", kLongestLatency.value()));
+  device.memory_efficiency = reader.At("memory_efficiency").Number();
+  device.gemm_efficiency = reader.At("gemm_efficiency").Number();
+  device.gemm_scale = reader.At("gemm_scale").Number();
+  for (const JsonReader& point : reader.At("gemm_points").Elements())
+    device.gemm_points.push_back(ReadGemmPoint(point));
+  device.attention_forward_efficiency = reader.At("attention_forward_efficiency").Number();
+  device.attention_backward_efficiency = reader.At("attention_backward_efficiency").Number();
+  device.launch_overhead = reader.At("launch_overhead").Duration();
   if (reader.Has("slowdown")) device.slowdown = ReadSlowdown(reader.At("slowdown"));
-  if (reader.Has("host_cores")) {
-    constexpr double kMostCores = 1e6;
-    device.host_cores = reader.At("host_cores").Number(0, kMostCores);
-  }
+  device.host_cores = reader.At("host_cores").Number();
   if (reader.Has("sources")) {
     for (const auto& [figure, source] : reader.At("sources").Members())
       device.sources.emplace_back(figure, source.String());
@@ -188,14 +143,14 @@ Vertices ReadVertices(const JsonReader& graph, ClusterBuilder& cluster) {
   DeviceSpecs specs(cluster);
   std::optional<uint32_t> usual_device;
   if (graph.Has("device")) usual_device = specs.Add(graph.At("device"));
-  for (const JsonReader& reader : graph.At("vertices").Elements()) {
-    reader.AllowKeys({"name", "kind", "node", "device"});
+  for (const JsonReader& element : graph.At("vertices").Elements()) {
+    const JsonReader reader = element.As(VertexShape());
     Vertex vertex;
     uint32_t device = 0;
     vertex.name = ReadName(reader.At("name"));
     if (vertices.by_name.count(vertex.name) > 0)
       reader.At("name").Fail(fmt::format("there is another vertex \"{}\"", vertex.name));
-    vertex.kind = ReadKind(reader.At("kind"), kVertexKinds);
+    vertex.kind = kVertexKinds[reader.At("kind").Choice()];
     if (reader.Has("node")) vertex.node = ReadName(reader.At("node"));
     if (vertex.kind == VertexKind::kDevice) {
       if (!reader.Has("device") && !usual_device)
@@ -215,15 +170,13 @@ Vertices ReadVertices(const JsonReader& graph, ClusterBuilder& cluster) {
   return vertices;
 }
 
-void ReadLink(const JsonReader& reader, const Vertices& vertices, ClusterBuilder& cluster) {
-  reader.AllowKeys({"between", "from", "to", "kind", "bandwidth", "latency", "efficiency"});
+void ReadLink(const JsonReader& object, const Vertices& vertices, ClusterBuilder& cluster) {
+  const JsonReader reader = object.As(GraphLinkShape());
   ClusterLink link;
-  link.kind = ReadKind(reader.At("kind"), kLinkKinds);
+  link.kind = kLinkKindChoices[reader.At("kind").Choice()];
   link.bandwidth = reader.At("bandwidth").Bandwidth();
   link.latency = reader.At("latency").Duration();
-  if (link.latency > kLongestLatency)
-    reader.At("latency").Expected(fmt::format("at most {} s", kLongestLatency.value()));
-  link.efficiency = ReadEfficiency(reader, "efficiency");
+  link.efficiency = reader.At("efficiency").Number();
 
   const bool both_ways = reader.Has("between");
   if (both_ways == (reader.Has("from") || reader.Has("to")))
@@ -247,13 +200,6 @@ void ReadLink(const JsonReader& reader, const Vertices& vertices, ClusterBuilder
 
 }  // namespace
 
-Seconds ReadOverhead(const JsonReader& reader) {
-  const Seconds overhead = reader.Duration();
-  if (overhead > kLongestLatency)
-    reader.Expected(fmt::format("at most {} s", kLongestLatency.value()));
-  return overhead;
-}
-
 DeviceSpec ReadDevice(const JsonReader& reader) {
   if (reader.IsObject()) return ReadDeviceObject(reader);
   if (!reader.IsString()) reader.Expected("the name of a device or an object that describes one");
@@ -265,20 +211,15 @@ DeviceSpec ReadDevice(const JsonReader& reader) {
   }
 }
 
-std::unique_ptr<Cluster> ReadGraph(const JsonReader& reader) {
-  reader.AllowKeys({"name", "device", "routed_as", "notes", "vertices", "links", "step_overhead",
-                    "collective_overhead", "channel_overhead", "calibration", "edits"});
+std::unique_ptr<Cluster> ReadGraph(const JsonReader& object) {
+  const JsonReader reader = object.As(GraphClusterShape());
   ClusterBuilder cluster(ReadName(reader.At("name")));
-  if (reader.Has("notes"))
-    for (const JsonReader& note : reader.At("notes").Elements()) cluster.AddNote(note.String());
+  for (const JsonReader& note : reader.At("notes").Elements()) cluster.AddNote(note.String());
   const Vertices vertices = ReadVertices(reader, cluster);
   for (const JsonReader& link : reader.At("links").Elements()) ReadLink(link, vertices, cluster);
-  if (reader.Has("step_overhead"))
-    cluster.set_step_overhead(ReadOverhead(reader.At("step_overhead")));
-  if (reader.Has("collective_overhead"))
-    cluster.set_collective_overhead(ReadOverhead(reader.At("collective_overhead")));
-  if (reader.Has("channel_overhead"))
-    cluster.set_channel_overhead(ReadOverhead(reader.At("channel_overhead")));
+  cluster.set_step_overhead(reader.At("step_overhead").Duration());
+  cluster.set_collective_overhead(reader.At("collective_overhead").Duration());
+  cluster.set_channel_overhead(reader.At("channel_overhead").Duration());
   try {
     return std::make_unique<Cluster>(cluster.Finish());
   } catch (const Error& error) {

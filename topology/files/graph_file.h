@@ -8,9 +8,6 @@
 
 namespace rehearse {
 
-// A duration of at most kLongestLatency.
-Seconds ReadOverhead(const JsonReader& reader);
-
 // The name of a known device, or an object that describes one.
 DeviceSpec ReadDevice(const JsonReader& reader);
 

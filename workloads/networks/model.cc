@@ -34,36 +34,48 @@ Flops ModelFlops(const GptModel& model, double tokens, uint64_t sequence) {
   return 3 * ForwardFlops(model, tokens, sequence);
 }
 
-GptModel ReadModel(const JsonReader& reader) {
-  reader.AllowKeys({"kind", "preset", "name", "style", "layers", "hidden", "heads", "groups",
-                    "feed_forward", "vocabulary", "tied"});
+const ObjectShape& DecoderShape() {
+  constexpr int64_t kMostColumns = 1 << 24;
+  constexpr int64_t kMostHeads = 1 << 16;
+  const auto own = [] { return Optional("the preset's; without one it must be given"); };
+  std::vector<std::string> names;
+  for (const GptModel& known : KnownModels()) names.push_back(known.name);
+  static const ObjectShape shape = {
+      "model: decoder",
+      "A transformer decoder: a preset, a preset with changes, or its numbers.",
+      {{"kind", OneOf({"decoder"}), Optional("the preset's, or decoder"), "which network"},
+       {"preset", OneOf(std::move(names)), Optional("all numbers are given"), "a known model",
+        "\"gpt-20b\""},
+       {"name", AText(), Optional("the preset's, or made of its numbers"), "in results",
+        "\"mine\""},
+       {"style", OneOf({"gpt", "llama"}), Optional("the preset's, or gpt"),
+        "llama: RMS norms, SwiGLU, no biases, no dropout"},
+       {"layers", AWhole(1, 10000), own(), "of attention and MLP", "48"},
+       {"hidden", AWhole(1, 1 << 20), own(), "size of a token's vector", "6144"},
+       {"heads", AWhole(1, kMostHeads), own(), "of attention; they divide hidden", "48"},
+       {"groups", AWhole(1, kMostHeads), Optional("the preset's, or a group a head"),
+        "of heads that share a key and a value; they divide the heads", "8"},
+       {"feed_forward", AWhole(1, kMostColumns), Optional("the preset's, or 4 hidden"),
+        "columns between the matrices of the MLP", "24576"},
+       {"vocabulary", AWhole(1, kMostColumns), own(), "tokens that there are, padded", "51200"},
+       {"tied", TrueFalse(), Optional("the preset's, or true"),
+        "the embedding is the output layer too", "true"}}};
+  return shape;
+}
+
+GptModel ReadModel(const JsonReader& object) {
+  const JsonReader reader = object.As(DecoderShape());
   GptModel model;
-  if (reader.Has("preset")) {
-    std::vector<std::string> names;
-    for (const GptModel& known : KnownModels()) names.push_back(known.name);
-    model = KnownModels()[reader.At("preset").Choice(names)];
-  }
+  if (reader.Has("preset")) model = KnownModels()[reader.At("preset").Choice()];
   if (reader.Has("name")) model.name = reader.At("name").String();
-  const bool whole = !reader.Has("preset");
-  if (whole || reader.Has("layers")) {
-    model.layers = static_cast<uint32_t>(reader.At("layers").Integer(1, 10000));
-  }
-  if (whole || reader.Has("hidden")) {
-    model.hidden = static_cast<uint64_t>(reader.At("hidden").Integer(1, 1 << 20));
-  }
-  if (whole || reader.Has("heads")) {
-    model.heads = static_cast<uint32_t>(reader.At("heads").Integer(1, 1 << 16));
-  }
-  if (whole || reader.Has("vocabulary")) {
-    model.vocabulary = static_cast<uint64_t>(reader.At("vocabulary").Integer(1, 1 << 24));
-  }
-  if (reader.Has("style")) model.llama = reader.At("style").Choice({"gpt", "llama"}) == 1;
-  if (reader.Has("groups")) {
-    model.groups = static_cast<uint32_t>(reader.At("groups").Integer(1, 1 << 16));
-  }
-  if (reader.Has("feed_forward")) {
-    model.feed_forward = static_cast<uint64_t>(reader.At("feed_forward").Integer(1, 1 << 24));
-  }
+  const auto is_own = [&](const char* key) { return !reader.Has("preset") || reader.Has(key); };
+  if (is_own("layers")) model.layers = reader.At("layers").Whole<uint32_t>();
+  if (is_own("hidden")) model.hidden = reader.At("hidden").Whole<uint64_t>();
+  if (is_own("heads")) model.heads = reader.At("heads").Whole<uint32_t>();
+  if (is_own("vocabulary")) model.vocabulary = reader.At("vocabulary").Whole<uint64_t>();
+  if (reader.Has("style")) model.llama = reader.At("style").Choice() == 1;
+  if (reader.Has("groups")) model.groups = reader.At("groups").Whole<uint32_t>();
+  if (reader.Has("feed_forward")) model.feed_forward = reader.At("feed_forward").Whole<uint64_t>();
   if (reader.Has("tied")) model.tied = reader.At("tied").Bool();
   if (model.heads % model.Groups() != 0) {
     reader.Fail(fmt::format("{} groups do not divide {} heads", model.groups, model.heads));

@@ -44,6 +44,7 @@ const std::vector<GptModel>& KnownModels();  // sorted by parameters
 // The value of a scenario's "model": {"preset": "gpt-20b"} with changes, or all numbers (layers,
 // hidden, heads, vocabulary; optional "style" "gpt" or "llama", "groups", "feed_forward", "tied").
 // Errors name the place; heads must divide hidden, groups the heads.
-GptModel ReadModel(const JsonReader& reader);
+GptModel ReadModel(const JsonReader& object);
+const ObjectShape& DecoderShape();
 
 }  // namespace rehearse

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -13,6 +14,7 @@
 #include "sim/base/error.h"
 #include "sim/base/gzip.h"
 #include "sim/base/json_document.h"
+#include "sim/base/version.h"
 #include "tests/sim/same_schedule.h"
 #include "tests/support/places.h"
 
@@ -398,8 +400,9 @@ TEST(ScheduleJsonMistakeTest, AnotherVersionIsRefusedByName) {
   const std::string text = R"({"schema": "rehearse.schedule.v2", "ranks": 1, "ops": []})";
   EXPECT_TRUE(IsSchedule(JsonDocument::FromText(text, "s.json").value()));
   ExpectMistake(text,
-                "s.json:1: /schema: found \"rehearse.schedule.v2\", expected "
-                "\"rehearse.schedule.v1\"");
+                fmt::format("s.json:1: /schema: found \"rehearse.schedule.v2\", which a newer "
+                            "rehearse wrote; this one ({}) reads rehearse.schedule.v1",
+                            Version()));
   EXPECT_FALSE(IsSchedule(JsonDocument::FromText(R"({"name": "x"})", "s.json").value()));
   EXPECT_FALSE(IsSchedule(JsonDocument::FromText("[]", "s.json").value()));
 }

@@ -1,0 +1,66 @@
+#include "scenarios/readers/scenario_shape.h"
+
+#include "collectives/lowering/lower.h"
+#include "scenarios/readers/collective_pins.h"
+#include "scenarios/readers/job_request.h"
+#include "scenarios/readers/model_reader.h"
+#include "scenarios/readers/perturbation.h"
+#include "scenarios/readers/placement.h"
+#include "scenarios/readers/strategy_reader.h"
+#include "topology/files/calibration.h"
+#include "topology/files/cluster_file.h"
+#include "topology/files/device_shapes.h"
+#include "topology/files/edits.h"
+
+namespace rehearse {
+
+const ObjectShape& ScenarioShape() {
+  static const ObjectShape shape = {
+      "scenario",
+      "One training step of one model with one strategy on one cluster; or jobs that share it.",
+      {SchemaForEditors(),
+       {"name", AText(), Required(), "what results are called", "\"gpt-20b on 16 A100\""},
+       {"description", AText(), Default("\"\""), "for people", "\"AxoNN's 4D, all optimisations\""},
+       {"cluster", ClusterShape(), Required(), "what it runs on", "\"perlmutter:nodes=4\""},
+       {"model", ModelShape(), Optional("\"jobs\""), "what is trained", R"({"preset": "gpt-20b"})"},
+       {"training", ObjectOf(TrainingShape), Optional("\"jobs\""), "how long the step is",
+        R"({"batch": 16, "sequence": 2048, "recomputation": "full"})"},
+       {"strategy", StrategyShape(), Optional("\"jobs\""), "how the ranks share the work",
+        R"({"kind": "data-parallel", "data": 16, "overlap_gradients": true})"},
+       {"placement", PlacementShape(), Optional("as many ranks as devices, in their order"),
+        "the device of each rank", "\"block\""},
+       {"jobs", ListOf(ObjectOf(JobShape)), Optional("one step"),
+        "several steps, instead of model, training, strategy and placement",
+        R"([{"scenario": "a.json", "placement": "0-63"}])"},
+       {"calibration", CalibrationInputShape(), Optional("as specified"),
+        "what was measured on such a machine", "\"mine.json\""},
+       {"edits", EditsShape(), Default("[]"), "what-ifs on links and devices, in order",
+        R"([{"links": "node3/nic*", "bandwidth": "0.5x"}])"},
+       {"simulator", ObjectOf(SimulatorShape), Optional("its defaults"), "how the step is played",
+        R"({"fidelity": "fluid"})"}}};
+  return shape;
+}
+
+const ObjectShape& SimulatorShape() {
+  static const ObjectShape shape = {
+      "simulator",
+      "How the step is played on the cluster.",
+      {{"fidelity", OneOf({"formula", "fluid", "step"}), Default("\"fluid\""),
+        "closed forms without contention, a flow a channel, or a flow for each edge and step"},
+       {"channels", AWhole(0, kMostChannels), Default("0"),
+        "rings or trees at a time, at most; 0 leaves it to the search", "4"},
+       PinnedAlgorithm(),
+       PinnedProtocol(),
+       {"collectives", PinsShape(), Default("[]"), "the same for some collectives",
+        R"([{"kind": "all-reduce", "axis": "data", "algorithm": "tree"}])"},
+       {"slowdown", ObjectOf(SlowdownShape), Optional("the devices' own"),
+        "of kernels while their device communicates, and the other way round", R"({"gemm": 0.1})"},
+       {"routing", OneOf({"minimal", "valiant"}), Default("\"minimal\""), "of dragonflies"},
+       {"routing_seed", AWhole(0, int64_t{1} << 53), Default("0"),
+        "of Valiant's detours and of ECMP", "1"},
+       {"perturbation", ObjectOf(PerturbationShape), Optional("everything is steady"),
+        "jitter, stragglers, links that fail", R"({"seed": 7, "compute_jitter": 0.03})"}}};
+  return shape;
+}
+
+}  // namespace rehearse

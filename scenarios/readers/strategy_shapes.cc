@@ -1,0 +1,178 @@
+#include "scenarios/readers/strategy_shapes.h"
+
+namespace rehearse {
+namespace {
+
+JsonKey Kind(const char* kind) { return {"kind", OneOf({kind}), Required(), "which strategy"}; }
+
+JsonKey Axis(const char* name, const char* about, const char* only = "") {
+  return {name, AWhole(1, kMostMeshRanks), Required(), about, "2", only};
+}
+
+JsonKey Switch(const char* name, const char* about) {
+  return {name, TrueFalse(), Required(), about, "true"};
+}
+
+JsonKey Data() { return Axis("data", "ranks that hold the same weights, each with its own rows"); }
+
+JsonKey OverlapAllReduce() {
+  return Switch("overlap_all_reduce", "all-reduce of dX beside the product of dW");
+}
+
+JsonKey OverlapGradients() {
+  return Switch("overlap_gradients", "all-reduce of gradients beside the last backward pass");
+}
+
+JsonKey OverlapReduceScatter() {
+  return Switch("overlap_reduce_scatter",
+                "reduce-scatters of dW are awaited at the end of the backward pass only");
+}
+
+JsonKey Shard() { return Axis("shard", "ranks that share what is kept in shares"); }
+JsonKey Replicas() { return Axis("replicas", "groups that hold the same shares"); }
+
+}  // namespace
+
+const ObjectShape& FourDShape() {
+  static const ObjectShape shape = {
+      "strategy 4d",
+      "AxoNN: a grid of column x row x depth x data, with optimisations A to E.",
+      {Kind("4d"),
+       Axis("column", "ranks that share the columns of a weight", kColumnRowDepth),
+       Axis("row", "ranks that share the rows of a weight", kColumnRowDepth),
+       Axis("depth", "ranks that share the rows of X and hold shards of a weight", kColumnRowDepth),
+       Axis("x", "row, as the SC24 paper names it", kXyz),
+       Axis("y", "column, as the SC24 paper names it", kXyz),
+       Axis("z", "depth, as the SC24 paper names it", kXyz),
+       Data(),
+       Switch("transpose_alternate_layers",
+              "A: row and column change places in every other product"),
+       Switch("overlap_all_reduce", "B: all-reduce of dX beside the product of dW"),
+       Switch("overlap_reduce_scatter",
+              "C: reduce-scatters awaited at the end of the backward pass"),
+       Switch("overlap_all_gather", "D: the next product's weight is gathered during this one"),
+       {"cached_layers", AWhole(0, 10000), Required(),
+        "E: gathered weights of so many layers are kept for the recomputation", "0"}}};
+  return shape;
+}
+
+const ObjectShape& MegatronShape() {
+  static const ObjectShape shape = {
+      "strategy megatron",
+      "Megatron-LM's one-dimensional tensor parallelism under data parallelism.",
+      {Kind("megatron"), Axis("tensor", "ranks that share each layer's weights"), Data(),
+       Switch("sequence_parallel", "norms, dropout and residuals on a share of the rows each"),
+       OverlapAllReduce(), OverlapGradients(),
+       Switch("distributed_optimizer", "optimizer state in shares over data (ZeRO-1)")}};
+  return shape;
+}
+
+const ObjectShape& DataParallelShape() {
+  static const ObjectShape shape = {"strategy data-parallel",
+                                    "Every rank holds the whole model.",
+                                    {Kind("data-parallel"), Data(), OverlapGradients()}};
+  return shape;
+}
+
+const ObjectShape& Zero1Shape() {
+  static const ObjectShape shape = {"strategy zero-1",
+                                    "Data parallelism with the optimizer's state in shares.",
+                                    {Kind("zero-1"), Shard(), Replicas(), OverlapGradients()}};
+  return shape;
+}
+
+const ObjectShape& Zero2Shape() {
+  static const ObjectShape shape = {
+      "strategy zero-2",
+      "As zero-1, with gradients in shares too.",
+      {Kind("zero-2"), Shard(), Replicas(), OverlapGradients(), OverlapReduceScatter()}};
+  return shape;
+}
+
+const ObjectShape& FsdpShape() {
+  static const ObjectShape shape = {
+      "strategy fsdp",
+      "ZeRO-3: parameters in shares too, gathered before use; replicas make it hybrid.",
+      {Kind("fsdp"),
+       Shard(),
+       Replicas(),
+       OverlapGradients(),
+       OverlapReduceScatter(),
+       {"gather", OneOf({"product", "layer"}), Default("\"product\""),
+        "what a collective is about: one product's weight or a layer's"},
+       {"prefetch", AWhole(0, 1000), Required(), "products, or layers, that are gathered ahead",
+        "1"},
+       Switch("reshard_after_forward", "gathered weights are dropped after the forward pass")}};
+  return shape;
+}
+
+const ObjectShape& AtpShape() {
+  static const ObjectShape shape = {
+      "strategy atp",
+      "ATP: two-dimensional tensor parallelism on DeviceMesh(d1, d2), in chunks that take turns.",
+      {Kind("atp"),
+       Axis("d1", "ranks of the mesh's first dimension"),
+       Axis("d2", "ranks of the mesh's second dimension, innermost"),
+       Data(),
+       {"first", OneOf({"column", "row"}), Required(), "how the first of two products is split"},
+       {"chunks", AWhole(1, 1024), Required(), "parts of the batch that take turns", "2"},
+       OverlapAllReduce()}};
+  return shape;
+}
+
+const ObjectShape& SummaShape() {
+  static const ObjectShape shape = {
+      "strategy summa",
+      "SUMMA on q x q ranks (Optimus), by depth (Tesseract), by data.",
+      {Kind("summa"),
+       {"q", AWhole(1, kMostMeshRanks), Required(), "ranks a side of the square", "2"},
+       Axis("depth", "copies of the square, each with its rows"),
+       Data(),
+       Switch("overlap_panels", "the next round's panels travel during this round's product")}};
+  return shape;
+}
+
+const ObjectShape& SbpNumbersShape() {
+  const JsonShape part = Either(
+      {AWhole(1, kMostMeshRanks), Tuple({AWhole(1, kMostMeshRanks), AWhole(1, kMostMeshRanks)})});
+  static const ObjectShape shape = {
+      "strategy sbp, by numbers",
+      "AutoDDL: ranks for rows (p0), columns (p1) and the inner dimension (p2) of each product.",
+      {Kind("sbp"),
+       {"nodes", AWhole(1, kMostMeshRanks), Required(), "machines", "2"},
+       {"gpus", AWhole(1, kMostMeshRanks), Required(), "ranks of a machine", "4"},
+       {"products", Named(Tuple({part, part, part}), "weight's name, or \"default\""), Required(),
+        "[p0, p1, p2] of each product, each a number of machines or [machines, ranks of one]",
+        R"({"default": [[2, 1], [1, 4], 1]})"},
+       OverlapAllReduce(),
+       OverlapGradients()}};
+  return shape;
+}
+
+const ObjectShape& SbpLayoutsShape() {
+  static const ObjectShape shape = {
+      "strategy sbp, by layouts",
+      "Any layout of X and W on a mesh, axis by axis, in OneFlow's notation.",
+      {Kind("sbp"),
+       {"mesh", ListOf(AWhole(1, kMostMeshRanks)), Required(), "sizes of its axes, outermost first",
+        "[2, 4]"},
+       {"products", Named(ObjectOf(SbpProductShape), "weight's name, or \"default\""), Required(),
+        "layouts of each product", R"-({"default": {"x": ["S(0)", "B"], "w": ["B", "S(1)"]}})-"},
+       OverlapAllReduce(),
+       OverlapGradients()}};
+  return shape;
+}
+
+const ObjectShape& SbpProductShape() {
+  const JsonShape layout = ListOf(OneOf({"S(0)", "S(1)", "B"}));
+  static const ObjectShape shape = {
+      "product",
+      "How the matrices of one product lie: a placement for each axis of the mesh.",
+      {{"x", layout, Required(), "the input", R"-(["S(0)", "B"])-"},
+       {"w", layout, Required(), "the weight", R"-(["B", "S(1)"])-"},
+       {"rest", layout, Optional("partial sums are reduce-scattered to columns"),
+        "the output, once it rests", R"-(["S(0)", "S(1)"])-"}}};
+  return shape;
+}
+
+}  // namespace rehearse

@@ -1,0 +1,159 @@
+#include "scenarios/sweeping/study_shapes.h"
+
+#include <string>
+#include <vector>
+
+#include "scenarios/readers/scenario_shape.h"
+#include "scenarios/sweeping/study.h"
+
+namespace rehearse {
+namespace {
+
+JsonShape AnyNumber() {
+  constexpr double kLargest = 1e300;
+  return ANumber(-kLargest, kLargest);
+}
+
+JsonShape ChangesShape() { return Named(Anything("value"), "path of the scenario"); }
+
+JsonKey Set(Presence presence, const char* about) {
+  return {"set", ChangesShape(), std::move(presence), about, R"({"training.batch": 512})"};
+}
+
+JsonShape MetricOf(ObjectShapeOf table) {
+  return Either({AText("number of result.json by its dotted path"), ObjectOf(table)});
+}
+
+std::vector<JsonKey> MetricRows() {
+  return {{"value", AText("number of result.json by its dotted path"), Required(), "which",
+           "\"model_flops_utilization\""},
+          {"times", AnyNumber(), Default("1"), "factor to its unit", "312"},
+          {"unit", AText(), Default("\"\""), "what it is shown as", "\"TFLOP/s\""}};
+}
+
+// What a group has, here beside the others or there.
+std::vector<JsonKey> GroupRows(const char* only) {
+  return {{"points", ListOf(ObjectOf(PointShape)), Optional("the grid's"), "one by one",
+           R"([{"name": "M4", "set": {"strategy.depth": 4}, "published": 10.71}])", only},
+          {"grid", ListOf(Either({ObjectOf(ValuesShape), ObjectOf(ChoicesShape)})),
+           Optional("the points alone"),
+           "axes whose values give every combination, the last axis fastest",
+           R"([{"path": "strategy.depth", "values": [1, 2, 4]}])", only}};
+}
+
+}  // namespace
+
+const ObjectShape& StudyShape() {
+  static const ObjectShape shape = [] {
+    ObjectShape study = {
+        "study",
+        "Many scenarios that share a base, and what is read off each of them.",
+        {SchemaForEditors(),
+         {"name", AText(), Required(), "what reports call it", "\"depth\""},
+         {"description", AText(), Default("\"\""), "for people", "\"how deep a grid pays\""},
+         {"source", AText(), Default("\"\""), "of what is published", "\"arXiv 2305.13525\""},
+         {"base", Either({AText("path of a scenario, from this file"), ObjectOf(ScenarioShape)}),
+          Required(), "what the points change", "\"../axonn-weak-5b.json\""},
+         Set(Optional("none"), "changes for all points, as --set takes them"),
+         {"metric", MetricOf(MetricShape), Required(), "what is compared", "\"step_seconds\""},
+         {"orders", ListOf(ListOf(AText("full name of a point"))), Default("[]"),
+          "points whose metric is published to rise", R"([["IC1/M2", "IC1/M3"]])"},
+         {"columns", ListOf(MetricOf(ColumnShape)), Default("[]"), "shown beside the metric",
+          R"(["breakdown.compute_seconds"])"},
+         {"tolerance", ANumber(0, 100), Default("0.15"), "the relative error that is wanted"},
+         {"calibration", ObjectOf(StudyCalibrationShape), Optional("none"),
+          "of all groups that have none of their own",
+          R"({"point": "M4", "from": 0.1, "to": 2, "set": {"simulator.slowdown.gemm": "{value}"}})"},
+         {"groups", ListOf(ObjectOf(GroupShape)), Optional("one, whose keys stand here"),
+          "points that have more in common", R"([{"name": "IC1", "points": []}])", kWithGroups}}};
+    for (JsonKey& row : GroupRows(kWithout)) study.keys.push_back(std::move(row));
+    return study;
+  }();
+  return shape;
+}
+
+const ObjectShape& ColumnShape() {
+  static const ObjectShape shape = {"column", "A number of each point's result.", MetricRows()};
+  return shape;
+}
+
+const ObjectShape& MetricShape() {
+  static const ObjectShape shape = [] {
+    ObjectShape metric = {"metric", "The number of each point's result that is compared.",
+                          MetricRows()};
+    metric.keys.push_back({"minus", ChangesShape(), Optional("nothing is taken off"),
+                           "less what the number is with these changes", R"({"model.layers": 2})"});
+    return metric;
+  }();
+  return shape;
+}
+
+const ObjectShape& GroupShape() {
+  static const ObjectShape shape = [] {
+    ObjectShape group = {
+        "group",
+        "Points that have changes, or a calibration, in common.",
+        {{"name", AText(), Required(), "before the names of its points", "\"IC1\""},
+         Set(Optional("none"), "changes for its points"),
+         {"calibration", ObjectOf(StudyCalibrationShape), Optional("the study's, or none"),
+          "a number that is searched on one of its points",
+          R"({"point": "M4", "from": 0.1, "to": 2, "set": {"simulator.slowdown.gemm": "{value}"}})"}}};
+    for (JsonKey& row : GroupRows("")) group.keys.push_back(std::move(row));
+    return group;
+  }();
+  return shape;
+}
+
+const ObjectShape& StudyCalibrationShape() {
+  static const ObjectShape shape = {
+      "calibration of a study",
+      "The one value with which the metric of a point is as published.",
+      {{"point", AText("name of a point"), Required(), "which", "\"M4\""},
+       {"set", ChangesShape(), Required(), "changes that hold {value}",
+        R"({"edits": [{"devices": "**", "compute": "{value}x"}]})"},
+       {"from", AnyNumber(), Required(), "the least value that is tried", "0.1"},
+       {"to", AnyNumber(), Required(), "the largest", "2"}}};
+  return shape;
+}
+
+const ObjectShape& PointShape() {
+  static const ObjectShape shape = {
+      "point",
+      "One scenario of the study.",
+      {{"name", AText(), Required(), "in reports", "\"M4\""},
+       Set(Optional("none"), "its changes"),
+       {"published", AnyNumber(), Optional("not published"),
+        "the metric; with \"relative_to\" the ratio to the other point's", "10.71"},
+       {"relative_to", AText("name of a point"), Optional("absolute"), "which", "\"M3\""},
+       {"allow_failure", TrueFalse(), Default("false"), "it may be impossible", "true"}}};
+  return shape;
+}
+
+const ObjectShape& ValuesShape() {
+  static const ObjectShape shape = {
+      "axis of values",
+      "Values of one path of the scenario.",
+      {{"path", AText("path of the scenario"), Required(), "what changes", "\"strategy.depth\""},
+       {"values", ListOf(Anything("value")), Required(), "what to", "[1, 2, 4]"}}};
+  return shape;
+}
+
+const ObjectShape& ChoicesShape() {
+  static const ObjectShape shape = {
+      "axis of choices",
+      "Several changes at a time.",
+      {{"choices", ListOf(ObjectOf(ChoiceShape)), Required(), "one after the other",
+        R"([{"name": "two", "set": {"strategy.depth": 2}}])"}}};
+  return shape;
+}
+
+const ObjectShape& ChoiceShape() {
+  static const ObjectShape shape = {
+      "choice",
+      "Changes with a name.",
+      {{"name", AText(), Required(), "in the names of points", "\"two\""},
+       Set(Required(), "its changes")}};
+  return shape;
+}
+
+}  // namespace rehearse

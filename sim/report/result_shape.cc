@@ -1,0 +1,164 @@
+#include "sim/report/result_shape.h"
+
+#include <limits>
+#include <string>
+#include <utility>
+
+namespace rehearse {
+namespace {
+
+constexpr double kMost = std::numeric_limits<double>::max();
+
+JsonKey Written(const char* name, JsonShape shape, const char* about, const char* example = "") {
+  return {name, std::move(shape), Required(), about, example};
+}
+
+JsonKey Sometimes(const char* name, JsonShape shape, const char* without, const char* about) {
+  return {name, std::move(shape), Optional(without), about};
+}
+
+JsonKey TimeKey(const char* name, const char* about) {
+  return Written(name, ANumber(0, kMost, "s"), about, "0.7");
+}
+JsonKey BytesKey(const char* name, const char* about) {
+  return Written(name, ANumber(0, kMost, "B"), about, "1048576");
+}
+JsonKey ShareKey(const char* name, const char* about) {
+  return Written(name, ANumber(0, kMost), about, "0.42");
+}
+JsonKey CountKey(const char* name, const char* about) {
+  return Written(name, ANumber(0, kMost), about, "16");
+}
+JsonKey NameKey(const char* name, const char* about) {
+  return Written(name, AText(), about, "\"data\"");
+}
+
+const ObjectShape& BreakdownShape() {
+  static const ObjectShape shape = {
+      "breakdown",
+      "Where the time goes, mean over ranks; the parts sum to the step.",
+      {TimeKey("compute_seconds", "any kernel runs"),
+       TimeKey("exposed_communication_seconds", "only transfers are active"),
+       TimeKey("idle_seconds", "the rank waits for others")}};
+  return shape;
+}
+
+const ObjectShape& AxisUseShape() {
+  static const ObjectShape shape = {
+      "axis",
+      "What one communicator does, mean over its ranks.",
+      {CountKey("operations", "collectives and messages"),
+       BytesKey("bytes", "as nccl-tests counts sizes"), TimeKey("seconds", "active"),
+       TimeKey("exposed_seconds", "of these, what no kernel hides")}};
+  return shape;
+}
+
+const ObjectShape& MemoryShape() {
+  static const ObjectShape shape = {
+      "memory",
+      "Of the fullest rank.",
+      {BytesKey("parameters", "weights"), BytesKey("gradients", "their gradients"),
+       BytesKey("optimizer", "its state"), BytesKey("activations", "kept for the backward pass"),
+       BytesKey("buffers", "of collectives and kernels"),
+       Sometimes("capacity", ANumber(0, kMost, "B"), "not known", "of its device"),
+       Sometimes("rank", ANumber(0, kMost), "capacity is not known", "which rank it is")}};
+  return shape;
+}
+
+const ObjectShape& LinkUseShape() {
+  static const ObjectShape shape = {
+      "busy link",
+      "One of the links that carried most for what they can.",
+      {NameKey("name", "from vertex to vertex"), NameKey("kind", "of which technology"),
+       BytesKey("bytes", "carried"),
+       Written("capacity_bytes_per_second", ANumber(0, kMost, "B/s"), "after its efficiency",
+               "2.5e10"),
+       ShareKey("utilization", "of its capacity over the step"),
+       CountKey("count", "links like it")}};
+  return shape;
+}
+
+const ObjectShape& ChosenShape() {
+  static const ObjectShape shape = {
+      "chosen collective",
+      "What was chosen where the scenario says auto.",
+      {NameKey("axis", "communicator"), NameKey("kind", "of collective"),
+       BytesKey("bytes", "of it"), NameKey("algorithm", "chosen"), NameKey("protocol", "chosen"),
+       CountKey("channels", "chosen")}};
+  return shape;
+}
+
+const ObjectShape& SimulatorUseShape() {
+  static const ObjectShape shape = {
+      "simulator's work",
+      "What the simulation itself took.",
+      {TimeKey("wall_seconds", "of simulating"), CountKey("events", "played"),
+       CountKey("transfers", "played"), CountKey("classes", "of ranks that behave alike"),
+       BytesKey("peak_rss_bytes", "memory of the program")}};
+  return shape;
+}
+
+const ObjectShape& JobResultShape() {
+  static const ObjectShape shape = {
+      "job's result",
+      "What one job takes beside the others, and alone.",
+      {NameKey("name", "of the job"),
+       Written("placement", AText("ranges of devices"), "of its ranks", "\"0-7\""),
+       TimeKey("start_seconds", "when it may begin"), CountKey("repeat", "steps"),
+       Written("steps_seconds", ListOf(ANumber(0, kMost, "s")), "of each step", "[0.7]"),
+       TimeKey("alone_step_seconds", "a step, alone on the cluster"),
+       ShareKey("slow_down", "its mean step against that"),
+       Written("result", Anything("a result"), "as of one step, without links and simulator",
+               "{}")}};
+  return shape;
+}
+
+JsonKey LinksKey() { return Written("links", ListOf(ObjectOf(LinkUseShape)), "the busiest"); }
+JsonKey SimulatorKey() {
+  return Written("simulator", ObjectOf(SimulatorUseShape), "what simulating took");
+}
+JsonKey HashKey() {
+  return Written("timeline_hash", AText(), "equal where the step is equal", "\"ace04d9f03d2cebe\"");
+}
+
+}  // namespace
+
+const ObjectShape& ResultShape() {
+  static const ObjectShape shape = {
+      "result",
+      "What one step takes, and where its time goes.",
+      {SchemaVersion(kResultSchema), NameKey("scenario", "its name"),
+       Written("fidelity", AText(), "formula, fluid or step", "\"fluid\""),
+       Sometimes("left_out", AText(), "measured", "what the fidelity ignores"),
+       CountKey("ranks", "of the step"), TimeKey("step_seconds", "one step of the whole batch"),
+       Written("breakdown", ObjectOf(BreakdownShape), "where the time goes"),
+       TimeKey("communication_seconds", "transfers are active, mean over ranks"),
+       ShareKey("overlap_fraction", "of that, what kernels hide"),
+       Written("by_axis", Named(ObjectOf(AxisUseShape), "communicator"), "communication"),
+       ShareKey("model_flops_utilization", "MFU: without recomputation, of the devices' peak"),
+       ShareKey("hardware_flops_utilization", "HFU: with it"),
+       CountKey("tokens_per_second", "of all ranks"),
+       Written("memory", ObjectOf(MemoryShape), "of the fullest rank"), LinksKey(),
+       Sometimes("collectives", ListOf(ObjectOf(ChosenShape)), "nothing was left to choose",
+                 "what was chosen"),
+       SimulatorKey(), HashKey(),
+       Sometimes("notes", ListOf(AText()), "nothing to note", "what a reader should know")}};
+  return shape;
+}
+
+const ObjectShape& JobsResultShape() {
+  static const ObjectShape shape = {
+      "result of jobs",
+      "What jobs that share a cluster take.",
+      {SchemaVersion(kJobsSchema), NameKey("scenario", "its name"),
+       Written("fidelity", AText(), "formula, fluid or step", "\"fluid\""),
+       Written("left_out", AText(), "what the fidelity ignores", "\"packets\""),
+       CountKey("devices", "of the cluster"), TimeKey("seconds", "until all have ended"),
+       Written("jobs", ListOf(ObjectOf(JobResultShape)), "one by one"), LinksKey(), SimulatorKey(),
+       HashKey()}};
+  return shape;
+}
+
+JsonShape ResultFileShape() { return Either({ObjectOf(ResultShape), ObjectOf(JobsResultShape)}); }
+
+}  // namespace rehearse

@@ -1,0 +1,336 @@
+#include "sim/schedule/schedule_shapes.h"
+
+#include <limits>
+#include <utility>
+
+#include "sim/schedule/schedule_format.h"
+#include "sim/schedule/schedule_read_parts.h"
+
+namespace rehearse {
+namespace {
+
+JsonShape Count(int64_t least = 0) { return AWhole(least, kMost32); }
+JsonShape Elements() { return AWhole(0, kMost64); }
+
+// Of one of a list: its name, or its place.
+JsonShape Reference(const char* what) { return Either({AText(what), Count()}); }
+JsonShape References(const char* what) {
+  return Either({AText(what), Count(), ListOf(Reference(what))});
+}
+
+JsonShape Ranks() { return Either({AText("\"all\" or ranges"), ListOf(AWhole(0, kMostRanks))}); }
+
+JsonShape MeshAxes() { return ListOf(Tuple({AWhole(1, kMostRanks), AWhole(1, kMostRanks)})); }
+
+JsonKey NameRow(const char* example) {
+  return {"name", AText(), Required(), "by which it is referred to", example};
+}
+
+JsonKey DTypeRow() { return {"dtype", OneOf(DTypeNames()), Default("\"bf16\""), "of elements"}; }
+
+JsonKey CutBy(const char* name, const char* about) {
+  return {name, References("name of a communicator"), Default("[]"), about, "\"row\""};
+}
+
+std::vector<JsonKey> RoleRows() {
+  return {
+      {"ops", ListOf(Either([] {
+         std::vector<JsonShape> tables;
+         for (const OpTable& op : OpTables()) tables.push_back(ObjectOf(op.table));
+         return tables;
+       }())),
+       Required(), "in the order of their streams", R"([{"name": "forward", "duration": "4ms"}])"},
+      {"streams", ListOf(ObjectOf(StreamShape)), Optional("those that ops are on"),
+       "that run ops, each in list order", R"([{"name": "compute", "kind": "compute"}])"},
+      {"regions", ListOf(ObjectOf(RegionShape)), Default("[]"), "parts of matrices that ranks hold",
+       R"([{"rows": 8, "columns": 8}])"},
+      {"buffers", ListOf(ObjectOf(BufferShape)), Default("[]"), "that ops read and write",
+       R"([{"name": "x", "kind": "activation", "shape": [8, 8]}])"},
+      {"repeats", ListOf(ObjectOf(RepeatShape)), Default("[]"),
+       "ops that are kept once and done again and again",
+       R"([{"begin": 0, "end": 4, "times": 7}])"}};
+}
+
+std::vector<JsonKey> RowsOfAllOps() {
+  const auto buffers = [](const char* name, const char* about) {
+    return JsonKey{name, References("name of a buffer"), Default("[]"), about, "\"x\""};
+  };
+  return {NameRow("\"forward\""),
+          {"stream", Reference("name of a stream"),
+           Optional("compute, or that of its communicator's name"), "which runs it", "\"compute\""},
+          {"after", References("name of an earlier op"), Default("[]"), "what holds it back",
+           "\"forward\""},
+          buffers("reads", "buffers"),
+          buffers("writes", "buffers"),
+          {"phase", OneOf(PhaseNames()), Default("\"forward\""), "of the step"},
+          {"layer", AWhole(-1, kMost32), Default("-1"), "of the network; -1: none", "3"},
+          {"micro_batch", AWhole(0, kMost32), Default("0"), "which", "1"}};
+}
+
+ObjectShape OpShape(const char* name, const char* about, std::vector<JsonKey> rows) {
+  ObjectShape shape = {name, about, std::move(rows)};
+  for (JsonKey& row : RowsOfAllOps()) shape.keys.push_back(std::move(row));
+  return shape;
+}
+
+// With the key that says what is computed.
+ObjectShape ComputeShape(const char* name, const char* about, JsonKey work) {
+  const auto usual = [](const char* words) { return Optional(words); };
+  return OpShape(
+      name, about,
+      {std::move(work),
+       {"kernel", OneOf(KernelNames()), Optional("none in particular"), "which runs for real"},
+       DTypeRow(),
+       {"flops", AFlopCount(), usual("those of its sizes, or none"), "operations", "\"1.5TFLOP\""},
+       {"bytes", ASize(), usual("those of its sizes, or none"), "read and written", "\"64MiB\""},
+       {"kernels", Count(), Default("1"), "launches", "2"},
+       {"attributes",
+        ListOf(ANumber(std::numeric_limits<double>::lowest(), std::numeric_limits<double>::max())),
+        Default("[]"), "numbers that the kernel takes", "[0.1]"}});
+}
+
+JsonKey CommunicatorRow() {
+  return {"communicator", Reference("name of a communicator"), Required(), "who takes part",
+          "\"data\""};
+}
+
+ObjectShape MessageShape(const char* name, const char* about, JsonKey peer) {
+  return OpShape(name, about,
+                 {std::move(peer),
+                  CommunicatorRow(),
+                  {"bytes", ASize(), Required(), "of the message", "\"64MiB\""}});
+}
+
+const ObjectShape& DurationOpShape() {
+  static const ObjectShape shape =
+      ComputeShape("op: duration", "Takes that long on any device.",
+                   {"duration", ADuration(), Required(), "how long it takes", "\"4ms\""});
+  return shape;
+}
+
+const ObjectShape& GemmOpShape() {
+  static const ObjectShape shape =
+      ComputeShape("op: gemm", "A product of matrices.",
+                   {"gemm", ObjectOf(GemmShape), Required(), "its sizes",
+                    R"({"m": 4096, "n": 4096, "k": 4096})"});
+  return shape;
+}
+
+const ObjectShape& ComputeOpShape() {
+  static const ObjectShape shape = ComputeShape(
+      "op: compute", "Fused attention, whose flops must be given; or memory, whose bytes must.",
+      {"compute", OneOf({"attention", "memory"}), Required(), "what its time is made of"});
+  return shape;
+}
+
+const ObjectShape& CollectiveOpShape() {
+  static const ObjectShape shape =
+      OpShape("op: collective", "A collective of the rank's group.",
+              {{"collective", OneOf(CollectiveNames()), Required(), "which"},
+               CommunicatorRow(),
+               {"bytes", ASize(), Optional("none, of a barrier; else it must be given"),
+                "as nccl-tests counts sizes", "\"64MiB\""},
+               DTypeRow(),
+               {"reduction", OneOf(ReductionNames()), Default("\"sum\""), "of what is reduced"},
+               {"algorithm", AText("algorithm, or auto"), Optional("ring, or what the kind has"),
+                "how it runs (rehearse list algorithms)", "\"tree\""},
+               {"protocol", AText("protocol, none or auto"), Default("\"none\""),
+                "NCCL's; none: bare links", "\"simple\""},
+               {"root", Count(), Default("0"), "of broadcast and reduce: a member", "0"},
+               {"pair_bytes", ListOf(ListOf(ASize())), Optional("all pairs alike"),
+                "of an all-to-all: what each member sends to each, a row a member",
+                R"([["1MiB", "2MiB"], ["2MiB", "1MiB"]])"}});
+  return shape;
+}
+
+const ObjectShape& SendShape() {
+  static const ObjectShape shape =
+      MessageShape("op: send_to", "A message to a member of the rank's group.",
+                   {"send_to", Count(), Required(), "which member", "1"});
+  return shape;
+}
+
+const ObjectShape& ReceiveShape() {
+  static const ObjectShape shape =
+      MessageShape("op: receive_from", "A message from a member of the rank's group.",
+                   {"receive_from", Count(), Required(), "which member", "0"});
+  return shape;
+}
+
+}  // namespace
+
+const ObjectShape& ScheduleShape() {
+  static const ObjectShape shape = [] {
+    ObjectShape whole = {
+        "schedule",
+        "What every rank does in one step. Where there is one role, its keys stand beside these.",
+        {SchemaForEditors(),
+         SchemaVersion(kScheduleSchema),
+         {"name", AText(), Optional("the file's"), "what results call it", "\"two-ranks\""},
+         {"description", AText(), Optional("none"), "for people", "\"six ops\""},
+         {"ranks", AWhole(1, kMostRanks), Required(), "how many", "2"},
+         {"role_of_rank", ListOf(Tuple({Reference("name of a role"), AWhole(1, kMostRanks)})),
+          Optional("there is one role"),
+          "runs [role, ranks], gone through until each rank has a role",
+          R"([["first", 4], ["last", 4]])"},
+         {"facts", ObjectOf(FactsShape), Optional("none"), "for utilisation and tokens a second",
+          R"({"tokens": 8192})"},
+         {"communicators", ListOf(ObjectOf(CommunicatorShape)), Default("[]"),
+          "groups of ranks that communicate", R"([{"name": "data", "ranks": "all"}])"},
+         {"roles", ListOf(ObjectOf(RoleShape)), Optional("one, whose keys stand here"),
+          "what ranks that do the same do", R"([{"name": "all", "ops": []}])"}}};
+    for (JsonKey& row : RoleRows()) {
+      if (row.presence.kind == Presence::Kind::kRequired)
+        row.presence = Optional("\"roles\" have them");
+      whole.keys.push_back(std::move(row));
+    }
+    return whole;
+  }();
+  return shape;
+}
+
+const ObjectShape& FactsShape() {
+  static const ObjectShape shape = {
+      "facts",
+      "What a whole step does, over all ranks.",
+      {{"model_flops", AFlopCount(), Optional("no MFU"), "without recomputation", "\"1TFLOP\""},
+       {"hardware_flops", AFlopCount(), Optional("no HFU"), "with it", "\"1.3TFLOP\""},
+       {"tokens", ANumber(0, std::numeric_limits<double>::max()), Optional("none"), "of the batch",
+        "8192"},
+       {"token_name", AText(), Default("\"tokens\""), "what they are called", "\"images\""}}};
+  return shape;
+}
+
+const ObjectShape& CommunicatorShape() {
+  static const ObjectShape shape = {
+      "communicator",
+      "Groups of ranks that communicate, given in one of three ways.",
+      {NameRow("\"data\""),
+       {"ranks", Ranks(), Optional("\"groups\" or \"mesh\""), "one group", "\"0-3,8,16-64:8\""},
+       {"groups", ListOf(Ranks()), Optional("\"ranks\" or \"mesh\""), "of equal size",
+        R"(["0-1", [2, 3]])"},
+       {"mesh", ObjectOf(CommunicatorMeshShape), Optional("\"ranks\" or \"groups\""),
+        "axes of a dense mesh", R"({"members": [[4, 1]], "groups": [[2, 4]]})"}}};
+  return shape;
+}
+
+const ObjectShape& CommunicatorMeshShape() {
+  static const ObjectShape shape = {
+      "mesh of a communicator",
+      "Axes as [extent, stride], the first one fastest.",
+      {{"members", MeshAxes(), Required(), "along which a group goes", "[[4, 1]]"},
+       {"groups", MeshAxes(), Required(), "along which groups differ", "[[2, 4]]"}}};
+  return shape;
+}
+
+const ObjectShape& RoleShape() {
+  static const ObjectShape shape = [] {
+    ObjectShape role = {"role", "What ranks that do the same do.", {NameRow("\"all\"")}};
+    for (JsonKey& row : RoleRows()) role.keys.push_back(std::move(row));
+    return role;
+  }();
+  return shape;
+}
+
+std::vector<std::string> RoleKeys() {
+  std::vector<std::string> keys;
+  for (const JsonKey& row : RoleShape().keys) {
+    if (row.name != "name") keys.push_back(row.name);
+  }
+  return keys;
+}
+
+const ObjectShape& StreamShape() {
+  static const ObjectShape shape = {
+      "stream",
+      "Runs its ops one after the other.",
+      {NameRow("\"compute\""), {"kind", OneOf(StreamKindNames()), Required(), "of its ops"}}};
+  return shape;
+}
+
+const ObjectShape& RegionShape() {
+  const auto size = [](const char* name) {
+    return JsonKey{name, Elements(), Required(), "of the matrix", "4096"};
+  };
+  static const ObjectShape shape = {
+      "region",
+      "The part of a matrix that a rank holds.",
+      {size("rows"), CutBy("rows_cut_by", "communicators that share the rows"), size("columns"),
+       CutBy("columns_cut_by", "communicators that share the columns"),
+       CutBy("flat_by", "communicators that share what is left, element by element")}};
+  return shape;
+}
+
+const ObjectShape& BufferShape() {
+  static const ObjectShape shape = {
+      "buffer",
+      "Memory of a rank; with a shape, or with bytes.",
+      {NameRow("\"x\""),
+       {"kind", OneOf(BufferKindNames()), Required(), "what it is counted as"},
+       DTypeRow(),
+       {"shape", Tuple({Elements(), Elements()}), Optional("no matrix"), "[rows, columns]",
+        "[4096, 4096]"},
+       {"bytes", ASize(), Optional("those of the shape; none for a view"), "of memory",
+        "\"32MiB\""},
+       {"region", Count(), Optional("not told"), "a place in \"regions\"", "0"},
+       {"view", ObjectOf(ViewShape), Optional("memory of its own"), "of another buffer",
+        R"({"of": "x", "row": 8})"}}};
+  return shape;
+}
+
+const ObjectShape& ViewShape() {
+  const auto begin = [](const char* name) {
+    return JsonKey{name, Elements(), Default("0"), "where it begins", "8"};
+  };
+  static const ObjectShape shape = {
+      "view",
+      "A part of another buffer.",
+      {{"of", Reference("name of a buffer"), Required(), "which", "\"x\""},
+       begin("row"),
+       begin("column"),
+       CutBy("rows_cut_by", "communicators whose member's share of the rows it is"),
+       CutBy("columns_cut_by", "communicators whose member's share of the columns it is")}};
+  return shape;
+}
+
+const ObjectShape& RepeatShape() {
+  const auto buffer = [](const char* name, const char* about) {
+    return JsonKey{name, Count(), Optional("no buffers of its own"), about, "0"};
+  };
+  static const ObjectShape shape = {
+      "repeat",
+      "Ops that are kept once and done again and again.",
+      {{"begin", Count(), Required(), "place of the first op", "0"},
+       {"end", Count(1), Required(), "place after the last op", "4"},
+       {"times", Count(), Required(), "how often again", "7"},
+       buffer("first_buffer", "place of the first buffer that each time has anew"),
+       buffer("end_buffer", "place after the last"),
+       {"micro_batches", AWhole(0, kMost32), Default("1"), "that one time stands for", "1"}}};
+  return shape;
+}
+
+const std::vector<OpTable>& OpTables() {
+  static const std::vector<OpTable> tables = {
+      {"duration", DurationOpShape},     {"gemm", GemmOpShape},  {"compute", ComputeOpShape},
+      {"collective", CollectiveOpShape}, {"send_to", SendShape}, {"receive_from", ReceiveShape}};
+  return tables;
+}
+
+const ObjectShape& GemmShape() {
+  const auto side = [](const char* name) {
+    return JsonKey{name, Elements(), Required(), "of m x k by k x n", "4096"};
+  };
+  const JsonShape mode = OneOf(GemmModeNames());
+  static const ObjectShape shape = {
+      "gemm",
+      "Sizes of a product.",
+      {side("m"),
+       side("n"),
+       side("k"),
+       {"mode", mode, Default("\"NN\""), "which operands are transposed"},
+       {"tuned", mode, Optional("mode"), "the mode that a simulation times it in"},
+       {"batch", Count(1), Default("1"), "products of this size", "8"}}};
+  return shape;
+}
+
+}  // namespace rehearse

@@ -1,0 +1,210 @@
+// rehearse schema: the tables of all documents, against the files that we ship and write.
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <set>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "sim/base/json_document.h"
+#include "tests/support/places.h"
+#include "tests/support/shape_check.h"
+#include "tests/tools/program_fixture.h"
+#include "tools/documents.h"
+
+namespace rehearse {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+using Json = nlohmann::json;
+
+const DocumentShape& Find(const std::string& name) {
+  for (const DocumentShape& document : Documents()) {
+    if (document.name == name) return document;
+  }
+  ADD_FAILURE() << "no document " << name;
+  return Documents().front();
+}
+
+std::vector<fs::path> FilesIn(const std::string& folder) {
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(SourceDir() + "/scenarios/" + folder)) {
+    if (entry.path().extension() == ".json") files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+Json Read(const fs::path& path) { return JsonDocument::FromFile(path.string()).value(); }
+
+TEST(SchemaTest, EveryShippedFileIsWhatItsTableSays) {
+  for (const auto& [folder, kind] :
+       {std::pair("", "scenario"), {"studies", "study"}, {"schedules", "schedule"}}) {
+    for (const fs::path& path : FilesIn(folder))
+      EXPECT_EQ(Mismatch(Find(kind).shape, Read(path)), "") << path;
+  }
+}
+
+// Of every row of every document.
+template <typename Visit>
+void ForEachRow(Visit visit) {
+  std::set<const ObjectShape*> seen;
+  for (const DocumentShape& document : Documents()) {
+    for (const ObjectShape* object : ObjectsIn(document.shape)) {
+      if (!seen.insert(object).second) continue;
+      for (const JsonKey& row : object->keys) visit(document, *object, row);
+    }
+  }
+}
+
+TEST(SchemaTest, EveryDefaultAndExampleIsOfItsOwnType) {
+  ForEachRow([](const DocumentShape& document, const ObjectShape& object, const JsonKey& row) {
+    const std::string where = document.name + ", " + object.name + ", " + row.name;
+    if (row.presence.value != nullptr) {
+      EXPECT_EQ(Mismatch(row.shape, *row.presence.value), "") << where;
+    if (!row.example.empty()) EXPECT_EQ(Mismatch(row.shape, Json::parse(row.example)), "") << where;
+  });
+}
+
+TEST(SchemaTest, EveryKeyHasAnExampleOrTellsItsChoicesOrDefault) {
+  ForEachRow([](const DocumentShape& document, const ObjectShape& object, const JsonKey& row) {
+    if (document.name == "result") return;  // written only: nobody types it
+    const bool speaks = !row.example.empty() || row.presence.value != nullptr ||
+                        row.shape.type == JsonType::kChoice ||
+                        row.shape.type == JsonType::kTrueFalse;
+    EXPECT_TRUE(speaks) << document.name << ", " << object.name << ", " << row.name;
+    EXPECT_FALSE(row.about.empty()) << object.name << ", " << row.name;
+  });
+}
+
+// Readers that know their keys otherwise would not be in what `rehearse schema` prints.
+TEST(SchemaTest, ReadersReadThroughTables) {
+  const std::set<std::string> by_the_document = {
+      "json_reader.cc",         // the function itself
+      "sbp_reader.cc",          // names of the network's weights
+      "schedule_read_role.cc",  // keys of all tables of ops, before it is known which
+  };
+  for (const char* folder : {"sim", "topology", "collectives", "workloads", "real", "scenarios"}) {
+    for (const auto& entry : fs::recursive_directory_iterator(SourceDir() + "/" + folder)) {
+      if (entry.path().extension() != ".cc") continue;
+      std::ifstream file(entry.path());
+      const std::string text(std::istreambuf_iterator<char>(file), {});
+      if (text.find("AllowKeys(") == std::string::npos) continue;
+      EXPECT_TRUE(by_the_document.count(entry.path().filename().string()) > 0)
+          << entry.path() << " calls AllowKeys: As() with a table says the same to users";
+    }
+  }
+}
+
+// "a.b" of every object's keys, names that the scenario chooses as *.
+void KeysOf(const JsonShape& shape, const std::string& path, std::set<std::string>* keys) {
+  for (const JsonShape& part : shape.parts) KeysOf(part, path, keys);
+  if (shape.type != JsonType::kObject) return;
+  for (const JsonKey& row : shape.object().keys) {
+    keys->insert(shape.object().name + "." + row.name);
+    KeysOf(row.shape, path, keys);
+  }
+}
+
+void FoundIn(const JsonShape& shape, const Json& value, std::set<std::string>* keys) {
+  if (shape.type == JsonType::kObject) {
+    for (const auto& [key, member] : value.items()) {
+      keys->insert(shape.object().name + "." + key);
+      const JsonKey* const row = shape.object().Find(key);
+      if (row != nullptr) FoundIn(row->shape, member, keys);
+    }
+    return;
+  }
+  for (const JsonShape& part : shape.parts) {
+    if (shape.type == JsonType::kEither && Mismatch(part, value).empty())
+      FoundIn(part, value, keys);
+    if (shape.type == JsonType::kNamed || shape.type == JsonType::kList) {
+      for (const auto& [key, member] : value.items()) FoundIn(part, member, keys);
+    }
+  }
+}
+
+class SchemaProgramTest : public ProgramTest {};
+
+TEST_F(SchemaProgramTest, ResultsHaveTheKeysOfTheTableAndNoOthers) {
+  std::set<std::string> written;
+  for (const std::string& arguments :
+       {Shipped("cpu-4d"), Shipped("axonn-gpt20b-perlmutter") + " --set simulator.algorithm=auto",
+        Shipped("jobs-two-trainings")}) {
+    const Outcome run = Execute("run " + arguments + " --format json");
+    ASSERT_EQ(run.code, 0) << run.err;
+    const Json result = Json::parse(run.out);
+    EXPECT_EQ(Mismatch(Find("result").shape, result), "") << arguments;
+    FoundIn(Find("result").shape, result, &written);
+  }
+  std::set<std::string> told;
+  KeysOf(Find("result").shape, "", &told);
+  for (const std::string& key : told) EXPECT_TRUE(written.count(key) > 0) << key;
+}
+
+TEST_F(SchemaProgramTest, CalibrationsAndSchedulesThatAreWrittenAreWhatTheirTablesSay) {
+  ASSERT_EQ(Execute("plan " + Shipped("cpu-4d") + " -o s.json").code, 0);
+  EXPECT_EQ(Mismatch(Find("schedule").shape, Read(folder_ / "s.json")), "");
+  ASSERT_EQ(Execute("topology dgx-a100:nodes=2 --json -o c.json").code, 0);
+  EXPECT_EQ(Mismatch(Find("cluster").shape, Read(folder_ / "c.json")), "");
+  Write("nccl.csv", "size,time\n1048576,40\n16777216,150\n67108864,500\n268435456,1900\n");
+  ASSERT_EQ(
+      Execute("compare nccl.csv --cluster dgx-a100 --kind all-reduce --calibration k.json").code,
+      0);
+  EXPECT_EQ(Mismatch(Find("calibration").shape, Read(folder_ / "k.json")), "");
+}
+
+TEST_F(SchemaProgramTest, TellsTheKeysOfAScenarioWithDefaultsAndExamples) {
+  const Outcome page = Execute("schema scenario");
+  EXPECT_EQ(page.code, 0);
+  EXPECT_THAT(page.out, HasSubstr("micro_batches"));
+  EXPECT_THAT(page.out, HasSubstr("a whole number from 1 to 65536; default 1; e.g. 4"));
+  EXPECT_THAT(page.out, HasSubstr("strategy summa: SUMMA on q x q"));
+  EXPECT_THAT(page.out, HasSubstr("Objects that are not told here: rehearse schema cluster, "
+                                  "rehearse schema calibration, rehearse schema edits, "
+                                  "rehearse schema perturbation"));
+  EXPECT_THAT(Execute("schema schedule").out,
+              HasSubstr("this rehearse reads no other version, older or newer"));
+  ExpectMistake("schema scenaro", {"did you mean \"scenario\"?", "known are scenario, cluster"});
+  ExpectMistake("schema --json", {"of which KIND?"});
+}
+
+// Independent of all above, where Python has a validator.
+TEST_F(SchemaProgramTest, AnEditorsValidatorTakesWhatWeShipAndRefusesMistakes) {
+  if (Shell("python3 -c 'import jsonschema' 2> /dev/null") != 0) GTEST_SKIP() << "no jsonschema";
+  for (const char* kind : {"scenario", "cluster", "study", "schedule", "result"}) {
+    ASSERT_EQ(Shell(std::string("$rehearse schema ") + kind + " --json > " + kind), 0);
+  }
+  const std::string script = R"(
+import json, re, sys, jsonschema
+kind, path = sys.argv[1], sys.argv[2]
+schema = json.load(open(kind))
+jsonschema.Draft7Validator.check_schema(schema)
+jsonschema.Draft7Validator(schema).validate(json.load(open(path)))
+)";
+  Write("validate.py", script);
+  const auto validates = [&](const std::string& kind, const std::string& path) {
+    return Shell("python3 validate.py " + kind + " '" + path + "' 2> err.txt") == 0;
+  };
+  for (const auto& [folder, kind] :
+       {std::pair("", "scenario"), {"studies", "study"}, {"schedules", "schedule"}}) {
+    for (const fs::path& path : FilesIn(folder)) {
+      EXPECT_TRUE(validates(kind, path.string())) << path << ReadFile(folder_ / "err.txt");
+    }
+  }
+  EXPECT_FALSE(validates("scenario", Write("a.json", R"({"name": "x", "clustr": "dgx-a100"})")));
+  const auto cluster_of = [&](const std::string& bandwidth) {
+    return Write("c.json", R"({"name": "x", "vertices": [], "links": [{"between": ["a", "b"], )"
+                           R"("kind": "nvlink", "latency": "1us", "bandwidth": ")" +
+                               bandwidth + "\"}]}");
+  };
+  EXPECT_TRUE(validates("cluster", cluster_of("300GBps")));
+  EXPECT_FALSE(validates("cluster", cluster_of("300")));
+}
+
+}  // namespace
+}  // namespace rehearse

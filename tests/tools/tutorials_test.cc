@@ -1,0 +1,131 @@
+// The tutorials' commands, run as they stand, print what the tutorials show.
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/places.h"
+#include "tests/tools/program_fixture.h"
+
+namespace rehearse {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Commands of a ```sh block, and what the ```text block after it shows, if there is one.
+struct Step {
+  std::string commands;
+  std::vector<std::string> shown;
+};
+
+std::vector<Step> StepsOf(const std::string& path) {
+  std::vector<Step> steps;
+  std::string fence;  // of the block that is open: "sh", "text" or another
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("```")) {
+      fence = fence.empty() ? line.substr(3) + "`" : "";
+      if (fence == "sh`") steps.emplace_back();
+    } else if (fence == "sh`") {
+      steps.back().commands += line + "\n";
+    } else if (fence == "text`" && !steps.empty()) {
+      steps.back().shown.push_back(line);
+    }
+  }
+  return steps;
+}
+
+// "…" is any text of a line.
+bool Matches(const std::string& shown, const std::string& line) {
+  const std::string any = "…";
+  size_t at = 0;
+  for (size_t begin = 0; begin <= shown.size();) {
+    const size_t end = std::min(shown.find(any, begin), shown.size());
+    const std::string part = shown.substr(begin, end - begin);
+    const bool is_last = end == shown.size();
+    size_t found = 0;
+    if (begin == 0) {
+      found = line.starts_with(part) ? 0 : std::string::npos;
+    } else if (is_last) {
+      const bool fits = line.size() >= at + part.size() && line.ends_with(part);
+      found = fits ? line.size() - part.size() : std::string::npos;
+    } else {
+      found = line.find(part, at);
+    }
+    if (found == std::string::npos) return false;
+    at = found + part.size();
+    if (is_last) return at == line.size();
+    begin = end + any.size();
+  }
+  return at == line.size();
+}
+
+// A line "…" alone is any number of lines; the others come in their order.
+void ExpectShown(const std::vector<std::string>& shown, const std::string& output,
+                 const std::string& commands) {
+  std::vector<std::string> lines;
+  std::istringstream stream(output);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  size_t at = 0;
+  bool may_skip = false;
+  for (const std::string& wanted : shown) {
+    if (wanted == "…") {
+      may_skip = true;
+      continue;
+    }
+    while (may_skip && at < lines.size() && !Matches(wanted, lines[at])) ++at;
+    ASSERT_LT(at, lines.size()) << commands << "did not print\n" << wanted << "\nbut\n" << output;
+    ASSERT_TRUE(Matches(wanted, lines[at])) << commands << "printed\n"
+                                            << lines[at] << "\ninstead of\n"
+                                            << wanted << "\n\n"
+                                            << output;
+    ++at;
+    may_skip = false;
+  }
+  EXPECT_TRUE(may_skip || at == lines.size()) << commands << "printed more than is shown:\n"
+                                              << (at < lines.size() ? lines[at] : "");
+}
+
+class TutorialsTest : public ProgramTest {
+ protected:
+  // A place that looks like the repository, where the commands may write.
+  TutorialsTest() {
+    fs::create_directories(folder_ / "tools");
+    fs::create_directory_symlink(SourceDir() + "/scenarios", folder_ / "scenarios");
+    Write("tools/rehearse", "#!/bin/sh\nexec '" + ProgramPath() + "' \"$@\"\n");
+    fs::permissions(folder_ / "tools/rehearse", fs::perms::owner_all);
+  }
+
+  void Follow(const std::string& name) {
+    const std::vector<Step> steps = StepsOf(SourceDir() + "/scenarios/tutorials/" + name);
+    ASSERT_GE(steps.size(), 5u);
+    for (const Step& step : steps) {
+      Write("step.sh", step.commands);
+      ASSERT_EQ(Shell("bash -e step.sh > out.txt 2> err.txt"), 0)
+          << step.commands << ReadFile(folder_ / "err.txt");
+      if (!step.shown.empty())
+        ExpectShown(step.shown, ReadFile(folder_ / "out.txt"), step.commands);
+      if (HasFatalFailure()) return;
+    }
+  }
+};
+
+TEST_F(TutorialsTest, TheArchitectCanFollow) { Follow("architect.md"); }
+TEST_F(TutorialsTest, TheValidatorCanFollow) { Follow("validator.md"); }
+TEST_F(TutorialsTest, TheTeacherCanFollow) { Follow("teacher.md"); }
+
+TEST(TutorialPatternTest, AnEllipsisIsAnyTextOfALine) {
+  EXPECT_TRUE(Matches("Simulated in … ms: 4 events", "Simulated in 12.8 ms: 4 events"));
+  EXPECT_TRUE(Matches("a…", "abc"));
+  EXPECT_TRUE(Matches("…c", "abc"));
+  EXPECT_TRUE(Matches("abc", "abc"));
+  EXPECT_FALSE(Matches("abc", "abcd"));
+  EXPECT_FALSE(Matches("a…d", "abc"));
+  EXPECT_FALSE(Matches("a…b…c", "acb"));
+}
+
+}  // namespace
+}  // namespace rehearse

@@ -1,0 +1,102 @@
+// rehearse schema [KIND]: what the files say that Rehearse reads and writes.
+#include <algorithm>
+#include <cstdio>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "scenarios/readers/perturbation.h"
+#include "scenarios/readers/scenario_shape.h"
+#include "scenarios/sweeping/study_shapes.h"
+#include "sim/base/error.h"
+#include "sim/base/shape_print.h"
+#include "sim/report/result_shape.h"
+#include "sim/report/timeline_record.h"
+#include "sim/report/timeline_shapes.h"
+#include "sim/schedule/schedule_format.h"
+#include "sim/schedule/schedule_shapes.h"
+#include "tools/command.h"
+#include "tools/documents.h"
+#include "topology/files/calibration.h"
+#include "topology/files/cluster_file.h"
+#include "topology/files/edits.h"
+
+namespace rehearse {
+
+const std::vector<DocumentShape>& Documents() {
+  static const std::vector<DocumentShape> documents = {
+      {"scenario", "one step, or jobs, on one cluster; run, plan, execute and explain read it.", "",
+       ObjectOf(ScenarioShape)},
+      {"cluster", "devices and links; a scenario's \"cluster\", and --cluster.", "",
+       ClusterObjectShape()},
+      {"study", "many scenarios beside what is published; sweep reads it.", "",
+       ObjectOf(StudyShape)},
+      {"schedule", "what every rank does in a step; plan writes it, run and others read it.",
+       kScheduleSchema, ObjectOf(ScheduleShape)},
+      {"calibration", "a machine as measured; calibrate and compare write it.", kCalibrationSchema,
+       ObjectOf(CalibrationShape)},
+      {"edits", "what-ifs on links and devices; \"edits\" of a scenario or cluster.", "",
+       EditsShape()},
+      {"perturbation", "what is not steady; \"perturbation\" of a scenario's \"simulator\".", "",
+       ObjectOf(PerturbationShape)},
+      {"timeline", "when each op ran; run and execute --out write it, compare reads it.",
+       kTimelineSchema, ObjectOf(TimelineShape)},
+      {"result", "what a step takes; run --format json and --out write it.", kResultSchema,
+       ResultFileShape()},
+  };
+  return documents;
+}
+
+namespace {
+
+namespace po = boost::program_options;
+
+CommandSyntax Syntax() {
+  CommandSyntax syntax;
+  syntax.usage = "rehearse schema [KIND] [options]";
+  syntax.explanation =
+      "Every key of the JSON files that Rehearse reads and writes, with type, unit, default,\n"
+      "allowed values and an example, from the tables that the readers use. KIND is one of\n"
+      "scenario, cluster, study, schedule, calibration, edits, perturbation, timeline and\n"
+      "result. Examples:\n"
+      "  rehearse schema scenario\n"
+      "  rehearse schema scenario --json > scenario.schema.json   # for editors: name it in\n"
+      "                                                           # the file's \"$schema\"\n";
+  syntax.positional = {"kind"};
+  syntax.options.add_options()("json", "as JSON Schema (draft 7), which editors take");
+  return syntax;
+}
+
+std::string ListText() {
+  std::string text;
+  for (const DocumentShape& document : Documents())
+    text += fmt::format("{:<14} {}\n", document.name, document.about);
+  return text + "\n'rehearse schema KIND' prints the keys of one.\n";
+}
+
+}  // namespace
+
+int SchemaCommand(const std::vector<std::string>& arguments) {
+  CommandSyntax syntax = Syntax();
+  po::variables_map values;
+  if (!ParseCommandLine(syntax, arguments, &values)) return 0;
+  if (values.count("kind") == 0) {
+    if (values.count("json") > 0) throw Error("--json: of which KIND? usage: " + syntax.usage);
+    std::fputs(ListText().c_str(), stdout);
+    return 0;
+  }
+  const std::string kind = values["kind"].as<std::string>();
+  std::vector<std::string> names;
+  for (const DocumentShape& document : Documents()) {
+    names.push_back(document.name);
+    if (document.name != kind) continue;
+    const std::string text = values.count("json") > 0 ? JsonSchema(document).dump(2) + "\n"
+                                                      : ShapeText(document, Documents());
+    std::fputs(text.c_str(), stdout);
+    return 0;
+  }
+  throw Error(fmt::format("no file is of kind \"{}\"{}; known are {}", kind,
+                          DidYouMean(kind, names), fmt::join(names, ", ")));
+}
+
+}  // namespace rehearse

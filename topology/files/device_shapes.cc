@@ -1,0 +1,100 @@
+#include "topology/files/device_shapes.h"
+
+#include "topology/cluster/cluster.h"
+#include "topology/devices/device.h"
+
+namespace rehearse {
+namespace {
+
+JsonKey Efficiency(const char* name, const char* about) {
+  return {name, ANumberAbove(0, 1), Default("1"), about, "0.9"};
+}
+
+JsonKey OtherPeak(const char* name, const char* about) {
+  return {name, AFlopRate(), Optional("such work is refused"), about, "\"19.5TFLOPS\""};
+}
+
+}  // namespace
+
+JsonShape DeviceChoiceShape() {
+  return Either({AText("name of a known device"), ObjectOf(DeviceShape)});
+}
+
+const ObjectShape& DeviceShape() {
+  static const ObjectShape shape = {
+      "device",
+      "What computes: its peaks, its memory, and what it makes of them.",
+      {{"name", AText(), Required(), "what results call it", "\"mine\""},
+       {"description", AText(), Optional("its name"), "for people", "\"a GPU of ours\""},
+       {"compute_capability", AWhole(0, 1000), Default("0"), "NVIDIA's times ten; 0: none", "90"},
+       {"matrix_peak_16", AFlopRate(), Required(), "products in bf16 or fp16", "\"312TFLOPS\""},
+       OtherPeak("matrix_peak_32", "products in tf32"),
+       OtherPeak("vector_peak_32", "arithmetic in fp32"),
+       OtherPeak("vector_peak_64", "arithmetic in fp64"),
+       {"memory", ASize(), Required(), "of the device", "\"40GiB\""},
+       {"memory_bandwidth", ABandwidth(), Required(), "nominal", "\"1.555TBps\""},
+       Efficiency("memory_efficiency", "of the memory's bandwidth"),
+       Efficiency("gemm_efficiency", "of the peak that large products reach"),
+       {"gemm_scale", ANumberAbove(0, 1000), Default("1"), "of all efficiencies of products",
+        "0.95"},
+       {"gemm_points", ListOf(ObjectOf(GemmPointShape)), Default("[]"), "measured products",
+        R"([{"mode": "NN", "m": 4096, "n": 4096, "k": 4096, "efficiency": 0.8}])"},
+       Efficiency("attention_forward_efficiency", "of fused attention, of the peak"),
+       Efficiency("attention_backward_efficiency", "of its backward pass"),
+       {"launch_overhead", ADurationUpTo(kLongestLatency), Default("\"0us\""), "of a kernel",
+        "\"4us\""},
+       {"slowdown", ObjectOf(SlowdownShape), Optional("none"),
+        "while the device computes and communicates", R"({"gemm": 0.1})"},
+       {"host_cores", ANumber(0, 1e6), Default("0"), "cores that the ranks of a machine share",
+        "2"},
+       {"sources", Named(AText("source"), "figure"), Optional("this file"),
+        "where the figures are from", R"({"all": "data sheet"})"}}};
+  return shape;
+}
+
+const ObjectShape& GemmPointShape() {
+  constexpr int64_t kLargest = int64_t{1} << 40;
+  const auto side = [](const char* name) {
+    return JsonKey{name, AWhole(1, kLargest), Required(), "of the product", "4096"};
+  };
+  static const ObjectShape shape = {
+      "gemm point",
+      "What a product of m x k by k x n reaches.",
+      {{"mode", OneOf({"NN", "NT", "TN"}), Required(), "which operands are transposed"},
+       side("m"),
+       side("n"),
+       side("k"),
+       Efficiency("efficiency", "of the peak")}};
+  return shape;
+}
+
+const ObjectShape& SlowdownShape() {
+  const auto factor = [](const char* name, const char* about) {
+    return JsonKey{name, ANumber(0, 1000), Default("0"), about, "0.1"};
+  };
+  static const ObjectShape shape = {
+      "slowdown",
+      "While a device computes and communicates, a kernel runs at 1/(1 + slowdown).",
+      {factor("gemm", "of products"),
+       factor("attention", "of fused attention"),
+       factor("memory", "of kernels that memory bounds"),
+       factor("communication", "of transfers, while a kernel runs"),
+       {"waves", ObjectOf(WavesShape), Optional("products slow down by the factor"),
+        "products in waves of thread blocks",
+        R"({"multiprocessors": 132, "taken": 24, "tile": [128, 256]})"}}};
+  return shape;
+}
+
+const ObjectShape& WavesShape() {
+  constexpr int64_t kMost = 1 << 16;
+  static const ObjectShape shape = {
+      "waves",
+      "Thread blocks of a product on the multiprocessors that communication leaves.",
+      {{"multiprocessors", AWhole(1, kMost), Required(), "of the device", "132"},
+       {"taken", AWhole(0, kMost), Required(), "by communication", "24"},
+       {"tile", Tuple({AWhole(1, kMost), AWhole(1, kMost)}), Required(),
+        "[rows, columns] of a thread block", "[128, 256]"}}};
+  return shape;
+}
+
+}  // namespace rehearse

@@ -1,0 +1,14 @@
+// The tables of a device that a cluster file describes.
+#pragma once
+
+#include "sim/base/json_shape.h"
+
+namespace rehearse {
+
+JsonShape DeviceChoiceShape();  // a known device's name, or an object
+const ObjectShape& DeviceShape();
+const ObjectShape& GemmPointShape();
+const ObjectShape& SlowdownShape();
+const ObjectShape& WavesShape();
+
+}  // namespace rehearse
