@@ -29,11 +29,9 @@
 #include "tools/trial_options.h"
 
 namespace rehearse {
-namespace {
-
 namespace po = boost::program_options;
 
-CommandSyntax Syntax() {
+CommandSyntax CalibrateSyntax() {
   CommandSyntax syntax;
   syntax.usage = "rehearse calibrate [options]";
   syntax.explanation =
@@ -55,6 +53,7 @@ CommandSyntax Syntax() {
       "what is measured");
   add("for", po::value<std::vector<std::string>>()->multitoken()->value_name("SCENARIO..."),
       "also measure exactly what these need");
+  syntax.takes["for"] = TakenFile({".json"});
   add("ranks", po::value<std::string>()->value_name("N,..."),
       "numbers of ranks to measure collectives among; by default a rank a core and twice as many, "
       "on GPUs a rank a GPU");
@@ -73,8 +72,11 @@ CommandSyntax Syntax() {
       "GPUs: let ranks share them (processes with an NCCL_HOSTID each); times mean nothing then");
   add("output,o", po::value<std::string>()->default_value("calibration.json")->value_name("FILE"),
       "where to write it");
+  syntax.takes["output"] = TakenOutput({".json"});
   return syntax;
 }
+
+namespace {
 
 std::string Now() { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))); }
 
@@ -246,7 +248,7 @@ std::vector<uint32_t> DefaultWorlds(bool on_gpus) {
 }  // namespace
 
 int CalibrateCommand(const std::vector<std::string>& arguments) {
-  CommandSyntax syntax = Syntax();
+  CommandSyntax syntax = CalibrateSyntax();
   po::variables_map values;
   if (!ParseCommandLine(syntax, arguments, &values)) return 0;
   const auto start = std::chrono::steady_clock::now();

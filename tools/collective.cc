@@ -23,7 +23,9 @@ namespace po = boost::program_options;
 constexpr double kLargestSize = 1125899906842624.0;  // 1024T
 constexpr size_t kMostSizes = 100000;
 
-CommandSyntax Syntax() {
+}  // namespace
+
+CommandSyntax CollectiveSyntax() {
   CommandSyntax syntax;
   syntax.usage = "rehearse collective KIND --cluster CLUSTER [options]";
   syntax.explanation =
@@ -35,7 +37,9 @@ CommandSyntax Syntax() {
       "  rehearse collective all-reduce --cluster dgx-h100 -a ring -p simple -b 1G\n"
       "  rehearse collective all-gather --cluster perlmutter:nodes=4 --groups 4 -b 256M\n";
   syntax.positional = {"kind"};
-  AddTrialOptions(syntax.options);
+  syntax.takes["kind"] = TakenCollective();
+  syntax.takes["calibration"] = TakenFile({".json"});
+  AddTrialOptions(&syntax);
   const auto text = [](const char* name) { return po::value<std::string>()->value_name(name); };
   syntax.options.add_options()("calibration", text("FILE"),
                                "link efficiencies and overheads that `rehearse compare "
@@ -52,6 +56,8 @@ CommandSyntax Syntax() {
       "format", text("text|json")->default_value("text"), "what to print");
   return syntax;
 }
+
+namespace {
 
 double ParseBytes(const std::string& option, const std::string& text) {
   const auto fail = [&](const char* why) {
@@ -175,7 +181,7 @@ std::string JsonOf(const std::vector<Row>& rows, const Trial& trial) {
 }  // namespace
 
 int CollectiveCommand(const std::vector<std::string>& arguments) {
-  CommandSyntax syntax = Syntax();
+  CommandSyntax syntax = CollectiveSyntax();
   po::variables_map values;
   if (!ParseCommandLine(syntax, arguments, &values)) return 0;
   const auto text = [&](const char* name) { return values[name].as<std::string>(); };

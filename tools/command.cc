@@ -1,18 +1,89 @@
 #include "tools/command.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <sstream>
 #include <string_view>
 
+#include <boost/algorithm/string/split.hpp>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include "sim/base/error.h"
+#include "sim/base/known_names.h"
 
 namespace rehearse {
 
 namespace po = boost::program_options;
+
+Taken TakenName(std::vector<std::string> names) {
+  return {.kind = Taken::Kind::kName, .names = std::move(names)};
+}
+Taken TakenFile(std::vector<std::string> endings) {
+  return {.kind = Taken::Kind::kFile, .endings = std::move(endings)};
+}
+Taken TakenOutput(std::vector<std::string> endings) {
+  return {.kind = Taken::Kind::kFile, .endings = std::move(endings), .is_output = true};
+}
+
+namespace {
+
+// Names of values that take whatever their option says.
+constexpr std::string_view kFreeValues[] = {
+    "N", "N,...", "K", "X", "SIZE", "SECONDS", "GFLOP", "A,B", "A,B-C", "FROM-TO", "RANK,..."};
+
+// "SIZE (=32M)" -> "SIZE"
+std::string NameOfValue(const po::option_description& option) {
+  const std::string text = option.format_parameter();
+  const size_t standard = text.find(" (=");
+  const std::string name = text.substr(0, standard);
+  return name.starts_with("[=") ? "" : name;
+}
+
+}  // namespace
+
+Taken TakenBy(const CommandSyntax& syntax, const po::option_description& option) {
+  const auto told = syntax.takes.find(option.long_name());
+  if (told != syntax.takes.end()) return told->second;
+  if (option.semantic()->max_tokens() == 0) return {.kind = Taken::Kind::kNothing};
+  const std::string name = NameOfValue(option);
+  if (name == "FILE") return TakenFile({});
+  if (name == "DIR") return {.kind = Taken::Kind::kFolder};
+  if (name == "CLUSTER") return {.kind = Taken::Kind::kCluster};
+  if (name == "PATH=VALUE") return {.kind = Taken::Kind::kScenarioPath};
+  if (name.find('|') != std::string::npos) {
+    std::vector<std::string> names;
+    boost::split(names, name, [](char c) { return c == '|'; });
+    return TakenName(std::move(names));
+  }
+  if (std::find(std::begin(kFreeValues), std::end(kFreeValues), name) == std::end(kFreeValues)) {
+    throw InternalError(
+        fmt::format("--{}: what {} takes is not said (tools/command.h)", option.long_name(), name));
+  }
+  return {};
+}
+
+Taken TakenBy(const CommandSyntax& syntax, const std::string& positional) {
+  return syntax.takes.at(positional);
+}
+
+namespace {
+
+// Refuses what is none of the names that an option takes.
+void CheckNames(const CommandSyntax& syntax, const po::variables_map& values) {
+  for (const auto& option : syntax.options.options()) {
+    const std::string& name = option->long_name();
+    if (values.count(name) == 0 || values[name].defaulted()) continue;
+    const Taken taken = TakenBy(syntax, *option);
+    if (taken.kind != Taken::Kind::kName || !taken.only_names) continue;
+    const std::string text = values[name].as<std::string>();
+    if (std::find(taken.names.begin(), taken.names.end(), text) != taken.names.end()) continue;
+    throw Error(fmt::format("--{}: found \"{}\"{}", name, text, KnownNames(text, taken.names)));
+  }
+}
+
+}  // namespace
 
 bool ParseCommandLine(CommandSyntax& syntax, const std::vector<std::string>& arguments,
                       po::variables_map* values) {
@@ -47,7 +118,10 @@ bool ParseCommandLine(CommandSyntax& syntax, const std::vector<std::string>& arg
   } catch (const po::error& error) {
     throw Error(error.what());
   }
-  if (values->count("help") == 0) return true;
+  if (values->count("help") == 0) {
+    CheckNames(syntax, *values);
+    return true;
+  }
   std::ostringstream options;
   options << syntax.options;
   const std::string text =
@@ -58,10 +132,7 @@ bool ParseCommandLine(CommandSyntax& syntax, const std::vector<std::string>& arg
 
 OutputFormat ParseFormat(const std::string& text, const std::vector<std::string>& names) {
   if (std::find(names.begin(), names.end(), text) == names.end()) {
-    throw Error(fmt::format("--format: found \"{}\", expected {}{}", text,
-                            names.size() == 2 ? "\"text\" or \"json\""
-                                              : fmt::format("one of {}", fmt::join(names, ", ")),
-                            DidYouMean(text, names)));
+    throw Error(fmt::format("--format: found \"{}\"{}", text, KnownNames(text, names)));
   }
   return text == "json"  ? OutputFormat::kJson
          : text == "csv" ? OutputFormat::kCsv
@@ -82,8 +153,7 @@ Fidelity ParseFidelity(const std::string& option, const std::string& text) {
     if (text == Name(fidelity)) return fidelity;
     names.emplace_back(Name(fidelity));
   }
-  throw Error(fmt::format("{}: found \"{}\", expected one of {}{}", option, text,
-                          fmt::join(names, ", "), DidYouMean(text, names)));
+  throw Error(fmt::format("{}: found \"{}\"{}", option, text, KnownNames(text, names)));
 }
 
 std::string FolderOption(const po::variables_map& values, const char* option) {

@@ -1,6 +1,8 @@
 // Subcommands of the rehearse program and what they share.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -10,27 +12,28 @@
 
 namespace rehearse {
 
-struct Command {
-  const char* name;
-  const char* summary;
-  // `arguments` without the program's and the command's name. Returns the exit code; throws Error
-  // for the user's mistakes.
-  int (*run)(const std::vector<std::string>& arguments);
+// What an option takes, or an argument without a dash. The check of names, completion and the man
+// page come of it.
+struct Taken {
+  enum class Kind : uint8_t {
+    kNothing,  // a switch
+    kFree,
+    kName,  // one of `names`
+    kFile,
+    kFolder,
+    kCluster,       // a preset, a preset with changes, or a cluster file
+    kScenarioPath,  // of --set: PATH=VALUE
+  };
+  Kind kind = Kind::kFree;
+  std::vector<std::string> names = {};
+  bool only_names = true;                 // false: other spellings and words may do as well
+  std::vector<std::string> endings = {};  // of files, such as ".json"; any where there are none
+  bool is_output = false;                 // a file that is written
 };
 
-int ExplainCommand(const std::vector<std::string>& arguments);
-int CollectiveCommand(const std::vector<std::string>& arguments);
-int RunCommand(const std::vector<std::string>& arguments);
-int PlanCommand(const std::vector<std::string>& arguments);
-int ExecuteCommand(const std::vector<std::string>& arguments);
-int CalibrateCommand(const std::vector<std::string>& arguments);
-int TrustCommand(const std::vector<std::string>& arguments);
-int CompareCommand(const std::vector<std::string>& arguments);
-int SweepCommand(const std::vector<std::string>& arguments);
-int TopologyCommand(const std::vector<std::string>& arguments);
-int InitCommand(const std::vector<std::string>& arguments);
-int ListCommand(const std::vector<std::string>& arguments);
-int SchemaCommand(const std::vector<std::string>& arguments);
+Taken TakenName(std::vector<std::string> names);
+Taken TakenFile(std::vector<std::string> endings);
+Taken TakenOutput(std::vector<std::string> endings);
 
 // What a command accepts.
 struct CommandSyntax {
@@ -38,10 +41,60 @@ struct CommandSyntax {
   std::string explanation;  // a paragraph, with examples; ends with a newline
   boost::program_options::options_description options;
   std::vector<std::string> positional;  // names of arguments without a dash, each at most once
+  // By long name, of those where the value's name does not say it (TakenBy()), and of all
+  // positional ones.
+  std::map<std::string, Taken> takes;
 };
 
-// Parses strictly: no abbreviations, unknown options are Errors with "did you mean". Adds --help;
-// returns false after printing it.
+// By the name of the option's value: FILE, DIR, CLUSTER, PATH=VALUE or names with | between, unless
+// `takes` has it.
+Taken TakenBy(const CommandSyntax& syntax,
+              const boost::program_options::option_description& option);
+// Of a positional argument.
+Taken TakenBy(const CommandSyntax& syntax, const std::string& positional);
+
+struct Command {
+  const char* name;
+  const char* summary;
+  CommandSyntax (*syntax)();
+  // `arguments` without the program's and the command's name. Returns the exit code; throws Error
+  // for the user's mistakes.
+  int (*run)(const std::vector<std::string>& arguments);
+  bool runs_for_real = false;  // on this machine's CPUs or GPUs
+};
+
+// All of them, in the order of help.
+const std::vector<Command>& Commands();
+
+CommandSyntax InitSyntax();
+int InitCommand(const std::vector<std::string>& arguments);
+CommandSyntax RunSyntax();
+int RunCommand(const std::vector<std::string>& arguments);
+CommandSyntax PlanSyntax();
+int PlanCommand(const std::vector<std::string>& arguments);
+CommandSyntax ExecuteSyntax();
+int ExecuteCommand(const std::vector<std::string>& arguments);
+CommandSyntax ExplainSyntax();
+int ExplainCommand(const std::vector<std::string>& arguments);
+CommandSyntax CollectiveSyntax();
+int CollectiveCommand(const std::vector<std::string>& arguments);
+CommandSyntax CalibrateSyntax();
+int CalibrateCommand(const std::vector<std::string>& arguments);
+CommandSyntax CompareSyntax();
+int CompareCommand(const std::vector<std::string>& arguments);
+CommandSyntax TrustSyntax();
+int TrustCommand(const std::vector<std::string>& arguments);
+CommandSyntax TopologySyntax();
+int TopologyCommand(const std::vector<std::string>& arguments);
+CommandSyntax SweepSyntax();
+int SweepCommand(const std::vector<std::string>& arguments);
+CommandSyntax ListSyntax();
+int ListCommand(const std::vector<std::string>& arguments);
+CommandSyntax SchemaSyntax();
+int SchemaCommand(const std::vector<std::string>& arguments);
+
+// Parses strictly: no abbreviations, unknown options and names that an option does not take are
+// Errors with "did you mean". Adds --help; returns false after printing it.
 bool ParseCommandLine(CommandSyntax& syntax, const std::vector<std::string>& arguments,
                       boost::program_options::variables_map* values);
 

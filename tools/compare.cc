@@ -31,7 +31,9 @@ using Json = nlohmann::ordered_json;
 
 constexpr Bytes kOneMegabyte(1 << 20);
 
-CommandSyntax Syntax() {
+}  // namespace
+
+CommandSyntax CompareSyntax() {
   CommandSyntax syntax;
   syntax.usage = "rehearse compare A [B] [options]";
   syntax.explanation =
@@ -49,7 +51,11 @@ CommandSyntax Syntax() {
       "  rehearse compare table.csv --cluster dgx-a100:nodes=4 --kind all-reduce\n"
       "  rehearse compare nccl.log --cluster dgx-a100 --calibration mine.json\n";
   syntax.positional = {"a", "b"};
-  AddTrialOptions(syntax.options);
+  syntax.takes["a"] = syntax.takes["b"] = TakenFile({});
+  AddTrialOptions(&syntax);
+  syntax.takes["kind"] = TakenCollective();
+  syntax.takes["calibration"] = TakenOutput({".json"});
+  syntax.takes["using"] = TakenFile({".json"});
   const auto text = [](const char* name) { return po::value<std::string>()->value_name(name); };
   syntax.options.add_options()("kind", text("KIND"),
                                "which collective it was, where the log does not say it")(
@@ -61,6 +67,8 @@ CommandSyntax Syntax() {
       "what to print; csv for timelines and results");
   return syntax;
 }
+
+namespace {
 
 // ---- A table of nccl-tests beside a cluster -----------------------------------------------------
 
@@ -256,7 +264,7 @@ const char* Name(SubjectKind kind) {
 }  // namespace
 
 int CompareCommand(const std::vector<std::string>& arguments) {
-  CommandSyntax syntax = Syntax();
+  CommandSyntax syntax = CompareSyntax();
   po::variables_map values;
   if (!ParseCommandLine(syntax, arguments, &values)) return 0;
   if (values.count("a") == 0) throw Error("nothing to compare; usage: " + syntax.usage);

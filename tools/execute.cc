@@ -20,6 +20,7 @@
 #include "scenarios/playing/execution.h"
 #include "scenarios/playing/prepare.h"
 #include "sim/base/error.h"
+#include "sim/base/known_names.h"
 #include "sim/base/output_file.h"
 #include "sim/base/say.h"
 #include "sim/report/trace.h"
@@ -28,11 +29,9 @@
 #include "tools/scenario_options.h"
 
 namespace rehearse {
-namespace {
-
 namespace po = boost::program_options;
 
-CommandSyntax Syntax() {
+CommandSyntax ExecuteSyntax() {
   CommandSyntax syntax;
   syntax.usage = "rehearse execute SCENARIO|SCHEDULE [options]";
   syntax.explanation =
@@ -48,8 +47,8 @@ CommandSyntax Syntax() {
   add("set", po::value<std::vector<std::string>>()->composing()->value_name("PATH=VALUE"),
       "change the scenario before it is read; may be repeated");
   add("allow-oom", "run a plan that does not fit the scenario's devices all the same");
-  add("backend", po::value<std::string>()->default_value("cpu")->value_name("NAME"),
-      "what runs it: cpu or cuda");
+  add("backend", po::value<std::string>()->default_value("cpu")->value_name("cpu|cuda"),
+      "what runs it");
   add("warmup", po::value<std::string>()->default_value("2")->value_name("N"),
       "steps that are not counted");
   add("repeat", po::value<std::string>()->default_value("5")->value_name("N"),
@@ -60,9 +59,10 @@ CommandSyntax Syntax() {
       "fp32");
   add("collectives", po::value<std::string>()->default_value("own")->value_name("own|mpi"),
       "our steps over messages, or the MPI library's collectives");
-  add("streams", po::value<std::string>()->default_value("auto")->value_name("NAME"),
-      "auto, blocking (one op after the other) or threads (one a stream)");
-  add("arithmetic", po::value<std::string>()->default_value("auto")->value_name("NAME"),
+  add("streams",
+      po::value<std::string>()->default_value("auto")->value_name("auto|blocking|threads"),
+      "blocking: one op after the other; threads: one a stream");
+  add("arithmetic", po::value<std::string>()->default_value("auto")->value_name("auto|fp32|fp64"),
       "of the steps that are timed: fp32 or fp64; auto is fp32, on GPUs what the schedule says");
   add("tune-products",
       "GPUs: choose the mode of each matrix product by trial before the first step");
@@ -85,6 +85,8 @@ CommandSyntax Syntax() {
   return syntax;
 }
 
+namespace {
+
 uint64_t ParseCount(const po::variables_map& values, const char* option, uint64_t least,
                     uint64_t most) {
   const std::string text = values[option].as<std::string>();
@@ -103,8 +105,7 @@ size_t ParseChoice(const po::variables_map& values, const char* option,
   for (size_t i = 0; i < names.size(); ++i) {
     if (names[i] == text) return i;
   }
-  throw Error(fmt::format("--{}: found \"{}\", expected {}{}", option, text, fmt::join(names, ", "),
-                          DidYouMean(text, names)));
+  throw Error(fmt::format("--{}: found \"{}\"{}", option, text, KnownNames(text, names)));
 }
 
 struct Request {
@@ -290,7 +291,7 @@ int RunAsThreads(const Scenario& scenario, const Schedule& schedule, const Reque
 }  // namespace
 
 int ExecuteCommand(const std::vector<std::string>& arguments) {
-  CommandSyntax syntax = Syntax();
+  CommandSyntax syntax = ExecuteSyntax();
   po::variables_map values;
   if (!ParseCommandLine(syntax, arguments, &values)) return 0;
   const Request request = ParseRequest(values);

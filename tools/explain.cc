@@ -8,11 +8,9 @@
 #include "tools/scenario_options.h"
 
 namespace rehearse {
-namespace {
-
 namespace po = boost::program_options;
 
-CommandSyntax Syntax() {
+CommandSyntax ExplainSyntax() {
   CommandSyntax syntax;
   syntax.usage = "rehearse explain SCENARIO|SCHEDULE [options]";
   syntax.explanation =
@@ -31,10 +29,8 @@ CommandSyntax Syntax() {
   return syntax;
 }
 
-}  // namespace
-
 int ExplainCommand(const std::vector<std::string>& arguments) {
-  CommandSyntax syntax = Syntax();
+  CommandSyntax syntax = ExplainSyntax();
   po::variables_map values;
   if (!ParseCommandLine(syntax, arguments, &values)) return 0;
   const OutputFormat format = ParseFormat(values["format"].as<std::string>());

@@ -1,7 +1,10 @@
 // rehearse init: a first scenario, with comments.
 #include <cstdio>
+#include <utility>
 
 #include "scenarios/playing/first_scenario.h"
+#include "scenarios/readers/model_reader.h"
+#include "scenarios/readers/strategy_reader.h"
 #include "sim/base/output_file.h"
 #include "tools/command.h"
 
@@ -9,8 +12,8 @@ namespace rehearse {
 
 namespace po = boost::program_options;
 
-int InitCommand(const std::vector<std::string>& arguments) {
-  FirstScenarioRequest request;
+CommandSyntax InitSyntax() {
+  const FirstScenarioRequest usual;
   CommandSyntax syntax;
   syntax.usage = "rehearse init [options]";
   syntax.explanation =
@@ -18,21 +21,37 @@ int InitCommand(const std::vector<std::string>& arguments) {
       "mesh that fits the devices' memory. Examples:\n"
       "  rehearse init -o my.json\n"
       "  rehearse init --strategy fsdp --cluster dgx-h100:nodes=4 --model gpt-20b -o my.json\n";
-  const auto text = [](std::string* value, const char* name) {
-    return po::value<std::string>(value)->default_value(*value)->value_name(name);
+  const auto text = [](const std::string& standard, const char* name) {
+    return po::value<std::string>()->default_value(standard)->value_name(name);
   };
-  syntax.options.add_options()("strategy", text(&request.strategy, "KIND"),
-                               "a row of `rehearse list strategies`")(
-      "cluster", text(&request.cluster, "CLUSTER"),
-      "preset, preset with changes, or a cluster file")("model", text(&request.model, "NAME"),
-                                                        "a row of `rehearse list models`")(
-      "output,o", po::value<std::string>()->value_name("FILE"),
+  auto add = syntax.options.add_options();
+  add("strategy", text(usual.strategy, "KIND"), "a row of `rehearse list strategies`");
+  add("cluster", text(usual.cluster, "CLUSTER"), "preset, preset with changes, or a cluster file");
+  add("model", text(usual.model, "NAME"), "a row of `rehearse list models`");
+  add("output,o", po::value<std::string>()->value_name("FILE"),
       "where to write it; standard output if not given");
+  std::vector<std::string> strategies;
+  for (const StrategyKind& kind : StrategyKinds()) strategies.push_back(kind.name);
+  syntax.takes["strategy"] = TakenName(std::move(strategies));
+  std::vector<std::string> models;
+  for (const ModelPreset& preset : ModelPresets()) models.push_back(preset.name);
+  syntax.takes["model"] = TakenName(std::move(models));
+  syntax.takes["output"] = TakenOutput({".json"});
+  return syntax;
+}
+
+int InitCommand(const std::vector<std::string>& arguments) {
+  CommandSyntax syntax = InitSyntax();
   po::variables_map values;
   if (!ParseCommandLine(syntax, arguments, &values)) return 0;
+  const auto text = [&](const char* name) { return values[name].as<std::string>(); };
+  FirstScenarioRequest request;
+  request.cluster = text("cluster");
+  request.model = text("model");
+  request.strategy = text("strategy");
   const std::string file = FirstScenario(request);
   if (values.count("output") > 0) {
-    WriteFileAtomically(values["output"].as<std::string>(), file);
+    WriteFileAtomically(text("output"), file);
   } else {
     std::fputs(file.c_str(), stdout);
   }

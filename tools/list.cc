@@ -9,6 +9,7 @@
 #include "scenarios/readers/model_reader.h"
 #include "scenarios/readers/strategy_reader.h"
 #include "sim/base/error.h"
+#include "sim/base/known_names.h"
 #include "sim/base/units.h"
 #include "tools/command.h"
 #include "topology/devices/device.h"
@@ -98,14 +99,21 @@ constexpr Kind kKinds[] = {{"clusters", Clusters},
 
 }  // namespace
 
-int ListCommand(const std::vector<std::string>& arguments) {
+CommandSyntax ListSyntax() {
   CommandSyntax syntax;
   syntax.usage = "rehearse list [clusters|devices|models|strategies|algorithms] [options]";
   syntax.explanation = "What scenarios and commands can name, with sources (--sources).\n";
   syntax.positional = {"kind"};
+  syntax.takes["kind"] = TakenName({});
+  for (const Kind& kind : kKinds) syntax.takes["kind"].names.emplace_back(kind.name);
   syntax.options.add_options()(
       "format", po::value<std::string>()->default_value("text")->value_name("text|json"),
       "what to print")("sources", "print where the figures are from, as naming one kind does");
+  return syntax;
+}
+
+int ListCommand(const std::vector<std::string>& arguments) {
+  CommandSyntax syntax = ListSyntax();
   po::variables_map values;
   if (!ParseCommandLine(syntax, arguments, &values)) return 0;
   const OutputFormat format = ParseFormat(values["format"].as<std::string>());
@@ -128,11 +136,7 @@ int ListCommand(const std::vector<std::string>& arguments) {
     }
   }
   if (text.empty()) {
-    const std::string suggestion = DidYouMean(wanted, names);
-    throw Error(fmt::format("cannot list \"{}\"{}", wanted,
-                            suggestion.empty()
-                                ? "; known are " + fmt::format("{}", fmt::join(names, ", "))
-                                : suggestion));
+    throw Error(fmt::format("cannot list \"{}\"{}", wanted, KnownNames(wanted, names)));
   }
   if (format == OutputFormat::kJson) text = json.dump(2) + "\n";
   std::fputs(text.c_str(), stdout);

@@ -19,6 +19,7 @@
 
 #include "sim/base/error.h"
 #include "sim/base/interruption.h"
+#include "sim/base/known_names.h"
 #include "sim/base/say.h"
 #include "sim/base/version.h"
 #include "tools/command.h"
@@ -26,30 +27,11 @@
 namespace rehearse {
 namespace {
 
-constexpr Command kCommands[] = {
-    {"init", "write a first scenario, with comments", InitCommand},
-    {"run", "simulate one scenario and show where the time goes", RunCommand},
-    {"plan", "write the schedule of a scenario as a file", PlanCommand},
-    {"execute", "run the same schedule for real, on CPUs or GPUs", ExecuteCommand},
-    {"explain", "why the step takes so long: critical path, contention, what would help",
-     ExplainCommand},
-    {"collective", "time one collective by itself, in nccl-tests' words", CollectiveCommand},
-    {"calibrate", "measure this machine, for scenarios on local-cpu", CalibrateCommand},
-    {"compare", "two timelines, op by op; or nccl-tests beside what is predicted", CompareCommand},
-    {"trust", "predict steps that a calibration has not seen, run them, show the errors",
-     TrustCommand},
-    {"topology", "what is connected in a cluster, and how fast; pictures and matrices",
-     TopologyCommand},
-    {"sweep", "simulate many scenarios, beside what is published about them", SweepCommand},
-    {"list", "what is known by name: clusters, devices, models, strategies", ListCommand},
-    {"schema", "every key of the files that are read and written", SchemaCommand},
-};
-
 void PrintHelp() {
   std::string text =
       "Rehearse a training run on a cluster that you do not have yet.\n\n"
       "usage: rehearse COMMAND [arguments]\n\n";
-  for (const Command& command : kCommands)
+  for (const Command& command : Commands())
     text += fmt::format("  {:<11} {}\n", command.name, command.summary);
   text +=
       "\n'rehearse help COMMAND' explains a command. Start with\n"
@@ -76,17 +58,15 @@ int Dispatch(std::vector<std::string> arguments) {
     return 0;
   }
   std::vector<std::string> names;
-  for (const Command& command : kCommands) {
+  for (const Command& command : Commands()) {
     if (arguments[0] == command.name) {
-      ran_for_real = command.run == ExecuteCommand || command.run == CalibrateCommand ||
-                     command.run == TrustCommand;
+      ran_for_real = command.runs_for_real;
       return command.run({arguments.begin() + 1, arguments.end()});
     }
     names.emplace_back(command.name);
   }
-  const std::string suggestion = DidYouMean(arguments[0], names);
   throw Error(fmt::format("unknown command \"{}\"{}", arguments[0],
-                          suggestion.empty() ? "; see rehearse --help" : suggestion));
+                          KnownNames(arguments[0], names, "rehearse --help")));
 }
 
 // Large blocks come from the heap and go back to it, to be used again, instead of being fetched as

@@ -14,11 +14,9 @@
 #include "tools/scenario_options.h"
 
 namespace rehearse {
-namespace {
-
 namespace po = boost::program_options;
 
-CommandSyntax Syntax() {
+CommandSyntax PlanSyntax() {
   CommandSyntax syntax;
   syntax.usage = "rehearse plan SCENARIO [options]";
   syntax.explanation =
@@ -38,13 +36,12 @@ CommandSyntax Syntax() {
   add("allow-oom", "write a plan that does not fit the devices' memory all the same");
   add("output,o", po::value<std::string>()->default_value("-")->value_name("FILE"),
       "where to write it: gzipped where the name ends in .gz; - is standard output");
+  syntax.takes["output"] = TakenOutput({".json", ".json.gz"});
   return syntax;
 }
 
-}  // namespace
-
 int PlanCommand(const std::vector<std::string>& arguments) {
-  CommandSyntax syntax = Syntax();
+  CommandSyntax syntax = PlanSyntax();
   po::variables_map values;
   if (!ParseCommandLine(syntax, arguments, &values)) return 0;
   const std::string path = values["output"].as<std::string>();

@@ -14,11 +14,9 @@
 #include "tools/scenario_options.h"
 
 namespace rehearse {
-namespace {
-
 namespace po = boost::program_options;
 
-CommandSyntax Syntax() {
+CommandSyntax RunSyntax() {
   CommandSyntax syntax;
   syntax.usage = "rehearse run SCENARIO|SCHEDULE [options]";
   syntax.explanation =
@@ -44,6 +42,8 @@ CommandSyntax Syntax() {
       "part of the step that timeline.svg shows, e.g. 100ms-250ms");
   return syntax;
 }
+
+namespace {
 
 // By default the first, or the first of each job: there ranks are devices.
 std::vector<uint32_t> PicturedRanks(const po::variables_map& values, const Scenario& scenario) {
@@ -115,7 +115,7 @@ void WriteOutputs(const Rehearsal& rehearsal, const std::string& folder,
 }  // namespace
 
 int RunCommand(const std::vector<std::string>& arguments) {
-  CommandSyntax syntax = Syntax();
+  CommandSyntax syntax = RunSyntax();
   po::variables_map values;
   if (!ParseCommandLine(syntax, arguments, &values)) return 0;
   const OutputFormat format = ParseFormat(values["format"].as<std::string>());

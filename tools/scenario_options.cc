@@ -16,6 +16,7 @@ namespace rehearse {
 namespace po = boost::program_options;
 
 void AddClusterOption(CommandSyntax* syntax) {
+  syntax->takes["scenario"] = TakenFile({".json", ".json.gz"});
   syntax->options.add_options()(
       "cluster", po::value<std::string>()->value_name("CLUSTER"),
       "where SCENARIO is a schedule's file (rehearse plan): preset, preset with changes "
@@ -29,11 +30,12 @@ void AddScenarioOptions(CommandSyntax* syntax) {
   add("set", po::value<std::vector<std::string>>()->composing()->value_name("PATH=VALUE"),
       "change the scenario before it is read, e.g. cluster=perlmutter:nodes=8 or "
       "strategy.depth=8; may be repeated");
-  add("fidelity", po::value<std::string>()->value_name("NAME"),
+  add("fidelity", po::value<std::string>()->value_name("formula|fluid|step"),
       FidelityHelp("what is played of the network, overrides the scenario's").c_str());
   add("calibration", po::value<std::string>()->value_name("FILE"),
       "link efficiencies and overheads that `rehearse compare --calibration` wrote; overrides the "
       "scenario's");
+  syntax->takes["calibration"] = TakenFile({".json"});
   add("allow-oom", "play a plan that does not fit the devices' memory all the same");
   add("no-fold", "simulate every rank, not one of each class of ranks that behave alike");
 }

@@ -7,7 +7,7 @@
 
 namespace rehearse {
 
-// --cluster, for schedules.
+// What SCENARIO takes, and --cluster, for schedules.
 void AddClusterOption(CommandSyntax* syntax);
 // SCENARIO, --cluster, --set, --fidelity, --calibration, --allow-oom, --no-fold.
 void AddScenarioOptions(CommandSyntax* syntax);

@@ -1,5 +1,4 @@
 // rehearse schema [KIND]: what the files say that Rehearse reads and writes.
-#include <algorithm>
 #include <cstdio>
 
 #include <fmt/format.h>
@@ -9,6 +8,7 @@
 #include "scenarios/readers/scenario_shape.h"
 #include "scenarios/sweeping/study_shapes.h"
 #include "sim/base/error.h"
+#include "sim/base/known_names.h"
 #include "sim/base/shape_print.h"
 #include "sim/report/result_shape.h"
 #include "sim/report/timeline_record.h"
@@ -51,7 +51,15 @@ namespace {
 
 namespace po = boost::program_options;
 
-CommandSyntax Syntax() {
+std::vector<std::string> KindNames() {
+  std::vector<std::string> names;
+  for (const DocumentShape& document : Documents()) names.push_back(document.name);
+  return names;
+}
+
+}  // namespace
+
+CommandSyntax SchemaSyntax() {
   CommandSyntax syntax;
   syntax.usage = "rehearse schema [KIND] [options]";
   syntax.explanation =
@@ -63,9 +71,12 @@ CommandSyntax Syntax() {
       "  rehearse schema scenario --json > scenario.schema.json   # for editors: name it in\n"
       "                                                           # the file's \"$schema\"\n";
   syntax.positional = {"kind"};
+  syntax.takes["kind"] = TakenName(KindNames());
   syntax.options.add_options()("json", "as JSON Schema (draft 7), which editors take");
   return syntax;
 }
+
+namespace {
 
 std::string ListText() {
   std::string text;
@@ -77,7 +88,7 @@ std::string ListText() {
 }  // namespace
 
 int SchemaCommand(const std::vector<std::string>& arguments) {
-  CommandSyntax syntax = Syntax();
+  CommandSyntax syntax = SchemaSyntax();
   po::variables_map values;
   if (!ParseCommandLine(syntax, arguments, &values)) return 0;
   if (values.count("kind") == 0) {
@@ -86,17 +97,14 @@ int SchemaCommand(const std::vector<std::string>& arguments) {
     return 0;
   }
   const std::string kind = values["kind"].as<std::string>();
-  std::vector<std::string> names;
   for (const DocumentShape& document : Documents()) {
-    names.push_back(document.name);
     if (document.name != kind) continue;
     const std::string text = values.count("json") > 0 ? JsonSchema(document).dump(2) + "\n"
                                                       : ShapeText(document, Documents());
     std::fputs(text.c_str(), stdout);
     return 0;
   }
-  throw Error(fmt::format("no file is of kind \"{}\"{}; known are {}", kind,
-                          DidYouMean(kind, names), fmt::join(names, ", ")));
+  throw Error(fmt::format("no file is of kind \"{}\"{}", kind, KnownNames(kind, KindNames())));
 }
 
 }  // namespace rehearse

@@ -12,6 +12,7 @@
 #include "scenarios/sweeping/study_report.h"
 #include "sim/base/error.h"
 #include "sim/base/json_document.h"
+#include "sim/base/known_names.h"
 #include "sim/base/say.h"
 #include "tools/command.h"
 
@@ -37,7 +38,9 @@ std::string PrintJson(const Study& study, const Sweep& sweep,
 constexpr Format kFormats[] = {
     {"text", ToText}, {"json", PrintJson}, {"csv", ToCsv}, {"markdown", ToMarkdown}};
 
-CommandSyntax Syntax() {
+}  // namespace
+
+CommandSyntax SweepSyntax() {
   CommandSyntax syntax;
   syntax.usage = "rehearse sweep STUDY [options]";
   syntax.explanation =
@@ -48,6 +51,7 @@ CommandSyntax Syntax() {
       "  rehearse sweep scenarios/studies/axonn-table4.json\n"
       "  rehearse sweep my-study.json --out sweep --format csv     # go on where it stopped\n";
   syntax.positional = {"study"};
+  syntax.takes["study"] = TakenFile({".json"});
   syntax.options.add_options()(
       "out", po::value<std::string>()->value_name("DIR"),
       "keep the result of each point there, and do not simulate what is there already")(
@@ -56,10 +60,13 @@ CommandSyntax Syntax() {
       "points at a time, at most four a core; 0 is one a core")(
       "set", po::value<std::vector<std::string>>()->composing()->value_name("PATH=VALUE"),
       "change the scenario of every point, e.g. simulator.fidelity=formula; may be repeated")(
-      "format", po::value<std::string>()->default_value("text")->value_name("NAME"),
-      "text, json, csv or markdown");
+      "format",
+      po::value<std::string>()->default_value("text")->value_name("text|json|csv|markdown"),
+      "what to print");
   return syntax;
 }
+
+namespace {
 
 const Format& FindFormat(const std::string& text) {
   std::vector<std::string> names;
@@ -67,14 +74,13 @@ const Format& FindFormat(const std::string& text) {
     if (text == format.name) return format;
     names.emplace_back(format.name);
   }
-  throw Error(fmt::format("--format: found \"{}\", expected one of {}{}", text,
-                          fmt::join(names, ", "), DidYouMean(text, names)));
+  throw Error(fmt::format("--format: found \"{}\"{}", text, KnownNames(text, names)));
 }
 
 }  // namespace
 
 int SweepCommand(const std::vector<std::string>& arguments) {
-  CommandSyntax syntax = Syntax();
+  CommandSyntax syntax = SweepSyntax();
   po::variables_map values;
   if (!ParseCommandLine(syntax, arguments, &values)) return 0;
   if (values.count("study") == 0)

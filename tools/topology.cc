@@ -17,6 +17,7 @@
 #include "sim/base/visible_text.h"
 #include "tools/command.h"
 #include "tools/ranks.h"
+#include "topology/devices/device.h"
 #include "topology/files/cluster_export.h"
 #include "topology/files/cluster_file.h"
 #include "topology/import/import_nccl.h"
@@ -33,7 +34,9 @@ namespace po = boost::program_options;
 constexpr uint32_t kRanksShown = 16;  // unless --ranks says which
 constexpr uint32_t kMostRanks = 256;  // in a matrix
 
-CommandSyntax Syntax() {
+}  // namespace
+
+CommandSyntax TopologySyntax() {
   CommandSyntax syntax;
   syntax.usage = "rehearse topology CLUSTER [options]";
   syntax.explanation =
@@ -50,6 +53,13 @@ CommandSyntax Syntax() {
       "view\n"
       "(--path, --matrix, --dot, --svg) or --format is given.\n";
   syntax.positional = {"cluster"};
+  syntax.takes["cluster"] = {.kind = Taken::Kind::kCluster};
+  syntax.takes["import-nccl"] = TakenFile({".xml"});
+  syntax.takes["device"] = TakenName({});
+  for (const DeviceSpec& device : KnownDevices())
+    syntax.takes["device"].names.push_back(device.name);
+  syntax.takes["device"].only_names = false;  // an import knows more
+  syntax.takes["output"] = TakenOutput({".json", ".svg", ".dot", ".txt"});
   syntax.options.add_options()("path", po::value<std::string>()->value_name("A,B"),
                                "the way from one device to another, hop by hop; ranks or names")(
       "matrix",
@@ -68,6 +78,8 @@ CommandSyntax Syntax() {
                        "write there, not to standard output");
   return syntax;
 }
+
+namespace {
 
 uint32_t ParseDevice(const Cluster& cluster, const std::string& text) {
   if (!text.empty() && text.find_first_not_of("0123456789") == std::string::npos)
@@ -174,7 +186,7 @@ std::string ClusterFileOf(const Source& source) {
 }  // namespace
 
 int TopologyCommand(const std::vector<std::string>& arguments) {
-  CommandSyntax syntax = Syntax();
+  CommandSyntax syntax = TopologySyntax();
   po::variables_map values;
   if (!ParseCommandLine(syntax, arguments, &values)) return 0;
   std::vector<std::string> views;

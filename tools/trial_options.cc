@@ -9,6 +9,7 @@
 #include "collectives/lowering/plan_load.h"
 #include "collectives/nccl/protocol.h"
 #include "sim/base/error.h"
+#include "sim/base/known_names.h"
 #include "tools/command.h"
 #include "tools/ranks.h"
 #include "topology/files/calibration.h"
@@ -66,12 +67,18 @@ void CheckPins(const po::variables_map& values, const Trial& trial, const Cluste
 
 }  // namespace
 
-void AddTrialOptions(po::options_description& options) {
+void AddTrialOptions(CommandSyntax* syntax) {
+  syntax->takes["algorithm"] = TakenName({"auto"});
+  for (const Algorithm& row : Algorithms()) syntax->takes["algorithm"].names.emplace_back(row.name);
+  syntax->takes["algorithm"].only_names = false;  // NCCL's spelling does as well
+  syntax->takes["protocol"] = TakenName({"auto", "none", "ll", "ll128", "simple"});
+  syntax->takes["protocol"].only_names = false;
   const auto text = [](const char* standard, const char* name) {
     return po::value<std::string>()->default_value(standard)->value_name(name);
   };
-  options.add_options()("cluster", po::value<std::string>()->value_name("CLUSTER"),
-                        "preset, preset with changes (dgx-a100:nodes=4), or a cluster file")(
+  syntax->options.add_options()(
+      "cluster", po::value<std::string>()->value_name("CLUSTER"),
+      "preset, preset with changes (dgx-a100:nodes=4), or a cluster file")(
       "ranks", po::value<std::string>()->value_name("A,B-C"), "who takes part; all if not given")(
       "groups", text("1", "K"),
       "deal the ranks round-robin into K groups that run at the same time")(
@@ -81,7 +88,8 @@ void AddTrialOptions(po::options_description& options) {
       "kind needs")("protocol,p", text("auto", "NAME"),
                     "ll, ll128 or simple, as NCCL_PROTO would pin it; none: bare links; auto")(
       "channels", text("0", "N"), "at most N channels; 0 leaves it to the search")(
-      "fidelity", text("fluid", "NAME"), FidelityHelp("what is played of the network").c_str());
+      "fidelity", text("fluid", "formula|fluid|step"),
+      FidelityHelp("what is played of the network").c_str());
 }
 
 namespace {
@@ -98,14 +106,20 @@ std::string Letters(const std::string& text) {
 
 }  // namespace
 
+Taken TakenCollective() {
+  Taken taken = TakenName({});
+  for (const CollectiveKind kind : kCollectiveKinds) taken.names.emplace_back(Name(kind));
+  taken.only_names = false;
+  return taken;
+}
+
 CollectiveKind ParseCollectiveKind(const std::string& option, const std::string& text) {
   std::vector<std::string> names;
   for (const CollectiveKind kind : kCollectiveKinds) {
     if (Letters(text) == Letters(Name(kind))) return kind;
     names.emplace_back(Name(kind));
   }
-  throw Error(fmt::format("{}unknown collective \"{}\", expected one of {}{}", option, text,
-                          fmt::join(names, ", "), DidYouMean(text, names)));
+  throw Error(fmt::format("{}unknown collective \"{}\"{}", option, text, KnownNames(text, names)));
 }
 
 uint32_t ParseCount(const std::string& option, const std::string& text, uint32_t minimum) {

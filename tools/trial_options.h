@@ -11,12 +11,16 @@
 
 #include "collectives/lowering/trial.h"
 #include "sim/base/error.h"
+#include "tools/command.h"
 #include "topology/cluster/cluster.h"
 
 namespace rehearse {
 
 // --cluster, --ranks, --groups, --root, --algorithm, --protocol, --channels, --fidelity.
-void AddTrialOptions(boost::program_options::options_description& options);
+void AddTrialOptions(CommandSyntax* syntax);
+
+// What takes a collective's kind.
+Taken TakenCollective();
 
 // A collective by its name; Error with "did you mean".
 // In our spelling, NCCL's or that of nccl-tests' programs.

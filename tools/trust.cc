@@ -14,11 +14,9 @@
 #include "tools/trial_options.h"
 
 namespace rehearse {
-namespace {
-
 namespace po = boost::program_options;
 
-CommandSyntax Syntax() {
+CommandSyntax TrustSyntax() {
   CommandSyntax syntax;
   syntax.usage = "rehearse trust CALIBRATION [options]";
   syntax.explanation =
@@ -27,6 +25,8 @@ CommandSyntax Syntax() {
       "  rehearse calibrate && rehearse trust calibration.json\n"
       "  rehearse trust calibration.json --ranks 4 --steps 60 --out trust.json\n";
   syntax.positional = {"calibration"};
+  syntax.takes["calibration"] = TakenFile({".json"});
+  syntax.takes["out"] = TakenOutput({".json"});
   auto add = syntax.options.add_options();
   add("ranks", po::value<std::string>()->default_value("2")->value_name("N"),
       "ranks of each step, threads of this process");
@@ -43,10 +43,8 @@ CommandSyntax Syntax() {
   return syntax;
 }
 
-}  // namespace
-
 int TrustCommand(const std::vector<std::string>& arguments) {
-  CommandSyntax syntax = Syntax();
+  CommandSyntax syntax = TrustSyntax();
   po::variables_map values;
   if (!ParseCommandLine(syntax, arguments, &values)) return 0;
   if (values.count("calibration") == 0) throw Error("no calibration given; usage: " + syntax.usage);

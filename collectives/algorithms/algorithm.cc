@@ -10,6 +10,7 @@
 
 #include "collectives/algorithms/algorithm_rows.h"
 #include "sim/base/error.h"
+#include "sim/base/known_names.h"
 
 namespace rehearse {
 namespace {
@@ -38,13 +39,13 @@ std::span<const Algorithm> Algorithms() { return Table(); }
 
 const Algorithm& FindAlgorithm(std::string_view name) {
   const std::string wanted = Lower(name);
-  std::vector<std::string> names;
+  std::vector<std::string> names = {"auto"};
   for (const Algorithm& row : Table()) {
     if (!wanted.empty() && (wanted == row.name || wanted == Lower(row.nccl_name))) return row;
     names.emplace_back(row.name);
   }
-  throw Error(fmt::format("unknown algorithm \"{}\", expected auto, {}{}", std::string(name),
-                          fmt::join(names, ", "), DidYouMean(wanted, names)));
+  throw Error(
+      fmt::format("unknown algorithm \"{}\"{}", std::string(name), KnownNames(wanted, names)));
 }
 
 void CheckKind(const Algorithm& algorithm, CollectiveKind kind) {

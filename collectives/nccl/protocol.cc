@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "sim/base/error.h"
+#include "sim/base/known_names.h"
 
 namespace rehearse {
 namespace {
@@ -25,11 +26,13 @@ constexpr Row kRows[] = {
 const char* Name(Protocol protocol) { return kRows[static_cast<size_t>(protocol)].name; }
 
 Protocol ParseProtocol(std::string_view name) {
+  std::vector<std::string> names = {"auto"};
   for (const Row& row : kRows) {
     if (name == row.name || name == row.nccl_name) return row.protocol;
+    names.emplace_back(row.name);
   }
-  throw Error(fmt::format("unknown protocol \"{}\", expected ll, ll128, simple or auto",
-                          std::string(name)));
+  const std::string wanted(name);
+  throw Error(fmt::format("unknown protocol \"{}\"{}", wanted, KnownNames(wanted, names)));
 }
 
 }  // namespace rehearse

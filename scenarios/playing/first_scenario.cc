@@ -17,6 +17,7 @@
 #include "scenarios/readers/strategy_shapes.h"
 #include "sim/base/error.h"
 #include "sim/base/json_document.h"
+#include "sim/base/known_names.h"
 #include "sim/base/units.h"
 #include "topology/files/cluster_file.h"
 
@@ -31,8 +32,7 @@ const StrategyKind& FindStrategy(const std::string& name) {
     if (kind.name == name) return kind;
     names.push_back(kind.name);
   }
-  throw Error(fmt::format("unknown strategy \"{}\"{}; known are {}", name, DidYouMean(name, names),
-                          fmt::join(names, ", ")));
+  throw Error(fmt::format("unknown strategy \"{}\"{}", name, KnownNames(name, names)));
 }
 
 ModelPreset FindModel(const std::string& name) {
@@ -41,8 +41,8 @@ ModelPreset FindModel(const std::string& name) {
     if (preset.name == name) return std::move(preset);
     names.push_back(preset.name);
   }
-  throw Error(fmt::format("unknown model \"{}\"{}; rehearse list models shows all", name,
-                          DidYouMean(name, names)));
+  throw Error(
+      fmt::format("unknown model \"{}\"{}", name, KnownNames(name, names, "rehearse list models")));
 }
 
 // ---- The mesh -----------------------------------------------------------------------------------

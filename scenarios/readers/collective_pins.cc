@@ -6,6 +6,7 @@
 
 #include "collectives/algorithms/algorithm.h"
 #include "collectives/nccl/protocol.h"
+#include "sim/base/known_names.h"
 
 namespace rehearse {
 namespace {
@@ -75,8 +76,8 @@ void CheckAxis(const CollectivePin& pin, const Schedule& schedule) {
   for (const Communicator& communicator : schedule.communicators)
     names.push_back(communicator.name());
   if (std::find(names.begin(), names.end(), pin.axis) == names.end()) {
-    throw Error(pin.place, fmt::format("there is no axis \"{}\", expected one of {}{}", pin.axis,
-                                       fmt::join(names, ", "), DidYouMean(pin.axis, names)));
+    throw Error(pin.place,
+                fmt::format("there is no axis \"{}\"{}", pin.axis, KnownNames(pin.axis, names)));
   }
 }
 

@@ -9,6 +9,7 @@
 
 #include "scenarios/sweeping/study_shapes.h"
 #include "sim/base/error.h"
+#include "sim/base/known_names.h"
 #include "sim/report/result.h"
 
 namespace rehearse {
@@ -121,10 +122,8 @@ class StudyReader {
           name.replace(star, 1, axis);
     }
     if (std::find(known.begin(), known.end(), number) != known.end()) return;
-    const std::string suggestion = DidYouMean(number, known);
-    reader.Expected(suggestion.empty()
-                        ? fmt::format("a number of the result: {}", fmt::join(known, ", "))
-                        : "a number of the result" + suggestion);
+    reader.Fail(fmt::format("found {}, which is no number of the result{}", QuotedJson(number),
+                            KnownNames(number, known)));
   }
 
   // Keys are sorted, as JSON's objects are unordered; "a" comes before "a.b", which then changes a
@@ -284,7 +283,7 @@ class StudyReader {
     std::vector<std::string> names;
     for (const StudyPoint& point : study_.points) names.push_back(point.name);
     throw Error(wanted.place, fmt::format("there is no point \"{}\"{}", wanted.name,
-                                          DidYouMean(wanted.name, names)));
+                                          KnownNames(wanted.name, names)));
   }
 
   void Resolve() {

@@ -18,6 +18,7 @@
 #include "sim/base/fnv.h"
 #include "sim/base/input_record.h"
 #include "sim/base/json_parse.h"
+#include "sim/base/known_names.h"
 #include "sim/base/output_file.h"
 #include "sim/base/threads.h"
 #include "sim/base/version.h"
@@ -118,10 +119,6 @@ std::string ChecksumOf(json kept) {
   return fmt::format("{:016x}", hash.hash());
 }
 
-std::string ListOf(const std::set<std::string>& names) {
-  return fmt::format("{}", fmt::join(names, ", "));
-}
-
 class Player {
  public:
   Player(const Study& study, const SweepOptions& options) : study_(study), options_(options) {
@@ -213,8 +210,8 @@ class Player {
       seen.insert(axes->begin(), axes->end());
       if (of_metric && axes->count(*of_metric) == 0)
         throw Error(study_.metric.place,
-                    fmt::format("point \"{}\" has no axis \"{}\", expected one of {}{}", point.name,
-                                *of_metric, ListOf(*axes), DidYouMean(*of_metric, *axes)));
+                    fmt::format("point \"{}\" has no axis \"{}\"{}", point.name, *of_metric,
+                                KnownNames(*of_metric, {axes->begin(), axes->end()})));
       wanted.erase(std::remove_if(
                        wanted.begin(), wanted.end(),
                        [&](const StudyMetric* column) { return axes->count(*column->Axis()) > 0; }),
@@ -222,9 +219,8 @@ class Player {
     }
     if (wanted.empty() || seen.empty()) return;
     const std::string axis = *wanted.front()->Axis();
-    throw Error(wanted.front()->place,
-                fmt::format("no point has an axis \"{}\", expected one of {}{}", axis, ListOf(seen),
-                            DidYouMean(axis, seen)));
+    throw Error(wanted.front()->place, fmt::format("no point has an axis \"{}\"{}", axis,
+                                                   KnownNames(axis, {seen.begin(), seen.end()})));
   }
 
   // ---- Points -----------------------------------------------------------------------------------

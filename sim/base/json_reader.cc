@@ -225,7 +225,11 @@ size_t JsonReader::Choice(const std::vector<std::string>& names) const {
   const std::string expected = QuotedList(names, " or ");
   if (!IsString()) Expected(expected);
   const auto found = std::find(names.begin(), names.end(), value_->get_ref<const std::string&>());
-  if (found == names.end()) Expected(expected + DidYouMean(String(), names));
+  if (found == names.end()) {
+    const std::string hint = DidYouMean(String(), names);
+    if (hint.empty()) Expected(expected);
+    Fail(fmt::format("found {}{} Expected {}", ShortenedJson(*value_), hint, expected));
+  }
   return static_cast<size_t>(found - names.begin());
 }
 

@@ -5,6 +5,7 @@
 
 #include "sim/base/error.h"
 #include "sim/base/json_parse.h"
+#include "sim/base/known_names.h"
 
 namespace rehearse {
 
@@ -50,14 +51,6 @@ uint32_t ListedNames::FindLatest(const JsonReader& reader) const {
   return found == places_.end() ? FindNamed(name, reader) : found->second.back();
 }
 
-std::string ListedNames::HintFor(const std::string& name) const {
-  std::string hint = DidYouMean(name, names_);
-  if (!hint.empty()) return hint;
-  constexpr size_t kMostListed = 8;
-  if (names_.empty() || names_.size() > kMostListed) return "";
-  std::string list;
-  for (const std::string& known : names_) list += (list.empty() ? "" : ", ") + QuotedJson(known);
-  return "; known: " + list;
-}
+std::string ListedNames::HintFor(const std::string& name) const { return KnownNames(name, names_); }
 
 }  // namespace rehearse

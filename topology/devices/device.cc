@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "sim/base/error.h"
+#include "sim/base/known_names.h"
 #include "topology/devices/device_rows.h"
 #include "topology/devices/logarithm.h"
 
@@ -155,8 +156,8 @@ const DeviceSpec& FindDevice(const std::string& name) {
     if (device.name == name) return device;
     names.push_back(device.name);
   }
-  throw Error(fmt::format("there is no device \"{}\" (known: {}){}", name, fmt::join(names, ", "),
-                          DidYouMean(name, names)));
+  throw Error(fmt::format("there is no device \"{}\"{}", name,
+                          KnownNames(name, names, "rehearse list devices")));
 }
 
 }  // namespace rehearse

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "sim/base/error.h"
+#include "sim/base/known_names.h"
 
 namespace rehearse {
 namespace {
@@ -126,8 +127,8 @@ GpuKind GpuKindOf(const std::string& device) {
   for (const DeviceSpec& known : KnownDevices()) names.push_back(known.name);
   for (const Row& row : kRows)
     if (!IsKnownDevice(row.name)) names.emplace_back(row.name);
-  throw Error(fmt::format("there is no device \"{}\" (known: {}){}", device, fmt::join(names, ", "),
-                          DidYouMean(device, names)));
+  throw Error(fmt::format("there is no device \"{}\"{}", device,
+                          KnownNames(device, names, "rehearse list devices")));
 }
 
 bool IsKnownDevice(const std::string& name) {

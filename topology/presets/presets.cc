@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "sim/base/known_names.h"
 #include "topology/presets/preset_rows.h"
 
 namespace rehearse {
@@ -27,8 +28,8 @@ const ClusterPreset& FindPreset(const std::string& name, const Place& place) {
     if (preset.name == name) return preset;
     names.push_back(preset.name);
   }
-  throw Error(place, fmt::format("there is no cluster preset \"{}\" (known: {}){}", name,
-                                 fmt::join(names, ", "), DidYouMean(name, names)));
+  throw Error(place, fmt::format("there is no cluster preset \"{}\"{}", name,
+                                 KnownNames(name, names, "rehearse list clusters")));
 }
 
 std::unique_ptr<Cluster> BuildPreset(const std::string& name,
@@ -48,8 +49,8 @@ std::unique_ptr<Cluster> BuildPreset(const std::string& name,
     const auto parameter =
         std::find_if(preset.parameters.begin(), preset.parameters.end(), name_is_key);
     if (parameter == preset.parameters.end())
-      throw Error(place, fmt::format("preset \"{}\" has no parameter \"{}\" (it has: {}){}", name,
-                                     key, fmt::join(known, ", "), DidYouMean(key, known)));
+      throw Error(place, fmt::format("preset \"{}\" has no parameter \"{}\"{}", name, key,
+                                     KnownNames(key, known)));
     if (value < parameter->minimum || value > parameter->maximum)
       throw Error(place, fmt::format("\"{}\" of preset \"{}\" is {}, expected {} to {}", key, name,
                                      value, parameter->minimum, parameter->maximum));

@@ -250,8 +250,8 @@ TEST(JsonReaderTest, AChoiceIsOneOfTheNames) {
   const std::vector<std::string> names = {"formula", "fluid", "step"};
   EXPECT_EQ(Parse("\"fluid\"").Root().Choice(names), 1u);
   EXPECT_THAT([&] { Parse("\"fliud\"").Root().Choice(names); },
-              ThrowsMessage<Error>(StrEq("a.json:1: found \"fliud\", expected \"formula\", "
-                                         "\"fluid\" or \"step\"; did you mean \"fluid\"?")));
+              ThrowsMessage<Error>(StrEq("a.json:1: found \"fliud\"; did you mean \"fluid\"? "
+                                         "Expected \"formula\", \"fluid\" or \"step\"")));
   EXPECT_THAT([&] { Parse("7").Root().Choice(names); },
               ThrowsMessage<Error>(
                   StrEq("a.json:1: found 7, expected \"formula\", \"fluid\" or \"step\"")));

@@ -457,14 +457,14 @@ TEST(ScheduleJsonMistakeTest, OfNames) {
   ExpectMistake(
       WithOps(R"({"name": "a", "collective": "barrier", "communicator": "pear"})"),
       "s.json:7: /ops/0/communicator: found \"pear\", expected the name of a communicator; "
-      "known: \"pair\"");
+      "known is pair");
   ExpectMistake(WithOps(R"({"name": "a", "duration": "1s", "reads": [true]})"),
                 "s.json:7: /ops/0/reads/0: found true, expected the name of a buffer, or its place "
                 "in the list");
   ExpectMistake(WithOps(R"({"name": "a", "collective": "allreduce", "communicator": "pair"})"),
-                "s.json:7: /ops/0/collective: found \"allreduce\", expected \"all-reduce\", "
-                "\"all-gather\", \"reduce-scatter\", \"all-to-all\", \"broadcast\", \"reduce\", "
-                "\"send-receive\" or \"barrier\"; did you mean \"all-reduce\"?");
+                "s.json:7: /ops/0/collective: found \"allreduce\"; did you mean \"all-reduce\"? "
+                "Expected \"all-reduce\", \"all-gather\", \"reduce-scatter\", \"all-to-all\", "
+                "\"broadcast\", \"reduce\", \"send-receive\" or \"barrier\"");
   ExpectMistake(R"({"schema": "rehearse.schedule.v1", "ranks": 1,
     "streams": [{"name": "a", "kind": "compute"}, {"name": "a", "kind": "compute"}],
     "ops": [{"name": "x", "duration": "1s", "stream": "a"}]})",
@@ -506,9 +506,10 @@ TEST(ScheduleJsonMistakeTest, OfRoles) {
            R"("roles": [{"name": "a", "ops": []}, {"name": "b", "ops": []}]})";
   };
   ExpectMistake(with(""), "s.json:1: missing key \"role_of_rank\": there is more than one role");
-  ExpectMistake(with(R"("role_of_rank": [["a", 2], ["last", 2]], )"),
-                "s.json:1: /role_of_rank/1/0: found \"last\", expected the name of a role; known: "
-                "\"a\", \"b\"");
+  ExpectMistake(
+      with(R"("role_of_rank": [["a", 2], ["last", 2]], )"),
+      "s.json:1: /role_of_rank/1/0: found \"last\", expected the name of a role; known are "
+      "a and b");
   ExpectMistake(with(R"("role_of_rank": [["a", 2], ["b", 1]], )"),
                 "s.json:1: /role_of_rank: found runs of 3 ranks, expected all 4 ranks or a divisor "
                 "of them");
