@@ -56,18 +56,6 @@ bool ParseCommandLine(CommandSyntax& syntax, const std::vector<std::string>& arg
   return false;
 }
 
-OutputFormat ParseFormat(const std::string& text, const std::vector<std::string>& names) {
-  if (std::find(names.begin(), names.end(), text) == names.end()) {
-    throw Error(fmt::format("--format: found \"{}\", expected {}{}", text,
-                            names.size() == 2 ? "\"text\" or \"json\""
-                                              : fmt::format("one of {}", fmt::join(names, ", ")),
-                            DidYouMean(text, names)));
-  }
-  return text == "json"  ? OutputFormat::kJson
-         : text == "csv" ? OutputFormat::kCsv
-                         : OutputFormat::kText;
-}
-
 std::string FidelityHelp(const std::string& what) {
   std::string help = what;
   for (const Fidelity fidelity : {Fidelity::kFormula, Fidelity::kFluid, Fidelity::kStep}) {

@@ -1,4 +1,5 @@
 // rehearse list [KIND]: what is known by name.
+#include <algorithm>
 #include <cstdio>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "sim/base/error.h"
 #include "sim/base/units.h"
 #include "tools/command.h"
+#include "tools/output_format.h"
 #include "topology/devices/device.h"
 #include "topology/presets/presets.h"
 
@@ -103,16 +105,17 @@ int ListCommand(const std::vector<std::string>& arguments) {
   syntax.usage = "rehearse list [clusters|devices|models|strategies|algorithms] [options]";
   syntax.explanation = "What scenarios and commands can name, with sources (--sources).\n";
   syntax.positional = {"kind"};
-  syntax.options.add_options()(
-      "format", po::value<std::string>()->default_value("text")->value_name("text|json"),
-      "what to print")("sources", "print where the figures are from, as naming one kind does");
+  syntax.options.add_options()("sources",
+                               "print where the figures are from, as naming one kind does");
+  AddFormatOption(syntax.options, kTableFormats, "a row a name");
   po::variables_map values;
   if (!ParseCommandLine(syntax, arguments, &values)) return 0;
-  const OutputFormat format = ParseFormat(values["format"].as<std::string>());
+  const OutputFormat format = ReadFormat(values, kTableFormats);
   const std::string wanted = values.count("kind") > 0 ? values["kind"].as<std::string>() : "";
 
   std::vector<std::string> names;
   nlohmann::ordered_json json = {{"schema", "rehearse.list.v1"}};
+  DataTable table({{"kind"}, {"name"}, {"parameters"}, {"summary"}, {"source"}});
   std::string text;
   for (const Kind& kind : kKinds) {
     names.emplace_back(kind.name);
@@ -125,6 +128,10 @@ int ListCommand(const std::vector<std::string>& arguments) {
         text += fmt::format("  {:<24} source: {}\n", "", entry.source);
       json[kind.name].push_back(
           {{"name", entry.name}, {"summary", entry.summary}, {"source", entry.source}});
+      const size_t colon = std::min(entry.name.find(':'), entry.name.size());
+      const DataCell parameters =
+          colon < entry.name.size() ? DataCell(entry.name.substr(colon + 1)) : DataCell();
+      table.Add({kind.name, entry.name.substr(0, colon), parameters, entry.summary, entry.source});
     }
   }
   if (text.empty()) {
@@ -135,6 +142,7 @@ int ListCommand(const std::vector<std::string>& arguments) {
                                 : suggestion));
   }
   if (format == OutputFormat::kJson) text = json.dump(2) + "\n";
+  if (IsTable(format)) text = Print(table, format);
   std::fputs(text.c_str(), stdout);
   return 0;
 }

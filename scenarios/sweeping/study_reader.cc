@@ -65,6 +65,7 @@ class StudyReader {
     if (root_.Has("tolerance")) study_.tolerance = root_.At("tolerance").Number(0, 100);
 
     const Changes common = root_.Has("set") ? ReadChanges(root_.At("set")) : Changes();
+    study_.common_changes = common.size();
     if (!grouped) {
       ReadGroup(root_, "", common);
     } else {

@@ -245,6 +245,7 @@ std::string ToJsonText(const TimelineRecord& record) {
   json["provenance"] = record.provenance == Provenance::kMeasured ? "measured" : "simulated";
   json["ranks"] = record.ranks();
   if (!record.environment.is_null()) json["environment"] = record.environment;
+  if (!record.given.is_null()) json["given"] = record.given;
   json["roles"] = Json::array();
   for (const RecordedRole& role : record.roles) {
     Json ops = Json::array();
@@ -282,7 +283,7 @@ std::string ToJsonText(const TimelineRecord& record) {
 }
 
 TimelineRecord ReadTimelineRecord(const JsonReader& reader) {
-  reader.AllowKeys({"schema", "title", "provenance", "ranks", "environment", "roles",
+  reader.AllowKeys({"schema", "title", "provenance", "ranks", "environment", "given", "roles",
                     "role_of_rank", "representative", "left_out", "steps"});
   reader.At("schema").Choice({kTimelineSchema});
   TimelineRecord record;
@@ -291,6 +292,7 @@ TimelineRecord ReadTimelineRecord(const JsonReader& reader) {
                           ? Provenance::kSimulated
                           : Provenance::kMeasured;
   if (reader.Has("environment")) record.environment = reader.At("environment").value();
+  if (reader.Has("given")) record.given = reader.At("given").value();
   for (const JsonReader& role : reader.At("roles").Elements()) {
     record.roles.push_back(ReadRole(role));
   }
