@@ -13,6 +13,7 @@
 #include "sim/base/visible_text.h"
 #include "tools/command.h"
 #include "tools/explain_collective.h"
+#include "tools/output_format.h"
 #include "tools/trial_options.h"
 
 namespace rehearse {
@@ -52,8 +53,8 @@ CommandSyntax CollectiveSyntax() {
       "iters,n", text("N")->default_value("20"),
       "for scripts written for nccl-tests: a simulated run repeats to the bit, so that one is "
       "enough")("warmup_iters,w", text("N")->default_value("5"), "likewise")(
-      "explain", "print rings or trees, channels, and the link that binds")(
-      "format", text("text|json")->default_value("text"), "what to print");
+      "explain", "print rings or trees, channels, and the link that binds (text or json)");
+  AddFormatOption(syntax.options, kTableFormats, "a row a size");
   return syntax;
 }
 
@@ -155,6 +156,31 @@ std::string TextOf(const std::vector<Row>& rows, const Trial& trial, const Clust
   return WriteNcclTable(table, trial.root, comments);
 }
 
+// A row a size, with what is the same for all of them.
+DataTable TableOf(const std::vector<Row>& rows, const Trial& trial, const Cluster& cluster) {
+  const auto size = static_cast<uint32_t>(trial.groups.front().size());
+  DataTable table({{"kind", CellKind::kText},
+                   {"cluster", CellKind::kText},
+                   {"ranks", CellKind::kInteger},
+                   {"groups", CellKind::kInteger},
+                   {"fidelity", CellKind::kText},
+                   {"bytes", CellKind::kInteger},
+                   {"seconds", CellKind::kNumber},
+                   {"algbw_gb_per_s", CellKind::kNumber},
+                   {"busbw_gb_per_s", CellKind::kNumber},
+                   {"algorithm", CellKind::kText},
+                   {"protocol", CellKind::kText},
+                   {"channels", CellKind::kInteger}});
+  for (const auto& [figures, choice] : rows) {
+    table.Add({Name(trial.kind), cluster.name(), size, trial.groups.size(), Name(trial.fidelity),
+               static_cast<uint64_t>(figures.bytes.value()), figures.time.value(),
+               (figures.bytes / figures.time).value() / 1e9,
+               BusBandwidth(trial.kind, size, figures.bytes, figures.time).value() / 1e9,
+               choice.algorithm->name, Name(choice.protocol), choice.nccl_channels});
+  }
+  return table;
+}
+
 std::string JsonOf(const std::vector<Row>& rows, const Trial& trial) {
   const auto size = static_cast<uint32_t>(trial.groups.front().size());
   nlohmann::ordered_json json = {{"schema", "rehearse.collective.v1"},
@@ -186,7 +212,9 @@ int CollectiveCommand(const std::vector<std::string>& arguments) {
   if (!ParseCommandLine(syntax, arguments, &values)) return 0;
   const auto text = [&](const char* name) { return values[name].as<std::string>(); };
   if (values.count("kind") == 0) throw Error("a kind is needed; usage: " + syntax.usage);
-  const OutputFormat format = ParseFormat(text("format"));
+  const OutputFormat format = values.count("explain") > 0
+                                  ? ReadFormat(values, kTextAndJson, "--explain")
+                                  : ReadFormat(values, kTableFormats);
   const CollectiveKind kind = ParseCollectiveKind("", text("kind"));
   ParseCount("--iters", text("iters"), 1);
   ParseCount("--warmup_iters", text("warmup_iters"), 0);
@@ -209,8 +237,9 @@ int CollectiveCommand(const std::vector<std::string>& arguments) {
   const std::vector<Seconds> times = TimesOf(trial, sizes, router);
   for (size_t i = 0; i < sizes.size(); ++i)
     rows.push_back({{sizes[i], times[i]}, ChoiceOf(trial, sizes[i], tuner)});
-  const std::string output =
-      format == OutputFormat::kJson ? JsonOf(rows, trial) : TextOf(rows, trial, *cluster);
+  const std::string output = IsTable(format) ? Print(TableOf(rows, trial, *cluster), format)
+                             : format == OutputFormat::kJson ? JsonOf(rows, trial)
+                                                             : TextOf(rows, trial, *cluster);
   std::fputs(output.c_str(), stdout);
   return 0;
 }

@@ -130,15 +130,6 @@ bool ParseCommandLine(CommandSyntax& syntax, const std::vector<std::string>& arg
   return false;
 }
 
-OutputFormat ParseFormat(const std::string& text, const std::vector<std::string>& names) {
-  if (std::find(names.begin(), names.end(), text) == names.end()) {
-    throw Error(fmt::format("--format: found \"{}\"{}", text, KnownNames(text, names)));
-  }
-  return text == "json"  ? OutputFormat::kJson
-         : text == "csv" ? OutputFormat::kCsv
-                         : OutputFormat::kText;
-}
-
 std::string FidelityHelp(const std::string& what) {
   std::string help = what;
   for (const Fidelity fidelity : {Fidelity::kFormula, Fidelity::kFluid, Fidelity::kStep}) {

@@ -98,11 +98,6 @@ int SchemaCommand(const std::vector<std::string>& arguments);
 bool ParseCommandLine(CommandSyntax& syntax, const std::vector<std::string>& arguments,
                       boost::program_options::variables_map* values);
 
-enum class OutputFormat : uint8_t { kText, kJson, kCsv };
-// The value of --format, one of `names`; Error with "did you mean" for anything else.
-OutputFormat ParseFormat(const std::string& text,
-                         const std::vector<std::string>& names = {"text", "json"});
-
 // The value of --fidelity (or another option); Error with "did you mean" for anything else.
 Fidelity ParseFidelity(const std::string& option, const std::string& text);
 // The help of such an option: what it is, and what each leaves out.

@@ -1,14 +1,21 @@
 // Two timelines, or two results, side by side.
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 
 #include <fmt/format.h>
 
-#include "real/calibration/nccl_table.h"
+#include "real/calibration/nccl_log.h"
 #include "scenarios/playing/rehearsal.h"
+#include "scenarios/readers/given_differences.h"
 #include "sim/base/error.h"
 #include "sim/base/input_file.h"
 #include "sim/base/json_document.h"
+#include "sim/base/say.h"
+#include "sim/base/visible_text.h"
 #include "sim/report/comparison.h"
+#include "sim/report/text_page.h"
+#include "tools/command.h"
 #include "tools/comparers.h"
 
 namespace rehearse {
@@ -37,19 +44,67 @@ TimelineRecord RecordOf(const Subject& subject) {
     return ReadTimelineRecord(document.Root());
   const Scenario scenario = ReadScenario(document);
   Rehearsal rehearsal = Rehearse(scenario);
-  return MakeRecord(scenario.name, rehearsal.schedule, std::move(rehearsal.timeline));
+  TimelineRecord record =
+      MakeRecord(scenario.name, rehearsal.schedule, std::move(rehearsal.timeline));
+  if (scenario.given) record.given = *scenario.given;
+  return record;
 }
 
-std::string Print(const Comparison& comparison, OutputFormat format) {
-  switch (format) {
-    case OutputFormat::kText:
-      return ToText(comparison, ColorsWanted());
-    case OutputFormat::kJson:
-      return ToJson(comparison).dump(2) + "\n";
-    case OutputFormat::kCsv:
-      return ToCsv(comparison);
+// What a result says of the work that it is of.
+struct ResultWork {
+  uint32_t ranks = 0;
+  double tokens = 0;  // a step
+  std::string fidelity;
+};
+
+ResultWork WorkOf(const JsonReader& result) {
+  constexpr int64_t kMostRanks = 1 << 24;
+  constexpr double kMost = 1e300;
+  ResultWork work;
+  if (result.Has("ranks"))
+    work.ranks = static_cast<uint32_t>(result.At("ranks").Integer(0, kMostRanks));
+  if (result.Has("tokens_per_second"))
+    work.tokens = result.At("tokens_per_second").Number(0, kMost) *
+                  result.At("step_seconds").Number(0, kMost);
+  if (result.Has("fidelity")) work.fidelity = result.At("fidelity").String();
+  return work;
+}
+
+void WarnOfRanks(uint32_t a, uint32_t b, Comparison* comparison) {
+  if (a != b) comparison->warnings.push_back(fmt::format("A is a step of {} ranks, B of {}", a, b));
+}
+
+// Names the files, what was given where both tell it, and says where the times are not of the same
+// work.
+void Complete(const Subject& a, const Subject& b, const nlohmann::json& a_given,
+              const nlohmann::json& b_given, Comparison* comparison) {
+  comparison->a_file = a.path;
+  comparison->b_file = b.path;
+  if (!a_given.is_null() && !b_given.is_null()) {
+    comparison->given = DifferencesOf(a_given, b_given);
+    std::string values;
+    for (const GivenDifference& difference : DifferencesOfWork(*comparison->given)) {
+      const auto value = [](const std::string& json) { return json.empty() ? "nothing" : json; };
+      values += fmt::format("{}{}: {} and {}", values.empty() ? "" : ", ", difference.path,
+                            value(difference.a), value(difference.b));
+    }
+    constexpr size_t kLongest = 200;
+    if (!values.empty())
+      comparison->warnings.push_back("A and B are steps of different work: " +
+                                     Shortened(values, kLongest));
   }
-  CHECK(false);
+  for (const std::string& warning : comparison->warnings)
+    Say(VisibleText(warning + "; compare their times with care"));
+}
+
+std::string Print(const Comparison& comparison, const CompareFormat& format) {
+  if (IsTable(format.format)) return Print(TableOf(comparison, format.rows), format.format);
+  return format.format == OutputFormat::kJson ? ToJson(comparison, format.rows).dump(2) + "\n"
+                                              : ToText(comparison, ColorsWanted(), format.rows);
+}
+
+nlohmann::json GivenOf(const JsonReader& root) {
+  return root.Has("given") ? root.At("given").value() : nlohmann::json();
 }
 
 }  // namespace
@@ -62,7 +117,7 @@ Subject RecogniseSubject(const std::string& path) {
   subject.text = ReadInputFile(subject.path);
   if (IsJson(subject.text)) {
     subject.kind = KindOfJson(JsonDocument::FromText(subject.text, subject.path).Root());
-  } else if (LooksLikeNcclTable(subject.text)) {
+  } else if (LooksLikeNcclLog(subject.text)) {
     subject.kind = SubjectKind::kNcclTable;
   } else {
     throw Error(
@@ -74,14 +129,36 @@ Subject RecogniseSubject(const std::string& path) {
   return subject;
 }
 
-std::string CompareTimelines(const Subject& a, const Subject& b, OutputFormat format) {
-  return Print(Compare(RecordOf(a), RecordOf(b)), format);
+std::string CompareTimelines(const Subject& a, const Subject& b, const CompareFormat& format) {
+  const TimelineRecord a_record = RecordOf(a);
+  const TimelineRecord b_record = RecordOf(b);
+  Comparison comparison = Compare(a_record, b_record);
+  WarnOfRanks(a_record.ranks(), b_record.ranks(), &comparison);
+  if (comparison.ops.empty() && comparison.only_in_a > 0 && comparison.only_in_b > 0)
+    comparison.warnings.emplace_back("A and B have no op in common");
+  Complete(a, b, a_record.given, b_record.given, &comparison);
+  return Print(comparison, format);
 }
 
-std::string CompareResults(const Subject& a, const Subject& b, OutputFormat format) {
+std::string CompareResults(const Subject& a, const Subject& b, const CompareFormat& format) {
   const JsonDocument a_document = JsonDocument::FromText(a.text, a.path);
   const JsonDocument b_document = JsonDocument::FromText(b.text, b.path);
-  return Print(CompareResults(ResultIn(a_document.Root()), ResultIn(b_document.Root())), format);
+  const JsonReader a_result = ResultIn(a_document.Root());
+  const JsonReader b_result = ResultIn(b_document.Root());
+  Comparison comparison = CompareResults(a_result, b_result);
+  const ResultWork a_work = WorkOf(a_result);
+  const ResultWork b_work = WorkOf(b_result);
+  WarnOfRanks(a_work.ranks, b_work.ranks, &comparison);
+  constexpr double kRounded = 1e-6;
+  if (std::abs(a_work.tokens - b_work.tokens) > kRounded * std::max(a_work.tokens, b_work.tokens))
+    comparison.warnings.push_back(
+        fmt::format("A is a step of {:.0f} tokens, B of {:.0f}", a_work.tokens, b_work.tokens));
+  const bool are_simulated = a_work.fidelity != "measured" && b_work.fidelity != "measured";
+  if (are_simulated && a_work.fidelity != b_work.fidelity)
+    comparison.warnings.push_back(fmt::format("A is simulated with fidelity {}, B with {}",
+                                              a_work.fidelity, b_work.fidelity));
+  Complete(a, b, GivenOf(a_document.Root()), GivenOf(b_document.Root()), &comparison);
+  return Print(comparison, format);
 }
 
 }  // namespace rehearse

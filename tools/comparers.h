@@ -2,9 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
-#include "tools/command.h"
+#include <boost/program_options.hpp>
+
+#include "tools/output_format.h"
 
 namespace rehearse {
 
@@ -24,8 +27,16 @@ struct Subject {
 // A file, or the folder that `run --out` wrote. Throws Error when it is nothing that is known.
 Subject RecogniseSubject(const std::string& path);
 
-// What is printed.
-std::string CompareTimelines(const Subject& a, const Subject& b, OutputFormat format);
-std::string CompareResults(const Subject& a, const Subject& b, OutputFormat format);
+struct CompareFormat {
+  OutputFormat format = OutputFormat::kText;
+  std::optional<size_t> rows;  // --rows: at most so many of each list
+};
+
+// What is printed. --cluster, --kind and the like are in `values`.
+std::string CompareNcclLog(const Subject& log, const boost::program_options::variables_map& values,
+                           const std::string& usage, const CompareFormat& format);
+// Where A and B are not of the same work, that is said beside it.
+std::string CompareTimelines(const Subject& a, const Subject& b, const CompareFormat& format);
+std::string CompareResults(const Subject& a, const Subject& b, const CompareFormat& format);
 
 }  // namespace rehearse

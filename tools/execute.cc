@@ -26,6 +26,7 @@
 #include "sim/report/trace.h"
 #include "tools/command.h"
 #include "tools/gpu_ranks.h"
+#include "tools/output_format.h"
 #include "tools/scenario_options.h"
 
 namespace rehearse {
@@ -76,8 +77,7 @@ CommandSyntax ExecuteSyntax() {
       "of parameters, tokens and dropout");
   add("blas-threads", po::value<std::string>()->default_value("1")->value_name("N"),
       "threads of each matrix product");
-  add("format", po::value<std::string>()->default_value("text")->value_name("text|json"),
-      "what to print");
+  AddFormatOption(syntax.options, kTextAndJson);
   add("out", po::value<std::string>()->value_name("DIR"),
       "write execution.json, timeline.json (for rehearse compare), trace.pftrace and timeline.svg "
       "there, and "
@@ -147,7 +147,7 @@ Request ParseRequest(const po::variables_map& values) {
   request.check = values.count("check") > 0;
   request.mpi_collectives = ParseChoice(values, "collectives", {"own", "mpi"}) == 1;
   request.folder = FolderOption(values, "out");
-  request.format = ParseFormat(values["format"].as<std::string>());
+  request.format = ReadFormat(values, kTextAndJson);
   SetBlasThreads(static_cast<int>(ParseCount(values, "blas-threads", 1, 1024)));
   return request;
 }

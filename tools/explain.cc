@@ -1,10 +1,14 @@
 // rehearse explain SCENARIO: why a step takes as long as it does.
 #include <cstdio>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "scenarios/explaining/explanation.h"
+#include "scenarios/explaining/explanation_table.h"
+#include "sim/base/error.h"
 #include "tools/command.h"
+#include "tools/output_format.h"
 #include "tools/scenario_options.h"
 
 namespace rehearse {
@@ -19,13 +23,17 @@ CommandSyntax ExplainSyntax() {
       "transfers back and who shared them, and how much shorter the step would be if one\n"
       "thing were 10 % better (by simulating again). Examples:\n"
       "  rehearse explain scenarios/axonn-gpt20b-perlmutter.json\n"
-      "  rehearse explain scenarios/axonn-weak-80b.json --rows 20\n";
+      "  rehearse explain scenarios/axonn-weak-80b.json --rows 20\n"
+      "  rehearse explain scenarios/axonn-weak-80b.json --format csv --table links\n";
   AddScenarioOptions(&syntax);
   auto add = syntax.options.add_options();
   add("rows", po::value<uint32_t>()->default_value(8)->value_name("N"),
       "at most N rows of each list (text only)");
-  add("format", po::value<std::string>()->default_value("text")->value_name("text|json"),
-      "what to print");
+  AddFormatOption(syntax.options, kTableFormats, "those of --table");
+  std::string lists = "what a row of csv and jsonl is:";
+  for (const ExplanationList& list : ExplanationLists())
+    lists += fmt::format("\n{}: {}", list.name, list.row);
+  add("table", po::value<std::string>()->value_name("NAME"), lists.c_str());
   return syntax;
 }
 
@@ -33,10 +41,17 @@ int ExplainCommand(const std::vector<std::string>& arguments) {
   CommandSyntax syntax = ExplainSyntax();
   po::variables_map values;
   if (!ParseCommandLine(syntax, arguments, &values)) return 0;
-  const OutputFormat format = ParseFormat(values["format"].as<std::string>());
+  const OutputFormat format = ReadFormat(values, kTableFormats);
+  if (values.count("table") > 0 && !IsTable(format))
+    throw Error(
+        fmt::format("--table is for --format csv and jsonl; {} has all lists", Name(format)));
+  const ExplanationList& list = values.count("table") > 0
+                                    ? FindExplanationList(values["table"].as<std::string>())
+                                    : ExplanationLists().front();
   const Scenario scenario = ReadScenarioArgument(syntax, values);
   const Explanation explanation = Explain(scenario);
-  const std::string text = format == OutputFormat::kJson
+  const std::string text = IsTable(format) ? Print(list.table(explanation), format)
+                           : format == OutputFormat::kJson
                                ? ToJson(explanation).dump(2) + "\n"
                                : ToText(explanation, values["rows"].as<uint32_t>(), ColorsWanted());
   std::fputs(text.c_str(), stdout);

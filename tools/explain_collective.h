@@ -6,7 +6,7 @@
 
 #include "collectives/lowering/trial.h"
 #include "collectives/lowering/tuning.h"
-#include "tools/command.h"
+#include "tools/output_format.h"
 
 namespace rehearse {
 

@@ -1,4 +1,5 @@
 // rehearse list [KIND]: what is known by name.
+#include <algorithm>
 #include <cstdio>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "sim/base/known_names.h"
 #include "sim/base/units.h"
 #include "tools/command.h"
+#include "tools/output_format.h"
 #include "topology/devices/device.h"
 #include "topology/presets/presets.h"
 
@@ -106,9 +108,9 @@ CommandSyntax ListSyntax() {
   syntax.positional = {"kind"};
   syntax.takes["kind"] = TakenName({});
   for (const Kind& kind : kKinds) syntax.takes["kind"].names.emplace_back(kind.name);
-  syntax.options.add_options()(
-      "format", po::value<std::string>()->default_value("text")->value_name("text|json"),
-      "what to print")("sources", "print where the figures are from, as naming one kind does");
+  syntax.options.add_options()("sources",
+                               "print where the figures are from, as naming one kind does");
+  AddFormatOption(syntax.options, kTableFormats, "a row a name");
   return syntax;
 }
 
@@ -116,11 +118,12 @@ int ListCommand(const std::vector<std::string>& arguments) {
   CommandSyntax syntax = ListSyntax();
   po::variables_map values;
   if (!ParseCommandLine(syntax, arguments, &values)) return 0;
-  const OutputFormat format = ParseFormat(values["format"].as<std::string>());
+  const OutputFormat format = ReadFormat(values, kTableFormats);
   const std::string wanted = values.count("kind") > 0 ? values["kind"].as<std::string>() : "";
 
   std::vector<std::string> names;
   nlohmann::ordered_json json = {{"schema", "rehearse.list.v1"}};
+  DataTable table({{"kind"}, {"name"}, {"parameters"}, {"summary"}, {"source"}});
   std::string text;
   for (const Kind& kind : kKinds) {
     names.emplace_back(kind.name);
@@ -133,12 +136,17 @@ int ListCommand(const std::vector<std::string>& arguments) {
         text += fmt::format("  {:<24} source: {}\n", "", entry.source);
       json[kind.name].push_back(
           {{"name", entry.name}, {"summary", entry.summary}, {"source", entry.source}});
+      const size_t colon = std::min(entry.name.find(':'), entry.name.size());
+      const DataCell parameters =
+          colon < entry.name.size() ? DataCell(entry.name.substr(colon + 1)) : DataCell();
+      table.Add({kind.name, entry.name.substr(0, colon), parameters, entry.summary, entry.source});
     }
   }
   if (text.empty()) {
     throw Error(fmt::format("cannot list \"{}\"{}", wanted, KnownNames(wanted, names)));
   }
   if (format == OutputFormat::kJson) text = json.dump(2) + "\n";
+  if (IsTable(format)) text = Print(table, format);
   std::fputs(text.c_str(), stdout);
   return 0;
 }

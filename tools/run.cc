@@ -10,6 +10,7 @@
 #include "sim/report/kept_ranks.h"
 #include "sim/report/timeline_record.h"
 #include "tools/command.h"
+#include "tools/output_format.h"
 #include "tools/ranks.h"
 #include "tools/scenario_options.h"
 
@@ -28,8 +29,9 @@ CommandSyntax RunSyntax() {
       "  rehearse run scenarios/axonn-gpt20b-perlmutter.json --out out --window 300ms-420ms\n";
   AddScenarioOptions(&syntax);
   auto add = syntax.options.add_options();
-  add("format", po::value<std::string>()->default_value("text")->value_name("text|json"),
-      "what to print");
+  AddFormatOption(syntax.options, kTableFormats,
+                  "one row, or a row a job, with a column for each number of the JSON and for each "
+                  "value of the scenario, so that the rows of many runs make one table");
   add("out", po::value<std::string>()->value_name("DIR"),
       "also write result.json, timeline.json (for rehearse compare), trace.pftrace (open it in "
       "ui.perfetto.dev) and timeline.svg there. Timeline and trace hold one rank of each kind that "
@@ -76,8 +78,24 @@ void ParseWindow(const std::string& text, Time step, PictureOptions* picture) {
   picture->to = std::min(picture->to, step);
 }
 
-nlohmann::ordered_json ResultToJson(const Rehearsal& rehearsal) {
-  return rehearsal.jobs ? ToJson(*rehearsal.jobs) : ToJson(rehearsal.result);
+nlohmann::ordered_json ResultToJson(const Rehearsal& rehearsal, const Scenario& scenario) {
+  auto json = rehearsal.jobs ? ToJson(*rehearsal.jobs) : ToJson(rehearsal.result);
+  if (scenario.given) json["given"] = *scenario.given;
+  return json;
+}
+
+// A row for the step, or for each of the jobs beside what is common to them.
+DataTable ResultToTable(nlohmann::ordered_json result) {
+  if (result.contains("given")) result["given"].erase("description");  // no value of it
+  if (!result.contains("jobs")) return FlatTable({result});
+  nlohmann::ordered_json common = result;
+  common.erase("jobs");
+  std::vector<nlohmann::ordered_json> rows;
+  for (const auto& job : result["jobs"]) {
+    rows.push_back(common);
+    rows.back()["job"] = job;
+  }
+  return FlatTable(rows);
 }
 
 std::string ResultToText(const Rehearsal& rehearsal) {
@@ -90,11 +108,11 @@ constexpr size_t kMostOpsOfATrace = 100'000;  // a rank
 constexpr size_t kMostLinksOfATrace = 100;
 
 // `asked`: ranks that the user named.
-void WriteOutputs(const Rehearsal& rehearsal, const std::string& folder,
+void WriteOutputs(const Rehearsal& rehearsal, const Scenario& scenario, const std::string& folder,
                   const PictureOptions& picture, const std::vector<uint32_t>& asked) {
   MakeFolder(folder);
   OutputSet files;
-  files.Add(folder + "/result.json", ResultToJson(rehearsal).dump(2) + "\n");
+  files.Add(folder + "/result.json", ResultToJson(rehearsal, scenario).dump(2) + "\n");
   TraceOptions options;
   options.ranks = RanksToKeep(rehearsal.schedule, rehearsal.timeline, asked);
   options.most_links = kMostLinksOfATrace;
@@ -106,6 +124,7 @@ void WriteOutputs(const Rehearsal& rehearsal, const std::string& folder,
   TimelineRecord record =
       MakeRecord(rehearsal.result.scenario, rehearsal.schedule, std::move(kept));
   record.left_out = std::move(left_out);
+  if (scenario.given) record.given = *scenario.given;
   files.Add(folder + "/timeline.json", ToJsonText(record));
   files.Add(folder + "/timeline.svg",
             TimelineSvg(rehearsal.schedule, rehearsal.timeline, rehearsal.names, picture));
@@ -118,7 +137,7 @@ int RunCommand(const std::vector<std::string>& arguments) {
   CommandSyntax syntax = RunSyntax();
   po::variables_map values;
   if (!ParseCommandLine(syntax, arguments, &values)) return 0;
-  const OutputFormat format = ParseFormat(values["format"].as<std::string>());
+  const OutputFormat format = ReadFormat(values, kTableFormats);
   const std::string folder = FolderOption(values, "out");
   const Scenario scenario = ReadScenarioArgument(syntax, values);
   PictureOptions picture;
@@ -132,11 +151,13 @@ int RunCommand(const std::vector<std::string>& arguments) {
     ParseWindow(values["window"].as<std::string>(), rehearsal.timeline.step, &picture);
   }
   if (!folder.empty()) {
-    WriteOutputs(rehearsal, folder, picture,
+    WriteOutputs(rehearsal, scenario, folder, picture,
                  values["ranks"].defaulted() ? std::vector<uint32_t>() : picture.ranks);
   }
-  const std::string text = format == OutputFormat::kJson ? ResultToJson(rehearsal).dump(2) + "\n"
-                                                         : ResultToText(rehearsal);
+  const std::string text =
+      IsTable(format) ? Print(ResultToTable(ResultToJson(rehearsal, scenario)), format)
+      : format == OutputFormat::kJson ? ResultToJson(rehearsal, scenario).dump(2) + "\n"
+                                      : ResultToText(rehearsal);
   std::fputs(text.c_str(), stdout);
   return 0;
 }

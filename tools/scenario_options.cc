@@ -52,8 +52,10 @@ Scenario ReadSchedulePart(const JsonDocument& document, const po::variables_map&
   std::optional<Calibration> calibration;
   if (Has(values, "calibration"))
     calibration = ReadCalibrationFile(values["calibration"].as<std::string>());
-  Scenario scenario =
-      ScenarioOf(document, ReadClusterArgument(values["cluster"].as<std::string>()), calibration);
+  const auto cluster = values["cluster"].as<std::string>();
+  Scenario scenario = ScenarioOf(document, ReadClusterArgument(cluster), calibration);
+  scenario.given = std::make_shared<const nlohmann::json>(
+      nlohmann::json{{"schedule", scenario.name}, {"cluster", cluster}});
   if (Has(values, "fidelity")) {
     scenario.lowering.fidelity = ParseFidelity("--fidelity", values["fidelity"].as<std::string>());
   }

@@ -15,6 +15,7 @@
 #include "sim/base/known_names.h"
 #include "sim/base/say.h"
 #include "tools/command.h"
+#include "tools/output_format.h"
 
 namespace rehearse {
 namespace {
@@ -24,19 +25,25 @@ namespace po = boost::program_options;
 constexpr int kMostThreads = 1024;
 constexpr const char* kClearLine = "\r\x1b[K";
 
-struct Format {
-  const char* name;
-  std::string (*print)(const Study& study, const Sweep& sweep,
-                       const PublishedComparison& comparison);
-};
+const std::vector<OutputFormat> kFormats = {OutputFormat::kText, OutputFormat::kJson,
+                                            OutputFormat::kCsv, OutputFormat::kJsonLines,
+                                            OutputFormat::kMarkdown};
 
-std::string PrintJson(const Study& study, const Sweep& sweep,
-                      const PublishedComparison& comparison) {
-  return ToJson(study, sweep, comparison).dump(2) + "\n";
+std::string PrintSweep(const Study& study, const Sweep& sweep, OutputFormat format) {
+  const PublishedComparison comparison = Compare(study, sweep);
+  switch (format) {
+    case OutputFormat::kText:
+      return ToText(study, sweep, comparison);
+    case OutputFormat::kJson:
+      return ToJson(study, sweep, comparison).dump(2) + "\n";
+    case OutputFormat::kMarkdown:
+      return ToMarkdown(study, sweep, comparison);
+    case OutputFormat::kCsv:
+    case OutputFormat::kJsonLines:
+      return Print(TableOf(study, sweep, comparison), format);
+  }
+  CHECK(false);
 }
-
-constexpr Format kFormats[] = {
-    {"text", ToText}, {"json", PrintJson}, {"csv", ToCsv}, {"markdown", ToMarkdown}};
 
 }  // namespace
 
@@ -59,25 +66,11 @@ CommandSyntax SweepSyntax() {
       "threads", po::value<int>()->default_value(0)->value_name("N"),
       "points at a time, at most four a core; 0 is one a core")(
       "set", po::value<std::vector<std::string>>()->composing()->value_name("PATH=VALUE"),
-      "change the scenario of every point, e.g. simulator.fidelity=formula; may be repeated")(
-      "format",
-      po::value<std::string>()->default_value("text")->value_name("text|json|csv|markdown"),
-      "what to print");
+      "change the scenario of every point, e.g. simulator.fidelity=formula; may be repeated");
+  AddFormatOption(syntax.options, kFormats,
+                  "a row a point with a column for each value that points change, and all digits");
   return syntax;
 }
-
-namespace {
-
-const Format& FindFormat(const std::string& text) {
-  std::vector<std::string> names;
-  for (const Format& format : kFormats) {
-    if (text == format.name) return format;
-    names.emplace_back(format.name);
-  }
-  throw Error(fmt::format("--format: found \"{}\"{}", text, KnownNames(text, names)));
-}
-
-}  // namespace
 
 int SweepCommand(const std::vector<std::string>& arguments) {
   CommandSyntax syntax = SweepSyntax();
@@ -86,7 +79,7 @@ int SweepCommand(const std::vector<std::string>& arguments) {
   if (values.count("study") == 0)
     throw Error("no study given; usage: " + syntax.usage +
                 "\ntry: rehearse sweep scenarios/studies/axonn-table4.json");
-  const Format& format = FindFormat(values["format"].as<std::string>());
+  const OutputFormat format = ReadFormat(values, kFormats);
   const int threads = values["threads"].as<int>();
   if (threads < 0 || threads > kMostThreads)
     throw Error(fmt::format("--threads: found {}, expected a whole number from 0 to {}", threads,
@@ -116,7 +109,7 @@ int SweepCommand(const std::vector<std::string>& arguments) {
       ChangeAllPoints(study, change);
   const Sweep sweep = PlayStudy(study, options);
   if (terminal) SayAsItIs(kClearLine);
-  std::fputs(format.print(study, sweep, Compare(study, sweep)).c_str(), stdout);
+  std::fputs(PrintSweep(study, sweep, format).c_str(), stdout);
   return 0;
 }
 

@@ -16,6 +16,7 @@
 #include "sim/base/units.h"
 #include "sim/base/visible_text.h"
 #include "tools/command.h"
+#include "tools/output_format.h"
 #include "tools/ranks.h"
 #include "topology/devices/device.h"
 #include "topology/files/cluster_export.h"
@@ -73,9 +74,11 @@ CommandSyntax TopologySyntax() {
       "not CLUSTER but the machine of a file that holds the output of nvidia-smi topo -m")(
       "device", po::value<std::string>()->value_name("NAME"),
       "what the devices of an import are, e.g. a100-80g")(
-      "format", po::value<std::string>()->default_value("text")->value_name("text|json"),
-      "what to print")("output,o", po::value<std::string>()->value_name("FILE"),
-                       "write there, not to standard output");
+      "output,o", po::value<std::string>()->value_name("FILE"),
+      "write there, not to standard output");
+  AddFormatOption(syntax.options, kTableFormats,
+                  "a row for links that are alike, with --path a row a hop, with --matrix a row "
+                  "for each pair of devices");
   return syntax;
 }
 
@@ -104,6 +107,7 @@ std::string PathView(const Cluster& cluster, const std::string& ends, OutputForm
   if (from == to)
     throw Error(fmt::format("--path: \"{}\" is one device, expected two different ones", ends));
   Router router(cluster);
+  if (IsTable(format)) return Print(PathTable(router, from, to), format);
   return format == OutputFormat::kJson ? PathJson(router, from, to).dump(2) + "\n"
                                        : PathText(router, from, to);
 }
@@ -133,6 +137,7 @@ std::string MatrixOf(const Cluster& cluster, const po::variables_map& values, Ou
   if (!is_chosen && devices > kRanksShown)
     Say(fmt::format("pairs of the first {} of {} devices; choose others with --ranks", kRanksShown,
                     devices));
+  if (IsTable(format)) return Print(TableOf(view, cluster), format);
   return format == OutputFormat::kJson ? ToJson(view, cluster).dump(2) + "\n"
                                        : ToText(view, cluster);
 }
@@ -196,9 +201,9 @@ int TopologyCommand(const std::vector<std::string>& arguments) {
     throw Error(fmt::format("{} cannot be shown together", fmt::join(views, " and ")));
   const std::string view = views.empty() ? "" : views.front();
   if (values.count("ranks") > 0 && view != "--matrix") throw Error("--ranks goes with --matrix");
-  const OutputFormat format = ParseFormat(values["format"].as<std::string>());
-  if (format == OutputFormat::kJson && (view == "--dot" || view == "--svg"))
-    throw Error(fmt::format("{} is no JSON; leave out --format json", view));
+  const OutputFormat format = ReadFormat(values, kTableFormats);
+  if (format != OutputFormat::kText && (view == "--dot" || view == "--svg"))
+    throw Error(fmt::format("{} has a form of its own; leave out --format {}", view, Name(format)));
 
   const std::string output =
       values.count("output") > 0 ? values["output"].as<std::string>() : std::string();
@@ -213,11 +218,13 @@ int TopologyCommand(const std::vector<std::string>& arguments) {
     text = ClusterDot(cluster);
   } else if (view == "--svg") {
     text = ClusterSvg(cluster);
-  } else if (source.is_imported || (output.ends_with(".json") && values["format"].defaulted())) {
+  } else if ((source.is_imported || output.ends_with(".json")) && values["format"].defaulted()) {
     text = ClusterFileOf(source);
   } else {
     const ClusterSummary summary = SummarizeCluster(cluster);
-    text = format == OutputFormat::kJson ? ToJson(summary).dump(2) + "\n" : ToText(summary);
+    text = IsTable(format)                 ? Print(TableOf(summary), format)
+           : format == OutputFormat::kJson ? ToJson(summary).dump(2) + "\n"
+                                           : ToText(summary);
   }
   if (values.count("output") > 0) {
     WriteFileAtomically(output, text);

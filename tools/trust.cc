@@ -11,6 +11,7 @@
 #include "sim/base/output_file.h"
 #include "sim/base/say.h"
 #include "tools/command.h"
+#include "tools/output_format.h"
 #include "tools/trial_options.h"
 
 namespace rehearse {
@@ -37,9 +38,8 @@ CommandSyntax TrustSyntax() {
       "undisturbed repeats wanted of each step");
   add("patience", po::value<std::string>()->default_value("10")->value_name("SECONDS"),
       "how long to wait for them");
-  add("format", po::value<std::string>()->default_value("text")->value_name("text|json"),
-      "what to print");
   add("out", po::value<std::string>()->value_name("FILE"), "also write the JSON there");
+  AddFormatOption(syntax.options, kTableFormats, "a row a step");
   return syntax;
 }
 
@@ -48,7 +48,7 @@ int TrustCommand(const std::vector<std::string>& arguments) {
   po::variables_map values;
   if (!ParseCommandLine(syntax, arguments, &values)) return 0;
   if (values.count("calibration") == 0) throw Error("no calibration given; usage: " + syntax.usage);
-  const OutputFormat format = ParseFormat(values["format"].as<std::string>());
+  const OutputFormat format = ReadFormat(values, kTableFormats);
   const auto count = [&](const char* option, uint32_t least) {
     return ParseCount(std::string("--") + option, values[option].as<std::string>(), least);
   };
@@ -67,7 +67,10 @@ int TrustCommand(const std::vector<std::string>& arguments) {
   const TrustReport report = MeasureTrust(calibration, options);
   const std::string json = ToJson(report).dump(2) + "\n";
   if (values.count("out") > 0) WriteFileAtomically(values["out"].as<std::string>(), json);
-  std::fputs(format == OutputFormat::kJson ? json.c_str() : ToText(report).c_str(), stdout);
+  const std::string text = IsTable(format)                 ? Print(TableOf(report), format)
+                           : format == OutputFormat::kJson ? json
+                                                           : ToText(report);
+  std::fputs(text.c_str(), stdout);
   return 0;
 }
 

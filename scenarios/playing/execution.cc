@@ -175,6 +175,7 @@ void Describe(const Scenario& scenario, const Schedule& schedule, const Transpor
               ExecutedScenario* executed) {
   executed->environment = ThisEnvironment();
   executed->scenario = scenario.name;
+  executed->given = scenario.given;
   executed->notes = ExecutionNotes(schedule, transport, executed->arithmetic);
   if (!executed->representative) {
     executed->notes.push_back("ranks shared GPUs: the times mean nothing");
@@ -207,6 +208,7 @@ nlohmann::ordered_json ToJson(const ExecutedScenario& executed) {
   json["streams"] = execution.blocking ? "blocking" : "threads";
   json["arithmetic"] = Name(executed.arithmetic);
   json["seed"] = executed.seed;
+  if (executed.given) json["given"] = *executed.given;
   json["notes"] = executed.notes;
   json["libraries"] = execution.backend;
   json["host"] = ToJson(ThisHost());
@@ -297,6 +299,7 @@ TimelineRecord RecordOf(const ExecutedScenario& executed) {
     }
   }
   AddChoices(execution, &record);
+  if (executed.given) record.given = *executed.given;
   record.environment = {{"backend", executed.backend},
                         {"transport", executed.transport},
                         {"collectives", executed.collectives},

@@ -6,7 +6,7 @@
 //
 //   { "schema": "rehearse.execution.v1", "scenario": "...", "ranks": 4, "backend": "cpu",
 //     "transport": "threads", "collectives": "own", "streams": "blocking", "arithmetic": "fp32",
-//     "seed": 1, "notes": ["..."], "libraries": "...", "host": {...}, "environment": {...},
+//     "seed": 1, "given": {...}, "notes": ["..."], "libraries": "...", "host": {...}, "environment": {...},
 //     "gpu": {..., "nccl_profiler": {"interface": 5}},
 //     "warm_up_seconds": [...], "repeat_seconds": [...],
 //     "timing": {"timed_step_seconds": ..., "untimed_step_seconds": ..., "cost": 0.01},
@@ -18,13 +18,14 @@
 //               "arrays": [...]},
 //     "result": {...} }
 //
-// "gpu" only on GPUs; its profiler may be {"interface": 0, "why_not": "..."}: then the result's
+// "given" is the scenario (older files lack it). "gpu" only on GPUs; its profiler may be {"interface": 0, "why_not": "..."}: then the result's
 // "collectives" and the timeline's ops do not tell what NCCL chose. "timing" where timing ops costs
 // something, "cuda_graph" with --cuda-graph: medians of the host's wall times. "check" with
 // --check.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -52,9 +53,10 @@ Schedule PlanSerially(const Scenario& scenario);
 
 struct ExecutedScenario {
   std::string scenario;
-  std::string backend;      // "cpu", "cuda"
-  std::string transport;    // "threads"
-  std::string collectives;  // "own"
+  std::shared_ptr<const nlohmann::json> given;  // Scenario::given
+  std::string backend;                          // "cpu", "cuda"
+  std::string transport;                        // "threads"
+  std::string collectives;                      // "own"
   DType arithmetic = DType::kFp32;
   uint64_t seed = 0;
   std::vector<std::string> notes;  // what a reader of the numbers has to know

@@ -56,6 +56,7 @@ Scenario ReadScenario(const JsonDocument& document) {
   }
   scenario.lists_jobs = root.Has("jobs");
   scenario.jobs = ReadJobRequests(root, *scenario.cluster, *nominal);
+  scenario.given = std::make_shared<const nlohmann::json>(document.value());
   return scenario;
 }
 

@@ -48,6 +48,8 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "collectives/lowering/lower.h"
 #include "scenarios/readers/job_request.h"
 #include "sim/base/json_reader.h"
@@ -67,6 +69,9 @@ struct Scenario {
   FabricRouting routing;
   Place perturbation_place;          // for links that fail and leave no way
   bool allow_out_of_memory = false;  // play a plan that does not fit the device all the same
+  // What was read, changes by --set included: what results and timelines keep under "given", so
+  // that two of them can tell how they differ. Of a schedule only its name and cluster.
+  std::shared_ptr<const nlohmann::json> given;
 };
 
 // Throws Error (file, line, pointer, found, expected) for anything that is wrong, including a mesh

@@ -1,6 +1,8 @@
 #include "scenarios/sweeping/study.h"
 
 #include <algorithm>
+#include <charconv>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -67,6 +69,40 @@ void ChangeAllPoints(Study& study, const std::string& assignment) {
   if (value.is_discarded()) value = text;
   for (StudyPoint& point : study.points)
     point.changes.emplace_back(assignment.substr(0, equals), value);
+  ++study.later_changes;
+}
+
+std::vector<std::string> ParametersOf(const Study& study) {
+  std::vector<std::string> paths;
+  std::set<std::string> seen;
+  for (const StudyPoint& point : study.points) {
+    for (size_t i = study.common_changes; i + study.later_changes < point.changes.size(); ++i) {
+      const std::string& path = point.changes[i].first;
+      if (seen.insert(path).second) paths.push_back(path);
+    }
+  }
+  return paths;
+}
+
+nlohmann::json ValueAt(const nlohmann::json& scenario, const std::string& path) {
+  const nlohmann::json* part = &scenario;
+  for (size_t at = 0; at <= path.size();) {
+    const size_t dot = std::min(path.find('.', at), path.size());
+    const std::string key = path.substr(at, dot - at);
+    at = dot + 1;
+    if (part->is_object() && part->contains(key)) {
+      part = &(*part)[key];
+    } else if (part->is_array()) {
+      size_t index = 0;
+      const auto [stop, fault] = std::from_chars(key.data(), key.data() + key.size(), index);
+      if (fault != std::errc() || stop != key.data() + key.size() || index >= part->size())
+        return nullptr;
+      part = &(*part)[index];
+    } else {
+      return nullptr;
+    }
+  }
+  return *part;
 }
 
 std::vector<JsonDocument> ScenariosOf(const Study& study, const StudyPoint& point,

@@ -97,6 +97,9 @@ struct Study {
   std::vector<StudyGroup> groups;
   std::vector<StudyPoint> points;           // of all groups, in order
   std::vector<std::vector<size_t>> orders;  // positions in points; metric rises
+  // Of each point's changes so many at the begin and at the end are those of all points.
+  size_t common_changes = 0;
+  size_t later_changes = 0;
 };
 
 inline constexpr size_t kMostStudyPoints = 100000;
@@ -105,6 +108,11 @@ inline constexpr const char* kStudyValue = "{value}";  // stands for a calibrate
 // One more change to every point, after all others: "simulator.fidelity=formula", as `run --set`
 // takes it. Throws Error when it is no assignment.
 void ChangeAllPoints(Study& study, const std::string& assignment);
+
+// What group, point or grid change: the paths, in the order in which they come up.
+std::vector<std::string> ParametersOf(const Study& study);
+// The value that a scenario has at such a path; null where it has none.
+nlohmann::json ValueAt(const nlohmann::json& scenario, const std::string& path);
 
 // The scenario of a point as JSON, with the calibrated value in the place of {value}; and after it,
 // where the metric says "minus", the one whose number is taken off.

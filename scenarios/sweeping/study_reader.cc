@@ -51,6 +51,7 @@ class StudyReader {
     study_.tolerance = root_.At("tolerance").Number();
 
     const Changes common = root_.Has("set") ? ReadChanges(root_.At("set")) : Changes();
+    study_.common_changes = common.size();
     if (!grouped) {
       ReadGroup(root_, "", common);
     } else {

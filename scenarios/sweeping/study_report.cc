@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -19,19 +20,18 @@ std::string Number(std::optional<double> value) {
   return value ? fmt::format("{:.4g}", *value) : "";
 }
 
-// A ratio to another point is marked, for people: it stands in the column of the metric.
-enum class Ratios : uint8_t { kMarked, kBare };
-
 std::string Percent(double share) { return fmt::format("{:+.1f} %", 100 * share); }
 
+// Of the point itself.
+std::optional<double> MetricOf(const Study& study, const Sweep& sweep, size_t point) {
+  if (!sweep.points[point].error.empty()) return std::nullopt;
+  return study.metric.Of(sweep.points[point].result);
+}
+
 std::optional<double> ValueOf(const Study& study, const Sweep& sweep, size_t point) {
-  const auto metric = [&](size_t i) -> std::optional<double> {
-    if (!sweep.points[i].error.empty()) return std::nullopt;
-    return study.metric.Of(sweep.points[i].result);
-  };
-  const std::optional<double> own = metric(point);
+  const std::optional<double> own = MetricOf(study, sweep, point);
   if (!study.points[point].relative_to || !own) return own;
-  const std::optional<double> other = metric(*study.points[point].relative_to);
+  const std::optional<double> other = MetricOf(study, sweep, *study.points[point].relative_to);
   if (!other || *other == 0) return std::nullopt;
   return *own / *other;
 }
@@ -77,12 +77,8 @@ void AddPairsOfGroup(const Study& study, size_t group, PublishedComparison& comp
 void AddOrders(const Study& study, const Sweep& sweep, PublishedComparison& comparison) {
   for (const std::vector<size_t>& rising : study.orders)
     for (size_t i = 0; i + 1 < rising.size(); ++i) {
-      const auto metric = [&](size_t point) {
-        return sweep.points[point].error.empty() ? study.metric.Of(sweep.points[point].result)
-                                                 : std::nullopt;
-      };
-      const std::optional<double> lower = metric(rising[i]);
-      const std::optional<double> upper = metric(rising[i + 1]);
+      const std::optional<double> lower = MetricOf(study, sweep, rising[i]);
+      const std::optional<double> upper = MetricOf(study, sweep, rising[i + 1]);
       comparison.pairs.push_back({rising[i], rising[i + 1], lower && upper && *lower < *upper});
     }
 }
@@ -107,35 +103,79 @@ void Judge(const Study& study, PublishedComparison& comparison) {
   comparison.median = (sizes[(sizes.size() - 1) / 2] + sizes[sizes.size() / 2]) / 2;
 }
 
+bool IsPublished(const Study& study) {
+  return std::any_of(study.points.begin(), study.points.end(),
+                     [](const StudyPoint& point) { return point.published.has_value(); });
+}
+
 Row Header(const Study& study) {
-  Row header = {"point", study.metric.Title(), "published", "error"};
+  Row header = {"point", study.metric.Title()};
+  if (IsPublished(study)) header.insert(header.end(), {"published", "error"});
   for (const StudyMetric& column : study.columns) header.push_back(column.Title());
   return header;
 }
 
-Row RowOf(const Study& study, const Sweep& sweep, const PublishedComparison& comparison, size_t i,
-          Ratios ratios) {
+Row RowOf(const Study& study, const Sweep& sweep, const PublishedComparison& comparison, size_t i) {
   const ComparedPoint& compared = comparison.points[i];
   const StudyPoint& point = study.points[i];
   const bool failed = !sweep.points[i].error.empty();
-  std::string error = compared.error ? Percent(*compared.error) : "";
-  if (compared.calibrates) error = "calibrated";
+  // A ratio to another point is marked: it stands in the column of the metric.
   const auto figure = [&](std::optional<double> value) {
-    const bool marks = value && point.relative_to && ratios == Ratios::kMarked;
-    return Number(value) + (marks ? "x" : "");
+    return Number(value) + (value && point.relative_to ? "x" : "");
   };
-  Row row = {VisibleText(point.name), failed ? "impossible" : figure(compared.value),
-             figure(point.published), error};
+  Row row = {VisibleText(point.name), failed ? "impossible" : figure(compared.value)};
+  if (IsPublished(study)) {
+    row.push_back(figure(point.published));
+    row.push_back(compared.calibrates ? "calibrated"
+                  : compared.error    ? Percent(*compared.error)
+                                      : "");
+  }
   for (const auto& column : compared.columns) row.push_back(Number(column));
   return row;
 }
 
-std::vector<Row> Table(const Study& study, const Sweep& sweep,
-                       const PublishedComparison& comparison, Ratios ratios) {
+std::vector<Row> ShownTable(const Study& study, const Sweep& sweep,
+                            const PublishedComparison& comparison) {
   std::vector<Row> rows = {Header(study)};
   for (size_t i = 0; i < study.points.size(); ++i)
-    rows.push_back(RowOf(study, sweep, comparison, i, ratios));
+    rows.push_back(RowOf(study, sweep, comparison, i));
   return rows;
+}
+
+// What the scenario of each point has at the paths that points change, objects value by value; null
+// where it has none.
+struct Parameters {
+  std::vector<std::string> paths;
+  std::map<std::string, std::vector<Json>> values;  // by path, then point
+
+  void Add(const std::string& path, const nlohmann::json& value, size_t point, size_t points) {
+    if (value.is_object() && !value.empty()) {
+      for (const auto& [key, part] : value.items()) Add(path + "." + key, part, point, points);
+      return;
+    }
+    const auto [found, is_new] = values.try_emplace(path, points);
+    if (is_new) paths.push_back(path);
+    found->second[point] = value;
+  }
+};
+
+Parameters ParametersOf(const Study& study, const Sweep& sweep) {
+  Parameters parameters;
+  const std::vector<std::string> changed = ParametersOf(study);
+  for (size_t i = 0; i < study.points.size() && !changed.empty(); ++i) {
+    const StudyPoint& point = study.points[i];
+    try {
+      const JsonDocument scenario =
+          ScenariosOf(study, point, sweep.calibrated[point.group]).front();
+      for (const std::string& path : changed) {
+        const nlohmann::json value = ValueAt(scenario.value(), path);
+        if (!value.is_null()) parameters.Add(path, value, i, study.points.size());
+      }
+    } catch (const Error&) {
+      // The changes cannot be made: the point's status says so.
+    }
+  }
+  return parameters;
 }
 
 // One line each; nothing where there is nothing to compare with.
@@ -191,7 +231,7 @@ PublishedComparison Compare(const Study& study, const Sweep& sweep) {
 }
 
 std::string ToText(const Study& study, const Sweep& sweep, const PublishedComparison& comparison) {
-  const std::vector<Row> rows = Table(study, sweep, comparison, Ratios::kMarked);
+  const std::vector<Row> rows = ShownTable(study, sweep, comparison);
   std::vector<size_t> widths(rows[0].size());
   for (const Row& row : rows)
     for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
@@ -213,7 +253,7 @@ std::string ToText(const Study& study, const Sweep& sweep, const PublishedCompar
 std::string ToMarkdown(const Study& study, const Sweep& sweep,
                        const PublishedComparison& comparison) {
   std::string text;
-  for (const Row& row : Table(study, sweep, comparison, Ratios::kMarked)) {
+  for (const Row& row : ShownTable(study, sweep, comparison)) {
     const bool is_header = text.empty();
     text += fmt::format("| {} |\n", fmt::join(row, " | "));
     if (!is_header) continue;
@@ -225,13 +265,64 @@ std::string ToMarkdown(const Study& study, const Sweep& sweep,
   return text;
 }
 
-std::string ToCsv(const Study& study, const Sweep& sweep, const PublishedComparison& comparison) {
-  std::string text;
-  for (const Row& row : Table(study, sweep, comparison, Ratios::kBare)) {
-    for (size_t i = 0; i < row.size(); ++i) text += (i == 0 ? "" : ",") + CsvCell(row[i]);
-    text += "\n";
+DataTable TableOf(const Study& study, const Sweep& sweep, const PublishedComparison& comparison) {
+  const Parameters parameters = ParametersOf(study, sweep);
+  const auto any_point = [&](const auto& condition) {
+    return std::any_of(study.points.begin(), study.points.end(), condition);
+  };
+  const bool has_groups =
+      any_point([&](const StudyPoint& point) { return !study.groups[point.group].name.empty(); });
+  const bool is_calibrated =
+      any_point([&](const StudyPoint& point) { return sweep.calibrated[point.group].has_value(); });
+  const bool is_relative =
+      any_point([](const StudyPoint& point) { return point.relative_to.has_value(); });
+  const bool is_published = IsPublished(study);
+
+  std::vector<DataColumn> columns = {{"point", CellKind::kText}};
+  if (has_groups) columns.push_back({"group", CellKind::kText});
+  for (const std::string& path : parameters.paths)
+    columns.push_back({path, KindOfAll(parameters.values.at(path))});
+  if (is_calibrated) columns.push_back({"calibrated", CellKind::kNumber});
+  columns.push_back({"status", CellKind::kText});
+  columns.push_back({"reason", CellKind::kText});
+  columns.push_back({study.metric.Title(), CellKind::kNumber});
+  if (is_relative) columns.push_back({"relative_to", CellKind::kText});
+  if (is_relative) columns.push_back({"ratio", CellKind::kNumber});
+  if (is_published) columns.push_back({"published", CellKind::kNumber});
+  if (is_published) columns.push_back({"relative_error", CellKind::kNumber});
+  if (is_published && is_calibrated) columns.push_back({"calibrates", CellKind::kTruth});
+  for (const StudyMetric& column : study.columns)
+    columns.push_back({column.Title(), CellKind::kNumber});
+
+  DataTable table(columns);
+  const size_t first_parameter = has_groups ? 2 : 1;
+  for (size_t i = 0; i < study.points.size(); ++i) {
+    const StudyPoint& point = study.points[i];
+    const ComparedPoint& compared = comparison.points[i];
+    const std::string& error = sweep.points[i].error;
+    std::vector<DataCell> row = {point.name};
+    if (has_groups) row.emplace_back(study.groups[point.group].name);
+    for (size_t path = 0; path < parameters.paths.size(); ++path)
+      row.push_back(CellOf(parameters.values.at(parameters.paths[path])[i],
+                           columns[first_parameter + path].kind));
+    if (is_calibrated) row.emplace_back(sweep.calibrated[point.group]);
+    row.emplace_back(error.empty() ? "done" : "impossible");
+    row.push_back(error.empty() ? DataCell() : DataCell(error));
+    row.emplace_back(MetricOf(study, sweep, i));
+    if (is_relative) {
+      row.push_back(point.relative_to ? DataCell(study.points[*point.relative_to].name)
+                                      : DataCell());
+      row.push_back(point.relative_to ? DataCell(compared.value) : DataCell());
+    }
+    if (is_published) {
+      row.emplace_back(point.published);
+      row.emplace_back(compared.error);
+      if (is_calibrated) row.emplace_back(compared.calibrates);
+    }
+    for (const std::optional<double>& column : compared.columns) row.emplace_back(column);
+    table.Add(std::move(row));
   }
-  return text;
+  return table;
 }
 
 Json ToJson(const Study& study, const Sweep& sweep, const PublishedComparison& comparison) {
@@ -243,6 +334,7 @@ Json ToJson(const Study& study, const Sweep& sweep, const PublishedComparison& c
   for (size_t i = 0; i < study.groups.size(); ++i)
     json["groups"].push_back(
         {{"name", study.groups[i].name}, {"calibrated", JsonOf(sweep.calibrated[i])}});
+  const Parameters parameters = ParametersOf(study, sweep);
   json["points"] = Json::array();
   for (size_t i = 0; i < study.points.size(); ++i) {
     const ComparedPoint& compared = comparison.points[i];
@@ -252,6 +344,10 @@ Json ToJson(const Study& study, const Sweep& sweep, const PublishedComparison& c
                   {"published", JsonOf(study.points[i].published)},
                   {"error", JsonOf(compared.error)},
                   {"calibrates", compared.calibrates}};
+    for (const std::string& path : parameters.paths) {
+      const Json& value = parameters.values.at(path)[i];
+      if (!value.is_null()) point["parameters"][path] = value;
+    }
     for (size_t column = 0; column < study.columns.size(); ++column)
       point["columns"][study.columns[column].value] = JsonOf(compared.columns[column]);
     point["scenario_hash"] = outcome.scenario_hash;

@@ -1,5 +1,5 @@
 // What a sweep says beside what is published: errors of figures and ratios, orders right and wrong,
-// as text, as a table of Markdown, as CSV and as JSON.
+// as text, as a table of Markdown, as rows for other programs and as JSON.
 //
 // The value of a point is its metric, or with "relative_to" the ratio of the two metrics; its error
 // is value / published - 1. A row that calibrated is shown but not judged. Orders: every two points
@@ -15,6 +15,7 @@
 
 #include "scenarios/sweeping/study.h"
 #include "scenarios/sweeping/sweep.h"
+#include "sim/report/data_table.h"
 
 namespace rehearse {
 
@@ -47,7 +48,12 @@ PublishedComparison Compare(const Study& study, const Sweep& sweep);
 std::string ToText(const Study& study, const Sweep& sweep, const PublishedComparison& comparison);
 std::string ToMarkdown(const Study& study, const Sweep& sweep,
                        const PublishedComparison& comparison);
-std::string ToCsv(const Study& study, const Sweep& sweep, const PublishedComparison& comparison);
+// A row a point: its name and group, a column for each value that groups, points and grids change,
+// the value that was calibrated, "status" (done or impossible) and "reason", the metric and the
+// study's columns. Where points are relative to others, "relative_to" and "ratio"; where figures
+// are published, "published" (of the metric, or of the ratio where there is one),
+// "relative_error" and "calibrates".
+DataTable TableOf(const Study& study, const Sweep& sweep, const PublishedComparison& comparison);
 // Schema "rehearse.study.v1".
 nlohmann::ordered_json ToJson(const Study& study, const Sweep& sweep,
                               const PublishedComparison& comparison);

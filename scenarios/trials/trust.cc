@@ -194,6 +194,36 @@ Json ToJson(const TrustReport& report) {
   return json;
 }
 
+DataTable TableOf(const TrustReport& report) {
+  DataTable table({{"strategy", CellKind::kText},
+                   {"name", CellKind::kText},
+                   {"network", CellKind::kInteger},
+                   {"ranks", CellKind::kInteger},
+                   {"status", CellKind::kText},
+                   {"reason", CellKind::kText},
+                   {"predicted_seconds", CellKind::kNumber},
+                   {"measured_seconds", CellKind::kNumber},
+                   {"measured_tenth_seconds", CellKind::kNumber},
+                   {"measured_ninetieth_seconds", CellKind::kNumber},
+                   {"relative_error", CellKind::kNumber},
+                   {"kept", CellKind::kInteger},
+                   {"disturbed", CellKind::kInteger},
+                   {"notes", CellKind::kText}});
+  for (const TrustRow& row : report.rows) {
+    const bool is_judged = row.IsJudged();
+    const auto measured = [&](Seconds time) {
+      return is_judged ? DataCell(time.value()) : DataCell();
+    };
+    table.Add(
+        {row.strategy, row.name, row.network, report.ranks, is_judged ? "judged" : "not judged",
+         is_judged ? DataCell() : DataCell("never undisturbed"), row.predicted.value(),
+         measured(row.measured), measured(row.tenth), measured(row.ninetieth),
+         is_judged ? DataCell(row.Error()) : DataCell(), row.kept, row.disturbed,
+         row.notes.empty() ? DataCell() : DataCell(fmt::format("{}", fmt::join(row.notes, "; ")))});
+  }
+  return table;
+}
+
 std::string ToText(const TrustReport& report) {
   const auto milliseconds = [](Seconds time) { return time.value() * 1e3; };
   std::string text = fmt::format(

@@ -15,6 +15,7 @@
 
 #include "real/calibration/calibration_fit.h"
 #include "sim/base/quantity.h"
+#include "sim/report/data_table.h"
 #include "sim/schedule/schedule.h"
 #include "topology/files/calibration.h"
 
@@ -70,6 +71,8 @@ ErrorSummary ErrorsOf(const TrustReport& report, const std::string& strategy = "
 double RankCorrelation(const TrustReport& report, bool within_networks);
 
 nlohmann::ordered_json ToJson(const TrustReport& report);
+// A row a step; what was not measured is nothing.
+DataTable TableOf(const TrustReport& report);
 // Markdown, as in real/MEASURED.md.
 std::string ToText(const TrustReport& report);
 

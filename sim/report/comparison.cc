@@ -231,7 +231,7 @@ std::vector<ComparedGroup> GroupBy(const std::vector<ComparedOp>& ops, NameOf na
     group.name = name;
     std::vector<double> a;
     std::vector<double> b;
-    std::vector<double> errors;
+    std::vector<double> differences;
     std::vector<double> absolute;
     for (const ComparedOp* op : members[name]) {
       ++group.ops;
@@ -239,12 +239,12 @@ std::vector<ComparedGroup> GroupBy(const std::vector<ComparedOp>& ops, NameOf na
       group.total.b += op->time.b;
       a.push_back(op->time.a.value());
       b.push_back(op->time.b.value());
-      errors.push_back(op->time.Error());
-      absolute.push_back(std::abs(op->time.Error()));
+      differences.push_back(op->time.Difference());
+      absolute.push_back(std::abs(op->time.Difference()));
     }
     group.median = {Seconds(MedianOf(a)), Seconds(MedianOf(b))};
-    group.median_error = MedianOf(errors);
-    group.median_absolute_error = MedianOf(absolute);
+    group.median_difference = MedianOf(differences);
+    group.median_absolute_difference = MedianOf(absolute);
     groups.push_back(std::move(group));
   }
   return groups;
@@ -309,6 +309,12 @@ constexpr int64_t kMostChannels = 1 << 16;
 
 Seconds ReadSeconds(const JsonReader& reader) { return Seconds(reader.Number(0, kLongest)); }
 
+// An executed step says that it is, where a simulated one says how.
+Provenance ProvenanceOf(const JsonReader& result) {
+  const bool is_measured = result.Has("fidelity") && result.At("fidelity").String() == "measured";
+  return is_measured ? Provenance::kMeasured : Provenance::kSimulated;
+}
+
 StepShares ReadShares(const JsonReader& breakdown) {
   StepShares shares;
   shares.compute = ReadSeconds(breakdown.At("compute_seconds"));
@@ -340,6 +346,8 @@ Comparison CompareResults(const JsonReader& a, const JsonReader& b) {
   Comparison comparison;
   comparison.a_title = a.At("scenario").String();
   comparison.b_title = b.At("scenario").String();
+  comparison.a_provenance = ProvenanceOf(a);
+  comparison.b_provenance = ProvenanceOf(b);
   comparison.step = {ReadSeconds(a.At("step_seconds")), ReadSeconds(b.At("step_seconds"))};
   comparison.a_shares = ReadShares(a.At("breakdown"));
   comparison.b_shares = ReadShares(b.At("breakdown"));
@@ -353,8 +361,8 @@ Comparison CompareResults(const JsonReader& a, const JsonReader& b) {
     const double operations = std::max(1.0, axis.At("operations").Number(0, kLongest));
     const double their_operations = std::max(1.0, theirs.At("operations").Number(0, kLongest));
     group.median = {group.total.a / operations, group.total.b / their_operations};
-    group.median_error = group.median.Error();
-    group.median_absolute_error = std::abs(group.median.Error());
+    group.median_difference = group.median.Difference();
+    group.median_absolute_difference = std::abs(group.median.Difference());
     comparison.axes.push_back(std::move(group));
   }
   const Ways theirs = ReadWays(b);

@@ -3,7 +3,8 @@
 // Ops are told apart by name, kind, axis, phase, layer, micro-batch and the how-manieth of that
 // description it is on its rank; what is compared is the mean over all ranks that have the op, so
 // that timelines of different numbers of ranks, or of which only one overlaps, can be compared as
-// well. An error is (a - b)/b: b is the truth.
+// well. Differences are (a - b)/b; they are errors of a where it is simulated and b was measured,
+// and else just what one takes more than the other.
 //
 // What explains the gap. At each moment a rank computes; or else a transfer of it is under way; or
 // else it has arrived at one and waits for the others; or it does nothing of these (a stream waits
@@ -13,12 +14,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
 #include "sim/base/quantity.h"
+#include "sim/report/data_table.h"
 #include "sim/report/timeline_record.h"
 
 namespace rehearse {
@@ -30,12 +33,12 @@ struct StepShares {
   Seconds nothing;
 };
 
-// Seconds of one thing in both. The error is 0 where b took no time.
+// Seconds of one thing in both. The difference is 0 where b took no time.
 struct TimePair {
   Seconds a;
   Seconds b;
 
-  double Error() const { return b > Seconds(0) ? (a - b) / b : 0; }
+  double Difference() const { return b > Seconds(0) ? (a - b) / b : 0; }
 };
 
 struct ComparedOp {
@@ -51,8 +54,8 @@ struct ComparedGroup {
   size_t ops = 0;
   TimePair total;   // a rank
   TimePair median;  // of the ops' times
-  double median_error = 0;
-  double median_absolute_error = 0;
+  double median_difference = 0;
+  double median_absolute_difference = 0;
 };
 
 // How collectives of one axis, kind and size were carried out in both; several ways where
@@ -65,9 +68,21 @@ struct ComparedChoice {
   std::vector<std::string> b;
 };
 
+// A value of what was given, by its path ("strategy.depth"), as JSON; "" where there is none.
+struct GivenDifference {
+  std::string path;
+  std::string a;
+  std::string b;
+};
+
 struct Comparison {
   std::string a_title;
   std::string b_title;
+  std::string a_file;  // where it was read, "" where it was not
+  std::string b_file;
+  // How the scenarios differ, but for their names; nothing where one of them is not known.
+  std::optional<std::vector<GivenDifference>> given;
+  std::vector<std::string> warnings;  // why the times may not be comparable
   Provenance a_provenance = Provenance::kSimulated;
   Provenance b_provenance = Provenance::kSimulated;
   // Ranks without spans, for which others of their roles count (sim/report/kept_ranks.h).
@@ -86,6 +101,10 @@ struct Comparison {
   double pairs_out_of_order = 0;        // share, over ranks; 0 where the numbers of ranks differ
   std::string first_out_of_order;
 
+  // Whether b is the truth, and differences from it are errors.
+  bool IsJudged() const {
+    return a_provenance == Provenance::kSimulated && b_provenance == Provenance::kMeasured;
+  }
   // The ops whose times differ most, in seconds; positions in `ops`.
   std::vector<size_t> Worst(size_t count) const;
 };
@@ -98,9 +117,11 @@ Comparison Compare(const TimelineRecord& a, const TimelineRecord& b);
 // something is missing.
 Comparison CompareResults(const JsonReader& a, const JsonReader& b);
 
-std::string ToText(const Comparison& comparison, bool color);
-nlohmann::ordered_json ToJson(const Comparison& comparison);
-// group,name,ops,a_seconds,b_seconds,error and a line for each op.
-std::string ToCsv(const Comparison& comparison);
+// `rows`: at most so many of each list. If not given, ten of the ops that differ most, and all of
+// the other lists; in a table, all ops. The JSON has all lists but that of the ops.
+std::string ToText(const Comparison& comparison, bool color, std::optional<size_t> rows = {});
+nlohmann::ordered_json ToJson(const Comparison& comparison, std::optional<size_t> rows = {});
+// A row for the step, each part of the gap, each group, each op: `list` tells which.
+DataTable TableOf(const Comparison& comparison, std::optional<size_t> rows = {});
 
 }  // namespace rehearse

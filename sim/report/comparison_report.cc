@@ -1,4 +1,4 @@
-// A Comparison as text, JSON and CSV.
+// A Comparison as text, as JSON and as rows.
 #include <algorithm>
 #include <cmath>
 
@@ -15,6 +15,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr size_t kWorstOps = 10;
 constexpr size_t kNameWidth = 26;
+constexpr size_t kGivenShown = 20;
+constexpr size_t kValueWidth = 40;
 
 const char* NameOf(Provenance provenance) {
   return provenance == Provenance::kMeasured ? "measured" : "simulated";
@@ -72,10 +74,53 @@ std::string Describe(const ComparedOp& op) {
   return text;
 }
 
+// "A takes 3.2 % less than B."
+std::string WhatIfInWords(const TimePair& step) {
+  const double difference = step.Difference();
+  if (step.a == step.b) return fmt::format("A and B take the same: {}.", Print(step.a));
+  if (step.b == Seconds(0)) return "Differences are (A - B) / B.";
+  constexpr double kSmall = 0.001;  // below it one decimal of a percent says little
+  const double size = std::abs(difference);
+  return fmt::format("A takes {} {} than B. Differences are (A - B) / B.",
+                     size < kSmall ? fmt::format("{:.2g} %", 100 * size) : Percent(size),
+                     difference < 0 ? "less" : "more");
+}
+
+// Of what was given, one line each.
+void WriteGiven(const Comparison& comparison, Page& page) {
+  if (!comparison.given) {
+    if (comparison.a_title != comparison.b_title) return;
+    page.Line("How their scenarios differ is not recorded in {}.",
+              comparison.a_file == comparison.b_file ? "either" : "one of these files");
+    page.Gap();
+    return;
+  }
+  if (comparison.given->empty()) {
+    page.Line("Their scenarios are the same.");
+    page.Gap();
+    return;
+  }
+  page.Line("{}", page.pen(Ink::kBold, "How their scenarios differ"));
+  const auto value = [](const std::string& json) {
+    return json.empty() ? std::string("not given") : Shortened(VisibleText(json), kValueWidth);
+  };
+  size_t shown = 0;
+  for (const GivenDifference& difference : *comparison.given) {
+    if (shown++ == kGivenShown) break;
+    page.Line("{:<38} A {}; B {}", difference.path, value(difference.a), value(difference.b));
+  }
+  if (comparison.given->size() > kGivenShown)
+    page.Line("... and {} more", comparison.given->size() - kGivenShown);
+  page.Gap();
+}
+
+// Of a value of what was given.
+Json ParsedOrNull(const std::string& json) { return json.empty() ? Json() : Json::parse(json); }
+
 Json ToJson(const TimePair& pair) {
   return {{"a_seconds", pair.a.value()},
           {"b_seconds", pair.b.value()},
-          {"relative_error", pair.Error()}};
+          {"relative_error", pair.Difference()}};
 }
 
 Json ToJson(const ComparedOp& op) {
@@ -91,19 +136,25 @@ Json ToJson(const ComparedOp& op) {
 
 }  // namespace
 
-std::string ToText(const Comparison& comparison, bool color) {
+std::string ToText(const Comparison& comparison, bool color, std::optional<size_t> rows) {
   Page page(color);
-  page.Line("A  {} ({}{})", comparison.a_title, NameOf(comparison.a_provenance),
-            LeftOut(comparison.a_left_out));
-  page.Line("B  {} ({}{})", comparison.b_title, NameOf(comparison.b_provenance),
-            LeftOut(comparison.b_left_out));
-  page.Line("Errors are (A - B) / B.");
+  const bool is_judged = comparison.IsJudged();
+  const char* const difference = is_judged ? "error" : "difference";
+  const auto side = [&](const char* name, const std::string& title, Provenance provenance,
+                        size_t left_out, const std::string& file) {
+    page.Line("{}  {} ({}{}){}", name, title, NameOf(provenance), LeftOut(left_out),
+              file.empty() ? "" : "   " + file);
+  };
+  side("A", comparison.a_title, comparison.a_provenance, comparison.a_left_out, comparison.a_file);
+  side("B", comparison.b_title, comparison.b_provenance, comparison.b_left_out, comparison.b_file);
+  page.Line("{}", is_judged ? "Errors are (A - B) / B." : WhatIfInWords(comparison.step));
   page.Gap();
+  WriteGiven(comparison, page);
   const auto row = [&](const std::string& name, const TimePair& time, const std::string& rest) {
     page.Line("{:<26} {:>12} {:>12} {:>10}  {}", Shortened(name, kNameWidth), Print(time.a),
-              Print(time.b), SignedPercent(time.Error()), rest);
+              Print(time.b), SignedPercent(time.Difference()), rest);
   };
-  page.Line("{:<26} {:>12} {:>12} {:>10}", "", "A", "B", "error");
+  page.Line("{:<26} {:>12} {:>12} {:>10}", "", "A", "B", difference);
   row("step", comparison.step, "");
   page.Gap();
 
@@ -130,19 +181,26 @@ std::string ToText(const Comparison& comparison, bool color) {
               comparison.only_in_b);
   }
 
+  const auto more = [&](size_t shown, size_t all) {
+    if (shown < all) page.Line("... and {} more (--rows all)", Grouped(all - shown));
+  };
   for (const Section& section : kSections) {
     const std::vector<ComparedGroup>& groups = comparison.*section.groups;
     if (groups.empty()) continue;
     page.Gap();
     page.Line("{} {:>12} {:>12} {:>10}  {:>10} {:>10} {:>9} {:>9} {:>6}",
-              page.pen(Ink::kBold, fmt::format("{:<26}", section.title)), "A", "B", "error",
-              "median A", "median B", "error", "|error|", "ops");
-    for (const ComparedGroup& group : groups) {
+              page.pen(Ink::kBold, fmt::format("{:<26}", section.title)), "A", "B", difference,
+              "median A", "median B", is_judged ? "error" : "differ by",
+              is_judged ? "|error|" : "|by|", "ops");
+    const size_t shown = std::min(groups.size(), rows.value_or(groups.size()));
+    for (size_t i = 0; i < shown; ++i) {
+      const ComparedGroup& group = groups[i];
       row(group.name, group.total,
           fmt::format("{:>10} {:>10} {:>9} {:>9} {:>6}", Print(group.median.a),
-                      Print(group.median.b), SignedPercent(group.median_error),
-                      Percent(group.median_absolute_error), group.ops));
+                      Print(group.median.b), SignedPercent(group.median_difference),
+                      Percent(group.median_absolute_difference), group.ops));
     }
+    more(shown, groups.size());
   }
 
   if (!comparison.choices.empty()) {
@@ -161,20 +219,34 @@ std::string ToText(const Comparison& comparison, bool color) {
   if (!comparison.ops.empty()) {
     page.Gap();
     page.Line("{}", page.pen(Ink::kBold, "The ops that differ most"));
-    for (const size_t i : comparison.Worst(kWorstOps)) {
+    const std::vector<size_t> worst = comparison.Worst(rows.value_or(kWorstOps));
+    for (const size_t i : worst) {
       const ComparedOp& op = comparison.ops[i];
       row(Describe(op), op.time, op.op.axis.empty() ? op.op.kind : op.op.kind + " " + op.op.axis);
     }
+    more(worst.size(), comparison.ops.size());
   }
   return page.text;
 }
 
-Json ToJson(const Comparison& comparison) {
+Json ToJson(const Comparison& comparison, std::optional<size_t> rows) {
   Json json;
   json["schema"] = "rehearse.comparison.v1";
   json["what"] = "timelines";
   json["a"] = {{"title", comparison.a_title}, {"provenance", NameOf(comparison.a_provenance)}};
   json["b"] = {{"title", comparison.b_title}, {"provenance", NameOf(comparison.b_provenance)}};
+  if (!comparison.a_file.empty()) json["a"]["file"] = comparison.a_file;
+  if (!comparison.b_file.empty()) json["b"]["file"] = comparison.b_file;
+  json["b_is_truth"] = comparison.IsJudged();
+  if (comparison.given) {
+    json["given"] = Json::array();
+    for (const GivenDifference& difference : *comparison.given) {
+      json["given"].push_back({{"path", difference.path},
+                               {"a", ParsedOrNull(difference.a)},
+                               {"b", ParsedOrNull(difference.b)}});
+    }
+  }
+  if (!comparison.warnings.empty()) json["warnings"] = comparison.warnings;
   if (comparison.a_left_out > 0) json["a"]["ranks_left_out"] = comparison.a_left_out;
   if (comparison.b_left_out > 0) json["b"]["ranks_left_out"] = comparison.b_left_out;
   json["step"] = ToJson(comparison.step);
@@ -197,8 +269,8 @@ Json ToJson(const Comparison& comparison) {
                                    {"ops", group.ops},
                                    {"total", ToJson(group.total)},
                                    {"median", ToJson(group.median)},
-                                   {"median_error", group.median_error},
-                                   {"median_absolute_error", group.median_absolute_error}});
+                                   {"median_error", group.median_difference},
+                                   {"median_absolute_error", group.median_absolute_difference}});
     }
   }
   if (!comparison.choices.empty()) json["collectives"] = Json::array();
@@ -211,31 +283,66 @@ Json ToJson(const Comparison& comparison) {
                                    {"same", choice.a == choice.b}});
   }
   json["worst"] = Json::array();
-  for (const size_t i : comparison.Worst(kWorstOps))
+  for (const size_t i : comparison.Worst(rows.value_or(kWorstOps)))
     json["worst"].push_back(ToJson(comparison.ops[i]));
   return json;
 }
 
-std::string ToCsv(const Comparison& comparison) {
-  std::string text = "group,name,ops,a_seconds,b_seconds,relative_error\n";
-  const auto add = [&](const char* group, const std::string& name, size_t ops,
-                       const TimePair& time) {
-    text += fmt::format("{},{},{},{},{},{}\n", group, CsvCell(VisibleText(name)), ops,
-                        time.a.value(), time.b.value(), time.Error());
+DataTable TableOf(const Comparison& comparison, std::optional<size_t> rows) {
+  DataTable table({{"list", CellKind::kText},
+                   {"name", CellKind::kText},
+                   {"kind", CellKind::kText},
+                   {"axis", CellKind::kText},
+                   {"phase", CellKind::kText},
+                   {"layer", CellKind::kInteger},
+                   {"micro_batch", CellKind::kInteger},
+                   {"occurrence", CellKind::kInteger},
+                   {"ops", CellKind::kInteger},
+                   {"a_seconds", CellKind::kNumber},
+                   {"b_seconds", CellKind::kNumber},
+                   {"relative_difference", CellKind::kNumber},
+                   {"a_waiting_seconds", CellKind::kNumber},
+                   {"b_waiting_seconds", CellKind::kNumber}});
+  const auto difference = [](const TimePair& time) {
+    return time.b > Seconds(0) ? DataCell(time.Difference()) : DataCell();
   };
-  add("step", "step", comparison.ops.size(), comparison.step);
+  const auto add = [&](const char* list, const std::string& name, const DataCell& ops,
+                       const TimePair& time) {
+    table.Add({list,
+               name,
+               {},
+               {},
+               {},
+               {},
+               {},
+               {},
+               ops,
+               time.a.value(),
+               time.b.value(),
+               difference(time),
+               {},
+               {}});
+  };
+  add("step", "step", comparison.ops.empty() ? DataCell() : DataCell(comparison.ops.size()),
+      comparison.step);
   for (const Part& part : kParts) {
-    add("gap", part.name, 0,
+    add("gap", part.name, {},
         {comparison.a_shares.*part.seconds, comparison.b_shares.*part.seconds});
   }
   for (const Section& section : kSections) {
-    for (const ComparedGroup& group : comparison.*section.groups)
-      add(section.key, group.name, group.ops, group.total);
+    const std::vector<ComparedGroup>& groups = comparison.*section.groups;
+    for (size_t i = 0; i < std::min(groups.size(), rows.value_or(groups.size())); ++i)
+      add(section.key, groups[i].name, groups[i].ops, groups[i].total);
   }
-  for (const ComparedOp& op : comparison.ops) {
-    add("op", Describe(op) + (op.op.axis.empty() ? "" : " " + op.op.axis), 1, op.time);
+  std::vector<size_t> ops = comparison.Worst(rows.value_or(comparison.ops.size()));
+  if (!rows) std::sort(ops.begin(), ops.end());
+  for (const size_t i : ops) {
+    const auto& [op, occurrence, time, waiting] = comparison.ops[i];
+    table.Add({"op", op.name, op.kind, op.axis.empty() ? DataCell() : DataCell(op.axis),
+               Name(op.phase), op.layer, op.micro_batch, occurrence, 1, time.a.value(),
+               time.b.value(), difference(time), waiting.a.value(), waiting.b.value()});
   }
-  return text;
+  return table;
 }
 
 }  // namespace rehearse

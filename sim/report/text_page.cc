@@ -21,13 +21,6 @@ std::string Grouped(uint64_t value) {
   return grouped;
 }
 
-std::string CsvCell(const std::string& text) {
-  if (text.find_first_of(",\"\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return quoted + "\"";
-}
-
 double Share(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
 std::string Percent(double share) { return fmt::format("{:.1f} %", 100 * share); }

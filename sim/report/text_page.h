@@ -42,9 +42,6 @@ decltype(auto) OnPage(const T& value) {
   }
 }
 
-// A cell of CSV (RFC 4180): quoted where it has to be.
-std::string CsvCell(const std::string& text);
-
 // Text by the line, without blanks at their ends.
 class Page {
  public:

@@ -239,6 +239,7 @@ std::string ToJsonText(const TimelineRecord& record) {
   json["provenance"] = record.provenance == Provenance::kMeasured ? "measured" : "simulated";
   json["ranks"] = record.ranks();
   if (!record.environment.is_null()) json["environment"] = record.environment;
+  if (!record.given.is_null()) json["given"] = record.given;
   json["roles"] = Json::array();
   for (const RecordedRole& role : record.roles) {
     Json ops = Json::array();
@@ -283,6 +284,7 @@ TimelineRecord ReadTimelineRecord(const JsonReader& object) {
   record.provenance =
       reader.At("provenance").Choice() == 0 ? Provenance::kSimulated : Provenance::kMeasured;
   if (reader.Has("environment")) record.environment = reader.At("environment").value();
+  if (reader.Has("given")) record.given = reader.At("given").value();
   for (const JsonReader& role : reader.At("roles").Elements()) {
     record.roles.push_back(ReadRole(role));
   }

@@ -3,6 +3,7 @@
 //
 //   { "schema": "rehearse.timeline.v1", "title": "gpt-20b", "provenance": "measured", "ranks": 2,
 //     "environment": {...},        of a measured one; free for the reader
+//     "given": {...},              the scenario that it is of; older files lack it
 //     "roles": [ {"name": "all", "ops": [ {"name": "qkv", "kind": "gemm", "axis": "",
 //                                          "phase": "forward", "layer": 0, "micro_batch": 0},
 //                                         ... ]} ],
@@ -68,6 +69,7 @@ struct TimelineRecord {
   std::string title;
   Provenance provenance = Provenance::kSimulated;
   nlohmann::ordered_json environment;  // null: not told
+  nlohmann::json given;                // null: not told
   std::vector<RecordedRole> roles;
   std::vector<uint32_t> role_of_rank;
   std::vector<RecordedStep> steps;  // at least one

@@ -23,6 +23,7 @@ const ObjectShape& TimelineShape() {
        {"provenance", OneOf({"simulated", "measured"}), Required(), "where it is from"},
        {"ranks", AnyCount(), Required(), "of the step", "2"},
        {"environment", Anything("object"), Optional("simulated"), "what it was measured in", "{}"},
+       {"given", Anything("object"), Optional("not told"), "what the step was planned from", "{}"},
        {"roles", ListOf(ObjectOf(RecordedRoleShape)), Required(), "what ranks that do the same do",
         R"([{"name": "all", "ops": []}])"},
        {"role_of_rank", ListOf(Tuple({AnyCount(), AnyCount()})), Required(), "runs [role, ranks]",

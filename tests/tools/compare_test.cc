@@ -86,7 +86,7 @@ TEST_F(CompareProgramTest, AFitSaysWhatItIsWorthAndWhatItLeavesOut) {
 TEST_F(CompareProgramTest, MoreRanksThanDevicesAreTheLogsMistake) {
   Write("nccl.log", Execute("collective all-reduce --cluster dgx-a100 -b 1M").out);
   ExpectMistake("compare nccl.log --cluster switch:devices=4",
-                {"nccl.log: found 8 ranks", "expected at most 4"});
+                {"nccl.log:", "found 8 ranks", "expected at most 4"});
 }
 
 TEST_F(CompareProgramTest, TablesWithCommasNeedTheirKind) {
@@ -103,6 +103,42 @@ TEST_F(CompareProgramTest, RanksComeFromTheLogUnlessTheyAreGiven) {
   EXPECT_THAT(Execute("compare nccl.log --cluster dgx-a100 --ranks 0,1").out,
               HasSubstr("of 2 ranks"));
   ExpectMistake("compare nccl.log --cluster dgx-a100 --ranks 9", {"--ranks"});
+}
+
+// Two programs' tables after one another, each compared by itself and fitted together: the
+// efficiency that both were made with is found.
+TEST_F(CompareProgramTest, ALogOfSeveralProgramsIsComparedTableByTable) {
+  Write("truth.json", R"({"schema": "rehearse.calibration.v1", "collective_overhead": "20us",
+    "links": [{"kind": "nvlink", "bandwidth": "300GBps", "efficiency": 0.6}]})");
+  const std::string sizes = " --cluster dgx-a100 -b 1K -e 1G -f 8 --calibration truth.json";
+  Write("both.log", Execute("collective all-reduce" + sizes).out +
+                        Execute("collective all-gather --ranks 0-3" + sizes).out);
+  const Outcome outcome =
+      Execute("compare both.log --cluster dgx-a100 --calibration fit.json --format json");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const auto json = nlohmann::json::parse(outcome.out);
+  ASSERT_EQ(json["tables"].size(), 2u);
+  EXPECT_EQ(json["tables"][0]["kind"], "all-reduce");
+  EXPECT_EQ(json["tables"][0]["ranks"], 8);
+  EXPECT_EQ(json["tables"][1]["kind"], "all-gather");
+  EXPECT_EQ(json["tables"][1]["ranks"], 4);
+  EXPECT_EQ(json["errors"]["from_1_mib"]["samples"], 8);  // 2, 16, 128 and 1,024 MiB, twice
+  const auto calibration = nlohmann::json::parse(ReadFile(folder_ / "fit.json"));
+  EXPECT_NEAR(calibration["links"][0]["efficiency"].get<double>(), 0.6, 0.0021);  // the grid
+  EXPECT_EQ(calibration["fit"]["samples"], 14);
+  const Outcome text = Execute("compare both.log --cluster dgx-a100 --using fit.json");
+  EXPECT_THAT(text.out, HasSubstr("\nall 2 tables\nfrom 1 MiB on    8 sizes"));
+  const Outcome one = Execute("compare both.log --cluster dgx-a100 --kind all-gather --rows 2");
+  EXPECT_THAT(one.out, HasSubstr("5 that differ less (--rows all)"));
+  EXPECT_THAT(one.err, HasSubstr("found all-reduce, expected all-gather; the table is left out"));
+}
+
+TEST_F(CompareProgramTest, TheKindFollowsFromTheColumns) {
+  const std::string table = Execute("collective reduce-scatter --cluster dgx-a100 -b 1M").out;
+  Write("old.log", table.substr(table.find("#\n")));  // without our comments and the name
+  const Outcome outcome = Execute("compare old.log --cluster dgx-a100");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("reduce-scatter, one group of 8 ranks"));
 }
 
 TEST_F(CompareProgramTest, MistakesAreNamed) {

@@ -11,6 +11,7 @@ namespace rehearse {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST_F(ProgramTest, CompareSaysThatAScenarioIsLikeItself) {
   const std::string scenario = "'" + Shipped("axonn-fig3-a") + "'";
@@ -44,10 +45,90 @@ TEST_F(ProgramTest, WhatRunWritesCanBeComparedWithTheScenario) {
   ASSERT_EQ(Execute("run " + scenario + " --out out").code, 0);
   const Outcome outcome = Execute("compare out " + scenario + " --format csv");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_THAT(outcome.out, HasSubstr("group,name,ops,a_seconds,b_seconds,relative_error\nstep,"));
+  EXPECT_THAT(outcome.out, HasSubstr("list,name,kind,axis,phase,layer,micro_batch,occurrence,ops,"
+                                     "a_seconds,b_seconds,relative_difference,"));
   const Outcome results = Execute("compare out/result.json out/result.json");
   ASSERT_EQ(results.code, 0) << results.err;
   EXPECT_THAT(results.out, HasSubstr("By axis"));
+}
+
+// Two what-ifs of one scenario: their files and what was set tell them apart, in timelines, results
+// and what run prints alike.
+TEST_F(ProgramTest, CompareTellsWhatIfsOfOneNameApart) {
+  const std::string scenario = "'" + Shipped("cpu-4d") + "'";
+  ASSERT_EQ(Execute("run " + scenario + " --out a").code, 0);
+  ASSERT_EQ(Execute("run " + scenario + " --set strategy.overlap_all_reduce=false --out b").code,
+            0);
+  for (const std::string files : {"a b", "a/result.json b/result.json"}) {
+    const Outcome outcome = Execute("compare " + files);
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_EQ(outcome.err, "");
+    EXPECT_THAT(outcome.out, HasSubstr("A  cpu-4d (simulated)   a/"));
+    EXPECT_THAT(outcome.out, HasSubstr("B  cpu-4d (simulated)   b/"));
+    EXPECT_THAT(outcome.out, HasSubstr("How their scenarios differ\nstrategy.overlap_all_reduce"));
+    EXPECT_THAT(outcome.out, HasSubstr("A true; B false\n"));
+    EXPECT_THAT(outcome.out, HasSubstr("than B. Differences are (A - B) / B.\n"));
+  }
+  const auto json = nlohmann::json::parse(Execute("compare a " + scenario + " --format json").out);
+  EXPECT_EQ(json["given"], nlohmann::json::array());
+  EXPECT_EQ(json["b_is_truth"], false);
+  EXPECT_EQ(json["a"]["file"], "a/timeline.json");
+  EXPECT_THAT(Execute("compare a " + scenario).out, HasSubstr("Their scenarios are the same.\n"));
+}
+
+TEST_F(ProgramTest, CompareWarnsWhereTheWorkIsAnother) {
+  const std::string scenario = "'" + Shipped("cpu-4d") + "'";
+  ASSERT_EQ(Execute("run " + scenario + " --out a").code, 0);
+  ASSERT_EQ(Execute("run " + scenario + " --set training.batch=16 --out b").code, 0);
+  const Outcome timelines = Execute("compare a b");
+  EXPECT_EQ(timelines.code, 0);
+  EXPECT_THAT(timelines.err, HasSubstr("steps of different work: training.batch: 8 and 16"));
+  const Outcome results = Execute("compare a/result.json b/result.json --format json");
+  EXPECT_EQ(nlohmann::json::parse(results.out)["warnings"].size(), 2u);  // the tokens, too
+  EXPECT_THAT(results.err, HasSubstr("tokens"));
+  const Outcome ranks = Execute("compare a '" + Shipped("cpu-4d-8") + "'");
+  EXPECT_EQ(ranks.code, 0);
+  EXPECT_THAT(ranks.err, HasSubstr("A is a step of 4 ranks, B of 8"));
+}
+
+// A file of before knows nothing of it, and is compared as ever.
+TEST_F(ProgramTest, CompareTakesFilesThatDoNotTellWhatWasGiven) {
+  const std::string scenario = "'" + Shipped("cpu-4d") + "'";
+  ASSERT_EQ(Execute("run " + scenario + " --out new").code, 0);
+  for (const char* name : {"result", "timeline"}) {
+    auto json =
+        nlohmann::ordered_json::parse(ReadFile(folder_ / "new" / (std::string(name) + ".json")));
+    ASSERT_EQ(json.erase("given"), 1u);
+    Write(std::string("old-") + name + ".json", json.dump());
+    const Outcome outcome =
+        Execute(std::string("compare old-") + name + ".json new/" + name + ".json");
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_EQ(outcome.err, "");
+    EXPECT_THAT(outcome.out, HasSubstr("A and B take the same"));
+    EXPECT_THAT(outcome.out, HasSubstr("differ is not recorded in one of these files"));
+  }
+}
+
+TEST_F(ProgramTest, CompareErrsOnlyAgainstWhatWasMeasured) {
+  const std::string scenario = "'" + Shipped("cpu-data-parallel") + "'";
+  ASSERT_EQ(Execute("execute " + scenario + " --warmup 0 --repeat 1 --out run").code, 0);
+  const Outcome outcome = Execute("compare " + scenario + " run");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("Errors are (A - B) / B.\nTheir scenarios are the same."));
+  EXPECT_THAT(outcome.out, HasSubstr("(measured)"));
+  ASSERT_EQ(Execute("run " + scenario + " --out simulated").code, 0);
+  EXPECT_THAT(Execute("compare simulated/result.json run/execution.json").out,
+              HasSubstr("Errors are (A - B) / B."));
+  EXPECT_THAT(Execute("compare run " + scenario).out, Not(HasSubstr("Errors")));
+}
+
+TEST_F(ProgramTest, CompareTakesAsManyRowsAsWanted) {
+  const std::string scenario = "'" + Shipped("cpu-4d") + "'";
+  const std::string both = "compare " + scenario + " " + scenario;
+  EXPECT_THAT(Execute(both + " --rows 1").out, HasSubstr("more (--rows all)"));
+  EXPECT_THAT(Execute(both + " --rows all").out, Not(HasSubstr("more (--rows all)")));
+  ExpectMistake(both + " --rows none", {"--rows", "none"});
+  ExpectMistake(both + " --rows 0", {"--rows", "0"});
 }
 
 TEST_F(ProgramTest, CompareRefusesWhatItDoesNotKnow) {

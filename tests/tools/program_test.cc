@@ -55,7 +55,7 @@ TEST_F(ProgramTest, JsonHasTheKeysOfTheDesign) {
                       "schema", "scenario", "fidelity", "left_out", "ranks", "step_seconds",
                       "breakdown", "communication_seconds", "overlap_fraction", "by_axis",
                       "model_flops_utilization", "hardware_flops_utilization", "tokens_per_second",
-                      "memory", "links", "simulator", "timeline_hash"}));
+                      "memory", "links", "simulator", "timeline_hash", "given"}));
   EXPECT_EQ(result["schema"], "rehearse.result.v1");
 }
 

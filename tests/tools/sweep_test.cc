@@ -28,7 +28,9 @@ TEST_F(SweepCommandTest, EveryFormatHasThePoints) {
   EXPECT_EQ(text.code, 0) << text.err;
   EXPECT_THAT(text.out, HasSubstr("1 of 1 within 15 %"));
   const Outcome csv = Execute("sweep study.json --format csv --threads 1");
-  EXPECT_THAT(csv.out, HasSubstr("point,step_seconds,published,error,\"exposed, ms\"\nA to D,"));
+  EXPECT_THAT(csv.out, StartsWith("point,strategy.cached_layers,status,reason,step_seconds,"
+                                  "relative_to,ratio,published,relative_error,\"exposed, ms\"\n"
+                                  "A to D,0,done,,"));
   const Outcome markdown = Execute("sweep study.json --format markdown");
   EXPECT_THAT(markdown.out, HasSubstr("| --- | ---: |"));
   const Outcome json = Execute("sweep study.json --format json");

@@ -11,9 +11,9 @@ namespace rehearse {
 namespace {
 
 // Columns as wide as they need to be, two spaces apart; the first `left` columns are flush left.
-class Table {
+class AlignedTable {
  public:
-  explicit Table(size_t left) : left_(left) {}
+  explicit AlignedTable(size_t left) : left_(left) {}
 
   void Row(std::vector<std::string> cells) {
     for (std::string& cell : cells) cell = VisibleText(cell);
@@ -80,7 +80,7 @@ std::string Range(const std::vector<BytesPerSecond>& values) {
 
 template <typename Cell>
 std::string MatrixText(const std::vector<uint32_t>& ranks, Cell cell) {
-  Table table(0);
+  AlignedTable table(0);
   std::vector<std::string> heading = {""};
   for (const uint32_t rank : ranks) heading.push_back(fmt::format("{}", rank));
   table.Row(heading);
@@ -93,7 +93,7 @@ std::string MatrixText(const std::vector<uint32_t>& ranks, Cell cell) {
 }
 
 std::string HierarchyText(const CommunicationMatrix& matrix) {
-  Table table(1);
+  AlignedTable table(1);
   table.Row({"layer", "groups", "devices each", "between two", "to all siblings"});
   for (size_t i = 0; i < matrix.layers.size(); ++i) {
     const CommunicationLayer& layer = matrix.layers[i];
@@ -127,20 +127,20 @@ std::string ToText(const ClusterSummary& summary) {
   std::string text = fmt::format("{}   {} on {}{}\n\n", VisibleText(summary.name),
                                  Counted(summary.devices, "device"), Counted(summary.nodes, "node"),
                                  summary.grid ? ", " + GridText(*summary.grid) : "");
-  Table devices(2);
+  AlignedTable devices(2);
   for (const auto& [spec, count] : summary.device_kinds) {
     devices.Row({fmt::format("{} x {}", count, spec.name),
                  fmt::format("{}: {}, {} at {}", spec.description, Print(spec.matrix_peak_16),
                              Print(spec.memory), Print(spec.memory_bandwidth))});
   }
   text += "devices\n" + devices.Text() + "\nvertices\n";
-  Table vertices(1);
+  AlignedTable vertices(1);
   for (const auto& [kind, count] : summary.vertices)
     vertices.Row({Name(kind), fmt::format("{}", count)});
   text += vertices.Text();
 
   if (!summary.links.empty()) {
-    Table links(2);
+    AlignedTable links(2);
     links.Row({"links", "between", "count", "each way", "efficiency", "reached", "latency"});
     for (const LinkGroup& link : summary.links) {
       const std::string count = link.up == link.down
@@ -177,7 +177,7 @@ std::string PathText(Router& router, uint32_t from_rank, uint32_t to_rank) {
   std::string text = fmt::format(
       "{} (rank {}) to {} (rank {}){}\n\n", DeviceName(cluster, from_rank), from_rank,
       DeviceName(cluster, to_rank), to_rank, route.crosses_nodes ? ", on different nodes" : "");
-  Table table(2);
+  AlignedTable table(2);
   table.Row({"hop", "link", "each way", "efficiency", "reached", "latency"});
   table.Row({DeviceName(cluster, from_rank)});
   for (const uint32_t index : route.links) {
@@ -198,7 +198,7 @@ std::string ToText(const MatrixView& view, const Cluster& cluster) {
                                  Counted(cluster.device_count(), "device"));
   constexpr size_t kMostNames = 64;
   if (ranks.size() <= kMostNames) {
-    Table names(2);
+    AlignedTable names(2);
     for (const uint32_t rank : ranks)
       names.Row({fmt::format("{}", rank), DeviceName(cluster, rank)});
     text += "ranks\n" + names.Text() + "\n";

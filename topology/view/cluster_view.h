@@ -1,5 +1,5 @@
 // A cluster as a person looks at it: what is there, the way between two devices, who is how near to
-// whom; as text and as JSON. Pictures are in topology/view/cluster_svg.h and
+// whom; as text, as JSON and as rows. Pictures are in topology/view/cluster_svg.h and
 // topology/view/cluster_dot.h. All functions are pure.
 #pragma once
 
@@ -9,6 +9,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "sim/report/data_table.h"
 #include "topology/cluster/cluster.h"
 #include "topology/cluster/grid.h"
 #include "topology/fabrics/communication_matrix.h"
@@ -50,11 +51,14 @@ inline constexpr uint32_t kMostForBisection = 16384;
 ClusterSummary SummarizeCluster(const Cluster& cluster);
 std::string ToText(const ClusterSummary& summary);
 nlohmann::ordered_json ToJson(const ClusterSummary& summary);
+// A row for links that are alike.
+DataTable TableOf(const ClusterSummary& summary);
 
 // ---- One path -----------------------------------------------------------------------------------
 
 std::string PathText(Router& router, uint32_t from_rank, uint32_t to_rank);
 nlohmann::ordered_json PathJson(Router& router, uint32_t from_rank, uint32_t to_rank);
+DataTable PathTable(Router& router, uint32_t from_rank, uint32_t to_rank);  // a row a hop
 
 // ---- All pairs ----------------------------------------------------------------------------------
 
@@ -67,5 +71,7 @@ struct MatrixView {
 
 std::string ToText(const MatrixView& view, const Cluster& cluster);
 nlohmann::ordered_json ToJson(const MatrixView& view, const Cluster& cluster);
+// A row for each ordered pair of different ranks.
+DataTable TableOf(const MatrixView& view, const Cluster& cluster);
 
 }  // namespace rehearse

@@ -6,6 +6,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "collectives/algorithms/ring.h"
+#include "real/calibration/nccl_log.h"
 #include "sim/base/error.h"
 
 namespace rehearse {
@@ -16,7 +17,9 @@ using ::testing::HasSubstr;
 
 NcclTable Read(const std::string& text, std::optional<CollectiveKind> kind = std::nullopt,
                std::optional<uint32_t> ranks = std::nullopt) {
-  return ReadNcclTable(text, "nccl.log", kind, ranks);
+  const NcclLog log = ReadNcclLog(text, "nccl.log", kind, ranks);
+  EXPECT_EQ(log.tables.size(), 1u);
+  return log.tables.front();
 }
 
 std::string MistakeOf(const std::string& text, std::optional<CollectiveKind> kind = std::nullopt,
@@ -139,6 +142,16 @@ RC_GTEST_PROP(NcclTableProperty, WrittenTablesAreReadBack, ()) {
     const double microseconds = table.rows[i].time.value() * 1e6;
     const double half = microseconds < 100 ? 0.005 : microseconds < 10000 ? 0.05 : 0.5;
     RC_ASSERT(std::abs(again.rows[i].time.value() * 1e6 - microseconds) <= half * 1.001);
+  }
+}
+
+// Without the name of the program, the columns that we write tell it as nccl-tests' own do.
+TEST(NcclTableTest, WhatWeWriteTellsItsKindByTheColumnsToo) {
+  for (const CollectiveKind kind :
+       {kAllReduce, kAllGather, kReduceScatter, kAllToAll, kBroadcast, kReduce, kSendReceive}) {
+    std::string text = WriteNcclTable({kind, 8, {{Bytes(1048576), Seconds(20e-6)}}}, 0, {});
+    text.erase(0, text.find('\n') + 1);
+    EXPECT_EQ(Read(text).kind, kind) << Name(kind);
   }
 }
 

@@ -25,6 +25,7 @@ using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 double StepOf(const std::vector<std::string>& changes = {}) {
@@ -308,6 +309,45 @@ TEST_F(SweepTest, ImpossibleCombinationsOfAGridAreShownNotFatal) {
   EXPECT_THAT(ToText(study, sweep, Compare(study, sweep)), HasSubstr("impossible"));
 }
 
+// Paths of grids and choices are columns, objects value by value; what another point changes has
+// the base's value (training.batch of the small scenario), or none.
+TEST_F(SweepTest, RowsHaveAColumnForEachValueThatChanges) {
+  const Study study = SmallStudy(
+      R"("grid": [{"path": "strategy.column", "values": [2, 3]},
+                  {"choices": [{"name": "as it is", "set": {}},
+                               {"name": "twice", "set": {"training.batch": 16,
+                                                         "simulator": {"fidelity": "formula"}}}]}])");
+  const Sweep sweep = PlayStudy(study, {});
+  const DataTable table = TableOf(study, sweep, Compare(study, sweep));
+  std::vector<std::string> names;
+  for (const DataColumn& column : table.columns()) names.push_back(column.name);
+  EXPECT_EQ(names,
+            (std::vector<std::string>{"point", "strategy.column", "training.batch",
+                                      "simulator.fidelity", "status", "reason", "step_seconds"}));
+  const nlohmann::ordered_json rows = ToJson(table);
+  EXPECT_EQ(rows[0]["strategy.column"], 2);
+  EXPECT_EQ(rows[0]["training.batch"], 8);
+  EXPECT_TRUE(rows[0]["simulator.fidelity"].is_null());
+  EXPECT_EQ(rows[1]["training.batch"], 16);
+  EXPECT_EQ(rows[1]["simulator.fidelity"], "formula");
+  EXPECT_EQ(rows[1]["status"], "done");
+  EXPECT_EQ(rows[1]["step_seconds"], sweep.points[1].result["step_seconds"]);
+  EXPECT_EQ(rows[2]["status"], "impossible");
+  EXPECT_THAT(rows[2]["reason"].get<std::string>(), HasSubstr("does not fit cluster"));
+  EXPECT_TRUE(rows[2]["step_seconds"].is_null());
+  EXPECT_EQ(
+      ToJson(study, sweep, Compare(study, sweep))["points"][1]["parameters"]["training.batch"], 16);
+}
+
+// Where nothing is published, nothing says so.
+TEST_F(SweepTest, PublishedFiguresHaveColumnsWhereThereAreSome) {
+  const Study bare = SmallStudy(R"("points": [{"name": "one"}])");
+  const Sweep sweep = PlayStudy(bare, {});
+  EXPECT_THAT(ToText(bare, sweep, Compare(bare, sweep)), Not(HasSubstr("published")));
+  EXPECT_THAT(ToMarkdown(bare, sweep, Compare(bare, sweep)), Not(HasSubstr("error")));
+  EXPECT_THAT(ToCsv(TableOf(bare, sweep, Compare(bare, sweep))), Not(HasSubstr("published")));
+}
+
 TEST_F(SweepTest, APointThatFailsIsAMistake) {
   const Study study = SmallStudy(R"("points": [{"name": "p", "set": {"strategy.column": 3}}])");
   try {
@@ -338,6 +378,13 @@ TEST_F(SweepTest, RatiosAndOrdersAreComparedWithWhatIsPublished) {
   size_t right = 0;
   for (const OrderedPair& pair : comparison.pairs) right += pair.right ? 1 : 0;
   EXPECT_EQ(right, 4u);
+  // The metric is each point's own, its ratio beside it.
+  const nlohmann::ordered_json rows = ToJson(TableOf(study, sweep, comparison));
+  EXPECT_TRUE(rows[0]["ratio"].is_null());
+  EXPECT_EQ(rows[1]["relative_to"], "one");
+  EXPECT_NEAR(rows[1]["ratio"].get<double>(), ratio, 1e-12);
+  EXPECT_NEAR(rows[1]["step_seconds"].get<double>(), StepOf({"training.batch=16"}), 1e-12);
+  EXPECT_EQ(rows[1]["published"], 1.5);
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ constexpr double kTiny = 1e-15;
 TEST(ComparisonTest, ATimelineDiffersInNothingFromItself) {
   const TwoRankStep step;
   const Comparison comparison = Compare(RecordOf(step, "a"), RecordOf(step, "b"));
-  EXPECT_EQ(comparison.step.Error(), 0);
+  EXPECT_EQ(comparison.step.Difference(), 0);
   EXPECT_EQ(comparison.ops.size(), 5u);
   EXPECT_EQ(comparison.only_in_a + comparison.only_in_b, 0u);
   EXPECT_EQ(comparison.pairs_out_of_order, 0);
@@ -46,7 +46,7 @@ TEST(ComparisonTest, ErrorsAreOfMeansOverRanksAgainstB) {
   const ComparedOp& gemm = OpNamed(comparison, "gemm");
   EXPECT_NEAR(gemm.time.a.value(), 11e-6, kTiny);
   EXPECT_NEAR(gemm.time.b.value(), 14e-6, kTiny);
-  EXPECT_NEAR(gemm.time.Error(), -3.0 / 14, 1e-9);
+  EXPECT_NEAR(gemm.time.Difference(), -3.0 / 14, 1e-9);
   EXPECT_EQ(comparison.Worst(1), std::vector<size_t>{0});
 }
 
@@ -138,7 +138,43 @@ TEST(ComparisonTest, ReportsSayTheSameInThreeForms) {
   const Comparison comparison = Compare(RecordOf(a, "simulated"), RecordOf(b, "measured"));
   EXPECT_THAT(ToText(comparison, false), HasSubstr("-50.0 %"));
   EXPECT_NEAR(ToJson(comparison)["step"]["relative_error"].get<double>(), -0.5, 1e-12);
-  EXPECT_THAT(ToCsv(comparison), HasSubstr("step,step,5,2.6e-05,5.2e-05,-0.5\n"));
+  EXPECT_THAT(ToCsv(TableOf(comparison)), HasSubstr("step,step,,,,,,,5,2.6e-05,5.2e-05,-0.5,,\n"));
+}
+
+// Only a measured step is the truth, and only of a simulated one.
+TEST(ComparisonTest, TwoWhatIfsDifferAndAPredictionErrs) {
+  const TwoRankStep a;
+  TwoRankStep b;
+  b.timeline.step = Time(52 * kMicrosecond);
+  Comparison comparison = Compare(RecordOf(a, "a"), RecordOf(b, "b"));
+  EXPECT_FALSE(comparison.IsJudged());
+  EXPECT_THAT(ToText(comparison, false), HasSubstr("A takes 50.0 % less than B."));
+  EXPECT_THAT(ToText(comparison, false), Not(HasSubstr("rror")));
+  EXPECT_THAT(ToText(Compare(RecordOf(b, "b"), RecordOf(a, "a")), false),
+              HasSubstr("A takes 100.0 % more than B."));
+  EXPECT_THAT(ToText(Compare(RecordOf(a, "a"), RecordOf(a, "b")), false),
+              HasSubstr("A and B take the same: 26 us."));
+  comparison.a_provenance = Provenance::kMeasured;
+  EXPECT_FALSE(comparison.IsJudged());
+  comparison.b_provenance = Provenance::kMeasured;
+  EXPECT_FALSE(comparison.IsJudged());  // before and after
+  comparison.a_provenance = Provenance::kSimulated;
+  EXPECT_TRUE(comparison.IsJudged());
+  EXPECT_THAT(ToText(comparison, false), HasSubstr("Errors are (A - B) / B."));
+  EXPECT_THAT(ToText(comparison, false), Not(HasSubstr("A takes")));
+}
+
+// Five ops; rank 1's gemm, the first, ends 2 us later in b, and all else at the same time.
+TEST(ComparisonTest, RowsAreAsManyAsWanted) {
+  const TwoRankStep a;
+  TwoRankStep b;
+  b.timeline.spans[5].end = Time(18 * kMicrosecond);
+  const Comparison comparison = Compare(RecordOf(a, "a"), RecordOf(b, "b"));
+  EXPECT_EQ(TableOf(comparison).rows().size(), 1 + 4 + 4 + 3 + 2 + 5u);  // kinds, axes, layers
+  EXPECT_EQ(TableOf(comparison, 1).rows().size(), 1 + 4 + 1 + 1 + 1 + 1u);
+  EXPECT_THAT(ToText(comparison, false, 1), HasSubstr("... and 4 more (--rows all)\n"));
+  EXPECT_THAT(ToText(comparison, false), Not(HasSubstr("--rows")));
+  EXPECT_EQ(ToJson(comparison, 2)["worst"].size(), 2u);
 }
 
 }  // namespace

@@ -83,6 +83,15 @@ TEST(TimelineRecordTest, OpsThatRepeatStandOnce) {
   EXPECT_THAT(MessageOfReading(wrong), HasSubstr("/steps/0/spans/3/1"));
 }
 
+// Files of before lack it, and are read as ever.
+TEST(TimelineRecordTest, WhatWasGivenIsKept) {
+  auto json = SampleJson();
+  EXPECT_TRUE(ReadBack(json).given.is_null());
+  json["given"] = {{"cluster", "dgx-a100"}};
+  EXPECT_EQ(ReadBack(json).given["cluster"], "dgx-a100");
+  EXPECT_THAT(ToJsonText(ReadBack(json)), HasSubstr(R"("given":{"cluster":"dgx-a100"})"));
+}
+
 TEST(TimelineRecordTest, OpsKeepWhatTheyAre) {
   const TimelineRecord record = ReadBack(SampleJson());
   const RecordedOp& reduce = record.roles[0].ops[1];

@@ -1,0 +1,24 @@
+// The lists of an explanation as rows for other programs: `rehearse explain --format csv`.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "scenarios/explaining/explanation.h"
+#include "sim/report/data_table.h"
+
+namespace rehearse {
+
+struct ExplanationList {
+  const char* name;  // "path", as --table takes it
+  const char* row;   // what a row is
+  DataTable (*table)(const Explanation& explanation);
+};
+
+// The critical path first.
+const std::vector<ExplanationList>& ExplanationLists();
+
+// By name; Error with "did you mean".
+const ExplanationList& FindExplanationList(const std::string& name);
+
+}  // namespace rehearse

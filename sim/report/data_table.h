@@ -1,0 +1,90 @@
+// Rows for other programs: columns that know what they hold, written as CSV or as a JSON object a
+// line.
+//
+// A cell holds what its column is for, or nothing; never words where numbers belong, so that a
+// reader gets numbers as numbers. Numbers are written in the shortest way that reads back as the
+// same double.
+//
+// CSV is that of RFC 4180, with a line of column names, and lines that end in "\n"; nothing is an
+// empty cell, true and false are words. As text goes to terminals too, what these would obey is
+// written out (sim/base/visible_text.h). In JSON nothing is null, and text is as it is.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <variant>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+namespace rehearse {
+
+enum class CellKind : uint8_t { kText, kNumber, kInteger, kTruth };
+
+class DataCell {
+ public:
+  DataCell() = default;  // nothing
+  DataCell(bool value) : value_(value) {}
+  // Nothing where it is not finite: neither format has a word for that.
+  DataCell(double value);
+  DataCell(std::string text) : value_(std::move(text)) {}
+  DataCell(std::string_view text) : value_(std::string(text)) {}
+  DataCell(const char* text) : value_(std::string(text)) {}
+  template <typename Integer, typename = std::enable_if_t<std::is_integral_v<Integer>>>
+  DataCell(Integer value) : value_(static_cast<int64_t>(value)) {}
+  template <typename Value>
+  DataCell(const std::optional<Value>& value) {
+    if (value) *this = DataCell(*value);
+  }
+
+  bool IsNothing() const { return std::holds_alternative<std::monostate>(value_); }
+  bool Fits(CellKind kind) const;
+  std::string AsCsv() const;
+  std::string AsJson() const;
+  nlohmann::ordered_json ToJson() const;
+
+ private:
+  std::variant<std::monostate, bool, int64_t, double, std::string> value_;
+};
+
+struct DataColumn {
+  std::string name;
+  CellKind kind = CellKind::kText;
+};
+
+class DataTable {
+ public:
+  // A name that is taken already gets a number behind it ("step_seconds_2"): names are keys.
+  explicit DataTable(std::vector<DataColumn> columns);
+
+  // CHECKs that there is a cell for each column, of its kind or nothing.
+  void Add(std::vector<DataCell> row);
+
+  const std::vector<DataColumn>& columns() const { return columns_; }
+  const std::vector<std::vector<DataCell>>& rows() const { return rows_; }
+
+ private:
+  std::vector<DataColumn> columns_;
+  std::vector<std::vector<DataCell>> rows_;
+};
+
+std::string ToCsv(const DataTable& table);
+std::string ToJsonLines(const DataTable& table);
+// An array of the same objects.
+nlohmann::ordered_json ToJson(const DataTable& table);
+
+// What a column of these values holds: whole numbers and others are numbers together, values of
+// several kinds, lists and objects are text. Null is nothing, of any kind.
+CellKind KindOfAll(const std::vector<nlohmann::ordered_json>& values);
+// The value in a column of this kind: text is itself, all else in a column of text as JSON.
+DataCell CellOf(const nlohmann::ordered_json& value, CellKind kind);
+
+// A row for each JSON object, and a column for each number, text or truth in one of them, in the
+// order in which they come up, named by its dotted path: "breakdown.idle_seconds". Lists and null
+// are left out.
+DataTable FlatTable(const std::vector<nlohmann::ordered_json>& objects);
+
+}  // namespace rehearse
