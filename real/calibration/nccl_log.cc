@@ -39,8 +39,7 @@ size_t LauncherPrefix(std::string_view text) {
     at = text.find_first_not_of("0123456789,", 1);
     if (at == std::string_view::npos || at == 1 || text[at] != ']') return 0;
     ++at;
-    for (const std::string_view stream : {"<stdout>", "<stderr>"})
-      if (text.substr(at).starts_with(stream)) at += stream.size();
+    if (text.substr(at).starts_with("<std")) at = std::min(text.find('>', at) + 1, text.size());
     if (at < text.size() && text[at] == ':') ++at;
     return at;
   }

@@ -6,7 +6,8 @@
 //
 //   { "schema": "rehearse.execution.v1", "scenario": "...", "ranks": 4, "backend": "cpu",
 //     "transport": "threads", "collectives": "own", "streams": "blocking", "arithmetic": "fp32",
-//     "seed": 1, "given": {...}, "notes": ["..."], "libraries": "...", "host": {...}, "environment": {...},
+//     "seed": 1, "given": {...}, "notes": ["..."], "libraries": "...", "host": {...},
+//     "environment": {...},
 //     "gpu": {..., "nccl_profiler": {"interface": 5}},
 //     "warm_up_seconds": [...], "repeat_seconds": [...],
 //     "timing": {"timed_step_seconds": ..., "untimed_step_seconds": ..., "cost": 0.01},
@@ -18,10 +19,10 @@
 //               "arrays": [...]},
 //     "result": {...} }
 //
-// "given" is the scenario (older files lack it). "gpu" only on GPUs; its profiler may be {"interface": 0, "why_not": "..."}: then the result's
-// "collectives" and the timeline's ops do not tell what NCCL chose. "timing" where timing ops costs
-// something, "cuda_graph" with --cuda-graph: medians of the host's wall times. "check" with
-// --check.
+// "given" is the scenario as it was read; older files lack it. "gpu" only on GPUs; its profiler may
+// be {"interface": 0, "why_not": "..."}: then the result's "collectives" and the timeline's ops do
+// not tell what NCCL chose. "timing" where timing ops costs something, "cuda_graph" with
+// --cuda-graph: medians of the host's wall times. "check" with --check.
 #pragma once
 
 #include <cstdint>

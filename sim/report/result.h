@@ -106,6 +106,7 @@ Result Summarize(const Schedule& schedule, const Timeline& timeline, FlopsPerSec
 // number under the same key in every version. "notes", "left_out" and "collectives" only where
 // there are some. The "count" of a link says how many there are, this one included, of which each
 // carried so much; memory is that of its "rank", the one with the least room on its device.
+// `rehearse run` adds the scenario under "given"; older files lack it.
 nlohmann::ordered_json ToJson(const Result& result);
 
 // The dotted paths of its numbers, where "*" is the name of an axis: "by_axis.*.seconds".

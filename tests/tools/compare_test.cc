@@ -122,12 +122,12 @@ TEST_F(CompareProgramTest, ALogOfSeveralProgramsIsComparedTableByTable) {
   EXPECT_EQ(json["tables"][0]["ranks"], 8);
   EXPECT_EQ(json["tables"][1]["kind"], "all-gather");
   EXPECT_EQ(json["tables"][1]["ranks"], 4);
-  EXPECT_EQ(json["errors"]["from_1_mib"]["samples"], 8);  // 2, 16, 128 and 1,024 MiB, twice
+  EXPECT_EQ(json["errors"]["from_1_mib"]["samples"], 6);  // 4, 32 and 256 MiB, twice
   const auto calibration = nlohmann::json::parse(ReadFile(folder_ / "fit.json"));
   EXPECT_NEAR(calibration["links"][0]["efficiency"].get<double>(), 0.6, 0.0021);  // the grid
   EXPECT_EQ(calibration["fit"]["samples"], 14);
   const Outcome text = Execute("compare both.log --cluster dgx-a100 --using fit.json");
-  EXPECT_THAT(text.out, HasSubstr("\nall 2 tables\nfrom 1 MiB on    8 sizes"));
+  EXPECT_THAT(text.out, HasSubstr("\nall 2 tables\nfrom 1 MiB on    6 sizes"));
   const Outcome one = Execute("compare both.log --cluster dgx-a100 --kind all-gather --rows 2");
   EXPECT_THAT(one.out, HasSubstr("5 that differ less (--rows all)"));
   EXPECT_THAT(one.err, HasSubstr("found all-reduce, expected all-gather; the table is left out"));

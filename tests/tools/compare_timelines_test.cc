@@ -114,7 +114,7 @@ TEST_F(ProgramTest, CompareErrsOnlyAgainstWhatWasMeasured) {
   ASSERT_EQ(Execute("execute " + scenario + " --warmup 0 --repeat 1 --out run").code, 0);
   const Outcome outcome = Execute("compare " + scenario + " run");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_THAT(outcome.out, HasSubstr("Errors are (A - B) / B.\nTheir scenarios are the same."));
+  EXPECT_THAT(outcome.out, HasSubstr("Errors are (A - B) / B.\n\nTheir scenarios are the same."));
   EXPECT_THAT(outcome.out, HasSubstr("(measured)"));
   ASSERT_EQ(Execute("run " + scenario + " --out simulated").code, 0);
   EXPECT_THAT(Execute("compare simulated/result.json run/execution.json").out,

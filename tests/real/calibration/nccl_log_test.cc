@@ -1,4 +1,5 @@
-// Logs of nccl-tests as versions, launchers and NCCL's own lines make them. All figures are made up.
+// Logs of nccl-tests as versions, launchers and NCCL's own lines make them, with figures that are
+// made up.
 #include "real/calibration/nccl_log.h"
 
 #include <gmock/gmock.h>

@@ -150,6 +150,11 @@ TEST(TrustTest, StepsThatWereNeverUndisturbedAreListedButNotJudged) {
   EXPECT_NEAR(ErrorsOf(report).median, 0.1, 1e-12);
   EXPECT_THAT(ToText(report), HasSubstr("never undisturbed"));
   EXPECT_EQ(ToJson(report)["rows"].size(), 2u);
+  const auto rows = ToJson(TableOf(report));
+  EXPECT_EQ(rows[0]["status"], "judged");
+  EXPECT_NEAR(rows[0]["relative_error"].get<double>(), 0.1, 1e-12);
+  EXPECT_EQ(rows[1]["reason"], "never undisturbed");
+  EXPECT_TRUE(rows[1]["measured_seconds"].is_null());
 }
 
 TEST(TrustTest, ACalibrationOfAnotherMachineIsRefused) {
