@@ -42,6 +42,7 @@ CommandSyntax CompareSyntax() {
   syntax.takes["kind"] = TakenCollective();
   syntax.takes["calibration"] = TakenOutput({".json"});
   syntax.takes["using"] = TakenFile({".json"});
+  syntax.takes["rows"] = {};  // a number, or "all"
   const auto text = [](const char* name) { return po::value<std::string>()->value_name(name); };
   syntax.options.add_options()("kind", text("KIND"),
                                "which collective it was, where the log does not say it; of several "

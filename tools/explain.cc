@@ -31,8 +31,12 @@ CommandSyntax ExplainSyntax() {
       "at most N rows of each list (text only)");
   AddFormatOption(syntax.options, kTableFormats, "those of --table");
   std::string lists = "what a row of csv and jsonl is:";
-  for (const ExplanationList& list : ExplanationLists())
+  std::vector<std::string> names;
+  for (const ExplanationList& list : ExplanationLists()) {
+    names.emplace_back(list.name);
     lists += fmt::format("\n{}: {}", list.name, list.row);
+  }
+  syntax.takes["table"] = TakenName(std::move(names));
   add("table", po::value<std::string>()->value_name("NAME"), lists.c_str());
   return syntax;
 }

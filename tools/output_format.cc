@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "sim/base/error.h"
+#include "sim/base/known_names.h"
 
 namespace rehearse {
 namespace {
@@ -51,11 +52,8 @@ OutputFormat ReadFormat(const po::variables_map& values, const std::vector<Outpu
   const std::vector<std::string> names = NamesOf(formats);
   for (size_t i = 0; i < names.size(); ++i)
     if (names[i] == text) return formats[i];
-  throw Error(fmt::format("--format: found \"{}\", expected {}{}{}", text,
-                          names.size() == 2
-                              ? fmt::format("\"{}\" or \"{}\"", names.front(), names.back())
-                              : fmt::format("one of {}", fmt::join(names, ", ")),
-                          of.empty() ? "" : " with " + of, DidYouMean(text, names)));
+  throw Error(fmt::format("--format: found \"{}\"{}{}", text, of.empty() ? "" : " with " + of,
+                          KnownNames(text, names)));
 }
 
 bool IsTable(OutputFormat format) {

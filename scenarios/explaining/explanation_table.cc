@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "sim/base/error.h"
+#include "sim/base/known_names.h"
 
 namespace rehearse {
 namespace {
@@ -154,8 +155,7 @@ const ExplanationList& FindExplanationList(const std::string& name) {
     if (name == list.name) return list;
     names.emplace_back(list.name);
   }
-  throw Error(fmt::format("--table: found \"{}\", expected one of {}{}", name,
-                          fmt::join(names, ", "), DidYouMean(name, names)));
+  throw Error(fmt::format("--table: found \"{}\"{}", name, KnownNames(name, names)));
 }
 
 }  // namespace rehearse

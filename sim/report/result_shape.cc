@@ -121,16 +121,23 @@ JsonKey HashKey() {
   return Written("timeline_hash", AText(), "equal where the step is equal", "\"ace04d9f03d2cebe\"");
 }
 
+JsonKey GivenKey() {
+  return Sometimes("given", Anything("a scenario"), "not told",
+                   "what was simulated, as it was read, --set included");
+}
+
 }  // namespace
 
 const ObjectShape& ResultShape() {
   static const ObjectShape shape = {
       "result",
       "What one step takes, and where its time goes.",
-      {SchemaVersion(kResultSchema), NameKey("scenario", "its name"),
+      {SchemaVersion(kResultSchema),
+       NameKey("scenario", "its name"),
        Written("fidelity", AText(), "formula, fluid or step", "\"fluid\""),
        Sometimes("left_out", AText(), "measured", "what the fidelity ignores"),
-       CountKey("ranks", "of the step"), TimeKey("step_seconds", "one step of the whole batch"),
+       CountKey("ranks", "of the step"),
+       TimeKey("step_seconds", "one step of the whole batch"),
        Written("breakdown", ObjectOf(BreakdownShape), "where the time goes"),
        TimeKey("communication_seconds", "transfers are active, mean over ranks"),
        ShareKey("overlap_fraction", "of that, what kernels hide"),
@@ -138,11 +145,14 @@ const ObjectShape& ResultShape() {
        ShareKey("model_flops_utilization", "MFU: without recomputation, of the devices' peak"),
        ShareKey("hardware_flops_utilization", "HFU: with it"),
        CountKey("tokens_per_second", "of all ranks"),
-       Written("memory", ObjectOf(MemoryShape), "of the fullest rank"), LinksKey(),
+       Written("memory", ObjectOf(MemoryShape), "of the fullest rank"),
+       LinksKey(),
        Sometimes("collectives", ListOf(ObjectOf(ChosenShape)), "nothing was left to choose",
                  "what was chosen"),
-       SimulatorKey(), HashKey(),
-       Sometimes("notes", ListOf(AText()), "nothing to note", "what a reader should know")}};
+       SimulatorKey(),
+       HashKey(),
+       Sometimes("notes", ListOf(AText()), "nothing to note", "what a reader should know"),
+       GivenKey()}};
   return shape;
 }
 
@@ -155,7 +165,7 @@ const ObjectShape& JobsResultShape() {
        Written("left_out", AText(), "what the fidelity ignores", "\"packets\""),
        CountKey("devices", "of the cluster"), TimeKey("seconds", "until all have ended"),
        Written("jobs", ListOf(ObjectOf(JobResultShape)), "one by one"), LinksKey(), SimulatorKey(),
-       HashKey()}};
+       HashKey(), GivenKey()}};
   return shape;
 }
 

@@ -136,11 +136,11 @@ TEST_F(OutputFormatTest, WordsStandApartFromNumbers) {
 
 TEST_F(OutputFormatTest, EveryCommandNamesTheFormatsThatItHas) {
   ExpectMistake("list --format cvs",
-                {"--format", "\"cvs\"", "text, json, csv, jsonl", "did you mean \"csv\"?"});
-  ExpectMistake("sweep x.json --format yaml", {"text, json, csv, jsonl, markdown"});
-  ExpectMistake("execute x.json --format csv", {"expected \"text\" or \"json\""});
+                {"--format: found \"cvs\"; did you mean \"csv\"?", "text, json, csv and jsonl"});
+  ExpectMistake("sweep x.json --format yaml", {"text, json, csv, jsonl and markdown"});
+  ExpectMistake("execute x.json --format csv", {"known are text and json"});
   ExpectMistake("collective all-reduce --cluster dgx-a100 --explain --format csv",
-                {"\"text\" or \"json\" with --explain"});
+                {"found \"csv\" with --explain; known are text and json"});
   ExpectMistake("topology dgx-a100 --svg --format jsonl", {"--svg", "--format jsonl"});
   const std::string scenario = "'" + Shipped("cpu-4d") + "'";
   ExpectMistake("explain " + scenario + " --format csv --table link",
