@@ -68,7 +68,11 @@ std::optional<size_t> RowsOption(const po::variables_map& values) {
   if (values.count("rows") == 0) return std::nullopt;
   const auto text = values["rows"].as<std::string>();
   if (text == "all") return std::numeric_limits<size_t>::max();
-  return ParseCount("--rows", text, 1);
+  try {
+    return ParseCount("--rows", text, 1);
+  } catch (const Error& error) {
+    throw Error(fmt::format("{}, or all", error.what()));
+  }
 }
 
 struct Comparer {

@@ -561,7 +561,9 @@ NcclLog ReadNcclLog(std::string_view text, const std::string& file,
   const std::vector<Section> sections = reader.Finish();
   NcclLog log;
   log.remarks = std::move(reader.remarks);
+  std::string why_none;
   const auto leave_out = [&](const Section& section, const std::string& why) {
+    if (why_none.empty()) why_none = why;
     log.remarks.push_back(fmt::format("{}:{}: {}; the table is left out", file, section.line, why));
   };
   for (const Section& section : sections) {
@@ -590,7 +592,7 @@ NcclLog ReadNcclLog(std::string_view text, const std::string& file,
   if (log.tables.empty()) {
     throw Error({file, sections.front().line, ""},
                 kind ? fmt::format("found no table of {}", Name(*kind))
-                     : "found only tables of collectives that are not known or not simulated");
+                     : why_none + ", and there is no other table");
   }
   return log;
 }

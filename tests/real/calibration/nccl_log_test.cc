@@ -264,7 +264,8 @@ TEST(NcclTablesTest, WhatIsNotSimulatedIsLeftOut) {
   const NcclLog log = Log(gather + kTwoPrograms);
   EXPECT_EQ(log.tables.size(), 2u);
   EXPECT_THAT(log.remarks, ElementsAre(HasSubstr("gather_perf is not simulated")));
-  EXPECT_THAT(MistakeIn(gather), HasSubstr("not known or not simulated"));
+  EXPECT_THAT(MistakeIn(gather),
+              HasSubstr("gather_perf is not simulated, and there is no other table"));
   // Without its name the columns say it.
   EXPECT_THAT(Log(kHeading + kPart + "none 0" + kFigures + kTwoPrograms).remarks,
               ElementsAre(HasSubstr("gather and scatter are not simulated")));
