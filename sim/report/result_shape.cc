@@ -113,6 +113,23 @@ const ObjectShape& JobResultShape() {
   return shape;
 }
 
+const ObjectShape& ChangeShape() {
+  static const ObjectShape shape = {
+      "change",
+      "What --set and such changed in a file.",
+      {NameKey("file", "which"),
+       Sometimes("line", AWhole(1, std::numeric_limits<int>::max()), "there was no such line",
+                 "of the value that was there"),
+       Written("path", AText(), "of the value", "\"node.nics\""),
+       Sometimes("was", Anything(), "there was none", "the value before; long ones shortened"),
+       Written("is", Anything(), "the value now; long ones shortened", "8")}};
+  return shape;
+}
+
+JsonKey ChangesKey() {
+  return Sometimes("changes", ListOf(ObjectOf(ChangeShape)), "nothing was changed",
+                   "in the scenario and the files that it names");
+}
 JsonKey LinksKey() { return Written("links", ListOf(ObjectOf(LinkUseShape)), "the busiest"); }
 JsonKey SimulatorKey() {
   return Written("simulator", ObjectOf(SimulatorUseShape), "what simulating took");
@@ -127,10 +144,12 @@ const ObjectShape& ResultShape() {
   static const ObjectShape shape = {
       "result",
       "What one step takes, and where its time goes.",
-      {SchemaVersion(kResultSchema), NameKey("scenario", "its name"),
+      {SchemaVersion(kResultSchema),
+       NameKey("scenario", "its name"),
        Written("fidelity", AText(), "formula, fluid or step", "\"fluid\""),
        Sometimes("left_out", AText(), "measured", "what the fidelity ignores"),
-       CountKey("ranks", "of the step"), TimeKey("step_seconds", "one step of the whole batch"),
+       CountKey("ranks", "of the step"),
+       TimeKey("step_seconds", "one step of the whole batch"),
        Written("breakdown", ObjectOf(BreakdownShape), "where the time goes"),
        TimeKey("communication_seconds", "transfers are active, mean over ranks"),
        ShareKey("overlap_fraction", "of that, what kernels hide"),
@@ -138,10 +157,13 @@ const ObjectShape& ResultShape() {
        ShareKey("model_flops_utilization", "MFU: without recomputation, of the devices' peak"),
        ShareKey("hardware_flops_utilization", "HFU: with it"),
        CountKey("tokens_per_second", "of all ranks"),
-       Written("memory", ObjectOf(MemoryShape), "of the fullest rank"), LinksKey(),
+       Written("memory", ObjectOf(MemoryShape), "of the fullest rank"),
+       LinksKey(),
        Sometimes("collectives", ListOf(ObjectOf(ChosenShape)), "nothing was left to choose",
                  "what was chosen"),
-       SimulatorKey(), HashKey(),
+       SimulatorKey(),
+       HashKey(),
+       ChangesKey(),
        Sometimes("notes", ListOf(AText()), "nothing to note", "what a reader should know")}};
   return shape;
 }
@@ -155,7 +177,7 @@ const ObjectShape& JobsResultShape() {
        Written("left_out", AText(), "what the fidelity ignores", "\"packets\""),
        CountKey("devices", "of the cluster"), TimeKey("seconds", "until all have ended"),
        Written("jobs", ListOf(ObjectOf(JobResultShape)), "one by one"), LinksKey(), SimulatorKey(),
-       HashKey()}};
+       HashKey(), ChangesKey()}};
   return shape;
 }
 
