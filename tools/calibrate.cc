@@ -71,7 +71,7 @@ CommandSyntax CalibrateSyntax() {
   add("share-gpus",
       "GPUs: let ranks share them (processes with an NCCL_HOSTID each); times mean nothing then");
   add("output,o", po::value<std::string>()->default_value("calibration.json")->value_name("FILE"),
-      "where to write it");
+      "where to write it; with - it is printed, and what there is to say goes to standard error");
   syntax.takes["output"] = TakenOutput({".json"});
   return syntax;
 }
@@ -202,8 +202,8 @@ void Report(const std::vector<WorldOfRank>& worlds, const std::vector<EncounterS
   WriteFileAtomically(request.path, ToJson(calibration).dump(1) + "\n");
   const std::string text =
       fmt::format("{}\nwritten to {} after {:.0f} s\n", DescribeCalibration(calibration),
-                  request.path, took.count());
-  std::fputs(text.c_str(), stdout);
+                  OutputName(request.path), took.count());
+  PrintBeside(request.path, text);
 }
 
 Request ParseRequest(const po::variables_map& values) {

@@ -10,6 +10,7 @@
 #include "collectives/lowering/tuning.h"
 #include "real/calibration/nccl_table.h"
 #include "sim/base/error.h"
+#include "sim/base/input_record.h"
 #include "sim/base/visible_text.h"
 #include "tools/command.h"
 #include "tools/explain_collective.h"
@@ -142,12 +143,14 @@ std::vector<std::string> ChoiceLines(const std::vector<Row>& rows) {
   return lines;
 }
 
-std::string TextOf(const std::vector<Row>& rows, const Trial& trial, const Cluster& cluster) {
+std::string TextOf(const std::vector<Row>& rows, const Trial& trial, const Cluster& cluster,
+                   const std::vector<JsonChange>& changes) {
   const size_t size = trial.groups.front().size();
   std::vector<std::string> comments = {
       fmt::format("{} on {}, simulated ({}): {} group{} of {} ranks", Name(trial.kind),
                   VisibleText(cluster.name()), Name(trial.fidelity), trial.groups.size(),
                   trial.groups.size() == 1 ? "" : "s", size)};
+  for (const JsonChange& change : changes) comments.push_back(ToText(change));
   comments.push_back(
       fmt::format("left out by {}: {}", Name(trial.fidelity), LeftOutBy(trial.fidelity)));
   for (const std::string& line : ChoiceLines(rows)) comments.push_back("chosen: " + line);
@@ -181,7 +184,8 @@ DataTable TableOf(const std::vector<Row>& rows, const Trial& trial, const Cluste
   return table;
 }
 
-std::string JsonOf(const std::vector<Row>& rows, const Trial& trial) {
+std::string JsonOf(const std::vector<Row>& rows, const Trial& trial,
+                   const std::vector<JsonChange>& changes) {
   const auto size = static_cast<uint32_t>(trial.groups.front().size());
   nlohmann::ordered_json json = {{"schema", "rehearse.collective.v1"},
                                  {"kind", Name(trial.kind)},
@@ -190,6 +194,7 @@ std::string JsonOf(const std::vector<Row>& rows, const Trial& trial) {
                                  {"fidelity", Name(trial.fidelity)},
                                  {"left_out", LeftOutBy(trial.fidelity)},
                                  {"rows", nlohmann::ordered_json::array()}};
+  if (!changes.empty()) json["changes"] = ToJson(changes);
   for (const auto& [figures, choice] : rows) {
     json["rows"].push_back(
         {{"bytes", static_cast<uint64_t>(figures.bytes.value())},
@@ -222,6 +227,7 @@ int CollectiveCommand(const std::vector<std::string>& arguments) {
       kind == CollectiveKind::kBarrier ? std::vector<Bytes>{Bytes(0)} : Sizes(values);
   std::optional<std::string> calibration;
   if (values.count("calibration") > 0) calibration = text("calibration");
+  const InputRecord inputs;
   const auto cluster = ReadTrialCluster(values, calibration, syntax.usage);
   const Trial trial = ReadTrial(values, kind, *cluster, std::nullopt);
 
@@ -238,8 +244,9 @@ int CollectiveCommand(const std::vector<std::string>& arguments) {
   for (size_t i = 0; i < sizes.size(); ++i)
     rows.push_back({{sizes[i], times[i]}, ChoiceOf(trial, sizes[i], tuner)});
   const std::string output = IsTable(format) ? Print(TableOf(rows, trial, *cluster), format)
-                             : format == OutputFormat::kJson ? JsonOf(rows, trial)
-                                                             : TextOf(rows, trial, *cluster);
+                             : format == OutputFormat::kJson
+                                 ? JsonOf(rows, trial, inputs.changes())
+                                 : TextOf(rows, trial, *cluster, inputs.changes());
   std::fputs(output.c_str(), stdout);
   return 0;
 }

@@ -12,6 +12,8 @@
 
 #include "sim/base/error.h"
 #include "sim/base/known_names.h"
+#include "sim/base/output_file.h"
+#include "sim/base/say.h"
 
 namespace rehearse {
 
@@ -33,15 +35,16 @@ namespace {
 constexpr std::string_view kFreeValues[] = {
     "N", "N,...", "K", "X", "SIZE", "SECONDS", "GFLOP", "A,B", "A,B-C", "FROM-TO", "RANK,..."};
 
-// "SIZE (=32M)" -> "SIZE"
-std::string NameOfValue(const po::option_description& option) {
-  const std::string text = option.format_parameter();
-  const size_t standard = text.find(" (=");
-  const std::string name = text.substr(0, standard);
-  return name.starts_with("[=") ? "" : name;
+bool IsFree(const std::string& value) {
+  return std::find(std::begin(kFreeValues), std::end(kFreeValues), value) != std::end(kFreeValues);
 }
 
 }  // namespace
+
+std::string NameOfValue(const po::option_description& option) {
+  const std::string text = option.format_parameter();  // "SIZE (=32M)"
+  return text.substr(0, text.find(" (="));
+}
 
 Taken TakenBy(const CommandSyntax& syntax, const po::option_description& option) {
   const auto told = syntax.takes.find(option.long_name());
@@ -53,11 +56,13 @@ Taken TakenBy(const CommandSyntax& syntax, const po::option_description& option)
   if (name == "CLUSTER") return {.kind = Taken::Kind::kCluster};
   if (name == "PATH=VALUE") return {.kind = Taken::Kind::kScenarioPath};
   if (name.find('|') != std::string::npos) {
-    std::vector<std::string> names;
-    boost::split(names, name, [](char c) { return c == '|'; });
-    return TakenName(std::move(names));
+    Taken taken = TakenName({});
+    boost::split(taken.names, name, [](char c) { return c == '|'; });
+    // "N|all" takes numbers, too.
+    taken.only_names = std::erase_if(taken.names, IsFree) == 0;
+    return taken;
   }
-  if (std::find(std::begin(kFreeValues), std::end(kFreeValues), name) == std::end(kFreeValues)) {
+  if (!IsFree(name)) {
     throw InternalError(
         fmt::format("--{}: what {} takes is not said (tools/command.h)", option.long_name(), name));
   }
@@ -147,10 +152,21 @@ Fidelity ParseFidelity(const std::string& option, const std::string& text) {
   throw Error(fmt::format("{}: found \"{}\"{}", option, text, KnownNames(text, names)));
 }
 
+void PrintBeside(const std::string& output, const std::string& text) {
+  if (IsStandardOutput(output))
+    SayAsItIs(text);
+  else
+    std::fputs(text.c_str(), stdout);
+}
+
 std::string FolderOption(const po::variables_map& values, const char* option) {
   if (values.count(option) == 0) return "";
   std::string folder = values[option].as<std::string>();
   if (folder.empty()) throw Error(fmt::format("--{}: found \"\", expected a folder", option));
+  if (IsStandardOutput(folder)) {
+    throw Error(fmt::format(
+        "--{}: found \"{}\", which is no folder; --format json prints the result", option, folder));
+  }
   return folder;
 }
 

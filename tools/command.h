@@ -46,6 +46,9 @@ struct CommandSyntax {
   std::map<std::string, Taken> takes;
 };
 
+// "FILE", "text|json"; "" of a switch.
+std::string NameOfValue(const boost::program_options::option_description& option);
+
 // By the name of the option's value: FILE, DIR, CLUSTER, PATH=VALUE or names with | between, unless
 // `takes` has it.
 Taken TakenBy(const CommandSyntax& syntax,
@@ -88,6 +91,10 @@ CommandSyntax TopologySyntax();
 int TopologyCommand(const std::vector<std::string>& arguments);
 CommandSyntax SweepSyntax();
 int SweepCommand(const std::vector<std::string>& arguments);
+CommandSyntax CompletionSyntax();
+int CompletionCommand(const std::vector<std::string>& arguments);
+CommandSyntax ManSyntax();
+int ManCommand(const std::vector<std::string>& arguments);
 CommandSyntax ListSyntax();
 int ListCommand(const std::vector<std::string>& arguments);
 CommandSyntax SchemaSyntax();
@@ -102,6 +109,10 @@ bool ParseCommandLine(CommandSyntax& syntax, const std::vector<std::string>& arg
 Fidelity ParseFidelity(const std::string& option, const std::string& text);
 // The help of such an option: what it is, and what each leaves out.
 std::string FidelityHelp(const std::string& what);
+
+// Prints what there is to read beside an output file: on standard error where that file is standard
+// output.
+void PrintBeside(const std::string& output, const std::string& text);
 
 // The value of --out or its like; "" where it is not given, Error where it is empty.
 std::string FolderOption(const boost::program_options::variables_map& values, const char* option);

@@ -27,6 +27,9 @@ const std::vector<Command>& Commands() {
       {"list", "what is known by name: clusters, devices, models, strategies", ListSyntax,
        ListCommand},
       {"schema", "every key of the files that are read and written", SchemaSyntax, SchemaCommand},
+      {"completion", "a script that completes commands in bash, zsh or fish", CompletionSyntax,
+       CompletionCommand},
+      {"man", "this help as a page for man", ManSyntax, ManCommand},
   };
   return commands;
 }

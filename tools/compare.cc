@@ -49,8 +49,9 @@ CommandSyntax CompareSyntax() {
                                "tables, which to compare")(
       "calibration", text("FILE"),
       "fit the efficiency of the links that bind and the overhead of a collective to every other "
-      "size, as far as these tell them, write them there, and compare with them")(
-      "using", text("FILE"), "predict with this calibration")(
+      "size, as far as these tell them, write them there, and compare with them; with - they are "
+      "printed, and the comparison goes to standard error")("using", text("FILE"),
+                                                            "predict with this calibration")(
       "rows", text("N|all"),
       "at most N rows of each list, those that differ most of ops and sizes; by default 10 ops and "
       "all else");
@@ -121,7 +122,9 @@ int CompareCommand(const std::vector<std::string>& arguments) {
       values.count("b") == 0 ? Subject{} : RecogniseSubject(values["b"].as<std::string>());
   for (const Comparer& comparer : kComparers) {
     if (comparer.a != a.kind || comparer.b != b.kind) continue;
-    std::fputs(comparer.compare(a, b, values, syntax.usage, format).c_str(), stdout);
+    const std::string output =
+        values.count("calibration") > 0 ? values["calibration"].as<std::string>() : "";
+    PrintBeside(output, comparer.compare(a, b, values, syntax.usage, format));
     return 0;
   }
   throw Error(

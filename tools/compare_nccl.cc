@@ -11,6 +11,7 @@
 #include "real/calibration/calibration_fit.h"
 #include "real/calibration/nccl_log.h"
 #include "sim/base/error.h"
+#include "sim/base/input_record.h"
 #include "sim/base/output_file.h"
 #include "sim/base/say.h"
 #include "sim/base/units.h"
@@ -229,7 +230,7 @@ std::string CalibrationText(const Calibration& calibration, const std::string& p
                         fmt::join(fitted, ", "), 100 * fit["mean_error"].get<double>(),
                         100 * fit["mean_error_without"].get<double>());
   for (const Json& remark : fit["remarks"]) text += "; " + remark.get<std::string>();
-  return VisibleText(fmt::format("{}; written to {}", text, path)) + "\n";
+  return VisibleText(fmt::format("{}; written to {}", text, OutputName(path))) + "\n";
 }
 
 // Which ranks did what, as the options and the table say it.
@@ -262,7 +263,9 @@ std::string CompareNcclLog(const Subject& log, const po::variables_map& values,
   if (values.count("kind") > 0) kind = ParseCollectiveKind("--kind: ", text("kind"));
   std::optional<std::string> using_file;
   if (values.count("using") > 0) using_file = text("using");
+  const InputRecord inputs;
   auto cluster = ReadTrialCluster(values, using_file, usage);
+  for (const JsonChange& change : inputs.changes()) Say(ToText(change));
   // --ranks says how many there are, whatever the log says.
   const bool ranks_are_given = values.count("ranks") > 0 || text("groups") != "1";
   std::optional<uint32_t> ranks;

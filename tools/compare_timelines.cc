@@ -111,10 +111,10 @@ nlohmann::json GivenOf(const JsonReader& root) {
 
 Subject RecogniseSubject(const std::string& path) {
   Subject subject;
-  subject.path = path;
   std::error_code ignored;  // what cannot be looked at cannot be read either
-  if (std::filesystem::is_directory(path, ignored)) subject.path += "/timeline.json";
-  subject.text = ReadInputFile(subject.path);
+  const bool is_folder = path != kStandardInput && std::filesystem::is_directory(path, ignored);
+  subject.path = is_folder ? path + "/timeline.json" : InputName(path);
+  subject.text = ReadInputFile(is_folder ? subject.path : path);
   if (IsJson(subject.text)) {
     subject.kind = KindOfJson(JsonDocument::FromText(subject.text, subject.path).Root());
   } else if (LooksLikeNcclLog(subject.text)) {

@@ -5,6 +5,8 @@
 #include "scenarios/playing/first_scenario.h"
 #include "scenarios/readers/model_reader.h"
 #include "scenarios/readers/strategy_reader.h"
+#include "sim/base/error.h"
+#include "sim/base/input_file.h"
 #include "sim/base/output_file.h"
 #include "tools/command.h"
 
@@ -47,6 +49,8 @@ int InitCommand(const std::vector<std::string>& arguments) {
   const auto text = [&](const char* name) { return values[name].as<std::string>(); };
   FirstScenarioRequest request;
   request.cluster = text("cluster");
+  if (request.cluster == kStandardInput)
+    throw Error("--cluster: the scenario names the cluster, and standard input has no name");
   request.model = text("model");
   request.strategy = text("strategy");
   const std::string file = FirstScenario(request);

@@ -34,7 +34,8 @@ void PrintHelp() {
   for (const Command& command : Commands())
     text += fmt::format("  {:<11} {}\n", command.name, command.summary);
   text +=
-      "\n'rehearse help COMMAND' explains a command. Start with\n"
+      "\n'rehearse help COMMAND' explains a command. Where a file is read, - is standard input;\n"
+      "where one is written, standard output. Start with\n"
       "  rehearse run scenarios/axonn-gpt20b-perlmutter.json\n";
   std::fputs(text.c_str(), stdout);
 }

@@ -45,7 +45,7 @@ int PlanCommand(const std::vector<std::string>& arguments) {
   po::variables_map values;
   if (!ParseCommandLine(syntax, arguments, &values)) return 0;
   const std::string path = values["output"].as<std::string>();
-  if (path != "-") CheckWritable(path);
+  CheckWritable(path);
   const Scenario scenario = ReadScenarioArgument(syntax, values);
   const Job job = PrepareOne(scenario, "rehearse plan");
   const std::string text = WriteSchedule(job.schedule, {job.name, scenario.description});
@@ -54,10 +54,7 @@ int PlanCommand(const std::vector<std::string>& arguments) {
                             Print(Bytes(static_cast<double>(text.size()))),
                             Print(Bytes(static_cast<double>(kLargestJson)))));
   }
-  if (path == "-")
-    std::fwrite(text.data(), 1, text.size(), stdout);
-  else
-    WriteFileAtomically(path, path.ends_with(".gz") ? Gzip(text) : text);
+  WriteFileAtomically(path, path.ends_with(".gz") ? Gzip(text) : text);
   return 0;
 }
 

@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/base/error.h"
+#include "sim/base/input_file.h"
+#include "sim/base/input_record.h"
 #include "sim/base/json_document.h"
 #include "sim/schedule/schedule_json.h"
 #include "topology/files/calibration.h"
@@ -20,7 +22,7 @@ void AddClusterOption(CommandSyntax* syntax) {
   syntax->options.add_options()(
       "cluster", po::value<std::string>()->value_name("CLUSTER"),
       "where SCENARIO is a schedule's file (rehearse plan): preset, preset with changes "
-      "(dgx-a100:nodes=4), or a cluster file");
+      "(dgx-a100:nodes=4), or a cluster file, with changes or without (my.json:nodes=4)");
 }
 
 void AddScenarioOptions(CommandSyntax* syntax) {
@@ -28,8 +30,9 @@ void AddScenarioOptions(CommandSyntax* syntax) {
   AddClusterOption(syntax);
   auto add = syntax->options.add_options();
   add("set", po::value<std::vector<std::string>>()->composing()->value_name("PATH=VALUE"),
-      "change the scenario before it is read, e.g. cluster=perlmutter:nodes=8 or "
-      "strategy.depth=8; may be repeated");
+      "change the scenario before it is read, e.g. cluster.nodes=8 or strategy.depth=8, and what "
+      "it "
+      "names: cluster.node.nics=8 in a cluster's file; may be repeated");
   add("fidelity", po::value<std::string>()->value_name("formula|fluid|step"),
       FidelityHelp("what is played of the network, overrides the scenario's").c_str());
   add("calibration", po::value<std::string>()->value_name("FILE"),
@@ -42,6 +45,9 @@ void AddScenarioOptions(CommandSyntax* syntax) {
 
 namespace {
 
+const Place kFidelityOption = {"--fidelity", 0, ""};
+const Place kCalibrationOption = {"--calibration", 0, ""};
+
 bool Has(const po::variables_map& values, const char* option) { return values.count(option) > 0; }
 
 Scenario ReadSchedulePart(const JsonDocument& document, const po::variables_map& values) {
@@ -53,9 +59,12 @@ Scenario ReadSchedulePart(const JsonDocument& document, const po::variables_map&
   if (Has(values, "calibration"))
     calibration = ReadCalibrationFile(values["calibration"].as<std::string>());
   const auto cluster = values["cluster"].as<std::string>();
+  const InputRecord inputs;
   Scenario scenario = ScenarioOf(document, ReadClusterArgument(cluster), calibration);
   scenario.given = std::make_shared<const nlohmann::json>(
       nlohmann::json{{"schedule", scenario.name}, {"cluster", cluster}});
+  scenario.changes = document.changes();
+  scenario.changes.insert(scenario.changes.end(), inputs.changes().begin(), inputs.changes().end());
   if (Has(values, "fidelity")) {
     scenario.lowering.fidelity = ParseFidelity("--fidelity", values["fidelity"].as<std::string>());
   }
@@ -69,13 +78,21 @@ Scenario ReadScenarioPart(JsonDocument document, const po::variables_map& values
         values["cluster"].as<std::string>());
   }
   if (Has(values, "fidelity"))
-    document.Set("simulator.fidelity=" + values["fidelity"].as<std::string>());
+    document.Set("simulator.fidelity=" + values["fidelity"].as<std::string>(), kFidelityOption);
   if (Has(values, "calibration")) {
     // Relative to where the command runs, not to the scenario.
-    const std::filesystem::path path = values["calibration"].as<std::string>();
-    document.Set("calibration=" + nlohmann::json(std::filesystem::absolute(path).string()).dump());
+    const std::string path = values["calibration"].as<std::string>();
+    const nlohmann::json calibration =
+        path == kStandardInput ? JsonDocument::FromFile(path).value()
+                               : nlohmann::json(std::filesystem::absolute(path).string());
+    document.Set("calibration=" + calibration.dump(), kCalibrationOption);
   }
-  return ReadScenario(document);
+  Scenario scenario = ReadScenario(document);
+  // Options of their own, which the result tells anyway.
+  std::erase_if(scenario.changes, [](const JsonChange& change) {
+    return change.by == kFidelityOption.file || change.by == kCalibrationOption.file;
+  });
+  return scenario;
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 
 #include "sim/base/error.h"
 #include "sim/base/input_file.h"
+#include "sim/base/input_record.h"
 #include "sim/base/json_parse.h"
 #include "sim/base/output_file.h"
 #include "sim/base/say.h"
@@ -48,11 +49,11 @@ CommandSyntax TopologySyntax() {
       "  rehearse topology dgx-a100 --svg -o box.svg\n"
       "  rehearse topology dgx-a100:nodes=2 -o two.json\n"
       "  rehearse topology --import-nccl topo.xml -o box.json\n"
-      "CLUSTER is a preset, a preset with changes, or a cluster file. An imported machine, and any "
-      "that goes\n"
-      "to a file named .json, is written as a cluster file, which every command takes, unless a "
-      "view\n"
-      "(--path, --matrix, --dot, --svg) or --format is given.\n";
+      "CLUSTER is a preset or a cluster file, with changes or without (my.json:nodes=4). An "
+      "imported\n"
+      "machine, and any that goes to a file named .json, is written as a cluster file, which "
+      "every\n"
+      "command takes, unless a view (--path, --matrix, --dot, --svg) or --format is given.\n";
   syntax.positional = {"cluster"};
   syntax.takes["cluster"] = {.kind = Taken::Kind::kCluster};
   syntax.takes["import-nccl"] = TakenFile({".xml"});
@@ -75,7 +76,7 @@ CommandSyntax TopologySyntax() {
       "device", po::value<std::string>()->value_name("NAME"),
       "what the devices of an import are, e.g. a100-80g")(
       "output,o", po::value<std::string>()->value_name("FILE"),
-      "write there, not to standard output");
+      "write there; - is standard output");
   AddFormatOption(syntax.options, kTableFormats,
                   "a row for links that are alike, with --path a row a hop, with --matrix a row "
                   "for each pair of devices");
@@ -166,11 +167,12 @@ Source ReadSource(const po::variables_map& values, const std::string& usage) {
   }
   const std::string device =
       values.count("device") > 0 ? values["device"].as<std::string>() : std::string();
+  const std::string name = InputName(text);
   ImportedCluster imported = given.front() == "import-nccl"
-                                 ? ImportNcclTopology(ReadInputFile(text), text, device)
-                                 : ImportSmiTopology(ReadInputFile(text), text, device);
+                                 ? ImportNcclTopology(ReadInputFile(text), name, device)
+                                 : ImportSmiTopology(ReadInputFile(text), name, device);
   for (const std::string& remark : imported.remarks)
-    Say(VisibleText(fmt::format("{}: {}", text, remark)));
+    Say(VisibleText(fmt::format("{}: {}", name, remark)));
   return {std::move(imported.cluster), true, ""};
 }
 
@@ -207,7 +209,9 @@ int TopologyCommand(const std::vector<std::string>& arguments) {
 
   const std::string output =
       values.count("output") > 0 ? values["output"].as<std::string>() : std::string();
+  const InputRecord inputs;
   const Source source = ReadSource(values, syntax.usage);
+  for (const JsonChange& change : inputs.changes()) Say(ToText(change));
   const Cluster& cluster = *source.cluster;
   std::string text;
   if (view == "--path") {

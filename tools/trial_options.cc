@@ -78,8 +78,9 @@ void AddTrialOptions(CommandSyntax* syntax) {
   };
   syntax->options.add_options()(
       "cluster", po::value<std::string>()->value_name("CLUSTER"),
-      "preset, preset with changes (dgx-a100:nodes=4), or a cluster file")(
-      "ranks", po::value<std::string>()->value_name("A,B-C"), "who takes part; all if not given")(
+      "preset, preset with changes (dgx-a100:nodes=4), or a cluster file, with changes or without "
+      "(my.json:nodes=4)")("ranks", po::value<std::string>()->value_name("A,B-C"),
+                           "who takes part; all if not given")(
       "groups", text("1", "K"),
       "deal the ranks round-robin into K groups that run at the same time")(
       "root,r", text("0", "N"), "of broadcast and reduce: a member of each group")(

@@ -38,7 +38,8 @@ CommandSyntax TrustSyntax() {
       "undisturbed repeats wanted of each step");
   add("patience", po::value<std::string>()->default_value("10")->value_name("SECONDS"),
       "how long to wait for them");
-  add("out", po::value<std::string>()->value_name("FILE"), "also write the JSON there");
+  add("out", po::value<std::string>()->value_name("FILE"),
+      "also write the JSON there; with - it is printed, and the text goes to standard error");
   AddFormatOption(syntax.options, kTableFormats, "a row a step");
   return syntax;
 }
@@ -70,7 +71,9 @@ int TrustCommand(const std::vector<std::string>& arguments) {
   const std::string text = IsTable(format)                 ? Print(TableOf(report), format)
                            : format == OutputFormat::kJson ? json
                                                            : ToText(report);
-  std::fputs(text.c_str(), stdout);
+  const std::string output = values.count("out") > 0 ? values["out"].as<std::string>() : "";
+  // There the JSON is already.
+  if (format != OutputFormat::kJson || !IsStandardOutput(output)) PrintBeside(output, text);
   return 0;
 }
 

@@ -41,6 +41,7 @@ nlohmann::ordered_json ToJson(const Explanation& explanation) {
   json["fidelity"] = explanation.result.fidelity;
   json["left_out"] = explanation.result.left_out;
   json["ranks"] = explanation.result.ranks;
+  if (!explanation.result.changes.empty()) json["changes"] = ToJson(explanation.result.changes);
   json["step_seconds"] = step.value();
   const auto rows = [&](const char* list) {
     return ToJson(FindExplanationList(list).table(explanation));

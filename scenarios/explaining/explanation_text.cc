@@ -138,6 +138,7 @@ std::string ToText(const Explanation& explanation, size_t rows, bool color) {
   page.Line("{}   {} ranks, fidelity {}",
             page.pen(Ink::kBold, Shortened(explanation.result.scenario, 60)),
             Grouped(explanation.result.ranks), explanation.result.fidelity);
+  for (const JsonChange& change : explanation.result.changes) page.Line("{}", ToText(change));
   page.Gap();
   page.Line("{} {}", explanation.of_jobs ? "All jobs have ended after" : "One step takes",
             page.pen(Ink::kBold, Print(explanation.result.step)));

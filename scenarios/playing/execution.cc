@@ -189,6 +189,7 @@ void Describe(const Scenario& scenario, const Schedule& schedule, const Transpor
   executed->result = Summarize(executed->execution.schedule, executed->execution.Median(), peak);
   executed->result.scenario = scenario.name;
   executed->result.fidelity = "measured";
+  executed->result.changes = scenario.changes;
   executed->result.chosen =
       ChosenCollectives(executed->execution.schedule, executed->execution.choices);
   DescribeMemory(

@@ -80,6 +80,7 @@ nlohmann::ordered_json ToJson(const JobsResult& result) {
   json["links"] = all.at("links");
   json["simulator"] = all.at("simulator");
   json["timeline_hash"] = all.at("timeline_hash");
+  if (all.contains("changes")) json["changes"] = all.at("changes");
   return json;
 }
 
@@ -88,6 +89,7 @@ std::string ToText(const JobsResult& result, bool color) {
   page.Line("{}   {} job{} on {} devices, fidelity {}",
             page.pen(Ink::kBold, Shortened(result.all.scenario, 60)), result.jobs.size(),
             result.jobs.size() == 1 ? "" : "s", Grouped(result.all.ranks), result.all.fidelity);
+  for (const JsonChange& change : result.all.changes) page.Line("{}", ToText(change));
   page.Gap();
   page.Line("All have ended after {}", page.pen(Ink::kBold, Print(result.all.step)));
   WriteJobs(page, result);

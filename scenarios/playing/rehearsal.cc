@@ -218,6 +218,7 @@ Result Describe(const Scenario& scenario, const PlayedScenario& played,
   result.simulator.events = simulation.stats.events;
   result.simulator.transfers = simulation.stats.transfers;
   result.chosen = played.lowered.chosen;
+  result.changes = scenario.changes;
   result.simulator.classes = played.lowered.rank_classes;
   if (!scenario.lists_jobs)
     result.notes = CalibrationNotes(played.jobs.front().schedule, *scenario.cluster);

@@ -133,10 +133,8 @@ JobRequest ReadScheduleOfJob(const JsonReader& document) {
 // What is said here, or in the file that is named, by `read`.
 JobRequest ReadHereOrThere(const JsonReader& reader, JobRequest (*read)(const JsonReader&)) {
   if (!reader.IsString()) return read(reader);
-  const std::filesystem::path folder = std::filesystem::path(reader.place().file).parent_path();
-  const std::string path = (folder / reader.String()).string();
-  if (!std::filesystem::exists(path)) reader.Fail(fmt::format("there is no file \"{}\"", path));
-  const JsonDocument document = JsonDocument::FromFile(path);
+  JsonDocument document = reader.Open(reader.Text());
+  reader.Change(&document);
   return read(document.Root());
 }
 

@@ -3,6 +3,7 @@
 #include "scenarios/readers/perturbation.h"
 #include "scenarios/readers/scenario_shape.h"
 #include "sim/base/error.h"
+#include "sim/base/input_record.h"
 #include "sim/base/json_document.h"
 #include "topology/files/calibration.h"
 #include "topology/files/cluster_file.h"
@@ -38,6 +39,7 @@ Scenario ReadScenario(const JsonDocument& document) {
   if (object.IsObject() && object.Has("base") && object.Has("metric"))
     object.Fail("found a study, expected a scenario: rehearse sweep plays studies");
   const JsonReader root = object.As(ScenarioShape());
+  const InputRecord inputs;
   Scenario scenario;
   scenario.name = root.At("name").String();
   if (root.Has("description")) scenario.description = root.At("description").String();
@@ -56,7 +58,9 @@ Scenario ReadScenario(const JsonDocument& document) {
   }
   scenario.lists_jobs = root.Has("jobs");
   scenario.jobs = ReadJobRequests(root, *scenario.cluster, *nominal);
-  scenario.given = std::make_shared<const nlohmann::json>(document.value());
+  scenario.given = std::make_shared<const nlohmann::json>(document.Given());
+  scenario.changes = document.changes();
+  scenario.changes.insert(scenario.changes.end(), inputs.changes().begin(), inputs.changes().end());
   return scenario;
 }
 

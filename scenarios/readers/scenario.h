@@ -68,6 +68,7 @@ struct Scenario {
   LowerOptions lowering;
   FabricRouting routing;
   Place perturbation_place;          // for links that fail and leave no way
+  std::vector<JsonChange> changes;   // of this file and of those that it names, by --set and such
   bool allow_out_of_memory = false;  // play a plan that does not fit the device all the same
   // What was read, changes by --set included: what results and timelines keep under "given", so
   // that two of them can tell how they differ. Of a schedule only its name and cluster.

@@ -11,6 +11,7 @@
 #include "sim/base/error.h"
 #include "sim/base/known_names.h"
 #include "sim/report/result.h"
+#include "topology/files/cluster_file.h"
 
 namespace rehearse {
 namespace {
@@ -89,9 +90,7 @@ class StudyReader {
     if (reader.IsObject())
       return JsonDocument::FromText(reader.value().dump(), reader.place().file);
     if (!reader.IsString()) reader.Expected("a scenario or the path of one");
-    const std::string path = (folder_ / reader.String()).string();
-    if (!fs::exists(path)) reader.Fail(fmt::format("there is no file \"{}\"", path));
-    return JsonDocument::FromFile(path);
+    return reader.Open(reader.String());
   }
 
   static StudyMetric ReadMetric(const JsonReader& reader, const ObjectShape& shape) {
@@ -142,10 +141,7 @@ class StudyReader {
                                                     const JsonReader& value) const {
     if (path.empty() || path.find('=') != std::string::npos)
       value.Fail(fmt::format("\"{}\" is no path of a scenario such as strategy.depth", path));
-    const auto is_path = [](const std::string& text) {
-      return text.find('/') != std::string::npos || text.ends_with(".json");
-    };
-    if (path == "cluster" && value.IsString() && is_path(value.String()))
+    if (path == "cluster" && value.IsString() && IsClusterFile(value.String()))
       return {path, fs::absolute(folder_ / value.String()).lexically_normal().string()};
     return {path, value.value()};
   }

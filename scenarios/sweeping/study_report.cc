@@ -168,7 +168,8 @@ Parameters ParametersOf(const Study& study, const Sweep& sweep) {
       const JsonDocument scenario =
           ScenariosOf(study, point, sweep.calibrated[point.group]).front();
       for (const std::string& path : changed) {
-        const nlohmann::json value = ValueAt(scenario.value(), path);
+        nlohmann::json value = ValueAt(scenario.value(), path);
+        if (value.is_null()) value = scenario.ValueInside(path);
         if (!value.is_null()) parameters.Add(path, value, i, study.points.size());
       }
     } catch (const Error&) {

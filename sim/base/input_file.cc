@@ -1,5 +1,6 @@
 #include "sim/base/input_file.h"
 
+#include <atomic>
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
@@ -14,8 +15,32 @@
 
 namespace rehearse {
 
+std::string InputName(const std::string& path) {
+  return path == kStandardInput ? kStandardInputName : path;
+}
+
+namespace {
+
+// stdin belongs to nobody here.
+struct Closer {
+  void operator()(FILE* file) const {
+    if (file != stdin) std::fclose(file);
+  }
+};
+
+FILE* OpenStandardInput() {
+  static std::atomic<bool> is_taken = false;
+  if (is_taken.exchange(true)) {
+    throw Error({kStandardInputName, 0, ""},
+                "has been read already; \"-\" can stand for one file of a command");
+  }
+  return stdin;
+}
+
+}  // namespace
+
 std::string ReadInputFile(const std::string& path, const std::string& kind) {
-  const Place place{path, 0, ""};
+  const Place place{InputName(path), 0, ""};
   const auto fail = [&](int reason) {
     throw Error(place, "cannot be read: " + std::generic_category().message(reason));
   };
@@ -24,18 +49,22 @@ std::string ReadInputFile(const std::string& path, const std::string& kind) {
     throw Error(place, fmt::format("found more than {}, which is the largest {} that is read",
                                    Print(Bytes(static_cast<double>(kLargestInput))), kind));
   };
-  std::error_code fault;
-  const std::filesystem::file_status status = std::filesystem::status(path, fault);
-  if (fault) fail(fault.value());
-  if (std::filesystem::is_directory(status))
-    throw Error(place, "found a directory, expected a " + kind);
-  if (std::filesystem::is_regular_file(status)) {
-    const uintmax_t size = std::filesystem::file_size(path, fault);
-    if (!fault) refuse_larger(size);
+  const bool is_standard = path == kStandardInput;
+  if (!is_standard) {
+    std::error_code fault;
+    const std::filesystem::file_status status = std::filesystem::status(path, fault);
+    if (fault) fail(fault.value());
+    if (std::filesystem::is_directory(status))
+      throw Error(place, "found a directory, expected a " + kind);
+    if (std::filesystem::is_regular_file(status)) {
+      const uintmax_t size = std::filesystem::file_size(path, fault);
+      if (!fault) refuse_larger(size);
+    }
   }
 
   // A pipe has no size: read at most a piece too much.
-  const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(path.c_str(), "rb"), &std::fclose);
+  const std::unique_ptr<FILE, Closer> file(is_standard ? OpenStandardInput()
+                                                       : std::fopen(path.c_str(), "rb"));
   if (file == nullptr) fail(errno);
   std::string text;
   constexpr size_t kPiece = size_t{1} << 20;

@@ -20,4 +20,9 @@ void NoteInput(const std::string& path, std::string_view content) {
     record->files_.push_back({path, hash.hash()});
 }
 
+void NoteChange(const JsonChange& change) {
+  for (InputRecord* record = innermost_record; record != nullptr; record = record->outer_)
+    record->changes_.push_back(change);
+}
+
 }  // namespace rehearse

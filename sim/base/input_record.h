@@ -1,15 +1,19 @@
 // Which files were read, so that what follows from them is known to be out of date when one of them
-// has changed.
+// has changed; and what was changed in them on the way.
 //
 // While a record lives, it notes every file that its thread reads by ReadJsonText()
 // (sim/base/json_parse.h), the way of all readers of scenarios, clusters, calibrations and
-// schedules. Records may live inside each other; each notes what is read during its life.
+// schedules, and the changes to what a document names (JsonReader::Change()): those that --set makes
+// there are among the files, under its name, as they are input as well. Records may live
+// inside each other; each notes what is read during its life.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "sim/base/json_change.h"
 
 namespace rehearse {
 
@@ -25,15 +29,20 @@ class InputRecord {
   InputRecord(const InputRecord&) = delete;
   InputRecord& operator=(const InputRecord&) = delete;
 
-  const std::vector<InputFile>& files() const { return files_; }  // in the order of reading
+  // In the order of reading.
+  const std::vector<InputFile>& files() const { return files_; }
+  const std::vector<JsonChange>& changes() const { return changes_; }
 
  private:
   friend void NoteInput(const std::string& path, std::string_view content);
+  friend void NoteChange(const JsonChange& change);
   InputRecord* outer_;
   std::vector<InputFile> files_;
+  std::vector<JsonChange> changes_;
 };
 
 // For those who read files.
 void NoteInput(const std::string& path, std::string_view content);
+void NoteChange(const JsonChange& change);
 
 }  // namespace rehearse

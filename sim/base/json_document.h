@@ -6,43 +6,75 @@
 // Set, and may then be read from several threads, by sim/base/json_reader.h.
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
+#include "sim/base/json_change.h"
 #include "sim/base/json_parse.h"
 
 namespace rehearse {
 
 // Stands for the file of values that Set() made.
 inline constexpr const char* kJsonSetFile = "--set";
-inline constexpr int kJsonSetLine = 0;
+inline constexpr int kJsonSetLine = 0;  // and below
 
 class JsonReader;
 
 class JsonDocument {
  public:
-  // Reads the file. Throws Error when it cannot be read, is no JSON, is truncated, too
+  // Reads the file, or standard input ("-"). Throws Error when it cannot be read, is no JSON, is truncated, too
   // deep or too large.
   static JsonDocument FromFile(const std::string& path);
   // `name` stands for the file in messages.
   static JsonDocument FromText(std::string_view text, const std::string& name);
 
+  // What stands at `place` in another document, written in full.
+  static JsonDocument FromValue(nlohmann::json value, const Place& place);
+
   // Sets one value, as `--set cluster.nodes=8` does: a dotted path (numbers index arrays, missing
-  // objects on the way are made) and a text that is JSON if it parses as JSON, else a string.
-  // Throws Error when the path goes through something that is not an object or array.
-  void Set(std::string_view assignment);
+  // objects on the way are made) and a text that is JSON if it parses as JSON, else a string. Where
+  // the path goes through a string, that may name another document, in which the rest is set
+  // (JsonReader::Change()); a string that names none is an Error when it is read. Throws Error when
+  // the path goes through something else that is not an object or array. `by` says in messages
+  // where the value comes from.
+  void Set(std::string_view assignment, const Place& by = {kJsonSetFile, 0, ""});
 
   JsonReader Root() const;
   const nlohmann::json& value() const { return value_; }
   const std::string& name() const { return name_; }
+  // The value with what Set() is to change in other documents beside the strings that name them:
+  // "my.json:nodes=8".
+  nlohmann::json Given() const;
+  // What Set() said last of this path in another document; null where it said nothing.
+  nlohmann::json ValueInside(std::string_view path) const;
+  // What Set() did here, but for what other documents are to take.
+  const std::vector<JsonChange>& changes() const { return changes_; }
 
  private:
   friend class JsonReader;
+  struct Deferred {
+    std::string assignment;
+    size_t rest = 0;  // where in it the part begins that the named document is to take
+    Place by;
+  };
+
+  Place PlaceOf(const std::string& pointer) const;
+  // Nothing of what Set() said about this value counts any longer.
+  void Forget(const std::string& pointer);
+  // For JsonLines: a line that stands for a place outside the document.
+  int LineFor(const Place& by);
+
   std::string name_;
+  std::string path_;  // "cluster." of what stands at /cluster in another document
   nlohmann::json value_;
-  JsonLines lines_;  // kJsonSetLine is a value that Set() made
+  JsonLines lines_;             // at or below kJsonSetLine: not of the text, but of origins_
+  std::vector<Place> origins_;  // of lines kJsonSetLine, kJsonSetLine - 1, ...
+  std::vector<JsonChange> changes_;
+  std::map<std::string, std::vector<Deferred>, std::less<>> deferred_;  // by pointer of a string
 };
 
 }  // namespace rehearse

@@ -327,7 +327,7 @@ std::string ReadJsonText(const std::string& path) {
     try {
       text = Gunzip(text, kLargestJson);
     } catch (const Error& error) {
-      throw Error({path, 0, ""}, error.what());
+      throw Error({InputName(path), 0, ""}, error.what());
     }
   }
   NoteInput(path, text);

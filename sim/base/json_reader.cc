@@ -2,13 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <optional>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "sim/base/input_record.h"
 #include "sim/base/json_document.h"
+#include "sim/base/known_names.h"
 #include "sim/base/units.h"
 
 namespace rehearse {
@@ -20,11 +23,7 @@ JsonReader JsonDocument::Root() const {
   return root;
 }
 
-Place JsonReader::place() const {
-  const int line = LineOf(document_->lines_, pointer_);
-  if (line == kJsonSetLine) return {kJsonSetFile, 0, pointer_};
-  return {document_->name_, line, pointer_};
-}
+Place JsonReader::place() const { return document_->PlaceOf(pointer_); }
 
 void JsonReader::Expected(const std::string& expected) const {
   Fail(fmt::format("found {}, expected {}", ShortenedJson(*value_), expected));
@@ -36,7 +35,7 @@ void JsonReader::AllowKeys(const std::vector<std::string>& keys) const {
   for (const auto& [key, member] : Members()) {
     if (std::find(keys.begin(), keys.end(), key) != keys.end()) continue;
     Place here = member.place();  // the line of the key, but the object that has it
-    here.pointer = pointer_;
+    here.pointer.resize(here.pointer.rfind('/'));
     std::string hint = DidYouMean(key, keys);
     if (hint.empty() && keys.empty()) hint = "; no key is allowed here";
     if (hint.empty()) hint = "; allowed are " + QuotedList(keys, " and ");
@@ -129,9 +128,42 @@ std::vector<JsonReader> JsonReader::Elements() const {
   return elements;
 }
 
-std::string JsonReader::String() const {
+const std::string& JsonReader::Text() const {
   if (!IsString()) Expected("a string");
-  return value_->get<std::string>();
+  return value_->get_ref<const std::string&>();
+}
+
+std::string JsonReader::String() const {
+  RefuseChanges();
+  return Text();
+}
+
+bool JsonReader::HasChanges() const { return document_->deferred_.count(pointer_) > 0; }
+
+void JsonReader::RefuseChanges() const {
+  const auto found = document_->deferred_.find(pointer_);
+  if (found == document_->deferred_.end()) return;
+  const auto& [assignment, rest, by] = found->second.front();
+  const std::string key = assignment.substr(rest, assignment.find_first_of(".=", rest) - rest);
+  throw Error(by, fmt::format("found {}, expected an object with a key {} (to set {})",
+                              ShortenedJson(*value_), QuotedJson(key), QuotedJson(assignment)));
+}
+
+JsonDocument JsonReader::Open(const std::string& path) const {
+  const std::string there = (std::filesystem::path(place().file).parent_path() / path).string();
+  if (!std::filesystem::exists(there)) Fail(fmt::format("there is no file \"{}\"", there));
+  return JsonDocument::FromFile(there);
+}
+
+void JsonReader::Change(JsonDocument* named, const std::vector<std::string>& changes) const {
+  for (const std::string& change : changes) named->Set(change, place());
+  const auto found = document_->deferred_.find(pointer_);
+  if (found != document_->deferred_.end())
+    for (const auto& [assignment, rest, by] : found->second) {
+      named->Set(std::string_view(assignment).substr(rest), by);
+      NoteInput(by.file, assignment);  // the value of this document does not tell it
+    }
+  for (const JsonChange& change : named->changes()) NoteChange(change);
 }
 
 bool JsonReader::Bool() const {
@@ -192,8 +224,9 @@ namespace {
 template <typename Parse>
 auto ReadUnit(const JsonReader& reader, Parse parse, const char* expected) {
   if (!reader.IsString()) reader.Expected(expected);
+  const std::string text = reader.String();
   try {
-    return parse(reader.value().get_ref<const std::string&>());
+    return parse(text);
   } catch (const Error& error) {
     reader.Fail(error.what());
   }
@@ -224,9 +257,13 @@ Flops JsonReader::FlopCount() const {
 size_t JsonReader::Choice(const std::vector<std::string>& names) const {
   const std::string expected = QuotedList(names, " or ");
   if (!IsString()) Expected(expected);
-  const auto found = std::find(names.begin(), names.end(), value_->get_ref<const std::string&>());
+  RefuseChanges();
+  const auto found = std::find(names.begin(), names.end(), Text());
   if (found == names.end()) {
-    const std::string hint = DidYouMean(String(), names);
+    const std::string hint = DidYouMean(Text(), names);
+    constexpr size_t kMostListed = 12;
+    if (names.size() > kMostListed)
+      Fail(fmt::format("found {}{}", ShortenedJson(*value_), KnownNames(Text(), names)));
     if (hint.empty()) Expected(expected);
     Fail(fmt::format("found {}{} Expected {}", ShortenedJson(*value_), hint, expected));
   }

@@ -72,7 +72,19 @@ class JsonReader {
   size_t Choice(const std::vector<std::string>& names) const;
   size_t Choice() const;
 
+  // A string may name another document, of which this document's Set() may have changed a part.
+  // String() and Choice() refuse such changes; Text() does not, for those who open what it names.
+  const std::string& Text() const;
+  // The document in a file, relative to the one that this stands in. Error when there is none.
+  JsonDocument Open(const std::string& path) const;
+  // Makes these changes ("nodes=32", written here) in what this string names, then those of Set(),
+  // and notes them (sim/base/input_record.h).
+  void Change(JsonDocument* named, const std::vector<std::string>& changes = {}) const;
+  bool HasChanges() const;  // of Set(), inside of what this string names
+
  private:
+  void RefuseChanges() const;
+
   friend class JsonDocument;
   const JsonDocument* document_ = nullptr;
   const nlohmann::json* value_ = nullptr;

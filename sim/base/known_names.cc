@@ -13,6 +13,7 @@ std::string KnownNames(const std::string& word, const std::vector<std::string>& 
   constexpr size_t kMostNamed = 12;
   std::string text = DidYouMean(word, names);
   if (names.empty()) return text;
+  if (!text.empty() && names.size() == 1) return text;
   if (!text.empty() && names.size() > kMostNamed) {
     if (!all_in.empty()) text += fmt::format(" All {}: {}", names.size(), all_in);
     return text;

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <cstdio>
 #include <filesystem>
 #include <mutex>
 #include <optional>
@@ -194,6 +195,14 @@ class FolderLock {
 
 }  // namespace
 
+bool IsStandardOutput(const std::string& path) {
+  return path == "-" || path == "/dev/stdout" || path == "/dev/fd/1" || path == "/proc/self/fd/1";
+}
+
+std::string OutputName(const std::string& path) {
+  return IsStandardOutput(path) ? "standard output" : path;
+}
+
 // ---- A file, and a set of them ------------------------------------------------------------------
 
 // On the disk, but not at its place yet.
@@ -264,6 +273,11 @@ OutputSet::OutputSet() = default;
 OutputSet::~OutputSet() = default;
 
 void OutputSet::Add(const std::string& path, std::string_view content) {
+  if (IsStandardOutput(path)) {
+    if (std::fwrite(content.data(), 1, content.size(), stdout) != content.size())
+      FailWriting(OutputName(path), errno);
+    return;
+  }
   Target target = FindTarget(path);
   if (!IsReplaced(target)) return WriteThrough(path, S_ISFIFO(target.status.st_mode), content);
   files_.push_back(std::make_unique<File>(path, std::move(target), content));
@@ -294,6 +308,7 @@ void WriteFileAtomically(const std::string& path, std::string_view content) {
 }
 
 void CheckWritable(const std::string& path) {
+  if (IsStandardOutput(path)) return;
   const Target target = FindTarget(path);
   if (!IsReplaced(target) || OpenNameless(target.folder, kNewFile).is_open()) return;
   const Uninterrupted uninterrupted;

@@ -15,6 +15,12 @@
 
 namespace rehearse {
 
+// Whether a path is standard output: "-", "/dev/stdout" or another name of it. What is written there
+// is printed, after what was printed before.
+bool IsStandardOutput(const std::string& path);
+// How messages call it: its path, or "standard output".
+std::string OutputName(const std::string& path);
+
 // Throws Error("cannot write ...: reason") when anything fails (missing folder, full disk, a pipe
 // that nobody reads, ...); then everything is as it was. Pipes and devices are written through.
 void WriteFileAtomically(const std::string& path, std::string_view content);

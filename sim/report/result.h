@@ -8,6 +8,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "sim/base/json_change.h"
 #include "sim/base/quantity.h"
 #include "sim/engine/simulate.h"
 #include "sim/engine/timeline.h"
@@ -90,7 +91,8 @@ struct Result {
   std::vector<ChosenCollective> chosen;  // none where all collectives are rings on bare links
   SimulatorCost simulator;
   std::string timeline_hash;
-  std::vector<std::string> notes;  // what a reader of the numbers has to know; the caller's
+  std::vector<JsonChange> changes;  // of the scenario as it was written; the caller's
+  std::vector<std::string> notes;   // what a reader of the numbers has to know; the caller's
 };
 
 // The type that most of the arithmetic is done in; nothing without arithmetic.
@@ -103,8 +105,8 @@ std::optional<DType> MainDType(const Schedule& schedule);
 Result Summarize(const Schedule& schedule, const Timeline& timeline, FlopsPerSecond peak);
 
 // The JSON object rehearse.result.v1: what Result has, times in seconds and sizes in bytes, each
-// number under the same key in every version. "notes", "left_out" and "collectives" only where
-// there are some. The "count" of a link says how many there are, this one included, of which each
+// number under the same key in every version. "changes", "notes", "left_out" and "collectives" only
+// where there are some. The "count" of a link says how many there are, this one included, of which each
 // carried so much; memory is that of its "rank", the one with the least room on its device.
 // `rehearse run` adds the scenario under "given"; older files lack it.
 nlohmann::ordered_json ToJson(const Result& result);

@@ -118,6 +118,7 @@ nlohmann::ordered_json ToJson(const Result& result) {
                        {"classes", result.simulator.classes},
                        {"peak_rss_bytes", ByteCount(result.simulator.peak_rss)}};
   json["timeline_hash"] = result.timeline_hash;
+  if (!result.changes.empty()) json["changes"] = ToJson(result.changes);
   if (!result.notes.empty()) json["notes"] = result.notes;
   return json;
 }

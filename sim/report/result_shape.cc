@@ -113,6 +113,23 @@ const ObjectShape& JobResultShape() {
   return shape;
 }
 
+const ObjectShape& ChangeShape() {
+  static const ObjectShape shape = {
+      "change",
+      "What --set and such changed in a file.",
+      {NameKey("file", "which"),
+       Sometimes("line", AWhole(1, std::numeric_limits<int>::max()), "there was no such line",
+                 "of the value that was there"),
+       Written("path", AText(), "of the value", "\"node.nics\""),
+       Sometimes("was", Anything(), "there was none", "the value before; long ones shortened"),
+       Written("is", Anything(), "the value now; long ones shortened", "8")}};
+  return shape;
+}
+
+JsonKey ChangesKey() {
+  return Sometimes("changes", ListOf(ObjectOf(ChangeShape)), "nothing was changed",
+                   "in the scenario and the files that it names");
+}
 JsonKey LinksKey() { return Written("links", ListOf(ObjectOf(LinkUseShape)), "the busiest"); }
 JsonKey SimulatorKey() {
   return Written("simulator", ObjectOf(SimulatorUseShape), "what simulating took");
@@ -151,6 +168,7 @@ const ObjectShape& ResultShape() {
                  "what was chosen"),
        SimulatorKey(),
        HashKey(),
+       ChangesKey(),
        Sometimes("notes", ListOf(AText()), "nothing to note", "what a reader should know"),
        GivenKey()}};
   return shape;
@@ -165,7 +183,7 @@ const ObjectShape& JobsResultShape() {
        Written("left_out", AText(), "what the fidelity ignores", "\"packets\""),
        CountKey("devices", "of the cluster"), TimeKey("seconds", "until all have ended"),
        Written("jobs", ListOf(ObjectOf(JobResultShape)), "one by one"), LinksKey(), SimulatorKey(),
-       HashKey(), GivenKey()}};
+       HashKey(), ChangesKey(), GivenKey()}};
   return shape;
 }
 

@@ -37,6 +37,7 @@ void WriteHeadline(Page& page, const Result& result) {
       "{}   {} ranks, fidelity {}",
       page.pen(Ink::kBold, Shortened(result.scenario.empty() ? "unnamed" : result.scenario, 60)),
       Grouped(result.ranks), result.fidelity.empty() ? "unknown" : result.fidelity);
+  for (const JsonChange& change : result.changes) page.Line("{}", ToText(change));
   page.Gap();
   const Inked step = page.pen(Ink::kBold, Print(result.step));
   if (!(result.tokens_per_second > 0)) return page.Line("One step takes {}", step);

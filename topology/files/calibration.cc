@@ -160,10 +160,9 @@ JsonShape CalibrationInputShape() {
 
 Calibration ReadCalibration(const JsonReader& reader) {
   if (!reader.IsString()) return ReadObject(reader);
-  const std::filesystem::path folder = std::filesystem::path(reader.place().file).parent_path();
-  const std::string path = (folder / reader.String()).string();
-  if (!std::filesystem::exists(path)) reader.Fail(fmt::format("there is no file \"{}\"", path));
-  return ReadCalibrationFile(path);
+  JsonDocument document = reader.Open(reader.Text());
+  reader.Change(&document);
+  return ReadObject(document.Root());
 }
 
 Calibration ReadCalibrationFile(const std::string& path) {

@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "sim/base/input_file.h"
+#include "sim/base/input_record.h"
 #include "sim/base/json_document.h"
 #include "topology/files/calibration.h"
 #include "topology/files/cluster_shapes.h"
@@ -19,6 +21,18 @@
 namespace rehearse {
 namespace {
 
+// Where a name's changes begin: the first colon behind which there is a key and '='; npos where
+// there is none.
+size_t ColonOf(const std::string& text) {
+  for (size_t colon = text.find(':'); colon != std::string::npos;
+       colon = text.find(':', colon + 1)) {
+    // "my:files/a.json" is a file, "perlmutter:nods" a preset with a mistake in it.
+    const size_t end = text.find_first_of("=/:", colon + 1);
+    if (end == std::string::npos || text[end] == '=') return colon;
+  }
+  return std::string::npos;
+}
+
 uint32_t ParseParameter(const std::string& key, const std::string& text, const Place& place) {
   uint32_t value = 0;
   const char* end = text.data() + text.size();
@@ -28,13 +42,16 @@ uint32_t ParseParameter(const std::string& key, const std::string& text, const P
   return value;
 }
 
-// "perlmutter:nodes=4,device=a100-80g".
-std::unique_ptr<Cluster> ReadPresetText(const std::string& text, const Place& place) {
-  const size_t colon = text.find(':');
-  const std::string name = text.substr(0, colon);
-  FindPreset(name, place);  // a wrong name is said before wrong changes
-  std::map<std::string, uint32_t> parameters;
-  std::optional<DeviceSpec> device;
+// "perlmutter:nodes=4,device=a100-80g": what is changed, and how.
+struct ChangedText {
+  std::string name;  // of a preset or a file
+  std::vector<std::pair<std::string, std::string>> changes;
+};
+
+ChangedText SplitChanges(const std::string& text, const Place& place) {
+  const size_t colon = ColonOf(text);
+  ChangedText split{text.substr(0, colon), {}};
+  if (!IsClusterFile(text)) FindPreset(split.name, place);  // said before wrong changes
   size_t begin = colon == std::string::npos ? text.size() + 1 : colon + 1;
   while (begin <= text.size()) {
     const size_t end = std::min(text.find(',', begin), text.size());
@@ -46,19 +63,52 @@ std::unique_ptr<Cluster> ReadPresetText(const std::string& text, const Place& pl
                   fmt::format("found \"{}\" in \"{}\", expected a change such as \"nodes=4\"",
                               change, text));
     const std::string key = change.substr(0, equals);
-    const std::string value = change.substr(equals + 1);
-    if (key == "device") {
-      if (device) throw Error(place, fmt::format("\"device\" appears twice in \"{}\"", text));
-      try {
-        device = FindDevice(value);
-      } catch (const Error& error) {
-        throw Error(place, error.what());
-      }
-    } else if (!parameters.emplace(key, ParseParameter(key, value, place)).second) {
-      throw Error(place, fmt::format("\"{}\" appears twice in \"{}\"", key, text));
+    for (const auto& [earlier, value] : split.changes) {
+      if (key == earlier)
+        throw Error(place, fmt::format("\"{}\" appears twice in \"{}\"", key, text));
+    }
+    split.changes.emplace_back(key, change.substr(equals + 1));
+  }
+  return split;
+}
+
+std::unique_ptr<Cluster> ReadPresetText(const std::string& text, const Place& place) {
+  const ChangedText preset = SplitChanges(text, place);
+  std::map<std::string, uint32_t> parameters;
+  std::optional<DeviceSpec> device;
+  for (const auto& [key, value] : preset.changes) {
+    if (key != "device") {
+      parameters.emplace(key, ParseParameter(key, value, place));
+      continue;
+    }
+    try {
+      device = FindDevice(value);
+    } catch (const Error& error) {
+      throw Error(place, error.what());
     }
   }
-  return BuildPreset(name, parameters, place, device ? &*device : nullptr);
+  return BuildPreset(preset.name, parameters, place, device ? &*device : nullptr);
+}
+
+// The same preset as an object, in which other values can be set.
+JsonDocument PresetDocument(const std::string& text, const Place& place) {
+  const ChangedText preset = SplitChanges(text, place);
+  nlohmann::json json = {{"preset", preset.name}};
+  for (const auto& [key, value] : preset.changes) {
+    if (key == "device")
+      json[key] = value;
+    else
+      json[key] = ParseParameter(key, value, place);
+  }
+  return JsonDocument::FromValue(std::move(json), place);
+}
+
+// As JsonDocument::Set() takes them.
+std::vector<std::string> Assignments(const ChangedText& file) {
+  std::vector<std::string> assignments;
+  assignments.reserve(file.changes.size());
+  for (const auto& [key, value] : file.changes) assignments.push_back(key + "=" + value);
+  return assignments;
 }
 
 // {"preset": "perlmutter", "nodes": 4, "device": "a100-80g"}.
@@ -145,23 +195,33 @@ JsonShape ClusterShape() {
 }
 
 bool IsClusterFile(const std::string& text) {
-  return text.find('/') != std::string::npos || text.ends_with(".json");
+  const std::string name = text.substr(0, ColonOf(text));
+  return name.find('/') != std::string::npos || name.ends_with(".json") ||
+         name.ends_with(".json.gz") || name == kStandardInput;
 }
 
 std::unique_ptr<Cluster> ReadCluster(const JsonReader& reader) {
   if (!reader.IsString()) return ReadClusterObject(reader);
-  const std::string text = reader.String();
-  if (!IsClusterFile(text)) return ReadPresetText(text, reader.place());
-  const std::filesystem::path folder = std::filesystem::path(reader.place().file).parent_path();
-  const std::string path = (folder / text).string();
-  if (!std::filesystem::exists(path)) reader.Fail(fmt::format("there is no file \"{}\"", path));
-  const JsonDocument document = JsonDocument::FromFile(path);
+  const std::string& text = reader.Text();
+  if (!IsClusterFile(text) && !reader.HasChanges()) return ReadPresetText(text, reader.place());
+  if (!IsClusterFile(text)) {
+    JsonDocument document = PresetDocument(text, reader.place());
+    reader.Change(&document);
+    return ReadClusterObject(document.Root());
+  }
+  const ChangedText file = SplitChanges(text, reader.place());
+  JsonDocument document = reader.Open(file.name);
+  reader.Change(&document, Assignments(file));
   return ReadClusterObject(document.Root());
 }
 
 std::unique_ptr<Cluster> ReadClusterArgument(const std::string& text) {
   if (!IsClusterFile(text)) return ReadPresetText(text, Place());
-  return ReadClusterObject(JsonDocument::FromFile(text).Root());
+  const ChangedText file = SplitChanges(text, Place());
+  JsonDocument document = JsonDocument::FromFile(file.name);
+  for (const std::string& assignment : Assignments(file)) document.Set(assignment, {text, 0, ""});
+  for (const JsonChange& change : document.changes()) NoteChange(change);
+  return ReadClusterObject(document.Root());
 }
 
 }  // namespace rehearse

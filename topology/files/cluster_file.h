@@ -3,8 +3,11 @@
 // (topology/files/compact_form.h), or a graph, in a file or in place. Each object may have a
 // "calibration" (topology/files/calibration.h) and "edits" (topology/files/edits.h), in this order.
 //
-// A text is a path if it contains '/' or ends with ".json", else a preset. A preset's changes are
-// its parameters (`rehearse list clusters` shows them) and "device", which replaces all devices.
+// A text is a path if what stands before its changes contains '/' or ends with ".json", else a
+// preset. A preset's changes are its parameters (`rehearse list clusters` shows them) and "device",
+// which replaces all devices. A file's are values in it, by dotted paths, as `--set` has them:
+// "my.json:nodes=32,node.nics=8". `--set cluster.node.nics=8` changes a file that "cluster" names,
+// and a preset, likewise.
 //
 // A device is the name of a known one or an object: name, matrix_peak_16, memory and
 // memory_bandwidth, and if wanted description, compute_capability (NVIDIA's times ten: 90),
@@ -58,7 +61,8 @@ bool IsClusterFile(const std::string& text);
 // line and pointer.
 std::unique_ptr<Cluster> ReadCluster(const JsonReader& reader);
 
-// The same for the command line's --cluster: "dgx-a100:nodes=4" or a path of a file.
+// The same for the command line's --cluster: "dgx-a100:nodes=4" or a path of a file, from the
+// current folder; "-" is standard input.
 std::unique_ptr<Cluster> ReadClusterArgument(const std::string& text);
 
 }  // namespace rehearse

@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "sim/base/input_record.h"
 #include "sim/base/json_document.h"
 
 namespace rehearse {
@@ -244,6 +245,18 @@ TEST(JsonReaderTest, ANegativeBandwidthIsAnErrorAtItsPlace) {
   EXPECT_THAT([] { Parse("\"-25GBps\"").Root().Bandwidth(); },
               ThrowsMessage<Error>(AllOf(StartsWith("a.json:1: found \"-25GBps\""),
                                          HasSubstr("a bandwidth above zero"))));
+}
+
+TEST(JsonReaderTest, OfManyChoicesSomeAreNamed) {
+  std::vector<std::string> names;
+  for (char c = 'a'; c < 'a' + 20; ++c) names.push_back(std::string("model-") + c + c + c);
+  EXPECT_THAT(
+      [&] { Parse("\"modle-bbb\"").Root().Choice(names); },
+      ThrowsMessage<Error>(StrEq("a.json:1: found \"modle-bbb\"; did you mean \"model-bbb\"?")));
+  // Twelve of twenty.
+  EXPECT_THAT([&] { Parse("\"x\"").Root().Choice(names); },
+              ThrowsMessage<Error>(AllOf(HasSubstr("found \"x\"; known are model-aaa, "),
+                                         EndsWith("model-lll and 8 more"))));
 }
 
 TEST(JsonReaderTest, AChoiceIsOneOfTheNames) {
@@ -565,6 +578,61 @@ TEST(JsonSetTest, APathThroughAScalarIsAnError) {
       [&] { document.Set("a.b.c=1"); },
       ThrowsMessage<Error>(StrEq("--set: /a/b: found 4, expected an object with a key \"c\" "
                                  "(to set \"a.b.c=1\")")));
+}
+
+// ---- Set, inside of what a string names ---------------------------------------------------------
+
+TEST(JsonSetTest, APathThroughAStringIsAnErrorWhenItIsRead) {
+  JsonDocument document = Parse("{\"name\": \"x\"}");
+  document.Set("name.a.b=1");
+  EXPECT_THAT([&] { document.Root().At("name").String(); },
+              ThrowsMessage<Error>(StrEq("--set: /name: found \"x\", expected an object with a key "
+                                         "\"a\" (to set \"name.a.b=1\")")));
+  EXPECT_THROW(document.Root().At("name").Choice({"x", "y"}), Error);
+  EXPECT_EQ(document.Root().At("name").Text(), "x");
+  document.Set("name=y");  // instead of all that was said before
+  EXPECT_EQ(document.Root().At("name").String(), "y");
+}
+
+TEST(JsonSetTest, APathThroughAStringChangesWhatTheStringNames) {
+  JsonDocument outer = Parse("{\"cluster\": \"my.json\"}");
+  outer.Set("cluster.node.nics=8");
+  const JsonReader reader = outer.Root().At("cluster");
+  ASSERT_TRUE(reader.HasChanges());
+  JsonDocument inner =
+      JsonDocument::FromText("{\"nodes\": 2,\n \"node\": {\n  \"nics\": 4}}", "my.json");
+  const InputRecord record;
+  reader.Change(&inner, {"nodes=32"});
+  const JsonReader nics = inner.Root().At("node").At("nics");
+  EXPECT_EQ(nics.Integer(0, 100), 8);
+  // Whose fault it is: of --set, and of the file that names this one.
+  EXPECT_THAT([&] { nics.Integer(1, 4); },
+              ThrowsMessage<Error>(StrEq(
+                  "--set: /cluster/node/nics: found 8, expected a whole number from 1 to 4")));
+  EXPECT_THAT([&] { inner.Root().At("nodes").Integer(1, 4); },
+              ThrowsMessage<Error>(StrEq(
+                  "a.json:1: /cluster/nodes: found 32, expected a whole number from 1 to 4")));
+  EXPECT_THAT([&] { inner.Root().At("node").AllowKeys({"nic"}); },
+              ThrowsMessage<Error>(
+                  StrEq("--set: /cluster/node: unknown key \"nics\"; did you mean \"nic\"?")));
+  ASSERT_EQ(record.changes().size(), 2u);
+  EXPECT_EQ(ToText(record.changes()[0]), "changed in my.json, line 1: nodes = 32, was 2");
+  EXPECT_EQ(ToText(record.changes()[1]), "changed in my.json, line 3: node.nics = 8, was 4");
+}
+
+TEST(JsonSetTest, WhatIsChangedIsToldUnlessItWasSo) {
+  JsonDocument document = Parse("{\"a\": 1,\n\"b\": {}}");
+  document.Set("a=1");
+  EXPECT_TRUE(document.changes().empty());
+  document.Set("a=2");
+  document.Set("b.c=\"x\"");
+  ASSERT_EQ(document.changes().size(), 2u);
+  EXPECT_EQ(ToText(document.changes()[0]), "changed in a.json, line 1: a = 2, was 1");
+  EXPECT_EQ(ToText(document.changes()[1]), "changed in a.json: b.c = \"x\", was not there");
+  EXPECT_EQ(ToJson(document.changes()),
+            nlohmann::ordered_json::parse(
+                R"([{"file": "a.json", "line": 1, "path": "a", "was": 1, "is": 2},
+                    {"file": "a.json", "path": "b.c", "is": "x"}])"));
 }
 
 TEST(JsonSetTest, AnAssignmentHasAPathAndAValue) {

@@ -10,6 +10,7 @@ TEST(KnownNamesTest, TheNearestComesFirst) {
   EXPECT_EQ(KnownNames("jsn", names), "; did you mean \"json\"? Known are text, json and csv");
   EXPECT_EQ(KnownNames("picture", names), "; known are text, json and csv");
   EXPECT_EQ(KnownNames("x", {"text"}), "; known is text");
+  EXPECT_EQ(KnownNames("tex", {"text"}), "; did you mean \"text\"?");
   EXPECT_EQ(KnownNames("x", {}), "");
 }
 

@@ -1,0 +1,17 @@
+// What `--set` can change, for completion: the dotted paths of a scenario's values.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace rehearse {
+
+struct ScenarioPath {
+  std::string path;                // "strategy.depth"
+  std::vector<std::string> names;  // that it takes, where these are known
+};
+
+// Sorted by path. Lists and what is inside of them are left out.
+std::vector<ScenarioPath> ScenarioPaths();
+
+}  // namespace rehearse
