@@ -15,8 +15,8 @@ struct FirstScenarioRequest {
   std::string strategy = "4d";       // a kind
 };
 
-// The text of the file, which ReadScenario accepts and Prepare plans. Throws Error for unknown names
-// and where no mesh fits.
+// The text of the file, which ReadScenario accepts and Prepare plans. Throws Error for unknown
+// names and where no mesh fits.
 std::string FirstScenario(const FirstScenarioRequest& request);
 
 }  // namespace rehearse

@@ -203,7 +203,7 @@ const ObjectShape& TrainingShape() {
        {"micro_batches", AWhole(1, 1 << 16), Default("1"),
         "parts of the batch that are computed one after the other", "4"},
        {"recomputation", OneOf({"none", "selective", "full"}), Required(),
-        "what the backward pass computes again: nothing, unfused attention, or each layer"},
+        "what backward computes again: nothing, unfused attention, or all"},
        {"attention", OneOf({"fused", "unfused"}), Default("\"fused\""),
         "unfused stores a score for each pair of tokens and head", "\"unfused\"", "of decoders"},
        {"convolution", OneOf({"implicit", "explicit"}), Default("\"implicit\""),

@@ -20,12 +20,11 @@ JsonKey OverlapAllReduce() {
 }
 
 JsonKey OverlapGradients() {
-  return Switch("overlap_gradients", "all-reduce of gradients beside the last backward pass");
+  return Switch("overlap_gradients", "gradients are summed beside the last backward pass");
 }
 
 JsonKey OverlapReduceScatter() {
-  return Switch("overlap_reduce_scatter",
-                "reduce-scatters of dW are awaited at the end of the backward pass only");
+  return Switch("overlap_reduce_scatter", "reduce-scatters of dW are awaited after backward only");
 }
 
 JsonKey Shard() { return Axis("shard", "ranks that share what is kept in shares"); }
@@ -40,7 +39,7 @@ const ObjectShape& FourDShape() {
       {Kind("4d"),
        Axis("column", "ranks that share the columns of a weight", kColumnRowDepth),
        Axis("row", "ranks that share the rows of a weight", kColumnRowDepth),
-       Axis("depth", "ranks that share the rows of X and hold shards of a weight", kColumnRowDepth),
+       Axis("depth", "ranks that share the rows of X, and hold shards of weights", kColumnRowDepth),
        Axis("x", "row, as the SC24 paper names it", kXyz),
        Axis("y", "column, as the SC24 paper names it", kXyz),
        Axis("z", "depth, as the SC24 paper names it", kXyz),
@@ -48,11 +47,10 @@ const ObjectShape& FourDShape() {
        Switch("transpose_alternate_layers",
               "A: row and column change places in every other product"),
        Switch("overlap_all_reduce", "B: all-reduce of dX beside the product of dW"),
-       Switch("overlap_reduce_scatter",
-              "C: reduce-scatters awaited at the end of the backward pass"),
+       Switch("overlap_reduce_scatter", "C: reduce-scatters of dW are awaited after backward only"),
        Switch("overlap_all_gather", "D: the next product's weight is gathered during this one"),
        {"cached_layers", AWhole(0, 10000), Required(),
-        "E: gathered weights of so many layers are kept for the recomputation", "0"}}};
+        "E: layers whose gathered weights are kept for recomputation", "0"}}};
   return shape;
 }
 

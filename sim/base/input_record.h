@@ -3,8 +3,8 @@
 //
 // While a record lives, it notes every file that its thread reads by ReadJsonText()
 // (sim/base/json_parse.h), the way of all readers of scenarios, clusters, calibrations and
-// schedules, and the changes to what a document names (JsonReader::Change()): those that --set makes
-// there are among the files, under its name, as they are input as well. Records may live
+// schedules, and the changes to what a document names (JsonReader::Change()): those that --set
+// makes there are among the files, under its name, as they are input as well. Records may live
 // inside each other; each notes what is read during its life.
 #pragma once
 

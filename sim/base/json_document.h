@@ -26,8 +26,8 @@ class JsonReader;
 
 class JsonDocument {
  public:
-  // Reads the file, or standard input ("-"). Throws Error when it cannot be read, is no JSON, is truncated, too
-  // deep or too large.
+  // Reads the file, or standard input ("-"). Throws Error when it cannot be read, is no JSON, is
+  // truncated, too deep or too large.
   static JsonDocument FromFile(const std::string& path);
   // `name` stands for the file in messages.
   static JsonDocument FromText(std::string_view text, const std::string& name);

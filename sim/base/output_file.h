@@ -15,8 +15,8 @@
 
 namespace rehearse {
 
-// Whether a path is standard output: "-", "/dev/stdout" or another name of it. What is written there
-// is printed, after what was printed before.
+// Whether a path is standard output: "-", "/dev/stdout" or another name of it. What is written
+// there is printed, after what was printed before.
 bool IsStandardOutput(const std::string& path);
 // How messages call it: its path, or "standard output".
 std::string OutputName(const std::string& path);

@@ -106,8 +106,8 @@ Result Summarize(const Schedule& schedule, const Timeline& timeline, FlopsPerSec
 
 // The JSON object rehearse.result.v1: what Result has, times in seconds and sizes in bytes, each
 // number under the same key in every version. "changes", "notes", "left_out" and "collectives" only
-// where there are some. The "count" of a link says how many there are, this one included, of which each
-// carried so much; memory is that of its "rank", the one with the least room on its device.
+// where there are some. The "count" of a link says how many there are, this one included, of which
+// each carried so much; memory is that of its "rank", the one with the least room on its device.
 // `rehearse run` adds the scenario under "given"; older files lack it.
 nlohmann::ordered_json ToJson(const Result& result);
 
