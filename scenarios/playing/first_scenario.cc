@@ -250,8 +250,9 @@ std::string FirstScenario(const FirstScenarioRequest& request) {
     problem = *found;
   }
   throw Error(
-      fmt::format("no mesh of {} ranks of {} does for {} on {}; the last that was tried: {}", ranks,
-                  kind.name, model.name, request.cluster, problem));
+      fmt::format("no mesh of the {} ranks of {} does for {} with {}; more machines may help, as in "
+                  "--cluster NAME:nodes=4. The last that was tried: {}",
+                  ranks, request.cluster, model.name, kind.name, problem));
 }
 
 }  // namespace rehearse
