@@ -140,8 +140,8 @@ TEST_F(WhatIfTest, StudiesChangeFilesAndKnowWhenTheyHaveChanged) {
     const Outcome outcome = Execute("sweep study.json --out kept --format json " + more);
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     std::vector<double> metrics;
-    for (const auto& point : nlohmann::json::parse(outcome.out)["points"])
-      metrics.push_back(point["value"].get<double>());
+    const auto study = nlohmann::json::parse(outcome.out);
+    for (const auto& point : study["points"]) metrics.push_back(point["value"].get<double>());
     return metrics;
   };
   const std::vector<double> two = rows("");
