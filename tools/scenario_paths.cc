@@ -14,15 +14,13 @@ using Paths = std::map<std::string, std::vector<std::string>>;  // with the name
 
 void AddObject(const ObjectShape& object, const std::string& path, Paths* paths);
 
-// An object is changed key by key, a list as a whole.
+// An object is changed key by key, a list as a whole, and so is what names of the user hold.
 void AddShape(const JsonShape& shape, const std::string& path, Paths* paths) {
   switch (shape.type) {
     case JsonType::kObject:
       return AddObject(shape.object(), path + ".", paths);
     case JsonType::kEither:
       for (const JsonShape& part : shape.parts) AddShape(part, path, paths);
-      return;
-    case JsonType::kNamed:
       return;
     default:
       break;

@@ -153,6 +153,16 @@ TEST_F(WhatIfTest, StudiesChangeFilesAndKnowWhenTheyHaveChanged) {
   const std::vector<double> slower = rows("--set cluster.node.cable.bandwidth=10GBps");
   EXPECT_GT(slower[0], two[0]);
   EXPECT_EQ(rows(""), two);
+  // A column of its own, as a change of the scenario itself has.
+  EXPECT_THAT(Execute("sweep study.json --format csv").out, HasSubstr("cluster.node.nics"));
+}
+
+TEST_F(WhatIfTest, CompareTellsWhatWasChanged) {
+  ASSERT_EQ(Execute("run scenario.json --out plain").code, 0);
+  ASSERT_EQ(Execute("run scenario.json --set cluster.node.nics=1 --out changed").code, 0);
+  const Outcome outcome = Execute("compare plain changed");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("mine.json:node.nics=1"));
 }
 
 }  // namespace
