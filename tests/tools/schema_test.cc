@@ -66,7 +66,10 @@ TEST(SchemaTest, EveryDefaultAndExampleIsOfItsOwnType) {
     const std::string where = document.name + ", " + object.name + ", " + row.name;
     if (row.presence.value != nullptr) {
       EXPECT_EQ(Mismatch(row.shape, *row.presence.value), "") << where;
-    if (!row.example.empty()) EXPECT_EQ(Mismatch(row.shape, Json::parse(row.example)), "") << where;
+    }
+    if (!row.example.empty()) {
+      EXPECT_EQ(Mismatch(row.shape, Json::parse(row.example)), "") << where;
+    }
   });
 }
 
