@@ -5,10 +5,10 @@
 #include <chrono>
 #include <cstdio>
 #include <ctime>
+#include <filesystem>
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include "real/cuda/machine.h"
 #include "real/cuda/overheads.h"
@@ -19,14 +19,15 @@
 #include "scenarios/playing/prepare.h"
 #include "scenarios/trials/learning_plan.h"
 #include "sim/base/error.h"
+#include "sim/base/interruption.h"
 #include "sim/base/json_document.h"
 #include "sim/base/output_file.h"
 #include "sim/base/say.h"
-#include "sim/base/units.h"
 #include "sim/base/version.h"
 #include "tools/command.h"
 #include "tools/gpu_ranks.h"
-#include "tools/trial_options.h"
+#include "tools/number_options.h"
+#include "tools/terminal.h"
 
 namespace rehearse {
 namespace po = boost::program_options;
@@ -41,7 +42,9 @@ CommandSyntax CalibrateSyntax() {
       "  \"cluster\": {\"preset\": \"local-cpu\", \"ranks\": 2, \"calibration\": "
       "\"calibration.json\"}\n"
       "Steps that other programs disturbed are rejected and counted. Ranks are threads of this\n"
-      "process, or processes when started by mpirun; for GPUs also by srun or torchrun. Examples:\n"
+      "process, or processes when started by mpirun; for GPUs also by srun or torchrun. After "
+      "Ctrl-C\n"
+      "numbers of ranks that were measured to their end are in FILE.partial.json. Examples:\n"
       "  rehearse calibrate\n"
       "  rehearse calibrate --for scenarios/mine.json --ranks 2,4 -o mine.json\n"
       "  mpirun -n 2 rehearse calibrate -o mpi.json\n"
@@ -54,19 +57,17 @@ CommandSyntax CalibrateSyntax() {
   add("for", po::value<std::vector<std::string>>()->multitoken()->value_name("SCENARIO..."),
       "also measure exactly what these need");
   syntax.takes["for"] = TakenFile({".json"});
-  add("ranks", po::value<std::string>()->value_name("N,..."),
+  add("ranks", Wholes("N,...", nullptr, 1, kMostThreadRanks),
       "numbers of ranks to measure collectives among; by default a rank a core and twice as many, "
       "on GPUs a rank a GPU");
-  add("kept", po::value<std::string>()->default_value("15")->value_name("N"),
-      "undisturbed steps wanted of each schedule");
-  add("patience", po::value<std::string>()->default_value("1")->value_name("SECONDS"),
-      "how long to wait for them, each schedule");
-  add("largest", po::value<std::string>()->value_name("GFLOP"),
+  add("kept", Whole("N", "15", 1u, 1'000'000u), "undisturbed steps wanted of each schedule");
+  add("patience", Wait("SECONDS", "1"), "how long to wait for them, each schedule");
+  add("largest", Gigaflops("GFLOP", nullptr),
       "operations of the largest training step to learn from, a rank; products have up to a tenth. "
       "By default 2, on GPUs 20000");
-  add("largest-message", po::value<std::string>()->value_name("SIZE"),
+  add("largest-message", Size("SIZE", nullptr),
       "largest step of a ring; by default 4 MiB, on GPUs 64 MiB");
-  add("networks", po::value<std::string>()->value_name("N"),
+  add("networks", Whole("N", nullptr, 1u, 100'000u),
       "random networks to learn from; by default 12, on GPUs 8");
   add("share-gpus",
       "GPUs: let ranks share them (processes with an NCCL_HOSTID each); times mean nothing then");
@@ -80,28 +81,6 @@ namespace {
 
 std::string Now() { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))); }
 
-void ShowProgress(const std::string& line) {
-  if (isatty(STDERR_FILENO) == 1) SayAsItIs(line + "\n");
-}
-
-std::vector<uint32_t> ParseWorlds(const std::string& text, uint32_t least) {
-  std::vector<uint32_t> worlds;
-  for (size_t begin = 0; begin <= text.size();) {
-    const size_t comma = std::min(text.find(',', begin), text.size());
-    worlds.push_back(ParseCount("--ranks", text.substr(begin, comma - begin), least));
-    begin = comma + 1;
-  }
-  return worlds;
-}
-
-Bytes ParseMessageSize(const std::string& text) {
-  try {
-    return ParseSize(text);
-  } catch (const Error& error) {
-    throw Error(fmt::format("--largest-message: {}", error.what()));
-  }
-}
-
 struct Request {
   bool on_gpus = false;
   bool share_gpus = false;
@@ -110,6 +89,7 @@ struct Request {
   std::vector<NamedSchedule> wanted;
   std::vector<uint32_t> worlds;  // of threads
   std::string path;
+  ProgressObserver* observer = &NoObserver();
 };
 
 std::vector<NamedSchedule> WantedSchedules(const po::variables_map& values) {
@@ -150,6 +130,11 @@ WorldOfRank LearnWorld(Transport& transport, const Request& request, uint32_t lo
   WorldOfRank world;
   LearningPlan plan = request.plan;
   LearningOptions options = request.options;
+  uint32_t measured = 0;
+  options.progress = [&](const std::string& result) {
+    request.observer->Note(result);
+    request.observer->Done(++measured);
+  };
   if (request.on_gpus) {
     options.backend = GpuBackends(local_rank, {});
     options.computes_in = std::nullopt;
@@ -163,11 +148,16 @@ WorldOfRank LearnWorld(Transport& transport, const Request& request, uint32_t lo
   }
   const WorldPlan schedules =
       PlanLearning(plan, transport.size(), request.wanted, &world.gpu.left_out);
+  if (transport.rank() == 0) {
+    request.observer->Begin(fmt::format("measuring {} ranks", transport.size()), "schedules",
+                            schedules.ladder.size() + schedules.steps.size());
+  }
   world.learned.ladder = Learn(schedules.ladder, transport, options);
   world.learned.steps = Learn(schedules.steps, transport, options);
   if (request.on_gpus && transport.size() > 1) {
-    world.gpu.encounters = MeasureEncounters(PlanEncounters(plan), DType::kBf16, transport,
-                                             {.kept = options.kept, .backend = options.backend});
+    world.gpu.encounters = MeasureEncounters(
+        PlanEncounters(plan), DType::kBf16, transport,
+        {.kept = options.kept, .backend = options.backend, .is_stopped = options.is_stopped});
   }
   return world;
 }
@@ -178,10 +168,12 @@ std::vector<EncounterSamples> MeetOnCores(const Request& request) {
   std::vector<EncounterSamples> encounters;
   const uint32_t ranks = ThisHost().cores / 2;
   if (ranks < 2) return encounters;
+  request.observer->Begin("measuring what compute and communication cost each other", "", 0);
   RunAsThreads(ranks, [&](Transport& transport) {
-    auto samples =
-        MeasureEncounters(PlanEncounters(request.plan), DType::kFp32, transport,
-                          {.kept = request.options.kept, .patience = request.options.patience});
+    auto samples = MeasureEncounters(PlanEncounters(request.plan), DType::kFp32, transport,
+                                     {.kept = request.options.kept,
+                                      .patience = request.options.patience,
+                                      .is_stopped = request.options.is_stopped});
     if (transport.rank() == 0) encounters = std::move(samples);
   });
   return encounters;
@@ -215,21 +207,20 @@ Request ParseRequest(const po::variables_map& values) {
   request.share_gpus = values.count("share-gpus") > 0;
   if (request.share_gpus && !request.on_gpus) throw Error("--share-gpus is for --backend cuda");
   request.path = values["output"].as<std::string>();
-  const auto count = [&](const char* option) {
-    return ParseCount(std::string("--") + option, values[option].as<std::string>(), 1);
-  };
-  request.options.kept = count("kept");
-  request.options.patience = Seconds(count("patience"));
-  request.options.progress = ShowProgress;
+  request.options.kept = values["kept"].as<uint32_t>();
+  request.options.patience = values["patience"].as<Seconds>();
   request.plan = request.on_gpus ? GpuLearningPlan() : CpuLearningPlan();
-  if (values.count("largest") > 0) request.plan.largest = Flops(1e9 * count("largest"));
+  if (values.count("largest") > 0) request.plan.largest = values["largest"].as<Flops>();
   if (values.count("largest-message") > 0) {
-    request.plan.largest_message = ParseMessageSize(values["largest-message"].as<std::string>());
+    request.plan.largest_message = values["largest-message"].as<Bytes>();
   }
-  if (values.count("networks") > 0) request.plan.networks = count("networks");
+  if (values.count("networks") > 0) request.plan.networks = values["networks"].as<uint32_t>();
   request.wanted = WantedSchedules(values);
   if (values.count("ranks") > 0) {
-    request.worlds = ParseWorlds(values["ranks"].as<std::string>(), request.on_gpus ? 1 : 2);
+    request.worlds = values["ranks"].as<std::vector<uint32_t>>();
+    const uint32_t fewest = *std::min_element(request.worlds.begin(), request.worlds.end());
+    if (!request.on_gpus && fewest < 2)
+      throw Error(fmt::format("--ranks: found {}, expected at least 2 ranks on CPUs", fewest));
   }
   return request;
 }
@@ -245,6 +236,51 @@ std::vector<uint32_t> DefaultWorlds(bool on_gpus) {
   return {cores, 2 * cores};
 }
 
+void LearnAsThreads(const Request& request, std::vector<WorldOfRank>* learned) {
+  for (const uint32_t ranks : request.worlds) {
+    RunAsThreads(ranks, [&](Transport& transport) {
+      WorldOfRank world = LearnWorld(transport, request, transport.rank());
+      if (transport.rank() == 0) learned->push_back(std::move(world));
+    });
+  }
+}
+
+// "calibration.json" -> "calibration.partial.json": what is complete is not replaced by less.
+std::string PartialPath(const std::string& path) {
+  if (IsStandardOutput(path)) return path;
+  const std::filesystem::path whole(path);
+  std::filesystem::path partial = whole;
+  partial.replace_extension();
+  partial += ".partial";
+  partial += whole.extension();
+  return partial.string();
+}
+
+// Numbers of ranks that are measured to their end are worth a file of their own.
+void ReportStop(const std::vector<WorldOfRank>& learned, Request* request,
+                std::chrono::steady_clock::time_point start) {
+  if (learned.empty()) {
+    const std::string fewer =
+        request->worlds.size() > 1 ? fmt::format("--ranks {}, ", request->worlds.front()) : "";
+    throw Stopped(
+        fmt::format("nothing is written to {}; it takes less with {}fewer --networks or "
+                    "a smaller --kept",
+                    request->path, fewer));
+  }
+  std::vector<uint32_t> done(request->worlds.begin(),
+                             request->worlds.begin() + static_cast<ptrdiff_t>(learned.size()));
+  const std::vector<uint32_t> missing(
+      request->worlds.begin() + static_cast<ptrdiff_t>(learned.size()), request->worlds.end());
+  const std::string whole = request->path;
+  request->path = PartialPath(whole);
+  Report(learned, {}, *request, start);
+  std::fflush(stdout);
+  Say(fmt::format("{}: nothing is written to {}; {} holds {} ranks, {}", StopWords(), whole,
+                  request->path, fmt::join(done, ", "),
+                  missing.empty() ? "without what compute and communication cost each other"
+                                  : fmt::format("not {}", fmt::join(missing, ", "))));
+}
+
 }  // namespace
 
 int CalibrateCommand(const std::vector<std::string>& arguments) {
@@ -253,6 +289,8 @@ int CalibrateCommand(const std::vector<std::string>& arguments) {
   if (!ParseCommandLine(syntax, arguments, &values)) return 0;
   const auto start = std::chrono::steady_clock::now();
   Request request = ParseRequest(values);
+  ProgressLine progress(ProgressWanted());
+  request.observer = &progress;
   SetBlasThreads(1);
 
   if (const std::optional<Launch> launch = DetectLaunch()) {
@@ -260,6 +298,7 @@ int CalibrateCommand(const std::vector<std::string>& arguments) {
     if (request.on_gpus) RequireGpusForRanks(launch->local_ranks, request.share_gpus);
     const std::unique_ptr<Transport> transport = JoinProcesses(*launch, request.on_gpus);
     const WorldOfRank world = LearnWorld(*transport, request, launch->local_rank);
+    progress.Clear();
     if (transport->rank() == 0) Report({world}, {}, request, start);
     return 0;
   }
@@ -270,16 +309,20 @@ int CalibrateCommand(const std::vector<std::string>& arguments) {
     RequireGpusForRanks(*std::max_element(request.worlds.begin(), request.worlds.end()),
                         request.share_gpus);
   }
+  const Stoppable stoppable;
+  request.options.is_stopped = IsStopAsked;
   std::vector<WorldOfRank> learned;
-  for (const uint32_t ranks : request.worlds) {
-    RunAsThreads(ranks, [&](Transport& transport) {
-      WorldOfRank world = LearnWorld(transport, request, transport.rank());
-      if (transport.rank() == 0) learned.push_back(std::move(world));
-    });
+  try {
+    LearnAsThreads(request, &learned);
+    const auto encounters =
+        request.on_gpus ? std::vector<EncounterSamples>() : MeetOnCores(request);
+    progress.Clear();
+    Report(learned, encounters, request, start);
+  } catch (const Stopped&) {
+    progress.Clear();
+    ReportStop(learned, &request, start);
   }
-  Report(learned, request.on_gpus ? std::vector<EncounterSamples>() : MeetOnCores(request), request,
-         start);
-  return 0;
+  return StopCode();
 }
 
 }  // namespace rehearse

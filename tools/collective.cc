@@ -11,9 +11,11 @@
 #include "real/calibration/nccl_table.h"
 #include "sim/base/error.h"
 #include "sim/base/input_record.h"
+#include "sim/base/units.h"
 #include "sim/base/visible_text.h"
 #include "tools/command.h"
 #include "tools/explain_collective.h"
+#include "tools/number_options.h"
 #include "tools/output_format.h"
 #include "tools/trial_options.h"
 
@@ -22,8 +24,8 @@ namespace {
 
 namespace po = boost::program_options;
 
-constexpr double kLargestSize = 1125899906842624.0;  // 1024T
 constexpr size_t kMostSizes = 100000;
+constexpr uint32_t kMostRepeats = 100'000'000;
 
 }  // namespace
 
@@ -46,14 +48,14 @@ CommandSyntax CollectiveSyntax() {
   syntax.options.add_options()("calibration", text("FILE"),
                                "link efficiencies and overheads that `rehearse compare "
                                "--calibration` wrote")(
-      "minbytes,b", text("SIZE")->default_value("32M"),
+      "minbytes,b", Size("SIZE", "32M"),
       "smallest size: bytes, or with K, M, G, T (powers of 1,024)")(
-      "maxbytes,e", text("SIZE"), "largest size; --minbytes if not given")(
-      "stepfactor,f", text("X"), "each size is the one before times X, more than 1; 2")(
-      "stepbytes,i", text("SIZE"), "or each size is the one before plus this")(
-      "iters,n", text("N")->default_value("20"),
+      "maxbytes,e", Size("SIZE", nullptr), "largest size; --minbytes if not given")(
+      "stepfactor,f", Factor("X", nullptr), "each size is the one before times X, more than 1; 2")(
+      "stepbytes,i", Size("SIZE", nullptr), "or each size is the one before plus this")(
+      "iters,n", Whole("N", "20", 1u, kMostRepeats),
       "for scripts written for nccl-tests: a simulated run repeats to the bit, so that one is "
-      "enough")("warmup_iters,w", text("N")->default_value("5"), "likewise")(
+      "enough")("warmup_iters,w", Whole("N", "5", 0u, kMostRepeats), "likewise")(
       "explain", "print rings or trees, channels, and the link that binds (text or json)");
   AddFormatOption(syntax.options, kTableFormats, "a row a size");
   return syntax;
@@ -61,55 +63,25 @@ CommandSyntax CollectiveSyntax() {
 
 namespace {
 
-double ParseBytes(const std::string& option, const std::string& text) {
-  const auto fail = [&](const char* why) {
-    throw Error(
-        fmt::format("{}: found \"{}\", expected {} such as 8, 64K, 128M or 1G", option, text, why));
-  };
-  size_t digits = text.find_first_not_of("0123456789");
-  if (digits == std::string::npos) digits = text.size();
-  if (digits == 0 || digits > 18) fail("a size from 1 byte to 1024T");
-  double value = static_cast<double>(std::stoull(text.substr(0, digits)));
-  const std::string unit = text.substr(digits);
-  const std::string units = "KMGT";
-  if (unit.size() > 1 || (unit.size() == 1 && units.find(unit) == std::string::npos)) {
-    fail("a size in bytes or with K, M, G, T");
-  }
-  if (unit.size() == 1) value *= std::pow(1024.0, static_cast<double>(1 + units.find(unit)));
-  if (value < 1 || value > kLargestSize) fail("a size from 1 byte to 1024T");
-  return value;
-}
-
-double ParseFactor(const std::string& text) {
-  char* rest = nullptr;
-  const double factor = std::strtod(text.c_str(), &rest);
-  if (text.empty() || *rest != '\0' || !(factor > 1) || !(factor <= 1e6)) {
-    throw Error(fmt::format("--stepfactor: found \"{}\", expected a number above 1", text));
-  }
-  return factor;
-}
-
 std::vector<Bytes> Sizes(const po::variables_map& values) {
-  const auto text = [&](const char* name) { return values[name].as<std::string>(); };
-  const double begin = ParseBytes("--minbytes", text("minbytes"));
-  const double end =
-      values.count("maxbytes") > 0 ? ParseBytes("--maxbytes", text("maxbytes")) : begin;
+  const Bytes begin = values["minbytes"].as<Bytes>();
+  const Bytes end = values.count("maxbytes") > 0 ? values["maxbytes"].as<Bytes>() : begin;
   if (begin > end) {
-    throw Error(fmt::format("--minbytes {} is more than --maxbytes {}", text("minbytes"),
-                            text("maxbytes")));
+    throw Error(fmt::format("--minbytes {} is more than --maxbytes {}", PrintExactly(begin),
+                            PrintExactly(end)));
   }
   if (values.count("stepbytes") > 0 && values.count("stepfactor") > 0)
     throw Error("--stepbytes and --stepfactor exclude each other");
   const bool adds = values.count("stepbytes") > 0;
-  const double step = adds ? ParseBytes("--stepbytes", text("stepbytes")) : 0;
-  const double factor = values.count("stepfactor") > 0 ? ParseFactor(text("stepfactor")) : 2.0;
+  const Bytes step = adds ? values["stepbytes"].as<Bytes>() : Bytes(0);
+  const double factor = values.count("stepfactor") > 0 ? values["stepfactor"].as<double>() : 2.0;
   std::vector<Bytes> sizes;
-  double size = begin;
+  Bytes size = begin;
   while (size <= end) {
     if (sizes.size() == kMostSizes)
       throw Error(fmt::format("more than {} sizes from --minbytes to --maxbytes", kMostSizes));
-    sizes.emplace_back(size);
-    size = adds ? size + step : std::ceil(size * factor);
+    sizes.push_back(size);
+    size = adds ? size + step : Bytes(std::ceil(size.value() * factor));
   }
   return sizes;
 }
@@ -221,8 +193,6 @@ int CollectiveCommand(const std::vector<std::string>& arguments) {
                                   ? ReadFormat(values, kTextAndJson, "--explain")
                                   : ReadFormat(values, kTableFormats);
   const CollectiveKind kind = ParseCollectiveKind("", text("kind"));
-  ParseCount("--iters", text("iters"), 1);
-  ParseCount("--warmup_iters", text("warmup_iters"), 0);
   const std::vector<Bytes> sizes =
       kind == CollectiveKind::kBarrier ? std::vector<Bytes>{Bytes(0)} : Sizes(values);
   std::optional<std::string> calibration;

@@ -2,18 +2,16 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <sstream>
-#include <string_view>
 
 #include <boost/algorithm/string/split.hpp>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include "sim/base/error.h"
 #include "sim/base/known_names.h"
 #include "sim/base/output_file.h"
 #include "sim/base/say.h"
+#include "tools/number_options.h"
 
 namespace rehearse {
 
@@ -118,6 +116,8 @@ bool ParseCommandLine(CommandSyntax& syntax, const std::vector<std::string>& arg
                     suggestion.empty()
                         ? "; see " + syntax.usage.substr(0, syntax.usage.find(' ', 9)) + " --help"
                         : suggestion));
+  } catch (const OptionMistake& error) {
+    throw Error(error.Message());
   } catch (const po::too_many_positional_options_error&) {
     throw Error("too many arguments; usage: " + syntax.usage);
   } catch (const po::error& error) {
@@ -168,19 +168,6 @@ std::string FolderOption(const po::variables_map& values, const char* option) {
         "--{}: found \"{}\", which is no folder; --format json prints the result", option, folder));
   }
   return folder;
-}
-
-bool ColorsWanted() {
-  if (isatty(STDOUT_FILENO) != 1) return false;
-  const auto is_set = [](const char* name) {
-    const char* value = std::getenv(name);
-    return value != nullptr && *value != '\0';
-  };
-  const char* terminal = std::getenv("TERM");
-  const bool is_plain = terminal == nullptr || std::string_view(terminal) == "dumb";
-  // What mpirun and srun give their ranks looks like a terminal, and is read by a program.
-  return !is_plain && !is_set("NO_COLOR") && !is_set("OMPI_COMM_WORLD_RANK") &&
-         !is_set("SLURM_PROCID");
 }
 
 }  // namespace rehearse

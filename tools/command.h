@@ -117,8 +117,4 @@ void PrintBeside(const std::string& output, const std::string& text);
 // The value of --out or its like; "" where it is not given, Error where it is empty.
 std::string FolderOption(const boost::program_options::variables_map& values, const char* option);
 
-// Whether text on standard output may be coloured: a terminal that is no rank's under mpirun or
-// srun, TERM is not "dumb", and NO_COLOR is not set.
-bool ColorsWanted();
-
 }  // namespace rehearse

@@ -10,12 +10,25 @@
 #include "sim/base/error.h"
 #include "tools/command.h"
 #include "tools/comparers.h"
+#include "tools/number_options.h"
 #include "tools/trial_options.h"
 
 namespace rehearse {
 namespace {
 
 namespace po = boost::program_options;
+
+}  // namespace
+
+namespace {
+
+// --rows: a whole number from 1, or "all".
+boost::any ReadRows(const std::string& text) {
+  if (text == "all") return std::numeric_limits<size_t>::max();
+  if (!WholeNumberIn(text))
+    throw Error(fmt::format("found \"{}\", expected a whole number from 1, or all", text));
+  return static_cast<size_t>(ParseWhole(text, 1, 1'000'000'000));
+}
 
 }  // namespace
 
@@ -52,7 +65,7 @@ CommandSyntax CompareSyntax() {
       "size, as far as these tell them, write them there, and compare with them; with - they are "
       "printed, and the comparison goes to standard error")("using", text("FILE"),
                                                             "predict with this calibration")(
-      "rows", text("N|all"),
+      "rows", ReadBy(ReadRows, "N|all", nullptr),
       "at most N rows of each list, those that differ most of ops and sizes; by default 10 ops and "
       "all else");
   AddFormatOption(syntax.options, kTableFormats,
@@ -63,18 +76,6 @@ CommandSyntax CompareSyntax() {
 namespace {
 
 // ---- Which can be compared ----------------------------------------------------------------------
-
-// --rows: a whole number from 1, "all", or nothing.
-std::optional<size_t> RowsOption(const po::variables_map& values) {
-  if (values.count("rows") == 0) return std::nullopt;
-  const auto text = values["rows"].as<std::string>();
-  if (text == "all") return std::numeric_limits<size_t>::max();
-  try {
-    return ParseCount("--rows", text, 1);
-  } catch (const Error& error) {
-    throw Error(fmt::format("{}, or all", error.what()));
-  }
-}
 
 struct Comparer {
   SubjectKind a;
@@ -116,7 +117,9 @@ int CompareCommand(const std::vector<std::string>& arguments) {
   po::variables_map values;
   if (!ParseCommandLine(syntax, arguments, &values)) return 0;
   if (values.count("a") == 0) throw Error("nothing to compare; usage: " + syntax.usage);
-  const CompareFormat format{ReadFormat(values, kTableFormats), RowsOption(values)};
+  const CompareFormat format{
+      ReadFormat(values, kTableFormats),
+      values.count("rows") > 0 ? std::optional(values["rows"].as<size_t>()) : std::nullopt};
   const Subject a = RecogniseSubject(values["a"].as<std::string>());
   const Subject b =
       values.count("b") == 0 ? Subject{} : RecogniseSubject(values["b"].as<std::string>());

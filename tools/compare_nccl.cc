@@ -267,7 +267,7 @@ std::string CompareNcclLog(const Subject& log, const po::variables_map& values,
   auto cluster = ReadTrialCluster(values, using_file, usage);
   for (const JsonChange& change : inputs.changes()) Say(ToText(change));
   // --ranks says how many there are, whatever the log says.
-  const bool ranks_are_given = values.count("ranks") > 0 || text("groups") != "1";
+  const bool ranks_are_given = values.count("ranks") > 0 || values["groups"].as<uint32_t>() != 1;
   std::optional<uint32_t> ranks;
   if (ranks_are_given) {
     const Trial any = ReadTrial(values, CollectiveKind::kAllReduce, *cluster, std::nullopt);

@@ -17,6 +17,7 @@
 #include "sim/report/text_page.h"
 #include "tools/command.h"
 #include "tools/comparers.h"
+#include "tools/terminal.h"
 
 namespace rehearse {
 namespace {

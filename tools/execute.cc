@@ -1,5 +1,4 @@
 // rehearse execute SCENARIO: run the scenario's schedule for real.
-#include <charconv>
 #include <cstdio>
 #include <optional>
 #include <string_view>
@@ -20,14 +19,17 @@
 #include "scenarios/playing/execution.h"
 #include "scenarios/playing/prepare.h"
 #include "sim/base/error.h"
+#include "sim/base/interruption.h"
 #include "sim/base/known_names.h"
 #include "sim/base/output_file.h"
 #include "sim/base/say.h"
 #include "sim/report/trace.h"
 #include "tools/command.h"
 #include "tools/gpu_ranks.h"
+#include "tools/number_options.h"
 #include "tools/output_format.h"
 #include "tools/scenario_options.h"
+#include "tools/terminal.h"
 
 namespace rehearse {
 namespace po = boost::program_options;
@@ -38,7 +40,9 @@ CommandSyntax ExecuteSyntax() {
   syntax.explanation =
       "Runs the scenario's schedule for real: real numbers, real kernels, real messages. Ranks "
       "are\n"
-      "threads of this process, or processes when started by mpirun, srun or torchrun. Examples:\n"
+      "threads of this process, or processes when started by mpirun, srun or torchrun. After "
+      "Ctrl-C\n"
+      "threads report the steps that were measured. Examples:\n"
       "  rehearse execute scenarios/cpu-4d.json --check\n"
       "  mpirun -n 4 rehearse execute scenarios/cpu-4d.json --out out\n"
       "  rehearse execute scenarios/gpu-one.json --backend cuda    each rank on a GPU of its own\n";
@@ -50,10 +54,8 @@ CommandSyntax ExecuteSyntax() {
   add("allow-oom", "run a plan that does not fit the scenario's devices all the same");
   add("backend", po::value<std::string>()->default_value("cpu")->value_name("cpu|cuda"),
       "what runs it");
-  add("warmup", po::value<std::string>()->default_value("2")->value_name("N"),
-      "steps that are not counted");
-  add("repeat", po::value<std::string>()->default_value("5")->value_name("N"),
-      "steps that are; the result is the median one");
+  add("warmup", Whole("N", "2", 0u, 100'000u), "steps that are not counted");
+  add("repeat", Whole("N", "5", 1u, 100'000u), "steps that are; the result is the median one");
   add("check",
       "also compare loss, gradients and updated parameters with the serial step: in fp64, on GPUs "
       "in "
@@ -73,10 +75,8 @@ CommandSyntax ExecuteSyntax() {
       "of the graph then");
   add("share-gpus",
       "GPUs: let ranks share them (processes with an NCCL_HOSTID each); times mean nothing then");
-  add("seed", po::value<std::string>()->default_value("1")->value_name("N"),
-      "of parameters, tokens and dropout");
-  add("blas-threads", po::value<std::string>()->default_value("1")->value_name("N"),
-      "threads of each matrix product");
+  add("seed", Whole("N", "1", uint64_t{0}, UINT64_MAX), "of parameters, tokens and dropout");
+  add("blas-threads", Whole("N", "1", 1u, 1024u), "threads of each matrix product");
   AddFormatOption(syntax.options, kTextAndJson);
   add("out", po::value<std::string>()->value_name("DIR"),
       "write execution.json, timeline.json (for rehearse compare), trace.pftrace and timeline.svg "
@@ -86,18 +86,6 @@ CommandSyntax ExecuteSyntax() {
 }
 
 namespace {
-
-uint64_t ParseCount(const po::variables_map& values, const char* option, uint64_t least,
-                    uint64_t most) {
-  const std::string text = values[option].as<std::string>();
-  uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < least || value > most) {
-    throw Error(fmt::format("--{}: found \"{}\", expected a whole number from {} to {}", option,
-                            text, least, most));
-  }
-  return value;
-}
 
 size_t ParseChoice(const po::variables_map& values, const char* option,
                    const std::vector<std::string>& names) {
@@ -116,15 +104,17 @@ struct Request {
   bool share_gpus = false;
   CudaOptions gpu;
   std::string folder;  // empty: none
+  ProgressObserver* observer = &NoObserver();
+  std::function<void()> begin_stoppable = nullptr;  // on rank 0, before the steps
   OutputFormat format = OutputFormat::kText;
 };
 
 Request ParseRequest(const po::variables_map& values) {
   Request request;
   request.on_gpus = ParseChoice(values, "backend", {"cpu", "cuda"}) == 1;
-  request.options.warm_ups = static_cast<uint32_t>(ParseCount(values, "warmup", 0, 100'000));
-  request.options.repeats = static_cast<uint32_t>(ParseCount(values, "repeat", 1, 100'000));
-  request.options.seed = ParseCount(values, "seed", 0, UINT64_MAX);
+  request.options.warm_ups = values["warmup"].as<uint32_t>();
+  request.options.repeats = values["repeat"].as<uint32_t>();
+  request.options.seed = values["seed"].as<uint64_t>();
   constexpr StreamUse kUses[] = {StreamUse::kAuto, StreamUse::kBlocking, StreamUse::kThreads};
   request.options.streams = kUses[ParseChoice(values, "streams", {"auto", "blocking", "threads"})];
   const size_t arithmetic = ParseChoice(values, "arithmetic", {"auto", "fp32", "fp64"});
@@ -148,7 +138,7 @@ Request ParseRequest(const po::variables_map& values) {
   request.mpi_collectives = ParseChoice(values, "collectives", {"own", "mpi"}) == 1;
   request.folder = FolderOption(values, "out");
   request.format = ReadFormat(values, kTextAndJson);
-  SetBlasThreads(static_cast<int>(ParseCount(values, "blas-threads", 1, 1024)));
+  SetBlasThreads(static_cast<int>(values["blas-threads"].as<uint32_t>()));
   return request;
 }
 
@@ -213,6 +203,7 @@ std::optional<ExecutedScenario> RunRank(const Scenario& scenario, const Schedule
 
   ExecutedScenario executed;
   if (request.check) {
+    if (transport.rank() == 0) request.observer->Begin("checking against the serial step", "", 0);
     StepNumbers serial;
     if (transport.rank() == 0) serial = ComputeSerially(PlanSerially(scenario), wanted.seed);
     executed.check_tolerance = request.on_gpus ? kGpuCheckTolerance : kCheckTolerance;
@@ -221,6 +212,11 @@ std::optional<ExecutedScenario> RunRank(const Scenario& scenario, const Schedule
         request.on_gpus ? CheckedGpuBackend(request, local_rank) : backend_for(DType::kFp64));
   }
   ExecutionOptions options = wanted;
+  options.observer = request.observer;
+  if (request.begin_stoppable) {
+    if (transport.rank() == 0) request.begin_stoppable();
+    options.is_stopped = IsStopAsked;
+  }
   options.backend =
       request.on_gpus ? GpuBackends(local_rank, request.gpu) : backend_for(wanted.arithmetic);
   executed.execution = Execute(schedule, transport, options, [&](const StepOfRank& step) {
@@ -255,7 +251,7 @@ int Report(const ExecutedScenario& executed, const Request& request) {
 }
 
 int RunAsProcess(const Launch& launch, const Scenario& scenario, const Schedule& schedule,
-                 const Request& request) {
+                 Request request) {
   if (launch.ranks != schedule.ranks()) {
     throw Error(fmt::format("{} started {} ranks, but the scenario has {}", launch.launcher,
                             launch.ranks, schedule.ranks()));
@@ -263,7 +259,10 @@ int RunAsProcess(const Launch& launch, const Scenario& scenario, const Schedule&
   const std::unique_ptr<Transport> transport = JoinProcesses(launch, request.on_gpus);
   // The message has to be out before the transport is: then launchers kill.
   try {
+    ProgressLine progress(ProgressWanted());
+    request.observer = &progress;
     const auto executed = RunRank(scenario, schedule, request, *transport, launch.local_rank);
+    progress.Clear();
     return executed ? Report(*executed, request) : 0;
   } catch (const std::exception& error) {
     transport->Abort(fmt::format("rank {} gave up: {}", launch.rank, error.what()));
@@ -276,16 +275,27 @@ int RunAsProcess(const Launch& launch, const Scenario& scenario, const Schedule&
   }
 }
 
-int RunAsThreads(const Scenario& scenario, const Schedule& schedule, const Request& request) {
+int RunAsThreads(const Scenario& scenario, const Schedule& schedule, Request request) {
   if (request.mpi_collectives) {
     throw Error("--collectives mpi: these ranks are threads; start processes with mpirun");
   }
+  std::optional<Stoppable> stoppable;
+  request.begin_stoppable = [&] { stoppable.emplace(); };
+  ProgressLine progress(ProgressWanted());
+  request.observer = &progress;
   std::optional<ExecutedScenario> executed;
   ::rehearse::RunAsThreads(schedule.ranks(), [&](Transport& transport) {
     auto own = RunRank(scenario, schedule, request, transport, transport.rank());
     if (own) executed = std::move(own);
   });
-  return Report(*executed, request);
+  progress.Clear();
+  const int code = Report(*executed, request);
+  if (StopCode() == 0) return code;
+  std::fflush(stdout);
+  const size_t measured = executed->execution.repeats.size();
+  Say(fmt::format("{}: {} of {} steps were measured; --repeat {} asks for as many", StopWords(),
+                  measured, request.options.repeats, measured));
+  return StopCode();
 }
 
 }  // namespace

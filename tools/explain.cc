@@ -7,9 +7,13 @@
 #include "scenarios/explaining/explanation.h"
 #include "scenarios/explaining/explanation_table.h"
 #include "sim/base/error.h"
+#include "sim/base/interruption.h"
+#include "sim/base/say.h"
 #include "tools/command.h"
+#include "tools/number_options.h"
 #include "tools/output_format.h"
 #include "tools/scenario_options.h"
+#include "tools/terminal.h"
 
 namespace rehearse {
 namespace po = boost::program_options;
@@ -27,8 +31,7 @@ CommandSyntax ExplainSyntax() {
       "  rehearse explain scenarios/axonn-weak-80b.json --format csv --table links\n";
   AddScenarioOptions(&syntax);
   auto add = syntax.options.add_options();
-  add("rows", po::value<uint32_t>()->default_value(8)->value_name("N"),
-      "at most N rows of each list (text only)");
+  add("rows", Whole("N", "8", 0u, 1'000'000'000u), "at most N rows of each list (text only)");
   AddFormatOption(syntax.options, kTableFormats, "those of --table");
   std::string lists = "what a row of csv and jsonl is:";
   std::vector<std::string> names;
@@ -53,13 +56,24 @@ int ExplainCommand(const std::vector<std::string>& arguments) {
                                     ? FindExplanationList(values["table"].as<std::string>())
                                     : ExplanationLists().front();
   const Scenario scenario = ReadScenarioArgument(syntax, values);
-  const Explanation explanation = Explain(scenario);
+  const Stoppable stoppable;
+  ProgressView view = ProgressWanted();
+  view.is_stopped = IsStopAsked;
+  ProgressLine progress(view);
+  const Explanation explanation = Explain(scenario, progress);
+  progress.Clear();
   const std::string text = IsTable(format) ? Print(list.table(explanation), format)
                            : format == OutputFormat::kJson
                                ? ToJson(explanation).dump(2) + "\n"
                                : ToText(explanation, values["rows"].as<uint32_t>(), ColorsWanted());
   std::fputs(text.c_str(), stdout);
-  return 0;
+  if (!explanation.left_out.empty()) {
+    std::fflush(stdout);
+    Say(fmt::format("{}: {} of {} machines that would help were not simulated", StopWords(),
+                    explanation.left_out.size(),
+                    explanation.left_out.size() + explanation.sensitivities.size()));
+  }
+  return StopCode();
 }
 
 }  // namespace rehearse

@@ -98,6 +98,9 @@ int SayWhatWasThrown() noexcept {
   } catch (const Error& error) {
     Say(error.what());
     return 1;
+  } catch (const Stopped& stopped) {
+    Say(fmt::format("{}: {}", StopWords(), stopped.what()));
+    return StopCode();
   } catch (const std::bad_alloc&) {
     Say("out of memory");
     return 1;

@@ -1,21 +1,19 @@
 #include "tools/ranks.h"
 
-#include <algorithm>
+#include <optional>
 
 #include <fmt/format.h>
 
 #include "sim/base/error.h"
+#include "tools/number_options.h"
 
 namespace rehearse {
 namespace {
 
-// The number, or `devices` when the text is none (which is out of range as well).
+// The number, or `devices` when the text is none that is below.
 uint32_t ParseRank(const std::string& text, uint32_t devices) {
-  if (text.empty() || text.size() > 9 ||
-      text.find_first_not_of("0123456789") != std::string::npos) {
-    return devices;
-  }
-  return static_cast<uint32_t>(std::stoul(text));
+  const std::optional<uint64_t> number = WholeNumberIn(text);
+  return number && *number < devices ? static_cast<uint32_t>(*number) : devices;
 }
 
 }  // namespace
@@ -23,10 +21,7 @@ uint32_t ParseRank(const std::string& text, uint32_t devices) {
 std::vector<uint32_t> ParseRanks(const std::string& option, const std::string& text,
                                  uint32_t devices) {
   std::vector<uint32_t> ranks;
-  size_t begin = 0;
-  while (begin <= text.size()) {
-    const size_t comma = std::min(text.find(',', begin), text.size());
-    const std::string part = text.substr(begin, comma - begin);
+  for (const std::string& part : SplitAtCommas(text)) {
     const size_t dash = part.find('-');
     const uint32_t first = ParseRank(part.substr(0, dash), devices);
     const uint32_t last =
@@ -36,7 +31,6 @@ std::vector<uint32_t> ParseRanks(const std::string& option, const std::string& t
                               option, text, devices - 1));
     }
     for (uint32_t rank = first; rank <= last; ++rank) ranks.push_back(rank);
-    begin = comma + 1;
   }
   return ranks;
 }

@@ -2,17 +2,20 @@
 #include <cstdio>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "scenarios/playing/rehearsal.h"
 #include "sim/base/error.h"
 #include "sim/base/output_file.h"
 #include "sim/base/units.h"
 #include "sim/report/kept_ranks.h"
+#include "sim/report/timeline_gantt.h"
 #include "sim/report/timeline_record.h"
 #include "tools/command.h"
 #include "tools/output_format.h"
 #include "tools/ranks.h"
 #include "tools/scenario_options.h"
+#include "tools/terminal.h"
 
 namespace rehearse {
 namespace po = boost::program_options;
@@ -26,6 +29,7 @@ CommandSyntax RunSyntax() {
       "  rehearse run scenarios/axonn-gpt20b-perlmutter.json\n"
       "  rehearse run scenarios/axonn-gpt20b-perlmutter.json --set "
       "strategy.overlap_all_gather=false\n"
+      "  rehearse run scenarios/axonn-gpt20b-perlmutter.json --gantt\n"
       "  rehearse run scenarios/axonn-gpt20b-perlmutter.json --out out --window 300ms-420ms\n";
   AddScenarioOptions(&syntax);
   auto add = syntax.options.add_options();
@@ -37,11 +41,15 @@ CommandSyntax RunSyntax() {
       "ui.perfetto.dev) and timeline.svg there. Timeline and trace hold one rank of each kind that "
       "behaves alike, 16 at most, the trace of many micro-batches the first and the last; they say "
       "what they leave out");
+  add("gantt",
+      "also print the step as lanes of block characters, as wide as the terminal (or 100): what is "
+      "solid computes, or communicates exposed");
   add("ranks", po::value<std::string>()->default_value("0")->value_name("A,B-C"),
-      "ranks that timeline.svg shows, and that timeline and trace then hold too, with all their "
-      "micro-batches; of jobs devices, by default the first of each");
+      "ranks that --gantt and timeline.svg show, and that timeline and trace then hold too, with "
+      "all "
+      "their micro-batches; of jobs devices, by default the first of each");
   add("window", po::value<std::string>()->value_name("FROM-TO"),
-      "part of the step that timeline.svg shows, e.g. 100ms-250ms");
+      "part of the step that --gantt and timeline.svg show, e.g. 100ms-250ms");
   return syntax;
 }
 
@@ -103,6 +111,16 @@ std::string ResultToText(const Rehearsal& rehearsal) {
                         : ToText(rehearsal.result, ColorsWanted());
 }
 
+std::string GanttOf(const Rehearsal& rehearsal, const PictureOptions& picture) {
+  constexpr unsigned kPiped = 100;
+  return TimelineGantt(rehearsal.schedule, rehearsal.timeline, rehearsal.names,
+                       {.ranks = picture.ranks,
+                        .from = picture.from,
+                        .to = picture.to,
+                        .columns = TerminalColumns(STDOUT_FILENO, kPiped),
+                        .color = ColorsWanted()});
+}
+
 // What is written of a step that nobody asked to see more of.
 constexpr size_t kMostOpsOfATrace = 100'000;  // a rank
 constexpr size_t kMostLinksOfATrace = 100;
@@ -142,22 +160,30 @@ int RunCommand(const std::vector<std::string>& arguments) {
   const Scenario scenario = ReadScenarioArgument(syntax, values);
   PictureOptions picture;
   picture.ranks = PicturedRanks(values, scenario);
-  if (folder.empty() && (values.count("window") > 0 || !values["ranks"].defaulted())) {
-    throw Error("--ranks and --window are for the files that --out DIR writes");
+  const bool draws = values.count("gantt") > 0;
+  if (folder.empty() && !draws && (values.count("window") > 0 || !values["ranks"].defaulted())) {
+    throw Error("--ranks and --window are for --gantt, and for the files that --out DIR writes");
   }
+  if (draws && format != OutputFormat::kText)
+    throw Error(fmt::format("--gantt is for people; leave out --format {}", Name(format)));
 
-  const Rehearsal rehearsal = Rehearse(scenario, {.record_link_loads = !folder.empty()});
+  ProgressLine progress(ProgressWanted());
+  const Rehearsal rehearsal =
+      Rehearse(scenario, {.record_link_loads = !folder.empty(), .observer = &progress});
   if (values.count("window") > 0) {
     ParseWindow(values["window"].as<std::string>(), rehearsal.timeline.step, &picture);
   }
   if (!folder.empty()) {
+    progress.Begin("writing " + folder, "", 0);
     WriteOutputs(rehearsal, scenario, folder, picture,
                  values["ranks"].defaulted() ? std::vector<uint32_t>() : picture.ranks);
   }
-  const std::string text =
+  std::string text =
       IsTable(format) ? Print(ResultToTable(ResultToJson(rehearsal, scenario)), format)
       : format == OutputFormat::kJson ? ResultToJson(rehearsal, scenario).dump(2) + "\n"
                                       : ResultToText(rehearsal);
+  if (draws) text += "\n" + GanttOf(rehearsal, picture);
+  progress.Clear();
   std::fputs(text.c_str(), stdout);
   return 0;
 }

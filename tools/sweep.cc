@@ -6,24 +6,26 @@
 #include <thread>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include "scenarios/sweeping/study_reader.h"
 #include "scenarios/sweeping/study_report.h"
 #include "sim/base/error.h"
+#include "sim/base/interruption.h"
 #include "sim/base/json_document.h"
 #include "sim/base/known_names.h"
 #include "sim/base/say.h"
+#include "sim/base/visible_text.h"
 #include "tools/command.h"
+#include "tools/number_options.h"
 #include "tools/output_format.h"
+#include "tools/terminal.h"
 
 namespace rehearse {
 namespace {
 
 namespace po = boost::program_options;
 
-constexpr int kMostThreads = 1024;
-constexpr const char* kClearLine = "\r\x1b[K";
+constexpr unsigned kMostThreads = 1024;
 
 const std::vector<OutputFormat> kFormats = {OutputFormat::kText, OutputFormat::kJson,
                                             OutputFormat::kCsv, OutputFormat::kJsonLines,
@@ -53,8 +55,8 @@ CommandSyntax SweepSyntax() {
   syntax.explanation =
       "Simulates every point of a study: a base scenario with changes, listed one by one or as\n"
       "a grid of values, and shows one number of each, beside what is published where the study\n"
-      "says so. scenarios/sweeping/study.h explains the file; scenarios/studies/ has some. "
-      "Examples:\n"
+      "says so. scenarios/sweeping/study.h explains the file; scenarios/studies/ has some. Ctrl-C\n"
+      "keeps the points that are done. Examples:\n"
       "  rehearse sweep scenarios/studies/axonn-table4.json\n"
       "  rehearse sweep my-study.json --out sweep --format csv     # go on where it stopped\n";
   syntax.positional = {"study"};
@@ -63,7 +65,7 @@ CommandSyntax SweepSyntax() {
       "out", po::value<std::string>()->value_name("DIR"),
       "keep the result of each point there, and do not simulate what is there already")(
       "again", "simulate points that --out has already")(
-      "threads", po::value<int>()->default_value(0)->value_name("N"),
+      "threads", Whole("N", "0", 0u, kMostThreads),
       "points at a time, at most four a core; 0 is one a core")(
       "set", po::value<std::vector<std::string>>()->composing()->value_name("PATH=VALUE"),
       "change the scenario of every point, e.g. simulator.fidelity=formula; may be repeated");
@@ -80,37 +82,39 @@ int SweepCommand(const std::vector<std::string>& arguments) {
     throw Error("no study given; usage: " + syntax.usage +
                 "\ntry: rehearse sweep scenarios/studies/axonn-table4.json");
   const OutputFormat format = ReadFormat(values, kFormats);
-  const int threads = values["threads"].as<int>();
-  if (threads < 0 || threads > kMostThreads)
-    throw Error(fmt::format("--threads: found {}, expected a whole number from 0 to {}", threads,
-                            kMostThreads));
   SweepOptions options;
   // More are no quicker, and each takes memory.
   constexpr unsigned kMostOfACore = 4;
-  options.threads = std::min(static_cast<unsigned>(threads),
+  options.threads = std::min(values["threads"].as<unsigned>(),
                              kMostOfACore * std::max(1u, std::thread::hardware_concurrency()));
   options.again = values.count("again") > 0;
   options.folder = FolderOption(values, "out");
   if (options.again && options.folder.empty())
     throw Error("--again is about the results that --out keeps, but --out is missing");
-  const bool terminal = isatty(STDERR_FILENO) == 1;
-  if (terminal)
-    options.progress = [](size_t done, size_t all) {
-      SayAsItIs(fmt::format("\r{} of {} points", done, all));
-    };
-  options.warn = [=](const std::string& message) {
-    if (terminal) SayAsItIs(kClearLine);
-    Say(message);
-  };
+  options.warn = [](const std::string& message) { Say(message); };
+  options.is_stopped = IsStopAsked;
 
   Study study = ReadStudy(JsonDocument::FromFile(values["study"].as<std::string>()));
   if (values.count("set") > 0)
     for (const std::string& change : values["set"].as<std::vector<std::string>>())
       ChangeAllPoints(study, change);
+  const Stoppable stoppable;
+  ProgressLine progress(ProgressWanted());
+  options.observer = &progress;
   const Sweep sweep = PlayStudy(study, options);
-  if (terminal) SayAsItIs(kClearLine);
-  std::fputs(PrintSweep(study, sweep, format).c_str(), stdout);
-  return 0;
+  progress.Clear();
+  const bool is_kept = !options.folder.empty();
+  if (sweep.left_out == 0 || !is_kept) std::fputs(PrintSweep(study, sweep, format).c_str(), stdout);
+  if (sweep.left_out > 0) {
+    std::fflush(stdout);
+    Say(fmt::format(
+        "{}: {} of {} points are {}", StopWords(), study.points.size() - sweep.left_out,
+        study.points.size(),
+        is_kept ? fmt::format("kept in {}; the same command{} goes on there",
+                              VisibleText(options.folder), options.again ? " without --again" : "")
+                : "done; with --out DIR they are kept, and the same command goes on there"));
+  }
+  return StopCode();
 }
 
 }  // namespace rehearse

@@ -17,8 +17,10 @@
 #include "sim/base/units.h"
 #include "sim/base/visible_text.h"
 #include "tools/command.h"
+#include "tools/number_options.h"
 #include "tools/output_format.h"
 #include "tools/ranks.h"
+#include "tools/terminal.h"
 #include "topology/devices/device.h"
 #include "topology/files/cluster_export.h"
 #include "topology/files/cluster_file.h"
@@ -86,8 +88,7 @@ CommandSyntax TopologySyntax() {
 namespace {
 
 uint32_t ParseDevice(const Cluster& cluster, const std::string& text) {
-  if (!text.empty() && text.find_first_not_of("0123456789") == std::string::npos)
-    return ParseRanks("--path", text, cluster.device_count()).front();
+  if (WholeNumberIn(text)) return ParseRanks("--path", text, cluster.device_count()).front();
   const auto vertex = cluster.FindVertex(text);
   if (cluster.VertexAt(vertex).kind != VertexKind::kDevice)
     throw Error(fmt::format("--path: \"{}\" is of kind {}, expected a device", text,
@@ -97,14 +98,14 @@ uint32_t ParseDevice(const Cluster& cluster, const std::string& text) {
 }
 
 std::string PathView(const Cluster& cluster, const std::string& ends, OutputFormat format) {
-  const size_t comma = ends.find(',');
-  if (comma == std::string::npos || ends.find(',', comma + 1) != std::string::npos)
+  const std::vector<std::string> names = SplitAtCommas(ends);
+  if (names.size() != 2)
     throw Error(
         fmt::format("--path: found \"{}\", expected two devices such as \"0,9\" or "
                     "\"node0/gpu0,node1/gpu1\"",
                     ends));
-  const uint32_t from = ParseDevice(cluster, ends.substr(0, comma));
-  const uint32_t to = ParseDevice(cluster, ends.substr(comma + 1));
+  const uint32_t from = ParseDevice(cluster, names[0]);
+  const uint32_t to = ParseDevice(cluster, names[1]);
   if (from == to)
     throw Error(fmt::format("--path: \"{}\" is one device, expected two different ones", ends));
   Router router(cluster);
@@ -125,15 +126,17 @@ std::string MatrixOf(const Cluster& cluster, const po::variables_map& values, Ou
   if (std::set<uint32_t>(ranks.begin(), ranks.end()).size() < ranks.size())
     throw Error("--ranks: a rank appears twice");
   Router router(cluster);
+  ProgressLine progress(ProgressWanted());
   MatrixView view;
-  view.pairs = Pairwise(router, ranks);
+  view.pairs = Pairwise(router, ranks, progress);
   view.hierarchy_ranks = ranks;
   if (!is_chosen && devices <= kMostRanks) {
     view.hierarchy_ranks.resize(devices);
     std::iota(view.hierarchy_ranks.begin(), view.hierarchy_ranks.end(), 0u);
   }
   if (view.hierarchy_ranks.size() > 1)
-    view.hierarchy = HierarchicalMatrix(router, view.hierarchy_ranks);
+    view.hierarchy = HierarchicalMatrix(router, view.hierarchy_ranks, progress);
+  progress.Begin("flow between halves", "", 0);
   if (devices <= kMostForBisection) view.bisection = BisectionBandwidth(cluster);
   if (!is_chosen && devices > kRanksShown)
     Say(fmt::format("pairs of the first {} of {} devices; choose others with --ranks", kRanksShown,

@@ -11,6 +11,7 @@
 #include "sim/base/error.h"
 #include "sim/base/known_names.h"
 #include "tools/command.h"
+#include "tools/number_options.h"
 #include "tools/ranks.h"
 #include "topology/files/calibration.h"
 #include "topology/files/cluster_file.h"
@@ -20,6 +21,8 @@ namespace {
 
 namespace po = boost::program_options;
 using enum CollectiveKind;
+
+constexpr uint32_t kMostOfGroup = 100'000'000;  // ranks, groups, channels: more are no number
 
 std::string TextOf(const po::variables_map& values, const char* name) {
   return values[name].as<std::string>();
@@ -81,14 +84,16 @@ void AddTrialOptions(CommandSyntax* syntax) {
       "preset, preset with changes (dgx-a100:nodes=4), or a cluster file, with changes or without "
       "(my.json:nodes=4)")("ranks", po::value<std::string>()->value_name("A,B-C"),
                            "who takes part; all if not given")(
-      "groups", text("1", "K"),
+      "groups", Whole("K", "1", 1u, kMostOfGroup),
       "deal the ranks round-robin into K groups that run at the same time")(
-      "root,r", text("0", "N"), "of broadcast and reduce: a member of each group")(
+      "root,r", Whole("N", "0", 0u, kMostOfGroup),
+      "of broadcast and reduce: a member of each group")(
       "algorithm,a", text("auto", "NAME"),
       "as NCCL_ALGO would pin it; auto: as NCCL chooses on NVIDIA's devices, else ring or what the "
       "kind needs")("protocol,p", text("auto", "NAME"),
                     "ll, ll128 or simple, as NCCL_PROTO would pin it; none: bare links; auto")(
-      "channels", text("0", "N"), "at most N channels; 0 leaves it to the search")(
+      "channels", Whole("N", "0", 0u, kMostOfGroup),
+      "at most N channels; 0 leaves it to the search")(
       "fidelity", text("fluid", "formula|fluid|step"),
       FidelityHelp("what is played of the network").c_str());
 }
@@ -123,17 +128,6 @@ CollectiveKind ParseCollectiveKind(const std::string& option, const std::string&
   throw Error(fmt::format("{}unknown collective \"{}\"{}", option, text, KnownNames(text, names)));
 }
 
-uint32_t ParseCount(const std::string& option, const std::string& text, uint32_t minimum) {
-  const bool digits =
-      !text.empty() && text.size() < 9 && text.find_first_not_of("0123456789") == std::string::npos;
-  const unsigned long value = digits ? std::stoul(text) : 0;
-  if (!digits || value < minimum) {
-    throw Error(
-        fmt::format("{}: found \"{}\", expected a whole number from {}", option, text, minimum));
-  }
-  return static_cast<uint32_t>(value);
-}
-
 std::unique_ptr<Cluster> ReadTrialCluster(const po::variables_map& values,
                                           const std::optional<std::string>& calibration,
                                           const std::string& usage) {
@@ -157,11 +151,11 @@ Trial ReadTrial(const po::variables_map& values, CollectiveKind kind, const Clus
 
   Trial trial;
   trial.kind = kind;
-  trial.groups = DealRanks(ranks, ParseCount("--groups", TextOf(values, "groups"), 1), devices);
+  trial.groups = DealRanks(ranks, values["groups"].as<uint32_t>(), devices);
   const auto size = static_cast<uint32_t>(trial.groups.front().size());
   if (size < 2)
     throw Error("a group of one rank has nothing to send; give at least two ranks a group");
-  trial.root = ParseCount("--root", TextOf(values, "root"), 0);
+  trial.root = values["root"].as<uint32_t>();
   if (trial.root >= size) {
     throw Error(fmt::format("--root: found {}, expected a member of a group of {}: 0 to {}",
                             trial.root, size, size - 1));
@@ -171,7 +165,7 @@ Trial ReadTrial(const po::variables_map& values, CollectiveKind kind, const Clus
   }
   trial.algorithm = ParseAlgorithm(TextOf(values, "algorithm"), kind);
   trial.protocol = ParseProtocolOption(TextOf(values, "protocol"));
-  trial.channels = ParseCount("--channels", TextOf(values, "channels"), 0);
+  trial.channels = values["channels"].as<uint32_t>();
   trial.fidelity = ParseFidelity("--fidelity", TextOf(values, "fidelity"));
   CheckPins(values, trial, cluster);
   return trial;

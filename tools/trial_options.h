@@ -26,9 +26,6 @@ Taken TakenCollective();
 // In our spelling, NCCL's or that of nccl-tests' programs.
 CollectiveKind ParseCollectiveKind(const std::string& option, const std::string& text);
 
-// A whole number of at least `minimum`; Error naming the option.
-uint32_t ParseCount(const std::string& option, const std::string& text, uint32_t minimum);
-
 // The cluster that --cluster names, with the calibration in this file if there is one. Error
 // without --cluster.
 std::unique_ptr<Cluster> ReadTrialCluster(const boost::program_options::variables_map& values,

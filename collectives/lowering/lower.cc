@@ -47,11 +47,16 @@ class Lowering {
           (perturbation.link_jitter == 0 && perturbation.events.empty()));
   }
 
-  Lowered Run() {
+  Lowered Run(ProgressObserver& observer) {
     AddLinks();
     AddProcessors();
     ReserveTasks();
-    for (const uint32_t rank : folding_.ranks.representative) LowerRank(rank);
+    observer.Begin("lowering", "ranks", folding_.ranks.size());
+    uint32_t lowered_ranks = 0;
+    for (const uint32_t rank : folding_.ranks.representative) {
+      LowerRank(rank);
+      observer.Done(++lowered_ranks);
+    }
     Lowered lowered;
     lowered.program = builder_.Build();
     lowered.rank_classes = folding_.ranks.size();
@@ -431,13 +436,15 @@ class Lowering {
 
 }  // namespace
 
-Lowered Lower(const Schedule& schedule, Router& router, const LowerOptions& options) {
+Lowered Lower(const Schedule& schedule, Router& router, const LowerOptions& options,
+              ProgressObserver& observer) {
   if (schedule.ranks() != router.cluster().device_count()) {
     throw Error(fmt::format("the schedule has {} ranks, but cluster \"{}\" has {} devices",
                             schedule.ranks(), router.cluster().name(),
                             router.cluster().device_count()));
   }
-  return Lowering(schedule, router, options).Run();
+  observer.Begin("finding out which ranks and links behave alike", "", 0);
+  return Lowering(schedule, router, options).Run(observer);
 }
 
 }  // namespace rehearse

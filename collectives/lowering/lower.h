@@ -25,6 +25,7 @@
 
 #include "collectives/lowering/perturbation.h"
 #include "collectives/lowering/transfers.h"
+#include "sim/base/progress.h"
 #include "sim/engine/program.h"
 #include "sim/report/result.h"
 #include "sim/schedule/schedule.h"
@@ -52,6 +53,7 @@ struct Lowered {
 // perturbation, for transfers to be able to go round them. Throws Error when the schedule has other
 // ranks than the cluster has devices, or when an op names an algorithm or protocol that is not
 // known or does not suit its kind or group.
-Lowered Lower(const Schedule& schedule, Router& router, const LowerOptions& options = {});
+Lowered Lower(const Schedule& schedule, Router& router, const LowerOptions& options = {},
+              ProgressObserver& observer = NoObserver());
 
 }  // namespace rehearse

@@ -7,7 +7,9 @@
 #include <fmt/format.h>
 
 #include "real/backends/rank_plan.h"
+#include "real/transports/control.h"
 #include "sim/base/error.h"
+#include "sim/base/interruption.h"
 
 namespace rehearse {
 namespace {
@@ -79,7 +81,8 @@ bool DoesOneOpAfterTheOther(const Probe& probe) {
 }
 
 ProbeOptions OptionsFor(const Schedule& schedule, const LearningOptions& options) {
-  ProbeOptions own{options.kept, options.patience, options.backend, StreamUse::kAuto};
+  ProbeOptions own{options.kept, options.patience, options.backend, StreamUse::kAuto,
+                   options.is_stopped};
   if (options.backend) {
     own.streams = BlockingForm(schedule) ? StreamUse::kBlocking : StreamUse::kThreads;
   }
@@ -114,6 +117,9 @@ Learned Learn(const std::vector<NamedSchedule>& schedules, Transport& transport,
   learned.computes_in = options.computes_in;
   std::vector<Probe> probes;
   for (const NamedSchedule& named : schedules) {
+    const bool stops = transport.rank() == 0 && options.is_stopped && options.is_stopped();
+    if (BroadcastBytes(transport, stops ? "stop" : "") == "stop")
+      throw Stopped("a schedule is not measured");
     probes.push_back(RunUntilKept(named.schedule, transport, OptionsFor(named.schedule, options)));
     const Probe& probe = probes.back();
     const auto kept = static_cast<uint32_t>(probe.Kept().size());

@@ -27,10 +27,12 @@ struct NamedSchedule {
 };
 
 struct LearningOptions {
-  uint32_t kept = 15;                                          // steps wanted of each probe
-  Seconds patience = Seconds(8);                               // at most, for each probe
-  std::function<void(const std::string&)> progress = nullptr;  // on rank 0
-  BackendFactory backend = nullptr;                            // nothing: the CPU
+  uint32_t kept = 15;             // steps wanted of each probe
+  Seconds patience = Seconds(8);  // at most, for each probe
+  // On rank 0, after each schedule: what became of it.
+  std::function<void(const std::string&)> progress = nullptr;
+  std::function<bool()> is_stopped = nullptr;  // asked on rank 0
+  BackendFactory backend = nullptr;            // nothing: the CPU
   // What work is done in, whatever type it is written in; nothing: in that type.
   std::optional<DType> computes_in = DType::kFp32;
 };
@@ -61,7 +63,7 @@ struct Learned {
 };
 
 // All ranks call it with the same schedules; rank 0 knows. Schedules of which no step was left
-// alone teach nothing.
+// alone teach nothing. All ranks throw Stopped when it is stopped before all are measured.
 Learned Learn(const std::vector<NamedSchedule>& schedules, Transport& transport,
               const LearningOptions& options);
 

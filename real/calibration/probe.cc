@@ -7,6 +7,7 @@
 #include "real/transports/collective_run.h"
 #include "real/transports/control.h"
 #include "real/transports/host_clock.h"
+#include "sim/base/interruption.h"
 
 namespace rehearse {
 namespace {
@@ -117,7 +118,11 @@ Probe RunUntilKept(const Schedule& schedule, Transport& transport, const ProbeOp
     all = std::move(batch);
     const Seconds passed(static_cast<double>(NowNanoseconds() - start) * 1e-9);
     const bool goes_on = all.Kept().size() < options.kept && passed < options.patience;
-    if (BroadcastBytes(transport, goes_on ? "on" : "") != "on") return all;
+    const bool stops =
+        goes_on && transport.rank() == 0 && options.is_stopped && options.is_stopped();
+    const std::string decision = BroadcastBytes(transport, stops ? "stop" : goes_on ? "on" : "");
+    if (decision == "stop") throw Stopped("a schedule is not measured");
+    if (decision != "on") return all;
   }
 }
 

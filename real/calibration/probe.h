@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,7 @@ struct ProbeOptions {
   Seconds patience = Seconds(8);     // at most
   BackendFactory backend = nullptr;  // nothing: the CPU in fp32, whose steps can be disturbed
   StreamUse streams = StreamUse::kAuto;
+  std::function<bool()> is_stopped = nullptr;  // asked on rank 0 after each batch
 };
 
 struct Probe {
@@ -57,7 +59,7 @@ struct Probe {
 Probe RunProbe(const Schedule& schedule, Transport& transport, const ExecutionOptions& options);
 
 // The same in batches, until enough steps are kept or patience is at an end (rank 0 decides). Steps
-// of all batches.
+// of all batches. All ranks throw Stopped when it is stopped before.
 Probe RunUntilKept(const Schedule& schedule, Transport& transport, const ProbeOptions& options);
 
 }  // namespace rehearse

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <thread>
 
+#include <fmt/format.h>
+
 #include "real/backends/executable.h"
 #include "real/backends/initial_state.h"
 #include "real/cpu/cpu_backend.h"
@@ -10,6 +12,8 @@
 #include "real/transports/control.h"
 #include "real/transports/host_clock.h"
 #include "sim/base/error.h"
+#include "sim/base/interruption.h"
+#include "sim/base/units.h"
 #include "sim/schedule/schedule_check.h"
 
 namespace rehearse {
@@ -59,6 +63,36 @@ std::vector<Seconds> SlowestWalls(Transport& transport, const std::vector<int64_
   return slowest;
 }
 
+// Rank 0's word on its own steps.
+class StepObserver {
+ public:
+  StepObserver(const ExecutionOptions& options, const Transport& transport)
+      : options_(options), tells_(options.observer != nullptr && transport.rank() == 0) {
+    if (tells_) options_.observer->Begin("executing", "steps", options.warm_ups + options.repeats);
+  }
+
+  void EndStep(uint32_t step, const std::vector<int64_t>& walls) {
+    if (!tells_) return;
+    if (walls.empty()) {
+      options_.observer->Note("warming up");
+    } else {
+      const auto quickest = static_cast<double>(*std::min_element(walls.begin(), walls.end()));
+      options_.observer->Note(fmt::format("quickest {}", Print(Seconds(1e-9 * quickest))));
+    }
+    options_.observer->Done(step + 1.0);
+  }
+
+ private:
+  const ExecutionOptions& options_;
+  const bool tells_;
+};
+
+bool IsStopped(const ExecutionOptions& options, Transport& transport) {
+  if (!options.is_stopped) return false;
+  const bool own = transport.rank() == 0 && options.is_stopped();
+  return BroadcastBytes(transport, own ? "stop" : "") == "stop";
+}
+
 }  // namespace
 
 bool DecideBlocking(const Schedule& schedule, Transport& transport, StreamUse use) {
@@ -91,7 +125,7 @@ Execution Execute(const Schedule& schedule, Transport& transport, const Executio
   WriteInitialState(plan, options.seed, options.poison, *backend);
 
   const std::vector<ClockSample> before = MeasureClocks(transport);
-  const uint32_t steps = options.warm_ups + options.repeats;
+  uint32_t steps = options.warm_ups + options.repeats;
   std::vector<std::vector<OpTime>> times(steps);
   std::vector<RowLoss> losses;
   // The step's wall time.
@@ -107,6 +141,8 @@ Execution Execute(const Schedule& schedule, Transport& transport, const Executio
     return NowNanoseconds() - began;
   };
   std::vector<int64_t> walls;
+  StepObserver observer(options, transport);
+  bool is_stopped = false;
   for (uint32_t step = 0; step < steps; ++step) {
     const bool is_warm_up = step < options.warm_ups;
     try {
@@ -117,16 +153,22 @@ Execution Execute(const Schedule& schedule, Transport& transport, const Executio
       throw;
     }
     if (sink) sink({step, is_warm_up, times[step], {}});
+    observer.EndStep(step, walls);
+    if (IsStopped(options, transport)) {
+      steps = step + 1;
+      is_stopped = true;
+    }
   }
+  if (steps <= options.warm_ups) throw Stopped("no step was measured");
   const std::vector<LibraryChoice> choices = backend->Choices();
   std::vector<OpTime> whole;
   std::vector<int64_t> untimed_walls;
-  if (options.repeats_untimed && backend->Use(StepMode::kWhole)) {
+  if (!is_stopped && options.repeats_untimed && backend->Use(StepMode::kWhole)) {
     for (uint32_t step = steps; step < steps + options.repeats; ++step)
       untimed_walls.push_back(run(step + 1, &whole));
   }
   std::vector<int64_t> graph_walls;
-  if (options.repeats_by_graph && backend->Use(StepMode::kGraph)) {
+  if (!is_stopped && options.repeats_by_graph && backend->Use(StepMode::kGraph)) {
     run(steps + 1, &whole);  // captures it; a replay is of the same step
     for (uint32_t i = 0; i < options.repeats; ++i) graph_walls.push_back(run(steps + 1, &whole));
   }

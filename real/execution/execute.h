@@ -14,6 +14,7 @@
 #include "real/backends/backend.h"
 #include "real/transports/clock_alignment.h"
 #include "real/transports/transport.h"
+#include "sim/base/progress.h"
 #include "sim/engine/timeline.h"
 #include "sim/schedule/schedule.h"
 
@@ -27,10 +28,13 @@ struct ExecutionOptions {
   uint64_t seed = 1;
   DType arithmetic = DType::kFp32;  // or fp64
   StreamUse streams = StreamUse::kAuto;
-  BackendFactory backend = nullptr;  // nothing: the CPU in `arithmetic`
-  bool poison = false;               // memory that nothing has been written to holds NaN
-  bool repeats_untimed = false;      // run as many more steps whose ops are not timed
-  bool repeats_by_graph = false;     // ... and as many that are launched as a graph
+  BackendFactory backend = nullptr;      // nothing: the CPU in `arithmetic`
+  bool poison = false;                   // memory that nothing has been written to holds NaN
+  bool repeats_untimed = false;          // run as many more steps whose ops are not timed
+  bool repeats_by_graph = false;         // ... and as many that are launched as a graph
+  ProgressObserver* observer = nullptr;  // told of the steps, by rank 0
+  // Asked on rank 0 after each step, where all ranks have one: no more steps then.
+  std::function<bool()> is_stopped = nullptr;
 };
 
 // One step of one rank, as it ended: for logs that are written while the run goes on. Called
@@ -65,7 +69,8 @@ struct Execution {
 };
 
 // Throws Error for schedules that say too little to be executed, and on a full disk; RankLost when
-// another rank ends early.
+// another rank ends early; Stopped when it is stopped before the first step that counts is done.
+// Stopped later, it has fewer repeats.
 Execution Execute(const Schedule& schedule, Transport& transport, const ExecutionOptions& options,
                   const StepSink& sink = nullptr);
 

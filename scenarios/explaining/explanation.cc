@@ -200,12 +200,13 @@ class Explainer {
 
 }  // namespace
 
-Explanation Explain(const Scenario& scenario) {
+Explanation Explain(const Scenario& scenario, ProgressObserver& observer) {
   Explanation explanation;
   std::vector<bool> carries(scenario.cluster->link_count());
   {
-    const PlayedScenario played =
-        PlayScenario(scenario, {.record_bottlenecks = true, .record_tasks = true});
+    const PlayedScenario played = PlayScenario(
+        scenario, {.record_bottlenecks = true, .record_tasks = true, .observer = &observer});
+    observer.Begin("following what the step waited for", "", 0);
     const std::optional<JobPart> own = OwnPart(scenario, played);
     explanation.result = Describe(scenario, played, own);
     explanation.of_jobs = scenario.lists_jobs;
@@ -222,7 +223,7 @@ Explanation Explain(const Scenario& scenario) {
       carries[i] = carries[i] || link.bytes > Bytes(0);
     }
   }
-  explanation.sensitivities = FindSensitivities(scenario, carries);
+  explanation.sensitivities = FindSensitivities(scenario, carries, observer, &explanation.left_out);
   std::stable_sort(explanation.sensitivities.begin(), explanation.sensitivities.end(),
                    [](const Sensitivity& a, const Sensitivity& b) { return a.step < b.step; });
   return explanation;

@@ -15,6 +15,7 @@
 
 #include "scenarios/explaining/sensitivity.h"
 #include "scenarios/readers/scenario.h"
+#include "sim/base/progress.h"
 #include "sim/report/result.h"
 
 namespace rehearse {
@@ -95,11 +96,13 @@ struct Explanation {
   std::vector<NamedBottleneck> bottlenecks;  // by op
   std::vector<ContendedLink> links;          // longest first
   std::vector<Sensitivity> sensitivities;    // shortest step first
+  std::vector<std::string> left_out;         // sensitivities that were not played, if stopped
 };
 
 // Plays the scenario with everything recorded, and once more for each sensitivity. Throws as
-// PlayScenario() does.
-Explanation Explain(const Scenario& scenario);
+// PlayScenario() does. An observer that throws Stopped while sensitivities are played ends only
+// these.
+Explanation Explain(const Scenario& scenario, ProgressObserver& observer = NoObserver());
 
 // Schema rehearse.explanation.v1.
 nlohmann::ordered_json ToJson(const Explanation& explanation);

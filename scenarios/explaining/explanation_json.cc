@@ -62,6 +62,7 @@ nlohmann::ordered_json ToJson(const Explanation& explanation) {
   }
   json["bottlenecks"] = rows("bottlenecks");
   json["links"] = Links(explanation.links);
+  if (!explanation.left_out.empty()) json["sensitivities_left_out"] = explanation.left_out;
   json["sensitivities"] = rows("sensitivities");
   return json;
 }

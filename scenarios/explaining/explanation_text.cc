@@ -129,6 +129,8 @@ void WriteSensitivities(Page& page, const Explanation& explanation) {
     page.Line("  {:<34}{:>12}{:>10}", Shortened(row.what, 33), Print(row.step),
               fmt::format("{:+.2f} %", 100 * change));
   }
+  if (!explanation.left_out.empty())
+    page.Line("  not simulated: {}", fmt::format("{}", fmt::join(explanation.left_out, ", ")));
 }
 
 }  // namespace

@@ -9,6 +9,8 @@
 #include <fmt/format.h>
 
 #include "scenarios/playing/rehearsal.h"
+#include "sim/base/interruption.h"
+#include "sim/base/units.h"
 #include "topology/cluster/graph.h"
 
 namespace rehearse {
@@ -139,12 +141,27 @@ std::vector<Experiment> ExperimentsOn(const Cluster& cluster, const std::vector<
 }  // namespace
 
 std::vector<Sensitivity> FindSensitivities(const Scenario& scenario,
-                                           const std::vector<bool>& carries) {
+                                           const std::vector<bool>& carries,
+                                           ProgressObserver& observer,
+                                           std::vector<std::string>* left_out) {
+  const std::vector<Experiment> experiments = ExperimentsOn(*scenario.cluster, carries);
   std::vector<Sensitivity> rows;
+  size_t best = 0;
   Scenario other = scenario;
-  for (const Experiment& experiment : ExperimentsOn(*scenario.cluster, carries)) {
-    other.cluster = std::make_shared<const Cluster>(scenario.cluster->With(experiment.figures()));
-    rows.push_back({experiment.what, ToSeconds(PlayScenario(other).simulation.timeline.step)});
+  try {
+    observer.Begin("what would help", "machines", experiments.size());
+    for (const Experiment& experiment : experiments) {
+      PartObserver part(observer, static_cast<double>(rows.size()), kSimulating);
+      other.cluster = std::make_shared<const Cluster>(scenario.cluster->With(experiment.figures()));
+      const PlayedScenario played = PlayScenario(other, {.observer = &part});
+      rows.push_back({experiment.what, ToSeconds(played.simulation.timeline.step)});
+      if (rows.back().step < rows[best].step) best = rows.size() - 1;
+      observer.Note(fmt::format("best {} ({})", Print(rows[best].step), rows[best].what));
+      observer.Done(static_cast<double>(rows.size()));
+    }
+  } catch (const Stopped&) {
+    for (size_t i = rows.size(); i < experiments.size(); ++i)
+      left_out->push_back(experiments[i].what);
   }
   return rows;
 }

@@ -7,6 +7,7 @@
 
 #include "scenarios/readers/scenario.h"
 #include "sim/base/clock.h"
+#include "sim/base/progress.h"
 
 namespace rehearse {
 
@@ -22,7 +23,10 @@ struct Sensitivity {
 // cluster's link index), and latency (of links and steps). Links of one kind that lie at different
 // distances from the devices (leaf and core of a fat tree) are kinds of their own, nearest first.
 // Each is played with figures of its own over the scenario's wiring.
+// Once it is stopped, `left_out` are called those that were not played.
 std::vector<Sensitivity> FindSensitivities(const Scenario& scenario,
-                                           const std::vector<bool>& carries);
+                                           const std::vector<bool>& carries,
+                                           ProgressObserver& observer,
+                                           std::vector<std::string>* left_out);
 
 }  // namespace rehearse

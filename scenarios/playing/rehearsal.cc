@@ -103,6 +103,7 @@ Place FileOf(const Scenario& scenario) { return {scenario.jobs.front().place.fil
 PlayedScenario Play(const Scenario& scenario, std::vector<Job> jobs,
                     const SimulationOptions& options) {
   const Cluster& cluster = *scenario.cluster;
+  ProgressObserver& observer = options.observer == nullptr ? NoObserver() : *options.observer;
   PlayedScenario played;
   played.jobs = std::move(jobs);
   for (Job& job : played.jobs) job.schedule = AsExecuted(std::move(job.schedule), cluster);
@@ -110,7 +111,7 @@ PlayedScenario Play(const Scenario& scenario, std::vector<Job> jobs,
   Router router(cluster, scenario.routing,
                 FailingLinks(scenario.lowering.perturbation, cluster.link_count()));
   try {
-    played.lowered = Lower(played.schedule, router, scenario.lowering);
+    played.lowered = Lower(played.schedule, router, scenario.lowering, observer);
   } catch (const CollectiveError& error) {
     throw Error(PlaceOf(error, scenario, played.jobs), error.what());
   } catch (const Error& error) {
@@ -159,7 +160,8 @@ std::vector<ChosenCollective> ChosenBy(const PlayedScenario& played, const Job& 
   return chosen;
 }
 
-JobResult DescribeJob(const Scenario& scenario, const PlayedScenario& played, size_t index) {
+JobResult DescribeJob(const Scenario& scenario, const PlayedScenario& played, size_t index,
+                      ProgressObserver& observer) {
   const Job& job = played.jobs[index];
   const JobRequest& request = scenario.jobs[index];
   const JobPart part = CutOut(job, played.simulation.timeline);
@@ -177,7 +179,8 @@ JobResult DescribeJob(const Scenario& scenario, const PlayedScenario& played, si
   described.result.chosen = ChosenBy(played, job);
   described.alone = described.result.step;
   if (played.jobs.size() > 1) {
-    const PlayedScenario alone = Play(scenario, {job}, {});
+    PartObserver observed(observer, static_cast<double>(index), kSimulating);
+    const PlayedScenario alone = Play(scenario, {job}, {.observer = &observed});
     Seconds time;
     for (const Seconds step : CutOut(job, alone.simulation.timeline).steps) time += step;
     described.alone = time / static_cast<double>(job.repeat);
@@ -188,6 +191,7 @@ JobResult DescribeJob(const Scenario& scenario, const PlayedScenario& played, si
 }  // namespace
 
 PlayedScenario PlayScenario(const Scenario& scenario, const SimulationOptions& options) {
+  if (options.observer != nullptr) options.observer->Begin("planning", "", 0);
   return Play(scenario, Prepare(scenario), options);
 }
 
@@ -227,7 +231,8 @@ Result Describe(const Scenario& scenario, const PlayedScenario& played,
 
 Rehearsal Rehearse(const Scenario& scenario, const RehearsalOptions& options) {
   const auto start = std::chrono::steady_clock::now();
-  PlayedScenario played = PlayScenario(scenario, {.record_link_loads = options.record_link_loads});
+  PlayedScenario played = PlayScenario(
+      scenario, {.record_link_loads = options.record_link_loads, .observer = options.observer});
   played.lowered.program = {};
   std::optional<JobPart> own = OwnPart(scenario, played);
 
@@ -237,9 +242,11 @@ Rehearsal Rehearse(const Scenario& scenario, const RehearsalOptions& options) {
       NamesOf(scenario, own ? played.jobs.front().placement : AllDevices(*scenario.cluster));
   if (scenario.lists_jobs) {
     rehearsal.jobs.emplace();
+    ProgressObserver& observer = options.observer == nullptr ? NoObserver() : *options.observer;
+    observer.Begin("simulating each by itself", "jobs", played.jobs.size());
     for (size_t i = 0; i < played.jobs.size(); ++i) {
       const Job& job = played.jobs[i];
-      rehearsal.jobs->jobs.push_back(DescribeJob(scenario, played, i));
+      rehearsal.jobs->jobs.push_back(DescribeJob(scenario, played, i, observer));
       for (const uint32_t device : job.placement)
         rehearsal.names.device_of_rank[device] += ", " + job.name;
     }

@@ -45,6 +45,7 @@ struct Rehearsal {
 
 struct RehearsalOptions {
   bool record_link_loads = false;  // for the trace's counters
+  ProgressObserver* observer = nullptr;
 };
 
 // As PlayScenario() throws. Jobs are played once more, each alone, to tell how much the others slow

@@ -77,6 +77,7 @@ void AddPairsOfGroup(const Study& study, size_t group, PublishedComparison& comp
 void AddOrders(const Study& study, const Sweep& sweep, PublishedComparison& comparison) {
   for (const std::vector<size_t>& rising : study.orders)
     for (size_t i = 0; i + 1 < rising.size(); ++i) {
+      if (sweep.points[rising[i]].left_out || sweep.points[rising[i + 1]].left_out) continue;
       const std::optional<double> lower = MetricOf(study, sweep, rising[i]);
       const std::optional<double> upper = MetricOf(study, sweep, rising[i + 1]);
       comparison.pairs.push_back({rising[i], rising[i + 1], lower && upper && *lower < *upper});
@@ -138,7 +139,7 @@ std::vector<Row> ShownTable(const Study& study, const Sweep& sweep,
                             const PublishedComparison& comparison) {
   std::vector<Row> rows = {Header(study)};
   for (size_t i = 0; i < study.points.size(); ++i)
-    rows.push_back(RowOf(study, sweep, comparison, i));
+    if (!sweep.points[i].left_out) rows.push_back(RowOf(study, sweep, comparison, i));
   return rows;
 }
 
@@ -236,8 +237,11 @@ std::string ToText(const Study& study, const Sweep& sweep, const PublishedCompar
   std::vector<size_t> widths(rows[0].size());
   for (const Row& row : rows)
     for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  std::string text =
-      fmt::format("{}   {} points\n{}\n", study.name, study.points.size(), study.description);
+  const size_t done = study.points.size() - sweep.left_out;
+  std::string text = fmt::format(
+      "{}   {} points{}\n{}\n", study.name, done,
+      sweep.left_out == 0 ? "" : fmt::format(" of {}: interrupted", study.points.size()),
+      study.description);
   for (const Row& row : rows) {
     std::string line = fmt::format("\n  {:<{}}", row[0], widths[0]);
     for (size_t i = 1; i < row.size(); ++i) line += fmt::format("  {:>{}}", row[i], widths[i]);
@@ -245,7 +249,7 @@ std::string ToText(const Study& study, const Sweep& sweep, const PublishedCompar
   }
   text += "\n";
   for (size_t i = 0; i < sweep.points.size(); ++i)
-    if (!sweep.points[i].error.empty())
+    if (!sweep.points[i].error.empty() && !sweep.points[i].left_out)
       text += fmt::format("\n{} is impossible: {}", study.points[i].name, sweep.points[i].error);
   for (const std::string& line : Verdicts(study, sweep, comparison)) text += "\n" + line;
   return VisibleLines(text + (text.back() == '\n' ? "" : "\n"));
@@ -298,6 +302,7 @@ DataTable TableOf(const Study& study, const Sweep& sweep, const PublishedCompari
   DataTable table(columns);
   const size_t first_parameter = has_groups ? 2 : 1;
   for (size_t i = 0; i < study.points.size(); ++i) {
+    if (sweep.points[i].left_out) continue;
     const StudyPoint& point = study.points[i];
     const ComparedPoint& compared = comparison.points[i];
     const std::string& error = sweep.points[i].error;
@@ -336,10 +341,12 @@ Json ToJson(const Study& study, const Sweep& sweep, const PublishedComparison& c
     json["groups"].push_back(
         {{"name", study.groups[i].name}, {"calibrated", JsonOf(sweep.calibrated[i])}});
   const Parameters parameters = ParametersOf(study, sweep);
+  if (sweep.left_out > 0) json["points_left_out"] = sweep.left_out;
   json["points"] = Json::array();
   for (size_t i = 0; i < study.points.size(); ++i) {
     const ComparedPoint& compared = comparison.points[i];
     const PointOutcome& outcome = sweep.points[i];
+    if (outcome.left_out) continue;
     Json point = {{"name", study.points[i].name},
                   {"value", JsonOf(compared.value)},
                   {"published", JsonOf(study.points[i].published)},

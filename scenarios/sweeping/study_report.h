@@ -5,6 +5,8 @@
 // is value / published - 1. A row that calibrated is shown but not judged. Orders: every two points
 // of a group whose published figures can be compared (both of the metric, or both relative to one
 // point, which itself counts as 1) and differ by more than 1 %, and the study's own "orders".
+//
+// Of a sweep that was stopped, all of it is of the points that are done.
 #pragma once
 
 #include <optional>

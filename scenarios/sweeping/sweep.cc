@@ -17,6 +17,7 @@
 #include "sim/base/error.h"
 #include "sim/base/fnv.h"
 #include "sim/base/input_record.h"
+#include "sim/base/interruption.h"
 #include "sim/base/json_parse.h"
 #include "sim/base/known_names.h"
 #include "sim/base/output_file.h"
@@ -119,9 +120,85 @@ std::string ChecksumOf(json kept) {
   return fmt::format("{:016x}", hash.hash());
 }
 
+// Whether a larger number is the better one; times, bytes and the like had better be small.
+bool MoreIsBetter(const StudyMetric& metric) {
+  for (const char* good : {"utilization", "per_second", "overlap_fraction"})
+    if (metric.value.find(good) != std::string::npos) return true;
+  return false;
+}
+
+// What is known of all points that are done and being played.
+class PointsObserver {
+ public:
+  PointsObserver(const Study& study, ProgressObserver& observer)
+      : study_(study), observer_(observer), more_is_better_(MoreIsBetter(study.metric)) {}
+
+  void Advance(double points) {
+    const std::lock_guard lock(mutex_);
+    done_ += points;
+    observer_.Done(done_);
+  }
+  void End(const StudyPoint& point, const PointOutcome& outcome) {
+    const std::lock_guard lock(mutex_);
+    if (outcome.kept) observer_.Had(++had_);
+    const auto metric =
+        outcome.error.empty() ? study_.metric.Of(outcome.result) : std::optional<double>();
+    if (!metric || (best_ && (*metric > *best_) != more_is_better_)) return;
+    best_ = metric;
+    observer_.Note(fmt::format("best {} {:.4g} ({})", study_.metric.Title(), *metric, point.name));
+  }
+
+ private:
+  const Study& study_;
+  ProgressObserver& observer_;
+  const bool more_is_better_;
+  std::mutex mutex_;
+  double done_ = 0;
+  double had_ = 0;
+  std::optional<double> best_;
+};
+
+// Of one point, which may take several plays; ends them when the sweep is stopped.
+class PointObserver : public ProgressObserver {
+ public:
+  // `points` is null where plays do not count.
+  PointObserver(const std::function<bool()>& is_stopped, PointsObserver* points)
+      : is_stopped_(is_stopped), points_(points) {}
+
+  void Expect(size_t plays) { plays_ = static_cast<double>(plays); }
+  void Begin(std::string_view what, std::string_view /*parts*/, uint64_t all) override {
+    all_ = what == kSimulating ? static_cast<double>(all) : 0;
+    Tell(0);
+  }
+  void Done(double parts) override { Tell(all_ > 0 ? std::min(parts / all_, 1.0) : 0); }
+  void EndPlay() { ++ended_; }
+  void EndPoint() {
+    if (points_ != nullptr) points_->Advance(1 - told_);
+    told_ = 1;
+  }
+
+ private:
+  void Tell(double share_of_play) {
+    if (is_stopped_()) throw Stopped("a point is not done");
+    const double share = (ended_ + share_of_play) / plays_;
+    if (points_ != nullptr && share > told_) {
+      points_->Advance(share - told_);
+      told_ = share;
+    }
+  }
+
+  const std::function<bool()>& is_stopped_;
+  PointsObserver* const points_;
+  double plays_ = 1;
+  double ended_ = 0;
+  double all_ = 0;
+  double told_ = 0;
+};
+
 class Player {
  public:
-  Player(const Study& study, const SweepOptions& options) : study_(study), options_(options) {
+  Player(const Study& study, const SweepOptions& options)
+      : study_(study), options_(options), points_(study, *options.observer) {
     sweep_.points.resize(study.points.size());
     sweep_.calibrated.resize(study.groups.size());
     if (options.folder.empty()) return;
@@ -132,6 +209,20 @@ class Player {
   Sweep Play() {
     CheckKeptFiles();
     CheckAxes();
+    Calibrate();
+    options_.observer->Begin("sweeping", "points", study_.points.size());
+    InParallel(study_.points.size(), options_.threads, [&](size_t point) { PlayPoint(point); });
+    for (const PointOutcome& outcome : sweep_.points) sweep_.left_out += outcome.left_out ? 1 : 0;
+    if (!sweep_.points.empty() && sweep_.left_out == sweep_.points.size())
+      throw Stopped("no point was done");
+    for (size_t i = 0; i < study_.points.size(); ++i) CheckPoint(i);
+    CheckThatSomethingCame();
+    return std::move(sweep_);
+  }
+
+ private:
+  void Calibrate() {
+    options_.observer->Begin("calibrating", "", 0);
     // First those on a point of their own group; others share what they find.
     InParallel(study_.groups.size(), options_.threads, [&](size_t group) {
       if (CalibratorOf(group) == group) Calibrate(group);
@@ -139,18 +230,8 @@ class Player {
     for (size_t group = 0; group < study_.groups.size(); ++group)
       if (const auto calibrator = CalibratorOf(group))
         sweep_.calibrated[group] = sweep_.calibrated[*calibrator];
-    size_t done = 0;
-    InParallel(study_.points.size(), options_.threads, [&](size_t point) {
-      PlayPoint(point);
-      const std::lock_guard lock(mutex_);
-      options_.progress(++done, study_.points.size());
-    });
-    for (size_t i = 0; i < study_.points.size(); ++i) CheckPoint(i);
-    CheckThatSomethingCame();
-    return std::move(sweep_);
   }
 
- private:
   // The group whose point calibrates this group.
   std::optional<size_t> CalibratorOf(size_t group) const {
     const auto& calibration = study_.groups[group].calibration;
@@ -205,6 +286,7 @@ class Player {
     std::set<std::string> seen;
     for (const StudyPoint& point : study_.points) {
       if (!of_metric && wanted.empty()) return;
+      if (options_.is_stopped()) throw Stopped("no point was done");
       const std::optional<std::set<std::string>> axes = AxesOf(point);
       if (!axes) continue;
       seen.insert(axes->begin(), axes->end());
@@ -227,15 +309,19 @@ class Player {
 
   // From the file if that is its result, else by simulation.
   PointOutcome ReadOrSimulate(const StudyPoint& point, std::optional<double> value,
-                              const std::string& file) {
+                              const std::string& file, PointObserver& observer) {
     PointOutcome outcome;
     try {
       const ReadyPoint ready = ReadPoint(ScenariosOf(study_, point, value), options_.build);
       outcome.scenario_hash = ready.hash;
       if (!file.empty() && !options_.again && ReadKept(file, outcome)) return outcome;
       const InputRecord later;
-      const auto play = [](const Scenario& scenario) {
-        return json::parse(ToJson(Rehearse(scenario).result).dump());
+      observer.Expect(ready.scenarios.size());
+      const auto play = [&observer](const Scenario& scenario) {
+        json result =
+            json::parse(ToJson(Rehearse(scenario, {.observer = &observer}).result).dump());
+        observer.EndPlay();
+        return result;
       };
       outcome.result = play(ready.scenarios.front());
       if (ready.scenarios.size() > 1) outcome.result["minus"] = play(ready.scenarios.back());
@@ -247,7 +333,8 @@ class Player {
   }
 
   double Metric(size_t point, double value) {
-    const PointOutcome outcome = ReadOrSimulate(study_.points[point], value, "");
+    PointObserver observer(options_.is_stopped, nullptr);
+    const PointOutcome outcome = ReadOrSimulate(study_.points[point], value, "", observer);
     const StudyCalibration& calibration = *study_.groups[study_.points[point].group].calibration;
     if (!outcome.error.empty())
       throw Error(calibration.place,
@@ -289,7 +376,18 @@ class Player {
     const std::optional<double>& value = sweep_.calibrated[point.group];
     PointOutcome& outcome = sweep_.points[i];
     const std::string file = options_.folder.empty() ? "" : FileOf(point);
-    outcome = ReadOrSimulate(point, value, file);
+    PointObserver observer(options_.is_stopped, &points_);
+    try {
+      if (options_.is_stopped()) throw Stopped("no play began");
+      outcome = ReadOrSimulate(point, value, file, observer);
+    } catch (const Stopped&) {
+      outcome = {};
+      outcome.error = "the sweep was stopped before";
+      outcome.left_out = true;
+      return;
+    }
+    points_.End(point, outcome);
+    observer.EndPoint();
     if (file.empty() || outcome.kept) return;
     nlohmann::ordered_json kept = {{"schema", kSchema},
                                    {"study", study_.name},
@@ -336,6 +434,7 @@ class Player {
   void CheckPoint(size_t i) const {
     const StudyPoint& point = study_.points[i];
     const PointOutcome& outcome = sweep_.points[i];
+    if (outcome.left_out) return;
     if (!outcome.error.empty() && !point.may_fail)
       throw Error(point.place, fmt::format("point \"{}\": {}", point.name, outcome.error));
     if (outcome.error.empty() && !study_.metric.Of(outcome.result)) FailMetric(i);
@@ -344,7 +443,7 @@ class Player {
   // A mistake in a grid is one of all its points.
   void CheckThatSomethingCame() const {
     const auto is_possible = [](const PointOutcome& outcome) { return outcome.error.empty(); };
-    if (study_.points.empty()) return;
+    if (study_.points.empty() || sweep_.left_out > 0) return;
     if (std::none_of(sweep_.points.begin(), sweep_.points.end(), is_possible)) {
       throw Error(study_.points[0].place,
                   fmt::format("no point is possible; \"{}\": {}", study_.points[0].name,
@@ -355,7 +454,8 @@ class Player {
   const Study& study_;
   const SweepOptions& options_;
   Sweep sweep_;
-  std::mutex mutex_;  // of the options' functions
+  PointsObserver points_;
+  std::mutex mutex_;  // of what is warned of
 };
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "scenarios/playing/rehearsal.h"
 #include "scenarios/trials/random_step.h"
 #include "sim/base/error.h"
+#include "sim/base/interruption.h"
 #include "topology/files/cluster_file.h"
 
 namespace rehearse {
@@ -28,8 +29,9 @@ constexpr double kWanted = 0.10;
 
 void Measure(const Schedule& schedule, const TrustOptions& options, TrustRow* row) {
   RunAsThreads(options.ranks, [&](Transport& transport) {
-    const Probe probe =
-        RunUntilKept(schedule, transport, {.kept = options.kept, .patience = options.patience});
+    const Probe probe = RunUntilKept(
+        schedule, transport,
+        {.kept = options.kept, .patience = options.patience, .is_stopped = options.is_stopped});
     if (transport.rank() != 0) return;
     std::vector<Seconds> times;
     for (const ProbedStep* step : probe.Kept()) times.push_back(ToSeconds(step->timeline.step));
@@ -102,6 +104,30 @@ Prediction PredictStep(const Schedule& schedule, const Calibration& calibration)
           CalibrationNotes(played.schedule, *scenario.cluster)};
 }
 
+namespace {
+
+TrustRow MeasureRow(const RandomStep& step, uint32_t network, const Calibration& calibration,
+                    const TrustOptions& options) {
+  TrustRow row;
+  row.strategy = step.strategy;
+  row.name = step.name;
+  row.network = network;
+  Prediction prediction = PredictStep(step.schedule, calibration);
+  row.predicted = prediction.step;
+  row.notes = std::move(prediction.notes);
+  Measure(step.schedule, options, &row);
+  return row;
+}
+
+std::string ErrorSoFar(const TrustReport& report) {
+  const ErrorSummary errors = ErrorsOf(report);
+  if (errors.samples == 0) return "none left alone by other programs yet";
+  return fmt::format("error {:.1f} % in the median, {:.1f} % at most", 100 * errors.median,
+                     100 * errors.largest);
+}
+
+}  // namespace
+
 TrustReport MeasureTrust(const Calibration& calibration, const TrustOptions& options) {
   const HostMachine host = ThisHost();
   const std::string here = MachineName(host.processor, host.cores);
@@ -115,26 +141,21 @@ TrustReport MeasureTrust(const Calibration& calibration, const TrustOptions& opt
   report.calibration_date = calibration.origin.date;
   report.host = rehearse::ToJson(host);
   report.environment = ThisEnvironment();
-  for (uint32_t network = 0; report.rows.size() < options.steps; ++network) {
-    for (const RandomStep& step : DrawSteps(options.seed, network, options.ranks, StepUse::kJudging,
-                                            kLeastWork, kMostWork)) {
-      if (report.rows.size() == options.steps) break;
-      TrustRow row;
-      row.strategy = step.strategy;
-      row.name = step.name;
-      row.network = network;
-      Prediction prediction = PredictStep(step.schedule, calibration);
-      row.predicted = prediction.step;
-      row.notes = std::move(prediction.notes);
-      Measure(step.schedule, options, &row);
-      if (options.progress) {
-        options.progress(fmt::format("{}: predicted {:.2f} ms, measured {:.2f} ms ({} of {} steps)",
-                                     row.name, row.predicted.value() * 1e3,
-                                     row.measured.value() * 1e3, row.kept,
-                                     row.kept + row.disturbed));
+  report.wanted = options.steps;
+  options.observer->Begin("predicting and running", "steps", options.steps);
+  try {
+    for (uint32_t network = 0; report.rows.size() < options.steps; ++network) {
+      for (const RandomStep& step : DrawSteps(options.seed, network, options.ranks,
+                                              StepUse::kJudging, kLeastWork, kMostWork)) {
+        if (report.rows.size() == options.steps) break;
+        if (options.is_stopped && options.is_stopped()) throw Stopped("no step was measured");
+        report.rows.push_back(MeasureRow(step, network, calibration, options));
+        options.observer->Note(ErrorSoFar(report));
+        options.observer->Done(static_cast<double>(report.rows.size()));
       }
-      report.rows.push_back(std::move(row));
     }
+  } catch (const Stopped&) {
+    if (report.rows.empty()) throw Stopped("no step was measured");
   }
   return report;
 }
@@ -176,6 +197,7 @@ Json ToJson(const TrustReport& report) {
     json["errors_by_strategy"][strategy] = ToJson(ErrorsOf(report, strategy));
   json["kendall_tau"] = RankCorrelation(report, false);
   json["kendall_tau_within_networks"] = RankCorrelation(report, true);
+  if (report.wanted > report.rows.size()) json["left_out"] = report.wanted - report.rows.size();
   json["rows"] = Json::array();
   for (const TrustRow& row : report.rows) {
     Json entry = {{"strategy", row.strategy},
@@ -232,6 +254,9 @@ std::string ToText(const TrustReport& report) {
       report.host.at("cores").get<uint32_t>(), report.calibration_date,
       report.environment.at("load_average").get<std::string>(),
       report.environment.at("scheduling").get<std::string>());
+  if (report.wanted > report.rows.size()) {
+    text += fmt::format("Interrupted: {} of {} steps.\n\n", report.rows.size(), report.wanted);
+  }
   text += "| | step | predicted, ms | measured, ms | 10 % .. 90 % | error | steps kept |\n";
   text += "|---|---|---|---|---|---|---|\n";
   for (size_t i = 0; i < report.rows.size(); ++i) {

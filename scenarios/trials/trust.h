@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "real/calibration/calibration_fit.h"
+#include "sim/base/progress.h"
 #include "sim/base/quantity.h"
 #include "sim/report/data_table.h"
 #include "sim/schedule/schedule.h"
@@ -26,8 +27,9 @@ struct TrustOptions {
   uint32_t steps = 42;
   uint64_t seed = 1;
   uint32_t kept = 15;
-  Seconds patience = Seconds(10);  // for each step
-  std::function<void(const std::string&)> progress = nullptr;
+  Seconds patience = Seconds(10);              // for each step
+  ProgressObserver* observer = &NoObserver();  // of the steps, and their errors so far
+  std::function<bool()> is_stopped = nullptr;  // asked now and then
 };
 
 struct TrustRow {
@@ -52,6 +54,7 @@ struct TrustReport {
   std::string calibration_date;
   nlohmann::ordered_json host;
   nlohmann::ordered_json environment;  // when it began
+  uint32_t wanted = 0;                 // steps; more than there are rows where it was stopped
   std::vector<TrustRow> rows;
 };
 
@@ -62,7 +65,8 @@ struct Prediction {
 };
 Prediction PredictStep(const Schedule& schedule, const Calibration& calibration);
 
-// Runs on threads of this process. Throws Error when the calibration is of another machine.
+// Runs on threads of this process. Throws Error when the calibration is of another machine, and
+// Stopped when it is stopped before a step is measured; stopped later, it has fewer rows.
 TrustReport MeasureTrust(const Calibration& calibration, const TrustOptions& options);
 
 ErrorSummary ErrorsOf(const TrustReport& report, const std::string& strategy = "");

@@ -13,15 +13,18 @@ namespace {
 // What a handler may touch; it makes nothing but system calls.
 std::atomic<int> signal_to_end_on = 0;
 std::atomic<int> work_in_progress = 0;  // threads that must not be interrupted
+std::atomic<int> stoppable_work = 0;
 std::atomic<bool> begins_a_line = true;
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
 
-thread_local int depth = 0;  // of this thread's Uninterrupted
+constexpr int kEndedBySignal = 128;  // as shells count
+thread_local int depth = 0;          // of this thread's Uninterrupted
+
+const char* WordsFor(int signal) { return signal == SIGTERM ? "ended by SIGTERM" : "interrupted"; }
 
 [[noreturn]] void End(int signal) {
   if (!begins_a_line) SayAsItIs("\n");  // behind the terminal's ^C, or a line of progress
-  Say(signal == SIGINT ? "interrupted" : "ended by SIGTERM");
-  constexpr int kEndedBySignal = 128;  // as shells count
+  Say(WordsFor(signal));
   _exit(kEndedBySignal + signal);
 }
 
@@ -29,11 +32,12 @@ thread_local int depth = 0;  // of this thread's Uninterrupted
 // so one of the two sees the other.
 void OnSignal(int signal) {
   const int earlier = signal_to_end_on.exchange(signal);
-  if (work_in_progress == 0 || earlier != 0) End(signal);
+  if ((work_in_progress == 0 && stoppable_work == 0) || earlier != 0) End(signal);
 }
 
 void Leave() {
-  if (--work_in_progress == 0 && signal_to_end_on != 0) End(signal_to_end_on);
+  if (--work_in_progress == 0 && signal_to_end_on != 0 && stoppable_work == 0)
+    End(signal_to_end_on);
 }
 
 }  // namespace
@@ -50,10 +54,22 @@ void EndOnSignals() {
   }
 }
 
+Stoppable::Stoppable() noexcept { ++stoppable_work; }
+Stoppable::~Stoppable() { --stoppable_work; }
+
+bool IsStopAsked() noexcept { return signal_to_end_on != 0; }
+
+int StopCode() noexcept {
+  const int signal = signal_to_end_on;
+  return signal == 0 ? 0 : kEndedBySignal + signal;
+}
+
+const char* StopWords() noexcept { return WordsFor(signal_to_end_on); }
+
 Uninterrupted::Uninterrupted() noexcept {
   if (depth++ > 0) return;
   ++work_in_progress;
-  if (signal_to_end_on == 0) return;
+  if (signal_to_end_on == 0 || stoppable_work > 0) return;
   Leave();
   while (true) pause();  // others are finishing; then the program ends
 }

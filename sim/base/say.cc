@@ -1,6 +1,7 @@
 #include "sim/base/say.h"
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <ctime>
@@ -60,10 +61,21 @@ void Write(std::array<iovec, kCount> parts) {
   errno = errno_before;
 }
 
+constexpr std::string_view kClearLine = "\r\x1b[K";
+std::atomic<bool> line_stands = false;                  // in place
+static_assert(std::atomic<bool>::is_always_lock_free);  // signal handlers say something too
+
 }  // namespace
 
 void Say(std::string_view message, std::string_view rest) noexcept {
-  Write(std::array{PartOf("rehearse: "), PartOf(message), PartOf(rest), PartOf("\n")});
+  const std::string_view clear = line_stands.exchange(false) ? kClearLine : "";
+  Write(
+      std::array{PartOf(clear), PartOf("rehearse: "), PartOf(message), PartOf(rest), PartOf("\n")});
+}
+
+void SayInPlace(std::string_view line) noexcept {
+  const bool stood = line_stands.exchange(!line.empty());
+  if (stood || !line.empty()) Write(std::array{PartOf(kClearLine), PartOf(line)});
 }
 
 void SayAsItIs(std::string_view text) noexcept { Write(std::array{PartOf(text)}); }

@@ -11,8 +11,11 @@ namespace rehearse {
 
 // "rehearse: ", the message and what else there is of it, and the end of the line.
 void Say(std::string_view message, std::string_view rest = {}) noexcept;
-// The text as it is: progress that overwrites itself, lines of a form of their own.
+// The text as it is: lines of a form of their own.
 void SayAsItIs(std::string_view text) noexcept;
+// On a terminal: a line that stands in place until the next replaces it ("" takes it away), or
+// until something is said.
+void SayInPlace(std::string_view line) noexcept;
 
 // Standard streams that are closed lead nowhere from now on, and writing to them fails. Otherwise
 // the next file that is opened takes their number, and what is said is written into it. For main(),

@@ -56,9 +56,17 @@ Simulation Player::Play(uint32_t ranks) {
     if (tasks_[task].waiting_for == 0) agenda_.push_back(task);
   }
   ChangeLinks();
+  constexpr uint32_t kBetweenReports = 1024;  // instants
+  uint32_t until_report = kBetweenReports;
+  if (options_.observer != nullptr)
+    options_.observer->Begin(kSimulating, "", program_.tasks.size());
   for (;;) {
     WorkOffAgenda();
     Settle();
+    if (--until_report == 0) {
+      until_report = kBetweenReports;
+      if (options_.observer != nullptr) options_.observer->Done(static_cast<double>(tasks_done_));
+    }
     if (tasks_done_ == program_.tasks.size()) break;
     if (queue_.IsEmpty() && periods_.queue().IsEmpty()) break;
     PopBatch();

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "sim/base/error.h"
+#include "sim/base/progress.h"
 #include "sim/engine/program.h"
 #include "sim/engine/timeline.h"
 
@@ -39,6 +40,9 @@ class StepTooLong : public Error {
   std::string why_;
 };
 
+// What an observer is told that it is.
+inline constexpr const char* kSimulating = "simulating";
+
 struct SimulationOptions {
   bool record_link_loads = false;   // Timeline::links[].loads
   bool record_bottlenecks = false;  // Simulation::bottlenecks
@@ -46,6 +50,8 @@ struct SimulationOptions {
   // Jump over steady states (sim/engine/step_periods.h); the result is the same. Recording loads or
   // bottlenecks plays every step.
   bool jump = true;
+  // Told of the tasks that have ended, now and then; nobody where it is null.
+  ProgressObserver* observer = nullptr;
 };
 
 struct SimulationStats {

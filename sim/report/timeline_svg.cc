@@ -9,6 +9,7 @@
 
 #include "sim/base/error.h"
 #include "sim/base/units.h"
+#include "sim/report/lanes.h"
 #include "sim/report/span_classes.h"
 #include "sim/report/svg.h"
 #include "sim/report/trace.h"
@@ -48,16 +49,6 @@ constexpr const char* kStyle =
     ".a{font-size:11px;fill:#5d6b7a;text-anchor:middle}.p{font-size:11px;fill:#5d6b7a;"
     "text-anchor:middle;letter-spacing:.4px}.k{font-size:12px;fill:#5d6b7a}";
 
-// "12,500" or "0.25"
-std::string TickLabel(double value, int decimals) {
-  std::string text = fmt::format("{:.{}f}", value, decimals);
-  for (size_t at = text.find('.') == std::string::npos ? text.size() : text.find('.'); at > 3;) {
-    at -= 3;
-    text.insert(at, ",");
-  }
-  return text;
-}
-
 // Boxes of one colour: a stroke as thick as the lane is half as long to write as a rectangle.
 class Boxes {
  public:
@@ -78,17 +69,6 @@ class Boxes {
 
  private:
   std::map<double, std::string> path_of_height_;
-};
-
-struct Lane {
-  std::string name;
-  StreamKind kind = StreamKind::kCompute;
-  std::vector<const Span*> spans;  // of the stream, in order
-};
-
-struct RankLanes {
-  uint32_t rank = 0;
-  std::vector<Lane> lanes;  // compute first
 };
 
 // Narrow spans of one lane that fall into the same pixel become one box, as wide as they are
@@ -149,8 +129,7 @@ class Picture {
     CHECK_LE(to_.picoseconds(), timeline.step.picoseconds());
     double widest = svg::TextWidth(kMovesData, kLabelSize);
     for (const uint32_t rank : options.ranks) {
-      CHECK_LT(rank, timeline.ranks);
-      ranks_.push_back(LanesOf(rank));
+      ranks_.push_back(LanesOf(schedule, timeline, rank));
       for (const Lane& lane : ranks_.back().lanes) {
         widest = std::max(widest, svg::TextWidth(lane.name, kLabelSize));
       }
@@ -171,22 +150,6 @@ class Picture {
   }
 
  private:
-  RankLanes LanesOf(uint32_t rank) const {
-    const Role& role = schedule_.roles.at(schedule_.role_of_rank.at(rank));
-    RankLanes result{rank, {}};
-    for (const Stream& stream : role.streams)
-      result.lanes.push_back({stream.name, stream.kind, {}});
-    const auto [first, last] = timeline_.SpansOf(rank);
-    for (size_t i = first; i < last; ++i) {
-      const Span& span = timeline_.spans[i];
-      result.lanes.at(role.At(span.op).stream.index()).spans.push_back(&span);
-    }
-    std::erase_if(result.lanes, [](const Lane& lane) { return lane.spans.empty(); });
-    std::stable_partition(result.lanes.begin(), result.lanes.end(),
-                          [](const Lane& lane) { return lane.kind == StreamKind::kCompute; });
-    return result;
-  }
-
   const Op& OpOf(const Span& span) const {
     return schedule_.roles[schedule_.role_of_rank[span.rank]].At(span.op);
   }
@@ -202,46 +165,23 @@ class Picture {
 
   // Where forward, backward and update of the first rank are, if they follow each other.
   double DrawPhases(double y) {
-    struct Extent {
-      const char* name;
-      Time begin;
-      Time end;
-    };
-    std::vector<Extent> extents = {{"forward", {}, {}}, {"backward", {}, {}}, {"update", {}, {}}};
-    std::vector<bool> seen(extents.size(), false);
-    for (const Lane& lane : ranks_.front().lanes) {
-      if (lane.kind != StreamKind::kCompute) continue;
-      for (const Span* span : lane.spans) {
-        const Phase phase = OpOf(*span).tag.phase;
-        if (phase == Phase::kSynchronize) continue;
-        const size_t i = phase == Phase::kForward ? 0 : phase == Phase::kUpdate ? 2 : 1;
-        if (!seen[i]) extents[i].begin = span->begin;
-        extents[i].end = std::max(extents[i].end, span->end);
-        seen[i] = true;
-      }
-    }
-    Time before;
-    for (size_t i = 0; i < extents.size(); ++i) {
-      if (!seen[i]) continue;
-      if (extents[i].begin < before) return y + kPhaseHeight;  // interleaved by micro-batches
-      before = extents[i].end;
-    }
+    const std::vector<PhaseExtent> phases = PhasesOf(schedule_, ranks_.front());
     const double line = y + 14;
-    for (size_t i = 0; i < extents.size(); ++i) {
-      const double begin = X(extents[i].begin);
-      const double end = X(extents[i].end);
-      if (!seen[i] || end - begin < 3) continue;
+    for (const PhaseExtent& phase : phases) {
+      const double begin = X(phase.begin);
+      const double end = X(phase.end);
+      if (end - begin < 3) continue;
       back_ += fmt::format("<path d=\"M{0} {1}v-5H{2}v5\" fill=\"none\" stroke=\"#b4bfca\"/>",
                            Pixels(begin + 1), Pixels(line + 3), Pixels(end - 1));
       // The name stands in a gap of the bracket, or nowhere.
-      const double room = svg::TextWidth(extents[i].name, 11) + 16;
+      const double room = svg::TextWidth(phase.name, 11) + 16;
       if (end - begin < room + 20) continue;
       const double middle = (begin + end) / 2;
       back_ += fmt::format(
           "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"10\" fill=\"#fff\"/>"
           "<text class=\"p\" x=\"{}\" y=\"{}\">{}</text>",
           Pixels(middle - room / 2), Pixels(line - 7), Pixels(room), Pixels(middle),
-          Pixels(line + 2), extents[i].name);
+          Pixels(line + 2), phase.name);
     }
     return y + kPhaseHeight;
   }
@@ -324,23 +264,14 @@ class Picture {
     const double begin = 1e-9 * static_cast<double>(from_.picoseconds());  // ms
     const double end = 1e-9 * static_cast<double>(to_.picoseconds());
     if (end > begin) {
-      // 1, 2 or 5 times a power of ten, about 110 pixels apart.
-      const double wanted = (end - begin) * 110 / (right_ - left_);
-      const double power = std::pow(10, std::floor(std::log10(wanted)));
-      const double step = wanted <= power       ? power
-                          : wanted <= 2 * power ? 2 * power
-                          : wanted <= 5 * power ? 5 * power
-                                                : 10 * power;
-      const int decimals = std::max(0, static_cast<int>(-std::floor(std::log10(step) + 1e-9)));
-      const auto first = static_cast<int64_t>(std::ceil(begin / step - 1e-9));
-      const auto last = static_cast<int64_t>(std::floor(end / step + 1e-9));
-      for (int64_t i = first; i <= last; ++i) {
-        const double at = static_cast<double>(i) * step;
+      constexpr double kApart = 110;
+      const Ticks ticks = TicksBetween(begin, end, (end - begin) * kApart / (right_ - left_));
+      for (const double at : ticks.at) {
         const double x = left_ + (at - begin) / (end - begin) * (right_ - left_);
         back_ += fmt::format("<path d=\"M{} {}V{}\" stroke=\"#dde4ea\"/>", Pixels(x),
                              Pixels(top - 2), Pixels(bottom + 2));
         front_ += fmt::format("<text class=\"a\" x=\"{}\" y=\"{}\">{}</text>", Pixels(x),
-                              Pixels(bottom + 17), TickLabel(at, decimals));
+                              Pixels(bottom + 17), ticks.Label(at));
       }
     }
     front_ += fmt::format("<text class=\"k e\" x=\"{}\" y=\"{}\">ms</text>",

@@ -5,6 +5,8 @@
 #include <numeric>
 #include <set>
 
+#include <fmt/format.h>
+
 #include "topology/cluster/grid.h"
 #include "topology/cluster/max_flow.h"
 
@@ -169,7 +171,8 @@ std::set<uint32_t> Others(const Groups& siblings, size_t a, size_t b) {
 }
 
 // Adds the groups that one parent has.
-void AddSiblings(GroupFlows& flows, const Groups& siblings, CommunicationLayer* layer) {
+void AddSiblings(GroupFlows& flows, const Groups& siblings, CommunicationLayer* layer,
+                 ProgressObserver& observer) {
   for (size_t i = 0; i < siblings.size(); ++i) {
     std::vector<uint32_t> rest;
     std::vector<BytesPerSecond> to(siblings.size());
@@ -177,6 +180,8 @@ void AddSiblings(GroupFlows& flows, const Groups& siblings, CommunicationLayer* 
       if (i == j) continue;
       rest.insert(rest.end(), siblings[j].begin(), siblings[j].end());
       to[j] = flows.Between(siblings[i], siblings[j], Others(siblings, i, j));
+      const double share = static_cast<double>(j) / static_cast<double>(siblings.size());
+      observer.Done(static_cast<double>(layer->groups.size()) + share);
     }
     layer->group_bandwidth.push_back(flows.Between(siblings[i], rest, {}));
     layer->point_to_point.push_back(std::move(to));
@@ -219,7 +224,9 @@ BytesPerSecond FlowBetweenHalves(const Cluster& cluster, const std::vector<bool>
 
 }  // namespace
 
-PairwiseMatrix Pairwise(Router& router, const std::vector<uint32_t>& ranks) {
+PairwiseMatrix Pairwise(Router& router, const std::vector<uint32_t>& ranks,
+                        ProgressObserver& observer) {
+  observer.Begin("finding routes", "devices", ranks.size());
   PairwiseMatrix matrix;
   matrix.ranks = ranks;
   matrix.bandwidth.assign(ranks.size(), std::vector<BytesPerSecond>(ranks.size()));
@@ -231,11 +238,13 @@ PairwiseMatrix Pairwise(Router& router, const std::vector<uint32_t>& ranks) {
       matrix.bandwidth[i][j] = route.bandwidth;
       matrix.latency[i][j] = route.latency;
     }
+    observer.Done(static_cast<double>(i + 1));
   }
   return matrix;
 }
 
-CommunicationMatrix HierarchicalMatrix(Router& router, const std::vector<uint32_t>& ranks) {
+CommunicationMatrix HierarchicalMatrix(Router& router, const std::vector<uint32_t>& ranks,
+                                       ProgressObserver& observer) {
   const std::vector<Groups> partitions = Partitions(router, ranks);
   GroupFlows flows(router);
   CommunicationMatrix matrix;
@@ -243,12 +252,14 @@ CommunicationMatrix HierarchicalMatrix(Router& router, const std::vector<uint32_
     const Groups& parents = partitions[i - 1];
     CommunicationLayer layer;
     layer.siblings = static_cast<uint32_t>(partitions[i].size() / parents.size());
+    observer.Begin(fmt::format("flows of layer {} of {}", i, partitions.size() - 1), "groups",
+                   partitions[i].size());
     for (const auto& parent : parents) {
       const std::set<uint32_t> members(parent.begin(), parent.end());
       Groups siblings;
       for (const auto& group : partitions[i])
         if (members.count(group.front()) > 0) siblings.push_back(group);
-      AddSiblings(flows, siblings, &layer);
+      AddSiblings(flows, siblings, &layer, observer);
     }
     matrix.layers.push_back(std::move(layer));
   }

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "sim/base/progress.h"
 #include "topology/cluster/cluster.h"
 #include "topology/fabrics/router.h"
 
@@ -21,7 +22,8 @@ struct PairwiseMatrix {
   std::vector<std::vector<Seconds>> latency;
 };
 
-PairwiseMatrix Pairwise(Router& router, const std::vector<uint32_t>& ranks);
+PairwiseMatrix Pairwise(Router& router, const std::vector<uint32_t>& ranks,
+                        ProgressObserver& observer = NoObserver());
 
 // ---- ATP's hierarchical communication matrix ----------------------------------------------------
 
@@ -47,7 +49,8 @@ struct CommunicationMatrix {
 // The layers follow from the graph: the dimensions of a torus or mesh (when `ranks` are all of it),
 // slowest first; else the sets of devices that are joined by routes of at least some bandwidth,
 // wherever these sets are equally large.
-CommunicationMatrix HierarchicalMatrix(Router& router, const std::vector<uint32_t>& ranks);
+CommunicationMatrix HierarchicalMatrix(Router& router, const std::vector<uint32_t>& ranks,
+                                       ProgressObserver& observer = NoObserver());
 
 // Equation 3: the bandwidths B'1 and B'2 that an all-reduce finds on each axis of DeviceMesh(d1,
 // d2), where devices that are next to each other lie on the second axis. Layers 1 to i belong to

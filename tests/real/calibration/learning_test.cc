@@ -8,6 +8,7 @@
 #include "real/calibration/probe_schedule.h"
 #include "real/transports/transport_threads.h"
 #include "sim/base/error.h"
+#include "sim/base/interruption.h"
 #include "sim/base/json_document.h"
 #include "sim/schedule/schedule_check.h"
 
@@ -106,6 +107,20 @@ TEST(LearningTest, ACalibrationHasSamplesRejectionsMachineAndErrors) {
   const Calibration read =
       ReadCalibration(JsonDocument::FromText(json.dump(), "calibration.json").Root());
   EXPECT_EQ(read.kernels->kernels.size(), 4u);  // copies, and products in three modes
+}
+
+TEST(LearningTest, AStopEndsItOnAllRanks) {
+  const std::vector<NamedSchedule> schedules(
+      3, {"products", MakeProductProbe(2, ProbeProducts(1, {.most = Flops(1e5)}), 1)});
+  uint32_t measured = 0;
+  LearningOptions options;
+  options.kept = 1;
+  options.patience = Seconds(0);
+  options.progress = [&](const std::string&) { ++measured; };
+  options.is_stopped = [&] { return measured == 2; };
+  const auto learn = [&](Transport& transport) { Learn(schedules, transport, options); };
+  EXPECT_THROW(RunAsThreads(2, learn), Stopped);
+  EXPECT_EQ(measured, 2u);
 }
 
 }  // namespace

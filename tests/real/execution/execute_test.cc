@@ -14,6 +14,7 @@
 #include "real/execution/step_log.h"
 #include "real/transports/transport_threads.h"
 #include "sim/base/error.h"
+#include "sim/base/interruption.h"
 #include "sim/schedule/schedule_check.h"
 
 namespace rehearse {
@@ -169,6 +170,51 @@ TEST(ExecuteTest, AnOpThatFailsIsNamedWithItsRank) {
     EXPECT_THAT(error.what(), HasSubstr("op 2 \"second\""));
     EXPECT_THAT(error.what(), HasSubstr("rank "));
   }
+}
+
+// Counts what it is told of.
+struct StepCounter : ProgressObserver {
+  void Begin(std::string_view /*what*/, std::string_view parts, uint64_t all) override {
+    EXPECT_EQ(parts, "steps");
+    wanted = all;
+  }
+  void Done(double parts) override { done = parts; }
+  void Note(std::string_view text) override { note = text; }
+
+  uint64_t wanted = 0;
+  double done = 0;
+  std::string note;
+};
+
+TEST(ExecuteTest, RankZeroTellsHowManyStepsAreDone) {
+  StepCounter counter;
+  ExecutionOptions options;
+  options.warm_ups = 1;
+  options.repeats = 3;
+  options.observer = &counter;
+  RunTwoRanks(options, TwoRanks());
+  EXPECT_EQ(counter.wanted, 4u);
+  EXPECT_EQ(counter.done, 4);
+  EXPECT_THAT(counter.note, HasSubstr("quickest "));
+}
+
+TEST(ExecuteTest, AStoppedRunHasTheStepsThatWereMeasured) {
+  StepCounter counter;
+  ExecutionOptions options;
+  options.warm_ups = 1;
+  options.repeats = 1000;
+  options.observer = &counter;
+  options.is_stopped = [&] { return counter.done >= 3; };
+  const Execution execution = RunTwoRanks(options, TwoRanks());
+  EXPECT_EQ(execution.warm_ups.size(), 1u);
+  EXPECT_EQ(execution.repeats.size(), 2u);
+  EXPECT_EQ(execution.walls.size(), 2u);
+}
+
+TEST(ExecuteTest, ARunThatIsStoppedWhileItWarmsUpIsNone) {
+  ExecutionOptions options;
+  options.is_stopped = [] { return true; };
+  EXPECT_THROW(RunTwoRanks(options, TwoRanks()), Stopped);
 }
 
 TEST(MeasuredTimelineTest, WaitingIsFromReadyToTheLastArrival) {

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "sim/base/interruption.h"
 #include "tests/scenarios/small_scenario.h"
 #include "topology/files/cluster_export.h"
 
@@ -138,6 +139,34 @@ TEST(ExplanationTest, TextAndJsonTellTheSame) {
   EXPECT_THAT(text, HasSubstr("Critical path"));
   EXPECT_THAT(text, HasSubstr("What would help"));
   EXPECT_EQ(text.back(), '\n');
+}
+
+// Stops once two machines have been played.
+struct Impatient : ProgressObserver {
+  void Begin(std::string_view what, std::string_view /*parts*/, uint64_t /*all*/) override {
+    is_asked = what == "what would help";
+  }
+  void Done(double parts) override {
+    if (is_asked && parts >= 2) throw Stopped("enough");
+  }
+  void Note(std::string_view text) override { note = text; }
+
+  bool is_asked = false;
+  std::string note;
+};
+
+TEST(ExplanationTest, StoppedItLeavesOutWhatElseWouldHelp) {
+  const Explanation whole = Explain(ReadSmall());
+  Impatient observer;
+  const Explanation part = Explain(ReadSmall(), observer);
+  EXPECT_EQ(part.path.size(), whole.path.size());
+  EXPECT_EQ(part.sensitivities.size(), 2u);
+  EXPECT_EQ(part.sensitivities.size() + part.left_out.size(), whole.sensitivities.size());
+  EXPECT_THAT(observer.note, HasSubstr("(" + part.sensitivities.front().what + ")"));
+  EXPECT_EQ(part.left_out.back(), "latency");
+  EXPECT_THAT(ToText(part, 8, false), HasSubstr("  not simulated: " + part.left_out.front()));
+  EXPECT_EQ(ToJson(part)["sensitivities_left_out"].size(), part.left_out.size());
+  EXPECT_FALSE(ToJson(whole).contains("sensitivities_left_out"));
 }
 
 }  // namespace

@@ -8,9 +8,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "real/backends/host.h"
 #include "scenarios/trials/random_step.h"
 #include "scenarios/trials/trust.h"
 #include "sim/base/error.h"
+#include "sim/base/interruption.h"
 #include "topology/files/calibration.h"
 #include "topology/files/cluster_file.h"
 
@@ -160,6 +162,30 @@ TEST(TrustTest, StepsThatWereNeverUndisturbedAreListedButNotJudged) {
 TEST(TrustTest, ACalibrationOfAnotherMachineIsRefused) {
   const RandomStep step = Draw(0, StepUse::kJudging)[0];
   EXPECT_THROW(MeasureTrust(OneMillisecondEach(step.schedule), {}), Error);
+}
+
+struct StepsTold : ProgressObserver {
+  void Done(double parts) override { done = parts; }
+  double done = 0;
+};
+
+TEST(TrustTest, AStoppedReportIsOfTheStepsThatWereRun) {
+  const RandomStep step = Draw(0, StepUse::kJudging)[0];
+  Calibration calibration = OneMillisecondEach(step.schedule);
+  const HostMachine host = ThisHost();
+  calibration.origin.machine = MachineName(host.processor, host.cores);
+  StepsTold told;
+  TrustOptions options;
+  options.kept = 1;
+  options.patience = Seconds(0.001);
+  options.observer = &told;
+  options.is_stopped = [&] { return told.done == 1; };
+  const TrustReport report = MeasureTrust(calibration, options);
+  EXPECT_EQ(report.rows.size(), 1u);
+  EXPECT_EQ(ToJson(report)["left_out"], 41);
+  EXPECT_THAT(ToText(report), HasSubstr("Interrupted: 1 of 42 steps."));
+  options.is_stopped = [] { return true; };
+  EXPECT_THROW(MeasureTrust(calibration, options), Stopped);
 }
 
 }  // namespace

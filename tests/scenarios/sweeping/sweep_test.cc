@@ -1,5 +1,6 @@
 #include "scenarios/sweeping/sweep.h"
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 
@@ -13,6 +14,7 @@
 #include "scenarios/readers/scenario.h"
 #include "scenarios/sweeping/study_report.h"
 #include "sim/base/error.h"
+#include "sim/base/interruption.h"
 #include "sim/base/version.h"
 #include "tests/scenarios/small_study.h"
 #include "tests/support/places.h"
@@ -235,16 +237,19 @@ TEST_F(SweepTest, AnAxisThatIsMissingIsSaidBeforeTheFirstPoint) {
     const std::string text = fmt::format(
         R"({{"name": "s", "base": {}, "metric": "{}", "columns": ["step_seconds", "{}"], {}}})",
         kSmallBase, metric, column, kBatches);
-    bool began = false;
+    struct : ProgressObserver {
+      void Done(double) override { began = true; }
+      std::atomic<bool> began = false;
+    } observer;
     SweepOptions options;
-    options.progress = [&](size_t, size_t) { began = true; };
+    options.observer = &observer;
     try {
       PlayStudy(ReadStudy(JsonDocument::FromText(text, "study.json")), options);
     } catch (const Error& error) {
-      EXPECT_FALSE(began);
+      EXPECT_FALSE(observer.began);
       return std::string(error.what());
     }
-    EXPECT_TRUE(began);
+    EXPECT_TRUE(observer.began);
     return std::string();
   };
   EXPECT_EQ(error_of("by_axis.row.seconds", "by_axis.depth.bytes"), "");
@@ -253,6 +258,72 @@ TEST_F(SweepTest, AnAxisThatIsMissingIsSaidBeforeTheFirstPoint) {
                     HasSubstr("did you mean \"row\"?")));
   EXPECT_THAT(error_of("ranks", "by_axis.dpeth.bytes"),
               AllOf(HasSubstr("/columns/1"), HasSubstr("did you mean \"depth\"?")));
+}
+
+// What a sweep tells, under its lock.
+struct SweepListener : ProgressObserver {
+  void Begin(std::string_view what, std::string_view /*parts*/, uint64_t all) override {
+    began.emplace_back(what);
+    wanted = all;
+  }
+  void Done(double parts) override {
+    EXPECT_GE(parts, done);
+    done = parts;
+  }
+  void Had(double parts) override { had = parts; }
+  void Note(std::string_view text) override { note = text; }
+
+  std::vector<std::string> began;
+  uint64_t wanted = 0;
+  std::atomic<double> done = 0;
+  double had = 0;
+  std::string note;
+};
+
+TEST_F(SweepTest, ItTellsHowManyPointsAreDoneAndTheBest) {
+  const Study study = SmallStudy(kBatches);  // the smallest batch takes the least time
+  for (const double had : {0, 8}) {
+    SweepListener listener;
+    SweepOptions options = Keeping();
+    options.observer = &listener;
+    PlayStudy(study, options);
+    EXPECT_THAT(listener.began, ElementsAre("calibrating", "sweeping"));
+    EXPECT_EQ(listener.wanted, 8u);
+    EXPECT_NEAR(listener.done, 8, 1e-9);
+    EXPECT_EQ(listener.had, had);
+    EXPECT_THAT(listener.note, AllOf(HasSubstr("best step_seconds "), HasSubstr("batch=8")));
+  }
+}
+
+TEST_F(SweepTest, AStoppedSweepKeepsWhatIsDoneAndGoesOnThere) {
+  const Study study = SmallStudy(kBatches);
+  SweepListener listener;
+  SweepOptions options = Keeping();
+  options.threads = 1;
+  options.observer = &listener;
+  options.is_stopped = [&] { return listener.done > 2.999; };
+  const Sweep stopped = PlayStudy(study, options);
+  EXPECT_EQ(stopped.left_out, 5u);
+  for (size_t i = 0; i < 8; ++i) EXPECT_EQ(stopped.points[i].left_out, i >= 3) << i;
+  const PublishedComparison comparison = Compare(study, stopped);
+  EXPECT_THAT(ToText(study, stopped, comparison), HasSubstr("3 points of 8: interrupted"));
+  EXPECT_EQ(ToJson(study, stopped, comparison)["points"].size(), 3u);
+  EXPECT_EQ(ToJson(study, stopped, comparison)["points_left_out"], 5);
+  const std::string csv = ToCsv(TableOf(study, stopped, comparison));
+  EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 4);
+
+  options.is_stopped = [] { return false; };
+  listener.done = 0;
+  const Sweep whole = PlayStudy(study, options);
+  EXPECT_EQ(whole.left_out, 0u);
+  for (size_t i = 0; i < 8; ++i) EXPECT_EQ(whole.points[i].kept, i < 3) << i;
+}
+
+TEST_F(SweepTest, ASweepThatIsStoppedAtOnceHasNothing) {
+  SweepOptions options = Keeping();
+  options.is_stopped = [] { return true; };
+  EXPECT_THROW(PlayStudy(SmallStudy(kBatches), options), Stopped);
+  EXPECT_TRUE(fs::is_empty(folder_));
 }
 
 TEST_F(SweepTest, CalibrationFindsTheValueThatGivesThePublishedFigure) {

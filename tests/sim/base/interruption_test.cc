@@ -82,5 +82,42 @@ TEST(InterruptionDeathTest, ASecondSignalDoesNotWait) {
   EXPECT_EXIT(work(), ExitedWithCode(128 + SIGINT), "interrupted");
 }
 
+TEST(InterruptionDeathTest, StoppableWorkIsAskedAndThenKeepsWhatItHas) {
+  const auto work = [] {
+    EndOnSignals();
+    const Stoppable stoppable;
+    if (IsStopAsked() || StopCode() != 0) _exit(1);
+    raise(SIGINT);
+    if (!IsStopAsked()) _exit(1);
+    {
+      const Uninterrupted written;  // what there is
+      Say(StopWords(), ": kept");
+    }
+    _exit(StopCode());
+  };
+  EXPECT_EXIT(work(), ExitedWithCode(128 + SIGINT), "^rehearse: interrupted: kept\n$");
+}
+
+TEST(InterruptionDeathTest, ASecondSignalEndsStoppableWork) {
+  const auto work = [] {
+    EndOnSignals();
+    const Stoppable stoppable;
+    raise(SIGTERM);
+    raise(SIGTERM);
+    _exit(0);
+  };
+  EXPECT_EXIT(work(), ExitedWithCode(128 + SIGTERM), "^rehearse: ended by SIGTERM\n$");
+}
+
+TEST(InterruptionDeathTest, WorkThatIsNoLongerStoppableEnds) {
+  const auto work = [] {
+    EndOnSignals();
+    { const Stoppable stoppable; }
+    raise(SIGINT);
+    _exit(0);
+  };
+  EXPECT_EXIT(work(), ExitedWithCode(128 + SIGINT), "^rehearse: interrupted\n$");
+}
+
 }  // namespace
 }  // namespace rehearse

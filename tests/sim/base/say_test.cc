@@ -43,6 +43,25 @@ TEST(SayTest, ALineIsOneWrite) {
   close(ends[1]);
 }
 
+TEST(SayTest, ALineInPlaceIsReplacedAndMakesWayForOthers) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  {
+    const StderrTo there(ends[1]);
+    SayInPlace("1 of 2");
+    SayInPlace("2 of 2");
+    Say("careful");
+    SayInPlace("");
+    SayInPlace("done");
+    SayInPlace("");
+  }
+  char text[200];
+  EXPECT_EQ(std::string(text, static_cast<size_t>(read(ends[0], text, sizeof text))),
+            "\r\x1b[K1 of 2\r\x1b[K2 of 2\r\x1b[Krehearse: careful\n\r\x1b[Kdone\r\x1b[K");
+  close(ends[0]);
+  close(ends[1]);
+}
+
 TEST(SayTest, APipeThatNobodyReadsIsNoSignal) {
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);

@@ -1,0 +1,46 @@
+// What pictures of a step are made of: a lane for each stream of a rank, the phases of the step,
+// and round numbers for a time axis.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim/engine/timeline.h"
+#include "sim/schedule/schedule.h"
+
+namespace rehearse {
+
+struct Lane {
+  std::string name;
+  StreamKind kind = StreamKind::kCompute;
+  std::vector<const Span*> spans;  // of the stream, in order
+};
+
+struct RankLanes {
+  uint32_t rank = 0;
+  std::vector<Lane> lanes;  // compute first; those in which nothing runs are left out
+};
+
+// Points into the timeline; of the rank that represents this one, where it is folded.
+RankLanes LanesOf(const Schedule& schedule, const Timeline& timeline, uint32_t rank);
+
+struct PhaseExtent {
+  const char* name;  // "forward", "backward", "update"
+  Time begin;
+  Time end;
+};
+// Of the rank's compute, in order; none where they are interleaved by micro-batches.
+std::vector<PhaseExtent> PhasesOf(const Schedule& schedule, const RankLanes& rank);
+
+// Round times of an axis, in its unit.
+struct Ticks {
+  std::vector<double> at;
+  int decimals = 0;  // that they need
+
+  std::string Label(double value) const;  // "12,500" or "0.25"
+};
+// About `wanted` apart from each other: 1, 2 or 5 times a power of ten. CHECKs begin < end.
+Ticks TicksBetween(double begin, double end, double wanted);
+
+}  // namespace rehearse

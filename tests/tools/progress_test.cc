@@ -1,0 +1,101 @@
+// What commands say while they work, and what they keep when they are interrupted.
+#include <filesystem>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/tools/program_fixture.h"
+
+namespace rehearse {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+class InterruptedProgramTest : public ProgramTest {
+ protected:
+  // Exit code; what it printed is in out.txt and err.txt. A shell has what it runs in the
+  // background ignore SIGINT.
+  int InterruptAfter(double seconds, const std::string& arguments) const {
+    return Shell("env --default-signal=INT \"$rehearse\" " + arguments +
+                 " > out.txt 2> err.txt & sleep " + std::to_string(seconds) +
+                 "; kill -s INT $!; wait $!");
+  }
+  std::string Out() const { return ReadFile(folder_ / "out.txt"); }
+  std::string Err() const { return ReadFile(folder_ / "err.txt"); }
+
+  // More points than anybody waits for, some 10 ms each.
+  void WriteLongStudy() const {
+    std::string seeds = "0";
+    for (int seed = 1; seed < 20'000; ++seed) seeds += ", " + std::to_string(seed);
+    Write("study.json",
+          R"({"name": "long", "metric": "step_seconds", "base": ")" + Shipped("axonn-weak-80b") +
+              R"(", "grid": [{"path": "simulator.routing_seed", "values": [)" + seeds + "]}]}");
+  }
+};
+
+TEST_F(InterruptedProgramTest, ASweepPrintsThePointsThatAreDone) {
+  WriteLongStudy();
+  EXPECT_EQ(InterruptAfter(2, "sweep study.json"), 130);
+  EXPECT_THAT(Out(), ContainsRegex("^long   [0-9]+ points of 20000: interrupted\n"));
+  EXPECT_THAT(Err(), AllOf(StartsWith("rehearse: interrupted: "),
+                           HasSubstr(" of 20000 points are done; with --out DIR they are kept")));
+}
+
+TEST_F(InterruptedProgramTest, AnExecutionReportsTheStepsThatWereMeasured) {
+  // After the first line of a log each is a step's.
+  EXPECT_EQ(
+      Shell("env --default-signal=INT \"$rehearse\" execute '" + Shipped("cpu-4d") +
+            "' --warmup 0 --repeat 100000 --format json --out o > out.txt 2> err.txt & until [ "
+            "$(cat o/rank-*.jsonl 2> /dev/null | wc -l) -ge 12 ]; do sleep 0.05; done; "
+            "kill -s INT $!; wait $!"),
+      130);
+  const size_t measured = nlohmann::json::parse(Out())["repeat_seconds"].size();
+  EXPECT_GT(measured, 0u);
+  EXPECT_THAT(Err(), HasSubstr("interrupted: " + std::to_string(measured) + " of 100000 steps"));
+  EXPECT_TRUE(fs::exists(folder_ / "o/timeline.json"));
+}
+
+TEST_F(InterruptedProgramTest, ACalibrationThatKnowsNoWorldWritesNothing) {
+  EXPECT_EQ(InterruptAfter(1.5, "calibrate --ranks 2 -o mine.json"), 130);
+  EXPECT_EQ(Out(), "");
+  EXPECT_THAT(Err(), AllOf(StartsWith("rehearse: interrupted: nothing is written to mine.json"),
+                           HasSubstr("--networks")));
+  EXPECT_FALSE(fs::exists(folder_ / "mine.json"));
+}
+
+// A terminal of its own: util-linux's script.
+class TerminalTest : public InterruptedProgramTest {
+ protected:
+  std::string Typescript(const std::string& variables) const {
+    EXPECT_EQ(Shell("env -u OMPI_COMM_WORLD_RANK -u SLURM_PROCID " + variables +
+                    " script -qec \"timeout --foreground -s INT 3 '$rehearse' sweep study.json "
+                    "--out kept; rm -r kept\" log.txt > out.txt 2>&1"),
+              0);
+    return Out();
+  }
+};
+
+TEST_F(TerminalTest, ProgressStandsInPlaceWhereItCan) {
+  if (std::system("command -v script > /dev/null") != 0) GTEST_SKIP() << "no script here";
+  WriteLongStudy();
+  const std::string able = Typescript("TERM=xterm");
+  EXPECT_THAT(able, ContainsRegex("\r\x1b\\[Ksweeping: [0-9]+ of 20000 points"));
+  EXPECT_THAT(able, HasSubstr("; best step_seconds "));
+  EXPECT_THAT(able, ContainsRegex("\r\x1b\\[Krehearse: interrupted: [0-9]+ of 20000 points"));
+  // By the line it is said after half a minute.
+  for (const char* variables : {"TERM=dumb", "TERM=xterm OMPI_COMM_WORLD_RANK=0"}) {
+    EXPECT_THAT(Typescript(variables), AllOf(Not(HasSubstr("\x1b")), Not(HasSubstr("sweeping")),
+                                             StartsWith("rehearse: interrupted: ")))
+        << variables;
+  }
+}
+
+}  // namespace
+}  // namespace rehearse
