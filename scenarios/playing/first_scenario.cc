@@ -249,10 +249,10 @@ std::string FirstScenario(const FirstScenarioRequest& request) {
     if (!found) return text;
     problem = *found;
   }
-  throw Error(
-      fmt::format("no mesh of the {} ranks of {} does for {} with {}; more machines may help, as in "
-                  "--cluster NAME:nodes=4. The last that was tried: {}",
-                  ranks, request.cluster, model.name, kind.name, problem));
+  throw Error(fmt::format(
+      "no mesh of the {} ranks of {} does for {} with {}; more machines may help, as in "
+      "--cluster NAME:nodes=4. The last that was tried: {}",
+      ranks, request.cluster, model.name, kind.name, problem));
 }
 
 }  // namespace rehearse
