@@ -135,9 +135,13 @@ class SchemaProgramTest : public ProgramTest {};
 
 TEST_F(SchemaProgramTest, ResultsHaveTheKeysOfTheTableAndNoOthers) {
   std::set<std::string> written;
+  Write("shared.json", R"({"schema": "rehearse.calibration.v1", "collective_overhead": "10us",
+                           "channel_overhead": "0us", "about": {"representative": false}})");
   for (const std::string& arguments :
-       {Shipped("cpu-4d"), Shipped("axonn-gpt20b-perlmutter") + " --set simulator.algorithm=auto",
-        Shipped("jobs-two-trainings")}) {
+       {Shipped("cpu-4d") + " --calibration shared.json",
+        Shipped("axonn-gpt20b-perlmutter") +
+            " --set simulator.algorithm=auto --set strategy.cached_layers=0",
+        Shipped("jobs-two-trainings") + " --set jobs.0.repeat=2"}) {
     const Outcome run = Execute("run " + arguments + " --format json");
     ASSERT_EQ(run.code, 0) << run.err;
     const Json result = Json::parse(run.out);
