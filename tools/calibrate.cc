@@ -65,7 +65,7 @@ CommandSyntax CalibrateSyntax() {
   add("largest", Gigaflops("GFLOP", nullptr),
       "operations of the largest training step to learn from, a rank; products have up to a tenth. "
       "By default 2, on GPUs 20000");
-  add("largest-message", Size("SIZE", nullptr),
+  add("largest-message", SizeWithUnit("SIZE", nullptr),
       "largest step of a ring; by default 4 MiB, on GPUs 64 MiB");
   add("networks", Whole("N", nullptr, 1u, 100'000u),
       "random networks to learn from; by default 12, on GPUs 8");

@@ -191,6 +191,11 @@ po::value_semantic* Size(const char* name, const char* standard) {
                 standard);
 }
 
+po::value_semantic* SizeWithUnit(const char* name, const char* standard) {
+  return ReadBy([](const std::string& text) { return boost::any(ParseSize(text)); }, name,
+                standard);
+}
+
 po::value_semantic* Wait(const char* name, const char* standard) {
   return ReadBy(
       [](const std::string& text) {

@@ -49,6 +49,8 @@ boost::program_options::value_semantic* Factor(const char* name, const char* sta
 // A size of whole bytes up to 1024T: bare as in "8", with nccl-tests' K, M, G, T (powers of 1,024)
 // or with a unit (sim/base/units.h); as<Bytes>().
 boost::program_options::value_semantic* Size(const char* name, const char* standard);
+// The same with a unit always; as<Bytes>().
+boost::program_options::value_semantic* SizeWithUnit(const char* name, const char* standard);
 // From a millisecond to 11 days: seconds as in "10" and "0.5", or with a unit; as<Seconds>().
 boost::program_options::value_semantic* Wait(const char* name, const char* standard);
 // From one GFLOP: GFLOP as in "2" and "0.5", or with a unit; as<Flops>().

@@ -402,7 +402,7 @@ TEST_F(GpuProgramTest, GpuCheckKeepsWhatThereIsWhenSomethingFails) {
 
 TEST_F(GpuProgramTest, OptionsOfOneBackendAreRefusedByTheOther) {
   ExpectMistake("calibrate --share-gpus", {"--share-gpus is for --backend cuda"});
-  ExpectMistake("calibrate --backend gpu", {"\"gpu\"", "\"cpu\" or \"cuda\""});
+  ExpectMistake("calibrate --backend gpu", {"\"gpu\"", "cpu and cuda"});
   ExpectMistake("calibrate --largest-message 64", {"--largest-message", "\"64\"", "unit"});
 }
 

@@ -169,9 +169,9 @@ TEST(StudyTest, ANumberThatNoResultHasIsRefusedAtItsPlace) {
   EXPECT_THAT(error_of(R"("ranks")", R"(["ranks", "breakdwn.idle_seconds"])"),
               AllOf(HasSubstr("/columns/1: "), HasSubstr("\"breakdown.idle_seconds\"?")));
   EXPECT_THAT(error_of(R"("x")", "[]"),
-              AllOf(HasSubstr("expected a number of the result: ranks, step_seconds, "),
+              AllOf(HasSubstr("which is no number of the result; known are ranks, step_seconds, "),
                     HasSubstr("by_axis.*.bytes")));
-  EXPECT_THAT(error_of(R"("timeline_hash")", "[]"), HasSubstr("expected a number"));  // a text
+  EXPECT_THAT(error_of(R"("timeline_hash")", "[]"), HasSubstr("which is no number"));  // a text
 }
 
 TEST(StudyTest, ACalibrationNeedsAFigureAndAPlaceForItsValue) {

@@ -58,7 +58,7 @@ TEST(JsonShapeTest, RangesAndChoicesAreThoseOfTheTable) {
       "{\"colour\": \"bleu\", \"power\": 0, \"top\": \"3s\",\n\"wheels\": [{\"spokes\": 41}]}");
   const JsonReader car = document.Root().As(CarShape());
   EXPECT_THAT(MessageOf([&] { car.At("colour").Choice(); }),
-              HasSubstr("expected \"red\" or \"blue\"; did you mean \"blue\"?"));
+              HasSubstr("found \"bleu\"; did you mean \"blue\"? Expected \"red\" or \"blue\""));
   EXPECT_THAT(MessageOf([&] { car.At("power").Number(); }),
               HasSubstr("found 0, expected a number above 0 and at most 500"));
   EXPECT_THAT(MessageOf([&] { car.At("top").Duration(); }), HasSubstr("expected at most 2 s"));
