@@ -402,7 +402,8 @@ TEST_F(SweepTest, RowsHaveAColumnForEachValueThatChanges) {
   EXPECT_EQ(rows[1]["training.batch"], 16);
   EXPECT_EQ(rows[1]["simulator.fidelity"], "formula");
   EXPECT_EQ(rows[1]["status"], "done");
-  EXPECT_EQ(rows[1]["step_seconds"], sweep.points[1].result["step_seconds"]);
+  EXPECT_EQ(rows[1]["step_seconds"].get<double>(),
+            sweep.points[1].result["step_seconds"].get<double>());
   EXPECT_EQ(rows[2]["status"], "impossible");
   EXPECT_THAT(rows[2]["reason"].get<std::string>(), HasSubstr("does not fit cluster"));
   EXPECT_TRUE(rows[2]["step_seconds"].is_null());

@@ -111,7 +111,7 @@ TEST(JsonShapeTest, AJsonSchemaRefersToEachObjectOnce) {
   const nlohmann::ordered_json schema = JsonSchema({"car", "what drives.", "", ObjectOf(CarShape)});
   EXPECT_EQ(schema["$ref"], "#/definitions/car");
   const auto& car = schema["definitions"]["car"];
-  EXPECT_EQ(car["required"], nlohmann::json({"colour"}));  // seats are of a variant only
+  EXPECT_EQ(car["required"].dump(), R"(["colour"])");  // seats are of a variant only
   EXPECT_EQ(car["properties"]["power"]["exclusiveMinimum"], 0);
   EXPECT_EQ(car["properties"]["power"]["default"], 80);
   EXPECT_EQ(car["properties"]["wheels"]["items"]["$ref"], "#/definitions/wheel");
