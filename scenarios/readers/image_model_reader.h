@@ -14,10 +14,10 @@ namespace rehearse {
 const ObjectShape& VggShape();
 const ObjectShape& UnetShape();
 
-VggModel ReadVgg(const JsonReader& reader);
+VggModel ReadVgg(const JsonReader& object);
 
 // "channels"; optional "multipliers", "blocks", "image", "image_channels", "attention" (sides of
 // images), "head_size", "groups".
-UnetModel ReadUnet(const JsonReader& reader);
+UnetModel ReadUnet(const JsonReader& object);
 
 }  // namespace rehearse

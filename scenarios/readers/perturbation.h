@@ -30,6 +30,6 @@ const ObjectShape& PerturbationShape();
 
 // Throws Error for values out of range, patterns that select nothing, and link events or jitter at
 // the fidelity formula, which plays no links.
-Perturbation ReadPerturbation(const JsonReader& reader, const Cluster& cluster, Fidelity fidelity);
+Perturbation ReadPerturbation(const JsonReader& object, const Cluster& cluster, Fidelity fidelity);
 
 }  // namespace rehearse

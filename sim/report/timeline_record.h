@@ -97,6 +97,6 @@ TimelineRecord MakeRecord(std::string title, const Schedule& schedule, Timeline 
 // The JSON object as text: a step of a million spans would be gigabytes as values.
 std::string ToJsonText(const TimelineRecord& record);
 // Throws Error for anything that does not fit together.
-TimelineRecord ReadTimelineRecord(const JsonReader& reader);
+TimelineRecord ReadTimelineRecord(const JsonReader& object);
 
 }  // namespace rehearse

@@ -42,7 +42,7 @@ std::string WriteSchedule(const Schedule& schedule, const ScheduleTitle& title =
 
 // The whole document. Throws Error with the place of every mistake, those that CheckSchedule and
 // CheckBuffers find included.
-Schedule ReadSchedule(const JsonReader& document);
+Schedule ReadSchedule(const JsonReader& object);
 ScheduleTitle ReadScheduleTitle(const JsonReader& document);
 
 }  // namespace rehearse

@@ -45,7 +45,7 @@ class ListedNames {
   std::vector<std::string> names_;  // that are not empty, in order
 };
 
-Communicator ReadCommunicator(const JsonReader& reader, uint32_t ranks);
+Communicator ReadCommunicator(const JsonReader& object, uint32_t ranks);
 
 // Of a reader that knows a role's keys, whatever others. `schedule` has its communicators already.
 Role ReadRole(const JsonReader& reader, const Schedule& schedule, const ListedNames& communicators);

@@ -25,8 +25,8 @@ namespace rehearse {
 const ObjectShape& MeasuredKernelsShape();
 const ObjectShape& MeasuredCollectivesShape();
 
-MeasuredKernels ReadMeasuredKernels(const JsonReader& reader);
-MeasuredCollectives ReadMeasuredCollectives(const JsonReader& reader);
+MeasuredKernels ReadMeasuredKernels(const JsonReader& object);
+MeasuredCollectives ReadMeasuredCollectives(const JsonReader& object);
 
 nlohmann::ordered_json ToJson(const MeasuredKernels& measured);
 nlohmann::ordered_json ToJson(const MeasuredCollectives& measured);

@@ -45,6 +45,6 @@
 
 namespace rehearse {
 
-std::unique_ptr<Cluster> ReadCompactForm(const JsonReader& reader);
+std::unique_ptr<Cluster> ReadCompactForm(const JsonReader& object);
 
 }  // namespace rehearse
