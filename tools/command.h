@@ -57,12 +57,12 @@ Taken TakenBy(const CommandSyntax& syntax,
 Taken TakenBy(const CommandSyntax& syntax, const std::string& positional);
 
 struct Command {
-  const char* name;
-  const char* summary;
-  CommandSyntax (*syntax)();
+  const char* name = "";
+  const char* summary = "";
+  CommandSyntax (*syntax)() = nullptr;
   // `arguments` without the program's and the command's name. Returns the exit code; throws Error
   // for the user's mistakes.
-  int (*run)(const std::vector<std::string>& arguments);
+  int (*run)(const std::vector<std::string>& arguments) = nullptr;
   bool runs_for_real = false;  // on this machine's CPUs or GPUs
 };
 

@@ -198,7 +198,8 @@ std::optional<Bytes> NcclSize(std::string_view word, double unit) {
     if (letters.ends_with('b')) letters.pop_back();
     if (letters.size() == 2 && letters.ends_with('i')) letters.pop_back();
     constexpr std::string_view kPrefixes = "kmgt";
-    if (letters.size() > 1 || (letters.size() == 1 && kPrefixes.find(letters) == kPrefixes.npos))
+    if (letters.size() > 1 ||
+        (letters.size() == 1 && kPrefixes.find(letters) == std::string_view::npos))
       return std::nullopt;
     if (!letters.empty())
       factor = std::pow(1024.0, static_cast<double>(1 + kPrefixes.find(letters)));

@@ -244,7 +244,7 @@ std::string FirstScenario(const FirstScenarioRequest& request) {
   const std::vector<Mesh> meshes = MeshesOf(*parts.table, *cluster);
   for (size_t i = 0; i < std::min(meshes.size(), kMostTries); ++i) {
     parts.strategy = StrategyOf(kind, *parts.table, meshes[i]);
-    const std::string text = FileOf(parts, ranks);
+    std::string text = FileOf(parts, ranks);
     const std::optional<std::string> found = ProblemOf(text);
     if (!found) return text;
     problem = *found;

@@ -151,7 +151,8 @@ struct Parameters {
 
   void Add(const std::string& path, const nlohmann::json& value, size_t point, size_t points) {
     if (value.is_object() && !value.empty()) {
-      for (const auto& [key, part] : value.items()) Add(path + "." + key, part, point, points);
+      for (const auto& [key, part] : value.items())
+        Add(fmt::format("{}.{}", path, key), part, point, points);
       return;
     }
     const auto [found, is_new] = values.try_emplace(path, points);

@@ -17,7 +17,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 std::string CsvText(const std::string& text) {
-  const std::string visible = VisibleText(text);
+  std::string visible = VisibleText(text);
   if (visible.find_first_of(",\"\r\n") == std::string::npos) return visible;
   std::string quoted = "\"";
   for (const char c : visible) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
@@ -32,8 +32,8 @@ std::string JsonText(const std::string& text) {
 void AddLeaves(const Json& json, const std::string& path,
                std::vector<std::pair<std::string, const Json*>>* leaves) {
   if (json.is_object()) {
-    for (const auto& [key, value] : json.items())
-      AddLeaves(value, path.empty() ? key : path + "." + key, leaves);
+    const std::string before = path.empty() ? "" : path + ".";
+    for (const auto& [key, value] : json.items()) AddLeaves(value, before + key, leaves);
   } else if (!json.is_array() && !json.is_null()) {
     leaves->emplace_back(path, &json);
   }

@@ -26,6 +26,7 @@ enum class CellKind : uint8_t { kText, kNumber, kInteger, kTruth };
 
 class DataCell {
  public:
+  // NOLINTBEGIN(google-explicit-constructor): rows are lists of plain values
   DataCell() = default;  // nothing
   DataCell(bool value) : value_(value) {}
   // Nothing where it is not finite: neither format has a word for that.
@@ -39,6 +40,7 @@ class DataCell {
   DataCell(const std::optional<Value>& value) {
     if (value) *this = DataCell(*value);
   }
+  // NOLINTEND(google-explicit-constructor)
 
   bool IsNothing() const { return std::holds_alternative<std::monostate>(value_); }
   bool Fits(CellKind kind) const;

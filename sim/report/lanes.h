@@ -26,7 +26,7 @@ struct RankLanes {
 RankLanes LanesOf(const Schedule& schedule, const Timeline& timeline, uint32_t rank);
 
 struct PhaseExtent {
-  const char* name;  // "forward", "backward", "update"
+  const char* name = "";  // "forward", "backward", "update"
   Time begin;
   Time end;
 };

@@ -386,7 +386,7 @@ class Gantt {
     }
     end_line();
     for (const auto& [sign, meaning] : entries)
-      add(sign + " " + meaning, CharactersOf(sign) + 1 + meaning.size());
+      add(fmt::format("{} {}", sign, meaning), CharactersOf(sign) + 1 + meaning.size());
     end_line();
   }
 

@@ -107,7 +107,8 @@ JsonDocument PresetDocument(const std::string& text, const Place& place) {
 std::vector<std::string> Assignments(const ChangedText& file) {
   std::vector<std::string> assignments;
   assignments.reserve(file.changes.size());
-  for (const auto& [key, value] : file.changes) assignments.push_back(key + "=" + value);
+  for (const auto& [key, value] : file.changes)
+    assignments.push_back(fmt::format("{}={}", key, value));
   return assignments;
 }
 
