@@ -25,7 +25,8 @@ CommandSyntax RunSyntax() {
   syntax.usage = "rehearse run SCENARIO|SCHEDULE [options]";
   syntax.explanation =
       "Plans the schedule that every GPU of the scenario would follow, plays it on the\n"
-      "modelled cluster, and prints where the time goes. Examples:\n"
+      "modelled cluster, and prints where the time goes. `rehearse init` writes a first scenario,\n"
+      "`rehearse schema scenario` tells every key. Examples:\n"
       "  rehearse run scenarios/axonn-gpt20b-perlmutter.json\n"
       "  rehearse run scenarios/axonn-gpt20b-perlmutter.json --set "
       "strategy.overlap_all_gather=false\n"

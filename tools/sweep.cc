@@ -55,7 +55,7 @@ CommandSyntax SweepSyntax() {
   syntax.explanation =
       "Simulates every point of a study: a base scenario with changes, listed one by one or as\n"
       "a grid of values, and shows one number of each, beside what is published where the study\n"
-      "says so. scenarios/sweeping/study.h explains the file; scenarios/studies/ has some. Ctrl-C\n"
+      "says so. `rehearse schema study` tells the file's keys; scenarios/studies/ has some. Ctrl-C\n"
       "keeps the points that are done. Examples:\n"
       "  rehearse sweep scenarios/studies/axonn-table4.json\n"
       "  rehearse sweep my-study.json --out sweep --format csv     # go on where it stopped\n";
