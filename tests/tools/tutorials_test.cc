@@ -91,6 +91,12 @@ void ExpectShown(const std::vector<std::string>& shown, const std::string& outpu
                                               << (at < lines.size() ? lines[at] : "");
 }
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kIsSanitized = true;
+#else
+constexpr bool kIsSanitized = false;
+#endif
+
 class TutorialsTest : public ProgramTest {
  protected:
   // A place that looks like the repository, where the commands may write.
@@ -105,6 +111,7 @@ class TutorialsTest : public ProgramTest {
     const std::vector<Step> steps = StepsOf(SourceDir() + "/scenarios/tutorials/" + name);
     ASSERT_GE(steps.size(), 5u);
     for (const Step& step : steps) {
+      if (step.is_measured && kIsSanitized) GTEST_SKIP() << "nothing to measure under a sanitizer";
       Write("step.sh", step.commands);
       const int status = Shell("bash -e step.sh > out.txt 2> err.txt");
       const std::string complaints = ReadFile(folder_ / "err.txt");
