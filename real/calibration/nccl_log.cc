@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "collectives/algorithms/ring.h"
-#include "real/calibration/nccl_columns.h"
+#include "real/calibration/nccl_sections.h"
 #include "sim/base/error.h"
 
 namespace rehearse {
@@ -16,115 +16,6 @@ namespace {
 using enum CollectiveKind;
 
 constexpr double kLongest = 1e6;  // seconds
-constexpr std::string_view kBlank = " \t\r";
-
-// Programs of nccl-tests whose collective is not simulated.
-constexpr std::string_view kOtherPrograms[] = {"gather_perf", "scatter_perf", "hypercube_perf",
-                                               "alltoallv_perf"};
-constexpr CollectiveKind kTestedKinds[] = {kAllReduce, kAllGather, kReduceScatter, kAllToAll,
-                                           kBroadcast, kReduce,    kSendReceive};
-
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-
-std::string_view Trimmed(std::string_view text) {
-  const size_t begin = text.find_first_not_of(kBlank);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kBlank) - begin + 1);
-}
-
-// How many letters of the text are a launcher's "[1,0]<stdout>:", "[0]" or "0: ".
-size_t LauncherPrefix(std::string_view text) {
-  size_t at = 0;
-  if (text.starts_with('[')) {
-    at = text.find_first_not_of("0123456789,", 1);
-    if (at == std::string_view::npos || at == 1 || text[at] != ']') return 0;
-    ++at;
-    if (text.substr(at).starts_with("<std")) at = std::min(text.find('>', at) + 1, text.size());
-    if (at < text.size() && text[at] == ':') ++at;
-    return at;
-  }
-  while (at < text.size() && IsDigit(text[at])) ++at;
-  return at > 0 && at + 1 < text.size() && text[at] == ':' && text[at + 1] == ' ' ? at + 1 : 0;
-}
-
-// What a line says about which program it is of.
-struct NamedProgram {
-  std::string_view name;
-  std::optional<CollectiveKind> kind;  // nothing where it is not simulated
-};
-
-bool Names(std::string_view line, std::string_view program) {
-  // all_reduce_perf holds reduce_perf as well.
-  const size_t at = line.find(program);
-  return at != std::string_view::npos && (at == 0 || line[at - 1] != '_');
-}
-
-std::optional<NamedProgram> ProgramIn(std::string_view line) {
-  for (const CollectiveKind kind : kTestedKinds) {
-    const std::string_view program = FindNcclTest(kind)->program;
-    if (Names(line, program)) return NamedProgram{program, kind};
-  }
-  for (const std::string_view program : kOtherPrograms)
-    if (Names(line, program)) return NamedProgram{program, std::nullopt};
-  return std::nullopt;
-}
-
-// Ranks that lines such as "#  Rank  3 Group  0 Pid ..." list.
-struct ListedRanks {
-  std::map<uint32_t, uint32_t> groups;  // of each rank
-
-  void Add(std::string_view line) {
-    if (line.starts_with('#')) line.remove_prefix(1);
-    const auto words = NcclWords(line, false);
-    if (words.size() < 3 || words[0] != "Rank") return;
-    const auto rank = NcclNumber(words[1]);
-    const auto group = words[2] == "Group" && words.size() > 3 ? NcclNumber(words[3]) : 0;
-    constexpr double kMost = 1e9;
-    if (!rank || !group || *rank < 0 || *rank > kMost || *group < 0 || *group > kMost) return;
-    groups.emplace(static_cast<uint32_t>(*rank), static_cast<uint32_t>(*group));
-  }
-
-  std::vector<std::vector<uint32_t>> Groups() const {
-    std::map<uint32_t, std::vector<uint32_t>> members;
-    for (const auto& [rank, group] : groups) members[group].push_back(rank);
-    std::vector<std::vector<uint32_t>> all;
-    for (auto& [group, ranks] : members) all.push_back(std::move(ranks));
-    return all;
-  }
-};
-
-// "... 1 group of 8 ranks", as we write it.
-std::optional<uint32_t> WrittenRanks(std::string_view line) {
-  const auto words = NcclWords(line, false);
-  if (words.size() < 3 || words[0] != "#" || words.back() != "ranks") return std::nullopt;
-  const auto count = NcclNumber(words[words.size() - 2]);
-  if (!count || *count < 1 || *count > 1e9) return std::nullopt;
-  return static_cast<uint32_t>(*count);
-}
-
-struct ReadRow {
-  int line = 0;
-  Bytes bytes;
-  std::optional<double> time;                 // in the columns' unit
-  std::optional<double> algorithm_bandwidth;  // bytes a second
-  std::optional<double> bus_bandwidth;
-  double count = 0;      // 0: not told
-  double type_size = 0;  // likewise
-  std::string reduction;
-  double root = -1;
-  bool is_checked = false;           // out-of-place
-  bool is_checked_in_place = false;  // ... and in-place
-};
-
-// What is between one line that names columns and the next.
-struct Section {
-  int line = 0;
-  NcclColumns columns;
-  std::optional<NamedProgram> program;
-  ListedRanks ranks;
-  std::optional<uint32_t> written_ranks;
-  std::vector<ReadRow> rows;
-};
 
 // ---- What the columns say about the collective --------------------------------------------------
 
@@ -135,15 +26,15 @@ struct Inferred {
 };
 
 // size / (count x type), the same in all rows; nothing where they do not agree.
-std::optional<uint32_t> ShareOf(const std::vector<ReadRow>& rows) {
-  const ReadRow* largest = nullptr;
-  for (const ReadRow& row : rows) {
+std::optional<uint32_t> ShareOf(const std::vector<NcclLogRow>& rows) {
+  const NcclLogRow* largest = nullptr;
+  for (const NcclLogRow& row : rows) {
     if (row.count > 0 && row.type_size > 0 && (largest == nullptr || row.count > largest->count))
       largest = &row;
   }
   if (largest == nullptr) return std::nullopt;
   const double share = std::round(largest->bytes.value() / (largest->count * largest->type_size));
-  const bool all_agree = std::all_of(rows.begin(), rows.end(), [&](const ReadRow& row) {
+  const bool all_agree = std::all_of(rows.begin(), rows.end(), [&](const NcclLogRow& row) {
     if (row.count == 0 || row.type_size == 0) return true;
     return std::floor(row.bytes.value() / (row.type_size * share)) == row.count;
   });
@@ -151,9 +42,9 @@ std::optional<uint32_t> ShareOf(const std::vector<ReadRow>& rows) {
   return static_cast<uint32_t>(share);
 }
 
-Inferred InferKind(const Section& section, std::optional<uint32_t> ranks) {
+Inferred InferKind(const NcclSection& section, std::optional<uint32_t> ranks) {
   Inferred inferred;
-  const std::vector<ReadRow>& rows = section.rows;
+  const std::vector<NcclLogRow>& rows = section.rows;
   inferred.share = ShareOf(rows);
   if (!inferred.share) return inferred;
   const uint32_t share = *inferred.share;
@@ -180,12 +71,13 @@ Inferred InferKind(const Section& section, std::optional<uint32_t> ranks) {
   } else if (reduction.empty()) {
     inferred.kind = kAllToAll;
   } else {
-    const auto checked = [&](bool ReadRow::*where) {
-      return std::any_of(rows.begin(), rows.end(), [&](const ReadRow& row) { return row.*where; });
+    const auto checked = [&](bool NcclLogRow::*where) {
+      return std::any_of(rows.begin(), rows.end(),
+                         [&](const NcclLogRow& row) { return row.*where; });
     };
-    if (checked(&ReadRow::is_checked_in_place)) {
+    if (checked(&NcclLogRow::is_checked_in_place)) {
       inferred.kind = kAllGather;
-    } else if (checked(&ReadRow::is_checked)) {
+    } else if (checked(&NcclLogRow::is_checked)) {
       inferred.kind = kAllToAll;
     } else {
       inferred.why_not = "all-gather and all-to-all look alike where results are not checked";
@@ -193,259 +85,14 @@ Inferred InferKind(const Section& section, std::optional<uint32_t> ranks) {
   }
   return inferred;
 }
-
-// ---- Lines --------------------------------------------------------------------------------------
-
-class LogReader {
- public:
-  explicit LogReader(const std::string& file) : file_(file) {}
-
-  void ReadLine(std::string_view line) {
-    ++number_;
-    line = Trimmed(line);
-    if (const size_t prefix = LauncherPrefix(line); prefix > 0) line = Trimmed(line.substr(prefix));
-    if (line.empty()) return;
-    if (const auto heading = ReadNcclHeading(line)) return Begin(*heading);
-    if (in_section_ && rows().empty() && ReadNcclUnits(line, section().columns)) return;
-    if (ReadNcclsOwnLine(line)) return;
-    if (const auto program = ProgramIn(line)) {
-      TakeName(*program, line);
-      if (!in_section_ || !section().columns.has_commas) return;
-    }
-    if (line.starts_with('#')) return ReadComment(line);
-    if (in_section_) ReadRowOrRest(line);
-  }
-
-  std::vector<Section> Finish() {
-    GiveUpPartial();
-    if (sections_.empty())
-      throw Error({file_, 0, ""},
-                  "found no table of nccl-tests: no line names the columns size and time");
-    sections_.erase(std::remove_if(sections_.begin(), sections_.end(),
-                                   [](const Section& section) { return section.rows.empty(); }),
-                    sections_.end());
-    if (sections_.empty())
-      throw Error({file_, 0, ""}, "found the columns of nccl-tests, but no row of figures below");
-    return std::move(sections_);
-  }
-
-  std::vector<std::string> remarks;
-
- private:
-  // A row that NCCL printed into.
-  struct PartialRow {
-    int line = 0;
-    std::vector<std::string> words;
-  };
-
-  [[noreturn]] void Fail(int line, const std::string& message) const {
-    throw Error({file_, line, ""}, message);
-  }
-  Section& section() { return sections_.back(); }
-  std::vector<ReadRow>& rows() { return sections_.back().rows; }
-
-  void Begin(const NcclColumns& columns) {
-    GiveUpPartial();
-    is_rest_ = false;
-    Section next;
-    // What nobody says anew is as before.
-    if (!sections_.empty()) {
-      if (rows().empty()) {
-        next = std::move(section());  // named twice
-        sections_.pop_back();
-      } else {
-        next.ranks = section().ranks;
-        next.written_ranks = section().written_ranks;
-      }
-    }
-    if (next_program_) next.program = next_program_;
-    if (!next_ranks_.groups.empty()) next.ranks = std::move(next_ranks_);
-    if (next_written_ranks_) next.written_ranks = next_written_ranks_;
-    next_program_.reset();
-    next_ranks_ = {};
-    next_written_ranks_.reset();
-    next.line = number_;
-    next.columns = columns;
-    sections_.push_back(std::move(next));
-    in_section_ = true;
-  }
-
-  // Above the columns it is the next table's, below them that of this one; once there are rows, the
-  // end of this table or the begin of the next.
-  bool IsOfThisTable() { return in_section_ && rows().empty(); }
-
-  void TakeName(const NamedProgram& program, std::string_view line) {
-    const bool ends = line.find("concluded") != std::string_view::npos;
-    if (ends && !in_section_) return;
-    if (ends || IsOfThisTable()) {
-      if (!section().program) section().program = program;
-    } else {
-      next_program_ = program;
-    }
-  }
-
-  void ReadComment(std::string_view line) {
-    (IsOfThisTable() ? section().ranks : next_ranks_).Add(line);
-    if (const auto ranks = WrittenRanks(line)) {
-      auto& written = IsOfThisTable() ? section().written_ranks : next_written_ranks_;
-      if (!written) written = ranks;
-    }
-  }
-
-  // "node0:123:456 [0] NCCL INFO ...", perhaps behind the begin of a row.
-  bool ReadNcclsOwnLine(std::string_view line) {
-    size_t at = std::string_view::npos;
-    for (const std::string_view level : {"NCCL INFO", "NCCL WARN", "NCCL TRACE", "NCCL ABORT"})
-      at = std::min(at, line.find(level));
-    if (at == std::string_view::npos || line.starts_with('#')) return false;
-    if (!in_section_) return true;
-    std::vector<std::string_view> words = NcclWords(line.substr(0, at), false);
-    if (!words.empty() && words.back().starts_with('[')) words.pop_back();  // the device
-    if (words.empty()) return true;
-    const std::string_view process = words.back();
-    words.pop_back();
-    const size_t column = (partial_ ? partial_->words.size() : 0) + words.size();
-    if (const auto cell = CellBefore(process, column, section().columns); !cell.empty())
-      words.push_back(cell);
-    if (!words.empty()) {
-      // "-1[0]": a launcher's mark of the line that comes.
-      const size_t mark = words.back().find('[');
-      if (mark != std::string_view::npos) words.back() = words.back().substr(0, mark);
-      if (words.back().empty()) words.pop_back();
-    }
-    if (!words.empty()) TakePart(words);
-    return true;
-  }
-
-  bool BeginsRow(const std::vector<std::string_view>& words) {
-    const NcclColumns& columns = section().columns;
-    return words.size() > *columns.size && NcclSize(words[*columns.size], columns.size_unit) &&
-           (!columns.type || words.size() <= *columns.type || NcclTypeSize(words[*columns.type]));
-  }
-
-  static bool AreFigures(const std::vector<std::string_view>& words) {
-    return std::all_of(words.begin(), words.end(), [](std::string_view word) {
-      return word == "N/A" || NcclNumber(word).has_value();
-    });
-  }
-
-  void TakePart(const std::vector<std::string_view>& words) {
-    const bool goes_on = (partial_ || is_rest_) && AreFigures(words);
-    if (!goes_on) {
-      if (!BeginsRow(words)) return;
-      GiveUpPartial();
-      is_rest_ = false;
-      partial_ = PartialRow{number_, {}};
-    }
-    if (!partial_) return;  // the rest of a row that is known already
-    for (const std::string_view word : words) partial_->words.emplace_back(word);
-    FinishPartial();
-  }
-
-  // As soon as its first figures are there.
-  void FinishPartial() {
-    const NcclColumns& columns = section().columns;
-    size_t needed = *columns.size;
-    for (const auto& column :
-         {columns.time, columns.algorithm_bandwidth, columns.bus_bandwidth, columns.wrong})
-      if (column) needed = std::max(needed, *column);
-    std::vector<std::string_view> words(partial_->words.begin(), partial_->words.end());
-    const bool is_blank = columns.redop && words.size() > *columns.redop &&
-                          NcclNumber(words[*columns.redop]).has_value();
-    if (is_blank)
-      words.insert(words.begin() + static_cast<ptrdiff_t>(*columns.redop), std::string_view());
-    if (words.size() <= needed) return;
-    const PartialRow row = std::move(*partial_);
-    partial_.reset();
-    is_rest_ = true;
-    AddRow(row.line, words);
-  }
-
-  void GiveUpPartial() {
-    if (!partial_) return;
-    remarks.push_back(
-        fmt::format("{}:{}: the row breaks off after {} of {} columns and is left out", file_,
-                    partial_->line, partial_->words.size(), section().columns.count_of_columns));
-    partial_.reset();
-  }
-
-  void ReadRowOrRest(std::string_view line) {
-    const NcclColumns& columns = section().columns;
-    const auto words = NcclWords(line, columns.has_commas);
-    const bool is_whole = NcclCells(words, columns).has_value() && BeginsRow(words);
-    if ((partial_ || is_rest_) && !is_whole && AreFigures(words)) return TakePart(words);
-    const auto size = words.size() > *columns.size
-                          ? NcclSize(words[*columns.size], columns.size_unit)
-                          : std::optional<Bytes>();
-    const bool is_number =
-        words.size() > *columns.size && NcclNumber(words[*columns.size]).has_value();
-    if (!columns.has_commas && !is_number && !size) return;  // a launcher's chatter
-    if (!size)
-      Fail(number_, fmt::format("found \"{}\", expected a row that begins with a size in bytes",
-                                line.substr(0, 60)));
-    const auto cells = NcclCells(words, columns);
-    if (!cells)
-      Fail(number_, fmt::format("found {} columns, expected {} as named above", words.size(),
-                                columns.count_of_columns));
-    GiveUpPartial();
-    is_rest_ = false;
-    AddRow(number_, *cells);
-  }
-
-  void AddRow(int line, const std::vector<std::string_view>& cells) {
-    const NcclColumns& columns = section().columns;
-    const auto cell = [&](const std::optional<size_t>& column) -> std::string_view {
-      return column && *column < cells.size() ? cells[*column] : std::string_view();
-    };
-    const auto figure = [&](const std::optional<size_t>& column,
-                            double unit) -> std::optional<double> {
-      if (!column) return std::nullopt;
-      const auto value = NcclNumber(cell(column));
-      if (!value || *value < 0)
-        Fail(line, fmt::format("found \"{}\" in column {}, expected a number", cell(column),
-                               *column + 1));
-      if (*value == 0) return std::nullopt;  // rounded away
-      return *value * unit;
-    };
-    ReadRow row;
-    row.line = line;
-    row.bytes = *NcclSize(cell(columns.size), columns.size_unit);
-    // nccl-tests prints them for sizes below a rank's share.
-    if (row.bytes == Bytes(0)) return;
-    row.time = figure(columns.time, 1);
-    row.algorithm_bandwidth = figure(columns.algorithm_bandwidth, columns.bandwidth_unit);
-    row.bus_bandwidth = figure(columns.bus_bandwidth, columns.bandwidth_unit);
-    if (const auto count = NcclSize(cell(columns.count), 1)) row.count = count->value();
-    row.type_size = NcclTypeSize(cell(columns.type)).value_or(0);
-    row.reduction = cell(columns.redop);
-    row.root = NcclNumber(cell(columns.root)).value_or(-1);
-    if (columns.wrong) {
-      row.is_checked = NcclNumber(cell(columns.wrong)).has_value();
-      row.is_checked_in_place =
-          columns.second > 0 && NcclNumber(cell(*columns.wrong + columns.second)).has_value();
-    }
-    rows().push_back(std::move(row));
-  }
-
-  const std::string& file_;
-  int number_ = 0;
-  bool in_section_ = false;
-  std::vector<Section> sections_;
-  std::optional<NamedProgram> next_program_;
-  ListedRanks next_ranks_;
-  std::optional<uint32_t> next_written_ranks_;
-  std::optional<PartialRow> partial_;
-  bool is_rest_ = false;  // figures alone on a line are of a row that is known already
-};
-
 // ---- From sections to tables --------------------------------------------------------------------
 
 // That with which size / time is nearest to algbw.
-double TimeUnitOf(const Section& section) {
+double TimeUnitOf(const NcclSection& section) {
   constexpr double kMicro = 1e-6;
   if (section.columns.time_unit) return *section.columns.time_unit;
-  const ReadRow* fastest = nullptr;  // it has the most digits
-  for (const ReadRow& row : section.rows) {
+  const NcclLogRow* fastest = nullptr;  // it has the most digits
+  for (const NcclLogRow& row : section.rows) {
     if (!row.time || !row.algorithm_bandwidth) continue;
     if (fastest == nullptr || *row.algorithm_bandwidth > *fastest->algorithm_bandwidth)
       fastest = &row;
@@ -464,7 +111,8 @@ double TimeUnitOf(const Section& section) {
 
 class TableMaker {
  public:
-  TableMaker(const std::string& file, const Section& section) : file_(file), section_(section) {}
+  TableMaker(const std::string& file, const NcclSection& section)
+      : file_(file), section_(section) {}
 
   // `ranks` override the text.
   NcclTable Make(std::optional<CollectiveKind> kind, std::optional<uint32_t> ranks) {
@@ -478,7 +126,7 @@ class TableMaker {
     if (!table.kind) table.kind = inferred.kind;
     if (!table.kind) table.why_no_kind = inferred.why_not;
     const double time_unit = TimeUnitOf(section_);
-    for (const ReadRow& row : section_.rows)
+    for (const NcclLogRow& row : section_.rows)
       table.rows.push_back({row.bytes, TimeOf(row, table, time_unit)});
     return table;
   }
@@ -500,7 +148,7 @@ class TableMaker {
     table->groups = std::move(groups);
   }
 
-  Seconds TimeOf(const ReadRow& row, const NcclTable& table, double time_unit) const {
+  Seconds TimeOf(const NcclLogRow& row, const NcclTable& table, double time_unit) const {
     double seconds = 0;
     if (row.time) {
       // 16.31 us are 16.31 / 1e6, to the last digit.
@@ -527,46 +175,25 @@ class TableMaker {
   }
 
   const std::string& file_;
-  const Section& section_;
+  const NcclSection& section_;
 };
-
-template <typename Function>
-void ForEachLine(std::string_view text, Function function) {
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find('\n', begin), text.size());
-    if (!function(text.substr(begin, end - begin))) return;
-    begin = end + 1;
-  }
-}
 
 }  // namespace
 
-bool LooksLikeNcclLog(std::string_view text) {
-  bool found = false;
-  ForEachLine(text, [&](std::string_view line) {
-    line = Trimmed(line);
-    found = ReadNcclHeading(Trimmed(line.substr(LauncherPrefix(line)))).has_value();
-    return !found;
-  });
-  return found;
-}
+bool LooksLikeNcclLog(std::string_view text) { return NamesNcclColumns(text); }
 
 NcclLog ReadNcclLog(std::string_view text, const std::string& file,
                     std::optional<CollectiveKind> kind, std::optional<uint32_t> ranks) {
-  LogReader reader(file);
-  ForEachLine(text, [&](std::string_view line) {
-    reader.ReadLine(line);
-    return true;
-  });
-  const std::vector<Section> sections = reader.Finish();
+  NcclSections read = ReadNcclSections(text, file);
+  const std::vector<NcclSection>& sections = read.sections;
   NcclLog log;
-  log.remarks = std::move(reader.remarks);
+  log.remarks = std::move(read.remarks);
   std::string why_none;
-  const auto leave_out = [&](const Section& section, const std::string& why) {
+  const auto leave_out = [&](const NcclSection& section, const std::string& why) {
     if (why_none.empty()) why_none = why;
     log.remarks.push_back(fmt::format("{}:{}: {}; the table is left out", file, section.line, why));
   };
-  for (const Section& section : sections) {
+  for (const NcclSection& section : sections) {
     const bool overrides = kind && sections.size() == 1;
     if (!overrides && section.program && !section.program->kind) {
       leave_out(section, fmt::format("{} is not simulated", section.program->name));
