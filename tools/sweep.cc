@@ -55,8 +55,8 @@ CommandSyntax SweepSyntax() {
   syntax.explanation =
       "Simulates every point of a study: a base scenario with changes, listed one by one or as\n"
       "a grid of values, and shows one number of each, beside what is published where the study\n"
-      "says so. `rehearse schema study` tells the file's keys; scenarios/studies/ has some. Ctrl-C\n"
-      "keeps the points that are done. Examples:\n"
+      "says so. `rehearse schema study` tells a study's keys; scenarios/studies/ has some.\n"
+      "Ctrl-C keeps the points that are done. Examples:\n"
       "  rehearse sweep scenarios/studies/axonn-table4.json\n"
       "  rehearse sweep my-study.json --out sweep --format csv     # go on where it stopped\n";
   syntax.positional = {"study"};
