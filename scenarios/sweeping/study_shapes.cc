@@ -20,6 +20,12 @@ JsonKey Set(Presence presence, const char* about) {
   return {"set", ChangesShape(), std::move(presence), about, R"({"training.batch": 512})"};
 }
 
+JsonKey CalibrationRow(const char* without, const char* about) {
+  return {"calibration", ObjectOf(StudyCalibrationShape), Optional(without), about,
+          R"({"point": "M4", "from": 0.1, "to": 2, )"
+          R"("set": {"simulator.slowdown.gemm": "{value}"}})"};
+}
+
 JsonShape MetricOf(ObjectShapeOf table) {
   return Either({AText("number of result.json by its dotted path"), ObjectOf(table)});
 }
@@ -61,9 +67,7 @@ const ObjectShape& StudyShape() {
          {"columns", ListOf(MetricOf(ColumnShape)), Default("[]"), "shown beside the metric",
           R"(["breakdown.compute_seconds"])"},
          {"tolerance", ANumber(0, 100), Default("0.15"), "the relative error that is wanted"},
-         {"calibration", ObjectOf(StudyCalibrationShape), Optional("none"),
-          "of all groups that have none of their own",
-          R"({"point": "M4", "from": 0.1, "to": 2, "set": {"simulator.slowdown.gemm": "{value}"}})"},
+         CalibrationRow("none", "of all groups that have none of their own"),
          {"groups", ListOf(ObjectOf(GroupShape)), Optional("one, whose keys stand here"),
           "points that have more in common", R"([{"name": "IC1", "points": []}])", kWithGroups}}};
     for (JsonKey& row : GroupRows(kWithout)) study.keys.push_back(std::move(row));
@@ -95,9 +99,7 @@ const ObjectShape& GroupShape() {
         "Points that have changes, or a calibration, in common.",
         {{"name", AText(), Required(), "before the names of its points", "\"IC1\""},
          Set(Optional("none"), "changes for its points"),
-         {"calibration", ObjectOf(StudyCalibrationShape), Optional("the study's, or none"),
-          "a number that is searched on one of its points",
-          R"({"point": "M4", "from": 0.1, "to": 2, "set": {"simulator.slowdown.gemm": "{value}"}})"}}};
+         CalibrationRow("the study's, or none", "a number that is searched on one of its points")}};
     for (JsonKey& row : GroupRows("")) group.keys.push_back(std::move(row));
     return group;
   }();

@@ -75,14 +75,14 @@ ObjectShape OpShape(const char* name, const char* about, std::vector<JsonKey> ro
 
 // With the key that says what is computed.
 ObjectShape ComputeShape(const char* name, const char* about, JsonKey work) {
-  const auto usual = [](const char* words) { return Optional(words); };
   return OpShape(
       name, about,
       {std::move(work),
        {"kernel", OneOf(KernelNames()), Optional("none in particular"), "which runs for real"},
        DTypeRow(),
-       {"flops", AFlopCount(), usual("those of its sizes, or none"), "operations", "\"1.5TFLOP\""},
-       {"bytes", ASize(), usual("those of its sizes, or none"), "read and written", "\"64MiB\""},
+       {"flops", AFlopCount(), Optional("those of its sizes, or none"), "operations",
+        "\"1.5TFLOP\""},
+       {"bytes", ASize(), Optional("those of its sizes, or none"), "read and written", "\"64MiB\""},
        {"kernels", Count(), Default("1"), "launches", "2"},
        {"attributes",
         ListOf(ANumber(std::numeric_limits<double>::lowest(), std::numeric_limits<double>::max())),

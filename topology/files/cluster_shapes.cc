@@ -239,7 +239,8 @@ const ObjectShape& GraphClusterShape() {
        {"vertices", ListOf(ObjectOf(VertexShape)), Required(), "devices in the order of ranks",
         R"([{"name": "gpu0", "kind": "device"}])"},
        {"links", ListOf(ObjectOf(GraphLinkShape)), Required(), "between vertices",
-        R"([{"between": ["gpu0", "sw"], "kind": "nvlink", "bandwidth": "300GBps", "latency": "1us"}])"},
+        R"([{"between": ["gpu0", "sw"], "kind": "nvlink", )"
+        R"("bandwidth": "300GBps", "latency": "1us"}])"},
        overhead("step_overhead", "of each step of a collective"),
        overhead("collective_overhead", "of launching a collective"),
        overhead("channel_overhead", "of launching each of its channels"),
