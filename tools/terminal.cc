@@ -11,23 +11,25 @@
 namespace rehearse {
 namespace {
 
-bool IsSet(const char* name) {
+// Empty where it is not set.
+std::string_view Variable(const char* name) {
   const char* value = std::getenv(name);
-  return value != nullptr && *value != '\0';
+  return value != nullptr ? std::string_view(value) : std::string_view();
 }
+
+bool IsSet(const char* name) { return !Variable(name).empty(); }
 
 // A terminal of a person, that knows more than letters. What mpirun and srun give their ranks looks
 // like one, and is read by a program.
 bool IsCapableTerminal(int stream) {
   if (isatty(stream) != 1 || IsSet("OMPI_COMM_WORLD_RANK") || IsSet("SLURM_PROCID")) return false;
-  const char* terminal = std::getenv("TERM");
-  return terminal != nullptr && std::string_view(terminal) != "dumb";
+  return std::getenv("TERM") != nullptr && Variable("TERM") != "dumb";
 }
 
 // Started by a launcher that says so, as another rank than the first.
 bool IsLaterRank() {
   for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "RANK"}) {
-    if (IsSet(name)) return WholeNumberIn(std::getenv(name)).value_or(0) > 0;
+    if (IsSet(name)) return WholeNumberIn(Variable(name)).value_or(0) > 0;
   }
   return false;
 }
@@ -40,7 +42,7 @@ unsigned TerminalColumns(int stream, unsigned otherwise) {
   constexpr unsigned kMost = 10'000;
   winsize size{};
   if (ioctl(stream, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
-  const auto said = IsSet("COLUMNS") ? WholeNumberIn(std::getenv("COLUMNS")) : std::nullopt;
+  const auto said = WholeNumberIn(Variable("COLUMNS"));
   return said && *said > 0 && *said <= kMost ? static_cast<unsigned>(*said) : otherwise;
 }
 
