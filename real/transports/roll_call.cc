@@ -1,6 +1,7 @@
 #include "real/transports/roll_call.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -31,10 +32,26 @@ constexpr int32_t kSigningOn = -1;
 constexpr std::chrono::milliseconds kBetweenLooks{500};
 constexpr uint32_t kSilentLooks = 10;  // five seconds
 
-void CopyText(char* to, const char* from) noexcept {
-  std::strncpy(to, from, kTextSize - 1);
-  to[kTextSize - 1] = '\0';
-}
+// A text that one process writes while others may read it, be it half old and half new.
+struct SharedText {
+  std::array<std::atomic<char>, kTextSize> letters;  // ends with 0
+
+  void Set(const char* text) noexcept {
+    size_t i = 0;
+    for (; i + 1 < letters.size() && text[i] != '\0'; ++i)
+      letters[i].store(text[i], std::memory_order_relaxed);
+    letters[i].store('\0', std::memory_order_relaxed);
+  }
+  std::string Get() const {
+    std::string text;
+    for (const std::atomic<char>& letter : letters) {
+      const char value = letter.load(std::memory_order_relaxed);
+      if (value == '\0') break;
+      text += value;
+    }
+    return text;
+  }
+};
 
 bool IsAlive(pid_t process) {
   if (kill(process, 0) != 0 && errno == ESRCH) return false;
@@ -60,7 +77,7 @@ struct RollCall::Slot {
   std::atomic<uint32_t> signs;      // of life
   std::atomic<uint32_t> is_silent;  // has given none for too long
   uint32_t rank;
-  char activity[kTextSize];
+  SharedText activity;
 };
 
 struct RollCall::Shared {
@@ -137,7 +154,7 @@ bool RollCall::TrySignOn(uint32_t rank, std::string* whose) {
   }
   shared_ = shared;
   own.rank = rank;
-  CopyText(own.activity, "starting");
+  own.activity.Set("starting");
   own.process.store(getpid());
   // The last to come removes the name: nothing is left behind, whatever happens.
   if (shared_->present.fetch_add(1) + 1 == local_ranks_) shm_unlink(name_.c_str());
@@ -201,13 +218,14 @@ void RollCall::Watch() {
           fmt::format("rank {} (process {}) has given no sign of life for {} s: it is stopped; "
                       "it was at {}",
                       slot.rank, slot.process.load(),
-                      kSilentLooks * kBetweenLooks / std::chrono::seconds(1), slot.activity));
+                      kSilentLooks * kBetweenLooks / std::chrono::seconds(1), slot.activity.Get()));
     }
   }
 }
 
 void RollCall::set_activity(const char* text) noexcept {
-  CopyText(shared_->slots[local_rank_].activity, text);
+  const std::lock_guard lock(activity_);  // streams have threads of their own
+  shared_->slots[local_rank_].activity.Set(text);
 }
 
 void RollCall::GiveUp(const std::string& reason) noexcept {
@@ -240,8 +258,9 @@ std::optional<std::string> RollCall::Trouble() {
     const pid_t process = slot.process.load();
     if (process <= 0 || slot.has_signed_off.load() != 0 || IsAlive(process)) continue;
     GiveUp(fmt::format("rank {} (process {}) is gone; it was at {}", slot.rank, process,
-                       slot.activity));
-    return std::string(shared_->reason);
+                       slot.activity.Get()));
+    // Unless another has just begun to write its own.
+    if (shared_->over.load() == 2) return std::string(shared_->reason);
   }
   return std::nullopt;
 }

@@ -55,6 +55,7 @@ class RollCall {
   uint32_t local_rank_;
   uint32_t local_ranks_;
   int64_t next_look_ = 0;  // nanoseconds
+  std::mutex activity_;
   std::mutex mutex_;
   std::condition_variable ended_;
   bool ends_ = false;

@@ -148,6 +148,11 @@ std::vector<std::string> World::Findings() {
   return findings_;
 }
 
+uint64_t World::allocated() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return allocated_;
+}
+
 int World::Malloc(void** memory, uint64_t bytes) {
   constexpr std::align_val_t kAlignment{256};
   constexpr int kPoison = 0xff;  // NaN in every type

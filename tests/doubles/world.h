@@ -111,7 +111,7 @@ class World {
 
   int Malloc(void** memory, uint64_t bytes);
   int Free(void* memory);
-  uint64_t allocated() const { return allocated_; }
+  uint64_t allocated();
 
   Stream* MakeStream();
   void DestroyStream(Stream* stream);
