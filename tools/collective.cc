@@ -1,4 +1,5 @@
 // rehearse collective KIND: one collective by itself, in nccl-tests' words.
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 
@@ -17,6 +18,7 @@
 #include "tools/explain_collective.h"
 #include "tools/number_options.h"
 #include "tools/output_format.h"
+#include "tools/routing_options.h"
 #include "tools/trial_options.h"
 
 namespace rehearse {
@@ -89,7 +91,46 @@ std::vector<Bytes> Sizes(const po::variables_map& values) {
 struct Row {
   NcclRow figures;
   Choice choice;
+  std::optional<std::pair<Seconds, Seconds>> range;  // over seeds, where these decide
 };
+
+// One for each size, by one router; where a seed of its routes decides and none is given, the lower
+// median of several and their range.
+std::vector<Row> TimeRows(const Trial& trial, const std::vector<Bytes>& sizes,
+                          const Cluster& cluster, const FabricRouting& routing, Router& router,
+                          Tuner& tuner) {
+  std::vector<std::vector<Seconds>> times = {TimesOf(trial, sizes, router)};
+  const bool is_spread = router.IsHashed() && !routing.seed;
+  for (uint64_t seed = 1; is_spread && seed < kRoutingSeeds; ++seed) {
+    FabricRouting other = routing;
+    other.seed = seed;
+    Router seeded(cluster, other);
+    times.push_back(TimesOf(trial, sizes, seeded));
+  }
+  std::vector<Row> rows;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    std::vector<Seconds> own;
+    own.reserve(times.size());
+    for (const std::vector<Seconds>& of_seed : times) own.push_back(of_seed[i]);
+    std::sort(own.begin(), own.end());
+    Row row = {{sizes[i], own[(own.size() - 1) / 2]}, ChoiceOf(trial, sizes[i], tuner), {}};
+    if (is_spread) row.range.emplace(own.front(), own.back());
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+// Nothing where no seed decides.
+std::optional<std::string> SpreadLine(const std::vector<Row>& rows, const Router& router) {
+  if (!router.IsHashed()) return std::nullopt;
+  const std::string routing = ToText(*router.rule());
+  double most = 0;
+  for (const Row& row : rows)
+    if (row.range) most = std::max(most, row.range->second / row.range->first - 1);
+  if (!rows.front().range) return routing + ", one seed";
+  return fmt::format("{}: medians of {} seeds, which differ by up to {:.1f} %", routing,
+                     kRoutingSeeds, 100 * most);
+}
 
 // "1 MiB to 4 MiB: ring, ll128, 24 channels", one line for each stretch of sizes that
 // chose the same.
@@ -116,7 +157,7 @@ std::vector<std::string> ChoiceLines(const std::vector<Row>& rows) {
 }
 
 std::string TextOf(const std::vector<Row>& rows, const Trial& trial, const Cluster& cluster,
-                   const std::vector<JsonChange>& changes) {
+                   const std::vector<JsonChange>& changes, const Router& router) {
   const size_t size = trial.groups.front().size();
   std::vector<std::string> comments = {
       fmt::format("{} on {}, simulated ({}): {} group{} of {} ranks", Name(trial.kind),
@@ -125,6 +166,7 @@ std::string TextOf(const std::vector<Row>& rows, const Trial& trial, const Clust
   for (const JsonChange& change : changes) comments.push_back(ToText(change));
   comments.push_back(
       fmt::format("left out by {}: {}", Name(trial.fidelity), LeftOutBy(trial.fidelity)));
+  if (const auto line = SpreadLine(rows, router)) comments.push_back(*line);
   for (const std::string& line : ChoiceLines(rows)) comments.push_back("chosen: " + line);
   NcclTable table{trial.kind, static_cast<uint32_t>(size), {}};
   for (const Row& row : rows) table.rows.push_back(row.figures);
@@ -146,7 +188,7 @@ DataTable TableOf(const std::vector<Row>& rows, const Trial& trial, const Cluste
                    {"algorithm", CellKind::kText},
                    {"protocol", CellKind::kText},
                    {"channels", CellKind::kInteger}});
-  for (const auto& [figures, choice] : rows) {
+  for (const auto& [figures, choice, range] : rows) {
     table.Add({Name(trial.kind), cluster.name(), size, trial.groups.size(), Name(trial.fidelity),
                static_cast<uint64_t>(figures.bytes.value()), figures.time.value(),
                (figures.bytes / figures.time).value() / 1e9,
@@ -157,7 +199,7 @@ DataTable TableOf(const std::vector<Row>& rows, const Trial& trial, const Cluste
 }
 
 std::string JsonOf(const std::vector<Row>& rows, const Trial& trial,
-                   const std::vector<JsonChange>& changes) {
+                   const std::vector<JsonChange>& changes, const Router& router) {
   const auto size = static_cast<uint32_t>(trial.groups.front().size());
   nlohmann::ordered_json json = {{"schema", "rehearse.collective.v1"},
                                  {"kind", Name(trial.kind)},
@@ -167,7 +209,8 @@ std::string JsonOf(const std::vector<Row>& rows, const Trial& trial,
                                  {"left_out", LeftOutBy(trial.fidelity)},
                                  {"rows", nlohmann::ordered_json::array()}};
   if (!changes.empty()) json["changes"] = ToJson(changes);
-  for (const auto& [figures, choice] : rows) {
+  if (router.IsHashed()) json["routing"] = ToText(*router.rule());
+  for (const auto& [figures, choice, range] : rows) {
     json["rows"].push_back(
         {{"bytes", static_cast<uint64_t>(figures.bytes.value())},
          {"seconds", figures.time.value()},
@@ -177,6 +220,8 @@ std::string JsonOf(const std::vector<Row>& rows, const Trial& trial,
          {"algorithm", choice.algorithm->name},
          {"protocol", Name(choice.protocol)},
          {"channels", choice.nccl_channels}});
+    if (range)
+      json["rows"].back()["seconds_of_seeds"] = {range->first.value(), range->second.value()};
   }
   return json.dump(2) + "\n";
 }
@@ -201,7 +246,8 @@ int CollectiveCommand(const std::vector<std::string>& arguments) {
   const auto cluster = ReadTrialCluster(values, calibration, syntax.usage);
   const Trial trial = ReadTrial(values, kind, *cluster, std::nullopt);
 
-  Router router(*cluster);
+  const FabricRouting routing = ReadRoutingOptions(values, *cluster);
+  Router router(*cluster, routing);
   ChannelFinder finder(router);
   Tuner tuner(router, finder);
   if (values.count("explain") > 0) {
@@ -209,14 +255,11 @@ int CollectiveCommand(const std::vector<std::string>& arguments) {
                stdout);
     return 0;
   }
-  std::vector<Row> rows;
-  const std::vector<Seconds> times = TimesOf(trial, sizes, router);
-  for (size_t i = 0; i < sizes.size(); ++i)
-    rows.push_back({{sizes[i], times[i]}, ChoiceOf(trial, sizes[i], tuner)});
+  const std::vector<Row> rows = TimeRows(trial, sizes, *cluster, routing, router, tuner);
   const std::string output = IsTable(format) ? Print(TableOf(rows, trial, *cluster), format)
                              : format == OutputFormat::kJson
-                                 ? JsonOf(rows, trial, inputs.changes())
-                                 : TextOf(rows, trial, *cluster, inputs.changes());
+                                 ? JsonOf(rows, trial, inputs.changes(), router)
+                                 : TextOf(rows, trial, *cluster, inputs.changes(), router);
   std::fputs(output.c_str(), stdout);
   return 0;
 }

@@ -20,6 +20,7 @@
 #include "tools/number_options.h"
 #include "tools/output_format.h"
 #include "tools/ranks.h"
+#include "tools/routing_options.h"
 #include "tools/terminal.h"
 #include "topology/devices/device.h"
 #include "topology/files/cluster_export.h"
@@ -79,6 +80,7 @@ CommandSyntax TopologySyntax() {
       "what the devices of an import are, e.g. a100-80g")(
       "output,o", po::value<std::string>()->value_name("FILE"),
       "write there; - is standard output");
+  AddRoutingOptions(&syntax);
   AddFormatOption(syntax.options, kTableFormats,
                   "a row for links that are alike, with --path a row a hop, with --matrix a row "
                   "for each pair of devices");
@@ -97,7 +99,8 @@ uint32_t ParseDevice(const Cluster& cluster, const std::string& text) {
   return static_cast<uint32_t>(std::find(devices.begin(), devices.end(), vertex) - devices.begin());
 }
 
-std::string PathView(const Cluster& cluster, const std::string& ends, OutputFormat format) {
+std::string PathView(const Cluster& cluster, const std::string& ends, const FabricRouting& routing,
+                     OutputFormat format) {
   const std::vector<std::string> names = SplitAtCommas(ends);
   if (names.size() != 2)
     throw Error(
@@ -108,7 +111,7 @@ std::string PathView(const Cluster& cluster, const std::string& ends, OutputForm
   const uint32_t to = ParseDevice(cluster, names[1]);
   if (from == to)
     throw Error(fmt::format("--path: \"{}\" is one device, expected two different ones", ends));
-  Router router(cluster);
+  Router router(cluster, routing);
   if (IsTable(format)) return Print(PathTable(router, from, to), format);
   return format == OutputFormat::kJson ? PathJson(router, from, to).dump(2) + "\n"
                                        : PathText(router, from, to);
@@ -125,7 +128,7 @@ std::string MatrixOf(const Cluster& cluster, const po::variables_map& values, Ou
                             ranks.size(), kMostRanks));
   if (std::set<uint32_t>(ranks.begin(), ranks.end()).size() < ranks.size())
     throw Error("--ranks: a rank appears twice");
-  Router router(cluster);
+  Router router(cluster, ReadRoutingOptions(values, cluster));
   ProgressLine progress(ProgressWanted());
   MatrixView view;
   view.pairs = Pairwise(router, ranks, progress);
@@ -216,9 +219,13 @@ int TopologyCommand(const std::vector<std::string>& arguments) {
   const Source source = ReadSource(values, syntax.usage);
   for (const JsonChange& change : inputs.changes()) Say(ToText(change));
   const Cluster& cluster = *source.cluster;
+  const FabricRouting routing = ReadRoutingOptions(values, cluster);
+  for (const char* name : {"routing", "queue-pairs", "routing-seed"})
+    if (values.count(name) > 0 && view != "--path" && view != "--matrix")
+      throw Error(fmt::format("--{} goes with --path or --matrix", name));
   std::string text;
   if (view == "--path") {
-    text = PathView(cluster, values["path"].as<std::string>(), format);
+    text = PathView(cluster, values["path"].as<std::string>(), routing, format);
   } else if (view == "--matrix") {
     text = MatrixOf(cluster, values, format);
   } else if (view == "--dot") {

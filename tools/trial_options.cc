@@ -13,6 +13,7 @@
 #include "tools/command.h"
 #include "tools/number_options.h"
 #include "tools/ranks.h"
+#include "tools/routing_options.h"
 #include "topology/files/calibration.h"
 #include "topology/files/cluster_file.h"
 
@@ -96,6 +97,7 @@ void AddTrialOptions(CommandSyntax* syntax) {
       "at most N channels; 0 leaves it to the search")(
       "fidelity", text("fluid", "formula|fluid|step"),
       FidelityHelp("what is played of the network").c_str());
+  AddRoutingOptions(syntax);
 }
 
 namespace {
@@ -167,6 +169,7 @@ Trial ReadTrial(const po::variables_map& values, CollectiveKind kind, const Clus
   trial.protocol = ParseProtocolOption(TextOf(values, "protocol"));
   trial.channels = values["channels"].as<uint32_t>();
   trial.fidelity = ParseFidelity("--fidelity", TextOf(values, "fidelity"));
+  ReadRoutingOptions(values, cluster);
   CheckPins(values, trial, cluster);
   return trial;
 }

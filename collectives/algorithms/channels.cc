@@ -219,42 +219,47 @@ std::vector<std::vector<uint32_t>> MembersByNode(const Cluster& cluster,
 }
 
 // How often each link is crossed, by link index.
-std::vector<LinkUse> Counted(std::vector<uint32_t> links) {
-  std::sort(links.begin(), links.end());
+std::vector<LinkUse> Counted(std::vector<LinkUse> crossings) {
+  std::sort(crossings.begin(), crossings.end(),
+            [](const LinkUse& a, const LinkUse& b) { return a.link < b.link; });
   std::vector<LinkUse> uses;
-  for (const uint32_t link : links) {
-    if (!uses.empty() && uses.back().link.index() == link) {
-      ++uses.back().multiplicity;
+  for (const LinkUse& crossing : crossings) {
+    if (!uses.empty() && uses.back().link == crossing.link) {
+      uses.back().multiplicity += crossing.multiplicity;
     } else {
-      uses.push_back({LinkId(link), 1});
+      uses.push_back(crossing);
     }
   }
   return uses;
 }
 
+void AddCrossings(const Route& route, uint32_t ways, std::vector<LinkUse>* crossings) {
+  ForEachCrossing(route, ways, [&](uint32_t link, uint32_t parts) {
+    crossings->push_back({LinkId(link), parts});
+  });
+}
+
 // By all edges of a ring together.
-std::vector<LinkUse> UsesOf(const std::vector<const Route*>& edges) {
-  std::vector<uint32_t> links;
-  for (const Route* route : edges) {
-    links.insert(links.end(), route->links.begin(), route->links.end());
-  }
-  return Counted(std::move(links));
+std::vector<LinkUse> UsesOf(const std::vector<const Route*>& edges, uint32_t ways) {
+  std::vector<LinkUse> crossings;
+  for (const Route* route : edges) AddCrossings(*route, ways, &crossings);
+  return Counted(std::move(crossings));
 }
 
 // The same when links of the ring have failed; none if nothing leads round some of them.
 std::vector<LinkUse> DetourOf(const Router& router, const std::vector<const Route*>& edges) {
-  std::vector<uint32_t> links;
+  std::vector<LinkUse> crossings;
   bool fails = false;
   for (const Route* route : edges) {
     if (!router.MeetsFailure(*route)) {
-      links.insert(links.end(), route->links.begin(), route->links.end());
+      AddCrossings(*route, router.ways(), &crossings);
       continue;
     }
     if (route->detour.empty()) return {};
-    links.insert(links.end(), route->detour.begin(), route->detour.end());
+    for (const uint32_t link : route->detour) crossings.push_back({LinkId(link), router.ways()});
     fails = true;
   }
-  return fails ? Counted(std::move(links)) : std::vector<LinkUse>();
+  return fails ? Counted(std::move(crossings)) : std::vector<LinkUse>();
 }
 
 }  // namespace
@@ -275,7 +280,8 @@ void SetIdleRates(const Cluster& cluster, std::vector<Channel>& channels) {
   problem.capacities = capacities;
   for (const auto& use : uses) problem.flows.emplace_back(use);
   const std::vector<double> rates = SolveMaxMin(problem);
-  for (size_t i = 0; i < channels.size(); ++i) channels[i].rate = BytesPerSecond(rates[i]);
+  for (size_t i = 0; i < channels.size(); ++i)
+    channels[i].rate = BytesPerSecond(rates[i] * channels[i].ways);
 }
 
 std::vector<ChannelFinder::WeightedRing> ChannelFinder::RingsInsideNode(
@@ -325,12 +331,13 @@ std::vector<Channel> ChannelFinder::Find(const std::vector<uint32_t>& group, uin
     for (const uint32_t position : weighted.ring) channel.ranks.push_back(ranks[position]);
     for (size_t i = 0; i < channel.ranks.size(); ++i) {
       const Route& route =
-          router_.Between(channel.ranks[i], channel.ranks[(i + 1) % channel.ranks.size()]);
+          router_.AlongRail(channel.ranks[i], channel.ranks[(i + 1) % channel.ranks.size()]);
       channel.edges.push_back(&route);
       channel.step_latency =
           std::max(channel.step_latency, route.latency + cluster.step_overhead());
     }
-    channel.uses = UsesOf(channel.edges);
+    channel.ways = router_.ways();
+    channel.uses = UsesOf(channel.edges, channel.ways);
     channel.detour = DetourOf(router_, channel.edges);
     channels.push_back(std::move(channel));
   }

@@ -10,7 +10,9 @@
 // (collectives/algorithms/ring_order.h).
 // Across nodes: one channel for each member of the node that has the fewest; all members of a node
 // follow each other, so that the fewest possible edges cross nodes, and channel c rotates the order
-// within every node by c, so that a node is entered and left through different NICs.
+// within every node by c, so that every NIC has a channel. Where machines are cabled rail by rail a
+// channel keeps to one rail (Router::AlongRail); elsewhere a node is entered and left through
+// different NICs.
 //
 // Deterministic: the same routes give the same channels, ties by lexicographic order.
 #pragma once
@@ -31,11 +33,13 @@ struct Channel {
   std::vector<uint32_t> ranks;      // the ring: each sends to the next, the last to the first
   double share = 1;                 // of the collective's bytes; the shares of a group sum to 1
   std::vector<const Route*> edges;  // edges[i] is from ranks[i] to the next
+  // Equal parts that an edge's bytes are cut into (Router::ways); `uses` counts parts.
+  uint32_t ways = 1;
   std::vector<LinkUse> uses;  // all edges together: how often each link is crossed, by link index
   // The same with the edges' detours; empty if none, or one lacks its own.
   std::vector<LinkUse> detour;
   Seconds step_latency;  // the slowest edge's path latency, plus the cluster's step overhead
-  BytesPerSecond rate;   // of each edge; see SetIdleRates
+  BytesPerSecond rate;   // of each edge, all parts together; see SetIdleRates
 };
 
 class ChannelFinder {

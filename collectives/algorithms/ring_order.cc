@@ -14,7 +14,8 @@ bool CrossesALinkTwice(Router& router, const std::vector<uint32_t>& ranks) {
   std::vector<uint32_t> links;
   for (size_t i = 0; i < ranks.size(); ++i) {
     const Route& route = router.Between(ranks[i], ranks[(i + 1) % ranks.size()]);
-    links.insert(links.end(), route.links.begin(), route.links.end());
+    for (const uint32_t link : route.links)  // a trunk is many cables
+      if (!router.cluster().IsTrunk(link)) links.push_back(link);
   }
   std::sort(links.begin(), links.end());
   return std::adjacent_find(links.begin(), links.end()) != links.end();

@@ -97,7 +97,7 @@ class Refinement {
         ranks_(schedule.ranks()),
         sites_(table.sites.size()),
         transfers_(table.transfers.size()),
-        links_(cluster.link_count()),
+        links_(cluster.way_count()),
         switches_(table.switches, Mix(2)) {
     for (const DeviceSpec& spec : cluster.device_specs()) shares_hosts_ |= spec.host_cores > 0;
     if (shares_hosts_) {
@@ -297,7 +297,7 @@ Folding NoFolding(const TransferTable& table, const Cluster& cluster, uint32_t r
   return {Identity(ranks),
           Identity(table.sites.size()),
           Identity(table.transfers.size()),
-          Identity(cluster.link_count()),
+          Identity(cluster.way_count()),
           Identity(cluster.node_count()),
           Identity(table.switches)};
 }

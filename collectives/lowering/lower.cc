@@ -24,20 +24,25 @@ struct Ends {
   bool meets = false;
 };
 
+LowerOptions WithTrunks(LowerOptions options, const Cluster& cluster) {
+  options.perturbation = WithTrunkEvents(options.perturbation, cluster);
+  return options;
+}
+
 class Lowering {
  public:
   Lowering(const Schedule& schedule, Router& router, const LowerOptions& options)
       : schedule_(schedule),
         cluster_(router.cluster()),
-        options_(options),
+        options_(WithTrunks(options, cluster_)),
         table_(MakeTransfers(schedule, router, options.fidelity, options.channels)),
-        folding_(options.fold ? Fold(schedule, table_, cluster_, options.perturbation)
+        folding_(options.fold ? Fold(schedule, table_, cluster_, options_.perturbation)
                               : NoFolding(table_, cluster_, schedule.ranks())),
         uses_(FoldedUses(table_, folding_, Way::kOwn)),
         use_sets_(uses_.size(), kUnset),
         meetings_(folding_.sites.size()),
         is_one_class_(folding_.sites.size()) {
-    const Perturbation& perturbation = options.perturbation;
+    const Perturbation& perturbation = options_.perturbation;
     for (const LinkEvent& event : perturbation.events) may_detour_ |= event.factor == 0;
     if (may_detour_) {
       detours_ = FoldedUses(table_, folding_, Way::kDetour);
@@ -101,8 +106,8 @@ class Lowering {
     const Perturbation& perturbation = options_.perturbation;
     for (const uint32_t i : folding_.links.representative) {
       const ClusterLink& link = cluster_.Link(i);
-      builder_.AddLink(
-          {cluster_.LinkName(i), Name(link.kind), link.Capacity() * LinkFactor(perturbation, i)});
+      builder_.AddLink({cluster_.LinkName(i), Name(link.kind),
+                        link.Capacity() * LinkFactor(perturbation, cluster_, i)});
     }
     for (const LinkEvent& event : perturbation.events) {
       const uint32_t link_class = folding_.links.of[event.link];

@@ -44,7 +44,8 @@ struct LowerOptions {
 struct Lowered {
   Program program;                       // spans only of representatives
   std::vector<uint32_t> representative;  // rank -> the rank whose spans are its own
-  std::vector<uint32_t> links;           // the cluster's link -> the program's that stands for it
+  // The cluster's link or trunk -> the program's that stands for it.
+  std::vector<uint32_t> links;
   uint32_t rank_classes = 0;
   std::vector<ChosenCollective> chosen;  // sorted, each once; rings on bare links are left out
 };

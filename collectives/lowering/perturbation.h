@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "sim/base/clock.h"
+#include "topology/cluster/cluster.h"
 
 namespace rehearse {
 
@@ -36,8 +37,10 @@ struct Perturbation {
 
 // How many times as long op `op` of the rank's role computes.
 double ComputeFactor(const Perturbation& perturbation, uint32_t rank, uint32_t op);
-// How many times as much the link carries, events apart.
-double LinkFactor(const Perturbation& perturbation, uint32_t link);
+// How many times as much the link carries, events apart; a trunk what its cables do.
+double LinkFactor(const Perturbation& perturbation, const Cluster& cluster, uint32_t link);
+// The same with events for the trunks whose cables have some, which then carry what these do.
+Perturbation WithTrunkEvents(const Perturbation& perturbation, const Cluster& cluster);
 // By link: whether it fails at any time.
 std::vector<bool> FailingLinks(const Perturbation& perturbation, uint32_t link_count);
 

@@ -183,8 +183,9 @@ void AddRoundFlows(const Site& site, const GroupPlan& plan, Bytes bytes, const F
     flow.bytes = transfer.steps * wire.value() * transfer.share;
     flow.latency = ToTime(transfer.steps * transfer.step_latency);
     if (plan.IsPipeline()) {  // what it waits besides moving its bytes with all hops at once
-      flow.latency = ToTime(
-          std::max(Seconds(0), plan.time - Bytes(flow.bytes) / plan.paces[transfer.part][0].rate));
+      flow.latency =
+          ToTime(std::max(Seconds(0), plan.time - Bytes(plan.ways * flow.bytes) /
+                                                      plan.paces[transfer.part][0].rate));
     }
     tasks.emplace(transfer_class, sink.add(transfer_class, flow, site.ranks));
   }

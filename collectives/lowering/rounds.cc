@@ -85,7 +85,8 @@ std::vector<RoundFlow> FlowsOf(const GroupPlan& plan, const Part& part,
     RoundFlow flow;
     flow.round = round;
     flow.steps = messages.front().steps;
-    flow.share = share;
+    flow.ways = router.ways();
+    flow.share = share / flow.ways;
     bool fails = false;
     bool is_cut = false;
     for (const PartMessage* message : members) {
@@ -94,7 +95,8 @@ std::vector<RoundFlow> FlowsOf(const GroupPlan& plan, const Part& part,
           share > 0 ? static_cast<uint32_t>(std::lround(message->share / share)) : 1;
       const MessageWay way = WayOf(plan, part, message->from, message->to, router);
       flow.latency = std::max(flow.latency, way.latency);
-      for (const uint32_t link : way.links) counter.Add(link, times);
+      ForEachCrossing(way,
+                      [&](uint32_t link, uint32_t parts) { counter.Add(link, times * parts); });
       fails = fails || way.may_fail;
       is_cut = is_cut || (way.may_fail && way.detour.empty());
     }
@@ -104,7 +106,12 @@ std::vector<RoundFlow> FlowsOf(const GroupPlan& plan, const Part& part,
         const uint32_t times =
             share > 0 ? static_cast<uint32_t>(std::lround(message->share / share)) : 1;
         const MessageWay way = WayOf(plan, part, message->from, message->to, router);
-        for (const uint32_t link : way.may_fail ? way.detour : way.links) counter.Add(link, times);
+        if (way.may_fail) {
+          for (const uint32_t link : way.detour) counter.Add(link, times * way.ways);
+        } else {
+          ForEachCrossing(way,
+                          [&](uint32_t link, uint32_t parts) { counter.Add(link, times * parts); });
+        }
       }
       flow.detour = counter.Take();
     }
@@ -187,11 +194,15 @@ MessageWay WayOf(const GroupPlan& plan, const Part& part, uint32_t from, uint32_
   const uint32_t p = part.input.ranks();
   if (from < p && to < p) {
     const Route& route = router.Between(plan.ranks[part.order[from]], plan.ranks[part.order[to]]);
-    return {route.links, route.detour, router.MeetsFailure(route),
-            StepLatency(plan.choice, route.latency)};
+    return {&route,
+            route.links,
+            route.detour,
+            router.MeetsFailure(route),
+            StepLatency(plan.choice, route.latency),
+            router.ways()};
   }
   const SwitchWay& way = to >= p ? part.to_switch[from] : part.from_switch[to];
-  return {way.links, {}, false, StepLatency(plan.choice, way.latency)};
+  return {nullptr, way.links, {}, false, StepLatency(plan.choice, way.latency), router.ways()};
 }
 
 std::vector<PartMessage> MessagesOfPart(const GroupPlan& plan, size_t part_index) {
@@ -217,7 +228,7 @@ std::vector<PartMessage> MessagesOfPart(const GroupPlan& plan, size_t part_index
 }
 
 std::vector<RoundFlow> RoundsOfPart(const GroupPlan& plan, size_t part, Router& router) {
-  LinkCounter counter(router.cluster().link_count());
+  LinkCounter counter(router.cluster().way_count());
   const std::vector<PartMessage> messages = ByStep(MessagesOfPart(plan, part));
   if (plan.IsPipeline()) {
     return FlowsOf(plan, plan.parts[part], messages, 0, router, counter);
@@ -259,7 +270,8 @@ std::vector<std::vector<Pace>> IdlePaces(const std::vector<std::vector<RoundFlow
     for (const auto& use : uses) problem.flows.emplace_back(use);
     const std::vector<double> rates = SolveMaxMin(problem);
     for (size_t i = 0; i < parts.size(); ++i) {
-      paces[parts[i]].push_back({rounds[parts[i]][round].latency, BytesPerSecond(rates[i])});
+      const RoundFlow& flow = rounds[parts[i]][round];
+      paces[parts[i]].push_back({flow.latency, BytesPerSecond(rates[i] * flow.ways)});
     }
   }
   return paces;
@@ -268,7 +280,7 @@ std::vector<std::vector<Pace>> IdlePaces(const std::vector<std::vector<RoundFlow
 Pipeline PipelineOf(const GroupPlan& plan, Router& router) {
   std::vector<Pipeline::Hop> hops;
   HopNeighbours neighbours;
-  LinkCounter counter(router.cluster().link_count());
+  LinkCounter counter(router.cluster().way_count());
   for (size_t part = 0; part < plan.parts.size(); ++part) {
     const std::vector<PartMessage> messages = ByStep(MessagesOfPart(plan, part));
     neighbours.Add(messages);

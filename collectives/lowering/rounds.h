@@ -31,17 +31,31 @@ struct PartMessage {
 
 // The links of a message, what its step waits for.
 struct MessageWay {
+  const Route* route = nullptr;  // between ranks; else `links` lead to a switch or from it
   std::span<const uint32_t> links;
   std::span<const uint32_t> detour;  // when links fail
   bool may_fail = false;
-  Seconds latency;  // of the links and of the step
+  Seconds latency;    // of the links and of the step
+  uint32_t ways = 1;  // equal parts that it is cut into (Router::ways)
 };
+
+// visit(link, how many of the parts cross it).
+template <typename Visit>
+void ForEachCrossing(const MessageWay& way, const Visit& visit) {
+  if (way.route != nullptr) {
+    ForEachCrossing(*way.route, way.ways, visit);
+  } else {
+    for (const uint32_t link : way.links) visit(link, way.ways);
+  }
+}
 
 struct RoundFlow {
   uint32_t round = 0;  // position among the part's rounds
   uint32_t steps = 1;
-  double share = 0;  // of the collective's bytes, each step, at multiplicity 1
-  Seconds latency;   // of a step: the longest of its messages
+  double share =
+      0;  // of the collective's bytes, each step, at multiplicity 1: one part of a message
+  uint32_t ways = 1;  // parts of a message
+  Seconds latency;    // of a step: the longest of its messages
   std::vector<LinkUse> uses;
   // When links fail; empty if none can, or some message has no other way.
   std::vector<LinkUse> detour;
@@ -54,6 +68,7 @@ struct GroupPlan {
   std::vector<Part> parts;          // none for sites of rings (collectives/lowering/transfers.h)
   std::vector<uint32_t> ranks;      // of the group, by member
   std::vector<double> pair_shares;  // of the bytes, by [sender][receiver]; empty: equal
+  uint32_t ways = 1;                // equal parts of every message (Router::ways)
 
   // What is needed of these: see IdlePaces, PipelineOf, UnevenCost.
   std::vector<std::vector<Pace>> paces = {};

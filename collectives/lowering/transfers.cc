@@ -1,7 +1,6 @@
 #include "collectives/lowering/transfers.h"
 
 #include <algorithm>
-#include <span>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -189,9 +188,9 @@ class Maker {
 
   void AddRing(const Channel& channel) {
     Transfer transfer;
-    transfer.share = channel.share;
+    transfer.share = channel.share / channel.ways;
     transfer.step_latency = channel.step_latency;
-    transfer.idle_rate = channel.rate;
+    transfer.idle_rate = channel.rate / channel.ways;
     AddUses(channel.uses, channel.detour, &transfer);
     table_.transfers.push_back(transfer);
   }
@@ -201,7 +200,7 @@ class Maker {
     const uint32_t first = static_cast<uint32_t>(table_.transfers.size());
     for (uint32_t i = 0; i < size; ++i) {
       Transfer transfer = OnRoute(choice, *channel.edges[i]);
-      transfer.share = channel.share;
+      transfer.share *= channel.share;
       transfer.upstream = first + (i + size - 1) % size;
       transfer.downstream = first + (i + 1) % size;
       transfer.from = channel.ranks[i];
@@ -213,14 +212,17 @@ class Maker {
   Transfer OnRoute(const Choice& choice, const Route& route) {
     Transfer transfer;
     transfer.step_latency = StepLatency(choice, route.latency);
-    transfer.idle_rate = route.bandwidth;
-    AddPath(route.links, route.detour, &transfer);
+    transfer.share = 1.0 / router_.ways();
+    transfer.idle_rate = route.bandwidth / router_.ways();
+    const bool fails = router_.MeetsFailure(route);
+    AddPath({&route, {}, route.detour, fails, Seconds(0), router_.ways()}, &transfer);
     return transfer;
   }
 
   void AddPlan(const Collective& collective, const std::vector<uint32_t>& ranks, GroupPlan* plan) {
     const Algorithm& algorithm = *plan->choice.algorithm;
     plan->ranks = ranks;
+    plan->ways = router_.ways();
     for (const Bytes bytes : collective.pair_bytes) {
       plan->pair_shares.push_back(collective.bytes > Bytes(0) ? bytes / collective.bytes : 0.0);
     }
@@ -240,7 +242,7 @@ class Maker {
     }
     if (plan->IsPipeline()) {
       plan->pipeline = PipelineOf(*plan, router_);
-      for (const auto& part : rounds) plan->unit_shares.push_back(part[0].share);
+      for (const auto& part : rounds) plan->unit_shares.push_back(plan->ways * part[0].share);
     }
     if (fidelity_ == Fidelity::kFormula) {
       plan->time = ClosedForm(*plan, collective.bytes);
@@ -288,26 +290,27 @@ class Maker {
       if (message.share == 0 && plan.kind != CollectiveKind::kBarrier) continue;
       const MessageWay way = WayOf(plan, part, message.from, message.to, router_);
       Transfer transfer;
-      transfer.share = message.share;
+      transfer.share = message.share / way.ways;
       transfer.step_latency = way.latency;
       transfer.part = part_index;
       transfer.steps = message.steps;
       transfer.step = message.step;
       transfer.from = end(message.from);
       transfer.to = end(message.to);
-      AddPath(way.links, way.may_fail ? way.detour : std::span<const uint32_t>(), &transfer);
+      AddPath(way, &transfer);
       table_.transfers.push_back(transfer);
     }
     table_.switches += plan.choice.algorithm->switches(part.input);
   }
 
-  // Each link once.
-  void AddPath(std::span<const uint32_t> own, std::span<const uint32_t> detour,
-               Transfer* transfer) {
+  void AddPath(const MessageWay& way, Transfer* transfer) {
     transfer->use_begin = static_cast<uint32_t>(table_.uses.size());
-    for (const uint32_t link : own) table_.uses.push_back({LinkId(link), 1});
+    ForEachCrossing(way, [this](uint32_t link, uint32_t parts) {
+      table_.uses.push_back({LinkId(link), parts});
+    });
     transfer->use_end = static_cast<uint32_t>(table_.uses.size());
-    for (const uint32_t link : detour) table_.uses.push_back({LinkId(link), 1});
+    if (way.may_fail)
+      for (const uint32_t link : way.detour) table_.uses.push_back({LinkId(link), way.ways});
     transfer->detour_end = static_cast<uint32_t>(table_.uses.size());
   }
 

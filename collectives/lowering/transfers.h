@@ -32,9 +32,11 @@ inline constexpr uint32_t kNoTransfer = 0xffffffffu;
 
 struct Transfer {
   uint32_t site = 0;
-  double share = 1;          // of the op's bytes (in rings and of equal blocks, of a p-th of them)
+  // Of the op's bytes (in rings and of equal blocks, of a p-th of them), at multiplicity 1: where
+  // pairs have several ways (Router::ways), of one of the parts.
+  double share = 1;
   Seconds step_latency;      // one step
-  BytesPerSecond idle_rate;  // formula only: of an edge when this site alone is active
+  BytesPerSecond idle_rate;  // formula only: of an edge's part when this site alone is active
   uint32_t use_begin = 0;    // uses[use_begin .. use_end)
   uint32_t use_end = 0;
   uint32_t detour_end = 0;  // uses[use_end .. detour_end) when links fail; empty: no other way
@@ -66,7 +68,7 @@ struct TransferTable {
   std::vector<Transfer> transfers;
   std::vector<GroupPlan> plans;
   uint32_t switches = 0;      // that add, in all plans together
-  std::vector<LinkUse> uses;  // links by index in the cluster
+  std::vector<LinkUse> uses;  // links and trunks by index in the cluster
   // sites_of_rank[begin[r] .. begin[r+1]): where rank r meets others. Ranks of one role have the
   // same kinds of sites in the same order, so that position `slot` means the same for all of them.
   std::vector<uint32_t> rank_begin;

@@ -6,7 +6,9 @@
 
 #include <fmt/format.h>
 
+#include "scenarios/playing/prepare.h"
 #include "scenarios/playing/rehearsal.h"
+#include "scenarios/playing/seeded_routes.h"
 #include "sim/base/error.h"
 #include "sim/engine/contention.h"
 #include "sim/engine/critical_ops.h"
@@ -200,15 +202,23 @@ class Explainer {
 
 }  // namespace
 
-Explanation Explain(const Scenario& scenario, ProgressObserver& observer) {
+Explanation Explain(const Scenario& asked, ProgressObserver& observer) {
   Explanation explanation;
-  std::vector<bool> carries(scenario.cluster->link_count());
+  observer.Begin("planning", "", 0);
+  std::vector<Job> jobs = Prepare(asked);
+  Scenario scenario = asked;
+  std::optional<RouteSpread> routes = SettleRoutes(jobs, &scenario, observer);
+  const Cluster& cluster = *scenario.cluster;
+  std::vector<bool> carries(cluster.link_count());
   {
-    const PlayedScenario played = PlayScenario(
-        scenario, {.record_bottlenecks = true, .record_tasks = true, .observer = &observer});
+    const PlayedScenario played =
+        PlayJobs(scenario, std::move(jobs),
+                 {.record_bottlenecks = true, .record_tasks = true, .observer = &observer});
+    if (routes) FindWorstCable(cluster, played, &*routes);
     observer.Begin("following what the step waited for", "", 0);
     const std::optional<JobPart> own = OwnPart(scenario, played);
     explanation.result = Describe(scenario, played, own);
+    explanation.result.routes = std::move(routes);
     explanation.of_jobs = scenario.lists_jobs;
     Explainer explainer(played);
     explainer.DescribePath(&explanation);
@@ -218,9 +228,12 @@ Explanation Explain(const Scenario& scenario, ProgressObserver& observer) {
     if (scenario.lowering.fidelity == Fidelity::kFormula) {
       carries.assign(carries.size(), true);
     }
-    for (size_t i = 0; i < carries.size(); ++i) {
+    for (uint32_t i = 0; i < cluster.way_count(); ++i) {
       const LinkRecord& link = played.simulation.timeline.links[played.lowered.links[i]];
-      carries[i] = carries[i] || link.bytes > Bytes(0);
+      if (link.bytes == Bytes(0)) continue;
+      if (!cluster.IsTrunk(i)) carries[i] = true;
+      if (cluster.IsTrunk(i))
+        for (const uint32_t cable : cluster.CablesOf(i)) carries[cable] = true;
     }
   }
   explanation.sensitivities = FindSensitivities(scenario, carries, observer, &explanation.left_out);

@@ -43,6 +43,7 @@ nlohmann::ordered_json ToJson(const Explanation& explanation) {
   json["ranks"] = explanation.result.ranks;
   if (!explanation.result.changes.empty()) json["changes"] = ToJson(explanation.result.changes);
   json["step_seconds"] = step.value();
+  if (explanation.result.routes) json["routes"] = ToJson(*explanation.result.routes);
   const auto rows = [&](const char* list) {
     return ToJson(FindExplanationList(list).table(explanation));
   };

@@ -78,6 +78,7 @@ nlohmann::ordered_json ToJson(const JobsResult& result) {
     json["jobs"].push_back(std::move(entry));
   }
   json["links"] = all.at("links");
+  if (all.contains("routes")) json["routes"] = all.at("routes");
   json["simulator"] = all.at("simulator");
   json["timeline_hash"] = all.at("timeline_hash");
   if (all.contains("changes")) json["changes"] = all.at("changes");
@@ -92,6 +93,7 @@ std::string ToText(const JobsResult& result, bool color) {
   for (const JsonChange& change : result.all.changes) page.Line("{}", ToText(change));
   page.Gap();
   page.Line("All have ended after {}", page.pen(Ink::kBold, Print(result.all.step)));
+  for (const std::string& line : RouteLines(result.all)) page.Line("  {}", line);
   WriteJobs(page, result);
   for (const JobResult& job : result.jobs) {
     page.Gap();

@@ -14,6 +14,7 @@
 #include "scenarios/playing/calibrated.h"
 #include "scenarios/playing/memory_fit.h"
 #include "scenarios/playing/prepare.h"
+#include "scenarios/playing/seeded_routes.h"
 #include "sim/base/error.h"
 
 namespace rehearse {
@@ -100,38 +101,6 @@ Place FileOf(const Scenario& scenario) { return {scenario.jobs.front().place.fil
   throw Error(FileOf(scenario), text);
 }
 
-PlayedScenario Play(const Scenario& scenario, std::vector<Job> jobs,
-                    const SimulationOptions& options) {
-  const Cluster& cluster = *scenario.cluster;
-  ProgressObserver& observer = options.observer == nullptr ? NoObserver() : *options.observer;
-  PlayedScenario played;
-  played.jobs = std::move(jobs);
-  for (Job& job : played.jobs) job.schedule = AsExecuted(std::move(job.schedule), cluster);
-  played.schedule = Join(played.jobs, cluster.device_count());
-  Router router(cluster, scenario.routing,
-                FailingLinks(scenario.lowering.perturbation, cluster.link_count()));
-  try {
-    played.lowered = Lower(played.schedule, router, scenario.lowering, observer);
-  } catch (const CollectiveError& error) {
-    throw Error(PlaceOf(error, scenario, played.jobs), error.what());
-  } catch (const Error& error) {
-    throw Error(FileOf(scenario), error.what());
-  }
-  try {
-    played.simulation = Simulate(played.lowered.program, played.schedule.ranks(), options);
-  } catch (const StepTooLong& error) {
-    FailTooLong(scenario, played.schedule, error);
-  } catch (const Error& error) {
-    // A transfer can only be stuck where the scenario lets links fail.
-    throw Error(scenario.perturbation_place, error.what());
-  }
-  Timeline& timeline = played.simulation.timeline;
-  timeline.representative = played.lowered.representative;
-  for (LinkRecord& link : timeline.links) link.count = 0;
-  for (const uint32_t link : played.lowered.links) ++timeline.links[link].count;
-  return played;
-}
-
 // Of a device that has a rank.
 FlopsPerSecond MeanPeak(const Scenario& scenario) {
   if (!scenario.lists_jobs) return scenario.jobs.front().nominal_peak;
@@ -180,7 +149,7 @@ JobResult DescribeJob(const Scenario& scenario, const PlayedScenario& played, si
   described.alone = described.result.step;
   if (played.jobs.size() > 1) {
     PartObserver observed(observer, static_cast<double>(index), kSimulating);
-    const PlayedScenario alone = Play(scenario, {job}, {.observer = &observed});
+    const PlayedScenario alone = PlayJobs(scenario, {job}, {.observer = &observed});
     Seconds time;
     for (const Seconds step : CutOut(job, alone.simulation.timeline).steps) time += step;
     described.alone = time / static_cast<double>(job.repeat);
@@ -190,9 +159,41 @@ JobResult DescribeJob(const Scenario& scenario, const PlayedScenario& played, si
 
 }  // namespace
 
+PlayedScenario PlayJobs(const Scenario& scenario, std::vector<Job> jobs,
+                        const SimulationOptions& options) {
+  const Cluster& cluster = *scenario.cluster;
+  ProgressObserver& observer = options.observer == nullptr ? NoObserver() : *options.observer;
+  PlayedScenario played;
+  played.jobs = std::move(jobs);
+  for (Job& job : played.jobs) job.schedule = AsExecuted(std::move(job.schedule), cluster);
+  played.schedule = Join(played.jobs, cluster.device_count());
+  Router router(cluster, scenario.routing,
+                FailingLinks(scenario.lowering.perturbation, cluster.link_count()));
+  try {
+    played.lowered = Lower(played.schedule, router, scenario.lowering, observer);
+  } catch (const CollectiveError& error) {
+    throw Error(PlaceOf(error, scenario, played.jobs), error.what());
+  } catch (const Error& error) {
+    throw Error(FileOf(scenario), error.what());
+  }
+  try {
+    played.simulation = Simulate(played.lowered.program, played.schedule.ranks(), options);
+  } catch (const StepTooLong& error) {
+    FailTooLong(scenario, played.schedule, error);
+  } catch (const Error& error) {
+    // A transfer can only be stuck where the scenario lets links fail.
+    throw Error(scenario.perturbation_place, error.what());
+  }
+  Timeline& timeline = played.simulation.timeline;
+  timeline.representative = played.lowered.representative;
+  for (LinkRecord& link : timeline.links) link.count = 0;
+  for (const uint32_t link : played.lowered.links) ++timeline.links[link].count;
+  return played;
+}
+
 PlayedScenario PlayScenario(const Scenario& scenario, const SimulationOptions& options) {
   if (options.observer != nullptr) options.observer->Begin("planning", "", 0);
-  return Play(scenario, Prepare(scenario), options);
+  return PlayJobs(scenario, Prepare(scenario), options);
 }
 
 std::optional<JobPart> OwnPart(const Scenario& scenario, const PlayedScenario& played) {
@@ -229,20 +230,27 @@ Result Describe(const Scenario& scenario, const PlayedScenario& played,
   return result;
 }
 
-Rehearsal Rehearse(const Scenario& scenario, const RehearsalOptions& options) {
+Rehearsal Rehearse(const Scenario& asked, const RehearsalOptions& options) {
   const auto start = std::chrono::steady_clock::now();
-  PlayedScenario played = PlayScenario(
-      scenario, {.record_link_loads = options.record_link_loads, .observer = options.observer});
+  ProgressObserver& observer = options.observer == nullptr ? NoObserver() : *options.observer;
+  observer.Begin("planning", "", 0);
+  std::vector<Job> jobs = Prepare(asked);
+  Scenario scenario = asked;
+  std::optional<RouteSpread> routes = SettleRoutes(jobs, &scenario, observer);
+  PlayedScenario played =
+      PlayJobs(scenario, std::move(jobs),
+               {.record_link_loads = options.record_link_loads, .observer = &observer});
   played.lowered.program = {};
+  if (routes) FindWorstCable(*scenario.cluster, played, &*routes);
   std::optional<JobPart> own = OwnPart(scenario, played);
 
   Rehearsal rehearsal;
   rehearsal.result = Describe(scenario, played, own);
+  rehearsal.result.routes = std::move(routes);
   rehearsal.names =
       NamesOf(scenario, own ? played.jobs.front().placement : AllDevices(*scenario.cluster));
   if (scenario.lists_jobs) {
     rehearsal.jobs.emplace();
-    ProgressObserver& observer = options.observer == nullptr ? NoObserver() : *options.observer;
     observer.Begin("simulating each by itself", "jobs", played.jobs.size());
     for (size_t i = 0; i < played.jobs.size(); ++i) {
       const Job& job = played.jobs[i];

@@ -25,8 +25,12 @@ struct PlayedScenario {
   Simulation simulation;  // its timeline knows who represents whom
 };
 
-// Throws Error when the scenario cannot be planned or its schedule cannot be played.
+// Throws Error when the scenario cannot be planned or its schedule cannot be played. A seed of
+// routes that is not given is 0 (scenarios/playing/seeded_routes.h tries several).
 PlayedScenario PlayScenario(const Scenario& scenario, const SimulationOptions& options = {});
+// The same from what Prepare() made of it on.
+PlayedScenario PlayJobs(const Scenario& scenario, std::vector<Job> jobs,
+                        const SimulationOptions& options = {});
 
 // What a scenario's own step did, on its own ranks. Nothing where that is all there is: the joint
 // schedule and its timeline are it, or there are jobs.

@@ -5,6 +5,7 @@
 #include "sim/base/error.h"
 #include "sim/base/input_record.h"
 #include "sim/base/json_document.h"
+#include "topology/fabrics/structure.h"
 #include "topology/files/calibration.h"
 #include "topology/files/cluster_file.h"
 #include "topology/files/edits.h"
@@ -24,11 +25,18 @@ LowerOptions ReadSimulator(const JsonReader& reader, const Cluster& cluster) {
   return options;
 }
 
-FabricRouting ReadRouting(const JsonReader& reader) {
+FabricRouting ReadRouting(const JsonReader& reader, const Cluster& cluster) {
   FabricRouting routing;
-  routing.dragonfly =
-      reader.At("routing").Choice() == 0 ? DragonflyRouting::kMinimal : DragonflyRouting::kValiant;
-  routing.seed = reader.At("routing_seed").Whole<uint64_t>();
+  if (reader.Has("routing"))
+    routing.choice = static_cast<RouteChoice>(reader.At("routing").Choice());
+  if (reader.Has("queue_pairs")) routing.queue_pairs = reader.At("queue_pairs").Whole<uint32_t>();
+  if (reader.Has("routing_seed")) routing.seed = reader.At("routing_seed").Whole<uint64_t>();
+  try {
+    CheckRouting(routing, FabricOf(cluster), cluster.structure() == nullptr);
+  } catch (const Error& error) {
+    const char* const key = reader.Has("routing") ? "routing" : "queue_pairs";
+    reader.At(key).Fail(error.what());
+  }
   return routing;
 }
 
@@ -52,7 +60,7 @@ Scenario ReadScenario(const JsonDocument& document) {
   if (root.Has("simulator")) {
     const JsonReader simulator = root.At("simulator").As(SimulatorShape());
     scenario.lowering = ReadSimulator(simulator, *scenario.cluster);
-    scenario.routing = ReadRouting(simulator);
+    scenario.routing = ReadRouting(simulator, *scenario.cluster);
     if (simulator.Has("perturbation"))
       scenario.perturbation_place = simulator.At("perturbation").place();
   }

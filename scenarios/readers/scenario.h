@@ -28,7 +28,7 @@
 //                   "protocol": "auto",             protocol is given, rings on bare links
 //                   "collectives": [{"kind": "all-reduce", "axis": "data", "algorithm": "tree"}],
 //                                                   scenarios/readers/collective_pins.h
-//                   "routing": "minimal", "routing_seed": 0,
+//                   "routing": "ecmp", "queue_pairs": 4, "routing_seed": 0,
 //                   "slowdown": {"gemm": 0, "attention": 0, "memory": 0, "communication": 0},
 //                   "perturbation": {...}}          jitter, stragglers, links that fail:
 //   }                                               scenarios/readers/perturbation.h
@@ -39,8 +39,9 @@
 // Sizes and switches of a strategy must be given: nothing is silently defaulted
 // (scenarios/readers/strategy_reader.h). `channels` 0 leaves their number to the channel search.
 // `slowdown` stands for the devices' own: a kernel runs at 1/(1 + slowdown) while its device
-// communicates (topology/devices/device.h). `routing` is that of dragonflies, minimal or valiant;
-// the seed is of Valiant's detours and of ECMP.
+// communicates (topology/devices/device.h). `routing` and `queue_pairs` stand for the fabric's own
+// (topology/fabrics/routing.h says what each takes); without a seed, steps that one decides are
+// those of the median of 8 seeds (scenarios/playing/seeded_routes.h).
 #pragma once
 
 #include <memory>

@@ -55,9 +55,13 @@ const ObjectShape& SimulatorShape() {
         R"([{"kind": "all-reduce", "axis": "data", "algorithm": "tree"}])"},
        {"slowdown", ObjectOf(SlowdownShape), Optional("the devices' own"),
         "of kernels while their device communicates, and the other way round", R"({"gemm": 0.1})"},
-       {"routing", OneOf({"minimal", "valiant"}), Default("\"minimal\""), "of dragonflies"},
-       {"routing_seed", AWhole(0, int64_t{1} << 53), Default("0"),
-        "of Valiant's detours and of ECMP", "1"},
+       {"routing", OneOf({std::begin(kRouteChoiceNames), std::end(kRouteChoiceNames)}),
+        Optional("the fabric's own"), "among equal ways of the fabric", "\"ecmp\""},
+       {"queue_pairs", AWhole(1, kMostQueuePairs), Optional("the fabric's own"),
+        "of a pair of ranks, each hashed by itself (ecmp)", "4"},
+       {"routing_seed", AWhole(0, kMostRoutingSeed),
+        Optional("the median of 8 of them where it counts"),
+        "of the hash of ecmp and of valiant's detours", "1"},
        {"perturbation", ObjectOf(PerturbationShape), Optional("everything is steady"),
         "jitter, stragglers, links that fail", R"({"seed": 7, "compute_jitter": 0.03})"}}};
   return shape;

@@ -36,6 +36,7 @@ class RelevanceFinder {
         result_.has_lazy = true;
       }
     }
+    if (result_.has_lazy) DropDominated();
     KeepRelevantUses();
     return std::move(result_);
   }
@@ -106,6 +107,82 @@ class RelevanceFinder {
       if (feed == first || feed->anchor != (feed - 1)->anchor) sum += feed->load;
     }
     return sum <= capacity_[link];
+  }
+
+  // How full a unit of rate in each of the sets that cross it makes a link; sets in order.
+  struct Burden {
+    uint32_t link = 0;
+    std::vector<std::pair<uint32_t, double>> parts;  // set, multiplicity / capacity
+  };
+
+  std::vector<Burden> Burdens() const {
+    std::vector<Burden> burdens;
+    std::vector<uint32_t> place(capacity_.size(), 0);
+    for (uint32_t link = 0; link < capacity_.size(); ++link) {
+      if (result_.role[link] == LinkRole::kRedundant || changes_[link]) continue;
+      burdens.push_back({link, {}});
+      place[link] = static_cast<uint32_t>(burdens.size());
+    }
+    for (uint32_t set = 0; set < set_count_; ++set) {
+      if (!anchor_[set].link.IsSet()) continue;
+      for (const LinkUse& use : UsesOf(set)) {
+        const uint32_t link = use.link.index();
+        if (place[link] == 0) continue;
+        burdens[place[link] - 1].parts.emplace_back(set, use.multiplicity / capacity_[link]);
+      }
+    }
+    return burdens;
+  }
+
+  // Whether b is at least as full as a whatever flows.
+  static bool IsDominated(const Burden& a, const Burden& b) {
+    auto other = b.parts.begin();
+    for (const auto& [set, part] : a.parts) {
+      while (other != b.parts.end() && other->first < set) ++other;
+      if (other == b.parts.end() || other->first != set || other->second < part) return false;
+    }
+    return true;
+  }
+
+  bool IsLazy(const Burden& burden) const { return result_.role[burden.link] == LinkRole::kLazy; }
+
+  // Of links that are burdened alike one is kept, an anchor if there is one.
+  std::vector<Burden> DropTwins(std::vector<Burden> burdens) {
+    std::stable_sort(burdens.begin(), burdens.end(), [this](const Burden& a, const Burden& b) {
+      return a.parts != b.parts ? a.parts < b.parts : IsLazy(a) < IsLazy(b);
+    });
+    std::vector<Burden> distinct;
+    for (Burden& burden : burdens) {
+      const bool is_twin = !distinct.empty() && distinct.back().parts == burden.parts;
+      if (is_twin && IsLazy(burden)) {
+        result_.role[burden.link] = LinkRole::kRedundant;
+      } else {
+        distinct.push_back(std::move(burden));
+      }
+    }
+    return distinct;
+  }
+
+  void DropDominated() {
+    const std::vector<Burden> burdens = DropTwins(Burdens());
+    std::vector<std::vector<uint32_t>> of_set(set_count_);  // positions in burdens
+    for (uint32_t i = 0; i < burdens.size(); ++i)
+      for (const auto& part : burdens[i].parts) of_set[part.first].push_back(i);
+    size_t comparisons = 0;
+    for (uint32_t i = 0; i < burdens.size(); ++i) {
+      if (!IsLazy(burdens[i])) continue;
+      const auto rarest = std::min_element(burdens[i].parts.begin(), burdens[i].parts.end(),
+                                           [&](const auto& a, const auto& b) {
+                                             return of_set[a.first].size() < of_set[b.first].size();
+                                           });
+      for (const uint32_t j : of_set[rarest->first]) {
+        if (++comparisons > kMostComparisons) return;
+        if (i == j || result_.role[burdens[j].link] == LinkRole::kRedundant) continue;
+        if (!IsDominated(burdens[i], burdens[j])) continue;
+        result_.role[burdens[i].link] = LinkRole::kRedundant;
+        break;
+      }
+    }
   }
 
   void KeepRelevantUses() {

@@ -6,7 +6,10 @@
 // over another link l. If this, summed over the anchors of all sets that cross l, is within the
 // capacity of l, then l is redundant: the anchors' constraints imply its own, and the max-min rates
 // are the same without it, whatever moves when. A full-bisection core behind slower NICs is
-// redundant, and so is all but the narrowest link of a ring that has its links for itself.
+// redundant, and so is all but the narrowest link of a ring that has its links for itself. And so
+// is a link beside which another is at least as full whatever flows: each set that crosses it takes
+// as large a share of the other's capacity. Of the thousands of cables over which a few hashed
+// rings are scattered few are left.
 //
 // A link that is neither an anchor nor redundant is lazy: it may hold flows back at times, but each
 // of them has an anchor as well, so that the network can leave it out until it is overloaded
@@ -42,7 +45,8 @@ struct LinkRelevance {
   }
 };
 
-// O(uses·log(sets that cross a link)).
+// O(uses·log(sets that cross a link)), and at most so many comparisons of two links.
+inline constexpr size_t kMostComparisons = 1u << 22;
 LinkRelevance FindRelevantLinks(const Program& program);
 
 }  // namespace rehearse

@@ -56,6 +56,20 @@ struct ChosenCollective {
   friend auto operator<=>(const ChosenCollective&, const ChosenCollective&) = default;
 };
 
+// A step whose ways over the network a seed decides.
+struct SeededStep {
+  uint64_t seed = 0;
+  Seconds step;
+};
+struct RouteSpread {
+  std::string routing;            // "ecmp with 1 queue pair"
+  std::vector<SeededStep> steps;  // the quickest first; one where the scenario fixes the seed
+  uint64_t seed = 0;              // whose step the result is: of the (lower) median
+  Seconds sprayed;                // the step if all equal ways shared what goes over them
+  std::string worst_link;         // the cable with the most to carry; "" where none has anything
+  double worst_share = 0;         // how many times what its bundle's cables carry in the mean
+};
+
 struct SimulatorCost {
   Seconds wall;
   uint64_t events = 0;
@@ -89,6 +103,7 @@ struct Result {
   // the step was folded, and each its own where it was not.
   std::vector<LinkSummary> links;
   std::vector<ChosenCollective> chosen;  // none where all collectives are rings on bare links
+  std::optional<RouteSpread> routes;     // nothing where no seed decides
   SimulatorCost simulator;
   std::string timeline_hash;
   std::vector<JsonChange> changes;  // of the scenario as it was written; the caller's
@@ -111,6 +126,8 @@ Result Summarize(const Schedule& schedule, const Timeline& timeline, FlopsPerSec
 // `rehearse run` adds the scenario under "given"; older files lack it.
 nlohmann::ordered_json ToJson(const Result& result);
 
+nlohmann::ordered_json ToJson(const RouteSpread& spread);  // what stands under "routes"
+
 // The dotted paths of its numbers, where "*" is the name of an axis: "by_axis.*.seconds".
 std::vector<std::string> NumbersOfResults();
 
@@ -122,5 +139,9 @@ std::string ToText(const Result& result, bool color);
 // that ran beside it.
 std::string StepToText(const Result& result, bool color);
 std::string MachineToText(const Result& result, bool color);
+
+// How much of the step a hash decides, what sprayed routes would take, what collisions cost. None
+// where no seed decides.
+std::vector<std::string> RouteLines(const Result& result);
 
 }  // namespace rehearse

@@ -74,6 +74,18 @@ void AddNumbers(const Json& json, const std::string& path, std::vector<std::stri
 
 }  // namespace
 
+nlohmann::ordered_json ToJson(const RouteSpread& spread) {
+  Json json = {{"routing", spread.routing}, {"seed", spread.seed}, {"steps", Json::array()}};
+  for (const SeededStep& one : spread.steps)
+    json["steps"].push_back({{"seed", one.seed}, {"seconds", Number(one.step.value())}});
+  json["sprayed_step_seconds"] = Number(spread.sprayed.value());
+  if (!spread.worst_link.empty()) {
+    json["worst_link"] = spread.worst_link;
+    json["worst_link_share"] = Number(spread.worst_share);
+  }
+  return json;
+}
+
 std::vector<std::string> NumbersOfResults() {
   Result result;
   result.memory_capacity = Bytes(1);  // where it is known
@@ -112,6 +124,7 @@ nlohmann::ordered_json ToJson(const Result& result) {
   }
   json["links"] = Links(result.links);
   if (!result.chosen.empty()) json["collectives"] = Collectives(result.chosen);
+  if (result.routes) json["routes"] = ToJson(*result.routes);
   json["simulator"] = {{"wall_seconds", Number(result.simulator.wall.value())},
                        {"events", result.simulator.events},
                        {"transfers", result.simulator.transfers},

@@ -98,6 +98,29 @@ const ObjectShape& SimulatorUseShape() {
   return shape;
 }
 
+const ObjectShape& SeededStepShape() {
+  static const ObjectShape shape = {
+      "step of a seed",
+      "What the step takes with one seed of the hash.",
+      {CountKey("seed", "of the hash"), TimeKey("seconds", "the step")}};
+  return shape;
+}
+
+const ObjectShape& RoutesShape() {
+  static const ObjectShape shape = {
+      "routes",
+      "How much a hash decides.",
+      {Written("routing", AText(), "how the fabric chooses", "\"ecmp with 1 queue pair\""),
+       CountKey("seed", "whose step this is: the median's"),
+       Written("steps", ListOf(ObjectOf(SeededStepShape)), "of each seed, the quickest first",
+               R"([{"seed": 0, "seconds": 0.7}])"),
+       TimeKey("sprayed_step_seconds", "if equal ways shared what goes over them"),
+       Sometimes("worst_link", AText(), "no cable carries anything", "that has most to carry"),
+       Sometimes("worst_link_share", ANumber(0, kMost), "no cable carries anything",
+                 "times the mean of its bundle")}};
+  return shape;
+}
+
 const ObjectShape& JobResultShape() {
   static const ObjectShape shape = {
       "job's result",
@@ -137,6 +160,9 @@ JsonKey LinksKey() { return Written("links", ListOf(ObjectOf(LinkUseShape)), "th
 JsonKey SimulatorKey() {
   return Written("simulator", ObjectOf(SimulatorUseShape), "what simulating took");
 }
+JsonKey RoutesKey() {
+  return Sometimes("routes", ObjectOf(RoutesShape), "no seed decides", "what a hash decides");
+}
 JsonKey HashKey() {
   return Written("timeline_hash", AText(), "equal where the step is equal", "\"ace04d9f03d2cebe\"");
 }
@@ -169,6 +195,7 @@ const ObjectShape& ResultShape() {
        LinksKey(),
        Sometimes("collectives", ListOf(ObjectOf(ChosenShape)), "nothing was left to choose",
                  "what was chosen"),
+       RoutesKey(),
        SimulatorKey(),
        HashKey(),
        ChangesKey(),
@@ -185,8 +212,8 @@ const ObjectShape& JobsResultShape() {
        Written("fidelity", AText(), "formula, fluid or step", "\"fluid\""),
        Written("left_out", AText(), "what the fidelity ignores", "\"packets\""),
        CountKey("devices", "of the cluster"), TimeKey("seconds", "until all have ended"),
-       Written("jobs", ListOf(ObjectOf(JobResultShape)), "one by one"), LinksKey(), SimulatorKey(),
-       HashKey(), ChangesKey(), GivenKey()}};
+       Written("jobs", ListOf(ObjectOf(JobResultShape)), "one by one"), LinksKey(), RoutesKey(),
+       SimulatorKey(), HashKey(), ChangesKey(), GivenKey()}};
   return shape;
 }
 

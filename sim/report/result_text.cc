@@ -32,6 +32,12 @@ std::string Count(double value) {
                                     : fmt::format("{:.1f}", value);
 }
 
+void WriteRoutes(Page& page, const Result& result) {
+  const std::vector<std::string> lines = RouteLines(result);
+  for (size_t i = 0; i < lines.size(); ++i)
+    page.Line("  {}", page.pen(i == 0 ? Ink::kFaint : Ink::kYellow, lines[i]));
+}
+
 void WriteHeadline(Page& page, const Result& result) {
   page.Line(
       "{}   {} ranks, fidelity {}",
@@ -40,12 +46,16 @@ void WriteHeadline(Page& page, const Result& result) {
   for (const JsonChange& change : result.changes) page.Line("{}", ToText(change));
   page.Gap();
   const Inked step = page.pen(Ink::kBold, Print(result.step));
-  if (!(result.tokens_per_second > 0)) return page.Line("One step takes {}", step);
+  if (!(result.tokens_per_second > 0)) {
+    page.Line("One step takes {}", step);
+    return WriteRoutes(page, result);
+  }
   const std::string rate =
       result.tokens_per_second < 100
           ? fmt::format("{:.2f}", result.tokens_per_second)
           : Grouped(static_cast<uint64_t>(std::llround(result.tokens_per_second)));
   page.Line("One step takes {}, {} {}/s", step, page.pen(Ink::kBold, rate), result.token_name);
+  WriteRoutes(page, result);
 }
 
 void WriteBreakdown(Page& page, const Result& result) {
@@ -190,6 +200,26 @@ void WriteNotes(Page& page, const Result& result) {
 }
 
 }  // namespace
+
+std::vector<std::string> RouteLines(const Result& result) {
+  if (!result.routes) return {};
+  const RouteSpread& spread = *result.routes;
+  std::string first = spread.routing + ", seed " + std::to_string(spread.seed);
+  if (spread.steps.size() > 1) {
+    first = fmt::format("{}: {} to {} over {} seeds, this is the median, seed {}", spread.routing,
+                        Print(spread.steps.front().step), Print(spread.steps.back().step),
+                        spread.steps.size(), spread.seed);
+  }
+  std::vector<std::string> lines = {
+      fmt::format("{}; sprayed it would take {}", first, Print(spread.sprayed))};
+  constexpr double kBinds = 1.001;
+  if (result.step > kBinds * spread.sprayed && !spread.worst_link.empty()) {
+    lines.push_back(fmt::format("collisions cost {}: {} carries {:.2g} times its share",
+                                Print(result.step - spread.sprayed), spread.worst_link,
+                                spread.worst_share));
+  }
+  return lines;
+}
 
 std::string StepToText(const Result& result, bool color) {
   Page page(color);

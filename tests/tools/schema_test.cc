@@ -137,10 +137,19 @@ TEST_F(SchemaProgramTest, ResultsHaveTheKeysOfTheTableAndNoOthers) {
   std::set<std::string> written;
   Write("shared.json", R"({"schema": "rehearse.calibration.v1", "collective_overhead": "10us",
                            "channel_overhead": "0us", "about": {"representative": false}})");
+  Write("tree.json", R"({"name": "tree", "nodes": 8, "node": {"kind": "nvswitch", "devices": 4,
+      "device": "a100-80g", "nvlink": {"bandwidth": "300GBps", "latency": "2us"},
+      "pcie": {"bandwidth": "32GBps", "latency": "1us"}, "sockets": 1, "pcie_switches": 4,
+      "nics": 4, "cable": {"bandwidth": "25GBps", "latency": "1us"}},
+      "fabric": {"kind": "fat-tree", "radix": 8, "routing": "ecmp",
+                 "cable": {"bandwidth": "25GBps", "latency": "1us"}}})");
   for (const std::string& arguments :
        {Shipped("cpu-4d") + " --calibration shared.json",
         Shipped("axonn-gpt20b-perlmutter") +
             " --set simulator.algorithm=auto --set strategy.cached_layers=0",
+        Shipped("strategy-data-parallel") + " --set cluster=tree.json --set strategy.data=32 " +
+            "--set training.batch=64",
+        Shipped("jobs-two-trainings") + " --set cluster=tree.json",
         Shipped("jobs-two-trainings") + " --set jobs.0.repeat=2"}) {
     const Outcome run = Execute("run " + arguments + " --format json");
     ASSERT_EQ(run.code, 0) << run.err;

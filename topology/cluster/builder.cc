@@ -79,8 +79,10 @@ void ClusterBuilder::AddLinks(VertexId a, VertexId b, const ClusterLink& link) {
 }
 
 void ClusterBuilder::set_structure(std::shared_ptr<const ClusterStructure> structure,
-                                   std::vector<Seconds> machine_latencies, bool is_whole) {
+                                   std::vector<Seconds> machine_latencies, Trunks trunks,
+                                   bool is_whole) {
   wiring_->structure = std::move(structure);
+  wiring_->trunks = std::move(trunks);
   figures_.machine_latencies = std::move(machine_latencies);
   is_whole_ = is_whole;
 }

@@ -33,12 +33,15 @@ class ClusterBuilder {
   // By SetStructure() of topology/fabrics/structure.h. `is_whole` where no link was taken away, so
   // that all devices reach each other.
   void set_structure(std::shared_ptr<const ClusterStructure> structure,
-                     std::vector<Seconds> machine_latencies, bool is_whole);
+                     std::vector<Seconds> machine_latencies, Trunks trunks, bool is_whole);
 
   size_t vertex_count() const { return wiring_->vertices.size(); }
   uint32_t device_count() const { return static_cast<uint32_t>(wiring_->devices.size()); }
   uint32_t link_count() const { return static_cast<uint32_t>(links_.size()); }
   const std::vector<VertexId>& devices() const { return wiring_->devices; }
+  Trunks::Ends EndsOf(uint32_t link) const {
+    return {wiring_->links[link].from, wiring_->links[link].to};
+  }
 
   // Once. Throws Error when there is no device or when some device cannot reach another without
   // passing through a third one, naming both and all ranks that are cut off.

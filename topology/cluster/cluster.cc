@@ -1,5 +1,6 @@
 #include "topology/cluster/cluster.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -8,8 +9,53 @@
 
 namespace rehearse {
 
+namespace {
+
+// What the cables of each trunk carry together; the longest latency, since packets of one message
+// take all of them.
+std::vector<LinkFigures> SumTrunks(const Trunks& trunks, const std::vector<LinkFigures>& links) {
+  std::vector<LinkFigures> sums;
+  sums.reserve(trunks.count());
+  for (uint32_t trunk = 0; trunk < trunks.count(); ++trunk) {
+    LinkFigures sum;
+    BytesPerSecond reached;
+    for (const uint32_t cable : trunks.CablesOf(trunk)) {
+      const LinkFigures& link = links[cable];
+      sum.bandwidth += link.bandwidth;
+      reached += link.bandwidth * link.efficiency;
+      sum.latency = std::max(sum.latency, link.latency);
+    }
+    if (reached > BytesPerSecond(0)) sum.efficiency = reached / sum.bandwidth;
+    sums.push_back(sum);
+  }
+  return sums;
+}
+
+// "spine*" of "spine0" to "spine31".
+std::string NameOfAll(const std::vector<const std::string*>& names) {
+  const std::string& first = *names.front();
+  size_t common = first.size();
+  bool differ = false;
+  for (const std::string* name : names) {
+    differ = differ || *name != first;
+    common = std::min(common, name->size());
+    common = static_cast<size_t>(
+        std::mismatch(first.begin(), first.begin() + static_cast<ptrdiff_t>(common), name->begin())
+            .first -
+        first.begin());
+  }
+  if (!differ) return first;
+  while (common > 0 && first[common - 1] >= '0' && first[common - 1] <= '9') --common;
+  return first.substr(0, common) + "*";
+}
+
+}  // namespace
+
 Cluster::Cluster(std::shared_ptr<const Wiring> wiring, std::shared_ptr<const Figures> figures)
-    : wiring_(std::move(wiring)), figures_(std::move(figures)) {}
+    : wiring_(std::move(wiring)),
+      figures_(std::move(figures)),
+      trunk_figures_(std::make_shared<const std::vector<LinkFigures>>(
+          SumTrunks(wiring_->trunks, *figures_->links))) {}
 
 Cluster Cluster::With(Figures figures) const {
   CHECK(figures.links != nullptr);
@@ -48,15 +94,34 @@ uint32_t Cluster::NodeIndexOf(uint32_t rank) const {
 }
 
 ClusterLink Cluster::Link(uint32_t index) const {
-  CHECK_LT(index, link_count());
-  const LinkFigures& figures = (*figures_->links)[index];
-  return {wiring_->links[index].kind, index, figures.bandwidth, figures.efficiency,
-          figures.latency};
+  CHECK_LT(index, way_count());
+  const bool is_trunk = IsTrunk(index);
+  const LinkFigures& figures =
+      is_trunk ? (*trunk_figures_)[index - link_count()] : (*figures_->links)[index];
+  return {is_trunk ? LinkKind::kNetwork : wiring_->links[index].kind, index, figures.bandwidth,
+          figures.efficiency, figures.latency};
+}
+
+VertexId Cluster::SourceOf(uint32_t link) const {
+  return IsTrunk(link) ? wiring_->trunks.ends[link - link_count()].from : wiring_->links[link].from;
+}
+
+VertexId Cluster::TargetOf(uint32_t link) const {
+  return IsTrunk(link) ? wiring_->trunks.ends[link - link_count()].to : wiring_->links[link].to;
 }
 
 std::string Cluster::LinkName(uint32_t index) const {
-  CHECK_LT(index, link_count());
-  return VertexAt(SourceOf(index)).name + "->" + VertexAt(TargetOf(index)).name;
+  CHECK_LT(index, way_count());
+  if (!IsTrunk(index))
+    return VertexAt(SourceOf(index)).name + "->" + VertexAt(TargetOf(index)).name;
+  std::vector<const std::string*> from;
+  std::vector<const std::string*> to;
+  for (const uint32_t cable : CablesOf(index)) {
+    from.push_back(&VertexAt(SourceOf(cable)).name);
+    to.push_back(&VertexAt(TargetOf(cable)).name);
+  }
+  CHECK(!from.empty());
+  return NameOfAll(from) + "->" + NameOfAll(to);
 }
 
 VertexId Cluster::FindVertex(const std::string& name) const {

@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -71,13 +72,21 @@ class Cluster {
   uint32_t NodeIndexOf(uint32_t rank) const;  // machines numbered by their first device
   uint32_t node_count() const { return wiring_->node_count; }
 
-  // Links, by index.
+  // Links, by index; behind them the trunks (topology/cluster/trunks.h), which these functions take
+  // as well. A trunk's ends are the first of the switches that its cables join.
   uint32_t link_count() const { return static_cast<uint32_t>(wiring_->links.size()); }
+  uint32_t way_count() const { return link_count() + wiring_->trunks.count(); }  // trunks included
   ClusterLink Link(uint32_t index) const;
-  LinkKind KindOf(uint32_t link) const { return wiring_->links[link].kind; }
-  VertexId SourceOf(uint32_t link) const { return wiring_->links[link].from; }
-  VertexId TargetOf(uint32_t link) const { return wiring_->links[link].to; }
-  std::string LinkName(uint32_t index) const;  // "node0/gpu0->node0/gpu1"
+  LinkKind KindOf(uint32_t link) const { return Link(link).kind; }
+  VertexId SourceOf(uint32_t link) const;
+  VertexId TargetOf(uint32_t link) const;
+  // "node0/gpu0->node0/gpu1"; of a trunk "leaf0->spine*".
+  std::string LinkName(uint32_t index) const;
+  bool IsTrunk(uint32_t link) const { return link >= link_count(); }
+  // Of a trunk.
+  std::span<const uint32_t> CablesOf(uint32_t link) const {
+    return wiring_->trunks.CablesOf(link - link_count());
+  }
 
   // The other figures; topology/cluster/figures.h says what they are.
   Seconds step_overhead() const { return figures_->step_overhead; }
@@ -100,6 +109,7 @@ class Cluster {
 
   std::shared_ptr<const Wiring> wiring_;
   std::shared_ptr<const Figures> figures_;
+  std::shared_ptr<const std::vector<LinkFigures>> trunk_figures_;  // sums over their cables
 };
 
 }  // namespace rehearse

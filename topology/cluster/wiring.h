@@ -15,6 +15,8 @@
 #include <unordered_set>
 #include <vector>
 
+#include "topology/cluster/trunks.h"
+
 namespace rehearse {
 
 struct ClusterStructure;  // topology/fabrics/structure.h
@@ -56,6 +58,7 @@ struct Wiring {
   std::vector<uint32_t> node_index;  // by rank; machines are numbered by their first device
   uint32_t node_count = 0;
   std::shared_ptr<const ClusterStructure> structure;  // null where it was drawn vertex by vertex
+  Trunks trunks;                                      // none there either
   std::unique_ptr<Graph> graph;
 
   // Vertices by their name, which only they themselves hold.

@@ -4,12 +4,15 @@
 // file, a member of the two variants and a line in fabric.cc.
 #pragma once
 
+#include <optional>
+#include <utility>
 #include <variant>
 #include <vector>
 
 #include "topology/fabrics/fabric_clos.h"
 #include "topology/fabrics/fabric_dragonfly.h"
 #include "topology/fabrics/fabric_torus.h"
+#include "topology/fabrics/routing.h"
 
 namespace rehearse {
 
@@ -18,28 +21,41 @@ using FabricSpec = std::variant<ClosSpec, DragonflySpec, TorusSpec>;
 struct Fabric {
   std::variant<Clos, Dragonfly, Torus> kind;
   VertexId first_switch = 0;  // where machines are cabled; numbered from there
+  RoutingRule routing;        // its own
 };
 
-enum class DragonflyRouting : uint8_t { kMinimal, kValiant };
-
-struct FabricRouting {
-  DragonflyRouting dragonfly = DragonflyRouting::kMinimal;
-  uint64_t seed = 0;  // of ECMP and Valiant
-};
-
-// Draws the fabric for `machines` with `ports` each, without the cables to the machines.
+// Draws the fabric for `machines` with `ports` each, without the cables to the machines. Throws
+// Error for a routing that the fabric cannot have.
 Fabric AddFabric(ClusterBuilder& cluster, const FabricSpec& spec, uint32_t machines,
                  uint32_t ports);
+
+// What it can do; the row of the table.
+FabricChoices ChoicesOf(const Fabric& fabric);
+
+// Whether the fabric (none: drawn vertex by vertex, or one machine alone) can be routed so. Throws
+// Error, saying what it takes.
+void CheckRouting(const FabricRouting& routing, const Fabric* fabric, bool is_drawn);
 
 // The switch of a machine's port, counted from first_switch.
 uint32_t SwitchOfPort(const Fabric& fabric, uint32_t machine, uint32_t port);
 
-// Appends the links between two such switches. `flow` is a hash of who sends to whom,
-// seed included.
-void AppendPath(const Fabric& fabric, uint32_t from, uint32_t to, DragonflyRouting dragonfly,
-                uint64_t flow, std::vector<uint32_t>* links);
+// Appends the links between two such switches, as drawn. `flow` is a hash of who sends to whom,
+// seed included; `load` is needed by flowlet only, and updated (AppendLeastLoaded). CHECKs that the
+// way is not sprayed.
+void AppendPath(const Fabric& fabric, uint32_t from, uint32_t to, RouteChoice choice, uint64_t flow,
+                std::vector<uint32_t>* load, std::vector<uint32_t>* links);
+
+// Whether packets between these switches are sprayed over trunks; AppendTrunks() then says which.
+bool IsSprayed(const Fabric& fabric, RouteChoice choice, uint32_t from, uint32_t to);
+void AppendTrunks(const Fabric& fabric, uint32_t from, uint32_t to, std::vector<uint32_t>* trunks);
+
+uint32_t TrunkCount(const Fabric& fabric);
+std::vector<uint32_t> CablesOfTrunk(const Fabric& fabric, uint32_t trunk);  // as drawn
+// The switches, counted from first_switch, that stand for what a trunk joins where these are not
+// the first cable's.
+std::optional<std::pair<uint32_t, uint32_t>> HubsOfTrunk(const Fabric& fabric, uint32_t trunk);
 
 // Whether flows between the same two switches may differ.
-bool HasChoice(const Fabric& fabric, DragonflyRouting dragonfly);
+bool HasChoice(const Fabric& fabric, RouteChoice choice);
 
 }  // namespace rehearse

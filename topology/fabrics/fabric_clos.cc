@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -44,6 +45,7 @@ Clos Shape(const ClosSpec& spec, uint32_t levels, uint32_t machines, uint32_t po
     level.width = static_cast<uint32_t>(
         std::min<uint64_t>(uint64_t{below.width} * below.parents, kMostFabricCables));
     level.parents = is_top ? 0 : spec.radix / 2;
+    level.first_trunk = below.first_trunk + 2 * below.blocks;
     clos.levels.push_back(level);
   }
   return clos;
@@ -132,30 +134,100 @@ uint32_t LeafOf(const Clos& clos, uint32_t machine, uint32_t port) {
   return static_cast<uint32_t>((uint64_t{machine} * clos.ports + port) / clos.ports_down);
 }
 
-void AppendPath(const Clos& clos, uint32_t from, uint32_t to, uint64_t flow,
-                std::vector<uint32_t>* links) {
-  // Upwards: the flow chooses. A cable's two directions are neighbours, up first.
+namespace {
+
+// What a switch chooses among at one level: its cables upwards and those by which the way comes
+// down again into the target's block. The u-th of one belongs to the u-th of the other, 2·u
+// further.
+struct Cables {
   uint32_t level = 0;
+  uint32_t count = 0;
+  uint32_t first_up = 0;
+  uint32_t first_down = 0;
+};
+
+// Up to the block that both leaves have in common and down again; choose(cables) < count.
+template <typename Choose>
+void Climb(const Clos& clos, uint32_t from, uint32_t to, std::vector<uint32_t>* links,
+           const Choose& choose) {
+  // A cable's two directions are neighbours, up first.
+  std::vector<uint32_t> down;
   uint32_t member = 0;
   uint32_t block = from;
-  std::vector<uint32_t> target = {to};  // the block of each level that holds the target
-  while (block != target.back()) {
+  uint32_t target = to;
+  for (uint32_t level = 0; block != target; ++level) {
     const Clos::Level& here = clos.levels[level];
-    const auto up = static_cast<uint32_t>(Mix(flow + level) % here.parents);
-    links->push_back(here.first_link + 2 * ((block * here.width + member) * here.parents + up));
+    const auto first_of = [&](uint32_t of_block) {
+      return here.first_link + 2 * ((of_block * here.width + member) * here.parents);
+    };
+    const Cables cables = {level, here.parents, first_of(block), first_of(target) + 1};
+    const uint32_t up = choose(cables);
+    links->push_back(cables.first_up + 2 * up);
+    down.push_back(cables.first_down + 2 * up);
     member += here.width * up;
+    block /= clos.levels[level + 1].children;
+    target /= clos.levels[level + 1].children;
+  }
+  links->insert(links->end(), down.rbegin(), down.rend());
+}
+
+}  // namespace
+
+void AppendPath(const Clos& clos, uint32_t from, uint32_t to, uint64_t flow,
+                std::vector<uint32_t>* links) {
+  Climb(clos, from, to, links, [&](const Cables& cables) {
+    return static_cast<uint32_t>(Mix(flow + cables.level) % cables.count);
+  });
+}
+
+void AppendLeastLoaded(const Clos& clos, uint32_t from, uint32_t to, uint64_t flow,
+                       std::vector<uint32_t>* load, std::vector<uint32_t>* links) {
+  const size_t begin = links->size();
+  Climb(clos, from, to, links, [&](const Cables& cables) {
+    const auto load_of = [&](uint32_t u) {
+      const uint32_t up = (*load)[cables.first_up + 2 * u];
+      const uint32_t down = (*load)[cables.first_down + 2 * u];
+      return std::pair(std::max(up, down), std::min(up, down));
+    };
+    const auto first = static_cast<uint32_t>(Mix(flow + cables.level) % cables.count);
+    uint32_t best = first;
+    for (uint32_t i = 1; i < cables.count; ++i) {
+      const uint32_t u = (first + i) % cables.count;
+      if (load_of(u) < load_of(best)) best = u;
+    }
+    return best;
+  });
+  for (size_t i = begin; i < links->size(); ++i) ++(*load)[(*links)[i]];
+}
+
+void AppendTrunks(const Clos& clos, uint32_t from, uint32_t to, std::vector<uint32_t>* trunks) {
+  uint32_t level = 0;
+  uint32_t block = from;
+  std::vector<uint32_t> target = {to};
+  while (block != target.back()) {
+    trunks->push_back(clos.levels[level].first_trunk + 2 * block);
     ++level;
     block /= clos.levels[level].children;
     target.push_back(target.back() / clos.levels[level].children);
   }
   while (level > 0) {
     --level;
-    const Clos::Level& here = clos.levels[level];
-    const uint32_t up = member / here.width;
-    member %= here.width;
-    links->push_back(here.first_link +
-                     2 * ((target[level] * here.width + member) * here.parents + up) + 1);
+    trunks->push_back(clos.levels[level].first_trunk + 2 * target[level] + 1);
   }
+}
+
+uint32_t TrunkCount(const Clos& clos) { return clos.levels.back().first_trunk; }
+
+std::vector<uint32_t> CablesOfTrunk(const Clos& clos, uint32_t trunk) {
+  size_t level = 0;
+  while (trunk >= clos.levels[level + 1].first_trunk) ++level;
+  const Clos::Level& here = clos.levels[level];
+  const uint32_t block = (trunk - here.first_trunk) / 2;
+  const uint32_t down = (trunk - here.first_trunk) % 2;
+  const uint32_t count = here.width * here.parents;
+  std::vector<uint32_t> cables(count);
+  for (uint32_t i = 0; i < count; ++i) cables[i] = here.first_link + 2 * (block * count + i) + down;
+  return cables;
 }
 
 }  // namespace rehearse

@@ -13,14 +13,16 @@
 // (NVIDIA DGX SuperPOD reference architecture).
 //
 // Routes go up to the lowest block that both leaves have in common, and down again, which
-// is shortest. Which of the parallel switches they take is ECMP: a hash of the flow chooses
-// at every level.
+// is shortest. Which of the parallel switches they take is the routing's choice at every level
+// (topology/fabrics/routing.h). Sprayed they take all of them: all cables of a block upwards are
+// one trunk, all that lead down to it another.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "topology/cluster/builder.h"
+#include "topology/fabrics/routing.h"
 
 namespace rehearse {
 
@@ -29,6 +31,7 @@ struct ClosSpec {
   uint32_t levels = 0;          // 0: as few as the machines need
   double oversubscription = 1;  // at the leaves, at least 1
   bool rails = false;
+  RoutingRule routing;         // spray unless said otherwise
   ClusterLink cable;           // between switches, each way
   std::string hub = "fabric";  // the only switch's name when one is enough
 };
@@ -41,10 +44,11 @@ ClosSpec OneSwitch(const std::string& name = "fabric");
 struct Clos {
   struct Level {
     uint32_t blocks = 1;
-    uint32_t width = 1;       // W: equal switches of a block
-    uint32_t children = 1;    // blocks below that one block here joins
-    uint32_t parents = 0;     // cables of a switch upwards; 0 at the top
-    uint32_t first_link = 0;  // of the cables upwards
+    uint32_t width = 1;        // W: equal switches of a block
+    uint32_t children = 1;     // blocks below that one block here joins
+    uint32_t parents = 0;      // cables of a switch upwards; 0 at the top
+    uint32_t first_link = 0;   // of the cables upwards
+    uint32_t first_trunk = 0;  // of block 0 upwards; downwards the next one; then block 1's
   };
   std::vector<Level> levels;   // leaves first
   uint32_t ports = 1;          // of a machine
@@ -61,8 +65,20 @@ Clos AddClos(ClusterBuilder& cluster, const ClosSpec& spec, uint32_t machines, u
 
 uint32_t LeafOf(const Clos& clos, uint32_t machine, uint32_t port);
 
-// Appends the links from one leaf to another; nothing when they are the same.
+// Appends the links from one leaf to another; nothing when they are the same. By ECMP.
 void AppendPath(const Clos& clos, uint32_t from, uint32_t to, uint64_t flow,
                 std::vector<uint32_t>* links);
+
+// The same where each level takes the way with the least load, up and down, and the hash only
+// decides among equals. `load` is by link of the cluster as drawn; what is taken gets one more.
+void AppendLeastLoaded(const Clos& clos, uint32_t from, uint32_t to, uint64_t flow,
+                       std::vector<uint32_t>* load, std::vector<uint32_t>* links);
+
+// The trunks of the same, sprayed.
+void AppendTrunks(const Clos& clos, uint32_t from, uint32_t to, std::vector<uint32_t>* trunks);
+
+uint32_t TrunkCount(const Clos& clos);
+// Cables of a trunk, as drawn.
+std::vector<uint32_t> CablesOfTrunk(const Clos& clos, uint32_t trunk);
 
 }  // namespace rehearse

@@ -160,4 +160,68 @@ void AppendPath(const Dragonfly& dragonfly, uint32_t from, uint32_t to, bool val
   AppendLocal(dragonfly, last, place, to % dragonfly.switches_per_group, links);
 }
 
+bool AreInOneGroup(const Dragonfly& dragonfly, uint32_t from, uint32_t to) {
+  return from / dragonfly.switches_per_group == to / dragonfly.switches_per_group;
+}
+
+// First the pairs of groups, from the lower to the higher and back; then the switches, out and in.
+void AppendTrunks(const Dragonfly& dragonfly, uint32_t from, uint32_t to,
+                  std::vector<uint32_t>* trunks) {
+  const uint32_t g = from / dragonfly.switches_per_group;
+  const uint32_t h = to / dragonfly.switches_per_group;
+  const uint32_t pairs = dragonfly.groups * (dragonfly.groups - 1) / 2;
+  const bool is_local = dragonfly.switches_per_group > 1;
+  if (is_local) trunks->push_back(2 * (pairs + from));
+  trunks->push_back(2 * PairIndex(std::min(g, h), std::max(g, h), dragonfly.groups) +
+                    (g < h ? 0 : 1));
+  if (is_local) trunks->push_back(2 * (pairs + to) + 1);
+}
+
+uint32_t TrunkCount(const Dragonfly& dragonfly) {
+  if (dragonfly.groups == 1) return 0;
+  return dragonfly.groups * (dragonfly.groups - 1) +
+         2 * dragonfly.groups * dragonfly.switches_per_group;
+}
+
+std::vector<uint32_t> CablesOfTrunk(const Dragonfly& dragonfly, uint32_t trunk) {
+  const uint32_t pairs = dragonfly.groups * (dragonfly.groups - 1) / 2;
+  std::vector<uint32_t> cables;
+  if (trunk < 2 * pairs) {
+    for (uint32_t j = 0; j < dragonfly.bundles; ++j)
+      cables.push_back(dragonfly.first_global_link + 2 * (trunk / 2 * dragonfly.bundles + j) +
+                       trunk % 2);
+    return cables;
+  }
+  const uint32_t place = trunk / 2 - pairs;
+  const uint32_t group = place / dragonfly.switches_per_group;
+  const uint32_t own = place % dragonfly.switches_per_group;
+  for (const Dragonfly::Dimension& dimension : dragonfly.local) {
+    const uint32_t first = own - own / dimension.stride % dimension.size * dimension.stride;
+    for (uint32_t i = 0; i < dimension.size; ++i) {
+      const uint32_t other = first + i * dimension.stride;
+      if (other == own) continue;
+      AppendLocal(dragonfly, group, trunk % 2 == 0 ? own : other, trunk % 2 == 0 ? other : own,
+                  &cables);
+    }
+  }
+  return cables;
+}
+
+std::pair<uint32_t, uint32_t> HubsOfTrunk(const Dragonfly& dragonfly, uint32_t trunk) {
+  const uint32_t pairs = dragonfly.groups * (dragonfly.groups - 1) / 2;
+  const uint32_t size = dragonfly.switches_per_group;
+  std::pair<uint32_t, uint32_t> hubs;
+  if (trunk < 2 * pairs) {
+    uint32_t g = 0;
+    uint32_t left = trunk / 2;  // pairs from (g, g + 1) on
+    while (left >= dragonfly.groups - 1 - g) left -= dragonfly.groups - 1 - g++;
+    hubs = {g * size, (g + 1 + left) * size};
+  } else {
+    const uint32_t own = trunk / 2 - pairs;
+    hubs = {own, own / size * size};
+  }
+  if (trunk % 2 == 1) std::swap(hubs.first, hubs.second);
+  return hubs;
+}
+
 }  // namespace rehearse

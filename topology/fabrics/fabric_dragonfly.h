@@ -13,6 +13,9 @@
 // g and h ends, in each of them, at switch (s·bundles + j) mod switches, where s is the other
 // group's place among the others.
 //
+// Sprayed, all bundles between two groups are one trunk, and so are all local cables out of a
+// switch and all into it, by which it reaches the bundles that end elsewhere.
+//
 // Minimal routes: the switch of the sender, s, takes bundle s mod bundles: at most local, global,
 // local. Valiant (1982) goes by way of a third group, chosen by the flow: it spreads what would
 // meet on one bundle, at twice the global load. Real dragonflies choose between the two by load. We
@@ -20,9 +23,11 @@
 // reaches between two switches, not that of their one cable.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "topology/cluster/builder.h"
+#include "topology/fabrics/routing.h"
 
 namespace rehearse {
 
@@ -35,6 +40,7 @@ struct DragonflySpec {
   uint32_t machines_per_switch = 1;
   uint32_t global_cables = 1;  // that leave a group
   ClusterLink global;          // one of them
+  RoutingRule routing;         // spray unless said otherwise
 };
 
 struct Dragonfly {
@@ -66,5 +72,16 @@ uint32_t SwitchOf(const Dragonfly& dragonfly, uint32_t machine, uint32_t port);
 // of at least 3.
 void AppendPath(const Dragonfly& dragonfly, uint32_t from, uint32_t to, bool valiant, uint64_t flow,
                 std::vector<uint32_t>* links);
+
+// The trunks between switches of different groups, sprayed.
+void AppendTrunks(const Dragonfly& dragonfly, uint32_t from, uint32_t to,
+                  std::vector<uint32_t>* trunks);
+bool AreInOneGroup(const Dragonfly& dragonfly, uint32_t from, uint32_t to);
+
+uint32_t TrunkCount(const Dragonfly& dragonfly);
+// Cables of a trunk, as drawn.
+std::vector<uint32_t> CablesOfTrunk(const Dragonfly& dragonfly, uint32_t trunk);
+// The switches that a trunk joins, the first of a group for all of it.
+std::pair<uint32_t, uint32_t> HubsOfTrunk(const Dragonfly& dragonfly, uint32_t trunk);
 
 }  // namespace rehearse

@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <utility>
 
 #include "topology/cluster/graph.h"
@@ -254,7 +255,13 @@ Router::Router(const Cluster& cluster, const FabricRouting& routing, std::vector
       failing_(std::move(failing)),
       search_(std::make_unique<Search>(cluster)) {
   const ClusterStructure* structure = cluster.structure().get();
+  CheckRouting(routing, FabricOf(cluster), structure == nullptr);
   if (structure == nullptr) return;
+  if (structure->fabric) {
+    rule_ = routing.Over(structure->fabric->routing);
+    if (rule_->choice == RouteChoice::kEcmp && IsHashed()) parts_ = rule_->queue_pairs;
+    if (rule_->choice == RouteChoice::kFlowlet) load_.resize(structure->link_count);
+  }
   is_regular_.assign(structure->machines, -1);
   exits_.resize(structure->devices_per_machine);
   ways_.resize(size_t{structure->devices_per_machine} * structure->devices_per_machine);
@@ -262,6 +269,11 @@ Router::Router(const Cluster& cluster, const FabricRouting& routing, std::vector
 }
 
 Router::~Router() = default;
+
+bool Router::IsHashed() const {
+  return rule_ && ::rehearse::IsHashed(rule_->choice) &&
+         HasChoice(*cluster_.structure()->fabric, rule_->choice);
+}
 
 size_t Router::links_scanned() const { return search_->links_scanned(); }
 
@@ -322,8 +334,29 @@ const Router::InnerWay& Router::WayWithin(uint32_t from_place, uint32_t to_place
   return way;
 }
 
+bool Router::IsAmong(const std::vector<bool>& links, uint32_t link) const {
+  if (!cluster_.IsTrunk(link)) return links[link];
+  const auto cables = cluster_.CablesOf(link);
+  return std::all_of(cables.begin(), cables.end(), [&](uint32_t cable) { return links[cable]; });
+}
+
+void Router::AppendFabric(uint32_t from_switch, uint32_t to_switch, uint64_t flow,
+                          std::vector<uint32_t>* links) {
+  const ClusterStructure& structure = *cluster_.structure();
+  const Fabric& fabric = *structure.fabric;
+  const size_t begin = links->size();
+  if (IsSprayed(fabric, rule_->choice, from_switch, to_switch)) {
+    AppendTrunks(fabric, from_switch, to_switch, links);
+    for (size_t i = begin; i < links->size(); ++i) (*links)[i] += cluster_.link_count();
+    return;
+  }
+  AppendPath(fabric, from_switch, to_switch, rule_->choice, flow, &load_, links);
+  for (size_t i = begin; i < links->size(); ++i) (*links)[i] = structure.LinkNow((*links)[i]);
+}
+
 std::optional<std::vector<uint32_t>> Router::FindByStructure(uint32_t from_rank, uint32_t to_rank,
-                                                             const std::vector<bool>& without) {
+                                                             const std::vector<bool>& without,
+                                                             uint32_t queue_pair) {
   const ClusterStructure& structure = *cluster_.structure();
   const uint32_t from = from_rank / structure.devices_per_machine;
   const uint32_t to = to_rank / structure.devices_per_machine;
@@ -331,7 +364,9 @@ std::optional<std::vector<uint32_t>> Router::FindByStructure(uint32_t from_rank,
   const uint32_t from_place = from_rank % structure.devices_per_machine;
   const uint32_t to_place = to_rank % structure.devices_per_machine;
   const auto is_gone = [&](uint32_t link) {
-    return link == ClusterStructure::kGone || (!without.empty() && without[link]);
+    if (link == ClusterStructure::kGone) return true;
+    if (cluster_.IsTrunk(link) && cluster_.CablesOf(link).empty()) return true;
+    return !without.empty() && IsAmong(without, link);
   };
   std::vector<uint32_t> links;
   if (from == to) {
@@ -348,33 +383,39 @@ std::optional<std::vector<uint32_t>> Router::FindByStructure(uint32_t from_rank,
   const Fabric& fabric = *structure.fabric;
   const uint32_t first_switch = SwitchOfPort(fabric, from, exit.port);
   const uint32_t last_switch = SwitchOfPort(fabric, to, entry.port);
-  const int tries = HasChoice(fabric, routing_.dragonfly) ? 16 : 1;
-  const uint64_t flow = FlowHash(routing_.seed, from_rank, to_rank);
+  const int tries = HasChoice(fabric, rule_->choice) ? 16 : 1;
+  uint64_t flow = FlowHash(routing_.seed.value_or(0), from_rank, to_rank);
+  if (queue_pair > 0) flow = Mix(flow ^ (uint64_t{queue_pair} << 32));
   for (int i = 0; i < tries; ++i) {
     links.clear();
-    for (const uint32_t link : exit.out.links) links.push_back(structure.FirstLinkOf(from) + link);
-    links.push_back(structure.PortLink(from, exit.port));
-    AppendPath(fabric, first_switch, last_switch, routing_.dragonfly, i == 0 ? flow : Mix(flow + i),
-               &links);
-    links.push_back(structure.PortLink(to, entry.port) + 1);
-    for (const uint32_t link : entry.in.links) links.push_back(structure.FirstLinkOf(to) + link);
-    for (uint32_t& link : links) link = structure.LinkNow(link);
+    for (const uint32_t link : exit.out.links)
+      links.push_back(structure.LinkNow(structure.FirstLinkOf(from) + link));
+    links.push_back(structure.LinkNow(structure.PortLink(from, exit.port)));
+    AppendFabric(first_switch, last_switch, i == 0 ? flow : Mix(flow + i), &links);
+    links.push_back(structure.LinkNow(structure.PortLink(to, entry.port) + 1));
+    for (const uint32_t link : entry.in.links)
+      links.push_back(structure.LinkNow(structure.FirstLinkOf(to) + link));
     if (std::none_of(links.begin(), links.end(), is_gone)) return links;
   }
   return std::nullopt;
 }
 
 std::vector<uint32_t> Router::Find(uint32_t from_rank, uint32_t to_rank,
-                                   const std::vector<bool>& without) {
+                                   const std::vector<bool>& without, uint32_t queue_pair) {
   if (cluster_.structure() != nullptr)
-    if (std::optional<std::vector<uint32_t>> links = FindByStructure(from_rank, to_rank, without))
+    if (std::optional<std::vector<uint32_t>> links =
+            FindByStructure(from_rank, to_rank, without, queue_pair))
       return *std::move(links);
   return search_->Run(from_rank, to_rank, without);
 }
 
 bool Router::MeetsFailure(const Route& route) const {
-  return !failing_.empty() && std::any_of(route.links.begin(), route.links.end(),
-                                          [this](uint32_t link) { return failing_[link]; });
+  if (failing_.empty()) return false;
+  const auto fails = [this](uint32_t link) { return IsAmong(failing_, link); };
+  return std::any_of(route.links.begin(), route.links.end(), fails) ||
+         std::any_of(route.others.begin(), route.others.end(), [&](const auto& other) {
+           return std::any_of(other.begin(), other.end(), fails);
+         });
 }
 
 uint32_t& Router::SlotOf(uint32_t from_rank, uint32_t to_rank) {
@@ -397,6 +438,23 @@ uint32_t& Router::SlotOf(uint32_t from_rank, uint32_t to_rank) {
   return slot.route;
 }
 
+BytesPerSecond Router::AloneOn(const Route& route) const {
+  std::optional<BytesPerSecond> narrowest;
+  const auto look = [&](uint32_t link, double parts) {
+    const BytesPerSecond rate = cluster_.Link(link).Capacity() * (parts_ / parts);
+    narrowest = std::min(narrowest.value_or(rate), rate);
+  };
+  if (route.others.empty()) {
+    for (const uint32_t link : route.links) look(link, parts_);
+    return *narrowest;
+  }
+  std::map<uint32_t, uint32_t> parts;
+  ForEachCrossing(route, parts_,
+                  [&](uint32_t link, uint32_t crossing) { parts[link] += crossing; });
+  for (const auto& [link, crossing] : parts) look(link, crossing);
+  return *narrowest;
+}
+
 const Route& Router::Between(uint32_t from_rank, uint32_t to_rank) {
   CHECK_NE(from_rank, to_rank);
   CHECK_LT(from_rank, cluster_.device_count());
@@ -406,14 +464,49 @@ const Route& Router::Between(uint32_t from_rank, uint32_t to_rank) {
   known = static_cast<uint32_t>(routes_.size());
   Route& route = routes_.emplace_back();
   route.links = Find(from_rank, to_rank, {});
-  route.bandwidth = cluster_.Link(route.links.front()).Capacity();
-  for (const uint32_t index : route.links) {
-    const ClusterLink& link = cluster_.Link(index);
-    route.latency += link.latency;
-    route.bandwidth = std::min(route.bandwidth, link.Capacity());
-  }
-  if (MeetsFailure(route)) route.detour = Find(from_rank, to_rank, failing_);
   route.crosses_nodes = cluster_.NodeIndexOf(from_rank) != cluster_.NodeIndexOf(to_rank);
+  if (route.crosses_nodes)
+    for (uint32_t i = 1; i < parts_; ++i) route.others.push_back(Find(from_rank, to_rank, {}, i));
+  for (const uint32_t link : route.links) route.latency += cluster_.Link(link).latency;
+  route.bandwidth = AloneOn(route);
+  if (MeetsFailure(route)) route.detour = Find(from_rank, to_rank, failing_);
+  return route;
+}
+
+std::optional<uint32_t> Router::RailProxy(uint32_t from_rank, uint32_t to_rank) {
+  const Fabric* fabric = FabricOf(cluster_);
+  const Clos* clos = fabric == nullptr ? nullptr : std::get_if<Clos>(&fabric->kind);
+  if (clos == nullptr || !clos->rails) return std::nullopt;
+  const uint32_t devices = cluster_.structure()->devices_per_machine;
+  const uint32_t from = from_rank / devices;
+  const uint32_t proxy = from * devices + to_rank % devices;
+  if (from == to_rank / devices || proxy == from_rank || !IsRegular(from)) return std::nullopt;
+  if (ExitOf(from_rank % devices).port == ExitOf(to_rank % devices).port) return std::nullopt;
+  const std::vector<uint32_t>& links = Between(from_rank, proxy).links;
+  const bool is_nvlink = std::all_of(links.begin(), links.end(), [this](uint32_t link) {
+    return cluster_.KindOf(link) == LinkKind::kNvLink;
+  });
+  return is_nvlink ? std::optional(proxy) : std::nullopt;
+}
+
+const Route& Router::AlongRail(uint32_t from_rank, uint32_t to_rank) {
+  const std::optional<uint32_t> proxy = RailProxy(from_rank, to_rank);
+  if (!proxy) return Between(from_rank, to_rank);
+  constexpr uint32_t kByRail = 1u << 31;  // such pairs beside the others
+  CHECK_LT(cluster_.device_count(), kByRail);
+  const Route& inside = Between(from_rank, *proxy);
+  const Route& across = Between(*proxy, to_rank);
+  uint32_t& known = SlotOf(from_rank | kByRail, to_rank);
+  if (known != kNone) return routes_[known];
+  known = static_cast<uint32_t>(routes_.size());
+  Route& route = routes_.emplace_back(across);
+  route.links.insert(route.links.begin(), inside.links.begin(), inside.links.end());
+  for (std::vector<uint32_t>& other : route.others)
+    other.insert(other.begin(), inside.links.begin(), inside.links.end());
+  route.latency += inside.latency;
+  route.bandwidth = std::min(route.bandwidth, inside.bandwidth);
+  route.detour.clear();
+  if (MeetsFailure(route)) route.detour = Find(from_rank, to_rank, failing_);
   return route;
 }
 

@@ -7,9 +7,11 @@
 // Where several NICs are equally near to several devices, each device owns one of them in turn (two
 // GPUs and two NICs on one PCIe switch: a NIC each), as NCCL deals them.
 // Between machines of a cluster that knows its structure, the route is the way to the sender's own
-// NIC, the way of the fabric (topology/fabrics/fabric_*.h: ECMP, dimension order, minimal or
-// Valiant), and the way from the receiver's own NIC. ECMP hashes the two ranks and a seed, so that
-// the two directions of a pair may differ. Where links of that way were taken away
+// NIC, the way of the fabric (topology/fabrics/fabric_*.h) by its rule or the one that is asked for
+// (topology/fabrics/routing.h), and the way from the receiver's own NIC. Sprayed, it crosses trunks
+// (topology/cluster/trunks.h) instead of single cables. ECMP hashes the two ranks and a seed, so
+// that the two directions of a pair may differ, and each queue pair has a way of its own. Where
+// links of that way were taken away
 // (topology/files/edits.h), other choices of ECMP are tried, then the search decides. Where links
 // are going to fail (collectives/lowering/perturbation.h), a route that crosses one of them also
 // has a detour: the way that would be taken if all that ever fail were gone.
@@ -31,16 +33,30 @@
 namespace rehearse {
 
 struct Route {
-  std::vector<uint32_t> links;  // indices of Cluster links, source first
+  std::vector<uint32_t> links;  // indices of Cluster links and trunks, source first
   Seconds latency;              // sum over the links
-  BytesPerSecond bandwidth;     // the narrowest link's capacity
+  BytesPerSecond bandwidth;     // what a transfer by itself reaches
   bool crosses_nodes = false;
   std::vector<uint32_t> detour;  // empty where nothing on the way fails or nothing leads round
+  // The ways of the queue pairs after the first. What is sent is cut into as many equal parts as
+  // the router has ways; each takes one of these, or all of them `links` where there is one way.
+  std::vector<std::vector<uint32_t>> others;
 };
+
+// visit(link, parts) for each link of the route: how many of the `ways` parts cross it. Links that
+// several ways share are visited for each.
+template <typename Visit>
+void ForEachCrossing(const Route& route, uint32_t ways, const Visit& visit) {
+  const uint32_t each = route.others.empty() ? ways : 1;
+  for (const uint32_t link : route.links) visit(link, each);
+  for (const std::vector<uint32_t>& other : route.others)
+    for (const uint32_t link : other) visit(link, each);
+}
 
 class Router {
  public:
-  // `failing` by link; empty: none.
+  // `failing` by link; empty: none. Throws Error for a routing that the cluster's fabric cannot
+  // have. A cluster drawn vertex by vertex has none to choose, and neither has a single machine.
   explicit Router(const Cluster& cluster, const FabricRouting& routing = {},
                   std::vector<bool> failing = {});
   ~Router();
@@ -51,10 +67,23 @@ class Router {
   // as the Router.
   const Route& Between(uint32_t from_rank, uint32_t to_rank);
 
+  // The same, but on the receiver's rail: where machines are cabled rail by rail and the device of
+  // the sender's machine that stands as the receiver does in its own is reached over NVLink alone,
+  // by way of that device, whose NIC is on the same leaf as the receiver's. NCCL calls it PXN, and
+  // its rings, which keep to one NIC (NCCL_CROSS_NIC 0 or 2), need it. Else as Between().
+  const Route& AlongRail(uint32_t from_rank, uint32_t to_rank);
+
   // Whether a link of the way is going to fail.
   bool MeetsFailure(const Route& route) const;
 
   const Cluster& cluster() const { return cluster_; }
+
+  // Equal parts that a transfer between machines is cut into: queue pairs of ECMP; else 1.
+  uint32_t ways() const { return parts_; }
+  // Nothing where there is no fabric with arithmetic.
+  const std::optional<RoutingRule>& rule() const { return rule_; }
+  // Whether the seed decides ways.
+  bool IsHashed() const;
   // Links that all searches so far have looked at: the work done, for tests and benchmarks.
   size_t links_scanned() const;
 
@@ -77,11 +106,19 @@ class Router {
   };
 
   // `without` by link, or empty; no links if nothing leads round these.
-  std::vector<uint32_t> Find(uint32_t from_rank, uint32_t to_rank,
-                             const std::vector<bool>& without);
+  std::vector<uint32_t> Find(uint32_t from_rank, uint32_t to_rank, const std::vector<bool>& without,
+                             uint32_t queue_pair = 0);
   // Nothing where the machines differ from how they were drawn, and where the way is cut.
   std::optional<std::vector<uint32_t>> FindByStructure(uint32_t from_rank, uint32_t to_rank,
-                                                       const std::vector<bool>& without);
+                                                       const std::vector<bool>& without,
+                                                       uint32_t queue_pair);
+  // The way over the fabric between two switches, by its structure; links as they are now.
+  void AppendFabric(uint32_t from_switch, uint32_t to_switch, uint64_t flow,
+                    std::vector<uint32_t>* links);
+  bool IsAmong(const std::vector<bool>& links, uint32_t link) const;  // of a trunk, all its cables
+  BytesPerSecond AloneOn(const Route& route) const;
+  // The device that AlongRail() goes by; nothing where it is Between().
+  std::optional<uint32_t> RailProxy(uint32_t from_rank, uint32_t to_rank);
   bool IsRegular(uint32_t machine);
   const Exit& ExitOf(uint32_t place);  // place: rank within its machine
   const InnerWay& WayWithin(uint32_t from_place, uint32_t to_place);
@@ -89,6 +126,9 @@ class Router {
 
   const Cluster& cluster_;
   const FabricRouting routing_;
+  std::optional<RoutingRule> rule_;
+  uint32_t parts_ = 1;
+  std::vector<uint32_t> load_;  // of flowlet: pairs by link as drawn
   const std::vector<bool> failing_;
   std::unique_ptr<Search> search_;
   std::deque<Route> routes_;

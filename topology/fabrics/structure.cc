@@ -11,13 +11,49 @@ uint32_t ClusterStructure::LinksNow() const {
                                std::count(link_now.begin(), link_now.end(), kGone));
 }
 
+namespace {
+
+// Under a fabric of one switch there are none.
+Trunks TrunksOf(const ClusterStructure& structure, const ClusterBuilder& cluster) {
+  Trunks trunks;
+  if (!structure.fabric) return trunks;
+  const uint32_t count = TrunkCount(*structure.fabric);
+  trunks.ends.reserve(count);
+  trunks.begin.reserve(size_t{count} + 1);
+  for (uint32_t trunk = 0; trunk < count; ++trunk) {
+    Trunks::Ends ends;
+    for (const uint32_t drawn : CablesOfTrunk(*structure.fabric, trunk)) {
+      const uint32_t link = structure.LinkNow(drawn);
+      if (link == ClusterStructure::kGone) continue;
+      if (trunks.cables.size() == trunks.begin.back()) ends = cluster.EndsOf(link);
+      trunks.cables.push_back(link);
+    }
+    if (const auto hubs = HubsOfTrunk(*structure.fabric, trunk)) {
+      const auto first = static_cast<uint32_t>(structure.fabric->first_switch);
+      ends = {first + hubs->first, first + hubs->second};
+    }
+    trunks.ends.push_back(ends);
+    trunks.begin.push_back(static_cast<uint32_t>(trunks.cables.size()));
+  }
+  return trunks;
+}
+
+}  // namespace
+
 void SetStructure(ClusterBuilder& cluster, std::shared_ptr<const ClusterStructure> structure,
                   std::vector<Seconds> machine_latencies) {
   CHECK(structure != nullptr);
   CHECK_EQ(structure->device_count(), cluster.device_count());
   CHECK_EQ(structure->LinksNow(), cluster.link_count());
   const bool is_whole = structure->link_now.empty();
-  cluster.set_structure(std::move(structure), std::move(machine_latencies), is_whole);
+  Trunks trunks = TrunksOf(*structure, cluster);
+  cluster.set_structure(std::move(structure), std::move(machine_latencies), std::move(trunks),
+                        is_whole);
+}
+
+const Fabric* FabricOf(const Cluster& cluster) {
+  const ClusterStructure* structure = cluster.structure().get();
+  return structure != nullptr && structure->fabric ? &*structure->fabric : nullptr;
 }
 
 ClusterStructure WithoutLinks(const ClusterStructure& structure, const std::vector<bool>& gone) {

@@ -46,6 +46,9 @@ struct ClusterStructure {
   uint32_t LinksNow() const;
 };
 
+// Of the cluster; null where it was drawn vertex by vertex, and for one machine alone.
+const Fabric* FabricOf(const Cluster& cluster);
+
 // For a cluster with the vertices and links of this structure; its links may have other figures
 // than the machines were drawn with. `machine_latencies` is as in topology/cluster/figures.h.
 void SetStructure(ClusterBuilder& cluster, std::shared_ptr<const ClusterStructure> structure,

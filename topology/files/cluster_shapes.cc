@@ -58,6 +58,14 @@ JsonKey RowOf(const PresetParameter& parameter) {
           parameter.meaning, usual};
 }
 
+// The first choice is that of files that say nothing.
+JsonKey RoutingRow(const FabricChoices& fabric) {
+  std::vector<std::string> names;
+  for (const RouteChoice choice : fabric.choices) names.emplace_back(Name(choice));
+  const std::string first = "\"" + names.front() + "\"";
+  return {"routing", OneOf(std::move(names)), Default(first), "among equal ways"};
+}
+
 }  // namespace
 
 const ObjectShape& PresetClusterShape(const ClusterPreset& preset) {
@@ -174,6 +182,9 @@ const ObjectShape& FatTreeShape() {
        {"radix", AWhole(4, kMostOfASwitch), Required(), "ports of a switch, an even number", "64"},
        {"levels", AWhole(1, 6), Optional("as few as it takes"), "of switches", "3"},
        {"oversubscription", ANumber(1, kMostOfASwitch), Default("1"), "at the leaves", "2"},
+       RoutingRow(ChoicesOfFatTree()),
+       {"queue_pairs", AWhole(1, kMostQueuePairs), Default("1"),
+        "of a pair of ranks, each hashed by itself (ecmp)", "4"},
        Link("cable", Required(), "between switches")}};
   return shape;
 }
@@ -188,6 +199,7 @@ const ObjectShape& DragonflyShape() {
         R"([{"size": 32, "link": {"bandwidth": "25GBps", "latency": "0.3us"}}])"},
        {"nodes_per_switch", AWhole(1, kMostOfASwitch), Required(), "machines", "2"},
        {"global_cables", AWhole(1, kMostCounted), Required(), "of a group", "64"},
+       RoutingRow(ChoicesOfDragonfly()),
        Link("cable", Required(), "one of the global cables")}};
   return shape;
 }

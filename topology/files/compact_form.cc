@@ -130,6 +130,10 @@ NodeSpec ReadNodeObject(const JsonReader& object) {
 
 // ---- The fabric ---------------------------------------------------------------------------------
 
+RouteChoice ReadRoutingRow(const JsonReader& reader, const FabricChoices& fabric) {
+  return fabric.choices[reader.At("routing").Choice()];
+}
+
 ClosSpec ReadFatTree(const JsonReader& object, bool rails) {
   const JsonReader reader = object.As(FatTreeShape());
   ClosSpec spec;
@@ -139,6 +143,9 @@ ClosSpec ReadFatTree(const JsonReader& object, bool rails) {
   if (reader.Has("levels")) spec.levels = ReadCount(reader.At("levels"));
   if (reader.Has("oversubscription"))
     spec.oversubscription = reader.At("oversubscription").Number(1, spec.radix - 1);
+  spec.routing = {ReadRoutingRow(reader, ChoicesOfFatTree()), ReadCount(reader.At("queue_pairs"))};
+  if (reader.Has("queue_pairs") && spec.routing.choice != RouteChoice::kEcmp)
+    reader.At("queue_pairs").Fail("queue pairs are hashed by routing \"ecmp\"");
   spec.cable = ReadLink(reader.At("cable"), LinkKind::kNetwork);
   return spec;
 }
@@ -158,6 +165,7 @@ DragonflySpec ReadDragonfly(const JsonReader& object) {
   spec.machines_per_switch = ReadCount(reader.At("nodes_per_switch"));
   spec.global_cables = ReadCount(reader.At("global_cables"));
   spec.global = ReadLink(reader.At("cable"), LinkKind::kNetwork);
+  spec.routing.choice = ReadRoutingRow(reader, ChoicesOfDragonfly());
   return spec;
 }
 

@@ -59,6 +59,7 @@ Json ToJson(const ClusterSummary& summary) {
                              {"efficiency", link.efficiency},
                              {"latency_seconds", link.latency.value()}});
   }
+  if (!summary.routing.empty()) json["routing"] = summary.routing;
   json["grid"] = nullptr;
   if (summary.grid) json["grid"] = {{"sizes", summary.grid->sizes}, {"wraps", summary.grid->wraps}};
   json["bisection_bytes_per_second"] = BandwidthOrNull(summary.bisection);
@@ -90,7 +91,9 @@ Json PathJson(Router& router, uint32_t from_rank, uint32_t to_rank) {
                             {"capacity_bytes_per_second", link.Capacity().value()},
                             {"latency_seconds", link.latency.value()},
                             {"bottleneck", link.Capacity() == route.bandwidth}});
+    if (cluster.IsTrunk(index)) json["hops"].back()["cables"] = cluster.CablesOf(index).size();
   }
+  if (!route.others.empty()) json["queue_pairs"] = route.others.size() + 1;
   return json;
 }
 

@@ -2,6 +2,7 @@
 #include <map>
 #include <tuple>
 
+#include "topology/fabrics/structure.h"
 #include "topology/view/cluster_view.h"
 
 namespace rehearse {
@@ -48,6 +49,9 @@ ClusterSummary SummarizeCluster(const Cluster& cluster) {
   for (VertexId id = 0; id < cluster.vertex_count(); ++id) ++vertices[cluster.VertexAt(id).kind];
   summary.vertices.assign(vertices.begin(), vertices.end());
   summary.links = GroupLinks(cluster);
+  if (const Fabric* fabric = FabricOf(cluster);
+      fabric != nullptr && cluster.way_count() > cluster.link_count())
+    summary.routing = ToText(fabric->routing);
   summary.grid = FindGrid(cluster);
   if (cluster.device_count() <= kMostForBisection) summary.bisection = BisectionBandwidth(cluster);
   summary.step_overhead = cluster.step_overhead();

@@ -153,6 +153,7 @@ std::string ToText(const ClusterSummary& summary) {
     text += "\n" + links.Text();
   }
   text += "\n";
+  if (!summary.routing.empty()) text += fmt::format("routing        {}\n", summary.routing);
   if (summary.bisection)
     text += fmt::format("bisection      {} from one half of the devices to the other\n",
                         Print(*summary.bisection));
@@ -183,9 +184,23 @@ std::string PathText(Router& router, uint32_t from_rank, uint32_t to_rank) {
   for (const uint32_t index : route.links) {
     const ClusterLink& link = cluster.Link(index);
     const auto to = cluster.TargetOf(index);
-    table.Row({"-> " + cluster.VertexAt(to).name, Name(link.kind), Print(link.bandwidth),
+    std::string where = "-> " + cluster.VertexAt(to).name;
+    if (cluster.IsTrunk(index)) {
+      const std::string name = cluster.LinkName(index);
+      where = fmt::format("-> {}, {} cables", name.substr(name.find("->") + 2),
+                          cluster.CablesOf(index).size());
+    }
+    table.Row({where, Name(link.kind), Print(link.bandwidth),
                fmt::format("{:.3g}", link.efficiency), Print(link.Capacity()), Print(link.latency),
                link.Capacity() == route.bandwidth ? "bottleneck" : ""});
+  }
+  for (size_t i = 0; i < route.others.size(); ++i) {
+    std::vector<std::string> by;
+    for (const uint32_t link : route.others[i]) {
+      const VertexId to = cluster.TargetOf(link);
+      if (cluster.VertexAt(to).kind == VertexKind::kSwitch) by.push_back(cluster.VertexAt(to).name);
+    }
+    table.Row({fmt::format("queue pair {}: {}", i + 2, fmt::join(by, ", "))});
   }
   table.Row({"whole path", fmt::format("{} links", route.links.size()), "", "",
              Print(route.bandwidth), Print(route.latency)});

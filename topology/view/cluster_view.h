@@ -38,6 +38,7 @@ struct ClusterSummary {
   std::vector<std::pair<DeviceSpec, uint32_t>> device_kinds;  // with how many there are
   std::vector<std::pair<VertexKind, uint32_t>> vertices;      // kinds that there are
   std::vector<LinkGroup> links;
+  std::string routing;  // among the fabric's equal ways; "" where there are none
   std::optional<Grid> grid;
   std::optional<BytesPerSecond> bisection;  // not computed for more than kMostForBisection devices
   Seconds step_overhead;

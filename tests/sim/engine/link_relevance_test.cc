@@ -80,6 +80,36 @@ TEST_F(LinkRelevanceTest, AnchorsComeBeforeLazyLinks) {
   EXPECT_TRUE(relevance.has_lazy);
 }
 
+TEST_F(LinkRelevanceTest, ALinkIsRedundantWhereAnotherIsAsFullWhateverFlows) {
+  // Two rings of one each; cables that both cross. One is crossed twice by the second ring, so that
+  // it is the fuller of all but the last, which the first ring crosses three times.
+  const LinkId a = Link(1);
+  const LinkId b = Link(1);
+  const LinkId both = Link(1.5);
+  const LinkId twin = Link(1.5);
+  const LinkId fuller = Link(2.1);
+  const LinkId other = Link(3.1);
+  Move(1, Over({{a, 1}, {both, 1}, {twin, 1}, {fuller, 2}, {other, 1}}));
+  Move(1, Over({{b, 1}, {both, 1}, {twin, 1}, {fuller, 1}, {other, 3}}));
+  // 1/1.5 = 0.67 of `both` and its twin by each; 0.95 and 0.48 of `fuller`, 0.32 and 0.97 of
+  // `other`: none is above another in both, but for the twins.
+  EXPECT_THAT(Roles(), ElementsAre(LinkRole::kAnchor, LinkRole::kAnchor, LinkRole::kLazy,
+                                   LinkRole::kRedundant, LinkRole::kLazy, LinkRole::kLazy));
+}
+
+TEST_F(LinkRelevanceTest, ALinkWithFewerFlowsIsRedundantBesideOneThatHasThemAll) {
+  const LinkId a = Link(1);
+  const LinkId b = Link(1);
+  const LinkId c = Link(1);
+  const LinkId two = Link(1.9);
+  const LinkId three = Link(1.9);
+  Move(1, Over({{a, 1}, {two, 1}, {three, 1}}));
+  Move(1, Over({{b, 1}, {two, 1}, {three, 1}}));
+  Move(1, Over({{c, 1}, {three, 1}}));
+  EXPECT_THAT(Roles(), ElementsAre(LinkRole::kAnchor, LinkRole::kAnchor, LinkRole::kAnchor,
+                                   LinkRole::kRedundant, LinkRole::kLazy));
+}
+
 // The core binds while three feeders of 1 move (4 > 2.5 with the ring of two), and not otherwise.
 TEST_F(LinkRelevanceTest, ALazyLinkHoldsBackWhenItIsOverloaded) {
   const LinkId core = Link(2.5);

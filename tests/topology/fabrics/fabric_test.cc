@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/topology/fabrics/small_fabrics.h"
 #include "topology/cluster/builder.h"
 #include "topology/fabrics/router.h"
 #include "topology/fabrics/structure.h"
@@ -19,54 +20,11 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-ClusterLink Cable(double gigabytes = 10, double microseconds = 1) {
-  return MakeLink(LinkKind::kNetwork, BytesPerSecond(gigabytes * 1e9), 1,
-                  Seconds(microseconds * 1e-6));
-}
-
-// One device a machine, cabled at 100 GB/s so that the fabric binds.
-std::unique_ptr<Cluster> Single(const FabricSpec& fabric, uint32_t nodes) {
-  NodeSpec node;
-  node.cable = Cable(100);
-  return BuildMachine({"test", node, nodes, fabric, {}}, FindDevice("a100-40g"));
-}
-
-// `gpus` devices and as many NICs a machine, each pair on a PCIe switch of its own, all devices
-// on an NVSwitch.
-std::unique_ptr<Cluster> Boxes(const FabricSpec& fabric, uint32_t nodes, uint32_t gpus) {
-  Host host;
-  host.switches = gpus;
-  host.nics = gpus;
-  host.device = host.root_port = host.nic = Cable(100);
-  NodeSpec node;
-  node.devices = gpus;
-  node.nvswitch = Cable(300, 0.5);
-  node.host = host;
-  node.cable = Cable(10);
-  return BuildMachine({"test", node, nodes, fabric, {}}, FindDevice("a100-40g"));
-}
-
-std::vector<std::string> Names(const Cluster& cluster, const Route& route) {
-  std::vector<std::string> names;
-  for (const uint32_t link : route.links) names.push_back(cluster.LinkName(link));
-  return names;
-}
-
 uint32_t SwitchCount(const Cluster& cluster) {
   uint32_t count = 0;
   for (VertexId id = 0; id < cluster.vertex_count(); ++id)
     count += cluster.VertexAt(id).kind == VertexKind::kSwitch ? 1 : 0;
   return count;
-}
-
-template <typename Function>
-std::string ErrorOf(Function function) {
-  try {
-    function();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
 }
 
 // ---- Tori and meshes ----------------------------------------------------------------------------
@@ -172,17 +130,6 @@ TEST(TorusTest, ItsSizeIsThatOfTheCluster) {
 
 // ---- Clos ---------------------------------------------------------------------------------------
 
-ClosSpec ClosOf(uint32_t radix, uint32_t levels = 0, double oversubscription = 1,
-                bool rails = false) {
-  ClosSpec spec;
-  spec.radix = radix;
-  spec.levels = levels;
-  spec.oversubscription = oversubscription;
-  spec.rails = rails;
-  spec.cable = Cable();
-  return spec;
-}
-
 TEST(ClosTest, FewMachinesNeedOneSwitch) {
   const auto cluster = Single(ClosOf(8), 8);
   EXPECT_EQ(SwitchCount(*cluster), 1u);
@@ -231,7 +178,7 @@ TEST(ClosTest, EcmpSpreadsFlowsOverTheSpines) {
   // 32 flows from one leaf to another, each between another pair, over 32 spines: 32 balls in 32
   // bins leave about 32/e = 12 empty.
   const auto cluster = Single(ClosOf(64, 2), 64);
-  Router router(*cluster);
+  Router router(*cluster, kEcmp);
   std::set<std::string> ups;
   for (uint32_t i = 0; i < 32; ++i) ups.insert(Names(*cluster, router.Between(i, 32 + i)).at(1));
   EXPECT_GE(ups.size(), 15u);
@@ -241,7 +188,7 @@ TEST(ClosTest, EcmpSpreadsFlowsOverTheSpines) {
 TEST(ClosTest, EcmpIsDeterministicAndItsSeedMatters) {
   const auto cluster = Single(ClosOf(8), 128);  // three levels
   const auto paths = [&](uint64_t seed) {
-    Router router(*cluster, {DragonflyRouting::kMinimal, seed});
+    Router router(*cluster, {RouteChoice::kEcmp, std::nullopt, seed});
     std::vector<std::vector<uint32_t>> links;
     for (uint32_t i = 1; i < 128; ++i) links.push_back(router.Between(0, i).links);
     return links;
@@ -265,7 +212,7 @@ TEST(ClosTest, RailsJoinEqualPortsAtTheirLeaf) {
 TEST(ClosTest, ACutCableIsAvoidedByTheOtherChoices) {
   // What ApplyEdits does, by hand: the same cluster without one cable of leaf 0.
   const auto whole = Single(ClosOf(8, 2), 16);
-  Router router(*whole);
+  Router router(*whole, kEcmp);
   const std::vector<uint32_t> first = router.Between(0, 4).links;
   ASSERT_EQ(first.size(), 4u);
   std::vector<bool> gone(whole->link_count());
@@ -279,7 +226,7 @@ TEST(ClosTest, ACutCableIsAvoidedByTheOtherChoices) {
                whole->figures().machine_latencies);
   const Cluster rest = builder.Finish();
 
-  Router other(rest);
+  Router other(rest, kEcmp);
   int changed = 0;
   for (uint32_t a = 0; a < 16; ++a)
     for (uint32_t b = 0; b < 16; ++b) {
@@ -300,16 +247,6 @@ TEST(ClosTest, ACutCableIsAvoidedByTheOtherChoices) {
 
 // ---- Dragonflies --------------------------------------------------------------------------------
 
-// Groups of 4 switches with 2 machines each, `cables` global ones of 10 GB/s a group.
-DragonflySpec DragonflyOf(uint32_t cables) {
-  DragonflySpec spec;
-  spec.local = {{4, Cable(40)}};
-  spec.machines_per_switch = 2;
-  spec.global_cables = cables;
-  spec.global = Cable(10);
-  return spec;
-}
-
 TEST(DragonflyTest, OneGroupIsAllToAll) {
   const auto cluster = Single(DragonflyOf(6), 8);
   EXPECT_EQ(SwitchCount(*cluster), 4u);
@@ -327,13 +264,13 @@ TEST(DragonflyTest, GlobalCablesAreSharedOutAmongTheGroupsThatThereAre) {
     const auto cluster = Single(DragonflyOf(6), 8 * groups);
     const uint32_t pairs = groups * (groups - 1) / 2;
     EXPECT_EQ(cluster->link_count(), 2u * (8 * groups + 6 * groups + pairs * bundles));
-    EXPECT_EQ(Router(*cluster).Between(0, 8).bandwidth, BytesPerSecond(bandwidth));
+    EXPECT_EQ(Router(*cluster, kMinimal).Between(0, 8).bandwidth, BytesPerSecond(bandwidth));
   }
 }
 
 TEST(DragonflyTest, MinimalRoutesCrossOneGlobalCable) {
   const auto cluster = Single(DragonflyOf(6), 8 * 7);
-  Router router(*cluster);
+  Router router(*cluster, kMinimal);
   for (uint32_t a = 0; a < 56; ++a)
     for (uint32_t b = 0; b < 56; ++b) {
       if (a == b) continue;
@@ -355,7 +292,7 @@ TEST(DragonflyTest, TwoGroupsContendOnTheirGlobalCable) {
   // 7 groups, one cable of 10 GB/s between every two. All 8 machines of group 0 send to group 1:
   // they share it.
   const auto cluster = Single(DragonflyOf(6), 56);
-  Router router(*cluster);
+  Router router(*cluster, kMinimal);
   std::map<uint32_t, int> load;
   for (uint32_t i = 0; i < 8; ++i)
     for (const uint32_t link : router.Between(i, 8 + i).links) ++load[link];
@@ -369,8 +306,8 @@ TEST(DragonflyTest, ValiantSpreadsThemOverOtherGroups) {
   // The same 8 flows by way of 5 other groups: each crosses two global cables, and no cable
   // carries all of them.
   const auto cluster = Single(DragonflyOf(6), 56);
-  Router router(*cluster, {DragonflyRouting::kValiant, 1});
-  Router again(*cluster, {DragonflyRouting::kValiant, 1});
+  Router router(*cluster, {RouteChoice::kValiant, std::nullopt, 1});
+  Router again(*cluster, {RouteChoice::kValiant, std::nullopt, 1});
   std::map<uint32_t, int> load;
   for (uint32_t i = 0; i < 8; ++i) {
     const Route& route = router.Between(i, 8 + i);

@@ -373,17 +373,21 @@ TEST_F(RouterTest, WhereNothingLeadsRoundThereIsNoDetour) {
 
 TEST(RouterDetourTest, OnAFatTreeTheDetourTakesAnotherSpine) {
   const auto cluster = BuildPreset("selene", {}, Place());
-  Router plain(*cluster);
+  const FabricRouting ecmp = {RouteChoice::kEcmp, std::nullopt, std::nullopt};
+  Router plain(*cluster, ecmp);
   const uint32_t last = cluster->device_count() - 1;
   std::vector<bool> failing(cluster->link_count());
   const std::vector<uint32_t> links = plain.Between(0, last).links;
   failing[links[links.size() / 2]] = true;
-  Router router(*cluster, {}, failing);
+  Router router(*cluster, ecmp, failing);
   const Route& route = router.Between(0, last);
   ASSERT_FALSE(route.detour.empty());
   EXPECT_EQ(route.links, links);
   EXPECT_EQ(route.detour.size(), links.size());
   for (const uint32_t link : route.detour) EXPECT_FALSE(failing[link]);
+  // Sprayed, the other cables of the bundle remain.
+  Router sprayed(*cluster, {}, failing);
+  EXPECT_FALSE(sprayed.MeetsFailure(sprayed.Between(0, last)));
 }
 
 }  // namespace

@@ -1,0 +1,57 @@
+#include "tools/routing_options.h"
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "sim/base/error.h"
+#include "sim/base/known_names.h"
+#include "tools/number_options.h"
+#include "topology/fabrics/structure.h"
+
+namespace rehearse {
+namespace {
+
+namespace po = boost::program_options;
+
+RouteChoice ParseRouteChoice(const std::string& text) {
+  const std::vector<std::string> names(std::begin(kRouteChoiceNames), std::end(kRouteChoiceNames));
+  const auto found = std::find(names.begin(), names.end(), text);
+  if (found == names.end())
+    throw Error(fmt::format("--routing: found \"{}\"{}", text, KnownNames(text, names)));
+  return static_cast<RouteChoice>(found - names.begin());
+}
+
+}  // namespace
+
+void AddRoutingOptions(CommandSyntax* syntax) {
+  syntax->takes["routing"] =
+      TakenName({std::begin(kRouteChoiceNames), std::end(kRouteChoiceNames)});
+  syntax->options.add_options()(
+      "routing", po::value<std::string>()->value_name("NAME"),
+      "among equal ways, instead of the fabric's own: spray, flowlet or ecmp in fat trees, spray, "
+      "minimal or valiant in dragonflies")("queue-pairs", Whole("N", nullptr, 1u, kMostQueuePairs),
+                                           "of a pair of ranks, each hashed by itself (ecmp)")(
+      "routing-seed", Whole("N", nullptr, uint64_t{0}, kMostRoutingSeed),
+      "of the hash of ecmp and of valiant's detours");
+}
+
+FabricRouting ReadRoutingOptions(const po::variables_map& values, const Cluster& cluster) {
+  FabricRouting routing;
+  if (values.count("routing") > 0)
+    routing.choice = ParseRouteChoice(values["routing"].as<std::string>());
+  if (values.count("queue-pairs") > 0) routing.queue_pairs = values["queue-pairs"].as<uint32_t>();
+  if (values.count("routing-seed") > 0) routing.seed = values["routing-seed"].as<uint64_t>();
+  try {
+    CheckRouting(routing, FabricOf(cluster), cluster.structure() == nullptr);
+  } catch (const Error& error) {
+    throw Error(
+        fmt::format("{}: {}", routing.choice ? "--routing" : "--queue-pairs", error.what()));
+  }
+  return routing;
+}
+
+}  // namespace rehearse

@@ -1,0 +1,20 @@
+// Options of commands that look at routes without a scenario: how the fabric chooses among equal
+// ways.
+#pragma once
+
+#include <boost/program_options.hpp>
+
+#include "tools/command.h"
+#include "topology/cluster/cluster.h"
+#include "topology/fabrics/routing.h"
+
+namespace rehearse {
+
+// --routing, --queue-pairs, --routing-seed.
+void AddRoutingOptions(CommandSyntax* syntax);
+
+// Throws Error where the cluster's fabric cannot have it.
+FabricRouting ReadRoutingOptions(const boost::program_options::variables_map& values,
+                                 const Cluster& cluster);
+
+}  // namespace rehearse

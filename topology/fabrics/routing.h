@@ -1,0 +1,71 @@
+// How a fabric chooses among equal ways, and which choices each fabric has: one table.
+//
+//   spray      every equal way carries the same share, packet by packet: what adaptive routing of
+//              InfiniBand, Slingshot and Spectrum-X and Ultra Ethernet's spraying come close to
+//   flowlet    a new pair of ranks takes the way that the fewest pairs have so far, in the order in
+//              which the step's collectives meet them, and keeps it: what switches come to that
+//              move a flow to the least loaded way when it pauses (CONGA, Alizadeh et al. 2014;
+//              Broadcom's and NVIDIA's dynamic load balancing)
+//   ecmp       a hash of the pair, seed included, at every switch; of each of `queue_pairs` of a
+//              pair (NCCL_IB_QPS_PER_CONNECTION), which carry equal shares
+//   minimal    of a dragonfly: the bundle that the sender's switch has
+//   valiant    of a dragonfly: by way of a third group, hashed
+//   dimension-order  of tori and meshes, the only way
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+namespace rehearse {
+
+enum class RouteChoice : uint8_t { kSpray, kFlowlet, kEcmp, kMinimal, kValiant, kDimensionOrder };
+const char* Name(RouteChoice choice);  // "spray", ...
+inline constexpr const char* kRouteChoiceNames[] = {"spray",   "flowlet", "ecmp",
+                                                    "minimal", "valiant", "dimension-order"};
+
+inline constexpr uint32_t kMostQueuePairs = 128;
+inline constexpr uint64_t kMostRoutingSeed = uint64_t{1} << 53;  // that JSON holds exactly
+inline constexpr uint64_t kRoutingSeeds = 8;
+
+// What a fabric does by itself.
+struct RoutingRule {
+  RouteChoice choice = RouteChoice::kSpray;
+  uint32_t queue_pairs = 1;  // of ecmp
+
+  friend bool operator==(const RoutingRule&, const RoutingRule&) = default;
+};
+
+// What a scenario asks for; where it says nothing, the fabric's own rule holds.
+struct FabricRouting {
+  std::optional<RouteChoice> choice;
+  std::optional<uint32_t> queue_pairs;
+  // Of ecmp and valiant; where it is not given, commands look at kRoutingSeeds of them, from 0 on,
+  // and a Router takes 0.
+  std::optional<uint64_t> seed;
+
+  RoutingRule Over(const RoutingRule& own) const {
+    return {choice.value_or(own.choice), queue_pairs.value_or(own.queue_pairs)};
+  }
+};
+
+// A row of the table; the first choice is that of a cluster file that says nothing.
+struct FabricChoices {
+  const char* fabric = "";
+  std::span<const RouteChoice> choices;
+};
+FabricChoices ChoicesOfFatTree();
+FabricChoices ChoicesOfDragonfly();
+FabricChoices ChoicesOfTorus();
+
+// Throws Error: "a torus cannot have routing "spray"; it takes dimension-order".
+void CheckChoice(const FabricChoices& fabric, RouteChoice choice);
+
+// Whether a seed decides where flows go.
+bool IsHashed(RouteChoice choice);
+
+// "spray", "ecmp with 4 queue pairs"
+std::string ToText(const RoutingRule& rule);
+
+}  // namespace rehearse
