@@ -1,8 +1,8 @@
 // Numbered slots with a level each, and which has the lowest.
 //
 // A tree whose nodes hold the lowest level of 32 below: raising or lowering a slot costs O(log
-// slots), and a handful of slots is one node, looked through with hardly a branch. Equal levels come
-// out in the order of their slots. Plain value; allocates nothing once it has held as many slots
+// slots), and a handful of slots is one node, looked through with hardly a branch. Equal levels
+// come out in the order of their slots. Plain value; allocates nothing once it has held as many
 // before.
 #pragma once
 
