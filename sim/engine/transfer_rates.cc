@@ -155,7 +155,7 @@ void TransferNetwork::HaltWhereMoved(double level) {
 }
 
 // Where a link with few flows will be full if their rates are what they are now; kGrowing: nowhere.
-// This is where the time goes: what flows freeze at is as good as random, and so is every branch on it.
+// Here the time goes: what flows freeze at is as good as random, and so is each branch on it.
 double TransferNetwork::FullLevel(const Filling& filling) const {
   const Listed* const flows = filling.flows;
   const uint32_t count = filling.count;
