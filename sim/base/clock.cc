@@ -1,7 +1,5 @@
 #include "sim/base/clock.h"
 
-#include <cmath>
-
 #include "sim/base/error.h"
 
 namespace rehearse {
@@ -11,7 +9,10 @@ Time ToTime(Seconds duration) { return RoundedTime(duration.value() * kPicosecon
 Time RoundedTime(double picoseconds) {
   CHECK_GE(picoseconds, 0.0);  // NaN fails as well
   constexpr double kRange = 0x1p63;
-  return picoseconds < kRange ? Time(std::llround(picoseconds)) : kBeyondTime;
+  if (picoseconds >= kRange) return kBeyondTime;
+  // std::llround in words: halves go up. What is cut off is exact.
+  const int64_t whole = static_cast<int64_t>(picoseconds);
+  return Time(whole + (picoseconds - static_cast<double>(whole) >= 0.5 ? 1 : 0));
 }
 
 }  // namespace rehearse

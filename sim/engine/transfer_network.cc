@@ -17,10 +17,10 @@ TransferNetwork::TransferNetwork(const Program& program, const Recording& record
   for (uint32_t flow = 0; flow < flows_.size(); ++flow) {
     flows_[flow].use_set = program.flows[flow].use_set;
   }
+  full_.resize(links_.size());
   if (relevance_.has_lazy) {
     booked_load_.resize(links_.size());
     booked_.resize(flows_.size());
-    full_.resize(links_.size());
     for (uint32_t link = 0; link < links_.size(); ++link) {
       links_[link].left_out = relevance_.role[link] == LinkRole::kLazy;
     }
@@ -48,6 +48,7 @@ void TransferNetwork::Begin(uint32_t flow) {
   CHECK(!state.moving && !state.stuck);
   state.moving = true;
   state.fresh = true;
+  ++moving_;
   if (IsIntact(state.component)) ++components_[state.component].moving;
   MarkChanged(flow);
 }
@@ -57,7 +58,9 @@ void TransferNetwork::End(uint32_t flow, Time now) {
   CHECK(state.moving && !state.fresh);
   if (!on_alternative_.empty()) CreditAlternative(flow, state.left);
   state.moving = false;
-  --components_[state.component].moving;
+  state.ended = true;
+  --moving_;
+  if (IsIntact(state.component)) --components_[state.component].moving;
   if (bottlenecks_) bottlenecks_->SetHolder(flow, LinkId(), now);
   MarkChanged(flow);
 }
@@ -74,21 +77,12 @@ std::span<const TransferNetwork::FlowEnd> TransferNetwork::Settle(Time now) {
   if (changed_.empty() && refactored_.empty() && dirty_links_.empty() && !routes_changed_) {
     return ends_;
   }
-  ++visit_;
+  first_visit_ = visit_ + 1;
   solved_.clear();
   if (!program_.link_changes.empty()) ChooseRoutes(now);
   CollectSeeds();
-  for (const uint32_t seed : seeds_) {
-    if (flows_[seed].moving) {
-      if (flows_[seed].visit != visit_) SolveComponentOf(seed);
-      continue;
-    }
-    // It has left: those that shared a link with it may go faster. All on one link are one
-    // component.
-    for (const LinkUse& use : RelevantUses(seed)) SolveAround(use.link.index());
-  }
-  for (const uint32_t link : dirty_links_) SolveAround(link);
-  dirty_links_.clear();
+  SolveComponents();
+  UpdateRates();
   if (relevance_.has_lazy) {
     for (const uint32_t flow : changed_) Book(flow, flows_[flow].moving ? flows_[flow].rate : 0.0);
     TakeInOverloadedLinks();
@@ -101,6 +95,7 @@ std::span<const TransferNetwork::FlowEnd> TransferNetwork::Settle(Time now) {
   }
   for (const uint32_t flow : changed_) {
     flows_[flow].changed = false;
+    flows_[flow].ended = false;
     if (flows_[flow].fresh) ApplySpeed(flow, now);  // its component was not solved: its rate holds
   }
   if (loads_ || bottlenecks_) Record(now);
@@ -110,18 +105,24 @@ std::span<const TransferNetwork::FlowEnd> TransferNetwork::Settle(Time now) {
   return ends_;
 }
 
-// Sorts out the components whose moving flows are what they were (or none), and lists new flows.
+// Sorts out the flows whose rate, and with it that of others, is what it was, and lists new ones.
 void TransferNetwork::CollectSeeds() {
-  seeds_.clear();
+  begun_.clear();
+  left_.clear();
   for (const uint32_t flow : changed_) {
     const FlowState& state = flows_[flow];
     if (IsIntact(state.component)) {
       const Component& component = components_[state.component];
       if (component.moving == component.flows || component.moving == 0) continue;
-    } else if (state.component == kNone && state.moving) {
-      Enlist(flow);
+    } else if (state.moving && state.ended && state.listed) {
+      continue;  // the next step at once
     }
-    seeds_.push_back(flow);
+    if (!state.moving) {
+      left_.push_back(flow);
+      continue;
+    }
+    if (!state.listed) Enlist(flow);
+    begun_.push_back(flow);
   }
 }
 
@@ -129,8 +130,9 @@ void TransferNetwork::Enlist(uint32_t flow) {
   for (const LinkUse& use : RelevantUses(flow)) {
     LinkState& link = links_[use.link.index()];
     if (link.left_out && link.listed.size() >= 2 * size_t{link.tidy_length}) Tidy(link);
-    link.listed.push_back({flow, flows_[flow].listing});
+    link.listed.push_back({flow, flows_[flow].listing, use.multiplicity});
   }
+  flows_[flow].listed = true;
 }
 
 // Nobody walks over a link that is left out, and so nobody prunes its list. Rids it of void
@@ -153,11 +155,16 @@ void TransferNetwork::Prune(uint32_t link) {
     if (state.moving) {
       listed[kept++] = entry;
     } else {
-      LeaveComponent(entry.flow);
-      ++state.listing;
+      Delist(entry.flow);
     }
   }
   listed.resize(kept);
+}
+
+void TransferNetwork::Delist(uint32_t flow) {
+  LeaveComponent(flow);
+  ++flows_[flow].listing;
+  flows_[flow].listed = false;
 }
 
 void TransferNetwork::LeaveComponent(uint32_t flow) {
@@ -167,36 +174,48 @@ void TransferNetwork::LeaveComponent(uint32_t flow) {
   if (--components_[component].flows == 0) free_components_.push_back(component);
 }
 
-void TransferNetwork::Visit(uint32_t flow) {
-  if (flows_[flow].visit == visit_) return;
-  flows_[flow].visit = visit_;
-  members_.push_back(flow);
-}
-
-void TransferNetwork::SolveAround(uint32_t link) {
-  if (links_[link].left_out) return;
-  Prune(link);
-  const std::vector<Listed>& listed = links_[link].listed;
-  if (!listed.empty() && flows_[listed.front().flow].visit != visit_) {
-    SolveComponentOf(listed.front().flow);
+// Flows that have begun together and are connected with no others may do so again and again; those
+// connected with others are left to UpdateRates, unless most flows have begun now.
+void TransferNetwork::SolveComponents() {
+  const size_t most = 2 * begun_.size() >= moving_ ? flows_.size() : begun_.size();
+  size_t patience = 2 * begun_.size() + 8;  // flows that may be walked to in vain
+  for (const uint32_t flow : begun_) {
+    if (flows_[flow].visit >= first_visit_) continue;
+    if (WalkFrom(flow, most)) {
+      SolveComponent();
+      continue;
+    }
+    for (const uint32_t link : member_links_) links_[link].visit = 0;
+    if (members_.size() >= patience) return;
+    patience -= members_.size();
   }
 }
 
-// Makes all moving flows that are connected with `flow` one component and rates them.
-void TransferNetwork::SolveComponentOf(uint32_t flow) {
-  WalkFrom(flow);
+// False when an earlier walk of this instant has been there, and given up.
+bool TransferNetwork::Visit(uint32_t flow) {
+  if (flows_[flow].visit == visit_) return true;
+  if (flows_[flow].visit >= first_visit_) return false;
+  flows_[flow].visit = visit_;
+  members_.push_back(flow);
+  return true;
+}
+
+// Rates those that WalkFrom has found, as one component.
+void TransferNetwork::SolveComponent() {
   SolveMembers();
   ++solves_;
   MakeComponent();
-  if (bottlenecks_) NoteHolders();
   for (size_t i = 0; i < members_.size(); ++i) {
     flows_[members_[i]].rate = rates_[i];
     if (relevance_.has_lazy) Book(members_[i], rates_[i]);
+    if (bottlenecks_) NoteHolder(members_[i]);
   }
   solved_.insert(solved_.end(), members_.begin(), members_.end());
 }
 
-void TransferNetwork::WalkFrom(uint32_t flow) {
+// Finds all moving flows that are connected with `flow`; false when there are more than `most`.
+bool TransferNetwork::WalkFrom(uint32_t flow, size_t most) {
+  ++visit_;
   members_.clear();
   member_links_.clear();
   capacities_.clear();
@@ -204,49 +223,50 @@ void TransferNetwork::WalkFrom(uint32_t flow) {
   uses_.clear();
   Visit(flow);
   for (size_t i = 0; i < members_.size(); ++i) {
-    const uint32_t set = flows_[members_[i]].use_set;
-    for (const LinkUse& use : relevance_.Anchors(set)) AddUse(use);
-    for (const LinkUse& use : relevance_.Lazy(set)) {
-      if (!links_[use.link.index()].left_out) AddUse(use);
+    for (const LinkUse& use : RelevantUses(members_[i])) {
+      if (!links_[use.link.index()].left_out && !AddUse(use, most)) return false;
     }
     use_begin_.push_back(static_cast<uint32_t>(uses_.size()));
   }
+  return true;
 }
 
-void TransferNetwork::AddUse(const LinkUse& use) {
+bool TransferNetwork::AddUse(const LinkUse& use, size_t most) {
   LinkState& link = links_[use.link.index()];
   if (link.visit != visit_) {
+    if (link.listed.size() / 4 > most) return false;  // as good as sure, and costs nothing
     link.visit = visit_;
     link.local = static_cast<uint32_t>(member_links_.size());
     member_links_.push_back(use.link.index());
     capacities_.push_back(capacity_[use.link.index()]);
     Prune(use.link.index());
-    for (const Listed entry : link.listed) Visit(entry.flow);
+    for (const Listed& entry : link.listed) {
+      if (!Visit(entry.flow) || members_.size() > most) return false;
+    }
   }
   uses_.push_back({LinkId(link.local), use.multiplicity});
+  return true;
 }
 
 void TransferNetwork::SolveMembers() {
   rates_.resize(members_.size());
   solver_.Solve(capacities_, use_begin_, uses_, rates_);
-  if (!relevance_.has_lazy) return;
   for (size_t i = 0; i < member_links_.size(); ++i) {
-    full_[member_links_[i]] = solver_.full_levels()[i] > 0;
+    const uint32_t link = member_links_[i];
+    full_[link] = solver_.full_levels()[i];
+    if (relevance_.role[link] == LinkRole::kLazy) Watch(link);
   }
 }
 
-// Each flow is held back by a link that was full at its rate; of several, by the first in the
-// program.
-void TransferNetwork::NoteHolders() {
-  for (size_t i = 0; i < members_.size(); ++i) {
-    LinkId holder;
-    for (uint32_t j = use_begin_[i]; j < use_begin_[i + 1]; ++j) {
-      const uint32_t local = uses_[j].link.index();
-      if (solver_.full_levels()[local] != rates_[i]) continue;
-      holder = std::min(holder, LinkId(member_links_[local]));  // unset is the largest
-    }
-    holder_[members_[i]] = holder;
+// A flow is held back by a link that is full at its rate; of several, by the first in the program.
+void TransferNetwork::NoteHolder(uint32_t flow) {
+  LinkId holder;
+  for (const LinkUse& use : RelevantUses(flow)) {
+    const uint32_t link = use.link.index();
+    if (links_[link].left_out || full_[link] != flows_[flow].rate) continue;
+    holder = std::min(holder, use.link);  // unset is the largest
   }
+  holder_[flow] = holder;
 }
 
 void TransferNetwork::MakeComponent() {
@@ -264,44 +284,66 @@ void TransferNetwork::MakeComponent() {
   for (const uint32_t member : members_) flows_[member].component = id;
 }
 
-// The load of lazy links counts a flow at its full rate, whatever its factor.
+// The load of links that are left out counts a flow at its full rate, whatever its factor.
 void TransferNetwork::Book(uint32_t flow, double rate) {
-  const double before = booked_[flow];
+  const double before = std::exchange(booked_[flow], rate);
   if (before == rate) return;
-  booked_[flow] = rate;
   for (const LinkUse& use : relevance_.Lazy(flows_[flow].use_set)) {
     const uint32_t link = use.link.index();
-    const double share = use.multiplicity / program_.links[link].capacity.value();
+    if (!links_[link].left_out) continue;
+    const double share = ShareOf(link, use.multiplicity);
     booked_load_[link].Remove(share * before);
     booked_load_[link].Add(share * rate);
-    if (!std::exchange(links_[link].watched, true)) watched_.push_back(link);
+    Watch(link);
   }
+}
+
+double TransferNetwork::ShareOf(uint32_t link, uint32_t multiplicity) const {
+  return multiplicity / program_.links[link].capacity.value();
+}
+
+void TransferNetwork::Watch(uint32_t link) {
+  if (!std::exchange(links_[link].watched, true)) watched_.push_back(link);
 }
 
 void TransferNetwork::TakeInOverloadedLinks() {
   // Rates are exact to some 2^-50; a link that is just full may seem to carry so much more.
   constexpr double kJustFull = 1 + 0x1p-46;
-  for (bool again = true; again;) {
-    again = false;
-    for (size_t i = 0; i < watched_.size(); ++i) {
-      LinkState& link = links_[watched_[i]];
-      const double limit =
-          capacity_[watched_[i]] / program_.links[watched_[i]].capacity.value() * kJustFull;
-      if (!link.left_out || booked_load_[watched_[i]].share() <= limit) continue;
+  for (;;) {
+    for (const uint32_t index : watched_) {
+      LinkState& link = links_[index];
+      const double limit = capacity_[index] / program_.links[index].capacity.value() * kJustFull;
+      if (!link.left_out || booked_load_[index].share() <= limit) continue;
       link.left_out = false;
-      ++visit_;  // what was solved before, without this link, has to be solved again
-      SolveAround(watched_[i]);
-      again = true;
+      link.slack = 0;
+      booked_load_[index] = LoadSum();
+      full_[index] = 0;
+      dirty_links_.push_back(index);
     }
+    if (dirty_links_.empty()) return;
+    begun_.clear();
+    left_.clear();
+    first_visit_ = visit_ + 1;  // what was solved before, was solved without these links
+    UpdateRates();
   }
 }
 
-// What does not hold back anybody can be left out, all of it at once, without a change of rates.
+// What does not hold back anybody can be left out, all of it at once, without a change of rates. A
+// link that does so often stays for a while, the longer, the fewer flows it has.
 void TransferNetwork::LeaveOutSlackLinks() {
+  constexpr size_t kPatience = 1024;
   for (const uint32_t index : watched_) {
     LinkState& link = links_[index];
     link.watched = false;
-    if (!link.left_out && link.visit == visit_ && full_[index] == 0) link.left_out = true;
+    if (link.left_out) continue;
+    const size_t slack = full_[index] > 0 ? 0 : link.slack + link.listed.size() + 1;
+    link.slack = static_cast<uint16_t>(std::min(slack, kPatience));
+    if (slack <= kPatience) continue;
+    link.left_out = true;
+    for (const Listed& entry : link.listed) {
+      if (flows_[entry.flow].listing != entry.listing) continue;
+      booked_load_[index].Add(ShareOf(index, entry.multiplicity) * booked_[entry.flow]);
+    }
   }
   watched_.clear();
 }
@@ -324,9 +366,12 @@ void TransferNetwork::ApplySpeed(uint32_t flow, Time now) {
       ends_.push_back({flow, now + Duration(flow, state.left, speed)});
     }
     state.speed = speed;
-    state.full_duration = Duration(flow, program_.flows[flow].bytes, speed);
+    state.full_duration = kUnknown;
   }
   if (state.fresh) {
+    if (state.full_duration == kUnknown) {
+      state.full_duration = Duration(flow, program_.flows[flow].bytes, speed);
+    }
     state.fresh = false;
     state.left = program_.flows[flow].bytes;
     state.since = now;

@@ -13,25 +13,30 @@
 // - A lazy link is left out as long as the rates without it do not overload it: then they are the
 //   rates with it as well. When they do, it is taken in and what it connects is solved again; when
 //   a solution no longer fills it, it is left out again.
-// - Flows are connected when they share a link that counts; only components whose set of moving
-//   flows has changed are solved again, found by walking from the changed flows over links to the
-//   flows on them. A component all of whose flows have stopped lies dormant: when the same flows
-//   move again together, as in the next step of a ring, its rates still hold and nothing is walked.
+// - Flows are connected when they share a link that counts. Flows that begin together and are
+//   connected with no others are solved as a component, found by walking over links to the flows on
+//   them. A component all of whose flows have stopped lies dormant: when the same flows move again
+//   together, as in the next step of a ring, its rates still hold and nothing is walked.
+// - Where others move already, the rates are brought up to date from the first level that the event
+//   has changed: what was held back below keeps its rate, and above only flows and links are looked
+//   at that the change reaches (transfer_rates.cc). The rates are the same, to the last bit.
 //
 // Use: Begin, End, SetFactor and SetCapacity as the events of one instant say, then Settle once.
 // Invariant after Settle, checked in debug builds: no link carries more than its capacity, and each
-// flow is held back by a full link on which none is faster. Every moving flow is in an intact
-// component; the flows of an intact component either all move or all rest. Not thread-safe; refers
-// to the program.
+// flow is held back by a full link on which none is faster. The flows of an intact component either
+// all move or all rest, and share no link that counts with others. Not thread-safe; refers to the
+// program.
 #pragma once
 
 #include <cstdint>
 #include <limits>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "sim/base/clock.h"
+#include "sim/engine/level_queue.h"
 #include "sim/engine/link_relevance.h"
 #include "sim/engine/load_recorder.h"
 #include "sim/engine/load_sum.h"
@@ -99,7 +104,8 @@ class TransferNetwork {
     return on_alternative_.empty() ? 0.0 : on_alternative_[flow];
   }
 
-  uint64_t solves() const { return solves_; }  // of components
+  // Components solved, and times that rates were brought up to date.
+  uint64_t solves() const { return solves_; }
   // The load of a link over time; empty unless recorded.
   std::vector<LinkLoad> TakeLoads(uint32_t link);
   // Null unless recorded.
@@ -107,19 +113,22 @@ class TransferNetwork {
 
  private:
   static constexpr uint32_t kNone = 0xffffffffu;
+  static constexpr Time kUnknown = Time(-1);
 
   struct FlowState {
     double rate = 0;   // valid while moving, and in an intact component while dormant
     double speed = 0;  // since `since`: rate · factor
     double left = 0;   // bytes at `since`
     Time since;
-    Time full_duration;  // of all its bytes at `speed`
+    Time full_duration = kUnknown;  // of all its bytes at `speed`
     uint32_t use_set = 0;
-    uint32_t component = kNone;  // kNone: not in the lists of its links
-    uint32_t listing = 0;        // counts how often it has left those lists
-    uint32_t visit = 0;          // the last walk that has come by
+    uint32_t component = kNone;
+    uint32_t listing = 0;  // counts how often it has left the lists of its links
+    uint32_t visit = 0;    // the last walk that has come by
     bool moving = false;
+    bool listed = false;   // in the lists of its links
     bool fresh = false;    // moving since this instant
+    bool ended = false;    // has been moving until this instant
     bool changed = false;  // is in changed_
     bool stuck = false;    // would move, but its links have failed
   };
@@ -127,19 +136,39 @@ class TransferNetwork {
   struct Listed {
     uint32_t flow;
     uint32_t listing;
+    uint32_t multiplicity;
   };
   struct LinkState {
     std::vector<Listed> listed;
     uint32_t visit = 0;
-    uint32_t local = 0;        // position in the problem being solved
+    uint32_t local = 0;        // position in the problem being solved, or in fillings_
     bool left_out = false;     // lazy, and not overloaded
     bool watched = false;      // lazy, and in watched_
+    uint16_t slack = 0;        // what it has cost since it was last full
     uint32_t tidy_length = 8;  // of `listed`, when it was last rid of void entries
   };
   struct Component {
     uint32_t flows = 0;
     uint32_t moving = 0;  // counted while intact
     bool intact = false;  // the rates of its flows are those of all of them moving
+  };
+
+  // A link whose filling is played again.
+  struct Filling {
+    uint32_t link = 0;
+    uint32_t count = 0;
+    Listed* flows = nullptr;  // those that grow or freeze later, first in the list of the link
+    uint64_t unfrozen = 0;    // sum of their multiplicities
+    double load = 0;          // of the others
+    double first_level = LevelQueue::kNever;  // where it would be full if none froze before
+    double level = LevelQueue::kNever;        // where it will be full, never more than that
+    double old_full = 0;                      // where it was full; 0: nowhere
+    bool few = false;    // flows: `level` is exact while their rates are what they are
+    bool moved = false;  // is in moved_, or need not be
+  };
+  struct OldRate {
+    uint32_t flow;
+    double rate;
   };
 
   bool IsIntact(uint32_t component) const;
@@ -158,21 +187,38 @@ class TransferNetwork {
   void Enlist(uint32_t flow);
   void Tidy(LinkState& link);
   void Prune(uint32_t link);
+  void Delist(uint32_t flow);
   void LeaveComponent(uint32_t flow);
-  void Visit(uint32_t flow);
+  bool Visit(uint32_t flow);
 
-  // Rates.
-  void SolveAround(uint32_t link);
-  void SolveComponentOf(uint32_t flow);
-  void WalkFrom(uint32_t flow);
-  void AddUse(const LinkUse& use);
+  // Rates of components.
+  void SolveComponents();
+  void SolveComponent();
+  bool WalkFrom(uint32_t flow, size_t most);
+  bool AddUse(const LinkUse& use, size_t most);
   void SolveMembers();
-  void NoteHolders();
   void MakeComponent();
+  void NoteHolder(uint32_t flow);
   void CheckShares() const;  // does nothing in release builds
+
+  // Rates brought up to date, in transfer_rates.cc.
+  void UpdateRates();
+  void FillAgain();
+  void Halt(uint32_t filling, double level);
+  void HaltNext(uint32_t filling, double level);
+  void Refill(uint32_t link);
+  void HaltWhereMoved(double level);
+  double FullLevel(const Filling& filling) const;
+  void Freeze(Filling& filling, double below);
+  void SlowDown(uint32_t filling, double level);
+  void SetFree(uint32_t filling, double level);
+  void SetRate(uint32_t flow, double rate);
+  void KeepNewRates();
 
   // Lazy links.
   void Book(uint32_t flow, double rate);
+  double ShareOf(uint32_t link, uint32_t multiplicity) const;
+  void Watch(uint32_t link);
   void TakeInOverloadedLinks();
   void LeaveOutSlackLinks();
 
@@ -195,10 +241,13 @@ class TransferNetwork {
   std::vector<uint32_t> refactored_;   // flows whose factor has changed since
   std::vector<uint32_t> dirty_links_;  // links whose flows have to be solved again
   bool routes_changed_ = false;
-  std::vector<uint32_t> seeds_;   // flows from which to walk
+  std::vector<uint32_t> begun_;   // of changed_: those that move and whose rate is not known
+  std::vector<uint32_t> left_;    // of changed_: those that have left others behind
   std::vector<uint32_t> solved_;  // flows solved in this Settle
   std::vector<FlowEnd> ends_;
   uint32_t visit_ = 0;
+  uint32_t first_visit_ = 0;  // of this Settle
+  size_t moving_ = 0;         // flows
   uint64_t solves_ = 0;
 
   // The component being solved, with links numbered as they are met.
@@ -210,10 +259,21 @@ class TransferNetwork {
   std::vector<double> rates_;
   MaxMinSolver solver_;
 
-  std::vector<LoadSum> booked_load_;  // per link, when there are lazy ones: at full rates
-  std::vector<double> booked_;        // per flow, then: the rate that is in booked_load_
-  std::vector<uint32_t> watched_;     // lazy links whose load has changed, or that were solved
-  std::vector<uint8_t> full_;         // per link, then: whether the last solution filled it
+  // Per link: the rate of those that it holds back, 0 when it holds back none.
+  std::vector<double> full_;
+  // While rates are brought up to date.
+  std::vector<Filling> fillings_;  // the first filling_count_
+  uint32_t filling_count_ = 0;
+  LevelQueue halts_;                // per filling: where it has to be looked at next
+  std::vector<uint32_t> moved_;     // fillings some of whose flows have another rate now
+  std::vector<uint32_t> set_free_;  // fillings
+  std::vector<OldRate> old_rates_;
+  std::vector<std::pair<double, uint32_t>> freezing_;  // rate, multiplicity
+
+  std::vector<LoadSum>
+      booked_load_;  // per link, when there are lazy ones: of those left out, at full rates
+  std::vector<double> booked_;     // per flow, then: the rate that is in booked_load_
+  std::vector<uint32_t> watched_;  // lazy links whose load has changed, or that were solved
 
   std::vector<double> factor_;          // per flow; empty: 1
   std::vector<double> on_alternative_;  // per flow; empty: no alternatives

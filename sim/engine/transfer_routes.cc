@@ -17,10 +17,7 @@ void TransferNetwork::SetCapacity(uint32_t link, double capacity) {
   if (capacity_[link] == 0 || capacity == 0) routes_changed_ = true;
   capacity_[link] = capacity;
   dirty_links_.push_back(link);
-  if (relevance_.role[link] == LinkRole::kLazy && !links_[link].watched) {
-    links_[link].watched = true;
-    watched_.push_back(link);
-  }
+  if (relevance_.role[link] == LinkRole::kLazy) Watch(link);
 }
 
 LinkId TransferNetwork::FailedLinkOf(uint32_t use_set) const {
@@ -63,10 +60,12 @@ void TransferNetwork::ChooseRoute(uint32_t flow, Time now) {
   if (state.moving) LeaveRoute(flow, now);
   if (choice == kNone) {
     state.stuck = true;
+    if (state.moving) --moving_;
     state.moving = false;
     ends_.push_back({flow, kNever});
   } else {
     state.stuck = false;
+    if (!state.moving) ++moving_;
     state.moving = true;
     state.use_set = choice;
     MarkChanged(flow);
@@ -87,8 +86,7 @@ void TransferNetwork::LeaveRoute(uint32_t flow, Time now) {
   state.speed = 0;
   if (relevance_.has_lazy) Book(flow, 0);
   for (const LinkUse& use : RelevantUses(flow)) dirty_links_.push_back(use.link.index());
-  LeaveComponent(flow);
-  ++state.listing;
+  Delist(flow);
   MarkChanged(flow);
 }
 

@@ -69,6 +69,28 @@ TEST_P(ExtendedEngineTest, AgreesWithTheNaiveReference) {
   }
 }
 
+// Dozens of transfers are under way all the time, and each that comes or goes moves the ends of a
+// few others: rates are hardly ever solved as a whole.
+TEST_P(ExtendedEngineTest, AgreesWithTheNaiveReferenceWhereMuchIsUnderWay) {
+  const uint64_t programs = extras().long_chains ? 10 : 50;
+  for (uint64_t i = 0; i < programs; ++i) {
+    const uint64_t seed = 10'000 * (1 + static_cast<uint64_t>(GetParam())) + i;
+    const uint32_t lanes = 4 + static_cast<uint32_t>(i);
+    const ProgramRecipe recipe = BusyRecipe(seed, lanes, 5, extras());
+    const Program program = Assemble({recipe});
+    const Simulation simulation = Simulate(program, 1);
+    ASSERT_TRUE(SameSpans(simulation.timeline.spans, SimulateNaively(program).spans))
+        << "seed " << seed;
+    Random shuffle(seed);
+    ASSERT_TRUE(SameSpans(simulation.timeline.spans,
+                          Simulate(Assemble({recipe}, &shuffle), 1).timeline.spans))
+        << "in another order, seed " << seed;
+    const Simulation recorded =
+        Simulate(program, 1, {.record_link_loads = true, .record_bottlenecks = true});
+    ASSERT_EQ(HashOf(simulation.timeline), HashOf(recorded.timeline)) << "seed " << seed;
+  }
+}
+
 TEST_P(ExtendedEngineTest, JumpingAndRecordingChangeNothing) {
   uint64_t jumped = 0;
   for (uint64_t seed = 0; seed < 300; ++seed) {
@@ -182,6 +204,9 @@ TEST(EngineTest, GoldenHashes) {
   for (int i = 0; i < 16; ++i) capacities.push_back(25e9 * (1 + 0.01 * i));
   EXPECT_EQ(HashOf(Simulate(RingProgram(capacities, 30, 1e6, Time(1'500'000)), 16).timeline),
             "064e6a2904797416");
+  const Extras extras = {.core = true, .interference = true, .link_changes = true};
+  EXPECT_EQ(HashOf(Simulate(Assemble({BusyRecipe(2026, 128, 8, extras)}), 1).timeline),
+            "5f0b2d18206a4768");
 }
 
 }  // namespace

@@ -26,6 +26,43 @@ class RecipeMaker {
     return std::move(recipe_);
   }
 
+  ProgramRecipe MakeBusy(uint32_t lanes, uint32_t length, const Extras& extras) {
+    const bool coarse = random_.Chance(50);
+    const uint32_t link_count = random_.Between(4, 40);
+    for (uint32_t i = 0; i < link_count; ++i) {
+      const double gigabytes = coarse ? random_.Between(1, 3) : 1 + 3 * random_.Fraction();
+      recipe_.links.push_back({fmt::format("link{}", i), "test", BytesPerSecond(1e9 * gigabytes)});
+    }
+    for (uint32_t lane = 0; lane < lanes; ++lane) {
+      for (uint32_t i = 0; i < length; ++i) {
+        std::vector<uint32_t> links = {random_.Below(link_count)};
+        const uint32_t others = random_.Between(1, 3);
+        for (uint32_t j = 0; j < others; ++j) links.push_back(random_.Below(link_count));
+        std::sort(links.begin(), links.end());
+        links.erase(std::unique(links.begin(), links.end()), links.end());
+        std::vector<LinkUse> uses;
+        for (const uint32_t link : links) {
+          uses.push_back({LinkId(link), random_.Chance(85) ? 1 : random_.Between(2, 5)});
+        }
+        recipe_.use_sets.push_back(std::move(uses));
+        Flow flow;
+        flow.bytes = coarse ? 10'000.0 * random_.Between(1, 3) : random_.Between(1, 100'000);
+        flow.latency = random_.Chance(80) ? Time(0) : RandomDuration();
+        flow.use_set = static_cast<uint32_t>(recipe_.use_sets.size() - 1);
+        recipe_.flows.push_back(flow);
+        ProgramRecipe::Step step;
+        step.task = {TaskKind::kFlow, static_cast<uint32_t>(recipe_.flows.size() - 1)};
+        if (i > 0) step.predecessors.push_back(Count() - 1);
+        recipe_.steps.push_back(step);
+      }
+    }
+    for (int i = 0; i < 3 && extras.long_chains; ++i) AddChain(32, 150, 1);
+    if (extras.core) AddCore();
+    if (extras.interference) AddInterference();
+    if (extras.link_changes) AddLinkChanges();
+    return std::move(recipe_);
+  }
+
  private:
   void Make() {
     const uint32_t link_count = random_.Between(1, 8);
@@ -264,6 +301,10 @@ ProgramRecipe RandomRecipe(uint64_t seed, uint32_t max_tasks) {
 
 ProgramRecipe ExtendedRecipe(uint64_t seed, uint32_t max_tasks, const Extras& extras) {
   return RecipeMaker(seed, max_tasks).Make(extras);
+}
+
+ProgramRecipe BusyRecipe(uint64_t seed, uint32_t lanes, uint32_t length, const Extras& extras) {
+  return RecipeMaker(seed, 0).MakeBusy(lanes, length, extras);
 }
 
 Program Assemble(const std::vector<ProgramRecipe>& recipes, Random* shuffle) {

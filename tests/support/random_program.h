@@ -65,6 +65,11 @@ ProgramRecipe RandomRecipe(uint64_t seed, uint32_t max_tasks);
 // RandomRecipe and what `extras` name, for about half of the flows and delays.
 ProgramRecipe ExtendedRecipe(uint64_t seed, uint32_t max_tasks, const Extras& extras);
 
+// `lanes` transfers are under way all the time, each followed by the next of its lane: `length`
+// flows a lane over two to four of a few dozen links, many of them over a core; half of the
+// programs with coarse numbers and equal sizes, so that much happens at once. Extras as above.
+ProgramRecipe BusyRecipe(uint64_t seed, uint32_t lanes, uint32_t length, const Extras& extras);
+
 // A way to put recipes together: links and tasks are added in a shuffled order when `shuffle` is
 // set. Every task has one span: rank = position of the recipe, op = position of the task in it.
 Program Assemble(const std::vector<ProgramRecipe>& recipes, Random* shuffle = nullptr);

@@ -1,0 +1,318 @@
+// The part of TransferNetwork that brings rates up to date after a few flows have come or gone.
+//
+// The filling of max_min.h is played again, all rates growing together, but only for the links that
+// the change reaches. At first these are the links of the changed flows. Such a link takes from the
+// old solution what its flows freeze at elsewhere, until the level comes to where they do: up to
+// there nothing can change any more. A link that is full
+//   - at its old level: changes nothing;
+//   - before: its flows are slowed down, and the other links of each are filled again;
+//   - not where it was: flows that no other full link holds back at this level grow on, and the
+//     other links of each are filled again.
+// A link that is not reached keeps its flows and their rates. Each link adds up what freezes on it
+// in the same steps as MaxMinSolver does, and so comes to the same bits.
+#include <algorithm>
+#include <array>
+
+#include "sim/base/error.h"
+#include "sim/engine/transfer_network.h"
+
+namespace rehearse {
+namespace {
+
+constexpr double kGrowing = LevelQueue::kNever;
+// A link with few flows is looked at when it is really full; one with many when it would be if none
+// of its flows froze before, since to look ahead costs more than to look twice.
+constexpr uint32_t kFewFlows = 8;
+
+}  // namespace
+
+// Of the flows in begun_ that no component was made of, and those that left_ and dirty_links_
+// concern.
+void TransferNetwork::UpdateRates() {
+  if (begun_.empty() && left_.empty() && dirty_links_.empty()) return;
+  filling_count_ = 0;
+  halts_.Clear();
+  moved_.clear();
+  old_rates_.clear();
+  ++visit_;
+  for (const uint32_t flow : begun_) {
+    if (IsIntact(flows_[flow].component) && flows_[flow].visit >= first_visit_) continue;
+    old_rates_.push_back({flow, flows_[flow].rate});
+    flows_[flow].rate = kGrowing;
+  }
+  // Links of components that were just solved are up to date.
+  const auto refill = [this](uint32_t link) {
+    if (!links_[link].left_out && links_[link].visit < first_visit_) Refill(link);
+  };
+  for (const OldRate& old : old_rates_) {
+    for (const LinkUse& use : RelevantUses(old.flow)) refill(use.link.index());
+  }
+  for (const uint32_t flow : left_) {
+    for (const LinkUse& use : RelevantUses(flow)) {
+      if (full_[use.link.index()] > 0) refill(use.link.index());
+    }
+  }
+  for (const uint32_t link : dirty_links_) refill(link);
+  dirty_links_.clear();
+  if (filling_count_ == 0) return;
+  ++solves_;
+  FillAgain();
+  KeepNewRates();
+}
+
+void TransferNetwork::FillAgain() {
+  HaltWhereMoved(0);
+  for (LevelQueue::Slot next = halts_.Lowest(); next.level != LevelQueue::kNever;) {
+    const double level = next.level;
+    set_free_.clear();
+    do {
+      Halt(next.slot, level);
+      next = halts_.Lowest();
+    } while (next.level == level);
+    // Now it is known which links are full at this level.
+    for (const uint32_t index : set_free_) SetFree(index, level);
+    if (moved_.empty()) continue;
+    HaltWhereMoved(level);
+    next = halts_.Lowest();
+  }
+}
+
+// All rates have come to the level at which the link may be full or was full.
+void TransferNetwork::Halt(uint32_t index, double level) {
+  Filling& filling = fillings_[index];
+  if (!filling.few) Freeze(filling, level);
+  if (filling.level == level) {
+    halts_.Set(index, LevelQueue::kNever);
+    SlowDown(index, level);
+  } else if (filling.old_full == level) {
+    halts_.Set(index, LevelQueue::kNever);
+    full_[filling.link] = 0;
+    set_free_.push_back(index);
+  } else {
+    HaltNext(index, level);
+  }
+}
+
+// Where the link may be full or was full, whatever comes first after `level`.
+void TransferNetwork::HaltNext(uint32_t index, double level) {
+  const Filling& filling = fillings_[index];
+  const double old_full = filling.old_full > level ? filling.old_full : LevelQueue::kNever;
+  halts_.Set(index, std::min(filling.level, old_full));
+}
+
+// Begins to play the link's filling.
+void TransferNetwork::Refill(uint32_t link) {
+  LinkState& state = links_[link];
+  if (filling_count_ == fillings_.size()) fillings_.resize(2 * filling_count_ + 16);
+  state.visit = visit_;
+  state.local = filling_count_;
+  moved_.push_back(filling_count_);
+  Filling& filling = fillings_[filling_count_++];
+  halts_.Add();
+  Listed* const listed = state.listed.data();
+  Listed* const end = listed + state.listed.size();
+  Listed* kept = listed;
+  uint64_t multiplicity = 0;
+  for (const Listed* i = listed; i != end; ++i) {
+    const Listed entry = *i;
+    const FlowState& flow = flows_[entry.flow];
+    if (flow.listing != entry.listing) continue;
+    if (!flow.moving) {
+      Delist(entry.flow);
+      continue;
+    }
+    if (flow.component != kNone) LeaveComponent(entry.flow);
+    *kept++ = entry;
+    multiplicity += entry.multiplicity;
+  }
+  filling.link = link;
+  filling.count = static_cast<uint32_t>(kept - listed);
+  if (kept != end) state.listed.resize(filling.count);
+  filling.flows = listed;
+  filling.few = filling.count <= kFewFlows;
+  filling.moved = true;
+  filling.unfrozen = multiplicity;
+  filling.load = 0;
+  if (filling.count == 0) {
+    full_[link] = 0;
+    filling.first_level = LevelQueue::kNever;
+  } else {
+    filling.first_level = capacity_[link] / static_cast<double>(multiplicity);
+  }
+  filling.level = filling.first_level;
+  filling.old_full = full_[link];
+}
+
+// Halts next at each link some of whose flows have got another rate at `level`.
+void TransferNetwork::HaltWhereMoved(double level) {
+  for (const uint32_t index : moved_) {
+    Filling& filling = fillings_[index];
+    filling.moved = false;
+    if (filling.few) filling.level = FullLevel(filling);
+    HaltNext(index, level);
+  }
+  moved_.clear();
+}
+
+// Where a link with few flows will be full if their rates are what they are now; kGrowing: nowhere.
+// Here the time goes: what flows freeze at is as good as random, and so is each branch on it.
+double TransferNetwork::FullLevel(const Filling& filling) const {
+  const Listed* const flows = filling.flows;
+  const uint32_t count = filling.count;
+  const double first_level = filling.first_level;
+  if (count <= 1) {
+    return count == 0 || flows_[flows[0].flow].rate < first_level ? kGrowing : first_level;
+  }
+  const double capacity = capacity_[filling.link];
+  if (count == 2) {
+    const double a = flows_[flows[0].flow].rate;
+    const double b = flows_[flows[1].flow].rate;
+    const double low = std::min(a, b);
+    if (low >= first_level) return first_level;
+    const uint32_t with_low = flows[a > b].multiplicity;
+    const uint32_t with_high = flows[a <= b].multiplicity;
+    const double left = capacity - low * static_cast<double>(with_low);
+    const double level =
+        std::max(first_level, with_high == 1 ? left : left / static_cast<double>(with_high));
+    return std::max(a, b) >= level ? level : kGrowing;
+  }
+
+  std::array<double, kFewFlows> rates;
+  std::array<uint32_t, kFewFlows> multiplicity;
+  if (filling.unfrozen == count) {
+    for (uint32_t i = 0; i < count; ++i) {
+      double rate = flows_[flows[i].flow].rate;
+      for (uint32_t j = 0; j < i; ++j) {
+        const double low = std::min(rates[j], rate);
+        rate = std::max(rates[j], rate);
+        rates[j] = low;
+      }
+      rates[i] = rate;
+      multiplicity[i] = 1;
+    }
+  } else {
+    for (uint32_t i = 0; i < count; ++i) {
+      const double rate = flows_[flows[i].flow].rate;
+      uint32_t place = i;
+      for (; place > 0 && rates[place - 1] > rate; --place) {
+        rates[place] = rates[place - 1];
+        multiplicity[place] = multiplicity[place - 1];
+      }
+      rates[place] = rate;
+      multiplicity[place] = flows[i].multiplicity;
+    }
+  }
+
+  double level = first_level;
+  double load = 0;
+  uint64_t unfrozen = filling.unfrozen;
+  for (uint32_t i = 0; i < count;) {
+    const double rate = rates[i];
+    if (rate >= level) return level;
+    uint64_t together = multiplicity[i++];
+    for (; i < count && rates[i] == rate; ++i) together += multiplicity[i];
+    load += rate * static_cast<double>(together);
+    unfrozen -= together;
+    if (unfrozen > 0) level = std::max(level, (capacity - load) / static_cast<double>(unfrozen));
+  }
+  return kGrowing;
+}
+
+// Takes account of the flows that have frozen below that level: all that ever will.
+void TransferNetwork::Freeze(Filling& filling, double below) {
+  freezing_.clear();
+  for (uint32_t i = 0; i < filling.count;) {
+    const double rate = flows_[filling.flows[i].flow].rate;
+    if (rate < below) {
+      freezing_.emplace_back(rate, filling.flows[i].multiplicity);
+      std::swap(filling.flows[i], filling.flows[--filling.count]);
+    } else {
+      ++i;
+    }
+  }
+  std::sort(freezing_.begin(), freezing_.end());
+  for (size_t i = 0; i < freezing_.size();) {
+    const double rate = freezing_[i].first;
+    uint64_t together = 0;
+    for (; i < freezing_.size() && freezing_[i].first == rate; ++i) together += freezing_[i].second;
+    filling.load += rate * static_cast<double>(together);
+    filling.unfrozen -= together;
+    if (filling.unfrozen == 0) {
+      filling.level = kGrowing;
+      full_[filling.link] = 0;
+      return;
+    }
+    const double left = capacity_[filling.link] - filling.load;
+    filling.level = std::max(filling.level, left / static_cast<double>(filling.unfrozen));
+  }
+}
+
+// The link is full: what still grows on it stops growing.
+void TransferNetwork::SlowDown(uint32_t index, double level) {
+  full_[fillings_[index].link] = level;
+  links_[fillings_[index].link].slack = 0;
+  fillings_[index].moved = true;  // it will not be looked at again
+  const Listed* const end = fillings_[index].flows + fillings_[index].count;
+  for (const Listed* entry = fillings_[index].flows; entry != end; ++entry) {
+    const uint32_t flow = entry->flow;
+    if (flows_[flow].rate > level) SetRate(flow, level);
+  }
+}
+
+// The link is not full here any more.
+void TransferNetwork::SetFree(uint32_t index, double level) {
+  const Listed* const end = fillings_[index].flows + fillings_[index].count;
+  for (const Listed* entry = fillings_[index].flows; entry != end; ++entry) {
+    const uint32_t flow = entry->flow;
+    if (flows_[flow].rate != level) continue;
+    const std::span<const LinkUse> uses = RelevantUses(flow);
+    const bool held = std::any_of(uses.begin(), uses.end(), [&](const LinkUse& use) {
+      return full_[use.link.index()] == level && !links_[use.link.index()].left_out;
+    });
+    if (!held) SetRate(flow, kGrowing);
+  }
+  if (fillings_[index].moved) return;
+  fillings_[index].moved = true;
+  moved_.push_back(index);
+}
+
+void TransferNetwork::SetRate(uint32_t flow, double rate) {
+  if (flows_[flow].rate != kGrowing) old_rates_.push_back({flow, flows_[flow].rate});
+  flows_[flow].rate = rate;
+  for (const LinkUse& use : RelevantUses(flow)) {
+    const LinkState& link = links_[use.link.index()];
+    if (link.left_out) continue;
+    if (link.visit != visit_) {
+      Refill(use.link.index());
+      continue;
+    }
+    Filling& filling = fillings_[link.local];
+    if (filling.moved || !filling.few) continue;
+    filling.moved = true;
+    moved_.push_back(link.local);
+  }
+}
+
+void TransferNetwork::KeepNewRates() {
+  for (const auto [flow, old_rate] : old_rates_) {
+    const double rate = flows_[flow].rate;
+    CHECK(rate != kGrowing);
+    if (bottlenecks_) NoteHolder(flow);
+    if (rate == old_rate) continue;
+    if (relevance_.has_lazy) Book(flow, rate);
+    solved_.push_back(flow);
+  }
+  for (uint32_t i = 0; i < filling_count_; ++i) {
+    const Filling& filling = fillings_[i];
+    if (full_[filling.link] == 0 && relevance_.role[filling.link] == LinkRole::kLazy) {
+      Watch(filling.link);
+    }
+    if (!bottlenecks_) continue;
+    for (const Listed& entry : links_[filling.link].listed) {
+      NoteHolder(entry.flow);
+      solved_.push_back(entry.flow);
+    }
+  }
+}
+
+}  // namespace rehearse
