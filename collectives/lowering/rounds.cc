@@ -9,6 +9,7 @@
 #include "collectives/lowering/link_counts.h"
 #include "sim/base/error.h"
 #include "sim/engine/max_min.h"
+#include "topology/fabrics/flow_hash.h"
 
 namespace rehearse {
 namespace {
@@ -93,7 +94,7 @@ std::vector<RoundFlow> FlowsOf(const GroupPlan& plan, const Part& part,
       CHECK_EQ(message->steps, flow.steps);
       const uint32_t times =
           share > 0 ? static_cast<uint32_t>(std::lround(message->share / share)) : 1;
-      const MessageWay way = WayOf(plan, part, message->from, message->to, router);
+      const MessageWay way = WayOf(plan, part, *message, router);
       flow.latency = std::max(flow.latency, way.latency);
       ForEachCrossing(way,
                       [&](uint32_t link, uint32_t parts) { counter.Add(link, times * parts); });
@@ -105,7 +106,7 @@ std::vector<RoundFlow> FlowsOf(const GroupPlan& plan, const Part& part,
       for (const PartMessage* message : members) {
         const uint32_t times =
             share > 0 ? static_cast<uint32_t>(std::lround(message->share / share)) : 1;
-        const MessageWay way = WayOf(plan, part, message->from, message->to, router);
+        const MessageWay way = WayOf(plan, part, *message, router);
         if (way.may_fail) {
           for (const uint32_t link : way.detour) counter.Add(link, times * way.ways);
         } else {
@@ -189,10 +190,19 @@ Seconds StepLatency(const Choice& choice, Seconds way) {
   return choice.steps_wait ? way + choice.step_overhead : Seconds(0);
 }
 
-MessageWay WayOf(const GroupPlan& plan, const Part& part, uint32_t from, uint32_t to,
+uint64_t PhaseOf(uint32_t communicator, std::string_view algorithm, uint32_t step) {
+  uint64_t phase = Mix(uint64_t{communicator} << 32 | step);
+  for (const char c : algorithm) phase = Mix(phase ^ static_cast<unsigned char>(c));
+  return phase;
+}
+
+MessageWay WayOf(const GroupPlan& plan, const Part& part, const PartMessage& message,
                  Router& router) {
   const uint32_t p = part.input.ranks();
+  const uint32_t from = message.from;
+  const uint32_t to = message.to;
   if (from < p && to < p) {
+    router.EnterPhase(plan.phase + (plan.IsPipeline() ? 0 : message.step));
     const Route& route = router.Between(plan.ranks[part.order[from]], plan.ranks[part.order[to]]);
     return {&route,
             route.links,

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "collectives/algorithms/algorithm.h"
@@ -69,6 +70,7 @@ struct GroupPlan {
   std::vector<uint32_t> ranks;      // of the group, by member
   std::vector<double> pair_shares;  // of the bytes, by [sender][receiver]; empty: equal
   uint32_t ways = 1;                // equal parts of every message (Router::ways)
+  uint64_t phase = 0;               // which other plans run at the same time (Router::EnterPhase)
 
   // What is needed of these: see IdlePaces, PipelineOf, UnevenCost.
   std::vector<std::vector<Pace>> paces = {};
@@ -87,8 +89,11 @@ Seconds ClosedForm(const GroupPlan& plan, Bytes bytes);
 // Sorted by sender, then step.
 std::vector<PartMessage> MessagesOfPart(const GroupPlan& plan, size_t part);
 
-MessageWay WayOf(const GroupPlan& plan, const Part& part, uint32_t from, uint32_t to,
+MessageWay WayOf(const GroupPlan& plan, const Part& part, const PartMessage& message,
                  Router& router);
+// A number for what runs at the same time: of a communicator, with an algorithm ("" for messages of
+// pairs), in a step.
+uint64_t PhaseOf(uint32_t communicator, std::string_view algorithm, uint32_t step);
 // What a step over a way of this latency waits for.
 Seconds StepLatency(const Choice& choice, Seconds way);
 

@@ -156,6 +156,7 @@ class Maker {
       plan.choice = tuner_.Choose({*request.collective, site.ranks, channels_});
       CHECK(plan.choice.bandwidth_share > 0 && plan.choice.bandwidth_share <= 1);
       if (IsRing(plan)) {
+        router_.EnterPhase(PhaseOf(slot.communicator, "ring", 0));
         AddRings(plan.choice, site.ranks);
       } else {
         AddPlan(*request.collective, site.ranks, &plan);
@@ -223,6 +224,7 @@ class Maker {
     const Algorithm& algorithm = *plan->choice.algorithm;
     plan->ranks = ranks;
     plan->ways = router_.ways();
+    plan->phase = PhaseOf(collective.communicator.index(), algorithm.name, 0);
     for (const Bytes bytes : collective.pair_bytes) {
       plan->pair_shares.push_back(collective.bytes > Bytes(0) ? bytes / collective.bytes : 0.0);
     }
@@ -288,7 +290,7 @@ class Maker {
     };
     for (const PartMessage& message : MessagesOfPart(plan, part_index)) {
       if (message.share == 0 && plan.kind != CollectiveKind::kBarrier) continue;
-      const MessageWay way = WayOf(plan, part, message.from, message.to, router_);
+      const MessageWay way = WayOf(plan, part, message, router_);
       Transfer transfer;
       transfer.share = message.share / way.ways;
       transfer.step_latency = way.latency;
@@ -336,6 +338,7 @@ class Maker {
       site.is_pair = true;
       site.ranks = {from, to};
       site.transfer_begin = static_cast<uint32_t>(table_.transfers.size());
+      router_.EnterPhase(PhaseOf(slot.communicator, "", 0));
       Transfer transfer = OnRoute(plain_, router_.Between(from, to));
       transfer.from = from;
       transfer.to = to;

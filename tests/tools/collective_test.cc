@@ -47,6 +47,38 @@ TEST_F(CollectiveProgramTest, KindsMayBeSpelledAsNcclDoes) {
   }
 }
 
+TEST_F(CollectiveProgramTest, AHashedFabricShowsMediansAndTheirRange) {
+  // Two pods of Selene, all NICs of each in use.
+  const std::string arguments = "all-gather --cluster selene:nodes=64 -a ring -p none -b 1G";
+  const auto sprayed = Json(arguments);
+  const auto hashed = Json(arguments + " --routing ecmp");
+  EXPECT_FALSE(sprayed.contains("routing"));
+  EXPECT_EQ(hashed["routing"], "ecmp with 1 queue pair");
+  const double median = hashed["rows"][0]["seconds"];
+  const std::vector<double> range = hashed["rows"][0]["seconds_of_seeds"];
+  ASSERT_EQ(range.size(), 2u);
+  EXPECT_LE(sprayed["rows"][0]["seconds"].get<double>(), range[0]);
+  EXPECT_LE(range[0], median);
+  EXPECT_LE(median, range[1]);
+  // One seed has no range, and is among them.
+  const auto one = Json(arguments + " --routing ecmp --routing-seed 3")["rows"][0];
+  EXPECT_FALSE(one.contains("seconds_of_seeds"));
+  EXPECT_GE(one["seconds"].get<double>(), range[0]);
+  EXPECT_LE(one["seconds"].get<double>(), range[1]);
+  EXPECT_THAT(Execute("collective " + arguments + " --routing ecmp").out,
+              HasSubstr("# ecmp with 1 queue pair: medians of 8 seeds, which differ by up to"));
+}
+
+TEST_F(CollectiveProgramTest, ARoutingThatAFabricCannotHaveIsAMistake) {
+  const std::string on = "collective all-reduce --cluster ";
+  ExpectMistake(on + "selene --routing sprai", {"--routing", "did you mean \"spray\"?"});
+  ExpectMistake(on + "selene --routing valiant", {"a fat tree", "spray, flowlet, ecmp"});
+  ExpectMistake(on + "tpu-v4 --routing spray", {"a torus", "it takes dimension-order"});
+  ExpectMistake(on + "perlmutter --routing ecmp", {"a dragonfly", "spray, minimal, valiant"});
+  ExpectMistake(on + "selene --queue-pairs 0", {"--queue-pairs", "1 to 128"});
+  ExpectMistake(on + "selene --queue-pairs 2", {"--queue-pairs", "\"ecmp\""});
+}
+
 TEST_F(CollectiveProgramTest, EveryKindHasADefault) {
   for (const std::string kind : {"all-reduce", "all-gather", "reduce-scatter", "all-to-all",
                                  "broadcast", "reduce", "send-receive"}) {

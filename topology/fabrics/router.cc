@@ -260,7 +260,7 @@ Router::Router(const Cluster& cluster, const FabricRouting& routing, std::vector
   if (structure->fabric) {
     rule_ = routing.Over(structure->fabric->routing);
     if (rule_->choice == RouteChoice::kEcmp && IsHashed()) parts_ = rule_->queue_pairs;
-    if (rule_->choice == RouteChoice::kFlowlet) load_.resize(structure->link_count);
+    EnterPhase(0);
   }
   is_regular_.assign(structure->machines, -1);
   exits_.resize(structure->devices_per_machine);
@@ -269,6 +269,12 @@ Router::Router(const Cluster& cluster, const FabricRouting& routing, std::vector
 }
 
 Router::~Router() = default;
+
+void Router::EnterPhase(uint64_t phase) {
+  if (!rule_ || rule_->choice != RouteChoice::kFlowlet) return;
+  phase_ = phases_.emplace(phase, static_cast<uint32_t>(loads_.size())).first->second;
+  if (phase_ == loads_.size()) loads_.emplace_back(cluster_.structure()->link_count);
+}
 
 bool Router::IsHashed() const {
   return rule_ && ::rehearse::IsHashed(rule_->choice) &&
@@ -350,7 +356,8 @@ void Router::AppendFabric(uint32_t from_switch, uint32_t to_switch, uint64_t flo
     for (size_t i = begin; i < links->size(); ++i) (*links)[i] += cluster_.link_count();
     return;
   }
-  AppendPath(fabric, from_switch, to_switch, rule_->choice, flow, &load_, links);
+  AppendPath(fabric, from_switch, to_switch, rule_->choice, flow,
+             loads_.empty() ? nullptr : &loads_[phase_], links);
   for (size_t i = begin; i < links->size(); ++i) (*links)[i] = structure.LinkNow((*links)[i]);
 }
 
@@ -419,10 +426,11 @@ bool Router::MeetsFailure(const Route& route) const {
 }
 
 uint32_t& Router::SlotOf(uint32_t from_rank, uint32_t to_rank) {
-  const auto find = [&](uint32_t from, uint32_t to) -> PairSlot& {
+  const auto find = [&](uint32_t from, uint32_t to, uint32_t phase) -> PairSlot& {
     const size_t mask = pairs_.size() - 1;
-    size_t i = Mix(uint64_t{from} << 32 | to) & mask;
-    while (pairs_[i].route != kNone && (pairs_[i].from != from || pairs_[i].to != to))
+    size_t i = (Mix(uint64_t{from} << 32 | to) + phase) & mask;
+    while (pairs_[i].route != kNone &&
+           (pairs_[i].from != from || pairs_[i].to != to || pairs_[i].phase != phase))
       i = (i + 1) & mask;
     return pairs_[i];
   };
@@ -430,11 +438,12 @@ uint32_t& Router::SlotOf(uint32_t from_rank, uint32_t to_rank) {
     std::vector<PairSlot> old(std::max<size_t>(64, 2 * pairs_.size()));
     old.swap(pairs_);
     for (const PairSlot& pair : old)
-      if (pair.route != kNone) find(pair.from, pair.to) = pair;
+      if (pair.route != kNone) find(pair.from, pair.to, pair.phase) = pair;
   }
-  PairSlot& slot = find(from_rank, to_rank);
+  PairSlot& slot = find(from_rank, to_rank, phase_);
   slot.from = from_rank;
   slot.to = to_rank;
+  slot.phase = phase_;
   return slot.route;
 }
 

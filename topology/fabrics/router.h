@@ -23,6 +23,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -72,6 +73,10 @@ class Router {
   // by way of that device, whose NIC is on the same leaf as the receiver's. NCCL calls it PXN, and
   // its rings, which keep to one NIC (NCCL_CROSS_NIC 0 or 2), need it. Else as Between().
   const Route& AlongRail(uint32_t from_rank, uint32_t to_rank);
+
+  // With flowlet: what is asked for from here on runs at the same time as all else of this phase
+  // (any number), and shares the ways with it; other phases have other routes. Else without effect.
+  void EnterPhase(uint64_t phase);
 
   // Whether a link of the way is going to fail.
   bool MeetsFailure(const Route& route) const;
@@ -128,7 +133,10 @@ class Router {
   const FabricRouting routing_;
   std::optional<RoutingRule> rule_;
   uint32_t parts_ = 1;
-  std::vector<uint32_t> load_;  // of flowlet: pairs by link as drawn
+  // Of flowlet: the phases in the order in which they were met; of each, pairs by link as drawn.
+  std::map<uint64_t, uint32_t> phases_;
+  std::vector<std::vector<uint32_t>> loads_;
+  uint32_t phase_ = 0;
   const std::vector<bool> failing_;
   std::unique_ptr<Search> search_;
   std::deque<Route> routes_;
@@ -138,6 +146,7 @@ class Router {
   struct PairSlot {
     uint32_t from = 0;
     uint32_t to = 0;
+    uint32_t phase = 0;
     uint32_t route = kNone;  // position in routes_
   };
   std::vector<PairSlot> pairs_;  // a hash table, at most half full
