@@ -207,7 +207,7 @@ Explanation Explain(const Scenario& asked, ProgressObserver& observer) {
   observer.Begin("planning", "", 0);
   std::vector<Job> jobs = Prepare(asked);
   Scenario scenario = asked;
-  std::optional<RouteSpread> routes = SettleRoutes(jobs, &scenario, observer);
+  std::optional<RouteSpread> routes = SettleRoutes(jobs, &scenario, 0, observer);
   const Cluster& cluster = *scenario.cluster;
   std::vector<bool> carries(cluster.link_count());
   {

@@ -236,7 +236,7 @@ Rehearsal Rehearse(const Scenario& asked, const RehearsalOptions& options) {
   observer.Begin("planning", "", 0);
   std::vector<Job> jobs = Prepare(asked);
   Scenario scenario = asked;
-  std::optional<RouteSpread> routes = SettleRoutes(jobs, &scenario, observer);
+  std::optional<RouteSpread> routes = SettleRoutes(jobs, &scenario, options.threads, observer);
   PlayedScenario played =
       PlayJobs(scenario, std::move(jobs),
                {.record_link_loads = options.record_link_loads, .observer = &observer});

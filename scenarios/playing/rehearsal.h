@@ -50,6 +50,7 @@ struct Rehearsal {
 struct RehearsalOptions {
   bool record_link_loads = false;  // for the trace's counters
   ProgressObserver* observer = nullptr;
+  unsigned threads = 0;  // that try seeds of routes; 0: as many as the machine has cores
 };
 
 // As PlayScenario() throws. Jobs are played once more, each alone, to tell how much the others slow

@@ -1,32 +1,51 @@
 #include "scenarios/playing/seeded_routes.h"
 
 #include <algorithm>
+#include <atomic>
+#include <mutex>
 
+#include "sim/base/threads.h"
 #include "topology/fabrics/router.h"
 
 namespace rehearse {
 
 std::optional<RouteSpread> SettleRoutes(const std::vector<Job>& jobs, Scenario* scenario,
-                                        ProgressObserver& observer) {
+                                        unsigned threads, ProgressObserver& observer) {
   const Router router(*scenario->cluster, scenario->routing);
   if (!router.IsHashed()) return std::nullopt;
-  const auto step = [&](const FabricRouting& routing) {
-    Scenario other = *scenario;
-    other.routing = routing;
-    return ToSeconds(PlayJobs(other, jobs).simulation.timeline.step);
-  };
-  RouteSpread spread;
-  spread.routing = ToText(*router.rule());
+  // The seeds, and sprayed.
+  std::vector<FabricRouting> routings;
   const uint64_t first = scenario->routing.seed.value_or(0);
   const uint64_t count = scenario->routing.seed ? 1 : kRoutingSeeds;
-  observer.Begin("trying seeds of the routes", "seeds", static_cast<double>(count) + 1);
   for (uint64_t seed = first; seed < first + count; ++seed) {
-    FabricRouting routing = scenario->routing;
-    routing.seed = seed;
-    spread.steps.push_back({seed, step(routing)});
-    observer.Done(static_cast<double>(seed - first) + 1);
+    routings.push_back(scenario->routing);
+    routings.back().seed = seed;
   }
-  spread.sprayed = step({RouteChoice::kSpray, std::nullopt, std::nullopt});
+  routings.push_back({RouteChoice::kSpray, std::nullopt, std::nullopt});
+
+  std::vector<Seconds> steps(routings.size());
+  std::mutex mutex;  // of the observer
+  size_t done = 0;
+  std::atomic<bool> has_failed = false;
+  observer.Begin("trying seeds of the routes", "seeds", static_cast<double>(routings.size()));
+  InParallel(routings.size(), threads, [&](size_t i) {
+    if (has_failed) return;
+    try {
+      Scenario other = *scenario;
+      other.routing = routings[i];
+      steps[i] = ToSeconds(PlayJobs(other, jobs).simulation.timeline.step);
+      const std::lock_guard lock(mutex);
+      observer.Done(static_cast<double>(++done));
+    } catch (...) {  // the others need not begin
+      has_failed = true;
+      throw;
+    }
+  });
+
+  RouteSpread spread;
+  spread.routing = ToText(*router.rule());
+  for (uint64_t i = 0; i < count; ++i) spread.steps.push_back({first + i, steps[i]});
+  spread.sprayed = steps.back();
   std::stable_sort(spread.steps.begin(), spread.steps.end(),
                    [](const SeededStep& a, const SeededStep& b) { return a.step < b.step; });
   spread.seed = spread.steps[(count - 1) / 2].seed;

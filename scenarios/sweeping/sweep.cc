@@ -32,39 +32,6 @@ using nlohmann::json;
 
 constexpr const char* kSchema = "rehearse.point.v2";
 
-// Calls work(0) to work(count - 1), in any order, on several threads. Where there is no room for so
-// many, a quarter of those that fit do it: the memory that others would have is for the work. The
-// first exception by index is thrown again when all are done.
-void InParallel(size_t count, unsigned threads, const std::function<void(size_t)>& work) {
-  if (threads == 0) threads = std::max(1u, std::thread::hardware_concurrency());
-  std::vector<std::exception_ptr> faults(count);
-  std::atomic<size_t> next = 0;
-  constexpr size_t kUndecided = 0;
-  std::atomic<size_t> workers = kUndecided;  // this thread among them
-  const auto loop = [&](size_t self) {
-    workers.wait(kUndecided);
-    if (self >= workers) return;
-    for (size_t i = next++; i < count; i = next++) {
-      try {
-        work(i);
-      } catch (...) {
-        faults[i] = std::current_exception();
-      }
-    }
-  };
-  Threads others;
-  const size_t wanted = std::max<size_t>(1, std::min<size_t>(threads, count));
-  while (others.size() + 1 < wanted &&
-         others.TryAdd([&loop, self = others.size() + 1] { loop(self); }))
-    continue;
-  workers = others.size() + 1 == wanted ? wanted : 1 + others.size() / 4;
-  workers.notify_all();
-  loop(0);
-  others.Join();
-  for (const std::exception_ptr& fault : faults)
-    if (fault) std::rethrow_exception(fault);
-}
-
 // Letters, digits and a few signs stand for themselves, a slash is ~, all else is %XX; long names
 // end in their hash.
 std::string FileName(const std::string& point) {
@@ -318,8 +285,8 @@ class Player {
       const InputRecord later;
       observer.Expect(ready.scenarios.size());
       const auto play = [&observer](const Scenario& scenario) {
-        json result =
-            json::parse(ToJson(Rehearse(scenario, {.observer = &observer}).result).dump());
+        json result = json::parse(
+            ToJson(Rehearse(scenario, {.observer = &observer, .threads = 1}).result).dump());
         observer.EndPlay();
         return result;
       };

@@ -125,6 +125,49 @@ TEST(EcmpTest, EveryQueuePairHasAWayOfItsOwn) {
   EXPECT_DOUBLE_EQ(router.Between(0, 1).bandwidth.value(), 100e9);
 }
 
+// 2 GPUs on NVSwitch, or not joined but by their host, with a NIC each; rails of leaves for 4.
+std::unique_ptr<Cluster> OnRails(bool has_nvlink) {
+  Host host;
+  host.switches = 2;
+  host.nics = 2;
+  host.device = host.root_port = host.nic = Cable(100);
+  NodeSpec node;
+  node.devices = 2;
+  if (has_nvlink)
+    node.nvswitch = MakeLink(LinkKind::kNvLink, GigabytesEach(300), 1, Seconds(0.5e-6));
+  node.host = host;
+  node.cable = Cable(10);
+  return BuildMachine({"rails", node, 8, ClosOf(8, 2, 1, true), {}}, FindDevice("h100"));
+}
+
+TEST(RailTest, WhatIsForTheOtherRailGoesOverNvLinkFirst) {
+  // GPU 1 of machine 0 to GPU 0 of machine 1: over NVLink to GPU 0, whose NIC is on the leaf of the
+  // receiver's, instead of by a spine from one rail to the other.
+  const auto cluster = OnRails(true);
+  Router router(*cluster);
+  const Route& direct = router.Between(1, 2);
+  const Route& along = router.AlongRail(1, 2);
+  EXPECT_THAT(Names(*cluster, direct), ::testing::Contains("rail1/leaf0->spine*"));
+  EXPECT_THAT(
+      Names(*cluster, along),
+      ElementsAre("node0/gpu1->node0/nvswitch", "node0/nvswitch->node0/gpu0",
+                  "node0/gpu0->node0/pcie0", "node0/pcie0->node0/nic0", "node0/nic0->rail0/leaf0",
+                  "rail0/leaf0->node1/nic0", "node1/nic0->node1/pcie0", "node1/pcie0->node1/gpu0"));
+  Seconds latency;
+  for (const uint32_t link : along.links) latency += cluster->Link(link).latency;
+  EXPECT_DOUBLE_EQ(along.latency.value(), latency.value());
+  EXPECT_TRUE(along.crosses_nodes);
+  // What is on one rail already, and inside a machine, is as it is.
+  EXPECT_EQ(&router.AlongRail(0, 2), &router.Between(0, 2));
+  EXPECT_EQ(&router.AlongRail(0, 1), &router.Between(0, 1));
+}
+
+TEST(RailTest, WithoutNvLinkItGoesFromRailToRail) {
+  const auto cluster = OnRails(false);
+  Router router(*cluster);
+  EXPECT_EQ(&router.AlongRail(1, 2), &router.Between(1, 2));
+}
+
 TEST(RoutingTest, AFabricSaysWhatItTakes) {
   const auto clos = Single(ClosOf(8), 16);
   const auto dragonfly = Single(DragonflyOf(6), 32);
