@@ -157,7 +157,8 @@ std::vector<std::string> ChoiceLines(const std::vector<Row>& rows) {
 }
 
 std::string TextOf(const std::vector<Row>& rows, const Trial& trial, const Cluster& cluster,
-                   const std::vector<JsonChange>& changes, const Router& router) {
+                   const std::string& library, const std::vector<JsonChange>& changes,
+                   const Router& router) {
   const size_t size = trial.groups.front().size();
   std::vector<std::string> comments = {
       fmt::format("{} on {}, simulated ({}): {} group{} of {} ranks", Name(trial.kind),
@@ -167,7 +168,10 @@ std::string TextOf(const std::vector<Row>& rows, const Trial& trial, const Clust
   comments.push_back(
       fmt::format("left out by {}: {}", Name(trial.fidelity), LeftOutBy(trial.fidelity)));
   if (const auto line = SpreadLine(rows, router)) comments.push_back(*line);
-  for (const std::string& line : ChoiceLines(rows)) comments.push_back("chosen: " + line);
+  const bool is_chosen = trial.algorithm == "auto" || trial.protocol == "auto";
+  const std::string by = is_chosen && !library.empty() ? fmt::format(" by {}", library) : "";
+  for (const std::string& line : ChoiceLines(rows))
+    comments.push_back(fmt::format("chosen{}: {}", by, line));
   NcclTable table{trial.kind, static_cast<uint32_t>(size), {}};
   for (const Row& row : rows) table.rows.push_back(row.figures);
   return WriteNcclTable(table, trial.root, comments);
@@ -198,7 +202,7 @@ DataTable TableOf(const std::vector<Row>& rows, const Trial& trial, const Cluste
   return table;
 }
 
-std::string JsonOf(const std::vector<Row>& rows, const Trial& trial,
+std::string JsonOf(const std::vector<Row>& rows, const Trial& trial, const std::string& library,
                    const std::vector<JsonChange>& changes, const Router& router) {
   const auto size = static_cast<uint32_t>(trial.groups.front().size());
   nlohmann::ordered_json json = {{"schema", "rehearse.collective.v1"},
@@ -207,6 +211,7 @@ std::string JsonOf(const std::vector<Row>& rows, const Trial& trial,
                                  {"groups", trial.groups.size()},
                                  {"fidelity", Name(trial.fidelity)},
                                  {"left_out", LeftOutBy(trial.fidelity)},
+                                 {"library", library},
                                  {"rows", nlohmann::ordered_json::array()}};
   if (!changes.empty()) json["changes"] = ToJson(changes);
   if (router.IsHashed()) json["routing"] = ToText(*router.rule());
@@ -249,17 +254,18 @@ int CollectiveCommand(const std::vector<std::string>& arguments) {
   const FabricRouting routing = ReadRoutingOptions(values, *cluster);
   Router router(*cluster, routing);
   ChannelFinder finder(router);
-  Tuner tuner(router, finder);
+  Tuner tuner(router, finder, trial.nccl);
   if (values.count("explain") > 0) {
     std::fputs(ExplainCollective(trial, sizes.back(), router, finder, tuner, format).c_str(),
                stdout);
     return 0;
   }
   const std::vector<Row> rows = TimeRows(trial, sizes, *cluster, routing, router, tuner);
+  const std::string library = tuner.LibraryOf(trial.groups.front());
   const std::string output = IsTable(format) ? Print(TableOf(rows, trial, *cluster), format)
                              : format == OutputFormat::kJson
-                                 ? JsonOf(rows, trial, inputs.changes(), router)
-                                 : TextOf(rows, trial, *cluster, inputs.changes(), router);
+                                 ? JsonOf(rows, trial, library, inputs.changes(), router)
+                                 : TextOf(rows, trial, *cluster, library, inputs.changes(), router);
   std::fputs(output.c_str(), stdout);
   return 0;
 }

@@ -52,7 +52,7 @@ std::vector<ComparedRow> CompareRows(const Cluster& cluster, const Trial& trial,
   const std::vector<Seconds> predicted = Predict(cluster, trial, measured);
   Router router(cluster);
   ChannelFinder finder(router);
-  Tuner tuner(router, finder);
+  Tuner tuner(router, finder, trial.nccl);
   std::vector<ComparedRow> rows;
   rows.reserve(measured.size());
   for (size_t i = 0; i < measured.size(); ++i)

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "collectives/algorithms/algorithm.h"
 #include "collectives/lowering/plan_load.h"
 #include "sim/base/units.h"
 #include "sim/base/visible_text.h"
@@ -31,7 +33,9 @@ struct Explanation {
   Bytes bytes;
   Seconds time;
   GroupPlan plan;
-  std::vector<NcclCost> costs;         // what NCCL's model has; none on other devices
+  std::string library;                 // NCCL or RCCL; "" on other makers' devices
+  std::vector<NcclCost> costs;         // what its model has; none on other devices
+  std::vector<Seconds> simulated;      // what each takes here
   std::vector<std::vector<Hop>> hops;  // by part, each once
   BindingLink binding;
   double busy = 0;  // of the time, that the binding link moves bytes
@@ -84,8 +88,14 @@ Explanation Explain(const Trial& trial, Bytes bytes, Router& router, ChannelFind
   explanation.time = TimeOf(trial, bytes, router);
   explanation.plan =
       ArrangePlan(ChoiceOf(trial, bytes, tuner), trial.kind, trial.root, ranks, router, finder);
-  if (const auto& group = tuner.GroupOf(ranks))
-    explanation.costs = AllCosts(*group, trial.kind, bytes);
+  explanation.library = tuner.LibraryOf(ranks);
+  explanation.costs = tuner.CostsOf(ranks, trial.kind, bytes);
+  for (const NcclCost& cost : explanation.costs) {
+    Trial pinned = trial;
+    pinned.algorithm = FindAlgorithm(Name(cost.algorithm)).name;
+    pinned.protocol = Name(cost.protocol);
+    explanation.simulated.push_back(TimeOf(pinned, bytes, router));
+  }
   for (size_t part = 0; part < explanation.plan.parts.size(); ++part) {
     explanation.hops.push_back(HopsOf(explanation.plan, part));
     SortBySender(explanation.plan.parts[part], ranks, &explanation.hops.back());
@@ -94,6 +104,15 @@ Explanation Explain(const Trial& trial, Bytes bytes, Router& router, ChannelFind
   const BytesPerSecond capacity = router.cluster().Link(explanation.binding.link).Capacity();
   explanation.busy = explanation.binding.bytes * bytes / capacity / explanation.time;
   return explanation;
+}
+
+// Nothing where what was chosen is less than twice as slow as the best.
+constexpr double kMuchSlower = 2;
+std::optional<size_t> MuchQuicker(const Explanation& explanation) {
+  if (explanation.simulated.empty()) return std::nullopt;
+  const auto least = std::min_element(explanation.simulated.begin(), explanation.simulated.end());
+  if (explanation.time < kMuchSlower * *least) return std::nullopt;
+  return static_cast<size_t>(least - explanation.simulated.begin());
 }
 
 std::string TextOf(const Explanation& explanation, const Trial& trial, const Cluster& cluster) {
@@ -111,12 +130,20 @@ std::string TextOf(const Explanation& explanation, const Trial& trial, const Clu
       fmt::format("\n             {} at the start; {:.1f} % of the bytes on the wire are data\n",
                   Print(choice.start), choice.bandwidth_share * 100);
   if (!explanation.costs.empty()) {
-    text += fmt::format("\nNCCL's model {:<10} {:<9} {:>10} {:>12} {:>12}\n", "algorithm",
-                        "protocol", "latency", "bandwidth", "time");
-    for (const NcclCost& cost : explanation.costs) {
-      text += fmt::format("             {:<10} {:<9} {:>10} {:>12} {:>12}\n", Name(cost.algorithm),
-                          Name(cost.protocol), Print(cost.latency), Print(cost.bandwidth),
-                          Print(cost.Time(explanation.bytes)));
+    text += fmt::format("\n{:<12} {:<10} {:<9} {:>10} {:>12} {:>12} {:>12}\n", explanation.library,
+                        "algorithm", "protocol", "latency", "bandwidth", "expected", "simulated");
+    for (size_t i = 0; i < explanation.costs.size(); ++i) {
+      const NcclCost& cost = explanation.costs[i];
+      text += fmt::format("             {:<10} {:<9} {:>10} {:>12} {:>12} {:>12}\n",
+                          Name(cost.algorithm), Name(cost.protocol), Print(cost.latency),
+                          Print(cost.bandwidth), Print(cost.Time(explanation.bytes)),
+                          Print(explanation.simulated[i]));
+    }
+    if (const auto quicker = MuchQuicker(explanation)) {
+      text += fmt::format(
+          "             {} chooses what takes {:.1f} times as long here as {} with {}\n",
+          explanation.library, explanation.time / explanation.simulated[*quicker],
+          Name(explanation.costs[*quicker].algorithm), Name(explanation.costs[*quicker].protocol));
     }
   }
   const std::vector<Part>& parts = explanation.plan.parts;
@@ -149,13 +176,16 @@ Json JsonOf(const Explanation& explanation, const Trial& trial, const Cluster& c
                     {"channels", choice.nccl_channels},
                     {"start_seconds", choice.start.value()},
                     {"bandwidth_share", choice.bandwidth_share}};
+  json["library"] = explanation.library;
   json["nccl_model"] = Json::array();
-  for (const NcclCost& cost : explanation.costs) {
+  for (size_t i = 0; i < explanation.costs.size(); ++i) {
+    const NcclCost& cost = explanation.costs[i];
     json["nccl_model"].push_back({{"algorithm", Name(cost.algorithm)},
                                   {"protocol", Name(cost.protocol)},
                                   {"latency_seconds", cost.latency.value()},
                                   {"bandwidth_bytes_per_second", cost.bandwidth.value()},
-                                  {"seconds", cost.Time(explanation.bytes).value()}});
+                                  {"seconds", cost.Time(explanation.bytes).value()},
+                                  {"simulated_seconds", explanation.simulated[i].value()}});
   }
   const auto end = [](std::optional<uint32_t> rank) { return rank ? Json(*rank) : Json("switch"); };
   json["parts"] = Json::array();

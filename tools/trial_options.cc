@@ -49,6 +49,14 @@ std::string ParseProtocolOption(const std::string& text) {
   }
 }
 
+NcclVersion ParseRelease(const std::string& text) {
+  try {
+    return ParseNcclVersion(text);
+  } catch (const Error& error) {
+    throw Error(fmt::format("--nccl: {}", error.what()));
+  }
+}
+
 // Whether the group can run what was pinned, before anything is timed.
 void CheckPins(const po::variables_map& values, const Trial& trial, const Cluster& cluster) {
   std::string options;
@@ -60,7 +68,7 @@ void CheckPins(const po::variables_map& values, const Trial& trial, const Cluste
   if (options.empty()) return;
   Router router(cluster);
   ChannelFinder finder(router);
-  Tuner tuner(router, finder);
+  Tuner tuner(router, finder, trial.nccl);
   try {
     ArrangePlan(ChoiceOf(trial, Bytes(1), tuner), trial.kind, trial.root, trial.groups.front(),
                 router, finder);
@@ -77,6 +85,9 @@ void AddTrialOptions(CommandSyntax* syntax) {
   syntax->takes["algorithm"].only_names = false;  // NCCL's spelling does as well
   syntax->takes["protocol"] = TakenName({"auto", "none", "ll", "ll128", "simple"});
   syntax->takes["protocol"].only_names = false;
+  syntax->takes["nccl"] = TakenName({});
+  for (const NcclVersion version : kNcclVersions)
+    syntax->takes["nccl"].names.emplace_back(Name(version));
   const auto text = [](const char* standard, const char* name) {
     return po::value<std::string>()->default_value(standard)->value_name(name);
   };
@@ -90,9 +101,12 @@ void AddTrialOptions(CommandSyntax* syntax) {
       "root,r", Whole("N", "0", 0u, kMostOfGroup),
       "of broadcast and reduce: a member of each group")(
       "algorithm,a", text("auto", "NAME"),
-      "as NCCL_ALGO would pin it; auto: as NCCL chooses on NVIDIA's devices, else ring or what the "
-      "kind needs")("protocol,p", text("auto", "NAME"),
-                    "ll, ll128 or simple, as NCCL_PROTO would pin it; none: bare links; auto")(
+      "as NCCL_ALGO would pin it; auto: as NCCL chooses on NVIDIA's devices, RCCL on AMD's, else "
+      "ring or what the kind needs")(
+      "protocol,p", text("auto", "NAME"),
+      "ll, ll128 or simple, as NCCL_PROTO would pin it; none: bare links; auto")(
+      "nccl", text(Name(kNewestNccl), "2.18|2.28"),
+      "the release of NCCL whose model chooses where algorithm or protocol is auto")(
       "channels", Whole("N", "0", 0u, kMostOfGroup),
       "at most N channels; 0 leaves it to the search")(
       "fidelity", text("fluid", "formula|fluid|step"),
@@ -167,6 +181,7 @@ Trial ReadTrial(const po::variables_map& values, CollectiveKind kind, const Clus
   }
   trial.algorithm = ParseAlgorithm(TextOf(values, "algorithm"), kind);
   trial.protocol = ParseProtocolOption(TextOf(values, "protocol"));
+  trial.nccl = ParseRelease(TextOf(values, "nccl"));
   trial.channels = values["channels"].as<uint32_t>();
   trial.fidelity = ParseFidelity("--fidelity", TextOf(values, "fidelity"));
   ReadRoutingOptions(values, cluster);

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <random>
 #include <span>
 
+#include "collectives/algorithms/ring_cover.h"
 #include "collectives/algorithms/ring_order.h"
 #include "sim/base/error.h"
 #include "sim/engine/max_min.h"
@@ -15,16 +17,47 @@ namespace {
 
 using Ring = std::vector<uint32_t>;  // positions in the group
 
+bool IsOverNvLinks(const Cluster& cluster, const Route& route) {
+  return std::all_of(route.links.begin(), route.links.end(),
+                     [&](uint32_t link) { return cluster.KindOf(link) == LinkKind::kNvLink; });
+}
+
+// From one rank to another through that member of the group to which both have the widest NVLinks,
+// as NCCL goes on a cube mesh (its path NVB); nothing where they have NVLinks of their own, or no
+// such member.
+std::optional<Route> RelayBetween(Router& router, const std::vector<uint32_t>& ranks, uint32_t a,
+                                  uint32_t b) {
+  const Cluster& cluster = router.cluster();
+  if (IsOverNvLinks(cluster, router.Between(a, b))) return std::nullopt;
+  std::optional<Route> best;
+  for (const uint32_t c : ranks) {
+    if (c == a || c == b) continue;
+    const Route& to = router.Between(a, c);
+    const Route& from = router.Between(c, b);
+    if (!IsOverNvLinks(cluster, to) || !IsOverNvLinks(cluster, from)) continue;
+    const BytesPerSecond bandwidth = std::min(to.bandwidth, from.bandwidth);
+    if (best && bandwidth <= best->bandwidth) continue;
+    best = Route{to.links, to.latency + from.latency, bandwidth, false, {}};
+    best->links.insert(best->links.end(), from.links.begin(), from.links.end());
+  }
+  return best;
+}
+
 // The links of a group's routes, numbered densely, with what is left of each.
 class GroupLinks {
  public:
-  GroupLinks(Router& router, const std::vector<uint32_t>& ranks) : size_(ranks.size()) {
+  GroupLinks(Router& router, const std::vector<uint32_t>& ranks, bool relays)
+      : size_(ranks.size()) {
     std::map<uint32_t, uint32_t> dense;
     pairs_.resize(size_ * size_);
     for (size_t a = 0; a < size_; ++a) {
       for (size_t b = 0; b < size_; ++b) {
         if (a == b) continue;
-        for (const uint32_t link : router.Between(ranks[a], ranks[b]).links) {
+        const std::optional<Route> relay =
+            relays ? RelayBetween(router, ranks, ranks[a], ranks[b]) : std::nullopt;
+        has_relays_ = has_relays_ || relay.has_value();
+        for (const uint32_t link :
+             relay ? relay->links : router.Between(ranks[a], ranks[b]).links) {
           const auto [it, is_new] = dense.emplace(link, static_cast<uint32_t>(free_.size()));
           if (is_new) free_.push_back(router.cluster().Link(link).Capacity().value());
           pairs_[a * size_ + b].push_back(it->second);
@@ -73,6 +106,8 @@ class GroupLinks {
     return least;
   }
 
+  bool has_relays() const { return has_relays_; }
+
   // Two groups with the same signature have the same channels.
   std::vector<double> Signature() const {
     std::vector<double> signature = {static_cast<double>(size_)};
@@ -99,6 +134,7 @@ class GroupLinks {
   }
 
   size_t size_;
+  bool has_relays_ = false;
   std::vector<std::vector<uint32_t>> pairs_;
   std::vector<double> free_;
   std::vector<int> load_;
@@ -167,20 +203,42 @@ Packing PackGreedily(GroupLinks links, const std::vector<Ring>& rings, double pa
   return packing;
 }
 
+// The rings of a full mesh, each as wide as it can still be.
+Packing PackAllPairs(GroupLinks links, const std::vector<Ring>& rings) {
+  Packing packing;
+  packing.weight.assign(rings.size(), 0);
+  for (const Ring& ring : RingsOfAllPairs(static_cast<uint32_t>(rings.front().size()))) {
+    double total = 0;
+    const double rate = links.Bottleneck(ring, &total);
+    if (packing.rate > 0 && rate < packing.widest_rate * (1 - kTolerance)) return {};
+    packing.widest_rate = rate;
+    links.Take(ring, rate);
+    packing.rate += rate;
+    const auto it = std::find(rings.begin(), rings.end(), ring);
+    ++packing.weight[static_cast<size_t>(it - rings.begin())];
+  }
+  return packing;
+}
+
 // The best packing found: greedily, and if that leaves a member's links partly unused, by a bounded
 // number of seeded restarts. A single ring if that carries as much as any.
-std::vector<uint32_t> PackRings(const GroupLinks& links, const std::vector<Ring>& rings) {
+Packing PackRings(const GroupLinks& links, const std::vector<Ring>& rings) {
   const double bound = links.LeavingAMember() * (1 - 1e-6);
   Packing best = PackGreedily(links, rings, 0.25, 0);
   for (uint64_t seed = 1; seed <= kRestarts && best.rate < bound; ++seed) {
     Packing other = PackGreedily(links, rings, seed % 2 == 0 ? 0.25 : 0.5, seed);
     if (other.rate > best.rate * (1 + kTolerance)) best = std::move(other);
   }
+  if (best.rate < bound && rings.front().size() <= kMostCovered) {
+    Packing mesh = PackAllPairs(links, rings);
+    if (mesh.rate > best.rate * (1 + kTolerance)) best = std::move(mesh);
+  }
   if (best.rate <= best.widest_rate * (1 + kTolerance)) {
     best.weight.assign(rings.size(), 0);
     best.weight[best.widest] = 1;
+    best.rate = best.widest_rate;
   }
-  return best.weight;
+  return best;
 }
 
 std::vector<Ring> RingsAcrossNodes(const std::vector<std::vector<uint32_t>>& members) {
@@ -292,14 +350,22 @@ std::vector<ChannelFinder::WeightedRing> ChannelFinder::RingsInsideNode(
     std::iota(ring.begin(), ring.end(), 0u);
     return {{ring, 1}};
   }
-  const GroupLinks links(router_, ranks);
+  const GroupLinks links(router_, ranks, /*relays=*/false);
   std::vector<WeightedRing>& result = found_[links.Signature()];
-  if (result.empty()) {
-    const std::vector<Ring> rings = AllRings(size);
-    const std::vector<uint32_t> weight = PackRings(links, rings);
-    for (uint32_t i = 0; i < rings.size(); ++i) {
-      if (weight[i] > 0) result.push_back({rings[i], weight[i]});
+  if (!result.empty()) return result;
+  const std::vector<Ring> rings = AllRings(size);
+  Packing packing = PackRings(links, rings);
+  bool relays = false;
+  if (packing.rate < links.LeavingAMember() * (1 - 1e-6)) {
+    const GroupLinks through(router_, ranks, /*relays=*/true);
+    if (through.has_relays()) {
+      Packing relayed = PackRings(through, rings);
+      relays = relayed.rate > packing.rate * (1 + kTolerance);
+      if (relays) packing = std::move(relayed);
     }
+  }
+  for (uint32_t i = 0; i < rings.size(); ++i) {
+    if (packing.weight[i] > 0) result.push_back({rings[i], packing.weight[i], relays});
   }
   return result;
 }
@@ -329,13 +395,23 @@ std::vector<Channel> ChannelFinder::Find(const std::vector<uint32_t>& group, uin
     Channel channel;
     channel.share = static_cast<double>(weighted.weight) / weights;
     for (const uint32_t position : weighted.ring) channel.ranks.push_back(ranks[position]);
+    auto relays = std::make_shared<std::vector<Route>>();
+    relays->reserve(channel.ranks.size());  // edges point into it
     for (size_t i = 0; i < channel.ranks.size(); ++i) {
-      const Route& route =
-          router_.AlongRail(channel.ranks[i], channel.ranks[(i + 1) % channel.ranks.size()]);
-      channel.edges.push_back(&route);
+      const uint32_t from = channel.ranks[i];
+      const uint32_t to = channel.ranks[(i + 1) % channel.ranks.size()];
+      const Route* route = &router_.AlongRail(from, to);
+      if (weighted.relays) {
+        if (std::optional<Route> relay = RelayBetween(router_, ranks, from, to)) {
+          relays->push_back(std::move(*relay));
+          route = &relays->back();
+        }
+      }
+      channel.edges.push_back(route);
       channel.step_latency =
-          std::max(channel.step_latency, route.latency + cluster.step_overhead());
+          std::max(channel.step_latency, route->latency + cluster.step_overhead());
     }
+    if (!relays->empty()) channel.relays = std::move(relays);
     channel.ways = router_.ways();
     channel.uses = UsesOf(channel.edges, channel.ways);
     channel.detour = DetourOf(router_, channel.edges);

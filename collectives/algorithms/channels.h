@@ -3,10 +3,12 @@
 // Inside a node: rings that together carry the most. For up to kSearchedRanks members every
 // Hamiltonian cycle over the group's routes is considered; cycles are packed greedily, widest
 // bottleneck first, in quarters of the best single ring, until no link has a quarter left; where
-// that leaves links unused, a bounded number of seeded restarts looks for better. On a full NVLink
-// mesh of four this finds all six directed cycles at half a link each; on an NVSwitch one ring
-// already fills every port. Larger groups inside a node, and groups with one member a node (a
-// torus), take one ring in the order of the group or a shorter one
+// that leaves links unused, a bounded number of seeded restarts looks for better, and the rings
+// that use every pair once (collectives/algorithms/ring_cover.h). If NVLinks are left unused then,
+// because some members have none in common, these may send through a third member, as NCCL does on
+// cube meshes. On a full NVLink mesh of four this finds all six directed cycles at half a link
+// each; on an NVSwitch one ring already fills every port. Larger groups inside a node, and groups
+// with one member a node (a torus), take one ring in the order of the group or a shorter one
 // (collectives/algorithms/ring_order.h).
 // Across nodes: one channel for each member of the node that has the fewest; all members of a node
 // follow each other, so that the fewest possible edges cross nodes, and channel c rotates the order
@@ -19,6 +21,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <vector>
 
 #include "sim/engine/program.h"
@@ -38,6 +41,8 @@ struct Channel {
   std::vector<LinkUse> uses;  // all edges together: how often each link is crossed, by link index
   // The same with the edges' detours; empty if none, or one lacks its own.
   std::vector<LinkUse> detour;
+  // Routes through a third member, which edges point to; null where there are none.
+  std::shared_ptr<const std::vector<Route>> relays;
   Seconds step_latency;  // the slowest edge's path latency, plus the cluster's step overhead
   BytesPerSecond rate;   // of each edge, all parts together; see SetIdleRates
 };
@@ -55,6 +60,7 @@ class ChannelFinder {
   struct WeightedRing {
     std::vector<uint32_t> ring;  // positions in the group
     uint32_t weight = 1;
+    bool relays = false;  // members without a common NVLink send through a third
   };
   std::vector<WeightedRing> RingsInsideNode(const std::vector<uint32_t>& ranks);
 

@@ -35,7 +35,7 @@ class Lowering {
       : schedule_(schedule),
         cluster_(router.cluster()),
         options_(WithTrunks(options, cluster_)),
-        table_(MakeTransfers(schedule, router, options.fidelity, options.channels)),
+        table_(MakeTransfers(schedule, router, options.fidelity, options.channels, options.nccl)),
         folding_(options.fold ? Fold(schedule, table_, cluster_, options_.perturbation)
                               : NoFolding(table_, cluster_, schedule.ranks())),
         uses_(FoldedUses(table_, folding_, Way::kOwn)),

@@ -33,11 +33,12 @@ bool IsPlainRing(const Collective& collective) {
 
 class Maker {
  public:
-  Maker(const Schedule& schedule, Router& router, Fidelity fidelity, uint32_t channels)
+  Maker(const Schedule& schedule, Router& router, Fidelity fidelity, uint32_t channels,
+        NcclVersion version)
       : schedule_(schedule),
         router_(router),
         finder_(router),
-        tuner_(router, finder_),
+        tuner_(router, finder_, version),
         fidelity_(fidelity),
         channels_(channels) {
     plain_.step_overhead = router.cluster().step_overhead();
@@ -402,8 +403,8 @@ const char* LeftOutBy(Fidelity fidelity) {
 }
 
 TransferTable MakeTransfers(const Schedule& schedule, Router& router, Fidelity fidelity,
-                            uint32_t channels) {
-  return Maker(schedule, router, fidelity, channels).Run();
+                            uint32_t channels, NcclVersion version) {
+  return Maker(schedule, router, fidelity, channels, version).Run();
 }
 
 }  // namespace rehearse

@@ -85,8 +85,9 @@ struct TransferTable {
 };
 
 // The schedule must have passed CheckSchedule. Throws Error for algorithms and protocols that are
-// not known, or do not suit their kind or group. `channels` > 0 caps the channels of every group.
+// not known, or do not suit their kind or group. `channels` > 0 caps the channels of every group;
+// `version` is that of NCCL, which chooses.
 TransferTable MakeTransfers(const Schedule& schedule, Router& router, Fidelity fidelity,
-                            uint32_t channels);
+                            uint32_t channels, NcclVersion version = kNewestNccl);
 
 }  // namespace rehearse

@@ -31,7 +31,8 @@ Collective CollectiveOf(const Trial& trial, Bytes bytes) {
 Timeline PlayedTimeline(const Trial& trial, const std::vector<Bytes>& sizes, Router& router) {
   const Schedule schedule = TrialSchedule(trial, sizes, router.cluster().device_count());
   const Lowered lowered = Lower(
-      schedule, router, {.fidelity = trial.fidelity, .channels = trial.channels, .fold = true});
+      schedule, router,
+      {.fidelity = trial.fidelity, .channels = trial.channels, .nccl = trial.nccl, .fold = true});
   return Simulate(lowered.program, schedule.ranks()).timeline;
 }
 

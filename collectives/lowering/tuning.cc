@@ -7,6 +7,9 @@
 #include <fmt/format.h>
 
 #include "collectives/lowering/plan_load.h"
+#include "collectives/nccl/nccl_search.h"
+#include "collectives/nccl/pace.h"
+#include "collectives/nccl/ring_steps.h"
 #include "sim/base/error.h"
 
 namespace rehearse {
@@ -15,11 +18,6 @@ namespace {
 constexpr const char* kAuto = "auto";
 constexpr const char* kBareLinks = "none";
 
-// Bandwidth of one NVLink each way, which is what a ring of NCCL's search takes, and the most rings
-// that it makes.
-BytesPerSecond Lane(NcclGeneration generation) {
-  return BytesPerSecond(generation == NcclGeneration::kBlackwell ? 50e9 : 25e9);
-}
 constexpr uint32_t kMostGraphChannels = 16;
 
 std::optional<NcclAlgorithm> NcclNameOf(const Algorithm& row) {
@@ -33,9 +31,12 @@ std::optional<NcclAlgorithm> NcclNameOf(const Algorithm& row) {
 struct Passed {
   bool has_inside = false;  // some machine has several members
   bool is_nvlink = true;    // inside: nothing else
+  bool is_xgmi = true;      // likewise
   bool is_nvswitch = true;  // inside: always a switch of it
   bool is_host = false;     // across: a socket or its memory
   std::set<uint32_t> nics;  // across: first link of the network, of the first machine
+  Seconds inside_route;     // the slowest
+  Seconds across_route;
 };
 
 class Surveyor {
@@ -43,14 +44,14 @@ class Surveyor {
   Surveyor(const Cluster& cluster, const std::vector<uint32_t>& ranks)
       : cluster_(cluster), first_node_(cluster.NodeIndexOf(ranks.front())) {}
 
-  void Look(const Channel& channel, NcclGroup& group) {
+  void Look(const Channel& channel) {
     for (size_t i = 0; i < channel.edges.size(); ++i) {
       const Route& route = *channel.edges[i];
       if (route.crosses_nodes) {
-        group.across_route = std::max(group.across_route, route.latency);
+        passed_.across_route = std::max(passed_.across_route, route.latency);
         LookAcross(route, cluster_.NodeIndexOf(channel.ranks[i]) == first_node_);
       } else {
-        group.inside_route = std::max(group.inside_route, route.latency);
+        passed_.inside_route = std::max(passed_.inside_route, route.latency);
         LookInside(route);
       }
     }
@@ -65,7 +66,9 @@ class Surveyor {
     passed_.has_inside = true;
     bool through_switch = false;
     for (const uint32_t link : route.links) {
-      passed_.is_nvlink = passed_.is_nvlink && cluster_.Link(link).kind == LinkKind::kNvLink;
+      const LinkKind kind = cluster_.KindOf(link);
+      passed_.is_nvlink = passed_.is_nvlink && kind == LinkKind::kNvLink;
+      passed_.is_xgmi = passed_.is_xgmi && kind == LinkKind::kXgmi;
       through_switch = through_switch || EndOf(link) == VertexKind::kNvSwitch;
     }
     passed_.is_nvswitch = passed_.is_nvswitch && through_switch;
@@ -124,50 +127,123 @@ bool OrdersStores(uint32_t compute_capability) {
   return compute_capability == 70 || compute_capability == 80 || compute_capability >= 90;
 }
 
-std::optional<NcclGroup> Survey(Router& router, ChannelFinder& finder,
-                                const std::vector<uint32_t>& ranks) {
-  const Cluster& cluster = router.cluster();
-  const uint32_t capability = LeastCapability(cluster, ranks);
-  const std::optional<NcclGeneration> generation = GenerationOf(capability);
-  if (!generation) return std::nullopt;
+// Of all devices, or 0: AMD's architecture.
+uint32_t CommonGfx(const Cluster& cluster, const std::vector<uint32_t>& ranks) {
+  const uint32_t gfx = cluster.DeviceOf(ranks.front()).gfx;
+  for (const uint32_t rank : ranks)
+    if (cluster.DeviceOf(rank).gfx != gfx) return 0;
+  return gfx;
+}
 
+// Where all members of a machine meet on a plane of NVSwitches, NCCL searches by their NVLinks.
+void SearchSwitch(const Cluster& cluster, const Channel& channel, NcclGroup* group) {
+  const Route* inside = nullptr;
+  for (const auto& edge : channel.edges)
+    if (!edge->crosses_nodes) inside = &*edge;
+  CHECK(inside != nullptr);
+  const ClusterLink link = cluster.Link(inside->links.front());
+  const auto nvlinks =
+      static_cast<uint32_t>(std::lround(link.bandwidth / NvLinkBandwidth(group->generation)));
+  const NvSwitchSearch found =
+      SearchNvSwitch(group->generation, std::max(nvlinks, 1u), group->ranks / group->nodes);
+  group->heads = found.heads;
+  group->head = found.head;
+  if (group->nodes > 1 || found.channels == 0) return;
+  group->rings = found.rings;
+  group->graph_channels = std::min(found.channels, kMostGraphChannels);
+}
+
+NcclGroup SurveyForNccl(Router& router, ChannelFinder& finder, const std::vector<uint32_t>& ranks,
+                        NcclGeneration generation, NcclVersion version) {
+  const Cluster& cluster = router.cluster();
   NcclGroup group;
-  group.generation = *generation;
+  group.version = version;
+  group.generation = generation;
   group.ranks = static_cast<uint32_t>(ranks.size());
   const Spread spread = SpreadOf(cluster, ranks);
   group.nodes = spread.nodes;
   group.step_overhead = cluster.step_overhead();
   const std::vector<Channel> channels = finder.Find(ranks);
-  group.rings = TotalRate(cluster, channels);
+  group.reached = TotalRate(cluster, channels);
+  group.rings = group.reached;
   Surveyor surveyor(cluster, ranks);
-  for (const Channel& channel : channels) surveyor.Look(channel, group);
+  for (const Channel& channel : channels) surveyor.Look(channel);
   const Passed& passed = surveyor.passed();
+  group.inside_route = passed.inside_route;
+  group.across_route = passed.across_route;
   group.inside = passed.is_nvlink ? NcclHop::kNvLink : NcclHop::kPcie;
-  group.has_ll128 = passed.is_nvlink && !passed.is_host && OrdersStores(capability);
-  group.has_nvls = passed.has_inside && passed.is_nvswitch && spread.is_even &&
-                   NcclNvlsEfficiency(*generation) > 0;
+  group.has_nvlinks = passed.has_inside && passed.is_nvlink;
+  group.has_ll128 =
+      passed.is_nvlink && !passed.is_host && OrdersStores(LeastCapability(cluster, ranks));
+  const bool is_switched = passed.has_inside && passed.is_nvlink && passed.is_nvswitch;
+  group.has_nvls = is_switched && spread.is_even && NcclNvlsEfficiency(generation) > 0;
 
   if (group.nodes == 1) {
-    group.trees = group.rings;
-    group.inside_rings = group.rings;
+    group.inside_reached = group.reached;
     // Rings are as many as the NVLinks that leave a member, whatever share of them ours reach.
     const ClusterLink& link = cluster.Link(channels.front().edges.front()->links.front());
-    const double lanes = group.rings / link.efficiency / Lane(*generation);
+    const double lanes = group.reached / link.efficiency / NvLinkBandwidth(generation);
     group.graph_channels = passed.is_nvlink ? std::clamp(static_cast<uint32_t>(std::lround(lanes)),
                                                          1u, kMostGraphChannels)
                                             : 1;
   } else {
+    const NetworkPlugin& plugin = cluster.network_plugin();
+    group.plugin_latency = plugin.latency;
+    group.has_ll = plugin.has_ll;
+    group.has_ll128 = group.has_ll128 && plugin.has_ll128;
+    const std::vector<uint32_t> members = OfFirstNode(cluster, ranks);
+    if (members.size() > 1) group.inside_reached = TotalRate(cluster, finder.Find(members));
+    group.nics = static_cast<uint32_t>(passed.nics.size());
+    if (!passed.nics.empty()) group.nic = cluster.Link(*passed.nics.begin()).bandwidth;
+    group.graph_channels = std::clamp(group.nics, 1u, kMostGraphChannels);
+  }
+  if (is_switched && spread.is_even) SearchSwitch(cluster, channels.front(), &group);
+  group.trees = group.rings;
+  if (group.nodes > 1) {
     // With two machines each is the root of one of the two trees and a leaf of the other, so that
     // it sends half of what others do.
     group.trees = (group.nodes == 2 ? 2 : 1) * group.rings;
-    const std::vector<uint32_t> members = OfFirstNode(cluster, ranks);
-    if (members.size() > 1) {
-      group.inside_rings = TotalRate(cluster, finder.Find(members));
-      group.trees = std::min(group.trees, group.inside_rings);
-    }
-    group.graph_channels =
-        std::clamp(static_cast<uint32_t>(passed.nics.size()), 1u, kMostGraphChannels);
+    if (group.inside_reached.value() > 0) group.trees = std::min(group.trees, group.inside_reached);
   }
+  return group;
+}
+
+RcclGroup SurveyForRccl(Router& router, ChannelFinder& finder, const std::vector<uint32_t>& ranks,
+                        RcclArchitecture architecture) {
+  const Cluster& cluster = router.cluster();
+  RcclGroup group;
+  group.architecture = architecture;
+  group.ranks = static_cast<uint32_t>(ranks.size());
+  group.nodes = SpreadOf(cluster, ranks).nodes;
+  group.step_overhead = cluster.step_overhead();
+  const std::vector<Channel> channels = finder.Find(ranks);
+  group.rings = TotalRate(cluster, channels);
+  group.channels = kRcclChannelsOfRing;
+  Surveyor surveyor(cluster, ranks);
+  for (const Channel& channel : channels) surveyor.Look(channel);
+  const Passed& passed = surveyor.passed();
+  group.inside_route = passed.inside_route;
+  group.across_route = passed.across_route;
+  group.is_xgmi = passed.is_xgmi;
+  if (group.nodes > 1) {
+    group.plugin_latency = cluster.network_plugin().latency;
+  } else {
+    const ClusterLink link = cluster.Link(channels.front().edges.front()->links.front());
+    group.ring_count =
+        std::max(1u, static_cast<uint32_t>(std::lround(group.rings / link.Capacity())));
+    group.channels = kRcclChannelsOfRing * group.ring_count;
+  }
+  return group;
+}
+
+LibraryGroup Survey(Router& router, ChannelFinder& finder, const std::vector<uint32_t>& ranks,
+                    NcclVersion version) {
+  const Cluster& cluster = router.cluster();
+  LibraryGroup group;
+  if (const auto generation = GenerationOf(LeastCapability(cluster, ranks)))
+    group.nccl = SurveyForNccl(router, finder, ranks, *generation, version);
+  else if (const auto architecture = RcclArchitectureOf(CommonGfx(cluster, ranks)))
+    group.rccl = SurveyForRccl(router, finder, ranks, *architecture);
   return group;
 }
 
@@ -180,29 +256,48 @@ const Algorithm& FirstThatDoes(CollectiveKind kind) {
 
 }  // namespace
 
-const std::optional<NcclGroup>& Tuner::GroupOf(const std::vector<uint32_t>& ranks) {
+const LibraryGroup& Tuner::GroupOf(const std::vector<uint32_t>& ranks) {
   const auto it = groups_.find(ranks);
   if (it != groups_.end()) return it->second;
-  return groups_.emplace(ranks, Survey(router_, finder_, ranks)).first->second;
+  return groups_.emplace(ranks, Survey(router_, finder_, ranks, version_)).first->second;
+}
+
+std::vector<NcclCost> Tuner::CostsOf(const std::vector<uint32_t>& ranks, CollectiveKind kind,
+                                     Bytes bytes) {
+  const LibraryGroup& group = GroupOf(ranks);
+  if (group.nccl) return AllCosts(*group.nccl, kind, bytes);
+  if (group.rccl) return AllCosts(*group.rccl, kind, bytes);
+  return {};
+}
+
+std::string Tuner::LibraryOf(const std::vector<uint32_t>& ranks) {
+  const LibraryGroup& group = GroupOf(ranks);
+  if (group.nccl) return fmt::format("NCCL {}", Name(version_));
+  return group.rccl ? "RCCL" : "";
 }
 
 std::optional<NcclCost> Tuner::Cheapest(const ChoiceQuestion& question,
-                                        const NcclGroup& group) const {
+                                        const LibraryGroup& group) const {
   const Collective& collective = question.collective;
-  std::optional<NcclCost> best;
-  for (const NcclCost& cost : AllCosts(group, collective.kind, collective.bytes)) {
-    if (collective.algorithm != kAuto &&
-        NcclNameOf(FindAlgorithm(collective.algorithm)) != cost.algorithm)
-      continue;
-    if (collective.protocol != kAuto && ParseProtocol(collective.protocol) != cost.protocol)
-      continue;
-    if (!best || cost.Time(collective.bytes) < best->Time(collective.bytes)) best = cost;
-  }
-  return best;
+  const auto weigh = [&](const std::vector<NcclCost>& costs) {
+    std::optional<NcclCost> best;
+    for (const NcclCost& cost : costs) {
+      if (collective.algorithm != kAuto &&
+          NcclNameOf(FindAlgorithm(collective.algorithm)) != cost.algorithm)
+        continue;
+      if (collective.protocol != kAuto && ParseProtocol(collective.protocol) != cost.protocol)
+        continue;
+      if (!best || cost.Time(collective.bytes) < best->Time(collective.bytes)) best = cost;
+    }
+    return best;
+  };
+  if (group.nccl) return weigh(AllCosts(*group.nccl, collective.kind, collective.bytes));
+  if (group.rccl) return weigh(AllCosts(*group.rccl, collective.kind, collective.bytes));
+  return std::nullopt;
 }
 
-BytesPerSecond Tuner::BareRate(const ChoiceQuestion& question, const NcclGroup& group,
-                               NcclAlgorithm algorithm, uint32_t channels) {
+BytesPerSecond Tuner::BareRate(const ChoiceQuestion& question, NcclAlgorithm algorithm,
+                               uint32_t channels) {
   const Collective& collective = question.collective;
   const auto key =
       std::make_tuple(question.ranks, collective.kind, collective.root, algorithm, channels);
@@ -210,9 +305,8 @@ BytesPerSecond Tuner::BareRate(const ChoiceQuestion& question, const NcclGroup& 
   if (!is_new) return it->second;
   const Cluster& cluster = router_.cluster();
   if (algorithm == NcclAlgorithm::kRing) {
-    const NcclCost all = *CostOf(group, collective.kind, Bytes(1), algorithm, Protocol::kSimple);
-    it->second =
-        TotalRate(cluster, finder_.Find(question.ranks, channels)) * (all.bandwidth / group.rings);
+    it->second = TotalRate(cluster, finder_.Find(question.ranks, channels)) *
+                 RingRatio(collective.kind, static_cast<uint32_t>(question.ranks.size()));
   } else {
     Choice bare;
     bare.algorithm = &FindAlgorithm(Name(algorithm));
@@ -225,15 +319,29 @@ BytesPerSecond Tuner::BareRate(const ChoiceQuestion& question, const NcclGroup& 
   return it->second;
 }
 
-double Tuner::ShareOf(const ChoiceQuestion& question, const NcclGroup& group,
-                      const NcclCost& cost) {
-  BytesPerSecond wanted = cost.bandwidth;
-  const uint32_t all = 2 * group.graph_channels;
+double Tuner::ShareOf(const ChoiceQuestion& question, const LibraryGroup& group,
+                      const NcclCost& cost, BytesPerSecond wanted) {
+  const uint32_t all = group.nccl ? 2 * group.nccl->graph_channels : group.rccl->channels;
   if (question.channels > 0 && question.channels < all) {
     const double left = static_cast<double>(question.channels) / all;
-    wanted = std::min(wanted, left * BareRate(question, group, cost.algorithm, 0));
+    wanted = std::min(wanted, left * BareRate(question, cost.algorithm, 0));
   }
-  return std::min(1.0, wanted / BareRate(question, group, cost.algorithm, question.channels));
+  return std::min(1.0, wanted / BareRate(question, cost.algorithm, question.channels));
+}
+
+void Tuner::ChooseSends(const ChoiceQuestion& question, const LibraryGroup& group, Choice* choice) {
+  const Collective& collective = question.collective;
+  if (group.nccl) {
+    const SendsPace pace = SendsPaceOf(*group.nccl, collective.kind, collective.bytes);
+    choice->nccl_channels = PeerChannels(*group.nccl);
+    choice->latency = pace.latency;
+    choice->bandwidth_share = pace.share;
+    choice->steps_wait = pace.latency == Seconds(0);
+  } else {
+    choice->nccl_channels = kRcclSendChannels;
+    choice->bandwidth_share =
+        group.rccl->nodes > 1 ? kRcclSendsOfNetwork : ShareOfRings(group.rccl->ring_count);
+  }
 }
 
 Seconds LaunchTime(const Cluster& cluster, uint32_t channels) {
@@ -260,33 +368,39 @@ Choice Tuner::WithoutLaunch(const ChoiceQuestion& question) {
     CheckKind(*choice.algorithm, collective.kind);
   }
   if (collective.protocol != kBareLinks) {
-    const std::optional<NcclGroup>& group = GroupOf(question.ranks);
+    const LibraryGroup& group = GroupOf(question.ranks);
     const std::optional<NcclAlgorithm> pinned =
         choice.algorithm ? NcclNameOf(*choice.algorithm) : std::nullopt;
     const bool is_nvls = pinned == NcclAlgorithm::kNvls || pinned == NcclAlgorithm::kNvlsTree;
-    if (group && is_nvls && NcclNvlsEfficiency(group->generation) == 0) {
+    if (group.nccl && is_nvls && NcclNvlsEfficiency(group.nccl->generation) == 0) {
       throw Error(
           fmt::format("algorithm \"{}\" needs NVSwitches that add, which Hopper was the first to "
                       "have; expected another, or \"auto\"",
                       choice.algorithm->name));
     }
-    const std::optional<NcclCost> cost = group ? Cheapest(question, *group) : std::nullopt;
-    if (cost) {
+    if (const std::optional<NcclCost> cost = Cheapest(question, group)) {
       choice.algorithm = &FindAlgorithm(Name(cost->algorithm));
       choice.protocol = cost->protocol;
-      choice.nccl_channels = ChannelsFor(*group, *cost, collective.bytes);
-      choice.latency = cost->latency;
+      choice.nccl_channels =
+          group.nccl ? ChannelsFor(*group.nccl, *cost, collective.bytes) : group.rccl->channels;
+      const NcclPace pace = group.nccl
+                                ? NcclPaceOf(*group.nccl, collective.kind, collective.bytes, *cost)
+                                : RcclPaceOf(*group.rccl, collective.kind, *cost);
+      choice.latency = pace.latency;
       choice.steps_wait = false;
-      choice.bandwidth_share = ShareOf(question, *group, *cost);
+      choice.bandwidth_share = ShareOf(question, group, *cost, pace.bandwidth);
       return choice;
     }
     if (!any_protocol) {
       throw Error(fmt::format(
           "protocol \"{}\" is not to be had for {} with algorithm \"{}\"{}; expected \"none\"",
           collective.protocol, Name(collective.kind), collective.algorithm,
-          group ? " in this group" : " on devices that are not NVIDIA's"));
+          group.Exists() ? " in this group" : " on devices that are neither NVIDIA's nor AMD's"));
     }
-    if (group && IsGroupedSends(collective.kind)) choice.nccl_channels = PeerChannels(*group);
+    if (group.Exists() && IsGroupedSends(collective.kind) && any_algorithm)
+      ChooseSends(question, group, &choice);
+    else if (group.nccl && IsGroupedSends(collective.kind))
+      choice.nccl_channels = PeerChannels(*group.nccl);
   }
   if (any_algorithm) choice.algorithm = &FirstThatDoes(collective.kind);
   return choice;

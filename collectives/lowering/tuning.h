@@ -3,9 +3,10 @@
 //
 // Lowering asks once for every collective of every group. Names that a user pinned are taken as
 // they are; "auto" is chosen here:
-// - On NVIDIA's devices as NCCL chooses (collectives/nccl/nccl_model.h): the combination of the
-//   least expected time among those that are not pinned away. Grouped sends (all-to-all,
-//   send-receive) have no protocol to choose.
+// - On NVIDIA's devices as NCCL chooses (collectives/nccl/nccl_model.h), on AMD's as RCCL does
+//   (collectives/nccl/rccl_model.h): the combination of the least expected time among those that
+//   are not pinned away. What it takes then is collectives/nccl/pace.h's business. Grouped sends
+//   (all-to-all, send-receive) have no protocol to choose.
 // - Elsewhere, and for what NCCL does not have: the first row of the table that can, on bare links.
 // Protocol "none" (a schedule's default) means bare links: every step takes the latency of its
 // route, nothing else.
@@ -16,7 +17,7 @@
 // sends run on all of their channels, however short the messages.
 //
 // What the answer means in lowering, at every fidelity:
-//   the collective as a whole first waits `start`, once;
+//   the collective as a whole first waits `start`, once: launching or the library's latency;
 //   if steps_wait, a step from a to b waits  (latency of the route) + step_overhead,  else nothing:
 //   then `start` holds all the latency that there is;
 //   a step puts  bytes / bandwidth_share  on the links of the route. So the flags of a protocol,
@@ -35,6 +36,7 @@
 #include "collectives/algorithms/channels.h"
 #include "collectives/nccl/nccl_model.h"
 #include "collectives/nccl/protocol.h"
+#include "collectives/nccl/rccl_model.h"
 #include "sim/base/quantity.h"
 #include "topology/fabrics/router.h"
 
@@ -61,31 +63,47 @@ struct Choice {
 // What launching a collective takes that runs on so many of NCCL's channels.
 Seconds LaunchTime(const Cluster& cluster, uint32_t channels);
 
+// What a library's model has to know of a group; neither on other makers' devices.
+struct LibraryGroup {
+  std::optional<NcclGroup> nccl;
+  std::optional<RcclGroup> rccl;
+
+  bool Exists() const { return nccl.has_value() || rccl.has_value(); }
+};
+
 // Remembers what it found of each group. Router and finder must outlive it.
 class Tuner {
  public:
-  Tuner(Router& router, ChannelFinder& finder) : router_(router), finder_(finder) {}
+  Tuner(Router& router, ChannelFinder& finder, NcclVersion version = kNewestNccl)
+      : router_(router), finder_(finder), version_(version) {}
 
   // Throws Error for names that are not known, an algorithm that cannot do the kind, and a
   // protocol where there is none. Whether the group suits a pinned algorithm is checked when its
   // steps are laid out.
   Choice Choose(const ChoiceQuestion& question);
 
-  // What NCCL's model has to know of the group; nothing when some of its devices are not NVIDIA's.
-  const std::optional<NcclGroup>& GroupOf(const std::vector<uint32_t>& ranks);
+  const LibraryGroup& GroupOf(const std::vector<uint32_t>& ranks);
+  // All that the library would weigh; none on other makers' devices and for grouped sends.
+  std::vector<NcclCost> CostsOf(const std::vector<uint32_t>& ranks, CollectiveKind kind,
+                                Bytes bytes);
+  // "NCCL 2.28", "RCCL"; "" on other makers' devices.
+  std::string LibraryOf(const std::vector<uint32_t>& ranks);
 
  private:
   Choice WithoutLaunch(const ChoiceQuestion& question);
-  std::optional<NcclCost> Cheapest(const ChoiceQuestion& question, const NcclGroup& group) const;
+  std::optional<NcclCost> Cheapest(const ChoiceQuestion& question, const LibraryGroup& group) const;
   // What the steps themselves reach on these links, without a protocol, in bytes of the
   // collective a second.
-  BytesPerSecond BareRate(const ChoiceQuestion& question, const NcclGroup& group,
-                          NcclAlgorithm algorithm, uint32_t channels);
-  double ShareOf(const ChoiceQuestion& question, const NcclGroup& group, const NcclCost& cost);
+  BytesPerSecond BareRate(const ChoiceQuestion& question, NcclAlgorithm algorithm,
+                          uint32_t channels);
+  double ShareOf(const ChoiceQuestion& question, const LibraryGroup& group, const NcclCost& cost,
+                 BytesPerSecond wanted);
+  void ChooseSends(const ChoiceQuestion& question, const LibraryGroup& group, Choice* choice);
 
   Router& router_;
   ChannelFinder& finder_;
-  std::map<std::vector<uint32_t>, std::optional<NcclGroup>> groups_;
+  const NcclVersion version_;
+  std::map<std::vector<uint32_t>, LibraryGroup> groups_;
   std::map<std::tuple<std::vector<uint32_t>, CollectiveKind, uint32_t, NcclAlgorithm, uint32_t>,
            BytesPerSecond>
       bare_rates_;

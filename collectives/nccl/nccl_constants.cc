@@ -1,5 +1,6 @@
 #include "collectives/nccl/nccl_constants.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "sim/base/error.h"
@@ -14,23 +15,26 @@ using ByGeneration = std::array<ByScale, 4>;        // Volta, Ampere, Hopper, Bl
 // By algorithm: tree, ring, NVLS, NVLSTree and PAT (which have Simple only). Microseconds.
 using ByAlgorithm = std::array<ByProtocol, kNcclAlgorithms.size()>;
 constexpr ByAlgorithm kBase = {{{6.8, 14.0, 8.4}, {6.6, 14.0, 8.4}, {}, {}, {8, 8, 8}}};
+constexpr ByAlgorithm kBase218 = {{{6.8, 14.0, 0}, {6.6, 14.0, 8.4}, {0, 0, 23}, {0, 0, 23}, {}}};
 constexpr std::array<ByAlgorithm, 3> kHops = {{
-    {{{0.6, 1.25, 4.0}, {0.6, 1.9, 3.4}, {0, 0, 25}, {0, 0, 25}, {0, 0, 4}}},      // NVLink
-    {{{1.0, 1.9, 4.0}, {1.0, 2.5, 5.7}, {}, {}, {0, 0, 4}}},                       // PCIe
-    {{{5.0, 8.5, 14.0}, {2.7, 4.0, 14.0}, {0, 0, 18}, {0, 0, 20.9}, {0, 0, 14}}},  // network
+    {{{0.6, 1.25, 4.0}, {0.6, 1.9, 3.4}, {0, 0, 25}, {0, 0, 25}, {0, 0, 4}}},    // NVLink
+    {{{1.0, 1.9, 4.0}, {1.0, 2.5, 5.7}, {}, {}, {0, 0, 4}}},                     // PCIe
+    {{{5.0, 8.5, 14.0}, {2.7, 4.0, 14.0}, {0, 0, 18}, {0, 0, 14}, {0, 0, 14}}},  // network
 }};
+constexpr double kPcieTreeSimple218 = 6.0;
+constexpr double kNetworkNvlsTree218 = 19.0;
 
 // GB/s. On several machines only the rows Volta (Intel's hosts) and Ampere (AMD's) are read.
 constexpr ByGeneration kMostLL = {
     {{39.0, 39.0, 20.4}, {87.7, 22.5, 19.0}, {141.0, 45.0, 35.0}, {282.0, 90.0, 70.0}}};
 constexpr ByGeneration kMostRingLL128 = {
-    {{20, 20, 20}, {20, 20, 20}, {36.7, 36.7, 36.7}, {40, 40, 40}}};
+    {{20, 20, 20}, {20, 20, 20}, {36.7, 36.7, 36.7}, {73.4, 73.4, 73.4}}};
 constexpr ByGeneration kMostTreeLL128 = {
     {{20, 20, 20}, {20, 20, 20}, {36.7, 36.7, 29.0}, {55.6, 31.67, 20.0}}};
 constexpr ByGeneration kMostTree = {
     {{26.5, 18.5, 10.0}, {24.0, 23.6, 17.8}, {38.7, 41.4, 36.0}, {70.0, 42.8, 24.0}}};
 constexpr ByGeneration kMostNvlsTree = {
-    {{26.5, 18.5, 10.0}, {24.0, 23.6, 17.8}, {0, 57.7, 45.5}, {0, 96.0, 80.0}}};
+    {{26.5, 18.5, 10.0}, {24.0, 23.6, 17.8}, {0, 57.7, 45.5}, {0, 96.0, 43.1}}};
 constexpr std::array<double, 4> kNvls = {0, 0, 0.85, 0.74};
 
 // By power of two from 64 bytes.
@@ -64,15 +68,25 @@ std::optional<NcclGeneration> GenerationOf(uint32_t compute_capability) {
   return NcclGeneration::kVolta;
 }
 
-Seconds NcclBase(NcclAlgorithm algorithm, Protocol protocol) {
-  return Microseconds(kBase[At(algorithm)][At(protocol)]);
+Seconds NcclBase(NcclVersion version, NcclAlgorithm algorithm, Protocol protocol) {
+  const ByAlgorithm& base = version == NcclVersion::k2_18 ? kBase218 : kBase;
+  return Microseconds(base[At(algorithm)][At(protocol)]);
 }
 
-Seconds NcclHopLatency(NcclHop hop, NcclAlgorithm algorithm, Protocol protocol) {
+Seconds NcclHopLatency(NcclVersion version, NcclHop hop, NcclAlgorithm algorithm,
+                       Protocol protocol) {
+  if (version == NcclVersion::k2_18 && protocol == Protocol::kSimple) {
+    if (hop == NcclHop::kPcie && algorithm == NcclAlgorithm::kTree)
+      return Microseconds(kPcieTreeSimple218);
+    if (hop == NcclHop::kNetwork && algorithm == NcclAlgorithm::kNvlsTree)
+      return Microseconds(kNetworkNvlsTree218);
+  }
   return Microseconds(kHops[At(hop)][At(algorithm)][At(protocol)]);
 }
 
-BytesPerSecond NcclMostLL(NcclGeneration generation, uint32_t nodes) {
+BytesPerSecond NcclMostLL(NcclVersion version, NcclGeneration generation, uint32_t nodes) {
+  // 2.18 takes the A100's figures for what is newer.
+  if (version == NcclVersion::k2_18) generation = std::min(generation, NcclGeneration::kAmpere);
   return Gigabytes(kMostLL, nodes == 1 ? generation : NcclGeneration::kVolta, nodes);
 }
 BytesPerSecond NcclMostRingLL128(NcclGeneration generation, uint32_t nodes) {

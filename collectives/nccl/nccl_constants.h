@@ -1,15 +1,19 @@
 // The constants of NCCL's tuning model, in our own form: what a hop, a start and a channel cost, by
 // algorithm, protocol, link and generation of GPU.
 //
-// Source of every figure: NVIDIA/nccl 5067397c, src/graph/tuning.cc, now in src/tuning (latencies
+// Source of every figure: NVIDIA/nccl, src/graph/tuning.cc of v2.18.3-1 and of v2.28.3-1 (latencies
 // in us, bandwidths in GB/s there), and for the threads a channel needs src/include/comm.h and
-// device.h. Immutable data; all functions are pure.
+// device.h. Where a function takes a release, the two differ. Later releases moved a few more:
+// 2.30 has 40 instead of 73.4 for rings with LL128 and 80 instead of 43.1 for NVLSTree on more than
+// two machines, both on Blackwell, and 20.9 instead of 14 us for a hop of NVLSTree. Immutable data;
+// all functions are pure.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <optional>
 
+#include "collectives/nccl/nccl_version.h"
 #include "collectives/nccl/protocol.h"
 #include "sim/base/quantity.h"
 
@@ -33,13 +37,14 @@ enum class NcclHop : uint8_t { kNvLink, kPcie, kNetwork };
 constexpr size_t ScaleOf(uint32_t nodes) { return nodes <= 2 ? nodes - 1 : 2; }
 
 // Once a collective.
-Seconds NcclBase(NcclAlgorithm algorithm, Protocol protocol);
+Seconds NcclBase(NcclVersion version, NcclAlgorithm algorithm, Protocol protocol);
 // Once a hop; for NVLS once a collective.
-Seconds NcclHopLatency(NcclHop hop, NcclAlgorithm algorithm, Protocol protocol);
+Seconds NcclHopLatency(NcclVersion version, NcclHop hop, NcclAlgorithm algorithm,
+                       Protocol protocol);
 
 // Bus bandwidth that all channels of LL reach together. On several machines the row is the host's,
 // and hosts whose maker is not known count as Intel's (the Volta row), as in NCCL.
-BytesPerSecond NcclMostLL(NcclGeneration generation, uint32_t nodes);
+BytesPerSecond NcclMostLL(NcclVersion version, NcclGeneration generation, uint32_t nodes);
 // Bus bandwidth of one channel.
 BytesPerSecond NcclMostRingLL128(NcclGeneration generation, uint32_t nodes);
 BytesPerSecond NcclMostTreeLL128(NcclGeneration generation, uint32_t nodes);

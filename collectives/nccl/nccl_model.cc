@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "collectives/nccl/ring_steps.h"
 #include "sim/base/error.h"
 #include "topology/presets/hop_latency.h"
 
@@ -13,33 +14,41 @@ constexpr Seconds kNetworkOverhead(1e-6);  // hosts of unknown make
 
 // Shares of the links that the protocols leave for data, as the model has them.
 constexpr double kRingLL = 0.5;
+constexpr double kRingLL218 = 1.0 / 4;
+constexpr double kGatherLL218 = 1.0 / 3;
 constexpr double kRingLL128 = 0.92;
+constexpr double kLoneRingLL128Of218 = 0.7;
 constexpr double kTree = 0.92;
 constexpr double kTreeLL = 1 / 3.8;
 constexpr double kTreeLL128OneMachine = 7.0 / 9;
 constexpr double kTreeLL128 = 120.0 / 128;
+constexpr double kNvls218 = 5.0 / 6;
+constexpr double kNvlsTree218 = 0.7;
+constexpr uint32_t kMostNvlsGatherers = 32;
 
-bool IsAllReduce(CollectiveKind kind) { return kind == CollectiveKind::kAllReduce; }
-bool IsRooted(CollectiveKind kind) {
-  return kind == CollectiveKind::kBroadcast || kind == CollectiveKind::kReduce;
-}
+bool Is218(const NcclGroup& group) { return group.version == NcclVersion::k2_18; }
 
 bool Exists(const NcclGroup& group, CollectiveKind kind, NcclAlgorithm algorithm,
             Protocol protocol) {
   if (protocol == Protocol::kLL128 && !group.has_ll128) return false;
+  if (protocol == Protocol::kLL128 && Is218(group) && group.generation > NcclGeneration::kHopper)
+    return false;
+  if (protocol == Protocol::kLL && !group.has_ll) return false;
   const bool is_simple = protocol == Protocol::kSimple;
-  const bool gathers = kind == CollectiveKind::kAllGather || kind == CollectiveKind::kReduceScatter;
+  const bool gathers = IsGathering(kind);
   switch (algorithm) {
     case NcclAlgorithm::kTree:
       return IsAllReduce(kind);
     case NcclAlgorithm::kRing:
       return IsAllReduce(kind) || gathers || IsRooted(kind);
     case NcclAlgorithm::kNvls:
-      return (IsAllReduce(kind) || gathers) && group.has_nvls && group.nodes == 1 && is_simple;
+      return (IsAllReduce(kind) ||
+              (gathers && !Is218(group) && group.ranks <= kMostNvlsGatherers)) &&
+             group.has_nvls && group.nodes == 1 && is_simple;
     case NcclAlgorithm::kNvlsTree:
       return IsAllReduce(kind) && group.has_nvls && group.nodes > 1 && is_simple;
     case NcclAlgorithm::kPat:
-      return gathers && group.nodes == group.ranks && is_simple;
+      return gathers && group.nodes == group.ranks && is_simple && !Is218(group);
   }
   return false;
 }
@@ -58,43 +67,51 @@ Seconds StandardHop(NcclHop hop) {
 
 // The constant where the route is as long as a standard hop, which is what rings with Simple
 // were measured on.
-Seconds HopOn(NcclHop hop, Seconds route, NcclAlgorithm algorithm, Protocol protocol,
-              Seconds overhead) {
+Seconds HopOn(const NcclGroup& group, NcclHop hop, NcclAlgorithm algorithm, Protocol protocol) {
+  const bool is_across = hop == NcclHop::kNetwork;
+  const Seconds route = is_across ? group.across_route : group.inside_route;
   const Seconds standard = StandardHop(hop);
   const double share = std::min(route, standard) / standard;
-  return share * NcclHopLatency(hop, algorithm, protocol) + std::max(route - standard, Seconds(0)) +
-         overhead;
-}
-
-uint32_t Steps(CollectiveKind kind, uint32_t members) {
-  return (IsAllReduce(kind) ? 2 : 1) * (members - 1);
-}
-
-// Bytes of the collective for each byte on the bus.
-double RingRatio(CollectiveKind kind, uint32_t ranks) {
-  return IsRooted(kind) ? 1 : static_cast<double>(ranks) / Steps(kind, ranks);
+  const bool is_lone = is_across && group.ranks == group.nodes && !Is218(group);
+  const NcclAlgorithm whose = is_lone ? NcclAlgorithm::kTree : algorithm;
+  Seconds latency = share * NcclHopLatency(group.version, hop, whose, protocol) +
+                    std::max(route - standard, Seconds(0)) + group.step_overhead;
+  if (is_across) latency += (protocol == Protocol::kSimple ? 2 : 1) * group.plugin_latency;
+  return latency;
 }
 
 Seconds RingLatency(const NcclGroup& group, CollectiveKind kind, Bytes bytes, Protocol protocol,
                     Seconds inside, Seconds across) {
-  const Seconds base = NcclBase(NcclAlgorithm::kRing, protocol);
+  const Seconds base = NcclBase(group.version, NcclAlgorithm::kRing, protocol);
   if (IsRooted(kind)) return base + (group.nodes > 1 ? across : inside);
   const bool is_simple = protocol == Protocol::kSimple;
   if (group.nodes > 1) inside = std::max(inside, (is_simple ? 3 : 1) * kNetworkOverhead);
-  const uint32_t crossing = Steps(kind, group.nodes);
-  const Seconds latency = base + (Steps(kind, group.ranks) - crossing) * inside + crossing * across;
+  const bool crosses_twice_more = Is218(group) && IsAllReduce(kind) && group.nodes > 1;
+  const uint32_t crossing = std::min(RingSteps(kind, group.nodes) + (crosses_twice_more ? 2 : 0),
+                                     RingSteps(kind, group.ranks));
+  const Seconds latency =
+      base + (RingSteps(kind, group.ranks) - crossing) * inside + crossing * across;
   const bool is_plateau = IsAllReduce(kind) && is_simple && group.nodes > 1 &&
                           bytes >= Bytes(64.0 * group.graph_channels * group.ranks);
   if (!is_plateau) return latency;
   return latency * (group.generation == NcclGeneration::kVolta ? 1.9 : 1.4);
 }
 
-BytesPerSecond RingRate(const NcclGroup& group, Protocol protocol) {
+// Of the rings, that LL leaves for data.
+double RingLL(const NcclGroup& group, CollectiveKind kind) {
+  if (!Is218(group)) return kRingLL;
+  const bool adds = IsAllReduce(kind) || kind == CollectiveKind::kReduce;
+  return group.nodes > 1 || adds ? kRingLL218 : kGatherLL218;
+}
+
+BytesPerSecond RingRate(const NcclGroup& group, CollectiveKind kind, Protocol protocol) {
+  const bool is_lone = group.nodes == group.ranks;
   switch (protocol) {
     case Protocol::kLL:
-      return std::min(kRingLL * group.rings, NcclMostLL(group.generation, group.nodes));
+      return std::min(RingLL(group, kind) * group.rings,
+                      NcclMostLL(group.version, group.generation, group.nodes));
     case Protocol::kLL128:
-      return std::min(kRingLL128 * group.rings,
+      return std::min((is_lone && Is218(group) ? kLoneRingLL128Of218 : kRingLL128) * group.rings,
                       group.graph_channels * NcclMostRingLL128(group.generation, group.nodes));
     case Protocol::kSimple:
       return group.rings;
@@ -108,7 +125,7 @@ double Levels(const NcclGroup& group) {
 
 Seconds TreeLatency(const NcclGroup& group, Protocol protocol, Seconds inside, Seconds across) {
   const double members = static_cast<double>(group.ranks) / group.nodes;
-  return NcclBase(NcclAlgorithm::kTree, protocol) +
+  return NcclBase(group.version, NcclAlgorithm::kTree, protocol) +
          2 * ((members - 1) * inside + Levels(group) * across);
 }
 
@@ -117,7 +134,7 @@ BytesPerSecond TreeRate(const NcclGroup& group, Protocol protocol) {
       kTree * group.trees, group.graph_channels * NcclMostTree(group.generation, group.nodes));
   switch (protocol) {
     case Protocol::kLL:
-      return std::min(kTreeLL * simple, NcclMostLL(group.generation, group.nodes));
+      return std::min(kTreeLL * simple, NcclMostLL(group.version, group.generation, group.nodes));
     case Protocol::kLL128:
       return std::min((group.nodes == 1 ? kTreeLL128OneMachine : kTreeLL128) * simple,
                       group.graph_channels * NcclMostTreeLL128(group.generation, group.nodes));
@@ -129,17 +146,32 @@ BytesPerSecond TreeRate(const NcclGroup& group, Protocol protocol) {
 
 // What the switch of a machine lets its members reach, per byte on the bus.
 BytesPerSecond NvlsRate(const NcclGroup& group, CollectiveKind kind) {
+  const BytesPerSecond all = group.heads * group.head;
+  if (Is218(group)) return all;
+  const double heads = group.heads;
   const double members = static_cast<double>(group.ranks) / group.nodes;
-  const BytesPerSecond once =
-      group.inside_rings * NcclNvlsEfficiency(group.generation) * ((members - 1) / members);
+  const BytesPerSecond once = all * NcclNvlsEfficiency(group.generation) * ((heads - 1) / heads);
   return IsAllReduce(kind) ? 2 * once : once * ((members - 1) / members);
 }
 
-BytesPerSecond NvlsTreeRate(const NcclGroup& group, CollectiveKind kind) {
+// Bytes of the collective a second.
+BytesPerSecond NvlsBandwidth(const NcclGroup& group, CollectiveKind kind) {
+  const BytesPerSecond rate = NvlsRate(group, kind);
+  if (Is218(group)) return kNvls218 * rate;
+  return IsAllReduce(kind) ? rate * RingRatio(kind, group.ranks) : rate;
+}
+
+BytesPerSecond NvlsTreeBandwidth(const NcclGroup& group, CollectiveKind kind) {
+  if (Is218(group)) {
+    const double nodes = group.nodes;
+    const BytesPerSecond across = group.nodes <= 2 ? group.rings : group.rings / 2;
+    return std::min(NvlsRate(group, kind), across) * (kNvlsTree218 * nodes / (2 * (nodes - 1)));
+  }
   const double members = static_cast<double>(group.ranks) / group.nodes;
   const BytesPerSecond across = (group.nodes == 2 ? 2 : 1) * group.rings;
-  return std::min(
-      {NvlsRate(group, kind), across, members * NcclMostNvlsTree(group.generation, group.nodes)});
+  return std::min({NvlsRate(group, kind), across,
+                   members * NcclMostNvlsTree(group.generation, group.nodes)}) *
+         RingRatio(kind, group.ranks);
 }
 
 }  // namespace
@@ -149,33 +181,33 @@ std::optional<NcclCost> CostOf(const NcclGroup& group, CollectiveKind kind, Byte
   CHECK_GE(group.ranks, 2u);
   CHECK_GE(group.nodes, 1u);
   if (!Exists(group, kind, algorithm, protocol)) return std::nullopt;
-  const Seconds inside =
-      HopOn(group.inside, group.inside_route, algorithm, protocol, group.step_overhead);
-  const Seconds across =
-      HopOn(NcclHop::kNetwork, group.across_route, algorithm, protocol, group.step_overhead);
+  const Seconds inside = HopOn(group, group.inside, algorithm, protocol);
+  const Seconds across = HopOn(group, NcclHop::kNetwork, algorithm, protocol);
   NcclCost cost;
   cost.algorithm = algorithm;
   cost.protocol = protocol;
   switch (algorithm) {
     case NcclAlgorithm::kRing:
       cost.latency = RingLatency(group, kind, bytes, protocol, inside, across);
-      cost.bandwidth = RingRate(group, protocol) * RingRatio(kind, group.ranks);
+      cost.bandwidth = RingRate(group, kind, protocol) * RingRatio(kind, group.ranks);
       break;
     case NcclAlgorithm::kTree:
       cost.latency = TreeLatency(group, protocol, inside, across);
       cost.bandwidth = TreeRate(group, protocol) / 2 * NcclTreeCorrection(protocol, bytes);
       break;
     case NcclAlgorithm::kNvls:
-      cost.latency = inside;
-      cost.bandwidth = NvlsRate(group, kind) * RingRatio(kind, group.ranks);
+      cost.latency = Is218(group) ? NcclBase(group.version, algorithm, protocol) : inside;
+      cost.bandwidth = NvlsBandwidth(group, kind);
       break;
     case NcclAlgorithm::kNvlsTree:
-      cost.latency = inside + 2 * Levels(group) * across;
-      cost.bandwidth = NvlsTreeRate(group, kind) * RingRatio(kind, group.ranks);
+      cost.latency = Is218(group) ? NcclBase(group.version, algorithm, protocol) +
+                                        2 * (group.nodes - 1) * across
+                                  : inside + 2 * Levels(group) * across;
+      cost.bandwidth = NvlsTreeBandwidth(group, kind);
       break;
     case NcclAlgorithm::kPat:
-      cost.latency = NcclBase(algorithm, protocol) + Levels(group) * across / kPatHopsAtOnce +
-                     group.ranks * kPatEachRank;
+      cost.latency = NcclBase(group.version, algorithm, protocol) +
+                     Levels(group) * across / kPatHopsAtOnce + group.ranks * kPatEachRank;
       cost.bandwidth = kPatEfficiency * group.rings;
       break;
   }

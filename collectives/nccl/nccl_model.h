@@ -1,14 +1,15 @@
 // NCCL's tuning model: how long NCCL expects a collective to take with an algorithm and a protocol,
-// and so which it chooses (NVIDIA/nccl 5067397c, src/graph/tuning.cc and src/tuning). For n bytes
-// on p ranks of k machines:
+// and so which it chooses (NVIDIA/nccl v2.28.3-1, src/graph/tuning.cc). How long it takes then is
+// another matter: collectives/nccl/pace.h. For n bytes on p ranks of k machines:
 //
 //   time = latency + n / bandwidth
 //   ring   latency = base + (s − a)·inside + a·across,  s = 2(p−1) steps of all-reduce, p−1 of
 //            all-gather and reduce-scatter, of which a = 2(k−1), k−1 cross machines; base + one hop
 //            for broadcast and reduce, whose chain is filled while it is used. On several machines
 //            a Simple hop inside takes at least 3 times, others at least once, the network's
-//            overhead of 1 us; and from 64 bytes a channel and rank on, an all-reduce's Simple
-//            latency counts 1.4 fold (1.9 before Ampere).
+//            overhead of 1 us; with one rank in each, a hop across takes the tree's; and from 64
+//            bytes a channel and rank on, an all-reduce's Simple latency counts 1.4 fold (1.9
+//            before Ampere).
 //          bandwidth = r·p/s, with r the rate of the rings: LL min(most, r/2),
 //            LL128 min(0.92 r, channels·most), Simple r
 //   tree   latency = base + 2((p/k − 1)·inside + log2(k)·across): a chain in each machine, a tree
@@ -16,9 +17,9 @@
 //          bandwidth = t/2·correction(n), with t the rate of the trees:
 //            Simple min(0.92 t, channels·most), of that LL min(t/3.8, most),
 //            LL128 min(t·7/9 on one machine, t·120/128 on more, channels·most)
-//   NVLS   one machine: latency = one hop; bandwidth = v·p/s with v = (c−1)/c·efficiency·r, twice
-//          that for all-reduce and (p−1)/p of it for all-gather and reduce-scatter, c the members'
-//          number
+//   NVLS   one machine: latency = one hop; bandwidth = v·p/s with v = h·b·(h−1)/h·efficiency for
+//          h heads of b (collectives/nccl/nccl_search.h), twice that for all-reduce; all-gather and
+//          reduce-scatter, of up to 32 ranks: v·(p−1)/p
 //   NVLSTree  more machines, all-reduce: latency = one hop inside + 2·log2(k)·across;
 //          bandwidth = min(2v of the machine, r (twice with two machines), c·most)·p/s, c of a
 //          machine
@@ -27,9 +28,16 @@
 // CollNet is chosen where a plug-in for the switches is installed and NCCL_COLLNET_ENABLE set,
 // which no cluster here says; it can be pinned.
 //
-// Rates are those that our own graph's rings have on the idle machine, where NCCL takes those of
-// its search. Hops are NCCL's constants, plus what a route takes longer than a standard hop
-// (topology/presets/hop_latency.h), or less in proportion. Pure functions.
+// v2.18.3-1 differs: LL takes r/4 (r/3 for all-gather and reduce-scatter on one machine) and on
+// Hopper the A100's most; LL128 0.7 r with one rank in each machine, and none after Hopper; 2k
+// crossing steps of an all-reduce; NVLS for all-reduce only, h·b·5/6 after 23 us; NVLSTree
+// min(h·b, r across, half of it from three machines on)·0.7·k/(2(k−1)) after 23 + 2(k−1)·across;
+// no PAT.
+//
+// Rates are those that our own graph's rings have on the idle machine, but among NVSwitches those
+// of NCCL's search. Hops are NCCL's constants, plus what a route takes longer than a standard hop
+// (topology/presets/hop_latency.h), or less in proportion; across, also what a plug-in tells
+// (topology/cluster/network_plugin.h), twice with Simple, which flushes. Pure functions.
 #pragma once
 
 #include <optional>
@@ -43,6 +51,7 @@ namespace rehearse {
 
 // What the model has to know of a group.
 struct NcclGroup {
+  NcclVersion version = kNewestNccl;
   NcclGeneration generation = NcclGeneration::kAmpere;
   uint32_t ranks = 2;
   uint32_t nodes = 1;
@@ -50,10 +59,20 @@ struct NcclGroup {
   Seconds inside_route;   // latency of the slowest route within a machine, as the graph has it
   Seconds across_route;   // and between machines
   Seconds step_overhead;  // every hop
-  BytesPerSecond rings;   // bus bandwidth of all rings together
+  BytesPerSecond rings;   // bus bandwidth of all rings together, as NCCL sees it
   // Of what a tree crosses: counts twice with two machines, one of which is root.
   BytesPerSecond trees;
-  BytesPerSecond inside_rings;  // of the rings of one machine alone; 0 for a member
+  // What the graph has: all rings, and those of one machine alone (0 for a member).
+  BytesPerSecond reached;
+  BytesPerSecond inside_reached;
+  BytesPerSecond nic;        // nominal, of one that the rings pass
+  uint32_t nics = 0;         // of a machine, that the rings pass
+  bool has_nvlinks = false;  // some machine has several members, joined by NVLinks
+  uint32_t heads = 0;        // of NVLS in each machine
+  BytesPerSecond head;       // bandwidth of each
+  // What the plug-in of the network tells, if there are several machines.
+  Seconds plugin_latency;
+  bool has_ll = true;
   uint32_t graph_channels = 1;  // rings of NCCL's search, each of which becomes two channels
   bool has_ll128 = false;       // NVLink inside, and NICs beside the GPUs
   bool has_nvls = false;        // every machine has a switch that reduces

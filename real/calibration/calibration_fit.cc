@@ -120,7 +120,7 @@ class Fitter {
     }
     Router router(cluster);
     ChannelFinder finder(router);
-    Tuner tuner(router, finder);
+    Tuner tuner(router, finder, tables.front().trial.nccl);
     const Trial& trial = tables.front().trial;
     Bytes largest;
     for (const NcclRow& row : tables.front().rows) largest = std::max(largest, row.bytes);
@@ -335,7 +335,7 @@ class Fitter {
     const std::vector<NcclRow>& rows = fitted_on_[table];
     Router router(cluster);
     ChannelFinder finder(router);
-    Tuner tuner(router, finder);
+    Tuner tuner(router, finder, trial.nccl);
     const std::vector<Seconds> predicted = Predict(cluster, trial, rows);
     std::vector<Sample> samples;
     for (size_t i = 0; i < rows.size(); ++i) {

@@ -20,6 +20,13 @@
 namespace rehearse {
 namespace {
 
+// Where an older NCCL chose.
+void NoteRelease(const Scenario& scenario, Result* result) {
+  if (scenario.lowering.nccl == kNewestNccl || result->chosen.empty()) return;
+  result->notes.push_back(
+      fmt::format("collectives are chosen as NCCL {} does", Name(scenario.lowering.nccl)));
+}
+
 Bytes PeakResidentMemory() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
@@ -146,6 +153,7 @@ JobResult DescribeJob(const Scenario& scenario, const PlayedScenario& played, si
   DescribeMemory(TightestFit(job.schedule, job.placement, *scenario.cluster), *scenario.cluster,
                  &described.result);
   described.result.chosen = ChosenBy(played, job);
+  NoteRelease(scenario, &described.result);
   described.alone = described.result.step;
   if (played.jobs.size() > 1) {
     PartObserver observed(observer, static_cast<double>(index), kSimulating);
@@ -227,6 +235,7 @@ Result Describe(const Scenario& scenario, const PlayedScenario& played,
   result.simulator.classes = played.lowered.rank_classes;
   if (!scenario.lists_jobs)
     result.notes = CalibrationNotes(played.jobs.front().schedule, *scenario.cluster);
+  NoteRelease(scenario, &result);
   return result;
 }
 

@@ -1,16 +1,17 @@
 // Which algorithm and protocol a scenario's collectives take, as NCCL_ALGO and NCCL_PROTO
 // would pin them:
 //
-//   "simulator": {"algorithm": "auto", "protocol": "auto",
+//   "simulator": {"algorithm": "auto", "protocol": "auto", "nccl": "2.28",
 //                 "collectives": [{"kind": "all-reduce", "axis": "data", "algorithm": "tree"},
 //                                 ...]}
 //
 // An algorithm is a row of collectives/algorithms/algorithm.h or "auto", a protocol "ll",
 // "ll128", "simple", "none" (bare links) or "auto" (collectives/lowering/tuning.h says how these
 // are chosen). Where one of the two is given, the other is "auto" unless given; where neither
-// is, rings on bare links. Entries of "collectives" are for one kind, one axis of the mesh (the
-// name of a communicator), or both, and go before what stands above them: of several that fit
-// the last counts.
+// is, rings on bare links. "nccl" is the release of NCCL that chooses
+// (collectives/nccl/nccl_version.h). Entries of "collectives" are for one kind, one axis of the
+// mesh (the name of a communicator), or both, and go before what stands above them: of several that
+// fit the last counts.
 #pragma once
 
 #include <optional>
@@ -25,6 +26,7 @@ namespace rehearse {
 // Rows and shape of the tables that have them.
 JsonKey PinnedAlgorithm();
 JsonKey PinnedProtocol();
+JsonKey NcclRelease();
 JsonShape PinsShape();
 
 struct CollectivePin {

@@ -26,6 +26,7 @@
 //                   "channels": 0,
 //                   "algorithm": "auto",            how collectives run; if neither algorithm nor
 //                   "protocol": "auto",             protocol is given, rings on bare links
+//                   "nccl": "2.28",                 which release of NCCL chooses
 //                   "collectives": [{"kind": "all-reduce", "axis": "data", "algorithm": "tree"}],
 //                                                   scenarios/readers/collective_pins.h
 //                   "routing": "ecmp", "queue_pairs": 4, "routing_seed": 0,

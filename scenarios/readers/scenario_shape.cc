@@ -51,6 +51,7 @@ const ObjectShape& SimulatorShape() {
         "rings or trees at a time, at most; 0 leaves it to the search", "4"},
        PinnedAlgorithm(),
        PinnedProtocol(),
+       NcclRelease(),
        {"collectives", PinsShape(), Default("[]"), "the same for some collectives",
         R"([{"kind": "all-reduce", "axis": "data", "algorithm": "tree"}])"},
        {"slowdown", ObjectOf(SlowdownShape), Optional("the devices' own"),

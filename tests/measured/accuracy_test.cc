@@ -1,13 +1,16 @@
-// How near the model comes to published measurements: the table of collectives/MEASURED.md, which
-// is held against what this prints.
+// How near the model comes to published measurements: the tables of collectives/ACCURACY.md, which
+// are held against what this prints.
 //
-//   test_measured                           the table, with the numbers that were fitted (kFitted)
+//   test_measured                           the tables, with the numbers that were fitted
 //   REHEARSE_ACCURACY=sizes test_measured   every size as well
-//   REHEARSE_ACCURACY=fit test_measured     the two numbers are fitted anew
+//   REHEARSE_ACCURACY=fit test_measured     the two numbers are fitted anew, and printed as
+//                                           measured_tables.txt has them
+//   REHEARSE_MACHINE=NAME                   only machines whose name has this in it
 //
 // Two numbers are fitted for each machine (real/calibration/calibration_fit.h): the efficiency of
 // the links that bind, and what launching a collective takes; on every other size of all its
-// tables. The errors are those of the other sizes.
+// tables. The errors are those of the other sizes; beside them stands the error of all sizes from
+// 1 MiB on without any fit.
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -29,32 +32,11 @@ namespace {
 
 constexpr Bytes kOneMegabyte(1 << 20);
 
-// What is wanted: from 1 MiB to 8 GiB a median of 10 % and a 90th percentile of 25 %, below a
-// median of 25 %.
-constexpr double kWantedMedian = 0.10;
-constexpr double kWantedNinetieth = 0.25;
-constexpr double kWantedSmallMedian = 0.25;
-
-// What the fit found, by machine.
-struct Fitted {
-  const char* machine;
-  LinkKind kind;
-  double gigabytes_per_second;  // of the links that bind
-  double efficiency;
-  double overhead_us;
-  bool by_channel;  // whether channels add to launching
-};
-constexpr Fitted kFitted[] = {
-    {"A100 SXM4 40 GB, 8", LinkKind::kNvLink, 300, 0.750, 33.00, true},
-    {"A100 80 GB, 8 (Bekman)", LinkKind::kNvLink, 300, 0.774, 38.85, true},
-    {"A100 NVSwitch (vTrain)", LinkKind::kNvLink, 300, 0.710, 43.18, false},
-    {"V100 cube mesh (vTrain)", LinkKind::kNvLink, 25, 0.918, 36.50, true},
-    {"4 DGX A100, 8 HDR each", LinkKind::kNetwork, 25, 0.964, 109.12, false},
-    {"2 AWS p4de, 4 EFA each", LinkKind::kNetwork, 12.5, 0.844, 156.48, true},
-    {"8 RTX 4090, no P2P", LinkKind::kMemory, 102.4, 0.590, 38.83, false},
-    {"H200, 8, NVLS", LinkKind::kNvLink, 450, 0.686, 39.55, false},
-    {"Leonardo, 2 A100, NV4", LinkKind::kNvLink, 100, 0.718, 9.45, false},
-};
+// What is wanted: from 1 MiB on a median of 8 % and a 90th percentile of 20 %; without any fit a
+// median of 12 %.
+constexpr double kWantedMedian = 0.08;
+constexpr double kWantedNinetieth = 0.20;
+constexpr double kWantedUnfitted = 0.12;
 
 struct Judged {
   const MeasuredTable* table = nullptr;
@@ -62,10 +44,10 @@ struct Judged {
   ErrorSummary small;
   std::vector<NcclRow> rows;
   std::vector<Seconds> predicted;
+  double unfitted = 0;  // median of all large sizes
 
   bool IsAsWanted() const {
-    return large.median <= kWantedMedian && large.ninetieth <= kWantedNinetieth &&
-           small.median <= kWantedSmallMedian;
+    return large.median <= kWantedMedian && large.ninetieth <= kWantedNinetieth;
   }
 };
 
@@ -78,7 +60,11 @@ struct Machine {
 FitTable AsFitTable(const MeasuredTable& table, const Cluster& cluster) {
   FitTable fit;
   fit.trial.kind = table.kind;
-  fit.trial.groups = {ParseRanks("ranks", table.ranks, cluster.device_count())};
+  const std::vector<uint32_t> ranks = ParseRanks("ranks", table.ranks, cluster.device_count());
+  const size_t size = ranks.size() / table.groups;
+  for (size_t begin = 0; begin + size <= ranks.size(); begin += size)
+    fit.trial.groups.emplace_back(ranks.begin() + static_cast<ptrdiff_t>(begin),
+                                  ranks.begin() + static_cast<ptrdiff_t>(begin + size));
   fit.trial.algorithm = "auto";
   fit.trial.protocol = "auto";
   for (const MeasuredPoint& point : table.points)
@@ -88,29 +74,39 @@ FitTable AsFitTable(const MeasuredTable& table, const Cluster& cluster) {
 
 Calibration Documented(const std::string& machine) {
   Calibration calibration;
-  for (const Fitted& fitted : kFitted) {
-    if (fitted.machine != machine) continue;
+  const auto it = NumbersFitted().find(machine);
+  if (it == NumbersFitted().end()) return calibration;
+  const FittedNumbers& fitted = it->second;
+  if (fitted.has_efficiency)
     calibration.links = {
         {fitted.kind, BytesPerSecond(fitted.gigabytes_per_second * 1e9), fitted.efficiency, {}}};
-    calibration.collective_overhead = Seconds(fitted.overhead_us * 1e-6);
+  if (fitted.has_launching) {
+    calibration.collective_overhead = Seconds(fitted.launching_us * 1e-6);
     calibration.channel_overhead =
         (fitted.by_channel ? kChannelLaunchShare : 0) * *calibration.collective_overhead;
-    return calibration;
   }
-  throw Error(fmt::format("no fitted numbers of \"{}\"", machine));
+  return calibration;
 }
 
-// Held-out errors: of every other size.
+// Held-out errors: of every other size, of all where there is but one.
 void SumUpErrors(Judged* judged) {
   std::vector<double> large;
   std::vector<double> small;
-  for (size_t row = 1; row < judged->rows.size(); row += 2) {
+  for (size_t row = judged->rows.size() > 1 ? 1 : 0; row < judged->rows.size(); row += 2) {
     const double error =
         std::abs(judged->predicted[row].value() / judged->rows[row].time.value() - 1);
     (judged->rows[row].bytes >= kOneMegabyte ? large : small).push_back(error);
   }
   judged->large = SummarizeErrors(large);
   judged->small = SummarizeErrors(small);
+}
+
+double MedianOfLarge(const std::vector<NcclRow>& rows, const std::vector<Seconds>& predicted) {
+  std::vector<double> errors;
+  for (size_t row = 0; row < rows.size(); ++row)
+    if (rows[row].bytes >= kOneMegabyte)
+      errors.push_back(std::abs(predicted[row].value() / rows[row].time.value() - 1));
+  return SummarizeErrors(errors).median;
 }
 
 Machine Judge(const std::string& name, const std::vector<const MeasuredTable*>& tables,
@@ -127,6 +123,7 @@ Machine Judge(const std::string& name, const std::vector<const MeasuredTable*>& 
     judged.table = tables[i];
     judged.rows = fits[i].rows;
     judged.predicted = Predict(*cluster, fits[i].trial, judged.rows);
+    judged.unfitted = MedianOfLarge(judged.rows, Predict(*bare, fits[i].trial, judged.rows));
     SumUpErrors(&judged);
     machine.tables.push_back(std::move(judged));
   }
@@ -134,11 +131,14 @@ Machine Judge(const std::string& name, const std::vector<const MeasuredTable*>& 
 }
 
 std::vector<Machine> JudgeAll(bool fit_anew) {
+  const char* const variable = std::getenv("REHEARSE_MACHINE");
+  const std::string wanted = variable == nullptr ? "" : variable;
   std::vector<std::string> names;
   std::map<std::string, std::vector<const MeasuredTable*>> by_machine;
   for (const MeasuredTable& table : MeasuredTables()) {
+    if (table.machine.find(wanted) == std::string::npos) continue;
     auto& tables = by_machine[table.machine];
-    if (tables.empty()) names.emplace_back(table.machine);
+    if (tables.empty()) names.push_back(table.machine);
     tables.push_back(&table);
   }
   std::vector<Machine> machines;
@@ -146,16 +146,32 @@ std::vector<Machine> JudgeAll(bool fit_anew) {
   return machines;
 }
 
-std::string Row(const Machine& machine, const Judged& judged) {
-  const LinkCalibration& link = machine.calibration.links.front();
+std::string Percent(const ErrorSummary& errors, double value) {
+  return errors.samples == 0 ? "-" : fmt::format("{:.1f} %", value * 100);
+}
+
+std::string Row(const Judged& judged) {
+  const MeasuredTable& table = *judged.table;
   return fmt::format(
-      "| {} | {} | {} | {} {:.3f} | {:.2f} + {:.2f} us | {:.1f} % | {:.1f} % | {} | {} |",
-      machine.name, Name(judged.table->kind), judged.table->ranks, Name(link.kind), link.efficiency,
-      machine.calibration.collective_overhead->value() * 1e6,
-      machine.calibration.channel_overhead->value() * 1e6, judged.large.median * 100,
-      judged.large.ninetieth * 100,
-      judged.small.samples == 0 ? "-" : fmt::format("{:.1f} %", judged.small.median * 100),
+      "| {} | {} | {}{} | {:.1f} % | {} | {} | {} | {} |", table.machine, Name(table.kind),
+      table.ranks, table.groups > 1 ? fmt::format(" in {}", table.groups) : "",
+      judged.unfitted * 100, Percent(judged.large, judged.large.median),
+      Percent(judged.large, judged.large.ninetieth), Percent(judged.small, judged.small.median),
       judged.IsAsWanted() ? "yes" : "no");
+}
+
+std::string NumbersOf(const Calibration& calibration, bool as_data) {
+  std::string text = "-";
+  if (!calibration.links.empty()) {
+    const LinkCalibration& link = calibration.links.front();
+    text =
+        fmt::format("{} {} {:.3f}", Name(link.kind), link.bandwidth.value() / 1e9, link.efficiency);
+  }
+  if (!calibration.collective_overhead) return text + " | -";
+  const bool by_channel =
+      calibration.channel_overhead && *calibration.channel_overhead > Seconds(0);
+  return text + fmt::format(" | {:.2f}{}{}", calibration.collective_overhead->value() * 1e6,
+                            as_data ? "" : " us", by_channel ? " channels" : "");
 }
 
 void PrintSizes(const Machine& machine, const Judged& judged) {
@@ -170,7 +186,7 @@ void PrintSizes(const Machine& machine, const Judged& judged) {
 }
 
 std::string DocumentedTable() {
-  std::ifstream file(SourceDir() + "/collectives/MEASURED.md");
+  std::ifstream file(SourceDir() + "/collectives/ACCURACY.md");
   std::stringstream text;
   text << file.rdbuf();
   return text.str();
@@ -181,21 +197,31 @@ TEST(AccuracyStudy, PublishedMeasurementsAreMetAsDocumented) {
   const std::string wish = variable == nullptr ? "" : variable;
   const std::vector<Machine> machines = JudgeAll(wish == "fit");
   const std::string documented = DocumentedTable();
-  fmt::print(
-      "| machine | what | ranks | efficiency | launching | from 1 MiB: median | 90th | below: "
-      "median | as wanted |\n| --- | --- | --- | ---: | ---: | ---: | ---: | ---: | --- |\n");
+  const auto show = [&](const std::string& row) {
+    fmt::print("{}\n", row);
+    EXPECT_NE(documented.find(row), std::string::npos) << "collectives/ACCURACY.md has no such row";
+  };
+  int tables = 0;
   int as_wanted = 0;
+  int unfitted = 0;
+  fmt::print("| machine | links that bind, efficiency | launching |\n| --- | --- | --- |\n");
+  for (const Machine& machine : machines)
+    show(fmt::format("| {} | {} |", machine.name, NumbersOf(machine.calibration, false)));
+  fmt::print(
+      "\n| machine | what | ranks | no fit: median | fitted: median | 90th | below 1 MiB | as "
+      "wanted |\n| --- | --- | --- | ---: | ---: | ---: | ---: | --- |\n");
   for (const Machine& machine : machines) {
     for (const Judged& judged : machine.tables) {
-      const std::string row = Row(machine, judged);
-      fmt::print("{}\n", row);
-      EXPECT_NE(documented.find(row), std::string::npos)
-          << "collectives/MEASURED.md has no such row";
+      show(Row(judged));
+      ++tables;
       as_wanted += judged.IsAsWanted() ? 1 : 0;
+      unfitted += judged.unfitted <= kWantedUnfitted ? 1 : 0;
     }
   }
-  fmt::print("{} of {} as wanted\n", as_wanted, MeasuredTables().size());
+  fmt::print("{} of {} tables as wanted, {} without any fit\n", as_wanted, tables, unfitted);
   for (const Machine& machine : machines) {
+    if (wish == "fit")
+      fmt::print("fitted {} | {}\n", machine.name, NumbersOf(machine.calibration, true));
     for (const Judged& judged : machine.tables) {
       if (wish == "sizes") PrintSizes(machine, judged);
     }

@@ -1,13 +1,19 @@
-// Published measurements of NCCL, as figures: bytes and microseconds (out of place).
+// Published measurements of collectives, as figures: bytes and microseconds (out of place), and
+// what was fitted on them. They are in measured_tables.txt, whose head tells how.
 //
 // Sources as named with each table. Of VIA-Research/vTrain's look-up tables (1 to 1,024 MiB in
 // steps of 1 MiB) the powers of two and three times the powers of two are taken. Zero sizes are
-// left out; of the H200 only bandwidths are published, and times follow from them.
+// left out; of the H200 of stas00/ml-engineering only bandwidths are published, and times follow
+// from them. Of openxla's one-way permutations between pairs none is taken.
 #pragma once
 
+#include <cstdint>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "sim/schedule/schedule.h"
+#include "topology/cluster/wiring.h"
 
 namespace rehearse {
 
@@ -17,14 +23,28 @@ struct MeasuredPoint {
 };
 
 struct MeasuredTable {
-  const char* machine;  // tables of one machine share their two fitted numbers
-  const char* cluster;  // the preset that stands for it
-  const char* ranks;
-  CollectiveKind kind;
-  const char* source;
+  std::string machine;  // tables of one machine share their two fitted numbers
+  std::string cluster;  // the preset that stands for it
+  std::string ranks;
+  uint32_t groups = 1;  // of neighbours, at the same time
+  CollectiveKind kind = CollectiveKind::kAllReduce;
+  std::string source;
   std::vector<MeasuredPoint> points;
 };
 
+// What the fit found for a machine.
+struct FittedNumbers {
+  bool has_efficiency = false;
+  LinkKind kind = LinkKind::kNvLink;
+  double gigabytes_per_second = 0;  // of the links that bind
+  double efficiency = 1;
+  bool has_launching = false;
+  double launching_us = 0;
+  bool by_channel = false;  // whether channels add to launching
+};
+
 const std::vector<MeasuredTable>& MeasuredTables();
+// By machine.
+const std::map<std::string, FittedNumbers>& NumbersFitted();
 
 }  // namespace rehearse

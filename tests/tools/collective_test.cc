@@ -23,9 +23,10 @@ class CollectiveProgramTest : public ProgramTest {
 TEST_F(CollectiveProgramTest, PrintsNcclTestsTableAndJson) {
   const Outcome text = Execute("collective all-reduce --cluster dgx-a100 -b 1M -e 4M -f 2");
   ASSERT_EQ(text.code, 0) << text.err;
-  EXPECT_THAT(text.out, AllOf(HasSubstr("out-of-place"), HasSubstr("     1048576        262144"),
-                              HasSubstr("# Avg bus bandwidth    : "),
-                              HasSubstr("# chosen: 1048576 to 2097152 B: ring, protocol ll")));
+  EXPECT_THAT(text.out,
+              AllOf(HasSubstr("out-of-place"), HasSubstr("     1048576        262144"),
+                    HasSubstr("# Avg bus bandwidth    : "),
+                    HasSubstr("# chosen by NCCL 2.28: 1048576 to 2097152 B: ring, protocol ll")));
   const auto json = Json("all-gather --cluster perlmutter --ranks 0,2-3 -b 3000");
   EXPECT_EQ(json["schema"], "rehearse.collective.v1");
   EXPECT_EQ(json["ranks"], 3);
@@ -91,16 +92,19 @@ TEST_F(CollectiveProgramTest, EveryKindHasADefault) {
   EXPECT_EQ(Rows("barrier --cluster dgx-a100")[0]["bytes"], 0);
 }
 
-// On an idle machine a collective takes what NCCL's model says: 15 us and n/50.1 GB/s with LL, 56
-// us and n/131.1 GB/s with Simple on 8 A100 (tests/collectives/nccl/nccl_model_test.cc; the rings
-// carry 229.5 GB/s).
+// On an idle machine a collective takes what the pace of 8 A100 says, whose rings carry 229.5 GB/s
+// (tests/collectives/nccl/pace_test.cc). Steps of 8 MiB take 98.8 us with LL, which 14 of 0.3 us
+// and the start, 9.5 us, are beside; 36.55 us with Simple, beside 14·8.2, 0.28·36.55 and 9.5 us.
+// The copy of its own counts as 0.34 steps.
 TEST_F(CollectiveProgramTest, PinnedProtocolsTakeWhatTheModelSays) {
   const std::string kind = "all-reduce --cluster dgx-a100 -b 64M -a ring ";
   const double bytes = 64 << 20;
-  EXPECT_NEAR(Rows(kind + "-p LL")[0]["seconds"].get<double>(), 15e-6 + bytes / (87.7e9 * 8 / 14),
-              1e-9);
+  const double moving = bytes * 14.34 / 8 / 229.5e9;
+  EXPECT_NEAR(Rows(kind + "-p LL")[0]["seconds"].get<double>(),
+              9.5e-6 + 14 * 0.3e-6 + moving / 0.37, 1e-8);
+  const double step = bytes / 8 / 229.5e9;
   EXPECT_NEAR(Rows(kind + "-p Simple")[0]["seconds"].get<double>(),
-              56e-6 + bytes / (229.5e9 * 8 / 14), 1e-9);
+              9.5e-6 + 14 * 8.2e-6 + 0.28 * step + moving, 1e-8);
   // A tree of one machine is a chain: half of 0.92·229.5, corrected by 0.8 for 2^20 times 64 bytes.
   EXPECT_NEAR(
       Rows("all-reduce --cluster dgx-a100 -b 64M -a Tree -p simple")[0]["seconds"].get<double>(),
@@ -131,12 +135,23 @@ TEST_F(CollectiveProgramTest, ASweepIsItsSizes) {
   }
 }
 
+TEST_F(CollectiveProgramTest, ExplainSaysWhatEachChoiceWouldTakeHere) {
+  const std::string arguments =
+      "collective all-gather --cluster dgx-a100:nodes=2 -b 64M --explain --format json";
+  const auto json = nlohmann::json::parse(Execute(arguments).out);
+  EXPECT_EQ(json["library"], "NCCL 2.28");
+  for (const auto& row : json["nccl_model"]) EXPECT_GT(row["simulated_seconds"].get<double>(), 0);
+  const auto older = nlohmann::json::parse(Execute(arguments + " --nccl 2.18").out);
+  EXPECT_EQ(older["library"], "NCCL 2.18");
+  ExpectMistake("collective all-gather --cluster dgx-a100 --nccl 2.19", {"--nccl", "2.18"});
+}
+
 TEST_F(CollectiveProgramTest, ExplainNamesChoiceRingsAndTheLinkThatBinds) {
   const std::string arguments = "collective all-reduce --cluster dgx-a100:nodes=2 -b 64M --explain";
   const Outcome text = Execute(arguments);
   ASSERT_EQ(text.code, 0) << text.err;
   EXPECT_THAT(text.out,
-              AllOf(HasSubstr("chosen"), HasSubstr("NCCL's model"), HasSubstr("8 parts"),
+              AllOf(HasSubstr("chosen"), HasSubstr("NCCL 2.28"), HasSubstr("8 parts"),
                     HasSubstr("node0/nic0->"), HasSubstr("carries 0.234 times the size")));
   const auto json = nlohmann::json::parse(Execute(arguments + " --format json").out);
   EXPECT_EQ(json["parts"].size(), 8u);
@@ -189,7 +204,8 @@ TEST_F(CollectiveProgramTest, Mistakes) {
                 {"--protocol ll128: ", "not to be had"});
   ExpectMistake("collective all-reduce --cluster rtx4090-pcie -a nvls", {"nvls", "NVSwitch"});
   ExpectMistake(collective + "-a nvls", {"nvls", "Hopper"});
-  ExpectMistake("collective all-reduce --cluster frontier -p simple", {"not NVIDIA's"});
+  ExpectMistake("collective all-reduce --cluster tpu-v4:x=2,y=2,z=2 -p simple",
+                {"neither NVIDIA's nor AMD's"});
 }
 
 }  // namespace

@@ -29,6 +29,7 @@ class ClusterBuilder {
   void set_step_overhead(Seconds overhead) { figures_.step_overhead = overhead; }
   void set_collective_overhead(Seconds overhead) { figures_.collective_overhead = overhead; }
   void set_channel_overhead(Seconds overhead) { figures_.channel_overhead = overhead; }
+  void set_network_plugin(NetworkPlugin plugin) { figures_.network_plugin = std::move(plugin); }
   void AddNote(std::string note) { figures_.notes.push_back(std::move(note)); }
   // By SetStructure() of topology/fabrics/structure.h. `is_whole` where no link was taken away, so
   // that all devices reach each other.

@@ -92,6 +92,7 @@ class Cluster {
   Seconds step_overhead() const { return figures_->step_overhead; }
   Seconds collective_overhead() const { return figures_->collective_overhead; }
   Seconds channel_overhead() const { return figures_->channel_overhead; }
+  const NetworkPlugin& network_plugin() const { return figures_->network_plugin; }
   const std::shared_ptr<const MeasuredCollectives>& measured_collectives() const {
     return figures_->measured_collectives;
   }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "sim/base/quantity.h"
+#include "topology/cluster/network_plugin.h"
 #include "topology/devices/device.h"
 
 namespace rehearse {
@@ -46,6 +47,7 @@ struct Figures {
   // What launching a collective takes: once, and again for each channel that NCCL gives it.
   Seconds collective_overhead;
   Seconds channel_overhead;
+  NetworkPlugin network_plugin;  // between NCCL and the NICs
   // Instead of playing their steps over links; null for none.
   std::shared_ptr<const MeasuredCollectives> measured_collectives;
   std::optional<CalibrationOrigin> calibration_origin;  // nothing where no calibration was applied

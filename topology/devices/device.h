@@ -76,6 +76,7 @@ struct DeviceSpec {
   std::string name;                 // "a100-40g"
   std::string description;          // "NVIDIA A100 SXM4 40 GB"
   uint32_t compute_capability = 0;  // NVIDIA's, times ten: 80; 0 for other makers
+  uint32_t gfx = 0;                 // AMD's architecture: 0x942; 0 for other makers
   FlopsPerSecond matrix_peak_16;    // bf16/fp16, dense
   FlopsPerSecond matrix_peak_32;    // tf32
   FlopsPerSecond vector_peak_32;    // fp32 outside the matrix units

@@ -10,6 +10,7 @@ DeviceSpec Roofline(const RooflineFigures& figures) {
   device.name = figures.name;
   device.description = figures.description;
   device.compute_capability = figures.compute_capability;
+  device.gfx = figures.gfx;
   device.matrix_peak_16 = FlopsPerSecond(figures.matrix_16 * 1e12);
   device.matrix_peak_32 = FlopsPerSecond(figures.matrix_32 * 1e12);
   device.vector_peak_32 = FlopsPerSecond(figures.vector_32 * 1e12);

@@ -20,6 +20,7 @@ struct RooflineFigures {
   const char* data_sheet = "";
   const char* gemm_source = "";
   uint32_t compute_capability = 0;
+  uint32_t gfx = 0;
 };
 
 // Memory efficiency, attention and launches are assumed as the A100's.

@@ -38,7 +38,10 @@ std::vector<DeviceSpec> HopperAndBlackwell() {
       Roofline({"gh200", "NVIDIA GH200, Hopper with 96 GB HBM3", 989.4, 494.7, 66.9, 33.5, 89.4,
                 4000, 0.830, "NVIDIA GH200 data sheet, dense (96e9 bytes)", gh200.c_str(), 90}),
       Roofline({"b200", "NVIDIA B200 180 GB", 2250, 1125, 75, 37, 167.6, 7700, 0.776,
-                "NVIDIA Blackwell data sheet, HGX B200, dense (180e9 bytes)", b200.c_str(), 100})};
+                "NVIDIA Blackwell data sheet, HGX B200, dense (180e9 bytes)", b200.c_str(), 100}),
+      Roofline({"b300", "NVIDIA B300 288 GB", 2250, 1125, 75, 1.3, 268.2, 8000, 0.776,
+                "NVIDIA Blackwell Ultra data sheet, HGX B300, dense (288e9 bytes)",
+                "assumed as the B200's", 103})};
 }
 
 }  // namespace rehearse

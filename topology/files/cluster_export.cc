@@ -232,6 +232,7 @@ nlohmann::ordered_json ClusterToJson(const Cluster& cluster, const std::string& 
     json["collective_overhead"] = Text(cluster.collective_overhead());
   if (cluster.channel_overhead() > Seconds(0))
     json["channel_overhead"] = Text(cluster.channel_overhead());
+  if (cluster.network_plugin().name != "ib") json["network_plugin"] = cluster.network_plugin().name;
   return json;
 }
 

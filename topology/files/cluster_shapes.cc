@@ -22,6 +22,13 @@ JsonKey Notes() {
   return {"notes", ListOf(AText()), Default("[]"), "lines for the reader", R"(["as of March"])"};
 }
 
+JsonKey NetworkPluginRow(const char* otherwise) {
+  std::vector<std::string> names;
+  for (const NetworkPlugin& plugin : KnownNetworkPlugins()) names.push_back(plugin.name);
+  return {"network_plugin", OneOf(std::move(names)), Optional(otherwise),
+          "between NCCL and the NICs: its latency, protocols that it cannot carry"};
+}
+
 JsonKey CalibrationRow() {
   return {"calibration", CalibrationInputShape(), Optional("as specified"),
           "what was measured on such a machine", "\"mine.json\""};
@@ -115,6 +122,7 @@ const ObjectShape& CompactClusterShape() {
                 ObjectOf(TorusShape)}),
         Optional("none, for one node"), "between the nodes",
         R"({"kind": "fat-tree", "radix": 64, "cable": {"bandwidth": "50GBps", "latency": "0us"}})"},
+       NetworkPluginRow("ib, or that of the node's preset"),
        Notes(),
        CalibrationRow(),
        EditsRow()}};
@@ -256,6 +264,7 @@ const ObjectShape& GraphClusterShape() {
        overhead("step_overhead", "of each step of a collective"),
        overhead("collective_overhead", "of launching a collective"),
        overhead("channel_overhead", "of launching each of its channels"),
+       NetworkPluginRow("ib"),
        CalibrationRow(),
        EditsRow()}};
   return shape;

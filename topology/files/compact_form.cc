@@ -195,13 +195,15 @@ FabricSpec ReadFabric(const JsonReader& reader) {
 }
 
 // The node of a preset with its standard parameters; its device unless the user names another.
-NodeSpec NodeOfPreset(const JsonReader& reader, std::string* device) {
+NodeSpec NodeOfPreset(const JsonReader& reader, std::string* device, std::string* plugin) {
   const ClusterPreset& preset = FindPreset(reader.String(), reader.place());
   std::map<std::string, uint32_t> parameters;
   for (const PresetParameter& parameter : preset.parameters)
     parameters[parameter.name] = parameter.standard;
   *device = preset.device;
-  return preset.describe(parameters).node;
+  const MachineSpec spec = preset.describe(parameters);
+  *plugin = spec.network_plugin;
+  return spec.node;
 }
 
 }  // namespace
@@ -217,7 +219,9 @@ std::unique_ptr<Cluster> ReadCompactForm(const JsonReader& object) {
   spec.name = reader.At("name").String();
   if (spec.name.empty()) reader.At("name").Expected("a name");
   std::string preset_device;
-  spec.node = is_preset ? NodeOfPreset(node, &preset_device) : ReadNodeObject(node);
+  spec.node =
+      is_preset ? NodeOfPreset(node, &preset_device, &spec.network_plugin) : ReadNodeObject(node);
+  if (reader.Has("network_plugin")) spec.network_plugin = reader.At("network_plugin").String();
   const JsonReader& place_of_device = is_preset ? object : node;
   const DeviceSpec device = is_preset && !reader.Has("device")
                                 ? FindDevice(preset_device)

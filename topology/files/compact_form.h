@@ -27,6 +27,7 @@
 //     memory: devices have no peer-to-peer access; copies go through the host's memory, over this
 //     link of every socket
 //   cable          each NIC to the fabric, or without NICs each device
+// "network_plugin": what stands between NCCL and the NICs (topology/cluster/network_plugin.h).
 // "fabric" (not needed by one node):
 //   switch         one that passes everything
 //   fat-tree, rails   radix, levels (as few as it takes), oversubscription at the leaves (1),

@@ -220,6 +220,8 @@ std::unique_ptr<Cluster> ReadGraph(const JsonReader& object) {
   cluster.set_step_overhead(reader.At("step_overhead").Duration());
   cluster.set_collective_overhead(reader.At("collective_overhead").Duration());
   cluster.set_channel_overhead(reader.At("channel_overhead").Duration());
+  if (reader.Has("network_plugin"))
+    cluster.set_network_plugin(FindNetworkPlugin(reader.At("network_plugin").String()));
   try {
     return std::make_unique<Cluster>(cluster.Finish());
   } catch (const Error& error) {

@@ -31,6 +31,7 @@ inline constexpr Seconds kDeviceToPcieStaged = kDeviceToPcie - kRootPort;
 inline constexpr BytesPerSecond kPcie3(15.75e9);
 inline constexpr BytesPerSecond kPcie4(31.5e9);
 inline constexpr BytesPerSecond kPcie5(63e9);
+inline constexpr BytesPerSecond kPcie6(126e9);  // 64 GT/s
 inline constexpr double kPcieEfficiency = 0.79;
 
 inline ClusterLink Pcie(BytesPerSecond bandwidth, Seconds latency) {

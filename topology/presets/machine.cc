@@ -97,6 +97,7 @@ std::unique_ptr<Cluster> BuildMachine(const MachineSpec& spec, const DeviceSpec&
     StampMachine(cluster, shape, *structure, machine, device_index);
   structure->link_count = cluster.link_count();
   for (const std::string& note : spec.notes) cluster.AddNote(note);
+  cluster.set_network_plugin(FindNetworkPlugin(spec.network_plugin));
   SetStructure(cluster, std::move(structure), std::move(latencies));
   return std::make_unique<Cluster>(cluster.Finish());
 }

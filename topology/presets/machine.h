@@ -19,6 +19,7 @@ struct MachineSpec {
   uint32_t nodes = 1;
   std::optional<FabricSpec> fabric;  // none: one machine alone
   std::vector<std::string> notes;
+  std::string network_plugin = "ib";  // topology/cluster/network_plugin.h
 };
 
 // Draws the fabric, then machine after machine, each with its cables; finished. Throws Error when

@@ -5,12 +5,17 @@
 namespace rehearse {
 namespace {
 
-constexpr double kNvSwitchEfficiency = 0.765;
+// What rings reach of the NVLinks, apart from the first copy of a ring (collectives/nccl/pace.h).
+// A100: VIA-Research/vTrain f8dda847. H100 and B200: all-reduce, all-gather and reduce-scatter of
+// 256 and 512 MiB on 2, 4 and 8 GPUs (ai-dynamo/aiconfigurator 095f58a51c4c, NCCL 2.29.2): 366 of
+// 450 and 683 of 900 GB/s.
+constexpr double kA100Efficiency = 0.765;
+constexpr double kH100Efficiency = 366.0 / 450;
+constexpr double kB200Efficiency = 683.0 / 900;
 
 // GPU to switch and switch to GPU are one hop.
-ClusterLink ToNvSwitch(double bandwidth) {
-  return MakeLink(LinkKind::kNvLink, BytesPerSecond(bandwidth), kNvSwitchEfficiency,
-                  kNvLinkHop / 2);
+ClusterLink ToNvSwitch(double bandwidth, double efficiency) {
+  return MakeLink(LinkKind::kNvLink, BytesPerSecond(bandwidth), efficiency, kNvLinkHop / 2);
 }
 
 // Two sockets, with peer-to-peer: GPUs and NICs on PCIe switches.
@@ -38,9 +43,9 @@ NodeSpec EightGpus(const ClusterLink& nvlinks, const Host& host, const ClusterLi
 
 }  // namespace
 
-ClusterLink A100ToNvSwitch() { return ToNvSwitch(12 * 25e9); }
-ClusterLink H100ToNvSwitch() { return ToNvSwitch(18 * 25e9); }
-ClusterLink B200ToNvSwitch() { return ToNvSwitch(18 * 50e9); }
+ClusterLink A100ToNvSwitch() { return ToNvSwitch(12 * 25e9, kA100Efficiency); }
+ClusterLink H100ToNvSwitch() { return ToNvSwitch(18 * 25e9, kH100Efficiency); }
+ClusterLink B200ToNvSwitch() { return ToNvSwitch(18 * 50e9, kB200Efficiency); }
 
 NodeSpec DgxA100Node() {
   return EightGpus(A100ToNvSwitch(), TwoSockets(4, 8, kPcie4, EpycToEpyc()),
@@ -58,6 +63,41 @@ NodeSpec DgxH100Node() {
 NodeSpec DgxB200Node() {
   NodeSpec node = DgxH100Node();
   node.nvswitch = B200ToNvSwitch();
+  return node;
+}
+
+// ConnectX-8 of 800 Gb/s.
+NodeSpec DgxB300Node() {
+  NodeSpec node = DgxB200Node();
+  node.host->device = Pcie(kPcie6, kDeviceToPcie);
+  node.host->root_port = Pcie(kPcie6, kRootPort);
+  node.host->nic = Pcie(kPcie6, kPcieToNic);
+  node.cable = Network(800, kInfiniBandEfficiency);
+  return node;
+}
+
+// 32 EFA NICs of 100 Gb/s, 4 at each GPU's PCIe switch, drawn as one of 400; efficiency as p4d.
+NodeSpec AwsP5Node() {
+  NodeSpec node = DgxH100Node();
+  node.cable = Network(400, 41.8 / 50);
+  return node;
+}
+
+// A3 Mega: 8 NICs of 200 Gb/s; all-gather of 16 GPUs reaches a bus bandwidth of 188.5 GB/s of the
+// 200 that the NICs have (dstackai/dstack mkdocs/docs/examples/clusters/gcp.md, 8 GiB).
+NodeSpec GcpA3MegaNode() {
+  NodeSpec node = DgxH100Node();
+  node.cable = Network(200, 188.5 / 200);
+  return node;
+}
+
+// A3 High: 4 NICs of 200 Gb/s, 2 GPUs each; 70.9 of 100 GB/s (GoogleCloudPlatform/cluster-toolkit
+// examples/gke-a3-highgpu/multi-node-test-plan.md, 512 MiB).
+NodeSpec GcpA3HighNode() {
+  NodeSpec node = DgxH100Node();
+  node.host->switches = 4;
+  node.host->nics = 4;
+  node.cable = Network(200, 70.9 / 100);
   return node;
 }
 
@@ -121,6 +161,13 @@ NodeSpec Nvl72Rack() {
   node.nvswitch = B200ToNvSwitch();
   node.host = host;
   node.cable = Network(400, kInfiniBandEfficiency);
+  return node;
+}
+
+NodeSpec Gb300Rack() {
+  NodeSpec node = Nvl72Rack();
+  node.host->nic = Pcie(kPcie6, kPcieToNic);
+  node.cable = Network(800, kInfiniBandEfficiency);
   return node;
 }
 

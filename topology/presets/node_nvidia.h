@@ -16,6 +16,16 @@ NodeSpec DgxA100Node();
 // B200: NVLinks of 50 GB/s.
 NodeSpec DgxH100Node();
 NodeSpec DgxB200Node();
+// DGX B300: ConnectX-8 of 800 Gb/s on PCIe 6 (NVIDIA DGX B300 data sheet).
+NodeSpec DgxB300Node();
+
+// AWS p5: 8 H100, 32 EFA NICs of 100 Gb/s (aws.amazon.com/ec2/instance-types/p5).
+NodeSpec AwsP5Node();
+
+// Google A3 Mega and A3 High: 8 H100; 8 NICs of 200 Gb/s (GPUDirect-TCPXO), 4 (GPUDirect-TCPX)
+// (Google Compute Engine documentation, GPU machine types).
+NodeSpec GcpA3MegaNode();
+NodeSpec GcpA3HighNode();
 
 // AWS p4d and p4de: 8 A100 on NVSwitch; 4 PCIe switches with 2 GPUs and one 100 Gb/s EFA NIC each,
 // PCIe 3 towards the host (aws-ofi-nccl, p4d-24xl-topo.xml, p4de-24xl-topo.xml).
@@ -39,6 +49,8 @@ NodeSpec OneflowV100Node();
 // each; 36 Grace CPUs with 2 GPUs and 2 ConnectX-7 (400 Gb/s) each (NVIDIA GB200 NVL72 product
 // page; DGX GB200 user guide).
 NodeSpec Nvl72Rack();
+// GB300 NVL72: ConnectX-8 of 800 Gb/s (NVIDIA GB300 NVL72 product page).
+NodeSpec Gb300Rack();
 
 // Any number of GPUs on one NVSwitch plane, without NICs or host (ATP IC3 and IC5).
 NodeSpec NvSwitchDomain(uint32_t devices, const ClusterLink& nvlinks);
@@ -47,9 +59,9 @@ NodeSpec NvSwitchDomain(uint32_t devices, const ClusterLink& nvlinks);
 // an all-reduce bus bandwidth of 229.35 GB/s of these 300 (VIA-Research/vTrain f8dda847,
 // a100_allreduce_8gpu.csv, row of 1 GiB), in which every GPU sends at that rate.
 ClusterLink A100ToNvSwitch();
-// 18 of 25 GB/s; efficiency assumed as the A100's.
+// 18 of 25 GB/s.
 ClusterLink H100ToNvSwitch();
-// 18 of 50 GB/s, likewise.
+// 18 of 50 GB/s.
 ClusterLink B200ToNvSwitch();
 
 }  // namespace rehearse

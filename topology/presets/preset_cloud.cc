@@ -8,17 +8,42 @@ namespace {
 
 using Parameters = std::map<std::string, uint32_t>;
 
+constexpr const char* kEfaSprays =
+    "The fabric is one switch of full bandwidth: EFA sprays packets over all paths.";
+
 MachineSpec AwsP4d(const Parameters& parameters) {
-  return {"aws-p4d",
-          AwsP4dNode(),
-          parameters.at("nodes"),
-          OneSwitch(),
-          {"The fabric is one switch of full bandwidth: EFA sprays packets over all paths."}};
+  return {"aws-p4d", AwsP4dNode(), parameters.at("nodes"), OneSwitch(), {kEfaSprays}, "efa"};
 }
 MachineSpec AwsP4de(const Parameters& parameters) {
   MachineSpec spec = AwsP4d(parameters);
   spec.name = "aws-p4de";
   return spec;
+}
+
+MachineSpec AwsP5(const Parameters& parameters) {
+  return {"aws-p5",
+          AwsP5Node(),
+          parameters.at("nodes"),
+          OneSwitch(),
+          {kEfaSprays, "The 4 EFA NICs of a GPU are drawn as one."},
+          "efa"};
+}
+
+MachineSpec GcpA3Mega(const Parameters& parameters) {
+  return {"gcp-a3-mega",
+          GcpA3MegaNode(),
+          parameters.at("nodes"),
+          OneSwitch(),
+          {"The fabric is one switch of full bandwidth."},
+          "tcpxo"};
+}
+MachineSpec GcpA3High(const Parameters& parameters) {
+  return {"gcp-a3-high",
+          GcpA3HighNode(),
+          parameters.at("nodes"),
+          OneSwitch(),
+          {"The fabric is one switch of full bandwidth."},
+          "tcpx"};
 }
 
 // Each NUMA domain with 2 GPUs and 2 NICs on one PCIe switch (NCCL's ndv4-topo.xml), as
@@ -45,7 +70,8 @@ MachineSpec GcpA2(const Parameters& parameters) {
           OneSwitch(),
           {"The fabric is one switch of full bandwidth; all GPUs of a box share one NIC, through "
            "the host's memory.",
-           "The NIC's efficiency (0.8) and the host are assumed."}};
+           "The NIC's efficiency (0.8) and the host are assumed."},
+          "socket"};
 }
 
 }  // namespace
@@ -67,6 +93,25 @@ std::vector<ClusterPreset> CloudPresets() {
        "a100-80g",
        {Nodes("instances of 8 GPUs")},
        AwsP4de},
+      {"aws-p5",
+       "AWS p5.48xlarge: 8 H100 on NVSwitch, 32 EFA NICs of 100 Gb/s",
+       "aws.amazon.com/ec2/instance-types/p5; aws-ofi-nccl src/platform-aws.cpp; efficiencies as "
+       "dgx-h100 and aws-p4d",
+       "h100",
+       {Nodes("instances of 8 GPUs")},
+       AwsP5},
+      {"gcp-a3-mega",
+       "Google A3 Mega: 8 H100 on NVSwitch, 8 NICs of 200 Gb/s, TCPXO",
+       "Google Compute Engine documentation; network: dstackai/dstack gcp.md",
+       "h100",
+       {Nodes("instances of 8 GPUs")},
+       GcpA3Mega},
+      {"gcp-a3-high",
+       "Google A3 High: 8 H100 on NVSwitch, 4 NICs of 200 Gb/s, TCPX",
+       "Google Compute Engine documentation; network: GoogleCloudPlatform/cluster-toolkit",
+       "h100",
+       {Nodes("instances of 8 GPUs")},
+       GcpA3High},
       {"azure-ndv4",
        "Azure ND A100 v4: 8 A100 40 GB on NVSwitch, 8 HDR NICs",
        "Azure ndv4-topo.xml; efficiencies as dgx-a100",

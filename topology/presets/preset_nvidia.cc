@@ -47,6 +47,11 @@ MachineSpec DgxB200(const Parameters& parameters) {
       "dgx-b200", DgxB200Node(), parameters.at("nodes"), FatTree(64, 400, true), {kRails, kPlane}};
 }
 
+MachineSpec DgxB300(const Parameters& parameters) {
+  return {
+      "dgx-b300", DgxB300Node(), parameters.at("nodes"), FatTree(64, 800, true), {kRails, kPlane}};
+}
+
 // Scalable units of 20 boxes, one leaf a rail and unit; spine and core above (DGX SuperPOD A100
 // reference architecture).
 MachineSpec Selene(const Parameters& parameters) {
@@ -74,14 +79,25 @@ MachineSpec OneflowV100(const Parameters& parameters) {
            "NVLink and host as dgx-1-v100."}};
 }
 
+constexpr const char* kRack =
+    "A rack is one machine: its 18 compute trays share one NVLink domain, drawn as one vertex.";
+constexpr const char* kBetweenRacks =
+    "A plain fat tree between racks; the C2C link's efficiency is assumed as PCIe's.";
+
 MachineSpec Nvl72(const Parameters& parameters) {
-  return {
-      "gb200-nvl72",
-      Nvl72Rack(),
-      parameters.at("racks"),
-      FatTree(64, 400, false),
-      {"A rack is one machine: its 18 compute trays share one NVLink domain, drawn as one vertex.",
-       "A plain fat tree between racks; the C2C link's efficiency is assumed as PCIe's."}};
+  return {"gb200-nvl72",
+          Nvl72Rack(),
+          parameters.at("racks"),
+          FatTree(64, 400, false),
+          {kRack, kBetweenRacks}};
+}
+
+MachineSpec Gb300Nvl72(const Parameters& parameters) {
+  return {"gb300-nvl72",
+          Gb300Rack(),
+          parameters.at("racks"),
+          FatTree(64, 800, false),
+          {kRack, kBetweenRacks}};
 }
 
 }  // namespace
@@ -92,9 +108,8 @@ std::vector<ClusterPreset> NvidiaPresets() {
       "f8dda847, NVIDIA/deepops "
       "3957a42f; latencies: NVIDIA/nccl tuning.cc";
   const char* hopper =
-      "NVIDIA DGX H100/H200 System Architecture; efficiencies assumed as the DGX A100's; "
-      "latencies: NVIDIA/nccl "
-      "tuning.cc";
+      "NVIDIA DGX H100/H200 System Architecture; efficiencies: ai-dynamo/aiconfigurator "
+      "095f58a51c4c, network as the DGX A100's; latencies: NVIDIA/nccl tuning.cc";
   const PresetParameter boxes = Nodes("boxes of 8 GPUs");
   return {
       {"dgx-a100",
@@ -129,10 +144,18 @@ std::vector<ClusterPreset> NvidiaPresets() {
        DgxH200},
       {"dgx-b200",
        "NVIDIA DGX B200: 8 B200 on NVSwitch, 8 NDR NICs on rails",
-       "NVIDIA DGX B200 data sheet; efficiencies assumed as the DGX A100's",
+       "NVIDIA DGX B200 data sheet; efficiencies: ai-dynamo/aiconfigurator 095f58a51c4c, network "
+       "as "
+       "the DGX A100's",
        "b200",
        {boxes},
        DgxB200},
+      {"dgx-b300",
+       "NVIDIA DGX B300: 8 B300 on NVSwitch, 8 NICs of 800 Gb/s on rails",
+       "NVIDIA DGX B300 data sheet; efficiencies as dgx-b200",
+       "b300",
+       {boxes},
+       DgxB300},
       {"dgx-1-v100",
        "NVIDIA DGX-1: 8 V100 in a hybrid cube mesh, 4 EDR NICs",
        "nvidia-smi topo -m (microsoft/msccl, Microway); efficiency: VIA-Research/vTrain f8dda847",
@@ -147,10 +170,16 @@ std::vector<ClusterPreset> NvidiaPresets() {
        OneflowV100},
       {"gb200-nvl72",
        "NVIDIA GB200 NVL72: 72 B200 in one NVLink domain, 72 NDR NICs",
-       "NVIDIA GB200 NVL72 product page; efficiencies assumed as the DGX A100's",
+       "NVIDIA GB200 NVL72 product page; efficiencies as dgx-b200",
        "b200",
        {{"racks", 1, 4096, 1, "racks of 72 GPUs"}},
        Nvl72},
+      {"gb300-nvl72",
+       "NVIDIA GB300 NVL72: 72 B300 in one NVLink domain, 72 NICs of 800 Gb/s",
+       "NVIDIA GB300 NVL72 product page; efficiencies as dgx-b200",
+       "b300",
+       {{"racks", 1, 4096, 1, "racks of 72 GPUs"}},
+       Gb300Nvl72},
   };
 }
 

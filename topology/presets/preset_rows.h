@@ -8,6 +8,7 @@
 namespace rehearse {
 
 std::vector<ClusterPreset> NvidiaPresets();  // DGX boxes, Selene, NVL72
+std::vector<ClusterPreset> AmdPresets();     // boxes of MI300X, MI355X
 std::vector<ClusterPreset> CloudPresets();   // AWS, Azure, Google
 std::vector<ClusterPreset>
 SupercomputerPresets();                     // Perlmutter, Leonardo, Alps, Frontier, Piz Daint

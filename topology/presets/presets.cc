@@ -13,7 +13,7 @@ const std::vector<ClusterPreset>& ClusterPresets() {
   static const std::vector<ClusterPreset> presets = [] {
     std::vector<ClusterPreset> rows;
     for (auto* family :
-         {NvidiaPresets, CloudPresets, SupercomputerPresets, AtpPresets, SmallPresets})
+         {AmdPresets, NvidiaPresets, CloudPresets, SupercomputerPresets, AtpPresets, SmallPresets})
       for (ClusterPreset& row : family()) rows.push_back(std::move(row));
     std::sort(rows.begin(), rows.end(),
               [](const ClusterPreset& a, const ClusterPreset& b) { return a.name < b.name; });

@@ -64,6 +64,30 @@ TEST(ChannelsTest, AHybridCubeMeshIsPackedFull) {
               1e-6 * link);
 }
 
+// Of GPUs 0 to 4 of a DGX-1, 4 has NVLinks to 0 only, two of 22.6 GB/s: rings come to it from 0 and
+// leave it through 0 to another, as NCCL's path NVB does: two at most, of which the search finds
+// 1.6. Without, every ring crosses the PCIe.
+TEST(ChannelsTest, FiveGpusOfACubeMeshRelayThroughAPeer) {
+  const auto cluster = Preset("dgx-1-v100", "nodes", 1);
+  Router router(*cluster);
+  const auto channels = ChannelFinder(router).Find(Range(5));
+  EXPECT_GE(TotalRate(*cluster, channels).value(), 1.6 * 22.6e9 - 1e6);
+  EXPECT_LE(TotalRate(*cluster, channels).value(), 2 * 22.6e9 + 1e6);
+  for (const Channel& channel : channels) {
+    ASSERT_NE(channel.relays, nullptr);
+    for (const LinkUse& use : channel.uses)
+      EXPECT_EQ(cluster->KindOf(use.link.index()), LinkKind::kNvLink);
+  }
+}
+
+// Seven rings use all 56 directed links of 48.2 GB/s once.
+TEST(ChannelsTest, AFullMeshOfEightIsPackedFull) {
+  const auto cluster = Preset("mi300x", "nodes", 1);
+  Router router(*cluster);
+  const auto channels = ChannelFinder(router).Find(Range(8));
+  EXPECT_NEAR(TotalRate(*cluster, channels).value(), 7 * 48.2e9, 1e6);
+}
+
 TEST(ChannelsTest, AcrossNodesEveryMembersNicIsEnteredAndLeftOnce) {
   const auto cluster = Preset("perlmutter", "nodes", 4);
   Router router(*cluster);

@@ -64,12 +64,13 @@ class TunerTest : public ::testing::Test {
 // A ring of 8 fills every port of 300·0.765 = 229.5 GB/s, where NCCL's search finds 12 rings of 20.
 TEST_F(TunerTest, ADgxA100IsSurveyedAsNcclSeesIt) {
   Use("dgx-a100");
-  const NcclGroup group = tuner_->GroupOf(ranks_).value();
+  const NcclGroup group = tuner_->GroupOf(ranks_).nccl.value();
   EXPECT_EQ(group.generation, NcclGeneration::kAmpere);
   EXPECT_EQ(group.nodes, 1u);
   EXPECT_EQ(group.inside, NcclHop::kNvLink);
   EXPECT_NEAR(group.inside_route.value(), kNvLinkHop.value(), 1e-12);
-  EXPECT_NEAR(group.rings.value() / 1e9, 229.5, 1e-6);
+  EXPECT_NEAR(group.reached.value() / 1e9, 229.5, 1e-6);
+  EXPECT_NEAR(group.rings.value() / 1e9, 240, 1e-6);
   EXPECT_EQ(group.graph_channels, 12u);
   EXPECT_TRUE(group.has_ll128);
   EXPECT_FALSE(group.has_nvls);
@@ -79,7 +80,7 @@ TEST_F(TunerTest, ADgxA100IsSurveyedAsNcclSeesIt) {
 // which the NVLinks inside do not bind (229.5).
 TEST_F(TunerTest, TwoMachinesAreRootAndLeafInTurn) {
   Use("dgx-a100:nodes=2");
-  const NcclGroup group = tuner_->GroupOf(ranks_).value();
+  const NcclGroup group = tuner_->GroupOf(ranks_).nccl.value();
   EXPECT_EQ(group.nodes, 2u);
   EXPECT_NEAR(group.across_route.value(), kNetworkHop.value(), 1e-12);
   EXPECT_NEAR(group.rings.value() / 1e9, 191, 1e-6);
@@ -87,16 +88,17 @@ TEST_F(TunerTest, TwoMachinesAreRootAndLeafInTurn) {
   EXPECT_EQ(group.graph_channels, 8u);
 }
 
-// LL meets LL128 where 15 + n/B_LL = 40.6 + n/B_LL128, with B = 87.7·8/14 = 50.11 and
-// 0.92·229.5·8/14 = 120.65 GB/s: n = 25.6 us / (1/50.11 − 1/120.65) = 2,194,100 B. LL128 meets
-// Simple where 40.6 + n/120.65 = 56 + n/131.14: n = 15.4 us / (1/120.65 − 1/131.14) = 23,224,000 B.
+// LL meets LL128 where 15 + n/B_LL = 40.6 + n/B_LL128, with B = 87.7·8/14 = 50.114 and
+// 0.92·240·8/14 = 126.171 GB/s: n = 25.6 us / (1/50.114 − 1/126.171) = 2,128,000 B. LL128 meets
+// Simple where 40.6 + n/126.171 = 56 + n/137.143: n = 15.4 us / (1/126.171 − 1/137.143) =
+// 24,287,000 B.
 TEST_F(TunerTest, EightA100SwitchProtocolsWhereTheLinesCross) {
   Use("dgx-a100");
   EXPECT_EQ(Words(kAllReduce, 8), "ring ll");
-  EXPECT_EQ(Words(kAllReduce, 2190e3), "ring ll");
-  EXPECT_EQ(Words(kAllReduce, 2198e3), "ring ll128");
-  EXPECT_EQ(Words(kAllReduce, 23.1e6), "ring ll128");
-  EXPECT_EQ(Words(kAllReduce, 23.4e6), "ring simple");
+  EXPECT_EQ(Words(kAllReduce, 2124e3), "ring ll");
+  EXPECT_EQ(Words(kAllReduce, 2132e3), "ring ll128");
+  EXPECT_EQ(Words(kAllReduce, 24.2e6), "ring ll128");
+  EXPECT_EQ(Words(kAllReduce, 24.4e6), "ring simple");
   EXPECT_EQ(Words(kAllReduce, 8e9), "ring simple");
 }
 
@@ -130,21 +132,22 @@ TEST_F(TunerTest, HoppersOfSeveralMachinesUseTreesOverTheirSwitches) {
   EXPECT_EQ(Words(kAllReduce, 64e6), "ring ll128");
 }
 
-// 128 of them: PAT 394.4 us + n/17.9 GB/s; rings with LL 349.5 us + n/12.0, LL128 522 us + n/22.1,
-// Simple 1,786 us + n/24.1.
+// 128 of them: PAT 394.4 us + n/17.9 GB/s; rings, whose hops are all exposed and take the tree's
+// latency, with LL 641.6 us + n/12.0, LL128 1,093.5 us + n/22.1, Simple 1,786 us + n/24.1.
 TEST_F(TunerTest, OneGpuOfEachMachineGathersByPat) {
   Use("dgx-a100:nodes=128");
   ranks_.clear();
   for (uint32_t node = 0; node < 128; ++node) ranks_.push_back(node * 8);
-  EXPECT_EQ(Words(kAllGather, 8), "ring ll");
+  EXPECT_EQ(Words(kAllGather, 8), "pat simple");
   EXPECT_EQ(Words(kAllGather, 4e6), "pat simple");
   EXPECT_EQ(Words(kReduceScatter, 4e6), "pat simple");
   EXPECT_EQ(Words(kAllGather, 8e9), "ring simple");
 }
 
 // Launching takes 30 us and one more for each channel. Of 8 bytes (one channel) that is longer than
-// the 15 us of LL, of 1 GB (24) about as long as the 56 us of Simple; grouped sends run on 32
-// channels.
+// the 9.5 + 14·1 us of LL; 1 GB with Simple starts with 9.5 + 14·2·4.1 us and 0.28 times what 24
+// chunks of 2 MiB take at 229.5 GB/s, 61.4 us, which is longer than launching 24 channels; grouped
+// sends run on 32 channels.
 TEST_F(TunerTest, LaunchingCountsWhereItTakesLongerThanTheModelsLatency) {
   const auto plain = ReadClusterArgument("dgx-a100");
   Figures figures = plain->figures();
@@ -152,8 +155,8 @@ TEST_F(TunerTest, LaunchingCountsWhereItTakesLongerThanTheModelsLatency) {
   figures.channel_overhead = Seconds(1e-6);
   Use(std::make_unique<Cluster>(plain->With(figures)));
   EXPECT_NEAR(Choose(kAllReduce, 8).start.value() * 1e6, 31, 1e-6);
-  EXPECT_NEAR(Choose(kAllReduce, 1e9).start.value() * 1e6, 56, 1e-6);
-  EXPECT_NEAR(Choose(kAllGather, 1e9).start.value() * 1e6, 54, 1e-6);  // 8.4 + 7·3.4 are less
+  EXPECT_NEAR(Choose(kAllReduce, 1e9).start.value() * 1e6, 9.5 + 114.8 + 61.4, 0.05);
+  EXPECT_NEAR(Choose(kAllGather, 8e6).start.value() * 1e6, 54, 1e-6);  // 9.5 + 7·2.7 are less
   EXPECT_NEAR(Choose(kAllToAll, 8).start.value() * 1e6, 62, 1e-6);
   EXPECT_EQ(Choose(kAllToAll, 8).nccl_channels, 32u);
   EXPECT_NEAR(Choose(kAllToAll, 8, "auto", "auto", 4).start.value() * 1e6, 34, 1e-6);
@@ -164,9 +167,11 @@ TEST_F(TunerTest, HoppersUseTheirSwitchFromSomeMegabytesOn) {
   Use("dgx-h200");
   EXPECT_EQ(Words(kAllReduce, 8), "ring ll");
   EXPECT_EQ(Words(kAllReduce, 64e6), "nvls simple");
-  // NCCL's model has 0.85·7/8·2·8/14 of 344.25; the switch's steps alone would carry 8/9 of it.
-  EXPECT_NEAR(Choose(kAllReduce, 64e6).bandwidth_share, 0.85 * 7 / 8 * 2 * 8 / 14 / (8.0 / 9),
-              1e-9);
+  // 32 KiB of 8 heads on 16 channels are a loop of 4 MiB: 9/8 of it at 1.1·366 GB/s, and 8.24 us;
+  // the switch's steps alone would carry 8/9 of 366.
+  const double loop = 4 * 1048576.0;
+  const double seconds = loop * 9 / 8 / (1.1 * 366e9) + 8 * 1.03e-6;
+  EXPECT_NEAR(Choose(kAllReduce, 64e6).bandwidth_share, loop / seconds / (8.0 / 9 * 366e9), 1e-9);
 }
 
 TEST_F(TunerTest, PinsAreKept) {
@@ -190,9 +195,9 @@ TEST_F(TunerTest, BareLinksCostNothingButTheirSteps) {
 TEST_F(TunerTest, AProtocolsLatencyIsWaitedAtTheStart) {
   Use("dgx-a100");
   const Choice choice = Choose(kAllReduce, 8, "ring", "ll");
-  EXPECT_NEAR(choice.start.value() * 1e6, 15.0, 1e-6);  // 6.6 + 14·0.6
+  EXPECT_NEAR(choice.start.value() * 1e6, 9.5 + 14, 1e-3);
   EXPECT_FALSE(choice.steps_wait);
-  EXPECT_NEAR(choice.bandwidth_share, 87.7 / 229.5, 1e-9);
+  EXPECT_NEAR(choice.bandwidth_share, 0.37 * 14 / 14.34, 1e-9);  // its own copy beside 14 steps
 }
 
 // 24 channels share 229.5 GB/s; 6 of them push a quarter.
@@ -201,14 +206,67 @@ TEST_F(TunerTest, FewerChannelsPushLess) {
   const Choice choice = Choose(kAllReduce, 1e9, "ring", "simple", 6);
   EXPECT_EQ(choice.nccl_channels, 6u);
   EXPECT_NEAR(choice.bandwidth_share, 0.25, 1e-9);
-  EXPECT_NEAR(Choose(kAllReduce, 1e9, "ring", "simple", 24).bandwidth_share, 1, 1e-9);
+  EXPECT_NEAR(Choose(kAllReduce, 1e9, "ring", "simple", 24).bandwidth_share, 14 / 14.34, 1e-9);
 }
 
 TEST_F(TunerTest, OtherMakersRunTheFirstAlgorithmThatCan) {
-  Use("frontier");
+  Use("tpu-v4:x=2,y=2,z=2");
   EXPECT_EQ(Words(kAllReduce, 8), "ring none");
   EXPECT_EQ(Words(kAllGather, 8e9), "ring none");
-  EXPECT_THAT(Mistake(kAllReduce, "ring", "ll"), HasSubstr("not NVIDIA's"));
+  EXPECT_THAT(Mistake(kAllReduce, "ring", "ll"), HasSubstr("neither NVIDIA's nor AMD's"));
+  EXPECT_EQ(tuner_->LibraryOf(ranks_), "");
+}
+
+// Seven rings of 48.2 GB/s. LL: 12 + 14·0.8 us + n/(0.08·337.4·8/14); Simple: 17 + 14·2.1 us +
+// n/(337.4·8/14): they meet at 388,000 bytes. RCCL has no tree with Simple on one such box.
+TEST_F(TunerTest, AmdsDevicesTakeWhatRcclChooses) {
+  Use("mi300x");
+  EXPECT_EQ(tuner_->LibraryOf(ranks_), "RCCL");
+  EXPECT_NEAR(tuner_->GroupOf(ranks_).rccl->rings.value() / 1e9, 7 * 48.2, 1e-6);
+  EXPECT_EQ(Words(kAllReduce, 380e3), "ring ll");
+  EXPECT_EQ(Words(kAllReduce, 396e3), "ring simple");
+  EXPECT_EQ(Words(kAllReduce, 8e9), "ring simple");
+  EXPECT_EQ(Words(kAllGather, 8e9), "ring simple");
+  EXPECT_NEAR(Choose(kAllReduce, 8e9).start.value() * 1e6, 17 + 14 * 2.1, 1e-6);
+  EXPECT_EQ(Words(kAllToAll, 8e9).substr(0, 4), Words(kAllToAll, 8).substr(0, 4));
+  Use("frontier");
+  EXPECT_EQ(tuner_->LibraryOf(ranks_), "RCCL");
+  EXPECT_EQ(Words(kAllReduce, 8e9), "ring simple");
+}
+
+// 2.18 gives LL a quarter of the rings and knows no NVLS for gathering, nor PAT.
+TEST_F(TunerTest, OlderNcclChoosesOtherwise) {
+  Use("dgx-a100:nodes=16");
+  ranks_.clear();
+  for (uint32_t node = 0; node < 16; ++node) ranks_.push_back(node * 8);
+  EXPECT_EQ(Words(kAllGather, 1e6), "pat simple");
+  tuner_ = std::make_unique<Tuner>(*router_, *finder_, NcclVersion::k2_18);
+  EXPECT_EQ(Words(kAllGather, 1e6), "ring ll128");
+  EXPECT_EQ(tuner_->LibraryOf(ranks_), "NCCL 2.18");
+}
+
+// EFA delivers out of order: neither LL nor LL128 between machines, and 75 us a hop, twice with
+// Simple. Inside a machine nothing changes.
+TEST_F(TunerTest, APluginForbidsProtocolsBetweenMachines) {
+  Use("aws-p4d:nodes=2");
+  EXPECT_EQ(Words(kAllReduce, 8), "tree simple");
+  EXPECT_EQ(Words(kAllReduce, 8e9).substr(5), "simple");
+  EXPECT_THAT(Mistake(kAllReduce, "ring", "ll128"), HasSubstr("not to be had"));
+  Use("aws-p4d");
+  EXPECT_EQ(Words(kAllReduce, 8), "ring ll");
+}
+
+// NCCL finds 6 rings of 60 GB/s among 4 H100, and 4 heads of NVLS of 60: 4·60·0.85·3/4·2 = 306 are
+// less than 360. With 5 the heads reach 408, with 8 8·40·0.85·7/8·2 = 476.
+TEST_F(TunerTest, FewGpusOfASwitchTakeRings) {
+  Use("dgx-h100");
+  ranks_ = {0, 1, 2, 3};
+  EXPECT_EQ(Words(kAllReduce, 256e6), "ring simple");
+  ranks_ = {0, 1, 2, 3, 4};
+  EXPECT_EQ(Words(kAllReduce, 256e6), "nvls simple");
+  Use("dgx-b200");
+  ranks_ = {0, 1, 2, 3, 4};  // 5·90·0.74·4/5·2 = 533 of 720
+  EXPECT_EQ(Words(kAllReduce, 256e6), "ring simple");
 }
 
 TEST_F(TunerTest, WhatCannotBeIsRefused) {

@@ -102,37 +102,40 @@ TEST(NcclModelTest, TreesTakeTheirDepthUpAndDown) {
 TEST(NcclModelTest, NvlsTakesOneHop) {
   NcclGroup group = EightA100();
   group.generation = NcclGeneration::kHopper;
-  group.rings = group.inside_rings = BytesPerSecond(360 * kGigabyte);
+  group.rings = BytesPerSecond(360 * kGigabyte);
+  group.heads = 8;
+  group.head = BytesPerSecond(40 * kGigabyte);
   group.has_nvls = true;
-  // 360·0.85·7/8 twice, of which 8/14 is algbw.
+  // 8·40·0.85·7/8 twice, of which 8/14 is algbw.
   ExpectCost(Cost(group, kAllReduce, kMegabyte, NcclAlgorithm::kNvls, Protocol::kSimple), 25,
-             360 * 0.85 * 7 / 8 * 2 * 8 / 14);
-  // Gathering: 7/8 of it once; 8/7 is algbw.
+             320 * 0.85 * 7 / 8 * 2 * 8 / 14);
+  // Gathering: 7/8 of it once.
   ExpectCost(Cost(group, kAllGather, kMegabyte, NcclAlgorithm::kNvls, Protocol::kSimple), 25,
-             360 * 0.85 * 7 / 8);
+             320 * 0.85 * 7 / 8 * 7 / 8);
   EXPECT_FALSE(CostOf(group, kAllReduce, Bytes(8), NcclAlgorithm::kNvls, Protocol::kLL));
   group.has_nvls = false;
   EXPECT_FALSE(CostOf(group, kAllReduce, Bytes(8), NcclAlgorithm::kNvls, Protocol::kSimple));
 }
 
-// Hops of 20.9 us, 2 up and 2 down, and 25 us in the switches.
+// Hops of 14 us, 2 up and 2 down, and 25 us in the switches.
 TEST(NcclModelTest, NvlsTreeGoesThroughSwitchesAndUpAndDownATree) {
   NcclGroup group = FourMachines();
   group.generation = NcclGeneration::kHopper;
-  group.inside_rings = BytesPerSecond(360 * kGigabyte);
+  group.heads = 8;
+  group.head = BytesPerSecond(40 * kGigabyte);
   group.rings = BytesPerSecond(8 * 48 * kGigabyte);
   group.has_nvls = true;
   const auto cost = [&] {
     return Cost(group, kAllReduce, kMegabyte, NcclAlgorithm::kNvlsTree, Protocol::kSimple);
   };
-  // 8 channels of 45.5 = 364 are less than 8·48 = 384 across and 2·360·0.85·7/8 = 535.5 inside.
-  ExpectCost(cost(), 25 + 4 * 20.9, 364.0 * 32 / 62);
+  // 8 channels of 45.5 = 364 are less than 8·48 = 384 across and 2·320·0.85·7/8 = 476 inside.
+  ExpectCost(cost(), 25 + 4 * 14.0, 364.0 * 32 / 62);
   // With two machines each edge is crossed half as often: 8·57.7 = 461.6 bind, not 2·384.
   group.nodes = 2;
   group.ranks = 16;
-  ExpectCost(cost(), 25 + 2 * 20.9, 461.6 * 16 / 30);
-  group.inside_rings = BytesPerSecond(200 * kGigabyte);
-  ExpectCost(cost(), 25 + 2 * 20.9, 200 * 0.85 * 7 / 8 * 2 * 16 / 30);
+  ExpectCost(cost(), 25 + 2 * 14.0, 461.6 * 16 / 30);
+  group.head = BytesPerSecond(25 * kGigabyte);
+  ExpectCost(cost(), 25 + 2 * 14.0, 200 * 0.85 * 7 / 8 * 2 * 16 / 30);
   EXPECT_FALSE(CostOf(group, kAllGather, Bytes(8), NcclAlgorithm::kNvlsTree, Protocol::kSimple));
 }
 

@@ -1,0 +1,34 @@
+// What NCCL's search finds in a domain of NVSwitches (NVIDIA/nccl v2.28.3-1, src/graph/search.cc),
+// and so what its model takes for the bandwidth of rings and of NVLS.
+//
+// NCCL counts a bandwidth for each NVLink (src/graph/topo.h), and tries a list of bandwidths that a
+// channel may have, from the largest down:
+//   rings  the bandwidth b whose ⌊links/b⌋ channels carry the most; doubled then, at half of b
+//          each, unless they are slow (less than 25 GB/s; after Ampere less than 50 with more than
+//          four)
+//   NVLS   up to 32 members are heads. A head's share passes its own links twice and those of every
+//          other member once, so that with h heads the largest b counts that fits (h+1)·b ≤ links.
+// So 4 H100 have 6 rings of 60 GB/s, but of NVLS only 4 heads of 60, which is why NCCL takes rings
+// there; 8 have 8 heads of 40. Of B200 five have less by NVLS than by rings, eight more.
+#pragma once
+
+#include <cstdint>
+
+#include "collectives/nccl/nccl_constants.h"
+
+namespace rehearse {
+
+struct NvSwitchSearch {
+  BytesPerSecond rings;   // all rings together
+  uint32_t channels = 0;  // of them; 0 where there are not enough links
+  uint32_t heads = 0;     // of NVLS
+  BytesPerSecond head;    // each
+};
+
+// `nvlinks` leave each of the members; at least two.
+NvSwitchSearch SearchNvSwitch(NcclGeneration generation, uint32_t nvlinks, uint32_t members);
+
+// Bandwidth of one NVLink each way, as its maker states it.
+BytesPerSecond NvLinkBandwidth(NcclGeneration generation);
+
+}  // namespace rehearse

@@ -1,0 +1,60 @@
+// How long NCCL's kernels take over NVLinks, which is not what NCCL expects when it chooses
+// (collectives/nccl/nccl_model.h). For n bytes on p ranks of k machines, T = latency + n/bandwidth:
+//
+//   ring, one machine: s = 2(p−1) steps of all-reduce, p−1 of all-gather and reduce-scatter, of
+//     n/p each, which take w at the rate that the protocol leaves (LL 0.37, LL128 0.8, Simple all).
+//     x·w is the copy that a rank makes for itself beside the first step (or the last): it is why
+//     two GPUs have a lower bus bandwidth than eight.
+//       LL      base + s·max(least, step + w) + x·w
+//       LL128   base + s·(step + w) + x·w
+//       Simple  base + s·max(w + 2·slice, w/2 + step) + x·w + d·min(w, what the chunks of all
+//               channels hold): a step travels as two slices, of which one moves while the other's
+//               flag does. As long as moving half a step is quicker than the flag, the flag counts;
+//               then two slices' overheads. At the end the last chunk drains.
+//   NVLS: c bytes of each head on each of its channels are a loop of W bytes, through the switch
+//     and back. Loops take W·(1+1/p)/v + 1.03 us·heads, and three are under way at a time:
+//       start + 2.85·W·(1+1/p)/v + n/W loops;   gathering: half of the fill and the overhead
+//     NCCL takes c = 128 KiB, 64 below 64 loops of it, 32 below 8 loops of 64, 16 below 2 of 32
+//     (calcCollChunking, src/enqueue.cc).
+//   NVLSTree: start + 2·log2(k)·across + fill·W/bandwidth; inside at 0.82 of NVLS' rate, across as
+//     the links allow. Chunks of 128 KiB (64 from four machines on), 64 below 4 loops, 32 below
+//     one.
+//   ring, several machines: inside as above; a hop across is NCCL's own; gathering and scattering,
+//     a NIC carries no more than its two channels of a ring move.
+//   all-to-all, send-receive: a peer has 32/p of the p2p channels, twice as many as long as more
+//     than 16 MiB are left to each (addP2pToPlan, src/enqueue.cc); each moves a fixed rate, those
+//     of several peers one after the other. What fills the channels, up to 12.5 MiB, is waited for
+//     at the start to 0.4. Across, sends reach 0.8 of the links, or 0.96 of NICs of 800 Gb/s.
+//   trees, broadcast, reduce, PAT: NCCL's own latency and bandwidth.
+//
+// The rates are shares of what the rings reach on the graph, so that weak links and calibrations
+// count. The other figures, common ones and by generation of GPU, were read off
+// ai-dynamo/aiconfigurator 095f58a51c4c (2, 4, 8 A100, H100, B200; NCCL 2.27.3, 2.29.2), those
+// between machines off two boxes each of H100, H200 and B200, those of NVLS' largest chunks and of
+// peers off NVL72; collectives/MEASURED.md has what all tables say. Before Ampere, over PCIe and
+// through hosts NCCL's own figures count. Pure functions.
+#pragma once
+
+#include "collectives/nccl/nccl_model.h"
+
+namespace rehearse {
+
+struct NcclPace {
+  Seconds latency;
+  BytesPerSecond bandwidth;  // bytes of the collective a second
+
+  Seconds Time(Bytes bytes) const { return latency + bytes / bandwidth; }
+};
+
+// Of what NCCL chose.
+NcclPace NcclPaceOf(const NcclGroup& group, CollectiveKind kind, Bytes bytes,
+                    const NcclCost& chosen);
+
+// Of grouped sends: what is waited at the start, and the share of the links that they reach.
+struct SendsPace {
+  Seconds latency;
+  double share = 1;
+};
+SendsPace SendsPaceOf(const NcclGroup& group, CollectiveKind kind, Bytes bytes);
+
+}  // namespace rehearse

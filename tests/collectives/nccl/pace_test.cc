@@ -1,0 +1,129 @@
+#include "collectives/nccl/pace.h"
+
+#include <gtest/gtest.h>
+
+#include "collectives/nccl/nccl_search.h"
+#include "topology/presets/hop_latency.h"
+
+namespace rehearse {
+namespace {
+
+using enum CollectiveKind;
+
+constexpr double kMegabyte = 1 << 20;
+
+// H100 on an NVSwitch whose rings reach 366 GB/s.
+NcclGroup Hoppers(uint32_t ranks) {
+  NcclGroup group;
+  group.generation = NcclGeneration::kHopper;
+  group.ranks = ranks;
+  group.inside_route = kNvLinkHop;
+  group.reached = group.inside_reached = BytesPerSecond(366e9);
+  const NvSwitchSearch found = SearchNvSwitch(group.generation, 18, ranks);
+  group.rings = group.trees = found.rings;
+  group.graph_channels = found.channels;
+  group.heads = found.heads;
+  group.head = found.head;
+  group.has_ll128 = group.has_nvlinks = group.has_nvls = true;
+  return group;
+}
+
+double Microseconds(const NcclGroup& group, CollectiveKind kind, double bytes,
+                    NcclAlgorithm algorithm, Protocol protocol) {
+  const auto cost = CostOf(group, kind, Bytes(bytes), algorithm, protocol);
+  EXPECT_TRUE(cost.has_value());
+  return NcclPaceOf(group, kind, Bytes(bytes), *cost).Time(Bytes(bytes)).value() * 1e6;
+}
+
+double BusBandwidth(const NcclGroup& group, CollectiveKind kind, double bytes) {
+  const double time = Microseconds(group, kind, bytes, NcclAlgorithm::kRing, Protocol::kSimple);
+  const double ratio = (kind == kAllReduce ? 2.0 : 1.0) * (group.ranks - 1) / group.ranks;
+  return bytes * ratio / time / 1e3;
+}
+
+// 512 MiB on 8: steps of 64 MiB take 183.4 us at 366 GB/s, more than twice the flag's 9 us, so that
+// each adds two slices' 1.93 us. 4.6 + 7·(183.4 + 3.86) + 0.47·183.4 and, of the last chunk of 24
+// channels of 2 MiB, 0.28·137.5 us: 1,440.
+TEST(PaceTest, LongRingsMoveTheirBytesAndTheCopyOfTheirOwn) {
+  EXPECT_NEAR(Microseconds(Hoppers(8), kAllGather, 512 * kMegabyte, NcclAlgorithm::kRing,
+                           Protocol::kSimple),
+              4.6 + 7 * (183.36 + 3.86) + 0.47 * 183.36 + 0.28 * 137.52, 0.5);
+}
+
+// Steps of 1 MiB take 2.865 us, less than the flag: 4.6 + 7·(2.865/2 + 9) + 0.47·2.865 +
+// 0.28·2.865.
+TEST(PaceTest, ShortStepsOfSimpleWaitForTheirFlags) {
+  EXPECT_NEAR(
+      Microseconds(Hoppers(8), kAllGather, 8 * kMegabyte, NcclAlgorithm::kRing, Protocol::kSimple),
+      4.6 + 7 * (2.865 / 2 + 9) + 0.75 * 2.865, 0.05);
+}
+
+// The copy of its own is half of what a rank of two sends, a fourteenth of what one of eight does.
+TEST(PaceTest, TwoGpusReachLessThanEight) {
+  EXPECT_LT(BusBandwidth(Hoppers(2), kAllGather, 1e9), 0.75 * 366);
+  EXPECT_GT(BusBandwidth(Hoppers(8), kAllGather, 1e9), 0.9 * 366);
+  EXPECT_LT(BusBandwidth(Hoppers(8), kAllGather, 1e12), 366);
+}
+
+// 64 KiB of 8 heads on 16 channels: loops of 8 MiB, 9/8 of which take 23.44 us at 402.6 GB/s, and
+// 8·1.03 us. 256 MiB are 32 of them; before them 6.8 us and 2.85 such loops without overhead.
+TEST(PaceTest, NvlsGoesInLoops) {
+  EXPECT_NEAR(Microseconds(Hoppers(8), kAllReduce, 256 * kMegabyte, NcclAlgorithm::kNvls,
+                           Protocol::kSimple),
+              6.8 + 2.85 * 23.44 + 32 * (23.44 + 8.24), 0.5);
+}
+
+// A megabyte is no more than a loop: chunks of 16 KiB make one of 2 MiB.
+TEST(PaceTest, ALoopIsALoopHoweverLittleIsInIt) {
+  EXPECT_NEAR(
+      Microseconds(Hoppers(8), kAllReduce, kMegabyte, NcclAlgorithm::kNvls, Protocol::kSimple),
+      6.8 + 3.85 * 2.93 + 8.24, 0.05);
+}
+
+// What takes the bytes of one ring takes those of a longer message as well, at any size.
+TEST(PaceTest, MoreBytesNeverTakeLess) {
+  for (const uint32_t ranks : {2u, 4u, 8u}) {
+    for (const auto protocol : {Protocol::kLL, Protocol::kLL128, Protocol::kSimple}) {
+      double before = 0;
+      for (double bytes = 8; bytes < 1e10; bytes *= 1.3) {
+        const double now =
+            Microseconds(Hoppers(ranks), kAllReduce, bytes, NcclAlgorithm::kRing, protocol);
+        EXPECT_GE(now, before * (1 - 1e-9)) << ranks << " " << bytes;
+        before = now;
+      }
+    }
+  }
+}
+
+// To one of 8 a GPU has 4 of its 32 channels of 18 GB/s; from 64 MiB on 8, from 128 on 16.
+TEST(PaceTest, OnePeerHasFewChannelsUntilMuchIsSent) {
+  const NcclGroup group = Hoppers(8);
+  EXPECT_NEAR(SendsPaceOf(group, kSendReceive, Bytes(64 * kMegabyte)).share, 72.0 / 366, 1e-9);
+  EXPECT_NEAR(SendsPaceOf(group, kSendReceive, Bytes(65 * kMegabyte)).share, 144.0 / 366, 1e-9);
+  EXPECT_NEAR(SendsPaceOf(group, kSendReceive, Bytes(129 * kMegabyte)).share, 288.0 / 366, 1e-9);
+  EXPECT_NEAR(SendsPaceOf(group, kSendReceive, Bytes(1e9)).share, 0.93, 1e-9);
+  // All-to-all has 7 peers at a time: 7·72 are more than the links carry.
+  EXPECT_NEAR(SendsPaceOf(group, kAllToAll, Bytes(64 * kMegabyte)).share, 0.93, 1e-9);
+}
+
+// 12 NVLinks of 20 GB/s: 6 rings of 40, doubled. 18 of 20.6: 6 of 60 make 360, 7 of 50 only 350.
+// 18 of 40.1: 8 of 90. Heads: 9·40 = 360 of 370.8; 9·80 = 720 of 721.8; 33·20 of 32.
+TEST(NvSwitchSearchTest, FindsWhatNcclLogs) {
+  const NvSwitchSearch a100 = SearchNvSwitch(NcclGeneration::kAmpere, 12, 8);
+  EXPECT_NEAR(a100.rings.value() / 1e9, 240, 1e-6);
+  EXPECT_EQ(a100.channels, 12u);
+  const NvSwitchSearch h100 = SearchNvSwitch(NcclGeneration::kHopper, 18, 8);
+  EXPECT_NEAR(h100.rings.value() / 1e9, 360, 1e-6);
+  EXPECT_EQ(h100.channels, 12u);
+  EXPECT_NEAR(h100.head.value() / 1e9, 40, 1e-6);
+  const NvSwitchSearch b200 = SearchNvSwitch(NcclGeneration::kBlackwell, 18, 8);
+  EXPECT_NEAR(b200.rings.value() / 1e9, 720, 1e-6);
+  EXPECT_EQ(b200.channels, 16u);
+  EXPECT_NEAR(b200.head.value() / 1e9, 80, 1e-6);
+  const NvSwitchSearch rack = SearchNvSwitch(NcclGeneration::kBlackwell, 18, 72);
+  EXPECT_EQ(rack.heads, 32u);
+  EXPECT_NEAR(rack.head.value() / 1e9, 20, 1e-6);
+}
+
+}  // namespace
+}  // namespace rehearse

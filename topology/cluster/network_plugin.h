@@ -1,0 +1,31 @@
+// What stands between NCCL and the NICs: NCCL's own driver of InfiniBand and RoCE, or a plug-in of
+// the network's maker. It tells NCCL how long its hops take, and some protocols it cannot carry.
+//
+// LL and LL128 put flags beside the data and trust that bytes arrive in the order in which they
+// were written. A network that delivers out of order, or that copies through the host, must not be
+// given them. Without GPUDirect NICs do not reach device memory: NCCL then takes no LL128 between
+// machines, and a cluster says so in its wiring too (memory, topology/presets/node.h).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/base/quantity.h"
+
+namespace rehearse {
+
+struct NetworkPlugin {
+  std::string name = "ib";
+  Seconds latency;  // of a hop, besides what the links take; what the plug-in tells NCCL
+  bool has_ll = true;
+  bool has_ll128 = true;
+  std::string source;
+
+  friend bool operator==(const NetworkPlugin&, const NetworkPlugin&) = default;
+};
+
+// The table of plug-ins that are known by name; "ib" first. Find throws Error with "did you mean".
+const std::vector<NetworkPlugin>& KnownNetworkPlugins();
+const NetworkPlugin& FindNetworkPlugin(const std::string& name);
+
+}  // namespace rehearse
