@@ -254,7 +254,23 @@ const Algorithm& FirstThatDoes(CollectiveKind kind) {
   throw Error(fmt::format("there is no algorithm for {}", Name(kind)));
 }
 
+// Null where the ways are neither hashed nor balanced.
+std::unique_ptr<Router> Sprayed(const Router& router) {
+  const std::optional<RoutingRule>& rule = router.rule();
+  const bool is_balanced = rule && rule->choice == RouteChoice::kFlowlet;
+  if (!router.IsHashed() && !is_balanced) return nullptr;
+  return std::make_unique<Router>(router.cluster(),
+                                  FabricRouting{RouteChoice::kSpray, std::nullopt, std::nullopt});
+}
+
 }  // namespace
+
+Tuner::Tuner(Router& router, ChannelFinder& finder, NcclVersion version)
+    : sprayed_(Sprayed(router)),
+      sprayed_finder_(sprayed_ ? std::make_unique<ChannelFinder>(*sprayed_) : nullptr),
+      router_(sprayed_ ? *sprayed_ : router),
+      finder_(sprayed_finder_ ? *sprayed_finder_ : finder),
+      version_(version) {}
 
 const LibraryGroup& Tuner::GroupOf(const std::vector<uint32_t>& ranks) {
   const auto it = groups_.find(ranks);

@@ -27,6 +27,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -71,11 +72,12 @@ struct LibraryGroup {
   bool Exists() const { return nccl.has_value() || rccl.has_value(); }
 };
 
-// Remembers what it found of each group. Router and finder must outlive it.
+// Remembers what it found of each group. Router and finder must outlive it. Libraries do not see
+// which cables a switch hashes their flows to: where the router's ways are hashed or balanced, what
+// rings and trees reach is taken from sprayed ones.
 class Tuner {
  public:
-  Tuner(Router& router, ChannelFinder& finder, NcclVersion version = kNewestNccl)
-      : router_(router), finder_(finder), version_(version) {}
+  Tuner(Router& router, ChannelFinder& finder, NcclVersion version = kNewestNccl);
 
   // Throws Error for names that are not known, an algorithm that cannot do the kind, and a
   // protocol where there is none. Whether the group suits a pinned algorithm is checked when its
@@ -100,6 +102,8 @@ class Tuner {
                  BytesPerSecond wanted);
   void ChooseSends(const ChoiceQuestion& question, const LibraryGroup& group, Choice* choice);
 
+  std::unique_ptr<Router> sprayed_;  // null where the caller's is
+  std::unique_ptr<ChannelFinder> sprayed_finder_;
   Router& router_;
   ChannelFinder& finder_;
   const NcclVersion version_;

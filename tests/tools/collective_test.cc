@@ -66,6 +66,14 @@ TEST_F(CollectiveProgramTest, AHashedFabricShowsMediansAndTheirRange) {
   EXPECT_FALSE(one.contains("seconds_of_seeds"));
   EXPECT_GE(one["seconds"].get<double>(), range[0]);
   EXPECT_LE(one["seconds"].get<double>(), range[1]);
+  // NCCL does not see which cables its flows are hashed to.
+  const std::string choice = "all-reduce --cluster selene:nodes=64 -b 64M -e 1G";
+  const auto as_sprayed = Rows(choice);
+  const auto as_hashed = Rows(choice + " --routing ecmp --routing-seed 1");
+  ASSERT_EQ(as_hashed.size(), as_sprayed.size());
+  for (size_t i = 0; i < as_sprayed.size(); ++i)
+    for (const char* key : {"algorithm", "protocol", "channels"})
+      EXPECT_EQ(as_hashed[i][key], as_sprayed[i][key]);
   EXPECT_THAT(Execute("collective " + arguments + " --routing ecmp").out,
               HasSubstr("# ecmp with 1 queue pair: medians of 8 seeds, which differ by up to"));
 }

@@ -52,6 +52,21 @@ MachineSpec DgxB300(const Parameters& parameters) {
       "dgx-b300", DgxB300Node(), parameters.at("nodes"), FatTree(64, 800, true), {kRails, kPlane}};
 }
 
+// The boxes of DgxH100, as their makers sell them for Ethernet.
+MachineSpec RoceH100(const Parameters& parameters) {
+  MachineSpec spec = DgxH100(parameters);
+  spec.name = "roce-h100";
+  ClosSpec fabric = FatTree(64, 400, false);
+  fabric.routing = {RouteChoice::kEcmp, 1};
+  spec.fabric = fabric;
+  spec.notes = {
+      "A plain fat tree of 64-port Ethernet switches without oversubscription, as few "
+      "levels as it takes, which hash flows to cables (ECMP); NICs have one queue pair "
+      "a peer, as NCCL has it.",
+      kPlane};
+  return spec;
+}
+
 // Scalable units of 20 boxes, one leaf a rail and unit; spine and core above (DGX SuperPOD A100
 // reference architecture).
 MachineSpec Selene(const Parameters& parameters) {
@@ -136,6 +151,13 @@ std::vector<ClusterPreset> NvidiaPresets() {
        "h100",
        {boxes},
        DgxH100},
+      {"roce-h100",
+       "8 H100 on NVSwitch, 8 RoCE NICs of 400 Gb/s on a fat tree that hashes",
+       "Gangidi et al., RDMA over Ethernet for distributed training at Meta scale, SIGCOMM 2024: "
+       "boxes, NICs and ECMP; figures as dgx-h100",
+       "h100",
+       {boxes},
+       RoceH100},
       {"dgx-h200",
        "NVIDIA DGX H200: 8 H200 on NVSwitch, 8 NDR NICs on rails",
        hopper,
