@@ -92,9 +92,9 @@ namespace {
 uint32_t ParseDevice(const Cluster& cluster, const std::string& text) {
   if (WholeNumberIn(text)) return ParseRanks("--path", text, cluster.device_count()).front();
   const auto vertex = cluster.FindVertex(text);
-  if (cluster.VertexAt(vertex).kind != VertexKind::kDevice)
+  if (cluster.KindOfVertex(vertex) != VertexKind::kDevice)
     throw Error(fmt::format("--path: \"{}\" is of kind {}, expected a device", text,
-                            Name(cluster.VertexAt(vertex).kind)));
+                            Name(cluster.KindOfVertex(vertex))));
   const auto& devices = cluster.devices();
   return static_cast<uint32_t>(std::find(devices.begin(), devices.end(), vertex) - devices.begin());
 }

@@ -28,8 +28,9 @@ std::vector<Leg> StepsOf(const Algorithm& algorithm, const StepInput& input, uin
   CHECK_LT(position, input.ranks() + algorithm.switches(input));
   std::vector<Leg> legs;
   algorithm.steps(input, position, &legs);
-  std::stable_sort(legs.begin(), legs.end(),
-                   [](const Leg& a, const Leg& b) { return a.step < b.step; });
+  const auto earlier = [](const Leg& a, const Leg& b) { return a.step < b.step; };
+  if (!std::is_sorted(legs.begin(), legs.end(), earlier))
+    std::stable_sort(legs.begin(), legs.end(), earlier);
   return legs;
 }
 

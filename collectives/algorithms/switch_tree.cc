@@ -16,7 +16,7 @@ VertexId HeadOf(const Cluster& cluster, uint32_t link) { return cluster.TargetOf
 VertexId FirstOf(VertexKind kind, const Route& route, const Cluster& cluster) {
   for (const uint32_t link : route.links) {
     const VertexId head = HeadOf(cluster, link);
-    if (cluster.VertexAt(head).kind == kind) return head;
+    if (cluster.KindOfVertex(head) == kind) return head;
   }
   return kNowhere;
 }

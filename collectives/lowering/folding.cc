@@ -119,12 +119,16 @@ class Refinement {
         sites_[i] = JoinNumber(sites_[i], plan->time.value());
       }
     }
+    std::vector<uint32_t> depth(transfers_.size(), 0);
     for (uint32_t i = 0; i < transfers_.size(); ++i) {
       const Transfer& transfer = table.transfers[i];
+      // Rounds are never alike, since each waits for the one before. Told from the beginning:
+      // else each pass over all of them would tell only one more from the others.
+      if (transfer.after_begin < transfer.after_end) depth[i] = depth[transfer.after_begin] + 1;
       transfers_[i] =
           JoinNumber(JoinNumber(JoinNumber(Mix(1), transfer.share), transfer.step_latency.value()),
                      transfer.idle_rate.value());
-      transfers_[i] = Join(Join(transfers_[i], transfer.step), transfer.steps);
+      transfers_[i] = Join(Join(Join(transfers_[i], transfer.step), transfer.steps), depth[i]);
       // Step by step a rank keeps the parts apart; round by round parts that behave the
       // same may fold.
       if (HasEnds(transfer)) transfers_[i] = Join(transfers_[i], transfer.part);

@@ -90,10 +90,24 @@ std::vector<RoundFlow> FlowsOf(const GroupPlan& plan, const Part& part,
     flow.share = share / flow.ways;
     bool fails = false;
     bool is_cut = false;
+    const uint32_t p = part.input.ranks();
+    std::vector<uint32_t> links;
     for (const PartMessage* message : members) {
       CHECK_EQ(message->steps, flow.steps);
       const uint32_t times =
           share > 0 ? static_cast<uint32_t>(std::lround(message->share / share)) : 1;
+      links.clear();
+      if (message->from < p && message->to < p &&
+          router.AppendWay(plan.ranks[part.order[message->from]],
+                           plan.ranks[part.order[message->to]], &links)) {
+        Seconds latency;
+        for (const uint32_t link : links) {
+          latency += router.cluster().LatencyOf(link);
+          counter.Add(link, times);
+        }
+        flow.latency = std::max(flow.latency, StepLatency(plan.choice, latency));
+        continue;
+      }
       const MessageWay way = WayOf(plan, part, *message, router);
       flow.latency = std::max(flow.latency, way.latency);
       ForEachCrossing(way,
@@ -122,10 +136,16 @@ std::vector<RoundFlow> FlowsOf(const GroupPlan& plan, const Part& part,
 }
 
 // The messages by step, in the order of steps.
-std::vector<PartMessage> ByStep(std::vector<PartMessage> messages) {
-  std::stable_sort(messages.begin(), messages.end(),
-                   [](const PartMessage& a, const PartMessage& b) { return a.step < b.step; });
-  return messages;
+std::vector<PartMessage> ByStep(const std::vector<PartMessage>& messages) {
+  std::vector<size_t> next;  // place of the next message of a step
+  for (const PartMessage& message : messages) {
+    if (message.step + size_t{2} > next.size()) next.resize(message.step + size_t{2}, 0);
+    ++next[message.step + 1];
+  }
+  std::partial_sum(next.begin(), next.end(), next.begin());
+  std::vector<PartMessage> sorted(messages.size());
+  for (const PartMessage& message : messages) sorted[next[message.step]++] = message;
+  return sorted;
 }
 
 template <typename Visit>

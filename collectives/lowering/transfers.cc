@@ -1,12 +1,14 @@
 #include "collectives/lowering/transfers.h"
 
 #include <algorithm>
+#include <span>
 #include <string_view>
 
 #include <fmt/format.h>
 
 #include "collectives/lowering/collective_error.h"
 #include "sim/base/error.h"
+#include "topology/fabrics/structure.h"
 
 namespace rehearse {
 namespace {
@@ -61,6 +63,7 @@ class Maker {
   struct Request {
     const Collective* collective = nullptr;
     std::vector<uint32_t> sites;  // by group
+    uint32_t plan = kNoTransfer;  // the last one of rings
   };
 
   void AddRole(const Role& role) {
@@ -126,7 +129,7 @@ class Maker {
     if (is_new) {
       const uint32_t groups =
           schedule_.communicators[collective.communicator.index()].group_count();
-      requests_.push_back({&collective, std::vector<uint32_t>(groups, kNoTransfer)});
+      requests_.push_back({&collective, std::vector<uint32_t>(groups, kNoTransfer), kNoTransfer});
     }
     return it->second;
   }
@@ -150,6 +153,12 @@ class Maker {
     site.ranks.resize(communicator.size());
     for (uint32_t i = 0; i < communicator.size(); ++i) site.ranks[i] = communicator.Rank(group, i);
     site.transfer_begin = static_cast<uint32_t>(table_.transfers.size());
+    uint32_t* const alike = AlikeInAMachine(site);
+    if (alike != nullptr && *alike != kNoTransfer) {
+      CopyRings(table_.sites[*alike], &site);
+      index = AddSite(std::move(site));
+      return index;
+    }
     site.plan = static_cast<uint32_t>(table_.plans.size());
     GroupPlan plan;
     plan.kind = request.collective->kind;
@@ -163,9 +172,86 @@ class Maker {
         AddPlan(*request.collective, site.ranks, &plan);
       }
     });
-    table_.plans.push_back(std::move(plan));
+    const bool is_ring = IsRing(plan);
+    AddPlanOnce(std::move(plan), request, &site);
     index = AddSite(std::move(site));
+    if (alike != nullptr && is_ring && StaysInMachine(table_.sites[index])) *alike = index;
     return index;
+  }
+
+  bool StaysInMachine(const Site& site) const {
+    const ClusterStructure& structure = *router_.cluster().structure();
+    const uint32_t first = structure.FirstLinkOf(site.ranks[0] / structure.devices_per_machine);
+    const auto uses = std::span(table_.uses)
+                          .subspan(table_.transfers[site.transfer_begin].use_begin,
+                                   table_.transfers[site.transfer_end - 1].detour_end -
+                                       table_.transfers[site.transfer_begin].use_begin);
+    return std::all_of(uses.begin(), uses.end(), [&](const LinkUse& use) {
+      return use.link.index() - first < structure.links_per_machine();
+    });
+  }
+
+  // Plans of rings know nothing of their group, and are mostly equal.
+  void AddPlanOnce(GroupPlan plan, Request& request, Site* site) {
+    if (IsRing(plan)) {
+      if (request.plan != kNoTransfer && table_.plans[request.plan].choice == plan.choice) {
+        site->plan = request.plan;
+        return;
+      }
+      request.plan = site->plan;
+    }
+    table_.plans.push_back(std::move(plan));
+  }
+
+  // Where the site is noted that does the same, with rings, at the same places of another machine.
+  // Null for groups across machines, and where machines are not alike.
+  uint32_t* AlikeInAMachine(const Site& site) {
+    if (!router_.MachinesAreAlike()) return nullptr;
+    const Cluster& cluster = router_.cluster();
+    const uint32_t devices = cluster.structure()->devices_per_machine;
+    const uint32_t machine = site.ranks[0] / devices;
+    std::vector<uint32_t> key = {site.request};
+    for (const uint32_t rank : site.ranks) {
+      if (rank / devices != machine) return nullptr;
+      key.push_back(rank % devices);
+      key.push_back(cluster.SpecOf(rank));
+    }
+    return &alike_.emplace(std::move(key), kNoTransfer).first->second;
+  }
+
+  // The rings of a group in a machine are those of a like group in another, link by link.
+  void CopyRings(const Site& alike, Site* site) {
+    const ClusterStructure& structure = *router_.cluster().structure();
+    const uint32_t devices = structure.devices_per_machine;
+    const uint32_t machines = site->ranks[0] / devices - alike.ranks[0] / devices;
+    const uint32_t links =
+        machines * structure.links_per_machine();  // may wrap, as sums with it do
+    const uint32_t ranks = machines * devices;
+    const auto move = [](uint32_t place, uint32_t by) {
+      return place == kNoTransfer ? kNoTransfer : place + by;
+    };
+    site->plan = alike.plan;
+    for (uint32_t i = alike.transfer_begin; i < alike.transfer_end; ++i) {
+      Transfer transfer = table_.transfers[i];
+      const uint32_t begin = transfer.use_begin;
+      const uint32_t end = transfer.detour_end;
+      const uint32_t uses = static_cast<uint32_t>(table_.uses.size()) - begin;
+      const uint32_t transfers = site->transfer_begin - alike.transfer_begin;
+      transfer.use_begin += uses;
+      transfer.use_end += uses;
+      transfer.detour_end += uses;
+      transfer.upstream = move(transfer.upstream, transfers);
+      transfer.downstream = move(transfer.downstream, transfers);
+      if (transfer.from != transfer.to) {
+        transfer.from += ranks;
+        transfer.to += ranks;
+      }
+      for (uint32_t use = begin; use < end; ++use) {
+        const LinkUse own = table_.uses[use];
+        table_.uses.push_back({LinkId(own.link.index() + links), own.multiplicity});
+      }
+      table_.transfers.push_back(transfer);
+    }
   }
 
   static bool IsRing(const GroupPlan& plan) {
@@ -374,6 +460,7 @@ class Maker {
            uint32_t>
       request_index_;
   std::map<std::tuple<uint32_t, uint32_t, uint32_t>, uint32_t> pair_sites_;
+  std::map<std::vector<uint32_t>, uint32_t> alike_;  // see AlikeInAMachine
 };
 
 }  // namespace

@@ -60,7 +60,7 @@ class Surveyor {
   const Passed& passed() const { return passed_; }
 
  private:
-  VertexKind EndOf(uint32_t link) const { return cluster_.VertexAt(cluster_.TargetOf(link)).kind; }
+  VertexKind EndOf(uint32_t link) const { return cluster_.KindOfVertex(cluster_.TargetOf(link)); }
 
   void LookInside(const Route& route) {
     passed_.has_inside = true;

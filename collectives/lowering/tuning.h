@@ -59,6 +59,8 @@ struct Choice {
   bool steps_wait = true;
   Seconds step_overhead;
   double bandwidth_share = 1;  // of the bytes on the wire that are data; in (0, 1]
+
+  friend bool operator==(const Choice&, const Choice&) = default;
 };
 
 // What launching a collective takes that runs on so many of NCCL's channels.

@@ -49,7 +49,7 @@ std::map<LinkClass, std::vector<uint32_t>> LinkClasses(const Cluster& cluster,
     VertexId far = cluster.TargetOf(i);
     if (distance[far] < distance[near]) std::swap(near, far);
     const LinkClass key(distance[near], distance[far], cluster.Link(i).kind,
-                        cluster.VertexAt(near).kind, cluster.VertexAt(far).kind);
+                        cluster.KindOfVertex(near), cluster.KindOfVertex(far));
     classes[key].push_back(i);
     used[key] = used[key] || carries[i];
   }

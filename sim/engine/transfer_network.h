@@ -204,14 +204,14 @@ class TransferNetwork {
   // Rates brought up to date, in transfer_rates.cc.
   void UpdateRates();
   void FillAgain();
-  void Halt(uint32_t filling, double level);
-  void HaltNext(uint32_t filling, double level);
+  void Halt(uint32_t index, double level);
+  void HaltNext(uint32_t index, double level);
   void Refill(uint32_t link);
   void HaltWhereMoved(double level);
   double FullLevel(const Filling& filling) const;
   void Freeze(Filling& filling, double below);
-  void SlowDown(uint32_t filling, double level);
-  void SetFree(uint32_t filling, double level);
+  void SlowDown(uint32_t index, double level);
+  void SetFree(uint32_t index, double level);
   void SetRate(uint32_t flow, double rate);
   void KeepNewRates();
 

@@ -177,8 +177,8 @@ double TransferNetwork::FullLevel(const Filling& filling) const {
     return std::max(a, b) >= level ? level : kGrowing;
   }
 
-  std::array<double, kFewFlows> rates;
-  std::array<uint32_t, kFewFlows> multiplicity;
+  std::array<double, kFewFlows> rates = {};
+  std::array<uint32_t, kFewFlows> multiplicity = {};
   if (filling.unfrozen == count) {
     for (uint32_t i = 0; i < count; ++i) {
       double rate = flows_[flows[i].flow].rate;

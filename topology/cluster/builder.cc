@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "topology/cluster/graph.h"
 #include "topology/cluster/link_check.h"
 #include "topology/cluster/reachability.h"
 
@@ -19,10 +18,9 @@ uint32_t ClusterBuilder::AddDeviceSpec(const DeviceSpec& spec) {
 }
 
 void ClusterBuilder::Reserve(size_t vertices, size_t links) {
-  wiring_->vertices.reserve(vertices);
-  wiring_->graph->graph.m_vertices.reserve(vertices);
+  wiring_->drawn_vertices.reserve(vertices);
   wiring_->vertex_by_name.reserve(vertices);
-  wiring_->links.reserve(links);
+  wiring_->drawn_links.reserve(links);
   links_.reserve(links);
 }
 
@@ -34,9 +32,10 @@ VertexId ClusterBuilder::AddVertex(const Vertex& vertex, uint32_t spec) {
   const auto& known = wiring_->vertex_by_name;
   if (known.find(std::string_view(vertex.name)) != known.end())
     throw Error(fmt::format("there are two vertices named \"{}\"", vertex.name));
+  CHECK_EQ(wiring_->machines.count, 0u);  // they come last
   CHECK_LT(vertex_count(), size_t{0xffffffff});
-  const VertexId id = boost::add_vertex(wiring_->graph->graph);
-  wiring_->vertices.push_back(vertex);
+  const VertexId id = vertex_count();
+  wiring_->drawn_vertices.push_back(vertex);
   wiring_->vertex_by_name.insert(id);
   if (is_device) {
     wiring_->devices.push_back(id);
@@ -62,20 +61,43 @@ void ClusterBuilder::AddLink(VertexId from, VertexId to, const ClusterLink& link
     throw Error(fmt::format("a link joins vertices {} and {}, but there are only {}", from, to,
                             vertex_count()));
   const auto name = [&] {
-    return wiring_->vertices[from].name + "->" + wiring_->vertices[to].name;
+    return wiring_->drawn_vertices[from].name + "->" + wiring_->drawn_vertices[to].name;
   };
   if (from == to) throw Error(fmt::format("link {} leads from a vertex to itself", name()));
   const LinkFigures figures = {link.bandwidth, link.efficiency, link.latency};
   CheckLink(figures, name);
+  CHECK_EQ(wiring_->machines.count, 0u);
   CHECK_LT(links_.size(), size_t{0xffffffff});
-  boost::add_edge(from, to, ClusterEdge{link_count()}, wiring_->graph->graph);
-  wiring_->links.push_back({static_cast<uint32_t>(from), static_cast<uint32_t>(to), link.kind});
+  wiring_->drawn_links.push_back(
+      {static_cast<uint32_t>(from), static_cast<uint32_t>(to), link.kind});
   links_.push_back(figures);
 }
 
 void ClusterBuilder::AddLinks(VertexId a, VertexId b, const ClusterLink& link) {
   AddLink(a, b, link);
   AddLink(b, a, link);
+}
+
+void ClusterBuilder::AddMachines(EqualMachines machines, std::vector<LinkFigures> figures,
+                                 uint32_t spec) {
+  CHECK_EQ(wiring_->machines.count, 0u);
+  CHECK_LT(spec, figures_.device_specs.size());
+  CHECK_EQ(figures.size(), machines.links_per_machine());
+  CHECK_EQ(machines.switches.size(), machines.count * machines.ports.size());
+  CHECK_LT(vertex_count() + machines.vertex_count(), size_t{0xffffffff});
+  CHECK_LT(links_.size() + machines.link_count(), size_t{0xffffffff});
+  const auto name = [&](size_t place) { return fmt::format("{} of a machine", place); };
+  for (size_t i = 0; i < figures.size(); ++i) CheckLink(figures[i], [&] { return name(i); });
+  std::vector<VertexId> devices;
+  for (size_t i = 0; i < machines.parts.size(); ++i)
+    if (machines.parts[i].kind == VertexKind::kDevice) devices.push_back(vertex_count() + i);
+  wiring_->devices.reserve(machines.count * devices.size());
+  for (uint32_t machine = 0; machine < machines.count; ++machine)
+    for (const VertexId device : devices)
+      wiring_->devices.push_back(device + machine * machines.parts.size());
+  figures_.spec_of_rank.resize(wiring_->devices.size(), spec);
+  machine_figures_ = std::move(figures);
+  wiring_->machines = std::move(machines);
 }
 
 void ClusterBuilder::set_structure(std::shared_ptr<const ClusterStructure> structure,
@@ -95,13 +117,21 @@ Cluster ClusterBuilder::Finish() {
   if (!is_whole_) CheckConnected(*wiring_);
 
   std::unordered_map<std::string, uint32_t> index_of_node;
+  const EqualMachines& machines = wiring_->machines;
+  const size_t drawn = wiring_->drawn_vertices.size();
+  wiring_->node_index.reserve(wiring_->devices.size());
   for (const VertexId device : wiring_->devices) {
-    const auto next = static_cast<uint32_t>(index_of_node.size());
-    wiring_->node_index.push_back(
-        index_of_node.emplace(wiring_->vertices[device].node, next).first->second);
+    auto node = static_cast<uint32_t>(index_of_node.size());
+    if (device >= drawn) {
+      node += static_cast<uint32_t>((device - drawn) / machines.parts.size());
+    } else {
+      node = index_of_node.emplace(wiring_->drawn_vertices[device].node, node).first->second;
+    }
+    wiring_->node_index.push_back(node);
   }
-  wiring_->node_count = static_cast<uint32_t>(index_of_node.size());
-  figures_.links = std::make_shared<const std::vector<LinkFigures>>(std::move(links_));
+  wiring_->node_count = static_cast<uint32_t>(index_of_node.size()) + machines.count;
+  figures_.links = std::make_shared<const FigureTable>(std::move(links_),
+                                                       std::move(machine_figures_), machines.count);
   return {std::move(wiring_), std::make_shared<const Figures>(std::move(figures_))};
 }
 

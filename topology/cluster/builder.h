@@ -26,6 +26,9 @@ class ClusterBuilder {
   void AddVerticesOf(const Cluster& cluster);
   void AddLink(VertexId from, VertexId to, const ClusterLink& link);  // one direction; numbers it
   void AddLinks(VertexId a, VertexId b, const ClusterLink& link);     // both directions
+  // Equal machines, all at once, after everything else. `figures` are those of one machine's links;
+  // all devices are of the kind `spec`. Names must not be those of other vertices.
+  void AddMachines(EqualMachines machines, std::vector<LinkFigures> figures, uint32_t spec);
   void set_step_overhead(Seconds overhead) { figures_.step_overhead = overhead; }
   void set_collective_overhead(Seconds overhead) { figures_.collective_overhead = overhead; }
   void set_channel_overhead(Seconds overhead) { figures_.channel_overhead = overhead; }
@@ -36,12 +39,13 @@ class ClusterBuilder {
   void set_structure(std::shared_ptr<const ClusterStructure> structure,
                      std::vector<Seconds> machine_latencies, Trunks trunks, bool is_whole);
 
-  size_t vertex_count() const { return wiring_->vertices.size(); }
+  size_t vertex_count() const { return wiring_->vertex_count(); }
   uint32_t device_count() const { return static_cast<uint32_t>(wiring_->devices.size()); }
-  uint32_t link_count() const { return static_cast<uint32_t>(links_.size()); }
+  uint32_t link_count() const { return static_cast<uint32_t>(wiring_->link_count()); }
   const std::vector<VertexId>& devices() const { return wiring_->devices; }
   Trunks::Ends EndsOf(uint32_t link) const {
-    return {wiring_->links[link].from, wiring_->links[link].to};
+    const WiredLink wired = wiring_->LinkAt(link);
+    return {wired.from, wired.to};
   }
 
   // Once. Throws Error when there is no device or when some device cannot reach another without
@@ -50,8 +54,9 @@ class ClusterBuilder {
 
  private:
   std::unique_ptr<Wiring> wiring_;
-  std::vector<LinkFigures> links_;
-  Figures figures_;  // but for the links'
+  std::vector<LinkFigures> links_;            // of those drawn one by one
+  std::vector<LinkFigures> machine_figures_;  // of a machine's links
+  Figures figures_;                           // but for the links'
   bool is_whole_ = false;
 };
 

@@ -13,7 +13,7 @@ namespace {
 
 // What the cables of each trunk carry together; the longest latency, since packets of one message
 // take all of them.
-std::vector<LinkFigures> SumTrunks(const Trunks& trunks, const std::vector<LinkFigures>& links) {
+std::vector<LinkFigures> SumTrunks(const Trunks& trunks, const FigureTable& links) {
   std::vector<LinkFigures> sums;
   sums.reserve(trunks.count());
   for (uint32_t trunk = 0; trunk < trunks.count(); ++trunk) {
@@ -32,15 +32,15 @@ std::vector<LinkFigures> SumTrunks(const Trunks& trunks, const std::vector<LinkF
 }
 
 // "spine*" of "spine0" to "spine31".
-std::string NameOfAll(const std::vector<const std::string*>& names) {
-  const std::string& first = *names.front();
+std::string NameOfAll(const std::vector<std::string>& names) {
+  const std::string& first = names.front();
   size_t common = first.size();
   bool differ = false;
-  for (const std::string* name : names) {
-    differ = differ || *name != first;
-    common = std::min(common, name->size());
+  for (const std::string& name : names) {
+    differ = differ || name != first;
+    common = std::min(common, name.size());
     common = static_cast<size_t>(
-        std::mismatch(first.begin(), first.begin() + static_cast<ptrdiff_t>(common), name->begin())
+        std::mismatch(first.begin(), first.begin() + static_cast<ptrdiff_t>(common), name.begin())
             .first -
         first.begin());
   }
@@ -69,9 +69,9 @@ Cluster Cluster::With(Figures figures) const {
   return {wiring_, std::make_shared<const Figures>(std::move(figures))};
 }
 
-const std::string& Cluster::DeviceName(uint32_t rank) const {
+std::string Cluster::DeviceName(uint32_t rank) const {
   CHECK_LT(rank, device_count());
-  return wiring_->vertices[wiring_->devices[rank]].name;
+  return VertexAt(wiring_->devices[rank]).name;
 }
 
 const DeviceSpec& Cluster::DeviceOf(uint32_t rank) const {
@@ -83,9 +83,9 @@ uint32_t Cluster::SpecOf(uint32_t rank) const {
   return figures_->spec_of_rank[rank];
 }
 
-const std::string& Cluster::NodeOf(uint32_t rank) const {
+std::string Cluster::NodeOf(uint32_t rank) const {
   CHECK_LT(rank, device_count());
-  return wiring_->vertices[wiring_->devices[rank]].node;
+  return VertexAt(wiring_->devices[rank]).node;
 }
 
 uint32_t Cluster::NodeIndexOf(uint32_t rank) const {
@@ -98,41 +98,39 @@ ClusterLink Cluster::Link(uint32_t index) const {
   const bool is_trunk = IsTrunk(index);
   const LinkFigures& figures =
       is_trunk ? (*trunk_figures_)[index - link_count()] : (*figures_->links)[index];
-  return {is_trunk ? LinkKind::kNetwork : wiring_->links[index].kind, index, figures.bandwidth,
-          figures.efficiency, figures.latency};
+  return {KindOf(index), index, figures.bandwidth, figures.efficiency, figures.latency};
 }
 
 VertexId Cluster::SourceOf(uint32_t link) const {
-  return IsTrunk(link) ? wiring_->trunks.ends[link - link_count()].from : wiring_->links[link].from;
+  return IsTrunk(link) ? wiring_->trunks.ends[link - link_count()].from
+                       : wiring_->LinkAt(link).from;
 }
 
 VertexId Cluster::TargetOf(uint32_t link) const {
-  return IsTrunk(link) ? wiring_->trunks.ends[link - link_count()].to : wiring_->links[link].to;
+  return IsTrunk(link) ? wiring_->trunks.ends[link - link_count()].to : wiring_->LinkAt(link).to;
 }
 
 std::string Cluster::LinkName(uint32_t index) const {
   CHECK_LT(index, way_count());
   if (!IsTrunk(index))
     return VertexAt(SourceOf(index)).name + "->" + VertexAt(TargetOf(index)).name;
-  std::vector<const std::string*> from;
-  std::vector<const std::string*> to;
+  std::vector<std::string> from;
+  std::vector<std::string> to;
   for (const uint32_t cable : CablesOf(index)) {
-    from.push_back(&VertexAt(SourceOf(cable)).name);
-    to.push_back(&VertexAt(TargetOf(cable)).name);
+    from.push_back(VertexAt(SourceOf(cable)).name);
+    to.push_back(VertexAt(TargetOf(cable)).name);
   }
   CHECK(!from.empty());
   return NameOfAll(from) + "->" + NameOfAll(to);
 }
 
 VertexId Cluster::FindVertex(const std::string& name) const {
-  const auto found = wiring_->vertex_by_name.find(std::string_view(name));
-  if (found == wiring_->vertex_by_name.end()) {
-    std::vector<std::string> names;
-    for (const Vertex& vertex : wiring_->vertices) names.push_back(vertex.name);
-    throw Error(fmt::format("there is no vertex \"{}\" in cluster \"{}\"{}", name, wiring_->name,
-                            DidYouMean(name, names)));
-  }
-  return *found;
+  const VertexId found = wiring_->Find(name);
+  if (found != kNoVertex) return found;
+  std::vector<std::string> names;
+  for (VertexId id = 0; id < vertex_count(); ++id) names.push_back(VertexAt(id).name);
+  throw Error(fmt::format("there is no vertex \"{}\" in cluster \"{}\"{}", name, wiring_->name,
+                          DidYouMean(name, names)));
 }
 
 }  // namespace rehearse

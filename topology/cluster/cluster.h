@@ -7,8 +7,8 @@
 // same wiring. A ClusterBuilder (topology/cluster/builder.h) makes the first one.
 //
 // A cluster that was built from equal machines and a fabric (topology/presets/machine.h) also knows
-// its structure, which saves the router most of its searching. Link names are made when asked for:
-// a large cluster has millions.
+// its structure, which saves the router most of its searching. Names are made when asked for: a
+// large cluster has millions.
 //
 // Invariants: every device reaches every other without passing through a third; vertex names are
 // unique; devices are ranked in the order in which they were added.
@@ -56,28 +56,35 @@ class Cluster {
   const std::string& name() const { return wiring_->name; }
 
   // Vertices.
-  size_t vertex_count() const { return wiring_->vertices.size(); }
-  const Vertex& VertexAt(VertexId id) const { return wiring_->vertices[id]; }
+  size_t vertex_count() const { return wiring_->vertex_count(); }
+  Vertex VertexAt(VertexId id) const { return wiring_->VertexAt(id); }  // makes its names
+  VertexKind KindOfVertex(VertexId id) const { return wiring_->KindAt(id); }
   VertexId FindVertex(const std::string& name) const;  // Error with "did you mean"
 
   // Devices, by rank.
   uint32_t device_count() const { return static_cast<uint32_t>(devices().size()); }
   const std::vector<VertexId>& devices() const { return wiring_->devices; }  // rank -> vertex
-  const std::string& DeviceName(uint32_t rank) const;                        // "node0/gpu1"
+  std::string DeviceName(uint32_t rank) const;                               // "node0/gpu1"
   const DeviceSpec& DeviceOf(uint32_t rank) const;
   uint32_t SpecOf(uint32_t rank) const;  // position in device_specs()
   const std::vector<DeviceSpec>& device_specs() const { return figures_->device_specs; }
   // Its machine's name. Devices that name no machine all belong to one, named "".
-  const std::string& NodeOf(uint32_t rank) const;
+  std::string NodeOf(uint32_t rank) const;
   uint32_t NodeIndexOf(uint32_t rank) const;  // machines numbered by their first device
   uint32_t node_count() const { return wiring_->node_count; }
 
   // Links, by index; behind them the trunks (topology/cluster/trunks.h), which these functions take
   // as well. A trunk's ends are the first of the switches that its cables join.
-  uint32_t link_count() const { return static_cast<uint32_t>(wiring_->links.size()); }
+  uint32_t link_count() const { return static_cast<uint32_t>(wiring_->link_count()); }
   uint32_t way_count() const { return link_count() + wiring_->trunks.count(); }  // trunks included
   ClusterLink Link(uint32_t index) const;
-  LinkKind KindOf(uint32_t link) const { return Link(link).kind; }
+  LinkKind KindOf(uint32_t link) const {
+    return IsTrunk(link) ? LinkKind::kNetwork : wiring_->LinkAt(link).kind;
+  }
+  Seconds LatencyOf(uint32_t link) const {
+    return (IsTrunk(link) ? (*trunk_figures_)[link - link_count()] : (*figures_->links)[link])
+        .latency;
+  }
   VertexId SourceOf(uint32_t link) const;
   VertexId TargetOf(uint32_t link) const;
   // "node0/gpu0->node0/gpu1"; of a trunk "leaf0->spine*".

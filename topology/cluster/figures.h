@@ -5,6 +5,7 @@
 // it its own.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -25,6 +26,33 @@ struct LinkFigures {
   Seconds latency;
 };
 
+// Those of all links, by index. Never changes. Those of equal machines
+// (topology/cluster/equal_machines.h), which come last, are kept once.
+class FigureTable {
+ public:
+  explicit FigureTable(std::vector<LinkFigures> links, std::vector<LinkFigures> machine = {},
+                       size_t machines = 0)
+      : links_(std::move(links)), machine_(std::move(machine)), machines_(machines) {}
+
+  size_t size() const { return links_.size() + machines_ * machine_.size(); }
+  const LinkFigures& operator[](size_t index) const {
+    return index < links_.size() ? links_[index]
+                                 : machine_[(index - links_.size()) % machine_.size()];
+  }
+  bool HasEqualMachines() const { return machines_ > 0; }
+  std::vector<LinkFigures> OneByOne() const {
+    std::vector<LinkFigures> all = links_;
+    all.reserve(size());
+    for (size_t i = 0; i < machines_; ++i) all.insert(all.end(), machine_.begin(), machine_.end());
+    return all;
+  }
+
+ private:
+  std::vector<LinkFigures> links_;
+  std::vector<LinkFigures> machine_;
+  size_t machines_;
+};
+
 // Longer ones are mistakes, and sums of them must fit the simulated clock.
 inline constexpr Seconds kLongestLatency(100);
 
@@ -37,7 +65,7 @@ struct CalibrationOrigin {
 };
 
 struct Figures {
-  std::shared_ptr<const std::vector<LinkFigures>> links;  // by index; never null
+  std::shared_ptr<const FigureTable> links;  // never null
   std::vector<DeviceSpec> device_specs;
   std::vector<uint32_t> spec_of_rank;  // positions in device_specs
   // What the links of a machine were drawn with, in a cluster that knows its structure: machines
@@ -56,9 +84,9 @@ struct Figures {
   // `change(index, figures)` is called for every link and writes into the figures.
   template <typename Change>
   void ChangeLinks(Change change) {
-    auto changed = std::make_shared<std::vector<LinkFigures>>(*links);
-    for (uint32_t i = 0; i < changed->size(); ++i) change(i, (*changed)[i]);
-    links = std::move(changed);
+    std::vector<LinkFigures> changed = links->OneByOne();
+    for (uint32_t i = 0; i < changed.size(); ++i) change(i, changed[i]);
+    links = std::make_shared<const FigureTable>(std::move(changed));
   }
 };
 

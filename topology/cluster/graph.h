@@ -25,7 +25,7 @@ struct Wiring::Graph {
 };
 
 inline const ClusterGraph& GraphOf(const Cluster& cluster) {
-  return cluster.wiring()->graph->graph;
+  return cluster.wiring()->graph().graph;
 }
 
 }  // namespace rehearse

@@ -78,7 +78,7 @@ std::vector<std::optional<uint32_t>> RouterOwners(const Cluster& cluster) {
     const auto device = cluster.devices()[rank];
     owners[device] = rank;
     const auto claim = [&](VertexId vertex) {
-      if (cluster.VertexAt(vertex).kind != VertexKind::kSwitch) return;
+      if (cluster.KindOfVertex(vertex) != VertexKind::kSwitch) return;
       if (owners[vertex] && *owners[vertex] != rank) is_shared[vertex] = true;
       owners[vertex] = rank;
     };

@@ -31,7 +31,7 @@ BytesPerSecond MaxFlow(const Cluster& cluster, const std::vector<uint32_t>& link
   for (const auto sink : sinks) CHECK_EQ(vertex_of.emplace(sink, kSink).first->second, kSink);
   size_t vertices = 2;
   const auto is_passable = [&](VertexId vertex) {
-    return cluster.VertexAt(vertex).kind != VertexKind::kDevice || vertex_of.count(vertex) > 0;
+    return cluster.KindOfVertex(vertex) != VertexKind::kDevice || vertex_of.count(vertex) > 0;
   };
   std::map<std::pair<size_t, size_t>, int64_t> capacities;  // parallel links are one
   // So that the sum of all fits; no machine comes near it.

@@ -17,14 +17,14 @@ enum class Direction { kForward, kBackward };
 // The vertices that are met from `start` along links (or against them) without passing through a
 // device other than `start`.
 std::vector<bool> Reached(const Wiring& wiring, VertexId start, Direction direction) {
-  const ClusterGraph& graph = wiring.graph->graph;
-  std::vector<bool> reached(wiring.vertices.size(), false);
+  const ClusterGraph& graph = wiring.graph().graph;
+  std::vector<bool> reached(wiring.vertex_count(), false);
   std::vector<VertexId> open = {start};
   reached[start] = true;
   const auto visit = [&](VertexId vertex) {
     if (reached[vertex]) return;
     reached[vertex] = true;
-    if (wiring.vertices[vertex].kind != VertexKind::kDevice) open.push_back(vertex);
+    if (wiring.KindAt(vertex) != VertexKind::kDevice) open.push_back(vertex);
   };
   while (!open.empty()) {
     const VertexId vertex = open.back();
@@ -50,11 +50,11 @@ bool AllReached(const std::vector<bool>& reached, const std::vector<VertexId>& d
 // nearly every machine, and linear in its size. If not, every device has to be asked.
 bool DevicesMeet(const Wiring& wiring) {
   constexpr int kMostCandidates = 8;
-  const ClusterGraph& graph = wiring.graph->graph;
+  const ClusterGraph& graph = wiring.graph().graph;
   int candidates = 0;
   for (auto [it, end] = boost::out_edges(wiring.devices[0], graph); it != end; ++it) {
     const VertexId middle = boost::target(*it, graph);
-    if (wiring.vertices[middle].kind == VertexKind::kDevice) continue;
+    if (wiring.KindAt(middle) == VertexKind::kDevice) continue;
     if (++candidates > kMostCandidates) break;
     if (AllReached(Reached(wiring, middle, Direction::kForward), wiring.devices) &&
         AllReached(Reached(wiring, middle, Direction::kBackward), wiring.devices))
@@ -124,7 +124,7 @@ void CheckConnected(const Wiring& wiring) {
         throw Error(
             fmt::format("device \"{}\" has no path to device \"{}\" (a path may not pass through "
                         "other devices){}",
-                        wiring.vertices[from].name, wiring.vertices[to].name, CutOff(wiring)));
+                        wiring.VertexAt(from).name, wiring.VertexAt(to).name, CutOff(wiring)));
     }
   }
 }

@@ -2,7 +2,8 @@
 // machines. Figures are not part of it (topology/cluster/figures.h). A ClusterBuilder makes it;
 // from then on it never changes, and all clusters that differ in figures alone share it.
 //
-// As a graph that can be searched it is in topology/cluster/graph.h, which brings Boost.Graph with
+// Vertex names are made when asked for, but for those of the fabric. As a graph that can be
+// searched it is in topology/cluster/graph.h, which brings Boost.Graph with
 // it; this header, like all that includes no more than topology/cluster/cluster.h, does without.
 #pragma once
 
@@ -10,19 +11,19 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_set>
 #include <vector>
 
+#include "topology/cluster/equal_machines.h"
 #include "topology/cluster/trunks.h"
 
 namespace rehearse {
 
 struct ClusterStructure;  // topology/fabrics/structure.h
 
-enum class VertexKind : uint8_t { kDevice, kNic, kPcieSwitch, kSocket, kNvSwitch, kSwitch };
-enum class LinkKind : uint8_t { kNvLink, kXgmi, kPcie, kSocket, kNetwork, kMemory };
 // "device", "nic", "pcie-switch", "socket", "nvswitch", "switch"
 const char* Name(VertexKind kind);
 // "nvlink", "xgmi", "pcie", "socket", "network", "memory"
@@ -37,13 +38,9 @@ struct Vertex {
   std::string node;  // the machine it is part of; "" for the fabric
 };
 
-struct WiredLink {
-  uint32_t from = 0;
-  uint32_t to = 0;
-  LinkKind kind = LinkKind::kNetwork;
-};
-
-struct Wiring {
+// First what was drawn one by one, then equal machines.
+class Wiring {
+ public:
   struct Graph;  // topology/cluster/graph.h
 
   explicit Wiring(std::string cluster);
@@ -52,16 +49,29 @@ struct Wiring {
   Wiring& operator=(const Wiring&) = delete;
 
   std::string name;  // the cluster's
-  std::vector<Vertex> vertices;
-  std::vector<WiredLink> links;
+  std::vector<Vertex> drawn_vertices;
+  std::vector<WiredLink> drawn_links;
+  EqualMachines machines;
   std::vector<VertexId> devices;     // rank -> vertex
   std::vector<uint32_t> node_index;  // by rank; machines are numbered by their first device
   uint32_t node_count = 0;
   std::shared_ptr<const ClusterStructure> structure;  // null where it was drawn vertex by vertex
   Trunks trunks;                                      // none there either
-  std::unique_ptr<Graph> graph;
 
-  // Vertices by their name, which only they themselves hold.
+  size_t vertex_count() const { return drawn_vertices.size() + machines.vertex_count(); }
+  size_t link_count() const { return drawn_links.size() + machines.link_count(); }
+  Vertex VertexAt(VertexId id) const;
+  VertexKind KindAt(VertexId id) const {
+    if (id < drawn_vertices.size()) return drawn_vertices[id].kind;
+    return machines.parts[(id - drawn_vertices.size()) % machines.parts.size()].kind;
+  }
+  WiredLink LinkAt(size_t index) const;
+  // kNoVertex: there is none of that name.
+  VertexId Find(std::string_view vertex) const;
+  // Made when it is first asked for, by whatever thread.
+  const Graph& graph() const;
+
+  // Drawn vertices by their name, which only they themselves hold.
   struct HashName {
     using is_transparent = void;
     const std::vector<Vertex>* of;
@@ -75,8 +85,12 @@ struct Wiring {
     bool operator()(std::string_view a, VertexId b) const { return a == (*of)[b].name; }
     bool operator()(VertexId a, std::string_view b) const { return b == (*of)[a].name; }
   };
-  std::unordered_set<VertexId, HashName, SameName> vertex_by_name{0, HashName{&vertices},
-                                                                  SameName{&vertices}};
+  std::unordered_set<VertexId, HashName, SameName> vertex_by_name{0, HashName{&drawn_vertices},
+                                                                  SameName{&drawn_vertices}};
+
+ private:
+  mutable std::once_flag graph_once_;
+  mutable std::unique_ptr<Graph> graph_;
 };
 
 }  // namespace rehearse

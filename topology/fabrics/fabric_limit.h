@@ -9,7 +9,7 @@
 
 namespace rehearse {
 
-inline constexpr uint32_t kMostFabricCables = 1u << 21;  // between its switches
+inline constexpr uint32_t kMostFabricCables = 1u << 22;  // between its switches: half a gigabyte
 
 // Throws Error when there are more.
 inline void CheckFabricSize(double cables) {

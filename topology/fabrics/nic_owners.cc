@@ -14,7 +14,7 @@ namespace {
 // algorithm inside the machine, not through devices or NICs.
 std::vector<VertexId> NearestNics(const Cluster& cluster, VertexId device) {
   const ClusterGraph& graph = GraphOf(cluster);
-  const std::string& node = cluster.VertexAt(device).node;
+  const std::string node = cluster.VertexAt(device).node;
   std::map<VertexId, PathCost> distance = {{device, PathCost()}};
   using Entry = std::pair<PathCost, VertexId>;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> open;
@@ -26,12 +26,12 @@ std::vector<VertexId> NearestNics(const Cluster& cluster, VertexId device) {
     open.pop();
     if (cost > nearest) break;
     if (cost > distance.at(vertex)) continue;
-    if (cluster.VertexAt(vertex).kind == VertexKind::kNic) {
+    if (cluster.KindOfVertex(vertex) == VertexKind::kNic) {
       nearest = cost;
       nics.push_back(vertex);  // equal costs leave the queue in the order of their ids
       continue;
     }
-    if (cluster.VertexAt(vertex).kind == VertexKind::kDevice && vertex != device) continue;
+    if (cluster.KindOfVertex(vertex) == VertexKind::kDevice && vertex != device) continue;
     for (auto [it, end] = boost::out_edges(vertex, graph); it != end; ++it) {
       const VertexId next = boost::target(*it, graph);
       if (cluster.VertexAt(next).node != node) continue;

@@ -108,7 +108,7 @@ class Router::Search {
   }
 
  private:
-  VertexKind KindOf(VertexId vertex) const { return cluster_.VertexAt(vertex).kind; }
+  VertexKind KindOf(VertexId vertex) const { return cluster_.KindOfVertex(vertex); }
 
   // Of the step over a link. A NIC counts where it is entered.
   PathCost CostOf(EdgeId edge) const {
@@ -232,7 +232,7 @@ class Router::Search {
 
   const Cluster& cluster_;
   const ClusterGraph& graph_;
-  const std::vector<LinkFigures>& figures_;  // by link
+  const FigureTable& figures_;
   std::vector<std::vector<uint32_t>> ranks_of_node_;
   std::vector<bool> owners_known_;    // by node
   std::vector<VertexId> owned_nics_;  // by rank
@@ -250,10 +250,7 @@ class Router::Search {
 };
 
 Router::Router(const Cluster& cluster, const FabricRouting& routing, std::vector<bool> failing)
-    : cluster_(cluster),
-      routing_(routing),
-      failing_(std::move(failing)),
-      search_(std::make_unique<Search>(cluster)) {
+    : cluster_(cluster), routing_(routing), failing_(std::move(failing)) {
   const ClusterStructure* structure = cluster.structure().get();
   CheckRouting(routing, FabricOf(cluster), structure == nullptr);
   if (structure == nullptr) return;
@@ -281,7 +278,59 @@ bool Router::IsHashed() const {
          HasChoice(*cluster_.structure()->fabric, rule_->choice);
 }
 
-size_t Router::links_scanned() const { return search_->links_scanned(); }
+size_t Router::links_scanned() const {
+  return (search_ ? search_->links_scanned() : 0) +
+         (model_search_ ? model_search_->links_scanned() : 0);
+}
+
+bool Router::MachinesAreAlike() const {
+  const ClusterStructure* structure = cluster_.structure().get();
+  return structure != nullptr && structure->link_now.empty() && failing_.empty() &&
+         cluster_.figures().links->HasEqualMachines();
+}
+
+Router::Search& Router::Everywhere() {
+  if (!search_) search_ = std::make_unique<Search>(cluster_);
+  return *search_;
+}
+
+// The model machine alone, so that nobody has to draw the whole cluster as a graph: its parts in
+// their order behind a hub, which all its ports are joined to. The ways over the hub are no longer
+// than any over the fabric are.
+Router::Search& Router::InModel() {
+  if (model_search_) return *model_search_;
+  const ClusterStructure& structure = *cluster_.structure();
+  const VertexId first = structure.FirstVertexOf(model_);
+  ClusterBuilder builder("model");
+  for (const DeviceSpec& spec : cluster_.device_specs()) builder.AddDeviceSpec(spec);
+  const VertexId hub = builder.AddVertex({"hub", VertexKind::kSwitch, ""});
+  uint32_t rank = model_ * structure.devices_per_machine;
+  for (uint32_t i = 0; i < structure.vertices_per_machine; ++i) {
+    const Vertex part = cluster_.VertexAt(first + i);
+    builder.AddVertex(part, part.kind == VertexKind::kDevice ? cluster_.SpecOf(rank++) : 0);
+  }
+  const auto part_of = [&](VertexId vertex) { return hub + 1 + (vertex - first); };
+  for (uint32_t i = 0; i < structure.inner_links; ++i) {
+    const uint32_t link = structure.LinkNow(structure.FirstLinkOf(model_) + i);
+    builder.AddLink(part_of(cluster_.SourceOf(link)), part_of(cluster_.TargetOf(link)),
+                    cluster_.Link(link));
+  }
+  for (uint32_t port = 0; port < structure.ports(); ++port) {
+    ClusterLink cable;
+    cable.bandwidth = BytesPerSecond(1e9);
+    cable.latency = cluster_.figures().machine_latencies[structure.inner_links + 2 * port];
+    for (const uint32_t drawn : {0u, 1u}) {
+      const uint32_t link = structure.LinkNow(structure.PortLink(model_, port) + drawn);
+      if (link != ClusterStructure::kGone)
+        cable.latency = std::min(cable.latency, cluster_.Link(link).latency);
+    }
+    builder.AddLinks(part_of(first + structure.port_vertex[port]), hub, cable);
+  }
+  builder.set_structure(nullptr, {}, {}, true);
+  model_cluster_ = std::make_unique<Cluster>(builder.Finish());
+  model_search_ = std::make_unique<Search>(*model_cluster_);
+  return *model_search_;
+}
 
 // Whether the machine's own links are all there with the latencies that they were drawn with, so
 // that what is shortest in one such machine is shortest in all.
@@ -299,11 +348,20 @@ bool Router::IsRegular(uint32_t machine) {
   return known != 0;
 }
 
-// The machine is regular: its links are all there, one behind the other.
-Router::InnerWay Router::Inner(std::vector<uint32_t> links) const {
+// Between two parts of the machine, of which the nearest NICs are given as well.
+Router::InnerWay Router::Inner(uint32_t from, uint32_t to, uint32_t from_nic, uint32_t to_nic) {
   const ClusterStructure& structure = *cluster_.structure();
+  const auto run = [&](Search& search, VertexId first) {
+    const auto vertex = [&](uint32_t part) { return part == kNone ? kNoVertex : first + part; };
+    return search.Run(vertex(from), vertex(to), vertex(from_nic), vertex(to_nic));
+  };
+  InnerWay way = {true, true, run(InModel(), 1)};
+  const auto leaves = [&](uint32_t link) { return link >= structure.inner_links; };
+  if (std::none_of(way.links.begin(), way.links.end(), leaves)) return way;
+  // Over a hub it is shorter to leave the machine. And over the fabric? The machine is regular: its
+  // links are all there, one behind the other.
+  way.links = run(Everywhere(), structure.FirstVertexOf(model_));
   const uint32_t first = structure.LinkNow(structure.FirstLinkOf(model_));
-  InnerWay way = {true, true, std::move(links)};
   for (uint32_t& link : way.links) {
     if (link < first || link >= first + structure.inner_links) way.usable = false;
     link -= first;
@@ -311,32 +369,34 @@ Router::InnerWay Router::Inner(std::vector<uint32_t> links) const {
   return way;
 }
 
+// Counted from the machine's first vertex; kNone where it owns none.
+uint32_t Router::NicOfPlace(uint32_t place) {
+  const VertexId nic = InModel().NicOf(place);
+  return nic == kNoVertex ? kNone : static_cast<uint32_t>(nic - 1);
+}
+
 const Router::Exit& Router::ExitOf(uint32_t place) {
   std::optional<Exit>& known = exits_[place];
   if (known) return *known;
   const ClusterStructure& structure = *cluster_.structure();
-  const VertexId first = structure.FirstVertexOf(model_);
-  const VertexId nic = search_->NicOf(model_ * structure.devices_per_machine + place);
-  const bool has_nic = nic != kNoVertex;
-  const VertexId leaving = has_nic ? nic : first + place;
+  const uint32_t nic = NicOfPlace(place);
+  const uint32_t leaving = nic == kNone ? place : nic;
   Exit exit;
-  while (first + structure.port_vertex[exit.port] != leaving) {
+  while (structure.port_vertex[exit.port] != leaving) {
     ++exit.port;
     CHECK_LT(exit.port, structure.ports());
   }
   exit.out.known = exit.in.known = true;
-  if (has_nic) {
-    exit.out = Inner(search_->Run(first + place, nic, nic, nic));
-    exit.in = Inner(search_->Run(nic, first + place, nic, nic));
+  if (nic != kNone) {
+    exit.out = Inner(place, nic, nic, nic);
+    exit.in = Inner(nic, place, nic, nic);
   }
   return known.emplace(std::move(exit));
 }
 
 const Router::InnerWay& Router::WayWithin(uint32_t from_place, uint32_t to_place) {
-  const uint32_t devices = cluster_.structure()->devices_per_machine;
-  InnerWay& way = ways_[from_place * devices + to_place];
-  if (!way.known)
-    way = Inner(search_->Run(model_ * devices + from_place, model_ * devices + to_place));
+  InnerWay& way = ways_[from_place * cluster_.structure()->devices_per_machine + to_place];
+  if (!way.known) way = Inner(from_place, to_place, NicOfPlace(from_place), NicOfPlace(to_place));
   return way;
 }
 
@@ -361,32 +421,37 @@ void Router::AppendFabric(uint32_t from_switch, uint32_t to_switch, uint64_t flo
   for (size_t i = begin; i < links->size(); ++i) (*links)[i] = structure.LinkNow((*links)[i]);
 }
 
-std::optional<std::vector<uint32_t>> Router::FindByStructure(uint32_t from_rank, uint32_t to_rank,
-                                                             const std::vector<bool>& without,
-                                                             uint32_t queue_pair) {
+bool Router::AppendByStructure(uint32_t from_rank, uint32_t to_rank,
+                               const std::vector<bool>& without, uint32_t queue_pair,
+                               std::vector<uint32_t>* links) {
   const ClusterStructure& structure = *cluster_.structure();
   const uint32_t from = from_rank / structure.devices_per_machine;
   const uint32_t to = to_rank / structure.devices_per_machine;
-  if (!IsRegular(from) || !IsRegular(to)) return std::nullopt;
+  if (!IsRegular(from) || !IsRegular(to)) return false;
   const uint32_t from_place = from_rank % structure.devices_per_machine;
   const uint32_t to_place = to_rank % structure.devices_per_machine;
+  const bool all_there = structure.link_now.empty() && without.empty();
   const auto is_gone = [&](uint32_t link) {
     if (link == ClusterStructure::kGone) return true;
     if (cluster_.IsTrunk(link) && cluster_.CablesOf(link).empty()) return true;
     return !without.empty() && IsAmong(without, link);
   };
-  std::vector<uint32_t> links;
+  const auto begin = static_cast<std::ptrdiff_t>(links->size());
+  const auto is_cut = [&] {
+    return !all_there && std::any_of(links->begin() + begin, links->end(), is_gone);
+  };
   if (from == to) {
     const InnerWay& way = WayWithin(from_place, to_place);
-    if (!way.usable) return std::nullopt;
+    if (!way.usable) return false;
     for (const uint32_t link : way.links)
-      links.push_back(structure.LinkNow(structure.FirstLinkOf(from) + link));
-    if (std::any_of(links.begin(), links.end(), is_gone)) return std::nullopt;
-    return links;
+      links->push_back(structure.LinkNow(structure.FirstLinkOf(from) + link));
+    if (!is_cut()) return true;
+    links->erase(links->begin() + begin, links->end());
+    return false;
   }
   const Exit& exit = ExitOf(from_place);
   const Exit& entry = ExitOf(to_place);
-  if (!exit.out.usable || !entry.in.usable) return std::nullopt;
+  if (!exit.out.usable || !entry.in.usable) return false;
   const Fabric& fabric = *structure.fabric;
   const uint32_t first_switch = SwitchOfPort(fabric, from, exit.port);
   const uint32_t last_switch = SwitchOfPort(fabric, to, entry.port);
@@ -394,26 +459,32 @@ std::optional<std::vector<uint32_t>> Router::FindByStructure(uint32_t from_rank,
   uint64_t flow = FlowHash(routing_.seed.value_or(0), from_rank, to_rank);
   if (queue_pair > 0) flow = Mix(flow ^ (uint64_t{queue_pair} << 32));
   for (int i = 0; i < tries; ++i) {
-    links.clear();
     for (const uint32_t link : exit.out.links)
-      links.push_back(structure.LinkNow(structure.FirstLinkOf(from) + link));
-    links.push_back(structure.LinkNow(structure.PortLink(from, exit.port)));
-    AppendFabric(first_switch, last_switch, i == 0 ? flow : Mix(flow + i), &links);
-    links.push_back(structure.LinkNow(structure.PortLink(to, entry.port) + 1));
+      links->push_back(structure.LinkNow(structure.FirstLinkOf(from) + link));
+    links->push_back(structure.LinkNow(structure.PortLink(from, exit.port)));
+    AppendFabric(first_switch, last_switch, i == 0 ? flow : Mix(flow + i), links);
+    links->push_back(structure.LinkNow(structure.PortLink(to, entry.port) + 1));
     for (const uint32_t link : entry.in.links)
-      links.push_back(structure.LinkNow(structure.FirstLinkOf(to) + link));
-    if (std::none_of(links.begin(), links.end(), is_gone)) return links;
+      links->push_back(structure.LinkNow(structure.FirstLinkOf(to) + link));
+    if (!is_cut()) return true;
+    links->erase(links->begin() + begin, links->end());
   }
-  return std::nullopt;
+  return false;
+}
+
+bool Router::AppendWay(uint32_t from_rank, uint32_t to_rank, std::vector<uint32_t>* links) {
+  if (cluster_.structure() == nullptr || parts_ != 1 || !failing_.empty()) return false;
+  if (rule_ && rule_->choice == RouteChoice::kFlowlet) return false;
+  return AppendByStructure(from_rank, to_rank, {}, 0, links);
 }
 
 std::vector<uint32_t> Router::Find(uint32_t from_rank, uint32_t to_rank,
                                    const std::vector<bool>& without, uint32_t queue_pair) {
-  if (cluster_.structure() != nullptr)
-    if (std::optional<std::vector<uint32_t>> links =
-            FindByStructure(from_rank, to_rank, without, queue_pair))
-      return *std::move(links);
-  return search_->Run(from_rank, to_rank, without);
+  std::vector<uint32_t> links;
+  if (cluster_.structure() != nullptr &&
+      AppendByStructure(from_rank, to_rank, without, queue_pair, &links))
+    return links;
+  return Everywhere().Run(from_rank, to_rank, without);
 }
 
 bool Router::MeetsFailure(const Route& route) const {

@@ -78,8 +78,17 @@ class Router {
   // (any number), and shares the ways with it; other phases have other routes. Else without effect.
   void EnterPhase(uint64_t phase);
 
+  // Appends the links of Between() without remembering them, for those who look at very many pairs
+  // once. False, and nothing is appended, where Between() has more to say: it searches, cuts what
+  // is sent into parts, balances, or knows of links that will fail.
+  bool AppendWay(uint32_t from_rank, uint32_t to_rank, std::vector<uint32_t>* links);
+
   // Whether a link of the way is going to fail.
   bool MeetsFailure(const Route& route) const;
+
+  // Whether each machine has the links and figures of every other, and none is going to fail: then
+  // a way within one is a way within all, link by link.
+  bool MachinesAreAlike() const;
 
   const Cluster& cluster() const { return cluster_; }
 
@@ -113,10 +122,9 @@ class Router {
   // `without` by link, or empty; no links if nothing leads round these.
   std::vector<uint32_t> Find(uint32_t from_rank, uint32_t to_rank, const std::vector<bool>& without,
                              uint32_t queue_pair = 0);
-  // Nothing where the machines differ from how they were drawn, and where the way is cut.
-  std::optional<std::vector<uint32_t>> FindByStructure(uint32_t from_rank, uint32_t to_rank,
-                                                       const std::vector<bool>& without,
-                                                       uint32_t queue_pair);
+  // False where the machines differ from how they were drawn, and where the way is cut.
+  bool AppendByStructure(uint32_t from_rank, uint32_t to_rank, const std::vector<bool>& without,
+                         uint32_t queue_pair, std::vector<uint32_t>* links);
   // The way over the fabric between two switches, by its structure; links as they are now.
   void AppendFabric(uint32_t from_switch, uint32_t to_switch, uint64_t flow,
                     std::vector<uint32_t>* links);
@@ -127,7 +135,11 @@ class Router {
   bool IsRegular(uint32_t machine);
   const Exit& ExitOf(uint32_t place);  // place: rank within its machine
   const InnerWay& WayWithin(uint32_t from_place, uint32_t to_place);
-  InnerWay Inner(std::vector<uint32_t> links) const;  // of the model machine
+  InnerWay Inner(uint32_t from, uint32_t to, uint32_t from_nic, uint32_t to_nic);
+  uint32_t NicOfPlace(uint32_t place);
+  // Over the graph of the whole cluster, and of the model machine.
+  Search& Everywhere();
+  Search& InModel();
 
   const Cluster& cluster_;
   const FabricRouting routing_;
@@ -138,7 +150,7 @@ class Router {
   std::vector<std::vector<uint32_t>> loads_;
   uint32_t phase_ = 0;
   const std::vector<bool> failing_;
-  std::unique_ptr<Search> search_;
+  std::unique_ptr<Search> search_;  // null until it is needed
   std::deque<Route> routes_;
   // Where the pair's route is, or belongs.
   uint32_t& SlotOf(uint32_t from_rank, uint32_t to_rank);
@@ -153,6 +165,8 @@ class Router {
 
   // In a cluster that knows its structure:
   uint32_t model_ = 0;                      // a machine as it was drawn
+  std::unique_ptr<Cluster> model_cluster_;  // null until it is needed
+  std::unique_ptr<Search> model_search_;
   std::vector<int8_t> is_regular_;          // by machine; -1: not looked at yet
   std::vector<std::optional<Exit>> exits_;  // by place
   std::vector<InnerWay> ways_;              // by pair of places

@@ -128,22 +128,22 @@ std::unique_ptr<Cluster> ReadPresetObject(const JsonReader& object) {
 // What differs in the wiring of two clusters; "" where they are wired alike.
 std::string DifferenceInWiring(const Wiring& a, const Wiring& b) {
   if (a.name != b.name) return fmt::format("its name is \"{}\", not \"{}\"", a.name, b.name);
-  if (a.vertices.size() != b.vertices.size())
-    return fmt::format("it has {} vertices, not {}", a.vertices.size(), b.vertices.size());
-  for (size_t i = 0; i < a.vertices.size(); ++i) {
-    const Vertex& x = a.vertices[i];
-    const Vertex& y = b.vertices[i];
+  if (a.vertex_count() != b.vertex_count())
+    return fmt::format("it has {} vertices, not {}", a.vertex_count(), b.vertex_count());
+  for (VertexId i = 0; i < a.vertex_count(); ++i) {
+    const Vertex x = a.VertexAt(i);
+    const Vertex y = b.VertexAt(i);
     if (x.name != y.name || x.kind != y.kind || x.node != y.node)
       return fmt::format("vertex {} is not {} \"{}\" of \"{}\"", i, Name(y.kind), y.name, y.node);
   }
-  if (a.links.size() != b.links.size())
-    return fmt::format("it has {} links, not {}", a.links.size(), b.links.size());
-  for (size_t i = 0; i < a.links.size(); ++i) {
-    const WiredLink& x = a.links[i];
-    const WiredLink& y = b.links[i];
+  if (a.link_count() != b.link_count())
+    return fmt::format("it has {} links, not {}", a.link_count(), b.link_count());
+  for (size_t i = 0; i < a.link_count(); ++i) {
+    const WiredLink x = a.LinkAt(i);
+    const WiredLink y = b.LinkAt(i);
     if (x.from != y.from || x.to != y.to || x.kind != y.kind)
       return fmt::format("link {} is not of kind {} from \"{}\" to \"{}\"", i, Name(y.kind),
-                         b.vertices[y.from].name, b.vertices[y.to].name);
+                         b.VertexAt(y.from).name, b.VertexAt(y.to).name);
   }
   return "";
 }

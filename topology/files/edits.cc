@@ -121,7 +121,7 @@ class Editor {
   explicit Editor(const Cluster& cluster)
       : cluster_(cluster),
         figures_(cluster.figures()),
-        links_(*figures_.links),
+        links_(figures_.links->OneByOne()),
         is_down_(links_.size()) {}
 
   void Apply(const Edit& edit) {
@@ -136,13 +136,13 @@ class Editor {
   Cluster Edited() const {
     Figures figures = figures_;
     if (std::find(is_down_.begin(), is_down_.end(), true) == is_down_.end()) {
-      if (links_changed_) figures.links = std::make_shared<std::vector<LinkFigures>>(links_);
+      if (links_changed_) figures.links = std::make_shared<const FigureTable>(links_);
       return cluster_.With(std::move(figures));
     }
-    auto links = std::make_shared<std::vector<LinkFigures>>();
+    std::vector<LinkFigures> links;
     for (uint32_t i = 0; i < links_.size(); ++i)
-      if (!is_down_[i]) links->push_back(links_[i]);
-    figures.links = std::move(links);
+      if (!is_down_[i]) links.push_back(links_[i]);
+    figures.links = std::make_shared<const FigureTable>(std::move(links));
     return Cut().With(std::move(figures));
   }
 

@@ -10,21 +10,32 @@
 namespace rehearse {
 namespace {
 
-void StampMachine(ClusterBuilder& cluster, const NodeShape& shape,
-                  const ClusterStructure& structure, uint32_t machine, uint32_t device) {
-  const std::string node = fmt::format("{}{}", shape.prefix, machine);
-  const VertexId first = structure.FirstVertexOf(machine);
-  CHECK_EQ(first, cluster.vertex_count());
-  for (const NodeShape::Part& part : shape.parts)
-    cluster.AddVertex({node + "/" + part.name, part.kind, node}, device);
-  CHECK_EQ(structure.FirstLinkOf(machine), cluster.link_count());
-  for (const NodeShape::Wire& wire : shape.wires)
-    cluster.AddLink(first + wire.from, first + wire.to, wire.link);
-  for (uint32_t port = 0; port < structure.ports(); ++port)
-    cluster.AddLinks(
-        first + shape.ports[port],
-        structure.fabric->first_switch + SwitchOfPort(*structure.fabric, machine, port),
-        *shape.cable);
+LinkFigures FiguresOf(const ClusterLink& link) {
+  return {link.bandwidth, link.efficiency, link.latency};
+}
+
+void AddMachines(ClusterBuilder& cluster, const NodeShape& shape, const ClusterStructure& structure,
+                 uint32_t device) {
+  EqualMachines machines;
+  std::vector<LinkFigures> figures;
+  machines.count = structure.machines;
+  machines.prefix = shape.prefix;
+  for (const NodeShape::Part& part : shape.parts) machines.parts.push_back({part.name, part.kind});
+  for (const NodeShape::Wire& wire : shape.wires) {
+    machines.wires.push_back({wire.from, wire.to, wire.link.kind});
+    figures.push_back(FiguresOf(wire.link));
+  }
+  machines.ports = structure.port_vertex;
+  if (!machines.ports.empty()) {
+    machines.cable = shape.cable->kind;
+    figures.resize(machines.links_per_machine(), FiguresOf(*shape.cable));
+    machines.switches.reserve(size_t{machines.count} * machines.ports.size());
+    for (uint32_t machine = 0; machine < machines.count; ++machine)
+      for (uint32_t port = 0; port < structure.ports(); ++port)
+        machines.switches.push_back(static_cast<uint32_t>(
+            structure.fabric->first_switch + SwitchOfPort(*structure.fabric, machine, port)));
+  }
+  cluster.AddMachines(std::move(machines), std::move(figures), device);
 }
 
 // Two machines and a switch tell whether any number of them on any fabric is connected.
@@ -91,10 +102,7 @@ std::unique_ptr<Cluster> BuildMachine(const MachineSpec& spec, const DeviceSpec&
   }
   structure->first_vertex = cluster.vertex_count();
   structure->first_link = cluster.link_count();
-  cluster.Reserve(structure->first_vertex + size_t{spec.nodes} * structure->vertices_per_machine,
-                  structure->first_link + size_t{spec.nodes} * structure->links_per_machine());
-  for (uint32_t machine = 0; machine < spec.nodes; ++machine)
-    StampMachine(cluster, shape, *structure, machine, device_index);
+  AddMachines(cluster, shape, *structure, device_index);
   structure->link_count = cluster.link_count();
   for (const std::string& note : spec.notes) cluster.AddNote(note);
   cluster.set_network_plugin(FindNetworkPlugin(spec.network_plugin));

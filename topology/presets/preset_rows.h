@@ -16,7 +16,7 @@ std::vector<ClusterPreset> AtpPresets();    // the interconnects of the ATP pape
 std::vector<ClusterPreset> SmallPresets();  // single boxes, CPUs, a plain switch
 
 inline PresetParameter Nodes(const char* meaning, uint32_t standard = 1) {
-  return {"nodes", 1, 65536, standard, meaning};
+  return {"nodes", 1, kMostNodes, standard, meaning};
 }
 
 }  // namespace rehearse

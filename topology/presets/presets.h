@@ -12,6 +12,9 @@
 
 namespace rehearse {
 
+// A million devices, at four a machine; what is too large in other ways is refused by BuildMachine.
+inline constexpr uint32_t kMostNodes = 1u << 18;
+
 struct PresetParameter {
   std::string name;  // "nodes"
   uint32_t minimum = 1;

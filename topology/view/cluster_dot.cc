@@ -50,8 +50,8 @@ std::string ClusterDot(const Cluster& cluster) {
       [&](std::ostream& stream, VertexId vertex) {
         stream << fmt::format(
             "[label={}, kind={}, node={}, shape={}]", Quoted(cluster.VertexAt(vertex).name),
-            Quoted(Name(cluster.VertexAt(vertex).kind)), Quoted(cluster.VertexAt(vertex).node),
-            ShapeOf(cluster.VertexAt(vertex).kind));
+            Quoted(Name(cluster.KindOfVertex(vertex))), Quoted(cluster.VertexAt(vertex).node),
+            ShapeOf(cluster.KindOfVertex(vertex)));
       },
       [&](std::ostream& stream, const EdgeId& edge) {
         const ClusterLink link = cluster.Link(graph[edge].index);

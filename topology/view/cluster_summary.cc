@@ -16,8 +16,8 @@ std::vector<LinkGroup> GroupLinks(const Cluster& cluster) {
     const auto from = cluster.SourceOf(i);
     const auto to = cluster.TargetOf(i);
     const bool up =
-        std::pair(cluster.VertexAt(from).kind, from) < std::pair(cluster.VertexAt(to).kind, to);
-    const auto [low, high] = std::minmax(cluster.VertexAt(from).kind, cluster.VertexAt(to).kind);
+        std::pair(cluster.KindOfVertex(from), from) < std::pair(cluster.KindOfVertex(to), to);
+    const auto [low, high] = std::minmax({cluster.KindOfVertex(from), cluster.KindOfVertex(to)});
     // Wide links first.
     LinkGroup& group = groups[{link.kind, low, high, -link.bandwidth.value(), link.efficiency,
                                link.latency.value()}];
@@ -46,7 +46,7 @@ ClusterSummary SummarizeCluster(const Cluster& cluster) {
   for (const auto& [spec, count] : devices)
     summary.device_kinds.emplace_back(cluster.device_specs()[spec], count);
   std::map<VertexKind, uint32_t> vertices;
-  for (VertexId id = 0; id < cluster.vertex_count(); ++id) ++vertices[cluster.VertexAt(id).kind];
+  for (VertexId id = 0; id < cluster.vertex_count(); ++id) ++vertices[cluster.KindOfVertex(id)];
   summary.vertices.assign(vertices.begin(), vertices.end());
   summary.links = GroupLinks(cluster);
   if (const Fabric* fabric = FabricOf(cluster);

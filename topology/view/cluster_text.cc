@@ -198,7 +198,7 @@ std::string PathText(Router& router, uint32_t from_rank, uint32_t to_rank) {
     std::vector<std::string> by;
     for (const uint32_t link : route.others[i]) {
       const VertexId to = cluster.TargetOf(link);
-      if (cluster.VertexAt(to).kind == VertexKind::kSwitch) by.push_back(cluster.VertexAt(to).name);
+      if (cluster.KindOfVertex(to) == VertexKind::kSwitch) by.push_back(cluster.VertexAt(to).name);
     }
     table.Row({fmt::format("queue pair {}: {}", i + 2, fmt::join(by, ", "))});
   }

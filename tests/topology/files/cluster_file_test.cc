@@ -255,7 +255,7 @@ TEST(ClusterTextTest, BadChangesAreRefused) {
               HasSubstr("\"nodes\" is \"four\", expected a whole number"));
   EXPECT_THAT(error("perlmutter:nodes=-1"), HasSubstr("expected a whole number"));
   EXPECT_THAT(error("perlmutter:nodes=99999999999"), HasSubstr("expected a whole number"));
-  EXPECT_THAT(error("perlmutter:nodes=0"), HasSubstr("expected 1 to 65536"));
+  EXPECT_THAT(error("perlmutter:nodes=0"), HasSubstr("expected 1 to 262144"));
   EXPECT_THAT(error("perlmutter:nodes=2,nodes=3"), HasSubstr("appears twice"));
   EXPECT_THAT(error("perlmutter:nods=2"), HasSubstr("did you mean \"nodes\"?"));
   EXPECT_THAT(error("perlmutter:device=a100-4g"), HasSubstr("did you mean \"a100-40g\"?"));

@@ -159,7 +159,7 @@ TEST(PresetTableTest, MistakesAreNamedWithTheirPlace) {
               AllOf(StartsWith("a.json:3: /cluster: "), HasSubstr("did you mean \"perlmutter\"?")));
   EXPECT_THAT(ErrorOf("perlmutter", {{"node", 4}}),
               AllOf(HasSubstr("no parameter \"node\""), HasSubstr("did you mean \"nodes\"?")));
-  EXPECT_THAT(ErrorOf("perlmutter", {{"nodes", 0}}), HasSubstr("is 0, expected 1 to 65536"));
+  EXPECT_THAT(ErrorOf("perlmutter", {{"nodes", 0}}), HasSubstr("is 0, expected 1 to 262144"));
   EXPECT_THAT(ErrorOf("switch", {{"devices", 65537}}), HasSubstr("is 65537, expected 1 to 65536"));
 }
 

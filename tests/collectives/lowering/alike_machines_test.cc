@@ -1,0 +1,110 @@
+// Groups at the same places of equal machines are looked at once; what comes out must be what
+// looking at each of them gives.
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "collectives/lowering/transfers.h"
+#include "topology/presets/presets.h"
+
+namespace rehearse {
+namespace {
+
+// An all-reduce and an all-gather by rings in every group of a communicator.
+Schedule Rings(const std::vector<std::vector<std::vector<uint32_t>>>& communicators,
+               uint32_t ranks) {
+  Schedule schedule;
+  Role role;
+  for (size_t i = 0; i < communicators.size(); ++i) {
+    schedule.communicators.push_back(
+        Communicator::Explicit("groups" + std::to_string(i), communicators[i]));
+    role.streams.push_back({"s" + std::to_string(i), StreamKind::kCommunication});
+    for (const CollectiveKind kind : {CollectiveKind::kAllReduce, CollectiveKind::kAllGather}) {
+      Collective collective;
+      collective.kind = kind;
+      collective.communicator = CommunicatorId(static_cast<uint32_t>(i));
+      collective.bytes = Bytes(1 << 20);
+      collective.algorithm = "ring";
+      Op op;
+      op.stream = StreamId(static_cast<uint32_t>(i));
+      op.work = collective;
+      role.ops.push_back(op);
+    }
+  }
+  schedule.roles.push_back(role);
+  schedule.role_of_rank.assign(ranks, 0);
+  return schedule;
+}
+
+void ExpectSame(const TransferTable& a, const TransferTable& b) {
+  ASSERT_EQ(a.sites.size(), b.sites.size());
+  for (size_t i = 0; i < a.sites.size(); ++i) {
+    EXPECT_EQ(a.sites[i].ranks, b.sites[i].ranks);
+    EXPECT_EQ(a.sites[i].transfer_begin, b.sites[i].transfer_begin);
+    EXPECT_EQ(a.sites[i].transfer_end, b.sites[i].transfer_end);
+    EXPECT_EQ(a.PlanOf(a.sites[i])->choice, b.PlanOf(b.sites[i])->choice);
+  }
+  ASSERT_EQ(a.transfers.size(), b.transfers.size());
+  for (size_t i = 0; i < a.transfers.size(); ++i) {
+    const Transfer& x = a.transfers[i];
+    const Transfer& y = b.transfers[i];
+    EXPECT_EQ(x.site, y.site);
+    EXPECT_EQ(x.share, y.share);
+    EXPECT_EQ(x.step_latency, y.step_latency);
+    EXPECT_EQ(x.idle_rate, y.idle_rate);
+    EXPECT_EQ(x.upstream, y.upstream);
+    EXPECT_EQ(x.downstream, y.downstream);
+    EXPECT_EQ(x.from, y.from);
+    EXPECT_EQ(x.to, y.to);
+    ASSERT_EQ(x.use_end - x.use_begin, y.use_end - y.use_begin);
+    ASSERT_EQ(x.detour_end - x.use_end, y.detour_end - y.use_end);
+    for (uint32_t use = 0; use < x.detour_end - x.use_begin; ++use) {
+      EXPECT_EQ(a.uses[x.use_begin + use].link, b.uses[y.use_begin + use].link);
+      EXPECT_EQ(a.uses[x.use_begin + use].multiplicity, b.uses[y.use_begin + use].multiplicity);
+    }
+  }
+  EXPECT_EQ(a.sites_of_rank, b.sites_of_rank);
+}
+
+TEST(AlikeMachinesTest, HaveTheTransfersThatEachOfThemWouldHave) {
+  for (const char* preset : {"dgx-a100", "frontier", "dgx-1-v100"}) {
+    const auto cluster = BuildPreset(preset, {{"nodes", 4}}, {});
+    Figures figures = cluster->figures();
+    figures.ChangeLinks([](uint32_t, LinkFigures&) {});  // equal, but each with its own
+    const Cluster by_itself = cluster->With(std::move(figures));
+    // Pairs, fours that are split differently on the machines, eights, and two machines together.
+    std::vector<std::vector<std::vector<uint32_t>>> communicators(4);
+    for (uint32_t machine = 0; machine < 4; ++machine) {
+      const uint32_t first = 8 * machine;
+      for (uint32_t i = 0; i < 8; i += 2) communicators[0].push_back({first + i, first + i + 1});
+      const bool odd = machine % 2 == 1;
+      std::vector<uint32_t> some;
+      std::vector<uint32_t> others;
+      for (uint32_t i = 0; i < 8; ++i)
+        ((odd ? i % 2 == 0 : i < 4) ? some : others).push_back(first + i);
+      communicators[1].push_back(some);
+      communicators[1].push_back(others);
+      std::vector<uint32_t> all = some;
+      all.insert(all.end(), others.begin(), others.end());
+      communicators[2].push_back(all);
+      if (odd)
+        communicators[3].back().insert(communicators[3].back().end(), all.begin(), all.end());
+      else
+        communicators[3].push_back(all);
+    }
+    const Schedule schedule = Rings(communicators, 32);
+    for (const Fidelity fidelity : {Fidelity::kFormula, Fidelity::kFluid, Fidelity::kStep}) {
+      Router router(*cluster);
+      Router other(by_itself);
+      ASSERT_TRUE(router.MachinesAreAlike());
+      ASSERT_FALSE(other.MachinesAreAlike());
+      ExpectSame(MakeTransfers(schedule, router, fidelity, 0),
+                 MakeTransfers(schedule, other, fidelity, 0));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rehearse
