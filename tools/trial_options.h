@@ -16,8 +16,8 @@
 
 namespace rehearse {
 
-// --cluster, --ranks, --groups, --root, --algorithm, --protocol, --nccl, --channels, --fidelity, and
-// those of tools/routing_options.h.
+// --cluster, --ranks, --groups, --root, --algorithm, --protocol, --nccl, --channels, --fidelity,
+// and those of tools/routing_options.h.
 void AddTrialOptions(CommandSyntax* syntax);
 
 // What takes a collective's kind.
