@@ -43,7 +43,8 @@ class Threads {
 
 // Calls work(0) to work(count - 1), in any order, on so many threads, 0: as many as the machine has
 // cores. Where there is no room for so many, a quarter of those that fit do it: the memory that
-// others would have is for the work. The first exception by index is thrown again when all are done.
+// others would have is for the work. The first exception by index is thrown again when all are
+// done.
 void InParallel(size_t count, unsigned threads, const std::function<void(size_t)>& work);
 
 }  // namespace rehearse
