@@ -37,7 +37,7 @@ std::optional<Route> RelayBetween(Router& router, const std::vector<uint32_t>& r
     if (!IsOverNvLinks(cluster, to) || !IsOverNvLinks(cluster, from)) continue;
     const BytesPerSecond bandwidth = std::min(to.bandwidth, from.bandwidth);
     if (best && bandwidth <= best->bandwidth) continue;
-    best = Route{to.links, to.latency + from.latency, bandwidth, false, {}};
+    best = Route{to.links, to.latency + from.latency, bandwidth, false, {}, {}};
     best->links.insert(best->links.end(), from.links.begin(), from.links.end());
   }
   return best;
