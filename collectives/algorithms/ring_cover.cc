@@ -7,7 +7,7 @@ namespace {
 
 class CoverSearch {
  public:
-  explicit CoverSearch(uint32_t size) : size_(size), used_(size * size, false) {}
+  explicit CoverSearch(uint32_t size) : size_(size), used_(size_t{size} * size, false) {}
 
   std::vector<std::vector<uint32_t>> Run() {
     if (!AddRing()) rings_.clear();
@@ -31,30 +31,32 @@ class CoverSearch {
   bool Visit(uint32_t to, std::vector<bool>* visited) {
     const size_t ring = rings_.size() - 1;
     const uint32_t from = rings_[ring].back();
-    used_[from * size_ + to] = true;
+    used_[PairOf(from, to)] = true;
     rings_[ring].push_back(to);
     (*visited)[to] = true;
     if (Continue(ring, to, visited)) return true;
     (*visited)[to] = false;
     rings_[ring].pop_back();
-    used_[from * size_ + to] = false;
+    used_[PairOf(from, to)] = false;
     return false;
   }
 
   bool Continue(size_t ring, uint32_t last, std::vector<bool>* visited) {
     if (rings_[ring].size() == size_) {
-      if (used_[last * size_]) return false;
-      used_[last * size_] = true;
+      if (used_[PairOf(last, 0)]) return false;
+      used_[PairOf(last, 0)] = true;
       if (AddRing()) return true;
-      used_[last * size_] = false;
+      used_[PairOf(last, 0)] = false;
       return false;
     }
     for (uint32_t next = 1; next < size_; ++next) {
-      if ((*visited)[next] || used_[last * size_ + next]) continue;
+      if ((*visited)[next] || used_[PairOf(last, next)]) continue;
       if (Visit(next, visited)) return true;
     }
     return false;
   }
+
+  size_t PairOf(uint32_t from, uint32_t to) const { return size_t{from} * size_ + to; }
 
   uint32_t size_;
   std::vector<bool> used_;  // from · size + to

@@ -69,13 +69,13 @@ std::optional<NcclGeneration> GenerationOf(uint32_t compute_capability) {
 }
 
 Seconds NcclBase(NcclVersion version, NcclAlgorithm algorithm, Protocol protocol) {
-  const ByAlgorithm& base = version == NcclVersion::k2_18 ? kBase218 : kBase;
+  const ByAlgorithm& base = version == NcclVersion::kRelease218 ? kBase218 : kBase;
   return Microseconds(base[At(algorithm)][At(protocol)]);
 }
 
 Seconds NcclHopLatency(NcclVersion version, NcclHop hop, NcclAlgorithm algorithm,
                        Protocol protocol) {
-  if (version == NcclVersion::k2_18 && protocol == Protocol::kSimple) {
+  if (version == NcclVersion::kRelease218 && protocol == Protocol::kSimple) {
     if (hop == NcclHop::kPcie && algorithm == NcclAlgorithm::kTree)
       return Microseconds(kPcieTreeSimple218);
     if (hop == NcclHop::kNetwork && algorithm == NcclAlgorithm::kNvlsTree)
@@ -86,7 +86,8 @@ Seconds NcclHopLatency(NcclVersion version, NcclHop hop, NcclAlgorithm algorithm
 
 BytesPerSecond NcclMostLL(NcclVersion version, NcclGeneration generation, uint32_t nodes) {
   // 2.18 takes the A100's figures for what is newer.
-  if (version == NcclVersion::k2_18) generation = std::min(generation, NcclGeneration::kAmpere);
+  if (version == NcclVersion::kRelease218)
+    generation = std::min(generation, NcclGeneration::kAmpere);
   return Gigabytes(kMostLL, nodes == 1 ? generation : NcclGeneration::kVolta, nodes);
 }
 BytesPerSecond NcclMostRingLL128(NcclGeneration generation, uint32_t nodes) {

@@ -26,7 +26,7 @@ constexpr double kNvls218 = 5.0 / 6;
 constexpr double kNvlsTree218 = 0.7;
 constexpr uint32_t kMostNvlsGatherers = 32;
 
-bool Is218(const NcclGroup& group) { return group.version == NcclVersion::k2_18; }
+bool Is218(const NcclGroup& group) { return group.version == NcclVersion::kRelease218; }
 
 bool Exists(const NcclGroup& group, CollectiveKind kind, NcclAlgorithm algorithm,
             Protocol protocol) {

@@ -10,7 +10,9 @@
 
 namespace rehearse {
 
-const char* Name(NcclVersion version) { return version == NcclVersion::k2_18 ? "2.18" : "2.28"; }
+const char* Name(NcclVersion version) {
+  return version == NcclVersion::kRelease218 ? "2.18" : "2.28";
+}
 
 NcclVersion ParseNcclVersion(std::string_view name) {
   std::vector<std::string> names;

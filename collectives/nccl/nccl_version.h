@@ -9,11 +9,11 @@
 namespace rehearse {
 
 enum class NcclVersion : uint8_t {
-  k2_18,  // v2.18.3-1, 2023: no Blackwell, no PAT, NVLS for all-reduce only
-  k2_28,  // v2.28.3-1, 2025
+  kRelease218,  // v2.18.3-1, 2023: no Blackwell, no PAT, NVLS for all-reduce only
+  kRelease228,  // v2.28.3-1, 2025
 };
-inline constexpr std::array kNcclVersions = {NcclVersion::k2_18, NcclVersion::k2_28};
-inline constexpr NcclVersion kNewestNccl = NcclVersion::k2_28;
+inline constexpr std::array kNcclVersions = {NcclVersion::kRelease218, NcclVersion::kRelease228};
+inline constexpr NcclVersion kNewestNccl = NcclVersion::kRelease228;
 
 const char* Name(NcclVersion version);  // "2.28"
 // Throws Error for others.

@@ -20,13 +20,13 @@ struct RcclRange {
 };
 
 struct RcclTables {
-  std::array<RcclByProtocol, 2> inside;  // tree, ring; microseconds over xGMI
-  std::array<RcclByProtocol, 2> across;
-  std::array<std::array<RcclByProtocol, 2>, 2> ratio;  // up to two machines, more; tree, ring
-  RcclCorrection tree;
-  RcclCorrection ring;
+  std::array<RcclByProtocol, 2> inside = {};  // tree, ring; microseconds over xGMI
+  std::array<RcclByProtocol, 2> across = {};
+  std::array<std::array<RcclByProtocol, 2>, 2> ratio = {};  // up to two machines, more; tree, ring
+  RcclCorrection tree = {};
+  RcclCorrection ring = {};
   // On several machines: LL, LL128 of reduce-scatter, all-gather, all-reduce, reduce, broadcast.
-  std::array<std::array<RcclRange, 2>, 5> ranges;
+  std::array<std::array<RcclRange, 2>, 5> ranges = {};
   bool has_ranges = false;
 };
 
