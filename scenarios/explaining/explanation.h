@@ -102,7 +102,7 @@ struct Explanation {
 // Plays the scenario with everything recorded, and once more for each sensitivity. Throws as
 // PlayScenario() does. An observer that throws Stopped while sensitivities are played ends only
 // these.
-Explanation Explain(const Scenario& scenario, ProgressObserver& observer = NoObserver());
+Explanation Explain(const Scenario& asked, ProgressObserver& observer = NoObserver());
 
 // Schema rehearse.explanation.v1.
 nlohmann::ordered_json ToJson(const Explanation& explanation);

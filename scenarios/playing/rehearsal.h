@@ -55,6 +55,6 @@ struct RehearsalOptions {
 
 // As PlayScenario() throws. Jobs are played once more, each alone, to tell how much the others slow
 // them down.
-Rehearsal Rehearse(const Scenario& scenario, const RehearsalOptions& options = {});
+Rehearsal Rehearse(const Scenario& asked, const RehearsalOptions& options = {});
 
 }  // namespace rehearse
