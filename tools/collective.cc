@@ -18,7 +18,6 @@
 #include "tools/explain_collective.h"
 #include "tools/number_options.h"
 #include "tools/output_format.h"
-#include "tools/routing_options.h"
 #include "tools/trial_options.h"
 
 namespace rehearse {
@@ -93,32 +92,6 @@ struct Row {
   Choice choice;
   std::optional<std::pair<Seconds, Seconds>> range;  // over seeds, where these decide
 };
-
-// One for each size, by one router; where a seed of its routes decides and none is given, the lower
-// median of several and their range.
-std::vector<Row> TimeRows(const Trial& trial, const std::vector<Bytes>& sizes,
-                          const Cluster& cluster, const FabricRouting& routing, Router& router,
-                          Tuner& tuner) {
-  std::vector<std::vector<Seconds>> times = {TimesOf(trial, sizes, router)};
-  const bool is_spread = router.IsHashed() && !routing.seed;
-  for (uint64_t seed = 1; is_spread && seed < kRoutingSeeds; ++seed) {
-    FabricRouting other = routing;
-    other.seed = seed;
-    Router seeded(cluster, other);
-    times.push_back(TimesOf(trial, sizes, seeded));
-  }
-  std::vector<Row> rows;
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    std::vector<Seconds> own;
-    own.reserve(times.size());
-    for (const std::vector<Seconds>& of_seed : times) own.push_back(of_seed[i]);
-    std::sort(own.begin(), own.end());
-    Row row = {{sizes[i], own[(own.size() - 1) / 2]}, ChoiceOf(trial, sizes[i], tuner), {}};
-    if (is_spread) row.range.emplace(own.front(), own.back());
-    rows.push_back(std::move(row));
-  }
-  return rows;
-}
 
 // Nothing where no seed decides.
 std::optional<std::string> SpreadLine(const std::vector<Row>& rows, const Router& router) {
@@ -251,8 +224,7 @@ int CollectiveCommand(const std::vector<std::string>& arguments) {
   const auto cluster = ReadTrialCluster(values, calibration, syntax.usage);
   const Trial trial = ReadTrial(values, kind, *cluster, std::nullopt);
 
-  const FabricRouting routing = ReadRoutingOptions(values, *cluster);
-  Router router(*cluster, routing);
+  Router router(*cluster, trial.routing);
   ChannelFinder finder(router);
   Tuner tuner(router, finder, trial.nccl);
   if (values.count("explain") > 0) {
@@ -260,7 +232,12 @@ int CollectiveCommand(const std::vector<std::string>& arguments) {
                stdout);
     return 0;
   }
-  const std::vector<Row> rows = TimeRows(trial, sizes, *cluster, routing, router, tuner);
+  std::vector<Row> rows;
+  for (const SeededTime& time : TimesOverSeeds(trial, sizes, *cluster)) {
+    const Bytes bytes = sizes[rows.size()];
+    rows.push_back({{bytes, time.median}, ChoiceOf(trial, bytes, tuner), {}});
+    if (router.IsHashed() && !trial.routing.seed) rows.back().range.emplace(time.least, time.most);
+  }
   const std::string library = tuner.LibraryOf(trial.groups.front());
   const std::string output = IsTable(format) ? Print(TableOf(rows, trial, *cluster), format)
                              : format == OutputFormat::kJson

@@ -50,7 +50,7 @@ struct ComparedTable {
 std::vector<ComparedRow> CompareRows(const Cluster& cluster, const Trial& trial,
                                      const std::vector<NcclRow>& measured) {
   const std::vector<Seconds> predicted = Predict(cluster, trial, measured);
-  Router router(cluster);
+  Router router(cluster, trial.routing);
   ChannelFinder finder(router);
   Tuner tuner(router, finder, trial.nccl);
   std::vector<ComparedRow> rows;

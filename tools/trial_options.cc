@@ -66,7 +66,7 @@ void CheckPins(const po::variables_map& values, const Trial& trial, const Cluste
     options += fmt::format("{}--{} {}", options.empty() ? "" : " ", name, text);
   }
   if (options.empty()) return;
-  Router router(cluster);
+  Router router(cluster, trial.routing);
   ChannelFinder finder(router);
   Tuner tuner(router, finder, trial.nccl);
   try {
@@ -184,7 +184,7 @@ Trial ReadTrial(const po::variables_map& values, CollectiveKind kind, const Clus
   trial.nccl = ParseRelease(TextOf(values, "nccl"));
   trial.channels = values["channels"].as<uint32_t>();
   trial.fidelity = ParseFidelity("--fidelity", TextOf(values, "fidelity"));
-  ReadRoutingOptions(values, cluster);
+  trial.routing = ReadRoutingOptions(values, cluster);
   CheckPins(values, trial, cluster);
   return trial;
 }

@@ -17,11 +17,6 @@ namespace {
 
 using Ring = std::vector<uint32_t>;  // positions in the group
 
-bool IsOverNvLinks(const Cluster& cluster, const Route& route) {
-  return std::all_of(route.links.begin(), route.links.end(),
-                     [&](uint32_t link) { return cluster.KindOf(link) == LinkKind::kNvLink; });
-}
-
 // From one rank to another through that member of the group to which both have the widest NVLinks,
 // as NCCL goes on a cube mesh (its path NVB); nothing where they have NVLinks of their own, or no
 // such member.

@@ -112,4 +112,26 @@ std::vector<Seconds> TimesOf(const Trial& trial, const std::vector<Bytes>& sizes
   return times;
 }
 
+std::vector<SeededTime> TimesOverSeeds(const Trial& trial, const std::vector<Bytes>& sizes,
+                                       const Cluster& cluster) {
+  Router router(cluster, trial.routing);
+  std::vector<std::vector<Seconds>> times = {TimesOf(trial, sizes, router)};
+  const bool seeds_decide = router.IsHashed() && !trial.routing.seed;
+  for (uint64_t seed = 1; seeds_decide && seed < kRoutingSeeds; ++seed) {
+    FabricRouting routing = trial.routing;
+    routing.seed = seed;
+    Router seeded(cluster, routing);
+    times.push_back(TimesOf(trial, sizes, seeded));
+  }
+  std::vector<SeededTime> result;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    std::vector<Seconds> own;
+    own.reserve(times.size());
+    for (const std::vector<Seconds>& of_seed : times) own.push_back(of_seed[i]);
+    std::sort(own.begin(), own.end());
+    result.push_back({own[(own.size() - 1) / 2], own.front(), own.back()});
+  }
+  return result;
+}
+
 }  // namespace rehearse

@@ -21,7 +21,8 @@ struct Trial {
   // As in sim/schedule/schedule.h, "auto" among them.
   std::string algorithm = "ring";
   std::string protocol = "none";
-  uint32_t root = 0;  // broadcast, reduce: a member of each group
+  uint32_t root = 0;           // broadcast, reduce: a member of each group
+  FabricRouting routing = {};  // of the routers that are made for it
 };
 
 // Deals ranks round-robin into `count` groups: the i-th rank into group i mod count. Throws Error
@@ -42,5 +43,15 @@ Seconds TimeOf(const Trial& trial, Bytes bytes, Router& router);
 // The same for each of several sizes, but at least a tick of the clock. A single group is lowered
 // and played once for all of them.
 std::vector<Seconds> TimesOf(const Trial& trial, const std::vector<Bytes>& sizes, Router& router);
+
+// By a router of the trial's routing. Where a seed decides and none is given, the lower median of
+// kRoutingSeeds of them, and their range; else all three are one.
+struct SeededTime {
+  Seconds median;
+  Seconds least;
+  Seconds most;
+};
+std::vector<SeededTime> TimesOverSeeds(const Trial& trial, const std::vector<Bytes>& sizes,
+                                       const Cluster& cluster);
 
 }  // namespace rehearse

@@ -118,10 +118,10 @@ class Fitter {
       for (const size_t i : Halve(table.rows).fitted_on) rows.push_back(table.rows[i]);
       fitted_on_.push_back(std::move(rows));
     }
-    Router router(cluster);
-    ChannelFinder finder(router);
-    Tuner tuner(router, finder, tables.front().trial.nccl);
     const Trial& trial = tables.front().trial;
+    Router router(cluster, trial.routing);
+    ChannelFinder finder(router);
+    Tuner tuner(router, finder, trial.nccl);
     Bytes largest;
     for (const NcclRow& row : tables.front().rows) largest = std::max(largest, row.bytes);
     const GroupPlan plan = ArrangePlan(ChoiceOf(trial, largest, tuner), trial.kind, trial.root,
@@ -333,7 +333,7 @@ class Fitter {
   std::vector<Sample> SamplesOf(const Cluster& cluster, size_t table) const {
     const Trial& trial = tables_[table].trial;
     const std::vector<NcclRow>& rows = fitted_on_[table];
-    Router router(cluster);
+    Router router(cluster, trial.routing);
     ChannelFinder finder(router);
     Tuner tuner(router, finder, trial.nccl);
     const std::vector<Seconds> predicted = Predict(cluster, trial, rows);
@@ -393,10 +393,11 @@ ErrorSummary SummarizeErrors(std::vector<double> errors) {
 
 std::vector<Seconds> Predict(const Cluster& cluster, const Trial& trial,
                              const std::vector<NcclRow>& rows) {
-  Router router(cluster);
   std::vector<Bytes> sizes;
   for (const NcclRow& row : rows) sizes.push_back(row.bytes);
-  return TimesOf(trial, sizes, router);
+  std::vector<Seconds> times;
+  for (const SeededTime& time : TimesOverSeeds(trial, sizes, cluster)) times.push_back(time.median);
+  return times;
 }
 
 Calibration FitCalibration(const Cluster& cluster, const std::vector<FitTable>& tables) {

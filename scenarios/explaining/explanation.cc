@@ -214,7 +214,7 @@ Explanation Explain(const Scenario& asked, ProgressObserver& observer) {
     const PlayedScenario played =
         PlayJobs(scenario, std::move(jobs),
                  {.record_bottlenecks = true, .record_tasks = true, .observer = &observer});
-    if (routes) FindWorstCable(cluster, played, &*routes);
+    if (routes) DescribeRoutes(cluster, played, &*routes);
     observer.Begin("following what the step waited for", "", 0);
     const std::optional<JobPart> own = OwnPart(scenario, played);
     explanation.result = Describe(scenario, played, own);

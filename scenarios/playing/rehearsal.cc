@@ -250,7 +250,7 @@ Rehearsal Rehearse(const Scenario& asked, const RehearsalOptions& options) {
       PlayJobs(scenario, std::move(jobs),
                {.record_link_loads = options.record_link_loads, .observer = &observer});
   played.lowered.program = {};
-  if (routes) FindWorstCable(*scenario.cluster, played, &*routes);
+  if (routes) DescribeRoutes(*scenario.cluster, played, &*routes);
   std::optional<JobPart> own = OwnPart(scenario, played);
 
   Rehearsal rehearsal;

@@ -13,11 +13,10 @@ std::optional<RouteSpread> SettleRoutes(const std::vector<Job>& jobs, Scenario* 
                                         unsigned threads, ProgressObserver& observer) {
   const Router router(*scenario->cluster, scenario->routing);
   if (!router.IsHashed()) return std::nullopt;
-  // The seeds, and sprayed.
+  // The seeds, and sprayed. A seed that is given is played by the caller anyway.
   std::vector<FabricRouting> routings;
-  const uint64_t first = scenario->routing.seed.value_or(0);
-  const uint64_t count = scenario->routing.seed ? 1 : kRoutingSeeds;
-  for (uint64_t seed = first; seed < first + count; ++seed) {
+  const uint64_t count = scenario->routing.seed ? 0 : kRoutingSeeds;
+  for (uint64_t seed = 0; seed < count; ++seed) {
     routings.push_back(scenario->routing);
     routings.back().seed = seed;
   }
@@ -44,16 +43,18 @@ std::optional<RouteSpread> SettleRoutes(const std::vector<Job>& jobs, Scenario* 
 
   RouteSpread spread;
   spread.routing = ToText(*router.rule());
-  for (uint64_t i = 0; i < count; ++i) spread.steps.push_back({first + i, steps[i]});
   spread.sprayed = steps.back();
+  for (uint64_t seed = 0; seed < count; ++seed) spread.steps.push_back({seed, steps[seed]});
   std::stable_sort(spread.steps.begin(), spread.steps.end(),
                    [](const SeededStep& a, const SeededStep& b) { return a.step < b.step; });
-  spread.seed = spread.steps[(count - 1) / 2].seed;
-  scenario->routing.seed = spread.seed;
+  if (count > 0) scenario->routing.seed = spread.steps[(count - 1) / 2].seed;
+  spread.seed = *scenario->routing.seed;
   return spread;
 }
 
-void FindWorstCable(const Cluster& cluster, const PlayedScenario& played, RouteSpread* spread) {
+void DescribeRoutes(const Cluster& cluster, const PlayedScenario& played, RouteSpread* spread) {
+  if (spread->steps.empty())
+    spread->steps.push_back({spread->seed, ToSeconds(played.simulation.timeline.step)});
   const auto carried = [&](uint32_t link) {
     return played.simulation.timeline.links[played.lowered.links[link]].bytes;
   };

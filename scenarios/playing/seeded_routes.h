@@ -10,13 +10,14 @@
 
 namespace rehearse {
 
-// Plays the jobs with each seed, or with the one that the scenario fixes, and sprayed; the scenario
-// then has the seed of the lower median. Nothing, and no change, where no seed decides. On so many
+// Plays the jobs sprayed, and with each seed unless the scenario fixes one; the scenario then has
+// the seed of the lower median. Nothing, and no change, where no seed decides. On so many
 // threads, 0: as many as the machine has cores. Throws as PlayScenario() does.
 std::optional<RouteSpread> SettleRoutes(const std::vector<Job>& jobs, Scenario* scenario,
                                         unsigned threads, ProgressObserver& observer);
 
-// The cable that has the longest to carry, of those that routes choose among.
-void FindWorstCable(const Cluster& cluster, const PlayedScenario& played, RouteSpread* spread);
+// What the play with that seed adds: its step where the scenario fixes the seed, and the cable that
+// has the longest to carry, of those that routes choose among.
+void DescribeRoutes(const Cluster& cluster, const PlayedScenario& played, RouteSpread* spread);
 
 }  // namespace rehearse

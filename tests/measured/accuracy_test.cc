@@ -32,10 +32,11 @@ namespace {
 
 constexpr Bytes kOneMegabyte(1 << 20);
 
-// What is wanted: from 1 MiB on a median of 8 % and a 90th percentile of 20 %; without any fit a
-// median of 12 %.
+// What is wanted: from 1 MiB on a median of 8 % and a 90th percentile of 20 %, below a median of
+// 25 %; without any fit a median of 12 % from 1 MiB on.
 constexpr double kWantedMedian = 0.08;
 constexpr double kWantedNinetieth = 0.20;
+constexpr double kWantedSmallMedian = 0.25;
 constexpr double kWantedUnfitted = 0.12;
 
 struct Judged {
@@ -47,7 +48,8 @@ struct Judged {
   double unfitted = 0;  // median of all large sizes
 
   bool IsAsWanted() const {
-    return large.median <= kWantedMedian && large.ninetieth <= kWantedNinetieth;
+    return large.median <= kWantedMedian && large.ninetieth <= kWantedNinetieth &&
+           (small.samples == 0 || small.median <= kWantedSmallMedian);
   }
 };
 

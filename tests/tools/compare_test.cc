@@ -31,6 +31,22 @@ TEST_F(CompareProgramTest, OwnTablesAreMet) {
   EXPECT_THAT(text.out, HasSubstr("from 1 MiB on    4 sizes"));
 }
 
+// A log of one seed of a hashed fabric is met with that seed, and not with another.
+TEST_F(CompareProgramTest, PredictionsTakeTheRoutingThatIsAskedFor) {
+  const std::string on = " --cluster selene:nodes=64 -a ring -p none --routing ecmp ";
+  const Outcome table = Execute("collective all-gather -b 256M -e 1G" + on + "--routing-seed 3");
+  ASSERT_EQ(table.code, 0) << table.err;
+  Write("nccl.log", table.out);
+  const auto error = [&](const std::string& options) {
+    const Outcome json = Execute("compare nccl.log --format json" + on + options);
+    EXPECT_EQ(json.code, 0) << json.err;
+    return std::abs(nlohmann::json::parse(json.out)["rows"].back()["relative_error"].get<double>());
+  };
+  EXPECT_LT(error("--routing-seed 3"), 5e-4);
+  EXPECT_GT(error("--routing-seed 4") + error("--routing-seed 5") + error("--routing-seed 6"),
+            5e-3);
+}
+
 // A log made with other efficiencies is explained by them: 300·0.6 GB/s and 40 us are found again,
 // and used again.
 TEST_F(CompareProgramTest, TheTwoNumbersOfALogAreFoundAgain) {

@@ -51,11 +51,13 @@ std::string NameOfAll(const std::vector<std::string>& names) {
 
 }  // namespace
 
-Cluster::Cluster(std::shared_ptr<const Wiring> wiring, std::shared_ptr<const Figures> figures)
+Cluster::Cluster(std::shared_ptr<const Wiring> wiring, std::shared_ptr<const Figures> figures,
+                 std::shared_ptr<const std::vector<LinkFigures>> trunks)
     : wiring_(std::move(wiring)),
       figures_(std::move(figures)),
-      trunk_figures_(std::make_shared<const std::vector<LinkFigures>>(
-          SumTrunks(wiring_->trunks, *figures_->links))) {}
+      trunk_figures_(trunks ? std::move(trunks)
+                            : std::make_shared<const std::vector<LinkFigures>>(
+                                  SumTrunks(wiring_->trunks, *figures_->links))) {}
 
 Cluster Cluster::With(Figures figures) const {
   CHECK(figures.links != nullptr);
@@ -63,10 +65,12 @@ Cluster Cluster::With(Figures figures) const {
   CHECK_EQ(figures.spec_of_rank.size(), size_t{device_count()});
   CHECK_EQ(figures.machine_latencies.size(), figures_->machine_latencies.size());
   for (const uint32_t spec : figures.spec_of_rank) CHECK_LT(spec, figures.device_specs.size());
-  if (figures.links != figures_->links)
+  const bool same_links = figures.links == figures_->links;
+  if (!same_links)
     for (uint32_t i = 0; i < link_count(); ++i)
       CheckLink((*figures.links)[i], [&] { return LinkName(i); });
-  return {wiring_, std::make_shared<const Figures>(std::move(figures))};
+  return {wiring_, std::make_shared<const Figures>(std::move(figures)),
+          same_links ? trunk_figures_ : nullptr};
 }
 
 std::string Cluster::DeviceName(uint32_t rank) const {

@@ -113,7 +113,9 @@ class Cluster {
 
  private:
   friend class ClusterBuilder;
-  Cluster(std::shared_ptr<const Wiring> wiring, std::shared_ptr<const Figures> figures);
+  // `trunks` are the sums of the figures' links; null: to be summed up.
+  Cluster(std::shared_ptr<const Wiring> wiring, std::shared_ptr<const Figures> figures,
+          std::shared_ptr<const std::vector<LinkFigures>> trunks = nullptr);
 
   std::shared_ptr<const Wiring> wiring_;
   std::shared_ptr<const Figures> figures_;

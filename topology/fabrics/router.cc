@@ -249,6 +249,11 @@ class Router::Search {
   Side backward_;
 };
 
+bool IsOverNvLinks(const Cluster& cluster, const Route& route) {
+  return std::all_of(route.links.begin(), route.links.end(),
+                     [&](uint32_t link) { return cluster.KindOf(link) == LinkKind::kNvLink; });
+}
+
 Router::Router(const Cluster& cluster, const FabricRouting& routing, std::vector<bool> failing)
     : cluster_(cluster), routing_(routing), failing_(std::move(failing)) {
   const ClusterStructure* structure = cluster.structure().get();
@@ -562,11 +567,8 @@ std::optional<uint32_t> Router::RailProxy(uint32_t from_rank, uint32_t to_rank) 
   const uint32_t proxy = from * devices + to_rank % devices;
   if (from == to_rank / devices || proxy == from_rank || !IsRegular(from)) return std::nullopt;
   if (ExitOf(from_rank % devices).port == ExitOf(to_rank % devices).port) return std::nullopt;
-  const std::vector<uint32_t>& links = Between(from_rank, proxy).links;
-  const bool is_nvlink = std::all_of(links.begin(), links.end(), [this](uint32_t link) {
-    return cluster_.KindOf(link) == LinkKind::kNvLink;
-  });
-  return is_nvlink ? std::optional(proxy) : std::nullopt;
+  if (!IsOverNvLinks(cluster_, Between(from_rank, proxy))) return std::nullopt;
+  return proxy;
 }
 
 const Route& Router::AlongRail(uint32_t from_rank, uint32_t to_rank) {

@@ -54,6 +54,9 @@ void ForEachCrossing(const Route& route, uint32_t ways, const Visit& visit) {
     for (const uint32_t link : other) visit(link, each);
 }
 
+// Whether it crosses nothing else.
+bool IsOverNvLinks(const Cluster& cluster, const Route& route);
+
 class Router {
  public:
   // `failing` by link; empty: none. Throws Error for a routing that the cluster's fabric cannot
