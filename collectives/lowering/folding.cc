@@ -178,7 +178,7 @@ class Refinement {
   // Step by step: whether the transfer is an edge of a ring or a message, between two
   // ranks or switches.
   bool HasEnds(const Transfer& transfer) const {
-    return transfer.from != transfer.to && !table_.sites[transfer.site].is_pair;
+    return transfer.from != transfer.to && !transfer.is_of_pair;
   }
   Colour EndAt(uint32_t end) const {
     return end < ranks_.size() ? ranks_[end] : switches_[end - ranks_.size()];
@@ -206,6 +206,12 @@ class Refinement {
   }
 
   void RefineTransfers() {
+    std::vector<Colour> sites(transfers_.size());  // of all that share it
+    for (uint32_t i = 0; i < sites_.size(); ++i) {
+      const Site& site = table_.sites[i];
+      const Colour colour = Mix(sites_[i]);
+      for (uint32_t j = site.transfer_begin; j < site.transfer_end; ++j) sites[j] += colour;
+    }
     std::vector<Colour> next(transfers_.size());
     for (uint32_t i = 0; i < transfers_.size(); ++i) {
       const Transfer& transfer = table_.transfers[i];
@@ -213,7 +219,7 @@ class Refinement {
       for (uint32_t use = transfer.use_begin; use < transfer.detour_end; ++use) {
         sum += Join(links_[table_.uses[use].link.index()], Crossing(transfer, use));
       }
-      Colour colour = Join(Join(transfers_[i], sites_[transfer.site]), sum);
+      Colour colour = Join(Join(transfers_[i], sites[i]), sum);
       if (transfer.upstream != kNoTransfer) {
         colour = Join(Join(colour, transfers_[transfer.upstream]), transfers_[transfer.downstream]);
       }

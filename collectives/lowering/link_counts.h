@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "sim/engine/program.h"
@@ -25,10 +26,19 @@ class DenseLinks {
   uint32_t count_ = 0;
 };
 
-// Crossings of links, summed up.
+// Crossings of links, summed up. A large cluster has millions of links and a group crosses few, so
+// that the counts of one thread are kept at zero from one counter to the next.
 class LinkCounter {
  public:
-  explicit LinkCounter(uint32_t links) : count_(links, 0) {}
+  explicit LinkCounter(uint32_t links) : count_(std::move(Kept())) {
+    if (count_.size() < links) count_.resize(links, 0);
+  }
+  ~LinkCounter() {
+    for (const uint32_t link : touched_) count_[link] = 0;
+    Kept() = std::move(count_);
+  }
+  LinkCounter(const LinkCounter&) = delete;
+  LinkCounter& operator=(const LinkCounter&) = delete;
 
   void Add(uint32_t link, uint32_t times) {
     if (count_[link] == 0) touched_.push_back(link);
@@ -55,6 +65,11 @@ class LinkCounter {
   }
 
  private:
+  static std::vector<uint32_t>& Kept() {
+    thread_local std::vector<uint32_t> kept;
+    return kept;
+  }
+
   std::vector<uint32_t> count_;
   std::vector<uint32_t> touched_;
 };

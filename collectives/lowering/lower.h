@@ -25,6 +25,7 @@
 
 #include "collectives/lowering/perturbation.h"
 #include "collectives/lowering/transfers.h"
+#include "collectives/nccl/nccl_version.h"
 #include "sim/base/progress.h"
 #include "sim/engine/program.h"
 #include "sim/report/result.h"

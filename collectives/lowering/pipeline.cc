@@ -46,7 +46,7 @@ class Loads {
 
 }  // namespace
 
-Pipeline::Pipeline(std::vector<Hop> hops, bool fills) : hops_(std::move(hops)), fills_(fills) {
+Pipeline::Pipeline(std::vector<Hop> hops) : hops_(std::move(hops)) {
   DenseLinks dense;
   for (Hop& hop : hops_) {
     for (auto& [link, seconds] : hop.loads) link = dense.Of(link);

@@ -41,16 +41,18 @@ class Pipeline {
   };
 
   Pipeline() = default;
-  // Unless it `fills`, what the first piece takes to pass is counted elsewhere (Choice::start).
-  Pipeline(std::vector<Hop> hops, bool fills);
+  explicit Pipeline(std::vector<Hop> hops);
+  // One whose filling is counted elsewhere (Choice::start): all bytes on all hops at once, so many
+  // seconds for each.
+  explicit Pipeline(double seconds) : fills_(false), seconds_(seconds) {}
 
-  uint32_t hops() const { return static_cast<uint32_t>(hops_.size()); }
   uint32_t BestPieces(Bytes bytes) const;
   // Of the steps with m pieces, in order; seconds for all pieces together. Remembered.
   const std::vector<StepCost>& Steps(uint32_t pieces) const;
   Seconds Time(Bytes bytes, uint32_t pieces) const;
 
  private:
+  uint32_t hops() const { return static_cast<uint32_t>(hops_.size()); }
   std::vector<Seconds> Latencies(uint32_t pieces) const;  // of the steps
 
   std::vector<Hop> hops_;  // links numbered densely

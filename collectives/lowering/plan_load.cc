@@ -17,9 +17,17 @@ GroupPlan ArrangePlan(const Choice& choice, CollectiveKind kind, uint32_t root,
 }
 
 BindingLink BindingLinkOf(const GroupPlan& plan, Router& router) {
+  std::vector<std::vector<RoundFlow>> rounds;
+  for (size_t part = 0; part < plan.parts.size(); ++part)
+    rounds.push_back(RoundsOfPart(plan, part, router));
+  return BindingLinkOf(plan, rounds, router.cluster());
+}
+
+BindingLink BindingLinkOf(const GroupPlan& plan, const std::vector<std::vector<RoundFlow>>& rounds,
+                          const Cluster& cluster) {
   std::map<uint32_t, double> bytes;
-  for (size_t part = 0; part < plan.parts.size(); ++part) {
-    for (const RoundFlow& flow : RoundsOfPart(plan, part, router)) {
+  for (const auto& part : rounds) {
+    for (const RoundFlow& flow : part) {
       for (const LinkUse& use : flow.uses)
         bytes[use.link.index()] += flow.share * flow.steps * use.multiplicity;
     }
@@ -29,7 +37,7 @@ BindingLink BindingLinkOf(const GroupPlan& plan, Router& router) {
   double longest = -1;
   constexpr double kTolerance = 1e-9;
   for (const auto& [link, load] : bytes) {
-    const double seconds = load / router.cluster().Link(link).Capacity().value();
+    const double seconds = load / cluster.Link(link).Capacity().value();
     if (seconds <= longest * (1 + kTolerance)) continue;
     longest = seconds;
     binding = {link, load / plan.choice.bandwidth_share};

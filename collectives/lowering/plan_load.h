@@ -20,5 +20,8 @@ struct BindingLink {
 // The link that needs the longest for what crosses it in all rounds together, the first of equals.
 // CHECKs that the plan moves something.
 BindingLink BindingLinkOf(const GroupPlan& plan, Router& router);
+// The same from the rounds of its parts.
+BindingLink BindingLinkOf(const GroupPlan& plan, const std::vector<std::vector<RoundFlow>>& rounds,
+                          const Cluster& cluster);
 
 }  // namespace rehearse

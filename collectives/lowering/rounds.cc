@@ -55,18 +55,33 @@ double UnitOf(std::span<const PartMessage> messages) {
 }
 
 // Seconds for one byte of the collective: what the busiest link needs for the flows together.
-double BusiestSeconds(std::span<const RoundFlow> flows, const Cluster& cluster) {
-  std::map<uint32_t, double> load;
-  double most = 0;
-  for (const RoundFlow& flow : flows) {
+class BusiestLink {
+ public:
+  explicit BusiestLink(const Cluster& cluster) : cluster_(cluster) {}
+
+  void Add(const RoundFlow& flow) {
     for (const LinkUse& use : flow.uses) {
-      double& sum = load[use.link.index()];
-      sum += flow.share * use.multiplicity / cluster.Link(use.link.index()).Capacity().value();
-      most = std::max(most, sum);
+      loads_.emplace_back(use.link.index(), flow.share * use.multiplicity /
+                                                cluster_.Link(use.link.index()).Capacity().value());
     }
   }
-  return most;
-}
+  double Most() {
+    std::stable_sort(loads_.begin(), loads_.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    double most = 0;
+    double sum = 0;
+    for (size_t i = 0; i < loads_.size(); ++i) {
+      sum = i > 0 && loads_[i].first == loads_[i - 1].first ? sum + loads_[i].second
+                                                            : loads_[i].second;
+      most = std::max(most, sum);
+    }
+    return most;
+  }
+
+ private:
+  const Cluster& cluster_;
+  std::vector<std::pair<uint32_t, double>> loads_;  // link, seconds
+};
 
 // The flows of messages that move together: one, or one for each size.
 std::vector<RoundFlow> FlowsOf(const GroupPlan& plan, const Part& part,
@@ -278,8 +293,15 @@ std::vector<std::vector<Pace>> IdlePaces(const std::vector<std::vector<RoundFlow
   for (const auto& part : rounds) most = std::max(most, part.size());
   std::vector<std::vector<Pace>> paces(rounds.size());
   for (size_t round = 0; round < most; ++round) {
-    DenseLinks dense;
+    std::vector<uint32_t> links;
+    for (const auto& part : rounds) {
+      if (round >= part.size()) continue;
+      for (const LinkUse& use : part[round].uses) links.push_back(use.link.index());
+    }
+    std::sort(links.begin(), links.end());
+    links.erase(std::unique(links.begin(), links.end()), links.end());
     std::vector<double> capacities;
+    for (const uint32_t link : links) capacities.push_back(cluster.Link(link).Capacity().value());
     std::vector<std::vector<LinkUse>> uses;
     std::vector<size_t> parts;
     for (size_t part = 0; part < rounds.size(); ++part) {
@@ -288,11 +310,9 @@ std::vector<std::vector<Pace>> IdlePaces(const std::vector<std::vector<RoundFlow
       parts.push_back(part);
       uses.emplace_back();
       for (const LinkUse& use : rounds[part][round].uses) {
-        const uint32_t link = dense.Of(use.link.index());
-        if (link == capacities.size()) {
-          capacities.push_back(cluster.Link(use.link.index()).Capacity().value());
-        }
-        uses.back().push_back({LinkId(link), use.multiplicity});
+        const auto place = std::lower_bound(links.begin(), links.end(), use.link.index());
+        uses.back().push_back(
+            {LinkId(static_cast<uint32_t>(place - links.begin())), use.multiplicity});
       }
     }
     MaxMinProblem problem;
@@ -307,7 +327,15 @@ std::vector<std::vector<Pace>> IdlePaces(const std::vector<std::vector<RoundFlow
   return paces;
 }
 
-Pipeline PipelineOf(const GroupPlan& plan, Router& router) {
+Pipeline PipelineOf(const GroupPlan& plan, const std::vector<std::vector<RoundFlow>>& rounds,
+                    Router& router) {
+  if (!plan.choice.steps_wait) {
+    BusiestLink busiest(router.cluster());
+    for (const auto& part : rounds) {
+      for (const RoundFlow& flow : part) busiest.Add(flow);
+    }
+    return Pipeline(busiest.Most());
+  }
   std::vector<Pipeline::Hop> hops;
   HopNeighbours neighbours;
   LinkCounter counter(router.cluster().way_count());
@@ -328,7 +356,7 @@ Pipeline PipelineOf(const GroupPlan& plan, Router& router) {
     });
   }
   for (size_t hop = 0; hop < hops.size(); ++hop) hops[hop].neighbours = neighbours.Of(hop);
-  return Pipeline(std::move(hops), plan.choice.steps_wait);
+  return Pipeline(std::move(hops));
 }
 
 StepCost UnevenCost(const std::vector<RoundFlow>& rounds, const Cluster& cluster) {
@@ -336,13 +364,14 @@ StepCost UnevenCost(const std::vector<RoundFlow>& rounds, const Cluster& cluster
   for (size_t begin = 0; begin < rounds.size();) {
     size_t end = begin;
     Seconds latency;
+    BusiestLink busiest(cluster);
     while (end < rounds.size() && rounds[end].round == rounds[begin].round) {
       latency = std::max(latency, rounds[end].latency);
+      busiest.Add(rounds[end]);
       ++end;
     }
     cost.latency += rounds[begin].steps * latency;
-    cost.seconds += rounds[begin].steps *
-                    BusiestSeconds(std::span(rounds).subspan(begin, end - begin), cluster);
+    cost.seconds += rounds[begin].steps * busiest.Most();
     begin = end;
   }
   return cost;

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "collectives/algorithms/algorithm.h"
+#include "collectives/lowering/choice.h"
 #include "collectives/lowering/pipeline.h"
-#include "collectives/lowering/tuning.h"
 #include "sim/engine/program.h"
 #include "topology/fabrics/router.h"
 
@@ -105,8 +105,9 @@ std::vector<RoundFlow> RoundsOfPart(const GroupPlan& plan, size_t part, Router& 
 std::vector<std::vector<Pace>> IdlePaces(const std::vector<std::vector<RoundFlow>>& rounds,
                                          const Cluster& cluster);
 
-// The hops of a plan that is a pipeline.
-Pipeline PipelineOf(const GroupPlan& plan, Router& router);
+// Of a plan that is a pipeline, with the rounds of its parts: its hops, where steps wait.
+Pipeline PipelineOf(const GroupPlan& plan, const std::vector<std::vector<RoundFlow>>& rounds,
+                    Router& router);
 
 // Each round takes as long as its busiest link needs.
 StepCost UnevenCost(const std::vector<RoundFlow>& rounds, const Cluster& cluster);

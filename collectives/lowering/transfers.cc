@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "collectives/lowering/collective_error.h"
+#include "collectives/lowering/tuning.h"
 #include "sim/base/error.h"
 #include "topology/fabrics/structure.h"
 
@@ -59,6 +60,13 @@ class Maker {
   }
 
  private:
+  // Where a way's transfers are, and the plan of the first site that goes it.
+  struct PlacedWay {
+    uint32_t plan = 0;
+    uint32_t transfer_begin = 0;
+    uint32_t transfer_end = 0;
+  };
+
   // What a group is asked for, and the sites at which its groups do it.
   struct Request {
     const Collective* collective = nullptr;
@@ -152,34 +160,136 @@ class Maker {
     site.request = slot.request;
     site.ranks.resize(communicator.size());
     for (uint32_t i = 0; i < communicator.size(); ++i) site.ranks[i] = communicator.Rank(group, i);
-    site.transfer_begin = static_cast<uint32_t>(table_.transfers.size());
     uint32_t* const alike = AlikeInAMachine(site);
     if (alike != nullptr && *alike != kNoTransfer) {
-      CopyRings(table_.sites[*alike], &site);
-      index = AddSite(std::move(site));
-      return index;
+      const Site& like = table_.sites[*alike];
+      site.plan = like.plan;
+      const GroupPlan& plan = table_.plans[site.plan];
+      PlaceOnce(WayKey(slot, group, *request.collective, plan), &site,
+                [&] { CopyTransfers(table_.sites[*alike], &site); });
+    } else {
+      OrSayWhich(*request.collective, [&] { PlanSite(slot, group, &site); });
+      const bool has_numbered_ends =
+          fidelity_ == Fidelity::kStep && !IsRing(table_.plans[site.plan]);
+      if (alike != nullptr && !has_numbered_ends && StaysInMachine(site))
+        *alike = static_cast<uint32_t>(table_.sites.size());
     }
-    site.plan = static_cast<uint32_t>(table_.plans.size());
-    GroupPlan plan;
-    plan.kind = request.collective->kind;
-    OrSayWhich(*request.collective, [&] {
-      plan.choice = tuner_.Choose({*request.collective, site.ranks, channels_});
-      CHECK(plan.choice.bandwidth_share > 0 && plan.choice.bandwidth_share <= 1);
-      if (IsRing(plan)) {
-        router_.EnterPhase(PhaseOf(slot.communicator, "ring", 0));
-        AddRings(plan.choice, site.ranks);
-      } else {
-        AddPlan(*request.collective, site.ranks, &plan);
-      }
-    });
-    const bool is_ring = IsRing(plan);
-    AddPlanOnce(std::move(plan), request, &site);
-    index = AddSite(std::move(site));
-    if (alike != nullptr && is_ring && StaysInMachine(table_.sites[index])) *alike = index;
+    index = static_cast<uint32_t>(table_.sites.size());
+    table_.sites.push_back(std::move(site));
     return index;
   }
 
+  // What the group's transfers follow from, whatever their bytes: collectives of which it is equal
+  // go the same way. Those whose pairs differ in size are each their own.
+  using Way = std::tuple<uint32_t, uint32_t, uint32_t, const Algorithm*, CollectiveKind, uint32_t,
+                         uint32_t, bool, double>;
+  static Way WayKey(const Slot& slot, uint32_t group, const Collective& collective,
+                    const GroupPlan& plan) {
+    const Choice& choice = plan.choice;
+    const bool is_ring = IsRing(plan);
+    const uint32_t own = collective.pair_bytes.empty() ? kNoTransfer : slot.request;
+    return {slot.communicator,
+            group,
+            own,
+            choice.algorithm,
+            is_ring ? CollectiveKind::kAllReduce : collective.kind,
+            is_ring ? 0 : collective.root,
+            choice.channels,
+            choice.steps_wait,
+            choice.step_overhead.value()};
+  }
+
+  // Those of the first site that goes this way, which `make` adds.
+  template <typename Make>
+  void PlaceOnce(const Way& way, Site* site, const Make& make) {
+    const auto [first, is_new] = first_of_way_.emplace(way, PlacedWay{});
+    if (is_new) {
+      site->transfer_begin = static_cast<uint32_t>(table_.transfers.size());
+      make();
+      site->transfer_end = static_cast<uint32_t>(table_.transfers.size());
+      first->second = {site->plan, site->transfer_begin, site->transfer_end};
+    } else {
+      site->transfer_begin = first->second.transfer_begin;
+      site->transfer_end = first->second.transfer_end;
+    }
+  }
+
+  void PlanSite(const Slot& slot, uint32_t group, Site* site) {
+    Request& request = requests_[slot.request];
+    const Collective& collective = *request.collective;
+    uint32_t* const of_shape = PlanOfShape(slot.request, site->ranks);
+    if (of_shape != nullptr && *of_shape != kNoTransfer) {
+      site->plan = *of_shape;
+      PlaceAs(table_.plans[site->plan], slot, group, site);
+      return;
+    }
+    GroupPlan plan;
+    plan.kind = collective.kind;
+    plan.choice = tuner_.Choose({collective, site->ranks, channels_});
+    CHECK(plan.choice.bandwidth_share > 0 && plan.choice.bandwidth_share <= 1);
+    const Way way = WayKey(slot, group, collective, plan);
+    if (IsRing(plan)) {
+      site->plan = RingPlan(plan, &request);
+      PlaceOnce(way, site, [&] {
+        router_.EnterPhase(PhaseOf(slot.communicator, "ring", 0));
+        AddRings(plan.choice, site->ranks);
+      });
+      if (of_shape != nullptr) *of_shape = site->plan;
+      return;
+    }
+    site->plan = static_cast<uint32_t>(table_.plans.size());
+    bool is_first = false;
+    PlaceOnce(way, site, [&] {
+      is_first = true;
+      Arrange(collective, site->ranks, &plan);
+    });
+    if (!is_first) {
+      const Choice choice = plan.choice;
+      plan = table_.plans[first_of_way_.at(way).plan];
+      plan.choice = choice;
+    }
+    SetTime(collective.bytes, &plan);
+    table_.plans.push_back(std::move(plan));
+    if (of_shape != nullptr) *of_shape = site->plan;
+  }
+
+  // Where the plan is noted that this request has in groups that are alike. Null where it depends
+  // on more: on who sends to whom (step), and where groups are each their own.
+  uint32_t* PlanOfShape(uint32_t request, const std::vector<uint32_t>& ranks) {
+    if (fidelity_ == Fidelity::kStep || !tuner_.ShapesAreExact()) return nullptr;
+    const auto key = std::make_pair(request, tuner_.ShapeOf(ranks));
+    return &plan_of_shape_.emplace(key, kNoTransfer).first->second;
+  }
+
+  // The transfers of a plan that was made for a group which is alike.
+  void PlaceAs(const GroupPlan& like, const Slot& slot, uint32_t group, Site* site) {
+    const Collective& collective = *requests_[slot.request].collective;
+    PlaceOnce(WayKey(slot, group, collective, like), site, [&] {
+      if (IsRing(like)) {
+        router_.EnterPhase(PhaseOf(slot.communicator, "ring", 0));
+        AddRings(like.choice, site->ranks);
+      } else if (fidelity_ == Fidelity::kFluid) {
+        GroupPlan plan;
+        plan.kind = like.kind;
+        plan.choice = like.choice;
+        std::vector<std::vector<RoundFlow>> rounds;
+        ArrangeParts(collective, site->ranks, &plan, &rounds);
+        for (uint32_t part = 0; part < rounds.size(); ++part) AddRounds(part, rounds[part]);
+      }
+    });
+  }
+
+  // Plans of rings know nothing of their group, and are mostly equal.
+  uint32_t RingPlan(const GroupPlan& plan, Request* request) {
+    if (request->plan == kNoTransfer || table_.plans[request->plan].choice != plan.choice) {
+      request->plan = static_cast<uint32_t>(table_.plans.size());
+      table_.plans.push_back(plan);
+    }
+    return request->plan;
+  }
+
   bool StaysInMachine(const Site& site) const {
+    if (site.transfer_begin == site.transfer_end) return true;
     const ClusterStructure& structure = *router_.cluster().structure();
     const uint32_t first = structure.FirstLinkOf(site.ranks[0] / structure.devices_per_machine);
     const auto uses = std::span(table_.uses)
@@ -191,19 +301,7 @@ class Maker {
     });
   }
 
-  // Plans of rings know nothing of their group, and are mostly equal.
-  void AddPlanOnce(GroupPlan plan, Request& request, Site* site) {
-    if (IsRing(plan)) {
-      if (request.plan != kNoTransfer && table_.plans[request.plan].choice == plan.choice) {
-        site->plan = request.plan;
-        return;
-      }
-      request.plan = site->plan;
-    }
-    table_.plans.push_back(std::move(plan));
-  }
-
-  // Where the site is noted that does the same, with rings, at the same places of another machine.
+  // Where the site is noted that does the same at the same places of another machine.
   // Null for groups across machines, and where machines are not alike.
   uint32_t* AlikeInAMachine(const Site& site) {
     if (!router_.MachinesAreAlike()) return nullptr;
@@ -219,8 +317,8 @@ class Maker {
     return &alike_.emplace(std::move(key), kNoTransfer).first->second;
   }
 
-  // The rings of a group in a machine are those of a like group in another, link by link.
-  void CopyRings(const Site& alike, Site* site) {
+  // What a group in a machine does is what a like group in another does, link by link.
+  void CopyTransfers(const Site& alike, Site* site) {
     const ClusterStructure& structure = *router_.cluster().structure();
     const uint32_t devices = structure.devices_per_machine;
     const uint32_t machines = site->ranks[0] / devices - alike.ranks[0] / devices;
@@ -230,7 +328,6 @@ class Maker {
     const auto move = [](uint32_t place, uint32_t by) {
       return place == kNoTransfer ? kNoTransfer : place + by;
     };
-    site->plan = alike.plan;
     for (uint32_t i = alike.transfer_begin; i < alike.transfer_end; ++i) {
       Transfer transfer = table_.transfers[i];
       const uint32_t begin = transfer.use_begin;
@@ -240,6 +337,8 @@ class Maker {
       transfer.use_begin += uses;
       transfer.use_end += uses;
       transfer.detour_end += uses;
+      transfer.after_begin += transfers;
+      transfer.after_end += transfers;
       transfer.upstream = move(transfer.upstream, transfers);
       transfer.downstream = move(transfer.downstream, transfers);
       if (transfer.from != transfer.to) {
@@ -307,22 +406,10 @@ class Maker {
     return transfer;
   }
 
-  void AddPlan(const Collective& collective, const std::vector<uint32_t>& ranks, GroupPlan* plan) {
-    const Algorithm& algorithm = *plan->choice.algorithm;
-    plan->ranks = ranks;
-    plan->ways = router_.ways();
-    plan->phase = PhaseOf(collective.communicator.index(), algorithm.name, 0);
-    for (const Bytes bytes : collective.pair_bytes) {
-      plan->pair_shares.push_back(collective.bytes > Bytes(0) ? bytes / collective.bytes : 0.0);
-    }
-    plan->parts = algorithm.arrange({collective.kind, collective.root, ranks, plan->choice.channels,
-                                     router_, finder_, !plan->pair_shares.empty()});
+  // All but its time.
+  void Arrange(const Collective& collective, const std::vector<uint32_t>& ranks, GroupPlan* plan) {
     std::vector<std::vector<RoundFlow>> rounds;
-    if (fidelity_ != Fidelity::kStep || plan->IsPipeline()) {
-      for (size_t part = 0; part < plan->parts.size(); ++part) {
-        rounds.push_back(RoundsOfPart(*plan, part, router_));
-      }
-    }
+    ArrangeParts(collective, ranks, plan, &rounds);
     const Cluster& cluster = router_.cluster();
     if (fidelity_ == Fidelity::kFormula && !plan->pair_shares.empty()) {
       for (const auto& part : rounds) plan->uneven.push_back(UnevenCost(part, cluster));
@@ -330,18 +417,39 @@ class Maker {
       plan->paces = IdlePaces(rounds, cluster);
     }
     if (plan->IsPipeline()) {
-      plan->pipeline = PipelineOf(*plan, router_);
+      plan->pipeline = PipelineOf(*plan, rounds, router_);
       for (const auto& part : rounds) plan->unit_shares.push_back(plan->ways * part[0].share);
-    }
-    if (fidelity_ == Fidelity::kFormula) {
-      plan->time = ClosedForm(*plan, collective.bytes);
-    } else if (plan->IsPipeline()) {
-      const Bytes wire = collective.bytes / plan->choice.bandwidth_share;
-      plan->time = plan->pipeline.Time(wire, plan->pipeline.BestPieces(wire));
     }
     for (uint32_t part = 0; part < plan->parts.size(); ++part) {
       if (fidelity_ == Fidelity::kFluid) AddRounds(part, rounds[part]);
       if (fidelity_ == Fidelity::kStep) AddMessages(*plan, part);
+    }
+  }
+
+  // The parts, and unless step by step their rounds.
+  void ArrangeParts(const Collective& collective, const std::vector<uint32_t>& ranks,
+                    GroupPlan* plan, std::vector<std::vector<RoundFlow>>* rounds) {
+    const Algorithm& algorithm = *plan->choice.algorithm;
+    plan->ranks = ranks;
+    plan->ways = router_.ways();
+    plan->phase = PhaseOf(collective.communicator.index(), algorithm.name, 0);
+    for (const Bytes bytes : collective.pair_bytes) {
+      plan->pair_shares.push_back(collective.bytes > Bytes(0) ? bytes / collective.bytes : 0.0);
+    }
+    if (plan->pair_shares.empty() && tuner_.TakeArrangement(collective, plan, rounds)) return;
+    plan->parts = algorithm.arrange({collective.kind, collective.root, ranks, plan->choice.channels,
+                                     router_, finder_, !plan->pair_shares.empty()});
+    if (fidelity_ == Fidelity::kStep && !plan->IsPipeline()) return;
+    for (size_t part = 0; part < plan->parts.size(); ++part)
+      rounds->push_back(RoundsOfPart(*plan, part, router_));
+  }
+
+  void SetTime(Bytes bytes, GroupPlan* plan) const {
+    if (fidelity_ == Fidelity::kFormula) {
+      plan->time = ClosedForm(*plan, bytes);
+    } else if (plan->IsPipeline()) {
+      const Bytes wire = bytes / plan->choice.bandwidth_share;
+      plan->time = plan->pipeline.Time(wire, plan->pipeline.BestPieces(wire));
     }
   }
 
@@ -429,20 +537,13 @@ class Maker {
       Transfer transfer = OnRoute(plain_, router_.Between(from, to));
       transfer.from = from;
       transfer.to = to;
+      transfer.is_of_pair = true;
       table_.transfers.push_back(transfer);
-      it->second = AddSite(std::move(site));
+      site.transfer_end = static_cast<uint32_t>(table_.transfers.size());
+      it->second = static_cast<uint32_t>(table_.sites.size());
+      table_.sites.push_back(std::move(site));
     }
     return it->second;
-  }
-
-  uint32_t AddSite(Site site) {
-    const uint32_t index = static_cast<uint32_t>(table_.sites.size());
-    site.transfer_end = static_cast<uint32_t>(table_.transfers.size());
-    for (uint32_t i = site.transfer_begin; i < site.transfer_end; ++i) {
-      table_.transfers[i].site = index;
-    }
-    table_.sites.push_back(std::move(site));
-    return index;
   }
 
   const Schedule& schedule_;
@@ -460,7 +561,9 @@ class Maker {
            uint32_t>
       request_index_;
   std::map<std::tuple<uint32_t, uint32_t, uint32_t>, uint32_t> pair_sites_;
-  std::map<std::vector<uint32_t>, uint32_t> alike_;  // see AlikeInAMachine
+  std::map<Way, PlacedWay> first_of_way_;
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> plan_of_shape_;  // by request and shape
+  std::map<std::vector<uint32_t>, uint32_t> alike_;                  // see AlikeInAMachine
 };
 
 }  // namespace

@@ -1,10 +1,10 @@
 // Which transfers a schedule can cause on a cluster, before any bytes are known.
 //
 // A *site* is where ranks meet: a group of a communicator for one kind of collective, or a sender
-// and a receiver. Every site has its transfers. Sites of rings, which all-reduce, all-gather and
-// reduce-scatter share: one a channel (a whole ring, coupled) or, step by step, one an edge of each
-// channel. Sites with another plan: one a round of each part or, step by step, one a message
-// (collectives/lowering/rounds.h). Lowering turns an op at a site into flows over the site's
+// and a receiver. Sites of one group that go the same way share its transfers, whatever their bytes.
+// Those of rings, which all-reduce, all-gather and reduce-scatter go: one a channel (a whole ring,
+// coupled) or, step by step, one an edge of each channel. Of another plan: one a round of each part
+// or, step by step, one a message (collectives/lowering/rounds.h). Lowering turns an op at a site into flows over the site's
 // transfers; folding looks for symmetry among them. Structure of arrays, 32-bit ids; size linear in
 // ranks × communicators × channels.
 #pragma once
@@ -17,6 +17,7 @@
 
 #include "collectives/algorithms/channels.h"
 #include "collectives/lowering/rounds.h"
+#include "collectives/nccl/nccl_version.h"
 #include "sim/engine/program.h"
 #include "sim/schedule/schedule.h"
 #include "topology/fabrics/router.h"
@@ -31,7 +32,6 @@ const char* LeftOutBy(Fidelity fidelity);
 inline constexpr uint32_t kNoTransfer = 0xffffffffu;
 
 struct Transfer {
-  uint32_t site = 0;
   // Of the op's bytes (in rings and of equal blocks, of a p-th of them), at multiplicity 1: where
   // pairs have several ways (Router::ways), of one of the parts.
   double share = 1;
@@ -44,6 +44,7 @@ struct Transfer {
   uint32_t downstream = kNoTransfer;
   uint32_t from = 0;  // step and send/receive only: ranks; of plans also switches, from ranks() on
   uint32_t to = 0;
+  bool is_of_pair = false;
 
   // Of plans only:
   uint32_t part = 0;

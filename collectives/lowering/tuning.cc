@@ -270,12 +270,17 @@ Tuner::Tuner(Router& router, ChannelFinder& finder, NcclVersion version)
       sprayed_finder_(sprayed_ ? std::make_unique<ChannelFinder>(*sprayed_) : nullptr),
       router_(sprayed_ ? *sprayed_ : router),
       finder_(sprayed_finder_ ? *sprayed_finder_ : finder),
-      version_(version) {}
+      version_(version),
+      shapes_(router_) {}
 
 const LibraryGroup& Tuner::GroupOf(const std::vector<uint32_t>& ranks) {
-  const auto it = groups_.find(ranks);
+  return GroupOf(shapes_.Of(ranks), ranks);
+}
+
+const LibraryGroup& Tuner::GroupOf(uint32_t shape, const std::vector<uint32_t>& ranks) {
+  const auto it = groups_.find(shape);
   if (it != groups_.end()) return it->second;
-  return groups_.emplace(ranks, Survey(router_, finder_, ranks, version_)).first->second;
+  return groups_.emplace(shape, Survey(router_, finder_, ranks, version_)).first->second;
 }
 
 std::vector<NcclCost> Tuner::CostsOf(const std::vector<uint32_t>& ranks, CollectiveKind kind,
@@ -312,37 +317,60 @@ std::optional<NcclCost> Tuner::Cheapest(const ChoiceQuestion& question,
   return std::nullopt;
 }
 
-BytesPerSecond Tuner::BareRate(const ChoiceQuestion& question, NcclAlgorithm algorithm,
-                               uint32_t channels) {
+BytesPerSecond Tuner::BareRate(const ChoiceQuestion& question, uint32_t shape,
+                               NcclAlgorithm algorithm, uint32_t channels) {
   const Collective& collective = question.collective;
-  const auto key =
-      std::make_tuple(question.ranks, collective.kind, collective.root, algorithm, channels);
+  const auto key = std::make_tuple(shape, collective.kind, collective.root, algorithm, channels);
   const auto [it, is_new] = bare_rates_.emplace(key, BytesPerSecond(0));
   if (!is_new) return it->second;
   const Cluster& cluster = router_.cluster();
-  if (algorithm == NcclAlgorithm::kRing) {
+  if (algorithm == NcclAlgorithm::kRing && channels == 0 && GroupOf(shape, question.ranks).nccl) {
+    it->second = GroupOf(shape, question.ranks).nccl->reached *
+                 RingRatio(collective.kind, static_cast<uint32_t>(question.ranks.size()));
+  } else if (algorithm == NcclAlgorithm::kRing) {
     it->second = TotalRate(cluster, finder_.Find(question.ranks, channels)) *
                  RingRatio(collective.kind, static_cast<uint32_t>(question.ranks.size()));
   } else {
     Choice bare;
     bare.algorithm = &FindAlgorithm(Name(algorithm));
     bare.channels = channels;
-    const GroupPlan plan =
+    Arrangement& arranged = arrangement_;
+    arranged.plan =
         ArrangePlan(bare, collective.kind, collective.root, question.ranks, router_, finder_);
-    const BindingLink binding = BindingLinkOf(plan, router_);
+    arranged.root = collective.root;
+    arranged.rounds.clear();
+    for (size_t part = 0; part < arranged.plan.parts.size(); ++part)
+      arranged.rounds.push_back(RoundsOfPart(arranged.plan, part, router_));
+    const BindingLink binding = BindingLinkOf(arranged.plan, arranged.rounds, cluster);
     it->second = cluster.Link(binding.link).Capacity() / binding.bytes;
   }
   return it->second;
 }
 
-double Tuner::ShareOf(const ChoiceQuestion& question, const LibraryGroup& group,
+bool Tuner::TakeArrangement(const Collective& collective, GroupPlan* plan,
+                            std::vector<std::vector<RoundFlow>>* rounds) {
+  const GroupPlan& own = arrangement_.plan;
+  if (sprayed_ || plan->choice.steps_wait || own.choice.algorithm != plan->choice.algorithm ||
+      own.choice.channels != plan->choice.channels || own.kind != collective.kind ||
+      arrangement_.root != collective.root || own.ranks != plan->ranks)
+    return false;
+  plan->parts = std::move(arrangement_.plan.parts);
+  *rounds = std::move(arrangement_.rounds);
+  for (auto& part : *rounds) {
+    for (RoundFlow& flow : part) flow.latency = Seconds(0);
+  }
+  arrangement_ = {};
+  return true;
+}
+
+double Tuner::ShareOf(const ChoiceQuestion& question, uint32_t shape, const LibraryGroup& group,
                       const NcclCost& cost, BytesPerSecond wanted) {
   const uint32_t all = group.nccl ? 2 * group.nccl->graph_channels : group.rccl->channels;
   if (question.channels > 0 && question.channels < all) {
     const double left = static_cast<double>(question.channels) / all;
-    wanted = std::min(wanted, left * BareRate(question, cost.algorithm, 0));
+    wanted = std::min(wanted, left * BareRate(question, shape, cost.algorithm, 0));
   }
-  return std::min(1.0, wanted / BareRate(question, cost.algorithm, question.channels));
+  return std::min(1.0, wanted / BareRate(question, shape, cost.algorithm, question.channels));
 }
 
 void Tuner::ChooseSends(const ChoiceQuestion& question, const LibraryGroup& group, Choice* choice) {
@@ -384,7 +412,8 @@ Choice Tuner::WithoutLaunch(const ChoiceQuestion& question) {
     CheckKind(*choice.algorithm, collective.kind);
   }
   if (collective.protocol != kBareLinks) {
-    const LibraryGroup& group = GroupOf(question.ranks);
+    const uint32_t shape = shapes_.Of(question.ranks);
+    const LibraryGroup& group = GroupOf(shape, question.ranks);
     const std::optional<NcclAlgorithm> pinned =
         choice.algorithm ? NcclNameOf(*choice.algorithm) : std::nullopt;
     const bool is_nvls = pinned == NcclAlgorithm::kNvls || pinned == NcclAlgorithm::kNvlsTree;
@@ -404,7 +433,7 @@ Choice Tuner::WithoutLaunch(const ChoiceQuestion& question) {
                                 : RcclPaceOf(*group.rccl, collective.kind, *cost);
       choice.latency = pace.latency;
       choice.steps_wait = false;
-      choice.bandwidth_share = ShareOf(question, group, *cost, pace.bandwidth);
+      choice.bandwidth_share = ShareOf(question, shape, group, *cost, pace.bandwidth);
       return choice;
     }
     if (!any_protocol) {
@@ -418,7 +447,11 @@ Choice Tuner::WithoutLaunch(const ChoiceQuestion& question) {
     else if (group.nccl && IsGroupedSends(collective.kind))
       choice.nccl_channels = PeerChannels(*group.nccl);
   }
-  if (any_algorithm) choice.algorithm = &FirstThatDoes(collective.kind);
+  if (!any_algorithm) return choice;
+  // Devices whose library is not known run what CPU ranks run (real/transports).
+  const bool has_library = collective.protocol != kBareLinks && GroupOf(question.ranks).Exists();
+  choice.algorithm = has_library ? &FirstThatDoes(collective.kind)
+                                 : &FindAlgorithm(UsualAlgorithm(collective.kind));
   return choice;
 }
 

@@ -7,7 +7,8 @@
 //   (collectives/nccl/rccl_model.h): the combination of the least expected time among those that
 //   are not pinned away. What it takes then is collectives/nccl/pace.h's business. Grouped sends
 //   (all-to-all, send-receive) have no protocol to choose.
-// - Elsewhere, and for what NCCL does not have: the first row of the table that can, on bare links.
+// - What the libraries do not have: the first row of the table that can, on bare links. Elsewhere
+//   each kind's usual algorithm (sim/schedule/schedule.h), as CPU ranks run it.
 // Protocol "none" (a schedule's default) means bare links: every step takes the latency of its
 // route, nothing else.
 //
@@ -15,14 +16,6 @@
 // it is once for the collective, and again for each channel's share of the work. NCCL's own
 // latencies were measured with launches, so that the longer of the two counts, not both. Grouped
 // sends run on all of their channels, however short the messages.
-//
-// What the answer means in lowering, at every fidelity:
-//   the collective as a whole first waits `start`, once: launching or the library's latency;
-//   if steps_wait, a step from a to b waits  (latency of the route) + step_overhead,  else nothing:
-//   then `start` holds all the latency that there is;
-//   a step puts  bytes / bandwidth_share  on the links of the route. So the flags of a protocol,
-//   and what a channel cannot push, show up as bytes on the wire, and an idle machine takes the
-//   time that NCCL's model says.
 #pragma once
 
 #include <cstdint>
@@ -35,6 +28,9 @@
 
 #include "collectives/algorithms/algorithm.h"
 #include "collectives/algorithms/channels.h"
+#include "collectives/lowering/choice.h"
+#include "collectives/lowering/group_shapes.h"
+#include "collectives/lowering/rounds.h"
 #include "collectives/nccl/nccl_model.h"
 #include "collectives/nccl/protocol.h"
 #include "collectives/nccl/rccl_model.h"
@@ -47,20 +43,6 @@ struct ChoiceQuestion {
   const Collective& collective;
   const std::vector<uint32_t>& ranks;  // the group, in member order; at least two
   uint32_t channels = 0;               // > 0 caps them
-};
-
-struct Choice {
-  const Algorithm* algorithm = nullptr;
-  std::optional<Protocol> protocol;  // nothing: bare links
-  uint32_t channels = 0;             // > 0 caps those of the algorithm
-  uint32_t nccl_channels = 0;        // what NCCL would use; 0 on bare links
-  Seconds latency;                   // of NCCL's model, all of it
-  Seconds start;                     // max(launching, latency)
-  bool steps_wait = true;
-  Seconds step_overhead;
-  double bandwidth_share = 1;  // of the bytes on the wire that are data; in (0, 1]
-
-  friend bool operator==(const Choice&, const Choice&) = default;
 };
 
 // What launching a collective takes that runs on so many of NCCL's channels.
@@ -87,21 +69,37 @@ class Tuner {
   Choice Choose(const ChoiceQuestion& question);
 
   const LibraryGroup& GroupOf(const std::vector<uint32_t>& ranks);
+  // The same number for groups that get the same answers.
+  uint32_t ShapeOf(const std::vector<uint32_t>& ranks) { return shapes_.Of(ranks); }
+  // Whether what such groups do takes the same time also on the caller's routes.
+  bool ShapesAreExact() const { return !sprayed_ && shapes_.AreShared(); }
   // All that the library would weigh; none on other makers' devices and for grouped sends.
   std::vector<NcclCost> CostsOf(const std::vector<uint32_t>& ranks, CollectiveKind kind,
                                 Bytes bytes);
   // "NCCL 2.28", "RCCL"; "" on other makers' devices.
   std::string LibraryOf(const std::vector<uint32_t>& ranks);
 
+  // What the last choice was made from: the parts of this plan and their rounds, moved out. False
+  // where that was another plan, or steps wait; then nothing is written.
+  bool TakeArrangement(const Collective& collective, GroupPlan* plan,
+                       std::vector<std::vector<RoundFlow>>* rounds);
+
  private:
+  struct Arrangement {
+    GroupPlan plan;
+    uint32_t root = 0;
+    std::vector<std::vector<RoundFlow>> rounds;
+  };
+
+  const LibraryGroup& GroupOf(uint32_t shape, const std::vector<uint32_t>& ranks);
   Choice WithoutLaunch(const ChoiceQuestion& question);
   std::optional<NcclCost> Cheapest(const ChoiceQuestion& question, const LibraryGroup& group) const;
   // What the steps themselves reach on these links, without a protocol, in bytes of the
   // collective a second.
-  BytesPerSecond BareRate(const ChoiceQuestion& question, NcclAlgorithm algorithm,
+  BytesPerSecond BareRate(const ChoiceQuestion& question, uint32_t shape, NcclAlgorithm algorithm,
                           uint32_t channels);
-  double ShareOf(const ChoiceQuestion& question, const LibraryGroup& group, const NcclCost& cost,
-                 BytesPerSecond wanted);
+  double ShareOf(const ChoiceQuestion& question, uint32_t shape, const LibraryGroup& group,
+                 const NcclCost& cost, BytesPerSecond wanted);
   void ChooseSends(const ChoiceQuestion& question, const LibraryGroup& group, Choice* choice);
 
   std::unique_ptr<Router> sprayed_;  // null where the caller's is
@@ -109,12 +107,11 @@ class Tuner {
   Router& router_;
   ChannelFinder& finder_;
   const NcclVersion version_;
-  std::map<std::vector<uint32_t>, LibraryGroup> groups_;
-  std::map<std::tuple<std::vector<uint32_t>, CollectiveKind, uint32_t, NcclAlgorithm, uint32_t>,
-           BytesPerSecond>
-      bare_rates_;
+  GroupShapes shapes_;
+  std::map<uint32_t, LibraryGroup> groups_;  // by shape
+  std::map<std::tuple<uint32_t, CollectiveKind, uint32_t, NcclAlgorithm, uint32_t>, BytesPerSecond>
+      bare_rates_;           // by shape, ...
+  Arrangement arrangement_;  // the last one
 };
-
-const char* Name(const std::optional<Protocol>& protocol);  // "none" for nothing
 
 }  // namespace rehearse

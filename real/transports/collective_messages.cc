@@ -21,9 +21,7 @@ constexpr std::string_view kPlainAlgorithms[] = {
     "ring", "tree", "halving-doubling", "doubling", "direct", "pairwise", "bruck", "pat", "chain"};
 
 const Algorithm& AlgorithmOf(const Collective& collective) {
-  if (collective.algorithm == "auto") {
-    return FindAlgorithm(collective.kind == CollectiveKind::kAllToAll ? "pairwise" : "ring");
-  }
+  if (collective.algorithm == "auto") return FindAlgorithm(UsualAlgorithm(collective.kind));
   const Algorithm& algorithm = FindAlgorithm(collective.algorithm);
   CheckKind(algorithm, collective.kind);
   const auto* known = std::find(std::begin(kPlainAlgorithms), std::end(kPlainAlgorithms),

@@ -51,6 +51,7 @@ Job PrepareJob(const Scenario& scenario, const JobRequest& request) {
     if (workload->training.tuned_kernels) {
       TuneKernels(cluster.DeviceOf(job.placement.front()), &job.schedule);
     }
+    LeaveToLibrary(&job.schedule);
   } else {
     job.schedule = std::get<Schedule>(request.work);
   }

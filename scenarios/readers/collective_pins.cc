@@ -101,12 +101,12 @@ void Apply(const CollectivePin& pin, const Schedule& schedule, Collective* colle
 JsonKey PinnedAlgorithm() {
   std::vector<std::string> names = {"auto"};
   for (const Algorithm& row : Algorithms()) names.emplace_back(row.name);
-  return {"algorithm", OneOf(std::move(names)), Optional("as chosen"),
+  return {"algorithm", OneOf(std::move(names)), Default("\"auto\""),
           "how collectives run, as NCCL_ALGO would pin it; auto: as the library chooses"};
 }
 
 JsonKey PinnedProtocol() {
-  return {"protocol", OneOf({"auto", "none", "ll", "ll128", "simple"}), Optional("as chosen"),
+  return {"protocol", OneOf({"auto", "none", "ll", "ll128", "simple"}), Default("\"auto\""),
           "as NCCL_PROTO would pin it; none: bare links; auto: as the library chooses"};
 }
 
@@ -131,6 +131,17 @@ std::vector<CollectivePin> ReadCollectivePins(const JsonReader& simulator) {
 
 bool Fits(const CollectivePin& pin, CollectiveKind kind, const std::string& axis) {
   return (!pin.kind || *pin.kind == kind) && (pin.axis.empty() || pin.axis == axis);
+}
+
+void LeaveToLibrary(Schedule* schedule) {
+  for (Role& role : schedule->roles) {
+    for (Op& op : role.ops) {
+      auto* const collective = std::get_if<Collective>(&op.work);
+      if (collective == nullptr) continue;
+      collective->algorithm = "auto";
+      collective->protocol = "auto";
+    }
+  }
 }
 
 void ApplyCollectivePins(const std::vector<CollectivePin>& pins, Schedule* schedule) {

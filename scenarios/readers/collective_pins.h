@@ -7,8 +7,8 @@
 //
 // An algorithm is a row of collectives/algorithms/algorithm.h or "auto", a protocol "ll",
 // "ll128", "simple", "none" (bare links) or "auto" (collectives/lowering/tuning.h says how these
-// are chosen). Where one of the two is given, the other is "auto" unless given; where neither
-// is, rings on bare links. "nccl" is the release of NCCL that chooses
+// are chosen), which both are unless given. Bare rings are "algorithm": "ring", "protocol": "none".
+// Schedules read from a file run as they say. "nccl" is the release of NCCL that chooses
 // (collectives/nccl/nccl_version.h). Entries of "collectives" are for one kind, one axis of the
 // mesh (the name of a communicator), or both, and go before what stands above them: of several that
 // fit the last counts.
@@ -43,6 +43,9 @@ std::vector<CollectivePin> ReadCollectivePins(const JsonReader& simulator);
 
 // Whether the pin is about collectives of this kind on this axis.
 bool Fits(const CollectivePin& pin, CollectiveKind kind, const std::string& axis);
+
+// Of a planned schedule: every collective is "auto".
+void LeaveToLibrary(Schedule* schedule);
 
 // Throws Error, at the pin, for an axis that the schedule does not have and for collectives that
 // the algorithm cannot do.

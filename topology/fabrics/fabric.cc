@@ -75,6 +75,13 @@ void AppendTrunks(const Fabric& fabric, uint32_t from, uint32_t to, std::vector<
   }
 }
 
+bool AppendBlocks(const Fabric& fabric, uint32_t from, std::vector<uint32_t>* blocks) {
+  const auto* clos = std::get_if<Clos>(&fabric.kind);
+  if (clos == nullptr) return false;
+  AppendBlocks(*clos, from, blocks);
+  return true;
+}
+
 uint32_t TrunkCount(const Fabric& fabric) {
   if (const auto* clos = std::get_if<Clos>(&fabric.kind)) return TrunkCount(*clos);
   if (const auto* groups = std::get_if<Dragonfly>(&fabric.kind)) return TrunkCount(*groups);

@@ -134,6 +134,12 @@ uint32_t LeafOf(const Clos& clos, uint32_t machine, uint32_t port) {
   return static_cast<uint32_t>((uint64_t{machine} * clos.ports + port) / clos.ports_down);
 }
 
+void AppendBlocks(const Clos& clos, uint32_t leaf, std::vector<uint32_t>* blocks) {
+  blocks->push_back(leaf);
+  for (size_t level = 1; level < clos.levels.size(); ++level)
+    blocks->push_back(blocks->back() / clos.levels[level].children);
+}
+
 namespace {
 
 // What a switch chooses among at one level: its cables upwards and those by which the way comes

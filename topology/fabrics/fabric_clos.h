@@ -65,6 +65,10 @@ Clos AddClos(ClusterBuilder& cluster, const ClosSpec& spec, uint32_t machines, u
 
 uint32_t LeafOf(const Clos& clos, uint32_t machine, uint32_t port);
 
+// Appends the blocks that a leaf is in, of each level, itself first. Which of them two leaves share
+// is all that the sprayed ways between them depend on.
+void AppendBlocks(const Clos& clos, uint32_t leaf, std::vector<uint32_t>* blocks);
+
 // Appends the links from one leaf to another; nothing when they are the same. By ECMP.
 void AppendPath(const Clos& clos, uint32_t from, uint32_t to, uint64_t flow,
                 std::vector<uint32_t>* links);

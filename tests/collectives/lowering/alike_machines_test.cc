@@ -1,5 +1,5 @@
-// Groups at the same places of equal machines are looked at once; what comes out must be what
-// looking at each of them gives.
+// Groups at the same places of equal machines, and groups of the same shape below a fat tree, are
+// looked at once; what comes out must be what looking at each of them gives.
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,9 +12,11 @@
 namespace rehearse {
 namespace {
 
-// An all-reduce and an all-gather by rings in every group of a communicator.
-Schedule Rings(const std::vector<std::vector<std::vector<uint32_t>>>& communicators,
-               uint32_t ranks) {
+using Groups = std::vector<std::vector<uint32_t>>;
+
+// An all-reduce and an all-gather in every group of a communicator.
+Schedule Asking(const std::vector<Groups>& communicators, uint32_t ranks,
+                const std::string& algorithm, const std::string& protocol, Bytes bytes) {
   Schedule schedule;
   Role role;
   for (size_t i = 0; i < communicators.size(); ++i) {
@@ -25,8 +27,9 @@ Schedule Rings(const std::vector<std::vector<std::vector<uint32_t>>>& communicat
       Collective collective;
       collective.kind = kind;
       collective.communicator = CommunicatorId(static_cast<uint32_t>(i));
-      collective.bytes = Bytes(1 << 20);
-      collective.algorithm = "ring";
+      collective.bytes = bytes;
+      collective.algorithm = algorithm;
+      collective.protocol = protocol;
       Op op;
       op.stream = StreamId(static_cast<uint32_t>(i));
       op.work = collective;
@@ -45,12 +48,13 @@ void ExpectSame(const TransferTable& a, const TransferTable& b) {
     EXPECT_EQ(a.sites[i].transfer_begin, b.sites[i].transfer_begin);
     EXPECT_EQ(a.sites[i].transfer_end, b.sites[i].transfer_end);
     EXPECT_EQ(a.PlanOf(a.sites[i])->choice, b.PlanOf(b.sites[i])->choice);
+    EXPECT_EQ(a.PlanOf(a.sites[i])->time, b.PlanOf(b.sites[i])->time);
   }
   ASSERT_EQ(a.transfers.size(), b.transfers.size());
   for (size_t i = 0; i < a.transfers.size(); ++i) {
     const Transfer& x = a.transfers[i];
     const Transfer& y = b.transfers[i];
-    EXPECT_EQ(x.site, y.site);
+    EXPECT_EQ(x.is_of_pair, y.is_of_pair);
     EXPECT_EQ(x.share, y.share);
     EXPECT_EQ(x.step_latency, y.step_latency);
     EXPECT_EQ(x.idle_rate, y.idle_rate);
@@ -75,7 +79,7 @@ TEST(AlikeMachinesTest, HaveTheTransfersThatEachOfThemWouldHave) {
     figures.ChangeLinks([](uint32_t, LinkFigures&) {});  // equal, but each with its own
     const Cluster by_itself = cluster->With(std::move(figures));
     // Pairs, fours that are split differently on the machines, eights, and two machines together.
-    std::vector<std::vector<std::vector<uint32_t>>> communicators(4);
+    std::vector<Groups> communicators(4);
     for (uint32_t machine = 0; machine < 4; ++machine) {
       const uint32_t first = 8 * machine;
       for (uint32_t i = 0; i < 8; i += 2) communicators[0].push_back({first + i, first + i + 1});
@@ -94,7 +98,7 @@ TEST(AlikeMachinesTest, HaveTheTransfersThatEachOfThemWouldHave) {
       else
         communicators[3].push_back(all);
     }
-    const Schedule schedule = Rings(communicators, 32);
+    const Schedule schedule = Asking(communicators, 32, "ring", "none", Bytes(1 << 20));
     for (const Fidelity fidelity : {Fidelity::kFormula, Fidelity::kFluid, Fidelity::kStep}) {
       Router router(*cluster);
       Router other(by_itself);
@@ -102,6 +106,41 @@ TEST(AlikeMachinesTest, HaveTheTransfersThatEachOfThemWouldHave) {
       ASSERT_FALSE(other.MachinesAreAlike());
       ExpectSame(MakeTransfers(schedule, router, fidelity, 0),
                  MakeTransfers(schedule, other, fidelity, 0));
+    }
+  }
+}
+
+// 48 machines of which 32 share the leaves of their rails: of the twelves the third is split by the
+// boundary, as are the last machines of each.
+TEST(AlikeGroupsTest, HaveThePlansThatEachOfThemWouldHave) {
+  const auto cluster = BuildPreset("dgx-h100", {{"nodes", 48}}, {});
+  Figures figures = cluster->figures();
+  figures.ChangeLinks([](uint32_t, LinkFigures&) {});
+  const Cluster by_itself = cluster->With(std::move(figures));
+  std::vector<Groups> communicators(3);
+  for (uint32_t place = 0; place < 8; ++place) {
+    for (uint32_t first = 0; first < 48; first += 12) {
+      std::vector<uint32_t> twelve;
+      for (uint32_t i = 0; i < 12; ++i) twelve.push_back((first + i) * 8 + place);
+      communicators[0].push_back(twelve);
+    }
+    for (uint32_t first = 0; first < 24; ++first)
+      communicators[1].push_back({first * 8 + place, (first + 24) * 8 + place});
+  }
+  for (uint32_t machine = 0; machine < 48; ++machine) {
+    communicators[2].emplace_back();
+    for (uint32_t i = 0; i < 8; ++i) communicators[2].back().push_back(machine * 8 + i);
+  }
+  for (const double bytes : {8e3, 1e6, 512e6}) {
+    const Schedule schedule = Asking(communicators, 384, "auto", "auto", Bytes(bytes));
+    for (const Fidelity fidelity : {Fidelity::kFormula, Fidelity::kFluid, Fidelity::kStep}) {
+      Router router(*cluster);
+      Router other(by_itself);
+      const TransferTable shared = MakeTransfers(schedule, router, fidelity, 0);
+      const TransferTable alone = MakeTransfers(schedule, other, fidelity, 0);
+      ExpectSame(shared, alone);
+      if (fidelity == Fidelity::kStep) continue;
+      EXPECT_LT(shared.plans.size(), alone.plans.size());
     }
   }
 }

@@ -17,7 +17,7 @@ Pipeline Chain(const std::vector<double>& microseconds) {
     if (i + 1 < microseconds.size()) hop.neighbours.push_back(i + 1);
     hops.push_back(hop);
   }
-  return Pipeline(std::move(hops), true);
+  return Pipeline(std::move(hops));
 }
 
 double Microseconds(const Pipeline& pipeline, uint32_t pieces) {
@@ -47,7 +47,14 @@ TEST(PipelineTest, HopsThatShareAMemberDo) {
     hops[i].loads = {{i, 0}};
     for (uint32_t other = 0; other < 4; ++other) hops[i].neighbours.push_back(other);
   }
-  EXPECT_NEAR(Microseconds(Pipeline(hops, true), 2), 21, 1e-9);
+  EXPECT_NEAR(Microseconds(Pipeline(hops), 2), 21, 1e-9);
+}
+
+TEST(PipelineTest, WhereFillingIsCountedElsewhereOnlyBytesTakeTime) {
+  const Pipeline pipeline(2e-9);
+  for (const uint32_t pieces : {1u, 4u, kMostPieces})
+    EXPECT_NEAR(pipeline.Time(Bytes(1e6), pieces).value(), 2e-3, 1e-12);
+  EXPECT_EQ(pipeline.BestPieces(Bytes(1e6)), kMostPieces);
 }
 
 }  // namespace
