@@ -217,7 +217,7 @@ class Maker {
   void PlanSite(const Slot& slot, uint32_t group, Site* site) {
     Request& request = requests_[slot.request];
     const Collective& collective = *request.collective;
-    uint32_t* const of_shape = PlanOfShape(slot.request, site->ranks);
+    uint32_t* const of_shape = PlanOfShape(slot, group, site->ranks);
     if (of_shape != nullptr && *of_shape != kNoTransfer) {
       site->plan = *of_shape;
       PlaceAs(table_.plans[site->plan], slot, group, site);
@@ -255,9 +255,12 @@ class Maker {
 
   // Where the plan is noted that this request has in groups that are alike. Null where it depends
   // on more: on who sends to whom (step), and where groups are each their own.
-  uint32_t* PlanOfShape(uint32_t request, const std::vector<uint32_t>& ranks) {
+  uint32_t* PlanOfShape(const Slot& slot, uint32_t group, const std::vector<uint32_t>& ranks) {
     if (fidelity_ == Fidelity::kStep || !tuner_.ShapesAreExact()) return nullptr;
-    const auto key = std::make_pair(request, tuner_.ShapeOf(ranks));
+    std::vector<uint32_t>& shapes = shapes_[slot.communicator];
+    if (group >= shapes.size()) shapes.resize(group + 1, kNoTransfer);
+    if (shapes[group] == kNoTransfer) shapes[group] = tuner_.ShapeOf(ranks);
+    const auto key = std::make_pair(slot.request, shapes[group]);
     return &plan_of_shape_.emplace(key, kNoTransfer).first->second;
   }
 
@@ -562,6 +565,7 @@ class Maker {
       request_index_;
   std::map<std::tuple<uint32_t, uint32_t, uint32_t>, uint32_t> pair_sites_;
   std::map<Way, PlacedWay> first_of_way_;
+  std::map<uint32_t, std::vector<uint32_t>> shapes_;  // by communicator and group, once known
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> plan_of_shape_;  // by request and shape
   std::map<std::vector<uint32_t>, uint32_t> alike_;                  // see AlikeInAMachine
 };
