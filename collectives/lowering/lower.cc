@@ -295,7 +295,9 @@ class Lowering {
   }
 
   void NoteChoice(const Collective& collective, const GroupPlan& plan) {
-    if (collective.algorithm == "ring" && collective.protocol == "none") return;
+    const bool is_usual =
+        plan.choice.algorithm->name == std::string_view(UsualAlgorithm(collective.kind));
+    if (collective.protocol == "none" && is_usual) return;
     chosen_.insert({schedule_.communicators[collective.communicator.index()].name(),
                     Name(collective.kind), collective.bytes, plan.choice.algorithm->name,
                     Name(plan.choice.protocol), plan.choice.nccl_channels});

@@ -25,7 +25,7 @@
 //     "simulator": {"fidelity": "fluid",            optional, every key of it as well
 //                   "channels": 0,
 //                   "algorithm": "auto",            how collectives run: as NCCL or RCCL chooses;
-//                   "protocol": "auto",             "ring" and "none" for rings on bare links
+//                   "protocol": "auto",             "none": rings on bare links
 //                   "nccl": "2.28",                 which release of NCCL chooses
 //                   "collectives": [{"kind": "all-reduce", "axis": "data", "algorithm": "tree"}],
 //                                                   scenarios/readers/collective_pins.h

@@ -39,9 +39,9 @@ TEST_F(ProgramTest, EveryShippedScenarioRuns) {
                          result["breakdown"]["exposed_communication_seconds"].get<double>() +
                          result["breakdown"]["idle_seconds"].get<double>();
     EXPECT_NEAR(parts, result["step_seconds"].get<double>(), 1e-9);
-    // 1,024 dies with two images each are busy with communication: 9.2 %.
+    // 1,024 dies with two images each are busy with communication: 6.3 %.
     const bool is_tiny_share = result["scenario"] == "axonn-unet-4b-frontier";
-    EXPECT_GT(result["hardware_flops_utilization"].get<double>(), is_tiny_share ? 0.09 : 0.1);
+    EXPECT_GT(result["hardware_flops_utilization"].get<double>(), is_tiny_share ? 0.06 : 0.1);
     EXPECT_LT(result["hardware_flops_utilization"].get<double>(), 1.0);
   }
   EXPECT_GE(count, 12u);
@@ -53,11 +53,26 @@ TEST_F(ProgramTest, JsonHasTheKeysOfTheDesign) {
   const auto result = nlohmann::ordered_json::parse(outcome.out);
   std::vector<std::string> keys;
   for (const auto& [key, value] : result.items()) keys.push_back(key);
-  EXPECT_EQ(keys, (std::vector<std::string>{
-                      "schema", "scenario", "fidelity", "left_out", "ranks", "step_seconds",
-                      "breakdown", "communication_seconds", "overlap_fraction", "by_axis",
-                      "model_flops_utilization", "hardware_flops_utilization", "tokens_per_second",
-                      "memory", "links", "simulator", "timeline_hash", "given"}));
+  EXPECT_EQ(keys, (std::vector<std::string>{"schema",
+                                            "scenario",
+                                            "fidelity",
+                                            "left_out",
+                                            "ranks",
+                                            "step_seconds",
+                                            "breakdown",
+                                            "communication_seconds",
+                                            "overlap_fraction",
+                                            "by_axis",
+                                            "collectives",
+                                            "model_flops_utilization",
+                                            "hardware_flops_utilization",
+                                            "tokens_per_second",
+                                            "memory",
+                                            "links",
+                                            "collectives",
+                                            "simulator",
+                                            "timeline_hash",
+                                            "given"}));
   EXPECT_EQ(result["schema"], "rehearse.result.v1");
 }
 
@@ -104,12 +119,14 @@ TEST_F(ProgramTest, OutWritesResultTraceAndPicture) {
                                           "trace.pftrace"}));
 }
 
-// 1,024 ranks that all do the same: one of them is written, unless others are asked for.
+// 1,024 ranks that all do the same, as rings do: one of them is written, unless others are asked
+// for.
 TEST_F(ProgramTest, OutHoldsOneRankOfEachKindUnlessAskedForMore) {
-  ASSERT_EQ(Execute("run '" + Shipped("axonn-weak-80b") + "' --out one").code, 0);
+  const std::string run = "run '" + Shipped("axonn-weak-80b") + "' --set simulator.protocol=none ";
+  ASSERT_EQ(Execute(run + "--out one").code, 0);
   EXPECT_LT(fs::file_size(folder_ / "one/trace.pftrace"), 1u << 20);
   EXPECT_THAT(ReadFile(folder_ / "one/trace.pftrace"), HasSubstr("(1 of 1,024 ranks)"));
-  ASSERT_EQ(Execute("run '" + Shipped("axonn-weak-80b") + "' --ranks 5-7 --out four").code, 0);
+  ASSERT_EQ(Execute(run + "--ranks 5-7 --out four").code, 0);
   const std::string trace = ReadFile(folder_ / "four/trace.pftrace");
   EXPECT_THAT(trace, HasSubstr("(4 of 1,024 ranks)"));
   EXPECT_THAT(trace, HasSubstr("(rank 7)"));

@@ -48,8 +48,18 @@ std::vector<std::string> PinsOn(const std::string& simulator, const std::string&
 
 using Words = std::vector<std::string>;
 
-TEST(CollectivePinsTest, NothingPinnedIsRingsOnBareLinks) {
-  EXPECT_EQ(PinsOn("{}", "row"), Words{"all-reduce ring none"});
+TEST(CollectivePinsTest, NothingPinnedIsWhatTheLibraryChooses) {
+  EXPECT_EQ(PinsOn("{}", "row"), Words{"all-reduce auto auto"});
+  const Result result = Rehearse(With("{}")).result;
+  EXPECT_FALSE(result.chosen.empty());
+}
+
+// As NCCL would pin them, or as a schedule says it.
+TEST(CollectivePinsTest, WithoutAProtocolThereAreRingsOnBareLinks) {
+  const Result bare = Rehearse(With(R"({"protocol": "none"})")).result;
+  EXPECT_TRUE(bare.chosen.empty());
+  EXPECT_EQ(Rehearse(With(R"({"algorithm": "ring", "protocol": "none"})")).result.timeline_hash,
+            bare.timeline_hash);
 }
 
 TEST(CollectivePinsTest, OneGivenMakesTheOtherAuto) {

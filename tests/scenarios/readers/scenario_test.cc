@@ -48,14 +48,18 @@ TEST(ScenarioTest, WhatIfEditsSlowTheStepAndNameTheirMistakes) {
 TEST(ScenarioTest, TheGoldenHashesHold) {
   // On a plain switch all axes share one port a device: transfers overlap and contend.
   const std::vector<std::string> busy = {"cluster=switch:devices=8"};
-  const auto hash = [&](const std::string& fidelity) {
+  const auto hash = [&](const std::string& fidelity, const std::string& protocol) {
     std::vector<std::string> changes = busy;
     changes.push_back("simulator.fidelity=" + fidelity);
+    changes.push_back("simulator.protocol=" + protocol);
     return Play(changes).result.timeline_hash;
   };
-  EXPECT_EQ(hash("formula"), "3dfeeb4da26aeb8d");
-  EXPECT_EQ(hash("fluid"), "8c9d1fcd594be965");
-  EXPECT_EQ(hash("step"), "b5c24d045473b785");
+  EXPECT_EQ(hash("formula", "none"), "3dfeeb4da26aeb8d");
+  EXPECT_EQ(hash("fluid", "none"), "8c9d1fcd594be965");
+  EXPECT_EQ(hash("step", "none"), "b5c24d045473b785");
+  EXPECT_EQ(hash("formula", "auto"), "8ffa4d39c66a07f5");
+  EXPECT_EQ(hash("fluid", "auto"), "9df882b6d89c6d26");
+  EXPECT_EQ(hash("step", "auto"), "6423e4aaa7f5f89f");
 }
 
 TEST(ScenarioTest, FidelitiesAgreeOnAScheduleWithoutContention) {
@@ -95,9 +99,9 @@ TEST(ScenarioTest, OverlapNeverMakesTheStepLonger) {
 }
 
 TEST(ScenarioTest, ResultsStateRanksMemoryAndPeak) {
-  const Result result = Play().result;
+  const Result result = Play({"simulator.protocol=none"}).result;
   EXPECT_EQ(result.ranks, 8u);
-  EXPECT_EQ(result.simulator.classes, 1u);  // all ranks behave alike
+  EXPECT_EQ(result.simulator.classes, 1u);  // all ranks behave alike: rings have no root
   EXPECT_DOUBLE_EQ(result.peak.value(), 312e12);
   EXPECT_DOUBLE_EQ(result.memory_capacity.value(), 40 * 1073741824.0);
   EXPECT_GT(result.memory.Total().value(), 0);
