@@ -272,8 +272,29 @@ std::vector<PartMessage> MessagesOfPart(const GroupPlan& plan, size_t part_index
   return messages;
 }
 
+namespace {
+
+// Where everybody sends as much to everybody at once, nobody has to look at all the pairs.
+std::optional<RoundFlow> AllPairs(const GroupPlan& plan, const Part& part, Router& router,
+                                  LinkCounter& counter) {
+  const bool is_exchange = plan.kind == CollectiveKind::kAllToAll &&
+                           plan.choice.algorithm->name == std::string_view("direct");
+  if (!is_exchange || !plan.pair_shares.empty() || plan.ways != 1) return std::nullopt;
+  const std::optional<Seconds> longest = router.VisitAllPairs(
+      plan.ranks, [&](uint32_t link, uint32_t times) { counter.Add(link, times); });
+  if (!longest) return std::nullopt;
+  RoundFlow flow;
+  flow.share = ShareOfChunk(plan, part);
+  flow.latency = StepLatency(plan.choice, *longest);
+  flow.uses = counter.Take();
+  return flow;
+}
+
+}  // namespace
+
 std::vector<RoundFlow> RoundsOfPart(const GroupPlan& plan, size_t part, Router& router) {
   LinkCounter counter(router.cluster().way_count());
+  if (auto flow = AllPairs(plan, plan.parts[part], router, counter)) return {std::move(*flow)};
   const std::vector<PartMessage> messages = ByStep(MessagesOfPart(plan, part));
   if (plan.IsPipeline()) {
     return FlowsOf(plan, plan.parts[part], messages, 0, router, counter);

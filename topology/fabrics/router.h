@@ -23,6 +23,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -92,6 +93,13 @@ class Router {
   // Whether each machine has the links and figures of every other, and none is going to fail: then
   // a way within one is a way within all, link by link.
   bool MachinesAreAlike() const;
+
+  // All pairs of these ranks, both ways, at once: visit(link, how many of them cross it), a link
+  // possibly several times, and the latency of the longest way. Looks at members and at pairs of
+  // switches only. Nothing, and nothing is visited, where ways follow from more than that: where
+  // they are hashed, balanced or cut, may fail, or machines are not as they were drawn.
+  std::optional<Seconds> VisitAllPairs(const std::vector<uint32_t>& ranks,
+                                       const std::function<void(uint32_t, uint32_t)>& visit);
 
   const Cluster& cluster() const { return cluster_; }
 

@@ -1,5 +1,8 @@
 // Groups at the same places of equal machines, and groups of the same shape below a fat tree, are
 // looked at once; what comes out must be what looking at each of them gives.
+#include <algorithm>
+#include <map>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,16 +17,18 @@ namespace {
 
 using Groups = std::vector<std::vector<uint32_t>>;
 
-// An all-reduce and an all-gather in every group of a communicator.
+// Collectives of these kinds in every group of a communicator.
 Schedule Asking(const std::vector<Groups>& communicators, uint32_t ranks,
-                const std::string& algorithm, const std::string& protocol, Bytes bytes) {
+                const std::string& algorithm, const std::string& protocol, Bytes bytes,
+                const std::vector<CollectiveKind>& kinds = {CollectiveKind::kAllReduce,
+                                                            CollectiveKind::kAllGather}) {
   Schedule schedule;
   Role role;
   for (size_t i = 0; i < communicators.size(); ++i) {
     schedule.communicators.push_back(
         Communicator::Explicit("groups" + std::to_string(i), communicators[i]));
     role.streams.push_back({"s" + std::to_string(i), StreamKind::kCommunication});
-    for (const CollectiveKind kind : {CollectiveKind::kAllReduce, CollectiveKind::kAllGather}) {
+    for (const CollectiveKind kind : kinds) {
       Collective collective;
       collective.kind = kind;
       collective.communicator = CommunicatorId(static_cast<uint32_t>(i));
@@ -48,7 +53,7 @@ void ExpectSame(const TransferTable& a, const TransferTable& b) {
     EXPECT_EQ(a.sites[i].transfer_begin, b.sites[i].transfer_begin);
     EXPECT_EQ(a.sites[i].transfer_end, b.sites[i].transfer_end);
     EXPECT_EQ(a.PlanOf(a.sites[i])->choice, b.PlanOf(b.sites[i])->choice);
-    EXPECT_EQ(a.PlanOf(a.sites[i])->time, b.PlanOf(b.sites[i])->time);
+    EXPECT_DOUBLE_EQ(a.PlanOf(a.sites[i])->time.value(), b.PlanOf(b.sites[i])->time.value());
   }
   ASSERT_EQ(a.transfers.size(), b.transfers.size());
   for (size_t i = 0; i < a.transfers.size(); ++i) {
@@ -56,7 +61,7 @@ void ExpectSame(const TransferTable& a, const TransferTable& b) {
     const Transfer& y = b.transfers[i];
     EXPECT_EQ(x.is_of_pair, y.is_of_pair);
     EXPECT_EQ(x.share, y.share);
-    EXPECT_EQ(x.step_latency, y.step_latency);
+    EXPECT_DOUBLE_EQ(x.step_latency.value(), y.step_latency.value());  // summed in another order
     EXPECT_EQ(x.idle_rate, y.idle_rate);
     EXPECT_EQ(x.upstream, y.upstream);
     EXPECT_EQ(x.downstream, y.downstream);
@@ -141,6 +146,48 @@ TEST(AlikeGroupsTest, HaveThePlansThatEachOfThemWouldHave) {
       ExpectSame(shared, alone);
       if (fidelity == Fidelity::kStep) continue;
       EXPECT_LT(shared.plans.size(), alone.plans.size());
+    }
+  }
+}
+
+// Everybody to everybody: on rails, on plain leaves, on a dragonfly, on a torus, in one machine; all
+// ranks, and halves that have more of one machine than of another.
+TEST(AllPairsTest, AreCountedAsTheyAreOneByOne) {
+  using PresetParameters = std::map<std::string, uint32_t>;
+  const auto nodes = [](uint32_t count) { return PresetParameters{{"nodes", count}}; };
+  const std::vector<std::pair<const char*, PresetParameters>> clusters = {
+      {"dgx-h100", nodes(40)},
+      {"dgx-a100", nodes(3)},
+      {"perlmutter", nodes(40)},
+      {"tpu-v4", {{"x", 4}, {"y", 2}, {"z", 2}}},
+      {"dgx-a100", nodes(1)}};
+  for (const auto& [preset, parameters] : clusters) {
+    SCOPED_TRACE(preset);
+    const auto cluster = BuildPreset(preset, parameters, {});
+    Figures figures = cluster->figures();
+    figures.ChangeLinks([](uint32_t, LinkFigures&) {});
+    const Cluster by_itself = cluster->With(std::move(figures));
+    const uint32_t devices = cluster->device_count();
+    std::vector<uint32_t> all(devices);
+    std::iota(all.begin(), all.end(), 0u);
+    std::vector<uint32_t> mixed = all;
+    std::sort(mixed.begin(), mixed.end(),
+              [](uint32_t x, uint32_t y) { return x * 2654435761u < y * 2654435761u; });
+    const auto middle = mixed.begin() + devices / 2;
+    const Groups halves = {{mixed.begin(), middle}, {middle, mixed.end()}};
+    for (const Groups& groups : {Groups{all}, halves}) {
+      const Schedule schedule =
+          Asking({groups}, devices, "direct", "none", Bytes(1 << 20), {CollectiveKind::kAllToAll});
+      for (const Fidelity fidelity : {Fidelity::kFormula, Fidelity::kFluid}) {
+        Router router(*cluster);
+        Router other(by_itself);
+        size_t visited = 0;
+        ASSERT_TRUE(router.VisitAllPairs(groups[0], [&](uint32_t, uint32_t) { ++visited; }));
+        ASSERT_FALSE(other.VisitAllPairs(groups[0], [&](uint32_t, uint32_t) { ++visited; }));
+        EXPECT_GT(visited, 0u);
+        ExpectSame(MakeTransfers(schedule, router, fidelity, 0),
+                   MakeTransfers(schedule, other, fidelity, 0));
+      }
     }
   }
 }
