@@ -15,6 +15,7 @@
 #include "scenarios/playing/memory_fit.h"
 #include "scenarios/playing/prepare.h"
 #include "scenarios/playing/seeded_routes.h"
+#include "scenarios/playing/typical_step.h"
 #include "sim/base/error.h"
 
 namespace rehearse {
@@ -233,8 +234,10 @@ Result Describe(const Scenario& scenario, const PlayedScenario& played,
   result.chosen = played.lowered.chosen;
   result.changes = scenario.changes;
   result.simulator.classes = played.lowered.rank_classes;
-  if (!scenario.lists_jobs)
+  if (!scenario.lists_jobs) {
+    result.typical = TypicalOf(result, scenario, played.jobs.front());
     result.notes = CalibrationNotes(played.jobs.front().schedule, *scenario.cluster);
+  }
   NoteRelease(scenario, &result);
   return result;
 }

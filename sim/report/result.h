@@ -70,6 +70,14 @@ struct RouteSpread {
   double worst_share = 0;         // how many times what its bundle's cables carry in the mean
 };
 
+// What a step takes in practice, where it waits for the slowest of many equal devices.
+struct TypicalStep {
+  Seconds median;
+  Seconds low;         // 10 % of clusters are quicker
+  Seconds high;        // 10 % are slower
+  double slowest = 1;  // times the median device's time, in the median cluster
+};
+
 struct SimulatorCost {
   Seconds wall;
   uint64_t events = 0;
@@ -104,6 +112,7 @@ struct Result {
   std::vector<LinkSummary> links;
   std::vector<ChosenCollective> chosen;  // none where all collectives are rings on bare links
   std::optional<RouteSpread> routes;     // nothing where no seed decides
+  std::optional<TypicalStep> typical;    // nothing where it is not known how far devices differ
   SimulatorCost simulator;
   std::string timeline_hash;
   std::vector<JsonChange> changes;  // of the scenario as it was written; the caller's

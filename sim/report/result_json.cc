@@ -95,6 +95,17 @@ std::vector<std::string> NumbersOfResults() {
   return numbers;
 }
 
+namespace {
+
+Json Typical(const TypicalStep& typical) {
+  return {{"seconds", Number(typical.median.value())},
+          {"low_seconds", Number(typical.low.value())},
+          {"high_seconds", Number(typical.high.value())},
+          {"slowest_device", Number(typical.slowest)}};
+}
+
+}  // namespace
+
 nlohmann::ordered_json ToJson(const Result& result) {
   Json json;
   json["schema"] = kResultSchema;
@@ -125,6 +136,7 @@ nlohmann::ordered_json ToJson(const Result& result) {
   json["links"] = Links(result.links);
   if (!result.chosen.empty()) json["collectives"] = Collectives(result.chosen);
   if (result.routes) json["routes"] = ToJson(*result.routes);
+  if (result.typical) json["typical"] = Typical(*result.typical);
   json["simulator"] = {{"wall_seconds", Number(result.simulator.wall.value())},
                        {"events", result.simulator.events},
                        {"transfers", result.simulator.transfers},

@@ -121,6 +121,16 @@ const ObjectShape& RoutesShape() {
   return shape;
 }
 
+const ObjectShape& TypicalShape() {
+  static const ObjectShape shape = {
+      "typical step",
+      "What a step takes in practice: equal devices differ, and it waits for the slowest.",
+      {TimeKey("seconds", "in the median cluster"), TimeKey("low_seconds", "10 % are quicker"),
+       TimeKey("high_seconds", "10 % are slower"),
+       Written("slowest_device", ANumber(0, kMost), "times the median device's time", "1.05")}};
+  return shape;
+}
+
 const ObjectShape& JobResultShape() {
   static const ObjectShape shape = {
       "job's result",
@@ -163,6 +173,10 @@ JsonKey SimulatorKey() {
 JsonKey RoutesKey() {
   return Sometimes("routes", ObjectOf(RoutesShape), "no seed decides", "what a hash decides");
 }
+JsonKey TypicalKey() {
+  return Sometimes("typical", ObjectOf(TypicalShape), "it is not known how far devices differ",
+                   "what it takes in practice, where it waits for the slowest of equal devices");
+}
 JsonKey HashKey() {
   return Written("timeline_hash", AText(), "equal where the step is equal", "\"ace04d9f03d2cebe\"");
 }
@@ -196,6 +210,7 @@ const ObjectShape& ResultShape() {
        Sometimes("collectives", ListOf(ObjectOf(ChosenShape)), "nothing was left to choose",
                  "what was chosen"),
        RoutesKey(),
+       TypicalKey(),
        SimulatorKey(),
        HashKey(),
        ChangesKey(),

@@ -33,6 +33,17 @@ std::string Count(double value) {
 }
 
 void WriteRoutes(Page& page, const Result& result) {
+  if (result.typical) {
+    const TypicalStep& typical = *result.typical;
+    const std::string slowest =
+        result.ranks == 1
+            ? "as devices differ"
+            : fmt::format("waiting for the slowest of {} devices, {} behind the median",
+                          Grouped(result.ranks), Percent(typical.slowest - 1));
+    page.Line("  {}", page.pen(Ink::kFaint,
+                               fmt::format("typically {} ({} to {}), {}", Print(typical.median),
+                                           Print(typical.low), Print(typical.high), slowest)));
+  }
   const std::vector<std::string> lines = RouteLines(result);
   for (size_t i = 0; i < lines.size(); ++i)
     page.Line("  {}", page.pen(i == 0 ? Ink::kFaint : Ink::kYellow, lines[i]));
