@@ -9,6 +9,7 @@
 #include "sim/base/error.h"
 #include "sim/base/known_names.h"
 #include "topology/devices/device_rows.h"
+#include "topology/devices/gemm_model.h"
 #include "topology/devices/logarithm.h"
 
 namespace rehearse {
@@ -25,6 +26,16 @@ Seconds MemoryTime(const DeviceSpec& device, Bytes bytes) {
 
 Seconds MatrixTime(const DeviceSpec& device, const Compute& compute, double efficiency) {
   return compute.flops / (PeakOf(device, compute.dtype) * (efficiency * device.gemm_scale));
+}
+
+bool IsOf(const GemmPoint& point, const Gemm& gemm) {
+  return point.mode == gemm.mode && point.m == gemm.m * gemm.batch && point.n == gemm.n &&
+         point.k == gemm.k;
+}
+
+bool HasPoint(const DeviceSpec& device, const Gemm& gemm) {
+  return std::any_of(device.gemm_points.begin(), device.gemm_points.end(),
+                     [&](const GemmPoint& point) { return IsOf(point, gemm); });
 }
 
 uint64_t CeilDivide(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
@@ -113,6 +124,15 @@ Seconds ComputeTime(const DeviceSpec& device, const Compute& compute, bool backw
   if (device.measured) {
     if (const auto measured = TimeOf(*device.measured, compute)) return measured->time;
   }
+  if (compute.kind == ComputeKind::kGemm && compute.flops > Flops(0) && device.gemm_model &&
+      !HasPoint(device, compute.gemm)) {
+    MemoryTime(device, compute.bytes);  // that there is a bandwidth
+    const Seconds duration =
+        TimeOf(*device.gemm_model, compute.gemm, SizeOf(compute.dtype), compute.bytes,
+               PeakOf(device, compute.dtype) * device.gemm_scale, device.memory_bandwidth);
+    CHECK(std::isfinite(duration.value()));
+    return duration;
+  }
   Seconds arithmetic;
   if (compute.flops > Flops(0)) {
     switch (compute.kind) {
@@ -140,8 +160,8 @@ Seconds ComputeTime(const DeviceSpec& device, const Compute& compute, bool backw
 
 const std::vector<DeviceSpec>& KnownDevices() {
   static const std::vector<DeviceSpec> devices = [] {
-    std::vector<DeviceSpec> rows = {A100Sxm40(), A100Sxm80(), A100Custom64()};
-    for (auto* family : {VoltaAndOlder, HopperAndBlackwell, OtherDevices})
+    std::vector<DeviceSpec> rows = {A100Sxm40(), A100Sxm80(), A100Custom64(), A800Sxm80()};
+    for (auto* family : {VoltaAndOlder, Hoppers, BlackwellsAndAdas, OtherDevices})
       for (DeviceSpec& row : family()) rows.push_back(std::move(row));
     std::sort(rows.begin(), rows.end(),
               [](const DeviceSpec& a, const DeviceSpec& b) { return a.name < b.name; });

@@ -3,19 +3,21 @@
 // Compute model, in this order:
 //   measured   what a calibration says of the op's kernel (topology/devices/measured_costs.h),
 //              launches included; everything below is for devices and kernels without.
-//   GEMM       the measured efficiency of the exact shape and mode if the device has that point;
-//              else a mean of all points of the mode, each weighted by distance^-4 in
-//              (log m, log n, log k), which is smooth and stays between the points; without points
-//              of the mode `gemm_efficiency`.
-//              Time = flops / (peak · efficiency · gemm_scale), but never less than
+//   GEMM       the measured efficiency of the exact shape and mode if the device has that point:
+//              time = flops / (peak · efficiency · gemm_scale), but never less than
 //              bytes / (memory_bandwidth · memory_efficiency), plus the launch overhead of each
-//              kernel.
+//              kernel;
+//              else the tiles and waves of its `gemm_model` (topology/devices/gemm_model.h), whose
+//              tiles run gemm_scale times as fast and which has a launch of its own;
+//              a device without one has a mean of all points of the mode, each weighted by
+//              distance^-4 in (log m, log n, log k), which is smooth and stays between the points;
+//              without points of the mode `gemm_efficiency`.
 //   attention  flops / (peak · attention efficiency · gemm_scale), likewise bounded by memory, plus
 //              launches.
 //   memory     bytes / (memory_bandwidth · memory_efficiency), bounded by flops on the vector peak
 //              where the device gives one, plus launches.
-// Assumptions: points measured with 16-bit operands hold for other types as a share of their own
-// peak; a batch of b GEMMs fills the device as one with b·m rows would.
+// Assumptions: what was measured with 16-bit operands holds for other types as a share of their own
+// peak; where there are points only, a batch of b GEMMs fills the device as one with b·m rows would.
 // Every figure of a preset names its source in `sources`. All functions are pure.
 #pragma once
 
@@ -31,6 +33,8 @@
 #include "topology/devices/measured_costs.h"
 
 namespace rehearse {
+
+struct GemmModel;  // topology/devices/gemm_model.h
 
 // A measurement: GEMM m×n×k in a mode reached `efficiency` of the dtype's peak. The mode is that of
 // row-major C = op(A)·op(B): kNT has A stored m×k and B stored n×k. (cuBLAS is column-major and
@@ -84,7 +88,7 @@ struct DeviceSpec {
   Bytes memory;
   BytesPerSecond memory_bandwidth;  // nominal
   double memory_efficiency = 1;     // share of it that streaming kernels reach
-  double gemm_efficiency = 1;       // where there are no points
+  double gemm_efficiency = 1;       // where there are neither points nor a model
   // Efficiencies of GEMM and attention were measured on a sibling device; here they are
   // this much higher.
   double gemm_scale = 1;
@@ -97,6 +101,7 @@ struct DeviceSpec {
   // communicates).
   double host_cores = 0;
   std::vector<GemmPoint> gemm_points;
+  std::shared_ptr<const GemmModel> gemm_model;               // null for none
   std::shared_ptr<const MeasuredKernels> measured;           // by a calibration; null for none
   std::vector<std::pair<std::string, std::string>> sources;  // figure -> where it is from
 };
@@ -108,8 +113,8 @@ double SlowdownOf(const Slowdown& slowdown, const Compute& compute);
 // The peak that utilisation of this dtype refers to. Throws Error when the device does not give it.
 FlopsPerSecond PeakOf(const DeviceSpec& device, DType dtype);
 
-// Efficiency of a GEMM as a share of the peak, without gemm_scale and before the memory bound; in
-// (0, 1]. CHECKs that no dimension is 0.
+// Efficiency of a GEMM by the device's points as a share of the peak, without gemm_scale and before
+// the memory bound; in (0, 1]. CHECKs that no dimension is 0.
 double GemmEfficiency(const DeviceSpec& device, const Gemm& gemm);
 
 // How long one Compute op lasts on an otherwise idle device. `backward` chooses the attention

@@ -9,6 +9,7 @@
 
 #include "sim/base/units.h"
 #include "sim/schedule/schedule.h"
+#include "topology/devices/gemm_model.h"
 #include "topology/fabrics/structure.h"
 
 namespace rehearse {
@@ -76,6 +77,17 @@ std::string Text(FlopsPerSecond rate) {
 
 // ---- Devices ------------------------------------------------------------------------------------
 
+Json ToJson(const GemmModel& model) {
+  Json json;
+  json["library"] = Name(model.library);
+  json["multiprocessors"] = model.multiprocessors;
+  json["few_waves"] = model.few_waves;
+  json["many_waves"] = model.many_waves;
+  if (model.launch > Seconds(0)) json["launch"] = Text(model.launch);
+  if (model.cache > Bytes(0)) json["cache"] = Text(model.cache);
+  return json;
+}
+
 Json DeviceObject(const DeviceSpec& device) {
   Json json;
   json["name"] = device.name;
@@ -94,6 +106,7 @@ Json DeviceObject(const DeviceSpec& device) {
   json["memory_efficiency"] = device.memory_efficiency;
   json["gemm_efficiency"] = device.gemm_efficiency;
   if (device.gemm_scale != 1) json["gemm_scale"] = device.gemm_scale;
+  if (device.gemm_model) json["gemm_model"] = ToJson(*device.gemm_model);
   json["attention_forward_efficiency"] = device.attention_forward_efficiency;
   json["attention_backward_efficiency"] = device.attention_backward_efficiency;
   json["launch_overhead"] = Text(device.launch_overhead);

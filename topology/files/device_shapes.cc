@@ -2,6 +2,7 @@
 
 #include "topology/cluster/cluster.h"
 #include "topology/devices/device.h"
+#include "topology/devices/gemm_model.h"
 
 namespace rehearse {
 namespace {
@@ -39,6 +40,9 @@ const ObjectShape& DeviceShape() {
         "0.95"},
        {"gemm_points", ListOf(ObjectOf(GemmPointShape)), Default("[]"), "measured products",
         R"([{"mode": "NN", "m": 4096, "n": 4096, "k": 4096, "efficiency": 0.8}])"},
+       {"gemm_model", ObjectOf(GemmModelShape), Optional("gemm_points, gemm_efficiency"),
+        "tiles and waves of all other products",
+        R"({"library": "hopper", "multiprocessors": 132, "few_waves": 0.86, "many_waves": 0.73})"},
        Efficiency("attention_forward_efficiency", "of fused attention, of the peak"),
        Efficiency("attention_backward_efficiency", "of its backward pass"),
        {"launch_overhead", ADurationUpTo(kLongestLatency), Default("\"0us\""), "of a kernel",
@@ -65,6 +69,22 @@ const ObjectShape& GemmPointShape() {
        side("n"),
        side("k"),
        Efficiency("efficiency", "of the peak")}};
+  return shape;
+}
+
+const ObjectShape& GemmModelShape() {
+  std::vector<std::string> libraries;
+  for (const GemmLibrary library : kGemmLibraries) libraries.emplace_back(Name(library));
+  static const ObjectShape shape = {
+      "gemm model",
+      "What a product takes by tiles and waves.",
+      {{"library", OneOf(std::move(libraries)), Required(), "whose tiles"},
+       {"multiprocessors", AWhole(1, 1 << 16), Required(), "of the device", "132"},
+       {"few_waves", ANumberAbove(0, 1), Required(), "of the peak, in the first waves", "0.86"},
+       {"many_waves", ANumberAbove(0, 1), Required(), "of the peak, in the long run", "0.73"},
+       {"launch", ADurationUpTo(kLongestLatency), Default("\"0us\""), "of a product", "\"2us\""},
+       {"cache", ASize(), Optional("none"), "L2, where the library's results leave it",
+        "\"96MB\""}}};
   return shape;
 }
 

@@ -8,6 +8,7 @@ namespace rehearse {
 JsonShape DeviceChoiceShape();  // a known device's name, or an object
 const ObjectShape& DeviceShape();
 const ObjectShape& GemmPointShape();
+const ObjectShape& GemmModelShape();
 const ObjectShape& SlowdownShape();
 const ObjectShape& WavesShape();
 

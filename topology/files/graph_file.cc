@@ -2,6 +2,7 @@
 
 #include <array>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -10,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "topology/cluster/builder.h"
+#include "topology/devices/gemm_model.h"
 #include "topology/files/cluster_shapes.h"
 #include "topology/files/device_shapes.h"
 
@@ -35,6 +37,18 @@ GemmPoint ReadGemmPoint(const JsonReader& object) {
           .n = size("n"),
           .k = size("k"),
           .efficiency = reader.At("efficiency").Number()};
+}
+
+std::shared_ptr<const GemmModel> ReadGemmModel(const JsonReader& object) {
+  const JsonReader reader = object.As(GemmModelShape());
+  GemmModel model;
+  model.library = kGemmLibraries[reader.At("library").Choice()];
+  model.multiprocessors = reader.At("multiprocessors").Whole<uint32_t>();
+  model.few_waves = reader.At("few_waves").Number();
+  model.many_waves = reader.At("many_waves").Number();
+  model.launch = reader.At("launch").Duration();
+  if (reader.Has("cache")) model.cache = reader.At("cache").Size();
+  return std::make_shared<const GemmModel>(model);
 }
 
 }  // namespace
@@ -90,6 +104,7 @@ DeviceSpec ReadDeviceObject(const JsonReader& object) {
   device.gemm_scale = reader.At("gemm_scale").Number();
   for (const JsonReader& point : reader.At("gemm_points").Elements())
     device.gemm_points.push_back(ReadGemmPoint(point));
+  if (reader.Has("gemm_model")) device.gemm_model = ReadGemmModel(reader.At("gemm_model"));
   device.attention_forward_efficiency = reader.At("attention_forward_efficiency").Number();
   device.attention_backward_efficiency = reader.At("attention_backward_efficiency").Number();
   device.launch_overhead = reader.At("launch_overhead").Duration();
