@@ -8,8 +8,8 @@
 //   tile    = 2 · rows · columns · k' / (peak/S · rate · the shape's own share)
 //             + tile_overhead · rows · columns / (128 · 256)
 //   tiles   = waves · tile, and for a split its overhead and its fp32 sums through the L2 cache
-// where k' is the longest part of k, in whole steps of 128 bytes. The library takes the shape and the
-// split with the shortest `tiles`. Then
+// where k' is the longest part of k, in whole steps of 128 bytes. The library takes the shape and
+// the split with the shortest `tiles`. Then
 //   time    = √(tiles² + (bytes / (bandwidth · memory_share))²)
 //             + spill · (bytes of C beyond the cache) / bandwidth + launch
 // (memory beside arithmetic: the longer of the two, but for products that are bound by both; what C
