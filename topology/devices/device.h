@@ -12,8 +12,12 @@
 //              a device without one has a mean of all points of the mode, each weighted by
 //              distance^-4 in (log m, log n, log k), which is smooth and stays between the points;
 //              without points of the mode `gemm_efficiency`.
-//   attention  flops / (peak · attention efficiency · gemm_scale), likewise bounded by memory, plus
-//              launches.
+//   attention  by the blocks of its implementation (topology/devices/attention_model.h), whose
+//              rates are gemm_scale times as high. Unfused: two batched products forward, four
+//              backward, each as a GEMM, then the op's bytes at memory_bandwidth ·
+//              memory_efficiency and its launches. Devices without an `attention_model`, and ops
+//              without a core's attributes: flops / (peak · attention efficiency · gemm_scale),
+//              bounded by memory, plus launches;
 //   memory     bytes / (memory_bandwidth · memory_efficiency), bounded by flops on the vector peak
 //              where the device gives one, plus launches.
 // Assumptions: what was measured with 16-bit operands holds for other types as a share of their own
@@ -34,7 +38,9 @@
 
 namespace rehearse {
 
-struct GemmModel;  // topology/devices/gemm_model.h
+struct AttentionModel;  // topology/devices/attention_model.h
+struct DevicePoints;    // measured times of exact shapes
+struct GemmModel;       // topology/devices/gemm_model.h
 
 // A measurement: GEMM m×n×k in a mode reached `efficiency` of the dtype's peak. The mode is that of
 // row-major C = op(A)·op(B): kNT has A stored m×k and B stored n×k. (cuBLAS is column-major and
@@ -92,7 +98,7 @@ struct DeviceSpec {
   // Efficiencies of GEMM and attention were measured on a sibling device; here they are
   // this much higher.
   double gemm_scale = 1;
-  double attention_forward_efficiency = 1;
+  double attention_forward_efficiency = 1;  // where there is no model
   double attention_backward_efficiency = 1;
   Seconds launch_overhead;  // each kernel
   Slowdown slowdown;
@@ -102,6 +108,8 @@ struct DeviceSpec {
   double host_cores = 0;
   std::vector<GemmPoint> gemm_points;
   std::shared_ptr<const GemmModel> gemm_model;               // null for none
+  std::shared_ptr<const AttentionModel> attention_model;     // null for none
+  std::shared_ptr<const DevicePoints> points;                // a user's own; null for none
   std::shared_ptr<const MeasuredKernels> measured;           // by a calibration; null for none
   std::vector<std::pair<std::string, std::string>> sources;  // figure -> where it is from
 };
@@ -117,8 +125,12 @@ FlopsPerSecond PeakOf(const DeviceSpec& device, DType dtype);
 // the memory bound; in (0, 1]. CHECKs that no dimension is 0.
 double GemmEfficiency(const DeviceSpec& device, const Gemm& gemm);
 
+// Empty if the device can have its attention core from there; else what it can have.
+std::string WhyNot(const DeviceSpec& device, AttentionKernel kernel);
+
 // How long one Compute op lasts on an otherwise idle device. `backward` chooses the attention
-// efficiency. Finite and not negative; throws Error when the spec lacks a rate that the op needs.
+// efficiency. Finite and not negative; throws Error when the spec lacks a rate that the op needs, or
+// WhyNot says something of its attention core.
 Seconds ComputeTime(const DeviceSpec& device, const Compute& compute, bool backward);
 
 // The table of devices that are known by name; sorted. Find throws Error with "did you mean".

@@ -55,7 +55,8 @@ DeviceSpec A100Sxm() {
 }
 
 DeviceSpec WithItsTiles(DeviceSpec device, uint32_t multiprocessors, const char* source) {
-  return WithTiles(std::move(device),
+  DeviceSpec with_attention = WithAttention(std::move(device), AmpereAttention(multiprocessors));
+  return WithTiles(std::move(with_attention),
                    {.library = GemmLibrary::kAmpere,
                     .multiprocessors = multiprocessors,
                     .few_waves = 0.938,

@@ -42,4 +42,13 @@ DeviceSpec WithTiles(DeviceSpec device, const GemmModel& model, std::string sour
   return device;
 }
 
+DeviceSpec WithAttention(DeviceSpec device, AttentionModel model, std::string source) {
+  device.attention_model = std::make_shared<const AttentionModel>(std::move(model));
+  device.sources.emplace_back(
+      "attention_model",
+      source.empty() ? "measured rates of each implementation: topology/devices/attention_model.cc"
+                     : std::move(source));
+  return device;
+}
+
 }  // namespace rehearse

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "topology/devices/attention_model.h"
 #include "topology/devices/device.h"
 #include "topology/devices/gemm_model.h"
 
@@ -30,5 +31,8 @@ DeviceSpec Roofline(const RooflineFigures& figures);
 
 // The device with that model of its products.
 DeviceSpec WithTiles(DeviceSpec device, const GemmModel& model, std::string source);
+// The device with that model of attention; without a source as its implementations were measured
+// (topology/devices/attention_model.cc).
+DeviceSpec WithAttention(DeviceSpec device, AttentionModel model, std::string source = "");
 
 }  // namespace rehearse

@@ -1,4 +1,6 @@
 // AMD, Google, CPU cores: rooflines, and on AMD's GPUs tiles and waves.
+#include <utility>
+
 #include "topology/devices/device_family.h"
 #include "topology/devices/device_rows.h"
 
@@ -20,6 +22,14 @@ constexpr const char* kMi300Tiles =
     "fitted to 93 products of up to 4,096 (openxla/xla, ROCm/xla ea2c45f2cacc, gfx942 and gfx950), "
     "the rate to gemm_efficiency's source";
 
+DeviceSpec Cdna3(const RooflineFigures& figures, uint32_t compute_units, double share) {
+  DeviceSpec device = WithTiles(Roofline(figures), CdnaTiles(compute_units, share), kMi300Tiles);
+  return WithAttention(
+      std::move(device), CdnaAttention(compute_units, share),
+      "FlashAttention-2 as large a part of the best product's rate as on the A100: "
+      "assumed");
+}
+
 }  // namespace
 
 // A CPU core with two 256-bit FMA units at 3 GHz: 2 · 8 · 2 · 3e9 = 96 GFLOP/s in fp32, half of it
@@ -37,30 +47,24 @@ std::vector<DeviceSpec> OtherDevices() {
                 "TFLOP/s, 1 GCD",
                 0, 0x90a}),
       // 192e9, 256e9 and 288e9 bytes.
-      WithTiles(
-          Roofline(
-              {"mi300x", "AMD Instinct MI300X", 1307.4, 653.7, 163.4, 81.7, 178.8, 5300, 0.511,
-               "AMD Instinct MI300X data sheet, dense",
-               "stas00/ml-engineering 744d01e18, maximum achievable matmul FLOPS in bf16: 668.4 "
-               "of 1307.4 TFLOP/s (ROCm 6.3)",
-               0, 0x942}),
-          CdnaTiles(304, 0.511), kMi300Tiles),
-      WithTiles(
-          Roofline(
-              {"mi325x", "AMD Instinct MI325X", 1307.4, 653.7, 163.4, 81.7, 238.4, 6000, 0.6,
-               "AMD Instinct MI325X data sheet, dense",
-               "stas00/ml-engineering 744d01e18, maximum achievable matmul FLOPS in bf16: 784.9 "
-               "of 1307.4 TFLOP/s (ROCm 6.2, 1000 W)",
-               0, 0x942}),
-          CdnaTiles(304, 0.6), kMi300Tiles),
-      WithTiles(
-          Roofline(
-              {"mi355x", "AMD Instinct MI355X", 2516.6, 0, 157.3, 78.6, 268.2, 8000, 0.622,
-               "AMD Instinct MI355X data sheet, dense",
-               "stas00/ml-engineering 744d01e18, maximum achievable matmul FLOPS in bf16: 1565 "
-               "of 2516.6 TFLOP/s (ROCm 7.0)",
-               0, 0x950}),
-          CdnaTiles(256, 0.622), kMi300Tiles),
+      Cdna3({"mi300x", "AMD Instinct MI300X", 1307.4, 653.7, 163.4, 81.7, 178.8, 5300, 0.511,
+             "AMD Instinct MI300X data sheet, dense",
+             "stas00/ml-engineering 744d01e18, maximum achievable matmul FLOPS in bf16: 668.4 "
+             "of 1307.4 TFLOP/s (ROCm 6.3)",
+             0, 0x942},
+            304, 0.511),
+      Cdna3({"mi325x", "AMD Instinct MI325X", 1307.4, 653.7, 163.4, 81.7, 238.4, 6000, 0.6,
+             "AMD Instinct MI325X data sheet, dense",
+             "stas00/ml-engineering 744d01e18, maximum achievable matmul FLOPS in bf16: 784.9 "
+             "of 1307.4 TFLOP/s (ROCm 6.2, 1000 W)",
+             0, 0x942},
+            304, 0.6),
+      Cdna3({"mi355x", "AMD Instinct MI355X", 2516.6, 0, 157.3, 78.6, 268.2, 8000, 0.622,
+             "AMD Instinct MI355X data sheet, dense",
+             "stas00/ml-engineering 744d01e18, maximum achievable matmul FLOPS in bf16: 1565 "
+             "of 2516.6 TFLOP/s (ROCm 7.0)",
+             0, 0x950},
+            256, 0.622),
       Roofline({"tpu-v4", "Google TPU v4 chip", 275, 0, 4.3, 0, 32, 1200, 0.8,
                 "Jouppi et al., ISCA 2023; Google Cloud TPU v4 documentation; fp32 rate assumed",
                 "assumed"}),

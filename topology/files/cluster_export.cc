@@ -9,6 +9,7 @@
 
 #include "sim/base/units.h"
 #include "sim/schedule/schedule.h"
+#include "topology/devices/attention_model.h"
 #include "topology/devices/gemm_model.h"
 #include "topology/fabrics/structure.h"
 
@@ -88,6 +89,30 @@ Json ToJson(const GemmModel& model) {
   return json;
 }
 
+Json ToJson(const AttentionPass& pass) {
+  Json json;
+  json["rates"] = pass.rates;
+  json["causal"] = pass.causal;
+  json["setup"] = pass.setup;
+  json["tail"] = pass.tail;
+  return json;
+}
+
+Json ToJson(const AttentionModel& model) {
+  Json json;
+  json["multiprocessors"] = model.multiprocessors;
+  if (model.launch > Seconds(0)) json["launch"] = Text(model.launch);
+  for (const AttentionRates& rates : model.kernels) {
+    Json kernel;
+    kernel["kernel"] = Name(rates.kernel);
+    kernel["rows"] = rates.rows;
+    kernel["forward"] = ToJson(rates.forward);
+    kernel["backward"] = ToJson(rates.backward);
+    json["kernels"].push_back(std::move(kernel));
+  }
+  return json;
+}
+
 Json DeviceObject(const DeviceSpec& device) {
   Json json;
   json["name"] = device.name;
@@ -107,6 +132,7 @@ Json DeviceObject(const DeviceSpec& device) {
   json["gemm_efficiency"] = device.gemm_efficiency;
   if (device.gemm_scale != 1) json["gemm_scale"] = device.gemm_scale;
   if (device.gemm_model) json["gemm_model"] = ToJson(*device.gemm_model);
+  if (device.attention_model) json["attention_model"] = ToJson(*device.attention_model);
   json["attention_forward_efficiency"] = device.attention_forward_efficiency;
   json["attention_backward_efficiency"] = device.attention_backward_efficiency;
   json["launch_overhead"] = Text(device.launch_overhead);
