@@ -41,6 +41,7 @@ void AddWork(const Work& work, Hasher* hasher) {
     hasher->Add(Name(compute->dtype));
     hasher->Add(Name(compute->gemm.mode));
     if (compute->tuned) hasher->Add(Name(*compute->tuned));
+    if (compute->attention != AttentionKernel::kFused) hasher->Add(Name(compute->attention));
     for (const uint64_t size : {compute->gemm.m, compute->gemm.n, compute->gemm.k}) {
       hasher->Add(size);
     }

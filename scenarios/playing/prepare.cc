@@ -42,10 +42,23 @@ void CheckSteps(const Job& job, const Place& place) {
                                    job.name, ops, job.repeat, kMost));
 }
 
+// That every device of the job can have its attention core from there.
+void CheckAttention(const Cluster& cluster, const JobRequest& request, AttentionKernel kernel) {
+  std::vector<bool> is_checked(cluster.device_specs().size());
+  for (const uint32_t rank : request.placement) {
+    const uint32_t spec = cluster.SpecOf(rank);
+    if (is_checked[spec]) continue;
+    is_checked[spec] = true;
+    const std::string why = WhyNot(cluster.DeviceOf(rank), kernel);
+    if (!why.empty()) throw Error(request.attention_place, why);
+  }
+}
+
 Job PrepareJob(const Scenario& scenario, const JobRequest& request) {
   const Cluster& cluster = *scenario.cluster;
   Job job{request.name, {}, request.placement, request.start, request.repeat};
   if (const auto* workload = std::get_if<Workload>(&request.work)) {
+    CheckAttention(cluster, request, workload->training.attention);
     job.schedule =
         PlanStep(workload->network, workload->training, workload->strategy, request.place);
     if (workload->training.tuned_kernels) {

@@ -38,6 +38,10 @@ JobRequest ReadStep(const JsonReader& root) {
   const JsonReader strategy_reader = root.At("strategy");
   Strategy strategy = ReadStrategy(strategy_reader, network);
   JobRequest request;
+  const JsonReader training_reader = root.At("training");
+  request.attention_place = training_reader.Has("attention")
+                                ? training_reader.At("attention").place()
+                                : training_reader.place();
   request.work = Workload{std::move(network), training, std::move(strategy)};
   request.place = strategy_reader.place();
   if (root.Has("simulator")) {

@@ -49,6 +49,7 @@ struct JobRequest {
   // arithmetic.
   FlopsPerSecond nominal_peak;
   Place place;                     // for errors that planning finds
+  Place attention_place;           // of a training's attention, or of the training
   std::vector<Place> role_places;  // of a schedule: where the file has its roles
 };
 

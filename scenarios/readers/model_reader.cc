@@ -8,6 +8,7 @@
 
 #include "scenarios/readers/image_model_reader.h"
 #include "sim/base/error.h"
+#include "sim/schedule/schedule_format.h"
 #include "workloads/networks/decoder_network.h"
 #include "workloads/networks/mlp_network.h"
 
@@ -26,7 +27,7 @@ Training ReadTraining(const JsonReader& object, Rows rows) {
   Training training;
   training.batch = reader.At("batch").Whole<uint64_t>();
   training.sequence = rows == Rows::kTokens ? reader.At("sequence").Whole<uint64_t>() : 1;
-  training.fused_attention = reader.At("attention").Choice() == 0;
+  training.attention = static_cast<AttentionKernel>(reader.At("attention").Choice());
   training.implicit_convolution = reader.At("convolution").Choice() == 0;
   training.micro_batches = reader.At("micro_batches").Whole<uint32_t>();
   constexpr Recomputation kModes[] = {Recomputation::kNone, Recomputation::kSelective,
@@ -204,8 +205,11 @@ const ObjectShape& TrainingShape() {
         "parts of the batch that are computed one after the other", "4"},
        {"recomputation", OneOf({"none", "selective", "full"}), Required(),
         "what backward computes again: nothing, unfused attention, or all"},
-       {"attention", OneOf({"fused", "unfused"}), Default("\"fused\""),
-        "unfused stores a score for each pair of tokens and head", "\"unfused\"", "of decoders"},
+       {"attention", OneOf(AttentionKernelNames()), Default("\"fused\""),
+        "whose kernel; fused is what the device's software usually runs, unfused stores a score "
+        "for "
+        "each pair of tokens and head",
+        "\"flash-2\"", "of decoders"},
        {"convolution", OneOf({"implicit", "explicit"}), Default("\"implicit\""),
         "explicit stores the image's patches for the product", "\"explicit\"", "of images"},
        {"precision", OneOf({"bf16", "fp32"}), Default("\"bf16\""), "of arithmetic and parameters"},

@@ -9,7 +9,10 @@
 //     "training": {"batch": 16, "sequence": 2048,   sequences a step and tokens a sequence
 //                  "micro_batches": 1,              optional, 1
 //                  "recomputation": "full",         none, selective (of unfused attention) or full
-//                  "attention": "fused",            optional; "unfused" stores s² scores a head
+//                  "attention": "fused",            optional: what the device's software usually
+//                                                   runs; or "flash-1", "flash-2", "flash-3",
+//                                                   "cudnn", "efficient" (xformers) as the device
+//                                                   can; "unfused" stores s² scores a head
 //                  "precision": "bf16",             optional; "fp32": arithmetic, parameters too
 //                  "gradients": "fp32",             optional; "bf16" to sum and to keep them so
 //                  "tuned_kernels": false},         optional; each product's fastest of NN, NT, TN

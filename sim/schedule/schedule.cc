@@ -108,6 +108,11 @@ const char* Name(DType dtype) { return NameIn({"fp64", "fp32", "tf32", "bf16", "
 
 const char* Name(GemmMode mode) { return NameIn({"NN", "NT", "TN"}, mode); }
 
+const char* Name(AttentionKernel kernel) {
+  return NameIn({"fused", "unfused", "flash-1", "flash-2", "flash-3", "cudnn", "efficient"},
+                kernel);
+}
+
 const char* Name(CollectiveKind kind) {
   return NameIn({"all-reduce", "all-gather", "reduce-scatter", "all-to-all", "broadcast", "reduce",
                  "send-receive", "barrier"},

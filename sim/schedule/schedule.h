@@ -63,10 +63,24 @@ struct Gemm {
 Flops FlopsOf(const Gemm& gemm);               // 2·m·n·k·batch
 Bytes BytesOf(const Gemm& gemm, DType dtype);  // A, B and C once each
 
+// Whose kernel an attention core is timed as. kFused is the one that the device's software usually
+// runs (topology/devices/attention_model.h); flash-1 is FlashAttention of 2022 and 2023, efficient
+// xformers' CUTLASS kernels. Backends execute the same whatever it says.
+enum class AttentionKernel : uint8_t {
+  kFused,
+  kUnfused,  // two products, and the scores stored between them
+  kFlash1,
+  kFlash2,
+  kFlash3,
+  kCudnn,
+  kEfficient,
+};
+const char* Name(AttentionKernel kernel);  // "flash-2"
+
 // What kind of kernel a compute op is; the device's compute model has points for each kind.
 enum class ComputeKind : uint8_t {
   kGemm,       // `gemm` counts
-  kAttention,  // a fused attention core: `flops` at the device's attention efficiency
+  kAttention,  // an attention core: `attention` counts
   kMemory,     // element-wise work, norms, optimizer: bound by `bytes`
   kFixed,      // takes `duration` on any device: measured elsewhere, or made up to show an idea;
                // without kernels it is a wait, which occupies nothing and nothing slows down
@@ -76,13 +90,14 @@ struct Compute {
   ComputeKind kind = ComputeKind::kMemory;
   Kernel kernel = Kernel::kNone;  // what it computes, for backends that execute it
   DType dtype = DType::kBf16;
-  Gemm gemm;                       // kGemm only; operands lie as its mode says
-  std::optional<GemmMode> tuned;   // likewise: the mode that it is timed in, as if they lay so
-  Seconds duration;                // kFixed only
-  Flops flops;                     // all kinds; for kGemm FlopsOf(gemm)
-  Bytes bytes;                     // memory traffic, read and written
-  uint32_t kernels = 1;            // launches
-  std::vector<double> attributes;  // of `kernel`; sim/schedule/kernel.h
+  Gemm gemm;                      // kGemm only; operands lie as its mode says
+  std::optional<GemmMode> tuned;  // likewise: the mode that it is timed in, as if they lay so
+  AttentionKernel attention = AttentionKernel::kFused;  // kAttention only
+  Seconds duration;                                     // kFixed only
+  Flops flops;                                          // all kinds; for kGemm FlopsOf(gemm)
+  Bytes bytes;                                          // memory traffic, read and written
+  uint32_t kernels = 1;                                 // launches
+  std::vector<double> attributes;                       // of `kernel`; sim/schedule/kernel.h
 };
 
 enum class CollectiveKind : uint8_t {

@@ -23,6 +23,11 @@ const std::vector<std::string>& GemmModeNames() {
   return names;
 }
 
+const std::vector<std::string>& AttentionKernelNames() {
+  static const std::vector<std::string> names = NamesUpTo(AttentionKernel::kEfficient);
+  return names;
+}
+
 const std::vector<std::string>& CollectiveNames() {
   static const std::vector<std::string> names = NamesUpTo(CollectiveKind::kBarrier);
   return names;

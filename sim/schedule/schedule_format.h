@@ -15,6 +15,7 @@ inline constexpr const char* kScheduleSchemas = "rehearse.schedule.";
 // Of an enum, in the order of its values.
 const std::vector<std::string>& DTypeNames();
 const std::vector<std::string>& GemmModeNames();
+const std::vector<std::string>& AttentionKernelNames();
 const std::vector<std::string>& CollectiveNames();
 const std::vector<std::string>& PhaseNames();
 const std::vector<std::string>& KernelNames();

@@ -237,6 +237,10 @@ class RoleReader {
       const bool is_attention = reader.At("compute").Choice() == 0;
       compute.kind = is_attention ? ComputeKind::kAttention : ComputeKind::kMemory;
       reader.At(is_attention ? "flops" : "bytes");  // what its time is made of
+      if (reader.Has("attention")) {
+        if (!is_attention) reader.At("attention").Fail("only where \"compute\" is \"attention\"");
+        compute.attention = ChoiceOf<AttentionKernel>(reader.At("attention"));
+      }
     }
     if (reader.Has("kernel")) compute.kernel = ChoiceOf<Kernel>(reader.At("kernel"));
     compute.flops = reader.Has("flops") ? reader.At("flops").FlopCount() : UsualFlops(compute);

@@ -74,19 +74,21 @@ ObjectShape OpShape(const char* name, const char* about, std::vector<JsonKey> ro
 }
 
 // With the key that says what is computed.
-ObjectShape ComputeShape(const char* name, const char* about, JsonKey work) {
-  return OpShape(
-      name, about,
-      {std::move(work),
-       {"kernel", OneOf(KernelNames()), Optional("none in particular"), "which runs for real"},
-       DTypeRow(),
-       {"flops", AFlopCount(), Optional("those of its sizes, or none"), "operations",
-        "\"1.5TFLOP\""},
-       {"bytes", ASize(), Optional("those of its sizes, or none"), "read and written", "\"64MiB\""},
-       {"kernels", Count(), Default("1"), "launches", "2"},
-       {"attributes",
-        ListOf(ANumber(std::numeric_limits<double>::lowest(), std::numeric_limits<double>::max())),
-        Default("[]"), "numbers that the kernel takes", "[0.1]"}});
+ObjectShape ComputeShape(const char* name, const char* about, JsonKey work,
+                         std::vector<JsonKey> more = {}) {
+  std::vector<JsonKey> rows = {
+      std::move(work),
+      {"kernel", OneOf(KernelNames()), Optional("none in particular"), "which runs for real"},
+      DTypeRow(),
+      {"flops", AFlopCount(), Optional("those of its sizes, or none"), "operations",
+       "\"1.5TFLOP\""},
+      {"bytes", ASize(), Optional("those of its sizes, or none"), "read and written", "\"64MiB\""},
+      {"kernels", Count(), Default("1"), "launches", "2"},
+      {"attributes",
+       ListOf(ANumber(std::numeric_limits<double>::lowest(), std::numeric_limits<double>::max())),
+       Default("[]"), "numbers that the kernel takes", "[0.1]"}};
+  for (JsonKey& row : more) rows.push_back(std::move(row));
+  return OpShape(name, about, std::move(rows));
 }
 
 JsonKey CommunicatorRow() {
@@ -119,7 +121,9 @@ const ObjectShape& GemmOpShape() {
 const ObjectShape& ComputeOpShape() {
   static const ObjectShape shape = ComputeShape(
       "op: compute", "Fused attention, whose flops must be given; or memory, whose bytes must.",
-      {"compute", OneOf({"attention", "memory"}), Required(), "what its time is made of"});
+      {"compute", OneOf({"attention", "memory"}), Required(), "what its time is made of"},
+      {{"attention", OneOf(AttentionKernelNames()), Default("\"fused\""),
+        "whose core it is timed as, where compute is attention", "\"flash-2\""}});
   return shape;
 }
 

@@ -287,6 +287,8 @@ class RoleWriter {
       }
       case ComputeKind::kAttention:
         object->AddText("compute", "attention");
+        if (compute.attention != Compute().attention)
+          object->AddText("attention", Name(compute.attention));
         break;
       case ComputeKind::kMemory:
         object->AddText("compute", "memory");

@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include "topology/cluster/cluster.h"
+#include "topology/devices/attention_model.h"
+#include "topology/devices/gemm_model.h"
 
 namespace rehearse {
 
@@ -31,6 +33,14 @@ inline void ExpectSameDevice(const DeviceSpec& a, const DeviceSpec& b) {
     return std::multimap(spec.sources.begin(), spec.sources.end());
   };
   EXPECT_EQ(sources(a), sources(b));
+  ASSERT_EQ(a.gemm_model == nullptr, b.gemm_model == nullptr);
+  if (a.gemm_model) {
+    EXPECT_EQ(*a.gemm_model, *b.gemm_model);
+  }
+  ASSERT_EQ(a.attention_model == nullptr, b.attention_model == nullptr);
+  if (a.attention_model) {
+    EXPECT_EQ(*a.attention_model, *b.attention_model);
+  }
   ASSERT_EQ(a.gemm_points.size(), b.gemm_points.size());
   for (size_t i = 0; i < a.gemm_points.size(); ++i) {
     EXPECT_EQ(a.gemm_points[i].mode, b.gemm_points[i].mode);

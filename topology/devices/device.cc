@@ -2,13 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string>
 
 #include <fmt/format.h>
 
 #include "sim/base/error.h"
 #include "sim/base/known_names.h"
+#include "topology/devices/attention_model.h"
 #include "topology/devices/device_rows.h"
+#include "topology/devices/gemm_model.h"
 #include "topology/devices/logarithm.h"
 
 namespace rehearse {
@@ -27,6 +30,16 @@ Seconds MatrixTime(const DeviceSpec& device, const Compute& compute, double effi
   return compute.flops / (PeakOf(device, compute.dtype) * (efficiency * device.gemm_scale));
 }
 
+bool IsOf(const GemmPoint& point, const Gemm& gemm) {
+  return point.mode == gemm.mode && point.m == gemm.m * gemm.batch && point.n == gemm.n &&
+         point.k == gemm.k;
+}
+
+bool HasPoint(const DeviceSpec& device, const Gemm& gemm) {
+  return std::any_of(device.gemm_points.begin(), device.gemm_points.end(),
+                     [&](const GemmPoint& point) { return IsOf(point, gemm); });
+}
+
 uint64_t CeilDivide(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
 
 // How many times longer a product takes on what communication leaves of the multiprocessors.
@@ -36,6 +49,57 @@ double WavesBeside(const Waves& waves, const Gemm& gemm) {
   const auto alone = static_cast<double>(CeilDivide(blocks, waves.multiprocessors));
   const uint32_t left = waves.multiprocessors - waves.taken;
   return static_cast<double>(CeilDivide(blocks, left)) / alone;
+}
+
+// By tiles and waves; without the model by the efficiency.
+Seconds GemmTime(const DeviceSpec& device, const Gemm& gemm, DType dtype, Bytes bytes) {
+  if (device.gemm_model)
+    return TimeOf(*device.gemm_model, gemm, SizeOf(dtype), bytes,
+                  PeakOf(device, dtype) * device.gemm_scale, device.memory_bandwidth);
+  const Seconds arithmetic =
+      FlopsOf(gemm) / (PeakOf(device, dtype) * (GemmEfficiency(device, gemm) * device.gemm_scale));
+  return std::max(arithmetic, MemoryTime(device, bytes)) + device.launch_overhead;
+}
+
+// Q·Kᵀ and P·V, and the gradients of both operands of each. A mask saves nothing.
+Seconds UnfusedTime(const DeviceSpec& device, const Compute& compute, const AttentionShape& shape,
+                    bool backward) {
+  const auto whole = [](double size) {
+    return static_cast<uint64_t>(std::max(1.0, std::round(size)));
+  };
+  const uint64_t s = whole(shape.sequence);
+  const uint64_t d = whole(shape.head_size);
+  const auto heads = static_cast<uint32_t>(whole(shape.sequences_times_heads));
+  const Gemm scores = {s, s, d, GemmMode::kNT, heads};
+  const Gemm values = {s, d, s, GemmMode::kNN, heads};
+  const auto product = [&](const Gemm& gemm) {
+    return GemmTime(device, gemm, compute.dtype, BytesOf(gemm, compute.dtype));
+  };
+  const Seconds products = backward ? 2 * product(values) + product(scores) + product(values)
+                                    : product(scores) + product(values);
+  return products + MemoryTime(device, compute.bytes) +
+         device.launch_overhead * static_cast<double>(compute.kernels);
+}
+
+// Nothing where the one efficiency counts.
+std::optional<Seconds> AttentionTime(const DeviceSpec& device, const Compute& compute,
+                                     bool backward) {
+  const bool unfused = compute.attention == AttentionKernel::kUnfused;
+  std::optional<AttentionShape> shape = ShapeOf(compute, backward);
+  if (!shape) return std::nullopt;
+  if (unfused) {
+    // Twice the products of forward in backward, with and without a mask.
+    shape->sequences_times_heads = compute.flops.value() / ((backward ? 8 : 4) * shape->sequence *
+                                                            shape->sequence * shape->head_size);
+    if (!device.gemm_model) return std::nullopt;
+    return UnfusedTime(device, compute, *shape, backward);
+  }
+  if (!device.attention_model) return std::nullopt;
+  const AttentionModel& model = *device.attention_model;
+  const Seconds cores = TimeOfCores(model, *FindRates(model, compute.attention), *shape, backward,
+                                    PeakOf(device, compute.dtype) * device.gemm_scale);
+  return std::max(cores, MemoryTime(device, compute.bytes)) +
+         model.launch * static_cast<double>(compute.kernels);
 }
 
 FlopsPerSecond VectorPeak(const DeviceSpec& device, DType dtype) {
@@ -99,6 +163,18 @@ double GemmEfficiency(const DeviceSpec& device, const Gemm& gemm) {
   return weights > 0 ? weighted / weights : device.gemm_efficiency;
 }
 
+std::string WhyNot(const DeviceSpec& device, AttentionKernel kernel) {
+  if (kernel == AttentionKernel::kFused || kernel == AttentionKernel::kUnfused) return "";
+  const AttentionModel* const model = device.attention_model.get();
+  if (model != nullptr && FindRates(*model, kernel) != nullptr) return "";
+  std::string names = "\"fused\", \"unfused\"";
+  if (model != nullptr)
+    for (const AttentionRates& rates : model->kernels)
+      names += fmt::format(", \"{}\"", Name(rates.kernel));
+  return fmt::format("device \"{}\" has no attention \"{}\"; it can have {}", device.name,
+                     Name(kernel), names);
+}
+
 Seconds ComputeTime(const DeviceSpec& device, const Compute& compute, bool backward) {
   CHECK(std::isfinite(compute.flops.value()) && std::isfinite(compute.bytes.value()));
   CHECK_GE(compute.flops.value(), 0.0);
@@ -112,6 +188,21 @@ Seconds ComputeTime(const DeviceSpec& device, const Compute& compute, bool backw
   }
   if (device.measured) {
     if (const auto measured = TimeOf(*device.measured, compute)) return measured->time;
+  }
+  if (compute.kind == ComputeKind::kGemm && compute.flops > Flops(0) && device.gemm_model &&
+      !HasPoint(device, compute.gemm)) {
+    const Seconds launches = device.gemm_model->launch * (static_cast<double>(compute.kernels) - 1);
+    const Seconds duration =
+        GemmTime(device, compute.gemm, compute.dtype, compute.bytes) + launches;
+    CHECK(std::isfinite(duration.value()));
+    return std::max(duration, Seconds(0));
+  }
+  if (compute.kind == ComputeKind::kAttention && compute.flops > Flops(0)) {
+    if (const std::string why = WhyNot(device, compute.attention); !why.empty()) throw Error(why);
+    if (const auto duration = AttentionTime(device, compute, backward)) {
+      CHECK(std::isfinite(duration->value()));
+      return *duration;
+    }
   }
   Seconds arithmetic;
   if (compute.flops > Flops(0)) {
@@ -140,8 +231,8 @@ Seconds ComputeTime(const DeviceSpec& device, const Compute& compute, bool backw
 
 const std::vector<DeviceSpec>& KnownDevices() {
   static const std::vector<DeviceSpec> devices = [] {
-    std::vector<DeviceSpec> rows = {A100Sxm40(), A100Sxm80(), A100Custom64()};
-    for (auto* family : {VoltaAndOlder, HopperAndBlackwell, OtherDevices})
+    std::vector<DeviceSpec> rows = {A100Sxm40(), A100Sxm80(), A100Custom64(), A800Sxm80()};
+    for (auto* family : {VoltaAndOlder, Hoppers, BlackwellsAndAdas, OtherDevices})
       for (DeviceSpec& row : family()) rows.push_back(std::move(row));
     std::sort(rows.begin(), rows.end(),
               [](const DeviceSpec& a, const DeviceSpec& b) { return a.name < b.name; });

@@ -3,19 +3,25 @@
 // Compute model, in this order:
 //   measured   what a calibration says of the op's kernel (topology/devices/measured_costs.h),
 //              launches included; everything below is for devices and kernels without.
-//   GEMM       the measured efficiency of the exact shape and mode if the device has that point;
-//              else a mean of all points of the mode, each weighted by distance^-4 in
-//              (log m, log n, log k), which is smooth and stays between the points; without points
-//              of the mode `gemm_efficiency`.
-//              Time = flops / (peak · efficiency · gemm_scale), but never less than
+//   GEMM       the measured efficiency of the exact shape and mode if the device has that point:
+//              time = flops / (peak · efficiency · gemm_scale), but never less than
 //              bytes / (memory_bandwidth · memory_efficiency), plus the launch overhead of each
-//              kernel.
-//   attention  flops / (peak · attention efficiency · gemm_scale), likewise bounded by memory, plus
-//              launches.
+//              kernel;
+//              else the tiles and waves of its `gemm_model` (topology/devices/gemm_model.h), whose
+//              tiles run gemm_scale times as fast and which has a launch of its own;
+//              a device without one has a mean of all points of the mode, each weighted by
+//              distance^-4 in (log m, log n, log k), which is smooth and stays between the points;
+//              without points of the mode `gemm_efficiency`.
+//   attention  by the blocks of its implementation (topology/devices/attention_model.h), whose
+//              rates are gemm_scale times as high. Unfused: two batched products forward, four
+//              backward, each as a GEMM, then the op's bytes at memory_bandwidth ·
+//              memory_efficiency and its launches. Devices without an `attention_model`, and ops
+//              without a core's attributes: flops / (peak · attention efficiency · gemm_scale),
+//              bounded by memory, plus launches;
 //   memory     bytes / (memory_bandwidth · memory_efficiency), bounded by flops on the vector peak
 //              where the device gives one, plus launches.
-// Assumptions: points measured with 16-bit operands hold for other types as a share of their own
-// peak; a batch of b GEMMs fills the device as one with b·m rows would.
+// Assumptions: what was measured with 16-bit operands holds for other types as a share of their own
+// peak; where there are points only, a batch of b GEMMs fills the device as one with b·m rows would.
 // Every figure of a preset names its source in `sources`. All functions are pure.
 #pragma once
 
@@ -31,6 +37,10 @@
 #include "topology/devices/measured_costs.h"
 
 namespace rehearse {
+
+struct AttentionModel;  // topology/devices/attention_model.h
+struct DevicePoints;    // measured times of exact shapes
+struct GemmModel;       // topology/devices/gemm_model.h
 
 // A measurement: GEMM m×n×k in a mode reached `efficiency` of the dtype's peak. The mode is that of
 // row-major C = op(A)·op(B): kNT has A stored m×k and B stored n×k. (cuBLAS is column-major and
@@ -84,11 +94,11 @@ struct DeviceSpec {
   Bytes memory;
   BytesPerSecond memory_bandwidth;  // nominal
   double memory_efficiency = 1;     // share of it that streaming kernels reach
-  double gemm_efficiency = 1;       // where there are no points
+  double gemm_efficiency = 1;       // where there are neither points nor a model
   // Efficiencies of GEMM and attention were measured on a sibling device; here they are
   // this much higher.
   double gemm_scale = 1;
-  double attention_forward_efficiency = 1;
+  double attention_forward_efficiency = 1;  // where there is no model
   double attention_backward_efficiency = 1;
   Seconds launch_overhead;  // each kernel
   Slowdown slowdown;
@@ -97,6 +107,9 @@ struct DeviceSpec {
   // communicates).
   double host_cores = 0;
   std::vector<GemmPoint> gemm_points;
+  std::shared_ptr<const GemmModel> gemm_model;               // null for none
+  std::shared_ptr<const AttentionModel> attention_model;     // null for none
+  std::shared_ptr<const DevicePoints> points;                // a user's own; null for none
   std::shared_ptr<const MeasuredKernels> measured;           // by a calibration; null for none
   std::vector<std::pair<std::string, std::string>> sources;  // figure -> where it is from
 };
@@ -108,12 +121,16 @@ double SlowdownOf(const Slowdown& slowdown, const Compute& compute);
 // The peak that utilisation of this dtype refers to. Throws Error when the device does not give it.
 FlopsPerSecond PeakOf(const DeviceSpec& device, DType dtype);
 
-// Efficiency of a GEMM as a share of the peak, without gemm_scale and before the memory bound; in
-// (0, 1]. CHECKs that no dimension is 0.
+// Efficiency of a GEMM by the device's points as a share of the peak, without gemm_scale and before
+// the memory bound; in (0, 1]. CHECKs that no dimension is 0.
 double GemmEfficiency(const DeviceSpec& device, const Gemm& gemm);
 
+// Empty if the device can have its attention core from there; else what it can have.
+std::string WhyNot(const DeviceSpec& device, AttentionKernel kernel);
+
 // How long one Compute op lasts on an otherwise idle device. `backward` chooses the attention
-// efficiency. Finite and not negative; throws Error when the spec lacks a rate that the op needs.
+// efficiency. Finite and not negative; throws Error when the spec lacks a rate that the op needs, or
+// WhyNot says something of its attention core.
 Seconds ComputeTime(const DeviceSpec& device, const Compute& compute, bool backward);
 
 // The table of devices that are known by name; sorted. Find throws Error with "did you mean".

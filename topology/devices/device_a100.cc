@@ -1,10 +1,16 @@
 // NVIDIA A100 (GA100, 2020) in its SXM4 form.
+#include <utility>
+
+#include "topology/devices/device_family.h"
 #include "topology/devices/device_rows.h"
 
 namespace rehearse {
 namespace {
 
 constexpr double kGib = 1024.0 * 1024 * 1024;
+
+// stas00/ml-engineering, MAMF: best of A100 SXM 267.9 TFLOP/s, of A100 PCIe 256.4 TFLOP/s.
+constexpr double kSxmOverPcie = 267.9 / 256.4;
 
 constexpr const char* kDataSheet = "NVIDIA A100 Tensor Core GPU data sheet, dense, SXM4";
 
@@ -16,14 +22,14 @@ DeviceSpec A100Sxm() {
   device.vector_peak_32 = FlopsPerSecond(19.5e12);
   device.vector_peak_64 = FlopsPerSecond(9.7e12);
   device.memory_efficiency = 0.88;
-  device.gemm_points = A100GemmPoints();
-  device.gemm_efficiency = 0.75;  // never used: every mode has points
   // The points come from the PCIe card: the same die under a lower power limit.
-  device.gemm_scale = 267.9 / 256.4;
+  device.gemm_points = A100GemmPoints();
+  for (GemmPoint& point : device.gemm_points) point.efficiency *= kSxmOverPcie;
+  device.gemm_efficiency = 0.75;  // never used: what has no point has tiles
   // With all flops counted the sources' figures are 1.187 and 1.005; a causal mask leaves out half
   // of the work, and a Schedule counts only the half that is done.
-  device.attention_forward_efficiency = 1.187 / 2;
-  device.attention_backward_efficiency = 1.005 / 2;
+  device.attention_forward_efficiency = 1.187 / 2 * kSxmOverPcie;
+  device.attention_backward_efficiency = 1.005 / 2 * kSxmOverPcie;
   device.launch_overhead = Seconds(5.5e-6);
   device.sources = {
       {"matrix_peak_16", kDataSheet},
@@ -35,20 +41,33 @@ DeviceSpec A100Sxm() {
        "te42kyfo/gpu-benches, gpu-stream, a100_40: triad 1360 to 1375 of 1555 GB/s"},
       {"gemm_points",
        "MooreThreads/SimuMax 4dcaae5, matmul measured on A100 PCIe, bf16, 61 layers in three "
-       "modes"},
+       "modes; times 267.9/256.4 (stas00/ml-engineering, MAMF: best of A100 SXM over A100 PCIe)"},
       {"gemm_efficiency",
        "MooreThreads/SimuMax 4dcaae5, its figure for shapes that it did not measure"},
-      {"gemm_scale",
-       "stas00/ml-engineering, MAMF: best of A100 SXM 267.9 TFLOP/s, of A100 PCIe 256.4 TFLOP/s"},
+      {"gemm_scale", "1: nothing to scale"},
       {"attention_forward_efficiency",
        "MooreThreads/SimuMax 4dcaae5, sdp_fwd, sequence 4096, 64 heads of 128, A100 PCIe: 1.187 "
-       "with "
-       "the masked half counted"},
+       "with the masked half counted; scaled as gemm_points"},
       {"attention_backward_efficiency", "MooreThreads/SimuMax 4dcaae5, sdp_bwd, likewise: 1.005"},
       {"launch_overhead", "microsoft/superbenchmark, kernel-launch baseline of A100, event time"},
   };
   return device;
 }
+
+DeviceSpec WithItsTiles(DeviceSpec device, uint32_t multiprocessors, const char* source) {
+  DeviceSpec with_attention = WithAttention(std::move(device), AmpereAttention(multiprocessors));
+  return WithTiles(std::move(with_attention),
+                   {.library = GemmLibrary::kAmpere,
+                    .multiprocessors = multiprocessors,
+                    .few_waves = 0.938,
+                    .many_waves = 0.821,
+                    .launch = Seconds(0.5e-6),
+                    .cache = Bytes(0)},
+                   source);
+}
+
+constexpr const char* kTiles =
+    "fitted to 330 bf16 shapes of an A100 SXM 80 GB (ai-dynamo/aiconfigurator 095f58a51c4c)";
 
 }  // namespace
 
@@ -59,7 +78,7 @@ DeviceSpec A100Sxm40() {
   device.memory = Bytes(40 * kGib);
   device.memory_bandwidth = BytesPerSecond(1555e9);
   device.sources.emplace_back("memory", "nvidia-smi: 40960 MiB");
-  return device;
+  return WithItsTiles(std::move(device), 108, kTiles);
 }
 
 DeviceSpec A100Sxm80() {
@@ -69,6 +88,14 @@ DeviceSpec A100Sxm80() {
   device.memory = Bytes(80 * kGib);
   device.memory_bandwidth = BytesPerSecond(2039e9);
   device.sources.emplace_back("memory", "nvidia-smi: 81920 MiB");
+  return WithItsTiles(std::move(device), 108, kTiles);
+}
+
+DeviceSpec A800Sxm80() {
+  DeviceSpec device = A100Sxm80();
+  device.name = "a800";
+  device.description = "NVIDIA A800 SXM4 80 GB: an A100 with NVLinks of 400 GB/s";
+  for (auto& [figure, source] : device.sources) source = "as a100-80g: " + source;
   return device;
 }
 
@@ -87,7 +114,7 @@ DeviceSpec A100Custom64() {
     if (figure.find("peak") != std::string::npos)
       source = "the A100's times 124/108 multiprocessors (docs.hpc.cineca.it, Leonardo)";
   device.sources.emplace_back("memory", "docs.hpc.cineca.it, Leonardo: 64 GB, 1.64 TB/s");
-  return device;
+  return WithItsTiles(std::move(device), 124, "the A100's constants on 124 multiprocessors");
 }
 
 }  // namespace rehearse

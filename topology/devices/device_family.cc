@@ -1,5 +1,7 @@
 #include "topology/devices/device_family.h"
 
+#include <utility>
+
 #include "topology/devices/device_rows.h"
 
 namespace rehearse {
@@ -26,11 +28,26 @@ DeviceSpec Roofline(const RooflineFigures& figures) {
                              "memory", "memory_bandwidth"})
     device.sources.emplace_back(figure, figures.data_sheet);
   device.sources.emplace_back("gemm_efficiency", figures.gemm_source);
-  device.sources.emplace_back("gemm_points", "none: a single efficiency");
+  device.sources.emplace_back("gemm_points", "none");
   device.sources.emplace_back("gemm_scale", "1: nothing to scale");
   for (const char* figure : {"memory_efficiency", "attention_forward_efficiency",
                              "attention_backward_efficiency", "launch_overhead"})
     device.sources.emplace_back(figure, "assumed as the A100's");
+  return device;
+}
+
+DeviceSpec WithTiles(DeviceSpec device, const GemmModel& model, std::string source) {
+  device.gemm_model = std::make_shared<const GemmModel>(model);
+  device.sources.emplace_back("gemm_model", std::move(source));
+  return device;
+}
+
+DeviceSpec WithAttention(DeviceSpec device, AttentionModel model, std::string source) {
+  device.attention_model = std::make_shared<const AttentionModel>(std::move(model));
+  device.sources.emplace_back(
+      "attention_model",
+      source.empty() ? "measured rates of each implementation: topology/devices/attention_model.cc"
+                     : std::move(source));
   return device;
 }
 

@@ -1,9 +1,12 @@
-// What devices without measured GEMM points share: a roofline with one stated efficiency.
+// What devices share: a roofline with one stated efficiency, and over it the tiles and waves of
+// their products.
 #pragma once
 
 #include <string>
 
+#include "topology/devices/attention_model.h"
 #include "topology/devices/device.h"
+#include "topology/devices/gemm_model.h"
 
 namespace rehearse {
 
@@ -25,5 +28,11 @@ struct RooflineFigures {
 
 // Memory efficiency, attention and launches are assumed as the A100's.
 DeviceSpec Roofline(const RooflineFigures& figures);
+
+// The device with that model of its products.
+DeviceSpec WithTiles(DeviceSpec device, const GemmModel& model, std::string source);
+// The device with that model of attention; without a source as its implementations were measured
+// (topology/devices/attention_model.cc).
+DeviceSpec WithAttention(DeviceSpec device, AttentionModel model, std::string source = "");
 
 }  // namespace rehearse

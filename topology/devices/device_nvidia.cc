@@ -1,4 +1,6 @@
-// NVIDIA's GPUs before and after the A100: rooflines.
+// NVIDIA's GPUs but the A100: rooflines, and tiles and waves on them.
+#include <utility>
+
 #include "topology/devices/device_family.h"
 #include "topology/devices/device_rows.h"
 
@@ -7,6 +9,38 @@ namespace {
 
 constexpr const char* kMamf =
     "stas00/ml-engineering, maximum achievable matmul FLOPS in bf16 (best shape): ";
+// topology/OPERATORS.md says what was fitted, and how far off the other shapes are.
+constexpr const char* kShapes =
+    "fitted to 330 bf16 shapes of this device (ai-dynamo/aiconfigurator 095f58a51c4c)";
+
+GemmModel Tiles(GemmLibrary library, uint32_t multiprocessors, double few_waves, double many_waves,
+                double launch_microseconds) {
+  return {.library = library,
+          .multiprocessors = multiprocessors,
+          .few_waves = few_waves,
+          .many_waves = many_waves,
+          .launch = Seconds(launch_microseconds * 1e-6),
+          .cache = Bytes(0)};
+}
+
+DeviceSpec Hopper(const RooflineFigures& figures, const GemmModel& tiles, const char* source) {
+  DeviceSpec device = WithTiles(Roofline(figures), tiles, source);
+  return WithAttention(std::move(device), HopperAttention(tiles.multiprocessors),
+                       figures.name == std::string("h100") ? "" : "the H100's rates: assumed");
+}
+
+// Rates of cuDNN's forward pass with heads of 64 and 128.
+DeviceSpec Blackwell(const RooflineFigures& figures, const GemmModel& tiles, const char* source,
+                     double forward_64, double forward_128) {
+  DeviceSpec device = WithTiles(Roofline(figures), tiles, source);
+  return WithAttention(std::move(device),
+                       BlackwellAttention(tiles.multiprocessors, forward_64, forward_128));
+}
+
+// The H100's constants on a die with so many multiprocessors.
+GemmModel HopperTiles(uint32_t multiprocessors) {
+  return Tiles(GemmLibrary::kHopper, multiprocessors, 0.862, 0.732, 2.4);
+}
 
 }  // namespace
 
@@ -17,31 +51,103 @@ std::vector<DeviceSpec> VoltaAndOlder() {
   const char* gemm =
       "Markidis et al. 2018 (arXiv 1803.04014): cuBLAS 83 of 112.7 TFLOP/s, fp16 with fp32 "
       "accumulation";
-  return {Roofline({"v100-16g", "NVIDIA V100 SXM2 16 GB", 125, 0, 15.7, 7.8, 16, 900, 0.736, sheet,
-                    gemm, 70}),
-          Roofline({"v100-32g", "NVIDIA V100 SXM2 32 GB", 125, 0, 15.7, 7.8, 32, 900, 0.736, sheet,
-                    gemm, 70}),
+  // 0.736 of the peak where there are many waves; the first ones are to them as on the A100.
+  const GemmModel tiles = Tiles(GemmLibrary::kAmpere, 80, 0.84, 0.736, 0.5);
+  const char* assumed =
+      "the A100's tiles on 80 multiprocessors, at the rate that gemm_efficiency's source gives";
+  const char* v100_attention = "xformers' kernels at the A100's share of the peak: assumed";
+  return {WithAttention(WithTiles(Roofline({"v100-16g", "NVIDIA V100 SXM2 16 GB", 125, 0, 15.7, 7.8,
+                                            16, 900, 0.736, sheet, gemm, 70}),
+                                  tiles, assumed),
+                        VoltaAttention(80), v100_attention),
+          WithAttention(WithTiles(Roofline({"v100-32g", "NVIDIA V100 SXM2 32 GB", 125, 0, 15.7, 7.8,
+                                            32, 900, 0.736, sheet, gemm, 70}),
+                                  tiles, assumed),
+                        VoltaAttention(80), v100_attention),
           Roofline({"p100-16g", "NVIDIA P100 PCIe 16 GB", 18.7, 0, 9.3, 4.7, 16, 732, 0.85,
                     "NVIDIA Tesla P100 PCIe data sheet", "assumed", 60})};
 }
 
-std::vector<DeviceSpec> HopperAndBlackwell() {
+std::vector<DeviceSpec> Hoppers() {
   static const std::string h100 = std::string(kMamf) + "792.1 of 989 TFLOP/s";
-  static const std::string h200 = h100 + " on the H100, the same die";
+  static const std::string same = h100 + " on the H100, the same die";
   static const std::string gh200 = std::string(kMamf) + "821.0 of 989 TFLOP/s";
-  static const std::string b200 = std::string(kMamf) + "1745.0 of 2250 TFLOP/s";
+  const char* as_h100 = "the H100's constants on this device's multiprocessors: assumed";
   return {
-      Roofline({"h100", "NVIDIA H100 SXM5 80 GB", 989.4, 494.7, 66.9, 33.5, 80, 3350, 0.801,
-                "NVIDIA H100 data sheet, dense, SXM", h100.c_str(), 90}),
-      Roofline({"h200", "NVIDIA H200 SXM 141 GB", 989.4, 494.7, 66.9, 33.5, 131.3, 4800, 0.801,
-                "NVIDIA H200 data sheet, dense, SXM (141e9 bytes)", h200.c_str(), 90}),
-      Roofline({"gh200", "NVIDIA GH200, Hopper with 96 GB HBM3", 989.4, 494.7, 66.9, 33.5, 89.4,
-                4000, 0.830, "NVIDIA GH200 data sheet, dense (96e9 bytes)", gh200.c_str(), 90}),
-      Roofline({"b200", "NVIDIA B200 180 GB", 2250, 1125, 75, 37, 167.6, 7700, 0.776,
-                "NVIDIA Blackwell data sheet, HGX B200, dense (180e9 bytes)", b200.c_str(), 100}),
-      Roofline({"b300", "NVIDIA B300 288 GB", 2250, 1125, 75, 1.3, 268.2, 8000, 0.776,
-                "NVIDIA Blackwell Ultra data sheet, HGX B300, dense (288e9 bytes)",
-                "assumed as the B200's", 103})};
+      Hopper({"h100", "NVIDIA H100 SXM5 80 GB", 989.4, 494.7, 66.9, 33.5, 80, 3350, 0.801,
+              "NVIDIA H100 data sheet, dense, SXM", h100.c_str(), 90},
+             HopperTiles(132), kShapes),
+      Hopper({"h100-pcie", "NVIDIA H100 PCIe 80 GB, 350 W", 756.4, 378.2, 51.2, 25.6, 80, 2039,
+              0.801, "NVIDIA H100 PCIe product brief PB-11133, dense", same.c_str(), 90},
+             HopperTiles(114), as_h100),
+      // 94e9 bytes; the data sheet's 1,671 and 3,341 TFLOP/s are with sparsity.
+      Hopper({"h100-nvl", "NVIDIA H100 NVL 94 GB, 400 W", 835.5, 417.5, 60, 30, 87.5, 3900, 0.801,
+              "NVIDIA H100 data sheet, dense, NVL", same.c_str(), 90},
+             HopperTiles(132), as_h100),
+      Hopper({"h800", "NVIDIA H800 SXM5 80 GB", 989.4, 494.7, 66.9, 1, 80, 3350, 0.801,
+              "as the H100 SXM, with 1 TFLOP/s in fp64 and NVLinks of 400 GB/s (Lenovo "
+              "Press LP1814; DeepSeek-V3, arXiv 2412.19437)",
+              same.c_str(), 90},
+             HopperTiles(132), as_h100),
+      // 96e9 bytes.
+      WithAttention(
+          WithTiles(
+              Roofline({"h20", "NVIDIA H20 96 GB", 148, 74, 44, 1, 89.4, 4000, 0.9,
+                        "NVIDIA H20 data sheet, dense; 78 multiprocessors",
+                        "assumed: far below its power limit", 90}),
+              Tiles(GemmLibrary::kHopper, 78, 0.93, 0.93, 2.4),
+              "the H100's tiles; 0.93 assumed: Dao-AILab/flash-attention #1310 has attention at "
+              "129 of 148 TFLOP/s"),
+          H20Attention()),
+      Hopper({"h200", "NVIDIA H200 SXM 141 GB", 989.4, 494.7, 66.9, 33.5, 131.3, 4800, 0.801,
+              "NVIDIA H200 data sheet, dense, SXM (141e9 bytes)", same.c_str(), 90},
+             Tiles(GemmLibrary::kHopper, 132, 0.842, 0.713, 2.1), kShapes),
+      Hopper({"gh200", "NVIDIA GH200, Hopper with 96 GB HBM3", 989.4, 494.7, 66.9, 33.5, 89.4, 4000,
+              0.830, "NVIDIA GH200 data sheet, dense (96e9 bytes)", gh200.c_str(), 90},
+             HopperTiles(132), as_h100)};
+}
+
+std::vector<DeviceSpec> BlackwellsAndAdas() {
+  static const std::string b200 = std::string(kMamf) + "1745.0 of 2250 TFLOP/s";
+  static const std::string b300 = std::string(kMamf) + "1769.0 of 2250 TFLOP/s";
+  static const std::string gb200 = std::string(kMamf) + "1822.0 of 2500 TFLOP/s";
+  GemmModel l40s = Tiles(GemmLibrary::kAda, 142, 0.824, 0.575, 0.2);
+  l40s.cache = Bytes(96e6);
+  GemmModel rtx4090 = Tiles(GemmLibrary::kAda, 128, 0.85, 0.85, 0.2);
+  rtx4090.cache = Bytes(72e6);
+  const GemmModel gb200_tiles = Tiles(GemmLibrary::kBlackwell, 152, 0.705, 0.568, 2.4);
+  return {
+      Blackwell({"b200", "NVIDIA B200 180 GB", 2250, 1125, 75, 37, 167.6, 7700, 0.776,
+                 "NVIDIA Blackwell data sheet, HGX B200, dense (180e9 bytes)", b200.c_str(), 100},
+                Tiles(GemmLibrary::kBlackwell, 148, 0.707, 0.677, 2.4), kShapes, 0.37, 0.62),
+      Blackwell(
+          {"b300", "NVIDIA B300 288 GB", 2250, 1125, 75, 1.3, 268.2, 8000, 0.786,
+           "NVIDIA Blackwell Ultra data sheet, HGX B300, dense (288e9 bytes)", b300.c_str(), 103},
+          Tiles(GemmLibrary::kBlackwell, 148, 0.766, 0.703, 2), kShapes, 0.5, 0.76),
+      // 186e9 bytes.
+      Blackwell({"gb200", "NVIDIA GB200, one Blackwell with 186 GB", 2500, 1250, 80, 40, 173.2,
+                 8000, 0.729, "NVIDIA GB200 NVL72 data sheet, dense, a GPU", gb200.c_str(), 100},
+                gb200_tiles, kShapes, 0.36, 0.6),
+      // 279e9 bytes; no rate in fp64 to speak of.
+      Blackwell({"gb300", "NVIDIA GB300, one Blackwell Ultra with 279 GB", 2500, 1250, 80, 1.3,
+                 259.8, 8000, 0.729, "NVIDIA GB300 NVL72 data sheet, dense, a GPU (20 TB on 72)",
+                 "assumed as the GB200's", 103},
+                Tiles(GemmLibrary::kBlackwell, 152, 0.766, 0.703, 2),
+                "the B300's constants on this device's multiprocessors and peak: assumed", 0.5,
+                0.76),
+      // 48e9 bytes.
+      WithAttention(WithTiles(Roofline({"l40s", "NVIDIA L40S 48 GB", 362, 183, 91.6, 1.43, 44.7,
+                                        864, 0.6, "NVIDIA L40S data sheet, dense",
+                                        "as its gemm_model, many waves", 89}),
+                              l40s, kShapes),
+                    AdaAttention(142)),
+      WithAttention(
+          WithTiles(Roofline({"rtx4090", "NVIDIA GeForce RTX 4090 24 GB", 165.2, 82.6, 82.6, 1.29,
+                              24, 1008, 0.85,
+                              "NVIDIA Ada GPU architecture white paper, dense, fp32 accumulation",
+                              "assumed", 89}),
+                    rtx4090, "the L40S' tiles on 128 multiprocessors, at an assumed 0.85"),
+          AdaAttention(128), "assumed as the L40S'")};
 }
 
 }  // namespace rehearse

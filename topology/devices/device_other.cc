@@ -1,8 +1,36 @@
-// AMD, Google, consumer cards, CPU cores: rooflines.
+// AMD, Google, CPU cores: rooflines, and on AMD's GPUs tiles and waves.
+#include <utility>
+
 #include "topology/devices/device_family.h"
 #include "topology/devices/device_rows.h"
 
 namespace rehearse {
+namespace {
+
+// hipBLASLt's tiles on so many compute units. OpenXLA's small products do not tell the first waves
+// from many.
+GemmModel CdnaTiles(uint32_t compute_units, double share) {
+  return {.library = GemmLibrary::kCdna,
+          .multiprocessors = compute_units,
+          .few_waves = share,
+          .many_waves = share,
+          .launch = Seconds(4e-6),
+          .cache = Bytes(0)};
+}
+
+constexpr const char* kMi300Tiles =
+    "fitted to 93 products of up to 4,096 (openxla/xla, ROCm/xla ea2c45f2cacc, gfx942 and gfx950), "
+    "the rate to gemm_efficiency's source";
+
+DeviceSpec Cdna3(const RooflineFigures& figures, uint32_t compute_units, double share) {
+  DeviceSpec device = WithTiles(Roofline(figures), CdnaTiles(compute_units, share), kMi300Tiles);
+  return WithAttention(
+      std::move(device), CdnaAttention(compute_units, share),
+      "FlashAttention-2 as large a part of the best product's rate as on the A100: "
+      "assumed");
+}
+
+}  // namespace
 
 // A CPU core with two 256-bit FMA units at 3 GHz: 2 · 8 · 2 · 3e9 = 96 GFLOP/s in fp32, half of it
 // in fp64. It has no matrix units: other types are counted as fp32. A kernel is a function call.
@@ -18,20 +46,32 @@ std::vector<DeviceSpec> OtherDevices() {
                 "stas00/ml-engineering, maximum achievable matmul FLOPS in bf16: 147.0 of 191.5 "
                 "TFLOP/s, 1 GCD",
                 0, 0x90a}),
-      // 192e9 and 288e9 bytes.
-      Roofline({"mi300x", "AMD Instinct MI300X", 1307.4, 653.7, 163.4, 81.7, 178.8, 5300, 0.58,
-                "AMD Instinct MI300X data sheet, dense",
-                "stas00/ml-engineering, maximum achievable matmul FLOPS in bf16: 758.3 of 1307.4 "
-                "TFLOP/s",
-                0, 0x942}),
-      Roofline({"mi355x", "AMD Instinct MI355X", 2516.6, 0, 157.3, 78.6, 268.2, 8000, 0.58,
-                "AMD Instinct MI355X data sheet, dense", "assumed as the MI300X's", 0, 0x950}),
+      // 192e9, 256e9 and 288e9 bytes.
+      Cdna3({"mi300x", "AMD Instinct MI300X", 1307.4, 653.7, 163.4, 81.7, 178.8, 5300, 0.511,
+             "AMD Instinct MI300X data sheet, dense",
+             "stas00/ml-engineering 744d01e18, maximum achievable matmul FLOPS in bf16: 668.4 "
+             "of 1307.4 TFLOP/s (ROCm 6.3)",
+             0, 0x942},
+            304, 0.511),
+      Cdna3({"mi325x", "AMD Instinct MI325X", 1307.4, 653.7, 163.4, 81.7, 238.4, 6000, 0.6,
+             "AMD Instinct MI325X data sheet, dense",
+             "stas00/ml-engineering 744d01e18, maximum achievable matmul FLOPS in bf16: 784.9 "
+             "of 1307.4 TFLOP/s (ROCm 6.2, 1000 W)",
+             0, 0x942},
+            304, 0.6),
+      Cdna3({"mi355x", "AMD Instinct MI355X", 2516.6, 0, 157.3, 78.6, 268.2, 8000, 0.622,
+             "AMD Instinct MI355X data sheet, dense",
+             "stas00/ml-engineering 744d01e18, maximum achievable matmul FLOPS in bf16: 1565 "
+             "of 2516.6 TFLOP/s (ROCm 7.0)",
+             0, 0x950},
+            256, 0.622),
       Roofline({"tpu-v4", "Google TPU v4 chip", 275, 0, 4.3, 0, 32, 1200, 0.8,
                 "Jouppi et al., ISCA 2023; Google Cloud TPU v4 documentation; fp32 rate assumed",
                 "assumed"}),
-      Roofline({"rtx4090", "NVIDIA GeForce RTX 4090 24 GB", 165.2, 82.6, 82.6, 1.29, 24, 1008, 0.85,
-                "NVIDIA Ada GPU architecture white paper, dense, fp32 accumulation", "assumed",
-                89}),
+      Roofline({"tpu-v5e", "Google TPU v5e chip", 197, 0, 3.1, 0, 16, 819, 0.8,
+                "Google Cloud TPU v5e documentation; fp32 rate assumed", "assumed"}),
+      Roofline({"tpu-v5p", "Google TPU v5p chip", 459, 0, 7.2, 0, 95, 2765, 0.8,
+                "Google Cloud TPU v5p documentation; fp32 rate assumed", "assumed"}),
       core};
 }
 

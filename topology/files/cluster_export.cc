@@ -9,6 +9,8 @@
 
 #include "sim/base/units.h"
 #include "sim/schedule/schedule.h"
+#include "topology/devices/attention_model.h"
+#include "topology/devices/gemm_model.h"
 #include "topology/fabrics/structure.h"
 
 namespace rehearse {
@@ -76,6 +78,41 @@ std::string Text(FlopsPerSecond rate) {
 
 // ---- Devices ------------------------------------------------------------------------------------
 
+Json ToJson(const GemmModel& model) {
+  Json json;
+  json["library"] = Name(model.library);
+  json["multiprocessors"] = model.multiprocessors;
+  json["few_waves"] = model.few_waves;
+  json["many_waves"] = model.many_waves;
+  if (model.launch > Seconds(0)) json["launch"] = Text(model.launch);
+  if (model.cache > Bytes(0)) json["cache"] = Text(model.cache);
+  return json;
+}
+
+Json ToJson(const AttentionPass& pass) {
+  Json json;
+  json["rates"] = pass.rates;
+  json["causal"] = pass.causal;
+  json["setup"] = pass.setup;
+  json["tail"] = pass.tail;
+  return json;
+}
+
+Json ToJson(const AttentionModel& model) {
+  Json json;
+  json["multiprocessors"] = model.multiprocessors;
+  if (model.launch > Seconds(0)) json["launch"] = Text(model.launch);
+  for (const AttentionRates& rates : model.kernels) {
+    Json kernel;
+    kernel["kernel"] = Name(rates.kernel);
+    kernel["rows"] = rates.rows;
+    kernel["forward"] = ToJson(rates.forward);
+    kernel["backward"] = ToJson(rates.backward);
+    json["kernels"].push_back(std::move(kernel));
+  }
+  return json;
+}
+
 Json DeviceObject(const DeviceSpec& device) {
   Json json;
   json["name"] = device.name;
@@ -94,6 +131,8 @@ Json DeviceObject(const DeviceSpec& device) {
   json["memory_efficiency"] = device.memory_efficiency;
   json["gemm_efficiency"] = device.gemm_efficiency;
   if (device.gemm_scale != 1) json["gemm_scale"] = device.gemm_scale;
+  if (device.gemm_model) json["gemm_model"] = ToJson(*device.gemm_model);
+  if (device.attention_model) json["attention_model"] = ToJson(*device.attention_model);
   json["attention_forward_efficiency"] = device.attention_forward_efficiency;
   json["attention_backward_efficiency"] = device.attention_backward_efficiency;
   json["launch_overhead"] = Text(device.launch_overhead);

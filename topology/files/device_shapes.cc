@@ -2,6 +2,7 @@
 
 #include "topology/cluster/cluster.h"
 #include "topology/devices/device.h"
+#include "topology/devices/gemm_model.h"
 
 namespace rehearse {
 namespace {
@@ -39,6 +40,15 @@ const ObjectShape& DeviceShape() {
         "0.95"},
        {"gemm_points", ListOf(ObjectOf(GemmPointShape)), Default("[]"), "measured products",
         R"([{"mode": "NN", "m": 4096, "n": 4096, "k": 4096, "efficiency": 0.8}])"},
+       {"gemm_model", ObjectOf(GemmModelShape), Optional("gemm_points, gemm_efficiency"),
+        "tiles and waves of all other products",
+        R"({"library": "hopper", "multiprocessors": 132, "few_waves": 0.86, "many_waves": 0.73})"},
+       {"attention_model", ObjectOf(AttentionModelShape),
+        Optional("attention_forward_efficiency, attention_backward_efficiency"),
+        "attention by implementation",
+        R"({"multiprocessors": 132, "kernels": [{"kernel": "flash-2",
+                     "forward": {"rates": [0.34, 0.39, 0.37]},
+                     "backward": {"rates": [0.31, 0.35, 0.33]}}]})"},
        Efficiency("attention_forward_efficiency", "of fused attention, of the peak"),
        Efficiency("attention_backward_efficiency", "of its backward pass"),
        {"launch_overhead", ADurationUpTo(kLongestLatency), Default("\"0us\""), "of a kernel",
@@ -65,6 +75,61 @@ const ObjectShape& GemmPointShape() {
        side("n"),
        side("k"),
        Efficiency("efficiency", "of the peak")}};
+  return shape;
+}
+
+const ObjectShape& GemmModelShape() {
+  std::vector<std::string> libraries;
+  for (const GemmLibrary library : kGemmLibraries) libraries.emplace_back(Name(library));
+  static const ObjectShape shape = {
+      "gemm model",
+      "What a product takes by tiles and waves.",
+      {{"library", OneOf(std::move(libraries)), Required(), "whose tiles"},
+       {"multiprocessors", AWhole(1, 1 << 16), Required(), "of the device", "132"},
+       {"few_waves", ANumberAbove(0, 1), Required(), "of the peak, in the first waves", "0.86"},
+       {"many_waves", ANumberAbove(0, 1), Required(), "of the peak, in the long run", "0.73"},
+       {"launch", ADurationUpTo(kLongestLatency), Default("\"0us\""), "of a product", "\"2us\""},
+       {"cache", ASize(), Optional("none"), "L2, where the library's results leave it",
+        "\"96MB\""}}};
+  return shape;
+}
+
+const ObjectShape& AttentionModelShape() {
+  static const ObjectShape shape = {
+      "attention model",
+      "What attention takes, by implementation.",
+      {{"multiprocessors", AWhole(1, 1 << 16), Required(), "of the device", "132"},
+       {"launch", ADurationUpTo(kLongestLatency), Default("\"0us\""), "of a core", "\"2us\""},
+       {"kernels", ListOf(ObjectOf(AttentionRatesShape)), Required(),
+        "each once; the first is what fused means",
+        R"([{"kernel": "flash-2", "forward": {"rates": [0.34, 0.39, 0.37]},
+             "backward": {"rates": [0.31, 0.35, 0.33]}}])"}}};
+  return shape;
+}
+
+const ObjectShape& AttentionRatesShape() {
+  static const ObjectShape shape = {
+      "attention rates",
+      "What one implementation reaches.",
+      {{"kernel", OneOf({"flash-1", "flash-2", "flash-3", "cudnn", "efficient"}), Required(),
+        "which"},
+       {"rows", AWhole(1, 1 << 16), Default("128"), "queries of a block", "256"},
+       {"forward", ObjectOf(AttentionPassShape), Required(), "its forward pass",
+        R"({"rates": [0.34, 0.39, 0.37]})"},
+       {"backward", ObjectOf(AttentionPassShape), Required(), "its backward pass",
+        R"({"rates": [0.31, 0.35, 0.33]})"}}};
+  return shape;
+}
+
+const ObjectShape& AttentionPassShape() {
+  static const ObjectShape shape = {
+      "attention pass",
+      "One direction of attention.",
+      {{"rates", Tuple({ANumberAbove(0, 1), ANumberAbove(0, 1), ANumberAbove(0, 1)}), Required(),
+        "of the peak, for heads of 64, 128 and 256", "[0.34, 0.39, 0.37]"},
+       {"causal", ANumberAbove(0, 2), Default("1"), "of these with a causal mask", "0.95"},
+       {"setup", ANumber(0, 1 << 20), Default("0"), "keys that a block costs besides", "80"},
+       {"tail", ANumber(0, 1000), Default("0"), "longest blocks that the last ones take", "0.65"}}};
   return shape;
 }
 

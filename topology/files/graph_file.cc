@@ -2,6 +2,7 @@
 
 #include <array>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -10,6 +11,8 @@
 #include <nlohmann/json.hpp>
 
 #include "topology/cluster/builder.h"
+#include "topology/devices/attention_model.h"
+#include "topology/devices/gemm_model.h"
 #include "topology/files/cluster_shapes.h"
 #include "topology/files/device_shapes.h"
 
@@ -35,6 +38,54 @@ GemmPoint ReadGemmPoint(const JsonReader& object) {
           .n = size("n"),
           .k = size("k"),
           .efficiency = reader.At("efficiency").Number()};
+}
+
+AttentionPass ReadAttentionPass(const JsonReader& object) {
+  const JsonReader reader = object.As(AttentionPassShape());
+  AttentionPass pass;
+  const std::vector<JsonReader> rates = reader.At("rates").Elements();
+  if (rates.size() != pass.rates.size())
+    reader.At("rates").Expected("[heads of 64, of 128, of 256]");
+  for (size_t i = 0; i < rates.size(); ++i) pass.rates[i] = rates[i].Number();
+  pass.causal = reader.At("causal").Number();
+  pass.setup = reader.At("setup").Number();
+  pass.tail = reader.At("tail").Number();
+  return pass;
+}
+
+std::shared_ptr<const AttentionModel> ReadAttentionModel(const JsonReader& object) {
+  constexpr std::array kKernels = {AttentionKernel::kFlash1, AttentionKernel::kFlash2,
+                                   AttentionKernel::kFlash3, AttentionKernel::kCudnn,
+                                   AttentionKernel::kEfficient};
+  const JsonReader reader = object.As(AttentionModelShape());
+  AttentionModel model;
+  model.multiprocessors = reader.At("multiprocessors").Whole<uint32_t>();
+  model.launch = reader.At("launch").Duration();
+  for (const JsonReader& element : reader.At("kernels").Elements()) {
+    const JsonReader kernel = element.As(AttentionRatesShape());
+    AttentionRates rates;
+    rates.kernel = kKernels[kernel.At("kernel").Choice()];
+    if (!model.kernels.empty() && FindRates(model, rates.kernel) != nullptr)
+      kernel.At("kernel").Fail(fmt::format("\"{}\" is here twice", Name(rates.kernel)));
+    rates.rows = kernel.At("rows").Whole<uint32_t>();
+    rates.forward = ReadAttentionPass(kernel.At("forward"));
+    rates.backward = ReadAttentionPass(kernel.At("backward"));
+    model.kernels.push_back(rates);
+  }
+  if (model.kernels.empty()) reader.At("kernels").Expected("one or more");
+  return std::make_shared<const AttentionModel>(std::move(model));
+}
+
+std::shared_ptr<const GemmModel> ReadGemmModel(const JsonReader& object) {
+  const JsonReader reader = object.As(GemmModelShape());
+  GemmModel model;
+  model.library = kGemmLibraries[reader.At("library").Choice()];
+  model.multiprocessors = reader.At("multiprocessors").Whole<uint32_t>();
+  model.few_waves = reader.At("few_waves").Number();
+  model.many_waves = reader.At("many_waves").Number();
+  model.launch = reader.At("launch").Duration();
+  if (reader.Has("cache")) model.cache = reader.At("cache").Size();
+  return std::make_shared<const GemmModel>(model);
 }
 
 }  // namespace
@@ -90,6 +141,9 @@ DeviceSpec ReadDeviceObject(const JsonReader& object) {
   device.gemm_scale = reader.At("gemm_scale").Number();
   for (const JsonReader& point : reader.At("gemm_points").Elements())
     device.gemm_points.push_back(ReadGemmPoint(point));
+  if (reader.Has("gemm_model")) device.gemm_model = ReadGemmModel(reader.At("gemm_model"));
+  if (reader.Has("attention_model"))
+    device.attention_model = ReadAttentionModel(reader.At("attention_model"));
   device.attention_forward_efficiency = reader.At("attention_forward_efficiency").Number();
   device.attention_backward_efficiency = reader.At("attention_backward_efficiency").Number();
   device.launch_overhead = reader.At("launch_overhead").Duration();

@@ -45,7 +45,7 @@ Flops RecomputedFlops(const Network& network, const Training& training) {
       case Recomputation::kNone:
         return false;
       case Recomputation::kSelective:
-        return node.kind == NodeKind::kAttention && !training.fused_attention;
+        return node.kind == NodeKind::kAttention && !training.FusesAttention();
       case Recomputation::kFull:
         return node.layer >= 0;
     }

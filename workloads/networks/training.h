@@ -16,10 +16,10 @@ struct Training {
   uint64_t sequence = 0;  // tokens
   uint32_t micro_batches = 1;
   Recomputation recomputation = Recomputation::kFull;
-  // Whether the attention core keeps its scores to itself (FlashAttention). Unfused it stores
-  // softmax, dropout mask and dropout's result for the backward pass, 5·s bytes a token and head in
-  // bf16, unless recomputed.
-  bool fused_attention = true;
+  // Whose attention core. All but an unfused one keep their scores to themselves (FlashAttention).
+  // Unfused it stores softmax, dropout mask and dropout's result for the backward pass, 5·s bytes a
+  // token and head in bf16, unless recomputed.
+  AttentionKernel attention = AttentionKernel::kFused;
   // Whether a convolution reads the windows of its image where they are (cuDNN's implicit GEMM)
   // rather than writing each down first: kernel² times the image. Backends write them all the same.
   bool implicit_convolution = true;
@@ -35,6 +35,7 @@ struct Training {
   // Each product in the fastest of the modes NN, NT, TN (workloads/planner/kernel_tuning.h).
   bool tuned_kernels = false;
 
+  bool FusesAttention() const { return attention != AttentionKernel::kUnfused; }
   double Tokens() const { return static_cast<double>(batch) * static_cast<double>(sequence); }
 };
 

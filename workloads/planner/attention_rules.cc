@@ -28,11 +28,12 @@ void AddAttention(Plan& plan, uint32_t node, const std::string& name, Kernel ker
                   const std::vector<BufferId>& writes) {
   const std::vector<double>& attributes = plan.Node(node).attributes;
   const Tensor& y = plan.State(node).value;
-  const bool fused = plan.training.fused_attention;
+  const bool fused = plan.training.FusesAttention();
   const bool skips_half = fused && attributes[kCausal] != 0;
   Compute compute;
   compute.kind = ComputeKind::kAttention;
   compute.kernel = kernel;
+  compute.attention = plan.training.attention;
   compute.dtype = plan.builder.precision();
   compute.flops =
       Flops(passes * (skips_half ? 2 : 4) * attributes[kSequence] * plan.builder.LocalElements(y));
@@ -67,7 +68,7 @@ void ForwardAttention(Plan& plan, uint32_t node) {
   plan.State(node).value = y;
   plan.State(node).saved = {sums.buffer};
   std::vector<BufferId> writes = {y.buffer, sums.buffer};
-  if (!plan.training.fused_attention) {
+  if (!plan.training.FusesAttention()) {
     writes.push_back(AddScores(plan, node));
     const bool keeps = plan.training.recomputation != Recomputation::kSelective;
     if (keeps) plan.State(node).saved.push_back(writes.back());
@@ -82,7 +83,7 @@ void BackwardAttention(Plan& plan, uint32_t node, const Tensor& dy) {
   const Tensor& x = plan.Input(node);
   const NodeState& state = plan.State(node);
   std::vector<BufferId> reads = {dy.buffer, x.buffer, state.value.buffer, state.saved.front()};
-  const bool fused = plan.training.fused_attention;
+  const bool fused = plan.training.FusesAttention();
   if (!fused && plan.training.recomputation == Recomputation::kSelective) {
     const Tag tag = plan.builder.tag();
     plan.builder.set_tag({Phase::kRecompute, tag.layer, tag.micro_batch});

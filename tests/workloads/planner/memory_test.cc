@@ -27,7 +27,7 @@ double Activations(const std::string& name, uint64_t batch, bool sequence_parall
   training.batch = batch;
   training.sequence = 2048;
   training.recomputation = recomputation;
-  training.fused_attention = false;
+  training.attention = AttentionKernel::kUnfused;
   const Network network = MakeDecoder(Known(name), training);
   MegatronOptions options{.tensor = 8, .data = 1};
   options.sequence_parallel = sequence_parallel;

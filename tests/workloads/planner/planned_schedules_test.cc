@@ -146,7 +146,8 @@ const Known kKnown[] = {
 TEST(PlannedSchedulesTest, OneStageIsPlannedAsEver) {
   for (const Known& known : kKnown) {
     Training training = TrainingWith(known.recomputation, known.micro_batches);
-    training.fused_attention = known.recomputation != Recomputation::kSelective;
+    if (known.recomputation == Recomputation::kSelective)
+      training.attention = AttentionKernel::kUnfused;
     const Network network = known.network(training);
     const Schedule schedule = PlanStep(network, training, known.strategy(network));
     EXPECT_EQ(FingerprintOf(schedule), known.fingerprint) << known.name;

@@ -288,7 +288,7 @@ Training RecomputingTraining(Recomputation recomputation, bool fused) {
   Training training = SmallTraining();
   training.micro_batches = 2;
   training.recomputation = recomputation;
-  training.fused_attention = fused;
+  training.attention = fused ? AttentionKernel::kFused : AttentionKernel::kUnfused;
   return training;
 }
 

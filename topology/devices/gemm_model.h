@@ -1,0 +1,90 @@
+// What a matrix product takes on a GPU: tiles in waves over its multiprocessors.
+//
+// A library cuts C into tiles of one shape, one tile a multiprocessor at a time, and may cut k into
+// `split` parts besides (split-k, stream-k), whose sums it adds up. With S multiprocessors,
+//   blocks  = batch · ⌈m/rows⌉ · ⌈n/columns⌉ · split,     w = blocks/S waves
+//   waves   = w + last_wave · (⌈w⌉ - w), at least 1: what of the last wave is lost
+//   rate(w) = many + (few - many) / (1 + (w/settling)²) of the peak
+//   tile    = 2 · rows · columns · k' / (peak/S · rate · the shape's own share)
+//             + tile_overhead · rows · columns / (128 · 256)
+//   tiles   = waves · tile, and for a split its overhead and its fp32 sums through the L2 cache
+// where k' is the longest part of k, in whole steps of 128 bytes. The library takes the shape and
+// the split with the shortest `tiles`. Then
+//   time    = √(tiles² + (bytes / (bandwidth · memory_share))²)
+//             + spill · (bytes of C beyond the cache) / bandwidth + launch
+// (memory beside arithmetic: the longer of the two, but for products that are bound by both; what C
+// drives out of the cache is read again, which only cards with little bandwidth notice).
+//
+// `few` is the rate of the first waves, whose blocks go through k in step, under a cool die's
+// clock; `many` the one after so many waves that blocks drift apart, share less of the cache, and
+// the power limit has set the clock. These two and `launch` are a device's own; all else is its
+// library's. They were fitted to measured shapes: topology/OPERATORS.md says to which, how, and how
+// far off others are. Between modes nothing is told apart: on the A100 PCIe weight gradients (TN,
+// which add to fp32) run 3 to 4 % slower than forward products, input gradients 2 %.
+//
+// No function of libm but √, which IEEE 754 rounds, so the bits are the same everywhere.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "sim/base/quantity.h"
+#include "sim/schedule/schedule.h"
+
+namespace rehearse {
+
+// A shape of tiles, and the share of the best shape's rate that its loop reaches.
+struct GemmTile {
+  uint32_t rows = 128;
+  uint32_t columns = 128;
+  double rate = 1;
+  bool splits = false;  // whether the library splits k with it
+};
+
+// What the kernels of a generation have in common.
+enum class GemmLibrary : uint8_t { kAmpere, kAda, kHopper, kBlackwell, kCdna };
+const char* Name(GemmLibrary library);  // "ampere"
+inline constexpr std::array kGemmLibraries = {GemmLibrary::kAmpere, GemmLibrary::kAda,
+                                              GemmLibrary::kHopper, GemmLibrary::kBlackwell,
+                                              GemmLibrary::kCdna};
+
+struct GemmLibraryFigures {
+  std::vector<GemmTile> tiles;
+  double last_wave = 1;
+  double settling = 1;     // waves
+  Seconds tile_overhead;   // of 128 × 256
+  Seconds split_overhead;  // of a split product
+  double memory_share = 1;
+  double spill = 0;
+};
+const GemmLibraryFigures& FiguresOf(GemmLibrary library);
+
+struct GemmModel {
+  GemmLibrary library = GemmLibrary::kAmpere;
+  uint32_t multiprocessors = 1;
+  double few_waves = 1;   // of the peak
+  double many_waves = 1;  // of the peak
+  Seconds launch;         // a product's own, from the end of the kernel before it
+  Bytes cache;            // L2; counts where the library spills
+
+  friend bool operator==(const GemmModel&, const GemmModel&) = default;
+};
+
+// What the library chooses for a product.
+struct GemmChoice {
+  GemmTile tile;
+  uint32_t split = 1;
+  double waves = 0;  // blocks over multiprocessors
+  Seconds time;      // of the tiles
+};
+
+// The peak is that of the operands' type, the bandwidth the memory's nominal one. CHECK that no
+// dimension is 0.
+GemmChoice ChooseTiles(const GemmModel& model, const Gemm& gemm, Bytes element, FlopsPerSecond peak,
+                       BytesPerSecond bandwidth);
+// Of one product that moves `bytes`, its launch included.
+Seconds TimeOf(const GemmModel& model, const Gemm& gemm, Bytes element, Bytes bytes,
+               FlopsPerSecond peak, BytesPerSecond bandwidth);
+
+}  // namespace rehearse
