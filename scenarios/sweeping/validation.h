@@ -2,8 +2,8 @@
 // `rehearse validate`, as a CSV file.
 //
 // A row is a run. A column whose name is none of these is a path of the scenario, as --set takes it
-// ("training.batch", "strategy.kind"), and its cell the value; an empty cell says nothing of it. So a
-// row becomes a scenario, and every check of scenarios applies.
+// ("training.batch", "strategy.kind"), and its cell the value; an empty cell says nothing of it. So
+// a row becomes a scenario, and every check of scenarios applies.
 //
 //   name             of the row; no two are the same
 //   source           where it is published
@@ -12,7 +12,7 @@
 //   note             for people
 //   step             measured: "0.853s"; a time with its unit. Each row has one of these three:
 //   tokens_per_second   of all GPUs
-//   mfu              a share of the device's peak from 0 to 1, of the operations that Rehearse counts
+//   mfu              a share of the peak from 0 to 1, of the operations that Rehearse counts
 //   memory           measured: "60.5GiB" on the fullest GPU; optional
 //
 // Where a plan does not fit the memory it is played all the same, for the run did.
@@ -94,8 +94,8 @@ struct Validation {
 inline constexpr double kNearEnough = 0.10;
 inline constexpr double kApart = 0.02;
 
-// Plays all rows, `threads` at a time, 0: one a core. Throws Error (file, line) for rows that cannot
-// be played, the first by line.
+// Plays all rows, `threads` at a time, 0: one a core. Throws Error (file, line) for rows that
+// cannot be played, the first by line.
 Validation Validate(const ValidationTable& table, unsigned threads, ProgressObserver& observer);
 
 // The same from measured and predicted steps on.

@@ -17,8 +17,8 @@ std::string ToMarkdown(const ValidationTable& table, const Validation& validatio
 DataTable TableOf(const ValidationTable& table, const Validation& validation);
 // {"schema": "rehearse.validation.v1", "table", "groups": [...], "rows": [...]}
 nlohmann::ordered_json ToJson(const ValidationTable& table, const Validation& validation);
-// Predicted against measured MFU, a point a row, a colour a group, with the diagonal and 10 % on both
-// sides of it.
+// Predicted against measured MFU, a point a row, a colour a group, with the diagonal and 10 % on
+// both sides of it.
 std::string ValidationSvg(const ValidationTable& table, const Validation& validation);
 
 }  // namespace rehearse
