@@ -8,6 +8,7 @@
 
 #include "collectives/algorithms/algorithm.h"
 #include "scenarios/readers/model_reader.h"
+#include "scenarios/readers/software.h"
 #include "scenarios/readers/strategy_reader.h"
 #include "sim/base/error.h"
 #include "sim/base/known_names.h"
@@ -74,6 +75,27 @@ std::vector<Entry> Strategies() {
   return entries;
 }
 
+// What each sets, by the documents that say so.
+std::vector<Entry> Software() {
+  std::vector<Entry> entries;
+  for (const SoftwareStack& stack : SoftwareStacks()) {
+    std::string source;
+    for (size_t i = 0; i < stack.switches.size(); ++i) {
+      const SoftwareSwitch& one = stack.switches[i];
+      const bool is_new = i == 0 || stack.switches[i - 1].source != one.source;
+      const bool ends =
+          i + 1 == stack.switches.size() || stack.switches[i + 1].source != one.source;
+      source += is_new && i > 0 ? "; " : i > 0 ? ", " : "";
+      source += fmt::format("{}={}", one.path, one.value);
+      if (!one.kind.empty()) source += fmt::format(" of {}", one.kind);
+      if (one.least_capability > 0) source += fmt::format(" from sm{} on", one.least_capability);
+      if (ends) source += fmt::format(" ({})", one.source);
+    }
+    entries.push_back({stack.name, stack.summary, std::move(source)});
+  }
+  return entries;
+}
+
 std::vector<Entry> CollectiveAlgorithms() {
   std::vector<Entry> entries;
   for (const Algorithm& row : Algorithms()) {
@@ -93,17 +115,15 @@ struct Kind {
   std::vector<Entry> (*entries)();
 };
 
-constexpr Kind kKinds[] = {{"clusters", Clusters},
-                           {"devices", Devices},
-                           {"models", Models},
-                           {"strategies", Strategies},
-                           {"algorithms", CollectiveAlgorithms}};
+constexpr Kind kKinds[] = {{"clusters", Clusters}, {"devices", Devices},
+                           {"models", Models},     {"strategies", Strategies},
+                           {"software", Software}, {"algorithms", CollectiveAlgorithms}};
 
 }  // namespace
 
 CommandSyntax ListSyntax() {
   CommandSyntax syntax;
-  syntax.usage = "rehearse list [clusters|devices|models|strategies|algorithms] [options]";
+  syntax.usage = "rehearse list [clusters|devices|models|strategies|software|algorithms] [options]";
   syntax.explanation = "What scenarios and commands can name, with sources (--sources).\n";
   syntax.positional = {"kind"};
   syntax.takes["kind"] = TakenName({});

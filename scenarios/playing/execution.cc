@@ -190,6 +190,7 @@ void Describe(const Scenario& scenario, const Schedule& schedule, const Transpor
   executed->result.scenario = scenario.name;
   executed->result.fidelity = "measured";
   executed->result.changes = scenario.changes;
+  executed->result.software = scenario.jobs.front().software;
   executed->result.chosen =
       ChosenCollectives(executed->execution.schedule, executed->execution.choices);
   DescribeMemory(

@@ -154,6 +154,7 @@ JobResult DescribeJob(const Scenario& scenario, const PlayedScenario& played, si
   DescribeMemory(TightestFit(job.schedule, job.placement, *scenario.cluster), *scenario.cluster,
                  &described.result);
   described.result.chosen = ChosenBy(played, job);
+  described.result.software = request.software;
   NoteRelease(scenario, &described.result);
   described.alone = described.result.step;
   if (played.jobs.size() > 1) {
@@ -233,6 +234,7 @@ Result Describe(const Scenario& scenario, const PlayedScenario& played,
   result.simulator.transfers = simulation.stats.transfers;
   result.chosen = played.lowered.chosen;
   result.changes = scenario.changes;
+  if (!scenario.lists_jobs) result.software = scenario.jobs.front().software;
   result.simulator.classes = played.lowered.rank_classes;
   if (!scenario.lists_jobs) {
     result.typical = TypicalOf(result, scenario, played.jobs.front());

@@ -11,6 +11,7 @@
 #include "scenarios/readers/model_reader.h"
 #include "scenarios/readers/placement.h"
 #include "scenarios/readers/scenario_shape.h"
+#include "scenarios/readers/software.h"
 #include "scenarios/readers/strategy_reader.h"
 #include "sim/base/error.h"
 #include "sim/base/json_document.h"
@@ -32,8 +33,11 @@ std::string MeshText(const DeviceMesh& mesh) {
   return text;
 }
 
+// Of the cluster's first device.
+uint32_t CapabilityOf(const Cluster& cluster) { return cluster.DeviceOf(0).compute_capability; }
+
 // What a scenario says of its step.
-JobRequest ReadStep(const JsonReader& root) {
+JobRequest ReadStep(const JsonReader& root, uint32_t capability) {
   auto [network, training] = ReadModelAndTraining(root.At("model"), root.At("training"));
   const JsonReader strategy_reader = root.At("strategy");
   Strategy strategy = ReadStrategy(strategy_reader, network);
@@ -44,6 +48,7 @@ JobRequest ReadStep(const JsonReader& root) {
                                 : training_reader.place();
   request.work = Workload{std::move(network), training, std::move(strategy)};
   request.place = strategy_reader.place();
+  if (root.Has("software")) request.software = SoftwareOf(root.value(), capability);
   if (root.Has("simulator")) {
     request.collective_pins = ReadCollectivePins(root.At("simulator").As(SimulatorShape()));
   }
@@ -92,7 +97,7 @@ std::string NameOfSchedule(const JsonReader& document) {
 
 // The step that the scenario itself describes.
 JobRequest ReadOwnStep(const JsonReader& root, const Cluster& cluster) {
-  JobRequest request = ReadStep(root);
+  JobRequest request = ReadStep(root, CapabilityOf(cluster));
   request.name = root.At("name").String();
   const DeviceMesh& mesh = std::get<Workload>(request.work).strategy.mesh;
   if (root.Has("placement")) {
@@ -112,10 +117,10 @@ JobRequest ReadOwnStep(const JsonReader& root, const Cluster& cluster) {
   return request;
 }
 
-JobRequest ReadScenarioOfJob(const JsonReader& object) {
+JobRequest ReadScenarioOfJob(const JsonReader& object, const Cluster& cluster) {
   const JsonReader root = object.As(ScenarioShape());
   if (root.Has("jobs")) root.At("jobs").Fail("a job has no jobs of its own");
-  JobRequest request = ReadStep(root);
+  JobRequest request = ReadStep(root, CapabilityOf(cluster));
   if (root.Has("name")) request.name = root.At("name").String();
   return request;
 }
@@ -134,26 +139,37 @@ JobRequest ReadScheduleOfJob(const JsonReader& document) {
   return request;
 }
 
-// What is said here, or in the file that is named, by `read`.
-JobRequest ReadHereOrThere(const JsonReader& reader, JobRequest (*read)(const JsonReader&)) {
-  if (!reader.IsString()) return read(reader);
-  JsonDocument document = reader.Open(reader.Text());
-  reader.Change(&document);
-  return read(document.Root());
+// What is said here, or in the file that is named.
+JobRequest ReadScenarioHereOrThere(const JsonReader& reader, const Cluster& cluster) {
+  const bool has_software = reader.IsObject() && reader.value().contains("software");
+  if (!reader.IsString() && !has_software) return ReadScenarioOfJob(reader, cluster);
+  JsonDocument document = reader.IsString()
+                              ? reader.Open(reader.Text())
+                              : JsonDocument::FromValue(reader.value(), reader.place());
+  if (reader.IsString()) reader.Change(&document);
+  ApplySoftware(&document, CapabilityOf(cluster));
+  return ReadScenarioOfJob(document.Root(), cluster);
 }
 
-JobRequest ReadWorkOfJob(const JsonReader& entry) {
+JobRequest ReadScheduleHereOrThere(const JsonReader& reader) {
+  if (!reader.IsString()) return ReadScheduleOfJob(reader);
+  JsonDocument document = reader.Open(reader.Text());
+  reader.Change(&document);
+  return ReadScheduleOfJob(document.Root());
+}
+
+JobRequest ReadWorkOfJob(const JsonReader& entry, const Cluster& cluster) {
   if (entry.Has("scenario") == entry.Has("schedule"))
     entry.Fail("a job has a \"scenario\" or a \"schedule\"; expected one of them");
-  return entry.Has("scenario") ? ReadHereOrThere(entry.At("scenario"), ReadScenarioOfJob)
-                               : ReadHereOrThere(entry.At("schedule"), ReadScheduleOfJob);
+  return entry.Has("scenario") ? ReadScenarioHereOrThere(entry.At("scenario"), cluster)
+                               : ReadScheduleHereOrThere(entry.At("schedule"));
 }
 
 // All but where its ranks are.
-JobRequest ReadJob(const JsonReader& object, const std::vector<CollectivePin>& pins_of_all,
-                   std::set<std::string>* names) {
+JobRequest ReadJob(const JsonReader& object, const Cluster& cluster,
+                   const std::vector<CollectivePin>& pins_of_all, std::set<std::string>* names) {
   const JsonReader entry = object.As(JobShape());
-  JobRequest request = ReadWorkOfJob(entry);
+  JobRequest request = ReadWorkOfJob(entry, cluster);
   request.collective_pins.insert(request.collective_pins.begin(), pins_of_all.begin(),
                                  pins_of_all.end());
   if (entry.Has("name")) request.name = entry.At("name").String();
@@ -193,7 +209,7 @@ void PlaceJobs(const std::vector<JsonReader>& entries, const Cluster& cluster,
 }
 
 std::vector<JobRequest> ReadListedJobs(const JsonReader& root, const Cluster& cluster) {
-  for (const char* key : {"model", "training", "strategy", "placement"}) {
+  for (const char* key : {"model", "training", "strategy", "placement", "software"}) {
     if (root.Has(key)) root.At(key).Fail("is each job's own where there are \"jobs\"");
   }
   const std::vector<JsonReader> entries = root.At("jobs").Elements();
@@ -202,7 +218,7 @@ std::vector<JobRequest> ReadListedJobs(const JsonReader& root, const Cluster& cl
   if (root.Has("simulator")) pins = ReadCollectivePins(root.At("simulator").As(SimulatorShape()));
   std::vector<JobRequest> requests;
   std::set<std::string> names;
-  for (const JsonReader& entry : entries) requests.push_back(ReadJob(entry, pins, &names));
+  for (const JsonReader& entry : entries) requests.push_back(ReadJob(entry, cluster, pins, &names));
   PlaceJobs(entries, cluster, &requests);
   return requests;
 }

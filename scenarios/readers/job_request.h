@@ -23,6 +23,7 @@
 
 #include "scenarios/readers/collective_pins.h"
 #include "sim/base/json_reader.h"
+#include "sim/report/result.h"
 #include "sim/schedule/schedule.h"
 #include "topology/cluster/cluster.h"
 #include "workloads/networks/network.h"
@@ -42,6 +43,7 @@ struct JobRequest {
   std::string name;
   std::variant<Schedule, Workload> work;
   std::vector<CollectivePin> collective_pins;
+  SoftwareUse software;             // of a workload that names one
   std::vector<uint32_t> placement;  // rank -> device
   Seconds start;
   uint32_t repeat = 1;

@@ -41,6 +41,16 @@ Training ReadTraining(const JsonReader& object, Rows rows) {
     reader.At("gradients").Expected("\"fp32\", as \"precision\" is");
   }
   training.tuned_kernels = reader.At("tuned_kernels").Bool();
+  constexpr KernelStyle kStyles[] = {KernelStyle::kFused, KernelStyle::kEager,
+                                     KernelStyle::kCompiled};
+  training.kernels = kStyles[reader.At("kernels").Choice()];
+  constexpr OptimizerKernels kOptimizers[] = {OptimizerKernels::kFused, OptimizerKernels::kForeach,
+                                              OptimizerKernels::kLoop};
+  training.optimizer = kOptimizers[reader.At("optimizer").Choice()];
+  training.fused_cross_entropy = reader.At("cross_entropy").Choice() == 1;
+  training.fused_accumulation = reader.At("accumulation").Choice() == 1;
+  training.dropout = reader.At("dropout").Bool();
+  training.host_launch = reader.At("host_launch").Duration();
   return training;
 }
 
@@ -215,7 +225,18 @@ const ObjectShape& TrainingShape() {
        {"precision", OneOf({"bf16", "fp32"}), Default("\"bf16\""), "of arithmetic and parameters"},
        {"gradients", OneOf({"fp32", "bf16"}), Default("\"fp32\""), "of sums of gradients"},
        {"tuned_kernels", TrueFalse(), Default("false"),
-        "each product as the fastest of NN, NT and TN", "true"}}};
+        "each product as the fastest of NN, NT and TN", "true"},
+       {"kernels", OneOf({"fused", "eager", "compiled"}), Default("\"fused\""),
+        "of element-wise work: by hand, PyTorch's op by op, or torch.compile's", "\"eager\""},
+       {"optimizer", OneOf({"fused", "foreach", "loop"}), Default("\"fused\""),
+        "Adam as one kernel, one an operation, or one an operation and array", "\"foreach\""},
+       {"cross_entropy", OneOf({"unfused", "fused"}), Default("\"unfused\""),
+        "unfused copies logits in fp32", "\"fused\"", "of decoders"},
+       {"accumulation", OneOf({"separate", "fused"}), Default("\"separate\""),
+        "fused: products of dW add to the sum of gradients themselves", "\"fused\""},
+       {"dropout", TrueFalse(), Default("true"), "of GPT; Llama has none", "false", "of decoders"},
+       {"host_launch", ADurationUpTo(Seconds(1)), Default("\"0s\""),
+        "of the host, to launch a kernel: a bound of small models", "\"6us\""}}};
   return shape;
 }
 

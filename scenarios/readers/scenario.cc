@@ -2,6 +2,7 @@
 
 #include "scenarios/readers/perturbation.h"
 #include "scenarios/readers/scenario_shape.h"
+#include "scenarios/readers/software.h"
 #include "sim/base/error.h"
 #include "sim/base/input_record.h"
 #include "sim/base/json_document.h"
@@ -43,7 +44,8 @@ FabricRouting ReadRouting(const JsonReader& reader, const Cluster& cluster) {
 
 }  // namespace
 
-Scenario ReadScenario(const JsonDocument& document) {
+Scenario ReadScenario(const JsonDocument& written) {
+  JsonDocument document = written;
   const JsonReader object = document.Root();
   if (object.IsObject() && object.Has("base") && object.Has("metric"))
     object.Fail("found a study, expected a scenario: rehearse sweep plays studies");
@@ -54,6 +56,7 @@ Scenario ReadScenario(const JsonDocument& document) {
   if (root.Has("description")) scenario.description = root.At("description").String();
   scenario.cluster = ReadCluster(root.At("cluster"));
   const std::shared_ptr<const Cluster> nominal = scenario.cluster;
+  ApplySoftware(&document, nominal->DeviceOf(0).compute_capability);
   if (root.Has("calibration"))
     scenario.cluster = ApplyCalibration(*scenario.cluster, ReadCalibration(root.At("calibration")));
   if (root.Has("edits"))
@@ -67,8 +70,8 @@ Scenario ReadScenario(const JsonDocument& document) {
   }
   scenario.lists_jobs = root.Has("jobs");
   scenario.jobs = ReadJobRequests(root, *scenario.cluster, *nominal);
-  scenario.given = std::make_shared<const nlohmann::json>(document.Given());
-  scenario.changes = document.changes();
+  scenario.given = std::make_shared<const nlohmann::json>(written.Given());
+  scenario.changes = written.changes();
   scenario.changes.insert(scenario.changes.end(), inputs.changes().begin(), inputs.changes().end());
   return scenario;
 }

@@ -15,11 +15,18 @@
 //                                                   can; "unfused" stores s² scores a head
 //                  "precision": "bf16",             optional; "fp32": arithmetic, parameters too
 //                  "gradients": "fp32",             optional; "bf16" to sum and to keep them so
-//                  "tuned_kernels": false},         optional; each product's fastest of NN, NT, TN
+//                  "tuned_kernels": false,          optional; each product's fastest of NN, NT, TN
+//                  "kernels": "fused",              optional, and the rest; or "eager", "compiled"
+//                  "optimizer": "fused",            or "foreach", "loop"
+//                  "cross_entropy": "unfused",      or "fused"
+//                  "accumulation": "separate",      or "fused"
+//                  "dropout": true, "host_launch": "0s"},
 //     "strategy": {"kind": "4d", "column": 2, "row": 2, "depth": 4, "data": 1,
 //                  "transpose_alternate_layers": true, "overlap_all_reduce": true,
 //                  "overlap_reduce_scatter": true, "overlap_all_gather": true,
 //                  "cached_layers": 28},            other kinds: workloads/README.md
+//     "software": "fsdp-eager",                     optional; sets switches of training and
+//                                                   strategy: scenarios/readers/software.h
 //     "placement": "block",                         optional: scenarios/readers/placement.h;
 //                                                   without it as many ranks as devices
 //     "calibration": "mine.json",                   optional: topology/files/calibration.h
@@ -40,12 +47,12 @@
 // Instead of model, training, strategy and placement: "jobs": [...]
 // (scenarios/readers/job_request.h).
 //
-// Sizes and switches of a strategy must be given: nothing is silently defaulted
-// (scenarios/readers/strategy_reader.h). `channels` 0 leaves their number to the channel search.
-// `slowdown` stands for the devices' own: a kernel runs at 1/(1 + slowdown) while its device
-// communicates (topology/devices/device.h). `routing` and `queue_pairs` stand for the fabric's own
-// (topology/fabrics/routing.h says what each takes); without a seed, steps that one decides are
-// those of the median of 8 seeds (scenarios/playing/seeded_routes.h).
+// Sizes of a strategy must be given, and its switches unless the software sets them: nothing is
+// silently defaulted (scenarios/readers/strategy_reader.h). `channels` 0 leaves their number to the
+// channel search. `slowdown` stands for the devices' own: a kernel runs at 1/(1 + slowdown) while
+// its device communicates (topology/devices/device.h). `routing` and `queue_pairs` stand for the
+// fabric's own (topology/fabrics/routing.h says what each takes); without a seed, steps that one
+// decides are those of the median of 8 seeds (scenarios/playing/seeded_routes.h).
 #pragma once
 
 #include <memory>

@@ -6,6 +6,7 @@
 #include "scenarios/readers/model_reader.h"
 #include "scenarios/readers/perturbation.h"
 #include "scenarios/readers/placement.h"
+#include "scenarios/readers/software.h"
 #include "scenarios/readers/strategy_reader.h"
 #include "topology/files/calibration.h"
 #include "topology/files/cluster_file.h"
@@ -27,6 +28,8 @@ const ObjectShape& ScenarioShape() {
         R"({"batch": 16, "sequence": 2048, "recomputation": "full"})"},
        {"strategy", StrategyShape(), Optional("\"jobs\""), "how the ranks share the work",
         R"({"kind": "data-parallel", "data": 16, "overlap_gradients": true})"},
+       {"software", SoftwareShape(), Optional("switches are given"),
+        "sets switches as a framework does (rehearse list software)", "\"fsdp-eager\""},
        {"placement", PlacementShape(), Optional("as many ranks as devices, in their order"),
         "the device of each rank", "\"block\""},
        {"jobs", ListOf(ObjectOf(JobShape)), Optional("one step"),

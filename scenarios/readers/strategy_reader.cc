@@ -75,6 +75,18 @@ Strategy ReadZero(const JsonReader& reader, const Network& network, uint32_t sta
     options.by_layer = reader.At("gather").Choice() == 1;
     options.prefetch = reader.At("prefetch").Whole<uint32_t>();
     options.reshard_after_forward = reader.At("reshard_after_forward").Bool();
+    constexpr ShardCopies kCopies[] = {ShardCopies::kNone, ShardCopies::kFlat,
+                                       ShardCopies::kPerParameter, ShardCopies::kBuckets};
+    options.copies = kCopies[reader.At("copies").Choice()];
+    options.reduces_in_fp32 = reader.At("reduce").Choice() == 1;
+    options.prefetch_elements = reader.At("prefetch_elements").Whole<uint64_t>();
+    options.most_gathered = reader.At("most_gathered").Whole<uint64_t>();
+    options.reduce_elements = reader.At("reduce_elements").Whole<uint64_t>();
+    if (options.by_layer && options.prefetch_elements + options.reduce_elements > 0) {
+      reader.Fail(
+          "\"prefetch_elements\" and \"reduce_elements\" count products' weights; expected "
+          "\"gather\": \"product\" with them");
+    }
   }
   return MakeZero(options, network);
 }

@@ -1,7 +1,7 @@
 // Reads a scenario's "strategy": which kind, its mesh and its switches.
 //
-// Every kind is a row of a table. Sizes and switches must all be given: nothing is silently
-// defaulted.
+// Every kind is a row of a table. Sizes must all be given, and switches unless a software stack
+// sets them (scenarios/readers/software.h): nothing is silently defaulted.
 #pragma once
 
 #include <string>

@@ -10,7 +10,7 @@ JsonKey Axis(const char* name, const char* about, const char* only = "") {
 }
 
 JsonKey Switch(const char* name, const char* about) {
-  return {name, TrueFalse(), Required(), about, "true"};
+  return {name, TrueFalse(), Optional("the software's; must be given without one"), about, "true"};
 }
 
 JsonKey Data() { return Axis("data", "ranks that hold the same weights, each with its own rows"); }
@@ -98,9 +98,21 @@ const ObjectShape& FsdpShape() {
        OverlapReduceScatter(),
        {"gather", OneOf({"product", "layer"}), Default("\"product\""),
         "what a collective is about: one product's weight or a layer's"},
-       {"prefetch", AWhole(0, 1000), Required(), "products, or layers, that are gathered ahead",
-        "1"},
-       Switch("reshard_after_forward", "gathered weights are dropped after the forward pass")}};
+       {"prefetch", AWhole(0, 1000), Optional("the software's; must be given without one"),
+        "products, or layers, that are gathered ahead", "1"},
+       Switch("reshard_after_forward", "gathered weights are dropped after the forward pass"),
+       {"copies", OneOf({"none", "flat", "per-parameter", "buckets"}), Default("\"none\""),
+        "on the device, around collectives: as FSDP1, FSDP2 or DeepSpeed make them", "\"flat\""},
+       {"reduce", OneOf({"precision", "fp32"}), Default("\"precision\""),
+        "in which gradients are reduce-scattered: the training's, or fp32", "\"fp32\""},
+       {"prefetch_elements", AWhole(0, int64_t{1} << 50), Default("0"),
+        "are gathered ahead, instead of so many products; 0: as prefetch says", "50000000"},
+       {"most_gathered", AWhole(0, int64_t{1} << 50), Default("0"),
+        "elements are held gathered before nothing more is gathered ahead; 0: no limit",
+        "1000000000"},
+       {"reduce_elements", AWhole(0, int64_t{1} << 50), Default("0"),
+        "of gradients are reduce-scattered together; 0: those of a product or layer",
+        "500000000"}}};
   return shape;
 }
 

@@ -1,5 +1,5 @@
-// The tables of a scenario's "strategy", one for each kind. Sizes and switches must all be given:
-// nothing is silently defaulted.
+// The tables of a scenario's "strategy", one for each kind. Sizes must all be given, and switches
+// unless a software stack sets them: nothing is silently defaulted.
 #pragma once
 
 #include "sim/base/json_shape.h"

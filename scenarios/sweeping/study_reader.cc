@@ -25,7 +25,7 @@ struct NamedPoint {
 };
 
 // One way along an axis of a grid.
-struct Choice {
+struct GridChoice {
   std::string name;
   Changes changes;
 };
@@ -156,8 +156,8 @@ class StudyReader {
     study_.groups.push_back({name, std::nullopt});
     if (!reader.Has("points") && !reader.Has("grid"))
       reader.Fail("missing key \"points\" or \"grid\"");
-    const std::vector<Choice> grid =
-        reader.Has("grid") ? ReadGrid(reader.At("grid")) : std::vector<Choice>{{"", {}}};
+    const std::vector<GridChoice> grid =
+        reader.Has("grid") ? ReadGrid(reader.At("grid")) : std::vector<GridChoice>{{"", {}}};
     const std::string prefix = name.empty() ? "" : name + "/";
 
     StudyPoint start;
@@ -221,16 +221,16 @@ class StudyReader {
   }
 
   // Every combination of the axes' choices, the last axis fastest.
-  std::vector<Choice> ReadGrid(const JsonReader& reader) const {
-    std::vector<Choice> combinations = {{"", {}}};
+  std::vector<GridChoice> ReadGrid(const JsonReader& reader) const {
+    std::vector<GridChoice> combinations = {{"", {}}};
     for (const JsonReader& axis : reader.Elements()) {
-      const std::vector<Choice> choices = ReadAxis(axis);
+      const std::vector<GridChoice> choices = ReadAxis(axis);
       if (choices.empty()) axis.Fail("an axis of a grid needs values");
       if (choices.size() > kMostStudyPoints / combinations.size())
         axis.Fail(fmt::format("the grid has more than {} points", kMostStudyPoints));
-      std::vector<Choice> longer;
-      for (const Choice& combination : combinations)
-        for (const Choice& choice : choices) {
+      std::vector<GridChoice> longer;
+      for (const GridChoice& combination : combinations)
+        for (const GridChoice& choice : choices) {
           longer.push_back(combination);
           longer.back().name += (combination.name.empty() ? "" : "/") + choice.name;
           Append(longer.back().changes, choice.changes);
@@ -240,8 +240,8 @@ class StudyReader {
     return combinations;
   }
 
-  std::vector<Choice> ReadAxis(const JsonReader& object) const {
-    std::vector<Choice> choices;
+  std::vector<GridChoice> ReadAxis(const JsonReader& object) const {
+    std::vector<GridChoice> choices;
     if (object.Has("choices")) {
       for (const JsonReader& element : object.As(ChoicesShape()).At("choices").Elements()) {
         const JsonReader choice = element.As(ChoiceShape());
@@ -260,8 +260,8 @@ class StudyReader {
   }
 
   void AddPoints(const StudyPoint& start, const std::string& prefix, const std::string& name,
-                 const std::vector<Choice>& grid) {
-    for (const Choice& choice : grid) {
+                 const std::vector<GridChoice>& grid) {
+    for (const GridChoice& choice : grid) {
       StudyPoint point = start;
       point.name = prefix + name + (name.empty() || choice.name.empty() ? "" : "/") + choice.name;
       Append(point.changes, choice.changes);

@@ -86,6 +86,17 @@ struct SimulatorCost {
   Bytes peak_rss;
 };
 
+// A software stack by name, and its switches as they are.
+struct SwitchUse {
+  std::string path;   // "training.kernels"
+  std::string value;  // as JSON
+  std::string stack;  // what the stack sets, where the scenario says otherwise
+};
+struct SoftwareUse {
+  std::string name;  // "" for none
+  std::vector<SwitchUse> switches;
+};
+
 struct Result {
   std::string scenario;
   std::string fidelity;
@@ -116,6 +127,7 @@ struct Result {
   SimulatorCost simulator;
   std::string timeline_hash;
   std::vector<JsonChange> changes;  // of the scenario as it was written; the caller's
+  SoftwareUse software;             // the caller's
   std::vector<std::string> notes;   // what a reader of the numbers has to know; the caller's
 };
 

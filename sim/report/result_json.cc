@@ -86,6 +86,20 @@ nlohmann::ordered_json ToJson(const RouteSpread& spread) {
   return json;
 }
 
+namespace {
+
+Json Software(const SoftwareUse& software) {
+  Json json = {{"name", software.name}, {"switches", Json::array()}};
+  for (const SwitchUse& one : software.switches) {
+    Json entry = {{"path", one.path}, {"value", Json::parse(one.value)}};
+    if (!one.stack.empty()) entry["stack"] = Json::parse(one.stack);
+    json["switches"].push_back(std::move(entry));
+  }
+  return json;
+}
+
+}  // namespace
+
 std::vector<std::string> NumbersOfResults() {
   Result result;
   result.memory_capacity = Bytes(1);  // where it is known
@@ -144,6 +158,7 @@ nlohmann::ordered_json ToJson(const Result& result) {
                        {"peak_rss_bytes", ByteCount(result.simulator.peak_rss)}};
   json["timeline_hash"] = result.timeline_hash;
   if (!result.changes.empty()) json["changes"] = ToJson(result.changes);
+  if (!result.software.name.empty()) json["software"] = Software(result.software);
   if (!result.notes.empty()) json["notes"] = result.notes;
   return json;
 }

@@ -162,6 +162,29 @@ const ObjectShape& ChangeShape() {
   return shape;
 }
 
+const ObjectShape& SwitchUseShape() {
+  static const ObjectShape shape = {
+      "switch",
+      "What a software stack sets, as it is.",
+      {Written("path", AText(), "in the scenario", "\"training.kernels\""),
+       Written("value", Anything(), "that counts", "\"eager\""),
+       Sometimes("stack", Anything(), "the same", "what the stack sets")}};
+  return shape;
+}
+
+const ObjectShape& SoftwareUseShape() {
+  static const ObjectShape shape = {
+      "software",
+      "A software stack and its switches.",
+      {NameKey("name", "of the stack"),
+       Written("switches", ListOf(ObjectOf(SwitchUseShape)), "those that apply")}};
+  return shape;
+}
+
+JsonKey SoftwareKey() {
+  return Sometimes("software", ObjectOf(SoftwareUseShape), "the scenario names none",
+                   "what it sets");
+}
 JsonKey ChangesKey() {
   return Sometimes("changes", ListOf(ObjectOf(ChangeShape)), "nothing was changed",
                    "in the scenario and the files that it names");
@@ -214,6 +237,7 @@ const ObjectShape& ResultShape() {
        SimulatorKey(),
        HashKey(),
        ChangesKey(),
+       SoftwareKey(),
        Sometimes("notes", ListOf(AText()), "nothing to note", "what a reader should know"),
        GivenKey()}};
   return shape;

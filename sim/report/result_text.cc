@@ -49,12 +49,37 @@ void WriteRoutes(Page& page, const Result& result) {
     page.Line("  {}", page.pen(i == 0 ? Ink::kFaint : Ink::kYellow, lines[i]));
 }
 
+// "training.kernels": eager; what a scenario says otherwise is told beside the stack's.
+void WriteSoftware(Page& page, const SoftwareUse& software) {
+  if (software.name.empty()) return;
+  constexpr size_t kColumns = 100;
+  const auto plain = [](std::string value) {
+    std::erase(value, '"');
+    return value;
+  };
+  std::string line = fmt::format("Software {}:", software.name);
+  for (size_t i = 0; i < software.switches.size(); ++i) {
+    const SwitchUse& one = software.switches[i];
+    std::string text =
+        fmt::format(" {} {}", one.path.substr(one.path.find('.') + 1), plain(one.value));
+    if (!one.stack.empty()) text += fmt::format(" (given; the stack's: {})", plain(one.stack));
+    if (i + 1 < software.switches.size()) text += ",";
+    if (line.size() + text.size() > kColumns) {
+      page.Line("{}", line);
+      line = " ";
+    }
+    line += text;
+  }
+  page.Line("{}", line);
+}
+
 void WriteHeadline(Page& page, const Result& result) {
   page.Line(
       "{}   {} ranks, fidelity {}",
       page.pen(Ink::kBold, Shortened(result.scenario.empty() ? "unnamed" : result.scenario, 60)),
       Grouped(result.ranks), result.fidelity.empty() ? "unknown" : result.fidelity);
   for (const JsonChange& change : result.changes) page.Line("{}", ToText(change));
+  WriteSoftware(page, result.software);
   page.Gap();
   const Inked step = page.pen(Ink::kBold, Print(result.step));
   if (!(result.tokens_per_second > 0)) {

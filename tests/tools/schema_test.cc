@@ -146,7 +146,8 @@ TEST_F(SchemaProgramTest, ResultsHaveTheKeysOfTheTableAndNoOthers) {
   for (const std::string& arguments :
        {Shipped("cpu-4d") + " --calibration shared.json",
         Shipped("axonn-gpt20b-perlmutter") +
-            " --set simulator.algorithm=auto --set strategy.cached_layers=0",
+            " --set simulator.algorithm=auto --set strategy.cached_layers=0" +
+            " --set software=axonn --set training.kernels=eager",
         Shipped("strategy-data-parallel") + " --set cluster=tree.json --set strategy.data=32 " +
             "--set training.batch=64",
         Shipped("jobs-two-trainings") + " --set cluster=tree.json",

@@ -15,7 +15,7 @@ class Decoder {
   void Build() {
     const uint64_t rows = training_.batch * training_.sequence / training_.micro_batches;
     uint32_t x = builder_.Embedding("embedding", rows, model_.vocabulary, model_.hidden);
-    if (!model_.llama) {
+    if (DropsOut()) {
       x = builder_.Map(NodeKind::kDropout, {x}, "embedding dropout");
       Last().attributes = {kDropout};
     }
@@ -32,6 +32,7 @@ class Decoder {
 
  private:
   NetworkNode& Last() { return network_.nodes.back(); }
+  bool DropsOut() const { return !model_.llama && training_.dropout; }
 
   uint32_t Norm(uint32_t x, const std::string& name) {
     const uint32_t y = builder_.Map(model_.llama ? NodeKind::kRmsNorm : NodeKind::kNorm, {x}, name);
@@ -40,9 +41,15 @@ class Decoder {
     return y;
   }
 
-  // x + dropout(y + bias), or x + y.
+  // x + dropout(y + bias), x + (y + bias), or x + y.
   uint32_t Residual(uint32_t y, uint32_t x, const std::string& weight, const std::string& name) {
     if (model_.llama) return builder_.Map(NodeKind::kAdd, {y, x}, name);
+    if (!DropsOut()) {
+      y = builder_.Map(NodeKind::kBias, {y}, weight, weight + " bias");
+      Last().vectors = {builder_.AddVector(weight + " bias", model_.hidden)};
+      Last().kernels = 0;  // the sum's kernel adds it
+      return builder_.Map(NodeKind::kAdd, {y, x}, name);
+    }
     const uint32_t sum = builder_.Map(NodeKind::kResidual, {y, x}, name, "bias, dropout, " + name,
                                       "dropout, bias backward");
     Last().vectors = {builder_.AddVector(weight + " bias", model_.hidden)};
@@ -69,6 +76,7 @@ class Decoder {
     Last().attributes = {static_cast<double>(training_.sequence), static_cast<double>(groups),
                          static_cast<double>(of_group), static_cast<double>(size), 1};
     Last().whole_samples = true;
+    if (model_.llama) Last().rotary = (model_.heads + groups) * size;
     SetHeads(groups);
     y = builder_.Product(y, "projection", model_.hidden, "projection", MatrixRole::kSecond);
     return Residual(y, x, "projection", "residual 1");

@@ -104,7 +104,12 @@ struct NetworkNode {
   std::optional<uint32_t> matrix;
   std::optional<Window> window;   // kProduct: of the windows of X, an image
   std::vector<uint32_t> vectors;  // bias; gain and bias of a norm
-  uint32_t kernels = 1;           // kBias: more where it splits its operand into several arrays
+  // kBias: more where it splits its operand into several arrays, 0 where the kernel behind it adds
+  // the bias.
+  uint32_t kernels = 1;
+  // kAttention: elements of a row that are turned by their positions before (rotary embedding; what
+  // a backend computes does without, it only takes its time).
+  uint64_t rotary = 0;
   // kAttention: sequence, groups, heads a group, head size, causal. kDropout, kResidual:
   // probability. Nodes of images: as their kernels (sim/schedule/kernel.h), over all ranks.
   std::vector<double> attributes;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "sim/base/quantity.h"
 #include "sim/schedule/schedule.h"
 
 namespace rehearse {
@@ -10,6 +11,18 @@ namespace rehearse {
 // What the backward pass computes again instead of keeping it: nothing, the attention core (whose
 // scores would take s² a head; Korthikanti et al. 2022), or each layer from its input on.
 enum class Recomputation : uint8_t { kNone, kSelective, kFull };
+
+// How element-wise work is run, which decides its kernels and their memory traffic, never what they
+// compute (workloads/planner/kernel_costs.h).
+enum class KernelStyle : uint8_t {
+  kFused,     // by hand, as Megatron-LM, Apex and Transformer Engine have it
+  kEager,     // PyTorch op by op
+  kCompiled,  // by torch.compile, layer by layer
+};
+
+// Adam: one kernel for all of it; one for each operation on all arrays (PyTorch's foreach), or one
+// for each operation and array (its plain loop).
+enum class OptimizerKernels : uint8_t { kFused, kForeach, kLoop };
 
 struct Training {
   uint64_t batch = 0;     // sequences or images a step, over all ranks
@@ -34,6 +47,16 @@ struct Training {
   DType gradients = DType::kFp32;
   // Each product in the fastest of the modes NN, NT, TN (workloads/planner/kernel_tuning.h).
   bool tuned_kernels = false;
+  KernelStyle kernels = KernelStyle::kFused;
+  OptimizerKernels optimizer = OptimizerKernels::kFused;
+  // The loss reads logits as they are, and writes their gradient over them; else copies in fp32.
+  bool fused_cross_entropy = false;
+  // Products of dW add to the sum of gradients themselves (Megatron-LM's accumulation fusion).
+  bool fused_accumulation = false;
+  bool dropout = true;  // of GPT; without, there are neither masks nor their kernels
+  // What the host needs to launch a kernel: ops begin when they have been launched, one after the
+  // other. 0: as quickly as kernels are done, or replayed from a graph.
+  Seconds host_launch;
 
   bool FusesAttention() const { return attention != AttentionKernel::kUnfused; }
   double Tokens() const { return static_cast<double>(batch) * static_cast<double>(sequence); }

@@ -57,11 +57,21 @@ BufferId AddScores(Plan& plan, uint32_t node) {
                                  .dtype = plan.builder.precision()});
 }
 
+// Q and K are turned by their positions, or their gradients back.
+void AddRotary(Plan& plan, uint32_t node, const std::string& name, const Tensor& x) {
+  const NetworkNode& shape = plan.Node(node);
+  if (shape.rotary == 0) return;
+  const double share = static_cast<double>(shape.rotary) / static_cast<double>(x.columns);
+  const KernelCost cost = plan.costs().Rotary(plan.builder.LocalElements(x) * share);
+  plan.builder.AddMemoryOp(name, Kernel::kCopy, cost, {x.buffer}, {x.buffer});
+}
+
 }  // namespace
 
 void ForwardAttention(Plan& plan, uint32_t node) {
   const NetworkNode& shape = plan.Node(node);
   const Tensor& x = plan.Input(node);
+  AddRotary(plan, node, "rotary", x);
   const Tensor y = plan.MakeValue(node, x);
   const Tensor sums = plan.builder.MakeTensor(shape.name + " sums", shape.rows, HeadsOf(shape),
                                               x.layout, DType::kFp32, SizeOf(DType::kFp32));
@@ -97,6 +107,7 @@ void BackwardAttention(Plan& plan, uint32_t node, const Tensor& dy) {
   const Tensor dx = plan.MakeGradient(plan.Node(node).inputs.front(), x.layout);
   AddAttention(plan, node, op + " backward", Kernel::kAttentionBackward, fused ? 2.5 : 2, 2, reads,
                {dx.buffer});
+  AddRotary(plan, node, "rotary backward", dx);
   plan.PassBack(node, dx);
 }
 

@@ -107,8 +107,15 @@ void MultiplyForWeightGradient(Plan& plan, uint32_t node, BufferId dy, BufferId 
                                bool adds) {
   const auto [b, traffic] = OperandOf(plan, node, x, dy, dw);
   const uint64_t k = plan.builder.BufferOf(dy).rows;
-  plan.builder.AddGemm(plan.Node(node).op + " dW", GemmOf(plan, dw, k, GemmMode::kTN), dy, b, dw,
-                       adds, traffic);
+  const Gemm gemm = GemmOf(plan, dw, k, GemmMode::kTN);
+  std::optional<Bytes> bytes = traffic;
+  if (plan.training.fused_accumulation && !bytes) {
+    // Reads and writes the sum rather than a block of its own.
+    const double moved = 2 * SizeOf(plan.training.gradients).value() - plan.element();
+    bytes = BytesOf(gemm, plan.builder.precision()) +
+            Bytes(moved * static_cast<double>(gemm.m) * static_cast<double>(gemm.n));
+  }
+  plan.builder.AddGemm(plan.Node(node).op + " dW", gemm, dy, b, dw, adds, bytes);
 }
 
 }  // namespace rehearse

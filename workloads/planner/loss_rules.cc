@@ -1,16 +1,8 @@
-// Losses. Cross entropy in fp32, unfused as in Megatron-LM: convert (2 bytes read, 4 written),
-// maximum (4), subtract and exponentiate (8), sum (4); then normalise (8), scale (8) and convert
-// the gradient back (6). Where rows are split the ranks' maxima meet first, then sums and the
-// label's logit: three numbers a row.
+// Losses. Cross entropy in fp32 with copies of the logits, or fused (kernel_costs.h). Where rows
+// are split the ranks' maxima meet first, then sums and the label's logit: three numbers a row.
 #include "workloads/planner/node_rules.h"
 
 namespace rehearse {
-namespace {
-
-double ConversionBytes(const Plan& plan) { return plan.element() == 4 ? 0 : plan.element() + 4; }
-
-}  // namespace
-
 void ForwardCrossEntropy(Plan& plan, uint32_t node) {
   PlanBuilder& builder = plan.builder;
   const std::string& name = plan.Node(node).name;
@@ -18,16 +10,21 @@ void ForwardCrossEntropy(Plan& plan, uint32_t node) {
   const double elements = builder.LocalElements(x);
   const double rows = static_cast<double>(builder.LocalRows(x));
 
+  const LossCosts costs = CostsOfCrossEntropy(plan.training, elements, plan.element());
   const Tensor maximum = builder.MakeRowValues(name + " maximum", x, 1);
-  builder.AddMemoryOp(name + " maximum", Kernel::kMaximum, elements * (ConversionBytes(plan) + 4),
-                      {x.buffer}, {maximum.buffer}, 2);
+  builder.AddMemoryOp(name + " maximum", Kernel::kMaximum, costs.maximum, {x.buffer},
+                      {maximum.buffer});
   builder.AllReduceRowValues(name + " maximum", maximum, x, Reduction::kMaximum);
 
-  const Tensor exponentials = builder.MakeTensor("exponentials", x.rows, x.columns, x.layout,
-                                                 DType::kFp32, SizeOf(DType::kFp32));
+  // What is kept for the backward pass: exponentials, or logits.
+  const bool is_fused =
+      plan.training.fused_cross_entropy || plan.training.kernels == KernelStyle::kCompiled;
+  const Bytes kept = is_fused ? Bytes(plan.element()) : SizeOf(DType::kFp32);
+  const Tensor exponentials =
+      builder.MakeTensor("exponentials", x.rows, x.columns, x.layout, DType::kFp32, kept);
   const Tensor statistics = builder.MakeRowValues(name + " statistics", x, 2);
-  builder.AddMemoryOp("cross entropy", Kernel::kExponentials, elements * 12,
-                      {x.buffer, maximum.buffer}, {exponentials.buffer, statistics.buffer}, 2);
+  builder.AddMemoryOp("cross entropy", Kernel::kExponentials, costs.exponentials,
+                      {x.buffer, maximum.buffer}, {exponentials.buffer, statistics.buffer});
   builder.AllReduceRowValues(name + " statistics", statistics, x);
 
   const Tensor loss = builder.MakeRowValues(name, x, 1);
@@ -40,9 +37,10 @@ void ForwardCrossEntropy(Plan& plan, uint32_t node) {
 void BackwardCrossEntropy(Plan& plan, uint32_t node, const Tensor&) {
   const Tensor& x = plan.Input(node);
   const Tensor dx = plan.MakeGradient(plan.Node(node).inputs.front(), x.layout);
-  plan.builder.AddMemoryOp("cross entropy backward", Kernel::kCrossEntropyBackward,
-                           plan.builder.LocalElements(x) * (16 + ConversionBytes(plan)),
-                           plan.State(node).saved, {dx.buffer}, 3);
+  plan.builder.AddMemoryOp(
+      "cross entropy backward", Kernel::kCrossEntropyBackward,
+      CostsOfCrossEntropy(plan.training, plan.builder.LocalElements(x), plan.element()).backward,
+      plan.State(node).saved, {dx.buffer});
   plan.PassBack(node, dx);
 }
 

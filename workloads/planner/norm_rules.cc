@@ -16,8 +16,15 @@ constexpr NormKernels kRms = {Kernel::kRmsNormStatistics,         Kernel::kRmsNo
                               Kernel::kRmsNormBackwardStatistics, Kernel::kRmsNormBackward,
                               Kernel::kRmsNormBackwardAdd,        1};
 
-const NormKernels& KernelsOf(const NetworkNode& node) {
-  return node.kind == NodeKind::kNorm ? kLayerNorm : kRms;
+bool IsRms(const NetworkNode& node) { return node.kind == NodeKind::kRmsNorm; }
+
+const NormKernels& KernelsOf(const NetworkNode& node) { return IsRms(node) ? kRms : kLayerNorm; }
+
+// Whether a kernel of the same layer has the norm's input at hand.
+bool FollowsSum(const Plan& plan, const NetworkNode& node) {
+  const NetworkNode& before = plan.Node(node.inputs.front());
+  const bool sums = before.kind == NodeKind::kResidual || before.kind == NodeKind::kAdd;
+  return sums && before.layer == node.layer;
 }
 
 // Sums over the columns of `x`, added to `reads` where its rows are split.
@@ -45,7 +52,10 @@ void ForwardNorm(Plan& plan, uint32_t node) {
   for (const uint32_t vector : shape.vectors) reads.push_back(plan.parameters.Vector(vector));
   AddStatistics(plan, x, shape.name, kernels.statistics, kernels.numbers, bytes, {x.buffer},
                 &reads);
-  plan.builder.AddMemoryOp(shape.op, kernels.forward, 2 * bytes, reads, {y.buffer, saved.buffer});
+  plan.builder.AddMemoryOp(
+      shape.op, kernels.forward,
+      plan.costs().Norm(plan.builder.LocalElements(x), IsRms(shape), FollowsSum(plan, shape)),
+      reads, {y.buffer, saved.buffer});
   plan.State(node).value = y;
   plan.State(node).saved = {saved.buffer};
 }
@@ -72,9 +82,10 @@ void BackwardNorm(Plan& plan, uint32_t node, const Tensor& dy) {
   if (bypass) reads.push_back(bypass->buffer);
   AddStatistics(plan, x, shape.name + " backward", kernels.backward_statistics, kernels.numbers,
                 2 * bytes, operands, &reads);
-  plan.builder.AddMemoryOp(shape.name + " backward",
-                           bypass ? kernels.backward_add : kernels.backward,
-                           bytes * (bypass ? 8 : 5), reads, writes, bypass ? 3 : 2);
+  plan.builder.AddMemoryOp(
+      shape.name + " backward", bypass ? kernels.backward_add : kernels.backward,
+      plan.costs().NormBackward(plan.builder.LocalElements(x), IsRms(shape), bypass.has_value()),
+      reads, writes);
   bypass = dx;
 }
 

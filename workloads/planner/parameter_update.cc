@@ -45,10 +45,23 @@ void Parameters::EndGradient(uint32_t index) {
 // Gradients of a group travel together, once the last of them is there.
 void Parameters::ReduceScatterWhenComplete(uint32_t index) {
   const Matrix& matrix = matrices_[index];
+  const uint64_t bucket = strategy_.shard->reduce_elements;
+  if (bucket > 0) {
+    double waiting = matrix.elements;
+    for (const uint32_t ended : ended_) waiting += matrices_[ended].elements;
+    if (waiting > static_cast<double>(bucket)) ReduceEnded();
+    ended_.push_back(index);
+    return;
+  }
   ended_.push_back(index);
   size_t members = 0;
   for (uint32_t i = matrix.group_begin; i < matrix.group_end; ++i) members += IsOwner(i) ? 1 : 0;
-  if (ended_.size() < members) return;
+  if (ended_.size() >= members) ReduceEnded();
+}
+
+// What has ended goes on its way.
+void Parameters::ReduceEnded() {
+  if (ended_.empty()) return;
   ReduceScatter(ended_);
   for (const uint32_t member : ended_) {
     if (strategy_.asynchronous_weight_gradient && !IsSummedBeside(matrices_[member])) {
@@ -60,17 +73,48 @@ void Parameters::ReduceScatterWhenComplete(uint32_t index) {
   ended_.clear();
 }
 
+// The block as a reduce-scatter takes it.
+BufferId Parameters::PackGradient(const Matrix& matrix, uint32_t index) {
+  const double element = plan_.element();
+  const double reduced = SizeOf(ReduceType()).value();
+  const double cast = reduced == element ? 0 : element + reduced;
+  KernelCost cost;
+  switch (Copies()) {
+    case ShardCopies::kNone:
+      if (cast == 0) return matrix.gradient;
+      cost = {matrix.elements * cast, 1};
+      break;
+    case ShardCopies::kFlat:
+      cost = {matrix.elements * (2 * element + cast), cast > 0 ? 2u : 1u};
+      break;
+    case ShardCopies::kPerParameter:
+      cost = {matrix.elements * (element + reduced), 1};
+      break;
+    case ShardCopies::kBuckets:
+      cost = {matrix.elements * (4 * element + cast), 2};
+      break;
+  }
+  const BufferId packed =
+      AddMatrixBuffer(index, plan_.Label("gradient to reduce of " + network_.matrices[index].name),
+                      BufferKind::kBuffer, ReduceType(), /*share=*/false);
+  plan_.AddMemoryOp("pack gradient of " + network_.matrices[index].name, Kernel::kCopy, cost,
+                    {matrix.gradient}, {packed});
+  return packed;
+}
+
 void Parameters::ReduceScatter(const std::vector<uint32_t>& matrices) {
+  const Tag tag = plan_.tag();
   std::vector<BufferId> wholes;
   std::vector<BufferId> shares;
   double elements = 0;
   for (const uint32_t index : matrices) {
     Matrix& matrix = matrices_[index];
-    CHECK_EQ(matrix.group_begin, matrices_[matrices.front()].group_begin);
+    CHECK(matrix.share_axes == matrices_[matrices.front()].share_axes);
+    if (strategy_.shard->reduce_elements > 0) SetLayer(network_.matrices[index].layer);
     matrix.share_gradient =
         AddMatrixBuffer(index, plan_.Label("gradient shard of " + network_.matrices[index].name),
-                        BufferKind::kBuffer, training_.precision, /*share=*/true);
-    wholes.push_back(matrix.gradient);
+                        BufferKind::kBuffer, ReduceType(), /*share=*/true);
+    wholes.push_back(PackGradient(matrix, index));
     shares.push_back(matrix.share_gradient);
     elements += matrix.elements;
   }
@@ -78,9 +122,10 @@ void Parameters::ReduceScatter(const std::vector<uint32_t>& matrices) {
   const std::string what = matrices.size() > 1 ? "layer" : network_.matrices[first].name;
   plan_.AddCollective(
       "reduce-scatter " + what, CollectiveKind::kReduceScatter, matrices_[first].share_axes,
-      elements * plan_.element(), training_.precision,
+      elements * SizeOf(ReduceType()).value(), ReduceType(),
       strategy_.asynchronous_weight_gradient ? Issue::kAsynchronous : Issue::kBlocking, wholes,
       shares);
+  plan_.set_tag(tag);
 }
 
 // Whether shares are reduce-scattered, and then summed over other axes, both beside backward: each
@@ -94,15 +139,19 @@ void Parameters::Accumulate(uint32_t index) {
   const Matrix& matrix = matrices_[index];
   const std::string name = "accumulate " + network_.matrices[index].name;
   const double elements = Shares(matrix, 2) ? matrix.share_elements : matrix.elements;
-  const double bytes = elements * (plan_.element() + 2 * gradient_element());
+  // A product that adds to the sum itself leaves nothing to do (its own traffic is counted there).
+  const bool is_fused = training_.fused_accumulation && !Shares(matrix, 2);
+  const double read = Shares(matrix, 2) ? SizeOf(ReduceType()).value() : plan_.element();
+  const KernelCost cost = {is_fused ? 0 : elements * (read + 2 * gradient_element()),
+                           is_fused ? 0u : 1u};
   const std::vector<BufferId> reads = {matrix.share_gradient, matrix.main_gradient};
   if (IsSummedBeside(matrix)) {
     // Where the backward pass does not wait for it: FSDP has its reduce-scatters' stream for this.
     if (!beside_.IsSet()) beside_ = plan_.AddStream("gradients", StreamKind::kCompute);
-    plan_.AddMemoryOpBeside(name, Kernel::kAccumulate, bytes, beside_, reads,
+    plan_.AddMemoryOpBeside(name, Kernel::kAccumulate, cost.bytes, beside_, reads,
                             {matrix.main_gradient});
   } else {
-    plan_.AddMemoryOp(name, Kernel::kAccumulate, bytes, reads, {matrix.main_gradient});
+    plan_.AddMemoryOp(name, Kernel::kAccumulate, cost, reads, {matrix.main_gradient});
   }
   if (is_last_ && strategy_.asynchronous_data_gradient) {
     SumGradient(index, Issue::kAsynchronous);
@@ -110,6 +159,7 @@ void Parameters::Accumulate(uint32_t index) {
 }
 
 void Parameters::FinishGradients() {
+  if (strategy_.shard && strategy_.shard->reduce_elements > 0) ReduceEnded();
   CHECK(ended_.empty());
   for (const uint32_t index : put_off_) {
     SetLayer(network_.matrices[index].layer);
@@ -209,6 +259,28 @@ double Parameters::GradientBytes() const {
   return (update_elements_ - vector_elements_) * gradient_element() + vector_elements_ * kFloat;
 }
 
+OptimizerCosts Parameters::AdamCosts() const {
+  const double states = static_cast<double>(plan_.BufferOf(optimizer_state_).rows);
+  const double parameter_bytes =
+      training_.precision == DType::kFp32 ? 2 * plan_.element() : plan_.element();
+  return CostsOfAdam(training_, update_elements_, UpdatedArrays(), GradientBytes(), states,
+                     parameter_bytes);
+}
+
+// As frameworks have them: those that are gathered together are one (FSDP's flat parameters), with
+// their biases and norms, else each matrix and vector.
+uint32_t Parameters::UpdatedArrays() const {
+  uint32_t groups = 0;
+  uint32_t owners = 0;
+  for (uint32_t index = 0; index < matrices_.size(); ++index) {
+    if (!IsOwner(index)) continue;
+    ++owners;
+    groups += matrices_[index].group_begin == index ? 1 : 0;
+  }
+  if (strategy_.shard && strategy_.shard->by_layer) return groups;
+  return owners + static_cast<uint32_t>(network_.vectors.size());
+}
+
 BufferId Parameters::GradientNorm(const std::vector<BufferId>& gradients,
                                   std::vector<double> shares) {
   const BufferId norm = plan_.AddBuffer({.name = "gradient norm",
@@ -217,7 +289,7 @@ BufferId Parameters::GradientNorm(const std::vector<BufferId>& gradients,
                                          .dtype = DType::kFp32,
                                          .rows = 1,
                                          .columns = 1});
-  plan_.AddMemoryOp("gradient norm", Kernel::kSquaredNorm, GradientBytes(), gradients, {norm}, 1,
+  plan_.AddMemoryOp("gradient norm", Kernel::kSquaredNorm, AdamCosts().norm, gradients, {norm},
                     std::move(shares));
   const uint32_t ranks =
       plan_.mesh().size() / plan_.SizeOfAxes(pure_data_) * plan_.communicators().stages();
@@ -260,12 +332,8 @@ void Parameters::Update() {
   }
   gradients.push_back(GradientNorm(summands, std::move(shares)));
   parameters.push_back(optimizer_state_);
-  const double states = static_cast<double>(plan_.BufferOf(optimizer_state_).rows);
-  const double parameter_traffic =
-      training_.precision == DType::kFp32 ? 2 * plan_.element() : plan_.element();
-  plan_.AddMemoryOp("Adam", Kernel::kAdam,
-                    GradientBytes() + update_elements_ * (2 * states * kFloat + parameter_traffic),
-                    gradients, parameters, 1, {kLearningRate});
+  plan_.AddMemoryOp("Adam", Kernel::kAdam, AdamCosts().update, gradients, parameters,
+                    {kLearningRate});
   for (uint32_t index = 0; index < matrices_.size(); ++index) {
     const Matrix& matrix = matrices_[index];
     if (!IsOwner(index) || !Shares(matrix, 1) || Shares(matrix, 3)) continue;

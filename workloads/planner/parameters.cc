@@ -24,6 +24,8 @@ std::vector<uint32_t> PureDataAxes(const Strategy& strategy) {
 
 namespace {
 
+constexpr double kMaster = 4;  // bytes of a share in fp32
+
 // SUMMA leaves Y and dX as X lies and dW as W does, but for the axes that split the batch besides.
 std::optional<MatmulResult> MultiplyLayouts(const ProductLayouts& layouts) {
   if (!layouts.summa) return PlaceMatmul(layouts.x, layouts.w);
@@ -278,7 +280,7 @@ void Parameters::Release(uint32_t matrix) {
   if (!is_last_chunk_) return;
   Matrix& held = matrices_[matrix];
   std::erase(held.holders, micro_batch_);
-  if (held.holders.empty()) held.gathered = BufferId();
+  if (held.holders.empty()) held.gathered = held.landed = BufferId();
 }
 
 void Parameters::SkipMicroBatches(uint32_t count) {
@@ -292,6 +294,38 @@ bool Parameters::HoldsNothingOf(uint32_t begin, uint32_t end) const {
     return matrix.gathered.IsSet() && matrix.gathered.index() >= begin &&
            matrix.gathered.index() < end;
   });
+}
+
+// The share as a gather takes it: cast from fp32, and copied into its buffer.
+BufferId Parameters::Pack(const Matrix& matrix, uint32_t index) {
+  if (Copies() != ShardCopies::kFlat && Copies() != ShardCopies::kPerParameter)
+    return matrix.parameter;
+  const double element = plan_.element();
+  const double cast = element == kMaster ? 0 : element + kMaster;
+  const double copy = Copies() == ShardCopies::kPerParameter ? 2 * element : 0;
+  const BufferId packed =
+      AddMatrixBuffer(index, plan_.Label("share to gather of " + network_.matrices[index].name),
+                      BufferKind::kBuffer, training_.precision, /*share=*/true);
+  plan_.AddMemoryOp("pack " + network_.matrices[index].name, Kernel::kCopy,
+                    KernelCost{matrix.share_elements * (cast + copy), copy > 0 ? 2u : 1u},
+                    {matrix.parameter}, {packed});
+  return packed;
+}
+
+// What has landed becomes parameters, before its first use.
+void Parameters::Unpack(uint32_t index) {
+  const Matrix& asked = matrices_[index];
+  const Tag tag = plan_.tag();
+  for (uint32_t i = asked.group_begin; i < asked.group_end; ++i) {
+    Matrix& matrix = matrices_[i];
+    if (!matrix.landed.IsSet()) continue;
+    SetLayer(network_.matrices[i].layer);
+    plan_.AddMemoryOp("unpack " + network_.matrices[i].name, Kernel::kCopy,
+                      KernelCost{2 * matrix.elements * plan_.element(), 1}, {matrix.landed},
+                      {matrix.gathered});
+    matrix.landed = BufferId();
+  }
+  plan_.set_tag(tag);
 }
 
 void Parameters::Gather(uint32_t index) {
@@ -313,8 +347,12 @@ void Parameters::Gather(uint32_t index) {
     Hold(&member);
     member.gathered = AddMatrixBuffer(i, plan_.Label("gathered " + network_.matrices[i].name),
                                       BufferKind::kBuffer, training_.precision, /*share=*/false);
-    shares.push_back(member.parameter);
-    wholes.push_back(member.gathered);
+    if (Copies() == ShardCopies::kPerParameter || Copies() == ShardCopies::kBuckets) {
+      member.landed = AddMatrixBuffer(i, plan_.Label("landed " + network_.matrices[i].name),
+                                      BufferKind::kBuffer, training_.precision, /*share=*/false);
+    }
+    shares.push_back(Pack(member, i));
+    wholes.push_back(member.landed.IsSet() ? member.landed : member.gathered);
     elements += member.elements;
   }
   const std::string what = shares.size() > 1 ? "layer" : network_.matrices[index].name;
@@ -339,8 +377,27 @@ void Parameters::GatherBefore(uint32_t index, uint32_t groups) {
   }
 }
 
+// Whether the next one may be gathered, when so many elements are under way ahead of this product.
+bool Parameters::MayGatherMore(double ahead) const {
+  const ShardPolicy& shard = *strategy_.shard;
+  if (!(ahead < static_cast<double>(shard.prefetch_elements))) return false;
+  if (shard.most_gathered == 0) return true;
+  double held = 0;
+  for (const Matrix& matrix : matrices_) held += matrix.gathered.IsSet() ? matrix.elements : 0;
+  return held < static_cast<double>(shard.most_gathered);
+}
+
 BufferId Parameters::Fetch(uint32_t index, uint32_t end) {
   Gather(index);
+  Unpack(index);
+  if (strategy_.shard && strategy_.shard->prefetch_elements > 0) {
+    double ahead = 0;
+    for (uint32_t next = index + 1; next < end && MayGatherMore(ahead); ++next) {
+      Gather(next);
+      ahead += matrices_[next].elements;
+    }
+    return matrices_[index].gathered;
+  }
   const uint32_t ahead = strategy_.shard ? strategy_.shard->prefetch : 0;
   if (goes_backward_ && strategy_.shard && strategy_.shard->by_layer) {
     GatherBefore(index, ahead);
@@ -353,7 +410,19 @@ BufferId Parameters::Fetch(uint32_t index, uint32_t end) {
 
 BufferId Parameters::FetchBackward(uint32_t index) {
   Gather(index);
+  Unpack(index);
   if (!strategy_.shard) return matrices_[index].gathered;
+  if (strategy_.shard->prefetch_elements > 0) {
+    const bool computes_again = training_.recomputation == Recomputation::kFull;
+    double ahead = 0;
+    for (uint32_t before = index;
+         !computes_again && before-- > stage_.first_matrix() && MayGatherMore(ahead);) {
+      if (network_.matrices[before].layer < 0 || !matrices_[before].is_read_backward) continue;
+      Gather(before);
+      ahead += matrices_[before].elements;
+    }
+    return matrices_[index].gathered;
+  }
   // What is recomputed was gathered for that, product by product; whole layers come
   // ahead of it too.
   const bool gathers_ahead =

@@ -19,6 +19,7 @@
 
 #include "workloads/networks/network.h"
 #include "workloads/networks/training.h"
+#include "workloads/planner/kernel_costs.h"
 #include "workloads/planner/plan_builder.h"
 #include "workloads/planner/stages.h"
 #include "workloads/strategies/strategy.h"
@@ -97,6 +98,7 @@ class Parameters {
     BufferId gradient;      // of the block, while it is made
     BufferId share_gradient;               // until it is accumulated
     BufferId gathered;                     // set while a gathered copy is at hand
+    BufferId landed;                       // what a gather leaves, until it is copied into that
     std::vector<uint32_t> holders;         // micro-batches, of the gathered copy
     const SharedMatrix* shared = nullptr;  // with another stage
   };
@@ -137,10 +139,19 @@ class Parameters {
   void AddVectors(const std::vector<Layout>& rests);
   void AddVectorViews(VectorGroup* group);
   void GroupByLayer();
+  ShardCopies Copies() const { return strategy_.shard->copies; }
+  DType ReduceType() const {
+    return strategy_.shard->reduces_in_fp32 ? DType::kFp32 : training_.precision;
+  }
   void Gather(uint32_t index);
+  BufferId Pack(const Matrix& matrix, uint32_t index);
+  void Unpack(uint32_t index);
+  bool MayGatherMore(double ahead) const;
+  BufferId PackGradient(const Matrix& matrix, uint32_t index);
   void Hold(Matrix* matrix) const;
   void GatherBefore(uint32_t index, uint32_t groups);
   void ReduceScatterWhenComplete(uint32_t index);
+  void ReduceEnded();
   void ReduceScatter(const std::vector<uint32_t>& matrices);
   bool IsSummedBeside(const Matrix& matrix) const;
   void Accumulate(uint32_t index);
@@ -151,6 +162,8 @@ class Parameters {
   double ShareOfRanks(const Layout& layout, const std::vector<uint32_t>& share_axes) const;
   void SetLayer(int32_t layer);
   double GradientBytes() const;
+  OptimizerCosts AdamCosts() const;
+  uint32_t UpdatedArrays() const;
   double gradient_element() const { return SizeOf(training_.gradients).value(); }
 
   const Network& network_;

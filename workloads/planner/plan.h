@@ -9,6 +9,7 @@
 
 #include "workloads/networks/network.h"
 #include "workloads/networks/training.h"
+#include "workloads/planner/kernel_costs.h"
 #include "workloads/planner/parameters.h"
 #include "workloads/planner/plan_builder.h"
 #include "workloads/strategies/strategy.h"
@@ -55,6 +56,7 @@ struct Plan {
     return State(network.nodes[node].inputs[i]).value;
   }
   double element() const { return builder.element(); }
+  ElementwiseCosts costs() const { return {training.kernels, element()}; }
   // A tensor for the value of a node that lies like `like`.
   Tensor MakeValue(uint32_t node, const Tensor& like) {
     const NetworkNode& shape = network.nodes[node];

@@ -107,9 +107,29 @@ uint32_t PlanBuilder::RegionOf(uint64_t rows, uint64_t columns, const Layout& la
 
 // ---- ops ----------------------------------------------------------------------------------------
 
+// The host runs ahead of the device, so what counts is the sum of all launches so far. It is told
+// layer by layer: a layer's first kernel waits for the launches of those before it.
+void PlanBuilder::CountLaunches(uint32_t launches) {
+  if (host_launch_ == Seconds(0)) return;
+  const bool is_same = launched_.layer == tag().layer && launched_.phase == tag().phase &&
+                       launched_.micro_batch == tag().micro_batch;
+  if (!is_same && launches_ > 0) {
+    if (!host_.IsSet()) host_ = AddStream("host", StreamKind::kCompute);
+    Compute wait;
+    wait.kind = ComputeKind::kFixed;
+    wait.duration = host_launch_ * static_cast<double>(launches_);
+    wait.kernels = 0;
+    builder_.AddWait("launches", wait, host_);
+    launches_ = 0;
+  }
+  launched_ = tag();
+  launches_ += launches;
+}
+
 OpId PlanBuilder::AddCompute(std::string name, const Compute& compute,
                              const std::vector<BufferId>& reads,
                              const std::vector<BufferId>& writes) {
+  CountLaunches(compute.kernels);
   return builder_.AddCompute(std::move(name), compute, reads, writes);
 }
 
@@ -130,6 +150,13 @@ OpId PlanBuilder::AddMemoryOp(std::string name, Kernel kernel, double bytes,
   compute.kernels = kernels;
   compute.attributes = std::move(attributes);
   return AddCompute(std::move(name), compute, reads, writes);
+}
+
+OpId PlanBuilder::AddMemoryOp(std::string name, Kernel kernel, const KernelCost& cost,
+                              const std::vector<BufferId>& reads,
+                              const std::vector<BufferId>& writes, std::vector<double> attributes) {
+  return AddMemoryOp(std::move(name), kernel, cost.bytes, reads, writes, cost.kernels,
+                     std::move(attributes));
 }
 
 OpId PlanBuilder::AddMemoryOpBeside(std::string name, Kernel kernel, double bytes, StreamId stream,
@@ -157,6 +184,7 @@ OpId PlanBuilder::AddCollective(std::string name, const Collective& collective, 
                                 const std::vector<BufferId>& reads,
                                 const std::vector<BufferId>& writes) {
   if (runs_chunks_) issue = Issue::kAsynchronous;
+  CountLaunches(1);
   Collective named = collective;
   named.algorithm = UsualAlgorithm(collective.kind);
   return builder_.AddCollective(std::move(name), named, issue, reads, writes);

@@ -15,6 +15,7 @@
 
 #include "sim/base/error.h"
 #include "workloads/layouts/redistribution.h"
+#include "workloads/planner/kernel_costs.h"
 #include "workloads/planner/role_builder.h"
 #include "workloads/planner/step_communicators.h"
 
@@ -79,6 +80,9 @@ class PlanBuilder {
   OpId AddMemoryOp(std::string name, Kernel kernel, double bytes,
                    const std::vector<BufferId>& reads, const std::vector<BufferId>& writes,
                    uint32_t kernels = 1, std::vector<double> attributes = {});
+  OpId AddMemoryOp(std::string name, Kernel kernel, const KernelCost& cost,
+                   const std::vector<BufferId>& reads, const std::vector<BufferId>& writes,
+                   std::vector<double> attributes = {});
   // One kernel on another compute stream than the first, which waits for its buffers only.
   OpId AddMemoryOpBeside(std::string name, Kernel kernel, double bytes, StreamId stream,
                          const std::vector<BufferId>& reads, const std::vector<BufferId>& writes);
@@ -88,6 +92,10 @@ class PlanBuilder {
                bool accumulate = false, std::optional<Bytes> bytes = std::nullopt);
   OpId AddCompute(std::string name, const Compute& compute, const std::vector<BufferId>& reads,
                   const std::vector<BufferId>& writes);
+  // What the host needs to launch a kernel or a collective. From then on the kernels of a layer (or
+  // of what comes between layers) begin when all that came before them has been launched; 0: no
+  // matter when.
+  void set_host_launch(Seconds time) { host_launch_ = time; }
   OpId AddCollective(std::string name, CollectiveKind kind, const std::vector<uint32_t>& axes,
                      double bytes, DType dtype, Issue issue, const std::vector<BufferId>& reads,
                      const std::vector<BufferId>& writes);
@@ -113,6 +121,7 @@ class PlanBuilder {
   Role Build() { return builder_.Build(); }
 
  private:
+  void CountLaunches(uint32_t launches);
   Tensor Slice(const RedistributionStep& step, Tensor tensor);
   BufferId MakePieces(const Tensor& tensor, uint64_t rows, uint64_t columns);
   BufferId Contiguous(const Tensor& tensor);
@@ -125,6 +134,10 @@ class PlanBuilder {
   const std::vector<AxisCost> costs_;
   const Place place_;
   bool runs_chunks_ = false;
+  Seconds host_launch_;
+  uint32_t launches_ = 0;  // since the host's last op
+  Tag launched_;           // the layer that they are of
+  StreamId host_;
   std::vector<uint32_t> sizes_;
   RoleBuilder builder_;
   using RegionKey = std::tuple<uint64_t, uint64_t, uint64_t, std::vector<uint32_t>>;

@@ -74,6 +74,12 @@ OpId RoleBuilder::AddComputeBeside(std::string name, const Compute& compute, Str
   return Add(std::move(op), {});
 }
 
+OpId RoleBuilder::AddWait(std::string name, const Compute& wait, StreamId stream) {
+  const OpId id = AddComputeBeside(std::move(name), wait, stream, {}, {});
+  pending_.push_back(id.index());
+  return id;
+}
+
 OpId RoleBuilder::AddCollective(std::string name, const Collective& collective, Issue issue,
                                 const std::vector<BufferId>& reads,
                                 const std::vector<BufferId>& writes) {

@@ -47,6 +47,9 @@ class RoleBuilder {
   OpId AddComputeBeside(std::string name, const Compute& compute, StreamId stream,
                         const std::vector<BufferId>& reads, const std::vector<BufferId>& writes);
 
+  // A wait on such a stream, which ends before the next kernel on the first one begins.
+  OpId AddWait(std::string name, const Compute& wait, StreamId stream);
+
   enum class Issue : uint8_t { kBlocking, kAsynchronous };
   OpId AddCollective(std::string name, const Collective& collective, Issue issue,
                      const std::vector<BufferId>& reads, const std::vector<BufferId>& writes);

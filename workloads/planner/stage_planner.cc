@@ -28,6 +28,7 @@ StagePlanner::StagePlanner(const StepSetup& step, const Stage& stage,
       parameters_(step.network, step.strategy, step.training, step.rests, stage, &builder_),
       plan_{step.network, step.strategy, step.training, builder_, parameters_} {
   builder_.set_runs_chunks(step.strategy.chunks > 1);
+  builder_.set_host_launch(step.training.host_launch);
 }
 
 std::optional<Role> StagePlanner::Run(const std::vector<Action>& actions,

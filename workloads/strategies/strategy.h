@@ -39,6 +39,20 @@ struct ProductLayouts {
   std::optional<SummaAxes> summa = std::nullopt;
 };
 
+// What is copied on the device around gathers and reduce-scatters.
+enum class ShardCopies : uint8_t {
+  kNone,
+  // PyTorch's FSDP with flat parameters: shares are cast from fp32 before a gather; gradients of
+  // the parameters, views of one array, are joined, and cast where they are reduced in fp32.
+  kFlat,
+  // fully_shard (FSDP2): shares are cast and copied into a buffer for the gather, what is gathered
+  // is copied out into the parameters, and gradients into the array that is reduce-scattered.
+  kPerParameter,
+  // DeepSpeed's ZeRO-3: what is gathered is joined from its partitions; gradients are copied into a
+  // bucket, then into the order of the partitions.
+  kBuckets,
+};
+
 // Parameters and what belongs to them in equal shares along one axis that splits the batch, as ZeRO
 // counts its stages: 1 optimizer state, 2 gradients too, 3 parameters too, which are gathered
 // before use (FSDP, the depth axis of 4D). Biases and norms (0.01 % of a model) are not sharded.
@@ -53,6 +67,15 @@ struct ShardPolicy {
   uint32_t cached_layers = 0;  // the first so many layers keep theirs until their backward is done
   // Without recomputation: gather once more for the backward pass.
   bool reshard_after_forward = false;
+  ShardCopies copies = ShardCopies::kNone;
+  // Gradients are summed over the ranks that share them in fp32; else in the step's precision.
+  bool reduces_in_fp32 = false;
+  // DeepSpeed counts elements. What comes next is gathered ahead until so many are under way, while
+  // fewer than `most_gathered` are held; and gradients wait for others until there are so many of
+  // them. 0: as `prefetch` and `by_layer` say, without a limit.
+  uint64_t prefetch_elements = 0;
+  uint64_t most_gathered = 0;
+  uint64_t reduce_elements = 0;
 };
 
 struct Strategy {

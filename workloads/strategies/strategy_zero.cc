@@ -28,7 +28,12 @@ Strategy MakeZero(const ZeroOptions& options, const Network& network) {
                                  .stage = options.stage,
                                  .by_layer = options.by_layer,
                                  .prefetch = options.prefetch,
-                                 .reshard_after_forward = options.reshard_after_forward};
+                                 .reshard_after_forward = options.reshard_after_forward,
+                                 .copies = options.copies,
+                                 .reduces_in_fp32 = options.reduces_in_fp32,
+                                 .prefetch_elements = options.prefetch_elements,
+                                 .most_gathered = options.most_gathered,
+                                 .reduce_elements = options.reduce_elements};
   }
   return strategy;
 }

@@ -23,9 +23,14 @@ struct ZeroOptions {
   uint32_t shard = 1;
   uint32_t replicas = 1;
   uint32_t stage = 3;
-  bool by_layer = false;               // stage 3: collectives of whole layers, not of products
-  uint32_t prefetch = 1;               // products (layers) ahead, stage 3
-  bool reshard_after_forward = true;   // stage 3, without recomputation
+  bool by_layer = false;                    // stage 3: collectives of whole layers, not of products
+  uint32_t prefetch = 1;                    // products (layers) ahead, stage 3
+  bool reshard_after_forward = true;        // stage 3, without recomputation
+  ShardCopies copies = ShardCopies::kNone;  // stage 3, and the next four
+  bool reduces_in_fp32 = false;
+  uint64_t prefetch_elements = 0;
+  uint64_t most_gathered = 0;
+  uint64_t reduce_elements = 0;
   bool overlap_reduce_scatter = true;  // stages 2, 3: awaited at the end of backward only
   bool overlap_all_reduce = false;     // of gradients, beside the last backward pass
 };

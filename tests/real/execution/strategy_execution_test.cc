@@ -154,6 +154,15 @@ Strategy DrawZero(Dice& dice, const Step& step, uint32_t stage) {
   options.overlap_reduce_scatter = dice.Flip();
   options.overlap_all_reduce = dice.Flip();
   options.by_layer = stage == 3 && dice.Flip();
+  if (stage == 3) {
+    options.copies = static_cast<ShardCopies>(dice.Below(4));
+    options.reduces_in_fp32 = dice.Flip();
+    if (!options.by_layer && dice.Flip()) {
+      options.prefetch_elements = dice.Pick({100, 1000, 5000});
+      options.most_gathered = dice.Pick({0, 500, 4000});
+      options.reduce_elements = dice.Pick({0, 1000, 5000});
+    }
+  }
   return MakeZero(options, step.network);
 }
 Strategy DrawZero1(Dice& dice, const Step& step) { return DrawZero(dice, step, 1); }

@@ -121,6 +121,83 @@ TEST(StrategyBytesTest, Zero1sSumsRunBesideTheBackwardPassWhereTheyMay) {
                     {"all-gather on shard in update", weights * kBf16}}));
 }
 
+// Bytes that kernels of the layers move, by name.
+std::map<std::string, double> CopiesOfLayers(const Schedule& schedule) {
+  std::map<std::string, double> bytes;
+  for (const Op& op : schedule.roles[0].ops) {
+    const auto* compute = std::get_if<Compute>(&op.work);
+    if (compute == nullptr || op.tag.layer < 0 || op.name.find("pack") == std::string::npos)
+      continue;
+    bytes[op.name.substr(
+        0, op.name.find(op.name.find("gradient") == std::string::npos ? " " : " of"))] +=
+        compute->bytes.value();
+  }
+  return bytes;
+}
+
+TEST(StrategyBytesTest, FsdpCopiesAsItsBuffersWant) {
+  // Of w weights, gathered twice in shares of a fourth, reduce-scattered once.
+  const double w = kLayers * 12 * kHidden * kHidden;
+  const Network network = MakeDecoder(SmallModel(), SmallTraining());
+  const auto copies = [&](ShardCopies kind, bool fp32) {
+    ZeroOptions options{.shard = 4, .replicas = 1};
+    options.by_layer = kind != ShardCopies::kBuckets;
+    options.copies = kind;
+    options.reduces_in_fp32 = fp32;
+    return CopiesOfLayers(PlanStep(network, SmallTraining(), MakeZero(options, network)));
+  };
+  EXPECT_EQ(copies(ShardCopies::kNone, false), Bytes4());
+  // Shares are cast from fp32 (4 + 2); gradients of views are joined (2 + 2), and cast to fp32.
+  EXPECT_EQ(copies(ShardCopies::kFlat, false),
+            (Bytes4{{"pack", 2 * w / 4 * 6}, {"pack gradient", w * 4}}));
+  EXPECT_EQ(copies(ShardCopies::kFlat, true),
+            (Bytes4{{"pack", 2 * w / 4 * 6}, {"pack gradient", w * (4 + 6)}}));
+  // Shares are copied once more (2 + 2), what is gathered is copied out, gradients in and cast.
+  EXPECT_EQ(
+      copies(ShardCopies::kPerParameter, true),
+      (Bytes4{{"pack", 2 * w / 4 * 10}, {"unpack", 2 * w * 4}, {"pack gradient", w * (2 + 4)}}));
+  // What is gathered is joined; gradients into the bucket and into the order of partitions.
+  EXPECT_EQ(copies(ShardCopies::kBuckets, false),
+            (Bytes4{{"unpack", 2 * w * 4}, {"pack gradient", w * 8}}));
+}
+
+TEST(StrategyBytesTest, DeepSpeedGathersAheadByElementsAndReducesInBuckets) {
+  // A layer has matrices of 3, 1, 4 and 4 times h² weights.
+  const double h2 = kHidden * kHidden;
+  const Network network = MakeDecoder(SmallModel(), SmallTraining());
+  const auto plan = [&](double prefetch, double most, double reduce) {
+    ZeroOptions options{.shard = 4, .replicas = 1};
+    options.prefetch_elements = static_cast<uint64_t>(prefetch);
+    options.most_gathered = static_cast<uint64_t>(most);
+    options.reduce_elements = static_cast<uint64_t>(reduce);
+    return PlanStep(network, SmallTraining(), MakeZero(options, network));
+  };
+  // The place of a layer's first gather behind its own product tells how far ahead it was issued.
+  const auto place = [](const Schedule& schedule, const std::string& name) {
+    const std::vector<Op>& ops = schedule.roles[0].ops;
+    for (size_t i = 0; i < ops.size(); ++i) {
+      if (ops[i].name == name && ops[i].tag.layer == 0) return i;
+    }
+    return ops.size();
+  };
+  // One element ahead asks for one matrix more: the gather of the projection before qkv's product.
+  const Schedule ahead = plan(1, 0, 0);
+  EXPECT_LT(place(ahead, "all-gather projection"), place(ahead, "qkv"));
+  // The table is held too; where that is all that may be held, nothing is gathered ahead.
+  const Schedule full = plan(1, 1, 0);
+  EXPECT_GT(place(full, "all-gather projection"), place(full, "qkv"));
+  // Gradients of the layers: 4, 4, 1 and 3 h². With a bucket of 8 h² they go in pairs of 4 + 4,
+  // then 1 + 3 and the next layer's 4, and so on.
+  std::vector<double> reduced;
+  for (const Op& op : plan(1, 0, 8 * h2).roles[0].ops) {
+    const auto* collective = std::get_if<Collective>(&op.work);
+    if (collective == nullptr || collective->kind != CollectiveKind::kReduceScatter) continue;
+    reduced.push_back(collective->bytes.value() / (2 * h2));
+  }
+  // The head is the table, whose gradient is whole once the embedding has added its own.
+  EXPECT_THAT(reduced, ElementsAre(8, 8, 8, 2));
+}
+
 // Ops of layers by name and phase.
 std::map<std::string, uint32_t> CollectivesOfLayers(const Schedule& schedule) {
   std::map<std::string, uint32_t> count;

@@ -1,0 +1,127 @@
+#include "scenarios/readers/software.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "scenarios/readers/model_reader.h"
+#include "sim/base/error.h"
+#include "sim/base/json_reader.h"
+
+namespace rehearse {
+namespace {
+
+using nlohmann::json;
+
+std::vector<std::string> StackNames() {
+  std::vector<std::string> names;
+  for (const SoftwareStack& stack : SoftwareStacks()) names.push_back(stack.name);
+  return names;
+}
+
+std::string TextAt(const json& object, const char* key) {
+  const auto found = object.is_object() ? object.find(key) : object.end();
+  return object.is_object() && found != object.end() && found->is_string()
+             ? found->get<std::string>()
+             : "";
+}
+
+const json& PartOf(const json& scenario, const char* key) {
+  static const json nothing;
+  const auto found = scenario.find(key);
+  return found == scenario.end() ? nothing : *found;
+}
+
+// Of the model: its own, its preset's, or a decoder's; nothing of what nobody knows.
+std::string KindOfModel(const json& model) {
+  const std::string kind = TextAt(model, "kind");
+  if (!kind.empty()) return kind;
+  const std::string preset = TextAt(model, "preset");
+  for (const ModelPreset& known : ModelPresets()) {
+    if (known.name == preset) return known.kind;
+  }
+  return "decoder";
+}
+
+// Whether trainings of such a model have the key, and the key such a value.
+bool Takes(const std::string& key, const json& value, const std::string& kind) {
+  const JsonKey* const row = TrainingShape().Find(key);
+  if (row == nullptr) return false;
+  const std::vector<std::string> choices = row->shape.choices;
+  if (!choices.empty() && std::find(choices.begin(), choices.end(), value) == choices.end())
+    return false;
+  return row->only.empty() || row->only == VariantOfTraining(kind);
+}
+
+struct Applied {
+  std::string key;  // "kernels"
+  json value;
+  const SoftwareSwitch* from = nullptr;
+};
+
+// Those of the stack that such a scenario has, by "training" and "strategy".
+std::map<std::string, std::vector<Applied>> AppliedTo(const json& scenario,
+                                                      const SoftwareStack& stack,
+                                                      uint32_t capability) {
+  const std::string strategy = TextAt(PartOf(scenario, "strategy"), "kind");
+  const std::string model = KindOfModel(PartOf(scenario, "model"));
+  const std::vector<std::string> models = {"decoder", "mlp", "vgg", "u-net"};
+  const bool is_known = std::find(models.begin(), models.end(), model) != models.end();
+  std::map<std::string, std::vector<Applied>> applied;
+  for (const SoftwareSwitch& one : stack.switches) {
+    if (!one.kind.empty() && one.kind != strategy) continue;
+    if (one.least_capability > capability) continue;
+    const size_t dot = one.path.find('.');
+    Applied entry{one.path.substr(dot + 1), json::parse(one.value), &one};
+    const std::string part = one.path.substr(0, dot);
+    if (part == "training" && !(is_known && Takes(entry.key, entry.value, model))) continue;
+    // 16-bit sums are of 16-bit arithmetic.
+    if (entry.key == "gradients" && TextAt(PartOf(scenario, "training"), "precision") == "fp32")
+      continue;
+    std::vector<Applied>& others = applied[part];
+    std::erase_if(others, [&](const Applied& other) { return other.key == entry.key; });
+    others.push_back(std::move(entry));
+  }
+  return applied;
+}
+
+}  // namespace
+
+JsonShape SoftwareShape() { return OneOf(StackNames()); }
+
+void ApplySoftware(JsonDocument* scenario, uint32_t capability) {
+  const json given = scenario->value();
+  if (!given.is_object() || !given.contains("software")) return;
+  const SoftwareStack& stack =
+      SoftwareStacks()[scenario->Root().At("software").Choice(StackNames())];
+  const Place by = {fmt::format("software \"{}\"", stack.name), 0, ""};
+  for (const auto& [part, switches] : AppliedTo(given, stack, capability)) {
+    const json& written = PartOf(given, part.c_str());
+    if (!written.is_object()) continue;
+    for (const Applied& one : switches) {
+      if (written.contains(one.key)) continue;
+      scenario->Set(fmt::format("{}.{}={}", part, one.key, one.value.dump()), by);
+    }
+  }
+}
+
+SoftwareUse SoftwareOf(const json& scenario, uint32_t capability) {
+  SoftwareUse use;
+  use.name = TextAt(scenario, "software");
+  for (const SoftwareStack& stack : SoftwareStacks()) {
+    if (stack.name != use.name) continue;
+    for (const auto& [part, switches] : AppliedTo(scenario, stack, capability)) {
+      for (const Applied& one : switches) {
+        const json& now = PartOf(scenario, part.c_str()).at(one.key);
+        use.switches.push_back({fmt::format("{}.{}", part, one.key), now.dump(),
+                                now == one.value ? "" : one.value.dump()});
+      }
+    }
+  }
+  return use;
+}
+
+}  // namespace rehearse

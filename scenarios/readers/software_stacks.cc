@@ -1,0 +1,163 @@
+// The stacks. To add one: a row below; every switch with where its document says so.
+#include <algorithm>
+
+#include "scenarios/readers/software.h"
+
+namespace rehearse {
+namespace {
+
+using Switches = std::vector<SoftwareSwitch>;
+
+constexpr const char* kTrue = "true";
+constexpr const char* kFalse = "false";
+
+Switches Joined(Switches first, const Switches& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
+// From compute capability 9.0 on another one, where `newer` is given.
+Switches Attention(const char* name, const std::string& source, const char* newer = nullptr) {
+  Switches switches = {{"training.attention", name, "", source}};
+  if (newer != nullptr) switches.push_back({"training.attention", newer, "", source, 90});
+  return switches;
+}
+
+Switches Kernels(const char* kernels, const char* optimizer, const char* cross_entropy,
+                 const char* accumulation, const std::string& source) {
+  return {{"training.kernels", kernels, "", source},
+          {"training.optimizer", optimizer, "", source},
+          {"training.cross_entropy", cross_entropy, "", source},
+          {"training.accumulation", accumulation, "", source}};
+}
+
+Switches Fsdp(const char* copies, const char* reduce, const std::string& source) {
+  return {{"strategy.gather", "\"layer\"", "fsdp", source},
+          {"strategy.prefetch", "1", "fsdp", source},
+          {"strategy.reshard_after_forward", kTrue, "fsdp", source},
+          {"strategy.overlap_reduce_scatter", kTrue, "fsdp", source},
+          {"strategy.overlap_gradients", kTrue, "fsdp", source},
+          {"strategy.copies", copies, "fsdp", source},
+          {"strategy.reduce", reduce, "fsdp", source}};
+}
+
+Switches Megatron(const char* overlap_all_reduce, const char* overlap_gradients,
+                  const char* distributed_optimizer, const std::string& source) {
+  return {{"strategy.sequence_parallel", kFalse, "megatron", source},
+          {"strategy.overlap_all_reduce", overlap_all_reduce, "megatron", source},
+          {"strategy.overlap_gradients", overlap_gradients, "megatron", source},
+          {"strategy.distributed_optimizer", distributed_optimizer, "megatron", source}};
+}
+
+// PyTorch's DistributedDataParallel sums gradients in buckets beside the backward pass.
+Switches Ddp() {
+  return {{"strategy.overlap_gradients", kTrue, "data-parallel",
+           "pytorch.org/docs, DistributedDataParallel: buckets beside backward"}};
+}
+
+constexpr const char* kFsdp1 =
+    "pytorch.org/docs/stable/fsdp.html (2.0 to 2.4): FullyShardedDataParallel's defaults "
+    "backward_prefetch=BACKWARD_PRE, limit_all_gathers=True, wrapped layer by layer; "
+    "MixedPrecision.reduce_dtype=None takes param_dtype";
+constexpr const char* kFsdp2 =
+    "pytorch/torchtitan 0011fb905, config_manager.py (2024): fully_shard a layer, "
+    "mixed_precision_reduce float32; pytorch.org/docs, FSDP2: copies in and out of its buffers";
+constexpr const char* kSdpa =
+    "pytorch.org/docs, scaled_dot_product_attention: FlashAttention-2 since 2.2";
+constexpr const char* kAdamW = "pytorch.org/docs, torch.optim.AdamW: foreach by default on CUDA";
+constexpr const char* kDeepSpeed =
+    "deepspeedai/DeepSpeed 03dc2b92f, runtime/zero/config.py: stage3_prefetch_bucket_size 5e7, "
+    "max_live_parameters 1e9, reduce_bucket_size 5e8, overlap_comm where stage is 3; parameters "
+    "under 1e5 elements are kept whole, as biases and norms are here";
+constexpr const char* kMegatronCore =
+    "NVIDIA/Megatron-LM, megatron/training/arguments.py (2024): gradient accumulation, bias and "
+    "rotary fusion and asynchronous tensor-parallel all-reduce on; --overlap-grad-reduce, "
+    "--use-distributed-optimizer, --sequence-parallel, --cross-entropy-loss-fusion off";
+constexpr const char* kTransformerEngine =
+    "NVIDIA/TransformerEngine docs, attention: FlashAttention-2 before, cuDNN from sm90 on";
+constexpr const char* kNemo =
+    "NVIDIA/NeMo 24.07 to 25.x recipes: MegatronCommOverlapConfig(overlap_grad_reduce, "
+    "overlap_param_gather), distributed optimizer, GPTConfig.cross_entropy_loss_fusion";
+constexpr const char* kMegatron2021 =
+    "NVIDIA/Megatron-LM v2.5 (2021): fused softmax, bias-GELU, bias-dropout, Apex FusedAdam; no "
+    "FlashAttention; gradients all-reduced after backward, in 16 bits";
+constexpr const char* kFoundry =
+    "mosaicml/llm-foundry scripts/train/benchmarking (2023): attn_impl triton, FSDP with "
+    "limit_all_gathers, decoupled_adamw; MPTConfig: no dropout, fused_crossentropy; "
+    "mosaicml/composer 0099561e6, mosaic_fsdp_utils.py: reduces in param_dtype";
+constexpr const char* kMaxText =
+    "AI-Hypercomputer/maxtext, base.yml (2024): cudnn_flash_te on GPUs, XLA fuses element-wise "
+    "work and the optimizer, its latency-hiding scheduler gathers a layer ahead";
+constexpr const char* kAxonn = "AxoNN, arXiv 2305.13525, section IV: optimisations A to D";
+
+std::vector<SoftwareStack> Stacks() {
+  const Switches eager =
+      Joined(Attention("\"flash-2\"", kSdpa),
+             Kernels("\"eager\"", "\"foreach\"", "\"unfused\"", "\"separate\"", kAdamW));
+  const Switches compiled =
+      Joined(Attention("\"flash-2\"", kSdpa),
+             Kernels("\"compiled\"", "\"foreach\"", "\"fused\"", "\"separate\"", kAdamW));
+  const Switches transformer_engine = Attention("\"flash-2\"", kTransformerEngine, "\"cudnn\"");
+  const Switches gradients_16 = {{"training.gradients", "\"bf16\"", "", kMegatron2021}};
+  return {
+      {"axonn", "AxoNN with Megatron-LM's kernels (2023)",
+       Joined(Kernels("\"fused\"", "\"fused\"", "\"unfused\"", "\"separate\"", kMegatron2021),
+              {{"strategy.transpose_alternate_layers", kTrue, "4d", kAxonn},
+               {"strategy.overlap_all_reduce", kTrue, "4d", kAxonn},
+               {"strategy.overlap_reduce_scatter", kTrue, "4d", kAxonn},
+               {"strategy.overlap_all_gather", kTrue, "4d", kAxonn}})},
+      {"deepspeed-zero3", "DeepSpeed's ZeRO-3 under eager PyTorch (2023 on)",
+       Joined(Joined(Attention("\"flash-2\"", kSdpa),
+                     Kernels("\"eager\"", "\"fused\"", "\"unfused\"", "\"separate\"",
+                             "deepspeedai/DeepSpeed docs: FusedAdam")),
+              {{"training.gradients", "\"bf16\"", "fsdp",
+                "deepspeedai/DeepSpeed runtime/engine.py: grad_accum_dtype is the model's"},
+               {"strategy.gather", "\"product\"", "fsdp", kDeepSpeed},
+               {"strategy.prefetch", "1", "fsdp", kDeepSpeed},
+               {"strategy.prefetch_elements", "50000000", "fsdp", kDeepSpeed},
+               {"strategy.most_gathered", "1000000000", "fsdp", kDeepSpeed},
+               {"strategy.reduce_elements", "500000000", "fsdp", kDeepSpeed},
+               {"strategy.copies", "\"buckets\"", "fsdp", kDeepSpeed},
+               {"strategy.reshard_after_forward", kTrue, "fsdp", kDeepSpeed},
+               {"strategy.overlap_reduce_scatter", kTrue, "fsdp", kDeepSpeed},
+               {"strategy.overlap_gradients", kTrue, "fsdp", kDeepSpeed}})},
+      {"fsdp-compiled", "PyTorch's FSDP with flat parameters, layers by torch.compile (2023 on)",
+       Joined(Joined(compiled, Fsdp("\"flat\"", "\"precision\"", kFsdp1)), Ddp())},
+      {"fsdp-eager", "PyTorch's FSDP with flat parameters, op by op (2023 on)",
+       Joined(Joined(eager, Fsdp("\"flat\"", "\"precision\"", kFsdp1)), Ddp())},
+      {"llm-foundry", "MosaicML's llm-foundry and Composer (2023)",
+       Joined(Joined(Attention("\"flash-1\"", kFoundry),
+                     Kernels("\"eager\"", "\"loop\"", "\"fused\"", "\"separate\"", kFoundry)),
+              Joined({{"training.dropout", kFalse, "", kFoundry}},
+                     Fsdp("\"flat\"", "\"precision\"", kFoundry)))},
+      {"maxtext", "MaxText: JAX and XLA (2024)",
+       Joined(Joined(Attention("\"cudnn\"", kMaxText),
+                     Kernels("\"compiled\"", "\"fused\"", "\"fused\"", "\"separate\"", kMaxText)),
+              Joined({{"training.dropout", kFalse, "", kMaxText}},
+                     Fsdp("\"none\"", "\"precision\"", kMaxText)))},
+      {"megatron-core", "Megatron-Core with Transformer Engine, its arguments' defaults (2024 on)",
+       Joined(Joined(transformer_engine,
+                     Kernels("\"fused\"", "\"fused\"", "\"unfused\"", "\"fused\"", kMegatronCore)),
+              Megatron(kTrue, kFalse, kFalse, kMegatronCore))},
+      {"megatron-lm-2021", "Megatron-LM of the papers of 2021 and 2022",
+       Joined(
+           Joined(Attention("\"unfused\"", kMegatron2021),
+                  Kernels("\"fused\"", "\"fused\"", "\"unfused\"", "\"separate\"", kMegatron2021)),
+           Joined(gradients_16, Megatron(kFalse, kFalse, kFalse, kMegatron2021)))},
+      {"nemo", "NeMo's recipes: Megatron-Core with its overlaps (2024 on)",
+       Joined(Joined(transformer_engine,
+                     Kernels("\"fused\"", "\"fused\"", "\"fused\"", "\"fused\"", kNemo)),
+              Megatron(kTrue, kTrue, kTrue, kNemo))},
+      {"torchtitan", "torchtitan: FSDP2, op by op unless compiled (2024 on)",
+       Joined(eager, Fsdp("\"per-parameter\"", "\"fp32\"", kFsdp2))},
+  };
+}
+
+}  // namespace
+
+const std::vector<SoftwareStack>& SoftwareStacks() {
+  static const std::vector<SoftwareStack> stacks = Stacks();
+  return stacks;
+}
+
+}  // namespace rehearse

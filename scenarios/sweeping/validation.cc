@@ -1,0 +1,264 @@
+#include "scenarios/sweeping/validation.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <mutex>
+#include <numeric>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "scenarios/playing/rehearsal.h"
+#include "sim/base/error.h"
+#include "sim/base/threads.h"
+#include "topology/devices/device.h"
+
+namespace rehearse {
+namespace {
+
+using Parts = std::array<double, kStepParts>;  // seconds
+
+StepPart PartOf(const Compute& compute) {
+  switch (compute.kind) {
+    case ComputeKind::kGemm:
+      return StepPart::kGemm;
+    case ComputeKind::kAttention:
+      return StepPart::kAttention;
+    case ComputeKind::kMemory:
+    case ComputeKind::kFixed:
+      return StepPart::kMemory;
+  }
+  CHECK(false);
+}
+
+// The share of the op's time that its launches take.
+double ShareOfLaunches(const DeviceSpec& device, const Compute& compute, bool backward) {
+  const Seconds whole = ComputeTime(device, compute, backward);
+  if (!(whole > Seconds(0))) return 0;
+  Compute unlaunched = compute;
+  unlaunched.kernels = 0;
+  return 1 - ComputeTime(device, unlaunched, backward) / whole;
+}
+
+// Seconds of kernels by their kind and of their launches, mean over ranks.
+class KernelSums {
+ public:
+  KernelSums(const Schedule& schedule, const Scenario& scenario)
+      : schedule_(schedule), scenario_(scenario) {}
+
+  Parts Of(const Timeline& timeline) {
+    std::vector<uint32_t> ranks_like(timeline.ranks, 0);
+    for (uint32_t rank = 0; rank < timeline.ranks; ++rank)
+      ++ranks_like[timeline.RepresentativeOf(rank)];
+    Parts sums{};
+    for (const Span& span : timeline.spans) {
+      const uint32_t role_index = schedule_.role_of_rank[span.rank];
+      const Role& role = schedule_.roles[role_index];
+      const Op& op = role.At(span.op);
+      const auto* compute = std::get_if<Compute>(&op.work);
+      if (compute == nullptr || IsWait(*compute)) continue;
+      const double time = ToSeconds(span.end - span.begin).value() *
+                          (static_cast<double>(ranks_like[span.rank]) / timeline.ranks);
+      const double launches =
+          LaunchesOf(span.rank, role_index, role.PlaceAt(span.op), op, *compute);
+      sums[static_cast<size_t>(StepPart::kLaunches)] += time * launches;
+      sums[static_cast<size_t>(PartOf(*compute))] += time * (1 - launches);
+    }
+    return sums;
+  }
+
+ private:
+  double LaunchesOf(uint32_t rank, uint32_t role, uint32_t place, const Op& op,
+                    const Compute& compute) {
+    const uint32_t device = scenario_.jobs.front().placement[rank];
+    const Cluster& cluster = *scenario_.cluster;
+    const std::array<uint32_t, 3> key = {cluster.SpecOf(device), role, place};
+    const auto [found, is_new] = launches_.emplace(key, 0);
+    if (is_new) {
+      found->second =
+          ShareOfLaunches(cluster.DeviceOf(device), compute, op.tag.phase == Phase::kBackward);
+    }
+    return found->second;
+  }
+
+  const Schedule& schedule_;
+  const Scenario& scenario_;
+  std::map<std::array<uint32_t, 3>, double> launches_;  // by device's spec, role, place of the op
+};
+
+// Kernels that run side by side count once: each kind for its share.
+std::vector<Seconds> PartsOf(const Rehearsal& played, const Scenario& scenario) {
+  Parts parts = KernelSums(played.schedule, scenario).Of(played.timeline);
+  const double sum = std::accumulate(parts.begin(), parts.end(), 0.0);
+  const Breakdown& breakdown = played.result.breakdown;
+  const double scale = sum > 0 ? breakdown.compute.value() / sum : 0;
+  for (double& part : parts) part *= scale;
+  parts[static_cast<size_t>(StepPart::kCommunication)] = breakdown.exposed_communication.value();
+  parts[static_cast<size_t>(StepPart::kIdle)] = breakdown.idle.value();
+  std::vector<Seconds> seconds;
+  for (const double part : parts) seconds.emplace_back(part);
+  return seconds;
+}
+
+// Below this share of the step a part is too small to make up for anything.
+constexpr double kLeastPart = 0.002;
+
+std::vector<std::optional<double>> FactorsOf(const ValidatedRow& row) {
+  std::vector<std::optional<double>> factors;
+  for (const Seconds part : row.parts) {
+    std::optional<double> factor;
+    if (part > kLeastPart * row.predicted) {
+      const double needed = (row.measured - row.predicted + part) / part;
+      if (needed > 0) factor = needed;
+    }
+    factors.push_back(factor);
+  }
+  return factors;
+}
+
+Seconds MeasuredStep(const MeasuredRow& row, const Result& result) {
+  if (row.step) return *row.step;
+  if (row.tokens_per_second)
+    return Seconds(result.tokens_per_second * result.step.value() / *row.tokens_per_second);
+  return result.step * (result.model_flops_utilization / *row.mfu);
+}
+
+std::string GroupOf(const MeasuredRow& row, const Scenario& scenario) {
+  if (!row.group.empty()) return row.group;
+  const nlohmann::json& given = row.document.value();
+  const uint32_t device = scenario.jobs.front().placement.front();
+  const bool has_software = given.contains("software") && given["software"].is_string();
+  return fmt::format("{}, {}", scenario.cluster->DeviceOf(device).name,
+                     has_software ? given["software"].get<std::string>()
+                                  : given["strategy"]["kind"].get<std::string>());
+}
+
+ValidatedRow PlayRow(const MeasuredRow& row, const Scenario& scenario) {
+  RehearsalOptions options;
+  options.threads = 1;
+  const Rehearsal played = Rehearse(scenario, options);
+  const Result& result = played.result;
+  ValidatedRow validated;
+  validated.predicted = result.step;
+  validated.measured = MeasuredStep(row, result);
+  validated.error = validated.predicted / validated.measured - 1;
+  validated.predicted_mfu = result.model_flops_utilization;
+  validated.measured_mfu =
+      result.model_flops_utilization * (validated.predicted / validated.measured);
+  validated.parts = PartsOf(played, scenario);
+  validated.factors = FactorsOf(validated);
+  validated.memory = result.memory.Total();
+  if (row.memory) validated.memory_error = validated.memory / *row.memory - 1;
+  return validated;
+}
+
+double MedianOf(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
+}
+
+// How many rows are done.
+class RowsObserver {
+ public:
+  explicit RowsObserver(ProgressObserver& observer) : observer_(observer) {}
+  void End() {
+    const std::lock_guard lock(mutex_);
+    observer_.Done(++done_);
+  }
+
+ private:
+  ProgressObserver& observer_;
+  std::mutex mutex_;
+  double done_ = 0;
+};
+
+}  // namespace
+
+const char* Name(StepPart part) {
+  switch (part) {
+    case StepPart::kGemm:
+      return "gemm";
+    case StepPart::kAttention:
+      return "attention";
+    case StepPart::kMemory:
+      return "memory";
+    case StepPart::kLaunches:
+      return "launches";
+    case StepPart::kCommunication:
+      return "communication";
+    case StepPart::kIdle:
+      return "idle";
+  }
+  CHECK(false);
+}
+
+ValidatedGroup Judge(std::string name, std::vector<size_t> members,
+                     const std::vector<ValidatedRow>& rows) {
+  CHECK(!members.empty());
+  ValidatedGroup group;
+  group.name = std::move(name);
+  group.rows = std::move(members);
+  std::vector<double> sizes;
+  for (const size_t i : group.rows) {
+    const ValidatedRow& row = rows[i];
+    sizes.push_back(std::abs(row.error));
+    group.bias += row.error;
+    group.within += sizes.back() <= kNearEnough ? 1 : 0;
+    if (row.memory_error) {
+      ++group.memory_rows;
+      group.memory_mean += std::abs(*row.memory_error);
+      group.memory_worst = std::max(group.memory_worst, std::abs(*row.memory_error));
+    }
+    for (const size_t j : group.rows) {
+      if (!(rows[j].measured_mfu > row.measured_mfu + kApart)) continue;
+      ++group.pairs;
+      group.ordered += rows[j].predicted_mfu > row.predicted_mfu ? 1 : 0;
+    }
+  }
+  const auto count = static_cast<double>(sizes.size());
+  group.mean = std::accumulate(sizes.begin(), sizes.end(), 0.0) / count;
+  group.median = MedianOf(sizes);
+  group.bias /= count;
+  if (group.memory_rows > 0) group.memory_mean /= static_cast<double>(group.memory_rows);
+  return group;
+}
+
+Validation Validate(const ValidationTable& table, unsigned threads, ProgressObserver& observer) {
+  const size_t count = table.rows.size();
+  observer.Begin("reading", "rows", count);
+  std::vector<Scenario> scenarios(count);
+  std::vector<std::string> groups(count);
+  for (size_t i = 0; i < count; ++i) {
+    const MeasuredRow& row = table.rows[i];
+    scenarios[i] = ReadScenario(row.document);
+    scenarios[i].allow_out_of_memory = true;
+    groups[i] = GroupOf(row, scenarios[i]);
+    observer.Done(static_cast<double>(i + 1));
+  }
+  Validation validation;
+  validation.rows.resize(count);
+  observer.Begin("validating", "rows", count);
+  RowsObserver rows(observer);
+  InParallel(count, threads, [&](size_t i) {
+    validation.rows[i] = PlayRow(table.rows[i], scenarios[i]);
+    rows.End();
+  });
+  std::vector<std::string> names;
+  for (const std::string& name : groups) {
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  std::vector<size_t> all(count);
+  std::iota(all.begin(), all.end(), size_t{0});
+  for (const std::string& name : names) {
+    std::vector<size_t> members;
+    std::copy_if(all.begin(), all.end(), std::back_inserter(members),
+                 [&](size_t i) { return groups[i] == name; });
+    validation.groups.push_back(Judge(name, std::move(members), validation.rows));
+  }
+  if (names.size() > 1) validation.groups.push_back(Judge("all", std::move(all), validation.rows));
+  return validation;
+}
+
+}  // namespace rehearse

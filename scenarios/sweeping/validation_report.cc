@@ -1,0 +1,324 @@
+#include "scenarios/sweeping/validation_report.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "sim/base/units.h"
+#include "sim/report/svg.h"
+#include "sim/report/text_page.h"
+
+namespace rehearse {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr size_t kLongestRowName = 44;
+
+std::string Signed(double share) { return fmt::format("{:+.1f} %", 100 * share); }
+std::string Plain(double share) { return fmt::format("{:.1f} %", 100 * share); }
+
+std::string OfAll(size_t part, size_t whole) {
+  return whole == 0 ? "" : fmt::format("{} of {}", part, whole);
+}
+
+// What is no explanation is not shown.
+constexpr double kMostFactor = 20;
+
+// The share of the step, and the factor that would explain the error alone.
+std::string PartText(const ValidatedRow& row, StepPart part) {
+  const auto index = static_cast<size_t>(part);
+  const double share = row.parts[index] / row.predicted;
+  const std::string percent = fmt::format("{:.0f} %", 100 * share);
+  const std::optional<double>& factor = row.factors[index];
+  return factor && *factor <= kMostFactor ? fmt::format("{} {:.3g}x", percent, *factor) : percent;
+}
+
+constexpr std::array<StepPart, kStepParts> kAllParts = {
+    StepPart::kGemm,     StepPart::kAttention,     StepPart::kMemory,
+    StepPart::kLaunches, StepPart::kCommunication, StepPart::kIdle};
+
+std::vector<std::string> GroupCells(const ValidatedGroup& group) {
+  return {group.name,
+          fmt::format("{}", group.rows.size()),
+          Plain(group.mean),
+          Plain(group.median),
+          Signed(group.bias),
+          fmt::format("{}", group.within),
+          group.pairs == 0 ? ""
+                           : fmt::format("{:.0f} % of {}",
+                                         100 * Share(static_cast<double>(group.ordered),
+                                                     static_cast<double>(group.pairs)),
+                                         group.pairs),
+          group.memory_rows == 0 ? ""
+                                 : fmt::format("{}, worst {} ({})", Plain(group.memory_mean),
+                                               Plain(group.memory_worst), group.memory_rows)};
+}
+
+const std::vector<std::string>& GroupHeader() {
+  static const std::vector<std::string> header = {"device, software", "rows",         "mean error",
+                                                  "median error",     "bias",         "within 10 %",
+                                                  "orders right",     "memory, error"};
+  return header;
+}
+
+std::vector<std::string> RowCells(const MeasuredRow& measured, const ValidatedRow& row) {
+  std::vector<std::string> cells = {Shortened(measured.name, kLongestRowName), Print(row.measured),
+                                    Print(row.predicted), Signed(row.error)};
+  for (const StepPart part : kAllParts) cells.push_back(PartText(row, part));
+  return cells;
+}
+
+std::vector<std::string> RowHeader() {
+  std::vector<std::string> header = {"row", "measured", "predicted", "error"};
+  for (const StepPart part : kAllParts) header.emplace_back(Name(part));
+  return header;
+}
+
+// As wide as their widest cell, the first column to the left.
+void AddColumns(Page& page, const std::vector<std::vector<std::string>>& rows) {
+  std::vector<size_t> widths(rows.front().size(), 0);
+  for (const auto& row : rows)
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  for (size_t number = 0; number < rows.size(); ++number) {
+    std::string line;
+    for (size_t i = 0; i < rows[number].size(); ++i) {
+      const std::string cell = VisibleText(rows[number][i]);
+      line += i == 0 ? fmt::format("{:<{}}", cell, widths[i])
+                     : fmt::format("  {:>{}}", cell, widths[i]);
+    }
+    if (number == 0) {
+      page.Line("{}", page.pen(Ink::kBold, line));
+    } else {
+      page.Line("{}", line);
+    }
+  }
+}
+
+std::vector<std::vector<std::string>> GroupRows(const Validation& validation) {
+  std::vector<std::vector<std::string>> rows = {GroupHeader()};
+  for (const ValidatedGroup& group : validation.groups) rows.push_back(GroupCells(group));
+  return rows;
+}
+
+std::vector<std::vector<std::string>> AllRows(const ValidationTable& table,
+                                              const Validation& validation) {
+  std::vector<std::vector<std::string>> rows = {RowHeader()};
+  for (size_t i = 0; i < table.rows.size(); ++i)
+    rows.push_back(RowCells(table.rows[i], validation.rows[i]));
+  return rows;
+}
+
+std::string MarkdownOf(const std::vector<std::vector<std::string>>& rows) {
+  std::string text;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    text += fmt::format("| {} |\n", fmt::join(rows[i], " | "));
+    if (i > 0) continue;
+    text += "| ---";
+    for (size_t column = 1; column < rows[i].size(); ++column) text += " | ---:";
+    text += " |\n";
+  }
+  return text;
+}
+
+// The group of each row; "all" comes last and is no row's own.
+std::vector<size_t> GroupOfRows(const ValidationTable& table, const Validation& validation) {
+  std::vector<size_t> groups(table.rows.size(), 0);
+  for (size_t i = validation.groups.size(); i-- > 0;)
+    for (const size_t row : validation.groups[i].rows) groups[row] = i;
+  return groups;
+}
+
+Json NumberOrNull(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
+
+Json GroupJson(const ValidatedGroup& group) {
+  Json json = {{"name", group.name},
+               {"rows", group.rows.size()},
+               {"mean_error", group.mean},
+               {"median_error", group.median},
+               {"bias", group.bias},
+               {"within_10_percent", group.within},
+               {"pairs", group.pairs},
+               {"pairs_in_order", group.ordered},
+               {"memory_rows", group.memory_rows}};
+  if (group.memory_rows > 0) {
+    json["memory_mean_error"] = group.memory_mean;
+    json["memory_worst_error"] = group.memory_worst;
+  }
+  return json;
+}
+
+}  // namespace
+
+std::string ToText(const ValidationTable& table, const Validation& validation, bool color) {
+  Page page(color);
+  page.Line("{}   {} rows", page.pen(Ink::kBold, VisibleText(table.name)), table.rows.size());
+  page.Gap();
+  AddColumns(page, AllRows(table, validation));
+  page.Line("{}", page.pen(Ink::kFaint,
+                           "a part of the predicted step, and the factor at which it alone would "
+                           "explain the error"));
+  page.Gap();
+  AddColumns(page, GroupRows(validation));
+  page.Line("{}", page.pen(Ink::kFaint,
+                           "errors of steps; orders of pairs measured more than 2 points of MFU "
+                           "apart"));
+  return page.text;
+}
+
+std::string ToMarkdown(const ValidationTable& table, const Validation& validation) {
+  return MarkdownOf(GroupRows(validation)) + "\n" + MarkdownOf(AllRows(table, validation));
+}
+
+DataTable TableOf(const ValidationTable& table, const Validation& validation) {
+  std::vector<DataColumn> columns = {{"row"},
+                                     {"group"},
+                                     {"source"},
+                                     {"measured_seconds", CellKind::kNumber},
+                                     {"predicted_seconds", CellKind::kNumber},
+                                     {"relative_error", CellKind::kNumber},
+                                     {"measured_mfu", CellKind::kNumber},
+                                     {"predicted_mfu", CellKind::kNumber}};
+  for (const StepPart part : kAllParts)
+    columns.push_back({fmt::format("{}_seconds", Name(part)), CellKind::kNumber});
+  for (const StepPart part : kAllParts)
+    columns.push_back({fmt::format("{}_factor", Name(part)), CellKind::kNumber});
+  columns.push_back({"measured_memory_bytes", CellKind::kNumber});
+  columns.push_back({"predicted_memory_bytes", CellKind::kNumber});
+  columns.push_back({"memory_relative_error", CellKind::kNumber});
+  DataTable data(std::move(columns));
+  const std::vector<size_t> groups = GroupOfRows(table, validation);
+  for (size_t i = 0; i < table.rows.size(); ++i) {
+    const MeasuredRow& measured = table.rows[i];
+    const ValidatedRow& row = validation.rows[i];
+    std::vector<DataCell> cells = {measured.name,         validation.groups[groups[i]].name,
+                                   measured.source,       row.measured.value(),
+                                   row.predicted.value(), row.error,
+                                   row.measured_mfu,      row.predicted_mfu};
+    for (const Seconds part : row.parts) cells.emplace_back(part.value());
+    for (const std::optional<double>& factor : row.factors) cells.emplace_back(factor);
+    cells.push_back(measured.memory ? DataCell(measured.memory->value()) : DataCell());
+    cells.emplace_back(row.memory.value());
+    cells.emplace_back(row.memory_error);
+    data.Add(std::move(cells));
+  }
+  return data;
+}
+
+Json ToJson(const ValidationTable& table, const Validation& validation) {
+  Json json = {{"schema", "rehearse.validation.v1"}, {"table", table.name}};
+  json["groups"] = Json::array();
+  for (const ValidatedGroup& group : validation.groups) json["groups"].push_back(GroupJson(group));
+  json["rows"] = Json::array();
+  const std::vector<size_t> groups = GroupOfRows(table, validation);
+  for (size_t i = 0; i < table.rows.size(); ++i) {
+    const MeasuredRow& measured = table.rows[i];
+    const ValidatedRow& row = validation.rows[i];
+    Json entry = {{"name", measured.name},
+                  {"line", measured.line},
+                  {"group", validation.groups[groups[i]].name},
+                  {"source", measured.source},
+                  {"measured_seconds", row.measured.value()},
+                  {"predicted_seconds", row.predicted.value()},
+                  {"relative_error", row.error},
+                  {"measured_mfu", row.measured_mfu},
+                  {"predicted_mfu", row.predicted_mfu}};
+    for (const StepPart part : kAllParts) {
+      const auto index = static_cast<size_t>(part);
+      entry["parts"][Name(part)] = {{"seconds", row.parts[index].value()},
+                                    {"factor", NumberOrNull(row.factors[index])}};
+    }
+    entry["predicted_memory_bytes"] = row.memory.value();
+    if (measured.memory) entry["measured_memory_bytes"] = measured.memory->value();
+    entry["memory_relative_error"] = NumberOrNull(row.memory_error);
+    json["rows"].push_back(std::move(entry));
+  }
+  return json;
+}
+
+// ---- the picture --------------------------------------------------------------------------------
+
+namespace {
+
+constexpr double kSide = 460;  // of the plot, pixels
+constexpr double kLeft = 56;   // what stands beside it
+constexpr double kTop = 16;
+constexpr double kBottom = 48;
+constexpr double kLegend = 270;  // to the right
+constexpr std::array<const char*, 8> kColors = {"#2f6fb0", "#d1622b", "#3b8f4a", "#8a4fa3",
+                                                "#b08a1e", "#1d8f94", "#b23a5e", "#5b6470"};
+
+std::string LineOf(double x1, double y1, double x2, double y2, const char* style) {
+  return fmt::format("<line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\" {}/>\n", svg::Pixels(x1),
+                     svg::Pixels(y1), svg::Pixels(x2), svg::Pixels(y2), style);
+}
+
+}  // namespace
+
+std::string ValidationSvg(const ValidationTable& table, const Validation& validation) {
+  double most = 0.1;
+  for (const ValidatedRow& row : validation.rows)
+    most = std::max({most, row.measured_mfu, row.predicted_mfu});
+  most = std::ceil(10 * most) / 10;
+  const auto x = [&](double mfu) { return kLeft + kSide * mfu / most; };
+  const auto y = [&](double mfu) { return kTop + kSide - kSide * mfu / most; };
+  const double width = kLeft + kSide + kLegend;
+  const double height = kTop + kSide + kBottom;
+  std::string svg = fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" "
+      "height=\"{1}\" font-family=\"sans-serif\" font-size=\"12\" fill=\"#333\">\n<rect "
+      "width=\"{0}\" height=\"{1}\" fill=\"#fff\"/>\n",
+      svg::Pixels(width), svg::Pixels(height));
+  for (int tenth = 0; tenth <= static_cast<int>(std::lround(10 * most)); ++tenth) {
+    const double mfu = tenth / 10.0;
+    svg += LineOf(x(mfu), y(0), x(mfu), y(most), "stroke=\"#e6e6e6\"");
+    svg += LineOf(x(0), y(mfu), x(most), y(mfu), "stroke=\"#e6e6e6\"");
+    svg += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{} %</text>\n",
+                       svg::Pixels(x(mfu)), svg::Pixels(y(0) + 16), 10 * tenth);
+    svg += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{} %</text>\n",
+                       svg::Pixels(x(0) - 6), svg::Pixels(y(mfu) + 4), 10 * tenth);
+  }
+  svg += LineOf(x(0), y(0), x(most), y(most), "stroke=\"#555\"");
+  // Predicted steps 10 % off: utilisations of 1/1.1 and 1/0.9.
+  svg += LineOf(x(0), y(0), x(most), y(most / (1 + kNearEnough)),
+                "stroke=\"#999\" stroke-dasharray=\"4 3\"");
+  svg += LineOf(x(0), y(0), x(most * (1 - kNearEnough)), y(most),
+                "stroke=\"#999\" stroke-dasharray=\"4 3\"");
+  const std::vector<size_t> groups = GroupOfRows(table, validation);
+  for (size_t i = 0; i < table.rows.size(); ++i) {
+    const ValidatedRow& row = validation.rows[i];
+    svg += fmt::format(
+        "<circle cx=\"{}\" cy=\"{}\" r=\"3.5\" fill=\"{}\" fill-opacity=\"0.75\"><title>{}: {}"
+        "</title></circle>\n",
+        svg::Pixels(x(row.measured_mfu)), svg::Pixels(y(row.predicted_mfu)),
+        kColors[groups[i] % kColors.size()], svg::Escape(table.rows[i].name), Signed(row.error));
+  }
+  double line = kTop + 12;
+  for (size_t i = 0; i < validation.groups.size(); ++i) {
+    const ValidatedGroup& group = validation.groups[i];
+    if (i > 0 && i + 1 == validation.groups.size()) break;  // all
+    svg += fmt::format("<circle cx=\"{}\" cy=\"{}\" r=\"4\" fill=\"{}\"/>\n",
+                       svg::Pixels(kLeft + kSide + 22), svg::Pixels(line - 4),
+                       kColors[i % kColors.size()]);
+    svg +=
+        fmt::format("<text x=\"{}\" y=\"{}\">{}: {}, {}</text>\n", svg::Pixels(kLeft + kSide + 32),
+                    svg::Pixels(line), svg::Escape(Shortened(group.name, 24)),
+                    OfAll(group.within, group.rows.size()), Signed(group.bias));
+    line += 19;
+  }
+  svg += fmt::format(
+      "<text x=\"{}\" y=\"{}\" fill=\"#777\">within 10 %, and the bias of steps</text>\n",
+      svg::Pixels(kLeft + kSide + 16), svg::Pixels(line));
+  svg += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">measured MFU</text>\n",
+                     svg::Pixels(kLeft + kSide / 2), svg::Pixels(height - 10));
+  svg += fmt::format(
+      "<text x=\"14\" y=\"{0}\" text-anchor=\"middle\" transform=\"rotate(-90 14 {0})\">predicted "
+      "MFU</text>\n",
+      svg::Pixels(kTop + kSide / 2));
+  return svg + "</svg>\n";
+}
+
+}  // namespace rehearse

@@ -1,0 +1,46 @@
+#include "sim/base/csv_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "sim/base/error.h"
+
+namespace rehearse {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::string MistakeIn(const std::string& text) {
+  try {
+    ParseCsvFile(text, "t.csv");
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "none";
+}
+
+TEST(CsvFileTest, QuotesHoldCommasLineBreaksAndDoubledQuotes) {
+  const CsvFile file =
+      ParseCsvFile("# a comment\n\na, b\r\n\"1,\n2\",\"say \"\"x\"\"\"\n3 ,\n", "t.csv");
+  EXPECT_EQ(file.line, 3);
+  EXPECT_THAT(file.columns, ElementsAre("a", "b"));
+  ASSERT_EQ(file.rows.size(), 2u);
+  EXPECT_THAT(file.rows[0].cells, ElementsAre("1,\n2", "say \"x\""));
+  EXPECT_EQ(file.rows[0].line, 4);
+  // The quoted line break counts: the next row is in line 6.
+  EXPECT_THAT(file.rows[1].cells, ElementsAre("3", ""));
+  EXPECT_EQ(file.rows[1].line, 6);
+}
+
+TEST(CsvFileTest, MistakesNameFileAndLine) {
+  EXPECT_THAT(MistakeIn("a,b\n1,2\n1\n"), HasSubstr("t.csv:3: found 1 cells, expected 2"));
+  EXPECT_THAT(MistakeIn("a,a\n"), HasSubstr("t.csv:1: two columns are called \"a\""));
+  EXPECT_THAT(MistakeIn("a,\n"), HasSubstr("t.csv:1: column 2 has no name"));
+  EXPECT_THAT(MistakeIn("a\n\"1\n2\n"), HasSubstr("t.csv:2: found a quote that nothing closes"));
+  EXPECT_THAT(MistakeIn("a\n\"1\"2\n"), HasSubstr("t.csv:2: found text behind a closing quote"));
+  EXPECT_THAT(MistakeIn("# nothing\n"), HasSubstr("t.csv: found no line of column names"));
+}
+
+}  // namespace
+}  // namespace rehearse

@@ -1,0 +1,175 @@
+#include "workloads/planner/kernel_costs.h"
+
+#include <map>
+
+#include <gtest/gtest.h>
+
+#include "workloads/networks/decoder_network.h"
+#include "workloads/planner/planner.h"
+#include "workloads/strategies/strategy_zero.h"
+
+namespace rehearse {
+namespace {
+
+constexpr double kHidden = 64;
+constexpr double kFeedForward = 256;
+constexpr double kTokens = 8.0 * 32;
+constexpr double kVocabulary = 512;
+
+GptModel Model(bool llama) {
+  GptModel model;
+  model.name = "small";
+  model.layers = 1;
+  model.hidden = 64;
+  model.heads = 4;
+  model.vocabulary = 512;
+  model.llama = llama;
+  model.feed_forward = 256;
+  return model;
+}
+
+Training Steps(KernelStyle kernels) {
+  Training training;
+  training.batch = 8;
+  training.sequence = 32;
+  training.recomputation = Recomputation::kNone;
+  training.kernels = kernels;
+  return training;
+}
+
+// The kernels of one rank's step by name, the layer's and those outside.
+std::map<std::string, Compute> Kernels(const GptModel& model, const Training& training) {
+  const Network network = MakeDecoder(model, training);
+  const Schedule schedule = PlanStep(network, training, MakeDataParallel(1, false, network));
+  std::map<std::string, Compute> kernels;
+  for (const Op& op : schedule.roles[0].ops) {
+    if (const auto* compute = std::get_if<Compute>(&op.work)) kernels[op.name] = *compute;
+  }
+  return kernels;
+}
+
+TEST(KernelCostsTest, EagerSwiGluWritesAndReadsOneArrayMore) {
+  // Fused reads gate and up and writes: 3 arrays of m×f. Eager: silu reads and writes 2, the
+  // product 3. Backward: dY, gate, up to two gradients are 5; eager three kernels of 3 each.
+  const double array = 2 * kTokens * kFeedForward;
+  for (const auto& [style, forward, backward, launches] :
+       {std::tuple(KernelStyle::kFused, 3, 5, 1u), std::tuple(KernelStyle::kEager, 5, 9, 2u),
+        std::tuple(KernelStyle::kCompiled, 3, 5, 1u)}) {
+    const auto kernels = Kernels(Model(true), Steps(style));
+    EXPECT_EQ(kernels.at("swiglu").bytes.value(), forward * array);
+    EXPECT_EQ(kernels.at("swiglu").kernels, launches);
+    EXPECT_EQ(kernels.at("swiglu backward").bytes.value(), backward * array);
+  }
+}
+
+TEST(KernelCostsTest, TheResidualOfGptDropsOutInOneKernelOrTwo) {
+  // m·h elements of 2 bytes: X, Z and the sum, and a byte of mask; eager dropout's result twice
+  // more. Compiled the mask is made again from its seed.
+  const double elements = kTokens * kHidden;
+  const std::string op = "bias, dropout, residual 1";
+  EXPECT_EQ(Kernels(Model(false), Steps(KernelStyle::kFused)).at(op).bytes.value(), 7 * elements);
+  EXPECT_EQ(Kernels(Model(false), Steps(KernelStyle::kEager)).at(op).bytes.value(), 11 * elements);
+  EXPECT_EQ(Kernels(Model(false), Steps(KernelStyle::kCompiled)).at(op).bytes.value(),
+            6 * elements);
+}
+
+TEST(KernelCostsTest, WithoutDropoutThereAreNeitherMasksNorTheirKernels) {
+  Training training = Steps(KernelStyle::kFused);
+  training.dropout = false;
+  const auto kernels = Kernels(Model(false), training);
+  EXPECT_EQ(kernels.count("embedding dropout"), 0u);
+  EXPECT_EQ(kernels.count("bias, dropout, residual 1"), 0u);
+  // The sum's kernel adds the bias: three arrays, and nothing for the bias by itself.
+  EXPECT_EQ(kernels.at("residual 1").bytes.value(), 3 * 2 * kTokens * kHidden);
+  EXPECT_EQ(kernels.at("projection bias").bytes.value(), 0);
+  EXPECT_EQ(kernels.at("projection bias").kernels, 0u);
+}
+
+TEST(KernelCostsTest, TheLossCopiesLogitsInFp32UnlessItIsFused) {
+  const double logits = kTokens * kVocabulary;
+  const auto backward = [&](const Training& training) {
+    return Kernels(Model(true), training).at("cross entropy backward").bytes.value() / logits;
+  };
+  // Normalise (8) and scale (8) in fp32, to bf16 (4 + 2).
+  EXPECT_EQ(backward(Steps(KernelStyle::kFused)), 22);
+  // Zeros for the picked one (4), log_softmax' (16), to bf16 (6).
+  EXPECT_EQ(backward(Steps(KernelStyle::kEager)), 26);
+  // In place: read and written.
+  EXPECT_EQ(backward(Steps(KernelStyle::kCompiled)), 4);
+  Training fused = Steps(KernelStyle::kEager);
+  fused.fused_cross_entropy = true;
+  EXPECT_EQ(backward(fused), 4);
+}
+
+TEST(KernelCostsTest, ACompiledNormBehindASumOnlyWrites) {
+  const ElementwiseCosts costs{KernelStyle::kCompiled, 2};
+  EXPECT_EQ(costs.Norm(100, true, true).bytes, 200);
+  EXPECT_EQ(costs.Norm(100, true, true).kernels, 0u);
+  EXPECT_EQ(costs.Norm(100, true, false).bytes, 400);
+  // Eager: cast 6, square 8, mean 4, scale 8, cast 6, gain 4.
+  EXPECT_EQ((ElementwiseCosts{KernelStyle::kEager, 2}).Norm(100, true, false).bytes, 3600);
+  // Nothing to cast in fp32: square 8, mean 4, scale 8, gain 8.
+  EXPECT_EQ((ElementwiseCosts{KernelStyle::kEager, 4}).Norm(100, true, false).bytes, 2800);
+}
+
+TEST(KernelCostsTest, UnfusedAdamTouchesItsStateOperationByOperation) {
+  Training training;
+  // Fused: gradient 4, three fp32 numbers read and written (24), the bf16 parameter written (2).
+  EXPECT_EQ(CostsOfAdam(training, 100, 10, 400, 3, 2).update.bytes, 400 + 100 * 26);
+  EXPECT_EQ(CostsOfAdam(training, 100, 10, 400, 3, 2).update.kernels, 1u);
+  // 20 fp32 accesses, the master read and the parameter written, gradients scaled.
+  training.optimizer = OptimizerKernels::kLoop;
+  EXPECT_EQ(CostsOfAdam(training, 100, 10, 400, 3, 2).update.bytes, 800 + 100 * 86);
+  EXPECT_EQ(CostsOfAdam(training, 100, 10, 400, 3, 2).update.kernels, 90u);
+  training.optimizer = OptimizerKernels::kForeach;
+  EXPECT_EQ(CostsOfAdam(training, 100, 10, 400, 3, 2).update.kernels, 9u);
+  EXPECT_EQ(CostsOfAdam(training, 100, 31, 400, 3, 2).update.kernels, 18u);
+}
+
+TEST(KernelCostsTest, FusedAccumulationLeavesTheProductToAddToTheSum) {
+  Training training = Steps(KernelStyle::kFused);
+  const auto apart = Kernels(Model(true), training);
+  training.fused_accumulation = true;
+  const auto fused = Kernels(Model(true), training);
+  const double weights = kHidden * kHidden;
+  EXPECT_EQ(apart.at("accumulate projection").bytes.value(), weights * (2 + 4 + 4));
+  EXPECT_EQ(fused.at("accumulate projection").bytes.value(), 0);
+  // Instead of 2 bytes of a block it reads and writes 4 each.
+  EXPECT_EQ(fused.at("projection dW").bytes.value() - apart.at("projection dW").bytes.value(),
+            weights * 6);
+}
+
+TEST(KernelCostsTest, RotaryEmbeddingTurnsQueriesAndKeysOnTheWayThereAndBack) {
+  const auto kernels = Kernels(Model(true), Steps(KernelStyle::kFused));
+  const double array = 2 * kTokens * 2 * kHidden;  // Q and K
+  EXPECT_EQ(kernels.at("rotary").bytes.value(), 2 * array);
+  EXPECT_EQ(kernels.at("rotary backward").bytes.value(), 2 * array);
+  EXPECT_EQ(Kernels(Model(false), Steps(KernelStyle::kFused)).count("rotary"), 0u);
+}
+
+TEST(KernelCostsTest, TheHostIsWaitedForWhereItLaunchesTooSlowly) {
+  Training training = Steps(KernelStyle::kFused);
+  training.host_launch = Seconds(5e-6);
+  const Network network = MakeDecoder(Model(true), training);
+  const Schedule schedule = PlanStep(network, training, MakeDataParallel(1, false, network));
+  uint32_t launches = 0;
+  uint32_t launched = 0;
+  for (const Op& op : schedule.roles[0].ops) {
+    const auto* compute = std::get_if<Compute>(&op.work);
+    if (compute == nullptr) {
+      ++launches;
+    } else if (op.name == "launches") {
+      EXPECT_TRUE(IsWait(*compute));
+      // All that came since the last wait: so the sum of waits is that of all launches so far.
+      launched += launches;
+      EXPECT_NEAR(compute->duration.value(), 5e-6 * launches, 1e-12);
+      launches = 0;
+    } else {
+      launches += compute->kernels;
+    }
+  }
+  EXPECT_GT(launched, 20u);
+}
+
+}  // namespace
+}  // namespace rehearse

@@ -1,0 +1,102 @@
+// rehearse validate TABLE.csv: what others have measured, beside what is predicted.
+#include <algorithm>
+#include <cstdio>
+#include <thread>
+
+#include "scenarios/sweeping/validation_report.h"
+#include "sim/base/error.h"
+#include "sim/base/output_file.h"
+#include "tools/command.h"
+#include "tools/number_options.h"
+#include "tools/output_format.h"
+#include "tools/terminal.h"
+
+namespace rehearse {
+namespace {
+
+namespace po = boost::program_options;
+
+constexpr unsigned kMostRowsAtATime = 1024;
+
+const std::vector<OutputFormat> kValidationFormats = {OutputFormat::kText, OutputFormat::kJson,
+                                                      OutputFormat::kCsv, OutputFormat::kJsonLines,
+                                                      OutputFormat::kMarkdown};
+
+std::string PrintValidation(const ValidationTable& table, const Validation& validation,
+                            OutputFormat format) {
+  switch (format) {
+    case OutputFormat::kText:
+      return ToText(table, validation, ColorsWanted());
+    case OutputFormat::kJson:
+      return ToJson(table, validation).dump(2) + "\n";
+    case OutputFormat::kMarkdown:
+      return ToMarkdown(table, validation);
+    case OutputFormat::kCsv:
+    case OutputFormat::kJsonLines:
+      return Print(TableOf(table, validation), format);
+  }
+  CHECK(false);
+}
+
+}  // namespace
+
+CommandSyntax ValidateSyntax() {
+  CommandSyntax syntax;
+  syntax.usage = "rehearse validate TABLE.csv [options]";
+  syntax.explanation =
+      "Plays every row of a table of measured steps and shows the errors: row by row with what\n"
+      "the step goes into, and the factor at which each part alone would explain the error; and\n"
+      "of all rows of a device and software mean and median error, bias, rows within 10 %, and\n"
+      "how many pairs more than 2 points of MFU apart are put in the right order.\n"
+      "A row of the CSV file is a run. Its columns: name; one of step (\"0.853s\"),\n"
+      "tokens_per_second, mfu (0.41); optionally memory (\"60.5GiB\"), source, group, note. Every\n"
+      "other column is a path of the scenario as --set takes it, such as training.batch; empty\n"
+      "cells say nothing. Lines that begin with # are comments. scenarios/validation/ has some.\n"
+      "  rehearse validate scenarios/validation/published.csv\n"
+      "  rehearse validate mine.csv --format csv > errors.csv\n";
+  syntax.positional = {"table"};
+  syntax.takes["table"] = TakenFile({".csv"});
+  syntax.takes["svg"] = TakenOutput({".svg"});
+  syntax.options.add_options()("svg", po::value<std::string>()->value_name("FILE"),
+                               "draw predicted against measured utilisation")(
+      "threads", Whole("N", "0", 0u, kMostRowsAtATime),
+      "rows at a time, at most four a core; 0 is one a core")(
+      "set", po::value<std::vector<std::string>>()->composing()->value_name("PATH=VALUE"),
+      "change the scenario of every row, e.g. simulator.fidelity=formula; may be repeated");
+  AddFormatOption(syntax.options, kValidationFormats, "a row a row of the table, with all digits");
+  return syntax;
+}
+
+int ValidateCommand(const std::vector<std::string>& arguments) {
+  CommandSyntax syntax = ValidateSyntax();
+  po::variables_map values;
+  if (!ParseCommandLine(syntax, arguments, &values)) return 0;
+  if (values.count("table") == 0) {
+    throw Error("no table given; usage: " + syntax.usage +
+                "\ntry: rehearse validate scenarios/validation/published.csv");
+  }
+  const OutputFormat format = ReadFormat(values, kValidationFormats);
+  constexpr unsigned kMostOfACore = 4;
+  const unsigned threads =
+      std::min(values["threads"].as<unsigned>(),
+               kMostOfACore * std::max(1u, std::thread::hardware_concurrency()));
+  std::vector<std::string> changes;
+  if (values.count("set") > 0) changes = values["set"].as<std::vector<std::string>>();
+  const std::string svg = FolderOption(values, "svg");
+  if (!svg.empty()) CheckWritable(svg);
+  const ValidationTable table =
+      ReadValidationTable(ReadCsvFile(values["table"].as<std::string>()), changes);
+  ProgressLine progress(ProgressWanted());
+  const Validation validation = Validate(table, threads, progress);
+  progress.Clear();
+  if (!svg.empty()) WriteFileAtomically(svg, ValidationSvg(table, validation));
+  const std::string text = PrintValidation(table, validation, format);
+  if (svg.empty()) {
+    std::fputs(text.c_str(), stdout);
+  } else {
+    PrintBeside(svg, text);
+  }
+  return 0;
+}
+
+}  // namespace rehearse

@@ -1,0 +1,141 @@
+#include "workloads/planner/kernel_costs.h"
+
+namespace rehearse {
+namespace {
+
+constexpr double kBytesOfFloat = 4;  // bytes
+
+// From one precision to fp32 or back: nothing where it is fp32 already.
+double CastBytes(double element) { return element == kBytesOfFloat ? 0 : element + kBytesOfFloat; }
+
+}  // namespace
+
+KernelCost ElementwiseCosts::Bias(double elements, uint32_t pieces) const {
+  if (pieces == 0 || style != KernelStyle::kFused) return {0, 0};
+  return {2 * elements * element, pieces};
+}
+
+// Column sums; where the forward op splits arrays, this one joins their gradients first.
+KernelCost ElementwiseCosts::BiasBackward(double elements, uint32_t pieces) const {
+  return pieces <= 1 ? KernelCost{elements * element, 1} : KernelCost{3 * elements * element, 2};
+}
+
+KernelCost ElementwiseCosts::BiasGelu(double elements) const { return {2 * elements * element, 1}; }
+
+// dY and X to dX, then its column sums.
+KernelCost ElementwiseCosts::BiasGeluBackward(double elements) const {
+  return {4 * elements * element, 2};
+}
+
+// Eager: silu reads and writes, the product reads both and writes.
+KernelCost ElementwiseCosts::SwiGlu(double results) const {
+  if (style == KernelStyle::kEager) return {5 * results * element, 2};
+  return {3 * results * element, 1};
+}
+
+// Eager: both factors' gradients and silu's, each of two arrays.
+KernelCost ElementwiseCosts::SwiGluBackward(double results) const {
+  if (style == KernelStyle::kEager) return {9 * results * element, 3};
+  return {5 * results * element, 1};
+}
+
+// A byte of mask an element.
+KernelCost ElementwiseCosts::Dropout(double elements) const {
+  const double mask = style == KernelStyle::kCompiled ? 0 : 1;
+  return {elements * (2 * element + mask), 1};
+}
+
+// Reads X and Z, writes the sum and the mask; eager: dropout's result is written and read besides.
+KernelCost ElementwiseCosts::Residual(double elements) const {
+  switch (style) {
+    case KernelStyle::kFused:
+      return {elements * (3 * element + 1), 1};
+    case KernelStyle::kEager:
+      return {elements * (5 * element + 1), 2};
+    case KernelStyle::kCompiled:
+      return {elements * 3 * element, 1};
+  }
+  return {};
+}
+
+// Through the dropout, then the bias' sums.
+KernelCost ElementwiseCosts::ResidualBackward(double elements) const {
+  const double mask = style == KernelStyle::kCompiled ? 0 : 1;
+  return {elements * (3 * element + mask), 2};
+}
+
+KernelCost ElementwiseCosts::Norm(double elements, bool is_rms, bool follows_sum) const {
+  if (style == KernelStyle::kCompiled && follows_sum) return {elements * element, 0};
+  if (style == KernelStyle::kEager && is_rms) {
+    // Cast, square (8), mean (4), times 1/rms (8), cast, times gain.
+    return {elements * (2 * CastBytes(element) + 20 + 2 * element), 6};
+  }
+  return {2 * elements * element, 1};
+}
+
+// X and dY to dX; both once more for the sums of the gain's and bias' gradients.
+KernelCost ElementwiseCosts::NormBackward(double elements, bool is_rms, bool adds) const {
+  if (style == KernelStyle::kEager && is_rms) {
+    // Of the gain: both products (5 accesses) and the sum (1). Of the scale: dX (8), the product
+    // with X (12) and its sum (4). Of mean and square: 12. Both ways added (12), two casts.
+    const double bytes = elements * (6 * element + 48 + 2 * CastBytes(element));
+    return {bytes + (adds ? 3 * elements * element : 0), adds ? 11u : 10u};
+  }
+  if (!adds) return {5 * elements * element, 2};
+  return style == KernelStyle::kCompiled ? KernelCost{6 * elements * element, 2}
+                                         : KernelCost{8 * elements * element, 3};
+}
+
+// Eager, for Q and K each: times the cosine (2), half turned and joined (3), times the sine (2),
+// sum (3).
+KernelCost ElementwiseCosts::Rotary(double elements) const {
+  if (style == KernelStyle::kEager) return {10 * elements * element, 10};
+  return {2 * elements * element, style == KernelStyle::kFused ? 2u : 1u};
+}
+
+LossCosts CostsOfCrossEntropy(const Training& training, double elements, double element) {
+  LossCosts costs;
+  if (training.fused_cross_entropy || training.kernels == KernelStyle::kCompiled) {
+    costs.maximum = {0, 0};
+    costs.exponentials = {elements * 2 * element, 1};
+    costs.backward = {elements * 2 * element, 1};
+    return costs;
+  }
+  const double cast = CastBytes(element);
+  if (training.kernels == KernelStyle::kEager) {
+    // A copy in fp32, log_softmax (its input twice, its result); backward the gradient of the
+    // picked element in an array of zeros (4), log_softmax' (16), and the cast back.
+    costs.maximum = {elements * cast, element == kBytesOfFloat ? 0u : 1u};
+    costs.exponentials = {elements * 12, 2};
+    costs.backward = {elements * (20 + cast), 3};
+    return costs;
+  }
+  // Megatron-LM: convert and maximum (4); subtract and exponentiate (8), sum (4); then normalise
+  // (8), scale (8) and convert the gradient back.
+  costs.maximum = {elements * (cast + 4), 2};
+  costs.exponentials = {elements * 12, 2};
+  costs.backward = {elements * (16 + cast), 3};
+  return costs;
+}
+
+OptimizerCosts CostsOfAdam(const Training& training, double elements, uint32_t arrays,
+                           double gradient_bytes, double states, double parameter_bytes) {
+  if (training.optimizer == OptimizerKernels::kFused) {
+    return {{gradient_bytes, 1},
+            {gradient_bytes + elements * (2 * states * kBytesOfFloat + parameter_bytes), 1}};
+  }
+  // Decay (2 accesses), first moment (3), second (2 + 3), root (2), two divisors (2 + 2), update
+  // (4) of fp32 numbers; gradients are scaled before (read and written).
+  constexpr double kAccesses = 20;
+  constexpr uint32_t kOperations = 8;
+  const bool is_loop = training.optimizer == OptimizerKernels::kLoop;
+  // Operations on lists take up to so many arrays a launch.
+  constexpr uint32_t kArraysAtATime = 30;
+  const uint32_t launches = is_loop ? arrays : (arrays + kArraysAtATime - 1) / kArraysAtATime;
+  const double cast = parameter_bytes < kBytesOfFloat ? kBytesOfFloat + parameter_bytes : 0;
+  return {{gradient_bytes, launches},
+          {2 * gradient_bytes + elements * (kAccesses * kBytesOfFloat + cast),
+           (kOperations + 1) * launches}};
+}
+
+}  // namespace rehearse
