@@ -16,6 +16,7 @@
 #include "scenarios/playing/prepare.h"
 #include "scenarios/playing/seeded_routes.h"
 #include "scenarios/playing/typical_step.h"
+#include "scenarios/playing/validated_steps.h"
 #include "sim/base/error.h"
 
 namespace rehearse {
@@ -238,6 +239,7 @@ Result Describe(const Scenario& scenario, const PlayedScenario& played,
   result.simulator.classes = played.lowered.rank_classes;
   if (!scenario.lists_jobs) {
     result.typical = TypicalOf(result, scenario, played.jobs.front());
+    result.trust = TrustOf(scenario, played.jobs.front());
     result.notes = CalibrationNotes(played.jobs.front().schedule, *scenario.cluster);
   }
   NoteRelease(scenario, &result);

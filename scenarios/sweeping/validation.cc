@@ -88,12 +88,18 @@ class KernelSums {
   std::map<std::array<uint32_t, 3>, double> launches_;  // by device's spec, role, place of the op
 };
 
-// Kernels that run side by side count once: each kind for its share.
+// The typical step, where devices differ.
+Seconds StepOf(const Result& result) {
+  return result.typical ? result.typical->median : result.step;
+}
+
+// Kernels that run side by side count once: each kind for its share, those of the slowest device.
 std::vector<Seconds> PartsOf(const Rehearsal& played, const Scenario& scenario) {
   Parts parts = KernelSums(played.schedule, scenario).Of(played.timeline);
   const double sum = std::accumulate(parts.begin(), parts.end(), 0.0);
   const Breakdown& breakdown = played.result.breakdown;
-  const double scale = sum > 0 ? breakdown.compute.value() / sum : 0;
+  const Seconds kernels = breakdown.compute + (StepOf(played.result) - played.result.step);
+  const double scale = sum > 0 ? kernels.value() / sum : 0;
   for (double& part : parts) part *= scale;
   parts[static_cast<size_t>(StepPart::kCommunication)] = breakdown.exposed_communication.value();
   parts[static_cast<size_t>(StepPart::kIdle)] = breakdown.idle.value();
@@ -141,12 +147,11 @@ ValidatedRow PlayRow(const MeasuredRow& row, const Scenario& scenario) {
   const Rehearsal played = Rehearse(scenario, options);
   const Result& result = played.result;
   ValidatedRow validated;
-  validated.predicted = result.step;
+  validated.predicted = StepOf(result);
   validated.measured = MeasuredStep(row, result);
   validated.error = validated.predicted / validated.measured - 1;
-  validated.predicted_mfu = result.model_flops_utilization;
-  validated.measured_mfu =
-      result.model_flops_utilization * (validated.predicted / validated.measured);
+  validated.predicted_mfu = result.model_flops_utilization * (result.step / validated.predicted);
+  validated.measured_mfu = result.model_flops_utilization * (result.step / validated.measured);
   validated.parts = PartsOf(played, scenario);
   validated.factors = FactorsOf(validated);
   validated.memory = result.memory.Total();

@@ -78,6 +78,16 @@ struct TypicalStep {
   double slowest = 1;  // times the median device's time, in the median cluster
 };
 
+// How near predictions of steps like this one have been to published measurements.
+struct Trust {
+  std::string like;     // "h100 with llm-foundry"; "" where no row is like this step
+  uint32_t rows = 0;    // published
+  uint32_t fewest = 0;  // GPUs that they ran on
+  uint32_t most = 0;
+  double mean_error = 0;  // without signs
+  double bias = 0;        // the mean with signs: below 0 predictions are too quick
+};
+
 struct SimulatorCost {
   Seconds wall;
   uint64_t events = 0;
@@ -124,6 +134,7 @@ struct Result {
   std::vector<ChosenCollective> chosen;  // none where all collectives are rings on bare links
   std::optional<RouteSpread> routes;     // nothing where no seed decides
   std::optional<TypicalStep> typical;    // nothing where it is not known how far devices differ
+  std::optional<Trust> trust;            // nothing for steps of measured devices, and of jobs
   SimulatorCost simulator;
   std::string timeline_hash;
   std::vector<JsonChange> changes;  // of the scenario as it was written; the caller's

@@ -120,6 +120,21 @@ Json Typical(const TypicalStep& typical) {
 
 }  // namespace
 
+namespace {
+
+Json ToJson(const Trust& trust) {
+  Json json = {{"rows", trust.rows}};
+  if (trust.rows == 0) return json;
+  json["like"] = trust.like;
+  json["fewest_devices"] = trust.fewest;
+  json["most_devices"] = trust.most;
+  json["mean_error"] = Number(trust.mean_error);
+  json["bias"] = Number(trust.bias);
+  return json;
+}
+
+}  // namespace
+
 nlohmann::ordered_json ToJson(const Result& result) {
   Json json;
   json["schema"] = kResultSchema;
@@ -151,6 +166,7 @@ nlohmann::ordered_json ToJson(const Result& result) {
   if (!result.chosen.empty()) json["collectives"] = Collectives(result.chosen);
   if (result.routes) json["routes"] = ToJson(*result.routes);
   if (result.typical) json["typical"] = Typical(*result.typical);
+  if (result.trust) json["trust"] = ToJson(*result.trust);
   json["simulator"] = {{"wall_seconds", Number(result.simulator.wall.value())},
                        {"events", result.simulator.events},
                        {"transfers", result.simulator.transfers},

@@ -131,6 +131,20 @@ const ObjectShape& TypicalShape() {
   return shape;
 }
 
+const ObjectShape& TrustShape() {
+  static const char* const kNone = "no published step is like it";
+  static const ObjectShape shape = {
+      "trust",
+      "How near predictions of steps like this have been to published ones (rehearse validate).",
+      {CountKey("rows", "published steps like it"),
+       Sometimes("like", AText(), kNone, "what they have in common with this step"),
+       Sometimes("fewest_devices", ANumber(0, kMost), kNone, "that they ran on"),
+       Sometimes("most_devices", ANumber(0, kMost), kNone, "that they ran on"),
+       Sometimes("mean_error", ANumber(0, kMost), kNone, "of the steps, without signs"),
+       Sometimes("bias", ANumber(-1, kMost), kNone, "below 0 predictions are too quick")}};
+  return shape;
+}
+
 const ObjectShape& JobResultShape() {
   static const ObjectShape shape = {
       "job's result",
@@ -234,6 +248,8 @@ const ObjectShape& ResultShape() {
                  "what was chosen"),
        RoutesKey(),
        TypicalKey(),
+       Sometimes("trust", ObjectOf(TrustShape), "devices were measured, or jobs share a cluster",
+                 "how near predictions of steps like this have been to published ones"),
        SimulatorKey(),
        HashKey(),
        ChangesKey(),

@@ -167,6 +167,20 @@ void WriteUtilization(Page& page, const Result& result) {
             result.peak_dtype.empty() ? "" : result.peak_dtype + " ");
 }
 
+void WriteTrust(Page& page, const Result& result) {
+  if (!result.trust) return;
+  const Trust& trust = *result.trust;
+  page.Gap();
+  if (trust.rows == 0) {
+    page.Line("{}   against no published step of such devices", page.pen(Ink::kBold, "Validated"));
+    return;
+  }
+  page.Line("{}   {}: {} published step{}, on {} to {} devices, {} off in the mean ({}{} bias)",
+            page.pen(Ink::kBold, "Validated"), trust.like, trust.rows, trust.rows == 1 ? "" : "s",
+            Grouped(trust.fewest), Grouped(trust.most), Percent(trust.mean_error),
+            trust.bias < 0 ? "-" : "+", Percent(std::abs(trust.bias)));
+}
+
 void WriteMemory(Page& page, const Result& result) {
   const double total = result.memory.Total().value();
   const double capacity = result.memory_capacity.value();
@@ -264,6 +278,7 @@ std::string StepToText(const Result& result, bool color) {
   WriteAxes(page, result);
   WriteChosen(page, result);
   WriteUtilization(page, result);
+  WriteTrust(page, result);
   WriteMemory(page, result);
   return std::move(page.text);
 }

@@ -44,12 +44,15 @@ Result Predicted() {
 
 TEST(ValidationTest, AStepMeasuredTenPercentLongerThanPredictedIsAnElevenThError) {
   const Result predicted = Predicted();
-  const double longer = 1.1 * predicted.step.value();
+  ASSERT_TRUE(predicted.typical);
+  const double longer = 1.1 * predicted.typical->median.value();
   const Validation validation =
       Judged(fmt::format("{},step\na{},{:.12f}s\n", kHeader, kRow, longer));
   const ValidatedRow& row = validation.rows.front();
   EXPECT_NEAR(row.error, 1 / 1.1 - 1, 1e-9);
-  EXPECT_NEAR(row.measured_mfu, predicted.model_flops_utilization / 1.1, 1e-9);
+  EXPECT_NEAR(row.measured_mfu, row.predicted_mfu / 1.1, 1e-9);
+  EXPECT_NEAR(row.predicted_mfu * predicted.typical->median.value(),
+              predicted.model_flops_utilization * predicted.step.value(), 1e-9);
   // The parts sum to the step; the factor of a part makes up for the missing tenth.
   const Seconds sum = std::accumulate(row.parts.begin(), row.parts.end(), Seconds(0));
   EXPECT_NEAR(sum.value(), row.predicted.value(), 1e-9);
@@ -65,10 +68,12 @@ TEST(ValidationTest, TokensAndUtilisationSayTheSameAsTheStep) {
   const Result predicted = Predicted();
   const Validation tokens = Judged(fmt::format("{},tokens_per_second\na{},{:.12f}\n", kHeader, kRow,
                                                predicted.tokens_per_second / 2));
-  EXPECT_NEAR(tokens.rows.front().error, -0.5, 1e-9);
+  // Half the rate is twice the step without waiting.
+  const double half = predicted.typical->median / (2 * predicted.step) - 1;
+  EXPECT_NEAR(tokens.rows.front().error, half, 1e-9);
   const Validation mfu = Judged(
       fmt::format("{},mfu\na{},{:.15f}\n", kHeader, kRow, predicted.model_flops_utilization / 2));
-  EXPECT_NEAR(mfu.rows.front().error, -0.5, 1e-9);
+  EXPECT_NEAR(mfu.rows.front().error, half, 1e-9);
 }
 
 TEST(ValidationTest, GroupsAreJudgedByMeanMedianBiasAndOrder) {

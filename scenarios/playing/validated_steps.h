@@ -1,0 +1,34 @@
+// Which published steps a step is like, and how near predictions of these have been: what
+// `rehearse validate scenarios/validation/published.csv` says, as a table that
+// tests/scenarios/sweeping/validated_steps_test.cc holds.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "scenarios/readers/scenario.h"
+#include "sim/report/result.h"
+#include "sim/schedule/jobs.h"
+
+namespace rehearse {
+
+// Rows of one device that ran one software with one kind of strategy.
+struct ValidatedSteps {
+  const char* device = "";
+  const char* software = "";  // "" where the row names none
+  const char* strategy = "";
+  uint32_t rows = 0;
+  uint32_t fewest = 0;  // GPUs
+  uint32_t most = 0;
+  double mean_error = 0;
+  double bias = 0;
+};
+
+std::span<const ValidatedSteps> ValidatedTable();
+
+// The rows of the step's device with its software; without a row of these, of its strategy; without
+// these, of its device. Nothing for devices that are no GPUs and for those that were measured.
+std::optional<Trust> TrustOf(const Scenario& scenario, const Job& job);
+
+}  // namespace rehearse
