@@ -8,8 +8,9 @@
 //   cores   = unit · (blocks/S · (keys + setup) + tail · (s + setup)), at least unit · (s + setup)
 //   time    = cores, but never less than bytes / (bandwidth · memory_efficiency), and launch
 // `setup` is what a block costs besides its keys (loading queries, the last sums, in backward the
-// sums over rows), `tail` what the device waits for the last blocks: much where the longest come last
-// (FlashAttention-2), little where a persistent kernel begins with them (FlashAttention-3, cuDNN).
+// sums over rows), `tail` what the device waits for the last blocks: much where the longest come
+// last (FlashAttention-2), little where a persistent kernel begins with them (FlashAttention-3,
+// cuDNN).
 // Grouped queries read less and compute the same. rate(d) is given for heads of 64, 128 and 256,
 // linear in between, proportional to d below, constant above.
 //
@@ -75,8 +76,8 @@ struct AttentionShape {
   double head_size = 0;
   bool causal = false;
 };
-// Of a fused op that has the attributes of Kernel::kAttention; nothing without them. Backward counts
-// 2.5 times the flops of forward, a mask half of them.
+// Of a fused op that has the attributes of Kernel::kAttention; nothing without them. Backward
+// counts 2.5 times the flops of forward, a mask half of them.
 std::optional<AttentionShape> ShapeOf(const Compute& compute, bool backward);
 
 // Of the blocks, without memory and launch.

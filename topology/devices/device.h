@@ -21,7 +21,7 @@
 //   memory     bytes / (memory_bandwidth · memory_efficiency), bounded by flops on the vector peak
 //              where the device gives one, plus launches.
 // Assumptions: what was measured with 16-bit operands holds for other types as a share of their own
-// peak; where there are points only, a batch of b GEMMs fills the device as one with b·m rows would.
+// peak; where there are points only, a batch of b GEMMs fills the device as one with b·m rows.
 // Every figure of a preset names its source in `sources`. All functions are pure.
 #pragma once
 
@@ -129,8 +129,8 @@ double GemmEfficiency(const DeviceSpec& device, const Gemm& gemm);
 std::string WhyNot(const DeviceSpec& device, AttentionKernel kernel);
 
 // How long one Compute op lasts on an otherwise idle device. `backward` chooses the attention
-// efficiency. Finite and not negative; throws Error when the spec lacks a rate that the op needs, or
-// WhyNot says something of its attention core.
+// efficiency. Finite and not negative; throws Error when the spec lacks a rate that the op needs,
+// or WhyNot says something of its attention core.
 Seconds ComputeTime(const DeviceSpec& device, const Compute& compute, bool backward);
 
 // The table of devices that are known by name; sorted. Find throws Error with "did you mean".

@@ -23,7 +23,8 @@ bool IsSame(const Gemm& a, const Gemm& b) {
 bool IsSame(const Compute& a, const Compute& b) {
   const auto facts = [](const Compute& compute) {
     return std::tie(compute.kind, compute.kernel, compute.dtype, compute.duration, compute.flops,
-                    compute.bytes, compute.kernels, compute.attributes, compute.tuned, compute.attention);
+                    compute.bytes, compute.kernels, compute.attributes, compute.tuned,
+                    compute.attention);
   };
   return facts(a) == facts(b) && IsSame(a.gemm, b.gemm);
 }
