@@ -6,6 +6,7 @@
 #include "sim/base/error.h"
 #include "sim/base/input_record.h"
 #include "sim/base/json_document.h"
+#include "topology/devices/overlap_costs.h"
 #include "topology/fabrics/structure.h"
 #include "topology/files/calibration.h"
 #include "topology/files/cluster_file.h"
@@ -25,6 +26,21 @@ LowerOptions ReadSimulator(const JsonReader& reader, const Cluster& cluster) {
     options.perturbation = ReadPerturbation(reader.At("perturbation"), cluster, options.fidelity);
   }
   return options;
+}
+
+// What its devices' family costs where neither the scenario nor a calibration says so: nothing
+// where devices differ, as the player's figures are for all.
+std::optional<Slowdown> UsualSlowdown(const Cluster& cluster) {
+  const std::vector<DeviceSpec>& specs = cluster.device_specs();
+  for (const DeviceSpec& spec : specs) {
+    if (spec.slowdown.Any() || spec.measured != nullptr ||
+        spec.compute_capability != specs.front().compute_capability) {
+      return std::nullopt;
+    }
+  }
+  const uint32_t last = cluster.device_count() - 1;
+  const auto costs = OverlapCostsOf(specs.front(), cluster.NodeOf(0) != cluster.NodeOf(last));
+  return costs ? std::optional<Slowdown>(costs->slowdown) : std::nullopt;
 }
 
 FabricRouting ReadRouting(const JsonReader& reader, const Cluster& cluster) {
@@ -68,6 +84,7 @@ Scenario ReadScenario(const JsonDocument& written) {
     if (simulator.Has("perturbation"))
       scenario.perturbation_place = simulator.At("perturbation").place();
   }
+  if (!scenario.lowering.slowdown) scenario.lowering.slowdown = UsualSlowdown(*scenario.cluster);
   scenario.lists_jobs = root.Has("jobs");
   scenario.jobs = ReadJobRequests(root, *scenario.cluster, *nominal);
   scenario.given = std::make_shared<const nlohmann::json>(written.Given());
@@ -82,6 +99,7 @@ Scenario ScenarioOf(const JsonDocument& schedule, std::unique_ptr<Cluster> clust
   scenario.cluster = std::move(cluster);
   const std::shared_ptr<const Cluster> nominal = scenario.cluster;
   if (calibration) scenario.cluster = ApplyCalibration(*scenario.cluster, *calibration);
+  scenario.lowering.slowdown = UsualSlowdown(*scenario.cluster);
   scenario.jobs.push_back(RequestOf(schedule.Root(), *scenario.cluster, *nominal));
   scenario.name = scenario.jobs.front().name;
   return scenario;

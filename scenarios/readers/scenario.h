@@ -49,10 +49,11 @@
 //
 // Sizes of a strategy must be given, and its switches unless the software sets them: nothing is
 // silently defaulted (scenarios/readers/strategy_reader.h). `channels` 0 leaves their number to the
-// channel search. `slowdown` stands for the devices' own: a kernel runs at 1/(1 + slowdown) while
-// its device communicates (topology/devices/device.h). `routing` and `queue_pairs` stand for the
-// fabric's own (topology/fabrics/routing.h says what each takes); without a seed, steps that one
-// decides are those of the median of 8 seeds (scenarios/playing/seeded_routes.h).
+// channel search. `slowdown` stands for the devices' own, or their family's
+// (topology/devices/overlap_costs.h): a kernel runs at 1/(1 + slowdown) while its device
+// communicates; {} is none. `routing` and `queue_pairs` stand for the fabric's own
+// (topology/fabrics/routing.h says what each takes); without a seed, steps that one decides are
+// those of the median of 8 seeds (scenarios/playing/seeded_routes.h).
 #pragma once
 
 #include <memory>

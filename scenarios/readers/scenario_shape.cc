@@ -57,7 +57,7 @@ const ObjectShape& SimulatorShape() {
        NcclRelease(),
        {"collectives", PinsShape(), Default("[]"), "the same for some collectives",
         R"([{"kind": "all-reduce", "axis": "data", "algorithm": "tree"}])"},
-       {"slowdown", ObjectOf(SlowdownShape), Optional("the devices' own"),
+       {"slowdown", ObjectOf(SlowdownShape), Optional("the devices' own, or their family's"),
         "of kernels while their device communicates, and the other way round", R"({"gemm": 0.1})"},
        {"routing", OneOf({std::begin(kRouteChoiceNames), std::end(kRouteChoiceNames)}),
         Optional("the fabric's own"), "among equal ways of the fabric", "\"ecmp\""},

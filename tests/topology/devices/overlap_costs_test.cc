@@ -1,0 +1,42 @@
+#include "topology/devices/overlap_costs.h"
+
+#include <gtest/gtest.h>
+
+namespace rehearse {
+namespace {
+
+TEST(OverlapCostsTest, NcclsBlocksTakeMultiprocessorsFromWhatRunsBesideThem) {
+  // 24 of 108 on one A100 machine: cores run at 84/108, so they last 24/84 longer.
+  const auto inside = OverlapCostsOf(FindDevice("a100-40g"), false);
+  ASSERT_TRUE(inside);
+  EXPECT_NEAR(inside->slowdown.attention, 24.0 / 84, 1e-12);
+  ASSERT_TRUE(inside->slowdown.waves);
+  EXPECT_EQ(inside->slowdown.waves->multiprocessors, 108u);
+  EXPECT_EQ(inside->slowdown.waves->taken, 24u);
+  // A product of 84 tiles takes one wave on 108 multiprocessors and on 84, one of 100 tiles two.
+  Compute product;
+  product.kind = ComputeKind::kGemm;
+  product.gemm = {.m = 128, .n = 84 * 128, .k = 128};
+  EXPECT_EQ(SlowdownOf(inside->slowdown, product), 0);
+  product.gemm.n = 100 * 128;
+  EXPECT_EQ(SlowdownOf(inside->slowdown, product), 1);
+}
+
+TEST(OverlapCostsTest, ARingTakesTwiceItsBandwidthOfTheMemory) {
+  // 2·230 of 1,555 GB/s: what is left is 0.704 of it.
+  const auto inside = OverlapCostsOf(FindDevice("a100-40g"), false);
+  const double moved = 2 * 230.0 / 1555;
+  EXPECT_NEAR(inside->slowdown.memory, moved / (1 - moved), 1e-12);
+  // Over NICs hardly any.
+  EXPECT_EQ(OverlapCostsOf(FindDevice("a100-40g"), true)->slowdown.memory, 0);
+  EXPECT_EQ(OverlapCostsOf(FindDevice("a100-40g"), true)->slowdown.waves->taken, 16u);
+}
+
+TEST(OverlapCostsTest, FamiliesThatNobodyMeasuredHaveNone) {
+  EXPECT_FALSE(OverlapCostsOf(FindDevice("p100-16g"), false));
+  EXPECT_TRUE(OverlapCostsOf(FindDevice("h100"), false));
+  EXPECT_TRUE(OverlapCostsOf(FindDevice("b200"), true));
+}
+
+}  // namespace
+}  // namespace rehearse

@@ -1,0 +1,52 @@
+#include "topology/devices/overlap_costs.h"
+
+#include <algorithm>
+
+namespace rehearse {
+namespace {
+
+struct Family {
+  uint32_t capability = 0;
+  uint32_t multiprocessors = 0;
+  uint32_t blocks_inside = 0;  // of a collective within a machine
+  uint32_t blocks_across = 0;  // and over several
+  double bus_bandwidth = 0;    // of a large all-reduce within a machine, B/s
+  const char* source = "";
+};
+
+// 8 NICs of 200 Gb/s take 16 blocks, says issue 689; those of 400 Gb/s as many by NVLS.
+constexpr Family kFamilies[] = {
+    {80, 108, 24, 16, 230e9,
+     "NVIDIA/nccl issues 1225 (DGX A100: 24 blocks) and 689 (8 NICs: 16, no shared SMs); busbw: "
+     "VIA-Research/vTrain f8dda847"},
+    {90, 132, 16, 16, 360e9,
+     "NVIDIA/nccl src/transport/nvls.cc (NVLS_NCHANNELS_SM90 16), issue 689; busbw: "
+     "ai-dynamo/aiconfigurator 095f58a51c4c"},
+    {100, 148, 24, 32, 690e9,
+     "NVIDIA/nccl src/transport/nvls.cc (NVLS_NCHANNELS_SM100_NVL 24, SM100 32); busbw: "
+     "ai-dynamo/aiconfigurator 095f58a51c4c"},
+    {103, 160, 24, 32, 690e9,
+     "NVIDIA/nccl src/transport/nvls.cc, issue 2421 (GB300: 32 blocks); busbw as the B200's"},
+};
+
+}  // namespace
+
+std::optional<OverlapCosts> OverlapCostsOf(const DeviceSpec& device, bool crosses_machines) {
+  const auto family = std::find_if(
+      std::begin(kFamilies), std::end(kFamilies),
+      [&](const Family& known) { return known.capability == device.compute_capability; });
+  if (family == std::end(kFamilies)) return std::nullopt;
+  const uint32_t taken = crosses_machines ? family->blocks_across : family->blocks_inside;
+  OverlapCosts costs;
+  costs.source = family->source;
+  costs.slowdown.waves = Waves{family->multiprocessors, taken};
+  costs.slowdown.attention =
+      static_cast<double>(taken) / static_cast<double>(family->multiprocessors - taken);
+  if (!crosses_machines && device.memory_bandwidth > BytesPerSecond(0)) {
+    const double moved = 2 * family->bus_bandwidth / device.memory_bandwidth.value();
+    costs.slowdown.memory = moved / (1 - std::min(moved, 0.5));
+  }
+  return costs;
+}
+
+}  // namespace rehearse

@@ -1,0 +1,29 @@
+// What collectives of NCCL cost the kernels beside them, by family of devices, where nothing was
+// measured on the machine itself.
+//
+//   SMs      A collective runs as so many thread blocks, each of which keeps a multiprocessor to
+//            itself (NVIDIA/nccl issue 689). Products and attention cores run on what is left:
+//            whole waves of tiles for products, the share of the multiprocessors for cores.
+//   memory   A ring reads and writes what it moves: kernels that are bound by memory have the rest
+//            of the bandwidth.
+//
+// Where groups reach over several machines, NICs set the pace: NCCL takes as few blocks as they
+// need, and hardly any of the memory's bandwidth. The slow-downs of training on 4 A100, H100, MI250
+// and MI210 that arXiv 2507.03114 measured (18.9 % in the mean, 40 % at most) lie in this range.
+#pragma once
+
+#include <string>
+
+#include "topology/devices/device.h"
+
+namespace rehearse {
+
+struct OverlapCosts {
+  Slowdown slowdown;
+  std::string source;
+};
+
+// Nothing where the family is not known. `crosses_machines`: whether there are several.
+std::optional<OverlapCosts> OverlapCostsOf(const DeviceSpec& device, bool crosses_machines);
+
+}  // namespace rehearse
