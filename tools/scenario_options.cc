@@ -12,6 +12,7 @@
 #include "sim/schedule/schedule_json.h"
 #include "topology/files/calibration.h"
 #include "topology/files/cluster_file.h"
+#include "topology/files/device_points_file.h"
 
 namespace rehearse {
 
@@ -39,6 +40,11 @@ void AddScenarioOptions(CommandSyntax* syntax) {
       "link efficiencies and overheads that `rehearse compare --calibration` wrote; overrides the "
       "scenario's");
   syntax->takes["calibration"] = TakenFile({".json"});
+  add("device-points", po::value<std::string>()->value_name("FILE.csv"),
+      "measured times of exact products and attention cores (columns op, m, n, k, heads, head_dim, "
+      "sequence, dtype, microseconds), which stand for the devices' model; overrides the "
+      "scenario's");
+  syntax->takes["device-points"] = TakenFile({".csv"});
   add("allow-oom", "play a plan that does not fit the devices' memory all the same");
   add("no-fold", "simulate every rank, not one of each class of ranks that behave alike");
 }
@@ -47,6 +53,7 @@ namespace {
 
 const Place kFidelityOption = {"--fidelity", 0, ""};
 const Place kCalibrationOption = {"--calibration", 0, ""};
+const Place kPointsOption = {"--device-points", 0, ""};
 
 bool Has(const po::variables_map& values, const char* option) { return values.count(option) > 0; }
 
@@ -60,7 +67,12 @@ Scenario ReadSchedulePart(const JsonDocument& document, const po::variables_map&
     calibration = ReadCalibrationFile(values["calibration"].as<std::string>());
   const auto cluster = values["cluster"].as<std::string>();
   const InputRecord inputs;
-  Scenario scenario = ScenarioOf(document, ReadClusterArgument(cluster), calibration);
+  std::unique_ptr<Cluster> machine = ReadClusterArgument(cluster);
+  if (Has(values, "device-points")) {
+    const auto path = values["device-points"].as<std::string>();
+    machine = ApplyDevicePoints(*machine, ReadDevicePoints(ReadCsvFile(path)));
+  }
+  Scenario scenario = ScenarioOf(document, std::move(machine), calibration);
   scenario.given = std::make_shared<const nlohmann::json>(
       nlohmann::json{{"schedule", scenario.name}, {"cluster", cluster}});
   scenario.changes = document.changes();
@@ -86,6 +98,11 @@ Scenario ReadScenarioPart(JsonDocument document, const po::variables_map& values
         path == kStandardInput ? JsonDocument::FromFile(path).value()
                                : nlohmann::json(std::filesystem::absolute(path).string());
     document.Set("calibration=" + calibration.dump(), kCalibrationOption);
+  }
+  if (Has(values, "device-points")) {
+    const nlohmann::json path =
+        std::filesystem::absolute(values["device-points"].as<std::string>()).string();
+    document.Set("device_points=" + path.dump(), kPointsOption);
   }
   Scenario scenario = ReadScenario(document);
   // Options of their own, which the result tells anyway.

@@ -10,6 +10,7 @@
 #include "topology/fabrics/structure.h"
 #include "topology/files/calibration.h"
 #include "topology/files/cluster_file.h"
+#include "topology/files/device_points_file.h"
 #include "topology/files/edits.h"
 #include "topology/files/graph_file.h"
 
@@ -75,6 +76,9 @@ Scenario ReadScenario(const JsonDocument& written) {
   ApplySoftware(&document, nominal->DeviceOf(0).compute_capability);
   if (root.Has("calibration"))
     scenario.cluster = ApplyCalibration(*scenario.cluster, ReadCalibration(root.At("calibration")));
+  if (root.Has("device_points"))
+    scenario.cluster =
+        ApplyDevicePoints(*scenario.cluster, ReadDevicePoints(root.At("device_points")));
   if (root.Has("edits"))
     scenario.cluster = ApplyEdits(*scenario.cluster, ReadEdits(root.At("edits")));
   if (root.Has("simulator")) {

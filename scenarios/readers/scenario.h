@@ -30,6 +30,7 @@
 //     "placement": "block",                         optional: scenarios/readers/placement.h;
 //                                                   without it as many ranks as devices
 //     "calibration": "mine.json",                   optional: topology/files/calibration.h
+//     "device_points": "mine.csv",                  optional: topology/files/device_points_file.h
 //     "edits": [{"links": "node3/nic*",             optional what-ifs: topology/files/edits.h
 //                "bandwidth": "0.5x"}],
 //     "simulator": {"fidelity": "fluid",            optional, every key of it as well

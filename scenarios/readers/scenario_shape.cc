@@ -37,6 +37,8 @@ const ObjectShape& ScenarioShape() {
         R"([{"scenario": "a.json", "placement": "0-63"}])"},
        {"calibration", CalibrationInputShape(), Optional("as specified"),
         "what was measured on such a machine", "\"mine.json\""},
+       {"device_points", AText("path of a CSV file, from this one"), Optional("none"),
+        "times of exact products and attention cores", "\"mine.csv\""},
        {"edits", EditsShape(), Default("[]"), "what-ifs on links and devices, in order",
         R"([{"links": "node3/nic*", "bandwidth": "0.5x"}])"},
        {"simulator", ObjectOf(SimulatorShape), Optional("its defaults"), "how the step is played",

@@ -10,6 +10,7 @@
 #include "sim/base/error.h"
 #include "sim/base/known_names.h"
 #include "topology/devices/attention_model.h"
+#include "topology/devices/device_points.h"
 #include "topology/devices/device_rows.h"
 #include "topology/devices/gemm_model.h"
 #include "topology/devices/logarithm.h"
@@ -185,6 +186,9 @@ Seconds ComputeTime(const DeviceSpec& device, const Compute& compute, bool backw
     turned.gemm.mode = *compute.tuned;
     turned.tuned.reset();
     return ComputeTime(device, turned, backward);
+  }
+  if (device.points) {
+    if (const auto time = TimeOf(*device.points, compute, backward)) return *time;
   }
   if (device.measured) {
     if (const auto measured = TimeOf(*device.measured, compute)) return measured->time;

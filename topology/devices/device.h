@@ -1,6 +1,8 @@
 // What a device (one GPU, one die, or a CPU rank) can do, and how long a piece of work takes on it.
 //
 // Compute model, in this order:
+//   points     the user's own of exactly these sizes (topology/devices/device_points.h), launches
+//              included;
 //   measured   what a calibration says of the op's kernel (topology/devices/measured_costs.h),
 //              launches included; everything below is for devices and kernels without.
 //   GEMM       the measured efficiency of the exact shape and mode if the device has that point:
@@ -39,7 +41,7 @@
 namespace rehearse {
 
 struct AttentionModel;  // topology/devices/attention_model.h
-struct DevicePoints;    // measured times of exact shapes
+struct DevicePoints;    // topology/devices/device_points.h
 struct GemmModel;       // topology/devices/gemm_model.h
 
 // A measurement: GEMM m×n×k in a mode reached `efficiency` of the dtype's peak. The mode is that of

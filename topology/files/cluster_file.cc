@@ -14,6 +14,7 @@
 #include "topology/files/calibration.h"
 #include "topology/files/cluster_shapes.h"
 #include "topology/files/compact_form.h"
+#include "topology/files/device_points_file.h"
 #include "topology/files/edits.h"
 #include "topology/files/graph_file.h"
 #include "topology/presets/presets.h"
@@ -179,6 +180,8 @@ std::unique_ptr<Cluster> ReadClusterObject(const JsonReader& reader) {
                                       : ReadDrawn(reader);
   if (reader.Has("calibration"))
     cluster = ApplyCalibration(*cluster, ReadCalibration(reader.At("calibration")));
+  if (reader.Has("device_points"))
+    cluster = ApplyDevicePoints(*cluster, ReadDevicePoints(reader.At("device_points")));
   if (!reader.Has("edits")) return cluster;
   return ApplyEdits(*cluster, ReadEdits(reader.At("edits")));
 }

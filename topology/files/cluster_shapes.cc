@@ -34,6 +34,11 @@ JsonKey CalibrationRow() {
           "what was measured on such a machine", "\"mine.json\""};
 }
 
+JsonKey DevicePointsRow() {
+  return {"device_points", AText("path of a CSV file, from this one"), Optional("none"),
+          "times of exact products and attention cores", "\"mine.csv\""};
+}
+
 JsonKey EditsRow() {
   return {"edits", EditsShape(), Default("[]"), "what-ifs on links and devices, in order",
           R"([{"links": "node3/nic*", "bandwidth": "0.5x"}])"};
@@ -56,6 +61,7 @@ ObjectShape ShapeOfPreset(std::string name, std::vector<std::string> presets) {
            {"device", DeviceChoiceShape(), Optional("the preset's"), "replaces all devices",
             "\"a100-80g\""},
            CalibrationRow(),
+           DevicePointsRow(),
            EditsRow()}};
 }
 
@@ -125,6 +131,7 @@ const ObjectShape& CompactClusterShape() {
        NetworkPluginRow("ib, or that of the node's preset"),
        Notes(),
        CalibrationRow(),
+       DevicePointsRow(),
        EditsRow()}};
   return shape;
 }
@@ -266,6 +273,7 @@ const ObjectShape& GraphClusterShape() {
        overhead("channel_overhead", "of launching each of its channels"),
        NetworkPluginRow("ib"),
        CalibrationRow(),
+       DevicePointsRow(),
        EditsRow()}};
   return shape;
 }

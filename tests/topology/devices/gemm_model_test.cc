@@ -59,8 +59,8 @@ TEST(GemmModelTest, OneRowMoreIsMoreWaves) {
 }
 
 TEST(GemmModelTest, AFewTilesAreSplitAlongK) {
-  // 4 × 4 tiles of 128 × 128 leave 84 of 100 multiprocessors idle; in 6 parts they fill 96. Of 1,024
-  // steps of 64 the longest part has 171.
+  // 4 × 4 tiles of 128 × 128 leave 84 of 100 multiprocessors idle; in 6 parts they fill 96. Of
+  // 1,024 steps of 64 the longest part has 171.
   const GemmChoice choice = Choose(512, 512, 65536);
   EXPECT_EQ(choice.tile.rows, 128u);
   EXPECT_EQ(choice.tile.columns, 128u);

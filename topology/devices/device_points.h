@@ -1,0 +1,43 @@
+// What exact pieces of work were measured to take: a user's own points. They stand for the device's
+// model where every size agrees; nothing is interpolated between them.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <optional>
+
+#include "sim/base/quantity.h"
+#include "sim/schedule/schedule.h"
+
+namespace rehearse {
+
+enum class PointOp : uint8_t { kGemm, kAttention, kAttentionBackward };
+
+// A GEMM has m, n, k (of one of its batch), and perhaps a mode: without one it stands for all that
+// have no point of their own. An attention core has heads (of one sequence), head size, sequence,
+// and batch sequences.
+struct PointKey {
+  PointOp op = PointOp::kGemm;
+  DType dtype = DType::kBf16;
+  std::optional<GemmMode> mode;
+  uint64_t m = 0;
+  uint64_t n = 0;
+  uint64_t k = 0;
+  uint64_t heads = 0;
+  uint64_t head_size = 0;
+  uint64_t sequence = 0;
+  uint64_t batch = 1;
+  bool causal = true;
+
+  friend auto operator<=>(const PointKey&, const PointKey&) = default;
+};
+
+struct DevicePoints {
+  std::map<PointKey, Seconds> times;  // of the whole op, launches included
+};
+
+// Nothing where there is no such point. Of attention batch · heads must agree.
+std::optional<Seconds> TimeOf(const DevicePoints& points, const Compute& compute, bool backward);
+
+}  // namespace rehearse
