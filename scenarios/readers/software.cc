@@ -50,7 +50,7 @@ std::string KindOfModel(const json& model) {
 bool Takes(const std::string& key, const json& value, const std::string& kind) {
   const JsonKey* const row = TrainingShape().Find(key);
   if (row == nullptr) return false;
-  const std::vector<std::string> choices = row->shape.choices;
+  const std::vector<std::string>& choices = row->shape.choices;
   if (!choices.empty() && std::find(choices.begin(), choices.end(), value) == choices.end())
     return false;
   return row->only.empty() || row->only == VariantOfTraining(kind);
@@ -93,19 +93,21 @@ std::map<std::string, std::vector<Applied>> AppliedTo(const json& scenario,
 JsonShape SoftwareShape() { return OneOf(StackNames()); }
 
 void ApplySoftware(JsonDocument* scenario, uint32_t capability) {
-  const json given = scenario->value();
+  const json& given = scenario->value();
   if (!given.is_object() || !given.contains("software")) return;
   const SoftwareStack& stack =
       SoftwareStacks()[scenario->Root().At("software").Choice(StackNames())];
   const Place by = {fmt::format("software \"{}\"", stack.name), 0, ""};
+  std::vector<std::string> assignments;
   for (const auto& [part, switches] : AppliedTo(given, stack, capability)) {
     const json& written = PartOf(given, part.c_str());
     if (!written.is_object()) continue;
     for (const Applied& one : switches) {
-      if (written.contains(one.key)) continue;
-      scenario->Set(fmt::format("{}.{}={}", part, one.key, one.value.dump()), by);
+      if (!written.contains(one.key))
+        assignments.push_back(fmt::format("{}.{}={}", part, one.key, one.value.dump()));
     }
   }
+  for (const std::string& assignment : assignments) scenario->Set(assignment, by);
 }
 
 SoftwareUse SoftwareOf(const json& scenario, uint32_t capability) {
