@@ -1,12 +1,12 @@
 // Which transfers a schedule can cause on a cluster, before any bytes are known.
 //
 // A *site* is where ranks meet: a group of a communicator for one kind of collective, or a sender
-// and a receiver. Sites of one group that go the same way share its transfers, whatever their bytes.
+// and a receiver. Sites of one group that go the same way share its transfers, whatever the bytes.
 // Those of rings, which all-reduce, all-gather and reduce-scatter go: one a channel (a whole ring,
 // coupled) or, step by step, one an edge of each channel. Of another plan: one a round of each part
-// or, step by step, one a message (collectives/lowering/rounds.h). Lowering turns an op at a site into flows over the site's
-// transfers; folding looks for symmetry among them. Structure of arrays, 32-bit ids; size linear in
-// ranks × communicators × channels.
+// or, step by step, one a message (collectives/lowering/rounds.h). Lowering turns an op at a site
+// into flows over the site's transfers; folding looks for symmetry among them. Structure of arrays,
+// 32-bit ids; size linear in ranks × communicators × channels.
 #pragma once
 
 #include <cstdint>

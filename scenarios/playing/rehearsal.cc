@@ -155,6 +155,7 @@ JobResult DescribeJob(const Scenario& scenario, const PlayedScenario& played, si
   DescribeMemory(TightestFit(job.schedule, job.placement, *scenario.cluster), *scenario.cluster,
                  &described.result);
   described.result.chosen = ChosenBy(played, job);
+  described.result.typical = TypicalOf(described.result, scenario, job);
   described.result.software = request.software;
   NoteRelease(scenario, &described.result);
   described.alone = described.result.step;

@@ -9,9 +9,9 @@
 // "ll128", "simple", "none" (bare links) or "auto" (collectives/lowering/tuning.h says how these
 // are chosen), which both are unless given. "protocol": "none" alone is rings on bare links, and
 // what is as plain for the other kinds. Schedules read from a file run as they say. "nccl" is the
-// release of NCCL that chooses (collectives/nccl/nccl_version.h). Entries of "collectives" are for one kind, one axis of the
-// mesh (the name of a communicator), or both, and go before what stands above them: of several that
-// fit the last counts.
+// release of NCCL that chooses (collectives/nccl/nccl_version.h). Entries of "collectives" are for
+// one kind, one axis of the mesh (the name of a communicator), or both, and go before what stands
+// above them: of several that fit the last counts.
 #pragma once
 
 #include <optional>

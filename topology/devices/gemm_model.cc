@@ -43,7 +43,8 @@ const std::array<LibraryRow, 5>& Libraries() {
   const auto microseconds = [](double value) { return Seconds(value * 1e-6); };
   static const std::array<LibraryRow, 5> rows = {
       {{"ampere",
-        {Tiles(0.78, 0.65, 0.45, false), 1, 12, microseconds(3.8), microseconds(4), 1, 0}},
+        {Tiles(0.78, 0.65, 0.45, false), 1, 12, microseconds(3.8), microseconds(4), 1, 0,
+         {1.018, 1, 1.037}}},
        {"ada", {Tiles(1, 1, 1, false), 0.6, 2.5, Seconds(0), microseconds(0.5), 0.9, 1.5}},
        {"hopper", {Tiles(1, 0.8, 0.7, true), 0.1, 10, microseconds(0.5), microseconds(3), 1, 0}},
        {"blackwell", {Tiles(0.97, 0.93, 0.63, true), 0.04, 18, Seconds(0), microseconds(5), 1, 0}},
@@ -100,7 +101,8 @@ GemmChoice ChooseTiles(const GemmModel& model, const Gemm& gemm, Bytes element, 
 Seconds TimeOf(const GemmModel& model, const Gemm& gemm, Bytes element, Bytes bytes,
                FlopsPerSecond peak, BytesPerSecond bandwidth) {
   const GemmLibraryFigures& library = FiguresOf(model.library);
-  const double tiles = ChooseTiles(model, gemm, element, peak, bandwidth).time.value();
+  const double tiles = ChooseTiles(model, gemm, element, peak, bandwidth).time.value() *
+                       library.modes[static_cast<size_t>(gemm.mode)];
   const double memory = (bytes / (bandwidth * library.memory_share)).value();
   Seconds time = Seconds(std::sqrt(tiles * tiles + memory * memory)) + model.launch;
   if (library.spill > 0) {

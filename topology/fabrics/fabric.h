@@ -49,9 +49,9 @@ void AppendPath(const Fabric& fabric, uint32_t from, uint32_t to, RouteChoice ch
 bool IsSprayed(const Fabric& fabric, RouteChoice choice, uint32_t from, uint32_t to);
 void AppendTrunks(const Fabric& fabric, uint32_t from, uint32_t to, std::vector<uint32_t>* trunks);
 
-// Appends what the switch of a machine's port is in, part by part: which of these two switches share
-// is all that the sprayed ways between them depend on. False, and nothing, for fabrics whose ways
-// depend on more.
+// Appends what the switch of a machine's port is in, part by part: which of these two switches
+// share is all that the sprayed ways between them depend on. False, and nothing, for fabrics whose
+// ways depend on more.
 bool AppendBlocks(const Fabric& fabric, uint32_t from, std::vector<uint32_t>* blocks);
 
 uint32_t TrunkCount(const Fabric& fabric);

@@ -150,8 +150,8 @@ TEST(AlikeGroupsTest, HaveThePlansThatEachOfThemWouldHave) {
   }
 }
 
-// Everybody to everybody: on rails, on plain leaves, on a dragonfly, on a torus, in one machine; all
-// ranks, and halves that have more of one machine than of another.
+// Everybody to everybody: on rails, on plain leaves, on a dragonfly, on a torus, in one machine;
+// all ranks, and halves that have more of one machine than of another.
 TEST(AllPairsTest, AreCountedAsTheyAreOneByOne) {
   using PresetParameters = std::map<std::string, uint32_t>;
   const auto nodes = [](uint32_t count) { return PresetParameters{{"nodes", count}}; };

@@ -44,7 +44,7 @@ TEST(PrepareTest, RunAndExecutePlayTheSameSchedule) {
   for (const std::vector<std::string>& changes : std::vector<std::vector<std::string>>{
            {},
            {"training.tuned_kernels=true"},
-           {"simulator.algorithm=auto"},
+           {"simulator.protocol=none"},
            {R"(simulator.collectives=[{"axis": "depth", "algorithm": "ring"}])"}}) {
     const std::string run = HashOf(testing::Play(changes).schedule);
     EXPECT_EQ(HashOf(PrepareOne(testing::ReadSmall(changes), "rehearse execute").schedule), run);
