@@ -50,6 +50,7 @@ Training ReadTraining(const JsonReader& object, Rows rows) {
   training.fused_cross_entropy = reader.At("cross_entropy").Choice() == 1;
   training.fused_accumulation = reader.At("accumulation").Choice() == 1;
   training.dropout = reader.At("dropout").Bool();
+  training.metrics = reader.At("metrics").Whole<uint32_t>();
   training.host_launch = reader.At("host_launch").Duration();
   return training;
 }
@@ -235,6 +236,8 @@ const ObjectShape& TrainingShape() {
        {"accumulation", OneOf({"separate", "fused"}), Default("\"separate\""),
         "fused: products of dW add to the sum of gradients themselves", "\"fused\""},
        {"dropout", TrueFalse(), Default("true"), "of GPT; Llama has none", "false", "of decoders"},
+       {"metrics", AWhole(0, 100), Default("0"),
+        "times that the loss is computed once more to be watched", "2", "of decoders"},
        {"host_launch", ADurationUpTo(Seconds(1)), Default("\"0s\""),
         "of the host, to launch a kernel: a bound of small models", "\"6us\""}}};
   return shape;

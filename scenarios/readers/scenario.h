@@ -20,7 +20,7 @@
 //                  "optimizer": "fused",            or "foreach", "loop"
 //                  "cross_entropy": "unfused",      or "fused"
 //                  "accumulation": "separate",      or "fused"
-//                  "dropout": true, "host_launch": "0s"},
+//                  "dropout": true, "metrics": 0, "host_launch": "0s"},
 //     "strategy": {"kind": "4d", "column": 2, "row": 2, "depth": 4, "data": 1,
 //                  "transpose_alternate_layers": true, "overlap_all_reduce": true,
 //                  "overlap_reduce_scatter": true, "overlap_all_gather": true,

@@ -128,7 +128,13 @@ std::vector<SoftwareStack> Stacks() {
       {"llm-foundry", "MosaicML's llm-foundry and Composer (2023)",
        Joined(Joined(Attention("\"flash-1\"", kFoundry),
                      Kernels("\"eager\"", "\"loop\"", "\"fused\"", "\"separate\"", kFoundry)),
-              Joined({{"training.dropout", kFalse, "", kFoundry}},
+              Joined({{"strategy.backward_prefetch", "\"post\"", "fsdp",
+                       "mosaicml/composer, dist_strategy.py (2023): fsdp_config.get("
+                       "'backward_prefetch', 'BACKWARD_POST')"},
+                      {"training.dropout", kFalse, "", kFoundry},
+                      {"training.metrics", "2", "",
+                       "mosaicml/llm-foundry models/mpt/modeling_mpt.py: train_metrics are "
+                       "LanguageCrossEntropy and LanguagePerplexity, of every micro-batch"}},
                      Fsdp("\"flat\"", "\"precision\"", kFoundry)))},
       {"maxtext", "MaxText: JAX and XLA (2024)",
        Joined(Joined(Attention("\"cudnn\"", kMaxText),

@@ -78,6 +78,9 @@ Strategy ReadZero(const JsonReader& reader, const Network& network, uint32_t sta
     constexpr ShardCopies kCopies[] = {ShardCopies::kNone, ShardCopies::kFlat,
                                        ShardCopies::kPerParameter, ShardCopies::kBuckets};
     options.copies = kCopies[reader.At("copies").Choice()];
+    options.gathers_behind_backward = reader.At("backward_prefetch").Choice() == 1;
+    if (options.gathers_behind_backward && !options.by_layer)
+      reader.At("backward_prefetch").Fail("\"post\" is of layers; expected \"gather\": \"layer\"");
     options.reduces_in_fp32 = reader.At("reduce").Choice() == 1;
     options.prefetch_elements = reader.At("prefetch_elements").Whole<uint64_t>();
     options.most_gathered = reader.At("most_gathered").Whole<uint64_t>();

@@ -19,8 +19,8 @@ constexpr Family kFamilies[] = {
     {80, 108, 24, 16, 230e9,
      "NVIDIA/nccl issues 1225 (DGX A100: 24 blocks) and 689 (8 NICs: 16, no shared SMs); busbw: "
      "VIA-Research/vTrain f8dda847"},
-    {90, 132, 16, 16, 360e9,
-     "NVIDIA/nccl src/transport/nvls.cc (NVLS_NCHANNELS_SM90 16), issue 689; busbw: "
+    {90, 132, 24, 16, 360e9,
+     "NCCL's own log on 8 H100 (24 coll channels, 16 nvls channels), NVIDIA/nccl issue 689; busbw: "
      "ai-dynamo/aiconfigurator 095f58a51c4c"},
     {100, 148, 24, 32, 690e9,
      "NVIDIA/nccl src/transport/nvls.cc (NVLS_NCHANNELS_SM100_NVL 24, SM100 32); busbw: "

@@ -53,6 +53,8 @@ struct Training {
   bool fused_cross_entropy = false;
   // Products of dW add to the sum of gradients themselves (Megatron-LM's accumulation fusion).
   bool fused_accumulation = false;
+  // How often the loss is computed once more of the logits, for people to watch.
+  uint32_t metrics = 0;
   bool dropout = true;  // of GPT; without, there are neither masks nor their kernels
   // What the host needs to launch a kernel: ops begin when they have been launched, one after the
   // other. 0: as quickly as kernels are done, or replayed from a graph.

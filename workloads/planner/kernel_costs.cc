@@ -118,6 +118,11 @@ LossCosts CostsOfCrossEntropy(const Training& training, double elements, double 
   return costs;
 }
 
+// A copy in fp32, then log_softmax: its input twice, its result.
+KernelCost CostOfMetric(double elements, double element) {
+  return {elements * (CastBytes(element) + 12), element == kBytesOfFloat ? 2u : 3u};
+}
+
 OptimizerCosts CostsOfAdam(const Training& training, double elements, uint32_t arrays,
                            double gradient_bytes, double states, double parameter_bytes) {
   if (training.optimizer == OptimizerKernels::kFused) {

@@ -60,6 +60,9 @@ struct LossCosts {
 // more and overwritten by their gradient.
 LossCosts CostsOfCrossEntropy(const Training& training, double elements, double element);
 
+// The loss once more, forward only, by PyTorch's own kernels.
+KernelCost CostOfMetric(double elements, double element);
+
 // Adam of so many parameters in so many arrays, whose gradients have `gradient_bytes` in all: norm,
 // clipping, and the update of `states` fp32 numbers a parameter besides `parameter_bytes` of it.
 struct OptimizerCosts {

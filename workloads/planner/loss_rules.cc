@@ -30,6 +30,11 @@ void ForwardCrossEntropy(Plan& plan, uint32_t node) {
   const Tensor loss = builder.MakeRowValues(name, x, 1);
   builder.AddMemoryOp(name, Kernel::kCrossEntropy, rows * 3 * 4, {statistics.buffer},
                       {loss.buffer});
+  for (uint32_t i = 0; i < plan.training.metrics; ++i) {
+    const Tensor watched = builder.MakeRowValues("metric", x, 1);
+    builder.AddMemoryOp("metric", Kernel::kMaximum, CostOfMetric(elements, plan.element()),
+                        {x.buffer}, {watched.buffer});
+  }
   plan.State(node).value = loss;
   plan.State(node).saved = {exponentials.buffer, statistics.buffer};
 }

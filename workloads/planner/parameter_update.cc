@@ -62,6 +62,7 @@ void Parameters::ReduceScatterWhenComplete(uint32_t index) {
 // What has ended goes on its way.
 void Parameters::ReduceEnded() {
   if (ended_.empty()) return;
+  if (strategy_.shard->gathers_behind_backward) GatherBefore(ended_.front(), 1);
   ReduceScatter(ended_);
   for (const uint32_t member : ended_) {
     if (strategy_.asynchronous_weight_gradient && !IsSummedBeside(matrices_[member])) {

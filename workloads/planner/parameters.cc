@@ -400,7 +400,7 @@ BufferId Parameters::Fetch(uint32_t index, uint32_t end) {
   }
   const uint32_t ahead = strategy_.shard ? strategy_.shard->prefetch : 0;
   if (goes_backward_ && strategy_.shard && strategy_.shard->by_layer) {
-    GatherBefore(index, ahead);
+    if (!strategy_.shard->gathers_behind_backward) GatherBefore(index, ahead);
     return matrices_[index].gathered;
   }
   uint32_t next = matrices_[index].group_end;
@@ -428,7 +428,8 @@ BufferId Parameters::FetchBackward(uint32_t index) {
   const bool gathers_ahead =
       strategy_.shard->by_layer ||
       (strategy_.shard->reshard_after_forward && training_.recomputation != Recomputation::kFull);
-  if (gathers_ahead) GatherBefore(index, strategy_.shard->prefetch);
+  if (gathers_ahead && !strategy_.shard->gathers_behind_backward)
+    GatherBefore(index, strategy_.shard->prefetch);
   return matrices_[index].gathered;
 }
 

@@ -63,7 +63,10 @@ struct ShardPolicy {
   // outside of the layers go by themselves. `prefetch` then counts layers, and those before are
   // prefetched during a recomputation as well.
   bool by_layer = false;
-  uint32_t prefetch = 0;       // products (layers) ahead of their use, stage 3
+  uint32_t prefetch = 0;  // products (layers) ahead of their use, stage 3
+  // Layers: on the way back the next one is gathered behind the kernels of this one and before its
+  // reduce-scatter (FSDP's BACKWARD_POST), not beside them.
+  bool gathers_behind_backward = false;
   uint32_t cached_layers = 0;  // the first so many layers keep theirs until their backward is done
   // Without recomputation: gather once more for the backward pass.
   bool reshard_after_forward = false;

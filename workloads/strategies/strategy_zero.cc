@@ -28,6 +28,7 @@ Strategy MakeZero(const ZeroOptions& options, const Network& network) {
                                  .stage = options.stage,
                                  .by_layer = options.by_layer,
                                  .prefetch = options.prefetch,
+                                 .gathers_behind_backward = options.gathers_behind_backward,
                                  .reshard_after_forward = options.reshard_after_forward,
                                  .copies = options.copies,
                                  .reduces_in_fp32 = options.reduces_in_fp32,

@@ -26,7 +26,8 @@ struct ZeroOptions {
   bool by_layer = false;                    // stage 3: collectives of whole layers, not of products
   uint32_t prefetch = 1;                    // products (layers) ahead, stage 3
   bool reshard_after_forward = true;        // stage 3, without recomputation
-  ShardCopies copies = ShardCopies::kNone;  // stage 3, and the next four
+  ShardCopies copies = ShardCopies::kNone;  // stage 3, and the next five
+  bool gathers_behind_backward = false;     // with by_layer
   bool reduces_in_fp32 = false;
   uint64_t prefetch_elements = 0;
   uint64_t most_gathered = 0;

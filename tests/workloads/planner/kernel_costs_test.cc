@@ -101,6 +101,14 @@ TEST(KernelCostsTest, TheLossCopiesLogitsInFp32UnlessItIsFused) {
   EXPECT_EQ(backward(fused), 4);
 }
 
+TEST(KernelCostsTest, AMetricReadsTheLogitsOnceMore) {
+  Training training = Steps(KernelStyle::kFused);
+  EXPECT_EQ(Kernels(Model(true), training).count("metric"), 0u);
+  training.metrics = 2;
+  // To fp32 (2 + 4), then twice read and once written.
+  EXPECT_EQ(Kernels(Model(true), training).at("metric").bytes.value(), kTokens * kVocabulary * 18);
+}
+
 TEST(KernelCostsTest, ACompiledNormBehindASumOnlyWrites) {
   const ElementwiseCosts costs{KernelStyle::kCompiled, 2};
   EXPECT_EQ(costs.Norm(100, true, true).bytes, 200);

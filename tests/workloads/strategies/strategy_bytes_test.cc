@@ -161,6 +161,29 @@ TEST(StrategyBytesTest, FsdpCopiesAsItsBuffersWant) {
             (Bytes4{{"unpack", 2 * w * 4}, {"pack gradient", w * 8}}));
 }
 
+TEST(StrategyBytesTest, PostIsBehindTheKernelsOfALayerAndBeforeItsReduceScatter) {
+  const Network network = MakeDecoder(SmallModel(), SmallTraining());
+  const auto orders = [&](bool post) {
+    ZeroOptions options{.shard = 4, .replicas = 1};
+    options.by_layer = true;
+    options.gathers_behind_backward = post;
+    const Schedule schedule = PlanStep(network, SmallTraining(), MakeZero(options, network));
+    // Backward of layer 1: where its kernels begin, where layer 0 is gathered and 1 reduced.
+    std::map<std::string, size_t> places;
+    const std::vector<Op>& ops = schedule.roles[0].ops;
+    for (size_t i = 0; i < ops.size(); ++i) {
+      if (ops[i].tag.phase != Phase::kBackward || ops[i].tag.layer < 0) continue;
+      places.emplace(fmt::format("{} of {}", ops[i].name, ops[i].tag.layer), i);
+    }
+    return places;
+  };
+  const auto pre = orders(false);
+  EXPECT_LT(pre.at("all-gather layer of 0"), pre.at("down dX of 1"));
+  const auto post = orders(true);
+  EXPECT_GT(post.at("all-gather layer of 0"), post.at("qkv dW of 1"));
+  EXPECT_LT(post.at("all-gather layer of 0"), post.at("reduce-scatter layer of 1"));
+}
+
 TEST(StrategyBytesTest, DeepSpeedGathersAheadByElementsAndReducesInBuckets) {
   // A layer has matrices of 3, 1, 4 and 4 times h² weights.
   const double h2 = kHidden * kHidden;
