@@ -30,8 +30,8 @@ struct DevicePointsFile {
   std::map<PointKey, Place> places;  // of the same
 };
 
-// Throws Error (file, line) for columns and ops that are not known, sizes and times that are none or
-// not above zero, and sizes that have a time already.
+// Throws Error (file, line) for columns and ops that are not known, sizes and times that are none
+// or not above zero, and sizes that have a time already.
 DevicePointsFile ReadDevicePoints(const CsvFile& file);
 DevicePointsFile ReadDevicePoints(const JsonReader& path);  // relative to the file that names it
 
