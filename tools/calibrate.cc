@@ -28,6 +28,7 @@
 #include "tools/gpu_ranks.h"
 #include "tools/number_options.h"
 #include "tools/terminal.h"
+#include "topology/files/device_points_file.h"
 
 namespace rehearse {
 namespace po = boost::program_options;
@@ -74,6 +75,9 @@ CommandSyntax CalibrateSyntax() {
   add("output,o", po::value<std::string>()->default_value("calibration.json")->value_name("FILE"),
       "where to write it; with - it is printed, and what there is to say goes to standard error");
   syntax.takes["output"] = TakenOutput({".json"});
+  add("device-points", po::value<std::string>()->value_name("FILE.csv"),
+      "write the measured products there besides, as --device-points of run takes them");
+  syntax.takes["device-points"] = TakenOutput({".csv"});
   return syntax;
 }
 
@@ -89,6 +93,7 @@ struct Request {
   std::vector<NamedSchedule> wanted;
   std::vector<uint32_t> worlds;  // of threads
   std::string path;
+  std::string points_path;  // empty: none
   ProgressObserver* observer = &NoObserver();
 };
 
@@ -179,6 +184,30 @@ std::vector<EncounterSamples> MeetOnCores(const Request& request) {
   return encounters;
 }
 
+void CheckOutputs(const Request& request) {
+  CheckWritable(request.path);
+  if (!request.points_path.empty()) CheckWritable(request.points_path);
+}
+
+// The products that were measured alone, each mode by itself.
+DevicePoints ProductsOf(const Calibration& calibration) {
+  DevicePoints points;
+  if (!calibration.kernels) return points;
+  for (const KernelCosts& costs : calibration.kernels->kernels) {
+    if (costs.kernel != Kernel::kGemm) continue;
+    for (const KernelPoint& point : costs.points) {
+      PointKey key;
+      key.dtype = costs.dtype;
+      key.mode = costs.mode;
+      key.m = point.work.gemm.m;
+      key.n = point.work.gemm.n;
+      key.k = point.work.gemm.k;
+      points.times.emplace(key, point.time);
+    }
+  }
+  return points;
+}
+
 void Report(const std::vector<WorldOfRank>& worlds, const std::vector<EncounterSamples>& encounters,
             const Request& request, std::chrono::steady_clock::time_point start) {
   CalibrationFacts facts{fmt::format("rehearse {}", Version()), std::string(BuildCommit()), Now(),
@@ -192,6 +221,8 @@ void Report(const std::vector<WorldOfRank>& worlds, const std::vector<EncounterS
                                       ? MakeGpuCalibration(learned, facts, worlds.back().gpu)
                                       : MakeCalibration(learned, facts, encounters);
   WriteFileAtomically(request.path, ToJson(calibration).dump(1) + "\n");
+  if (!request.points_path.empty())
+    WriteFileAtomically(request.points_path, ToCsv(ProductsOf(calibration)));
   const std::string text =
       fmt::format("{}\nwritten to {} after {:.0f} s\n", DescribeCalibration(calibration),
                   OutputName(request.path), took.count());
@@ -207,6 +238,8 @@ Request ParseRequest(const po::variables_map& values) {
   request.share_gpus = values.count("share-gpus") > 0;
   if (request.share_gpus && !request.on_gpus) throw Error("--share-gpus is for --backend cuda");
   request.path = values["output"].as<std::string>();
+  if (values.count("device-points") > 0)
+    request.points_path = values["device-points"].as<std::string>();
   request.options.kept = values["kept"].as<uint32_t>();
   request.options.patience = values["patience"].as<Seconds>();
   request.plan = request.on_gpus ? GpuLearningPlan() : CpuLearningPlan();
@@ -294,7 +327,7 @@ int CalibrateCommand(const std::vector<std::string>& arguments) {
   SetBlasThreads(1);
 
   if (const std::optional<Launch> launch = DetectLaunch()) {
-    if (launch->rank == 0) CheckWritable(request.path);  // who writes it
+    if (launch->rank == 0) CheckOutputs(request);  // who writes it
     if (request.on_gpus) RequireGpusForRanks(launch->local_ranks, request.share_gpus);
     const std::unique_ptr<Transport> transport = JoinProcesses(*launch, request.on_gpus);
     const WorldOfRank world = LearnWorld(*transport, request, launch->local_rank);
@@ -302,7 +335,7 @@ int CalibrateCommand(const std::vector<std::string>& arguments) {
     if (transport->rank() == 0) Report({world}, {}, request, start);
     return 0;
   }
-  CheckWritable(request.path);
+  CheckOutputs(request);
   if (request.on_gpus) RequireGpusForRanks(1, true);
   if (request.worlds.empty()) request.worlds = DefaultWorlds(request.on_gpus);
   if (request.on_gpus) {

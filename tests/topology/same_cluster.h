@@ -22,6 +22,10 @@ inline void ExpectSameDevice(const DeviceSpec& a, const DeviceSpec& b) {
   EXPECT_EQ(a.memory, b.memory);
   EXPECT_EQ(a.memory_bandwidth, b.memory_bandwidth);
   EXPECT_EQ(a.memory_efficiency, b.memory_efficiency);
+  EXPECT_EQ(a.cache, b.cache);
+  if (a.cache > Bytes(0)) {
+    EXPECT_EQ(a.cache_bandwidth, b.cache_bandwidth);
+  }
   EXPECT_EQ(a.gemm_efficiency, b.gemm_efficiency);
   EXPECT_EQ(a.gemm_scale, b.gemm_scale);
   EXPECT_EQ(a.attention_forward_efficiency, b.attention_forward_efficiency);

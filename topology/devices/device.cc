@@ -27,6 +27,17 @@ Seconds MemoryTime(const DeviceSpec& device, Bytes bytes) {
   return bytes / (device.memory_bandwidth * device.memory_efficiency);
 }
 
+// Of element-wise kernels.
+Seconds StreamingTime(const DeviceSpec& device, const Compute& compute) {
+  const Seconds time = MemoryTime(device, compute.bytes);
+  if (!(device.cache > Bytes(0)) || compute.kernels == 0) return time;
+  constexpr double kKept = 0.7;   // of the cache: all of it is still there
+  constexpr double kLost = 1.05;  // none is
+  const double filled = compute.bytes / compute.kernels / device.cache;
+  const double share = std::clamp((kLost - filled) / (kLost - kKept), 0.0, 1.0) / 2;
+  return (1 - share) * time + share * (compute.bytes / device.cache_bandwidth);
+}
+
 Seconds MatrixTime(const DeviceSpec& device, const Compute& compute, double efficiency) {
   return compute.flops / (PeakOf(device, compute.dtype) * (efficiency * device.gemm_scale));
 }
@@ -227,8 +238,10 @@ Seconds ComputeTime(const DeviceSpec& device, const Compute& compute, bool backw
         break;
     }
   }
-  const Seconds duration = std::max(arithmetic, MemoryTime(device, compute.bytes)) +
-                           device.launch_overhead * static_cast<double>(compute.kernels);
+  const Seconds memory = compute.kind == ComputeKind::kMemory ? StreamingTime(device, compute)
+                                                              : MemoryTime(device, compute.bytes);
+  const Seconds duration =
+      std::max(arithmetic, memory) + device.launch_overhead * static_cast<double>(compute.kernels);
   CHECK(std::isfinite(duration.value()));
   return duration;
 }

@@ -21,7 +21,9 @@
 //              without a core's attributes: flops / (peak · attention efficiency · gemm_scale),
 //              bounded by memory, plus launches;
 //   memory     bytes / (memory_bandwidth · memory_efficiency), bounded by flops on the vector peak
-//              where the device gives one, plus launches.
+//              where the device gives one, plus launches. Half of the bytes of a launch, what it
+//              reads, come at cache_bandwidth where they are at most 0.7 of the cache, none from
+//              1.05 of it on, in between a share: its operands are there from the kernel before.
 // Assumptions: what was measured with 16-bit operands holds for other types as a share of their own
 // peak; where there are points only, a batch of b GEMMs fills the device as one with b·m rows.
 // Every figure of a preset names its source in `sources`. All functions are pure.
@@ -96,6 +98,8 @@ struct DeviceSpec {
   Bytes memory;
   BytesPerSecond memory_bandwidth;  // nominal
   double memory_efficiency = 1;     // share of it that streaming kernels reach
+  Bytes cache;                      // L2; 0: none is told
+  BytesPerSecond cache_bandwidth;   // that streaming kernels reach there
   double gemm_efficiency = 1;       // where there are neither points nor a model
   // Efficiencies of GEMM and attention were measured on a sibling device; here they are
   // this much higher.

@@ -22,6 +22,8 @@ DeviceSpec A100Sxm() {
   device.vector_peak_32 = FlopsPerSecond(19.5e12);
   device.vector_peak_64 = FlopsPerSecond(9.7e12);
   device.memory_efficiency = 0.88;
+  device.cache = Bytes(40e6);
+  device.cache_bandwidth = BytesPerSecond(3.7e12);
   // The points come from the PCIe card: the same die under a lower power limit.
   device.gemm_points = A100GemmPoints();
   for (GemmPoint& point : device.gemm_points) point.efficiency *= kSxmOverPcie;
@@ -39,6 +41,9 @@ DeviceSpec A100Sxm() {
       {"memory_bandwidth", kDataSheet},
       {"memory_efficiency",
        "te42kyfo/gpu-benches, gpu-stream, a100_40: triad 1360 to 1375 of 1555 GB/s"},
+      {"cache",
+       "te42kyfo/gpu-benches 11f5daa3, gpu-small-kernels, a100_80_graph: 25 MB at 3.7 TB/s besides "
+       "the launch"},
       {"gemm_points",
        "MooreThreads/SimuMax 4dcaae5, matmul measured on A100 PCIe, bf16, 61 layers in three "
        "modes; times 267.9/256.4 (stas00/ml-engineering, MAMF: best of A100 SXM over A100 PCIe)"},
@@ -87,6 +92,10 @@ DeviceSpec A100Sxm80() {
   device.description = "NVIDIA A100 SXM4 80 GB";
   device.memory = Bytes(80 * kGib);
   device.memory_bandwidth = BytesPerSecond(2039e9);
+  device.memory_efficiency = 0.863;
+  for (auto& [figure, source] : device.sources)
+    if (figure == "memory_efficiency")
+      source = "te42kyfo/gpu-benches cdcc732d, cuda-stream, a100_80: triad 1759 of 2039 GB/s";
   device.sources.emplace_back("memory", "nvidia-smi: 81920 MiB");
   return WithItsTiles(std::move(device), 108, kTiles);
 }

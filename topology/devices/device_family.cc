@@ -51,4 +51,15 @@ DeviceSpec WithAttention(DeviceSpec device, AttentionModel model, std::string so
   return device;
 }
 
+DeviceSpec WithMemory(DeviceSpec device, const MemoryFigures& figures) {
+  device.memory_efficiency = figures.efficiency;
+  for (auto& [figure, source] : device.sources)
+    if (figure == "memory_efficiency") source = figures.efficiency_source;
+  if (figures.cache == 0) return device;
+  device.cache = Bytes(figures.cache);
+  device.cache_bandwidth = BytesPerSecond(figures.cache_bytes_per_second);
+  device.sources.emplace_back("cache", figures.cache_source);
+  return device;
+}
+
 }  // namespace rehearse

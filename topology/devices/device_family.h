@@ -29,6 +29,16 @@ struct RooflineFigures {
 // Memory efficiency, attention and launches are assumed as the A100's.
 DeviceSpec Roofline(const RooflineFigures& figures);
 
+// What streaming kernels reach: of the memory's bandwidth, and in a cache of so many bytes.
+struct MemoryFigures {
+  double efficiency = 1;
+  double cache = 0;  // bytes; 0: not told
+  double cache_bytes_per_second = 0;
+  const char* efficiency_source = "";
+  const char* cache_source = "";
+};
+DeviceSpec WithMemory(DeviceSpec device, const MemoryFigures& figures);
+
 // The device with that model of its products.
 DeviceSpec WithTiles(DeviceSpec device, const GemmModel& model, std::string source);
 // The device with that model of attention; without a source as its implementations were measured

@@ -23,8 +23,25 @@ GemmModel Tiles(GemmLibrary library, uint32_t multiprocessors, double few_waves,
           .cache = Bytes(0)};
 }
 
+// te42kyfo/gpu-benches: streams of a, b and a·b + c (triad), and one small kernel again and again.
+constexpr MemoryFigures kHopperMemory = {
+    0.898, 50e6, 6.0e12,
+    "te42kyfo/gpu-benches cdcc732d, cuda-stream, h100_pcie: triad 1832 of 2039 GB/s",
+    "te42kyfo/gpu-benches c35574e6, gpu-small-kernels, h200: 33 MB at 6.0 TB/s besides the launch"};
+constexpr MemoryFigures kBlackwellMemory = {
+    0.872, 126e6, 9e12, "NVIDIA/cccl #7391, add of 100 MB to 1.6 GB on a B200: 6.97 of 8 TB/s",
+    "NVIDIA/cccl #7391, add of 6 and 100 MB on a B200, batch times: 10 and 7.6 TB/s"};
+constexpr MemoryFigures kAdaMemory = {
+    0.9, 0, 0, "te42kyfo/gpu-benches 0a45416b, gpu-stream, l40: triad 770 to 803 of 864 GB/s", ""};
+constexpr MemoryFigures kVoltaMemory = {
+    0.92, 0, 0, "te42kyfo/gpu-benches 01d2bb53, cuda-stream, V100: triad 829 of 900 GB/s", ""};
+
+DeviceSpec RooflineOf(const MemoryFigures& memory, const RooflineFigures& figures) {
+  return WithMemory(Roofline(figures), memory);
+}
+
 DeviceSpec Hopper(const RooflineFigures& figures, const GemmModel& tiles, const char* source) {
-  DeviceSpec device = WithTiles(Roofline(figures), tiles, source);
+  DeviceSpec device = WithMemory(WithTiles(Roofline(figures), tiles, source), kHopperMemory);
   return WithAttention(std::move(device), HopperAttention(tiles.multiprocessors),
                        figures.name == std::string("h100") ? "" : "the H100's rates: assumed");
 }
@@ -32,7 +49,7 @@ DeviceSpec Hopper(const RooflineFigures& figures, const GemmModel& tiles, const 
 // Rates of cuDNN's forward pass with heads of 64 and 128.
 DeviceSpec Blackwell(const RooflineFigures& figures, const GemmModel& tiles, const char* source,
                      double forward_64, double forward_128) {
-  DeviceSpec device = WithTiles(Roofline(figures), tiles, source);
+  DeviceSpec device = WithMemory(WithTiles(Roofline(figures), tiles, source), kBlackwellMemory);
   return WithAttention(std::move(device),
                        BlackwellAttention(tiles.multiprocessors, forward_64, forward_128));
 }
@@ -56,14 +73,16 @@ std::vector<DeviceSpec> VoltaAndOlder() {
   const char* assumed =
       "the A100's tiles on 80 multiprocessors, at the rate that gemm_efficiency's source gives";
   const char* v100_attention = "xformers' kernels at the A100's share of the peak: assumed";
-  return {WithAttention(WithTiles(Roofline({"v100-16g", "NVIDIA V100 SXM2 16 GB", 125, 0, 15.7, 7.8,
-                                            16, 900, 0.736, sheet, gemm, 70}),
-                                  tiles, assumed),
-                        VoltaAttention(80), v100_attention),
-          WithAttention(WithTiles(Roofline({"v100-32g", "NVIDIA V100 SXM2 32 GB", 125, 0, 15.7, 7.8,
-                                            32, 900, 0.736, sheet, gemm, 70}),
-                                  tiles, assumed),
-                        VoltaAttention(80), v100_attention),
+  return {WithAttention(
+              WithTiles(RooflineOf(kVoltaMemory, {"v100-16g", "NVIDIA V100 SXM2 16 GB", 125, 0,
+                                                  15.7, 7.8, 16, 900, 0.736, sheet, gemm, 70}),
+                        tiles, assumed),
+              VoltaAttention(80), v100_attention),
+          WithAttention(
+              WithTiles(RooflineOf(kVoltaMemory, {"v100-32g", "NVIDIA V100 SXM2 32 GB", 125, 0,
+                                                  15.7, 7.8, 32, 900, 0.736, sheet, gemm, 70}),
+                        tiles, assumed),
+              VoltaAttention(80), v100_attention),
           Roofline({"p100-16g", "NVIDIA P100 PCIe 16 GB", 18.7, 0, 9.3, 4.7, 16, 732, 0.85,
                     "NVIDIA Tesla P100 PCIe data sheet", "assumed", 60})};
 }
@@ -136,16 +155,18 @@ std::vector<DeviceSpec> BlackwellsAndAdas() {
                 "the B300's constants on this device's multiprocessors and peak: assumed", 0.5,
                 0.76),
       // 48e9 bytes.
-      WithAttention(WithTiles(Roofline({"l40s", "NVIDIA L40S 48 GB", 362, 183, 91.6, 1.43, 44.7,
-                                        864, 0.6, "NVIDIA L40S data sheet, dense",
-                                        "as its gemm_model, many waves", 89}),
-                              l40s, kShapes),
-                    AdaAttention(142)),
       WithAttention(
-          WithTiles(Roofline({"rtx4090", "NVIDIA GeForce RTX 4090 24 GB", 165.2, 82.6, 82.6, 1.29,
-                              24, 1008, 0.85,
-                              "NVIDIA Ada GPU architecture white paper, dense, fp32 accumulation",
-                              "assumed", 89}),
+          WithTiles(RooflineOf(kAdaMemory, {"l40s", "NVIDIA L40S 48 GB", 362, 183, 91.6, 1.43, 44.7,
+                                            864, 0.6, "NVIDIA L40S data sheet, dense",
+                                            "as its gemm_model, many waves", 89}),
+                    l40s, kShapes),
+          AdaAttention(142)),
+      WithAttention(
+          WithTiles(RooflineOf(kAdaMemory,
+                               {"rtx4090", "NVIDIA GeForce RTX 4090 24 GB", 165.2, 82.6, 82.6, 1.29,
+                                24, 1008, 0.85,
+                                "NVIDIA Ada GPU architecture white paper, dense, fp32 accumulation",
+                                "assumed", 89}),
                     rtx4090, "the L40S' tiles on 128 multiprocessors, at an assumed 0.85"),
           AdaAttention(128), "assumed as the L40S'")};
 }

@@ -19,9 +19,9 @@
 // clock; `many` the one after so many waves that blocks drift apart, share less of the cache, and
 // the power limit has set the clock. These two and `launch` are a device's own; all else is its
 // library's. They were fitted to measured shapes: topology/OPERATORS.md says to which, how, and how
-// far off others are. They are all NT; what other modes take besides is known of the A100 alone:
-// input gradients (NN) 1.8 %, weight gradients (TN, which add to fp32) 3.7 % (the medians of
-// topology/devices/a100_gemm_points.cc over the model, against NT's).
+// far off others are. A mode has a share of the rates: those of forward products (NT) were fitted;
+// on the A100 PCIe and the B200 weight gradients (TN, which add to fp32) are 4 and 2.5 % slower
+// beside the model, input gradients (NN) 2 and 0 % (MooreThreads/SimuMax 4dcaae5).
 //
 // No function of libm but √, which IEEE 754 rounds, so the bits are the same everywhere.
 #pragma once
@@ -58,7 +58,7 @@ struct GemmLibraryFigures {
   Seconds split_overhead;  // of a split product
   double memory_share = 1;
   double spill = 0;
-  std::array<double, 3> modes = {1, 1, 1};  // times as long as NT: of NN, NT, TN
+  std::array<double, 3> modes = {1, 1, 1};  // of the rates: NN, NT, TN
 };
 const GemmLibraryFigures& FiguresOf(GemmLibrary library);
 

@@ -129,6 +129,10 @@ Json DeviceObject(const DeviceSpec& device) {
   if (device.memory_bandwidth > BytesPerSecond(0))
     json["memory_bandwidth"] = Text(device.memory_bandwidth);
   json["memory_efficiency"] = device.memory_efficiency;
+  if (device.cache > Bytes(0)) json["cache"] = Text(device.cache);
+  if (device.cache_bandwidth > BytesPerSecond(0) &&
+      device.cache_bandwidth != device.memory_bandwidth)
+    json["cache_bandwidth"] = Text(device.cache_bandwidth);
   json["gemm_efficiency"] = device.gemm_efficiency;
   if (device.gemm_scale != 1) json["gemm_scale"] = device.gemm_scale;
   if (device.gemm_model) json["gemm_model"] = ToJson(*device.gemm_model);

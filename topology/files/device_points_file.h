@@ -6,10 +6,10 @@
 //   attention,,,,32,128,4096,bf16,433.0
 //   attention-backward,,,,32,128,4096,bf16,1120.5
 //
-// Columns in any order; besides, where wanted: `mode` (NN, NT or TN, of a product; else it stands for
-// all three), `batch` (products, or sequences; 1), `causal` (0 or 1, of attention; 1). What a row's op
-// does not have stays empty. A time is that of the whole op. Rows stand for exactly these sizes
-// (topology/devices/device_points.h), on every device of the cluster.
+// Columns in any order; besides, where wanted: `mode` (NN, NT or TN, of a product; else it stands
+// for all three), `batch` (products, or sequences; 1), `causal` (0 or 1, of attention; 1). What a
+// row's op does not have stays empty. A time is that of the whole op. Rows stand for exactly these
+// sizes (topology/devices/device_points.h), on every device of the cluster.
 #pragma once
 
 #include <map>
@@ -30,8 +30,8 @@ struct DevicePointsFile {
   std::map<PointKey, Place> places;  // of the same
 };
 
-// Throws Error (file, line) for columns and ops that are not known, sizes and times that are none or
-// not above zero, and sizes that have a time already.
+// Throws Error (file, line) for columns and ops that are not known, sizes and times that are none
+// or not above zero, and sizes that have a time already.
 DevicePointsFile ReadDevicePoints(const CsvFile& file);
 DevicePointsFile ReadDevicePoints(const JsonReader& path);  // relative to the file that names it
 

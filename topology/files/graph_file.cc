@@ -137,6 +137,9 @@ DeviceSpec ReadDeviceObject(const JsonReader& object) {
   device.memory = reader.At("memory").Size();
   device.memory_bandwidth = reader.At("memory_bandwidth").Bandwidth();
   device.memory_efficiency = reader.At("memory_efficiency").Number();
+  if (reader.Has("cache")) device.cache = reader.At("cache").Size();
+  device.cache_bandwidth = reader.Has("cache_bandwidth") ? reader.At("cache_bandwidth").Bandwidth()
+                                                         : device.memory_bandwidth;
   device.gemm_efficiency = reader.At("gemm_efficiency").Number();
   device.gemm_scale = reader.At("gemm_scale").Number();
   for (const JsonReader& point : reader.At("gemm_points").Elements())

@@ -29,6 +29,55 @@ MachineSpec AwsP5(const Parameters& parameters) {
           "efa"};
 }
 
+MachineSpec AwsP5en(const Parameters& parameters) {
+  return {"aws-p5en",
+          AwsP5Node(),
+          parameters.at("nodes"),
+          OneSwitch(),
+          {kEfaSprays, "The 2 EFA NICs of a GPU are drawn as one."},
+          "efa"};
+}
+
+MachineSpec AwsP6B200(const Parameters& parameters) {
+  NodeSpec node = AwsP5Node();
+  node.nvswitch = DgxB200Node().nvswitch;
+  return {"aws-p6-b200", node, parameters.at("nodes"), OneSwitch(), {kEfaSprays}, "efa"};
+}
+
+// A fat tree of 64-port switches of 400 Gb/s, as DGX boxes have it.
+ClosSpec NdrTree(bool rails) {
+  ClosSpec fabric;
+  fabric.radix = 64;
+  fabric.rails = rails;
+  fabric.cable = SwitchCable(400, kInfiniBandEfficiency);
+  return fabric;
+}
+
+MachineSpec GcpA4(const Parameters& parameters) {
+  return {"gcp-a4",
+          DgxB200Node(),
+          parameters.at("nodes"),
+          NdrTree(true),
+          {"The fabric is assumed: rails on a fat tree without oversubscription."}};
+}
+
+MachineSpec AzureNdH100(const Parameters& parameters) {
+  return {"azure-nd-h100-v5",
+          DgxH100Node(),
+          parameters.at("nodes"),
+          NdrTree(true),
+          {"The fabric is assumed: rails on a fat tree of NDR switches without oversubscription."}};
+}
+
+MachineSpec OciH100(const Parameters& parameters) {
+  return {"oci-h100",
+          DgxH100Node(),
+          parameters.at("nodes"),
+          NdrTree(false),
+          {"The fabric is assumed: a fat tree of RoCE switches without oversubscription.",
+           "The 2 NICs of a GPU are drawn as one."}};
+}
+
 MachineSpec GcpA3Mega(const Parameters& parameters) {
   return {"gcp-a3-mega",
           GcpA3MegaNode(),
@@ -100,6 +149,36 @@ std::vector<ClusterPreset> CloudPresets() {
        "h100",
        {Nodes("instances of 8 GPUs")},
        AwsP5},
+      {"aws-p5en",
+       "AWS p5en.48xlarge: 8 H200 on NVSwitch, 16 EFA NICs of 200 Gb/s",
+       "aws.amazon.com/ec2/instance-types/p5; efficiencies as aws-p5",
+       "h200",
+       {Nodes("instances of 8 GPUs")},
+       AwsP5en},
+      {"aws-p6-b200",
+       "AWS p6-b200.48xlarge: 8 B200 on NVSwitch, 8 EFA NICs of 400 Gb/s",
+       "aws.amazon.com/ec2/instance-types/p6; efficiencies as dgx-b200 and aws-p5",
+       "b200",
+       {Nodes("instances of 8 GPUs")},
+       AwsP6B200},
+      {"gcp-a4",
+       "Google A4: 8 B200 on NVSwitch, 8 NICs of 400 Gb/s, RoCE",
+       "Google Compute Engine documentation (a4-highgpu-8g); efficiencies as dgx-b200",
+       "b200",
+       {Nodes("instances of 8 GPUs")},
+       GcpA4},
+      {"azure-nd-h100-v5",
+       "Azure ND H100 v5: 8 H100 on NVSwitch, 8 NDR NICs",
+       "Microsoft Learn, ND-H100-v5 sizes; efficiencies as dgx-h100",
+       "h100",
+       {Nodes("instances of 8 GPUs")},
+       AzureNdH100},
+      {"oci-h100",
+       "Oracle BM.GPU.H100.8: 8 H100 on NVSwitch, 16 RoCE NICs of 200 Gb/s",
+       "Oracle Cloud documentation, GPU shapes; efficiencies as dgx-h100",
+       "h100",
+       {Nodes("boxes of 8 GPUs")},
+       OciH100},
       {"gcp-a3-mega",
        "Google A3 Mega: 8 H100 on NVSwitch, 8 NICs of 200 Gb/s, TCPXO",
        "Google Compute Engine documentation; network: dstackai/dstack gcp.md",

@@ -73,6 +73,26 @@ TEST(ComputeTimeTest, MemoryWorkRunsAtTheReachableBandwidth) {
   EXPECT_DOUBLE_EQ(ComputeTime(RoundDevice(), compute, false).value(), 130e-6);
 }
 
+TEST(ComputeTimeTest, WhatASmallKernelReadsIsStillInTheCache) {
+  DeviceSpec device = RoundDevice();
+  device.launch_overhead = Seconds(0);
+  device.cache = Bytes(100e6);
+  device.cache_bandwidth = BytesPerSecond(4e12);
+  const auto microseconds = [&](double bytes, uint32_t kernels) {
+    Compute compute;
+    compute.bytes = Bytes(bytes);
+    compute.kernels = kernels;
+    return ComputeTime(device, compute, false).value() * 1e6;
+  };
+  // 70 MB: half at 0.8 TB/s, half at 4 TB/s: 43.75 + 8.75 us. From 105 MB on all of it at 0.8 TB/s.
+  EXPECT_NEAR(microseconds(70e6, 1), 52.5, 1e-9);
+  EXPECT_NEAR(microseconds(105e6, 1), 131.25, 1e-9);
+  // Half way between, a quarter: 87.5 MB · (0.75/0.8 + 0.25/4).
+  EXPECT_NEAR(microseconds(87.5e6, 1), 87.5 * (0.75 / 0.8 + 0.25 / 4), 1e-9);
+  // Two kernels of 70 MB each.
+  EXPECT_NEAR(microseconds(140e6, 2), 105, 1e-9);
+}
+
 TEST(ComputeTimeTest, MemoryWorkWithManyFlopsIsBoundByTheVectorPeak) {
   Compute compute;
   compute.bytes = Bytes(80e6);  // 100 us
