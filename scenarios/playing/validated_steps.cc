@@ -12,7 +12,15 @@ namespace rehearse {
 namespace {
 
 constexpr std::array kTable = {
-    ValidatedSteps{"h100", "llm-foundry", "fsdp", 38, 8, 512, 0.137, -0.136},
+    ValidatedSteps{"a100-40g", "llm-foundry", "fsdp", 23, 8, 128, 0.039, -0.021},
+    ValidatedSteps{"a100-80g", "llm-foundry", "fsdp", 31, 8, 8, 0.041, -0.011},
+    ValidatedSteps{"a100-80g", "megatron-core", "megatron", 1, 8, 8, 0.213, -0.213},
+    ValidatedSteps{"a100-80g", "megatron-lm-2021", "megatron", 6, 8, 256, 0.079, 0.079},
+    ValidatedSteps{"b200", "megatron-core", "megatron", 11, 8, 8, 0.323, -0.323},
+    ValidatedSteps{"h100", "llm-foundry", "fsdp", 38, 8, 512, 0.086, -0.079},
+    ValidatedSteps{"h100", "maxtext", "fsdp", 6, 64, 2048, 0.021, 0.021},
+    ValidatedSteps{"h100", "megatron-core", "megatron", 1, 8, 8, 0.266, -0.266},
+    ValidatedSteps{"h100", "nemo", "megatron", 3, 8, 32, 0.003, -0.003},
 };
 
 std::string TextAt(const nlohmann::json& given, const char* key) {

@@ -91,7 +91,7 @@ struct Scenario {
 
 // Throws Error (file, line, pointer, found, expected) for anything that is wrong, including a mesh
 // that does not fit the cluster.
-Scenario ReadScenario(const JsonDocument& document);
+Scenario ReadScenario(const JsonDocument& written);
 
 // A schedule's document (sim/schedule/schedule_json.h) on a cluster, of which it takes all devices.
 Scenario ScenarioOf(const JsonDocument& schedule, std::unique_ptr<Cluster> cluster,

@@ -37,7 +37,7 @@ const json& PartOf(const json& scenario, const char* key) {
 
 // Of the model: its own, its preset's, or a decoder's; nothing of what nobody knows.
 std::string KindOfModel(const json& model) {
-  const std::string kind = TextAt(model, "kind");
+  std::string kind = TextAt(model, "kind");
   if (!kind.empty()) return kind;
   const std::string preset = TextAt(model, "preset");
   for (const ModelPreset& known : ModelPresets()) {

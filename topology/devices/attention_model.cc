@@ -121,7 +121,7 @@ enum CoreAttribute : size_t { kSequence, kGroups, kHeadsOfGroup, kHeadSize, kCau
 AttentionModel AmpereAttention(uint32_t multiprocessors) {
   AttentionRates cudnn = Flash2OnAmpere();
   cudnn.kernel = AttentionKernel::kCudnn;
-  return ModelOf(multiprocessors, {Flash2OnAmpere(), std::move(cudnn)},
+  return ModelOf(multiprocessors, {Flash2OnAmpere(), cudnn},
                  {Flash1OnAmpere(), EfficientOnAmpere()});
 }
 
@@ -143,7 +143,7 @@ AttentionModel AdaAttention(uint32_t multiprocessors) {
                                   Pass({0.39, 0.49, 0.49}, 1, 232, 0.15)};
   AttentionRates cudnn = flash_2;
   cudnn.kernel = AttentionKernel::kCudnn;
-  return ModelOf(multiprocessors, {flash_2, std::move(cudnn)}, OlderKernels(flash_2));
+  return ModelOf(multiprocessors, {flash_2, cudnn}, OlderKernels(flash_2));
 }
 
 // No FlashAttention supports it; xformers' kernels do, at the share of the peak that they reach on
@@ -193,9 +193,9 @@ Seconds TimeOfCores(const AttentionModel& model, const AttentionRates& rates,
   const double rows = rates.rows;
   const double keys = shape.causal ? (shape.sequence + rows) / 2 : shape.sequence;
   const double rate = RateAt(pass, shape.head_size) * (shape.causal ? pass.causal : 1);
-  const double blocks =
-      shape.sequences_times_heads *
-      static_cast<double>((static_cast<uint64_t>(shape.sequence) + rates.rows - 1) / rates.rows);
+  const uint64_t blocks_of_head =
+      (static_cast<uint64_t>(shape.sequence) + rates.rows - 1) / rates.rows;
+  const double blocks = shape.sequences_times_heads * static_cast<double>(blocks_of_head);
   const Seconds unit =
       Flops((backward ? 10 : 4) * rows * shape.head_size) / (peak * (rate / model.multiprocessors));
   const double longest = shape.sequence + pass.setup;

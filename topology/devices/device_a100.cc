@@ -104,7 +104,7 @@ DeviceSpec A800Sxm80() {
   DeviceSpec device = A100Sxm80();
   device.name = "a800";
   device.description = "NVIDIA A800 SXM4 80 GB: an A100 with NVLinks of 400 GB/s";
-  for (auto& [figure, source] : device.sources) source = "as a100-80g: " + source;
+  for (auto& [figure, source] : device.sources) source.insert(0, "as a100-80g: ");
   return device;
 }
 

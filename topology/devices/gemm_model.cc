@@ -35,7 +35,7 @@ std::vector<GemmTile> Tiles(double square, double narrow, double small, bool has
 }
 
 struct LibraryRow {
-  const char* name;
+  const char* name = "";
   GemmLibraryFigures figures;
 };
 

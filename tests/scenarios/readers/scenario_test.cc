@@ -55,12 +55,12 @@ TEST(ScenarioTest, TheGoldenHashesHold) {
     changes.emplace_back("simulator.slowdown={}");  // figures of families come and go
     return Play(changes).result.timeline_hash;
   };
-  EXPECT_EQ(hash("formula", "none"), "3dfeeb4da26aeb8d");
-  EXPECT_EQ(hash("fluid", "none"), "8c9d1fcd594be965");
-  EXPECT_EQ(hash("step", "none"), "b5c24d045473b785");
-  EXPECT_EQ(hash("formula", "auto"), "8ffa4d39c66a07f5");
-  EXPECT_EQ(hash("fluid", "auto"), "9df882b6d89c6d26");
-  EXPECT_EQ(hash("step", "auto"), "6423e4aaa7f5f89f");
+  EXPECT_EQ(hash("formula", "none"), "75ee1165dd7a4ea5");
+  EXPECT_EQ(hash("fluid", "none"), "ca573368416380e9");
+  EXPECT_EQ(hash("step", "none"), "9d76ea9d0aa5ea39");
+  EXPECT_EQ(hash("formula", "auto"), "72541ae972ee45e5");
+  EXPECT_EQ(hash("fluid", "auto"), "fcc57d20b58104e7");
+  EXPECT_EQ(hash("step", "auto"), "ce827972dc7c1f66");
 }
 
 TEST(ScenarioTest, FidelitiesAgreeOnAScheduleWithoutContention) {
