@@ -93,7 +93,7 @@ class Lowering {
     for (const uint32_t rank : folding_.ranks.representative) {
       ops += schedule_.roles[schedule_.role_of_rank[rank]].OpCount();
     }
-    constexpr size_t kMost = 1u << 25;  // some gigabytes
+    constexpr size_t kMost = 1u << 27;  // some ten gigabytes
     if (ops > kMost)
       throw Error(
           fmt::format("the step is too large to be played: found {} ops on the {} ranks that "
