@@ -111,9 +111,9 @@ TEST(PrepareTest, WhatIsTooLargeIsToldBeforeItIsMade) {
   EXPECT_THAT(
       error_of(job(R"("repeat": 10000, )", ops, "")),
       HasSubstr("job \"a\": found 10000000 ops of all roles in 10000 steps, expected at most"));
-  EXPECT_THAT(error_of(job("", ops, R"(, "repeats": [{"begin": 0, "end": 1000, "times": 100000,
+  EXPECT_THAT(error_of(job("", ops, R"(, "repeats": [{"begin": 0, "end": 1000, "times": 200000,
                                                      "first_buffer": 0, "end_buffer": 0}])")),
-              HasSubstr("jobs.json: the step is too large to be played: found 100001000 ops"));
+              HasSubstr("jobs.json: the step is too large to be played: found 200001000 ops"));
 }
 
 }  // namespace
