@@ -1,10 +1,11 @@
 // How far devices of one kind differ in speed, and how slow the slowest of many is: a synchronous
 // step waits for it.
 //
-// Source: Sinha et al., SC22 (arXiv 2208.11035), over 90 % of the GPUs of five clusters: 8 %
-// between the whiskers of a kernel's times in the mean over clusters and programs, outliers left
-// out. Whiskers of a normal distribution are 5.4 standard deviations apart (each ends 1.5
-// interquartile ranges beyond its quartile): 1.5 %. Assumed for all GPUs. It agrees with 9 % over
+// Source: Sinha et al., SC22 (arXiv 2208.11035), over 90 % of the GPUs of five clusters: variation
+// of 8 % in the mean over clusters and programs. Read as the distance of a box plot's whiskers,
+// outliers left out, which is an assumption: a normal distribution's are 5.4 standard deviations
+// apart (each ends 1.5 interquartile ranges beyond its quartile), which makes 1.5 %. Assumed for
+// all GPUs. It agrees with 9 % over
 // 64,000 GPUs of one training (PRISM, arXiv 2510.15596), where a normal distribution's slowest is
 // 4.2 standard deviations behind the median, 6 %.
 #pragma once
