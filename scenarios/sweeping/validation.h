@@ -58,7 +58,7 @@ const char* Name(StepPart part);  // "gemm", ..., "idle"
 struct ValidatedRow {
   Seconds measured;
   Seconds predicted;  // typically (scenarios/playing/typical_step.h), where devices differ
-  double error = 0;  // predicted / measured - 1
+  double error = 0;   // predicted / measured - 1
   double measured_mfu = 0;
   double predicted_mfu = 0;
   std::vector<Seconds> parts;  // by StepPart
