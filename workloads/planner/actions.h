@@ -1,10 +1,12 @@
-// What every stage of a pipeline does in one training step, in order: the list from which the
+// What every rank of a pipeline does in one training step, in order: the list from which the
 // planner plans.
 //
-// An action takes one micro-batch through one stage. The order of a list counts within each stage;
-// between stages it follows from what they hand on: a forward pass needs that of the stage before,
-// a gradient that of the stage behind, and a stage takes micro-batches in the order in which its
-// neighbour sends them. One stage is a pipeline too. Generators are pure.
+// An action takes one micro-batch through one stage. A stage is on one rank of the pipeline, a rank
+// has one stage or several. The order of a list counts within each rank; between ranks it follows
+// from what they hand on: a forward pass needs that of the stage before, a gradient that of the
+// stage behind, and a rank takes values (and gradients) from another one in the order in which that
+// one sends them. One stage is a pipeline too. Generators are in
+// workloads/planner/pipeline_orders.h.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +30,8 @@ enum class ActionKind : uint8_t {
   kInputGradient,
   // Those of matrices, put off until now; what they need is kept so long.
   kWeightGradient,
-  kSynchronize,  // gradients meet over all ranks that have computed a part of them
-  kUpdate,
+  kSynchronize,  // gradients of all stages of the rank meet those that other ranks have computed
+  kUpdate,       // of all stages of the rank
 };
 inline constexpr size_t kActionKinds = 7;
 const char* Name(ActionKind kind);  // "forward", "input gradient", ...
@@ -43,29 +45,49 @@ struct Action {
 };
 std::string Describe(const Action& action);  // "weight gradient of micro-batch 3 on stage 1"
 
-// Those of one stage, in their order.
+// Which rank of a pipeline each stage is on.
+struct StagePlaces {
+  uint32_t ranks = 1;
+  // Of the whole model. Where there are two (DualPipe), stages of the second come behind those of
+  // the first, and take the second half of the micro-batches.
+  uint32_t copies = 1;
+  std::vector<uint32_t> rank_of = {0};  // by stage
+
+  uint32_t stages() const { return static_cast<uint32_t>(rank_of.size()); }
+  uint32_t stages_of_copy() const { return stages() / copies; }
+  uint32_t CopyOf(uint32_t stage) const { return stage / stages_of_copy(); }
+  uint32_t CopyOfMicroBatch(uint32_t micro_batch, uint32_t micro_batches) const {
+    return copies == 1 || micro_batch < micro_batches / 2 ? 0 : 1;
+  }
+  bool IsFirstOfCopy(uint32_t stage) const { return stage % stages_of_copy() == 0; }
+  bool IsLastOfCopy(uint32_t stage) const { return (stage + 1) % stages_of_copy() == 0; }
+  // The stages of a rank, lowest first.
+  std::vector<uint32_t> StagesOf(uint32_t rank) const;
+  bool HasSeveralOnARank() const { return stages() > ranks; }
+};
+// Stage s on rank s.
+StagePlaces OneStageARank(uint32_t stages);
+// Stage s on rank s mod p, `a_rank` stages each (Narayanan et al. 2021, section 2.2).
+StagePlaces Looped(uint32_t ranks, uint32_t a_rank);
+// Two stages a rank: down to the last rank and back up (Qi et al. 2024, arXiv 2405.15362).
+StagePlaces VShaped(uint32_t ranks);
+// Two copies of the model, one the other way round (Li and Hoefler 2021, Chimera, arXiv
+// 2107.06925; DeepSeek-V3, arXiv 2412.19437).
+StagePlaces BothWays(uint32_t ranks);
+
+// Those of one rank, in their order.
+std::vector<Action> OfRank(const std::vector<Action>& actions, const StagePlaces& places,
+                           uint32_t rank);
 std::vector<Action> OfStage(const std::vector<Action>& actions, uint32_t stage);
 
-// Throws Error at `place`, naming the two actions, unless every stage takes every micro-batch
-// forward once and makes its gradients once (together or apart), ends by synchronising and
-// updating, no action comes before one that it needs, and the stages can finish.
+// Throws Error at `place`, naming the two actions, unless every stage takes every micro-batch of
+// its copy forward once and makes its gradients once (together or apart), every rank ends by
+// synchronising and updating (on its lowest stage), no action comes before one that it needs, and
+// the ranks can finish.
+void CheckActions(const std::vector<Action>& actions, const StagePlaces& places,
+                  uint32_t micro_batches, const Place& place = {});
+// With one stage a rank.
 void CheckActions(const std::vector<Action>& actions, uint32_t stages, uint32_t micro_batches,
                   const Place& place = {});
-
-// One micro-batch after the other through all stages and back.
-std::vector<Action> OneAfterAnother(uint32_t stages, uint32_t micro_batches);
-
-// All forward, then all back (Huang et al. 2019, GPipe). With equal stages and transfers for
-// nothing a stage idles for p-1 of m+p-1 forward and backward passes.
-std::vector<Action> GPipe(uint32_t stages, uint32_t micro_batches);
-
-// Stage s keeps at most p-s micro-batches: it goes back with one before it takes the next
-// (Narayanan et al. 2021, PipeDream-Flush). As long as GPipe.
-std::vector<Action> OneForwardOneBackward(uint32_t stages, uint32_t micro_batches);
-
-// The same with weight gradients apart, those of stage s put off by s micro-batches, so that every
-// stage keeps as many (Qi et al. 2023, ZB-H1, arXiv 2401.10241): the last stages fill with them the
-// time in which they would wait. A stage idles for (p-1)·(F + B - W) instead of (p-1)·(F + B + W).
-std::vector<Action> ZeroBubbleH1(uint32_t stages, uint32_t micro_batches);
 
 }  // namespace rehearse

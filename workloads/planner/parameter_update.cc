@@ -154,7 +154,8 @@ void Parameters::Accumulate(uint32_t index) {
   } else {
     plan_.AddMemoryOp(name, Kernel::kAccumulate, cost, reads, {matrix.main_gradient});
   }
-  if (is_last_ && strategy_.asynchronous_data_gradient) {
+  // Of a matrix that two stages of the rank use, the gradient is complete on that of its owner.
+  if (is_last_ && strategy_.asynchronous_data_gradient && stage_->HasMatrix(index)) {
     SumGradient(index, Issue::kAsynchronous);
   }
 }
@@ -202,19 +203,34 @@ void Parameters::Synchronize() {
   SynchronizeVectors();
 }
 
-// Each of two stages has the gradient that its own use of a matrix gives.
+// Each of two stages has the gradient that its own use of a matrix gives; each copy of the model
+// those of its own micro-batches.
 void Parameters::SumOverStages() {
+  const std::optional<uint32_t> mirror = stages_.front()->mirror;
+  const auto sum = [&](const std::string& name, uint32_t rank, uint32_t other, double elements,
+                       DType dtype, BufferId gradient) {
+    Collective collective;
+    collective.communicator = plan_.PairsOf(std::min(rank, other), std::max(rank, other));
+    collective.bytes = elements * SizeOf(dtype);
+    collective.dtype = dtype;
+    plan_.AddCollective("all-reduce gradient" + name, collective, Issue::kBlocking, {gradient},
+                        {gradient});
+  };
   for (uint32_t index = 0; index < matrices_.size(); ++index) {
     const Matrix& matrix = matrices_[index];
-    if (matrix.shared == nullptr) continue;
+    if (matrix.shared == nullptr && (!mirror || !IsOwner(index))) continue;
     SetLayer(ArrayOf(index).layer);
-    Collective collective;
-    collective.communicator = plan_.PairsOf(matrix.shared->first_stage, matrix.shared->other_stage);
-    collective.bytes =
-        Bytes((Shares(matrix, 1) ? matrix.share_elements : matrix.elements) * gradient_element());
-    collective.dtype = training_.gradients;
-    plan_.AddCollective("all-reduce gradient of " + ArrayOf(index).name, collective,
-                        Issue::kBlocking, {matrix.update_gradient}, {matrix.update_gradient});
+    const uint32_t rank = mirror ? stages_.front()->rank : matrix.shared->first_rank;
+    const uint32_t other = mirror ? *mirror : matrix.shared->other_rank;
+    sum(" of " + ArrayOf(index).name, rank, other,
+        Shares(matrix, 1) ? matrix.share_elements : matrix.elements, training_.gradients,
+        matrix.update_gradient);
+  }
+  if (!mirror) return;
+  SetLayer(-1);
+  for (const VectorGroup& group : groups_) {
+    sum("s of biases and norms", stages_.front()->rank, *mirror,
+        static_cast<double>(group.elements), DType::kFp32, group.gradient);
   }
 }
 
@@ -279,7 +295,9 @@ uint32_t Parameters::UpdatedArrays() const {
     groups += matrices_[index].group_begin == index ? 1 : 0;
   }
   if (strategy_.shard && strategy_.shard->by_layer) return groups;
-  return owners + static_cast<uint32_t>(network_.vectors.size());
+  uint32_t vectors = 0;
+  for (const VectorGroup& group : groups_) vectors += static_cast<uint32_t>(group.vectors.size());
+  return owners + vectors;
 }
 
 BufferId Parameters::GradientNorm(const std::vector<BufferId>& gradients,
@@ -293,7 +311,7 @@ BufferId Parameters::GradientNorm(const std::vector<BufferId>& gradients,
   plan_.AddMemoryOp("gradient norm", Kernel::kSquaredNorm, AdamCosts().norm, gradients, {norm},
                     std::move(shares));
   const uint32_t ranks =
-      plan_.mesh().size() / plan_.SizeOfAxes(pure_data_) * plan_.communicators().stages();
+      plan_.mesh().size() / plan_.SizeOfAxes(pure_data_) * plan_.communicators().pipeline_ranks();
   if (ranks > 1) {
     Collective collective;
     collective.communicator = plan_.communicators().model();
@@ -312,12 +330,13 @@ void Parameters::Update() {
   std::vector<BufferId> parameters;
   std::vector<BufferId> summands;  // of the norm: vectors of a group may lie differently
   std::vector<double> shares;
+  const double copies = stages_.front()->mirror ? 2 : 1;
   for (const VectorGroup& group : groups_) {
     gradients.push_back(group.gradient);
     parameters.push_back(group.value);
     for (const uint32_t vector : group.vectors) {
       summands.push_back(vectors_[vector].gradient);
-      shares.push_back(ShareOfRanks(vectors_[vector].layout, {}));
+      shares.push_back(ShareOfRanks(vectors_[vector].layout, {}) / copies);
     }
   }
   for (uint32_t index = 0; index < matrices_.size(); ++index) {
@@ -329,7 +348,7 @@ void Parameters::Update() {
     const double share =
         ShareOfRanks(strategy_.products[index].w,
                      Shares(matrix, 1) ? matrix.share_axes : std::vector<uint32_t>());
-    shares.push_back(matrix.shared == nullptr ? share : share / 2);
+    shares.push_back(matrix.shared == nullptr ? share / copies : share / 2);
   }
   gradients.push_back(GradientNorm(summands, std::move(shares)));
   parameters.push_back(optimizer_state_);

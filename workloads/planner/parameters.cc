@@ -42,28 +42,36 @@ std::optional<MatmulResult> MultiplyLayouts(const ProductLayouts& layouts) {
 }  // namespace
 
 Parameters::Parameters(const Network& network, const Strategy& strategy, const Training& training,
-                       const std::vector<Layout>& rests, const Stage& stage, PlanBuilder* plan)
+                       const std::vector<Layout>& rests, std::vector<const Stage*> stages,
+                       PlanBuilder* plan)
     : network_(network),
       strategy_(strategy),
       training_(training),
-      stage_(stage),
+      stages_(std::move(stages)),
+      stage_(stages_.front()),
       plan_(*plan),
       pure_data_(PureDataAxes(strategy)) {
   matrices_.resize(network.matrices.size());
   for (uint32_t i = 0; i < matrices_.size(); ++i) PlaceMatrix(i);
   if (strategy.shard && strategy.shard->by_layer) GroupByLayer();
-  for (uint32_t i = stage.node_begin(); i < stage.node_end(); ++i) {
-    const NetworkNode& node = network.nodes[i];
-    if (!node.matrix) continue;
-    matrices_[matrices_[*node.matrix].owner].uses += strategy.chunks;
-    matrices_[*node.matrix].is_read_backward =
-        node.kind == NodeKind::kProduct &&
-        network.nodes[node.inputs.front()].kind != NodeKind::kInput;
+  for (const Stage* stage : stages_) {
+    for (uint32_t i = stage->node_begin(); i < stage->node_end(); ++i) {
+      const NetworkNode& node = network.nodes[i];
+      if (!node.matrix) continue;
+      matrices_[matrices_[*node.matrix].owner].uses += strategy.chunks;
+      matrices_[*node.matrix].is_read_backward =
+          node.kind == NodeKind::kProduct &&
+          network.nodes[node.inputs.front()].kind != NodeKind::kInput;
+    }
+    for (const SharedMatrix& shared : stage->shared) {
+      if (shared.first_rank != shared.other_rank) matrices_[shared.matrix].shared = &shared;
+    }
   }
-  for (const SharedMatrix& shared : stage.shared) matrices_[shared.matrix].shared = &shared;
-  for (uint32_t i = stage.first_matrix(); i < stage.matrix_end(); ++i) {
-    matrices_[i].uses_left = matrices_[i].uses;
-    AddMatrixBuffers(i);
+  for (const Stage* stage : stages_) {
+    for (uint32_t i = stage->first_matrix(); i < stage->matrix_end(); ++i) {
+      matrices_[i].uses_left = matrices_[i].uses;
+      AddMatrixBuffers(i);
+    }
   }
   AddVectors(rests);
   const uint64_t states = training.precision == DType::kFp32 && ZeroStage() % 3 == 0 ? 2 : 3;
@@ -74,6 +82,11 @@ Parameters::Parameters(const Network& network, const Strategy& strategy, const T
                                       .dtype = DType::kFp32,
                                       .rows = states,
                                       .columns = elements});
+}
+
+bool Parameters::HasMatrix(uint32_t matrix) const {
+  return std::any_of(stages_.begin(), stages_.end(),
+                     [&](const Stage* stage) { return stage->HasMatrix(matrix); });
 }
 
 // ---- where matrices lie -------------------------------------------------------------------------
@@ -99,7 +112,7 @@ void Parameters::PlaceMatrix(uint32_t index) {
     }
   }
   matrix.places = *places;
-  matrix.owner = shape.tied && stage_.HasMatrix(*shape.tied) ? *shape.tied : index;
+  matrix.owner = shape.tied && HasMatrix(*shape.tied) ? *shape.tied : index;
   matrix.group_begin = index;
   matrix.group_end = index + 1;
   const std::vector<uint32_t>& sizes = plan_.sizes();
@@ -209,7 +222,12 @@ void Parameters::SetLayer(int32_t layer) {
 
 void Parameters::AddVectors(const std::vector<Layout>& rests) {
   vectors_.resize(network_.vectors.size());
-  for (uint32_t i = stage_.node_begin(); i < stage_.node_end(); ++i) {
+  for (const Stage* stage : stages_) AddVectorsOf(*stage, rests);
+  for (VectorGroup& group : groups_) AddVectorViews(&group);
+}
+
+void Parameters::AddVectorsOf(const Stage& stage, const std::vector<Layout>& rests) {
+  for (uint32_t i = stage.node_begin(); i < stage.node_end(); ++i) {
     for (const uint32_t vector : network_.nodes[i].vectors) {
       Layout layout = rests[i];
       std::vector<uint32_t> sum_axes;
@@ -230,7 +248,6 @@ void Parameters::AddVectors(const std::vector<Layout>& rests) {
       group->elements += network_.vectors[vector].size / Pieces(layout, plan_.sizes(), 1);
     }
   }
-  for (VectorGroup& group : groups_) AddVectorViews(&group);
 }
 
 void Parameters::AddVectorViews(VectorGroup* group) {
@@ -290,9 +307,12 @@ void Parameters::SkipMicroBatches(uint32_t count) {
 }
 
 bool Parameters::HoldsNothingOf(uint32_t begin, uint32_t end) const {
+  const auto is_there = [&](BufferId id) {
+    return id.IsSet() && id.index() >= begin && id.index() < end;
+  };
   return std::none_of(matrices_.begin(), matrices_.end(), [&](const Matrix& matrix) {
-    return matrix.gathered.IsSet() && matrix.gathered.index() >= begin &&
-           matrix.gathered.index() < end;
+    const bool is_being_made = matrix.uses_left < matrix.uses;
+    return is_there(matrix.gathered) || (is_being_made && is_there(matrix.gradient));
   });
 }
 
@@ -368,7 +388,7 @@ void Parameters::GatherBefore(uint32_t index, uint32_t groups) {
   const auto is_read = [&](const Matrix& matrix) {
     return matrix.is_read_backward || training_.recomputation == Recomputation::kFull;
   };
-  const uint32_t first = stage_.first_matrix();
+  const uint32_t first = stage_->first_matrix();
   for (uint32_t begin = matrices_[index].group_begin; groups > 0 && begin > first; --groups) {
     const uint32_t end = begin;
     begin = matrices_[begin - 1].group_begin;
@@ -416,7 +436,7 @@ BufferId Parameters::FetchBackward(uint32_t index) {
     const bool computes_again = training_.recomputation == Recomputation::kFull;
     double ahead = 0;
     for (uint32_t before = index;
-         !computes_again && before-- > stage_.first_matrix() && MayGatherMore(ahead);) {
+         !computes_again && before-- > stage_->first_matrix() && MayGatherMore(ahead);) {
       if (network_.matrices[before].layer < 0 || !matrices_[before].is_read_backward) continue;
       Gather(before);
       ahead += matrices_[before].elements;

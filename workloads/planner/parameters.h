@@ -28,10 +28,10 @@ namespace rehearse {
 
 class Parameters {
  public:
-  // Those of the nodes of one stage. `rests` are the layouts in which the values of the network's
-  // nodes rest.
+  // Those of the nodes of the stages that a rank has. `rests` are the layouts in which the values
+  // of the network's nodes rest.
   Parameters(const Network& network, const Strategy& strategy, const Training& training,
-             const std::vector<Layout>& rests, const Stage& stage, PlanBuilder* plan);
+             const std::vector<Layout>& rests, std::vector<const Stage*> stages, PlanBuilder* plan);
 
   // How the product of a matrix lies, forward and backward, before anything is redistributed.
   const MatmulResult& PlacesOf(uint32_t matrix) const { return matrices_[matrix].places; }
@@ -56,9 +56,10 @@ class Parameters {
   // EndGradient.
   BufferId BeginGradient(uint32_t index, bool* adds);
   void EndGradient(uint32_t index);
-  // What follows is done for this micro-batch. Gradients may be all-reduced beside the action that
-  // makes the last ones.
-  void BeginAction(uint32_t micro_batch, bool makes_last_gradients) {
+  // What follows is done for this micro-batch on this stage. Gradients may be all-reduced beside the
+  // action that makes the last ones of the stage.
+  void BeginAction(const Stage& stage, uint32_t micro_batch, bool makes_last_gradients) {
+    stage_ = &stage;
     micro_batch_ = micro_batch;
     is_last_ = makes_last_gradients;
   }
@@ -100,7 +101,7 @@ class Parameters {
     BufferId gathered;                     // set while a gathered copy is at hand
     BufferId landed;                       // what a gather leaves, until it is copied into that
     std::vector<uint32_t> holders;         // micro-batches, of the gathered copy
-    const SharedMatrix* shared = nullptr;  // with another stage
+    const SharedMatrix* shared = nullptr;  // with a stage of another rank
   };
   // Vectors whose gradients are summed over the same axes.
   struct VectorGroup {
@@ -116,9 +117,10 @@ class Parameters {
     BufferId gradient;
   };
 
-  // The matrices of the stage with parameters of their own.
+  bool HasMatrix(uint32_t matrix) const;
+  // The matrices of the stages with parameters of their own.
   bool IsOwner(uint32_t matrix) const {
-    return stage_.HasMatrix(matrix) && matrices_[matrix].owner == matrix;
+    return HasMatrix(matrix) && matrices_[matrix].owner == matrix;
   }
   // The one that a buffer of this matrix is called by: what it is tied to, on whatever stage.
   const NetworkMatrix& ArrayOf(uint32_t matrix) const {
@@ -137,6 +139,7 @@ class Parameters {
   BufferId AddMatrixBuffer(uint32_t index, std::string name, BufferKind kind, DType dtype,
                            bool share);
   void AddVectors(const std::vector<Layout>& rests);
+  void AddVectorsOf(const Stage& stage, const std::vector<Layout>& rests);
   void AddVectorViews(VectorGroup* group);
   void GroupByLayer();
   ShardCopies Copies() const { return strategy_.shard->copies; }
@@ -169,7 +172,8 @@ class Parameters {
   const Network& network_;
   const Strategy& strategy_;
   const Training& training_;
-  const Stage& stage_;
+  const std::vector<const Stage*> stages_;
+  const Stage* stage_;  // the one that is being worked on
   PlanBuilder& plan_;
   std::vector<uint32_t> pure_data_;  // axes along which no parameter is split or shared
   std::vector<Matrix> matrices_;

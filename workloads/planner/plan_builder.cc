@@ -33,8 +33,8 @@ CommunicatorId PlanBuilder::CommunicatorOf(const std::vector<uint32_t>& axes) {
   return WithStream(communicators_.Along(axes));
 }
 
-CommunicatorId PlanBuilder::PairsOf(uint32_t stage, uint32_t other) {
-  return WithStream(communicators_.Pairs(stage, other));
+CommunicatorId PlanBuilder::PairsOf(uint32_t rank, uint32_t other) {
+  return WithStream(communicators_.Pairs(rank, other));
 }
 
 CommunicatorId PlanBuilder::WithStream(CommunicatorId communicator) {
@@ -202,18 +202,18 @@ OpId PlanBuilder::AddCollective(std::string name, CollectiveKind kind,
   return AddCollective(std::move(name), collective, issue, reads, writes);
 }
 
-OpId PlanBuilder::AddSend(const Tensor& tensor, uint32_t stage, StreamId stream) {
+OpId PlanBuilder::AddSend(const Tensor& tensor, CommunicatorId communicator, uint32_t rank,
+                          StreamId stream, Issue issue) {
   const Bytes bytes(LocalElements(tensor) * element());
-  return builder_.AddMessage("send " + tensor.name,
-                             Send{communicators_.along_stages(), stage, bytes}, stream,
-                             {tensor.buffer}, {});
+  return builder_.AddMessage("send " + tensor.name, Send{communicator, rank, bytes}, stream, issue,
+                             {Contiguous(tensor)}, {});
 }
 
-OpId PlanBuilder::AddReceive(const Tensor& tensor, uint32_t stage, StreamId stream) {
+OpId PlanBuilder::AddReceive(const Tensor& tensor, CommunicatorId communicator, uint32_t rank,
+                             StreamId stream) {
   const Bytes bytes(LocalElements(tensor) * element());
-  return builder_.AddMessage("receive " + tensor.name,
-                             Receive{communicators_.along_stages(), stage, bytes}, stream, {},
-                             {tensor.buffer});
+  return builder_.AddMessage("receive " + tensor.name, Receive{communicator, rank, bytes}, stream,
+                             Issue::kAsynchronous, {}, {tensor.buffer});
 }
 
 void PlanBuilder::AllReduceRowValues(const std::string& name, const Tensor& values,

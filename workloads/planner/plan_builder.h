@@ -48,8 +48,8 @@ class PlanBuilder {
   uint32_t SizeOfAxes(const std::vector<uint32_t>& axes) const;
   // Along these axes, the last one varying fastest.
   CommunicatorId CommunicatorOf(const std::vector<uint32_t>& axes);
-  // Of each rank of one stage with its counterpart on another.
-  CommunicatorId PairsOf(uint32_t stage, uint32_t other);
+  // Of each rank of one mesh of the pipeline with its counterpart on another.
+  CommunicatorId PairsOf(uint32_t rank, uint32_t other);
 
   void set_tag(const Tag& tag) { builder_.set_tag(tag); }
   const Tag& tag() const { return builder_.tag(); }
@@ -101,9 +101,12 @@ class PlanBuilder {
                      const std::vector<BufferId>& writes);
   OpId AddCollective(std::string name, const Collective& collective, Issue issue,
                      const std::vector<BufferId>& reads, const std::vector<BufferId>& writes);
-  // This rank's piece of a tensor to or from its counterpart on another stage.
-  OpId AddSend(const Tensor& tensor, uint32_t stage, StreamId stream);
-  OpId AddReceive(const Tensor& tensor, uint32_t stage, StreamId stream);
+  // This rank's piece of a tensor to or from its counterpart on another rank of the pipeline. The
+  // next kernel waits for a blocking send.
+  OpId AddSend(const Tensor& tensor, CommunicatorId communicator, uint32_t rank, StreamId stream,
+               Issue issue);
+  OpId AddReceive(const Tensor& tensor, CommunicatorId communicator, uint32_t rank,
+                  StreamId stream);
   StreamId AddStream(std::string name, StreamKind kind = StreamKind::kCommunication) {
     return builder_.AddStream(std::move(name), kind);
   }

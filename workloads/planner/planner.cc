@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "workloads/planner/role_planner.h"
 #include "workloads/planner/split_check.h"
-#include "workloads/planner/stage_planner.h"
 #include "workloads/planner/stages.h"
 #include "workloads/strategies/strategy_zero.h"
 
@@ -70,13 +70,33 @@ Network Divided(Network network, uint32_t parts) {
   return network;
 }
 
-// How many micro-batches what repeats is taken to be of, the same on all stages.
-uint32_t MicroBatchesOfBlock(const std::vector<Action>& actions, uint32_t stages) {
+// How many micro-batches what repeats is taken to be of, the same on all ranks. Where ranks have
+// several stages, orders go by rounds of as many micro-batches as there are ranks.
+uint32_t MicroBatchesOfBlock(const std::vector<Action>& actions, const StagePlaces& places) {
   uint32_t most = 0;
-  for (uint32_t stage = 0; stage < stages; ++stage) {
-    most = std::max(most, MostInFlight(OfStage(actions, stage)));
+  for (uint32_t rank = 0; rank < places.ranks; ++rank) {
+    most = std::max(most, MostInFlight(OfRank(actions, places, rank)));
   }
-  return most;
+  if (!places.HasSeveralOnARank()) return most;
+  return (most + places.ranks - 1) / places.ranks * places.ranks;
+}
+
+// As they go to other ranks: where ranks hold the same rows, in parts.
+std::vector<Layout> CrossingsOf(const StepSetup& step, const std::vector<uint32_t>& scattered) {
+  std::vector<Layout> crossings = step.rests;
+  for (size_t node = 0; node < crossings.size(); ++node) {
+    for (const uint32_t axis : scattered) {
+      Layout cut = crossings[node];
+      if (cut[axis] != B()) continue;
+      uint8_t level = 0;
+      for (const Placement& placement : cut) level += IsSplit(placement, 0) ? 1 : 0;
+      cut[axis] = S(0, level);
+      std::vector<uint32_t> sizes;
+      for (const MeshAxis& size : step.strategy.mesh.axes()) sizes.push_back(size.size);
+      if (step.network.nodes[node].rows % Pieces(cut, sizes, 0) == 0) crossings[node] = cut;
+    }
+  }
+  return crossings;
 }
 
 // Before anything is planned: a gigabyte or two. What goes over the network once, forward and back,
@@ -94,31 +114,35 @@ void CheckSize(const StepSetup& step, uint32_t passes, const Place& place) {
                   step.network.nodes.size(), step.network.layers, passes, chunks, visits, kMost));
 }
 
-Role PlanRole(const StepSetup& step, const Stage& stage, const std::vector<Action>& own,
-              uint32_t of_block, StepCommunicators* communicators, const Place& place) {
+Role PlanRole(const StepSetup& step, const std::vector<const Stage*>& stages,
+              const std::vector<Action>& own, uint32_t of_block, uint32_t copies,
+              StepCommunicators* communicators, const Place& place) {
   std::optional<PeriodicActions> period;
-  if (of_block > 0) period = FindPeriod(own, step.network.micro_batches, of_block);
-  std::optional<Role> role = StagePlanner(step, stage, communicators, place).Run(own, period);
+  if (of_block > 0) period = FindPeriod(own, of_block, copies);
+  std::optional<Role> role = RolePlanner(step, stages, communicators, place).Run(own, period);
   if (!role) {
     CheckSize(step, step.network.micro_batches, place);
-    role = StagePlanner(step, stage, communicators, place).Run(own);
+    role = RolePlanner(step, stages, communicators, place).Run(own);
   }
   return std::move(*role);
 }
 
 }  // namespace
 
-Schedule PlanStages(const Network& network, const Training& training, const Strategy& strategy,
-                    const std::vector<uint32_t>& units_of_stage, const std::vector<Action>& actions,
-                    const Place& place, uint32_t few_micro_batches) {
-  StepSetup step{Divided(network, strategy.chunks), Normalized(strategy), training, {}};
+Schedule PlanPipeline(const Network& network, const Training& training, const Strategy& strategy,
+                      const StagePipeline& pipeline, const Place& place, uint32_t few_micro_batches) {
+  const std::vector<Action>& actions = pipeline.actions;
+  const StagePlaces& places = pipeline.places;
+  StepSetup step{Divided(network, strategy.chunks), Normalized(strategy), training, {}, {},
+                 pipeline.overlaps_messages};
   // Of micro-batches that are kept once some are planned all the same.
   CheckSize(step, std::min(network.micro_batches, few_micro_batches), place);
   step.rests = RestsOf(network, step.strategy);
+  step.crossings = CrossingsOf(step, pipeline.scattered_axes);
   CheckSplits(network, step.strategy, step.rests, place);
-  const std::vector<Stage> stages = CutIntoStages(step.network, units_of_stage, place);
-  const auto count = static_cast<uint32_t>(stages.size());
-  CheckActions(actions, count, network.micro_batches, place);
+  const std::vector<Stage> stages =
+      CutIntoStages(step.network, pipeline.units_of_stage, places, place);
+  CheckActions(actions, places, network.micro_batches, place);
   const bool recomputes = training.recomputation == Recomputation::kFull;
   for (const Action& action : actions) {
     if (recomputes || action.kind != ActionKind::kRecompute) continue;
@@ -127,15 +151,16 @@ Schedule PlanStages(const Network& network, const Training& training, const Stra
                             Describe(action)));
   }
 
-  StepCommunicators communicators(step.strategy.mesh, ModelAxes(step.strategy), count, place);
+  StepCommunicators communicators(step.strategy.mesh, ModelAxes(step.strategy), places, place);
   const uint32_t of_block =
-      network.micro_batches > few_micro_batches ? MicroBatchesOfBlock(actions, count) : 0;
+      network.micro_batches > few_micro_batches ? MicroBatchesOfBlock(actions, places) : 0;
   Schedule schedule;
-  for (const Stage& stage : stages) {
-    schedule.roles.push_back(
-        PlanRole(step, stage, OfStage(actions, stage.index), of_block, &communicators, place));
-    schedule.role_of_rank.insert(schedule.role_of_rank.end(), step.strategy.mesh.size(),
-                                 stage.index);
+  for (uint32_t rank = 0; rank < places.ranks; ++rank) {
+    std::vector<const Stage*> own;
+    for (const uint32_t stage : places.StagesOf(rank)) own.push_back(&stages[stage]);
+    schedule.roles.push_back(PlanRole(step, own, OfRank(actions, places, rank), of_block,
+                                      places.copies, &communicators, place));
+    schedule.role_of_rank.insert(schedule.role_of_rank.end(), step.strategy.mesh.size(), rank);
   }
   schedule.communicators = communicators.all();
   schedule.tokens = network.tokens;
@@ -143,6 +168,14 @@ Schedule PlanStages(const Network& network, const Training& training, const Stra
   schedule.model_flops = network.model_flops;
   schedule.hardware_flops = network.model_flops + RecomputedFlops(network, training);
   return schedule;
+}
+
+Schedule PlanStages(const Network& network, const Training& training, const Strategy& strategy,
+                    const std::vector<uint32_t>& units_of_stage, const std::vector<Action>& actions,
+                    const Place& place, uint32_t few_micro_batches) {
+  const auto stages = static_cast<uint32_t>(units_of_stage.size());
+  return PlanPipeline(network, training, strategy, {OneStageARank(stages), units_of_stage, actions},
+                      place, few_micro_batches);
 }
 
 Schedule PlanStep(const Network& network, const Training& training, const Strategy& strategy,

@@ -20,6 +20,7 @@
 #include "workloads/networks/network.h"
 #include "workloads/networks/training.h"
 #include "workloads/planner/actions.h"
+#include "workloads/planner/pipeline.h"
 #include "workloads/strategies/strategy.h"
 
 namespace rehearse {
@@ -34,12 +35,16 @@ inline constexpr uint32_t kFewMicroBatches = 8;
 Schedule PlanStep(const Network& network, const Training& training, const Strategy& strategy,
                   const Place& place = {});
 
-// A pipeline: the network is cut into stages of so many units each (workloads/planner/stages.h),
-// and every stage lies on the strategy's mesh by itself, rank r of stage s being rank s·mesh + r. A
-// role for each stage; the ranks with the same coordinates hand values on and gradients back along
-// the communicator "stages", in their resting layouts. A matrix that two stages share is kept by
-// both, and their gradients are added up. Throws Error as PlanStep does, and where CheckActions or
-// CutIntoStages find a mistake.
+// A pipeline (workloads/planner/pipeline.h): the network is cut into stages of so many units each,
+// and every rank of the pipeline lies on the strategy's mesh by itself, rank r of the p-th being
+// rank p·mesh + r. A role for each; the ranks with the same coordinates hand values on and
+// gradients back along the communicator "stages", in their resting layouts. A matrix that stages of
+// two ranks share is kept by both, and their gradients are added up. Throws Error as PlanStep does,
+// and where CheckActions or CutIntoStages find a mistake.
+Schedule PlanPipeline(const Network& network, const Training& training, const Strategy& strategy,
+                      const StagePipeline& pipeline, const Place& place = {},
+                      uint32_t few_micro_batches = kFewMicroBatches);
+// One stage a rank.
 Schedule PlanStages(const Network& network, const Training& training, const Strategy& strategy,
                     const std::vector<uint32_t>& units_of_stage, const std::vector<Action>& actions,
                     const Place& place = {}, uint32_t few_micro_batches = kFewMicroBatches);

@@ -1,6 +1,8 @@
 #include "workloads/planner/repeated_block.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 #include <tuple>
 
 namespace rehearse {
@@ -117,37 +119,52 @@ class Comparison {
 }  // namespace
 
 uint32_t MostInFlight(const std::vector<Action>& own) {
-  uint32_t now = 0;
+  struct OfStage {
+    std::set<uint32_t> begun;
+    uint32_t last = 0;
+  };
+  std::map<uint32_t, OfStage> stages;
   uint32_t most = 0;
   for (const Action& action : own) {
-    if (action.kind == ActionKind::kForward) most = std::max(most, ++now);
-    if (action.kind == ActionKind::kBackward || action.kind == ActionKind::kWeightGradient) --now;
+    OfStage& stage = stages[action.stage];
+    if (action.kind == ActionKind::kForward) {
+      stage.begun.insert(action.micro_batch);
+      stage.last = std::max(stage.last, action.micro_batch);
+    } else if (action.kind == ActionKind::kBackward || action.kind == ActionKind::kWeightGradient) {
+      stage.begun.erase(action.micro_batch);
+    }
+    if (!stage.begun.empty()) most = std::max(most, stage.last - *stage.begun.begin() + 1);
   }
   return most;
 }
 
-std::optional<PeriodicActions> FindPeriod(const std::vector<Action>& own, uint32_t micro_batches,
-                                          uint32_t of_block) {
-  const auto count =
-      static_cast<uint32_t>(own.size() - std::count_if(own.begin(), own.end(), EndsStep));
-  if (count % micro_batches != 0) return std::nullopt;
-  const uint32_t step = count / micro_batches;
+std::optional<PeriodicActions> FindPeriod(const std::vector<Action>& own, uint32_t of_block,
+                                          uint32_t copies) {
+  if (own.empty()) return std::nullopt;
+  // What is done of one micro-batch, on all stages of the rank that take it, amid the step.
+  const Action& amid = own[own.size() / 2];
+  const auto step =
+      copies *
+      static_cast<uint32_t>(std::count_if(own.begin(), own.end(), [&](const Action& action) {
+        return !EndsStep(action) && action.micro_batch == amid.micro_batch;
+      }));
+  const uint32_t length = step * of_block;
   const auto comes_again = [&](uint32_t i) {
     Action later = own[i];
-    ++later.micro_batch;
-    return !EndsStep(own[i]) && own[i + step] == later;
+    later.micro_batch += of_block;
+    return !EndsStep(own[i]) && own[i + length] == later;
   };
   PeriodicActions longest;
-  for (uint32_t begin = 0; begin + step < own.size(); ++begin) {
+  for (uint32_t begin = 0; begin + length < own.size(); ++begin) {
     uint32_t end = begin;
-    while (end + step < own.size() && comes_again(end)) ++end;
-    if (end > begin && end + step - begin > longest.end - longest.begin) {
+    while (end + length < own.size() && comes_again(end)) ++end;
+    if (end > begin && end + length - begin > longest.end - longest.begin) {
       longest.begin = begin;
-      longest.end = end + step;
+      longest.end = end + length;
     }
     begin = end;
   }
-  longest.length = step * of_block;
+  longest.length = length;
   longest.micro_batches = of_block;
   if (longest.end - longest.begin < kFewestBlocks * longest.length) return std::nullopt;
   return longest;

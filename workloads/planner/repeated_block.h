@@ -18,7 +18,7 @@ namespace rehearse {
 // their own ops or those of the block before have made, and nothing older.
 uint32_t MostInFlight(const std::vector<Action>& own);
 
-// Actions [begin, end) of one stage, of which each block of `length` is the one before it with
+// Actions [begin, end) of one rank, of which each block of `length` is the one before it with
 // numbers of micro-batches that are higher by `micro_batches`.
 struct PeriodicActions {
   uint32_t begin = 0;
@@ -26,9 +26,10 @@ struct PeriodicActions {
   uint32_t length = 0;
   uint32_t micro_batches = 0;
 };
-// The longest such part; nothing where it is of fewer than four blocks.
-std::optional<PeriodicActions> FindPeriod(const std::vector<Action>& own, uint32_t micro_batches,
-                                          uint32_t of_block);
+// The longest such part, of blocks of `of_block` micro-batches (of each copy of the model); nothing
+// where it is of fewer than four.
+std::optional<PeriodicActions> FindPeriod(const std::vector<Action>& own, uint32_t of_block,
+                                          uint32_t copies = 1);
 
 // Whether the ops and buffers of a repeat's body are those of the equally long piece before it, but
 // for what differs between copies.

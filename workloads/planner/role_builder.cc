@@ -93,14 +93,16 @@ OpId RoleBuilder::AddCollective(std::string name, const Collective& collective, 
   return id;
 }
 
-OpId RoleBuilder::AddMessage(std::string name, Work message, StreamId stream,
+OpId RoleBuilder::AddMessage(std::string name, Work message, StreamId stream, Issue issue,
                              const std::vector<BufferId>& reads,
                              const std::vector<BufferId>& writes) {
   Op op;
   op.name = std::move(name);
   op.stream = stream;
   op.work = std::move(message);
-  return AddCommunication(std::move(op), reads, writes);
+  const OpId id = AddCommunication(std::move(op), reads, writes);
+  if (issue == Issue::kBlocking) pending_.push_back(id.index());
+  return id;
 }
 
 OpId RoleBuilder::AddCommunication(Op op, const std::vector<BufferId>& reads,

@@ -54,8 +54,8 @@ class RoleBuilder {
   OpId AddCollective(std::string name, const Collective& collective, Issue issue,
                      const std::vector<BufferId>& reads, const std::vector<BufferId>& writes);
 
-  // A Send or Receive, which nothing but its buffer waits for.
-  OpId AddMessage(std::string name, Work message, StreamId stream,
+  // A Send or Receive.
+  OpId AddMessage(std::string name, Work message, StreamId stream, Issue issue,
                   const std::vector<BufferId>& reads, const std::vector<BufferId>& writes);
 
   // What has been written so far.

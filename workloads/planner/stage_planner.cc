@@ -3,101 +3,35 @@
 #include <algorithm>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "workloads/planner/node_rules.h"
 
 namespace rehearse {
-namespace {
 
-std::string RoleName(const Stage& stage) {
-  return stage.count == 1 ? "rank" : fmt::format("stage {}", stage.index);
+StreamId MessageStreams::Of(Kind kind) {
+  constexpr std::array<const char*, kKinds> kNames = {"receive values", "send values",
+                                                      "receive gradients", "send gradients"};
+  StreamId& stream = streams_[kind];
+  if (!stream.IsSet()) stream = builder_.AddStream(kNames[kind]);
+  return stream;
 }
 
-bool MakesWeightGradients(const Action& action) {
-  return action.kind == ActionKind::kBackward || action.kind == ActionKind::kWeightGradient;
-}
-
-}  // namespace
-
-StagePlanner::StagePlanner(const StepSetup& step, const Stage& stage,
-                           StepCommunicators* communicators, const Place& place)
+StagePlanner::StagePlanner(const StepSetup& step, const Stage& stage, Plan* plan,
+                           MessageStreams* streams)
     : step_(step),
       stage_(stage),
-      builder_(RoleName(stage), communicators, step.training.precision, step.strategy.costs, place),
-      parameters_(step.network, step.strategy, step.training, step.rests, stage, &builder_),
-      plan_{step.network, step.strategy, step.training, builder_, parameters_} {
-  builder_.set_runs_chunks(step.strategy.chunks > 1);
-  builder_.set_host_launch(step.training.host_launch);
-}
-
-std::optional<Role> StagePlanner::Run(const std::vector<Action>& actions,
-                                      const std::optional<PeriodicActions>& period) {
-  size_t last_gradients = actions.size();
-  while (last_gradients > 0 && !MakesWeightGradients(actions[last_gradients - 1])) --last_gradients;
-  std::vector<Mark> marks;  // where the last three blocks begin
-  std::optional<Repeat> repeat;
-  for (uint32_t i = 0; i < actions.size(); ++i) {
-    if (period && !repeat && i >= period->begin && (i - period->begin) % period->length == 0) {
-      // The last block is planned, as it may differ: in what it awaits for the next action, and in
-      // what is done beside the last gradients.
-      const uint32_t left = (std::max(period->end, i) - i) / period->length;
-      marks.push_back(MarkHere());
-      if (left >= 2) repeat = BodyBetween(marks, period->micro_batches);
-      if (repeat) {
-        repeat->times = left - 1;
-        builder_.AddRepeat(*repeat);
-        SkipMicroBatches(repeat->times * period->micro_batches);
-        i += repeat->times * period->length;
-      }
-    }
-    Await(actions[i]);
-    if (i + 1 < actions.size()) Await(actions[i + 1]);
-    parameters_.BeginAction(actions[i].micro_batch, i + 1 == last_gradients);
-    Do(actions[i]);
-  }
-  CHECK(micro_batches_.empty());
-  if (repeat && !CanBeSaid(builder_.role(), *repeat)) return std::nullopt;
-  return builder_.Build();
-}
+      plan_(*plan),
+      builder_(plan->builder),
+      parameters_(plan->parameters),
+      streams_(*streams) {}
 
 // ---- blocks that repeat -------------------------------------------------------------------------
 
-StagePlanner::Mark StagePlanner::MarkHere() const {
-  Mark mark;
-  mark.op = static_cast<uint32_t>(builder_.role().ops.size());
-  mark.buffer = static_cast<uint32_t>(builder_.role().buffers.size());
-  for (const auto& [index, micro_batch] : micro_batches_) mark.micro_batches.push_back(index);
-  return mark;
+std::vector<uint32_t> StagePlanner::UnderWay() const {
+  std::vector<uint32_t> indices;
+  for (const auto& [index, micro_batch] : micro_batches_) indices.push_back(index);
+  return indices;
 }
 
-// The last block, if the one before it is the same and those to come will be.
-std::optional<Repeat> StagePlanner::BodyBetween(const std::vector<Mark>& marks,
-                                                uint32_t micro_batches) const {
-  if (marks.size() < 3) return std::nullopt;
-  const Mark& begin = marks[marks.size() - 2];
-  const Mark& end = marks.back();
-  Repeat body;
-  body.begin = begin.op;
-  body.end = end.op;
-  body.first_buffer = begin.buffer;
-  body.end_buffer = end.buffer;
-  body.micro_batches = static_cast<int32_t>(micro_batches * step_.strategy.chunks);
-  const bool are_as_many =
-      body.begin - marks[marks.size() - 3].op == body.size() &&
-      body.first_buffer - marks[marks.size() - 3].buffer == body.end_buffer - body.first_buffer;
-  std::vector<uint32_t> later = begin.micro_batches;
-  for (uint32_t& index : later) index += micro_batches;
-  const uint32_t before = 2 * body.first_buffer - std::min(body.end_buffer, 2 * body.first_buffer);
-  if (!are_as_many || later != end.micro_batches || !HoldsOnlyFrom(body.first_buffer) ||
-      !parameters_.HoldsNothingOf(before, body.first_buffer) ||
-      !IsLikePieceBefore(builder_.role(), body)) {
-    return std::nullopt;
-  }
-  return body;
-}
-
-// Whether all that micro-batches under way keep are buffers from this one on.
 bool StagePlanner::HoldsOnlyFrom(uint32_t first_buffer) const {
   const auto is_old = [&](BufferId id) { return id.IsSet() && id.index() < first_buffer; };
   for (const auto& [index, micro_batch] : micro_batches_) {
@@ -123,53 +57,67 @@ void StagePlanner::SkipMicroBatches(uint32_t count) {
     later.emplace(index + count, std::move(micro_batch));
   }
   micro_batches_ = std::move(later);
-  parameters_.SkipMicroBatches(count);
 }
 
 // ---- what the actions do ------------------------------------------------------------------------
 
 void StagePlanner::Do(const Action& action) {
+  const bool is_forward = action.kind == ActionKind::kForward;
+  if (action.kind == ActionKind::kRecompute) {
+    Choose(action.micro_batch, Phase::kRecompute);
+    RecomputeAll();
+    return;
+  }
+  Choose(action.micro_batch, is_forward ? Phase::kForward : Phase::kBackward);
   switch (action.kind) {
     case ActionKind::kForward:
-      Choose(action.micro_batch, Phase::kForward);
-      RunForward();
-      return;
-    case ActionKind::kRecompute:
-      Choose(action.micro_batch, Phase::kRecompute);
-      RecomputeAll();
+      RunForward(action.micro_batch);
       return;
     case ActionKind::kBackward:
-      Choose(action.micro_batch, Phase::kBackward);
-      RunBackward(/*puts_off_weights=*/false);
+      RunBackward(action.micro_batch, /*puts_off_weights=*/false);
       micro_batches_.erase(action.micro_batch);
       return;
     case ActionKind::kInputGradient:
-      Choose(action.micro_batch, Phase::kBackward);
-      RunBackward(/*puts_off_weights=*/true);
+      RunBackward(action.micro_batch, /*puts_off_weights=*/true);
       return;
     case ActionKind::kWeightGradient:
-      Choose(action.micro_batch, Phase::kBackward);
       RunWeights();
       micro_batches_.erase(action.micro_batch);
       return;
-    case ActionKind::kSynchronize:
-      parameters_.Synchronize();
-      return;
-    case ActionKind::kUpdate:
-      parameters_.Update();
-      return;
+    default:
+      internal::FailCheck(__FILE__, __LINE__, "an action of no stage");
   }
-  internal::FailCheck(__FILE__, __LINE__, "unknown kind of action");
 }
 
-void StagePlanner::RunForward() {
+PlanBuilder::Issue StagePlanner::SendIssue() const {
+  return step_.overlaps_messages ? PlanBuilder::Issue::kAsynchronous
+                                 : PlanBuilder::Issue::kBlocking;
+}
+
+// This rank's part of what it sends.
+Tensor StagePlanner::AsItCrosses(uint32_t node, const Tensor& tensor) {
+  CHECK(tensor.layout == step_.rests[node]);
+  return builder_.Redistribute(tensor, step_.crossings[node]);
+}
+
+void StagePlanner::RunForward(uint32_t micro_batch) {
   plan_.prefetch_end = stage_.matrix_end();
   ForEachChunk([&] { MakeInputs(); });
+  ForEachCrossing(stage_.arrives, Phase::kForward, [&](uint32_t node) {
+    Tensor& value = plan_.State(node).value;
+    value = builder_.Redistribute(value, step_.rests[node]);
+  });
   Forward(Phase::kForward, AllVisits());
+  MicroBatch* handed = behind_ != nullptr ? &behind_->Begin(micro_batch) : nullptr;
+  const auto chunk_index = [&] { return static_cast<size_t>(plan_.chunk - &current_->chunks[0]); };
   ForEachCrossing(stage_.leaves, Phase::kForward, [&](uint32_t node) {
     const Tensor& value = plan_.State(node).value;
-    CHECK(value.layout == step_.rests[node]);
-    builder_.AddSend(value, stage_.index + 1, StreamOf(kSendValues));
+    if (handed != nullptr) {
+      handed->chunks[chunk_index()].nodes[node].value = value;
+      return;
+    }
+    builder_.AddSend(AsItCrosses(node, value), builder_.communicators().OfValues(),
+                     stage_.rank_behind, streams_.Of(MessageStreams::kSendValues), SendIssue());
   });
   current_->ran_forward = true;
 }
@@ -183,8 +131,13 @@ void StagePlanner::RecomputeAll() {
   current_->is_recomputed = true;
 }
 
-void StagePlanner::RunBackward(bool puts_off_weights) {
+void StagePlanner::RunBackward(uint32_t micro_batch, bool puts_off_weights) {
   plan_.puts_off_weights = puts_off_weights;
+  ForEachCrossing(stage_.leaves, Phase::kBackward, [&](uint32_t node) {
+    std::optional<Tensor>& gradient = plan_.Gradient(node);
+    CHECK(gradient.has_value());
+    *gradient = builder_.Redistribute(*gradient, step_.rests[node]);
+  });
   parameters_.set_goes_backward(true);
   if (Recomputes() && !current_->is_recomputed) {
     for (size_t i = stage_.units.size(); i-- > 0;) {
@@ -198,9 +151,17 @@ void StagePlanner::RunBackward(bool puts_off_weights) {
   }
   parameters_.set_goes_backward(false);
   if (!puts_off_weights) parameters_.FinishGradients();
+  MicroBatch* handed = before_ != nullptr ? &before_->micro_batches_.at(micro_batch) : nullptr;
+  const auto chunk_index = [&] { return static_cast<size_t>(plan_.chunk - &current_->chunks[0]); };
   ForEachCrossing(stage_.arrives, Phase::kBackward, [&](uint32_t node) {
     CHECK(plan_.Gradient(node).has_value());
-    builder_.AddSend(*plan_.Gradient(node), stage_.index - 1, StreamOf(kSendGradients));
+    const Tensor& gradient = *plan_.Gradient(node);
+    if (handed != nullptr) {
+      handed->chunks[chunk_index()].gradients[node] = gradient;
+      return;
+    }
+    builder_.AddSend(AsItCrosses(node, gradient), builder_.communicators().OfGradients(),
+                     stage_.rank_before, streams_.Of(MessageStreams::kSendGradients), SendIssue());
   });
   // What the weight gradients need has been put off with them.
   for (ChunkState& chunk : current_->chunks) {
@@ -335,38 +296,40 @@ void StagePlanner::ForEachCrossing(const std::vector<uint32_t>& nodes, Phase pha
   }
 }
 
-StreamId StagePlanner::StreamOf(MessageKind kind) {
-  constexpr std::array<const char*, kMessageKinds> kNames = {"receive values", "send values",
-                                                             "receive gradients", "send gradients"};
-  StreamId& stream = message_streams_[kind];
-  if (!stream.IsSet()) stream = builder_.AddStream(kNames[kind]);
-  return stream;
+StagePlanner::MicroBatch& StagePlanner::Begin(uint32_t micro_batch) {
+  MicroBatch& begun = micro_batches_[micro_batch];
+  if (begun.chunks.empty()) {
+    begun.chunks.assign(step_.strategy.chunks, ChunkState(step_.network.nodes.size()));
+  }
+  return begun;
 }
 
-// What the action needs of the neighbouring stages, unless it is awaited already.
 void StagePlanner::Await(const Action& action) {
   const uint32_t index = action.micro_batch;
   if (action.kind == ActionKind::kForward) {
-    const auto [it, is_new] = micro_batches_.try_emplace(index);
-    if (!is_new) return;
-    it->second.chunks.assign(step_.strategy.chunks, ChunkState(step_.network.nodes.size()));
+    if (micro_batches_.count(index) > 0) return;
+    Begin(index);
+    if (before_ != nullptr) return;
     Choose(index, Phase::kForward);
     ForEachCrossing(stage_.arrives, Phase::kForward, [&](uint32_t node) {
       const NetworkNode& shape = step_.network.nodes[node];
       const Tensor value =
-          builder_.MakeTensor(shape.name, shape.rows, shape.columns, step_.rests[node]);
-      builder_.AddReceive(value, stage_.index - 1, StreamOf(kReceiveValues));
+          builder_.MakeTensor(shape.name, shape.rows, shape.columns, step_.crossings[node]);
+      builder_.AddReceive(value, builder_.communicators().OfValues(), stage_.rank_before,
+                          streams_.Of(MessageStreams::kReceiveValues));
       plan_.State(node).value = value;
     });
   }
   if (action.kind == ActionKind::kBackward || action.kind == ActionKind::kInputGradient) {
+    if (behind_ != nullptr) return;
     MicroBatch& micro_batch = micro_batches_.at(index);
     if (!micro_batch.ran_forward || micro_batch.awaits_gradients) return;
     micro_batch.awaits_gradients = true;
     Choose(index, Phase::kBackward);
     ForEachCrossing(stage_.leaves, Phase::kBackward, [&](uint32_t node) {
-      const Tensor gradient = plan_.MakeGradient(node, step_.rests[node]);
-      builder_.AddReceive(gradient, stage_.index + 1, StreamOf(kReceiveGradients));
+      const Tensor gradient = plan_.MakeGradient(node, step_.crossings[node]);
+      builder_.AddReceive(gradient, builder_.communicators().OfGradients(), stage_.rank_behind,
+                          streams_.Of(MessageStreams::kReceiveGradients));
       plan_.Gradient(node) = gradient;
     });
   }

@@ -1,10 +1,13 @@
-// Plans the role of one stage of a step, action by action.
+// Plans what the actions of one stage do; a rank of a pipeline has one or several of these
+// (workloads/planner/role_planner.h), which write the same role.
 //
 // What is known of a micro-batch between its first action and its last is kept apart for each, so
 // that several may be under way. What crosses to a neighbouring stage does so in its resting
-// layout, each rank to the one with the same coordinates; it is awaited from one action ahead, and
-// nothing waits for what is sent, so that messages travel beside the work on other micro-batches.
-// Messages of each kind have a stream of their own, in which they keep the order of the actions.
+// layout, each rank to the one with the same coordinates; on axes that are asked for, ranks that
+// hold the same send a part each, and the others gather it again. Overlapped, a message is awaited
+// from one action ahead and nothing waits for what is sent, so that messages travel beside the work
+// on other micro-batches. Messages of each kind have a stream of their own, in which they keep the
+// order of the actions. A stage on the same rank is handed the tensor itself.
 //
 // Where a strategy works in chunks they take turns block by block (ATP, arXiv 2301.08658, Fig. 8):
 // a turn ends with the first product whose result has to be communicated, so that this happens
@@ -14,13 +17,10 @@
 
 #include <array>
 #include <map>
-#include <optional>
 #include <vector>
 
-#include "sim/base/error.h"
 #include "workloads/planner/actions.h"
 #include "workloads/planner/plan.h"
-#include "workloads/planner/repeated_block.h"
 #include "workloads/planner/stages.h"
 
 namespace rehearse {
@@ -30,60 +30,63 @@ struct StepSetup {
   Network network;    // for one chunk of a micro-batch
   Strategy strategy;  // in whose layouts axes of size 1 say nothing
   Training training;
-  std::vector<Layout> rests;  // by node: how its value lies between its producer and its consumers
+  std::vector<Layout> rests;      // by node: how its value lies between producer and consumers
+  std::vector<Layout> crossings;  // and how it goes to another rank of the pipeline
+  bool overlaps_messages = true;
+};
+
+// The streams of a role's messages, made when they are first asked for.
+class MessageStreams {
+ public:
+  enum Kind : uint8_t { kReceiveValues, kSendValues, kReceiveGradients, kSendGradients, kKinds };
+  explicit MessageStreams(PlanBuilder* builder) : builder_(*builder) {}
+  StreamId Of(Kind kind);
+
+ private:
+  PlanBuilder& builder_;
+  std::array<StreamId, kKinds> streams_;
 };
 
 class StagePlanner {
  public:
   // All that is given must outlive the planner.
-  StagePlanner(const StepSetup& step, const Stage& stage, StepCommunicators* communicators,
-               const Place& place);
-  StagePlanner(const StagePlanner&) = delete;
-  StagePlanner& operator=(const StagePlanner&) = delete;
+  StagePlanner(const StepSetup& step, const Stage& stage, Plan* plan, MessageStreams* streams);
 
-  // `actions` are those of the stage, in a possible order (CheckActions). Of those that are said to
-  // repeat, blocks are planned until two are alike; the other blocks but the last are then copies
-  // (Repeat). Nothing where what follows them cannot be said like that. Called once.
-  std::optional<Role> Run(const std::vector<Action>& actions,
-                          const std::optional<PeriodicActions>& period = std::nullopt);
+  const Stage& stage() const { return stage_; }
+  // A neighbour on the same rank.
+  void set_before(StagePlanner* before) { before_ = before; }
+  void set_behind(StagePlanner* behind) { behind_ = behind; }
+
+  // Posts the receives of what the action needs of other ranks, unless they are posted already.
+  void Await(const Action& action);
+  // All but what ends the step.
+  void Do(const Action& action);
+
+  // ---- for blocks that repeat: the micro-batches under way ----
+  std::vector<uint32_t> UnderWay() const;
+  bool HasNone() const { return micro_batches_.empty(); }
+  // Whether all that they keep are buffers from this one on.
+  bool HoldsOnlyFrom(uint32_t first_buffer) const;
+  // They are from now on those of so many later numbers.
+  void SkipMicroBatches(uint32_t count);
 
  private:
-  enum MessageKind : uint8_t {
-    kReceiveValues,
-    kSendValues,
-    kReceiveGradients,
-    kSendGradients,
-    kMessageKinds
-  };
   struct MicroBatch {
     std::vector<ChunkState> chunks;
     bool ran_forward = false;
     bool awaits_gradients = false;
     bool is_recomputed = false;
   };
-
   struct Visit {
     uint32_t node = 0;
     const Unit* unit = nullptr;
   };
 
-  // The role so far, between two blocks.
-  struct Mark {
-    uint32_t op = 0;
-    uint32_t buffer = 0;
-    std::vector<uint32_t> micro_batches;  // under way
-  };
-
-  Mark MarkHere() const;
-  std::optional<Repeat> BodyBetween(const std::vector<Mark>& marks, uint32_t micro_batches) const;
-  bool HoldsOnlyFrom(uint32_t first_buffer) const;
-  void SkipMicroBatches(uint32_t count);
   bool Recomputes() const { return step_.training.recomputation == Recomputation::kFull; }
-  void Await(const Action& action);
-  void Do(const Action& action);
-  void RunForward();
+  MicroBatch& Begin(uint32_t micro_batch);
+  void RunForward(uint32_t micro_batch);
   void RecomputeAll();
-  void RunBackward(bool puts_off_weights);
+  void RunBackward(uint32_t micro_batch, bool puts_off_weights);
   void RunWeights();
   void MakeInputs();
   std::vector<Visit> VisitsOf(const Unit& unit) const;
@@ -93,7 +96,8 @@ class StagePlanner {
   bool EndsTurn(uint32_t node, size_t first_op) const;
   void Choose(uint32_t micro_batch, Phase phase);
   void SetPhase(Phase phase, int32_t layer);
-  StreamId StreamOf(MessageKind kind);
+  PlanBuilder::Issue SendIssue() const;
+  Tensor AsItCrosses(uint32_t node, const Tensor& tensor);
   template <typename Work>
   void ForEachChunk(const Work& work);
   template <typename Work>
@@ -103,12 +107,14 @@ class StagePlanner {
 
   const StepSetup& step_;
   const Stage& stage_;
-  PlanBuilder builder_;
-  Parameters parameters_;
-  Plan plan_;
+  Plan& plan_;
+  PlanBuilder& builder_;
+  Parameters& parameters_;
+  MessageStreams& streams_;
+  StagePlanner* before_ = nullptr;
+  StagePlanner* behind_ = nullptr;
   std::map<uint32_t, MicroBatch> micro_batches_;  // those under way
   MicroBatch* current_ = nullptr;
-  std::array<StreamId, kMessageKinds> message_streams_;
 };
 
 }  // namespace rehearse

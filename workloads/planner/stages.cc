@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace rehearse {
 
@@ -25,31 +26,6 @@ std::vector<Unit> UnitsOf(const Network& network) {
   return units;
 }
 
-std::vector<uint32_t> EvenStages(const Network& network, uint32_t stages, const Place& place) {
-  CHECK_GE(stages, 1u);
-  const std::vector<Unit> units = UnitsOf(network);
-  const auto is_layer = [](const Unit& unit) { return unit.layer >= 0; };
-  const auto layers = static_cast<uint32_t>(std::count_if(units.begin(), units.end(), is_layer));
-  if (stages > std::max(layers, 1u)) {
-    throw Error(place, fmt::format("{} stages: {} has only {} layers to share among them", stages,
-                                   network.name, layers));
-  }
-  std::vector<uint32_t> of_stage(stages);
-  uint32_t stage = 0;
-  uint32_t left = layers / stages + (layers % stages > 0 ? 1 : 0);  // layers of this stage
-  for (const Unit& unit : units) {
-    if (is_layer(unit)) {
-      if (left == 0) {
-        ++stage;
-        left = layers / stages + (stage < layers % stages ? 1 : 0);
-      }
-      --left;
-    }
-    ++of_stage[stage];
-  }
-  return of_stage;
-}
-
 namespace {
 
 constexpr uint32_t kNobody = 0;
@@ -67,7 +43,7 @@ std::vector<uint32_t> LastConsumers(const Network& network,
 }
 
 void AddSharedMatrices(const Network& network, const std::vector<uint32_t>& stage_of_matrix,
-                       std::vector<Stage>* stages) {
+                       const StagePlaces& places, std::vector<Stage>* stages) {
   for (uint32_t matrix = 0; matrix < network.matrices.size(); ++matrix) {
     if (!network.matrices[matrix].tied) continue;
     const uint32_t table = *network.matrices[matrix].tied;
@@ -76,29 +52,24 @@ void AddSharedMatrices(const Network& network, const std::vector<uint32_t>& stag
     if (first == other) continue;
     CHECK_LT(first, other);
     for (const SharedMatrix& known : (*stages)[first].shared) CHECK_NE(known.matrix, table);
-    (*stages)[first].shared.push_back({table, first, other});
-    (*stages)[other].shared.push_back({matrix, first, other});
+    const uint32_t first_rank = places.rank_of[first];
+    const uint32_t other_rank = places.rank_of[other];
+    (*stages)[first].shared.push_back({table, first_rank, other_rank});
+    (*stages)[other].shared.push_back({matrix, first_rank, other_rank});
   }
 }
 
-}  // namespace
-
-std::vector<Stage> CutIntoStages(const Network& network,
-                                 const std::vector<uint32_t>& units_of_stage, const Place& place) {
-  const std::vector<Unit> units = UnitsOf(network);
-  const uint32_t sum = std::accumulate(units_of_stage.begin(), units_of_stage.end(), 0u);
-  if (sum != units.size() || std::count(units_of_stage.begin(), units_of_stage.end(), 0u) > 0) {
-    throw Error(place, fmt::format("stages of {} units: {} has {}, and every stage needs one",
-                                   fmt::join(units_of_stage, ", "), network.name, units.size()));
-  }
+// Those of one copy, as if there were no other.
+std::vector<Stage> CutOneCopy(const Network& network, const std::vector<uint32_t>& units_of_stage,
+                              const StagePlaces& places) {
   std::vector<Stage> stages;
   std::vector<uint32_t> stage_of_node;
   std::vector<uint32_t> stage_of_matrix;
+  const std::vector<Unit> units = UnitsOf(network);
   auto unit = units.begin();
   for (uint32_t i = 0; i < units_of_stage.size(); ++i) {
     Stage stage;
     stage.index = i;
-    stage.count = static_cast<uint32_t>(units_of_stage.size());
     stage.units.assign(unit, unit + units_of_stage[i]);
     unit += units_of_stage[i];
     stage_of_node.resize(stage.node_end(), i);
@@ -125,7 +96,38 @@ std::vector<Stage> CutIntoStages(const Network& network,
       if (takes) stage.inputs.push_back(node);
     }
   }
-  AddSharedMatrices(network, stage_of_matrix, &stages);
+  // Where there are two copies, all gradients meet those of the other one.
+  if (places.copies == 1) AddSharedMatrices(network, stage_of_matrix, places, &stages);
+  return stages;
+}
+
+}  // namespace
+
+std::vector<Stage> CutIntoStages(const Network& network,
+                                 const std::vector<uint32_t>& units_of_stage,
+                                 const StagePlaces& places, const Place& place) {
+  const std::vector<Unit> units = UnitsOf(network);
+  const uint32_t sum = std::accumulate(units_of_stage.begin(), units_of_stage.end(), 0u);
+  if (sum != units.size() || std::count(units_of_stage.begin(), units_of_stage.end(), 0u) > 0) {
+    throw Error(place, fmt::format("stages of {} units: {} has {}, and every stage needs one",
+                                   fmt::join(units_of_stage, ", "), network.name, units.size()));
+  }
+  CHECK_EQ(units_of_stage.size(), places.stages_of_copy());
+  std::vector<Stage> stages = CutOneCopy(network, units_of_stage, places);
+  const auto count = static_cast<uint32_t>(stages.size());
+  for (uint32_t index = count; index < places.stages(); ++index) {
+    stages.push_back(stages[index - count]);
+    stages.back().index = index;
+  }
+  for (Stage& stage : stages) {
+    stage.rank = places.rank_of[stage.index];
+    if (!places.IsFirstOfCopy(stage.index)) stage.rank_before = places.rank_of[stage.index - 1];
+    if (!places.IsLastOfCopy(stage.index)) stage.rank_behind = places.rank_of[stage.index + 1];
+    if (places.copies == 2) {
+      stage.mirror = places.rank_of[(stage.index + count) % places.stages()];
+      CHECK_NE(*stage.mirror, stage.rank);
+    }
+  }
   return stages;
 }
 

@@ -3,14 +3,17 @@
 //
 // Stages hold runs of units; a unit is the nodes of one layer, or those between layers. A value
 // that a later stage takes passes through all stages in between, and so does its gradient on its
-// way back. Pure functions.
+// way back. How many units each stage gets is said by workloads/planner/stage_sizes.h. Pure
+// functions.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "sim/base/error.h"
 #include "workloads/networks/network.h"
+#include "workloads/planner/actions.h"
 
 namespace rehearse {
 
@@ -25,21 +28,27 @@ struct Unit {
 std::vector<Unit> UnitsOf(const Network& network);
 
 // A matrix that another stage has too, because one is tied to the other: the embedding's table and
-// the output layer. Each stage holds it whole.
+// the output layer. Each rank holds it whole; where both stages are on one rank it is there once.
 struct SharedMatrix {
   uint32_t matrix = 0;  // of this stage
-  uint32_t first_stage = 0;
-  uint32_t other_stage = 0;  // behind the first
+  uint32_t first_rank = 0;
+  uint32_t other_rank = 0;  // of the stage behind
 };
 
 struct Stage {
-  uint32_t index = 0;
-  uint32_t count = 1;  // of all stages
+  uint32_t index = 0;  // as actions count
+  uint32_t rank = 0;   // of the pipeline
+  // Those of its neighbours; of no meaning at the ends.
+  uint32_t rank_before = 0;
+  uint32_t rank_behind = 0;
   std::vector<Unit> units;
   std::vector<uint32_t> inputs;   // nodes of data that it takes
   std::vector<uint32_t> arrives;  // nodes whose values come from the stage before
   std::vector<uint32_t> leaves;   // nodes whose values go to the next one
   std::vector<SharedMatrix> shared;
+  // The rank with the other copy of it, where there are two of the model: gradients of all its
+  // parameters are summed with that.
+  std::optional<uint32_t> mirror;
 
   uint32_t node_begin() const { return units.front().begin; }
   uint32_t node_end() const { return units.back().end; }
@@ -50,14 +59,10 @@ struct Stage {
   }
 };
 
-// Layers as evenly as can be, the first stages with one more where they do not divide; what comes
-// before the layers is on the first stage, what comes after them on the last. Units of each stage.
-// Throws Error where there are fewer layers than stages.
-std::vector<uint32_t> EvenStages(const Network& network, uint32_t stages, const Place& place = {});
-
-// Throws Error unless every stage has a unit, and together they have all.
+// Throws Error unless every stage (of one copy of the model) has a unit, and together they have all.
+// One for each stage of `places`.
 std::vector<Stage> CutIntoStages(const Network& network,
                                  const std::vector<uint32_t>& units_of_stage,
-                                 const Place& place = {});
+                                 const StagePlaces& places, const Place& place = {});
 
 }  // namespace rehearse

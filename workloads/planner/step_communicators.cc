@@ -24,24 +24,35 @@ DeviceMesh WithStages(const DeviceMesh& mesh, uint32_t stages, const Place& plac
 }  // namespace
 
 StepCommunicators::StepCommunicators(const DeviceMesh& mesh,
-                                     const std::vector<uint32_t>& whole_model, uint32_t stages,
-                                     const Place& place)
-    : mesh_(mesh), stages_(stages), whole_(WithStages(mesh, stages, place)) {
+                                     const std::vector<uint32_t>& whole_model,
+                                     const StagePlaces& places, const Place& place)
+    : mesh_(mesh),
+      pipeline_ranks_(places.ranks),
+      sends_gradients_apart_(places.ranks > 1 && places.HasSeveralOnARank()),
+      whole_(WithStages(mesh, places.ranks, place)) {
   const auto axes = static_cast<uint32_t>(mesh.axes().size());
   for (uint32_t axis = 0; axis < axes; ++axis) communicators_.push_back(whole_.AlongAxis(axis));
   std::vector<uint32_t> model = whole_model;
-  if (stages > 1) model.push_back(axes);
+  if (pipeline_ranks_ > 1) model.push_back(axes);
   communicators_.push_back(whole_.AlongAxes(model, "model"));
-  if (stages > 1) communicators_.push_back(whole_.AlongAxis(axes));
+  if (pipeline_ranks_ > 1) communicators_.push_back(whole_.AlongAxis(axes));
+  if (sends_gradients_apart_) {
+    communicators_.push_back(whole_.AlongAxes({axes}, "stages, gradients"));
+  }
 }
 
 CommunicatorId StepCommunicators::model() const {
   return CommunicatorId(static_cast<uint32_t>(mesh_.axes().size()));
 }
 
-CommunicatorId StepCommunicators::along_stages() const {
-  CHECK_GT(stages_, 1u);
+CommunicatorId StepCommunicators::OfValues() const {
+  CHECK_GT(pipeline_ranks_, 1u);
   return CommunicatorId(static_cast<uint32_t>(mesh_.axes().size()) + 1);
+}
+
+CommunicatorId StepCommunicators::OfGradients() const {
+  if (!sends_gradients_apart_) return OfValues();
+  return CommunicatorId(static_cast<uint32_t>(mesh_.axes().size()) + 2);
 }
 
 CommunicatorId StepCommunicators::Along(const std::vector<uint32_t>& axes) {
@@ -57,18 +68,18 @@ CommunicatorId StepCommunicators::Along(const std::vector<uint32_t>& axes) {
   return it->second;
 }
 
-CommunicatorId StepCommunicators::Pairs(uint32_t stage, uint32_t other) {
-  CHECK_LT(stage, other);
-  CHECK_LT(other, stages_);
+CommunicatorId StepCommunicators::Pairs(uint32_t rank, uint32_t other) {
+  CHECK_LT(rank, other);
+  CHECK_LT(other, pipeline_ranks_);
   const CommunicatorId next(static_cast<uint32_t>(communicators_.size()));
-  const auto [it, is_new] = of_pairs_.emplace(std::pair(stage, other), next);
+  const auto [it, is_new] = of_pairs_.emplace(std::pair(rank, other), next);
   if (is_new) {
     std::vector<std::vector<uint32_t>> pairs;
-    for (uint32_t rank = 0; rank < mesh_.size(); ++rank) {
-      pairs.push_back({stage * mesh_.size() + rank, other * mesh_.size() + rank});
+    for (uint32_t own = 0; own < mesh_.size(); ++own) {
+      pairs.push_back({rank * mesh_.size() + own, other * mesh_.size() + own});
     }
     communicators_.push_back(
-        Communicator::Explicit(fmt::format("stages {} and {}", stage, other), pairs));
+        Communicator::Explicit(fmt::format("stages {} and {}", rank, other), pairs));
   }
   return it->second;
 }

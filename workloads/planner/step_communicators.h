@@ -1,10 +1,11 @@
 // The communicators of a planned step, which the roles of all its stages share.
 //
-// A stage lies on the strategy's mesh; stages lie one after the other, so that rank r of stage s is
-// s·mesh + r. Each axis has the communicator of its number, with groups in every stage; then come
-// "model" (the axes of one replica of the model, over all stages), with several stages "stages"
-// (the ranks with the same coordinates), and sets of axes as they are first asked for. Not
-// thread-safe.
+// Each rank of the pipeline is a mesh as the strategy says; these lie one after the other, so that
+// rank r of the p-th is p·mesh + r. Each axis has the communicator of its number, with groups in
+// every mesh; then come "model" (the axes of one replica of the model, over the pipeline), with a
+// pipeline "stages" (the ranks with the same coordinates), one more of them for gradients where
+// ranks have several stages, so that values and gradients that go the same way do not meet, and
+// sets of axes as they are first asked for. Not thread-safe.
 #pragma once
 
 #include <map>
@@ -13,6 +14,7 @@
 #include "sim/base/error.h"
 #include "sim/schedule/communicator.h"
 #include "workloads/layouts/mesh.h"
+#include "workloads/planner/actions.h"
 
 namespace rehearse {
 
@@ -21,24 +23,27 @@ class StepCommunicators {
   // `whole_model` are the axes of one replica of the model on a stage. Throws Error at `place`
   // where the mesh has an axis of a name that stages need.
   StepCommunicators(const DeviceMesh& mesh, const std::vector<uint32_t>& whole_model,
-                    uint32_t stages, const Place& place);
+                    const StagePlaces& places, const Place& place);
 
   const DeviceMesh& mesh() const { return mesh_; }  // of one stage
-  uint32_t stages() const { return stages_; }
+  uint32_t pipeline_ranks() const { return pipeline_ranks_; }
   const std::vector<Communicator>& all() const { return communicators_; }
   const Communicator& operator[](CommunicatorId id) const { return communicators_[id.index()]; }
 
   // Along these axes, the last one varying fastest.
   CommunicatorId Along(const std::vector<uint32_t>& axes);
   CommunicatorId model() const;
-  CommunicatorId along_stages() const;  // member s of a group is on stage s
-  // Of each rank of one stage with its counterpart on another.
-  CommunicatorId Pairs(uint32_t stage, uint32_t other);
+  // Member p of a group is on rank p of the pipeline.
+  CommunicatorId OfValues() const;
+  CommunicatorId OfGradients() const;
+  // Of each rank of one mesh with its counterpart on another, `rank` the lower one.
+  CommunicatorId Pairs(uint32_t rank, uint32_t other);
 
  private:
   const DeviceMesh mesh_;
-  const uint32_t stages_;
-  const DeviceMesh whole_;  // with the axis of the stages outermost
+  const uint32_t pipeline_ranks_;
+  const bool sends_gradients_apart_;
+  const DeviceMesh whole_;  // with the axis of the pipeline outermost
   std::vector<Communicator> communicators_;
   std::map<std::vector<uint32_t>, CommunicatorId> of_axes_;
   std::map<std::pair<uint32_t, uint32_t>, CommunicatorId> of_pairs_;

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "workloads/planner/pipeline_orders.h"
+
 namespace rehearse {
 namespace {
 
@@ -100,10 +102,11 @@ TEST(ActionsTest, StagesTakeMicroBatchesInTheOrderInWhichTheyAreHandedOn) {
   // The second stage's list is 0: forward 1, forward 0 where the first sends 0 before 1.
   auto actions = GPipe(2, 2);
   std::swap(actions[6], actions[7]);
-  EXPECT_EQ(MistakeIn(actions, 2, 2),
-            "stage 1 takes micro-batches in another order than stage 0 hands them on: action 6 "
-            "(forward of micro-batch 1 on stage 1) meets action 0 (forward of micro-batch 0 on "
-            "stage 0)");
+  EXPECT_EQ(
+      MistakeIn(actions, 2, 2),
+      "rank 1 of the pipeline takes micro-batches in another order than rank 0 hands them on: "
+      "action 6 (forward of micro-batch 1 on stage 1) meets action 0 (forward of micro-batch "
+      "0 on stage 0)");
 }
 
 TEST(ActionsTest, StagesThatWaitForEachOtherAreNamed) {
@@ -111,7 +114,8 @@ TEST(ActionsTest, StagesThatWaitForEachOtherAreNamed) {
   std::vector<Action> actions = OfStage(OneAfterAnother(2, 2), 0);
   for (const Action& action : OfStage(GPipe(2, 2), 1)) actions.push_back(action);
   EXPECT_EQ(MistakeIn(actions, 2, 2),
-            "stages 0 and 1 wait for each other: action 1 (backward of micro-batch 0 on stage 0) "
+            "ranks 0, 1 of the pipeline wait for each other: action 1 (backward of micro-batch 0 "
+            "on stage 0) "
             "needs action 8 (backward of micro-batch 0 on stage 1), which comes after action 7 "
             "(forward of micro-batch 1 on stage 1), and that needs action 2 (forward of "
             "micro-batch 1 on stage 0)");

@@ -17,6 +17,7 @@
 #include "workloads/networks/decoder_network.h"
 #include "workloads/networks/unet_network.h"
 #include "workloads/planner/planner.h"
+#include "workloads/planner/stage_sizes.h"
 #include "workloads/planner/stages.h"
 #include "workloads/strategies/strategy_4d.h"
 #include "workloads/strategies/strategy_atp.h"
@@ -48,8 +49,8 @@ Network Decoder(const Training& training, bool tied = true) {
   return MakeDecoder(model, training);
 }
 
-Schedule PlanPipeline(const Network& network, const Training& training, const Strategy& strategy,
-                      uint32_t stages, Generator generate) {
+Schedule PlanEven(const Network& network, const Training& training, const Strategy& strategy,
+                  uint32_t stages, Generator generate) {
   return PlanStages(network, training, strategy, EvenStages(network, stages),
                     generate(stages, network.micro_batches));
 }
@@ -57,7 +58,7 @@ Schedule PlanPipeline(const Network& network, const Training& training, const St
 Schedule PlanAlone(uint32_t stages, uint32_t micro_batches, Generator generate) {
   const Training training = TrainingOf(micro_batches);
   const Network network = Decoder(training);
-  return PlanPipeline(network, training, MakeDataParallel(1, false, network), stages, generate);
+  return PlanEven(network, training, MakeDataParallel(1, false, network), stages, generate);
 }
 
 TEST(StagesTest, LayersAreSharedEvenlyAndTheRestIsAtTheEnds) {
@@ -67,13 +68,14 @@ TEST(StagesTest, LayersAreSharedEvenlyAndTheRestIsAtTheEnds) {
   EXPECT_EQ(EvenStages(network, 3), (std::vector<uint32_t>{3, 1, 2}));
   EXPECT_EQ(EvenStages(network, 4), (std::vector<uint32_t>{2, 1, 1, 2}));
   EXPECT_THROW(EvenStages(network, 5), Error);
-  EXPECT_THROW(CutIntoStages(network, {3, 2}), Error);
-  EXPECT_THROW(CutIntoStages(network, {6, 0}), Error);
+  EXPECT_THROW(CutIntoStages(network, {3, 2}, OneStageARank(2)), Error);
+  EXPECT_THROW(CutIntoStages(network, {6, 0}, OneStageARank(2)), Error);
 }
 
 TEST(StagesTest, OnlyTheStreamBetweenLayersCrosses) {
   const Network network = Decoder(TrainingOf(1));
-  const std::vector<Stage> stages = CutIntoStages(network, EvenStages(network, 4));
+  const std::vector<Stage> stages =
+      CutIntoStages(network, EvenStages(network, 4), OneStageARank(4));
   for (uint32_t i = 0; i + 1 < 4; ++i) {
     ASSERT_EQ(stages[i].leaves.size(), 1u);
     EXPECT_EQ(network.nodes[stages[i].leaves[0]].name, "residual 2");
@@ -105,7 +107,7 @@ TEST(PipelineTest, SchedulesAreValidForEveryOrderAndStrategy) {
            {OneAfterAnother, GPipe, OneForwardOneBackward, ZeroBubbleH1}) {
         for (const uint32_t stages : {2u, 4u}) {
           SCOPED_TRACE(strategy.name);
-          const Schedule schedule = PlanPipeline(network, training, strategy, stages, generate);
+          const Schedule schedule = PlanEven(network, training, strategy, stages, generate);
           EXPECT_EQ(schedule.roles.size(), stages);
           EXPECT_EQ(schedule.ranks(), stages * strategy.mesh.size());
           CheckSchedule(schedule);
@@ -131,7 +133,7 @@ TEST(PipelineTest, SkipConnectionsPassThroughTheStagesBetween) {
   const auto units = static_cast<uint32_t>(UnitsOf(network).size());
   ASSERT_GE(units, 3u);
   const std::vector<uint32_t> cut = {units / 3, units / 3, units - units / 3 * 2};
-  const std::vector<Stage> stages = CutIntoStages(network, cut);
+  const std::vector<Stage> stages = CutIntoStages(network, cut, OneStageARank(3));
   std::vector<uint32_t> through;  // what the middle stage neither makes nor is the last to take
   std::set_intersection(stages[1].arrives.begin(), stages[1].arrives.end(),
                         stages[1].leaves.begin(), stages[1].leaves.end(),
@@ -169,7 +171,7 @@ TEST(PipelineTest, CommunicatorsHaveGroupsInEveryStage) {
   const Training training = TrainingOf(2);
   const Network network = Decoder(training);
   const Schedule schedule =
-      PlanPipeline(network, training, MakeMegatron({.tensor = 2, .data = 2}, network), 2, GPipe);
+      PlanEven(network, training, MakeMegatron({.tensor = 2, .data = 2}, network), 2, GPipe);
   std::map<std::string, const Communicator*> named;
   for (const Communicator& communicator : schedule.communicators) {
     named[communicator.name()] = &communicator;
@@ -352,12 +354,12 @@ TEST(PipelineTest, AGatheredLayerBelongsToTheMicroBatchesThatHoldIt) {
   options.prefetch = 0;
   options.reshard_after_forward = false;
   const Schedule schedule =
-      PlanPipeline(network, training, MakeZero(options, network), 2, OneForwardOneBackward);
+      PlanEven(network, training, MakeZero(options, network), 2, OneForwardOneBackward);
   EXPECT_EQ(CountOps(schedule.roles[0], "all-gather qkv"), 2u);  // once each of its two layers
   EXPECT_EQ(CountOps(schedule.roles[1], "all-gather qkv"), 2 * 6u);
   // Given back after the forward pass, it is gathered for the gradients once more.
   options.reshard_after_forward = true;
-  const Schedule again = PlanPipeline(network, training, MakeZero(options, network), 2, GPipe);
+  const Schedule again = PlanEven(network, training, MakeZero(options, network), 2, GPipe);
   EXPECT_EQ(CountOps(again.roles[0], "all-gather qkv"), 2 * 2 * 6u);
 }
 

@@ -14,7 +14,7 @@
 #include "topology/presets/presets.h"
 #include "workloads/networks/decoder_network.h"
 #include "workloads/planner/planner.h"
-#include "workloads/planner/stages.h"
+#include "workloads/planner/stage_sizes.h"
 #include "workloads/strategies/strategy_4d.h"
 #include "workloads/strategies/strategy_atp.h"
 #include "workloads/strategies/strategy_megatron.h"
@@ -154,13 +154,13 @@ TEST(RepeatedBlockTest, ThePeriodBeginsBehindTheFirstAndEndsBeforeTheLast) {
   // Stage 0 of two: F0 F1 B0 F2 B1 ... F9 B8 B9, synchronise, update. From F1 on what comes two
   // later is the same of the next micro-batch, up to B8.
   const std::vector<Action> own = OfStage(OneForwardOneBackward(2, 10), 0);
-  const auto period = FindPeriod(own, 10, 2);
+  const auto period = FindPeriod(own, 2);
   ASSERT_TRUE(period.has_value());
   EXPECT_EQ(period->begin, 1u);
   EXPECT_EQ(period->end, 19u);
   EXPECT_EQ(period->length, 4u);
   // 18 actions are four blocks of 4 and a half.
-  EXPECT_FALSE(FindPeriod(own, 10, 3).has_value());
+  EXPECT_FALSE(FindPeriod(own, 3).has_value());
 }
 
 }  // namespace

@@ -1,0 +1,65 @@
+// A pipeline over any strategy: which stages, on which ranks, in which order they work, and how
+// messages go.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/base/error.h"
+#include "workloads/networks/network.h"
+#include "workloads/planner/actions.h"
+#include "workloads/planner/pipeline_orders.h"
+
+namespace rehearse {
+
+struct StagePipeline {
+  StagePlaces places;
+  std::vector<uint32_t> units_of_stage;  // of one copy of the model
+  std::vector<Action> actions;
+  // Messages beside the work on other micro-batches. Otherwise the next kernel waits for what is
+  // sent, and a receive is posted by the action that needs it (Megatron-LM's 1F1B).
+  bool overlaps_messages = true;
+  // Axes of the mesh along which ranks hold the same values: each sends its part, and those that
+  // receive gather them (Megatron-LM's scatter/gather, Narayanan et al. 2021, section 4.1).
+  std::vector<uint32_t> scattered_axes = {};
+};
+
+enum class PipelineSchedule : uint8_t {
+  kGPipe,
+  kOneForwardOneBackward,
+  kInterleaved,
+  kBreadthFirst,
+  kZeroBubbleH1,
+  kZeroBubbleH2,
+  kZeroBubble1p,
+  kZeroBubble2p,
+  kZeroBubbleV,
+  kDualPipe,
+  kDualPipeV,
+};
+struct PipelineScheduleFacts {
+  PipelineSchedule schedule;
+  const char* name;     // "1f1b"
+  const char* summary;  // one line
+  const char* source;
+  uint32_t fewest_stages_a_rank;  // of one copy
+  uint32_t most_stages_a_rank;    // 0: any
+};
+const std::vector<PipelineScheduleFacts>& PipelineSchedules();
+
+// Places and actions of `ranks` with `a_rank` stages each. Throws Error at `place` where the
+// schedule cannot be kept with as many ranks, stages or micro-batches.
+struct PipelineOrder {
+  StagePlaces places;
+  std::vector<Action> actions;
+};
+PipelineOrder OrderOf(PipelineSchedule schedule, uint32_t ranks, uint32_t a_rank,
+                      uint32_t micro_batches, const StageTimes& times, const Place& place = {});
+
+// F, B and W of one stage in flops, with `stages` equal ones: what an order by times goes by where
+// nobody gives it any. A layer that is recomputed adds its forward pass to B.
+StageTimes TimesByFlops(const Network& network, const Training& training);
+
+}  // namespace rehearse

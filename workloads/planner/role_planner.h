@@ -1,0 +1,51 @@
+// Plans the role of one rank of a pipeline: the actions of its stages in turn, and what repeats.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "sim/base/error.h"
+#include "workloads/planner/actions.h"
+#include "workloads/planner/plan.h"
+#include "workloads/planner/repeated_block.h"
+#include "workloads/planner/stage_planner.h"
+#include "workloads/planner/stages.h"
+
+namespace rehearse {
+
+class RolePlanner {
+ public:
+  // The stages of the rank, lowest first. All that is given must outlive the planner.
+  RolePlanner(const StepSetup& step, const std::vector<const Stage*>& stages,
+              StepCommunicators* communicators, const Place& place);
+  RolePlanner(const RolePlanner&) = delete;
+  RolePlanner& operator=(const RolePlanner&) = delete;
+
+  // `actions` are those of the rank, in a possible order (CheckActions). Of those that are said to
+  // repeat, blocks are planned until two are alike; the other blocks but the last are then copies
+  // (Repeat). Nothing where what follows them cannot be said like that. Called once.
+  std::optional<Role> Run(const std::vector<Action>& actions,
+                          const std::optional<PeriodicActions>& period = std::nullopt);
+
+ private:
+  // The role so far, between two blocks.
+  struct Mark {
+    uint32_t op = 0;
+    uint32_t buffer = 0;
+    std::vector<std::vector<uint32_t>> micro_batches;  // by stage: under way
+  };
+
+  StagePlanner& PlannerOf(const Action& action);
+  void Do(const Action& action, bool makes_last_gradients);
+  Mark MarkHere() const;
+  std::optional<Repeat> BodyBetween(const std::vector<Mark>& marks, uint32_t micro_batches) const;
+
+  const StepSetup& step_;
+  PlanBuilder builder_;
+  Parameters parameters_;
+  Plan plan_;
+  MessageStreams streams_;
+  std::vector<StagePlanner> stages_;
+};
+
+}  // namespace rehearse
