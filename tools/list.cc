@@ -17,6 +17,7 @@
 #include "tools/output_format.h"
 #include "topology/devices/device.h"
 #include "topology/presets/presets.h"
+#include "workloads/planner/pipeline.h"
 
 namespace rehearse {
 namespace {
@@ -75,6 +76,14 @@ std::vector<Entry> Strategies() {
   return entries;
 }
 
+std::vector<Entry> Pipelines() {
+  std::vector<Entry> entries;
+  for (const PipelineScheduleFacts& facts : PipelineSchedules()) {
+    entries.push_back({facts.name, facts.summary, facts.source});
+  }
+  return entries;
+}
+
 // What each sets, by the documents that say so.
 std::vector<Entry> Software() {
   std::vector<Entry> entries;
@@ -115,15 +124,20 @@ struct Kind {
   std::vector<Entry> (*entries)();
 };
 
-constexpr Kind kKinds[] = {{"clusters", Clusters}, {"devices", Devices},
-                           {"models", Models},     {"strategies", Strategies},
-                           {"software", Software}, {"algorithms", CollectiveAlgorithms}};
+constexpr Kind kKinds[] = {{"clusters", Clusters},
+                           {"devices", Devices},
+                           {"models", Models},
+                           {"strategies", Strategies},
+                           {"pipelines", Pipelines},
+                           {"software", Software},
+                           {"algorithms", CollectiveAlgorithms}};
 
 }  // namespace
 
 CommandSyntax ListSyntax() {
   CommandSyntax syntax;
-  syntax.usage = "rehearse list [clusters|devices|models|strategies|software|algorithms] [options]";
+  syntax.usage =
+      "rehearse list [clusters|devices|models|strategies|pipelines|software|algorithms] [options]";
   syntax.explanation = "What scenarios and commands can name, with sources (--sources).\n";
   syntax.positional = {"kind"};
   syntax.takes["kind"] = TakenName({});

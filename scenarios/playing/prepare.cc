@@ -60,7 +60,10 @@ Job PrepareJob(const Scenario& scenario, const JobRequest& request) {
   if (const auto* workload = std::get_if<Workload>(&request.work)) {
     CheckAttention(cluster, request, workload->training.attention);
     job.schedule =
-        PlanStep(workload->network, workload->training, workload->strategy, request.place);
+        workload->pipeline
+            ? PlanPipeline(workload->network, workload->training, workload->strategy,
+                           *workload->pipeline, request.place)
+            : PlanStep(workload->network, workload->training, workload->strategy, request.place);
     if (workload->training.tuned_kernels) {
       TuneKernels(cluster.DeviceOf(job.placement.front()), &job.schedule);
     }

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "scenarios/readers/model_reader.h"
+#include "scenarios/readers/pipeline_reader.h"
 #include "scenarios/readers/placement.h"
 #include "scenarios/readers/scenario_shape.h"
 #include "scenarios/readers/software.h"
@@ -25,11 +26,12 @@ namespace {
 constexpr int64_t kMostSteps = 10'000;
 constexpr Seconds kLatestStart(1e6);
 
-std::string MeshText(const DeviceMesh& mesh) {
+std::string MeshText(const Workload& workload) {
   std::string text;
-  for (const MeshAxis& axis : mesh.axes()) {
+  for (const MeshAxis& axis : workload.strategy.mesh.axes()) {
     text += fmt::format("{}{} {}", text.empty() ? "" : " x ", axis.name, axis.size);
   }
+  if (workload.pipeline) text += fmt::format(" x stages {}", workload.pipeline->places.ranks);
   return text;
 }
 
@@ -46,7 +48,11 @@ JobRequest ReadStep(const JsonReader& root, uint32_t capability) {
   request.attention_place = training_reader.Has("attention")
                                 ? training_reader.At("attention").place()
                                 : training_reader.place();
-  request.work = Workload{std::move(network), training, std::move(strategy)};
+  std::optional<StagePipeline> pipeline;
+  if (root.Has("pipeline")) {
+    pipeline = ReadPipeline(root.At("pipeline"), network, training, strategy);
+  }
+  request.work = Workload{std::move(network), training, std::move(strategy), std::move(pipeline)};
   request.place = strategy_reader.place();
   if (root.Has("software")) request.software = SoftwareOf(root.value(), capability);
   if (root.Has("simulator")) {
@@ -63,8 +69,7 @@ std::vector<uint32_t> AllDevices(const Cluster& cluster) {
 
 uint32_t RanksOf(const JobRequest& request) {
   const auto* workload = std::get_if<Workload>(&request.work);
-  return workload != nullptr ? workload->strategy.mesh.size()
-                             : std::get<Schedule>(request.work).ranks();
+  return workload != nullptr ? workload->ranks() : std::get<Schedule>(request.work).ranks();
 }
 
 // Nothing for a schedule without arithmetic.
@@ -99,19 +104,20 @@ std::string NameOfSchedule(const JsonReader& document) {
 JobRequest ReadOwnStep(const JsonReader& root, const Cluster& cluster) {
   JobRequest request = ReadStep(root, CapabilityOf(cluster));
   request.name = root.At("name").String();
-  const DeviceMesh& mesh = std::get<Workload>(request.work).strategy.mesh;
+  const auto& workload = std::get<Workload>(request.work);
+  const uint32_t ranks = workload.ranks();
   if (root.Has("placement")) {
     const std::vector<bool> nothing_taken(cluster.device_count());
-    request.placement = ReadPlacement(root.At("placement"), cluster, mesh.size(), nothing_taken);
+    request.placement = ReadPlacement(root.At("placement"), cluster, ranks, nothing_taken);
     return request;
   }
-  if (mesh.size() != cluster.device_count()) {
+  if (ranks != cluster.device_count()) {
     root.At("strategy")
         .Fail(fmt::format("a mesh of {} = {} ranks does not fit cluster \"{}\" with {} "
                           "devices; expected their product to be {}{}",
-                          MeshText(mesh), mesh.size(), cluster.name(), cluster.device_count(),
+                          MeshText(workload), ranks, cluster.name(), cluster.device_count(),
                           cluster.device_count(),
-                          mesh.size() < cluster.device_count() ? ", or a \"placement\"" : ""));
+                          ranks < cluster.device_count() ? ", or a \"placement\"" : ""));
   }
   request.placement = AllDevices(cluster);
   return request;
@@ -209,7 +215,7 @@ void PlaceJobs(const std::vector<JsonReader>& entries, const Cluster& cluster,
 }
 
 std::vector<JobRequest> ReadListedJobs(const JsonReader& root, const Cluster& cluster) {
-  for (const char* key : {"model", "training", "strategy", "placement", "software"}) {
+  for (const char* key : {"model", "training", "strategy", "pipeline", "placement", "software"}) {
     if (root.Has(key)) root.At(key).Fail("is each job's own where there are \"jobs\"");
   }
   const std::vector<JsonReader> entries = root.At("jobs").Elements();

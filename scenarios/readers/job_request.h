@@ -17,6 +17,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -28,6 +29,7 @@
 #include "topology/cluster/cluster.h"
 #include "workloads/networks/network.h"
 #include "workloads/networks/training.h"
+#include "workloads/planner/pipeline.h"
 #include "workloads/strategies/strategy.h"
 
 namespace rehearse {
@@ -36,7 +38,10 @@ namespace rehearse {
 struct Workload {
   Network network;  // of the model, for this training
   Training training;
-  Strategy strategy;
+  Strategy strategy;  // of each rank of the pipeline
+  std::optional<StagePipeline> pipeline = std::nullopt;
+
+  uint32_t ranks() const { return strategy.mesh.size() * (pipeline ? pipeline->places.ranks : 1); }
 };
 
 struct JobRequest {

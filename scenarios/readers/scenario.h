@@ -25,6 +25,8 @@
 //                  "transpose_alternate_layers": true, "overlap_all_reduce": true,
 //                  "overlap_reduce_scatter": true, "overlap_all_gather": true,
 //                  "cached_layers": 28},            other kinds: workloads/README.md
+//     "pipeline": {"stages": 8, "schedule": "1f1b"}, optional; the strategy's mesh is that of one
+//                                                   rank: scenarios/readers/pipeline_reader.h
 //     "software": "fsdp-eager",                     optional; sets switches of training and
 //                                                   strategy: scenarios/readers/software.h
 //     "placement": "block",                         optional: scenarios/readers/placement.h;

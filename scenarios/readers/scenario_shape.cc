@@ -5,6 +5,7 @@
 #include "scenarios/readers/job_request.h"
 #include "scenarios/readers/model_reader.h"
 #include "scenarios/readers/perturbation.h"
+#include "scenarios/readers/pipeline_reader.h"
 #include "scenarios/readers/placement.h"
 #include "scenarios/readers/software.h"
 #include "scenarios/readers/strategy_reader.h"
@@ -28,6 +29,8 @@ const ObjectShape& ScenarioShape() {
         R"({"batch": 16, "sequence": 2048, "recomputation": "full"})"},
        {"strategy", StrategyShape(), Optional("\"jobs\""), "how the ranks share the work",
         R"({"kind": "data-parallel", "data": 16, "overlap_gradients": true})"},
+       {"pipeline", ObjectOf(PipelineShape), Optional("none: every rank has the whole depth"),
+        "stages of layers, each on a mesh of the strategy", R"({"stages": 8, "schedule": "1f1b"})"},
        {"software", SoftwareShape(), Optional("switches are given"),
         "sets switches as a framework does (rehearse list software)", "\"fsdp-eager\""},
        {"placement", PlacementShape(), Optional("as many ranks as devices, in their order"),

@@ -67,14 +67,18 @@ std::map<std::string, std::vector<Applied>> AppliedTo(const json& scenario,
                                                       const SoftwareStack& stack,
                                                       uint32_t capability) {
   const std::string strategy = TextAt(PartOf(scenario, "strategy"), "kind");
+  const std::string schedule = TextAt(PartOf(scenario, "pipeline"), "schedule");
   const std::string model = KindOfModel(PartOf(scenario, "model"));
   const std::vector<std::string> models = {"decoder", "mlp", "vgg", "u-net"};
   const bool is_known = std::find(models.begin(), models.end(), model) != models.end();
   std::map<std::string, std::vector<Applied>> applied;
   for (const SoftwareSwitch& one : stack.switches) {
-    if (!one.kind.empty() && one.kind != strategy) continue;
-    if (one.least_capability > capability) continue;
     const size_t dot = one.path.find('.');
+    const bool is_of_pipeline = one.path.substr(0, dot) == "pipeline";
+    const bool is_its_kind = one.kind == strategy || (is_of_pipeline && one.kind == schedule);
+    if (!one.kind.empty() && !is_its_kind) continue;
+    if (is_of_pipeline && !PartOf(scenario, "pipeline").is_object()) continue;
+    if (one.least_capability > capability) continue;
     Applied entry{one.path.substr(dot + 1), json::parse(one.value), &one};
     const std::string part = one.path.substr(0, dot);
     if (part == "training" && !(is_known && Takes(entry.key, entry.value, model))) continue;

@@ -20,7 +20,7 @@ namespace rehearse {
 struct SoftwareSwitch {
   std::string path;   // "training.kernels"
   std::string value;  // as JSON
-  std::string kind;   // of strategy that has it; "" for all
+  std::string kind;   // of strategy (or schedule of a pipeline) that has it; "" for all
   std::string source;
   uint32_t least_capability = 0;  // of the device (DeviceSpec::compute_capability); the last counts
 };

@@ -49,6 +49,11 @@ Switches Megatron(const char* overlap_all_reduce, const char* overlap_gradients,
           {"strategy.distributed_optimizer", distributed_optimizer, "megatron", source}};
 }
 
+// Megatron-LM's 1F1B waits for its messages.
+Switches WaitsForMessages(const char* source) {
+  return {{"pipeline.overlap_messages", kFalse, "1f1b", source}};
+}
+
 // PyTorch's DistributedDataParallel sums gradients in buckets beside the backward pass.
 Switches Ddp() {
   return {{"strategy.overlap_gradients", kTrue, "data-parallel",
@@ -81,6 +86,12 @@ constexpr const char* kNemo =
 constexpr const char* kMegatron2021 =
     "NVIDIA/Megatron-LM v2.5 (2021): fused softmax, bias-GELU, bias-dropout, Apex FusedAdam; no "
     "FlashAttention; gradients all-reduced after backward, in 16 bits";
+constexpr const char* kPipeline2021 =
+    "NVIDIA/Megatron-LM v2.5 (2021), schedules.py and p2p_communication.py: 1F1B waits for "
+    "send_forward_recv_backward; scatter_gather_tensors_in_pipeline";
+constexpr const char* kPipelineCore =
+    "NVIDIA/Megatron-LM core/pipeline_parallel/schedules.py (2024): without interleaving "
+    "send_forward_recv_backward is waited for, with it --overlap-p2p-communication";
 constexpr const char* kFoundry =
     "mosaicml/llm-foundry scripts/train/benchmarking (2023): attn_impl triton, FSDP with "
     "limit_all_gathers, decoupled_adamw; MPTConfig: no dropout, fused_crossentropy; "
@@ -144,16 +155,19 @@ std::vector<SoftwareStack> Stacks() {
       {"megatron-core", "Megatron-Core with Transformer Engine, its arguments' defaults (2024 on)",
        Joined(Joined(transformer_engine,
                      Kernels("\"fused\"", "\"fused\"", "\"unfused\"", "\"fused\"", kMegatronCore)),
-              Megatron(kTrue, kFalse, kFalse, kMegatronCore))},
+              Joined(Megatron(kTrue, kFalse, kFalse, kMegatronCore),
+                     WaitsForMessages(kPipelineCore)))},
       {"megatron-lm-2021", "Megatron-LM of the papers of 2021 and 2022",
        Joined(
            Joined(Attention("\"unfused\"", kMegatron2021),
                   Kernels("\"fused\"", "\"fused\"", "\"unfused\"", "\"separate\"", kMegatron2021)),
-           Joined(gradients_16, Megatron(kFalse, kFalse, kFalse, kMegatron2021)))},
+           Joined(Joined(gradients_16, Megatron(kFalse, kFalse, kFalse, kMegatron2021)),
+                  Joined(WaitsForMessages(kPipeline2021),
+                         {{"pipeline.scatter", "[\"tensor\"]", "megatron", kPipeline2021}})))},
       {"nemo", "NeMo's recipes: Megatron-Core with its overlaps (2024 on)",
        Joined(Joined(transformer_engine,
                      Kernels("\"fused\"", "\"fused\"", "\"fused\"", "\"fused\"", kNemo)),
-              Megatron(kTrue, kTrue, kTrue, kNemo))},
+              Joined(Megatron(kTrue, kTrue, kTrue, kNemo), WaitsForMessages(kPipelineCore)))},
       {"torchtitan", "torchtitan: FSDP2, op by op unless compiled (2024 on)",
        Joined(eager, Fsdp("\"per-parameter\"", "\"fp32\"", kFsdp2))},
   };

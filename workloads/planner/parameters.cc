@@ -39,6 +39,14 @@ std::optional<MatmulResult> MultiplyLayouts(const ProductLayouts& layouts) {
   return result;
 }
 
+// Whatever copy of the model they are of, so that both copies lay out parameters alike.
+std::vector<const Stage*> InOrderOfNodes(std::vector<const Stage*> stages) {
+  std::sort(stages.begin(), stages.end(), [](const Stage* a, const Stage* b) {
+    return a->node_begin() < b->node_begin();
+  });
+  return stages;
+}
+
 }  // namespace
 
 Parameters::Parameters(const Network& network, const Strategy& strategy, const Training& training,
@@ -47,7 +55,7 @@ Parameters::Parameters(const Network& network, const Strategy& strategy, const T
     : network_(network),
       strategy_(strategy),
       training_(training),
-      stages_(std::move(stages)),
+      stages_(InOrderOfNodes(std::move(stages))),
       stage_(stages_.front()),
       plan_(*plan),
       pure_data_(PureDataAxes(strategy)) {
@@ -67,11 +75,10 @@ Parameters::Parameters(const Network& network, const Strategy& strategy, const T
       if (shared.first_rank != shared.other_rank) matrices_[shared.matrix].shared = &shared;
     }
   }
-  for (const Stage* stage : stages_) {
-    for (uint32_t i = stage->first_matrix(); i < stage->matrix_end(); ++i) {
-      matrices_[i].uses_left = matrices_[i].uses;
-      AddMatrixBuffers(i);
-    }
+  for (uint32_t i = 0; i < matrices_.size(); ++i) {
+    if (!HasMatrix(i)) continue;
+    matrices_[i].uses_left = matrices_[i].uses;
+    AddMatrixBuffers(i);
   }
   AddVectors(rests);
   const uint64_t states = training.precision == DType::kFp32 && ZeroStage() % 3 == 0 ? 2 : 3;

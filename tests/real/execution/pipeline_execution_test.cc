@@ -13,6 +13,7 @@
 #include "workloads/networks/decoder_network.h"
 #include "workloads/networks/unet_network.h"
 #include "workloads/planner/planner.h"
+#include "workloads/planner/stage_sizes.h"
 #include "workloads/planner/stages.h"
 #include "workloads/strategies/strategy_4d.h"
 #include "workloads/strategies/strategy_atp.h"
@@ -77,14 +78,21 @@ const StepNumbers& SerialNumbers(const std::string& name, const Network& network
 }
 
 void ExpectSerialNumbers(const std::string& name, const Network& network, const Training& training,
-                         const Strategy& strategy, const std::vector<uint32_t>& units_of_stage,
-                         const std::vector<Action>& actions) {
-  const Schedule schedule = PlanStages(network, training, strategy, units_of_stage, actions);
+                         const Strategy& strategy, const StagePipeline& pipeline) {
+  const Schedule schedule = PlanPipeline(network, training, strategy, pipeline);
   CheckSchedule(schedule);
   CheckBuffers(schedule);
   const StepNumbers& serial = SerialNumbers(name, network, training, strategy.chunks);
   const CheckReport report = ExecuteAndCompare(serial, schedule, kSeed);
   EXPECT_TRUE(report.Passes(kTolerance)) << DescribeDifferences(report);
+}
+
+void ExpectSerialNumbers(const std::string& name, const Network& network, const Training& training,
+                         const Strategy& strategy, const std::vector<uint32_t>& units_of_stage,
+                         const std::vector<Action>& actions) {
+  const auto stages = static_cast<uint32_t>(units_of_stage.size());
+  ExpectSerialNumbers(name, network, training, strategy,
+                      {OneStageARank(stages), units_of_stage, actions});
 }
 
 // Every order, on so many stages of a decoder.
@@ -244,6 +252,98 @@ TEST(PipelineExecutionTest, SkipConnectionsPassThroughStages) {
                           MakeFourD({.column = 2, .row = 1, .depth = 2}, network), cut,
                           order.generate(3, training.micro_batches));
     }
+  }
+}
+
+// ---- every schedule by its name -----------------------------------------------------------------
+
+void ExpectEveryScheduleGivesSerialNumbers(const Training& training, bool llama, uint32_t ranks,
+                                           Strategy (*make)(const Network& network)) {
+  const Network network = Decoder(training, llama);
+  const Strategy strategy = make(network);
+  for (const PipelineScheduleFacts& facts : PipelineSchedules()) {
+    const uint32_t a_rank = facts.most_stages_a_rank == 0 ? 2 : facts.most_stages_a_rank;
+    SCOPED_TRACE(fmt::format("{} on {} ranks, {}", facts.name, ranks, strategy.name));
+    const PipelineOrder order = OrderOf(facts.schedule, ranks, a_rank, training.micro_batches,
+                                        TimesByFlops(network, training));
+    ExpectSerialNumbers(
+        llama ? "llama" : "gpt", network, training, strategy,
+        {order.places, EvenStages(network, order.places.stages_of_copy()), order.actions});
+  }
+}
+
+TEST(PipelineExecutionTest, EveryScheduleOfDataParallelStages) {
+  // Tied and not: embedding and output layer are on one rank of a V, on both of two copies.
+  for (const bool llama : {false, true}) {
+    for (const Recomputation recomputation : {Recomputation::kNone, Recomputation::kFull}) {
+      ExpectEveryScheduleGivesSerialNumbers(
+          TrainingOf(4, recomputation), llama, 2,
+          [](const Network& network) { return MakeDataParallel(2, true, network); });
+    }
+  }
+}
+
+TEST(PipelineExecutionTest, EveryScheduleOfShardedStages) {
+  for (const uint32_t stage : {1u, 2u, 3u}) {
+    const Training training = TrainingOf(6, Recomputation::kNone);
+    const Network network = Decoder(training, stage == 2);
+    ZeroOptions options{.shard = 2, .replicas = 1};
+    options.stage = stage;
+    options.prefetch = 1;
+    options.reshard_after_forward = stage == 3;
+    options.overlap_all_reduce = true;
+    const Strategy strategy = MakeZero(options, network);
+    for (const PipelineScheduleFacts& facts : PipelineSchedules()) {
+      const uint32_t a_rank = facts.most_stages_a_rank == 0 ? 2 : facts.most_stages_a_rank;
+      SCOPED_TRACE(fmt::format("{}, stage {} of ZeRO", facts.name, stage));
+      const PipelineOrder order = OrderOf(facts.schedule, 2, a_rank, 6, {});
+      ExpectSerialNumbers(
+          stage == 2 ? "llama" : "gpt", network, training, strategy,
+          {order.places, EvenStages(network, order.places.stages_of_copy()), order.actions});
+    }
+  }
+}
+
+TEST(PipelineExecutionTest, ManyMicroBatchesOfSeveralStagesARankAreKeptOnce) {
+  const Training training = TrainingOf(24, Recomputation::kNone);
+  const Network network = Decoder(training, true);
+  const Strategy strategy = MakeMegatron({.tensor = 2, .data = 1}, network);
+  for (const PipelineSchedule schedule :
+       {PipelineSchedule::kInterleaved, PipelineSchedule::kZeroBubbleV,
+        PipelineSchedule::kZeroBubble2p, PipelineSchedule::kDualPipe}) {
+    const bool has_two =
+        schedule == PipelineSchedule::kInterleaved || schedule == PipelineSchedule::kZeroBubbleV;
+    const PipelineOrder order = OrderOf(schedule, 2, has_two ? 2 : 1, 24, {});
+    const StagePipeline pipeline = {
+        order.places, EvenStages(network, order.places.stages_of_copy()), order.actions};
+    SCOPED_TRACE(static_cast<int>(schedule));
+    ExpectSerialNumbers("llama", network, training, strategy, pipeline);
+    if (schedule != PipelineSchedule::kInterleaved) continue;
+    const Schedule planned = PlanPipeline(network, training, strategy, pipeline);
+    for (const Role& role : planned.roles) EXPECT_EQ(role.repeats.size(), 1u);
+  }
+}
+
+TEST(PipelineExecutionTest, PartsThatRanksSendOfWhatAllHold) {
+  // Megatron-LM's scatter/gather, and kernels that wait for their messages.
+  const Training training = TrainingOf(4, Recomputation::kFull);
+  const Network network = Decoder(training, false);
+  const Strategy strategy = MakeMegatron({.tensor = 2, .data = 2}, network);
+  for (const bool overlaps : {false, true}) {
+    StagePipeline pipeline = {
+        OneStageARank(2), EvenStages(network, 2), OneForwardOneBackward(2, 4), overlaps, {0}};
+    ExpectSerialNumbers("gpt", network, training, strategy, pipeline);
+    const Schedule scattered = PlanPipeline(network, training, strategy, pipeline);
+    pipeline.scattered_axes.clear();
+    const Schedule whole = PlanPipeline(network, training, strategy, pipeline);
+    const auto sent = [](const Schedule& schedule) {
+      double bytes = 0;
+      for (const Op& op : schedule.roles[0].ops) {
+        if (const auto* send = std::get_if<Send>(&op.work)) bytes += send->bytes.value();
+      }
+      return bytes;
+    };
+    EXPECT_EQ(2 * sent(scattered), sent(whole));
   }
 }
 

@@ -1,0 +1,328 @@
+#include "scenarios/readers/pipeline_reader.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <filesystem>
+#include <map>
+#include <sstream>
+
+#include <fmt/format.h>
+
+#include "sim/base/error.h"
+#include "sim/base/input_file.h"
+#include "workloads/planner/stage_sizes.h"
+
+namespace rehearse {
+namespace {
+
+constexpr int64_t kMostPipelineRanks = 4096;
+constexpr int64_t kMostStagesOfRank = 1024;
+constexpr int64_t kMostStages = 1 << 16;
+
+std::vector<std::string> ScheduleNames() {
+  std::vector<std::string> names;
+  for (const PipelineScheduleFacts& facts : PipelineSchedules()) names.emplace_back(facts.name);
+  return names;
+}
+
+constexpr std::array<StageSplit, 4> kSplits = {StageSplit::kLayers, StageSplit::kLayersAndEnds,
+                                               StageSplit::kParameters, StageSplit::kFlops};
+
+const ObjectShape& StageTimesShape() {
+  static const ObjectShape shape = {
+      "pipeline times",
+      "What a stage takes of a micro-batch: orders by times put weight gradients where a rank "
+      "would "
+      "wait.",
+      {{"forward", ADuration(), Required(), "forward pass", "\"18.5ms\""},
+       {"input_gradient", ADuration(), Required(), "gradients of inputs", "\"18.1ms\""},
+       {"weight_gradient", ADuration(), Required(), "gradients of weights", "\"9.3ms\""},
+       {"message", ADuration(), Default("\"0s\""), "from one rank to the next", "\"0.6ms\""}}};
+  return shape;
+}
+
+std::vector<std::vector<std::string>> RowsOf(const std::string& text) {
+  std::vector<std::vector<std::string>> rows;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    std::vector<std::string> cells;
+    std::istringstream row(line);
+    for (std::string cell; std::getline(row, cell, ',');) cells.push_back(cell);
+    if (!cells.empty()) rows.push_back(std::move(cells));
+  }
+  return rows;
+}
+
+PipelineOrder ReadOrder(const JsonReader& reader) {
+  if (reader.IsArray()) {
+    std::vector<std::vector<std::string>> rows;
+    for (const JsonReader& row : reader.Elements()) {
+      const auto cells = RowsOf(row.String());
+      if (cells.size() != 1) row.Expected("the actions of one rank, \"0F0,0F1,0B0\"");
+      rows.push_back(cells.front());
+    }
+    return ParsePipelineOrder(rows, reader.place());
+  }
+  const std::string path = reader.String();
+  const std::string there =
+      (std::filesystem::path(reader.place().file).parent_path() / path).string();
+  if (!std::filesystem::exists(there)) reader.Fail(fmt::format("there is no file \"{}\"", there));
+  return ParsePipelineOrder(RowsOf(ReadInputFile(there)), {there, 0, ""});
+}
+
+StageTimes ReadTimes(const JsonReader& object) {
+  const JsonReader reader = object.As(StageTimesShape());
+  StageTimes times;
+  times.forward = reader.At("forward").Duration().value();
+  times.input_gradient = reader.At("input_gradient").Duration().value();
+  times.weight_gradient = reader.At("weight_gradient").Duration().value();
+  times.message = reader.At("message").Duration().value();
+  if (!(times.forward > 0 && times.input_gradient > 0 && times.weight_gradient > 0)) {
+    object.Expected("times above zero");
+  }
+  return times;
+}
+
+// The layers of every stage where only the ends' are said.
+std::vector<uint32_t> LayersWithEnds(const JsonReader& reader, const Network& network,
+                                     uint32_t stages) {
+  const auto all = static_cast<uint32_t>(network.layers);
+  const bool has_first = reader.Has("first_layers");
+  const bool has_last = reader.Has("last_layers");
+  const uint32_t first = has_first ? reader.At("first_layers").Whole<uint32_t>() : 0;
+  const uint32_t last = has_last ? reader.At("last_layers").Whole<uint32_t>() : 0;
+  const uint32_t ends = (has_first ? 1 : 0) + (has_last ? 1 : 0);
+  const uint32_t others = stages - std::min(stages, ends);
+  const bool fits = first + last <= all && stages >= ends &&
+                    (others == 0 ? first + last == all : (all - first - last) % others == 0);
+  if (!fits) {
+    reader.At(has_first ? "first_layers" : "last_layers")
+        .Fail(fmt::format("{} layers: what {} at the ends leave does not split evenly into {} "
+                          "other stages",
+                          all, first + last, others));
+  }
+  std::vector<uint32_t> layers(stages, others > 0 ? (all - first - last) / others : 0);
+  if (has_first) layers.front() = first;
+  if (has_last) layers.back() = last;
+  return layers;
+}
+
+std::vector<uint32_t> ReadStageSizes(const JsonReader& reader, const Network& network,
+                                     uint32_t stages) {
+  const std::vector<std::string> ways = {"layers", "layout", "first_layers", "last_layers",
+                                         "split"};
+  const auto given = [&](const char* key) { return reader.Has(key); };
+  std::vector<std::string> found;
+  for (const std::string& way : ways) {
+    if (given(way.c_str())) found.push_back(way);
+  }
+  const bool is_ends = found == std::vector<std::string>{"first_layers", "last_layers"};
+  if (found.size() > 1 && !is_ends) {
+    reader.At(found[1]).Fail(fmt::format("\"{}\" says already what each stage has", found[0]));
+  }
+  if (given("layers")) {
+    const JsonReader list = reader.At("layers");
+    std::vector<uint32_t> layers;
+    for (const JsonReader& entry : list.Elements()) layers.push_back(entry.Whole<uint32_t>());
+    if (layers.size() != stages) {
+      list.Fail(fmt::format("found the layers of {} stages, expected those of {}", layers.size(),
+                            stages));
+    }
+    return StagesOfLayers(network, layers, list.place());
+  }
+  if (given("layout")) {
+    const JsonReader layout = reader.At("layout");
+    return StagesOfLayout(network, layout.String(), stages, layout.place());
+  }
+  if (given("first_layers") || given("last_layers")) {
+    return StagesOfLayers(network, LayersWithEnds(reader, network, stages), reader.place());
+  }
+  const StageSplit split =
+      given("split") ? kSplits[reader.At("split").Choice()] : StageSplit::kLayers;
+  return SplitIntoStages(network, split, stages, reader.place());
+}
+
+std::vector<uint32_t> ReadScatter(const JsonReader& list, const DeviceMesh& mesh) {
+  std::vector<std::string> names;
+  for (const MeshAxis& axis : mesh.axes()) names.push_back(axis.name);
+  std::vector<uint32_t> axes;
+  for (const JsonReader& entry : list.Elements()) {
+    const auto axis = static_cast<uint32_t>(entry.Choice(names));
+    if (std::find(axes.begin(), axes.end(), axis) != axes.end()) entry.Expected("each axis once");
+    axes.push_back(axis);
+  }
+  return axes;
+}
+
+}  // namespace
+
+const ObjectShape& PipelineShape() {
+  static const ObjectShape shape = {
+      "pipeline",
+      "The network in stages, on ranks that are each a mesh of the strategy.",
+      {{"stages", AWhole(1, kMostPipelineRanks), Required(), "ranks of the pipeline", "8"},
+       {"schedule", OneOf(ScheduleNames()), Optional("an \"order\""),
+        "who does what when (rehearse list pipelines)", "\"1f1b\""},
+       {"virtual", AWhole(1, kMostStagesOfRank), Optional("as few as the schedule takes"),
+        "stages of each rank", "2"},
+       {"split", OneOf({"layers", "layers-and-ends", "parameters", "flops"}),
+        Optional("\"layers\""), "what stages are made equal in", "\"flops\""},
+       {"layers", ListOf(AWhole(0, kMostStages)), Optional("\"split\""), "of every stage",
+        "[3, 5, 5, 3]"},
+       {"first_layers", AWhole(0, kMostStages), Optional("as the others"), "of the first stage",
+        "3"},
+       {"last_layers", AWhole(0, kMostStages), Optional("as the others"), "of the last stage", "3"},
+       {"layout", AText("E, t, L, | between stages, (...)*N"), Optional("\"split\""),
+        "stages as Megatron-LM writes them", "\"Et*3|(tt|)*6L\""},
+       {"order",
+        Either({AText("path of a CSV file, from this one"), ListOf(AText("a rank's actions"))}),
+        Optional("a \"schedule\""), "a line a rank: stage, F, B, I, W or R, micro-batch",
+        R"(["0F0,0F1,0B0,0B1", "1F0,1B0,1F1,1B1"])"},
+       {"overlap_messages", TrueFalse(), Default("true"),
+        "beside the work on other micro-batches; else kernels wait for them"},
+       {"scatter", ListOf(AText("axis")), Default("[]"),
+        "axes whose ranks each send a part of what all of them hold", "[\"tensor\"]"},
+       {"times", ObjectOf(StageTimesShape), Optional("as its flops say"),
+        "of a stage, for \"zb-1p\" and \"zb-2p\"",
+        R"({"forward": "18.5ms", "input_gradient": "18.1ms", "weight_gradient": "9.3ms"})"}}};
+  return shape;
+}
+
+StagePipeline ReadPipeline(const JsonReader& object, const Network& network,
+                           const Training& training, const Strategy& strategy) {
+  const JsonReader reader = object.As(PipelineShape());
+  const auto ranks = reader.At("stages").Whole<uint32_t>();
+  if (reader.Has("schedule") == reader.Has("order"))
+    reader.Fail("a pipeline has a \"schedule\" or an \"order\"; expected one of them");
+  StagePipeline pipeline;
+  PipelineOrder order;
+  if (reader.Has("order")) {
+    order = ReadOrder(reader.At("order"));
+    if (order.places.ranks != ranks) {
+      reader.At("order").Fail(fmt::format("found the actions of {} ranks, expected those of {}",
+                                          order.places.ranks, ranks));
+    }
+    if (reader.Has("virtual")) reader.At("virtual").Fail("the \"order\" says which rank has what");
+  } else {
+    const PipelineScheduleFacts& facts = PipelineSchedules()[reader.At("schedule").Choice()];
+    const uint32_t a_rank =
+        reader.Has("virtual") ? reader.At("virtual").Whole<uint32_t>() : facts.fewest_stages_a_rank;
+    const StageTimes times =
+        reader.Has("times") ? ReadTimes(reader.At("times")) : TimesByFlops(network, training);
+    order = OrderOf(facts.schedule, ranks, a_rank, network.micro_batches, times, reader.place());
+  }
+  CheckActions(order.actions, order.places, network.micro_batches,
+               reader.Has("order") ? reader.At("order").place() : reader.place());
+  pipeline.places = std::move(order.places);
+  pipeline.actions = std::move(order.actions);
+  pipeline.units_of_stage = ReadStageSizes(reader, network, pipeline.places.stages_of_copy());
+  pipeline.overlaps_messages = reader.At("overlap_messages").Bool();
+  if (!pipeline.overlaps_messages && pipeline.places.HasSeveralOnARank()) {
+    reader.At("overlap_messages")
+        .Fail(
+            "ranks with several stages that wait for their messages would wait for each other; "
+            "expected true");
+  }
+  pipeline.scattered_axes = ReadScatter(reader.At("scatter"), strategy.mesh);
+  return pipeline;
+}
+
+namespace {
+
+// "3" of "3F12" from a place on; nothing where no number is.
+std::optional<uint32_t> TakeNumber(const std::string& cell, size_t* at) {
+  uint32_t number = 0;
+  const char* const begin = cell.data() + *at;
+  const auto [end, error] = std::from_chars(begin, cell.data() + cell.size(), number);
+  if (error != std::errc() || number > static_cast<uint32_t>(kMostStages)) return std::nullopt;
+  *at += static_cast<size_t>(end - begin);
+  return number;
+}
+
+const std::map<std::string, ActionKind>& Letters() {
+  static const std::map<std::string, ActionKind> letters = {{"F", ActionKind::kForward},
+                                                            {"B", ActionKind::kBackward},
+                                                            {"I", ActionKind::kInputGradient},
+                                                            {"W", ActionKind::kWeightGradient},
+                                                            {"R", ActionKind::kRecompute}};
+  return letters;
+}
+
+// Nothing where the cell says nothing of the order.
+std::optional<Action> ParseCell(std::string cell, const Place& place) {
+  std::erase_if(cell, [](char c) { return c == ' ' || c == '\r' || c == '"'; });
+  if (cell.empty()) return std::nullopt;
+  size_t at = 0;
+  const std::optional<uint32_t> stage = TakeNumber(cell, &at);
+  size_t end = at;
+  while (end < cell.size() && !(cell[end] >= '0' && cell[end] <= '9')) ++end;
+  const std::string what = cell.substr(at, end - at);
+  for (const char* skipped :
+       {"SEND_F", "SEND_B", "RECV_F", "RECV_B", "UNSHARD", "RESHARD", "REDUCE_GRAD"}) {
+    if (stage && what == skipped) return std::nullopt;
+  }
+  const std::optional<uint32_t> micro_batch = TakeNumber(cell, &end);
+  const auto kind = Letters().find(what);
+  if (!stage || !micro_batch || end != cell.size() || kind == Letters().end()) {
+    throw Error(place,
+                fmt::format("found \"{}\", expected stage, F, B, I, W or R, and micro-batch, "
+                            "as in \"0F3\"",
+                            cell));
+  }
+  return Action{*stage, *micro_batch, kind->second};
+}
+
+}  // namespace
+
+PipelineOrder ParsePipelineOrder(const std::vector<std::vector<std::string>>& rows,
+                                 const Place& place) {
+  PipelineOrder order;
+  order.places.ranks = static_cast<uint32_t>(rows.size());
+  std::map<uint32_t, uint32_t> rank_of;
+  std::vector<uint32_t> lowest;
+  for (uint32_t rank = 0; rank < rows.size(); ++rank) {
+    uint32_t least = ~0u;
+    for (const std::string& cell : rows[rank]) {
+      const std::optional<Action> action = ParseCell(cell, place);
+      if (!action) continue;
+      const auto [it, is_new] = rank_of.emplace(action->stage, rank);
+      if (it->second != rank) {
+        throw Error(place, fmt::format("stage {} is on rank {} and on rank {} of the pipeline",
+                                       action->stage, it->second, rank));
+      }
+      least = std::min(least, action->stage);
+      order.actions.push_back(*action);
+    }
+    if (least == ~0u) throw Error(place, fmt::format("rank {} has nothing to do", rank));
+    order.actions.push_back({least, 0, ActionKind::kSynchronize});
+    order.actions.push_back({least, 0, ActionKind::kUpdate});
+  }
+  order.places.rank_of.clear();
+  for (const auto& [stage, rank] : rank_of) {
+    if (stage != order.places.rank_of.size()) {
+      throw Error(place, fmt::format("stage {} is on no rank", order.places.rank_of.size()));
+    }
+    order.places.rank_of.push_back(rank);
+  }
+  if (rows.empty()) throw Error(place, "an order of no ranks");
+  return order;
+}
+
+std::string ToPipelineCsv(const PipelineOrder& order) {
+  std::string text;
+  for (uint32_t rank = 0; rank < order.places.ranks; ++rank) {
+    std::string line;
+    for (const Action& action : OfRank(order.actions, order.places, rank)) {
+      for (const auto& [letter, kind] : Letters()) {
+        if (kind != action.kind) continue;
+        line += fmt::format("{}{}{}{}", line.empty() ? "" : ",", action.stage, letter,
+                            action.micro_batch);
+      }
+    }
+    text += line + "\n";
+  }
+  return text;
+}
+
+}  // namespace rehearse
