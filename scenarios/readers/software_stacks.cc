@@ -1,5 +1,6 @@
 // The stacks. To add one: a row below; every switch with where its document says so.
 #include <algorithm>
+#include <utility>
 
 #include "scenarios/readers/software.h"
 
@@ -31,22 +32,47 @@ Switches Kernels(const char* kernels, const char* optimizer, const char* cross_e
           {"training.accumulation", accumulation, "", source}};
 }
 
+// The same switches of "combined".
+Switches AndCombined(Switches switches) {
+  const size_t own = switches.size();
+  for (size_t i = 0; i < own; ++i) {
+    SoftwareSwitch one = switches[i];
+    one.kind = "combined";
+    switches.push_back(std::move(one));
+  }
+  return switches;
+}
+
 Switches Fsdp(const char* copies, const char* reduce, const std::string& source) {
-  return {{"strategy.gather", "\"layer\"", "fsdp", source},
-          {"strategy.prefetch", "1", "fsdp", source},
-          {"strategy.reshard_after_forward", kTrue, "fsdp", source},
-          {"strategy.overlap_reduce_scatter", kTrue, "fsdp", source},
-          {"strategy.overlap_gradients", kTrue, "fsdp", source},
-          {"strategy.copies", copies, "fsdp", source},
-          {"strategy.reduce", reduce, "fsdp", source}};
+  return Joined(AndCombined({{"strategy.gather", "\"layer\"", "fsdp", source},
+                             {"strategy.prefetch", "1", "fsdp", source},
+                             {"strategy.reshard_after_forward", kTrue, "fsdp", source},
+                             {"strategy.overlap_reduce_scatter", kTrue, "fsdp", source},
+                             {"strategy.overlap_gradients", kTrue, "fsdp", source},
+                             {"strategy.copies", copies, "fsdp", source},
+                             {"strategy.reduce", reduce, "fsdp", source}}),
+                {{"strategy.zero", "3", "combined", source}});
+}
+
+// PyTorch's own tensor parallelism.
+Switches DTensor() {
+  const std::string source =
+      "pytorch.org/docs, distributed.tensor.parallel: SequenceParallel and PrepareModuleInput, "
+      "autograd keeps what was gathered; pytorch/torchtitan, parallelize.py: the same";
+  return {{"strategy.sequence_parallel", kTrue, "combined", source},
+          {"strategy.keep_gathered", kTrue, "combined", source},
+          {"strategy.overlap_all_reduce", kFalse, "combined", source}};
 }
 
 Switches Megatron(const char* overlap_all_reduce, const char* overlap_gradients,
                   const char* distributed_optimizer, const std::string& source) {
-  return {{"strategy.sequence_parallel", kFalse, "megatron", source},
-          {"strategy.overlap_all_reduce", overlap_all_reduce, "megatron", source},
-          {"strategy.overlap_gradients", overlap_gradients, "megatron", source},
-          {"strategy.distributed_optimizer", distributed_optimizer, "megatron", source}};
+  return Joined(
+      AndCombined({{"strategy.sequence_parallel", kFalse, "megatron", source},
+                   {"strategy.overlap_all_reduce", overlap_all_reduce, "megatron", source},
+                   {"strategy.overlap_gradients", overlap_gradients, "megatron", source}}),
+      {{"strategy.distributed_optimizer", distributed_optimizer, "megatron", source},
+       {"strategy.zero", std::string(distributed_optimizer) == kTrue ? "1" : "0", "combined",
+        source}});
 }
 
 // Megatron-LM's 1F1B waits for its messages.
@@ -118,30 +144,38 @@ std::vector<SoftwareStack> Stacks() {
                {"strategy.overlap_reduce_scatter", kTrue, "4d", kAxonn},
                {"strategy.overlap_all_gather", kTrue, "4d", kAxonn}})},
       {"deepspeed-zero3", "DeepSpeed's ZeRO-3 under eager PyTorch (2023 on)",
-       Joined(Joined(Attention("\"flash-2\"", kSdpa),
-                     Kernels("\"eager\"", "\"fused\"", "\"unfused\"", "\"separate\"",
-                             "deepspeedai/DeepSpeed docs: FusedAdam")),
-              {{"training.gradients", "\"bf16\"", "fsdp",
-                "deepspeedai/DeepSpeed runtime/engine.py: grad_accum_dtype is the model's"},
-               {"strategy.gather", "\"product\"", "fsdp", kDeepSpeed},
-               {"strategy.prefetch", "1", "fsdp", kDeepSpeed},
-               {"strategy.prefetch_elements", "50000000", "fsdp", kDeepSpeed},
-               {"strategy.most_gathered", "1000000000", "fsdp", kDeepSpeed},
-               {"strategy.reduce_elements", "500000000", "fsdp", kDeepSpeed},
-               {"strategy.copies", "\"buckets\"", "fsdp", kDeepSpeed},
-               {"strategy.reshard_after_forward", kTrue, "fsdp", kDeepSpeed},
-               {"strategy.overlap_reduce_scatter", kTrue, "fsdp", kDeepSpeed},
-               {"strategy.overlap_gradients", kTrue, "fsdp", kDeepSpeed}})},
+       Joined(
+           Joined(Attention("\"flash-2\"", kSdpa),
+                  Kernels("\"eager\"", "\"fused\"", "\"unfused\"", "\"separate\"",
+                          "deepspeedai/DeepSpeed docs: FusedAdam")),
+           Joined(AndCombined(
+                      {{"training.gradients", "\"bf16\"", "fsdp",
+                        "deepspeedai/DeepSpeed runtime/engine.py: grad_accum_dtype is the model's"},
+                       {"strategy.gather", "\"product\"", "fsdp", kDeepSpeed},
+                       {"strategy.prefetch", "1", "fsdp", kDeepSpeed},
+                       {"strategy.prefetch_elements", "50000000", "fsdp", kDeepSpeed},
+                       {"strategy.most_gathered", "1000000000", "fsdp", kDeepSpeed},
+                       {"strategy.reduce_elements", "500000000", "fsdp", kDeepSpeed},
+                       {"strategy.copies", "\"buckets\"", "fsdp", kDeepSpeed},
+                       {"strategy.reshard_after_forward", kTrue, "fsdp", kDeepSpeed},
+                       {"strategy.overlap_reduce_scatter", kTrue, "fsdp", kDeepSpeed},
+                       {"strategy.overlap_gradients", kTrue, "fsdp", kDeepSpeed}}),
+                  {{"strategy.zero", "3", "combined", kDeepSpeed},
+                   {"strategy.sequence_parallel", kFalse, "combined", kDeepSpeed},
+                   {"strategy.overlap_all_reduce", kFalse, "combined", kDeepSpeed}}))},
       {"fsdp-compiled", "PyTorch's FSDP with flat parameters, layers by torch.compile (2023 on)",
-       Joined(Joined(compiled, Fsdp("\"flat\"", "\"precision\"", kFsdp1)), Ddp())},
+       Joined(Joined(compiled, Fsdp("\"flat\"", "\"precision\"", kFsdp1)),
+              Joined(DTensor(), Ddp()))},
       {"fsdp-eager", "PyTorch's FSDP with flat parameters, op by op (2023 on)",
-       Joined(Joined(eager, Fsdp("\"flat\"", "\"precision\"", kFsdp1)), Ddp())},
+       Joined(Joined(eager, Fsdp("\"flat\"", "\"precision\"", kFsdp1)), Joined(DTensor(), Ddp()))},
       {"llm-foundry", "MosaicML's llm-foundry and Composer (2023)",
        Joined(Joined(Attention("\"flash-1\"", kFoundry),
                      Kernels("\"eager\"", "\"loop\"", "\"fused\"", "\"separate\"", kFoundry)),
               Joined({{"strategy.backward_prefetch", "\"post\"", "fsdp",
                        "mosaicml/composer, dist_strategy.py (2023): fsdp_config.get("
                        "'backward_prefetch', 'BACKWARD_POST')"},
+                      {"strategy.backward_prefetch", "\"post\"", "combined",
+                       "mosaicml/composer, dist_strategy.py (2023), as above"},
                       {"training.dropout", kFalse, "", kFoundry},
                       {"training.metrics", "2", "",
                        "mosaicml/llm-foundry models/mpt/modeling_mpt.py: train_metrics are "
@@ -169,7 +203,7 @@ std::vector<SoftwareStack> Stacks() {
                      Kernels("\"fused\"", "\"fused\"", "\"fused\"", "\"fused\"", kNemo)),
               Joined(Megatron(kTrue, kTrue, kTrue, kNemo), WaitsForMessages(kPipelineCore)))},
       {"torchtitan", "torchtitan: FSDP2, op by op unless compiled (2024 on)",
-       Joined(eager, Fsdp("\"per-parameter\"", "\"fp32\"", kFsdp2))},
+       Joined(Joined(eager, Fsdp("\"per-parameter\"", "\"fp32\"", kFsdp2)), DTensor())},
   };
 }
 

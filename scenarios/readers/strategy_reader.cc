@@ -1,5 +1,9 @@
 #include "scenarios/readers/strategy_reader.h"
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include <fmt/format.h>
 
 #include "scenarios/readers/sbp_reader.h"
@@ -7,6 +11,7 @@
 #include "sim/base/error.h"
 #include "workloads/strategies/strategy_4d.h"
 #include "workloads/strategies/strategy_atp.h"
+#include "workloads/strategies/strategy_combined.h"
 #include "workloads/strategies/strategy_megatron.h"
 #include "workloads/strategies/strategy_summa.h"
 #include "workloads/strategies/strategy_zero.h"
@@ -63,6 +68,28 @@ Strategy ReadDataParallel(const JsonReader& object, const Network& network) {
   return MakeDataParallel(data, reader.At("overlap_gradients").Bool(), network);
 }
 
+// How stage 3 gathers parameters and reduces gradients.
+void ReadGathering(const JsonReader& reader, ZeroOptions* options) {
+  options->by_layer = reader.At("gather").Choice() == 1;
+  options->prefetch = reader.At("prefetch").Whole<uint32_t>();
+  options->reshard_after_forward = reader.At("reshard_after_forward").Bool();
+  constexpr ShardCopies kCopies[] = {ShardCopies::kNone, ShardCopies::kFlat,
+                                     ShardCopies::kPerParameter, ShardCopies::kBuckets};
+  options->copies = kCopies[reader.At("copies").Choice()];
+  options->gathers_behind_backward = reader.At("backward_prefetch").Choice() == 1;
+  if (options->gathers_behind_backward && !options->by_layer)
+    reader.At("backward_prefetch").Fail("\"post\" is of layers; expected \"gather\": \"layer\"");
+  options->reduces_in_fp32 = reader.At("reduce").Choice() == 1;
+  options->prefetch_elements = reader.At("prefetch_elements").Whole<uint64_t>();
+  options->most_gathered = reader.At("most_gathered").Whole<uint64_t>();
+  options->reduce_elements = reader.At("reduce_elements").Whole<uint64_t>();
+  if (options->by_layer && options->prefetch_elements + options->reduce_elements > 0) {
+    reader.Fail(
+        "\"prefetch_elements\" and \"reduce_elements\" count products' weights; expected "
+        "\"gather\": \"product\" with them");
+  }
+}
+
 Strategy ReadZero(const JsonReader& reader, const Network& network, uint32_t stage) {
   ZeroOptions options;
   uint64_t ranks = 1;
@@ -72,24 +99,7 @@ Strategy ReadZero(const JsonReader& reader, const Network& network, uint32_t sta
   if (stage >= 2) options.overlap_reduce_scatter = reader.At("overlap_reduce_scatter").Bool();
   options.overlap_all_reduce = reader.At("overlap_gradients").Bool();
   if (stage == 3) {
-    options.by_layer = reader.At("gather").Choice() == 1;
-    options.prefetch = reader.At("prefetch").Whole<uint32_t>();
-    options.reshard_after_forward = reader.At("reshard_after_forward").Bool();
-    constexpr ShardCopies kCopies[] = {ShardCopies::kNone, ShardCopies::kFlat,
-                                       ShardCopies::kPerParameter, ShardCopies::kBuckets};
-    options.copies = kCopies[reader.At("copies").Choice()];
-    options.gathers_behind_backward = reader.At("backward_prefetch").Choice() == 1;
-    if (options.gathers_behind_backward && !options.by_layer)
-      reader.At("backward_prefetch").Fail("\"post\" is of layers; expected \"gather\": \"layer\"");
-    options.reduces_in_fp32 = reader.At("reduce").Choice() == 1;
-    options.prefetch_elements = reader.At("prefetch_elements").Whole<uint64_t>();
-    options.most_gathered = reader.At("most_gathered").Whole<uint64_t>();
-    options.reduce_elements = reader.At("reduce_elements").Whole<uint64_t>();
-    if (options.by_layer && options.prefetch_elements + options.reduce_elements > 0) {
-      reader.Fail(
-          "\"prefetch_elements\" and \"reduce_elements\" count products' weights; expected "
-          "\"gather\": \"product\" with them");
-    }
+    ReadGathering(reader, &options);
   }
   return MakeZero(options, network);
 }
@@ -102,6 +112,46 @@ Strategy ReadZero2(const JsonReader& reader, const Network& network) {
 }
 Strategy ReadFsdp(const JsonReader& reader, const Network& network) {
   return ReadZero(reader.As(FsdpShape()), network, 3);
+}
+
+std::vector<CombinedAxis> ReadOrder(const JsonReader& reader) {
+  std::vector<CombinedAxis> order;
+  for (const JsonReader& entry : reader.Elements()) {
+    const std::string name = entry.String();
+    size_t axis = 0;
+    while (name != Name(static_cast<CombinedAxis>(axis))) ++axis;
+    order.push_back(static_cast<CombinedAxis>(axis));
+    if (std::count(order.begin(), order.end(), order.back()) > 1)
+      entry.Fail(fmt::format("\"{}\" is named twice; expected each axis once", name));
+  }
+  return order;
+}
+
+// A switch of what there is: told by the file or its software where it matters.
+bool ReadSwitch(const JsonReader& reader, const char* key, bool matters) {
+  return (matters || reader.Has(key)) && reader.At(key).Bool();
+}
+
+Strategy ReadCombined(const JsonReader& object, const Network& network) {
+  const JsonReader reader = object.As(CombinedShape());
+  CombinedOptions options;
+  ZeroOptions& zero = options.zero;
+  uint64_t ranks = 1;
+  options.tensor = ReadAxis(reader, "tensor", &ranks);
+  zero.shard = ReadAxis(reader, "shard", &ranks);
+  zero.replicas = ReadAxis(reader, "replicas", &ranks);
+  options.data = ReadAxis(reader, "data", &ranks);
+  options.order = ReadOrder(reader.At("order"));
+  const uint64_t sharers = zero.shard;
+  zero.stage = sharers > 1 || reader.Has("zero") ? reader.At("zero").Whole<uint32_t>() : 0;
+  options.sequence_parallel = ReadSwitch(reader, "sequence_parallel", options.tensor > 1);
+  options.keeps_gathered = reader.At("keep_gathered").Bool();
+  options.overlap_all_reduce = ReadSwitch(reader, "overlap_all_reduce", options.tensor > 1);
+  zero.overlap_all_reduce = ReadSwitch(reader, "overlap_gradients", ranks > options.tensor);
+  zero.overlap_reduce_scatter =
+      ReadSwitch(reader, "overlap_reduce_scatter", sharers > 1 && zero.stage >= 2);
+  if (sharers > 1 && zero.stage == 3) ReadGathering(reader, &zero);
+  return MakeCombined(options, network);
 }
 
 Strategy ReadAtp(const JsonReader& object, const Network& network) {
@@ -163,6 +213,11 @@ const std::vector<StrategyKind>& StrategyKinds() {
        "Zhao et al., arXiv 2304.11277; Rajbhandari et al., arXiv 1910.02054",
        ReadFsdp,
        {FsdpShape}},
+      {"combined",
+       "tensor and sequence parallelism x data parallelism with any stage of ZeRO, in any order",
+       "NVIDIA/Megatron-LM; torchtitan, arXiv 2410.06511",
+       ReadCombined,
+       {CombinedShape}},
       {"sbp",
        "any (p0, p1, p2) or layouts for each product, in OneFlow's notation",
        "AutoDDL, arXiv 2301.06813; OneFlow, arXiv 2110.15032",

@@ -1,5 +1,9 @@
 #include "scenarios/readers/strategy_shapes.h"
 
+#include <utility>
+
+#include "workloads/strategies/strategy_combined.h"
+
 namespace rehearse {
 namespace {
 
@@ -27,8 +31,47 @@ JsonKey OverlapReduceScatter() {
   return Switch("overlap_reduce_scatter", "reduce-scatters of dW are awaited after backward only");
 }
 
+JsonKey SequenceParallel() {
+  return Switch("sequence_parallel", "norms, dropout and residuals on a share of the rows each");
+}
+
 JsonKey Shard() { return Axis("shard", "ranks that share what is kept in shares"); }
 JsonKey Replicas() { return Axis("replicas", "groups that hold the same shares"); }
+
+// An axis that need not be said where it has one rank.
+JsonKey AxisOrOne(JsonKey axis) {
+  axis.presence = Default("1");
+  return axis;
+}
+
+// How parameters in shares are gathered, and their gradients reduced.
+std::vector<JsonKey> GatheringKeys() {
+  return {
+      {"gather", OneOf({"product", "layer"}), Default("\"product\""),
+       "what a collective is about: one product's weight or a layer's"},
+      {"prefetch", AWhole(0, 1000), Optional("the software's; must be given without one"),
+       "products, or layers, that are gathered ahead", "1"},
+      {"backward_prefetch", OneOf({"pre", "post"}), Default("\"pre\""),
+       "the next layer is gathered beside this one's backward, or behind it (BACKWARD_POST)",
+       "\"post\""},
+      Switch("reshard_after_forward", "gathered weights are dropped after the forward pass"),
+      {"copies", OneOf({"none", "flat", "per-parameter", "buckets"}), Default("\"none\""),
+       "on the device, around collectives: as FSDP1, FSDP2 or DeepSpeed make them", "\"flat\""},
+      {"reduce", OneOf({"precision", "fp32"}), Default("\"precision\""),
+       "in which gradients are reduce-scattered: the training's, or fp32", "\"fp32\""},
+      {"prefetch_elements", AWhole(0, int64_t{1} << 50), Default("0"),
+       "are gathered ahead, instead of so many products; 0: as prefetch says", "50000000"},
+      {"most_gathered", AWhole(0, int64_t{1} << 50), Default("0"),
+       "elements are held gathered before nothing more is gathered ahead; 0: no limit",
+       "1000000000"},
+      {"reduce_elements", AWhole(0, int64_t{1} << 50), Default("0"),
+       "of gradients are reduce-scattered together; 0: those of a product or layer", "500000000"}};
+}
+
+std::vector<JsonKey> Joined(std::vector<JsonKey> first, const std::vector<JsonKey>& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
 
 }  // namespace
 
@@ -59,8 +102,7 @@ const ObjectShape& MegatronShape() {
       "strategy megatron",
       "Megatron-LM's one-dimensional tensor parallelism under data parallelism.",
       {Kind("megatron"), Axis("tensor", "ranks that share each layer's weights"), Data(),
-       Switch("sequence_parallel", "norms, dropout and residuals on a share of the rows each"),
-       OverlapAllReduce(), OverlapGradients(),
+       SequenceParallel(), OverlapAllReduce(), OverlapGradients(),
        Switch("distributed_optimizer", "optimizer state in shares over data (ZeRO-1)")}};
   return shape;
 }
@@ -91,31 +133,38 @@ const ObjectShape& FsdpShape() {
   static const ObjectShape shape = {
       "strategy fsdp",
       "ZeRO-3: parameters in shares too, gathered before use; replicas make it hybrid.",
-      {Kind("fsdp"),
-       Shard(),
-       Replicas(),
-       OverlapGradients(),
-       OverlapReduceScatter(),
-       {"gather", OneOf({"product", "layer"}), Default("\"product\""),
-        "what a collective is about: one product's weight or a layer's"},
-       {"prefetch", AWhole(0, 1000), Optional("the software's; must be given without one"),
-        "products, or layers, that are gathered ahead", "1"},
-       {"backward_prefetch", OneOf({"pre", "post"}), Default("\"pre\""),
-        "the next layer is gathered beside this one's backward, or behind it (BACKWARD_POST)",
-        "\"post\""},
-       Switch("reshard_after_forward", "gathered weights are dropped after the forward pass"),
-       {"copies", OneOf({"none", "flat", "per-parameter", "buckets"}), Default("\"none\""),
-        "on the device, around collectives: as FSDP1, FSDP2 or DeepSpeed make them", "\"flat\""},
-       {"reduce", OneOf({"precision", "fp32"}), Default("\"precision\""),
-        "in which gradients are reduce-scattered: the training's, or fp32", "\"fp32\""},
-       {"prefetch_elements", AWhole(0, int64_t{1} << 50), Default("0"),
-        "are gathered ahead, instead of so many products; 0: as prefetch says", "50000000"},
-       {"most_gathered", AWhole(0, int64_t{1} << 50), Default("0"),
-        "elements are held gathered before nothing more is gathered ahead; 0: no limit",
-        "1000000000"},
-       {"reduce_elements", AWhole(0, int64_t{1} << 50), Default("0"),
-        "of gradients are reduce-scattered together; 0: those of a product or layer",
-        "500000000"}}};
+      Joined({Kind("fsdp"), Shard(), Replicas(), OverlapGradients(), OverlapReduceScatter()},
+             GatheringKeys())};
+  return shape;
+}
+
+const ObjectShape& CombinedShape() {
+  std::vector<std::string> axes;
+  for (size_t i = 0; i < kCombinedAxes; ++i) {
+    if (static_cast<CombinedAxis>(i) != CombinedAxis::kContext)
+      axes.emplace_back(Name(static_cast<CombinedAxis>(i)));
+  }
+  static const ObjectShape shape = {
+      "strategy combined",
+      "Tensor, sequence and data parallelism with any stage of ZeRO, axis by axis.",
+      Joined({Kind("combined"),
+              AxisOrOne(Axis("tensor", "ranks that share each layer's weights")),
+              AxisOrOne(Shard()),
+              AxisOrOne(Replicas()),
+              AxisOrOne(Data()),
+              {"order", ListOf(OneOf(std::move(axes))), Default("[]"),
+               "of the axes, from the innermost rank outwards; those not named follow as they are "
+               "listed here",
+               R"(["tensor", "shard"])"},
+              {"zero", AWhole(0, 3), Optional("the software's; needed where shard exceeds 1"),
+               "what is kept in shares: 1 optimizer state, 2 gradients too, 3 parameters too", "3"},
+              SequenceParallel(),
+              {"keep_gathered", TrueFalse(), Default("false"),
+               "what sequence parallelism gathers is kept for dW, not gathered again", "true"},
+              OverlapAllReduce(),
+              OverlapGradients(),
+              OverlapReduceScatter()},
+             GatheringKeys())};
   return shape;
 }
 

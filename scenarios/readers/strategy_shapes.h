@@ -18,6 +18,7 @@ const ObjectShape& DataParallelShape();
 const ObjectShape& Zero1Shape();
 const ObjectShape& Zero2Shape();
 const ObjectShape& FsdpShape();
+const ObjectShape& CombinedShape();
 const ObjectShape& AtpShape();
 const ObjectShape& SummaShape();
 // SBP by numbers of ranks, by layouts on a mesh, and the layouts of one product.

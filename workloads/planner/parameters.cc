@@ -17,7 +17,7 @@ std::vector<uint32_t> PureDataAxes(const Strategy& strategy) {
         strategy.products.begin(), strategy.products.end(), [&](const ProductLayouts& product) {
           return IsSplit(product.w[axis]) || IsSplit(product.rest[axis], 1);
         });
-    if (!splits && !(strategy.shard && strategy.shard->axis == axis)) axes.push_back(axis);
+    if (!splits && !(strategy.shard && strategy.shard->IsAlong(axis))) axes.push_back(axis);
   }
   return axes;
 }
@@ -128,7 +128,7 @@ void Parameters::PlaceMatrix(uint32_t index) {
   matrix.rows = shape.IsTable() ? k : n;
   matrix.columns = shape.IsTable() ? n : k;
   for (const uint32_t axis : PartialAxes(matrix.places.dw)) {
-    const bool shares = strategy_.shard && strategy_.shard->axis == axis;
+    const bool shares = strategy_.shard && strategy_.shard->IsAlong(axis);
     (shares ? matrix.share_axes : matrix.sum_axes).push_back(axis);
   }
   const uint32_t tied = shape.tied.value_or(index);

@@ -24,7 +24,10 @@ Strategy Normalized(const Strategy& strategy) {
     }
     for (Layout& layout : product.by_way_of) layout = Normalized(layout, sizes);
   }
-  if (result.shard && sizes[result.shard->axis] == 1) result.shard.reset();
+  if (result.shard) {
+    std::erase_if(result.shard->axes, [&](uint32_t axis) { return sizes[axis] == 1; });
+    if (result.shard->axes.empty()) result.shard.reset();
+  }
   return result;
 }
 

@@ -6,6 +6,7 @@
 // and what runs asynchronously. Every collective of the step follows from these choices.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -53,11 +54,11 @@ enum class ShardCopies : uint8_t {
   kBuckets,
 };
 
-// Parameters and what belongs to them in equal shares along one axis that splits the batch, as ZeRO
+// Parameters and what belongs to them in equal shares along axes that split the batch, as ZeRO
 // counts its stages: 1 optimizer state, 2 gradients too, 3 parameters too, which are gathered
 // before use (FSDP, the depth axis of 4D). Biases and norms (0.01 % of a model) are not sharded.
 struct ShardPolicy {
-  uint32_t axis = 0;
+  std::vector<uint32_t> axes;
   uint32_t stage = 3;
   // All matrices of a layer are gathered, and their gradients reduce-scattered, in one group; those
   // outside of the layers go by themselves. `prefetch` then counts layers, and those before are
@@ -79,6 +80,10 @@ struct ShardPolicy {
   uint64_t prefetch_elements = 0;
   uint64_t most_gathered = 0;
   uint64_t reduce_elements = 0;
+
+  bool IsAlong(uint32_t axis) const {
+    return std::find(axes.begin(), axes.end(), axis) != axes.end();
+  }
 };
 
 struct Strategy {

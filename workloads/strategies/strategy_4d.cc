@@ -55,7 +55,7 @@ Strategy MakeFourD(const FourDOptions& options, const Network& network) {
   strategy.products = LayoutsByRole(network, layouts);
 
   if (options.depth > 1) {
-    strategy.shard = ShardPolicy{.axis = kDepthAxis,
+    strategy.shard = ShardPolicy{.axes = {kDepthAxis},
                                  .prefetch = options.overlap_all_gather ? 1u : 0u,
                                  .cached_layers = options.cached_layers};
   }

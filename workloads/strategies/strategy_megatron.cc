@@ -27,7 +27,7 @@ Strategy MakeMegatron(const MegatronOptions& options, const Network& network) {
   layouts.head = layouts.first;
   strategy.products = LayoutsByRole(network, layouts);
   if (options.distributed_optimizer && options.data > 1) {
-    strategy.shard = ShardPolicy{.axis = kMegatronDataAxis, .stage = 1};
+    strategy.shard = ShardPolicy{.axes = {kMegatronDataAxis}, .stage = 1};
   }
   return strategy;
 }

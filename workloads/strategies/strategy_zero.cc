@@ -1,5 +1,7 @@
 #include "workloads/strategies/strategy_zero.h"
 
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "sim/base/error.h"
@@ -16,6 +18,21 @@ std::vector<ProductLayouts> RowsSplit(const Network& network, size_t axes) {
 
 }  // namespace
 
+std::optional<ShardPolicy> SharesOf(const ZeroOptions& options, std::vector<uint32_t> axes) {
+  if (options.stage == 0) return std::nullopt;
+  return ShardPolicy{.axes = std::move(axes),
+                     .stage = options.stage,
+                     .by_layer = options.by_layer,
+                     .prefetch = options.prefetch,
+                     .gathers_behind_backward = options.gathers_behind_backward,
+                     .reshard_after_forward = options.reshard_after_forward,
+                     .copies = options.copies,
+                     .reduces_in_fp32 = options.reduces_in_fp32,
+                     .prefetch_elements = options.prefetch_elements,
+                     .most_gathered = options.most_gathered,
+                     .reduce_elements = options.reduce_elements};
+}
+
 Strategy MakeZero(const ZeroOptions& options, const Network& network) {
   Strategy strategy{.name = fmt::format("ZeRO-{}, {} shards, {} replicas", options.stage,
                                         options.shard, options.replicas),
@@ -23,19 +40,7 @@ Strategy MakeZero(const ZeroOptions& options, const Network& network) {
                     .products = RowsSplit(network, 2)};
   strategy.asynchronous_weight_gradient = options.overlap_reduce_scatter;
   strategy.asynchronous_data_gradient = options.overlap_all_reduce;
-  if (options.stage > 0) {
-    strategy.shard = ShardPolicy{.axis = kShardAxis,
-                                 .stage = options.stage,
-                                 .by_layer = options.by_layer,
-                                 .prefetch = options.prefetch,
-                                 .gathers_behind_backward = options.gathers_behind_backward,
-                                 .reshard_after_forward = options.reshard_after_forward,
-                                 .copies = options.copies,
-                                 .reduces_in_fp32 = options.reduces_in_fp32,
-                                 .prefetch_elements = options.prefetch_elements,
-                                 .most_gathered = options.most_gathered,
-                                 .reduce_elements = options.reduce_elements};
-  }
+  strategy.shard = SharesOf(options, {kShardAxis});
   return strategy;
 }
 

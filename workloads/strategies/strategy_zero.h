@@ -38,6 +38,9 @@ struct ZeroOptions {
 
 enum ZeroAxis : uint32_t { kShardAxis = 0, kReplicaAxis = 1 };
 
+// What a stage keeps in shares along these axes; nothing at stage 0.
+std::optional<ShardPolicy> SharesOf(const ZeroOptions& options, std::vector<uint32_t> axes);
+
 Strategy MakeZero(const ZeroOptions& options, const Network& network);
 
 // Plain data parallelism: stage 0 on the one axis "data".

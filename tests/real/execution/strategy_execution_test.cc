@@ -21,6 +21,7 @@
 #include "workloads/planner/planner.h"
 #include "workloads/strategies/strategy_4d.h"
 #include "workloads/strategies/strategy_atp.h"
+#include "workloads/strategies/strategy_combined.h"
 #include "workloads/strategies/strategy_megatron.h"
 #include "workloads/strategies/strategy_sbp.h"
 #include "workloads/strategies/strategy_summa.h"
@@ -144,10 +145,8 @@ Strategy DrawDataParallel(Dice& dice, const Step& step) {
   return MakeDataParallel(dice.Pick({2, 3, 4, 6, 12}), dice.Flip(), step.network);
 }
 
-Strategy DrawZero(Dice& dice, const Step& step, uint32_t stage) {
+ZeroOptions DrawSharing(Dice& dice, uint32_t stage) {
   ZeroOptions options;
-  options.shard = dice.Pick({2, 3, 4, 6});
-  options.replicas = dice.Pick({1, 1, 2});
   options.stage = stage;
   options.prefetch = dice.Below(3);
   options.reshard_after_forward = dice.Flip();
@@ -164,6 +163,15 @@ Strategy DrawZero(Dice& dice, const Step& step, uint32_t stage) {
       options.reduce_elements = dice.Pick({0, 1000, 5000});
     }
   }
+  return options;
+}
+
+Strategy DrawZero(Dice& dice, const Step& step, uint32_t stage) {
+  const uint32_t shard = dice.Pick({2, 3, 4, 6});
+  const uint32_t replicas = dice.Pick({1, 1, 2});
+  ZeroOptions options = DrawSharing(dice, stage);
+  options.shard = shard;
+  options.replicas = replicas;
   return MakeZero(options, step.network);
 }
 Strategy DrawZero1(Dice& dice, const Step& step) { return DrawZero(dice, step, 1); }
@@ -186,6 +194,35 @@ Strategy DrawTensorParallel(Dice& dice, const Step& step) {
 }
 Strategy DrawSequenceParallel(Dice& dice, const Step& step) {
   return DrawMegatron(dice, step, true);
+}
+
+std::vector<CombinedAxis> DrawOrder(Dice& dice) {
+  std::vector<CombinedAxis> left = {CombinedAxis::kTensor, CombinedAxis::kContext,
+                                    CombinedAxis::kShard, CombinedAxis::kReplicas,
+                                    CombinedAxis::kData};
+  std::vector<CombinedAxis> order;
+  while (!left.empty() && dice.Below(4) != 0) {
+    const auto at = left.begin() + dice.Below(static_cast<uint32_t>(left.size()));
+    order.push_back(*at);
+    left.erase(at);
+  }
+  return order;
+}
+
+// Any stage of ZeRO under tensor parallelism, axes in any order.
+Strategy DrawCombined(Dice& dice, const Step& step) {
+  CombinedOptions options;
+  options.zero = DrawSharing(dice, dice.Below(4));
+  const auto [tensor, shard, replicas, data] = dice.Split<4>(dice.Ranks());
+  options.tensor = tensor;
+  options.zero.shard = shard;
+  options.zero.replicas = replicas;
+  options.data = data;
+  options.order = DrawOrder(dice);
+  options.sequence_parallel = dice.Flip();
+  options.keeps_gathered = dice.Flip();
+  options.overlap_all_reduce = dice.Flip();
+  return MakeCombined(options, step.network);
 }
 
 Strategy DrawFourD(Dice& dice, const Step& step) {
@@ -377,8 +414,9 @@ INSTANTIATE_TEST_SUITE_P(
                       Row{"Zero2", DrawZero2}, Row{"Fsdp", DrawFsdp},
                       Row{"Megatron", DrawTensorParallel},
                       Row{"SequenceParallel", DrawSequenceParallel}, Row{"FourD", DrawFourD},
-                      Row{"SbpByNumbers", DrawSbpNumbers}, Row{"SbpByLayouts", DrawSbpLayouts},
-                      Row{"Atp", DrawAtp}, Row{"Summa", DrawSumma}),
+                      Row{"Combined", DrawCombined}, Row{"SbpByNumbers", DrawSbpNumbers},
+                      Row{"SbpByLayouts", DrawSbpLayouts}, Row{"Atp", DrawAtp},
+                      Row{"Summa", DrawSumma}),
     [](const ::testing::TestParamInfo<Row>& row) { return std::string(row.param.name); });
 
 TEST(StrategyExecutionEdgeTest, SharesThatDoNotDivideArePadded) {

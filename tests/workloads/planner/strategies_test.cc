@@ -11,6 +11,7 @@
 #include "workloads/planner/planner.h"
 #include "workloads/strategies/strategy_4d.h"
 #include "workloads/strategies/strategy_atp.h"
+#include "workloads/strategies/strategy_combined.h"
 #include "workloads/strategies/strategy_megatron.h"
 #include "workloads/strategies/strategy_sbp.h"
 #include "workloads/strategies/strategy_summa.h"
@@ -131,6 +132,20 @@ Maker Summa(uint32_t q, uint32_t depth, uint32_t data) {
     return MakeSumma({.q = q, .depth = depth, .data = data}, network);
   };
 }
+Maker Combined(const CombinedOptions& options) {
+  return [=](const Network& network) { return MakeCombined(options, network); };
+}
+Maker Combined(uint32_t tensor, uint32_t shard, uint32_t replicas, uint32_t data, uint32_t stage,
+               bool sequence_parallel = false) {
+  CombinedOptions options;
+  options.tensor = tensor;
+  options.data = data;
+  options.zero.shard = shard;
+  options.zero.replicas = replicas;
+  options.zero.stage = stage;
+  options.sequence_parallel = sequence_parallel;
+  return Combined(options);
+}
 // The same numbers for all products; a tied output layer has the table's exchanged.
 Maker Sbp(uint32_t p0, uint32_t p1, uint32_t p2) {
   return [=](const Network& network) {
@@ -179,6 +194,51 @@ TEST(DegenerateStrategiesTest, ZeroStageNoughtAndOneRankAreDataParallel) {
   ExpectSameOps(PlanWith(FourD(1, 1, 1, 4)), PlanWith(DataParallel(4)));
 }
 
+TEST(DegenerateStrategiesTest, CombinedWithTensorAndDataIsMegatron) {
+  for (const bool sequence_parallel : {false, true}) {
+    ExpectSameOps(PlanWith(Combined(4, 1, 1, 2, 0, sequence_parallel)),
+                  PlanWith(Megatron(4, 2, sequence_parallel)));
+    // Its distributed optimizer is ZeRO-1 over data.
+    const Maker megatron = [=](const Network& network) {
+      return MakeMegatron({.tensor = 4,
+                           .data = 2,
+                           .sequence_parallel = sequence_parallel,
+                           .distributed_optimizer = true},
+                          network);
+    };
+    ExpectSameOps(PlanWith(Combined(4, 2, 1, 1, 1, sequence_parallel)), PlanWith(megatron));
+  }
+}
+
+TEST(DegenerateStrategiesTest, CombinedWithoutTensorIsDataParallelismAndItsShardedForms) {
+  ExpectSameOps(PlanWith(Combined(1, 1, 1, 8, 0)), PlanWith(DataParallel(8)));
+  for (const uint32_t stage : {0u, 1u, 2u, 3u}) {
+    ExpectSameOps(PlanWith(Combined(1, 4, 2, 1, stage)), PlanWith(Zero(stage, 4, 2)));
+  }
+  ZeroOptions zero{.shard = 4, .replicas = 2};
+  zero.by_layer = true;
+  zero.copies = ShardCopies::kPerParameter;
+  zero.reduces_in_fp32 = true;
+  zero.overlap_all_reduce = true;
+  for (const Recomputation recomputation : {Recomputation::kNone, Recomputation::kFull}) {
+    Training training = SmallTraining();
+    training.recomputation = recomputation;
+    CombinedOptions options;
+    options.zero = zero;
+    ExpectSameOps(
+        PlanWith(Combined(options), training),
+        PlanWith([&](const Network& network) { return MakeZero(zero, network); }, training));
+  }
+}
+
+TEST(DegenerateStrategiesTest, FourDWithDepthAndColumnsIsFsdpUnderTensorParallelism) {
+  CombinedOptions options;
+  options.tensor = 4;
+  options.data = 2;
+  options.zero.shard = 2;
+  ExpectSameOps(PlanWith(Combined(options)), PlanWith(FourD(4, 1, 2, 2)));
+}
+
 TEST(DegenerateStrategiesTest, FourDWithRowsOnlyIsMegatronWithTheProductsExchanged) {
   // Row only: the first product of each pair sums, the second splits columns: the same collectives
   // in the other half of each pair. Bytes on the axis, forward and backward, must exceed Megatron's
@@ -215,6 +275,7 @@ std::vector<Named> Strategies() {
           {"atp", Atp(2, 2, 2)},
           {"atp in chunks", Atp(2, 2, 2, 2)},
           {"sbp", Sbp(2, 2, 2)},
+          {"combined", Combined(2, 2, 2, 2, 3, true)},
           {"summa", Summa(2, 2, 2)}};
 }
 
@@ -355,6 +416,23 @@ TEST(StrategiesTest, WhatCannotBeSplitIsRefusedByTensorAxisAndSizes) {
   ExpectRefused(Atp(2, 8, 1), {"8 attention heads", "16 parts", "\"d2\""});
   ExpectRefused(DataParallel(3), {"16 sequences", "3 groups"});
   ExpectRefused(Atp(2, 1, 1, 5), {"16 sequences", "5 chunks"});
+}
+
+TEST(StrategiesTest, AxesOfACombinedStrategyNestAsTheirOrderSays) {
+  CombinedOptions options;
+  options.tensor = 2;
+  options.data = 4;
+  options.zero.shard = 2;
+  const auto names = [](const Strategy& strategy) {
+    std::vector<std::string> axes;
+    for (const MeshAxis& axis : strategy.mesh.axes()) axes.push_back(axis.name);
+    return axes;
+  };
+  const Network network = MakeDecoder(SmallModel(), SmallTraining());
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(names(MakeCombined(options, network)), (Names{"tensor", "shard", "data"}));
+  options.order = {CombinedAxis::kShard, CombinedAxis::kReplicas};
+  EXPECT_EQ(names(MakeCombined(options, network)), (Names{"shard", "tensor", "data"}));
 }
 
 TEST(StrategiesTest, SbpNumbersMustMultiplyToTheMachines) {

@@ -9,6 +9,7 @@
 #include "workloads/networks/decoder_network.h"
 #include "workloads/planner/planner.h"
 #include "workloads/strategies/strategy_atp.h"
+#include "workloads/strategies/strategy_combined.h"
 #include "workloads/strategies/strategy_megatron.h"
 #include "workloads/strategies/strategy_sbp.h"
 #include "workloads/strategies/strategy_summa.h"
@@ -119,6 +120,33 @@ TEST(StrategyBytesTest, Zero1sSumsRunBesideTheBackwardPassWhereTheyMay) {
             (Bytes4{{"all-reduce on replica in backward", weights * kFp32},
                     {"reduce-scatter on shard in backward", weights * kFp32},
                     {"all-gather on shard in update", weights * kBf16}}));
+}
+
+TEST(StrategyBytesTest, FsdpUnderTensorParallelismMovesATthOfTheWeights) {
+  // t = 2 tensor ranks with sequence parallelism, 4 shares, 2 replicas; m is a group's rows.
+  const double weights = kLayers * 12 * kHidden * kHidden / 2;
+  const double mh = kRows / 8 * kHidden * kLayers * kBf16;
+  const Network network = MakeDecoder(SmallModel(), SmallTraining());
+  CombinedOptions options;
+  options.tensor = 2;
+  options.zero.shard = 4;
+  options.zero.replicas = 2;
+  options.sequence_parallel = true;
+  Bytes4 expected = {{"all-gather on tensor in forward", 2 * mh},
+                     {"reduce-scatter on tensor in forward", 2 * mh},
+                     {"all-gather on tensor in backward", 4 * mh},
+                     {"reduce-scatter on tensor in backward", 2 * mh},
+                     {"all-gather on shard in forward", weights * kBf16},
+                     {"all-gather on shard in backward", weights * kBf16},
+                     {"reduce-scatter on shard in backward", weights * kBf16},
+                     {"all-reduce on replica in synchronize", weights / 4 * kFp32}};
+  EXPECT_EQ(LayerBytes(PlanStep(network, SmallTraining(), MakeCombined(options, network))),
+            expected);
+  // What was gathered forward is kept: dY is still gathered for both products of a pair.
+  options.keeps_gathered = true;
+  expected["all-gather on tensor in backward"] = 2 * mh;
+  EXPECT_EQ(LayerBytes(PlanStep(network, SmallTraining(), MakeCombined(options, network))),
+            expected);
 }
 
 // Bytes that kernels of the layers move, by name.

@@ -1,0 +1,50 @@
+// Tensor, sequence, context and data parallelism and its sharded forms in one strategy, as
+// Megatron-LM and torchtitan compose them.
+//
+// A mesh of the axes below, those of one rank left out. Rows are split over shard, replicas and
+// data, inside of these over context, and with sequence parallelism inside of that over tensor;
+// weights over tensor as Megatron-LM's (workloads/strategies/strategy_megatron.h), in shares over
+// shard and context as ZeRO's stage says (workloads/strategies/strategy_zero.h). With k·n elements
+// of a weight, t tensor ranks, f ranks that share:
+//
+//   | op                          | collective              | axis            | elements      |
+//   | around products             | as Megatron-LM's        | tensor          | of 1/f of the rows |
+//   | stage 3, before products    | all-gather W            | shard, context  | kn/t          |
+//   | stages 2 and 3, backward    | reduce-scatter dW       | shard, context  | kn/t          |
+//   | stage 1, after backward     | reduce-scatter dW, all-gather W | the same | kn/t         |
+//   | after backward              | all-reduce dW           | the other data axes | kn/(t·f), stage 0, 1: kn/t |
+//   | around the attention core   | as its form of context parallelism (strategy.h) | context | |
+//
+// Megatron-LM's strategy, data parallelism, ZeRO and FSDP are this with the other axes at 1.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "workloads/strategies/strategy.h"
+#include "workloads/strategies/strategy_zero.h"
+
+namespace rehearse {
+
+// In the order in which ranks nest by default, the first innermost: Megatron-LM's tp-cp-dp, the
+// mesh of torchtitan from its last dimension on.
+enum class CombinedAxis : uint8_t { kTensor, kContext, kShard, kReplicas, kData };
+inline constexpr size_t kCombinedAxes = 5;
+const char* Name(CombinedAxis axis);  // "tensor", as scenarios call it
+
+struct CombinedOptions {
+  uint32_t tensor = 1;
+  uint32_t context = 1;
+  uint32_t data = 1;
+  // Shard, replicas, stage, and how shares are gathered and reduced.
+  ZeroOptions zero;
+  // From the innermost rank outwards; axes that are not named follow in the default's order.
+  std::vector<CombinedAxis> order = {};
+  bool sequence_parallel = false;  // norms, dropout and residuals on 1/t of the rows each
+  bool keeps_gathered = false;     // X as it was gathered over tensor is kept for dW (PyTorch)
+  bool overlap_all_reduce = true;  // collectives of dX beside the dW product
+};
+
+Strategy MakeCombined(const CombinedOptions& options, const Network& network);
+
+}  // namespace rehearse
