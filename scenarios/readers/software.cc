@@ -68,12 +68,16 @@ std::map<std::string, std::vector<Applied>> AppliedTo(const json& scenario,
                                                       uint32_t capability) {
   const std::string strategy = TextAt(PartOf(scenario, "strategy"), "kind");
   const std::string model = KindOfModel(PartOf(scenario, "model"));
+  const std::string products = TextAt(PartOf(scenario, "training"), "products");
   const std::vector<std::string> models = {"decoder", "mlp", "vgg", "u-net"};
   const bool is_known = std::find(models.begin(), models.end(), model) != models.end();
   std::map<std::string, std::vector<Applied>> applied;
   for (const SoftwareSwitch& one : stack.switches) {
     if (!one.kind.empty() && one.kind != strategy) continue;
     if (one.least_capability > capability) continue;
+    if (!one.products.empty() &&
+        std::find(one.products.begin(), one.products.end(), products) == one.products.end())
+      continue;
     const size_t dot = one.path.find('.');
     Applied entry{one.path.substr(dot + 1), json::parse(one.value), &one};
     const std::string part = one.path.substr(0, dot);
