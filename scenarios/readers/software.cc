@@ -69,10 +69,14 @@ std::map<std::string, std::vector<Applied>> AppliedTo(const json& scenario,
   const std::string strategy = TextAt(PartOf(scenario, "strategy"), "kind");
   const std::string schedule = TextAt(PartOf(scenario, "pipeline"), "schedule");
   const std::string model = KindOfModel(PartOf(scenario, "model"));
+  const std::string products = TextAt(PartOf(scenario, "training"), "products");
   const std::vector<std::string> models = {"decoder", "mlp", "vgg", "u-net"};
   const bool is_known = std::find(models.begin(), models.end(), model) != models.end();
   std::map<std::string, std::vector<Applied>> applied;
   for (const SoftwareSwitch& one : stack.switches) {
+    if (!one.products.empty() &&
+        std::find(one.products.begin(), one.products.end(), products) == one.products.end())
+      continue;
     const size_t dot = one.path.find('.');
     const bool is_of_pipeline = one.path.substr(0, dot) == "pipeline";
     const bool is_its_kind = one.kind == strategy || (is_of_pipeline && one.kind == schedule);
