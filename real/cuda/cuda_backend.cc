@@ -356,8 +356,7 @@ class CudaBackend : public Backend {
       const GpuOperand& placed = operands[0].placed != 0 ? operands[0] : operands[op.reads.size()];
       const bool has_columns = std::get<Compute>(op.work).kernel == Kernel::kSquaredError;
       for (uint64_t i = 0; i < rows; ++i) {
-        losses->push_back(
-            {placed.batch_row + i, has_columns ? placed.global_column : 0, values[i]});
+        losses->push_back({placed.BatchRow(i), has_columns ? placed.global_column : 0, values[i]});
       }
     }
   }

@@ -204,7 +204,8 @@ GpuOperand OperandOf(const RankPlan& plan, const GpuAddresses& addresses, Buffer
   operand.global_columns = own.place ? own.place->global_columns : own.columns;
   operand.global_row = own.place ? own.place->row : 0;
   operand.global_column = own.place ? own.place->column : 0;
-  operand.batch_row = static_cast<uint64_t>(micro_batch) * operand.global_rows + operand.global_row;
+  operand.first_batch_row = static_cast<uint64_t>(micro_batch) * operand.global_rows;
+  if (own.place) operand.order = own.place->order;
   operand.placed = own.place ? 1 : 0;
   return operand;
 }

@@ -11,6 +11,7 @@
 
 #include "real/kernels/storage.h"
 #include "sim/schedule/kernel.h"
+#include "sim/schedule/sequence_order.h"
 
 namespace rehearse {
 
@@ -24,9 +25,15 @@ struct GpuOperand {
   uint64_t global_columns;
   uint64_t global_row;  // position of element (0, 0)
   uint64_t global_column;
-  uint64_t batch_row;  // row of the step's whole batch that row 0 is
+  uint64_t first_batch_row;  // of the step's whole batch: that of the global array's row 0
+  SequenceOrder order;       // of the global rows
   Storage storage;
   uint32_t placed;  // 0 where the schedule does not say what global array it is a piece of
+
+  // The number of the index-th row in the global array, where sequences come one after the other,
+  // and in the step's whole batch.
+  constexpr uint64_t RowOf(uint64_t index) const { return order.InSequences(global_row + index); }
+  constexpr uint64_t BatchRow(uint64_t index) const { return first_batch_row + RowOf(index); }
 };
 
 struct KernelArguments {

@@ -2,6 +2,7 @@
 // one image that the program carries and loads at run time (real/cuda/kernel_image.h). Which kernel
 // is which launch: real/cuda/launch.cc.
 #include "real/cuda/kernels/attention.cuh"
+#include "real/cuda/kernels/attention_part.cuh"
 #include "real/cuda/kernels/elementwise.cuh"
 #include "real/cuda/kernels/group_norm.cuh"
 #include "real/cuda/kernels/image.cuh"

@@ -21,6 +21,8 @@ enum class Grid : uint8_t {
   kTable,         // threads over columns, slices of the table's rows
   kQueries,       // blocks of 64 rows × heads
   kKeys,          // blocks of 64 rows × groups of heads
+  kPartQueries,   // the same of a rank's parts of sequences
+  kPartKeys,
   kTensorChunks,  // chunks × reads
   kTensors,       // threads over the largest array × arrays
   kOne,           // one block
@@ -92,6 +94,14 @@ constexpr Row kRows[] = {
     {Kernel::kAttention, {{{"Attention", Grid::kQueries}}}},
     {Kernel::kAttentionBackward,
      {{{"AttentionBackwardQ", Grid::kQueries}, {"AttentionBackwardKV", Grid::kKeys}}}},
+    {Kernel::kTakeKeys, {{{"TakeKeys", Grid::kElements}}}},
+    {Kernel::kPutKeys, {{{"PutKeys", Grid::kReadElements}}}},
+    {Kernel::kAttentionPart, {{{"AttentionPart", Grid::kPartQueries}}}},
+    {Kernel::kAttentionPartBackward,
+     {{{"AttentionPartBackwardQ", Grid::kPartQueries},
+       {"AttentionPartBackwardKV", Grid::kPartKeys}}}},
+    {Kernel::kAttentionMerge, {{{"AttentionMerge", Grid::kWrittenRows}}}},
+    {Kernel::kOrderSequences, {{{"OrderSequences", Grid::kElements}}}},
     {Kernel::kResidual, {{{"Residual", Grid::kElements}}}},
     {Kernel::kDropoutBackward,
      {{{"DropoutBackward", Grid::kColumnChunks}, {"DropoutBackwardFinish", Grid::kElements}}},
@@ -127,16 +137,28 @@ constexpr Row kRows[] = {
     {Kernel::kAdam, {{{"Adam", Grid::kTensors}}}},
 };
 
+// The instances of each of attention's functions, by the largest head that they are made for.
 struct AttentionFunctions {
-  uint64_t largest_head;
-  const char* forward;
-  const char* backward_q;
-  const char* backward_kv;
+  Kernel kernel;
+  size_t stage;
+  std::array<const char*, 3> names;
 };
+constexpr std::array<uint64_t, 3> kLargestHeads = {64, 128, kLargestHead};
 constexpr AttentionFunctions kAttentionFunctions[] = {
-    {64, "Attention64", "AttentionBackwardQ64", "AttentionBackwardKV64"},
-    {128, "Attention128", "AttentionBackwardQ128", "AttentionBackwardKV128"},
-    {256, "Attention256", "AttentionBackwardQ256", "AttentionBackwardKV256"},
+    {Kernel::kAttention, 0, {"Attention64", "Attention128", "Attention256"}},
+    {Kernel::kAttentionBackward,
+     0,
+     {"AttentionBackwardQ64", "AttentionBackwardQ128", "AttentionBackwardQ256"}},
+    {Kernel::kAttentionBackward,
+     1,
+     {"AttentionBackwardKV64", "AttentionBackwardKV128", "AttentionBackwardKV256"}},
+    {Kernel::kAttentionPart, 0, {"AttentionPart64", "AttentionPart128", "AttentionPart256"}},
+    {Kernel::kAttentionPartBackward,
+     0,
+     {"AttentionPartBackwardQ64", "AttentionPartBackwardQ128", "AttentionPartBackwardQ256"}},
+    {Kernel::kAttentionPartBackward,
+     1,
+     {"AttentionPartBackwardKV64", "AttentionPartBackwardKV128", "AttentionPartBackwardKV256"}},
 };
 
 uint64_t DivideUp(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
@@ -146,14 +168,16 @@ uint32_t Narrow(uint64_t n) { return static_cast<uint32_t>(n); }
 uint64_t ElementsOf(const GpuOperand& operand) { return operand.rows * operand.columns; }
 
 bool IsAttention(Kernel kernel) {
-  return kernel == Kernel::kAttention || kernel == Kernel::kAttentionBackward;
+  return std::any_of(std::begin(kAttentionFunctions), std::end(kAttentionFunctions),
+                     [&](const AttentionFunctions& row) { return row.kernel == kernel; });
 }
 
 const char* AttentionFunction(Kernel kernel, size_t stage, uint64_t head_size) {
   for (const AttentionFunctions& row : kAttentionFunctions) {
-    if (head_size > row.largest_head) continue;
-    if (kernel == Kernel::kAttention) return row.forward;
-    return stage == 0 ? row.backward_q : row.backward_kv;
+    if (row.kernel != kernel || row.stage != stage) continue;
+    for (size_t i = 0; i < kLargestHeads.size(); ++i) {
+      if (head_size <= kLargestHeads[i]) return row.names[i];
+    }
   }
   throw Error(fmt::format("attention with heads of {} elements; GPU kernels go up to {}", head_size,
                           kLargestHead));
@@ -174,10 +198,17 @@ struct Shapes {
     const uint64_t most = uint64_t{multiprocessors} * 16;
     return {Narrow(std::clamp<uint64_t>(DivideUp(elements, kThreads), 1, most)), y, 1};
   }
+  // Blocks of runs of so many rows of an operand.
+  Dim3 OverRuns(size_t operand, uint64_t length, uint64_t y) const {
+    const uint64_t runs = operands[operand].rows / length;
+    return {Narrow(runs * DivideUp(length, kAttentionRows)), Narrow(y), 1};
+  }
   Dim3 OverSequences(uint64_t y) const {
-    const uint64_t sequence = Attribute(0);
-    const uint64_t rows = operands[compute.kernel == Kernel::kAttention ? 0 : 1].rows;
-    return {Narrow(rows / sequence * DivideUp(sequence, kAttentionRows)), Narrow(y), 1};
+    return OverRuns(compute.kernel == Kernel::kAttention ? 0 : 1, Attribute(0), y);
+  }
+  Dim3 OverParts(bool keys, uint64_t y) const {
+    const size_t x = compute.kernel == Kernel::kAttentionPart ? 0 : 1;
+    return OverRuns(keys ? x + 1 : x, Attribute(0) / Attribute(6), y);
   }
 };
 
@@ -201,6 +232,10 @@ Dim3 GridOf(Grid grid, const Shapes& s) {
       return s.OverSequences(s.Attribute(1) * s.Attribute(2));
     case Grid::kKeys:
       return s.OverSequences(s.Attribute(1));
+    case Grid::kPartQueries:
+      return s.OverParts(/*keys=*/false, s.Attribute(1) * s.Attribute(2));
+    case Grid::kPartKeys:
+      return s.OverParts(/*keys=*/true, s.Attribute(1));
     case Grid::kTensorChunks:
       return {s.chunks, Narrow(s.reads), 1};
     case Grid::kTensors: {
@@ -228,7 +263,7 @@ uint32_t ChunksOf(const Row& row, const Shapes& s) {
 }
 
 uint64_t ScratchOf(const Row& row, const Shapes& s) {
-  if (row.kernel == Kernel::kAttentionBackward) {
+  if (row.kernel == Kernel::kAttentionBackward || row.kernel == Kernel::kAttentionPartBackward) {
     return s.operands[1].rows * s.Attribute(1) * s.Attribute(2);
   }
   if (row.kernel == Kernel::kSquaredNorm) return uint64_t{s.chunks} * s.reads;
@@ -286,7 +321,7 @@ std::vector<const char*> KernelFunctions() {
     }
   }
   for (const AttentionFunctions& row : kAttentionFunctions) {
-    names.insert(names.end(), {row.forward, row.backward_q, row.backward_kv});
+    names.insert(names.end(), row.names.begin(), row.names.end());
   }
   return names;
 }

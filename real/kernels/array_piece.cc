@@ -52,6 +52,7 @@ ArrayPiece PlaceRegion(const Schedule& schedule, const Region& region, uint32_t 
   placement.column = columns.begin;
   placement.columns = columns.size;
   placement.count = rows.size * columns.size;
+  placement.order = region.order;
   if (!region.flat_by.empty()) {
     const Share share = ShareOf(schedule, region.flat_by, rank);
     const uint64_t elements = placement.count;
@@ -66,7 +67,7 @@ ArrayPiece PlaceRegion(const Schedule& schedule, const Region& region, uint32_t 
 std::optional<ArrayPiece::Position> ArrayPiece::PositionOf(uint64_t index) const {
   if (index >= count) return std::nullopt;
   const uint64_t in_block = first + index;
-  return Position{row + in_block / columns, column + in_block % columns};
+  return Position{RowOf(in_block / columns), column + in_block % columns};
 }
 
 }  // namespace rehearse

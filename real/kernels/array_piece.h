@@ -23,6 +23,10 @@ struct ArrayPiece {
   bool flat = false;
   uint64_t first = 0;  // 0 and all of the block unless flat
   uint64_t count = 0;
+  SequenceOrder order = {};  // of the global rows
+
+  // The number of the index-th row of the block where sequences come one after the other.
+  uint64_t RowOf(uint64_t index) const { return order.InSequences(row + index); }
 
   // Of the element that is the index-th of the piece, row by row; nothing for padding.
   struct Position {

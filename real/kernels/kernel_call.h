@@ -36,6 +36,8 @@ struct Operand : Matrix<T> {
   // whole array where nothing is known.
   uint64_t GlobalRow() const { return place == nullptr ? 0 : place->row; }
   uint64_t GlobalColumn() const { return place == nullptr ? 0 : place->column; }
+  // The number of its index-th row there, where sequences come one after the other.
+  uint64_t RowOf(uint64_t index) const { return place == nullptr ? index : place->RowOf(index); }
   uint64_t GlobalRows() const { return place == nullptr ? this->rows : place->global_rows; }
   uint64_t GlobalColumns() const {
     return place == nullptr ? this->columns : place->global_columns;
@@ -53,9 +55,9 @@ struct KernelCall {
 
   double Attribute(size_t i) const { return compute.attributes.at(i); }
   uint64_t Count(size_t i) const { return static_cast<uint64_t>(compute.attributes.at(i)); }
-  // Row of the step's whole batch that row 0 of the operand is.
-  uint64_t BatchRow(const Operand<T>& operand) const {
-    return static_cast<uint64_t>(tag.micro_batch) * operand.GlobalRows() + operand.GlobalRow();
+  // Row of the step's whole batch that the operand's index-th is.
+  uint64_t BatchRow(const Operand<T>& operand, uint64_t index) const {
+    return static_cast<uint64_t>(tag.micro_batch) * operand.GlobalRows() + operand.RowOf(index);
   }
 };
 

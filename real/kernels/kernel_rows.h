@@ -73,6 +73,19 @@ template <typename T>
 void Attention(const KernelCall<T>& call);
 template <typename T>
 void AttentionBackward(const KernelCall<T>& call);
+// kernels_attention_part.cc
+template <typename T>
+void TakeKeys(const KernelCall<T>& call);
+template <typename T>
+void PutKeys(const KernelCall<T>& call);
+template <typename T>
+void AttentionPart(const KernelCall<T>& call);
+template <typename T>
+void AttentionPartBackward(const KernelCall<T>& call);
+template <typename T>
+void AttentionMerge(const KernelCall<T>& call);
+template <typename T>
+void OrderSequences(const KernelCall<T>& call);
 // kernels_loss.cc
 template <typename T>
 void Maximum(const KernelCall<T>& call);

@@ -47,8 +47,9 @@ void DropElements(const KernelCall<T>& call, const Operand<T>& y, const Operand<
                          call.Attribute(0), y.GlobalColumns());
   for (uint64_t i = 0; i < y.rows; ++i) {
     T* factors = mask.Row(i);
+    const uint64_t row = y.RowOf(i);
     for (uint64_t j = 0; j < y.columns; ++j) {
-      factors[j] = static_cast<T>(kept.At(y.GlobalRow() + i, y.GlobalColumn() + j));
+      factors[j] = static_cast<T>(kept.At(row, y.GlobalColumn() + j));
       keep(i, j, factors[j]);
     }
   }

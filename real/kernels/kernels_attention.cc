@@ -11,6 +11,7 @@
 #include "real/kernels/blas.h"
 #include "real/kernels/kernel_rows.h"
 #include "sim/base/error.h"
+#include "sim/schedule/attention_part.h"
 
 namespace rehearse::kernels {
 namespace {
@@ -21,6 +22,7 @@ struct Heads {
   uint64_t heads;   // queries a group; they share one key and one value
   uint64_t size;
   bool causal;
+  uint64_t window;  // tokens that a causal query sees; 0: all before it
 
   uint64_t GroupColumns() const { return (heads + 2) * size; }
   // In a row of X, then in one of O.
@@ -35,7 +37,10 @@ struct Heads {
 template <typename T>
 Heads HeadsOf(const KernelCall<T>& call, const Operand<T>& x, const Operand<T>& o,
               const Operand<T>& l) {
-  const Heads heads{call.Count(0), call.Count(1), call.Count(2), call.Count(3), call.Count(4) != 0};
+  const bool has_window = call.compute.attributes.size() > kAttentionWindow;
+  const Heads heads{call.Count(0),      call.Count(1),
+                    call.Count(2),      call.Count(3),
+                    call.Count(4) != 0, has_window ? call.Count(kAttentionWindow) : 0};
   CHECK_EQ(x.columns, heads.groups * heads.GroupColumns());
   CHECK_EQ(o.columns, heads.groups * heads.heads * heads.size);
   CHECK_EQ(l.columns, heads.groups * heads.heads);
@@ -51,8 +56,12 @@ Matrix<T> Cut(const Matrix<T>& matrix, uint64_t row, uint64_t column, const Head
   return {matrix.Row(row) + column, heads.sequence, heads.size, matrix.stride};
 }
 
-// How many keys query i looks at.
+// The end of the keys that query i looks at, and their beginning.
 uint64_t KeysOf(const Heads& heads, uint64_t i) { return heads.causal ? i + 1 : heads.sequence; }
+uint64_t FirstKeyOf(const Heads& heads, uint64_t i) {
+  const bool is_cut = heads.causal && heads.window > 0 && i >= heads.window;
+  return is_cut ? i + 1 - heads.window : 0;
+}
 
 }  // namespace
 
@@ -75,13 +84,15 @@ void Attention(const KernelCall<T>& call) {
         for (uint64_t i = 0; i < heads.sequence; ++i) {
           T* scores = p.Row(i);
           const uint64_t keys = KeysOf(heads, i);
-          const T largest = *std::max_element(scores, scores + keys);
+          const uint64_t first = FirstKeyOf(heads, i);
+          const T largest = *std::max_element(scores + first, scores + keys);
           T sum = 0;
-          for (uint64_t j = 0; j < keys; ++j) {
+          for (uint64_t j = first; j < keys; ++j) {
             scores[j] = std::exp(scores[j] - largest);
             sum += scores[j];
           }
-          for (uint64_t j = 0; j < keys; ++j) scores[j] /= sum;
+          for (uint64_t j = first; j < keys; ++j) scores[j] /= sum;
+          std::fill(scores, scores + first, T(0));
           std::fill(scores + keys, scores + heads.sequence, T(0));
           l.At(row + i, group * heads.heads + head) = largest + std::log(sum);
         }
@@ -128,10 +139,13 @@ void AttentionBackward(const KernelCall<T>& call) {
           const T log_sum = l.At(row + i, group * heads.heads + head);
           T d = 0;
           for (uint64_t j = 0; j < heads.size; ++j) d += dout.At(i, j) * out.At(i, j);
-          for (uint64_t j = 0; j < keys; ++j) {
+          const uint64_t first = FirstKeyOf(heads, i);
+          for (uint64_t j = first; j < keys; ++j) {
             probability[j] = std::exp(probability[j] - log_sum);
             gradient[j] = probability[j] * (gradient[j] - d) * scale;
           }
+          std::fill(probability, probability + first, T(0));
+          std::fill(gradient, gradient + first, T(0));
           std::fill(probability + keys, probability + s, T(0));
           std::fill(gradient + keys, gradient + s, T(0));
         }

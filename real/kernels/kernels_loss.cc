@@ -12,7 +12,7 @@ namespace {
 // Which of x's columns is the label of row i; x.columns or more where another rank has it.
 template <typename T>
 uint64_t LabelColumn(const KernelCall<T>& call, const Operand<T>& x, uint64_t i) {
-  const uint64_t label = LabelAt(call.facts.seed, call.BatchRow(x) + i, x.GlobalColumns());
+  const uint64_t label = LabelAt(call.facts.seed, call.BatchRow(x, i), x.GlobalColumns());
   return label - x.GlobalColumn();  // wraps around for labels left of ours
 }
 
@@ -64,10 +64,10 @@ void CrossEntropy(const KernelCall<T>& call) {
   const Operand<T>& loss = call.writes[0];
   CHECK_EQ(loss.rows, s.rows);
   // Which rows these are: any of the two may say.
-  const uint64_t first = call.BatchRow(s.place != nullptr ? s : loss);
+  const Operand<T>& placed = s.place != nullptr ? s : loss;
   for (uint64_t i = 0; i < s.rows; ++i) {
     loss.At(i, 0) = std::log(s.At(i, 0)) - s.At(i, 1);
-    RecordLoss(call, first + i, 0, loss.At(i, 0));
+    RecordLoss(call, call.BatchRow(placed, i), 0, loss.At(i, 0));
   }
 }
 
@@ -97,18 +97,18 @@ void SquaredError(const KernelCall<T>& call) {
   const Operand<T>& dx = call.writes[1];
   CHECK_EQ(loss.rows, x.rows);
   CHECK_EQ(dx.elements(), x.elements());
-  const uint64_t first = call.BatchRow(x);
   const T share = static_cast<T>(1 / call.facts.tokens);
   for (uint64_t i = 0; i < x.rows; ++i) {
     T sum = 0;
+    const uint64_t row = call.BatchRow(x, i);
     for (uint64_t j = 0; j < x.columns; ++j) {
       const T error =
-          x.At(i, j) - static_cast<T>(TargetAt(call.facts.seed, first + i, x.GlobalColumn() + j));
+          x.At(i, j) - static_cast<T>(TargetAt(call.facts.seed, row, x.GlobalColumn() + j));
       sum += error * error / 2;
       dx.At(i, j) = error * share;
     }
     loss.At(i, 0) = sum;
-    RecordLoss(call, first + i, x.GlobalColumn(), sum);
+    RecordLoss(call, row, x.GlobalColumn(), sum);
   }
 }
 

@@ -27,9 +27,8 @@ void ForEachToken(const KernelCall<T>& call, const Operand<T>& tokens, const Ope
                   Visit visit) {
   CHECK_EQ(tokens.columns, table.columns);
   const uint64_t vocabulary = table.GlobalRows();
-  const uint64_t first = call.BatchRow(tokens);
   for (uint64_t i = 0; i < tokens.rows; ++i) {
-    const uint64_t token = TokenAt(call.facts.seed, first + i, vocabulary);
+    const uint64_t token = TokenAt(call.facts.seed, call.BatchRow(tokens, i), vocabulary);
     // Wraps around for smaller tokens: then it is not ours either.
     const uint64_t local = token - table.GlobalRow();
     visit(i, local < table.rows ? table.Row(local) : nullptr);

@@ -61,7 +61,9 @@ Switches DTensor() {
       "autograd keeps what was gathered; pytorch/torchtitan, parallelize.py: the same";
   return {{"strategy.sequence_parallel", kTrue, "combined", source},
           {"strategy.keep_gathered", kTrue, "combined", source},
-          {"strategy.overlap_all_reduce", kFalse, "combined", source}};
+          {"strategy.overlap_all_reduce", kFalse, "combined", source},
+          {"strategy.context_kind", "\"all-gather\"", "combined",
+           "pytorch/torchtitan, config: context_parallel_rotate_method is allgather"}};
 }
 
 // Of NeMo's and Megatron-Bridge's recipes for products in 8 and 4 bits.
@@ -89,7 +91,9 @@ Switches Megatron(const char* overlap_all_reduce, const char* overlap_gradients,
                    {"strategy.overlap_gradients", overlap_gradients, "megatron", source}}),
       {{"strategy.distributed_optimizer", distributed_optimizer, "megatron", source},
        {"strategy.zero", std::string(distributed_optimizer) == kTrue ? "1" : "0", "combined",
-        source}});
+        source},
+       {"strategy.context_kind", "\"ring\"", "combined",
+        "NVIDIA/Megatron-LM, arguments.py: --cp-comm-type p2p"}});
 }
 
 // Megatron-LM's 1F1B waits for its messages.
@@ -185,7 +189,9 @@ std::vector<SoftwareStack> Stacks() {
                        {"strategy.overlap_gradients", kTrue, "fsdp", kDeepSpeed}}),
                   {{"strategy.zero", "3", "combined", kDeepSpeed},
                    {"strategy.sequence_parallel", kFalse, "combined", kDeepSpeed},
-                   {"strategy.overlap_all_reduce", kFalse, "combined", kDeepSpeed}}))},
+                   {"strategy.overlap_all_reduce", kFalse, "combined", kDeepSpeed},
+                   {"strategy.context_kind", "\"ulysses\"", "combined",
+                    "deepspeedai/DeepSpeed, sequence/layer.py: DistributedAttention"}}))},
       {"fsdp-compiled", "PyTorch's FSDP with flat parameters, layers by torch.compile (2023 on)",
        Joined(Joined(compiled, Fsdp("\"flat\"", "\"precision\"", kFsdp1)),
               Joined(DTensor(), Ddp()))},

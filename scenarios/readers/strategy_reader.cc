@@ -129,6 +129,20 @@ std::vector<CombinedAxis> ReadOrder(const JsonReader& reader) {
   return order;
 }
 
+void ReadContext(const JsonReader& reader, CombinedOptions* options) {
+  constexpr ContextKind kKinds[] = {ContextKind::kRing, ContextKind::kAllGather,
+                                    ContextKind::kUlysses};
+  options->context_kind = kKinds[reader.At("context_kind").Choice()];
+  const bool has_whole_sequences = options->context_kind == ContextKind::kUlysses;
+  options->balances_context = !has_whole_sequences;
+  if (!reader.Has("context_order")) return;
+  options->balances_context = reader.At("context_order").Choice() == 0;
+  if (options->balances_context && has_whole_sequences) {
+    reader.At("context_order")
+        .Fail("\"ulysses\" gives each rank whole sequences; expected \"contiguous\"");
+  }
+}
+
 // A switch of what there is: told by the file or its software where it matters.
 bool ReadSwitch(const JsonReader& reader, const char* key, bool matters) {
   return (matters || reader.Has(key)) && reader.At(key).Bool();
@@ -140,11 +154,13 @@ Strategy ReadCombined(const JsonReader& object, const Network& network) {
   ZeroOptions& zero = options.zero;
   uint64_t ranks = 1;
   options.tensor = ReadAxis(reader, "tensor", &ranks);
+  options.context = ReadAxis(reader, "context", &ranks);
   zero.shard = ReadAxis(reader, "shard", &ranks);
   zero.replicas = ReadAxis(reader, "replicas", &ranks);
   options.data = ReadAxis(reader, "data", &ranks);
   options.order = ReadOrder(reader.At("order"));
-  const uint64_t sharers = zero.shard;
+  ReadContext(reader, &options);
+  const uint64_t sharers = uint64_t{zero.shard} * options.context;
   zero.stage = sharers > 1 || reader.Has("zero") ? reader.At("zero").Whole<uint32_t>() : 0;
   options.sequence_parallel = ReadSwitch(reader, "sequence_parallel", options.tensor > 1);
   options.keeps_gathered = reader.At("keep_gathered").Bool();
@@ -216,8 +232,9 @@ const std::vector<StrategyKind>& StrategyKinds() {
        ReadFsdp,
        {FsdpShape}},
       {"combined",
-       "tensor and sequence parallelism x data parallelism with any stage of ZeRO, in any order",
-       "NVIDIA/Megatron-LM; torchtitan, arXiv 2410.06511",
+       "tensor, sequence and context parallelism x data with any stage of ZeRO, in any order",
+       "NVIDIA/Megatron-LM; torchtitan, arXiv 2410.06511; Ring Attention, arXiv 2310.01889; "
+       "Ulysses, arXiv 2309.14509",
        ReadCombined,
        {CombinedShape}},
       {"sbp",

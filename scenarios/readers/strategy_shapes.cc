@@ -151,14 +151,14 @@ const ObjectShape& FsdpShape() {
 const ObjectShape& CombinedShape() {
   std::vector<std::string> axes;
   for (size_t i = 0; i < kCombinedAxes; ++i) {
-    if (static_cast<CombinedAxis>(i) != CombinedAxis::kContext)
-      axes.emplace_back(Name(static_cast<CombinedAxis>(i)));
+    axes.emplace_back(Name(static_cast<CombinedAxis>(i)));
   }
   static const ObjectShape shape = {
       "strategy combined",
-      "Tensor, sequence and data parallelism with any stage of ZeRO, axis by axis.",
+      "Tensor, sequence, context and data parallelism with any stage of ZeRO, axis by axis.",
       Joined({Kind("combined"),
               AxisOrOne(Axis("tensor", "ranks that share each layer's weights")),
+              AxisOrOne(Axis("context", "ranks that share each sequence")),
               AxisOrOne(Shard()),
               AxisOrOne(Replicas()),
               AxisOrOne(Data()),
@@ -166,8 +166,17 @@ const ObjectShape& CombinedShape() {
                "of the axes, from the innermost rank outwards; those not named follow as they are "
                "listed here",
                R"(["tensor", "shard"])"},
-              {"zero", AWhole(0, 3), Optional("the software's; needed where shard exceeds 1"),
-               "what is kept in shares: 1 optimizer state, 2 gradients too, 3 parameters too", "3"},
+              {"context_kind", OneOf({"ring", "all-gather", "ulysses"}), Default("\"ring\""),
+               "keys go round beside attention, or are gathered before it; or heads for tokens"},
+              {"context_order", OneOf({"zigzag", "contiguous"}),
+               Optional("zigzag, with ulysses contiguous"),
+               "of each sequence a rank has two runs that a causal mask balances, or one",
+               "\"contiguous\""},
+              {"zero", AWhole(0, 3),
+               Optional("the software's; needed where shard or context exceed 1"),
+               "what is kept in shares over both: 1 optimizer state, 2 gradients too, 3 parameters "
+               "too",
+               "3"},
               SequenceParallel(),
               {"keep_gathered", TrueFalse(), Default("false"),
                "what sequence parallelism gathers is kept for dW, not gathered again", "true"},

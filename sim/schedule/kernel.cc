@@ -58,6 +58,18 @@ const char* Name(Kernel kernel) {
       return "attention";
     case Kernel::kAttentionBackward:
       return "attention-backward";
+    case Kernel::kTakeKeys:
+      return "take-keys";
+    case Kernel::kPutKeys:
+      return "put-keys";
+    case Kernel::kAttentionPart:
+      return "attention-part";
+    case Kernel::kAttentionPartBackward:
+      return "attention-part-backward";
+    case Kernel::kAttentionMerge:
+      return "attention-merge";
+    case Kernel::kOrderSequences:
+      return "order-sequences";
     case Kernel::kResidual:
       return "residual";
     case Kernel::kDropoutBackward:

@@ -76,8 +76,9 @@ enum class Kernel : uint8_t {
   kRmsNormBackwardAdd,
   // O = softmax(Q·Kᵀ/√size + mask)·V, causal, per sequence and head. Columns of X are groups of
   // heads: the q of the group's heads, then its k, then its v. Attributes: sequence, groups on this
-  // rank, heads a group, head size, causal (0 or 1). L = log of the sum of exponentials, rows ×
-  // heads.                                                          reads X; writes O, L [, scores]
+  // rank, heads a group, head size, causal (0 or 1) [, window: tokens that a causal query sees,
+  // itself the last; 0: all]. L = log of the sum of exponentials, rows × heads.
+  //                                                              reads X; writes O, L [, scores]
   // An unfused core stores its scores besides: a buffer without rows, which backends may ignore.
   kAttention,
   kAttentionBackward,  // reads dO, X, O, L [, scores]; writes dX
@@ -148,6 +149,26 @@ enum class Kernel : uint8_t {
   // parameters are fp32 themselves. Attributes: learning rate.
   //                                       reads gradients…, norm; writes as many parameters…, state
   kAdam,
+
+  // ---- attention over sequences that several ranks share (sim/schedule/sequence_order.h) ---------
+  // KV has the k and v of each group of X, group by group. Attributes: groups on this rank, heads a
+  // group, head size.
+  kTakeKeys,  // reads X; writes KV
+  // The same columns of dX from dKV.                                     reads dKV, dX; writes dX
+  kPutKeys,
+  // The core of X's queries over the keys of KV alone, where O is zero and L -infinity for a query
+  // without one. Attributes: those of kAttention with the window, ranks that share a sequence,
+  // balanced (0 or 1), step: KV has the rows of the rank so many before this one, around; -1: those
+  // of all, rank by rank.                                               reads X, KV; writes O, L
+  kAttentionPart,
+  // O and L are those over all keys. dQ into its columns of dX, added to what is there where dX is
+  // read.                                         reads dO, X, KV, O, L [, dX]; writes dX, dKV
+  kAttentionPartBackward,
+  // Joins O and L with those over other keys.                   reads O', L', O, L; writes O, L
+  kAttentionMerge,
+  // Rows of all ranks that share sequences, rank by rank, become rows sequence by sequence.
+  // Attributes: sequence, ranks, balanced, 0, or 1 for the way back.              reads X; writes Y
+  kOrderSequences,
 };
 const char* Name(Kernel kernel);  // "bias-gelu"
 

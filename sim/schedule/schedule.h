@@ -35,6 +35,7 @@
 #include "sim/base/quantity.h"
 #include "sim/schedule/communicator.h"
 #include "sim/schedule/kernel.h"
+#include "sim/schedule/sequence_order.h"
 
 namespace rehearse {
 
@@ -193,6 +194,8 @@ struct Region {
   Extent rows;
   Extent columns;
   std::vector<CommunicatorId> flat_by;
+  // In which the rows are numbered, where ranks share sequences.
+  SequenceOrder order = {};
 };
 
 // A buffer that is a part of another one (never of a view), and takes no memory: rows × columns

@@ -78,12 +78,33 @@ class RoleReader {
     return static_cast<uint64_t>(reader.Integer(0, kMost64));  // also of elements of a shape
   }
 
+  static SequenceOrder ReadOrder(const JsonReader& object, uint64_t rows) {
+    const JsonReader reader = object.As(SequenceOrderShape());
+    SequenceOrder order;
+    order.sequence = ReadElements(reader.At("sequence"));
+    order.parts = ReadElements(reader.At("parts"));
+    order.block = ReadElements(reader.At("block"));
+    order.balanced = reader.At("balanced").Bool();
+    const uint64_t runs = order.parts * (order.balanced ? 2 : 1);
+    if (order.sequence % runs != 0)
+      reader.Fail(
+          fmt::format("a sequence of {} is not cut into {} equal runs", order.sequence, runs));
+    if (order.block % order.sequence != 0 || rows % order.block != 0) {
+      reader.Fail(
+          fmt::format("blocks of {} rows: sequences of {} do not fill them, or they do not "
+                      "fill {} rows",
+                      order.block, order.sequence, rows));
+    }
+    return order;
+  }
+
   Region ReadRegion(const JsonReader& object) const {
     const JsonReader reader = object.As(RegionShape());
     Region region;
     region.rows = {ReadElements(reader.At("rows")), ReadCuts(reader, "rows_cut_by")};
     region.columns = {ReadElements(reader.At("columns")), ReadCuts(reader, "columns_cut_by")};
     region.flat_by = ReadCuts(reader, "flat_by");
+    if (reader.Has("order")) region.order = ReadOrder(reader.At("order"), region.rows.size);
     return region;
   }
 

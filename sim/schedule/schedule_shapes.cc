@@ -14,7 +14,7 @@ JsonShape Elements() { return AWhole(0, kMost64); }
 
 // Of one of a list: its name, or its place.
 JsonShape Reference(const char* what) { return Either({AText(what), Count()}); }
-JsonShape References(const char* what) {
+JsonShape ListOfNames(const char* what) {
   return Either({AText(what), Count(), ListOf(Reference(what))});
 }
 
@@ -29,7 +29,7 @@ JsonKey NameRow(const char* example) {
 JsonKey DTypeRow() { return {"dtype", OneOf(DTypeNames()), Default("\"bf16\""), "of elements"}; }
 
 JsonKey CutBy(const char* name, const char* about) {
-  return {name, References("name of a communicator"), Default("[]"), about, "\"row\""};
+  return {name, ListOfNames("name of a communicator"), Default("[]"), about, "\"row\""};
 }
 
 std::vector<JsonKey> RoleRows() {
@@ -53,12 +53,12 @@ std::vector<JsonKey> RoleRows() {
 
 std::vector<JsonKey> RowsOfAllOps() {
   const auto buffers = [](const char* name, const char* about) {
-    return JsonKey{name, References("name of a buffer"), Default("[]"), about, "\"x\""};
+    return JsonKey{name, ListOfNames("name of a buffer"), Default("[]"), about, "\"x\""};
   };
   return {NameRow("\"forward\""),
           {"stream", Reference("name of a stream"),
            Optional("compute, or that of its communicator's name"), "which runs it", "\"compute\""},
-          {"after", References("name of an earlier op"), Default("[]"), "what holds it back",
+          {"after", ListOfNames("name of an earlier op"), Default("[]"), "what holds it back",
            "\"forward\""},
           buffers("reads", "buffers"),
           buffers("writes", "buffers"),
@@ -259,9 +259,25 @@ const ObjectShape& RegionShape() {
   static const ObjectShape shape = {
       "region",
       "The part of a matrix that a rank holds.",
-      {size("rows"), CutBy("rows_cut_by", "communicators that share the rows"), size("columns"),
+      {size("rows"),
+       CutBy("rows_cut_by", "communicators that share the rows"),
+       size("columns"),
        CutBy("columns_cut_by", "communicators that share the columns"),
-       CutBy("flat_by", "communicators that share what is left, element by element")}};
+       CutBy("flat_by", "communicators that share what is left, element by element"),
+       {"order", ObjectOf(SequenceOrderShape), Optional("sequence after sequence"),
+        "of the rows, where ranks share sequences"}}};
+  return shape;
+}
+
+const ObjectShape& SequenceOrderShape() {
+  static const ObjectShape shape = {
+      "order of rows",
+      "Rows as ranks hold them that share sequences: rank by rank in each block.",
+      {{"sequence", Elements(), Required(), "tokens of one", "8192"},
+       {"parts", Elements(), Required(), "ranks that share it", "4"},
+       {"block", Elements(), Required(), "rows that these ranks have together", "8192"},
+       {"balanced", TrueFalse(), Default("false"),
+        "a rank has two runs of each, as far from the beginning as from the end"}}};
   return shape;
 }
 

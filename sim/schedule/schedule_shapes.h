@@ -17,6 +17,7 @@ const ObjectShape& RoleShape();
 std::vector<std::string> RoleKeys();  // but for its name
 const ObjectShape& StreamShape();
 const ObjectShape& RegionShape();
+const ObjectShape& SequenceOrderShape();
 const ObjectShape& BufferShape();
 const ObjectShape& ViewShape();
 const ObjectShape& RepeatShape();

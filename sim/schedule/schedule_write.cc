@@ -229,6 +229,14 @@ class RoleWriter {
     object.AddNumber("columns", region.columns.size);
     AddCuts("columns_cut_by", region.columns.cut_by, &object);
     AddCuts("flat_by", region.flat_by, &object);
+    if (region.order.parts > 1) {
+      ObjectText order;
+      order.AddNumber("sequence", region.order.sequence);
+      order.AddNumber("parts", region.order.parts);
+      order.AddNumber("block", region.order.block);
+      order.Add("balanced", region.order.balanced ? "true" : "false");
+      object.Add("order", order.OnOneLine());
+    }
     return object.OnOneLine();
   }
 

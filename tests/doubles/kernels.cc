@@ -72,6 +72,7 @@ class Call {
     image.place.global_columns = operand.global_columns;
     image.place.row = operand.global_row;
     image.place.column = operand.global_column;
+    image.place.order = operand.order;
     return image;
   }
 
@@ -119,8 +120,7 @@ class Call {
     const GpuOperand& global_rows = Global(backward ? 0 : a_.reads);
     if (backward && a_.reads == 1) std::fill_n(table.data, table.elements(), 0.0f);
     for (uint64_t i = 0; i < rows.rows; ++i) {
-      const uint64_t token =
-          HashAt(a_.random, global_rows.batch_row + i) % global_table.global_rows;
+      const uint64_t token = HashAt(a_.random, global_rows.BatchRow(i)) % global_table.global_rows;
       const bool is_ours =
           token >= global_table.global_row && token < global_table.global_row + table.rows;
       for (uint64_t j = 0; j < rows.columns; ++j) {
@@ -139,7 +139,7 @@ class Call {
     const double probability = compute.attributes.at(0);
     for (uint64_t i = 0; i < y.rows; ++i) {
       for (uint64_t j = 0; j < y.columns; ++j) {
-        const uint64_t at = (y.global_row + i) * y.global_columns + y.global_column + j;
+        const uint64_t at = y.RowOf(i) * y.global_columns + y.global_column + j;
         const bool is_kept = UnitAt(a_.random, at) >= probability;
         const auto factor = static_cast<float>(is_kept ? 1 / (1 - probability) : 0);
         const float x = reads_[0].At(i, j) + (is_residual ? reads_[2].data[j] : 0);
@@ -151,7 +151,7 @@ class Call {
 
   // The label of row i as a column of this rank; none where it is another rank's.
   uint64_t LabelColumn(const GpuOperand& x, uint64_t i) const {
-    return HashAt(a_.random, x.batch_row + i) % x.global_columns - x.global_column;
+    return HashAt(a_.random, x.BatchRow(i)) % x.global_columns - x.global_column;
   }
 
   void Exponentials() {
@@ -186,7 +186,7 @@ class Call {
     for (uint64_t i = 0; i < x.rows; ++i) {
       float sum = 0;
       for (uint64_t j = 0; j < x.columns; ++j) {
-        const uint64_t row = HashAt(a_.random, x.batch_row + i);
+        const uint64_t row = HashAt(a_.random, x.BatchRow(i));
         const auto target = static_cast<float>(2 * UnitAt(row, x.global_column + j) - 1);
         const float error = reads_[0].At(i, j) - target;
         sum += error * error / 2;

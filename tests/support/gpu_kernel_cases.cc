@@ -170,8 +170,66 @@ void AddAttention(Cases* cases) {
                    {{{"x", x}}, {{"o", o}, {"l", l}}});
         cases->Add(variant, Simple(Kernel::kAttentionBackward, attributes),
                    {{{"do", o}, {"x", x}, {"o", o}, {"l", l}}, {{"dx", x}}});
+        if (!causal) continue;
+        std::vector<double> windowed = attributes;
+        windowed.push_back(20);
+        cases->Add(variant + " in a window", Simple(Kernel::kAttention, windowed),
+                   {{{"x", x}}, {{"o", o}, {"l", l}}});
+        cases->Add(variant + " in a window", Simple(Kernel::kAttentionBackward, windowed),
+                   {{{"do", o}, {"x", x}, {"o", o}, {"l", l}}, {{"dx", x}}});
       }
     }
+  }
+}
+
+// A part of three of two sequences, with its own keys, another's, and those of all.
+void AddSharedAttention(Cases* cases) {
+  constexpr uint64_t kParts = 3;
+  constexpr uint64_t kLength = 70;  // as above, of an even number
+  constexpr uint64_t kGroups = 2;
+  constexpr uint64_t kSequences = 2;
+  for (const uint64_t size : {24u, 80u, 200u}) {
+    for (const uint64_t heads : {1u, 3u}) {
+      const Shape x{kSequences * kLength, kGroups * (heads + 2) * size};
+      const Shape o{kSequences * kLength, kGroups * heads * size};
+      const Shape l{kSequences * kLength, kGroups * heads};
+      const Shape kv{kSequences * kLength, kGroups * 2 * size};
+      const auto attributes = [&](double causal, double window, double step) {
+        return std::vector<double>{kParts * kLength,
+                                   kGroups,
+                                   static_cast<double>(heads),
+                                   static_cast<double>(size),
+                                   causal,
+                                   window,
+                                   kParts,
+                                   1,
+                                   step};
+      };
+      const std::string variant =
+          " heads of " + std::to_string(size) + " by " + std::to_string(heads);
+      const auto add = [&](const std::string& more, const std::vector<double>& own,
+                           const Shape& keys) {
+        cases->Add(variant + more, Simple(Kernel::kAttentionPart, own),
+                   {{{"x", x}, {"kv", keys}}, {{"o", o}, {"l", l}}});
+        cases->Add(variant + more, Simple(Kernel::kAttentionPartBackward, own),
+                   {{{"do", o}, {"x", x}, {"kv", keys}, {"o", o}, {"l", l}, {"dx", x}},
+                    {{"dx", x}, {"dkv", keys}}});
+      };
+      add(" own", attributes(1, 0, 0), kv);
+      add(" others", attributes(0, 0, 2), kv);
+      add(" all in a window", attributes(1, 33, -1), {kParts * kv.rows, kv.columns});
+      const std::vector<double> keys = {kGroups, static_cast<double>(heads),
+                                        static_cast<double>(size)};
+      cases->Add(variant, Simple(Kernel::kTakeKeys, keys), {{{"x", x}}, {{"kv", kv}}});
+      cases->Add(variant, Simple(Kernel::kPutKeys, keys), {{{"kv", kv}, {"x", x}}, {{"x", x}}});
+      cases->Add(variant, Simple(Kernel::kAttentionMerge),
+                 {{{"p", o}, {"lp", l}, {"o", o}, {"l", l}}, {{"o", o}, {"l", l}}});
+    }
+  }
+  for (const double back : {0.0, 1.0}) {
+    const Shape rows{2 * 3 * 10, kColumns};
+    cases->Add(back == 0 ? "" : " back", Simple(Kernel::kOrderSequences, {30, 3, 0, back}),
+               {{{"x", rows}}, {{"y", rows}}});
   }
 }
 
@@ -256,6 +314,7 @@ std::vector<KernelCase> EveryKernel(DType dtype) {
   AddElementwise(&cases);
   AddNorms(&cases);
   AddAttention(&cases);
+  AddSharedAttention(&cases);
   AddLoss(&cases);
   AddImages(&cases);
   AddOptimizer(&cases);

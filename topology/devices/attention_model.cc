@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "sim/base/error.h"
+#include "sim/schedule/attention_part.h"
 
 namespace rehearse {
 namespace {
@@ -174,6 +175,28 @@ const AttentionRates* FindRates(const AttentionModel& model, AttentionKernel ker
   return nullptr;
 }
 
+namespace {
+
+// With a window, or of a rank's part of a sequence.
+std::optional<AttentionShape> ShapeOfPart(const Compute& compute, AttentionShape shape,
+                                          bool backward) {
+  const AttentionPart part = PartOf(compute.attributes);
+  const double pairs = MostPairs(part);
+  if (!(pairs > 0)) return std::nullopt;
+  const bool has_window = part.window > 0 && part.window < part.sequence;
+  // What comes from another rank lies before or behind all of a run.
+  if (part.step > 0 && !has_window) shape.causal = false;
+  shape.sequences_times_heads =
+      compute.flops.value() / (2 * (backward ? 5 : 2) * pairs * shape.head_size);
+  shape.sequence = part.Length();
+  shape.keys = pairs / shape.sequence;
+  shape.most_keys = part.step < 0 ? part.sequence : part.Length();
+  if (part.causal && has_window) shape.most_keys = std::min(shape.most_keys, part.window);
+  return shape;
+}
+
+}  // namespace
+
 std::optional<AttentionShape> ShapeOf(const Compute& compute, bool backward) {
   if (compute.attributes.size() < kCount) return std::nullopt;
   AttentionShape shape;
@@ -181,6 +204,7 @@ std::optional<AttentionShape> ShapeOf(const Compute& compute, bool backward) {
   shape.head_size = compute.attributes[kHeadSize];
   shape.causal = compute.attributes[kCausal] != 0;
   if (!(shape.sequence >= 1 && shape.head_size >= 1)) return std::nullopt;
+  if (compute.attributes.size() > kCount) return ShapeOfPart(compute, shape, backward);
   const double products = (backward ? 5 : 2) * (shape.causal ? 0.5 : 1);
   shape.sequences_times_heads =
       compute.flops.value() / (2 * products * shape.sequence * shape.sequence * shape.head_size);
@@ -191,14 +215,19 @@ Seconds TimeOfCores(const AttentionModel& model, const AttentionRates& rates,
                     const AttentionShape& shape, bool backward, FlopsPerSecond peak) {
   const AttentionPass& pass = backward ? rates.backward : rates.forward;
   const double rows = rates.rows;
-  const double keys = shape.causal ? (shape.sequence + rows) / 2 : shape.sequence;
+  double keys = shape.causal ? (shape.sequence + rows) / 2 : shape.sequence;
+  double most_keys = shape.sequence;
+  if (shape.keys > 0) {
+    most_keys = shape.most_keys + (shape.causal ? rows : 0);
+    keys = std::min(most_keys, shape.keys + (shape.causal ? rows / 2 : 0));
+  }
   const double rate = RateAt(pass, shape.head_size) * (shape.causal ? pass.causal : 1);
   const uint64_t blocks_of_head =
       (static_cast<uint64_t>(shape.sequence) + rates.rows - 1) / rates.rows;
   const double blocks = shape.sequences_times_heads * static_cast<double>(blocks_of_head);
   const Seconds unit =
       Flops((backward ? 10 : 4) * rows * shape.head_size) / (peak * (rate / model.multiprocessors));
-  const double longest = shape.sequence + pass.setup;
+  const double longest = most_keys + pass.setup;
   const double all = blocks / model.multiprocessors * (keys + pass.setup) + pass.tail * longest;
   return unit * std::max(all, longest);
 }

@@ -72,12 +72,16 @@ const AttentionRates* FindRates(const AttentionModel& model, AttentionKernel ker
 // What an op says of its core.
 struct AttentionShape {
   double sequences_times_heads = 0;
-  double sequence = 0;
+  double sequence = 0;  // queries
   double head_size = 0;
   bool causal = false;
+  // Where sliding windows or other ranks' queries make them others than sequence and mask say: keys
+  // that a query looks at in the mean, and those that the longest block goes over. 0: as those say.
+  double keys = 0;
+  double most_keys = 0;
 };
-// Of a fused op that has the attributes of Kernel::kAttention; nothing without them. Backward
-// counts 2.5 times the flops of forward, a mask half of them.
+// Of a fused op that has the attributes of Kernel::kAttention or kAttentionPart; nothing without
+// them. Backward counts 2.5 times the flops of forward, a mask half of them.
 std::optional<AttentionShape> ShapeOf(const Compute& compute, bool backward);
 
 // Of the blocks, without memory and launch.

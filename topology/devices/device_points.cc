@@ -30,7 +30,7 @@ std::optional<Seconds> TimeOf(const DevicePoints& points, const Compute& compute
   }
   if (compute.kind != ComputeKind::kAttention) return std::nullopt;
   const auto shape = ShapeOf(compute, backward);
-  if (!shape) return std::nullopt;
+  if (!shape || shape->keys > 0) return std::nullopt;
   const PointOp op = backward ? PointOp::kAttentionBackward : PointOp::kAttention;
   // Few, and the op does not tell heads from sequences.
   for (const auto& [point, time] : points.times) {

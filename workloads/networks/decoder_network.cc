@@ -21,7 +21,7 @@ class Decoder {
     }
     for (uint32_t layer = 0; layer < model_.layers; ++layer) {
       builder_.set_layer(static_cast<int32_t>(layer));
-      x = FeedForward(Attention(x));
+      x = FeedForward(Attention(x, layer));
     }
     builder_.set_layer(-1);
     x = Norm(x, "final norm");
@@ -57,7 +57,7 @@ class Decoder {
     return sum;
   }
 
-  uint32_t Attention(uint32_t x) {
+  uint32_t Attention(uint32_t x, uint32_t layer) {
     const uint64_t groups = model_.Groups();
     const uint64_t size = model_.HeadSize();
     const uint64_t of_group = model_.heads / groups;
@@ -75,6 +75,9 @@ class Decoder {
     Last().columns = model_.heads * size;
     Last().attributes = {static_cast<double>(training_.sequence), static_cast<double>(groups),
                          static_cast<double>(of_group), static_cast<double>(size), 1};
+    const uint64_t window = model_.WindowOf(layer);
+    if (window > 0 && window < training_.sequence)
+      Last().attributes.push_back(static_cast<double>(window));
     Last().whole_samples = true;
     if (model_.llama) Last().rotary = (model_.heads + groups) * size;
     SetHeads(groups);
@@ -117,6 +120,7 @@ Network MakeDecoder(const GptModel& model, const Training& training) {
   network.layers = static_cast<int32_t>(model.layers);
   network.samples = training.batch;
   network.sample_name = "sequences";
+  network.sequence = training.sequence;
   network.micro_batches = training.micro_batches;
   network.tokens = training.Tokens();
   network.model_flops = ModelFlops(model, training.Tokens(), training.sequence);

@@ -15,7 +15,12 @@ Flops ForwardFlops(const GptModel& model, double tokens, uint64_t sequence) {
   const double feed_forward = (model.llama ? 3 : 2) * h * static_cast<double>(model.FeedForward());
   const double layer = h * qkv + h * h + feed_forward + 2 * static_cast<double>(sequence) * h;
   const double output = static_cast<double>(model.vocabulary) * h;
-  return Flops(2 * tokens * (model.layers * layer + output));
+  double unseen = 0;  // keys outside of windows, over all layers
+  for (uint32_t i = 0; i < model.layers; ++i) {
+    const uint64_t window = model.WindowOf(i);
+    if (window > 0 && window < sequence) unseen += static_cast<double>(sequence - window);
+  }
+  return Flops(2 * tokens * (model.layers * layer - 2 * unseen * h + output));
 }
 
 }  // namespace
@@ -59,7 +64,11 @@ const ObjectShape& DecoderShape() {
         "columns between the matrices of the MLP", "24576"},
        {"vocabulary", AWhole(1, kMostColumns), own(), "tokens that there are, padded", "51200"},
        {"tied", TrueFalse(), Optional("the preset's, or true"),
-        "the embedding is the output layer too", "true"}}};
+        "the embedding is the output layer too", "true"},
+       {"window", AWhole(0, int64_t{1} << 24), Optional("the preset's, or 0"),
+        "tokens that a token attends to, itself the last; 0: all before it", "4096"},
+       {"global_every", AWhole(0, 10000), Optional("the preset's, or 0"),
+        "of so many layers the last has no window; 0: all have it", "2"}}};
   return shape;
 }
 
@@ -77,6 +86,11 @@ GptModel ReadModel(const JsonReader& object) {
   if (reader.Has("groups")) model.groups = reader.At("groups").Whole<uint32_t>();
   if (reader.Has("feed_forward")) model.feed_forward = reader.At("feed_forward").Whole<uint64_t>();
   if (reader.Has("tied")) model.tied = reader.At("tied").Bool();
+  if (reader.Has("window")) model.window = reader.At("window").Whole<uint64_t>();
+  if (reader.Has("global_every")) model.global_every = reader.At("global_every").Whole<uint32_t>();
+  if (reader.Has("global_every") && model.global_every > 0 && model.window == 0) {
+    reader.At("global_every").Fail("says which layers have no window, but there is no \"window\"");
+  }
   if (model.heads % model.Groups() != 0) {
     reader.Fail(fmt::format("{} groups do not divide {} heads", model.groups, model.heads));
   }

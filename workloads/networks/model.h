@@ -24,10 +24,15 @@ struct GptModel {
   uint32_t groups = 0;        // of heads that share a key and a value; 0: each head has its own
   uint64_t feed_forward = 0;  // columns between the two matrices of the MLP; 0: 4·hidden
   bool tied = true;           // the embedding's table is the output layer's too
+  uint64_t window = 0;        // tokens that a token sees, itself the last; 0: all before it
+  uint32_t global_every = 0;  // of so many layers the last sees all tokens before it; 0: none does
 
   uint64_t HeadSize() const { return hidden / heads; }
   uint64_t Groups() const { return groups == 0 ? heads : groups; }
   uint64_t FeedForward() const { return feed_forward == 0 ? 4 * hidden : feed_forward; }
+  uint64_t WindowOf(uint32_t layer) const {
+    return global_every > 0 && (layer + 1) % global_every == 0 ? 0 : window;
+  }
   // GPT: weights of the four matrices of every layer (12·h²), biases and norms (13·h), the
   // embedding (V·h) and the final norm (2·h). Position embeddings are not counted (s·h; a rotary or
   // learned one is below 0.1 %).

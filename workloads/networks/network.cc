@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "sim/base/error.h"
+#include "sim/schedule/attention_part.h"
 
 namespace rehearse {
 
@@ -17,6 +18,14 @@ double Network::Parameters() const {
 
 namespace {
 
+// A window has no more, and no mask makes them fewer.
+double KeysOfToken(const NetworkNode& node) {
+  const double window =
+      node.attributes.size() > kAttentionWindow ? node.attributes[kAttentionWindow] : 0;
+  const double sequence = node.attributes[kAttentionSequence];
+  return window > 0 ? std::min(window, sequence) : sequence;
+}
+
 // Of those nodes for which `counts` says so.
 template <typename Counts>
 Flops ForwardFlopsOf(const Network& network, const Counts& counts) {
@@ -28,7 +37,7 @@ Flops ForwardFlopsOf(const Network& network, const Counts& counts) {
       flops += 2 * elements * static_cast<double>(network.matrices[*node.matrix].k);
     }
     // QK^T and PV.
-    if (node.kind == NodeKind::kAttention) flops += 4 * elements * node.attributes.front();
+    if (node.kind == NodeKind::kAttention) flops += 4 * elements * KeysOfToken(node);
   }
   return Flops(flops * network.micro_batches);
 }

@@ -110,8 +110,8 @@ struct NetworkNode {
   // kAttention: elements of a row that are turned by their positions before (rotary embedding; what
   // a backend computes does without, it only takes its time).
   uint64_t rotary = 0;
-  // kAttention: sequence, groups, heads a group, head size, causal. kDropout, kResidual:
-  // probability. Nodes of images: as their kernels (sim/schedule/kernel.h), over all ranks.
+  // kAttention: sequence, groups, heads a group, head size, causal, window if any. kDropout,
+  // kResidual: probability. Nodes of images: as their kernels (sim/schedule/kernel.h), over all ranks.
   std::vector<double> attributes;
   // Columns hang together in so many equal units ("64 attention heads") that no split may cut.
   uint64_t units = 0;
@@ -124,6 +124,9 @@ struct Network {
   int32_t layers = 0;
   uint64_t samples = 0;  // of the step, over all ranks
   std::string sample_name = "samples";
+  // Rows of a sample that only attention brings together, so that ranks may share them: tokens. 0:
+  // rows of a sample stay together.
+  uint64_t sequence = 0;
   uint32_t micro_batches = 1;
   std::vector<NetworkMatrix> matrices;  // in the order in which the forward pass uses them
   std::vector<NetworkVector> vectors;

@@ -1,60 +1,34 @@
 // The attention core over this rank's rows and heads. Fused, scores are never stored; unfused they
 // are s for each row and head: softmax, dropout mask and dropout's result are kept for the backward
 // pass (Korthikanti et al. 2022), or made again for it when recomputation is selective.
+#include "sim/schedule/attention_part.h"
+#include "workloads/planner/attention_ops.h"
 #include "workloads/planner/node_rules.h"
 
 namespace rehearse {
-namespace {
-
-// Positions in the attributes of a node.
-enum AttentionAttribute : uint8_t { kSequence, kGroups, kHeadsOfGroup, kHeadSize, kCausal };
 
 uint64_t HeadsOf(const NetworkNode& node) {
-  return static_cast<uint64_t>(node.attributes[kGroups] * node.attributes[kHeadsOfGroup]);
+  return static_cast<uint64_t>(node.attributes[kAttentionGroups] *
+                               node.attributes[kAttentionHeadsOfGroup]);
 }
 
-double LocalScores(const Plan& plan, uint32_t node) {
-  const Tensor& y = plan.State(node).value;
-  const uint64_t heads = HeadsOf(plan.Node(node)) / Pieces(y.layout, plan.builder.sizes(), 1);
-  return static_cast<double>(plan.builder.LocalRows(y)) * static_cast<double>(heads) *
-         plan.Node(node).attributes[kSequence];
+double PairsOfToken(const NetworkNode& node) {
+  return MostPairs(PartOf(node.attributes)) / node.attributes[kAttentionSequence];
 }
 
-// QK^T and PV are 4·s·h flops a token, half of which the causal mask saves where the core is fused.
-// An unfused one writes and reads scores: after QK^T, softmax, dropout with its mask, before PV:
-// 6·element + 1 bytes.
-void AddAttention(Plan& plan, uint32_t node, const std::string& name, Kernel kernel, double passes,
-                  double traffic, const std::vector<BufferId>& reads,
-                  const std::vector<BufferId>& writes) {
-  const std::vector<double>& attributes = plan.Node(node).attributes;
-  const Tensor& y = plan.State(node).value;
-  const bool fused = plan.training.FusesAttention();
-  const bool skips_half = fused && attributes[kCausal] != 0;
+Compute MakeAttention(const Plan& plan, uint32_t node, Kernel kernel, const Tensor& y,
+                      const AttentionWork& work) {
   Compute compute;
   compute.kind = ComputeKind::kAttention;
   compute.kernel = kernel;
   compute.attention = plan.training.attention;
   compute.dtype = plan.builder.precision();
-  compute.flops =
-      Flops(passes * (skips_half ? 2 : 4) * attributes[kSequence] * plan.builder.LocalElements(y));
-  compute.bytes =
-      Bytes(traffic * plan.element() *
-            (plan.builder.LocalElements(plan.Input(node)) + plan.builder.LocalElements(y)));
-  if (!fused) {
-    compute.bytes += Bytes(traffic * LocalScores(plan, node) * (6 * plan.element() + 1));
-    compute.kernels = 5;
-  }
-  compute.attributes = attributes;
-  compute.attributes[kGroups] /= static_cast<double>(Pieces(y.layout, plan.builder.sizes(), 1));
-  plan.builder.AddCompute(name, compute, reads, writes);
-}
-
-// What an unfused core stores of its scores; backends that fuse do without.
-BufferId AddScores(Plan& plan, uint32_t node) {
-  return plan.builder.AddBuffer({.name = plan.builder.Label(plan.Node(node).name + " scores"),
-                                 .kind = BufferKind::kActivation,
-                                 .bytes = Bytes(LocalScores(plan, node) * (2 * plan.element() + 1)),
-                                 .dtype = plan.builder.precision()});
+  compute.flops = Flops(work.passes * 4 * work.pairs * plan.builder.LocalElements(y));
+  compute.bytes = Bytes(work.elements * plan.element());
+  compute.attributes = plan.Node(node).attributes;
+  compute.attributes[kAttentionGroups] /=
+      static_cast<double>(Pieces(y.layout, plan.builder.sizes(), 1));
+  return compute;
 }
 
 // Q and K are turned by their positions, or their gradients back.
@@ -66,9 +40,50 @@ void AddRotary(Plan& plan, uint32_t node, const std::string& name, const Tensor&
   plan.builder.AddMemoryOp(name, Kernel::kCopy, cost, {x.buffer}, {x.buffer});
 }
 
+namespace {
+
+double LocalScores(const Plan& plan, uint32_t node) {
+  const Tensor& y = plan.State(node).value;
+  const uint64_t heads = HeadsOf(plan.Node(node)) / Pieces(y.layout, plan.builder.sizes(), 1);
+  return static_cast<double>(plan.builder.LocalRows(y)) * static_cast<double>(heads) *
+         plan.Node(node).attributes[kAttentionSequence];
+}
+
+// QK^T and PV are 4·s·h flops a token, of which the causal mask (and a window) saves its part where
+// the core is fused. An unfused one writes and reads scores: after QK^T, softmax, dropout with its
+// mask, before PV: 6·element + 1 bytes.
+void AddAttention(Plan& plan, uint32_t node, const std::string& name, Kernel kernel, double passes,
+                  double traffic, const std::vector<BufferId>& reads,
+                  const std::vector<BufferId>& writes) {
+  const NetworkNode& shape = plan.Node(node);
+  const Tensor& y = plan.State(node).value;
+  const bool fused = plan.training.FusesAttention();
+  const double pairs = fused ? PairsOfToken(shape) : shape.attributes[kAttentionSequence];
+  const double elements =
+      plan.builder.LocalElements(plan.Input(node)) + plan.builder.LocalElements(y);
+  Compute compute = MakeAttention(plan, node, kernel, y, {passes, pairs, traffic * elements});
+  if (!fused) {
+    compute.bytes += Bytes(traffic * LocalScores(plan, node) * (6 * plan.element() + 1));
+    compute.kernels = 5;
+  }
+  plan.builder.AddCompute(name, compute, reads, writes);
+}
+
+// What an unfused core stores of its scores; backends that fuse do without.
+BufferId AddScores(Plan& plan, uint32_t node) {
+  return plan.builder.AddBuffer({.name = plan.builder.Label(plan.Node(node).name + " scores"),
+                                 .kind = BufferKind::kActivation,
+                                 .bytes = Bytes(LocalScores(plan, node) * (2 * plan.element() + 1)),
+                                 .dtype = plan.builder.precision()});
+}
+
 }  // namespace
 
 void ForwardAttention(Plan& plan, uint32_t node) {
+  if (plan.strategy.context) {
+    ForwardSharedAttention(plan, node);
+    return;
+  }
   const NetworkNode& shape = plan.Node(node);
   const Tensor& x = plan.Input(node);
   AddRotary(plan, node, "rotary", x);
@@ -86,9 +101,11 @@ void ForwardAttention(Plan& plan, uint32_t node) {
   AddAttention(plan, node, shape.op, Kernel::kAttention, 1, 1, {x.buffer}, writes);
 }
 
-// Fused 2.5 times the forward pass, with the scores computed again (FlashAttention-2); unfused
-// twice.
 void BackwardAttention(Plan& plan, uint32_t node, const Tensor& dy) {
+  if (plan.strategy.context) {
+    BackwardSharedAttention(plan, node, dy);
+    return;
+  }
   const std::string& op = plan.Node(node).op;
   const Tensor& x = plan.Input(node);
   const NodeState& state = plan.State(node);
@@ -105,8 +122,8 @@ void BackwardAttention(Plan& plan, uint32_t node, const Tensor& dy) {
     reads.push_back(state.saved.back());
   }
   const Tensor dx = plan.MakeGradient(plan.Node(node).inputs.front(), x.layout);
-  AddAttention(plan, node, op + " backward", Kernel::kAttentionBackward, fused ? 2.5 : 2, 2, reads,
-               {dx.buffer});
+  AddAttention(plan, node, op + " backward", Kernel::kAttentionBackward,
+               fused ? kFusedBackwardPasses : 2, 2, reads, {dx.buffer});
   AddRotary(plan, node, "rotary backward", dx);
   plan.PassBack(node, dx);
 }

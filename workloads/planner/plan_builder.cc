@@ -100,9 +100,29 @@ uint32_t PlanBuilder::RegionOf(uint64_t rows, uint64_t columns, const Layout& la
     };
     it->second = builder_.AddRegion({{rows, communicators(SplitAxes(layout, 0))},
                                      {columns, communicators(SplitAxes(layout, 1))},
-                                     communicators(flat_axes)});
+                                     communicators(flat_axes),
+                                     OrderOf(rows, layout)});
   }
   return it->second;
+}
+
+void PlanBuilder::set_sequences(uint32_t axis, uint64_t sequence, bool balanced) {
+  sequence_axis_ = axis;
+  sequences_.sequence = sequence;
+  sequences_.parts = sizes_[axis];
+  sequences_.balanced = balanced;
+}
+
+// A block is what the axes outside of the one that cuts sequences leave.
+SequenceOrder PlanBuilder::OrderOf(uint64_t rows, const Layout& layout) const {
+  if (sequences_.parts == 1 || !IsSplit(layout[sequence_axis_], 0)) return {};
+  SequenceOrder order = sequences_;
+  order.block = rows;
+  for (const uint32_t axis : SplitAxes(layout, 0)) {
+    if (axis == sequence_axis_) break;
+    order.block /= sizes_[axis];
+  }
+  return order;
 }
 
 // ---- ops ----------------------------------------------------------------------------------------

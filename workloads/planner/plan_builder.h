@@ -56,6 +56,9 @@ class PlanBuilder {
   // With chunks that take turns nothing blocks: an op waits for the buffers that it needs.
   void set_runs_chunks(bool runs_chunks) { runs_chunks_ = runs_chunks; }
 
+  // Along this axis ranks share sequences of so many rows; said before there are tensors.
+  void set_sequences(uint32_t axis, uint64_t sequence, bool balanced);
+
   // "norm 1 of layer 3" inside a layer.
   std::string Label(const std::string& name) const;
 
@@ -127,6 +130,7 @@ class PlanBuilder {
 
  private:
   void CountLaunches(uint32_t launches);
+  SequenceOrder OrderOf(uint64_t rows, const Layout& layout) const;
   Tensor Slice(const RedistributionStep& step, Tensor tensor);
   BufferId MakePieces(const Tensor& tensor, uint64_t rows, uint64_t columns);
   BufferId Contiguous(const Tensor& tensor);
@@ -139,6 +143,8 @@ class PlanBuilder {
   const std::vector<AxisCost> costs_;
   const Place place_;
   bool runs_chunks_ = false;
+  uint32_t sequence_axis_ = 0;
+  SequenceOrder sequences_;  // its block is a tensor's own
   Seconds host_launch_;
   uint32_t launches_ = 0;  // since the host's last op
   Tag launched_;           // the layer that they are of

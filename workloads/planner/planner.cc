@@ -28,6 +28,7 @@ Strategy Normalized(const Strategy& strategy) {
     std::erase_if(result.shard->axes, [&](uint32_t axis) { return sizes[axis] == 1; });
     if (result.shard->axes.empty()) result.shard.reset();
   }
+  if (result.context && sizes[result.context->axis] == 1) result.context.reset();
   return result;
 }
 

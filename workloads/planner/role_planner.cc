@@ -29,6 +29,8 @@ RolePlanner::RolePlanner(const StepSetup& step, const std::vector<const Stage*>&
       streams_(&builder_) {
   builder_.set_runs_chunks(step.strategy.chunks > 1);
   builder_.set_host_launch(step.training.host_launch);
+  if (const auto& context = step.strategy.context)
+    builder_.set_sequences(context->axis, step.network.sequence, context->balanced);
   stages_.reserve(stages.size());
   for (const Stage* stage : stages) stages_.emplace_back(step, *stage, &plan_, &streams_);
   // Neighbours on one rank: at the turn of a V, or all of a pipeline of one rank. The last stage of

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "workloads/planner/attention_ops.h"
+
 namespace rehearse {
 namespace {
 
@@ -39,7 +41,9 @@ class Checker {
 
   // Whole samples where a row depends on others of its sample.
   void Samples(const Layout& layout) const {
-    const uint64_t pieces = Pieces(layout, sizes_, 0);
+    uint64_t pieces = Pieces(layout, sizes_, 0);
+    const auto& context = strategy_.context;
+    if (context && IsSplit(layout[context->axis], 0)) pieces /= sizes_[context->axis];
     const uint64_t parts = pieces * network_.micro_batches * strategy_.chunks;
     if (network_.samples % parts == 0) return;
     throw Error(
@@ -51,9 +55,33 @@ class Checker {
                                           : fmt::format(" of {} chunks", strategy_.chunks)));
   }
 
+  // Sequences that ranks share: into equal runs, and the core's heads as its form wants.
+  void Context() const {
+    if (!strategy_.context) return;
+    const ContextPolicy& context = *strategy_.context;
+    const uint32_t ranks = sizes_[context.axis];
+    if (network_.sequence == 0) {
+      throw Error(place_, fmt::format("context parallelism over {} ranks: {} has no sequences of "
+                                      "tokens to share, expected a decoder",
+                                      ranks, network_.name));
+    }
+    const uint64_t runs = uint64_t{ranks} * (context.balanced ? 2 : 1);
+    if (network_.sequence % runs != 0) {
+      throw Error(place_,
+                  fmt::format("a sequence of {} tokens cannot be split into {} equal runs, {}"
+                              " for each of {} ranks along axis \"{}\"",
+                              network_.sequence, runs, context.balanced ? "two" : "one", ranks,
+                              strategy_.mesh.axes()[context.axis].name));
+    }
+  }
+
   // What a user chooses comes first: heads and the batch.
   void Units(const NetworkNode& node, const Layout& rest) const {
     if (node.units > 0) Split(node.unit_name, node.units, rest, 1);
+    const auto& context = strategy_.context;
+    if (node.kind == NodeKind::kAttention && context && context->kind == ContextKind::kUlysses) {
+      Split(node.unit_name, node.units, HeadsOverContext(rest, context->axis), 1);
+    }
     if (node.whole_samples) Samples(rest);
     if (node.window) Samples(strategy_.products[*node.matrix].x);
   }
@@ -81,6 +109,7 @@ void CheckSplits(const Network& network, const Strategy& strategy, const std::ve
                  const Place& place) {
   CHECK_EQ(strategy.products.size(), network.matrices.size());
   const Checker checker(network, strategy, place);
+  checker.Context();
   for (size_t i = 0; i < network.nodes.size(); ++i) checker.Units(network.nodes[i], rests[i]);
   checker.Matrices();
   for (size_t i = 0; i < network.nodes.size(); ++i) checker.Value(network.nodes[i], rests[i]);

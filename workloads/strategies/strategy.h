@@ -86,11 +86,30 @@ struct ShardPolicy {
   }
 };
 
+// Ranks along an axis share each sequence (context parallelism): what depends on one token only is
+// done where the token is, and around attention cores, of s tokens over c ranks,
+//
+//   ring        each rank's keys and values go round in c-1 steps beside attention to those that
+//               are there; backward they go round again, their gradients with them, a step behind
+//   all-gather  keys and values are gathered before attention, forward and backward, and their
+//               gradients reduce-scattered
+//   ulysses     all-to-all: a rank has s/c tokens of all heads outside, all tokens of 1/c of the
+//               heads inside
+//
+// (Liu et al. 2023; Llama 3, 2024; Jacobs et al. 2023; NVIDIA/TransformerEngine has all three).
+enum class ContextKind : uint8_t { kRing, kAllGather, kUlysses };
+struct ContextPolicy {
+  uint32_t axis = 0;
+  ContextKind kind = ContextKind::kRing;
+  bool balanced = true;  // ring and all-gather: of a causal mask (sim/schedule/sequence_order.h)
+};
+
 struct Strategy {
   std::string name;
   DeviceMesh mesh;
   std::vector<ProductLayouts> products = {};  // of the network's matrices, in their order
   std::optional<ShardPolicy> shard = std::nullopt;
+  std::optional<ContextPolicy> context = std::nullopt;
   bool asynchronous_input_gradient = false;  // collectives of dX beside the dW product
   // Reduce-scatters of dW beside backward, their results awaited at its end; or, with the next, by
   // the sums of those results.

@@ -92,6 +92,10 @@ std::string NameOf(const CombinedOptions& options) {
     const auto axis = static_cast<CombinedAxis>(i);
     if (SizeOf(options, axis) == 1) continue;
     name += fmt::format("{}{} {}", name.empty() ? "" : ", ", Name(axis), SizeOf(options, axis));
+    if (axis == CombinedAxis::kContext) {
+      constexpr const char* kKinds[] = {"ring", "all-gather", "ulysses"};
+      name += fmt::format(" ({})", kKinds[static_cast<size_t>(options.context_kind)]);
+    }
     if (axis == CombinedAxis::kTensor && options.sequence_parallel)
       name += " with sequence parallelism";
   }
@@ -128,6 +132,11 @@ Strategy MakeCombined(const CombinedOptions& options, const Network& network) {
   layouts.head = layouts.first;
   strategy.products = LayoutsByRole(network, layouts);
 
+  if (const auto place = mesh.PlaceOf(CombinedAxis::kContext)) {
+    const bool has_whole_sequences = options.context_kind == ContextKind::kUlysses;
+    strategy.context = ContextPolicy{*place, options.context_kind,
+                                     options.balances_context && !has_whole_sequences};
+  }
   std::vector<uint32_t> shares;
   for (const CombinedAxis axis : {CombinedAxis::kShard, CombinedAxis::kContext}) {
     if (const auto place = mesh.PlaceOf(axis)) shares.push_back(*place);

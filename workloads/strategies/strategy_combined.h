@@ -7,13 +7,13 @@
 // shard and context as ZeRO's stage says (workloads/strategies/strategy_zero.h). With k·n elements
 // of a weight, t tensor ranks, f ranks that share:
 //
-//   | op                          | collective              | axis            | elements      |
-//   | around products             | as Megatron-LM's        | tensor          | of 1/f of the rows |
-//   | stage 3, before products    | all-gather W            | shard, context  | kn/t          |
-//   | stages 2 and 3, backward    | reduce-scatter dW       | shard, context  | kn/t          |
-//   | stage 1, after backward     | reduce-scatter dW, all-gather W | the same | kn/t         |
-//   | after backward              | all-reduce dW           | the other data axes | kn/(t·f), stage 0, 1: kn/t |
-//   | around the attention core   | as its form of context parallelism (strategy.h) | context | |
+//   | op                                  | axis                | elements                      |
+//   | around products: Megatron-LM's      | tensor              | of the rows of a tensor group |
+//   | stage 3, before them: all-gather W  | shard, context      | kn/t                          |
+//   | stages 2, 3: reduce-scatter dW      | shard, context      | kn/t                          |
+//   | stage 1, after backward: reduce-scatter dW, all-gather W | shard, context | kn/t          |
+//   | after backward: all-reduce dW       | the other data axes | kn/(t·f); stages 0, 1: kn/t   |
+//   | around attention cores: see ContextPolicy in workloads/strategies/strategy.h | context     |
 //
 // Megatron-LM's strategy, data parallelism, ZeRO and FSDP are this with the other axes at 1.
 #pragma once
@@ -38,6 +38,8 @@ struct CombinedOptions {
   uint32_t data = 1;
   // Shard, replicas, stage, and how shares are gathered and reduced.
   ZeroOptions zero;
+  ContextKind context_kind = ContextKind::kRing;
+  bool balances_context = true;  // ring and all-gather
   // From the innermost rank outwards; axes that are not named follow in the default's order.
   std::vector<CombinedAxis> order = {};
   bool sequence_parallel = false;  // norms, dropout and residuals on 1/t of the rows each

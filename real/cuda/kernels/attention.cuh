@@ -22,13 +22,23 @@ struct Heads {
   uint64_t groups;
   uint64_t size;
   bool causal;
+  uint64_t window;  // tokens that a causal query sees; 0: all before it
 
   __device__ explicit Heads(const KernelArguments& a)
       : sequence(static_cast<uint64_t>(a.attributes[0])),
         heads(static_cast<uint64_t>(a.attributes[2])),
         groups(static_cast<uint64_t>(a.attributes[1])),
         size(static_cast<uint64_t>(a.attributes[3])),
-        causal(a.attributes[4] != 0) {}
+        causal(a.attributes[4] != 0),
+        window(a.attribute_count > 5 ? static_cast<uint64_t>(a.attributes[5]) : 0) {}
+  // Whether a query looks at a key, both rows of one sequence.
+  __device__ bool Sees(uint64_t query, uint64_t key) const {
+    return !causal || (key <= query && (window == 0 || query - key < window));
+  }
+  // The first key that a query of a sequence looks at, whose rows begin at `begin`.
+  __device__ uint64_t FirstKey(uint64_t query, uint64_t begin) const {
+    return causal && window > 0 && query >= begin + window ? query + 1 - window : begin;
+  }
   __device__ uint64_t GroupColumn(uint64_t group) const { return group * (heads + 2) * size; }
   __device__ uint64_t QColumn(uint64_t head) const {
     return GroupColumn(head / heads) + head % heads * size;
@@ -142,14 +152,14 @@ __device__ void AttentionForward(const KernelArguments& a) {
   const uint64_t last = heads.causal && block.first + kAttentionRows < block.end
                             ? block.first + kAttentionRows
                             : block.end;
-  for (uint64_t tile = block.begin; tile < last; tile += kRows) {
+  for (uint64_t tile = heads.FirstKey(block.first, block.begin); tile < last; tile += kRows) {
     __syncthreads();
     LoadTile<kSize>(keys, x, tile, kRows, block.end, heads.KColumn(group), heads.size);
     LoadTile<kSize>(values, x, tile, kRows, block.end, heads.VColumn(group), heads.size);
     __syncthreads();
     for (unsigned i = 0; i < kRows && tile + i < block.end; ++i) {
       const float score = query.Dot(keys + i * kSize);  // all threads of the warp take part
-      if (heads.causal && tile + i > block.row) continue;
+      if (!heads.Sees(block.row, tile + i)) continue;
       if (score > maximum) {
         const float shrink = expf(maximum - score);
         sum.Multiply(shrink);
@@ -194,7 +204,7 @@ __device__ void AttentionBackwardQ(const KernelArguments& a) {
   const uint64_t last = heads.causal && block.first + kAttentionRows < block.end
                             ? block.first + kAttentionRows
                             : block.end;
-  for (uint64_t tile = block.begin; tile < last; tile += kRows) {
+  for (uint64_t tile = heads.FirstKey(block.first, block.begin); tile < last; tile += kRows) {
     __syncthreads();
     LoadTile<kSize>(keys, x, tile, kRows, block.end, heads.KColumn(group), heads.size);
     LoadTile<kSize>(values, x, tile, kRows, block.end, heads.VColumn(group), heads.size);
@@ -202,7 +212,7 @@ __device__ void AttentionBackwardQ(const KernelArguments& a) {
     for (unsigned i = 0; i < kRows && tile + i < block.end; ++i) {
       const float score = query.Dot(keys + i * kSize);
       const float d_weight = gradient.Dot(values + i * kSize);
-      if (heads.causal && tile + i > block.row) continue;
+      if (!heads.Sees(block.row, tile + i)) continue;
       sum.Add(expf(score - logarithm) * (d_weight - delta), keys + i * kSize);
     }
   }
@@ -240,7 +250,7 @@ __device__ void AttentionBackwardKV(const KernelArguments& a) {
       for (unsigned i = 0; i < kRows && tile + i < block.end; ++i) {
         const float score = key.Dot(queries + i * kSize);
         const float d_weight = value.Dot(gradients + i * kSize);
-        if (heads.causal && tile + i < block.row) continue;
+        if (!heads.Sees(tile + i, block.row)) continue;
         const float weight = expf(score - Load(l, tile + i, head));
         const float delta = a.scratch[(tile + i) * heads.groups * heads.heads + head];
         d_value.Add(weight, gradients + i * kSize);

@@ -143,7 +143,7 @@ extern "C" __global__ void SwiGluBackward(KernelArguments a) {
 // real/kernels/numbers.h.
 __device__ inline float MaskAt(const KernelArguments& a, const GpuOperand& y, uint64_t i,
                                uint64_t j) {
-  const uint64_t index = (y.global_row + i) * y.global_columns + y.global_column + j;
+  const uint64_t index = y.RowOf(i) * y.global_columns + y.global_column + j;
   const double probability = a.attributes[0];
   return UnitAt(a.random, index) < probability ? 0.0f : static_cast<float>(1 / (1 - probability));
 }

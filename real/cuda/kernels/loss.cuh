@@ -9,7 +9,7 @@ namespace rehearse {
 extern "C" __global__ void Embedding(KernelArguments a) {
   const GpuOperand table = Read(a, 0), y = Write(a, 0);
   ForEachRow(y.rows, [&](uint64_t i) {
-    const uint64_t token = HashAt(a.random, y.batch_row + i) % table.global_rows;
+    const uint64_t token = HashAt(a.random, y.BatchRow(i)) % table.global_rows;
     const uint64_t local = token - table.global_row;  // wraps around below ours: not ours either
     for (uint64_t j = threadIdx.x; j < y.columns; j += blockDim.x) {
       Store(y, i, j, local < table.rows ? Load(table, local, j) : 0);
@@ -26,7 +26,7 @@ extern "C" __global__ void EmbeddingBackward(KernelArguments a) {
     for (uint64_t row = blockIdx.y; row < table.rows; row += gridDim.y) Store(table, row, j, 0);
   }
   for (uint64_t i = 0; i < dy.rows; ++i) {
-    const uint64_t token = HashAt(a.random, dy.batch_row + i) % table.global_rows;
+    const uint64_t token = HashAt(a.random, dy.BatchRow(i)) % table.global_rows;
     const uint64_t local = token - table.global_row;
     if (local >= table.rows || local % gridDim.y != blockIdx.y) continue;
     Store(table, local, j, Load(table, local, j) + Load(dy, i, j));
@@ -47,7 +47,7 @@ extern "C" __global__ void RowMaximum(KernelArguments a) {
 
 // The label's column of row i, counted from this rank's first; large where another rank has it.
 __device__ inline uint64_t LabelColumn(const KernelArguments& a, const GpuOperand& x, uint64_t i) {
-  return HashAt(a.random, x.batch_row + i) % x.global_columns - x.global_column;
+  return HashAt(a.random, x.BatchRow(i)) % x.global_columns - x.global_column;
 }
 
 extern "C" __global__ void Exponentials(KernelArguments a) {
@@ -97,7 +97,7 @@ extern "C" __global__ void SquaredError(KernelArguments a) {
   const GpuOperand x = Read(a, 0), loss = Write(a, 0), dx = Write(a, 1);
   const float share = static_cast<float>(1 / a.tokens);
   ForEachRow(x.rows, [&](uint64_t i) {
-    const uint64_t stream = HashAt(a.random, x.batch_row + i);
+    const uint64_t stream = HashAt(a.random, x.BatchRow(i));
     float sum = 0;
     for (uint64_t j = threadIdx.x; j < x.columns; j += blockDim.x) {
       const double target = 2 * UnitAt(stream, x.global_column + j) - 1;

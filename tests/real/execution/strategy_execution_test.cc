@@ -73,20 +73,22 @@ struct Step {
   Training training;
 };
 
-Step DecoderStep(const std::string& name, bool llama, Training training) {
+Step DecoderStep(const std::string& name, bool llama, Training training, uint64_t sequence = 4,
+                 uint64_t window = 0) {
   GptModel model;
   model.name = name;
   model.layers = 2;
   model.hidden = 24;
   model.heads = 12;
   model.vocabulary = 48;
+  model.window = window;
   if (llama) {
     model.llama = true;
     model.groups = 4;
     model.feed_forward = 48;
     model.tied = false;
   }
-  training.sequence = 4;
+  training.sequence = sequence;
   return {name, MakeDecoder(model, training), training};
 }
 
@@ -231,6 +233,24 @@ Strategy DrawCombined(Dice& dice, const Step& step) {
   options.zero.shard = shard;
   options.zero.replicas = replicas;
   options.data = data;
+  options.order = DrawOrder(dice);
+  options.sequence_parallel = dice.Flip();
+  options.keeps_gathered = dice.Flip();
+  options.overlap_all_reduce = dice.Flip();
+  return MakeCombined(options, step.network);
+}
+
+// Ranks that share sequences, in any form and order, beside all other axes.
+Strategy DrawContext(Dice& dice, const Step& step) {
+  CombinedOptions options;
+  options.zero = DrawSharing(dice, dice.Below(4));
+  options.context = dice.Pick({2, 2, 3, 4});
+  const auto [tensor, shard, data] = dice.Split<3>(dice.Pick({1, 2, 3, 4}));
+  options.tensor = tensor;
+  options.zero.shard = shard;
+  options.data = data;
+  options.context_kind = static_cast<ContextKind>(dice.Below(3));
+  options.balances_context = dice.Below(3) != 0;
   options.order = DrawOrder(dice);
   options.sequence_parallel = dice.Flip();
   options.keeps_gathered = dice.Flip();
@@ -431,6 +451,53 @@ INSTANTIATE_TEST_SUITE_P(
                       Row{"SbpByLayouts", DrawSbpLayouts}, Row{"Atp", DrawAtp},
                       Row{"Summa", DrawSumma}),
     [](const ::testing::TestParamInfo<Row>& row) { return std::string(row.param.name); });
+
+// Attention over more tokens, with and without windows.
+Step DrawLongStep(Dice& dice) {
+  Training training;
+  training.micro_batches = 1 + dice.Below(2);
+  training.batch = dice.Pick({4, 12}) * training.micro_batches;
+  training.recomputation = static_cast<Recomputation>(dice.Below(3));
+  const bool llama = dice.Flip();
+  const uint64_t window = dice.Pick({0, 0, 1, 5, 11, 30});
+  const std::string name =
+      fmt::format("{} of {}, window {}", llama ? "llama" : "gpt", training.batch, window);
+  return DecoderStep(name, llama, training, 24, window);
+}
+
+TEST(ContextExecutionTest, RanksThatShareSequencesGiveTheSerialNumbers) {
+  constexpr int kCases = 90;
+  std::map<std::string, int> forms;
+  int cases = 0;
+  for (uint32_t draw = 0; cases < kCases && draw < 40 * kCases; ++draw) {
+    Dice dice(draw);
+    const Step step = DrawLongStep(dice);
+    const Strategy strategy = DrawContext(dice, step);
+    if (strategy.mesh.size() > kMostRanks) continue;
+    const auto schedule = TryPlan(step, strategy);
+    if (!schedule) continue;
+    ExpectSerialNumbers(step, strategy, *schedule, 7);
+    ++forms[fmt::format("{} {}", static_cast<int>(strategy.context->kind),
+                        strategy.context->balanced)];
+    ++cases;
+  }
+  EXPECT_EQ(cases, kCases);
+  EXPECT_EQ(forms.size(), 5u) << "forms: ring and all-gather in both orders, Ulysses";
+}
+
+TEST(StrategyExecutionEdgeTest, SlidingWindowsGiveTheSerialNumbersUnderEveryAxis) {
+  Training training;
+  training.batch = 4;
+  for (const uint64_t window : {1u, 3u, 7u}) {
+    const Step step = DecoderStep(fmt::format("window {}", window), true, training, 8, window);
+    FourDOptions options;
+    options.column = 2;
+    options.row = 2;
+    options.depth = 2;
+    const Strategy strategy = MakeFourD(options, step.network);
+    ExpectSerialNumbers(step, strategy, PlanStep(step.network, training, strategy), 3);
+  }
+}
 
 TEST(StrategyExecutionEdgeTest, SharesThatDoNotDivideArePadded) {
   // 24·24·3 = 1728 elements over 5 ranks: four shares of 346 and one of 344.

@@ -494,6 +494,140 @@ TEST(AttentionKernelTest, ForwardAndBackward) {
   }
 }
 
+TEST(AttentionKernelTest, AWindowHidesWhatIsOlder) {
+  // Of 7 tokens each sees itself and 2 before it: as if the others were not there.
+  AttentionCase c{1, 7, 2, 2, 3, true};
+  Array x = Random(c.Rows(), c.Columns(), 1);
+  Array out = Zeros(c.Rows(), c.OutColumns());
+  Array sums = Zeros(c.Rows(), c.groups * c.heads);
+  KernelSetting windowed = c.Setting();
+  windowed.attributes.push_back(3);
+  Call(Kernel::kAttention, windowed, {&x}, {&out, &sums});
+  for (uint64_t token = 2; token < 7; ++token) {
+    AttentionCase of_three{1, 3, 2, 2, 3, true};
+    Array seen = Zeros(3, c.Columns());
+    for (uint64_t i = 0; i < 3; ++i) {
+      for (uint64_t j = 0; j < c.Columns(); ++j) seen.At(i, j) = x.At(token - 2 + i, j);
+    }
+    const Array expected = NaiveAttention(of_three, seen);
+    for (uint64_t j = 0; j < c.OutColumns(); ++j)
+      EXPECT_NEAR(out.At(token, j), expected.At(2, j), kExact);
+  }
+  Array d_out = Random(c.Rows(), c.OutColumns(), 2);
+  Array dx = Random(c.Rows(), c.Columns(), 3);
+  Call(Kernel::kAttentionBackward, windowed, {&d_out, &x, &out, &sums}, {&dx});
+  const auto f = [&] {
+    Array y = Zeros(c.Rows(), c.OutColumns());
+    Call(Kernel::kAttention, windowed, {&x}, {&y, &sums});
+    return Dot(y, d_out);
+  };
+  ExpectNear(dx, NumericalGradient(x, f), kNumerical);
+}
+
+// A case whose sequences several ranks share, played rank by rank.
+struct SharedCase {
+  AttentionCase whole;
+  uint64_t parts;
+  bool balanced;
+  double window;
+
+  uint64_t Rows() const { return whole.Rows() / parts; }
+  SequenceOrder Order() const { return {whole.sequence, parts, whole.Rows(), balanced}; }
+  KernelSetting Whole() const {
+    KernelSetting setting = whole.Setting();
+    setting.attributes.push_back(window);
+    return setting;
+  }
+  KernelSetting At(int64_t step) const {
+    KernelSetting setting = Whole();
+    for (const double more : {double(parts), balanced ? 1.0 : 0.0, double(step)})
+      setting.attributes.push_back(more);
+    return setting;
+  }
+  KernelSetting Keys() const {
+    return {.attributes = {double(whole.groups), double(whole.heads), double(whole.size)}};
+  }
+  Array PartOf(const Array& all, uint64_t rank) const {
+    Array part = Zeros(Rows(), all.columns);
+    part.place = ArrayPiece{.global_rows = whole.Rows(), .row = rank * Rows(), .order = Order()};
+    for (uint64_t i = 0; i < Rows(); ++i) {
+      for (uint64_t j = 0; j < all.columns; ++j) part.At(i, j) = all.At(part.place->RowOf(i), j);
+    }
+    return part;
+  }
+  Array Zero(uint64_t columns) const { return Zeros(Rows(), columns); }
+};
+
+TEST(AttentionKernelTest, PartsOfSharedSequencesAreTheWhole) {
+  for (const SharedCase& c : {SharedCase{{2, 12, 2, 2, 3, true}, 3, true, 0},
+                              {{1, 8, 1, 1, 2, true}, 4, false, 0},
+                              {{2, 12, 1, 3, 2, true}, 2, true, 5},
+                              {{1, 6, 2, 1, 2, false}, 3, false, 0}}) {
+    Array x = Random(c.whole.Rows(), c.whole.Columns(), 1);
+    Array out = Zeros(c.whole.Rows(), c.whole.OutColumns());
+    Array sums = Zeros(c.whole.Rows(), c.whole.groups * c.whole.heads);
+    Call(Kernel::kAttention, c.Whole(), {&x}, {&out, &sums});
+    Array d_out = Random(c.whole.Rows(), c.whole.OutColumns(), 2);
+    Array dx = Zeros(c.whole.Rows(), c.whole.Columns());
+    Call(Kernel::kAttentionBackward, c.Whole(), {&d_out, &x, &out, &sums}, {&dx});
+
+    std::vector<Array> keys;
+    std::vector<Array> d_keys;
+    for (uint64_t rank = 0; rank < c.parts; ++rank) {
+      Array own = c.PartOf(x, rank);
+      keys.push_back(c.Zero(c.whole.groups * 2 * c.whole.size));
+      d_keys.push_back(keys.back());
+      Call(Kernel::kTakeKeys, c.Keys(), {&own}, {&keys.back()});
+    }
+    std::vector<Array> d_own;
+    for (uint64_t rank = 0; rank < c.parts; ++rank) {
+      Array own = c.PartOf(x, rank);
+      Array o = c.Zero(out.columns);
+      Array l = c.Zero(sums.columns);
+      for (uint64_t step = 0; step < c.parts; ++step) {
+        Array of_part = c.Zero(out.columns);
+        Array l_part = c.Zero(sums.columns);
+        Array& from = keys[(rank + c.parts - step) % c.parts];
+        Call(Kernel::kAttentionPart, c.At(int64_t(step)), {&own, &from},
+             {step == 0 ? &o : &of_part, step == 0 ? &l : &l_part});
+        if (step > 0) Call(Kernel::kAttentionMerge, {}, {&of_part, &l_part, &o, &l}, {&o, &l});
+      }
+      ExpectNear(o, c.PartOf(out, rank), kExact);
+      ExpectNear(l, c.PartOf(sums, rank), kExact);
+      Array d_o = c.PartOf(d_out, rank);
+      Array d_x = c.Zero(x.columns);
+      for (uint64_t step = 0; step < c.parts; ++step) {
+        const uint64_t of = (rank + c.parts - step) % c.parts;
+        Array share = c.Zero(keys[of].columns);
+        if (step == 0) {
+          Call(Kernel::kAttentionPartBackward, c.At(0), {&d_o, &own, &keys[of], &o, &l},
+               {&d_x, &share});
+        } else {
+          Call(Kernel::kAttentionPartBackward, c.At(int64_t(step)),
+               {&d_o, &own, &keys[of], &o, &l, &d_x}, {&d_x, &share});
+        }
+        Call(Kernel::kAccumulate, {}, {&share, &d_keys[of]}, {&d_keys[of]});
+      }
+      d_own.push_back(d_x);
+    }
+    for (uint64_t rank = 0; rank < c.parts; ++rank) {
+      Call(Kernel::kPutKeys, c.Keys(), {&d_keys[rank], &d_own[rank]}, {&d_own[rank]});
+      ExpectNear(d_own[rank], c.PartOf(dx, rank), kExact);
+    }
+  }
+}
+
+TEST(AttentionKernelTest, SequencesAreOrderedAndBack) {
+  const SequenceOrder order{6, 3, 12, false};
+  Array x = Random(12, 2, 1);
+  Array y = Zeros(12, 2);
+  Array back = Zeros(12, 2);
+  Call(Kernel::kOrderSequences, {.attributes = {6, 3, 0, 0}}, {&x}, {&y});
+  for (uint64_t i = 0; i < 12; ++i) EXPECT_EQ(y.At(order.InSequences(i), 1), x.At(i, 1));
+  Call(Kernel::kOrderSequences, {.attributes = {6, 3, 0, 1}}, {&y}, {&back});
+  EXPECT_EQ(back.values, x.values);
+}
+
 // ---- losses -------------------------------------------------------------------------------------
 
 TEST(LossKernelTest, CrossEntropyForwardAndBackward) {

@@ -84,8 +84,9 @@ Schedule Everything() {
   first.streams = {{"compute", StreamKind::kCompute},
                    {"unused", StreamKind::kCommunication},
                    {"side", StreamKind::kCommunication}};
-  first.regions = {{{8, {CommunicatorId(0)}}, {6, {CommunicatorId(1), CommunicatorId(3)}}, {}},
-                   {{8, {}}, {6, {}}, {CommunicatorId(0), CommunicatorId(2)}}};
+  first.regions = {
+      {{8, {CommunicatorId(0)}}, {6, {CommunicatorId(1), CommunicatorId(3)}}, {}, {4, 2, 8, true}},
+      {{8, {}}, {6, {}}, {CommunicatorId(0), CommunicatorId(2)}}};
   first.buffers = {{.name = "view of a later one",
                     .kind = BufferKind::kGradient,
                     .bytes = Bytes(0),

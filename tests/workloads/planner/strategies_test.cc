@@ -435,6 +435,48 @@ TEST(StrategiesTest, AxesOfACombinedStrategyNestAsTheirOrderSays) {
   EXPECT_EQ(names(MakeCombined(options, network)), (Names{"shard", "tensor", "data"}));
 }
 
+Maker WithContext(uint32_t context, ContextKind kind, uint32_t tensor = 1, bool balanced = true) {
+  CombinedOptions options;
+  options.context = context;
+  options.context_kind = kind;
+  options.balances_context = balanced;
+  options.tensor = tensor;
+  options.zero.stage = 0;
+  return Combined(options);
+}
+
+TEST(StrategiesTest, SequencesThatCannotBeSharedAreRefused) {
+  // 8 tokens, 8 heads.
+  ExpectRefused(WithContext(8, ContextKind::kRing),
+                {"8 tokens", "16 equal runs", "two for each of 8 ranks", "\"context\""});
+  ExpectRefused(WithContext(3, ContextKind::kAllGather, 1, false), {"8 tokens", "3 equal runs"});
+  ExpectRefused(WithContext(4, ContextKind::kUlysses, 4),
+                {"8 attention heads", "16 parts", "\"context\""});
+  Training unfused = SmallTraining();
+  unfused.attention = AttentionKernel::kUnfused;
+  ExpectRefused(WithContext(2, ContextKind::kRing), {"unfused attention", "2 ranks share"},
+                unfused);
+}
+
+TEST(StrategiesTest, OnlyDecodersHaveSequencesToShare) {
+  Training training;
+  training.batch = 32;
+  const Network network = MakeMlp({"mlp", {64, 128, 16}}, training);
+  try {
+    PlanStep(network, training, WithContext(2, ContextKind::kRing)(network));
+    FAIL() << "planned";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("expected a decoder"), std::string::npos);
+  }
+}
+
+TEST(DegenerateStrategiesTest, OneRankASequenceIsNoContextParallelism) {
+  for (const ContextKind kind :
+       {ContextKind::kRing, ContextKind::kAllGather, ContextKind::kUlysses}) {
+    ExpectSameOps(PlanWith(WithContext(1, kind, 4)), PlanWith(Megatron(4, 1)));
+  }
+}
+
 TEST(StrategiesTest, SbpNumbersMustMultiplyToTheMachines) {
   ExpectRefused(
       [](const Network& network) {

@@ -211,6 +211,115 @@ TEST(StrategyBytesTest, FsdpUnderTensorParallelismMovesATthOfTheWeights) {
             expected);
 }
 
+// Llama's layers: keys and values have a fourth of the queries' columns.
+Network SharedNetwork() {
+  GptModel model = SmallModel();
+  model.llama = true;
+  model.groups = 2;
+  model.feed_forward = 256;
+  model.tied = false;
+  return MakeDecoder(model, SmallTraining());
+}
+
+TEST(StrategyBytesTest, ContextParallelismMovesKeysAndValuesOfItsForm) {
+  // c = 4 ranks share each sequence, 2 split the batch; m is a rank's rows. Columns: 2h/4 of k and
+  // v, h + 2h/4 of all three.
+  const double m = kRows / 8;
+  const double keys = m * kHidden / 2 * kLayers * kBf16;
+  const Network network = SharedNetwork();
+  const auto bytes = [&](ContextKind kind) {
+    CombinedOptions options;
+    options.context = 4;
+    options.data = 2;
+    options.context_kind = kind;
+    options.zero.stage = 0;
+    Bytes4 found = LayerBytes(PlanStep(network, SmallTraining(), MakeCombined(options, network)));
+    found.erase("all-reduce on data+context in synchronize");
+    return found;
+  };
+  // Three steps forward, three of keys and four of their gradients backward; each sends to the next.
+  EXPECT_EQ(bytes(ContextKind::kRing),
+            (Bytes4{{"send-receive on context in forward", 3 * keys},
+                    {"send-receive on context in backward", (3 + 4) * keys}}));
+  // The gathered array, twice, and what is reduce-scattered.
+  EXPECT_EQ(bytes(ContextKind::kAllGather),
+            (Bytes4{{"all-gather on context in forward", 4 * keys},
+                    {"all-gather on context in backward", 4 * keys},
+                    {"reduce-scatter on context in backward", 4 * keys}}));
+}
+
+TEST(StrategyBytesTest, UlyssesExchangesHeadsForTokens) {
+  // Two of q, k, v and two of the result each way, of a rank's rows.
+  const Network network = SharedNetwork();
+  CombinedOptions options;
+  options.context = 2;
+  options.data = 4;
+  options.context_kind = ContextKind::kUlysses;
+  options.zero.stage = 0;
+  const double columns = (kHidden + kHidden / 2) + kHidden;
+  const double exchanged = kRows / 8 * columns * kLayers * kBf16;
+  Bytes4 found = LayerBytes(PlanStep(network, SmallTraining(), MakeCombined(options, network)));
+  found.erase("all-reduce on data+context in synchronize");
+  EXPECT_EQ(found, (Bytes4{{"all-to-all on context in forward", exchanged},
+                           {"all-to-all on context in backward", exchanged}}));
+}
+
+TEST(StrategyBytesTest, SharesLieOverContextToo) {
+  // Ranks that share a sequence have equal weights: 2·4 shares of each.
+  const Network network = SharedNetwork();
+  CombinedOptions options;
+  options.context = 4;
+  options.zero.shard = 2;
+  const Schedule schedule = PlanStep(network, SmallTraining(), MakeCombined(options, network));
+  double weights = 0;
+  for (const NetworkMatrix& matrix : network.matrices) {
+    if (matrix.layer >= 0) weights += static_cast<double>(matrix.k * matrix.n);
+  }
+  const Bytes4 found = LayerBytes(schedule);
+  EXPECT_EQ(found.at("all-gather on shard+context in forward"), weights * kBf16);
+  EXPECT_EQ(found.at("reduce-scatter on shard+context in backward"), weights * kBf16);
+}
+
+TEST(ContextFlopsTest, RanksThatShareASequenceDoItsWorkTogether) {
+  // Forward flops of attention over all ranks are those of one, in every balanced form.
+  const auto attention = [&](uint32_t context, ContextKind kind, bool balanced, uint64_t window) {
+    GptModel model = SmallModel();
+    model.window = window;
+    Training training = SmallTraining();
+    training.sequence = 64;
+    const Network network = MakeDecoder(model, training);
+    CombinedOptions options;
+    options.context = context;
+    options.context_kind = kind;
+    options.balances_context = balanced;
+    options.zero.stage = 0;
+    const Schedule schedule = PlanStep(network, training, MakeCombined(options, network));
+    double flops = 0;
+    for (const Op& op : schedule.roles[0].ops) {
+      const auto* compute = std::get_if<Compute>(&op.work);
+      if (compute != nullptr && compute->kind == ComputeKind::kAttention)
+        flops += compute->flops.value();
+    }
+    return flops * schedule.ranks();
+  };
+  const double serial = attention(1, ContextKind::kRing, true, 0);
+  // 4·s²/2·h a sequence and layer, and 2.5 times that backward.
+  EXPECT_DOUBLE_EQ(serial, 3.5 * 2 * 64 * 64 * kHidden * 16 * kLayers);
+  for (const ContextKind kind :
+       {ContextKind::kRing, ContextKind::kAllGather, ContextKind::kUlysses}) {
+    for (const uint32_t ranks : {2u, 4u, 8u}) {
+      EXPECT_DOUBLE_EQ(attention(ranks, kind, true, 0), serial);
+      EXPECT_LE(attention(ranks, kind, true, 16), serial);
+    }
+  }
+  // In order the last rank has most to do, and the others wait: in a ring c squares of which half of
+  // one is masked, for c/2.
+  EXPECT_DOUBLE_EQ(attention(4, ContextKind::kRing, false, 0), serial * 3.5 / 2);
+  // A window of w of s tokens leaves (w·s - w²/2) of s²/2.
+  EXPECT_DOUBLE_EQ(attention(1, ContextKind::kRing, true, 16),
+                   serial * (16.0 * 64 - 16 * 16 / 2) / (64 * 64 / 2));
+}
+
 // Bytes that kernels of the layers move, by name.
 std::map<std::string, double> CopiesOfLayers(const Schedule& schedule) {
   std::map<std::string, double> bytes;

@@ -1,0 +1,40 @@
+// What the rules of attention cores share, with and without context parallelism.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "workloads/planner/plan.h"
+
+namespace rehearse {
+
+uint64_t HeadsOf(const NetworkNode& node);
+
+// The layout with heads over the axis that split rows, innermost.
+Layout HeadsOverContext(Layout layout, uint32_t axis);
+
+// How much of a core is done: so many passes over pairs of a query and a key, of which `pairs` come
+// with each token of Y.
+struct AttentionWork {
+  double passes = 1;
+  double pairs = 0;
+  double elements = 0;  // read and written once by a pass
+};
+// With the node's attributes; groups become those of this rank, whose columns lie as Y's.
+Compute MakeAttention(const Plan& plan, uint32_t node, Kernel kernel, const Tensor& y,
+                      const AttentionWork& work);
+
+// Pairs that come with a token where a rank has whole sequences and the core is fused.
+double PairsOfToken(const NetworkNode& node);
+
+// Fused, backward computes the scores again: 2.5 times the flops of forward (FlashAttention-2).
+inline constexpr double kFusedBackwardPasses = 2.5;
+
+// Q and K are turned by their positions, or their gradients back.
+void AddRotary(Plan& plan, uint32_t node, const std::string& name, const Tensor& x);
+
+// context_rules.cc: the same where ranks share sequences.
+void ForwardSharedAttention(Plan& plan, uint32_t node);
+void BackwardSharedAttention(Plan& plan, uint32_t node, const Tensor& dy);
+
+}  // namespace rehearse
