@@ -122,6 +122,29 @@ class ActivitySums {
   std::vector<WideTime> exposed_on_;  // [axis][axes active at the same time]
 };
 
+// Times of one role's ranks.
+struct RoleSums {
+  uint32_t ranks = 0;
+  WideTime compute = 0;
+  WideTime exposed = 0;
+};
+
+std::vector<RoleUse> UsesOf(const Schedule& schedule, const std::vector<RoleSums>& sums,
+                            WideTime step) {
+  std::vector<RoleUse> uses;
+  if (sums.size() < 2) return uses;
+  for (size_t role = 0; role < sums.size(); ++role) {
+    const RoleSums& own = sums[role];
+    if (own.ranks == 0) continue;
+    const WideTime idle = step * own.ranks - own.compute - own.exposed;
+    uses.push_back({schedule.roles[role].name,
+                    own.ranks,
+                    {MeanOver(own.ranks, own.compute), MeanOver(own.ranks, own.exposed),
+                     MeanOver(own.ranks, idle)}});
+  }
+  return uses;
+}
+
 // The edges of all streams by time; the longest comes last, so that most edges are moved once.
 std::vector<Edge> Merged(const std::vector<std::vector<Edge>>& streams) {
   std::vector<Edge> edges;
@@ -199,6 +222,7 @@ Result Summarize(const Schedule& schedule, const Timeline& timeline, FlopsPerSec
   for (uint32_t rank = 0; rank < ranks; ++rank) ++weight[timeline.RepresentativeOf(rank)];
 
   ActivitySums sums(axes);
+  std::vector<RoleSums> of_role(schedule.roles.size());
   std::vector<std::vector<Edge>> streams;
   auto span = timeline.spans.begin();
   for (uint32_t rank = 0; rank < ranks; ++rank) {
@@ -224,7 +248,13 @@ Result Summarize(const Schedule& schedule, const Timeline& timeline, FlopsPerSec
       edges.push_back({begin, lane.lane, +1});
       edges.push_back({end, lane.lane, -1});
     }
+    RoleSums& own = of_role[role_index];
+    own.ranks += weight[rank];
+    own.compute -= sums.compute();
+    own.exposed -= sums.exposed();
     sums.AddRank(Merged(streams), weight[rank]);
+    own.compute += sums.compute();
+    own.exposed += sums.exposed();
   }
   CHECK(span == timeline.spans.end());  // else not sorted by rank
 
@@ -232,6 +262,7 @@ Result Summarize(const Schedule& schedule, const Timeline& timeline, FlopsPerSec
   result.breakdown.compute = MeanOver(ranks, sums.compute());
   result.breakdown.exposed_communication = MeanOver(ranks, sums.exposed());
   result.breakdown.idle = MeanOver(ranks, whole - sums.compute() - sums.exposed());
+  result.roles = UsesOf(schedule, of_role, timeline.step.picoseconds());
   result.communication = MeanOver(ranks, sums.communication());
   if (sums.communication() > 0) {
     result.overlap_fraction = static_cast<double>(sums.communication() - sums.exposed()) /

@@ -35,6 +35,13 @@ struct AxisUse {
   Seconds exposed;
 };
 
+// The ranks of one role, where there are several: a stage of a pipeline.
+struct RoleUse {
+  std::string name;
+  uint32_t ranks = 0;
+  Breakdown breakdown;  // mean over these ranks; idle is the pipeline's bubble, mostly
+};
+
 struct LinkSummary {
   std::string name;
   std::string kind;
@@ -117,6 +124,7 @@ struct Result {
   Seconds communication;        // a transfer is active, mean over ranks
   double overlap_fraction = 0;  // share of it hidden behind compute; 0 without communication
   std::vector<AxisUse> axes;    // in the order of the schedule's communicators
+  std::vector<RoleUse> roles;   // in the order of the schedule; none where there is one only
   double model_flops_utilization = 0;
   double hardware_flops_utilization = 0;
   FlopsPerSecond peak;     // of one device, what the utilisations refer to

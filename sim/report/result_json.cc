@@ -39,6 +39,19 @@ Json ByAxis(const std::vector<AxisUse>& axes) {
   return object;
 }
 
+Json ByRole(const std::vector<RoleUse>& roles) {
+  Json array = Json::array();
+  for (const RoleUse& role : roles) {
+    const Breakdown& times = role.breakdown;
+    array.push_back({{"name", role.name},
+                     {"ranks", role.ranks},
+                     {"compute_seconds", Number(times.compute.value())},
+                     {"exposed_communication_seconds", Number(times.exposed_communication.value())},
+                     {"idle_seconds", Number(times.idle.value())}});
+  }
+  return array;
+}
+
 Json Links(const std::vector<LinkSummary>& links) {
   Json array = Json::array();
   for (const LinkSummary& link : links) {
@@ -150,6 +163,7 @@ nlohmann::ordered_json ToJson(const Result& result) {
   json["communication_seconds"] = Number(result.communication.value());
   json["overlap_fraction"] = Number(result.overlap_fraction);
   json["by_axis"] = ByAxis(result.axes);
+  if (!result.roles.empty()) json["by_role"] = ByRole(result.roles);
   json["model_flops_utilization"] = Number(result.model_flops_utilization);
   json["hardware_flops_utilization"] = Number(result.hardware_flops_utilization);
   json["tokens_per_second"] = Number(result.tokens_per_second);

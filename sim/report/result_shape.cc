@@ -53,6 +53,17 @@ const ObjectShape& AxisUseShape() {
   return shape;
 }
 
+const ObjectShape& RoleUseShape() {
+  static const ObjectShape shape = {
+      "role",
+      "Where the time of one role's ranks goes, mean over them: a stage of a pipeline.",
+      {NameKey("name", "of the role"), CountKey("ranks", "that play it"),
+       TimeKey("compute_seconds", "any kernel runs"),
+       TimeKey("exposed_communication_seconds", "only transfers are active"),
+       TimeKey("idle_seconds", "the rank waits for others: a pipeline's bubble")}};
+  return shape;
+}
+
 const ObjectShape& MemoryShape() {
   static const ObjectShape shape = {
       "memory",
@@ -239,6 +250,8 @@ const ObjectShape& ResultShape() {
        TimeKey("communication_seconds", "transfers are active, mean over ranks"),
        ShareKey("overlap_fraction", "of that, what kernels hide"),
        Written("by_axis", Named(ObjectOf(AxisUseShape), "communicator"), "communication"),
+       Sometimes("by_role", ListOf(ObjectOf(RoleUseShape)), "there is one role",
+                 "stages of a pipeline, and whatever roles a schedule has"),
        ShareKey("model_flops_utilization", "MFU: without recomputation, of the devices' peak"),
        ShareKey("hardware_flops_utilization", "HFU: with it"),
        CountKey("tokens_per_second", "of all ranks"),

@@ -13,6 +13,7 @@ namespace {
 constexpr int kBarCells = 34;
 constexpr size_t kMostAxes = 8;
 constexpr size_t kMostChosen = 12;
+constexpr size_t kMostRoles = 16;
 constexpr size_t kMostLinks = 5;
 
 // A bar of `share` times kBarCells cells, to an eighth of a cell; what is more than nothing shows.
@@ -106,6 +107,30 @@ void WriteBreakdown(Page& page, const Result& result) {
   row("compute", result.breakdown.compute, Ink::kGreen);
   row("exposed communication", result.breakdown.exposed_communication, Ink::kRed);
   row("idle", result.breakdown.idle, Ink::kYellow);
+}
+
+// Of many the first and the last ones.
+void WriteRoles(Page& page, const Result& result) {
+  if (result.roles.empty()) return;
+  page.Gap();
+  page.Line("{}{}", page.pen(Ink::kBold, "Stages and other roles"),
+            page.pen(Ink::kFaint, "   mean over the ranks of each; a pipeline's bubble is idle"));
+  page.Line("{}",
+            page.pen(Ink::kFaint, fmt::format("  {:<22}{:>8}{:>12}{:>12}{:>12}{:>9}", "role",
+                                              "ranks", "compute", "exposed", "idle", "of step")));
+  const size_t count = result.roles.size();
+  for (size_t i = 0; i < count; ++i) {
+    if (count > kMostRoles && i == kMostRoles / 2) {
+      page.Line("  … and {} more", count - kMostRoles);
+      i = count - kMostRoles / 2;
+    }
+    const RoleUse& role = result.roles[i];
+    const double idle = Share(role.breakdown.idle.value(), result.step.value());
+    page.Line("  {:<22}{:>8}{:>12}{:>12}{:>12}{:>9}  {}", Shortened(role.name, 21),
+              Grouped(role.ranks), Print(role.breakdown.compute),
+              Print(role.breakdown.exposed_communication), Print(role.breakdown.idle),
+              Percent(idle), page.pen(Ink::kYellow, Bar(idle)));
+  }
 }
 
 void WriteAxes(Page& page, const Result& result) {
@@ -289,6 +314,7 @@ std::string StepToText(const Result& result, bool color) {
   Page page(color);
   WriteHeadline(page, result);
   WriteBreakdown(page, result);
+  WriteRoles(page, result);
   WriteAxes(page, result);
   WriteChosen(page, result);
   WriteUtilization(page, result);
