@@ -197,7 +197,9 @@ std::vector<BufferId> NamedArraysOf(const RankPlan& plan, BufferId id) {
   std::vector<BufferId> arrays;
   const std::vector<Buffer>& buffers = plan.role->buffers;
   for (uint32_t i = 0; i < buffers.size(); ++i) {
-    if (buffers[i].view && buffers[i].view->of == id && IsNamedArray(plan, BufferId(i))) {
+    // A view of another kind is how ops see the buffer, not what it is.
+    if (buffers[i].view && buffers[i].view->of == id &&
+        buffers[i].kind == buffers[id.index()].kind && IsNamedArray(plan, BufferId(i))) {
       arrays.emplace_back(i);
     }
   }

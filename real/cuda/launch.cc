@@ -267,6 +267,8 @@ Storage StorageOf(DType dtype) {
     case DType::kTf32:
       return Storage::kFp32;
     case DType::kBf16:
+    case DType::kFp8:  // the numbers before they were cast
+    case DType::kFp4:
       return Storage::kBf16;
     case DType::kFp16:
       return Storage::kFp16;

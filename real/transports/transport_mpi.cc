@@ -177,6 +177,7 @@ class MpiCollectives : public Collectives {
     const auto ranks = static_cast<int>(call.group->size());
     const bool in_place = call.from == call.to;
     const void* source = in_place ? MPI_IN_PLACE : static_cast<const void*>(call.from);
+    std::vector<T> apart;
     MPI_Request request = MPI_REQUEST_NULL;
     switch (collective.kind) {
       case CollectiveKind::kAllReduce:
@@ -189,7 +190,11 @@ class MpiCollectives : public Collectives {
         break;
       }
       case CollectiveKind::kReduceScatter:
-        MPI_Ireduce_scatter_block(call.from, call.to, to, type, operation, group, &request);
+        // The result may lie in the operand, which MPI does not allow.
+        if (call.to >= call.from && call.to < call.from + call.from_elements)
+          apart.assign(call.from, call.from + call.from_elements);
+        MPI_Ireduce_scatter_block(apart.empty() ? call.from : apart.data(), call.to, to, type,
+                                  operation, group, &request);
         break;
       case CollectiveKind::kAllToAll:
         MPI_Ialltoall(call.from, from / ranks, type, call.to, to / ranks, type, group, &request);

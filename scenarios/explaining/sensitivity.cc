@@ -119,7 +119,8 @@ std::vector<Experiment> ExperimentsOn(const Cluster& cluster, const std::vector<
       WithBetterDevices("arithmetic", cluster,
                         [](DeviceSpec& device) {
                           for (FlopsPerSecond* peak :
-                               {&device.matrix_peak_16, &device.matrix_peak_32,
+                               {&device.matrix_peak_4, &device.matrix_peak_8,
+                                &device.matrix_peak_16, &device.matrix_peak_32,
                                 &device.vector_peak_32, &device.vector_peak_64}) {
                             *peak *= kBetter;
                           }

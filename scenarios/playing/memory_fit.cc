@@ -1,7 +1,10 @@
 #include "scenarios/playing/memory_fit.h"
 
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -10,9 +13,27 @@
 
 namespace rehearse {
 
+Bytes ReserveOf(const Schedule& schedule, const Role& role, const DeviceSpec& device) {
+  if (!IsGpu(device)) return Bytes(0);
+  constexpr Bytes kDriver(1.06e9);
+  constexpr double kMebi = 1024.0 * 1024;
+  std::set<uint32_t> communicators;
+  for (const Op& op : role.ops) {
+    const CommunicatorId id = CommunicatorOf(op.work);
+    if (id.IsSet()) communicators.insert(id.index());
+  }
+  Bytes reserve = kDriver + Bytes((device.compute_capability >= 90 ? 32 : 8) * kMebi);
+  for (const uint32_t id : communicators) {
+    const uint32_t members = schedule.communicators[id].size();
+    if (members > 1) reserve += Bytes((members == 2 ? 544 : 688) * kMebi);
+  }
+  return reserve;
+}
+
 MemoryFit TightestFit(const Schedule& schedule, const std::vector<uint32_t>& placement,
                       const Cluster& cluster) {
   std::vector<std::optional<MemoryUse>> use_of_role(schedule.roles.size());
+  std::map<std::pair<uint32_t, uint32_t>, Bytes> reserves;  // by role and kind of device
   MemoryFit tightest;
   for (uint32_t rank = 0; rank < schedule.ranks(); ++rank) {
     const uint32_t role = schedule.role_of_rank[rank];
@@ -22,6 +43,10 @@ MemoryFit TightestFit(const Schedule& schedule, const std::vector<uint32_t>& pla
     fit.use = *use_of_role[role];
     fit.device = placement[rank];
     fit.capacity = cluster.DeviceOf(fit.device).memory;
+    const auto [reserve, is_new] = reserves.try_emplace({role, cluster.SpecOf(fit.device)});
+    if (is_new)
+      reserve->second = ReserveOf(schedule, schedule.roles[role], cluster.DeviceOf(fit.device));
+    fit.reserve = reserve->second;
     fit.sizes_differ = rank > 0 && (tightest.sizes_differ || fit.capacity != tightest.capacity);
     if (rank == 0 || fit.Room() < tightest.Room()) {
       tightest = fit;
@@ -40,6 +65,7 @@ std::string NameOf(const MemoryFit& fit, const Cluster& cluster) {
 void DescribeMemory(const MemoryFit& fit, const Cluster& cluster, Result* result) {
   result->memory = fit.use;
   result->memory_capacity = fit.capacity;
+  result->memory_reserve = fit.reserve;
   result->memory_rank = fit.rank;
   result->tightest_rank = fit.sizes_differ ? NameOf(fit, cluster) : "";
 }

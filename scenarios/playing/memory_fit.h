@@ -16,11 +16,22 @@ struct MemoryFit {
   uint32_t device = 0;  // it is on this one
   MemoryUse use;
   Bytes capacity;  // of the device
+  Bytes reserve;   // ReserveOf
   // Devices of the job have different sizes, so that this need not be the rank that needs most.
   bool sizes_differ = false;
 
   Bytes Room() const { return capacity - use.Total(); }  // negative: it does not fit
 };
+
+// What a rank of the role takes of its GPU besides what it allocates, about; 0 where it is none.
+//   driver   its context, and NCCL's first state: 1.06 GB on an H100 before the first collective
+//            (NVIDIA/nccl issue 1685); assumed on all GPUs
+//   NCCL     buffers of each communicator that the role communicates on: 544 MiB where its groups
+//            have 2 members, 688 MiB where they have more (4 A100 on NVLink, NVIDIA/nccl issue 964)
+//   cuBLAS   workspaces: 32 MiB from compute capability 9.0 on, 8 MiB before
+//            (pytorch.org/docs, CUBLAS_WORKSPACE_CONFIG)
+// What fragments leave is not in it: it depends on the allocator's settings.
+Bytes ReserveOf(const Schedule& schedule, const Role& role, const DeviceSpec& device);
 
 // The rank with the least room, of several the first. `placement`: rank -> device.
 MemoryFit TightestFit(const Schedule& schedule, const std::vector<uint32_t>& placement,

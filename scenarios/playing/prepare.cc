@@ -54,11 +54,32 @@ void CheckAttention(const Cluster& cluster, const JobRequest& request, Attention
   }
 }
 
+// That every device of the job has units for products of that kind.
+void CheckProducts(const Cluster& cluster, const JobRequest& request, ProductRecipe recipe) {
+  if (recipe == ProductRecipe::kNone) return;
+  for (const uint32_t rank : request.placement) {
+    const DeviceSpec& device = cluster.DeviceOf(rank);
+    const bool in_blocks = recipe == ProductRecipe::kMxfp8 || recipe == ProductRecipe::kNvfp4;
+    const bool has_blocks = device.compute_capability == 0 || device.compute_capability >= 100;
+    const FlopsPerSecond peak =
+        recipe == ProductRecipe::kNvfp4 ? device.matrix_peak_4 : device.matrix_peak_8;
+    if (peak > FlopsPerSecond(0) && (!in_blocks || has_blocks)) continue;
+    throw Error(request.place,
+                fmt::format("/training/products: the device {} has no units for them, expected "
+                            "\"plain\"{}",
+                            device.name,
+                            in_blocks && device.matrix_peak_8 > FlopsPerSecond(0)
+                                ? ", \"fp8\", \"fp8-current\" or \"fp8-blockwise\""
+                                : ""));
+  }
+}
+
 Job PrepareJob(const Scenario& scenario, const JobRequest& request) {
   const Cluster& cluster = *scenario.cluster;
   Job job{request.name, {}, request.placement, request.start, request.repeat};
   if (const auto* workload = std::get_if<Workload>(&request.work)) {
     CheckAttention(cluster, request, workload->training.attention);
+    CheckProducts(cluster, request, workload->training.products);
     job.schedule =
         workload->pipeline
             ? PlanPipeline(workload->network, workload->training, workload->strategy,

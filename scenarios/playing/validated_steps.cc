@@ -14,13 +14,16 @@ namespace {
 constexpr std::array kTable = {
     ValidatedSteps{"a100-40g", "llm-foundry", "fsdp", 23, 8, 128, 0.039, -0.021},
     ValidatedSteps{"a100-80g", "llm-foundry", "fsdp", 31, 8, 8, 0.041, -0.011},
-    ValidatedSteps{"a100-80g", "megatron-core", "megatron", 1, 8, 8, 0.213, -0.213},
+    ValidatedSteps{"a100-80g", "megatron-core", "megatron", 1, 8, 8, 0.218, -0.218},
     ValidatedSteps{"a100-80g", "megatron-lm-2021", "megatron", 6, 8, 256, 0.079, 0.079},
-    ValidatedSteps{"b200", "megatron-core", "megatron", 11, 8, 8, 0.323, -0.323},
+    ValidatedSteps{"b200", "megatron-core", "megatron", 11, 8, 8, 0.146, -0.146},
+    ValidatedSteps{"b200", "nemo", "megatron", 4, 8, 16, 0.08, -0.080},
+    ValidatedSteps{"gb200", "megatron-core", "megatron", 1, 8, 8, 0.532, -0.532},
     ValidatedSteps{"h100", "llm-foundry", "fsdp", 38, 8, 512, 0.086, -0.079},
-    ValidatedSteps{"h100", "maxtext", "fsdp", 6, 64, 2048, 0.021, 0.021},
-    ValidatedSteps{"h100", "megatron-core", "megatron", 1, 8, 8, 0.266, -0.266},
-    ValidatedSteps{"h100", "nemo", "megatron", 3, 8, 32, 0.003, -0.003},
+    ValidatedSteps{"h100", "maxtext", "fsdp", 12, 64, 2048, 0.053, -0.030},
+    ValidatedSteps{"h100", "megatron-core", "megatron", 1, 8, 8, 0.267, -0.267},
+    ValidatedSteps{"h100", "nemo", "fsdp", 1, 8, 8, 0.005, -0.005},
+    ValidatedSteps{"h100", "nemo", "megatron", 16, 4, 64, 0.141, -0.141},
 };
 
 std::string TextAt(const nlohmann::json& given, const char* key) {
@@ -50,8 +53,7 @@ std::span<const ValidatedSteps> ValidatedTable() { return kTable; }
 
 std::optional<Trust> TrustOf(const Scenario& scenario, const Job& job) {
   const DeviceSpec& device = scenario.cluster->DeviceOf(job.placement.front());
-  const bool is_gpu = device.compute_capability > 0 || device.gfx > 0;
-  if (!is_gpu || device.measured || !scenario.given) return std::nullopt;
+  if (!IsGpu(device) || device.measured || !scenario.given) return std::nullopt;
   const nlohmann::json& given = *scenario.given;
   const std::string software = TextAt(given, "software");
   const std::string strategy =

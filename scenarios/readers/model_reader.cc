@@ -22,6 +22,24 @@ const char* VariantOf(Rows rows) {
   return rows == Rows::kTokens ? "of decoders" : rows == Rows::kPixels ? "of images" : "";
 }
 
+// Of decoders only.
+void ReadProducts(const JsonReader& reader, Training* training) {
+  constexpr ProductRecipe kRecipes[] = {ProductRecipe::kNone,       ProductRecipe::kFp8,
+                                        ProductRecipe::kFp8Current, ProductRecipe::kFp8Blockwise,
+                                        ProductRecipe::kMxfp8,      ProductRecipe::kNvfp4};
+  training->products = kRecipes[reader.At("products").Choice()];
+  training->precise_layers = reader.At("precise_layers").Whole<uint32_t>();
+  training->narrow_parameters = reader.At("narrow_parameters").Bool();
+  const bool is_plain = training->products == ProductRecipe::kNone;
+  if (!is_plain && training->precision == DType::kFp32)
+    reader.At("products").Expected("\"plain\", as \"precision\" is fp32");
+  const bool has_blocks =
+      training->products == ProductRecipe::kMxfp8 || training->products == ProductRecipe::kNvfp4;
+  if (training->narrow_parameters && (is_plain || has_blocks))
+    reader.At("narrow_parameters")
+        .Expected("false, or \"products\" to be fp8, fp8-current or fp8-blockwise");
+}
+
 Training ReadTraining(const JsonReader& object, Rows rows) {
   const JsonReader reader = object.As(TrainingShape(), VariantOf(rows));
   Training training;
@@ -40,6 +58,7 @@ Training ReadTraining(const JsonReader& object, Rows rows) {
   if (training.gradients == DType::kBf16 && training.precision == DType::kFp32) {
     reader.At("gradients").Expected("\"fp32\", as \"precision\" is");
   }
+  ReadProducts(reader, &training);
   training.tuned_kernels = reader.At("tuned_kernels").Bool();
   constexpr KernelStyle kStyles[] = {KernelStyle::kFused, KernelStyle::kEager,
                                      KernelStyle::kCompiled};
@@ -224,6 +243,14 @@ const ObjectShape& TrainingShape() {
        {"convolution", OneOf({"implicit", "explicit"}), Default("\"implicit\""),
         "explicit stores the image's patches for the product", "\"explicit\"", "of images"},
        {"precision", OneOf({"bf16", "fp32"}), Default("\"bf16\""), "of arithmetic and parameters"},
+       {"products", OneOf({"plain", "fp8", "fp8-current", "fp8-blockwise", "mxfp8", "nvfp4"}),
+        Default("\"plain\""),
+        "of the layers' matrices: plain is as precision says, else Transformer Engine's recipes",
+        "\"fp8\"", "of decoders"},
+       {"precise_layers", AWhole(0, 1000), Default("0"),
+        "the first and the last so many, whose products stay plain", "1", "of decoders"},
+       {"narrow_parameters", TrueFalse(), Default("false"),
+        "keeps and gathers the matrices of fp8 products in fp8 only", "true", "of decoders"},
        {"gradients", OneOf({"fp32", "bf16"}), Default("\"fp32\""), "of sums of gradients"},
        {"tuned_kernels", TrueFalse(), Default("false"),
         "each product as the fastest of NN, NT and TN", "true"},

@@ -69,6 +69,7 @@ std::map<std::string, std::vector<Applied>> AppliedTo(const json& scenario,
   const std::string strategy = TextAt(PartOf(scenario, "strategy"), "kind");
   const std::string schedule = TextAt(PartOf(scenario, "pipeline"), "schedule");
   const std::string model = KindOfModel(PartOf(scenario, "model"));
+  const std::string products = TextAt(PartOf(scenario, "training"), "products");
   const std::vector<std::string> models = {"decoder", "mlp", "vgg", "u-net"};
   const bool is_known = std::find(models.begin(), models.end(), model) != models.end();
   std::map<std::string, std::vector<Applied>> applied;
@@ -79,6 +80,9 @@ std::map<std::string, std::vector<Applied>> AppliedTo(const json& scenario,
     if (!one.kind.empty() && !is_its_kind) continue;
     if (is_of_pipeline && !PartOf(scenario, "pipeline").is_object()) continue;
     if (one.least_capability > capability) continue;
+    if (!one.products.empty() &&
+        std::find(one.products.begin(), one.products.end(), products) == one.products.end())
+      continue;
     Applied entry{one.path.substr(dot + 1), json::parse(one.value), &one};
     const std::string part = one.path.substr(0, dot);
     if (part == "training" && !(is_known && Takes(entry.key, entry.value, model))) continue;

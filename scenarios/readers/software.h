@@ -23,6 +23,7 @@ struct SoftwareSwitch {
   std::string kind;   // of strategy (or schedule of a pipeline) that has it; "" for all
   std::string source;
   uint32_t least_capability = 0;  // of the device (DeviceSpec::compute_capability); the last counts
+  std::vector<std::string> products = {};  // of the training; empty: any
 };
 
 struct SoftwareStack {

@@ -64,6 +64,23 @@ Switches DTensor() {
           {"strategy.overlap_all_reduce", kFalse, "combined", source}};
 }
 
+// Of NeMo's and Megatron-Bridge's recipes for products in 8 and 4 bits.
+Switches NarrowRecipes(const std::string& source) {
+  const Switches parameters = AndCombined({{"training.narrow_parameters",
+                                            kTrue,
+                                            "megatron",
+                                            source,
+                                            0,
+                                            {"fp8", "fp8-current", "fp8-blockwise"}}});
+  return Joined(parameters, {{"training.precise_layers", "1", "", source, 0, {"fp8-current"}}});
+}
+
+// `gathers`: beside the forward pass.
+Switches MegatronBuckets(const char* gathers, const std::string& source) {
+  return AndCombined({{"strategy.bucket_elements", "40000000", "megatron", source},
+                      {"strategy.overlap_parameter_gathers", gathers, "megatron", source}});
+}
+
 Switches Megatron(const char* overlap_all_reduce, const char* overlap_gradients,
                   const char* distributed_optimizer, const std::string& source) {
   return Joined(
@@ -109,6 +126,12 @@ constexpr const char* kTransformerEngine =
 constexpr const char* kNemo =
     "NVIDIA/NeMo 24.07 to 25.x recipes: MegatronCommOverlapConfig(overlap_grad_reduce, "
     "overlap_param_gather), distributed optimizer, GPTConfig.cross_entropy_loss_fusion";
+constexpr const char* kBuckets =
+    "docs.nvidia.com/megatron-core, DistributedDataParallelConfig: bucket_size "
+    "max(40000000, 1000000 x data-parallel ranks), overlap_param_gather False";
+constexpr const char* kNarrow =
+    "NVIDIA-NeMo/Megatron-Bridge training/mixed_precision.py, NVIDIA/NeMo mixed_precision recipes: "
+    "fp8_param_gather; current scaling keeps the first and the last layer in bf16";
 constexpr const char* kMegatron2021 =
     "NVIDIA/Megatron-LM v2.5 (2021): fused softmax, bias-GELU, bias-dropout, Apex FusedAdam; no "
     "FlashAttention; gradients all-reduced after backward, in 16 bits";
@@ -190,7 +213,7 @@ std::vector<SoftwareStack> Stacks() {
        Joined(Joined(transformer_engine,
                      Kernels("\"fused\"", "\"fused\"", "\"unfused\"", "\"fused\"", kMegatronCore)),
               Joined(Megatron(kTrue, kFalse, kFalse, kMegatronCore),
-                     WaitsForMessages(kPipelineCore)))},
+                     Joined(MegatronBuckets(kFalse, kBuckets), WaitsForMessages(kPipelineCore))))},
       {"megatron-lm-2021", "Megatron-LM of the papers of 2021 and 2022",
        Joined(
            Joined(Attention("\"unfused\"", kMegatron2021),
@@ -201,7 +224,8 @@ std::vector<SoftwareStack> Stacks() {
       {"nemo", "NeMo's recipes: Megatron-Core with its overlaps (2024 on)",
        Joined(Joined(transformer_engine,
                      Kernels("\"fused\"", "\"fused\"", "\"fused\"", "\"fused\"", kNemo)),
-              Joined(Megatron(kTrue, kTrue, kTrue, kNemo), WaitsForMessages(kPipelineCore)))},
+              Joined(Joined(Megatron(kTrue, kTrue, kTrue, kNemo), MegatronBuckets(kTrue, kNemo)),
+                     Joined(NarrowRecipes(kNarrow), WaitsForMessages(kPipelineCore))))},
       {"torchtitan", "torchtitan: FSDP2, op by op unless compiled (2024 on)",
        Joined(Joined(eager, Fsdp("\"per-parameter\"", "\"fp32\"", kFsdp2)), DTensor())},
   };

@@ -58,6 +58,8 @@ Strategy ReadMegatron(const JsonReader& object, const Network& network) {
   options.overlap_all_reduce = reader.At("overlap_all_reduce").Bool();
   options.overlap_gradients = reader.At("overlap_gradients").Bool();
   options.distributed_optimizer = reader.At("distributed_optimizer").Bool();
+  options.bucket_elements = reader.At("bucket_elements").Whole<uint64_t>();
+  options.overlap_parameter_gathers = reader.At("overlap_parameter_gathers").Bool();
   return MakeMegatron(options, network);
 }
 
@@ -151,6 +153,8 @@ Strategy ReadCombined(const JsonReader& object, const Network& network) {
   zero.overlap_reduce_scatter =
       ReadSwitch(reader, "overlap_reduce_scatter", sharers > 1 && zero.stage >= 2);
   if (sharers > 1 && zero.stage == 3) ReadGathering(reader, &zero);
+  options.bucket_elements = reader.At("bucket_elements").Whole<uint64_t>();
+  options.overlap_parameter_gathers = reader.At("overlap_parameter_gathers").Bool();
   return MakeCombined(options, network);
 }
 

@@ -126,6 +126,7 @@ struct Result {
   // Of the rank with the least room on its device: the fullest, where all devices have one size.
   MemoryUse memory;
   Bytes memory_capacity;      // of that rank's device; 0 when unknown
+  Bytes memory_reserve;       // besides, of libraries and the driver, about; 0 when unknown
   uint32_t memory_rank = 0;   // of its job, where there are several
   std::string tightest_rank;  // its name, "" where all devices have one size
   // Those in use, busiest first (utilization, then order). Links that behave alike are one where

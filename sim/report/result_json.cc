@@ -161,6 +161,8 @@ nlohmann::ordered_json ToJson(const Result& result) {
   if (result.memory_capacity > Bytes(0)) {
     json["memory"]["capacity"] = ByteCount(result.memory_capacity);
     json["memory"]["rank"] = result.memory_rank;
+    if (result.memory_reserve > Bytes(0))
+      json["memory"]["reserve"] = ByteCount(result.memory_reserve);
   }
   json["links"] = Links(result.links);
   if (!result.chosen.empty()) json["collectives"] = Collectives(result.chosen);

@@ -100,11 +100,17 @@ Bytes SizeOf(DType dtype) {
     case DType::kBf16:
     case DType::kFp16:
       return Bytes(2);
+    case DType::kFp8:
+      return Bytes(1);
+    case DType::kFp4:
+      return Bytes(0.5);
   }
   internal::FailCheck(__FILE__, __LINE__, "unknown dtype");
 }
 
-const char* Name(DType dtype) { return NameIn({"fp64", "fp32", "tf32", "bf16", "fp16"}, dtype); }
+const char* Name(DType dtype) {
+  return NameIn({"fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "fp4"}, dtype);
+}
 
 const char* Name(GemmMode mode) { return NameIn({"NN", "NT", "TN"}, mode); }
 

@@ -45,7 +45,9 @@ using StreamId = Id<StreamTag>;  // position in Role::streams
 struct BufferTag {};
 using BufferId = Id<BufferTag>;  // position in Role::buffers
 
-enum class DType : uint8_t { kFp64, kFp32, kTf32, kBf16, kFp16 };
+// 8 and 4 bits: operands of products that have been cast for them, whatever the format (E4M3, E5M2,
+// E2M1) and its scales. Backends keep such arrays in 16 bits (on CPUs in their arithmetic).
+enum class DType : uint8_t { kFp64, kFp32, kTf32, kBf16, kFp16, kFp8, kFp4 };
 Bytes SizeOf(DType dtype);
 const char* Name(DType dtype);  // "bf16"
 

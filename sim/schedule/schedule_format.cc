@@ -14,7 +14,7 @@ std::vector<std::string> NamesUpTo(Enum last) {
 }  // namespace
 
 const std::vector<std::string>& DTypeNames() {
-  static const std::vector<std::string> names = NamesUpTo(DType::kFp16);
+  static const std::vector<std::string> names = NamesUpTo(DType::kFp4);
   return names;
 }
 

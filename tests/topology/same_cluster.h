@@ -16,6 +16,8 @@ inline void ExpectSameDevice(const DeviceSpec& a, const DeviceSpec& b) {
   EXPECT_EQ(a.description, b.description);
   EXPECT_EQ(a.compute_capability, b.compute_capability);
   EXPECT_EQ(a.matrix_peak_16, b.matrix_peak_16);
+  EXPECT_EQ(a.matrix_peak_8, b.matrix_peak_8);
+  EXPECT_EQ(a.matrix_peak_4, b.matrix_peak_4);
   EXPECT_EQ(a.matrix_peak_32, b.matrix_peak_32);
   EXPECT_EQ(a.vector_peak_32, b.vector_peak_32);
   EXPECT_EQ(a.vector_peak_64, b.vector_peak_64);
@@ -37,6 +39,10 @@ inline void ExpectSameDevice(const DeviceSpec& a, const DeviceSpec& b) {
     return std::multimap(spec.sources.begin(), spec.sources.end());
   };
   EXPECT_EQ(sources(a), sources(b));
+  ASSERT_EQ(a.gemm_model_8 == nullptr, b.gemm_model_8 == nullptr);
+  if (a.gemm_model_8) {
+    EXPECT_EQ(*a.gemm_model_8, *b.gemm_model_8);
+  }
   ASSERT_EQ(a.gemm_model == nullptr, b.gemm_model == nullptr);
   if (a.gemm_model) {
     EXPECT_EQ(*a.gemm_model, *b.gemm_model);

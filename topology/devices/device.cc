@@ -14,6 +14,7 @@
 #include "topology/devices/device_rows.h"
 #include "topology/devices/gemm_model.h"
 #include "topology/devices/logarithm.h"
+#include "topology/devices/narrow_products.h"
 
 namespace rehearse {
 namespace {
@@ -63,11 +64,18 @@ double WavesBeside(const Waves& waves, const Gemm& gemm) {
   return static_cast<double>(CeilDivide(blocks, left)) / alone;
 }
 
+bool IsNarrow(DType dtype) { return dtype == DType::kFp8 || dtype == DType::kFp4; }
+
+const GemmModel* ModelOf(const DeviceSpec& device, DType dtype) {
+  return IsNarrow(dtype) && device.gemm_model_8 ? device.gemm_model_8.get()
+                                                : device.gemm_model.get();
+}
+
 // By tiles and waves; without the model by the efficiency.
 Seconds GemmTime(const DeviceSpec& device, const Gemm& gemm, DType dtype, Bytes bytes) {
-  if (device.gemm_model)
-    return TimeOf(*device.gemm_model, gemm, SizeOf(dtype), bytes,
-                  PeakOf(device, dtype) * device.gemm_scale, device.memory_bandwidth);
+  if (const GemmModel* const model = ModelOf(device, dtype))
+    return TimeOf(*model, gemm, SizeOf(dtype), bytes, PeakOf(device, dtype) * device.gemm_scale,
+                  device.memory_bandwidth);
   const Seconds arithmetic =
       FlopsOf(gemm) / (PeakOf(device, dtype) * (GemmEfficiency(device, gemm) * device.gemm_scale));
   return std::max(arithmetic, MemoryTime(device, bytes)) + device.launch_overhead;
@@ -148,6 +156,10 @@ FlopsPerSecond PeakOf(const DeviceSpec& device, DType dtype) {
       return given(device.matrix_peak_16, "matrix_peak_16");
     case DType::kTf32:
       return given(device.matrix_peak_32, "matrix_peak_32");
+    case DType::kFp8:
+      return given(device.matrix_peak_8, "matrix_peak_8");
+    case DType::kFp4:
+      return given(device.matrix_peak_4, "matrix_peak_4");
     case DType::kFp32:
       return given(device.vector_peak_32, "vector_peak_32");
     case DType::kFp64:
@@ -155,6 +167,8 @@ FlopsPerSecond PeakOf(const DeviceSpec& device, DType dtype) {
   }
   CHECK(false);
 }
+
+bool IsGpu(const DeviceSpec& device) { return device.compute_capability > 0 || device.gfx > 0; }
 
 double GemmEfficiency(const DeviceSpec& device, const Gemm& gemm) {
   const uint64_t rows = gemm.m * gemm.batch;
@@ -204,9 +218,10 @@ Seconds ComputeTime(const DeviceSpec& device, const Compute& compute, bool backw
   if (device.measured) {
     if (const auto measured = TimeOf(*device.measured, compute)) return measured->time;
   }
-  if (compute.kind == ComputeKind::kGemm && compute.flops > Flops(0) && device.gemm_model &&
-      !HasPoint(device, compute.gemm)) {
-    const Seconds launches = device.gemm_model->launch * (static_cast<double>(compute.kernels) - 1);
+  const GemmModel* const model = ModelOf(device, compute.dtype);
+  if (compute.kind == ComputeKind::kGemm && compute.flops > Flops(0) && model != nullptr &&
+      (IsNarrow(compute.dtype) || !HasPoint(device, compute.gemm))) {
+    const Seconds launches = model->launch * (static_cast<double>(compute.kernels) - 1);
     const Seconds duration =
         GemmTime(device, compute.gemm, compute.dtype, compute.bytes) + launches;
     CHECK(std::isfinite(duration.value()));
@@ -251,6 +266,7 @@ const std::vector<DeviceSpec>& KnownDevices() {
     std::vector<DeviceSpec> rows = {A100Sxm40(), A100Sxm80(), A100Custom64(), A800Sxm80()};
     for (auto* family : {VoltaAndOlder, Hoppers, BlackwellsAndAdas, OtherDevices})
       for (DeviceSpec& row : family()) rows.push_back(std::move(row));
+    for (DeviceSpec& row : rows) AddNarrowProducts(&row);
     std::sort(rows.begin(), rows.end(),
               [](const DeviceSpec& a, const DeviceSpec& b) { return a.name < b.name; });
     return rows;

@@ -25,7 +25,9 @@
 //              reads, come at cache_bandwidth where they are at most 0.7 of the cache, none from
 //              1.05 of it on, in between a share: its operands are there from the kernel before.
 // Assumptions: what was measured with 16-bit operands holds for other types as a share of their own
-// peak; where there are points only, a batch of b GEMMs fills the device as one with b·m rows.
+// peak, but for those of 8 and 4 bits, which have a model of their own (gemm_model_8) where 8 bits
+// were measured; where there are points only, a batch of b GEMMs fills the device as one with b·m
+// rows.
 // Every figure of a preset names its source in `sources`. All functions are pure.
 #pragma once
 
@@ -92,6 +94,8 @@ struct DeviceSpec {
   uint32_t compute_capability = 0;  // NVIDIA's, times ten: 80; 0 for other makers
   uint32_t gfx = 0;                 // AMD's architecture: 0x942; 0 for other makers
   FlopsPerSecond matrix_peak_16;    // bf16/fp16, dense
+  FlopsPerSecond matrix_peak_8;     // fp8, dense
+  FlopsPerSecond matrix_peak_4;     // fp4, dense
   FlopsPerSecond matrix_peak_32;    // tf32
   FlopsPerSecond vector_peak_32;    // fp32 outside the matrix units
   FlopsPerSecond vector_peak_64;
@@ -114,6 +118,7 @@ struct DeviceSpec {
   double host_cores = 0;
   std::vector<GemmPoint> gemm_points;
   std::shared_ptr<const GemmModel> gemm_model;               // null for none
+  std::shared_ptr<const GemmModel> gemm_model_8;             // of 8 and 4 bits; null: as others
   std::shared_ptr<const AttentionModel> attention_model;     // null for none
   std::shared_ptr<const DevicePoints> points;                // a user's own; null for none
   std::shared_ptr<const MeasuredKernels> measured;           // by a calibration; null for none
@@ -126,6 +131,8 @@ double SlowdownOf(const Slowdown& slowdown, const Compute& compute);
 
 // The peak that utilisation of this dtype refers to. Throws Error when the device does not give it.
 FlopsPerSecond PeakOf(const DeviceSpec& device, DType dtype);
+
+bool IsGpu(const DeviceSpec& device);
 
 // Efficiency of a GEMM by the device's points as a share of the peak, without gemm_scale and before
 // the memory bound; in (0, 1]. CHECKs that no dimension is 0.

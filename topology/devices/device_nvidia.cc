@@ -13,6 +13,10 @@ constexpr const char* kMamf =
 constexpr const char* kShapes =
     "fitted to 330 bf16 shapes of this device (ai-dynamo/aiconfigurator 095f58a51c4c)";
 
+constexpr const char* kB200Shapes =
+    "fitted to 330 bf16 shapes of this device (ai-dynamo/aiconfigurator 095f58a51c4c); sustained: "
+    "514 shapes in a long loop (MooreThreads/SimuMax 4dcaae5), topology/OPERATORS.md";
+
 GemmModel Tiles(GemmLibrary library, uint32_t multiprocessors, double few_waves, double many_waves,
                 double launch_microseconds) {
   return {.library = library,
@@ -134,11 +138,13 @@ std::vector<DeviceSpec> BlackwellsAndAdas() {
   l40s.cache = Bytes(96e6);
   GemmModel rtx4090 = Tiles(GemmLibrary::kAda, 128, 0.85, 0.85, 0.2);
   rtx4090.cache = Bytes(72e6);
+  GemmModel b200_tiles = Tiles(GemmLibrary::kBlackwell, 148, 0.707, 0.677, 2.4);
+  b200_tiles.sustained = 0.72;
   const GemmModel gb200_tiles = Tiles(GemmLibrary::kBlackwell, 152, 0.705, 0.568, 2.4);
   return {
       Blackwell({"b200", "NVIDIA B200 180 GB", 2250, 1125, 75, 37, 167.6, 7700, 0.776,
                  "NVIDIA Blackwell data sheet, HGX B200, dense (180e9 bytes)", b200.c_str(), 100},
-                Tiles(GemmLibrary::kBlackwell, 148, 0.707, 0.677, 2.4), kShapes, 0.37, 0.62),
+                b200_tiles, kB200Shapes, 0.37, 0.62),
       Blackwell(
           {"b300", "NVIDIA B300 288 GB", 2250, 1125, 75, 1.3, 268.2, 8000, 0.786,
            "NVIDIA Blackwell Ultra data sheet, HGX B300, dense (288e9 bytes)", b300.c_str(), 103},

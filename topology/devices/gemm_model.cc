@@ -18,6 +18,8 @@ constexpr double kCacheOverMemory = 3;
 constexpr std::array<uint32_t, 6> kSplits = {1, 2, 3, 4, 6, 8};
 // A product that fills the device so often is not split.
 constexpr uint64_t kMostSplitWaves = 3;
+// Where half of what large products lose in the long run is lost.
+constexpr Flops kHalfSustained(0.12e12);
 
 uint64_t CeilOf(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
 
@@ -39,9 +41,9 @@ struct LibraryRow {
   GemmLibraryFigures figures;
 };
 
-const std::array<LibraryRow, 5>& Libraries() {
+const std::array<LibraryRow, 7>& Libraries() {
   const auto microseconds = [](double value) { return Seconds(value * 1e-6); };
-  static const std::array<LibraryRow, 5> rows = {
+  static const std::array<LibraryRow, 7> rows = {
       {{"ampere",
         {Tiles(0.78, 0.65, 0.45, false),
          1,
@@ -62,9 +64,18 @@ const std::array<LibraryRow, 5>& Libraries() {
          1,
          0,
          {1, 1, 0.975}}},
-       {"cdna",
-        {Tiles(0.95, 0.8, 0.7, true), 0.5, 10, microseconds(1.8), microseconds(3), 0.9, 0}}}};
+       {"cdna", {Tiles(0.95, 0.8, 0.7, true), 0.5, 10, microseconds(1.8), microseconds(3), 0.9, 0}},
+       {"hopper-8",
+        {Tiles(1, 0.8, 0.7, true), 0.4, 14, microseconds(0.92), microseconds(3), 0.78, 0}},
+       {"blackwell-8",
+        {Tiles(0.97, 0.93, 0.63, true), 0.24, 3.6, microseconds(0.1), microseconds(5), 0.6, 0}}}};
   return rows;
+}
+
+double SustainedTime(const GemmModel& model, Flops flops) {
+  const double size = flops / kHalfSustained;
+  const double squared = size * size;
+  return 1 + (1 / model.sustained - 1) * squared / (squared + 1);
 }
 
 }  // namespace
@@ -117,7 +128,8 @@ GemmChoice ChooseTiles(const GemmModel& model, const Gemm& gemm, Bytes element, 
 Seconds TimeOf(const GemmModel& model, const Gemm& gemm, Bytes element, Bytes bytes,
                FlopsPerSecond peak, BytesPerSecond bandwidth) {
   const GemmLibraryFigures& library = FiguresOf(model.library);
-  const double tiles = ChooseTiles(model, gemm, element, peak, bandwidth).time.value();
+  const double tiles = ChooseTiles(model, gemm, element, peak, bandwidth).time.value() *
+                       SustainedTime(model, FlopsOf(gemm));
   const double memory = (bytes / (bandwidth * library.memory_share)).value();
   Seconds time = Seconds(std::sqrt(tiles * tiles + memory * memory)) + model.launch;
   if (library.spill > 0) {

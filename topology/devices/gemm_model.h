@@ -12,6 +12,8 @@
 // the split with the shortest `tiles`. Then
 //   time    = √(tiles² + (bytes / (bandwidth · memory_share))²)
 //             + spill · (bytes of C beyond the cache) / bandwidth + launch
+// and `tiles` take 1 + (1/sustained - 1) · f²/(f² + f0²) times as long for a product of f flops, f0
+// = 0.12 TFLOP: what is left of the rate in minutes of work, of which small products use little.
 // (memory beside arithmetic: the longer of the two, but for products that are bound by both; what C
 // drives out of the cache is read again, which only cards with little bandwidth notice).
 //
@@ -44,11 +46,19 @@ struct GemmTile {
 };
 
 // What the kernels of a generation have in common.
-enum class GemmLibrary : uint8_t { kAmpere, kAda, kHopper, kBlackwell, kCdna };
+enum class GemmLibrary : uint8_t {
+  kAmpere,
+  kAda,
+  kHopper,
+  kBlackwell,
+  kCdna,
+  kHopper8,     // fp8
+  kBlackwell8,  // fp8, fp4
+};
 const char* Name(GemmLibrary library);  // "ampere"
-inline constexpr std::array kGemmLibraries = {GemmLibrary::kAmpere, GemmLibrary::kAda,
-                                              GemmLibrary::kHopper, GemmLibrary::kBlackwell,
-                                              GemmLibrary::kCdna};
+inline constexpr std::array kGemmLibraries = {
+    GemmLibrary::kAmpere, GemmLibrary::kAda,     GemmLibrary::kHopper,    GemmLibrary::kBlackwell,
+    GemmLibrary::kCdna,   GemmLibrary::kHopper8, GemmLibrary::kBlackwell8};
 
 struct GemmLibraryFigures {
   std::vector<GemmTile> tiles;
@@ -67,6 +77,7 @@ struct GemmModel {
   uint32_t multiprocessors = 1;
   double few_waves = 1;   // of the peak
   double many_waves = 1;  // of the peak
+  double sustained = 1;   // of the rates, in minutes of large products
   Seconds launch;         // a product's own, from the end of the kernel before it
   Bytes cache;            // L2; counts where the library spills
 

@@ -13,7 +13,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::array kDTypes = {DType::kFp64, DType::kFp32, DType::kTf32, DType::kBf16,
-                                DType::kFp16};
+                                DType::kFp16, DType::kFp8,  DType::kFp4};
 constexpr std::array kModes = {GemmMode::kNN, GemmMode::kNT, GemmMode::kTN};
 constexpr std::array kKinds = {CollectiveKind::kAllReduce,     CollectiveKind::kAllGather,
                                CollectiveKind::kReduceScatter, CollectiveKind::kAllToAll,

@@ -26,10 +26,7 @@ double Exceeded(double probability) {
 
 }  // namespace
 
-double SpeedSpread(const DeviceSpec& device) {
-  const bool is_gpu = device.compute_capability > 0 || device.gfx > 0;
-  return is_gpu ? kVariation / kWhiskers : 0;
-}
+double SpeedSpread(const DeviceSpec& device) { return IsGpu(device) ? kVariation / kWhiskers : 0; }
 
 double SlowestOf(uint32_t count, double probability, double spread) {
   CHECK_GT(count, 0u);

@@ -82,6 +82,7 @@ Json ToJson(const GemmModel& model) {
   Json json;
   json["library"] = Name(model.library);
   json["multiprocessors"] = model.multiprocessors;
+  if (model.sustained != 1) json["sustained"] = model.sustained;
   json["few_waves"] = model.few_waves;
   json["many_waves"] = model.many_waves;
   if (model.launch > Seconds(0)) json["launch"] = Text(model.launch);
@@ -122,6 +123,8 @@ Json DeviceObject(const DeviceSpec& device) {
     if (rate > FlopsPerSecond(0)) json[key] = Text(rate);
   };
   add_rate("matrix_peak_16", device.matrix_peak_16);
+  add_rate("matrix_peak_8", device.matrix_peak_8);
+  add_rate("matrix_peak_4", device.matrix_peak_4);
   add_rate("matrix_peak_32", device.matrix_peak_32);
   add_rate("vector_peak_32", device.vector_peak_32);
   add_rate("vector_peak_64", device.vector_peak_64);
@@ -136,6 +139,7 @@ Json DeviceObject(const DeviceSpec& device) {
   json["gemm_efficiency"] = device.gemm_efficiency;
   if (device.gemm_scale != 1) json["gemm_scale"] = device.gemm_scale;
   if (device.gemm_model) json["gemm_model"] = ToJson(*device.gemm_model);
+  if (device.gemm_model_8) json["gemm_model_8"] = ToJson(*device.gemm_model_8);
   if (device.attention_model) json["attention_model"] = ToJson(*device.attention_model);
   json["attention_forward_efficiency"] = device.attention_forward_efficiency;
   json["attention_backward_efficiency"] = device.attention_backward_efficiency;

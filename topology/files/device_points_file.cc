@@ -19,7 +19,7 @@ namespace {
 constexpr std::array kOps = {"gemm", "attention", "attention-backward"};
 constexpr std::array kModes = {GemmMode::kNN, GemmMode::kNT, GemmMode::kTN};
 constexpr std::array kDTypes = {DType::kFp64, DType::kFp32, DType::kTf32, DType::kBf16,
-                                DType::kFp16};
+                                DType::kFp16, DType::kFp8,  DType::kFp4};
 const std::vector<std::string> kColumns = {"op",           "m",        "n",        "k",
                                            "heads",        "head_dim", "sequence", "dtype",
                                            "microseconds", "mode",     "batch",    "causal"};

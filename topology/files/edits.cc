@@ -210,8 +210,9 @@ class Editor {
     DeviceSpec changed = spec;
     std::string what;
     if (edit.compute) {
-      for (FlopsPerSecond* peak : {&changed.matrix_peak_16, &changed.matrix_peak_32,
-                                   &changed.vector_peak_32, &changed.vector_peak_64}) {
+      for (FlopsPerSecond* peak :
+           {&changed.matrix_peak_4, &changed.matrix_peak_8, &changed.matrix_peak_16,
+            &changed.matrix_peak_32, &changed.vector_peak_32, &changed.vector_peak_64}) {
         *peak *= edit.compute->factor;
         constexpr FlopsPerSecond kMost(1e30);
         if (*peak > kMost)

@@ -83,6 +83,7 @@ std::shared_ptr<const GemmModel> ReadGemmModel(const JsonReader& object) {
   model.multiprocessors = reader.At("multiprocessors").Whole<uint32_t>();
   model.few_waves = reader.At("few_waves").Number();
   model.many_waves = reader.At("many_waves").Number();
+  model.sustained = reader.At("sustained").Number();
   model.launch = reader.At("launch").Duration();
   if (reader.Has("cache")) model.cache = reader.At("cache").Size();
   return std::make_shared<const GemmModel>(model);
@@ -131,6 +132,8 @@ DeviceSpec ReadDeviceObject(const JsonReader& object) {
   device.description = reader.Has("description") ? reader.At("description").String() : device.name;
   device.compute_capability = reader.At("compute_capability").Whole<uint32_t>();
   device.matrix_peak_16 = reader.At("matrix_peak_16").FlopRate();
+  device.matrix_peak_8 = optional_rate("matrix_peak_8");
+  device.matrix_peak_4 = optional_rate("matrix_peak_4");
   device.matrix_peak_32 = optional_rate("matrix_peak_32");
   device.vector_peak_32 = optional_rate("vector_peak_32");
   device.vector_peak_64 = optional_rate("vector_peak_64");
@@ -145,6 +148,7 @@ DeviceSpec ReadDeviceObject(const JsonReader& object) {
   for (const JsonReader& point : reader.At("gemm_points").Elements())
     device.gemm_points.push_back(ReadGemmPoint(point));
   if (reader.Has("gemm_model")) device.gemm_model = ReadGemmModel(reader.At("gemm_model"));
+  if (reader.Has("gemm_model_8")) device.gemm_model_8 = ReadGemmModel(reader.At("gemm_model_8"));
   if (reader.Has("attention_model"))
     device.attention_model = ReadAttentionModel(reader.At("attention_model"));
   device.attention_forward_efficiency = reader.At("attention_forward_efficiency").Number();

@@ -24,6 +24,17 @@ enum class KernelStyle : uint8_t {
 // for each operation and array (its plain loop).
 enum class OptimizerKernels : uint8_t { kFused, kForeach, kLoop };
 
+// What products with the matrices of layers are multiplied in, and by which of Transformer Engine's
+// recipes their operands are cast (workloads/planner/casts.h).
+enum class ProductRecipe : uint8_t {
+  kNone,          // as the training's precision is
+  kFp8,           // delayed scaling: an array's scale is known before it is cast
+  kFp8Current,    // current scaling: its largest number is looked for first
+  kFp8Blockwise,  // a scale for each block of 128, as DeepSeek-V3
+  kMxfp8,         // of 32
+  kNvfp4,         // of 16, in 4 bits
+};
+
 struct Training {
   uint64_t batch = 0;     // sequences or images a step, over all ranks
   uint64_t sequence = 0;  // tokens
@@ -40,6 +51,12 @@ struct Training {
   // weights and moments (2 + 4 + 12 bytes a parameter), as Megatron-LM does. fp32: all of it (4 + 4
   // + 8).
   DType precision = DType::kBf16;
+  // Attention cores, the head, the embedding and all that is no product stay in `precision`.
+  ProductRecipe products = ProductRecipe::kNone;
+  uint32_t precise_layers = 0;  // the first and the last so many keep products in `precision`
+  // The matrices of these products are kept and gathered in 8 bits only (Megatron-Core's
+  // fp8_param_gather); else as well as in `precision`.
+  bool narrow_parameters = false;
   // In what gradients of matrices are accumulated over micro-batches, summed over ranks and given
   // to Adam: fp32 (Megatron-LM in bf16), or as `precision` (OneFlow, DeepSpeed, Megatron-LM in
   // fp16): half the bytes. What is reduce-scattered product by product (ZeRO-2, -3) travels in

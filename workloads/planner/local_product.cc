@@ -112,7 +112,7 @@ void MultiplyForWeightGradient(Plan& plan, uint32_t node, BufferId dy, BufferId 
   if (plan.training.fused_accumulation && !bytes) {
     // Reads and writes the sum rather than a block of its own.
     const double moved = 2 * SizeOf(plan.training.gradients).value() - plan.element();
-    bytes = BytesOf(gemm, plan.builder.precision()) +
+    bytes = plan.builder.BytesOfGemm(gemm, dy) +
             Bytes(moved * static_cast<double>(gemm.m) * static_cast<double>(gemm.n));
   }
   plan.builder.AddGemm(plan.Node(node).op + " dW", gemm, dy, b, dw, adds, bytes);

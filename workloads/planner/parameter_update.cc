@@ -21,7 +21,9 @@ BufferId Parameters::BeginGradient(uint32_t index, bool* adds) {
   const uint32_t owner = matrices_[index].owner;
   Matrix& matrix = matrices_[owner];
   *adds = matrix.uses_left < matrix.uses;
-  if (!*adds) {
+  if (matrix.block.IsSet()) {
+    matrix.gradient = matrix.block;
+  } else if (!*adds) {
     matrix.gradient =
         AddMatrixBuffer(owner, plan_.Label("gradient block of " + network_.matrices[owner].name),
                         BufferKind::kBuffer, training_.precision, false);
@@ -156,7 +158,11 @@ void Parameters::Accumulate(uint32_t index) {
   }
   // Of a matrix that two stages of the rank use, the gradient is complete on that of its owner.
   if (is_last_ && strategy_.asynchronous_data_gradient && stage_->HasMatrix(index)) {
-    SumGradient(index, Issue::kAsynchronous);
+    if (matrix.bucket != kNone) {
+      EndInBucket(index);
+    } else {
+      SumGradient(index, Issue::kAsynchronous);
+    }
   }
 }
 
@@ -195,8 +201,12 @@ void Parameters::Synchronize() {
   plan_.set_tag({Phase::kSynchronize, -1, 0});
   for (uint32_t index = 0; index < matrices_.size(); ++index) {
     if (!IsOwner(index) || strategy_.asynchronous_data_gradient) continue;
+    if (matrices_[index].bucket != kNone) continue;
     SetLayer(network_.matrices[index].layer);
     SumGradient(index, Issue::kBlocking);
+  }
+  if (!strategy_.asynchronous_data_gradient) {
+    for (const Bucket& bucket : buckets_) SumBucket(bucket, Issue::kBlocking);
   }
   SumOverStages();
   SetLayer(-1);
@@ -354,14 +364,7 @@ void Parameters::Update() {
   parameters.push_back(optimizer_state_);
   plan_.AddMemoryOp("Adam", Kernel::kAdam, AdamCosts().update, gradients, parameters,
                     {kLearningRate});
-  for (uint32_t index = 0; index < matrices_.size(); ++index) {
-    const Matrix& matrix = matrices_[index];
-    if (!IsOwner(index) || !Shares(matrix, 1) || Shares(matrix, 3)) continue;
-    SetLayer(network_.matrices[index].layer);
-    plan_.AddCollective("all-gather " + network_.matrices[index].name, CollectiveKind::kAllGather,
-                        matrix.share_axes, matrix.elements * plan_.element(), training_.precision,
-                        Issue::kBlocking, {matrix.update_share}, {matrix.parameter});
-  }
+  if (!strategy_.gathers_beside_forward) GatherUpdated();
 }
 
 }  // namespace rehearse

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "workloads/planner/casts.h"
+
 namespace rehearse {
 
 using Issue = PlanBuilder::Issue;
@@ -80,6 +82,7 @@ Parameters::Parameters(const Network& network, const Strategy& strategy, const T
     matrices_[i].uses_left = matrices_[i].uses;
     AddMatrixBuffers(i);
   }
+  MakeBuckets();
   AddVectors(rests);
   const uint64_t states = training.precision == DType::kFp32 && ZeroStage() % 3 == 0 ? 2 : 3;
   const auto elements = static_cast<uint64_t>(update_elements_);
@@ -107,6 +110,12 @@ void Parameters::PlaceMatrix(uint32_t index) {
     throw Error(plan_.place(),
                 fmt::format("\"{}\" of {}: X {} and W {} do not multiply locally", shape.name,
                             network_.name, ToString(layouts.x), ToString(layouts.w)));
+  }
+  if (layouts.summa && IsNarrow(training_, network_, index)) {
+    throw Error(plan_.place(),
+                fmt::format("\"{}\" of {} is multiplied by SUMMA, whose panels are not cast: "
+                            "expected \"products\" to be \"plain\", or another strategy",
+                            shape.name, network_.name));
   }
   if (shape.tied) {
     const Layout table = Transposed(strategy_.products[*shape.tied].w);
@@ -183,39 +192,73 @@ BufferId Parameters::AddMatrixBuffer(uint32_t index, std::string name, BufferKin
   return plan_.AddBuffer(MatrixBuffer(index, std::move(name), kind, dtype, share));
 }
 
-// This rank's share of a parameter that it holds whole.
-BufferId Parameters::AddShareView(uint32_t index) {
-  const Matrix& matrix = matrices_[index];
-  const std::string name = "share of " + plan_.BufferOf(matrix.parameter).name;
-  Buffer share = MatrixBuffer(index, name, BufferKind::kParameter, training_.precision, true);
+// This rank's share of an array that it holds whole.
+BufferId Parameters::AddShareView(uint32_t index, BufferId of, std::string name, BufferKind kind,
+                                  DType dtype) {
+  Buffer share = MatrixBuffer(index, std::move(name), kind, dtype, true);
   share.bytes = Bytes(0);
-  share.view = View{matrix.parameter, 0, 0, {}, {}};
-  for (const uint32_t axis : matrix.share_axes) share.view->columns_cut_by.emplace_back(axis);
+  share.view = View{of, 0, 0, {}, {}};
+  for (const uint32_t axis : matrices_[index].share_axes)
+    share.view->columns_cut_by.emplace_back(axis);
   return plan_.AddBuffer(std::move(share));
+}
+
+// Products that add to the sum of gradients hand over an array all the same, one for each size
+// (Transformer Engine's get_dummy_wgrad).
+BufferId Parameters::AddBlock(uint32_t index) {
+  const Matrix& matrix = matrices_[index];
+  const auto [block, is_new] = blocks_.try_emplace({matrix.rows, matrix.columns});
+  if (is_new) {
+    Buffer buffer = MatrixBuffer(index, "gradient block of " + network_.matrices[index].name,
+                                 BufferKind::kBuffer, training_.precision, /*share=*/false);
+    buffer.region = kNoRegion;
+    block->second = plan_.AddBuffer(std::move(buffer));
+  }
+  return block->second;
 }
 
 void Parameters::AddMatrixBuffers(uint32_t index) {
   Matrix& matrix = matrices_[index];
   if (!IsOwner(index)) {
     matrix.parameter = matrices_[matrix.owner].parameter;
+    matrix.whole = matrices_[matrix.owner].whole;
     return;
   }
   SetLayer(ArrayOf(index).layer);
   const std::string name = plan_.Label(ArrayOf(index).name);
-  matrix.parameter =
-      AddMatrixBuffer(index, name, BufferKind::kParameter, training_.precision, Shares(matrix, 3));
-  // Stage 1 keeps what is not summed yet whole, and its share of the sums beside it.
-  const bool sums_apart = Shares(matrix, 1) && !Shares(matrix, 2);
-  matrix.main_gradient =
-      AddMatrixBuffer(index, (sums_apart ? "local gradient of " : "gradient of ") + name,
-                      BufferKind::kGradient, training_.gradients, Shares(matrix, 2));
-  matrix.update_gradient = matrix.main_gradient;
-  if (sums_apart) {
-    matrix.update_gradient = AddMatrixBuffer(index, "gradient of " + name, BufferKind::kGradient,
-                                             training_.gradients, true);
-  }
   const bool updates_share = Shares(matrix, 1) && !Shares(matrix, 3);
-  matrix.update_share = updates_share ? AddShareView(index) : matrix.parameter;
+  Buffer parameter =
+      MatrixBuffer(index, name, BufferKind::kParameter, ParameterType(index), Shares(matrix, 3));
+  // What the step leaves is the share, until the next one gathers it.
+  if (updates_share && strategy_.gathers_beside_forward) parameter.region = kNoRegion;
+  matrix.parameter = plan_.AddBuffer(std::move(parameter));
+  matrix.whole = matrix.parameter;
+  if (updates_share && strategy_.gathers_beside_forward) {
+    Buffer whole = MatrixBuffer(index, name, BufferKind::kBuffer, ParameterType(index), false);
+    whole.bytes = Bytes(0);
+    whole.view = View{matrix.parameter, 0, 0, {}, {}};
+    matrix.whole = plan_.AddBuffer(std::move(whole));
+  }
+  if (IsNarrowMatrix(index) && !Shares(matrix, 3)) matrix.narrow = AddNarrowCopies(index);
+  // Stage 1 keeps what is not summed yet whole, and its share of the sums in its place there.
+  const bool sums_share = Shares(matrix, 1) && !Shares(matrix, 2);
+  Buffer gradient = MatrixBuffer(index, (sums_share ? "local gradient of " : "gradient of ") + name,
+                                 BufferKind::kGradient, training_.gradients, Shares(matrix, 2));
+  if (sums_share) gradient.region = kNoRegion;
+  matrix.main_gradient = plan_.AddBuffer(std::move(gradient));
+  matrix.update_gradient = matrix.main_gradient;
+  if (sums_share) {
+    matrix.update_gradient = AddShareView(index, matrix.main_gradient, "gradient of " + name,
+                                          BufferKind::kGradient, training_.gradients);
+  }
+  matrix.update_share = matrix.parameter;
+  if (updates_share) {
+    const char* const what = strategy_.gathers_beside_forward ? "updated share of " : "share of ";
+    matrix.update_share = AddShareView(index, matrix.parameter, what + name, BufferKind::kParameter,
+                                       ParameterType(index));
+  }
+  if (training_.fused_accumulation && !Shares(matrix, 2) && matrix.uses == 1)
+    matrix.block = AddBlock(index);
   update_elements_ += Shares(matrix, 1) ? matrix.share_elements : matrix.elements;
 }
 
@@ -319,20 +362,23 @@ bool Parameters::HoldsNothingOf(uint32_t begin, uint32_t end) const {
   };
   return std::none_of(matrices_.begin(), matrices_.end(), [&](const Matrix& matrix) {
     const bool is_being_made = matrix.uses_left < matrix.uses;
-    return is_there(matrix.gathered) || (is_being_made && is_there(matrix.gradient));
+    return is_there(matrix.gathered) || (matrix.gathered.IsSet() && is_there(matrix.narrow)) ||
+           (is_being_made && is_there(matrix.gradient));
   });
 }
 
 // The share as a gather takes it: cast from fp32, and copied into its buffer.
 BufferId Parameters::Pack(const Matrix& matrix, uint32_t index) {
-  if (Copies() != ShardCopies::kFlat && Copies() != ShardCopies::kPerParameter)
-    return matrix.parameter;
-  const double element = plan_.element();
-  const double cast = element == kMaster ? 0 : element + kMaster;
+  const DType type = GatherType(index);
+  const bool from_master = Copies() == ShardCopies::kFlat || Copies() == ShardCopies::kPerParameter;
+  if (!from_master && type == training_.precision) return matrix.parameter;
+  const double element = SizeOf(type).value();
+  const double from = from_master ? kMaster : plan_.element();
+  const double cast = element == from ? 0 : element + from;
   const double copy = Copies() == ShardCopies::kPerParameter ? 2 * element : 0;
   const BufferId packed =
       AddMatrixBuffer(index, plan_.Label("share to gather of " + network_.matrices[index].name),
-                      BufferKind::kBuffer, training_.precision, /*share=*/true);
+                      BufferKind::kBuffer, type, /*share=*/true);
   plan_.AddMemoryOp("pack " + network_.matrices[index].name, Kernel::kCopy,
                     KernelCost{matrix.share_elements * (cast + copy), copy > 0 ? 2u : 1u},
                     {matrix.parameter}, {packed});
@@ -348,8 +394,8 @@ void Parameters::Unpack(uint32_t index) {
     if (!matrix.landed.IsSet()) continue;
     SetLayer(network_.matrices[i].layer);
     plan_.AddMemoryOp("unpack " + network_.matrices[i].name, Kernel::kCopy,
-                      KernelCost{2 * matrix.elements * plan_.element(), 1}, {matrix.landed},
-                      {matrix.gathered});
+                      KernelCost{2 * matrix.elements * SizeOf(GatherType(i)).value(), 1},
+                      {matrix.landed}, {matrix.gathered});
     matrix.landed = BufferId();
   }
   plan_.set_tag(tag);
@@ -360,7 +406,8 @@ void Parameters::Gather(uint32_t index) {
   Hold(&matrix);
   if (matrix.gathered.IsSet()) return;
   if (!Shares(matrix, 3)) {
-    matrix.gathered = matrix.parameter;
+    Freshen(index);
+    matrix.gathered = matrix.whole;
     return;
   }
   const Tag tag = plan_.tag();
@@ -372,11 +419,12 @@ void Parameters::Gather(uint32_t index) {
     Matrix& member = matrices_[i];
     if (member.gathered.IsSet()) continue;
     Hold(&member);
+    const DType type = GatherType(i);
     member.gathered = AddMatrixBuffer(i, plan_.Label("gathered " + network_.matrices[i].name),
-                                      BufferKind::kBuffer, training_.precision, /*share=*/false);
+                                      BufferKind::kBuffer, type, /*share=*/false);
     if (Copies() == ShardCopies::kPerParameter || Copies() == ShardCopies::kBuckets) {
       member.landed = AddMatrixBuffer(i, plan_.Label("landed " + network_.matrices[i].name),
-                                      BufferKind::kBuffer, training_.precision, /*share=*/false);
+                                      BufferKind::kBuffer, type, /*share=*/false);
     }
     shares.push_back(Pack(member, i));
     wholes.push_back(member.landed.IsSet() ? member.landed : member.gathered);
@@ -384,8 +432,8 @@ void Parameters::Gather(uint32_t index) {
   }
   const std::string what = shares.size() > 1 ? "layer" : network_.matrices[index].name;
   plan_.AddCollective("all-gather " + what, CollectiveKind::kAllGather, matrix.share_axes,
-                      elements * plan_.element(), training_.precision, Issue::kAsynchronous, shares,
-                      wholes);
+                      elements * SizeOf(GatherType(index)).value(), GatherType(index),
+                      Issue::kAsynchronous, shares, wholes);
   plan_.set_tag(tag);
 }
 

@@ -14,7 +14,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "workloads/networks/network.h"
@@ -43,6 +46,10 @@ class Parameters {
   // after the other on the way back, where layers are gathered.
   BufferId Fetch(uint32_t index, uint32_t end);
   BufferId FetchBackward(uint32_t index);
+  // The same as the products Y = X·W^T and dX = dY·W take it: where they are narrow
+  // (workloads/planner/casts.h) the copy, cast if it is not yet.
+  BufferId Operand(uint32_t index, uint32_t end);
+  BufferId OperandBackward(uint32_t index);
   // The micro-batch has no more use for it.
   void Release(uint32_t matrix);
   // What the forward pass need not keep of a layer's matrices [begin, end).
@@ -78,6 +85,15 @@ class Parameters {
   void Update();
 
  private:
+  static constexpr uint32_t kNone = static_cast<uint32_t>(-1);
+  // Matrices whose gradients are summed as one, and so gathered when they are updated in shares:
+  // the last ones of a stage in its first bucket.
+  struct Bucket {
+    std::vector<uint32_t> matrices;
+    uint32_t next = kNone;  // on the way forward, of the same stage
+    uint32_t ended = 0;
+    bool is_gathered = false;
+  };
   struct Matrix {
     MatmulResult places;
     uint32_t owner = 0;        // itself, or the matrix it is tied to
@@ -93,13 +109,18 @@ class Parameters {
     double elements = 0;        // of the block, padded to equal shares
     double share_elements = 0;  // of a share
     BufferId parameter;         // the share of stage 3, else the block
+    BufferId whole;             // as ops see it that read it: the same, or a view
     BufferId main_gradient;     // the share of stages 2 and 3, else the block
     BufferId update_gradient;   // what Adam reads: that, or the summed share of stage 1
     BufferId update_share;  // what Adam writes: the parameter, or the share of it of stages 1 and 2
+    BufferId block;         // where its gradients are made, if that is a shared one
     BufferId gradient;      // of the block, while it is made
-    BufferId share_gradient;               // until it is accumulated
-    BufferId gathered;                     // set while a gathered copy is at hand
-    BufferId landed;                       // what a gather leaves, until it is copied into that
+    BufferId share_gradient;  // until it is accumulated
+    BufferId gathered;        // set while a gathered copy is at hand
+    BufferId narrow;          // copies for narrow products: turned, and as it is stored unless it
+    BufferId narrow_of;       // is kept so; and of which whole block they are at hand
+    uint32_t bucket = kNone;  // in which its sums and updated shares travel
+    BufferId landed;          // what a gather leaves, until it is copied into that
     std::vector<uint32_t> holders;         // micro-batches, of the gathered copy
     const SharedMatrix* shared = nullptr;  // with a stage of another rank
   };
@@ -131,9 +152,24 @@ class Parameters {
   bool Shares(const Matrix& matrix, uint32_t stage) const {
     return !matrix.share_axes.empty() && ZeroStage() >= stage;
   }
+  bool IsNarrowMatrix(uint32_t index) const;
+  // Of its block, as it is kept and as it is gathered.
+  DType ParameterType(uint32_t index) const;
+  DType GatherType(uint32_t index) const;
+  BufferId AddNarrowCopies(uint32_t index);
+  BufferId NarrowOf(uint32_t index, BufferId whole, bool turned);
+  void MakeBuckets();
+  void MakeBucketsOf(const Stage& stage);
+  void EndInBucket(uint32_t index);
+  void SumBucket(const Bucket& bucket, PlanBuilder::Issue issue);
+  void GatherBucket(Bucket* bucket, PlanBuilder::Issue issue);
+  void Freshen(uint32_t index);
+  void GatherUpdated();
   void PlaceMatrix(uint32_t index);
   void AddMatrixBuffers(uint32_t index);
-  BufferId AddShareView(uint32_t index);
+  BufferId AddShareView(uint32_t index, BufferId of, std::string name, BufferKind kind,
+                        DType dtype);
+  BufferId AddBlock(uint32_t index);
   Buffer MatrixBuffer(uint32_t index, std::string name, BufferKind kind, DType dtype,
                       bool share) const;
   BufferId AddMatrixBuffer(uint32_t index, std::string name, BufferKind kind, DType dtype,
@@ -179,6 +215,9 @@ class Parameters {
   std::vector<Matrix> matrices_;
   std::vector<PlacedVector> vectors_;
   std::vector<VectorGroup> groups_;
+  std::vector<Bucket> buckets_;
+  std::map<std::pair<uint64_t, uint64_t>, BufferId>
+      blocks_;  // that several matrices share, by size
   BufferId optimizer_state_;
   double update_elements_ = 0;     // of all parameters that this rank updates
   double vector_elements_ = 0;     // those of vectors among them

@@ -166,15 +166,26 @@ OpId PlanBuilder::AddMemoryOpBeside(std::string name, Kernel kernel, double byte
                                    writes);
 }
 
+// Of all three arrays; C is in the plan's precision.
+Bytes PlanBuilder::BytesOfGemm(const Gemm& gemm, BufferId a) const {
+  const DType operands = BufferOf(a).dtype;
+  if (operands != DType::kFp8 && operands != DType::kFp4) return BytesOf(gemm, precision_);
+  const auto m = static_cast<double>(gemm.m);
+  const auto n = static_cast<double>(gemm.n);
+  const auto k = static_cast<double>(gemm.k);
+  return ((m + n) * k) * SizeOf(operands) + (m * n) * SizeOf(precision_);
+}
+
 OpId PlanBuilder::AddGemm(std::string name, const Gemm& gemm, BufferId a, BufferId b, BufferId c,
                           bool accumulate, std::optional<Bytes> bytes) {
   Compute compute;
   compute.kind = ComputeKind::kGemm;
   compute.kernel = Kernel::kGemm;
-  compute.dtype = precision_;
+  const DType operands = BufferOf(a).dtype;
+  compute.dtype = operands == DType::kFp8 || operands == DType::kFp4 ? operands : precision_;
   compute.gemm = gemm;
   compute.flops = FlopsOf(gemm);
-  compute.bytes = bytes.value_or(BytesOf(gemm, precision_));
+  compute.bytes = bytes.value_or(BytesOfGemm(gemm, a));
   std::vector<BufferId> reads = {a, b};
   if (accumulate) reads.push_back(c);
   return AddCompute(std::move(name), compute, reads, {c});
@@ -267,9 +278,10 @@ Tensor PlanBuilder::Take(const RedistributionStep& step, Tensor tensor, Issue is
   if (step.move == Move::kSlice) return Slice(step, std::move(tensor));
   const uint32_t ranks = SizeOfAxes(step.axes);
   const std::string name = fmt::format("{} {}", Name(step.move), tensor.name);
-  const double before = LocalElements(tensor) * element();
+  const double size = SizeOf(tensor.dtype).value();
+  const double before = LocalElements(tensor) * size;
   const auto collective = [&](CollectiveKind kind, double bytes, BufferId from, BufferId to) {
-    AddCollective(name, kind, step.axes, bytes, precision_, issue, {from}, {to});
+    AddCollective(name, kind, step.axes, bytes, tensor.dtype, issue, {from}, {to});
   };
   if (step.move == Move::kAllReduce) {
     tensor.layout = step.after;
@@ -281,8 +293,9 @@ Tensor PlanBuilder::Take(const RedistributionStep& step, Tensor tensor, Issue is
   const bool cuts_columns = step.move != Move::kAllGather && step.to_dimension == 1;
   const bool joins_columns = step.move != Move::kReduceScatter && step.from_dimension == 1;
   const BufferId from = cuts_columns ? StackPieces(tensor, ranks) : Contiguous(tensor);
-  Tensor result = MakeTensor(tensor.name, tensor.rows, tensor.columns, step.after);
-  const double after = LocalElements(result) * element();
+  Tensor result = MakeTensor(tensor.name, tensor.rows, tensor.columns, step.after, tensor.dtype,
+                             SizeOf(tensor.dtype));
+  const double after = LocalElements(result) * size;
   const BufferId to =
       joins_columns ? MakePieces(result, LocalRows(result) * ranks, LocalColumns(result) / ranks)
                     : result.buffer;
@@ -341,8 +354,8 @@ BufferId PlanBuilder::MakePieces(const Tensor& tensor, uint64_t rows, uint64_t c
 BufferId PlanBuilder::StackPieces(const Tensor& tensor, uint32_t pieces) {
   const BufferId stacked =
       MakePieces(tensor, LocalRows(tensor) * pieces, LocalColumns(tensor) / pieces);
-  AddMemoryOp("stack " + tensor.name, Kernel::kStack, 2 * LocalElements(tensor) * element(),
-              {tensor.buffer}, {stacked});
+  AddMemoryOp("stack " + tensor.name, Kernel::kStack,
+              2 * LocalElements(tensor) * SizeOf(tensor.dtype).value(), {tensor.buffer}, {stacked});
   return stacked;
 }
 
@@ -350,9 +363,11 @@ BufferId PlanBuilder::StackPieces(const Tensor& tensor, uint32_t pieces) {
 BufferId PlanBuilder::Contiguous(const Tensor& tensor) {
   const Buffer& buffer = BufferOf(tensor.buffer);
   if (!buffer.view || BufferOf(buffer.view->of).columns == buffer.columns) return tensor.buffer;
-  const Tensor copy = MakeTensor(tensor.name, tensor.rows, tensor.columns, tensor.layout);
-  AddMemoryOp("copy " + tensor.name, Kernel::kCopy, 2 * LocalElements(tensor) * element(),
-              {tensor.buffer}, {copy.buffer});
+  const Tensor copy = MakeTensor(tensor.name, tensor.rows, tensor.columns, tensor.layout,
+                                 tensor.dtype, SizeOf(tensor.dtype));
+  AddMemoryOp("copy " + tensor.name, Kernel::kCopy,
+              2 * LocalElements(tensor) * SizeOf(tensor.dtype).value(), {tensor.buffer},
+              {copy.buffer});
   return copy.buffer;
 }
 

@@ -86,8 +86,10 @@ class PlanBuilder {
   // One kernel on another compute stream than the first, which waits for its buffers only.
   OpId AddMemoryOpBeside(std::string name, Kernel kernel, double bytes, StreamId stream,
                          const std::vector<BufferId>& reads, const std::vector<BufferId>& writes);
-  // C(m×n) = A·B; C += A·B where `accumulate`. `bytes` of memory traffic where they are not those
-  // of the three arrays.
+  // What a product of one, with A as it is here, moves.
+  Bytes BytesOfGemm(const Gemm& gemm, BufferId a) const;
+  // C(m×n) = A·B in what A is cast to, else in the plan's precision; C += A·B where `accumulate`.
+  // `bytes` of memory traffic where they are not those of the three arrays.
   OpId AddGemm(std::string name, const Gemm& gemm, BufferId a, BufferId b, BufferId c,
                bool accumulate = false, std::optional<Bytes> bytes = std::nullopt);
   OpId AddCompute(std::string name, const Compute& compute, const std::vector<BufferId>& reads,

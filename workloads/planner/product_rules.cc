@@ -1,4 +1,5 @@
 // Products with a weight, and the embedding, which is one with one-hot rows.
+#include "workloads/planner/casts.h"
 #include "workloads/planner/local_product.h"
 #include "workloads/planner/node_rules.h"
 
@@ -20,7 +21,7 @@ Tensor Rest(Plan& plan, const ProductLayouts& layouts, Tensor y) {
 Tensor MakeInputGradient(Plan& plan, uint32_t node, const Tensor& x, const Tensor& dy) {
   PlanBuilder& builder = plan.builder;
   const uint32_t matrix = *plan.Node(node).matrix;
-  const BufferId weight = plan.parameters.FetchBackward(matrix);
+  const BufferId weight = plan.parameters.OperandBackward(matrix);
   Tensor dx =
       plan.MakeGradient(plan.Node(node).inputs.front(), plan.parameters.PlacesOf(matrix).dx);
   MultiplyForInputGradient(plan, node, dy.buffer, weight, dx.buffer);
@@ -55,13 +56,14 @@ void ForwardProduct(Plan& plan, uint32_t node) {
     return;
   }
   PlanBuilder& builder = plan.builder;
-  const Tensor x = builder.Redistribute(plan.Input(node), layouts.x);
-  const BufferId weight = plan.parameters.Fetch(matrix, plan.prefetch_end);
+  const Tensor input = CastInput(plan, node);
+  const Tensor x = ToOperand(plan, node, input, layouts.x);
+  const BufferId weight = plan.parameters.Operand(matrix, plan.prefetch_end);
   Tensor y =
       builder.MakeTensor(shape.name, shape.rows, shape.columns, plan.parameters.PlacesOf(matrix).y);
   Multiply(plan, node, x.buffer, weight, y.buffer, false);
   NodeState& state = plan.State(node);
-  state.operand = plan.strategy.gathers_inputs_again ? plan.Input(node) : x;
+  state.operand = plan.strategy.gathers_inputs_again ? input : x;
   state.value = Rest(plan, layouts, std::move(y));
 }
 
@@ -72,8 +74,7 @@ void InputGradientOfProduct(Plan& plan, uint32_t node, const Tensor& gradient) {
     InputGradientOfSumma(plan, node, gradient);
     return;
   }
-  const Tensor dy =
-      plan.builder.Redistribute(gradient, Resolved(plan.parameters.PlacesOf(matrix).y));
+  const Tensor dy = ToOperand(plan, node, gradient, Resolved(plan.parameters.PlacesOf(matrix).y));
   Tensor x = plan.State(node).operand;
   if (!plan.puts_off_weights) x = OperandOfWeightGradient(plan, node, x);
   if (plan.Node(shape.inputs.front()).kind == NodeKind::kInput) {

@@ -96,6 +96,12 @@ struct Strategy {
   // the sums of those results.
   bool asynchronous_weight_gradient = false;
   bool asynchronous_data_gradient = false;  // sums of dW over the data axes beside backward
+  // Gradients are summed over the data axes in buckets of at least so many elements, and updated
+  // shares gathered in the same ones (Megatron-Core's bucket_size); 0: each matrix by itself.
+  uint64_t bucket_elements = 0;
+  // Shares that the step before has updated are gathered beside this one's forward pass, those of
+  // each bucket awaited by its first use (Megatron-Core's overlap_param_gather); else at the end.
+  bool gathers_beside_forward = false;
   bool gathers_inputs_again = false;        // X is gathered once more for dW rather than kept
   // Each micro-batch is cut into so many chunks that take turns block by block: the collectives
   // of one run beside the work on another (ATP, section 4.1).

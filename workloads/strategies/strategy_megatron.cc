@@ -1,10 +1,17 @@
 #include "workloads/strategies/strategy_megatron.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "sim/base/error.h"
 
 namespace rehearse {
+namespace {
+
+constexpr uint64_t kMillion = 1'000'000;
+
+}  // namespace
 
 // Layouts in the order tensor, data.
 Strategy MakeMegatron(const MegatronOptions& options, const Network& network) {
@@ -15,6 +22,10 @@ Strategy MakeMegatron(const MegatronOptions& options, const Network& network) {
       .mesh = DeviceMesh({{"tensor", options.tensor}, {"data", options.data}}),
       .asynchronous_input_gradient = options.overlap_all_reduce,
       .asynchronous_data_gradient = options.overlap_gradients,
+      .bucket_elements = options.bucket_elements == 0
+                             ? 0
+                             : std::max(options.bucket_elements, kMillion * options.data),
+      .gathers_beside_forward = options.overlap_parameter_gathers && options.distributed_optimizer,
       .gathers_inputs_again = options.sequence_parallel};
   const Layout whole = {B(), S(0)};
   const Layout columns = {S(1), S(0)};

@@ -27,6 +27,9 @@ struct MegatronOptions {
   bool overlap_all_reduce = true;      // collectives of dX beside the dW product
   bool overlap_gradients = false;      // all-reduce of dW over data beside the last backward pass
   bool distributed_optimizer = false;  // optimizer state in shares over data (ZeRO-1)
+  // Of a bucket of gradients, at least a million for each rank of data; 0: a matrix by itself.
+  uint64_t bucket_elements = 0;
+  bool overlap_parameter_gathers = false;  // updated shares beside the next forward pass
 };
 
 enum MegatronAxis : uint32_t { kTensorAxis = 0, kMegatronDataAxis = 1 };

@@ -124,7 +124,17 @@ Step DrawStep(Dice& dice) {
   training.micro_batches = 1 + dice.Below(2);
   training.batch = 12 * training.micro_batches;
   training.recomputation = static_cast<Recomputation>(dice.Below(3));
-  switch (dice.Below(6)) {
+  const uint32_t kind = dice.Below(6);
+  if (kind <= 2) {
+    // Narrow products are executed as if nothing had been cast.
+    constexpr ProductRecipe kRecipes[] = {ProductRecipe::kNone,       ProductRecipe::kNone,
+                                          ProductRecipe::kFp8,        ProductRecipe::kMxfp8,
+                                          ProductRecipe::kFp8Current, ProductRecipe::kNvfp4};
+    training.products = kRecipes[dice.Below(6)];
+    training.narrow_parameters = training.products != ProductRecipe::kNone && dice.Flip();
+    training.precise_layers = dice.Below(2);
+  }
+  switch (kind) {
     case 0:
     case 1:
       return DecoderStep("gpt", false, training);
@@ -187,7 +197,10 @@ Strategy DrawMegatron(Dice& dice, const Step& step, bool sequence_parallel) {
   options.overlap_all_reduce = dice.Flip();
   options.overlap_gradients = dice.Flip();
   options.distributed_optimizer = dice.Flip();
-  return MakeMegatron(options, step.network);
+  options.overlap_parameter_gathers = dice.Flip();
+  Strategy strategy = MakeMegatron(options, step.network);
+  strategy.bucket_elements = dice.Pick({0, 500, 3000});
+  return strategy;
 }
 Strategy DrawTensorParallel(Dice& dice, const Step& step) {
   return DrawMegatron(dice, step, false);
@@ -442,6 +455,23 @@ TEST(StrategyExecutionEdgeTest, AWholeLayerOfPaddedSharesIsGatheredAtOnce) {
   options.by_layer = true;
   const Strategy strategy = MakeZero(options, step.network);
   ExpectSerialNumbers(step, strategy, PlanStep(step.network, training, strategy), 3);
+}
+
+TEST(StrategyExecutionEdgeTest, GathersOfTheStepBeforeLeaveSharesUpdated) {
+  // Two buckets of at least 2,000 elements of a layer's 24·24·12 / 2, and those of the table.
+  Training training;
+  training.batch = 12;
+  training.micro_batches = 3;
+  for (const bool overlaps : {false, true}) {
+    const Step step = DecoderStep("gpt in buckets", false, training);
+    MegatronOptions options{.tensor = 2, .data = 2};
+    options.overlap_gradients = overlaps;
+    options.distributed_optimizer = true;
+    options.overlap_parameter_gathers = true;
+    Strategy strategy = MakeMegatron(options, step.network);
+    strategy.bucket_elements = 2000;
+    ExpectSerialNumbers(step, strategy, PlanStep(step.network, training, strategy), 3);
+  }
 }
 
 TEST(StrategyExecutionEdgeTest, WindowsThatAreWrittenDownGiveTheSameNumbers) {

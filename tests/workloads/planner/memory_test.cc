@@ -65,8 +65,8 @@ TEST(MemoryTest, ActivationsAreWithinTenPercentOfKorthikantis) {
 
 TEST(MemoryTest, ZerosStagesShareOptimizerGradientsAndParameters) {
   // Rajbhandari et al., Fig. 1: (2 + 4 + 12)·n bytes, of which N ranks share 12, 4 + 12, 2 + 4 +
-  // 12; our gradients are kept in fp32, and stage 1 has its share of the sums beside them. Biases
-  // and norms (0.1 % here) are not shared.
+  // 12; our gradients are kept in fp32, and stage 1 sums its share of them in place: all of them.
+  // Biases and norms (0.1 % here) are not shared.
   Training training;
   training.batch = 8;
   training.sequence = 128;
@@ -77,7 +77,7 @@ TEST(MemoryTest, ZerosStagesShareOptimizerGradientsAndParameters) {
     const MemoryUse use = MemoryOfFullestRank(PlanStep(
         network, training, MakeZero({.shard = 8, .replicas = 1, .stage = stage}, network)));
     EXPECT_NEAR(use.parameters.value() / (2 * n / (stage >= 3 ? 8 : 1)), 1, 0.01) << stage;
-    const double gradients = stage >= 2 ? 1.0 / 8 : stage == 1 ? 9.0 / 8 : 1;
+    const double gradients = stage >= 2 ? 1.0 / 8 : 1;
     EXPECT_NEAR(use.gradients.value() / (4 * n * gradients), 1, 0.01) << stage;
     EXPECT_NEAR(use.optimizer.value() / (12 * n / (stage >= 1 ? 8 : 1)), 1, 0.01) << stage;
   }

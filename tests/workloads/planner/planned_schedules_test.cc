@@ -129,7 +129,7 @@ const Known kKnown[] = {
     {"gpt, data parallel", Gpt, Data, kNone, 3, "66763aa04b513289"},
     {"gpt, data parallel, recomputation", Gpt, Data, kFull, 2, "9b325adf9d694f2b"},
     {"gpt, selective recomputation", Gpt, Data, Recomputation::kSelective, 1, "0f8e24921ac16d70"},
-    {"llama, ZeRO-1", Llama, Zero1, kNone, 2, "46c03817107114f8"},
+    {"llama, ZeRO-1", Llama, Zero1, kNone, 2, "6ed70b18c5dc04b4"},
     {"gpt, FSDP", Gpt, Fsdp, kNone, 2, "623985d2f2864796"},
     {"llama, FSDP, recomputation", Llama, Fsdp, kFull, 2, "c0a1c8f8f2821d2e"},
     {"gpt, FSDP by layer", Gpt, FsdpByLayer, kNone, 2, "9cb5917d071d17e4"},

@@ -87,6 +87,68 @@ TEST(StrategyBytesTest, SequenceParallelismTurnsEachAllReduceIntoTwoHalves) {
                                           {"reduce-scatter on tensor in backward", 2 * mh}}));
 }
 
+TEST(StrategyBytesTest, EightBitProductsGatherTheirOperandsAndParametersInEightBits) {
+  // As above, but what is gathered is cast before: half the bytes; sums stay in bf16. Parameters of
+  // layers are gathered in 8 bits where they are kept so.
+  const Network network = MakeDecoder(SmallModel(), SmallTraining());
+  MegatronOptions options{.tensor = 4, .data = 2};
+  options.sequence_parallel = true;
+  options.distributed_optimizer = true;
+  Training training = SmallTraining();
+  training.products = ProductRecipe::kFp8;
+  const double mh = kRows / 2 * kHidden * kLayers * kBf16;
+  const double weights = kLayers * 12 * kHidden * kHidden / 4;
+  for (const bool narrow : {false, true}) {
+    training.narrow_parameters = narrow;
+    Bytes4 bytes = LayerBytes(PlanStep(network, training, MakeMegatron(options, network)));
+    EXPECT_EQ(bytes["all-gather on tensor in forward"], mh);
+    EXPECT_EQ(bytes["reduce-scatter on tensor in forward"], 2 * mh);
+    EXPECT_EQ(bytes["all-gather on tensor in backward"], 2 * mh);
+    EXPECT_EQ(bytes["reduce-scatter on tensor in backward"], 2 * mh);
+    EXPECT_EQ(bytes["reduce-scatter on data in synchronize"], weights * kFp32);
+    EXPECT_EQ(bytes["all-gather on data in update"], weights * (narrow ? 1 : kBf16));
+  }
+}
+
+TEST(StrategyBytesTest, BucketsMoveTheSameBytesInFewerCollectives) {
+  // Gradients of 2 layers of 12h²/4 elements each, gathers of what the step before has updated.
+  const Network network = MakeDecoder(SmallModel(), SmallTraining());
+  MegatronOptions options{.tensor = 4, .data = 2};
+  options.overlap_gradients = true;
+  options.distributed_optimizer = true;
+  const auto collectives = [&](const Strategy& strategy, CollectiveKind kind, double* bytes) {
+    const Schedule schedule = PlanStep(network, SmallTraining(), strategy);
+    int count = 0;
+    *bytes = 0;
+    for (const Op& op : schedule.roles.front().ops) {
+      const auto* collective = std::get_if<Collective>(&op.work);
+      if (collective == nullptr || collective->kind != kind) continue;
+      if (schedule.communicators[collective->communicator.index()].name() != "data") continue;
+      ++count;
+      *bytes += collective->bytes.value();
+    }
+    return count;
+  };
+  Strategy alone = MakeMegatron(options, network);
+  Strategy together = alone;
+  together.bucket_elements = 7 * kHidden * kHidden / 4;  // QKV and projection are 4 of 12 h²
+  for (const CollectiveKind kind : {CollectiveKind::kReduceScatter, CollectiveKind::kAllGather}) {
+    double bytes_alone = 0;
+    double bytes_together = 0;
+    const int count_alone = collectives(alone, kind, &bytes_alone);
+    const int count_together = collectives(together, kind, &bytes_together);
+    EXPECT_EQ(bytes_alone, bytes_together);
+    EXPECT_LT(count_together, count_alone);
+    EXPECT_GT(count_together, 1);
+  }
+  together.gathers_beside_forward = true;
+  double bytes = 0;
+  double bytes_alone = 0;
+  collectives(alone, CollectiveKind::kAllGather, &bytes_alone);
+  collectives(together, CollectiveKind::kAllGather, &bytes);
+  EXPECT_EQ(bytes, bytes_alone);
+}
+
 TEST(StrategyBytesTest, ZeroMovesParametersAndGradientsAsItsStageSays) {
   const double weights = kLayers * 12 * kHidden * kHidden;
   const Network network = MakeDecoder(SmallModel(), SmallTraining());

@@ -1,0 +1,91 @@
+#include "workloads/planner/casts.h"
+
+#include "workloads/planner/plan.h"
+
+namespace rehearse {
+namespace {
+
+// Bytes of scales an element.
+double ScalesOf(ProductRecipe recipe) {
+  switch (recipe) {
+    case ProductRecipe::kNone:
+    case ProductRecipe::kFp8:
+    case ProductRecipe::kFp8Current:
+      return 0;
+    case ProductRecipe::kFp8Blockwise:
+      return 4.0 / 128;
+    case ProductRecipe::kMxfp8:
+      return 1.0 / 32;
+    case ProductRecipe::kNvfp4:
+      return 1.0 / 16;
+  }
+  CHECK(false);
+}
+
+bool LooksForLargest(ProductRecipe recipe) {
+  return recipe == ProductRecipe::kFp8Current || recipe == ProductRecipe::kNvfp4;
+}
+
+Tensor Cast(Plan& plan, const Tensor& tensor, bool follows_norm) {
+  const ProductRecipe recipe = plan.training.products;
+  PlanBuilder& builder = plan.builder;
+  Tensor narrow = builder.MakeTensor("cast " + tensor.name, tensor.rows, tensor.columns,
+                                     tensor.layout, TypeOf(recipe), Bytes(BytesOfCopy(recipe)));
+  builder.AddMemoryOp(
+      "cast " + tensor.name, Kernel::kCopy,
+      CostOfCast(recipe, builder.LocalElements(tensor), plan.element(), follows_norm),
+      {tensor.buffer}, {narrow.buffer});
+  return narrow;
+}
+
+bool IsNarrowNode(const Plan& plan, uint32_t node) {
+  const NetworkNode& shape = plan.Node(node);
+  return shape.kind == NodeKind::kProduct && !shape.window &&
+         IsNarrow(plan.training, plan.network, *shape.matrix);
+}
+
+}  // namespace
+
+DType TypeOf(ProductRecipe recipe) {
+  CHECK(recipe != ProductRecipe::kNone);
+  return recipe == ProductRecipe::kNvfp4 ? DType::kFp4 : DType::kFp8;
+}
+
+bool IsNarrow(const Training& training, const Network& network, uint32_t matrix) {
+  if (training.products == ProductRecipe::kNone) return false;
+  const NetworkMatrix& shape = network.matrices[matrix];
+  const auto precise = static_cast<int32_t>(training.precise_layers);
+  return !shape.IsTable() && shape.layer >= precise && shape.layer < network.layers - precise;
+}
+
+double BytesOfCopy(ProductRecipe recipe) {
+  return SizeOf(TypeOf(recipe)).value() + ScalesOf(recipe);
+}
+
+KernelCost CostOfCast(ProductRecipe recipe, double elements, double element, bool follows_norm) {
+  if (recipe == ProductRecipe::kFp8 && follows_norm) return {0, 0};
+  const uint32_t reads = LooksForLargest(recipe) ? 2 : 1;
+  return {elements * (reads * element + 2 * BytesOfCopy(recipe)), reads};
+}
+
+KernelCost CostOfTurn(ProductRecipe recipe, double elements) {
+  return {elements * 2 * BytesOfCopy(recipe), 1};
+}
+
+Tensor CastInput(Plan& plan, uint32_t node) {
+  const Tensor& x = plan.Input(node);
+  if (!IsNarrowNode(plan, node) || !PartialAxes(x.layout).empty()) return x;
+  const NodeKind from = plan.Node(plan.Node(node).inputs.front()).kind;
+  return Cast(plan, x, from == NodeKind::kNorm || from == NodeKind::kRmsNorm);
+}
+
+Tensor ToOperand(Plan& plan, uint32_t node, const Tensor& tensor, const Layout& layout) {
+  const bool is_cast = tensor.dtype == DType::kFp8 || tensor.dtype == DType::kFp4;
+  const bool casts = !is_cast && IsNarrowNode(plan, node);
+  const bool waits = casts && !PartialAxes(tensor.layout).empty();
+  Tensor moved =
+      plan.builder.Redistribute(casts && !waits ? Cast(plan, tensor, false) : tensor, layout);
+  return waits ? Cast(plan, moved, false) : moved;
+}
+
+}  // namespace rehearse

@@ -1,0 +1,52 @@
+// Operands of products in 8 or 4 bits (ProductRecipe), as NVIDIA's Transformer Engine casts them.
+//
+//   X, dY  cast where they rest, so that gathers move the narrow copy; X's is kept for dW in place
+//          of X. Sums over ranks stay in the training's precision, and so do results.
+//   W      cast once a step, or each time that it has been gathered (ZeRO-3).
+//
+// Which products: those of the layers' matrices but in the first and last `precise_layers`; cores
+// of attention, the head and the embedding never. An array is needed along its rows and along its
+// columns (Y = X·W^T and dX = dY·W, dW = dY^T·X): matrix units of Hopper read 8-bit operands along
+// k only, and scales of blocks lie along k on any device, so two copies are written, one turned
+// (docs.nvidia.com/deeplearning/transformer-engine, low precision training: performance
+// considerations). Blackwell needs no turned copy with one scale an array, which is not counted
+// there: a byte of four too many.
+//
+// Memory traffic in bytes an element of `e` bytes, and kernels:
+//
+//   | recipe        | traffic        | kernels |                                                |
+//   | fp8           | e + 2          | 1       | none behind a norm, which writes fp8 itself    |
+//   | fp8-current   | 2e + 2         | 2       | reads it once for its largest number           |
+//   | fp8-blockwise | e + 2·33/32    | 1       | a scale in fp32 for 128                        |
+//   | mxfp8         | e + 2·33/32    | 1       | one byte for 32                                |
+//   | nvfp4         | 2e + 2·9/16    | 2       | one byte for 16, and the array's largest number |
+//
+// A backend copies: numbers are those of the training's precision.
+#pragma once
+
+#include "workloads/networks/network.h"
+#include "workloads/networks/training.h"
+#include "workloads/planner/kernel_costs.h"
+#include "workloads/planner/plan_builder.h"
+
+namespace rehearse {
+
+struct Plan;
+
+DType TypeOf(ProductRecipe recipe);  // kFp8 or kFp4; CHECK that it is not kNone
+// Whether products with the matrix take such operands.
+bool IsNarrow(const Training& training, const Network& network, uint32_t matrix);
+
+KernelCost CostOfCast(ProductRecipe recipe, double elements, double element, bool follows_norm);
+// One of both copies of an element, its part of the scales included: bytes.
+double BytesOfCopy(ProductRecipe recipe);
+// Of a copy along the rows the one along the columns.
+KernelCost CostOfTurn(ProductRecipe recipe, double elements);
+
+// X or dY of the node's product, cast where the product takes it so, in the layout in which the
+// product wants it.
+Tensor ToOperand(Plan& plan, uint32_t node, const Tensor& tensor, const Layout& layout);
+// X before it is moved there; itself where it is not cast.
+Tensor CastInput(Plan& plan, uint32_t node);
+
+}  // namespace rehearse
