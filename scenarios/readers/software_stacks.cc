@@ -83,6 +83,23 @@ Switches MegatronBuckets(const char* gathers, const std::string& source) {
           {"strategy.overlap_parameter_gathers", gathers, "megatron", source}};
 }
 
+// Of NeMo's and Megatron-Bridge's recipes for products in 8 and 4 bits.
+Switches NarrowRecipes(const std::string& source) {
+  const Switches parameters = AndCombined({{"training.narrow_parameters",
+                                            kTrue,
+                                            "megatron",
+                                            source,
+                                            0,
+                                            {"fp8", "fp8-current", "fp8-blockwise"}}});
+  return Joined(parameters, {{"training.precise_layers", "1", "", source, 0, {"fp8-current"}}});
+}
+
+// `gathers`: beside the forward pass.
+Switches MegatronBuckets(const char* gathers, const std::string& source) {
+  return AndCombined({{"strategy.bucket_elements", "40000000", "megatron", source},
+                      {"strategy.overlap_parameter_gathers", gathers, "megatron", source}});
+}
+
 Switches Megatron(const char* overlap_all_reduce, const char* overlap_gradients,
                   const char* distributed_optimizer, const std::string& source) {
   return Joined(
@@ -219,7 +236,7 @@ std::vector<SoftwareStack> Stacks() {
        Joined(Joined(transformer_engine,
                      Kernels("\"fused\"", "\"fused\"", "\"unfused\"", "\"fused\"", kMegatronCore)),
               Joined(Megatron(kTrue, kFalse, kFalse, kMegatronCore),
-                     Joined(WaitsForMessages(kPipelineCore), MegatronBuckets(kFalse, kBuckets))))},
+                     Joined(MegatronBuckets(kFalse, kBuckets), WaitsForMessages(kPipelineCore))))},
       {"megatron-lm-2021", "Megatron-LM of the papers of 2021 and 2022",
        Joined(
            Joined(Attention("\"unfused\"", kMegatron2021),
@@ -230,10 +247,8 @@ std::vector<SoftwareStack> Stacks() {
       {"nemo", "NeMo's recipes: Megatron-Core with its overlaps (2024 on)",
        Joined(Joined(transformer_engine,
                      Kernels("\"fused\"", "\"fused\"", "\"fused\"", "\"fused\"", kNemo)),
-              Joined(Joined(Joined(Megatron(kTrue, kTrue, kTrue, kNemo),
-                                   MegatronBuckets(kTrue, kNemo)),
-                            NarrowRecipes(kNarrow)),
-                     WaitsForMessages(kPipelineCore)))},
+              Joined(Joined(Megatron(kTrue, kTrue, kTrue, kNemo), MegatronBuckets(kTrue, kNemo)),
+                     Joined(NarrowRecipes(kNarrow), WaitsForMessages(kPipelineCore))))},
       {"torchtitan", "torchtitan: FSDP2, op by op unless compiled (2024 on)",
        Joined(Joined(eager, Fsdp("\"per-parameter\"", "\"fp32\"", kFsdp2)), DTensor())},
   };
