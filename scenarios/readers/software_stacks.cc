@@ -79,8 +79,8 @@ Switches NarrowRecipes(const std::string& source) {
 
 // `gathers`: beside the forward pass.
 Switches MegatronBuckets(const char* gathers, const std::string& source) {
-  return {{"strategy.bucket_elements", "40000000", "megatron", source},
-          {"strategy.overlap_parameter_gathers", gathers, "megatron", source}};
+  return AndCombined({{"strategy.bucket_elements", "40000000", "megatron", source},
+                      {"strategy.overlap_parameter_gathers", gathers, "megatron", source}});
 }
 
 Switches Megatron(const char* overlap_all_reduce, const char* overlap_gradients,

@@ -68,6 +68,17 @@ std::vector<JsonKey> GatheringKeys() {
        "of gradients are reduce-scattered together; 0: those of a product or layer", "500000000"}};
 }
 
+// How Megatron-Core sums gradients and gathers what it has updated in shares.
+std::vector<JsonKey> BucketKeys() {
+  return {
+      {"bucket_elements", AWhole(0, int64_t{1} << 40), Default("0"),
+       "gradients that are summed as one: so many, or a million a rank of data if that is more; "
+       "0: a matrix by itself",
+       "40000000"},
+      {"overlap_parameter_gathers", TrueFalse(), Default("false"),
+       "the distributed optimizer's shares are gathered beside the next forward pass", "true"}};
+}
+
 std::vector<JsonKey> Joined(std::vector<JsonKey> first, const std::vector<JsonKey>& second) {
   first.insert(first.end(), second.begin(), second.end());
   return first;
@@ -101,19 +112,10 @@ const ObjectShape& MegatronShape() {
   static const ObjectShape shape = {
       "strategy megatron",
       "Megatron-LM's one-dimensional tensor parallelism under data parallelism.",
-      {Kind("megatron"),
-       Axis("tensor", "ranks that share each layer's weights"),
-       Data(),
-       SequenceParallel(),
-       OverlapAllReduce(),
-       OverlapGradients(),
-       Switch("distributed_optimizer", "optimizer state in shares over data (ZeRO-1)"),
-       {"bucket_elements", AWhole(0, int64_t{1} << 40), Default("0"),
-        "gradients that are summed as one: so many, or a million a rank of data if that is more; "
-        "0: a matrix by itself",
-        "40000000"},
-       {"overlap_parameter_gathers", TrueFalse(), Default("false"),
-        "the distributed optimizer's shares are gathered beside the next forward pass", "true"}}};
+      Joined({Kind("megatron"), Axis("tensor", "ranks that share each layer's weights"), Data(),
+              SequenceParallel(), OverlapAllReduce(), OverlapGradients(),
+              Switch("distributed_optimizer", "optimizer state in shares over data (ZeRO-1)")},
+             BucketKeys())};
   return shape;
 }
 
@@ -183,7 +185,7 @@ const ObjectShape& CombinedShape() {
               OverlapAllReduce(),
               OverlapGradients(),
               OverlapReduceScatter()},
-             GatheringKeys())};
+             Joined(BucketKeys(), GatheringKeys()))};
   return shape;
 }
 
