@@ -150,7 +150,7 @@ enum class Kernel : uint8_t {
   //                                       reads gradients…, norm; writes as many parameters…, state
   kAdam,
 
-  // ---- attention over sequences that several ranks share (sim/schedule/sequence_order.h) ---------
+  // ---- attention over sequences that several ranks share (sim/schedule/sequence_order.h) --------
   // KV has the k and v of each group of X, group by group. Attributes: groups on this rank, heads a
   // group, head size.
   kTakeKeys,  // reads X; writes KV

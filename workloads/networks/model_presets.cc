@@ -19,6 +19,11 @@ GptModel Llama(const char* name, uint32_t layers, uint64_t hidden, uint32_t head
   return model;
 }
 
+GptModel WithWindow(GptModel model, uint64_t window) {
+  model.window = window;
+  return model;
+}
+
 std::vector<GptModel> Presets() {
   // Its 13B has 5,140 columns in print, which 40 heads of 128 do not make; its 1.3B 24 heads of
   // 128.
@@ -33,6 +38,7 @@ std::vector<GptModel> Presets() {
   const char* autoddl = "AutoDDL, arXiv 2301.06813, section 5; vocabulary assumed";
   const char* llama2 = "Touvron et al. 2023 (Llama 2), arXiv 2307.09288";
   const char* llama3 = "Grattafiori et al. 2024 (Llama 3), arXiv 2407.21783, Table 3";
+  const char* mistral = "Jiang et al. 2023 (Mistral 7B), arXiv 2310.06825, Table 1";
   return {
       {"gpt-125m", 12, 768, 12, kGpt2, gpt3},
       {"gpt-350m", 24, 1024, 16, kGpt2, gpt3},
@@ -74,6 +80,7 @@ std::vector<GptModel> Presets() {
       Llama("llama-2-70b", 80, 8192, 64, 8, 28672, 32000, llama2),
       Llama("llama-3-8b", 32, 4096, 32, 8, 14336, 128256, llama3),
       Llama("llama-3-70b", 80, 8192, 64, 8, 28672, 128256, llama3),
+      WithWindow(Llama("mistral-7b", 32, 4096, 32, 8, 14336, 32000, mistral), 4096),
   };
 }
 

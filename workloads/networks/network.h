@@ -111,7 +111,8 @@ struct NetworkNode {
   // a backend computes does without, it only takes its time).
   uint64_t rotary = 0;
   // kAttention: sequence, groups, heads a group, head size, causal, window if any. kDropout,
-  // kResidual: probability. Nodes of images: as their kernels (sim/schedule/kernel.h), over all ranks.
+  // kResidual: probability. Nodes of images: as their kernels (sim/schedule/kernel.h), over all
+  // ranks.
   std::vector<double> attributes;
   // Columns hang together in so many equal units ("64 attention heads") that no split may cut.
   uint64_t units = 0;

@@ -121,7 +121,7 @@ struct Strategy {
   // Shares that the step before has updated are gathered beside this one's forward pass, those of
   // each bucket awaited by its first use (Megatron-Core's overlap_param_gather); else at the end.
   bool gathers_beside_forward = false;
-  bool gathers_inputs_again = false;        // X is gathered once more for dW rather than kept
+  bool gathers_inputs_again = false;  // X is gathered once more for dW rather than kept
   // Each micro-batch is cut into so many chunks that take turns block by block: the collectives
   // of one run beside the work on another (ATP, section 4.1).
   uint32_t chunks = 1;

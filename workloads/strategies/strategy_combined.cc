@@ -105,6 +105,14 @@ std::string NameOf(const CombinedOptions& options) {
                      shares ? fmt::format(", ZeRO-{}", options.zero.stage) : "");
 }
 
+// Megatron-Core's: a million a rank of data at least.
+uint64_t BucketElements(const CombinedOptions& options) {
+  if (options.bucket_elements == 0 || options.zero.stage > 1) return 0;
+  const uint64_t ranks =
+      uint64_t{options.context} * options.zero.shard * options.zero.replicas * options.data;
+  return std::max(options.bucket_elements, 1'000'000 * ranks);
+}
+
 }  // namespace
 
 const char* Name(CombinedAxis axis) {
@@ -120,6 +128,7 @@ Strategy MakeCombined(const CombinedOptions& options, const Network& network) {
                     .asynchronous_input_gradient = options.overlap_all_reduce,
                     .asynchronous_weight_gradient = options.zero.overlap_reduce_scatter,
                     .asynchronous_data_gradient = options.zero.overlap_all_reduce,
+                    .bucket_elements = BucketElements(options),
                     .gathers_inputs_again = options.sequence_parallel && !options.keeps_gathered};
   const Layout whole = mesh.Rows(false);
   const Layout columns = mesh.With(whole, S(1));
@@ -142,11 +151,6 @@ Strategy MakeCombined(const CombinedOptions& options, const Network& network) {
     if (const auto place = mesh.PlaceOf(axis)) shares.push_back(*place);
   }
   if (!shares.empty()) strategy.shard = SharesOf(options.zero, std::move(shares));
-  if (options.bucket_elements > 0) {
-    const uint64_t ranks =
-        uint64_t{options.context} * options.zero.shard * options.zero.replicas * options.data;
-    strategy.bucket_elements = std::max(options.bucket_elements, 1'000'000 * ranks);
-  }
   strategy.gathers_beside_forward =
       options.overlap_parameter_gathers && strategy.shard && options.zero.stage == 1;
   return strategy;

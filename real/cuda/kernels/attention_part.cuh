@@ -1,6 +1,6 @@
 // The attention core of sequences that several ranks share (sim/schedule/attention_part.h): this
-// rank's queries over the keys that it has been given, in the tiles of attention.cuh, and what joins
-// such parts.
+// rank's queries over the keys that it has been given, in the tiles of attention.cuh, and what
+// joins such parts.
 #pragma once
 
 #include "real/cuda/kernels/attention.cuh"

@@ -79,12 +79,25 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(
     Llama, ModelPresetTest,
     // Meta's checkpoints: 6,738,415,616; 68,976,648,192; 8,030,261,248; 70,553,706,496 parameters;
-    // and of the 13B 13,015,864,320.
-    ::testing::Values(Published{"llama-2-7b", 6738415616.0, 0},
-                      Published{"llama-2-13b", 13015864320.0, 0},
-                      Published{"llama-2-70b", 68976648192.0, 0},
-                      Published{"llama-3-8b", 8030261248.0, 0},
-                      Published{"llama-3-70b", 70553706496.0, 0}));
+    // and of the 13B 13,015,864,320. Mistral's: 7,241,732,096.
+    ::testing::Values(
+        Published{"llama-2-7b", 6738415616.0, 0}, Published{"llama-2-13b", 13015864320.0, 0},
+        Published{"llama-2-70b", 68976648192.0, 0}, Published{"llama-3-8b", 8030261248.0, 0},
+        Published{"llama-3-70b", 70553706496.0, 0}, Published{"mistral-7b", 7241732096.0, 0}));
+
+TEST(KnownModelsTest, MistralAttendsToAWindow) {
+  // Beyond 4,096 tokens a token has no more flops of attention; up to there it is Llama's.
+  const auto flops = [](uint64_t sequence) {
+    return ModelFlops(Known("mistral-7b"), 1, sequence).value();
+  };
+  EXPECT_LT(flops(2048), flops(4096));
+  EXPECT_EQ(flops(4096), flops(65536));
+  // Every other layer sees all: 2·2·h flops a key, three times, of 16 layers.
+  GptModel alternating = Known("mistral-7b");
+  alternating.global_every = 2;
+  const double more = ModelFlops(alternating, 1, 65536).value() - flops(65536);
+  EXPECT_NEAR(more / (3 * 16 * 4.0 * 4096 * (65536 - 4096)), 1, 1e-12);
+}
 
 TEST(KnownModelsTest, AtpsModelsHaveTheParametersALayerOfItsTable) {
   // Table 2, in units of 1000·2^20: 0.048, 0.192, 0.768, 1.728 billion a layer.

@@ -208,6 +208,23 @@ TEST(DegenerateStrategiesTest, CombinedWithTensorAndDataIsMegatron) {
     };
     ExpectSameOps(PlanWith(Combined(4, 2, 1, 1, 1, sequence_parallel)), PlanWith(megatron));
   }
+  // In buckets, with gathers beside the next forward pass.
+  for (const bool overlaps : {false, true}) {
+    MegatronOptions megatron{.tensor = 2, .data = 4, .overlap_gradients = overlaps};
+    megatron.distributed_optimizer = true;
+    megatron.bucket_elements = 1;
+    megatron.overlap_parameter_gathers = overlaps;
+    CombinedOptions options;
+    options.tensor = 2;
+    options.zero.shard = 4;
+    options.zero.stage = 1;
+    options.zero.overlap_all_reduce = overlaps;
+    options.bucket_elements = 1;
+    options.overlap_parameter_gathers = overlaps;
+    ExpectSameOps(PlanWith(Combined(options)), PlanWith([&](const Network& network) {
+                    return MakeMegatron(megatron, network);
+                  }));
+  }
 }
 
 TEST(DegenerateStrategiesTest, CombinedWithoutTensorIsDataParallelismAndItsShardedForms) {

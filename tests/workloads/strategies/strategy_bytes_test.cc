@@ -237,7 +237,7 @@ TEST(StrategyBytesTest, ContextParallelismMovesKeysAndValuesOfItsForm) {
     found.erase("all-reduce on data+context in synchronize");
     return found;
   };
-  // Three steps forward, three of keys and four of their gradients backward; each sends to the next.
+  // Three steps forward, three of keys and four of their gradients backward, each to the next rank.
   EXPECT_EQ(bytes(ContextKind::kRing),
             (Bytes4{{"send-receive on context in forward", 3 * keys},
                     {"send-receive on context in backward", (3 + 4) * keys}}));
@@ -312,7 +312,7 @@ TEST(ContextFlopsTest, RanksThatShareASequenceDoItsWorkTogether) {
       EXPECT_LE(attention(ranks, kind, true, 16), serial);
     }
   }
-  // In order the last rank has most to do, and the others wait: in a ring c squares of which half of
+  // In order the last rank has most to do, and others wait: in a ring c squares of which half of
   // one is masked, for c/2.
   EXPECT_DOUBLE_EQ(attention(4, ContextKind::kRing, false, 0), serial * 3.5 / 2);
   // A window of w of s tokens leaves (w·s - w²/2) of s²/2.
