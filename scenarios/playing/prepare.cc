@@ -64,8 +64,8 @@ void CheckProducts(const Cluster& cluster, const JobRequest& request, ProductRec
     const FlopsPerSecond peak =
         recipe == ProductRecipe::kNvfp4 ? device.matrix_peak_4 : device.matrix_peak_8;
     if (peak > FlopsPerSecond(0) && (!in_blocks || has_blocks)) continue;
-    throw Error(request.place,
-                fmt::format("/training/products: the device {} has no units for them, expected "
+    throw Error(Place{request.place.file, 0, "/training/products"},
+                fmt::format("the device {} has no units for them, expected "
                             "\"plain\"{}",
                             device.name,
                             in_blocks && device.matrix_peak_8 > FlopsPerSecond(0)

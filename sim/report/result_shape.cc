@@ -72,6 +72,8 @@ const ObjectShape& MemoryShape() {
        BytesKey("optimizer", "its state"), BytesKey("activations", "kept for the backward pass"),
        BytesKey("buffers", "of collectives and kernels"),
        Sometimes("capacity", ANumber(0, kMost, "B"), "not known", "of its device"),
+       Sometimes("reserve", ANumber(0, kMost, "B"), "not known",
+                 "besides, of driver, NCCL and cuBLAS, about"),
        Sometimes("rank", ANumber(0, kMost), "capacity is not known", "which rank it is")}};
   return shape;
 }

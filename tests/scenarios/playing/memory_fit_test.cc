@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/scenarios/small_scenario.h"
+#include "tests/support/places.h"
 
 namespace rehearse {
 namespace {
@@ -68,6 +69,22 @@ TEST(MemoryFitTest, TheRankWithTheLeastRoomIsTold) {
   const auto json = ToJson(result);
   EXPECT_EQ(json["memory"]["capacity"], 16 * kGib);
   EXPECT_EQ(json["memory"]["rank"], 1);
+}
+
+// 1.06 GB of the driver, 32 MiB of cuBLAS, and NCCL's buffers of "tensor" and "model" (2 ranks
+// each: 544 MiB) and "data" (8: 688 MiB). Devices that are no GPUs, as those above, have none.
+TEST(MemoryFitTest, AGpuHoldsDriverAndLibrariesBesides) {
+  JsonDocument document = JsonDocument::FromFile(SourceDir() + "/scenarios/strategy-megatron.json");
+  for (const char* change : {"cluster=dgx-h100:nodes=2", "strategy.tensor=2", "strategy.data=8"})
+    document.Set(change);
+  const Result result = Rehearse(ReadScenario(document)).result;
+  constexpr double kMebi = 1024.0 * 1024;
+  EXPECT_EQ(result.memory_reserve, Bytes(1.06e9 + (32 + 2 * 544 + 688) * kMebi));
+  EXPECT_THAT(ToText(result, false), HasSubstr("driver, NCCL and cuBLAS\n"));
+  EXPECT_EQ(PlayText(Scenario("80GiB", "16GiB", "50GiB", "12GiB"))
+                .jobs->jobs.front()
+                .result.memory_reserve,
+            Bytes(0));
 }
 
 // 20 GiB do not fit 16, though the first rank needs more and has 80.

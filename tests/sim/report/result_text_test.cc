@@ -92,6 +92,18 @@ TEST(ResultTextTest, SaysWhenTheMemoryDoesNotFit) {
               HasSubstr("30 GiB of 24 GiB (125.0 %) on the fullest rank: does not fit\n"));
 }
 
+// 30 and 6 of 40 GiB are 90 %.
+TEST(ResultTextTest, WarnsWhenTheMemoryIsNearlyFull) {
+  Result result = Sample();
+  EXPECT_THAT(ToText(result, false), Not(HasSubstr("besides")));
+  const double gib = 1024.0 * 1024 * 1024;
+  result.memory_reserve = Bytes(5.9 * gib);
+  EXPECT_THAT(ToText(result, false), HasSubstr("besides, about           5.9 GiB    14.8 %"));
+  EXPECT_THAT(ToText(result, false), Not(HasSubstr("nearly full")));
+  result.memory_reserve = Bytes(6 * gib);
+  EXPECT_THAT(ToText(result, false), HasSubstr("nearly full"));
+}
+
 TEST(ResultTextTest, ListsTheFiveBusiestLinks) {
   const std::string text = ToText(Sample(), false);
   EXPECT_TRUE(std::regex_search(
