@@ -68,19 +68,19 @@ Switches DTensor() {
 
 // Of NeMo's and Megatron-Bridge's recipes for products in 8 and 4 bits.
 Switches NarrowRecipes(const std::string& source) {
-  return {{"training.narrow_parameters",
-           kTrue,
-           "megatron",
-           source,
-           0,
-           {"fp8", "fp8-current", "fp8-blockwise"}},
-          {"training.precise_layers", "1", "", source, 0, {"fp8-current"}}};
+  const Switches parameters = AndCombined({{"training.narrow_parameters",
+                                            kTrue,
+                                            "megatron",
+                                            source,
+                                            0,
+                                            {"fp8", "fp8-current", "fp8-blockwise"}}});
+  return Joined(parameters, {{"training.precise_layers", "1", "", source, 0, {"fp8-current"}}});
 }
 
 // `gathers`: beside the forward pass.
 Switches MegatronBuckets(const char* gathers, const std::string& source) {
-  return {{"strategy.bucket_elements", "40000000", "megatron", source},
-          {"strategy.overlap_parameter_gathers", gathers, "megatron", source}};
+  return AndCombined({{"strategy.bucket_elements", "40000000", "megatron", source},
+                      {"strategy.overlap_parameter_gathers", gathers, "megatron", source}});
 }
 
 Switches Megatron(const char* overlap_all_reduce, const char* overlap_gradients,

@@ -169,6 +169,8 @@ Strategy ReadCombined(const JsonReader& object, const Network& network) {
   zero.overlap_reduce_scatter =
       ReadSwitch(reader, "overlap_reduce_scatter", sharers > 1 && zero.stage >= 2);
   if (sharers > 1 && zero.stage == 3) ReadGathering(reader, &zero);
+  options.bucket_elements = reader.At("bucket_elements").Whole<uint64_t>();
+  options.overlap_parameter_gathers = reader.At("overlap_parameter_gathers").Bool();
   return MakeCombined(options, network);
 }
 

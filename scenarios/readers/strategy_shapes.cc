@@ -97,23 +97,26 @@ const ObjectShape& FourDShape() {
   return shape;
 }
 
+JsonKey BucketElements() {
+  return {"bucket_elements", AWhole(0, int64_t{1} << 40), Default("0"),
+          "gradients that are summed as one: so many, or a million a rank of data if that is more; "
+          "0: a matrix by itself",
+          "40000000"};
+}
+
+JsonKey OverlapParameterGathers() {
+  return {"overlap_parameter_gathers", TrueFalse(), Default("false"),
+          "the shares that ZeRO-1 updates are gathered beside the next forward pass", "true"};
+}
+
 const ObjectShape& MegatronShape() {
   static const ObjectShape shape = {
       "strategy megatron",
       "Megatron-LM's one-dimensional tensor parallelism under data parallelism.",
-      {Kind("megatron"),
-       Axis("tensor", "ranks that share each layer's weights"),
-       Data(),
-       SequenceParallel(),
-       OverlapAllReduce(),
-       OverlapGradients(),
+      {Kind("megatron"), Axis("tensor", "ranks that share each layer's weights"), Data(),
+       SequenceParallel(), OverlapAllReduce(), OverlapGradients(),
        Switch("distributed_optimizer", "optimizer state in shares over data (ZeRO-1)"),
-       {"bucket_elements", AWhole(0, int64_t{1} << 40), Default("0"),
-        "gradients that are summed as one: so many, or a million a rank of data if that is more; "
-        "0: a matrix by itself",
-        "40000000"},
-       {"overlap_parameter_gathers", TrueFalse(), Default("false"),
-        "the distributed optimizer's shares are gathered beside the next forward pass", "true"}}};
+       BucketElements(), OverlapParameterGathers()}};
   return shape;
 }
 
@@ -182,7 +185,9 @@ const ObjectShape& CombinedShape() {
                "what sequence parallelism gathers is kept for dW, not gathered again", "true"},
               OverlapAllReduce(),
               OverlapGradients(),
-              OverlapReduceScatter()},
+              OverlapReduceScatter(),
+              BucketElements(),
+              OverlapParameterGathers()},
              GatheringKeys())};
   return shape;
 }

@@ -142,6 +142,13 @@ Strategy MakeCombined(const CombinedOptions& options, const Network& network) {
     if (const auto place = mesh.PlaceOf(axis)) shares.push_back(*place);
   }
   if (!shares.empty()) strategy.shard = SharesOf(options.zero, std::move(shares));
+  if (options.bucket_elements > 0) {
+    const uint64_t ranks =
+        uint64_t{options.context} * options.zero.shard * options.zero.replicas * options.data;
+    strategy.bucket_elements = std::max(options.bucket_elements, 1'000'000 * ranks);
+  }
+  strategy.gathers_beside_forward =
+      options.overlap_parameter_gathers && strategy.shard && options.zero.stage == 1;
   return strategy;
 }
 

@@ -45,6 +45,9 @@ struct CombinedOptions {
   bool sequence_parallel = false;  // norms, dropout and residuals on 1/t of the rows each
   bool keeps_gathered = false;     // X as it was gathered over tensor is kept for dW (PyTorch)
   bool overlap_all_reduce = true;  // collectives of dX beside the dW product
+  // As MegatronOptions has them, with all axes that split the batch for data.
+  uint64_t bucket_elements = 0;
+  bool overlap_parameter_gathers = false;
 };
 
 Strategy MakeCombined(const CombinedOptions& options, const Network& network);
