@@ -7,6 +7,7 @@
 
 #include "scenarios/playing/rehearsal.h"
 #include "scenarios/readers/model_reader.h"
+#include "scenarios/readers/pipeline_reader.h"
 #include "scenarios/readers/strategy_reader.h"
 #include "sim/base/error.h"
 
@@ -106,6 +107,10 @@ TEST(SoftwareTest, EverySwitchOfEveryStackIsAKeyAndHasASource) {
       const std::string key = one.path.substr(one.path.find('.') + 1);
       if (one.path.rfind("training.", 0) == 0) {
         EXPECT_NE(TrainingShape().Find(key), nullptr) << one.path;
+        continue;
+      }
+      if (one.path.rfind("pipeline.", 0) == 0) {
+        EXPECT_NE(PipelineShape().Find(key), nullptr) << one.path;
         continue;
       }
       bool is_known = false;
