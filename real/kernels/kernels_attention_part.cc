@@ -173,11 +173,10 @@ void AttentionPart(const KernelCall<T>& call) {
       }
       for (uint64_t run = 0; run < part.runs(); ++run) {
         const uint64_t at = part.KeyRow(run, row, x.rows);
-        MultiplyMatrices<T>(Transposed::kNo, Transposed::kNo, T(1),
-                            CutRun<T>(p, 0, run * length, length, length),
-                            CutRun<T>(kv, at, heads.ValueAt(group), length, heads.size),
-                            T(run == 0 ? 0 : 1),
-                            CutRun<T>(o, row, heads.OutputAt(group, head), length, heads.size));
+        MultiplyMatrices<T>(
+            Transposed::kNo, Transposed::kNo, T(1), CutRun<T>(p, 0, run * length, length, length),
+            CutRun<T>(kv, at, heads.ValueAt(group), length, heads.size), T(run == 0 ? 0 : 1),
+            CutRun<T>(o, row, heads.OutputAt(group, head), length, heads.size));
       }
     }
   }

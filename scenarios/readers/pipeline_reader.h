@@ -7,7 +7,7 @@
 //                                            workloads/planner/stage_sizes.h
 //                "layers": [4, 5, 5, 4],     instead: of every stage
 //                "first_layers": 3,          or of the first and the last stage only, the others
-//                "last_layers": 3,           equal (Megatron-LM's decoder-first-, -last-pipeline-...)
+//                "last_layers": 3,           equal (Megatron-LM's decoder-first-...)
 //                "layout": "Et*3|(tt|)*6L",  or as Megatron-LM writes stages
 //                "order": "mine.csv",        instead of a schedule: a line a rank, as
 //                                            torch.distributed.pipelining writes it; or a list of

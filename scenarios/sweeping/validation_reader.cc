@@ -38,9 +38,9 @@ Column ColumnOf(const std::string& name) {
 
 // The first key of a path must be one of a scenario's, or the name was meant to be one of ours.
 void CheckColumn(const CsvFile& file, const std::string& column) {
-  const std::vector<std::string> keys = {"cluster",     "model",        "training", "strategy",
-                                         "software",    "placement",    "edits",    "simulator",
-                                         "calibration", "device_points"};
+  const std::vector<std::string> keys = {"cluster",   "model",       "training",     "strategy",
+                                         "pipeline",  "software",    "placement",    "edits",
+                                         "simulator", "calibration", "device_points"};
   const std::string first = column.substr(0, column.find('.'));
   const bool is_path = column.find('=') == std::string::npos;
   if (is_path && std::find(keys.begin(), keys.end(), first) != keys.end()) return;

@@ -2,8 +2,8 @@
 //
 // A rank has s/c tokens of each of its sequences. Ring: what travels to the next step does so
 // beside attention to what is there; keys and values are copied out of X once, and gradients into
-// dX when they have come home. All-gather and Ulysses are changes of layout before and after, so that their
-// collectives follow as everywhere.
+// dX when they have come home. All-gather and Ulysses are changes of layout before and after, so
+// that their collectives follow as everywhere.
 #include <optional>
 
 #include <fmt/format.h>

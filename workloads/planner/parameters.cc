@@ -43,9 +43,8 @@ std::optional<MatmulResult> MultiplyLayouts(const ProductLayouts& layouts) {
 
 // Whatever copy of the model they are of, so that both copies lay out parameters alike.
 std::vector<const Stage*> InOrderOfNodes(std::vector<const Stage*> stages) {
-  std::sort(stages.begin(), stages.end(), [](const Stage* a, const Stage* b) {
-    return a->node_begin() < b->node_begin();
-  });
+  std::sort(stages.begin(), stages.end(),
+            [](const Stage* a, const Stage* b) { return a->node_begin() < b->node_begin(); });
   return stages;
 }
 

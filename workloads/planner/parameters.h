@@ -63,8 +63,8 @@ class Parameters {
   // EndGradient.
   BufferId BeginGradient(uint32_t index, bool* adds);
   void EndGradient(uint32_t index);
-  // What follows is done for this micro-batch on this stage. Gradients may be all-reduced beside the
-  // action that makes the last ones of the stage.
+  // What follows is done for this micro-batch on this stage. Gradients may be all-reduced beside
+  // the action that makes the last ones of the stage.
   void BeginAction(const Stage& stage, uint32_t micro_batch, bool makes_last_gradients) {
     stage_ = &stage;
     micro_batch_ = micro_batch;

@@ -134,7 +134,8 @@ Role PlanRole(const StepSetup& step, const std::vector<const Stage*>& stages,
 }  // namespace
 
 Schedule PlanPipeline(const Network& network, const Training& training, const Strategy& strategy,
-                      const StagePipeline& pipeline, const Place& place, uint32_t few_micro_batches) {
+                      const StagePipeline& pipeline, const Place& place,
+                      uint32_t few_micro_batches) {
   const std::vector<Action>& actions = pipeline.actions;
   const StagePlaces& places = pipeline.places;
   StepSetup step{Divided(network, strategy.chunks), Normalized(strategy), training, {}, {},

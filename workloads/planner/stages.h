@@ -59,8 +59,8 @@ struct Stage {
   }
 };
 
-// Throws Error unless every stage (of one copy of the model) has a unit, and together they have all.
-// One for each stage of `places`.
+// One for each stage of `places`. Throws Error unless every stage (of one copy of the model) has a
+// unit, and together they have all.
 std::vector<Stage> CutIntoStages(const Network& network,
                                  const std::vector<uint32_t>& units_of_stage,
                                  const StagePlaces& places, const Place& place = {});

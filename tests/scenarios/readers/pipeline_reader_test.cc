@@ -1,0 +1,155 @@
+// What a scenario may say of a pipeline, and what it is told where it may not.
+#include "scenarios/readers/pipeline_reader.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "scenarios/playing/prepare.h"
+#include "scenarios/readers/scenario.h"
+#include "sim/base/json_document.h"
+
+namespace rehearse {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+// Eight layers on four ranks of two devices.
+std::string Written(const std::string& pipeline, uint32_t micro_batches = 8,
+                    const std::string& software = "") {
+  return fmt::format(
+      R"({{"name": "x", "cluster": "switch:devices=8", {}
+          "model": {{"layers": 8, "hidden": 64, "heads": 4, "vocabulary": 128}},
+          "training": {{"batch": {}, "sequence": 32, "micro_batches": {}, "recomputation": "none"}},
+          "strategy": {{"kind": "megatron", "tensor": 2, "data": 1, "sequence_parallel": false,
+                       "overlap_all_reduce": true, "overlap_gradients": false,
+                       "distributed_optimizer": false}},
+          "pipeline": {}}})",
+      software, micro_batches, micro_batches, pipeline);
+}
+
+Scenario Read(const std::string& text) {
+  return ReadScenario(JsonDocument::FromText(text, "x.json"));
+}
+
+std::string MistakeOf(const std::string& pipeline, uint32_t micro_batches = 8) {
+  try {
+    Prepare(Read(Written(pipeline, micro_batches)));
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+StagePipeline PipelineOf(const std::string& pipeline, const std::string& software = "") {
+  const Scenario scenario = Read(Written(pipeline, 8, software));
+  return *std::get<Workload>(scenario.jobs.front().work).pipeline;
+}
+
+using Sizes = std::vector<uint32_t>;
+
+TEST(PipelineReaderTest, EveryScheduleIsPlanned) {
+  for (const PipelineScheduleFacts& facts : PipelineSchedules()) {
+    SCOPED_TRACE(facts.name);
+    EXPECT_EQ(MistakeOf(fmt::format(R"({{"stages": 4, "schedule": "{}"}})", facts.name)), "");
+  }
+}
+
+TEST(PipelineReaderTest, StagesAreCutAsIsSaid) {
+  // Units: embedding, 8 layers, output layer.
+  EXPECT_EQ(PipelineOf(R"({"stages": 4, "schedule": "1f1b"})").units_of_stage, (Sizes{3, 2, 2, 3}));
+  EXPECT_EQ(
+      PipelineOf(R"({"stages": 4, "schedule": "1f1b", "layers": [1, 3, 3, 1]})").units_of_stage,
+      (Sizes{2, 3, 3, 2}));
+  EXPECT_EQ(PipelineOf(R"({"stages": 4, "schedule": "1f1b", "first_layers": 1, "last_layers": 1})")
+                .units_of_stage,
+            (Sizes{2, 3, 3, 2}));
+  EXPECT_EQ(
+      PipelineOf(R"({"stages": 4, "schedule": "1f1b", "layout": "Et*2|(ttt|)*2L"})").units_of_stage,
+      (Sizes{3, 3, 3, 1}));
+  EXPECT_EQ(
+      PipelineOf(R"({"stages": 4, "schedule": "1f1b", "split": "layers-and-ends"})").units_of_stage,
+      (Sizes{3, 3, 2, 2}));
+  EXPECT_EQ(PipelineOf(R"({"stages": 4, "schedule": "interleaved"})").units_of_stage,
+            (Sizes{2, 1, 1, 1, 1, 1, 1, 2}));
+}
+
+TEST(PipelineReaderTest, AnOrderIsReadAsItIsWritten) {
+  const PipelineOrder order = OrderOf(PipelineSchedule::kZeroBubbleV, 2, 2, 8, {});
+  std::string rows;
+  std::string csv = ToPipelineCsv(order);
+  for (size_t end; (end = csv.find('\n')) != std::string::npos; csv = csv.substr(end + 1)) {
+    rows += fmt::format("{}\"{}\"", rows.empty() ? "" : ", ", csv.substr(0, end));
+  }
+  const Scenario scenario = Read(fmt::format(R"({{"name": "x", "cluster": "switch:devices=4",
+          "model": {{"layers": 8, "hidden": 64, "heads": 4, "vocabulary": 128}},
+          "training": {{"batch": 16, "sequence": 32, "micro_batches": 8, "recomputation": "none"}},
+          "strategy": {{"kind": "data-parallel", "data": 2, "overlap_gradients": true}},
+          "pipeline": {{"stages": 2, "order": [{}]}}}})",
+                                             rows));
+  const auto& read = *std::get<Workload>(scenario.jobs.front().work).pipeline;
+  EXPECT_EQ(read.actions, order.actions);
+  EXPECT_EQ(read.places.rank_of, order.places.rank_of);
+}
+
+TEST(PipelineReaderTest, CellsOfTorchsMessagesSayNothing) {
+  const PipelineOrder order = ParsePipelineOrder(
+      {{"0UNSHARD", "0F0", "0SEND_F0", "", "0RECV_B0", "0B0"}, {"1RECV_F0", "1F0", "1I0", "1W0"}},
+      {});
+  EXPECT_EQ(order.actions.size(), 2u + 3u + 2u * 2u);
+  EXPECT_EQ(order.places.ranks, 2u);
+}
+
+TEST(PipelineReaderTest, MegatronsStacksWaitForTheMessagesOf1F1B) {
+  const std::string software = R"("software": "megatron-lm-2021",)";
+  EXPECT_TRUE(PipelineOf(R"({"stages": 4, "schedule": "1f1b"})").overlaps_messages);
+  const StagePipeline waits = PipelineOf(R"({"stages": 4, "schedule": "1f1b"})", software);
+  EXPECT_FALSE(waits.overlaps_messages);
+  EXPECT_EQ(waits.scattered_axes, Sizes{0});
+  EXPECT_TRUE(PipelineOf(R"({"stages": 4, "schedule": "gpipe"})", software).overlaps_messages);
+}
+
+TEST(BadPipelineTest, LayersThatDoNotSplit) {
+  EXPECT_THAT(MistakeOf(R"({"stages": 4, "schedule": "interleaved", "virtual": 3})"),
+              AllOf(HasSubstr("/pipeline"), HasSubstr("8 layers"), HasSubstr("12 stages")));
+  EXPECT_THAT(MistakeOf(R"({"stages": 4, "schedule": "1f1b", "layers": [2, 2, 2, 1]})"),
+              AllOf(HasSubstr("/pipeline/layers"), HasSubstr("found 7 in all")));
+  EXPECT_THAT(MistakeOf(R"({"stages": 4, "schedule": "1f1b", "layout": "Ett|tt|tt|ttLL"})"),
+              AllOf(HasSubstr("/pipeline/layout"), HasSubstr("8 layers")));
+  EXPECT_THAT(MistakeOf(R"({"stages": 4, "schedule": "1f1b", "layout": "E(tt|*3L"})"),
+              HasSubstr("\"(\" without \")\""));
+}
+
+TEST(BadPipelineTest, MicroBatchesThatAScheduleDoesNotTake) {
+  EXPECT_THAT(MistakeOf(R"({"stages": 4, "schedule": "interleaved"})", 6),
+              AllOf(HasSubstr("6 micro-batches"), HasSubstr("a multiple of the 4 ranks")));
+  EXPECT_THAT(MistakeOf(R"({"stages": 4, "schedule": "dualpipe"})", 4),
+              AllOf(HasSubstr("4 micro-batches"), HasSubstr("at least 8")));
+  EXPECT_THAT(MistakeOf(R"({"stages": 4, "schedule": "1f1b", "virtual": 2})"),
+              AllOf(HasSubstr("2 stages a rank"), HasSubstr("\"interleaved\"")));
+}
+
+TEST(BadPipelineTest, OrdersThatCannotBeDone) {
+  const auto order = [](const char* first, const char* second) {
+    return MistakeOf(fmt::format(R"({{"stages": 4, "order": ["{}", "{}", "2F0,2B0", "3F0,3B0"]}})",
+                                 first, second),
+                     1);
+  };
+  EXPECT_EQ(order("0F0,0B0", "1F0,1B0"), "");
+  EXPECT_THAT(order("0F0", "1F0,1B0"),
+              AllOf(HasSubstr("/pipeline/order"), HasSubstr("forward of micro-batch 0 on stage 0"),
+                    HasSubstr("has no backward pass")));
+  EXPECT_THAT(order("0B0,0F0", "1F0,1B0"), HasSubstr("comes before"));
+  EXPECT_THAT(order("0X0", "1F0,1B0"), HasSubstr("found \"0X0\""));
+  EXPECT_THAT(MistakeOf(R"({"stages": 4})"), HasSubstr("\"schedule\" or an \"order\""));
+  EXPECT_THAT(MistakeOf(R"({"stages": 4, "schedule": "1f2b"})"), HasSubstr("1f1b"));
+}
+
+TEST(BadPipelineTest, RanksThatTheClusterHasNot) {
+  EXPECT_THAT(MistakeOf(R"({"stages": 2, "schedule": "1f1b"})"),
+              AllOf(HasSubstr("stages 2 = 4 ranks"), HasSubstr("8 devices")));
+}
+
+}  // namespace
+}  // namespace rehearse
