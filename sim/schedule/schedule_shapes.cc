@@ -265,7 +265,8 @@ const ObjectShape& RegionShape() {
        CutBy("columns_cut_by", "communicators that share the columns"),
        CutBy("flat_by", "communicators that share what is left, element by element"),
        {"order", ObjectOf(SequenceOrderShape), Optional("sequence after sequence"),
-        "of the rows, where ranks share sequences"}}};
+        "of the rows, where ranks share sequences",
+        R"({"sequence": 8192, "parts": 4, "block": 8192})"}}};
   return shape;
 }
 

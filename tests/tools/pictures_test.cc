@@ -24,7 +24,7 @@ TEST_F(PicturesTest, OfReadmesAreWhatTheProgramDraws) {
       ++count;
     }
   }
-  EXPECT_EQ(count, 17u);
+  EXPECT_EQ(count, 19u);
 }
 
 }  // namespace

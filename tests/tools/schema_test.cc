@@ -150,7 +150,7 @@ TEST_F(SchemaProgramTest, ResultsHaveTheKeysOfTheTableAndNoOthers) {
             " --set software=axonn --set training.kernels=eager",
         Shipped("strategy-data-parallel") + " --set cluster=tree.json --set strategy.data=32 " +
             "--set training.batch=64",
-        Shipped("jobs-two-trainings") + " --set cluster=tree.json",
+        Shipped("cpu-pipeline"), Shipped("jobs-two-trainings") + " --set cluster=tree.json",
         Shipped("jobs-two-trainings") + " --set jobs.0.repeat=2"}) {
     const Outcome run = Execute("run " + arguments + " --format json");
     ASSERT_EQ(run.code, 0) << run.err;

@@ -1,17 +1,24 @@
 #include "workloads/planner/stage_planner.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "workloads/planner/node_rules.h"
 
 namespace rehearse {
 
-StreamId MessageStreams::Of(Kind kind) {
+StreamId MessageStreams::Of(Kind kind, uint32_t other_rank) {
   constexpr std::array<const char*, kKinds> kNames = {"receive values", "send values",
                                                       "receive gradients", "send gradients"};
-  StreamId& stream = streams_[kind];
-  if (!stream.IsSet()) stream = builder_.AddStream(kNames[kind]);
+  StreamId& stream = streams_[{kind, other_rank}];
+  if (stream.IsSet()) return stream;
+  const StepCommunicators& communicators = builder_.communicators();
+  const bool has_one_neighbour = communicators.OfValues() == communicators.OfGradients();
+  stream = builder_.AddStream(
+      has_one_neighbour ? kNames[kind] : fmt::format("{}, rank {}", kNames[kind], other_rank));
   return stream;
 }
 
@@ -117,7 +124,8 @@ void StagePlanner::RunForward(uint32_t micro_batch) {
       return;
     }
     builder_.AddSend(AsItCrosses(node, value), builder_.communicators().OfValues(),
-                     stage_.rank_behind, streams_.Of(MessageStreams::kSendValues), SendIssue());
+                     stage_.rank_behind,
+                     streams_.Of(MessageStreams::kSendValues, stage_.rank_behind), SendIssue());
   });
   current_->ran_forward = true;
 }
@@ -161,7 +169,8 @@ void StagePlanner::RunBackward(uint32_t micro_batch, bool puts_off_weights) {
       return;
     }
     builder_.AddSend(AsItCrosses(node, gradient), builder_.communicators().OfGradients(),
-                     stage_.rank_before, streams_.Of(MessageStreams::kSendGradients), SendIssue());
+                     stage_.rank_before,
+                     streams_.Of(MessageStreams::kSendGradients, stage_.rank_before), SendIssue());
   });
   // What the weight gradients need has been put off with them.
   for (ChunkState& chunk : current_->chunks) {
@@ -316,7 +325,7 @@ void StagePlanner::Await(const Action& action) {
       const Tensor value =
           builder_.MakeTensor(shape.name, shape.rows, shape.columns, step_.crossings[node]);
       builder_.AddReceive(value, builder_.communicators().OfValues(), stage_.rank_before,
-                          streams_.Of(MessageStreams::kReceiveValues));
+                          streams_.Of(MessageStreams::kReceiveValues, stage_.rank_before));
       plan_.State(node).value = value;
     });
   }
@@ -329,7 +338,7 @@ void StagePlanner::Await(const Action& action) {
     ForEachCrossing(stage_.leaves, Phase::kBackward, [&](uint32_t node) {
       const Tensor gradient = plan_.MakeGradient(node, step_.crossings[node]);
       builder_.AddReceive(gradient, builder_.communicators().OfGradients(), stage_.rank_behind,
-                          streams_.Of(MessageStreams::kReceiveGradients));
+                          streams_.Of(MessageStreams::kReceiveGradients, stage_.rank_behind));
       plan_.Gradient(node) = gradient;
     });
   }

@@ -15,8 +15,8 @@
 // MLP.
 #pragma once
 
-#include <array>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "workloads/planner/actions.h"
@@ -35,16 +35,17 @@ struct StepSetup {
   bool overlaps_messages = true;
 };
 
-// The streams of a role's messages, made when they are first asked for.
+// The streams of a role's messages, made when they are first asked for. A rank that sends to two
+// others has one for each: what one of them is not ready for does not hold up the other.
 class MessageStreams {
  public:
   enum Kind : uint8_t { kReceiveValues, kSendValues, kReceiveGradients, kSendGradients, kKinds };
   explicit MessageStreams(PlanBuilder* builder) : builder_(*builder) {}
-  StreamId Of(Kind kind);
+  StreamId Of(Kind kind, uint32_t other_rank);
 
  private:
   PlanBuilder& builder_;
-  std::array<StreamId, kKinds> streams_;
+  std::map<std::pair<Kind, uint32_t>, StreamId> streams_;
 };
 
 class StagePlanner {
