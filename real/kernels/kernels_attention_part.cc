@@ -94,38 +94,33 @@ void Weigh(const SequencePart<T>& part, uint64_t run, uint64_t query, T log_sum,
   }
 }
 
-}  // namespace
-
-template <typename T>
-void TakeKeys(const KernelCall<T>& call) {
-  const Operand<T>& x = call.reads[0];
-  const Operand<T>& kv = call.writes[0];
+// The keys and values of a row and group in X, beside those in an array of their own.
+template <typename T, typename Copy>
+void ForEachPair(const KernelCall<T>& call, const Operand<T>& x, const Operand<T>& kv,
+                 const Copy& copy) {
   const uint64_t pair = 2 * call.Count(2);
   const uint64_t of_group = (call.Count(1) + 2) * call.Count(2);
   CHECK_EQ(kv.rows, x.rows);
   CHECK_EQ(kv.columns, call.Count(0) * pair);
   for (uint64_t i = 0; i < x.rows; ++i) {
     for (uint64_t group = 0; group < call.Count(0); ++group) {
-      const T* from = x.Row(i) + (group + 1) * of_group - pair;
-      std::copy(from, from + pair, kv.Row(i) + group * pair);
+      copy(x.Row(i) + (group + 1) * of_group - pair, kv.Row(i) + group * pair, pair);
     }
   }
 }
 
+}  // namespace
+
+template <typename T>
+void TakeKeys(const KernelCall<T>& call) {
+  ForEachPair(call, call.reads[0], call.writes[0],
+              [](const T* in_x, T* own, uint64_t count) { std::copy(in_x, in_x + count, own); });
+}
+
 template <typename T>
 void PutKeys(const KernelCall<T>& call) {
-  const Operand<T>& kv = call.reads[0];
-  const Operand<T>& x = call.writes[0];
-  const uint64_t pair = 2 * call.Count(2);
-  const uint64_t of_group = (call.Count(1) + 2) * call.Count(2);
-  CHECK_EQ(kv.rows, x.rows);
-  CHECK_EQ(kv.columns, call.Count(0) * pair);
-  for (uint64_t i = 0; i < x.rows; ++i) {
-    for (uint64_t group = 0; group < call.Count(0); ++group) {
-      const T* from = kv.Row(i) + group * pair;
-      std::copy(from, from + pair, x.Row(i) + (group + 1) * of_group - pair);
-    }
-  }
+  ForEachPair(call, call.writes[0], call.reads[0],
+              [](T* in_x, const T* own, uint64_t count) { std::copy(own, own + count, in_x); });
 }
 
 template <typename T>

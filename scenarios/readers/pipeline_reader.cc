@@ -204,6 +204,7 @@ StagePipeline ReadPipeline(const JsonReader& object, const Network& network,
                                           order.places.ranks, ranks));
     }
     if (reader.Has("virtual")) reader.At("virtual").Fail("the \"order\" says which rank has what");
+    CheckActions(order.actions, order.places, network.micro_batches, reader.At("order").place());
   } else {
     const PipelineScheduleFacts& facts = PipelineSchedules()[reader.At("schedule").Choice()];
     const uint32_t a_rank =
@@ -212,8 +213,6 @@ StagePipeline ReadPipeline(const JsonReader& object, const Network& network,
         reader.Has("times") ? ReadTimes(reader.At("times")) : TimesByFlops(network, training);
     order = OrderOf(facts.schedule, ranks, a_rank, network.micro_batches, times, reader.place());
   }
-  CheckActions(order.actions, order.places, network.micro_batches,
-               reader.Has("order") ? reader.At("order").place() : reader.place());
   pipeline.places = std::move(order.places);
   pipeline.actions = std::move(order.actions);
   pipeline.units_of_stage = ReadStageSizes(reader, network, pipeline.places.stages_of_copy());

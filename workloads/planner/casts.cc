@@ -80,8 +80,7 @@ Tensor CastInput(Plan& plan, uint32_t node) {
 }
 
 Tensor ToOperand(Plan& plan, uint32_t node, const Tensor& tensor, const Layout& layout) {
-  const bool is_cast = tensor.dtype == DType::kFp8 || tensor.dtype == DType::kFp4;
-  const bool casts = !is_cast && IsNarrowNode(plan, node);
+  const bool casts = !IsNarrow(tensor.dtype) && IsNarrowNode(plan, node);
   const bool waits = casts && !PartialAxes(tensor.layout).empty();
   Tensor moved =
       plan.builder.Redistribute(casts && !waits ? Cast(plan, tensor, false) : tensor, layout);

@@ -34,6 +34,7 @@ namespace rehearse {
 struct Plan;
 
 DType TypeOf(ProductRecipe recipe);  // kFp8 or kFp4; CHECK that it is not kNone
+inline bool IsNarrow(DType dtype) { return dtype == DType::kFp8 || dtype == DType::kFp4; }
 // Whether products with the matrix take such operands.
 bool IsNarrow(const Training& training, const Network& network, uint32_t matrix);
 

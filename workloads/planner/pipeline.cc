@@ -122,7 +122,7 @@ StageTimes TimesByFlops(const Network& network, const Training& training) {
   const double attention = forward - of_products;
   const double again = RecomputedFlops(network, training).value();
   // Both gradients of a product take what the product does; those of a core two and a half times.
-  return {1, (of_products + 2.5 * attention + again) / forward, of_products / forward, 0, 1};
+  return {1, (of_products + 2.5 * attention + again) / forward, of_products / forward, 0};
 }
 
 }  // namespace rehearse

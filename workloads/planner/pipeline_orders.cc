@@ -50,14 +50,7 @@ std::vector<Action> OneAfterAnother(uint32_t stages, uint32_t micro_batches) {
 }
 
 std::vector<Action> GPipe(uint32_t stages, uint32_t micro_batches) {
-  ActionList list;
-  for (uint32_t stage = 0; stage < stages; ++stage) {
-    list.BeginStage(stage);
-    for (uint32_t index = 0; index < micro_batches; ++index) list.Add(Kind::kForward, index);
-    for (uint32_t index = 0; index < micro_batches; ++index) list.Add(Kind::kBackward, index);
-    list.EndStage();
-  }
-  return list.Take();
+  return BreadthFirst(stages, 1, micro_batches);
 }
 
 std::vector<Action> OneForwardOneBackward(uint32_t stages, uint32_t micro_batches) {
@@ -96,6 +89,7 @@ std::vector<Action> ZeroBubbleH1(uint32_t stages, uint32_t micro_batches) {
 }
 
 std::vector<Action> Interleaved(uint32_t ranks, uint32_t a_rank, uint32_t micro_batches) {
+  CHECK_GE(a_rank, 2u);
   CHECK_EQ(micro_batches % ranks, 0u);
   ActionList list;
   const uint32_t passes = micro_batches * a_rank;
@@ -108,8 +102,7 @@ std::vector<Action> Interleaved(uint32_t ranks, uint32_t a_rank, uint32_t micro_
       const uint32_t micro_batch = pass / (ranks * a_rank) * ranks + pass % ranks;
       list.AddOf(own * ranks + rank, kind, micro_batch);
     };
-    const uint32_t usual =
-        a_rank == 1 ? ranks - rank - 1 : (ranks - rank - 1) * 2 + (a_rank - 1) * ranks;
+    const uint32_t usual = (ranks - rank - 1) * 2 + (a_rank - 1) * ranks;
     const uint32_t ahead = std::min(usual, passes);
     for (uint32_t pass = 0; pass < ahead; ++pass) add(Kind::kForward, pass);
     for (uint32_t pass = 0; pass < passes; ++pass) {
@@ -214,10 +207,6 @@ class GreedyOrder {
     double begin = kNever;
     double free = 0;
     std::vector<std::pair<Kind, uint32_t>> done;
-
-    double Kept(double for_weights) const {
-      return (forward - input) + (input - weight) * for_weights;
-    }
   };
   struct Choice {
     Kind kind = Kind::kForward;
@@ -226,8 +215,7 @@ class GreedyOrder {
 
   Choice Next(uint32_t s) const {
     const Rank& rank = ranks_[s];
-    const bool may_take = rank.forward < micro_batches_ &&
-                          rank.Kept(times_.kept_for_weights) + 1 <= most_ * (1 + 1e-9) &&
+    const bool may_take = rank.forward < micro_batches_ && rank.forward - rank.weight < most_ &&
                           (habits_.runs_far_ahead || rank.input > 0 || rank.forward < stages_ - s);
     const double forward = may_take ? std::max(rank.free, rank.values[rank.forward]) : kNever;
     const bool has_gradients = rank.input < rank.forward;

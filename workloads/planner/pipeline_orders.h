@@ -36,8 +36,6 @@ struct StageTimes {
   double input_gradient = 1;
   double weight_gradient = 1;
   double message = 0;
-  // What the weight gradients still need of a micro-batch's activations, of all that it keeps.
-  double kept_for_weights = 1;
 };
 // Weight gradients wherever a rank would wait, at most `most` micro-batches between their forward
 // pass and their weight gradients (Qi et al. 2023, section 3.1: ZB-1p with p of them, ZB-2p with
@@ -56,7 +54,8 @@ std::vector<Action> ZeroBubbleH2(uint32_t stages, uint32_t micro_batches);
 std::vector<Action> Interleaved(uint32_t ranks, uint32_t a_rank, uint32_t micro_batches);
 
 // All micro-batches through one stage of a rank before the next (Lamy-Poirier 2023, arXiv
-// 2211.05953). As long; keeps all of them. On Looped(ranks, a_rank).
+// 2211.05953). As long; keeps all of them. With one stage a rank it is GPipe. On Looped(ranks,
+// a_rank).
 std::vector<Action> BreadthFirst(uint32_t ranks, uint32_t a_rank, uint32_t micro_batches);
 
 // ZB-V (Qi et al. 2024, arXiv 2405.15362): with F = B = W a rank does not idle, and keeps what 1F1B

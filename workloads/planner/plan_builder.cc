@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "workloads/planner/casts.h"
+
 namespace rehearse {
 namespace {
 
@@ -189,7 +191,7 @@ OpId PlanBuilder::AddMemoryOpBeside(std::string name, Kernel kernel, double byte
 // Of all three arrays; C is in the plan's precision.
 Bytes PlanBuilder::BytesOfGemm(const Gemm& gemm, BufferId a) const {
   const DType operands = BufferOf(a).dtype;
-  if (operands != DType::kFp8 && operands != DType::kFp4) return BytesOf(gemm, precision_);
+  if (!IsNarrow(operands)) return BytesOf(gemm, precision_);
   const auto m = static_cast<double>(gemm.m);
   const auto n = static_cast<double>(gemm.n);
   const auto k = static_cast<double>(gemm.k);
@@ -202,7 +204,7 @@ OpId PlanBuilder::AddGemm(std::string name, const Gemm& gemm, BufferId a, Buffer
   compute.kind = ComputeKind::kGemm;
   compute.kernel = Kernel::kGemm;
   const DType operands = BufferOf(a).dtype;
-  compute.dtype = operands == DType::kFp8 || operands == DType::kFp4 ? operands : precision_;
+  compute.dtype = IsNarrow(operands) ? operands : precision_;
   compute.gemm = gemm;
   compute.flops = FlopsOf(gemm);
   compute.bytes = bytes.value_or(BytesOfGemm(gemm, a));

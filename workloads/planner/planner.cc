@@ -88,6 +88,8 @@ uint32_t MicroBatchesOfBlock(const std::vector<Action>& actions, const StagePlac
 // As they go to other ranks: where ranks hold the same rows, in parts.
 std::vector<Layout> CrossingsOf(const StepSetup& step, const std::vector<uint32_t>& scattered) {
   std::vector<Layout> crossings = step.rests;
+  std::vector<uint32_t> sizes;
+  for (const MeshAxis& axis : step.strategy.mesh.axes()) sizes.push_back(axis.size);
   for (size_t node = 0; node < crossings.size(); ++node) {
     for (const uint32_t axis : scattered) {
       Layout cut = crossings[node];
@@ -95,8 +97,6 @@ std::vector<Layout> CrossingsOf(const StepSetup& step, const std::vector<uint32_
       uint8_t level = 0;
       for (const Placement& placement : cut) level += IsSplit(placement, 0) ? 1 : 0;
       cut[axis] = S(0, level);
-      std::vector<uint32_t> sizes;
-      for (const MeshAxis& size : step.strategy.mesh.axes()) sizes.push_back(size.size);
       if (step.network.nodes[node].rows % Pieces(cut, sizes, 0) == 0) crossings[node] = cut;
     }
   }
