@@ -134,11 +134,14 @@ TEST(FoldedScenariosTest, ALinkOfAFoldedRunStandsForAllThatDoTheSame) {
   EXPECT_LT(4 * folded.links.size(), unfolded.links.size());
 }
 
-TEST(FoldedScenariosTest, FoldedEqualsUnfoldedOnRandomScenarios) {
+// In ten lots, which run beside one another.
+class FoldedScenariosLotTest : public ::testing::TestWithParam<uint64_t> {};
+
+TEST_P(FoldedScenariosLotTest, FoldedEqualsUnfolded) {
   uint32_t compared = 0;
   uint32_t classes = 0;
   uint32_t ranks = 0;
-  for (uint64_t seed = 1; seed <= 130; ++seed) {
+  for (uint64_t seed = 1 + GetParam() * 13; seed <= 13 + GetParam() * 13; ++seed) {
     Random random(seed);
     const Machine& machine = kMachines[random.Below(std::size(kMachines))];
     const uint32_t nodes = 2u << random.Below(2);
@@ -168,9 +171,11 @@ TEST(FoldedScenariosTest, FoldedEqualsUnfoldedOnRandomScenarios) {
     ranks += folded->result.ranks;
     classes += static_cast<uint32_t>(folded->result.simulator.classes);
   }
-  EXPECT_GT(compared, 100u);
+  EXPECT_GT(compared, 8u);
   EXPECT_LT(4 * classes, 3 * ranks);  // there was something to fold
 }
+
+INSTANTIATE_TEST_SUITE_P(Lots, FoldedScenariosLotTest, ::testing::Range<uint64_t>(0, 10));
 
 }  // namespace
 }  // namespace rehearse
