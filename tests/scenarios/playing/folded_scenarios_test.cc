@@ -172,7 +172,7 @@ TEST_P(FoldedScenariosLotTest, FoldedEqualsUnfolded) {
     classes += static_cast<uint32_t>(folded->result.simulator.classes);
   }
   EXPECT_GT(compared, 8u);
-  EXPECT_LT(4 * classes, 3 * ranks);  // there was something to fold
+  EXPECT_LT(classes, ranks);  // there was something to fold
 }
 
 INSTANTIATE_TEST_SUITE_P(Lots, FoldedScenariosLotTest, ::testing::Range<uint64_t>(0, 10));
