@@ -37,7 +37,8 @@ Flops ForwardFlopsOf(const Network& network, const Counts& counts) {
       flops += 2 * elements * static_cast<double>(network.matrices[*node.matrix].k);
     }
     // QK^T and PV.
-    if (node.kind == NodeKind::kAttention) flops += 4 * elements * KeysOfToken(node);
+    if (node.kind == NodeKind::kAttention)
+      flops += 4 * elements * WidthOfCore(node.attributes) * KeysOfToken(node);
   }
   return Flops(flops * network.micro_batches);
 }
