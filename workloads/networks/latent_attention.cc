@@ -40,11 +40,11 @@ uint32_t AddLatentCore(const LatentAttention& latent, const LatentCore& core, ui
   const uint32_t of_query =
       latent.query_rank == 0 ? x : Compress(x, "query", latent.query_rank, network, builder);
   const uint32_t q =
-      builder->Product(of_query, "query up", heads * latent.QuerySize(), "q", MatrixRole::kQkv);
+      builder->Product(of_query, "query up", heads * latent.QuerySize(), "q", MatrixRole::kUp);
   SetHeads(heads, &network->nodes.back());
   const uint32_t of_kv = Compress(x, "kv", latent.kv_rank, network, builder);
   const uint32_t kv = builder->Product(of_kv, "kv up", heads * (latent.head + latent.value_head),
-                                       "k, v", MatrixRole::kQkv);
+                                       "k, v", MatrixRole::kUp);
   SetHeads(heads, &network->nodes.back());
   const uint32_t r =
       builder->Product(x, "key position", latent.rope_head, "key position", MatrixRole::kWhole);

@@ -58,8 +58,9 @@ enum class MatrixRole : uint8_t {
   kStem,    // its input has too few columns to be split: the colours of an image
   kTail,    // its result has too few columns to be split
   kWhole,   // nothing but rows is split: from a token to a short vector
+  kUp,      // a first product, from a short vector to heads
 };
-inline constexpr size_t kMatrixRoles = 8;
+inline constexpr size_t kMatrixRoles = 9;
 
 // W (k×n) of a product, V×h of an embedding.
 struct NetworkMatrix {
@@ -145,7 +146,12 @@ struct Network {
 // Of the products and attention cores of one step over all ranks: a forward pass, and what the
 // training computes again. Work that several ranks do counts once, and a core without its mask.
 Flops ForwardFlops(const Network& network);
-Flops RecomputedFlops(const Network& network, const Training& training);
+// With full recomputation of those layers alone for which `again` says so; empty: of all.
+Flops RecomputedFlops(const Network& network, const Training& training,
+                      const std::vector<bool>& again = {});
+
+// Whether selective recomputation drops the node's value and makes it again.
+bool IsRecomputedOp(const Network& network, const NetworkNode& node, const Training& training);
 
 // Adds nodes one after the other; each call returns the node's number.
 class NetworkBuilder {

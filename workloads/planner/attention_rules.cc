@@ -97,7 +97,11 @@ void ForwardAttention(Plan& plan, uint32_t node) {
   }
   const NetworkNode& shape = plan.Node(node);
   const Tensor& x = plan.Input(node);
-  AddRotary(plan, node, "rotary", x);
+  // A core that is computed again finds Q and K turned, unless they are new themselves.
+  const bool is_turned = plan.builder.tag().phase == Phase::kRecompute &&
+                         plan.training.recomputation == Recomputation::kSelective &&
+                         !plan.training.recomputed_ops.projections;
+  if (!is_turned) AddRotary(plan, node, "rotary", x);
   const Tensor y = plan.MakeValue(node, x);
   const Tensor sums = plan.builder.MakeTensor(shape.name + " sums", shape.rows, HeadsOf(shape),
                                               x.layout, DType::kFp32, SizeOf(DType::kFp32));

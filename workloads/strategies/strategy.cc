@@ -37,6 +37,8 @@ ProductLayouts LayoutsOf(const RoleLayouts& layouts, MatrixRole role) {
       return layouts.table;
     case MatrixRole::kQkv:
       return layouts.qkv;
+    case MatrixRole::kUp:
+      return layouts.qkv;
     case MatrixRole::kFirst:
       return layouts.first;
     case MatrixRole::kSecond:
