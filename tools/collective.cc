@@ -15,6 +15,7 @@
 #include "sim/base/units.h"
 #include "sim/base/visible_text.h"
 #include "tools/command.h"
+#include "tools/dispatch_options.h"
 #include "tools/explain_collective.h"
 #include "tools/number_options.h"
 #include "tools/output_format.h"
@@ -35,14 +36,18 @@ CommandSyntax CollectiveSyntax() {
   syntax.usage = "rehearse collective KIND --cluster CLUSTER [options]";
   syntax.explanation =
       "Times one collective on idle devices and prints nccl-tests' table. KIND is all-reduce,\n"
-      "all-gather, reduce-scatter, all-to-all, broadcast, reduce, send-receive or barrier. "
-      "Examples:\n"
+      "all-gather, reduce-scatter, all-to-all, broadcast, reduce, send-receive or barrier; or "
+      "what\n"
+      "experts do, dispatch or combine, by tokens instead of bytes. Examples:\n"
       "  rehearse collective all-reduce --cluster dgx-a100 -b 1M -e 1G -f 2\n"
       "  rehearse collective all-reduce --cluster dgx-a100:nodes=4 -b 64M --explain\n"
       "  rehearse collective all-reduce --cluster dgx-h100 -a ring -p simple -b 1G\n"
-      "  rehearse collective all-gather --cluster perlmutter:nodes=4 --groups 4 -b 256M\n";
+      "  rehearse collective all-gather --cluster perlmutter:nodes=4 --groups 4 -b 256M\n"
+      "  rehearse collective dispatch --cluster dgx-h800:nodes=8 --tokens 4096 --limited-groups "
+      "4\n";
   syntax.positional = {"kind"};
   syntax.takes["kind"] = TakenCollective();
+  syntax.takes["kind"].names.insert(syntax.takes["kind"].names.end(), {kDispatch, kCombine});
   syntax.takes["calibration"] = TakenFile({".json"});
   AddTrialOptions(&syntax);
   const auto text = [](const char* name) { return po::value<std::string>()->value_name(name); };
@@ -58,6 +63,7 @@ CommandSyntax CollectiveSyntax() {
       "for scripts written for nccl-tests: a simulated run repeats to the bit, so that one is "
       "enough")("warmup_iters,w", Whole("N", "5", 0u, kMostRepeats), "likewise")(
       "explain", "print rings or trees, channels, and the link that binds (text or json)");
+  AddDispatchOptions(&syntax);
   AddFormatOption(syntax.options, kTableFormats, "a row a size");
   return syntax;
 }
@@ -215,7 +221,20 @@ int CollectiveCommand(const std::vector<std::string>& arguments) {
   const OutputFormat format = values.count("explain") > 0
                                   ? ReadFormat(values, kTextAndJson, "--explain")
                                   : ReadFormat(values, kTableFormats);
-  const CollectiveKind kind = ParseCollectiveKind("", text("kind"));
+  if (IsExpertExchange(text("kind"))) {
+    if (values.count("explain") > 0)
+      throw Error(
+          fmt::format("--explain is of collectives; {} is an all-to-all of experts, "
+                      "see --format json",
+                      text("kind")));
+    std::optional<std::string> calibration;
+    if (values.count("calibration") > 0) calibration = text("calibration");
+    const auto cluster = ReadTrialCluster(values, calibration, syntax.usage);
+    std::fputs(TimeDispatch(values, text("kind"), *cluster, format).c_str(), stdout);
+    return 0;
+  }
+  const CollectiveKind kind = ParseCollectiveKind("", text("kind"), {kDispatch, kCombine});
+  RefuseDispatchOptions(values, text("kind"));
   const std::vector<Bytes> sizes =
       kind == CollectiveKind::kBarrier ? std::vector<Bytes>{Bytes(0)} : Sizes(values);
   std::optional<std::string> calibration;

@@ -66,18 +66,22 @@ void CheckPins(const po::variables_map& values, const Trial& trial, const Cluste
     options += fmt::format("{}--{} {}", options.empty() ? "" : " ", name, text);
   }
   if (options.empty()) return;
-  Router router(cluster, trial.routing);
-  ChannelFinder finder(router);
-  Tuner tuner(router, finder, trial.nccl);
   try {
-    ArrangePlan(ChoiceOf(trial, Bytes(1), tuner), trial.kind, trial.root, trial.groups.front(),
-                router, finder);
+    CheckAlgorithmOf(trial, cluster);
   } catch (const Error& error) {
     throw Error(fmt::format("{}: {}", options, error.what()));
   }
 }
 
 }  // namespace
+
+void CheckAlgorithmOf(const Trial& trial, const Cluster& cluster) {
+  Router router(cluster, trial.routing);
+  ChannelFinder finder(router);
+  Tuner tuner(router, finder, trial.nccl);
+  ArrangePlan(ChoiceOf(trial, Bytes(1), tuner), trial.kind, trial.root, trial.groups.front(),
+              router, finder);
+}
 
 void AddTrialOptions(CommandSyntax* syntax) {
   syntax->takes["algorithm"] = TakenName({"auto"});
@@ -135,12 +139,14 @@ Taken TakenCollective() {
   return taken;
 }
 
-CollectiveKind ParseCollectiveKind(const std::string& option, const std::string& text) {
+CollectiveKind ParseCollectiveKind(const std::string& option, const std::string& text,
+                                   const std::vector<std::string>& besides) {
   std::vector<std::string> names;
   for (const CollectiveKind kind : kCollectiveKinds) {
     if (Letters(text) == Letters(Name(kind))) return kind;
     names.emplace_back(Name(kind));
   }
+  names.insert(names.end(), besides.begin(), besides.end());
   throw Error(fmt::format("{}unknown collective \"{}\"{}", option, text, KnownNames(text, names)));
 }
 

@@ -25,7 +25,9 @@ Taken TakenCollective();
 
 // A collective by its name; Error with "did you mean".
 // In our spelling, NCCL's or that of nccl-tests' programs.
-CollectiveKind ParseCollectiveKind(const std::string& option, const std::string& text);
+// `besides` are names that the caller takes, for the message.
+CollectiveKind ParseCollectiveKind(const std::string& option, const std::string& text,
+                                   const std::vector<std::string>& besides = {});
 
 // The cluster that --cluster names, with the calibration in this file if there is one. Error
 // without --cluster.
@@ -38,5 +40,8 @@ std::unique_ptr<Cluster> ReadTrialCluster(const boost::program_options::variable
 // Throws Error for ranks, groups, roots, algorithms and protocols that do not fit.
 Trial ReadTrial(const boost::program_options::variables_map& values, CollectiveKind kind,
                 const Cluster& cluster, std::optional<uint32_t> members, const Place& place = {});
+
+// Throws Error where the trial's first group cannot run its algorithm, whoever chose it.
+void CheckAlgorithmOf(const Trial& trial, const Cluster& cluster);
 
 }  // namespace rehearse

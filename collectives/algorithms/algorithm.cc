@@ -17,10 +17,11 @@ namespace {
 
 const std::vector<Algorithm>& Table() {
   static const std::vector<Algorithm> table = {
-      RingRow(),     BothWaysRingRow(), TreeRow(),     HalvingDoublingRow(),
-      DoublingRow(), DirectRow(),       PairwiseRow(), BruckRow(),
-      PxnRow(),      NvlsRow(),         NvlsTreeRow(), CollnetRow(),
-      PatRow(),      HierarchicalRow(), BucketRow(),   ChainRow(),
+      RingRow(),     BothWaysRingRow(), TreeRow(),         HalvingDoublingRow(),
+      DoublingRow(), DirectRow(),       PairwiseRow(),     BruckRow(),
+      PxnRow(),      DeepEpRow(),       NvlsRow(),         NvlsTreeRow(),
+      CollnetRow(),  PatRow(),          HierarchicalRow(), BucketRow(),
+      ChainRow(),
   };
   return table;
 }

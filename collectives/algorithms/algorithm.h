@@ -96,6 +96,9 @@ struct Algorithm {
   // one for all of them; of a pipeline, those of its m + hops - 1 steps.
   Seconds (*closed_form)(const StepInput& input, Bytes bytes,
                          std::span<const Pace> paces) = nullptr;
+  // Hands on what comes while more is coming: step 0, across machines, and step 1, inside them, go
+  // on side by side, with Collective::machine_share and rank_share of the bytes.
+  bool forwards = false;
 };
 
 // In the order of the table.

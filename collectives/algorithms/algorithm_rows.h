@@ -18,6 +18,7 @@ Algorithm DirectRow();
 Algorithm PairwiseRow();
 Algorithm BruckRow();
 Algorithm PxnRow();
+Algorithm DeepEpRow();
 Algorithm NvlsRow();
 Algorithm NvlsTreeRow();
 Algorithm PatRow();

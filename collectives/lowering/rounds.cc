@@ -87,7 +87,7 @@ class BusiestLink {
 std::vector<RoundFlow> FlowsOf(const GroupPlan& plan, const Part& part,
                                std::span<const PartMessage> messages, uint32_t round,
                                Router& router, LinkCounter& counter) {
-  const double unit = plan.pair_shares.empty() ? UnitOf(messages) : 0;
+  const double unit = plan.IsUneven() ? 0 : UnitOf(messages);
   const bool has_bytes = std::any_of(messages.begin(), messages.end(),
                                      [](const PartMessage& message) { return message.share > 0; });
   std::map<double, std::vector<const PartMessage*>> by_size;
@@ -259,7 +259,9 @@ std::vector<PartMessage> MessagesOfPart(const GroupPlan& plan, size_t part_index
   for (uint32_t position = 0; position < everyone; ++position) {
     for (const Leg& leg : StepsOf(*plan.choice.algorithm, part.input, position)) {
       if (leg.from != position || leg.to == position) continue;
-      const double share = ShareOfLeg(plan, part, leg, share_of_chunk);
+      double share = ShareOfLeg(plan, part, leg, share_of_chunk);
+      if (plan.choice.algorithm->forwards)
+        share *= leg.step == 0 ? plan.machine_share : plan.rank_share;
       const bool same = !messages.empty() && messages.back().from == position &&
                         messages.back().to == leg.to && messages.back().step == leg.step;
       if (same) {
@@ -299,13 +301,28 @@ std::vector<RoundFlow> RoundsOfPart(const GroupPlan& plan, size_t part, Router& 
   if (plan.IsPipeline()) {
     return FlowsOf(plan, plan.parts[part], messages, 0, router, counter);
   }
+  const bool forwards = plan.choice.algorithm->forwards;
   std::vector<RoundFlow> flows;
+  Seconds waited;
   ForEachRound(messages, [&](uint32_t round, std::span<const PartMessage> own) {
-    for (RoundFlow& flow : FlowsOf(plan, plan.parts[part], own, round, router, counter)) {
+    Seconds longest;
+    for (RoundFlow& flow :
+         FlowsOf(plan, plan.parts[part], own, forwards ? 0 : round, router, counter)) {
+      longest = std::max(longest, flow.latency);
       flows.push_back(std::move(flow));
     }
+    waited += longest;
   });
+  if (forwards) {
+    for (RoundFlow& flow : flows) flow.latency = waited;
+  }
   return flows;
+}
+
+std::optional<Seconds> ForwardingLatency(const GroupPlan& plan, size_t part, Router& router) {
+  if (!plan.choice.algorithm->forwards) return std::nullopt;
+  const std::vector<RoundFlow> flows = RoundsOfPart(plan, part, router);
+  return flows.empty() ? Seconds(0) : flows.front().latency;
 }
 
 std::vector<std::vector<Pace>> IdlePaces(const std::vector<std::vector<RoundFlow>>& rounds,

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -69,8 +70,10 @@ struct GroupPlan {
   std::vector<Part> parts;          // none for sites of rings (collectives/lowering/transfers.h)
   std::vector<uint32_t> ranks;      // of the group, by member
   std::vector<double> pair_shares;  // of the bytes, by [sender][receiver]; empty: equal
-  uint32_t ways = 1;                // equal parts of every message (Router::ways)
-  uint64_t phase = 0;               // which other plans run at the same time (Router::EnterPhase)
+  double rank_share = 1;            // of the bytes (Collective), where the algorithm forwards
+  double machine_share = 1;
+  uint32_t ways = 1;   // equal parts of every message (Router::ways)
+  uint64_t phase = 0;  // which other plans run at the same time (Router::EnterPhase)
 
   // What is needed of these: see IdlePaces, PipelineOf, UnevenCost.
   std::vector<std::vector<Pace>> paces = {};
@@ -80,6 +83,8 @@ struct GroupPlan {
   Seconds time;  // of formula and of pipelines: from the first step on, by itself
 
   bool IsPipeline() const { return choice.algorithm->pipelined.Has(kind); }
+  // Rounds may have flows of several sizes.
+  bool IsUneven() const { return !pair_shares.empty() || choice.algorithm->forwards; }
 };
 
 // The closed form of the whole, from the first step on: the longest part. Needs `paces`, or
@@ -88,6 +93,10 @@ Seconds ClosedForm(const GroupPlan& plan, Bytes bytes);
 
 // Sorted by sender, then step.
 std::vector<PartMessage> MessagesOfPart(const GroupPlan& plan, size_t part);
+
+// What the last of a part's steps waits for where one hands on to the next (Algorithm::forwards):
+// every message waits as long. Nothing else.
+std::optional<Seconds> ForwardingLatency(const GroupPlan& plan, size_t part, Router& router);
 
 MessageWay WayOf(const GroupPlan& plan, const Part& part, const PartMessage& message,
                  Router& router);

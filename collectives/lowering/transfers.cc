@@ -129,10 +129,10 @@ class Maker {
     const bool plain = IsPlainRing(collective);
     std::vector<double> pair_bytes;
     for (const Bytes bytes : collective.pair_bytes) pair_bytes.push_back(bytes.value());
-    const auto key = std::make_tuple(collective.communicator.index(),
-                                     plain ? CollectiveKind::kAllReduce : collective.kind,
-                                     plain ? 0.0 : collective.bytes.value(), collective.algorithm,
-                                     collective.protocol, collective.root, std::move(pair_bytes));
+    const auto key = std::make_tuple(
+        collective.communicator.index(), plain ? CollectiveKind::kAllReduce : collective.kind,
+        plain ? 0.0 : collective.bytes.value(), collective.algorithm, collective.protocol,
+        collective.root, std::move(pair_bytes), collective.rank_share, collective.machine_share);
     const auto [it, is_new] = request_index_.emplace(key, static_cast<uint32_t>(requests_.size()));
     if (is_new) {
       const uint32_t groups =
@@ -180,14 +180,15 @@ class Maker {
   }
 
   // What the group's transfers follow from, whatever their bytes: collectives of which it is equal
-  // go the same way. Those whose pairs differ in size are each their own.
+  // go the same way. Those whose messages differ in size are each their own.
   using Way = std::tuple<uint32_t, uint32_t, uint32_t, const Algorithm*, CollectiveKind, uint32_t,
                          uint32_t, bool, double>;
   static Way WayKey(const Slot& slot, uint32_t group, const Collective& collective,
                     const GroupPlan& plan) {
     const Choice& choice = plan.choice;
     const bool is_ring = IsRing(plan);
-    const uint32_t own = collective.pair_bytes.empty() ? kNoTransfer : slot.request;
+    const bool is_uneven = !collective.pair_bytes.empty() || choice.algorithm->forwards;
+    const uint32_t own = is_uneven ? slot.request : kNoTransfer;
     return {slot.communicator,
             group,
             own,
@@ -414,7 +415,7 @@ class Maker {
     std::vector<std::vector<RoundFlow>> rounds;
     ArrangeParts(collective, ranks, plan, &rounds);
     const Cluster& cluster = router_.cluster();
-    if (fidelity_ == Fidelity::kFormula && !plan->pair_shares.empty()) {
+    if (fidelity_ == Fidelity::kFormula && plan->IsUneven()) {
       for (const auto& part : rounds) plan->uneven.push_back(UnevenCost(part, cluster));
     } else if (fidelity_ == Fidelity::kFormula || plan->IsPipeline()) {
       plan->paces = IdlePaces(rounds, cluster);
@@ -439,7 +440,9 @@ class Maker {
     for (const Bytes bytes : collective.pair_bytes) {
       plan->pair_shares.push_back(collective.bytes > Bytes(0) ? bytes / collective.bytes : 0.0);
     }
-    if (plan->pair_shares.empty() && tuner_.TakeArrangement(collective, plan, rounds)) return;
+    plan->rank_share = collective.rank_share;
+    plan->machine_share = collective.machine_share;
+    if (!plan->IsUneven() && tuner_.TakeArrangement(collective, plan, rounds)) return;
     plan->parts = algorithm.arrange({collective.kind, collective.root, ranks, plan->choice.channels,
                                      router_, finder_, !plan->pair_shares.empty()});
     if (fidelity_ == Fidelity::kStep && !plan->IsPipeline()) return;
@@ -486,15 +489,16 @@ class Maker {
       return position < p ? plan.ranks[part.order[position]]
                           : schedule_.ranks() + table_.switches + position - p;
     };
+    const std::optional<Seconds> forwarding = ForwardingLatency(plan, part_index, router_);
     for (const PartMessage& message : MessagesOfPart(plan, part_index)) {
       if (message.share == 0 && plan.kind != CollectiveKind::kBarrier) continue;
       const MessageWay way = WayOf(plan, part, message, router_);
       Transfer transfer;
       transfer.share = message.share / way.ways;
-      transfer.step_latency = way.latency;
+      transfer.step_latency = forwarding.value_or(way.latency);
       transfer.part = part_index;
       transfer.steps = message.steps;
-      transfer.step = message.step;
+      transfer.step = forwarding ? 0 : message.step;
       transfer.from = end(message.from);
       transfer.to = end(message.to);
       AddPath(way, &transfer);
@@ -560,7 +564,7 @@ class Maker {
   std::vector<std::vector<Slot>> slots_;  // by role
   std::vector<Request> requests_;
   std::map<std::tuple<uint32_t, CollectiveKind, double, std::string, std::string, uint32_t,
-                      std::vector<double>>,
+                      std::vector<double>, double, double>,
            uint32_t>
       request_index_;
   std::map<std::tuple<uint32_t, uint32_t, uint32_t>, uint32_t> pair_sites_;

@@ -25,6 +25,8 @@ Collective CollectiveOf(const Trial& trial, Bytes bytes) {
   collective.algorithm = trial.algorithm;
   collective.protocol = trial.protocol;
   collective.root = trial.root;
+  collective.rank_share = trial.rank_share;
+  collective.machine_share = trial.machine_share;
   return collective;
 }
 

@@ -21,6 +21,9 @@ struct Trial {
   // As in sim/schedule/schedule.h, "auto" among them.
   std::string algorithm = "ring";
   std::string protocol = "none";
+  // As in sim/schedule/schedule.h, of an all-to-all by deepep.
+  double rank_share = 1;
+  double machine_share = 1;
   uint32_t root = 0;           // broadcast, reduce: a member of each group
   FabricRouting routing = {};  // of the routers that are made for it
 };

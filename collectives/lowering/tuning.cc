@@ -444,7 +444,7 @@ Choice Tuner::WithoutLaunch(const ChoiceQuestion& question) {
     }
     if (group.Exists() && IsGroupedSends(collective.kind) && any_algorithm)
       ChooseSends(question, group, &choice);
-    else if (group.nccl && IsGroupedSends(collective.kind))
+    else if (group.nccl && IsGroupedSends(collective.kind) && !choice.algorithm->forwards)
       choice.nccl_channels = PeerChannels(*group.nccl);
   }
   if (!any_algorithm) return choice;

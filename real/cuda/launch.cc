@@ -272,12 +272,34 @@ uint64_t ScratchOf(const Row& row, const Shapes& s) {
 
 }  // namespace
 
+namespace {
+
+bool IsOfTokens(Kernel kernel) {
+  constexpr std::array kKernels = {Kernel::kEmbedding, Kernel::kEmbeddingBackward,
+                                   Kernel::kExponentials, Kernel::kCrossEntropy,
+                                   Kernel::kCrossEntropyBackward};
+  return std::find(kKernels.begin(), kKernels.end(), kernel) != kKernels.end();
+}
+
+}  // namespace
+
 LaunchPlan PlanLaunches(const Compute& compute, std::span<const GpuOperand> operands, size_t reads,
                         uint32_t multiprocessors) {
   const auto* const row =
       std::find_if(std::begin(kRows), std::end(kRows),
                    [&](const Row& candidate) { return candidate.kernel == compute.kernel; });
-  CHECK(row != std::end(kRows));
+  if (row == std::end(kRows)) {
+    throw Error(
+        fmt::format("there is no GPU kernel \"{}\" yet; expected a step without it, or "
+                    "\"--backend cpu\"",
+                    Name(compute.kernel)));
+  }
+  if (IsOfTokens(compute.kernel) && !compute.attributes.empty()) {
+    throw Error(
+        fmt::format("GPU kernels do not look at tokens further ahead yet, as a {} here "
+                    "does; expected \"predict_ahead\": 0, or \"--backend cpu\"",
+                    Name(compute.kernel)));
+  }
   CHECK(reads > 0 && reads < operands.size());
   Shapes shapes{compute, operands[0], operands[reads], operands, reads, multiprocessors, 1};
   shapes.chunks = ChunksOf(*row, shapes);

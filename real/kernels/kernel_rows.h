@@ -47,6 +47,11 @@ template <typename T>
 void Relu(const KernelCall<T>& call);
 template <typename T>
 void ReluBackward(const KernelCall<T>& call);
+// kernels_latent.cc
+template <typename T>
+void JoinHeads(const KernelCall<T>& call);
+template <typename T>
+void SplitHeads(const KernelCall<T>& call);
 // kernels_norm.cc
 template <typename T>
 void NormStatistics(const KernelCall<T>& call);

@@ -43,6 +43,8 @@ constexpr std::pair<Kernel, KernelFunction<T>> kRows[] = {
     {Kernel::kAttentionPartBackward, AttentionPartBackward<T>},
     {Kernel::kAttentionMerge, AttentionMerge<T>},
     {Kernel::kOrderSequences, OrderSequences<T>},
+    {Kernel::kJoinHeads, JoinHeads<T>},
+    {Kernel::kSplitHeads, SplitHeads<T>},
     {Kernel::kResidual, Residual<T>},
     {Kernel::kDropoutBackward, DropoutBackward<T>},
     {Kernel::kDropout, Dropout<T>},

@@ -23,26 +23,34 @@ struct Heads {
   uint64_t size;
   bool causal;
   uint64_t window;  // tokens that a causal query sees; 0: all before it
+  uint64_t value_size;
 
-  uint64_t GroupColumns() const { return (heads + 2) * size; }
+  uint64_t GroupColumns() const { return (heads + 1) * size + value_size; }
   // In a row of X, then in one of O.
   uint64_t QueryAt(uint64_t group, uint64_t head) const {
     return group * GroupColumns() + head * size;
   }
   uint64_t KeyAt(uint64_t group) const { return QueryAt(group, heads); }
   uint64_t ValueAt(uint64_t group) const { return QueryAt(group, heads + 1); }
-  uint64_t OutputAt(uint64_t group, uint64_t head) const { return (group * heads + head) * size; }
+  uint64_t OutputAt(uint64_t group, uint64_t head) const {
+    return (group * heads + head) * value_size;
+  }
 };
 
 template <typename T>
 Heads HeadsOf(const KernelCall<T>& call, const Operand<T>& x, const Operand<T>& o,
               const Operand<T>& l) {
   const bool has_window = call.compute.attributes.size() > kAttentionWindow;
-  const Heads heads{call.Count(0),      call.Count(1),
-                    call.Count(2),      call.Count(3),
-                    call.Count(4) != 0, has_window ? call.Count(kAttentionWindow) : 0};
+  const bool has_value_size = call.compute.attributes.size() > kAttentionValueSize;
+  const Heads heads{call.Count(0),
+                    call.Count(1),
+                    call.Count(2),
+                    call.Count(3),
+                    call.Count(4) != 0,
+                    has_window ? call.Count(kAttentionWindow) : 0,
+                    call.Count(has_value_size ? kAttentionValueSize : kAttentionHeadSize)};
   CHECK_EQ(x.columns, heads.groups * heads.GroupColumns());
-  CHECK_EQ(o.columns, heads.groups * heads.heads * heads.size);
+  CHECK_EQ(o.columns, heads.groups * heads.heads * heads.value_size);
   CHECK_EQ(l.columns, heads.groups * heads.heads);
   CHECK_EQ(o.rows, x.rows);
   CHECK_EQ(l.rows, x.rows);
@@ -50,10 +58,14 @@ Heads HeadsOf(const KernelCall<T>& call, const Operand<T>& x, const Operand<T>& 
   return heads;
 }
 
-// The columns of one head in the rows of one sequence.
+// The columns of one head in the rows of one sequence: a q's or k's, or a v's.
 template <typename T>
 Matrix<T> Cut(const Matrix<T>& matrix, uint64_t row, uint64_t column, const Heads& heads) {
   return {matrix.Row(row) + column, heads.sequence, heads.size, matrix.stride};
+}
+template <typename T>
+Matrix<T> CutValue(const Matrix<T>& matrix, uint64_t row, uint64_t column, const Heads& heads) {
+  return {matrix.Row(row) + column, heads.sequence, heads.value_size, matrix.stride};
 }
 
 // The end of the keys that query i looks at, and their beginning.
@@ -77,7 +89,7 @@ void Attention(const KernelCall<T>& call) {
   for (uint64_t row = 0; row < x.rows; row += heads.sequence) {
     for (uint64_t group = 0; group < heads.groups; ++group) {
       const Matrix<T> k = Cut<T>(x, row, heads.KeyAt(group), heads);
-      const Matrix<T> v = Cut<T>(x, row, heads.ValueAt(group), heads);
+      const Matrix<T> v = CutValue<T>(x, row, heads.ValueAt(group), heads);
       for (uint64_t head = 0; head < heads.heads; ++head) {
         const Matrix<T> q = Cut<T>(x, row, heads.QueryAt(group, head), heads);
         MultiplyMatrices<T>(Transposed::kNo, Transposed::kYes, scale, q, k, T(0), p);
@@ -97,7 +109,7 @@ void Attention(const KernelCall<T>& call) {
           l.At(row + i, group * heads.heads + head) = largest + std::log(sum);
         }
         MultiplyMatrices<T>(Transposed::kNo, Transposed::kNo, T(1), p, v, T(0),
-                            Cut<T>(o, row, heads.OutputAt(group, head), heads));
+                            CutValue<T>(o, row, heads.OutputAt(group, head), heads));
       }
     }
   }
@@ -122,14 +134,14 @@ void AttentionBackward(const KernelCall<T>& call) {
   for (uint64_t row = 0; row < x.rows; row += s) {
     for (uint64_t group = 0; group < heads.groups; ++group) {
       const Matrix<T> k = Cut<T>(x, row, heads.KeyAt(group), heads);
-      const Matrix<T> v = Cut<T>(x, row, heads.ValueAt(group), heads);
+      const Matrix<T> v = CutValue<T>(x, row, heads.ValueAt(group), heads);
       const Matrix<T> dk = Cut<T>(dx, row, heads.KeyAt(group), heads);
-      const Matrix<T> dv = Cut<T>(dx, row, heads.ValueAt(group), heads);
+      const Matrix<T> dv = CutValue<T>(dx, row, heads.ValueAt(group), heads);
       for (uint64_t head = 0; head < heads.heads; ++head) {
         const Matrix<T> q = Cut<T>(x, row, heads.QueryAt(group, head), heads);
         const uint64_t output = heads.OutputAt(group, head);
-        const Matrix<T> out = Cut<T>(o, row, output, heads);
-        const Matrix<T> dout = Cut<T>(d_output, row, output, heads);
+        const Matrix<T> out = CutValue<T>(o, row, output, heads);
+        const Matrix<T> dout = CutValue<T>(d_output, row, output, heads);
         MultiplyMatrices<T>(Transposed::kNo, Transposed::kYes, scale, q, k, T(0), p);
         MultiplyMatrices<T>(Transposed::kNo, Transposed::kYes, T(1), dout, v, T(0), ds);
         for (uint64_t i = 0; i < s; ++i) {
@@ -138,7 +150,7 @@ void AttentionBackward(const KernelCall<T>& call) {
           const uint64_t keys = KeysOf(heads, i);
           const T log_sum = l.At(row + i, group * heads.heads + head);
           T d = 0;
-          for (uint64_t j = 0; j < heads.size; ++j) d += dout.At(i, j) * out.At(i, j);
+          for (uint64_t j = 0; j < heads.value_size; ++j) d += dout.At(i, j) * out.At(i, j);
           const uint64_t first = FirstKeyOf(heads, i);
           for (uint64_t j = first; j < keys; ++j) {
             probability[j] = std::exp(probability[j] - log_sum);

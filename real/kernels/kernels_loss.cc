@@ -9,10 +9,21 @@
 namespace rehearse::kernels {
 namespace {
 
+// How many tokens further ahead than the next one a row's label is, and what its loss counts.
+template <typename T>
+uint64_t AheadOf(const KernelCall<T>& call) {
+  return call.compute.attributes.empty() ? 0 : call.Count(0);
+}
+template <typename T>
+T WeightOf(const KernelCall<T>& call) {
+  return call.compute.attributes.size() < 2 ? T(1) : static_cast<T>(call.Attribute(1));
+}
+
 // Which of x's columns is the label of row i; x.columns or more where another rank has it.
 template <typename T>
 uint64_t LabelColumn(const KernelCall<T>& call, const Operand<T>& x, uint64_t i) {
-  const uint64_t label = LabelAt(call.facts.seed, call.BatchRow(x, i), x.GlobalColumns());
+  const uint64_t label =
+      LabelAt(call.facts.seed, call.BatchRow(x, i) + AheadOf(call), x.GlobalColumns());
   return label - x.GlobalColumn();  // wraps around for labels left of ours
 }
 
@@ -66,8 +77,8 @@ void CrossEntropy(const KernelCall<T>& call) {
   // Which rows these are: any of the two may say.
   const Operand<T>& placed = s.place != nullptr ? s : loss;
   for (uint64_t i = 0; i < s.rows; ++i) {
-    loss.At(i, 0) = std::log(s.At(i, 0)) - s.At(i, 1);
-    RecordLoss(call, call.BatchRow(placed, i), 0, loss.At(i, 0));
+    loss.At(i, 0) = WeightOf(call) * (std::log(s.At(i, 0)) - s.At(i, 1));
+    RecordLoss(call, call.BatchRow(placed, i), AheadOf(call), loss.At(i, 0));
   }
 }
 
@@ -79,7 +90,7 @@ void CrossEntropyBackward(const KernelCall<T>& call) {
   CHECK_EQ(dx.elements(), e.elements());
   CHECK_EQ(s.rows, e.rows);
   const Operand<T>& placed = e.place != nullptr ? e : dx;
-  const T share = static_cast<T>(1 / call.facts.tokens);
+  const T share = WeightOf(call) * static_cast<T>(1 / call.facts.tokens);
   for (uint64_t i = 0; i < e.rows; ++i) {
     const T* from = e.Row(i);
     T* to = dx.Row(i);

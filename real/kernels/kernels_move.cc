@@ -27,8 +27,9 @@ void ForEachToken(const KernelCall<T>& call, const Operand<T>& tokens, const Ope
                   Visit visit) {
   CHECK_EQ(tokens.columns, table.columns);
   const uint64_t vocabulary = table.GlobalRows();
+  const uint64_t ahead = call.compute.attributes.empty() ? 0 : call.Count(0);
   for (uint64_t i = 0; i < tokens.rows; ++i) {
-    const uint64_t token = TokenAt(call.facts.seed, call.BatchRow(tokens, i), vocabulary);
+    const uint64_t token = TokenAt(call.facts.seed, call.BatchRow(tokens, i) + ahead, vocabulary);
     // Wraps around for smaller tokens: then it is not ours either.
     const uint64_t local = token - table.GlobalRow();
     visit(i, local < table.rows ? table.Row(local) : nullptr);

@@ -40,6 +40,26 @@ void ReadProducts(const JsonReader& reader, Training* training) {
         .Expected("false, or \"products\" to be fp8, fp8-current or fp8-blockwise");
 }
 
+void ReadRecomputed(const JsonReader& reader, Training* training) {
+  if (reader.Has("recomputed_layers")) {
+    const JsonReader layers = reader.At("recomputed_layers");
+    if (training->recomputation != Recomputation::kFull)
+      layers.Fail("says which layers are computed again, but \"recomputation\" is not \"full\"");
+    for (const JsonReader& number : layers.Elements())
+      training->recomputed_layers.push_back(number.Whole<uint32_t>());
+    if (training->recomputed_layers.empty()) layers.Expected("one number, or one for each stage");
+  }
+  if (!reader.Has("recomputed_ops")) return;
+  const JsonReader ops = reader.At("recomputed_ops");
+  if (training->recomputation != Recomputation::kSelective)
+    ops.Fail("says what is computed again, but \"recomputation\" is not \"selective\"");
+  RecomputedOps& again = training->recomputed_ops;
+  for (const JsonReader& op : ops.Elements()) {
+    bool* const of[] = {&again.attention, &again.activations, &again.norms, &again.projections};
+    *of[op.Choice()] = true;
+  }
+}
+
 Training ReadTraining(const JsonReader& object, Rows rows) {
   const JsonReader reader = object.As(TrainingShape(), VariantOf(rows));
   Training training;
@@ -51,6 +71,7 @@ Training ReadTraining(const JsonReader& object, Rows rows) {
   constexpr Recomputation kModes[] = {Recomputation::kNone, Recomputation::kSelective,
                                       Recomputation::kFull};
   training.recomputation = kModes[reader.At("recomputation").Choice()];
+  ReadRecomputed(reader, &training);
   constexpr DType kPrecisions[] = {DType::kBf16, DType::kFp32};
   training.precision = kPrecisions[reader.At("precision").Choice()];
   constexpr DType kGradients[] = {DType::kFp32, DType::kBf16};
@@ -235,6 +256,15 @@ const ObjectShape& TrainingShape() {
         "parts of the batch that are computed one after the other", "4"},
        {"recomputation", OneOf({"none", "selective", "full"}), Required(),
         "what backward computes again: nothing, unfused attention, or all"},
+       {"recomputed_layers", ListOf(AWhole(0, 10000)), Optional("all"),
+        "with full recomputation: how many layers of each stage, the first ones; one number for "
+        "all stages, or one for each",
+        "[4]"},
+       {"recomputed_ops",
+        ListOf(OneOf({"core-attention", "activations", "norms", "latent-projections"})),
+        Optional("none but unfused attention"),
+        "with selective recomputation: what is dropped and made again in each layer",
+        R"(["norms", "activations"])", "of decoders"},
        {"attention", OneOf(AttentionKernelNames()), Default("\"fused\""),
         "whose kernel; fused is what the device's software usually runs, unfused stores a score "
         "for "

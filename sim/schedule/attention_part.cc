@@ -75,6 +75,12 @@ AttentionPart PartOf(const std::vector<double>& attributes) {
   return part;
 }
 
+double WidthOfCore(const std::vector<double>& attributes) {
+  if (attributes.size() <= kAttentionValueSize) return 1;
+  const double value = attributes[kAttentionValueSize];
+  return (attributes[kAttentionHeadSize] + value) / (2 * value);
+}
+
 double MostPairs(const AttentionPart& part) {
   const double length = part.Length();
   const bool has_window = part.causal && part.window > 0 && part.window < part.sequence;

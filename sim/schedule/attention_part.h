@@ -13,7 +13,8 @@
 namespace rehearse {
 
 // Positions in the attributes of Kernel::kAttention and kAttentionPart; from kWindow on they may be
-// missing, from kParts on kAttention has none.
+// missing, from kParts on kAttention has none, or those
+// of whole sequences.
 enum AttentionAttribute : uint8_t {
   kAttentionSequence,
   kAttentionGroups,
@@ -24,6 +25,7 @@ enum AttentionAttribute : uint8_t {
   kAttentionParts,
   kAttentionBalanced,
   kAttentionStep,
+  kAttentionValueSize,  // of kAttention only; missing: as the heads'
 };
 
 struct AttentionPart {
@@ -40,6 +42,10 @@ struct AttentionPart {
 
 // Of a core with at least those attributes that are never missing.
 AttentionPart PartOf(const std::vector<double>& attributes);
+
+// The mean size of the heads' keys and values over that of the values: by which flops of a core are
+// more than those of its result's columns.
+double WidthOfCore(const std::vector<double>& attributes);
 
 // Of one sequence and head, on the rank that has most.
 double MostPairs(const AttentionPart& part);

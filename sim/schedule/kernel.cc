@@ -118,6 +118,10 @@ const char* Name(Kernel kernel) {
       return "modulate";
     case Kernel::kModulateBackward:
       return "modulate-backward";
+    case Kernel::kJoinHeads:
+      return "join-heads";
+    case Kernel::kSplitHeads:
+      return "split-heads";
     case Kernel::kSquaredNorm:
       return "squared-norm";
     case Kernel::kAdam:

@@ -77,7 +77,8 @@ enum class Kernel : uint8_t {
   // O = softmax(Q·Kᵀ/√size + mask)·V, causal, per sequence and head. Columns of X are groups of
   // heads: the q of the group's heads, then its k, then its v. Attributes: sequence, groups on this
   // rank, heads a group, head size, causal (0 or 1) [, window: tokens that a causal query sees,
-  // itself the last; 0: all]. L = log of the sum of exponentials, rows × heads.
+  // itself the last; 0: all; 1; 0; -1; columns of a v, where these are not those of a head]. L = log
+  // of the sum of exponentials, rows × heads.
   //                                                              reads X; writes O, L [, scores]
   // An unfused core stores its scores besides: a buffer without rows, which backends may ignore.
   kAttention,
@@ -169,6 +170,14 @@ enum class Kernel : uint8_t {
   // Rows of all ranks that share sequences, rank by rank, become rows sequence by sequence.
   // Attributes: sequence, ranks, balanced, 0, or 1 for the way back.              reads X; writes Y
   kOrderSequences,
+
+  // ---- latent attention -------------------------------------------------------------------------
+  // A group of X for each head: its q, out of Q; its k, those columns of its block of KV that are
+  // not its v, then R; its v. Columns of a block of KV: k, v; R has one block for all heads.
+  // Attributes: heads on this rank, columns of a q, of R, of a v.         reads Q, KV, R; writes X
+  kJoinHeads,
+  // The reverse; dR is the sum over this rank's heads.               reads dX; writes dQ, dKV, dR
+  kSplitHeads,
 };
 const char* Name(Kernel kernel);  // "bias-gelu"
 

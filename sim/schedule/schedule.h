@@ -132,6 +132,10 @@ struct Collective {
   // All-to-all whose sizes differ (mixture of experts, grouped sends): what member i sends to
   // member j is pair_bytes[i·p + j], zero for nothing. Empty: all are bytes/p.
   std::vector<Bytes> pair_bytes = {};
+  // Of an all-to-all by "deepep", whose blocks hold tokens several times over: of the bytes, what
+  // is sent so that a token comes once to every rank that wants it, and once to every machine.
+  double rank_share = 1;
+  double machine_share = 1;
 };
 
 // To or from the member `peer` of the rank's own group.

@@ -27,6 +27,16 @@ std::string MistakeIn(const Collective& collective, uint32_t size) {
     return fmt::format("has member {} as its root, but there are {}", collective.root, size);
   if (collective.kind == CollectiveKind::kBarrier && collective.bytes > Bytes(0))
     return fmt::format("is a barrier of {}, expected no bytes", Print(collective.bytes));
+  const auto is_share = [](double share) { return share > 0 && share <= 1; };
+  if (!is_share(collective.rank_share) || !is_share(collective.machine_share))
+    return fmt::format(
+        "sends {} of its bytes to ranks and {} to machines, expected shares from 0 "
+        "to 1",
+        collective.rank_share, collective.machine_share);
+  if ((collective.rank_share != 1 || collective.machine_share != 1) &&
+      collective.kind != CollectiveKind::kAllToAll)
+    return fmt::format("sends shares of its bytes, but only all-to-alls do, not {}",
+                       Name(collective.kind));
   const std::vector<Bytes>& pairs = collective.pair_bytes;
   if (pairs.empty()) return "";
   if (collective.kind != CollectiveKind::kAllToAll)

@@ -68,6 +68,11 @@ class Matcher {
         how += fmt::format(" with root {}", collective->root);
       if (other_collective != nullptr && collective->pair_bytes != other_collective->pair_bytes)
         how += " with sizes of its own";
+      if (other_collective != nullptr &&
+          (collective->rank_share != other_collective->rank_share ||
+           collective->machine_share != other_collective->machine_share))
+        how += fmt::format(", {} of it to ranks and {} to machines", collective->rank_share,
+                           collective->machine_share);
     }
     return fmt::format("{} ({} of {}{})", Named(op), what, size, how);
   }
@@ -149,7 +154,8 @@ class Matcher {
       const auto& work_b = std::get<Collective>(schedule_.roles[role_b].ops[b[k]].work);
       if (work_a.kind != work_b.kind || work_a.bytes != work_b.bytes ||
           work_a.algorithm != work_b.algorithm || work_a.protocol != work_b.protocol ||
-          work_a.root != work_b.root || work_a.pair_bytes != work_b.pair_bytes)
+          work_a.root != work_b.root || work_a.pair_bytes != work_b.pair_bytes ||
+          work_a.rank_share != work_b.rank_share || work_a.machine_share != work_b.machine_share)
         throw OpError(
             op_a.role, op_a.op,
             fmt::format("ranks {} and {} disagree on communicator \"{}\": {} meets {}", rank_a,

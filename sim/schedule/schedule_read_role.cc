@@ -304,6 +304,8 @@ class RoleReader {
     if (reader.Has("pair_bytes"))
       collective.pair_bytes = ReadPairs(
           reader.At("pair_bytes"), schedule_.communicators[collective.communicator.index()].size());
+    if (reader.Has("rank_share")) collective.rank_share = reader.At("rank_share").Number();
+    if (reader.Has("machine_share")) collective.machine_share = reader.At("machine_share").Number();
     return collective;
   }
 

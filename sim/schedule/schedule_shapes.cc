@@ -143,7 +143,11 @@ const ObjectShape& CollectiveOpShape() {
                {"root", Count(), Default("0"), "of broadcast and reduce: a member", "0"},
                {"pair_bytes", ListOf(ListOf(ASize())), Optional("all pairs alike"),
                 "of an all-to-all: what each member sends to each, a row a member",
-                R"([["1MiB", "2MiB"], ["2MiB", "1MiB"]])"}});
+                R"([["1MiB", "2MiB"], ["2MiB", "1MiB"]])"},
+               {"rank_share", ANumberAbove(0, 1), Default("1"),
+                "by deepep: of the bytes, what goes to ranks when tokens come there once", "0.8"},
+               {"machine_share", ANumberAbove(0, 1), Default("1"),
+                "likewise of what goes to machines", "0.45"}});
   return shape;
 }
 

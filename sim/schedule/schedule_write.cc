@@ -330,6 +330,10 @@ class RoleWriter {
       object->AddText("algorithm", collective.algorithm);
     if (collective.protocol != usual.protocol) object->AddText("protocol", collective.protocol);
     object->AddUnless("root", collective.root, usual.root);
+    if (collective.rank_share != usual.rank_share)
+      object->Add("rank_share", fmt::format("{}", collective.rank_share));
+    if (collective.machine_share != usual.machine_share)
+      object->Add("machine_share", fmt::format("{}", collective.machine_share));
     if (collective.pair_bytes.empty()) return;
     const uint32_t size = schedule_.communicators[collective.communicator.index()].size();
     std::vector<std::string> rows;

@@ -153,6 +153,45 @@ class Decoder {
     return out;
   }
 
+  // Heads with a query and a key of `head` own columns and `rope_head` besides, which all keys
+  // share, as in the papers of DeepSeek.
+  Array LatentAttentionOf(const Array& x) {
+    const LatentAttention& latent = *model_.latent;
+    const uint64_t size = latent.QuerySize();
+    const uint64_t block = latent.head + latent.value_head;
+    const Array compressed = latent.query_rank == 0
+                                 ? x
+                                 : Norm(Product(x, "query down", latent.query_rank), "query norm");
+    const Array q = Product(compressed, "query up", model_.heads * size);
+    const Array kv = Product(Norm(Product(x, "kv down", latent.kv_rank), "kv norm"), "kv up",
+                             model_.heads * block);
+    const Array shared = Product(x, "key position", latent.rope_head);
+    Array out(x.rows, model_.heads * latent.value_head);
+    for (uint64_t row = 0; row < x.rows; ++row) {
+      const uint64_t first = row / training_.sequence * training_.sequence;
+      for (uint64_t head = 0; head < model_.heads; ++head) {
+        std::vector<Number> weights;
+        Number sum = 0;
+        for (uint64_t other = first; other <= row; ++other) {
+          Number score = 0;
+          for (uint64_t d = 0; d < latent.head; ++d)
+            score += q(row, head * size + d) * kv(other, head * block + d);
+          for (uint64_t d = 0; d < latent.rope_head; ++d)
+            score += q(row, head * size + latent.head + d) * shared(other, d);
+          weights.push_back(exp(score / std::sqrt(static_cast<double>(size))));
+          sum += weights.back();
+        }
+        for (uint64_t d = 0; d < latent.value_head; ++d) {
+          for (uint64_t other = first; other <= row; ++other) {
+            out(row, head * latent.value_head + d) +=
+                weights[other - first] / sum * kv(other, head * block + latent.head + d);
+          }
+        }
+      }
+    }
+    return out;
+  }
+
   Array Activated(const Array& x) {
     if (!model_.llama) {
       Array y = WithBias(x, "up bias");
@@ -178,9 +217,15 @@ class Decoder {
     const uint64_t node = 2 + 11 * static_cast<uint64_t>(layer_);
     const uint64_t h = model_.hidden;
     const uint64_t qkv = (model_.heads + 2 * model_.Groups()) * model_.HeadSize();
-    Array y = Product(Norm(x, "norm 1"), "qkv", qkv);
-    if (!model_.llama) y = WithBias(y, "qkv bias");
-    y = Product(Attention(y), "projection", h);
+    Array y = Norm(x, "norm 1");
+    if (model_.latent) {
+      y = LatentAttentionOf(y);
+    } else {
+      y = Product(y, "qkv", qkv);
+      if (!model_.llama) y = WithBias(y, "qkv bias");
+      y = Attention(y);
+    }
+    y = Product(y, "projection", h);
     if (!model_.llama) y = Dropped(WithBias(y, "projection bias"), node + 5);
     const Array middle = Sum(x, y);
     const uint64_t up = model_.FeedForward() * (model_.llama ? 2 : 1);
@@ -193,18 +238,41 @@ class Decoder {
   Number LossOf(uint64_t rows, uint64_t first) {
     layer_ = -1;
     const Array& table = Parameter("embedding", model_.vocabulary, model_.hidden);
-    Array x(rows, model_.hidden);
-    for (uint64_t i = 0; i < rows; ++i) {
-      const uint64_t token = TokenAt(seed_, first + i, model_.vocabulary);
-      for (uint64_t j = 0; j < model_.hidden; ++j) x(i, j) = table(token, j);
-    }
+    Array x = Embedded(table, rows, first);
     if (!model_.llama) x = Dropped(x, 1);
     for (uint32_t layer = 0; layer < model_.layers; ++layer) {
       layer_ = static_cast<int32_t>(layer);
       x = Layer(x);
     }
     layer_ = -1;
-    x = Norm(x, "final norm");
+    const Number loss = CrossEntropy(Norm(x, "final norm"), first);
+    if (model_.predict_ahead == 0) return loss;
+    const Array before = Norm(x, "ahead norm");
+    const Array next = Norm(Embedded(table, rows, first + 1), "ahead embedding norm");
+    Array joined(rows, 2 * model_.hidden);
+    for (uint64_t i = 0; i < rows; ++i) {
+      for (uint64_t j = 0; j < model_.hidden; ++j) {
+        joined(i, 2 * j) = before(i, j);
+        joined(i, 2 * j + 1) = next(i, j);
+      }
+    }
+    const Array y = Norm(Layer(Product(joined, "ahead join", model_.hidden)), "ahead final norm");
+    return loss + CrossEntropy(y, first + 1) * model_.ahead_weight;
+  }
+
+  // The rows of `rows` tokens from `first` on.
+  Array Embedded(const Array& table, uint64_t rows, uint64_t first) const {
+    Array x(rows, model_.hidden);
+    for (uint64_t i = 0; i < rows; ++i) {
+      const uint64_t token = TokenAt(seed_, first + i, model_.vocabulary);
+      for (uint64_t j = 0; j < model_.hidden; ++j) x(i, j) = table(token, j);
+    }
+    return x;
+  }
+
+  // Of the labels of rows from `first` on.
+  Number CrossEntropy(const Array& x, uint64_t first) {
+    const uint64_t rows = x.rows;
     const Array logits = Product(x, model_.tied ? "embedding" : "output", model_.vocabulary);
     Number loss = 0;
     for (uint64_t i = 0; i < rows; ++i) {

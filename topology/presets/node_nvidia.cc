@@ -60,6 +60,12 @@ NodeSpec DgxH100Node() {
                    Network(400, kInfiniBandEfficiency));
 }
 
+NodeSpec DgxH800Node() {
+  NodeSpec node = DgxH100Node();
+  node.nvswitch = ToNvSwitch(8 * 25e9, kH100Efficiency);
+  return node;
+}
+
 NodeSpec DgxB200Node() {
   NodeSpec node = DgxH100Node();
   node.nvswitch = B200ToNvSwitch();

@@ -16,6 +16,10 @@ NodeSpec DgxA100Node();
 // B200: NVLinks of 50 GB/s.
 NodeSpec DgxH100Node();
 NodeSpec DgxB200Node();
+// H800: as H100 with 8 of the 18 NVLinks, 400 GB/s both ways together (Lenovo ThinkSystem product
+// guide LP1814; DeepSeek-V3 Technical Report, arXiv 2412.19437, section 3.1: NVLink inside nodes of
+// 8 and InfiniBand across; DeepEP's README: NICs of 400 Gb/s).
+NodeSpec DgxH800Node();
 // DGX B300: ConnectX-8 of 800 Gb/s on PCIe 6 (NVIDIA DGX B300 data sheet).
 NodeSpec DgxB300Node();
 

@@ -42,6 +42,10 @@ MachineSpec DgxH200(const Parameters& parameters) {
   spec.name = "dgx-h200";
   return spec;
 }
+MachineSpec DgxH800(const Parameters& parameters) {
+  return {
+      "dgx-h800", DgxH800Node(), parameters.at("nodes"), FatTree(64, 400, true), {kRails, kPlane}};
+}
 MachineSpec DgxB200(const Parameters& parameters) {
   return {
       "dgx-b200", DgxB200Node(), parameters.at("nodes"), FatTree(64, 400, true), {kRails, kPlane}};
@@ -164,6 +168,13 @@ std::vector<ClusterPreset> NvidiaPresets() {
        "h200",
        {boxes},
        DgxH200},
+      {"dgx-h800",
+       "8 H800 on NVSwitch at 200 GB/s each way, 8 NDR NICs on rails",
+       "Lenovo ThinkSystem LP1814: 400 GB/s of NVLink; DeepSeek-V3 Technical Report, section 3.1; "
+       "efficiencies and latencies as dgx-h100",
+       "h800",
+       {boxes},
+       DgxH800},
       {"dgx-b200",
        "NVIDIA DGX B200: 8 B200 on NVSwitch, 8 NDR NICs on rails",
        "NVIDIA DGX B200 data sheet; efficiencies: ai-dynamo/aiconfigurator 095f58a51c4c, network "

@@ -24,13 +24,37 @@ class Decoder {
       x = FeedForward(Attention(x, layer));
     }
     builder_.set_layer(-1);
+    const uint32_t last = x;
     x = Norm(x, "final norm");
     x = builder_.Product(x, "output", model_.vocabulary, "logits", MatrixRole::kHead);
     if (model_.tied) network_.matrices.back().tied = 0;
     builder_.Map(NodeKind::kCrossEntropy, {x}, "loss");
+    if (model_.predict_ahead > 0) PredictAhead(last);
   }
 
  private:
+  // Of what the last layer knows of a token, joined with the next token, the one behind that. It
+  // stands with the output layer, where it is the same on all ranks of a tensor.
+  void PredictAhead(uint32_t x) {
+    const auto output = static_cast<uint32_t>(network_.matrices.size() - 1);
+    const uint32_t before = Norm(x, "ahead norm");
+    uint32_t next = builder_.Embedding("ahead embedding", builder_.Node(x).rows, model_.vocabulary,
+                                       model_.hidden);
+    network_.matrices.back().tied = 0;
+    Last().attributes = {1};
+    next = Norm(next, "ahead embedding norm");
+    uint32_t y = builder_.Map(NodeKind::kConcatenate, {before, next}, "ahead joined", "join ahead");
+    Last().columns = 2 * model_.hidden;
+    Last().attributes = {static_cast<double>(model_.hidden)};
+    y = builder_.Product(y, "ahead join", model_.hidden, "ahead hidden", MatrixRole::kWhole);
+    y = FeedForward(Attention(y, model_.layers));
+    y = Norm(y, "ahead final norm");
+    y = builder_.Product(y, "ahead output", model_.vocabulary, "ahead logits", MatrixRole::kHead);
+    network_.matrices.back().tied = output;
+    builder_.Map(NodeKind::kCrossEntropy, {y}, "ahead loss");
+    Last().attributes = {1, model_.ahead_weight};
+  }
+
   NetworkNode& Last() { return network_.nodes.back(); }
   bool DropsOut() const { return !model_.llama && training_.dropout; }
 
@@ -63,6 +87,12 @@ class Decoder {
     const uint64_t of_group = model_.heads / groups;
     const uint64_t columns = groups * (of_group + 2) * size;
     uint32_t y = Norm(x, "norm 1");
+    if (model_.latent) {
+      const LatentCore core{model_.heads, training_.sequence, model_.WindowOf(layer)};
+      y = AddLatentCore(*model_.latent, core, y, &network_, &builder_);
+      y = builder_.Product(y, "projection", model_.hidden, "projection", MatrixRole::kSecond);
+      return Residual(y, x, "projection", "residual 1");
+    }
     y = builder_.Product(y, "qkv", columns, "q, k, v", MatrixRole::kQkv);
     SetHeads(groups);
     if (!model_.llama) {

@@ -7,20 +7,35 @@
 namespace rehearse {
 namespace {
 
+// Weights of a layer's attention: Q, K, V and the projection behind the core.
+double AttentionWeights(const GptModel& model) {
+  if (model.latent) return model.latent->Weights(model.hidden, model.heads);
+  const double h = static_cast<double>(model.hidden);
+  return h * static_cast<double>((model.heads + 2 * model.Groups()) * model.HeadSize()) + h * h;
+}
+
+// What a core multiplies for a token and a key: the columns of its queries and of its values.
+double CoreColumns(const GptModel& model) {
+  if (!model.latent) return 2 * static_cast<double>(model.hidden);
+  return static_cast<double>(model.heads * (model.latent->QuerySize() + model.latent->value_head));
+}
+
 // Products and the attention core without its mask. For GPT it is
 // 24·tokens·l·h²·(1 + s/6h + V/12lh), a third of Narayanan's formula.
 Flops ForwardFlops(const GptModel& model, double tokens, uint64_t sequence) {
   const double h = static_cast<double>(model.hidden);
-  const double qkv = static_cast<double>((model.heads + 2 * model.Groups()) * model.HeadSize());
   const double feed_forward = (model.llama ? 3 : 2) * h * static_cast<double>(model.FeedForward());
-  const double layer = h * qkv + h * h + feed_forward + 2 * static_cast<double>(sequence) * h;
+  const double layer =
+      AttentionWeights(model) + feed_forward + static_cast<double>(sequence) * CoreColumns(model);
   const double output = static_cast<double>(model.vocabulary) * h;
   double unseen = 0;  // keys outside of windows, over all layers
-  for (uint32_t i = 0; i < model.layers; ++i) {
+  for (uint32_t i = 0; i < model.layers + model.predict_ahead; ++i) {
     const uint64_t window = model.WindowOf(i);
     if (window > 0 && window < sequence) unseen += static_cast<double>(sequence - window);
   }
-  return Flops(2 * tokens * (model.layers * layer - 2 * unseen * h + output));
+  // One more layer, what joins a token with the one before it, and the output layer once more.
+  const double ahead = model.predict_ahead * (layer + 2 * h * h + output);
+  return Flops(2 * tokens * (ahead + model.layers * layer - unseen * CoreColumns(model) + output));
 }
 
 }  // namespace
@@ -31,8 +46,11 @@ double GptModel::Parameters() const {
   const double qkv = static_cast<double>((heads + 2 * Groups()) * HeadSize());
   const double table = static_cast<double>(vocabulary) * h;
   const double vectors = llama ? 2 * h : qkv + ff + 2 * h + 4 * h;  // biases and norms of a layer
-  const double matrices = h * qkv + h * h + (llama ? 3 : 2) * h * ff;
-  return layers * (matrices + vectors) + (tied ? 1 : 2) * table + (llama ? 1 : 2) * h;
+  const double matrices = AttentionWeights(*this) + (llama ? 3 : 2) * h * ff;
+  const double gains = latent ? latent->Gains() : 0;
+  const double ahead = predict_ahead * (2 * h * h + (llama ? 3 : 6) * h);
+  return ahead + (layers + predict_ahead) * (matrices + vectors + gains) + (tied ? 1 : 2) * table +
+         (llama ? 1 : 2) * h;
 }
 
 Flops ModelFlops(const GptModel& model, double tokens, uint64_t sequence) {
@@ -68,7 +86,14 @@ const ObjectShape& DecoderShape() {
        {"window", AWhole(0, int64_t{1} << 24), Optional("the preset's, or 0"),
         "tokens that a token attends to, itself the last; 0: all before it", "4096"},
        {"global_every", AWhole(0, 10000), Optional("the preset's, or 0"),
-        "of so many layers the last has no window; 0: all have it", "2"}}};
+        "of so many layers the last has no window; 0: all have it", "2"},
+       {"predict_ahead", AWhole(0, 1), Optional("the preset's, or 0"),
+        "tokens behind the next one that are predicted too, by a layer more", "1"},
+       {"ahead_weight", ANumber(0, 1e6), Optional("the preset's, or 0.3"), "what their loss counts",
+        "0.1"},
+       {"latent", ObjectOf(LatentShape), Optional("the preset's, or none"),
+        "multi-head latent attention, in place of q, k, v of every head (llama style)",
+        R"({"query_rank": 1536, "kv_rank": 512, "rope_head": 64, "head": 128})"}}};
   return shape;
 }
 
@@ -91,10 +116,24 @@ GptModel ReadModel(const JsonReader& object) {
   if (reader.Has("global_every") && model.global_every > 0 && model.window == 0) {
     reader.At("global_every").Fail("says which layers have no window, but there is no \"window\"");
   }
+  if (reader.Has("predict_ahead")) {
+    model.predict_ahead = reader.At("predict_ahead").Whole<uint32_t>();
+  }
+  if (reader.Has("ahead_weight")) model.ahead_weight = reader.At("ahead_weight").Number();
+  if (model.predict_ahead > 0 && model.tied)
+    reader.Fail(
+        "prediction of tokens ahead shares embedding and output layer, which then have to "
+        "be two; expected \"tied\": false");
+  if (reader.Has("latent")) model.latent = ReadLatent(reader.At("latent"), model.latent);
+  if (model.latent && !model.llama)
+    reader.Fail("latent attention has no biases; expected \"style\": \"llama\"");
+  if (model.latent && model.groups != 0 && model.groups != model.heads)
+    reader.Fail(fmt::format("{} groups of heads, but latent attention has a key of each head's own",
+                            model.groups));
   if (model.heads % model.Groups() != 0) {
     reader.Fail(fmt::format("{} groups do not divide {} heads", model.groups, model.heads));
   }
-  if (model.hidden % model.heads != 0) {
+  if (!model.latent && model.hidden % model.heads != 0) {
     reader.Fail(
         fmt::format("{} heads do not divide the hidden size {}", model.heads, model.hidden));
   }

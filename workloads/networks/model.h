@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "sim/base/json_reader.h"
 #include "sim/base/quantity.h"
+#include "workloads/networks/latent_attention.h"
 
 namespace rehearse {
 
@@ -26,6 +28,12 @@ struct GptModel {
   bool tied = true;           // the embedding's table is the output layer's too
   uint64_t window = 0;        // tokens that a token sees, itself the last; 0: all before it
   uint32_t global_every = 0;  // of so many layers the last sees all tokens before it; 0: none does
+
+  // Tokens behind the next one that are predicted too, by a layer behind the others (multi-token
+  // prediction, DeepSeek-V3, section 2.2): 0 or 1. Its loss counts `ahead_weight`.
+  uint32_t predict_ahead = 0;
+  double ahead_weight = 0.3;
+  std::optional<LatentAttention> latent = std::nullopt;  // in place of the usual attention
 
   uint64_t HeadSize() const { return hidden / heads; }
   uint64_t Groups() const { return groups == 0 ? heads : groups; }

@@ -37,7 +37,8 @@ Flops ForwardFlopsOf(const Network& network, const Counts& counts) {
       flops += 2 * elements * static_cast<double>(network.matrices[*node.matrix].k);
     }
     // QK^T and PV.
-    if (node.kind == NodeKind::kAttention) flops += 4 * elements * KeysOfToken(node);
+    if (node.kind == NodeKind::kAttention)
+      flops += 4 * elements * WidthOfCore(node.attributes) * KeysOfToken(node);
   }
   return Flops(flops * network.micro_batches);
 }
@@ -48,15 +49,38 @@ Flops ForwardFlops(const Network& network) {
   return ForwardFlopsOf(network, [](const NetworkNode&) { return true; });
 }
 
-Flops RecomputedFlops(const Network& network, const Training& training) {
+bool IsRecomputedOp(const Network& network, const NetworkNode& node, const Training& training) {
+  if (training.recomputation != Recomputation::kSelective || node.layer < 0) return false;
+  const RecomputedOps& ops = training.recomputed_ops;
+  switch (node.kind) {
+    case NodeKind::kAttention:  // an unfused core's rule does it by itself
+      return ops.attention && training.FusesAttention();
+    case NodeKind::kSwiGlu:
+    case NodeKind::kBiasGelu:
+      return ops.activations;
+    case NodeKind::kNorm:
+    case NodeKind::kRmsNorm:
+      return ops.norms;
+    case NodeKind::kJoinHeads:
+      return ops.projections;
+    case NodeKind::kProduct:
+      return ops.projections && network.matrices[*node.matrix].role == MatrixRole::kUp;
+    default:
+      return false;
+  }
+}
+
+Flops RecomputedFlops(const Network& network, const Training& training,
+                      const std::vector<bool>& again) {
   return ForwardFlopsOf(network, [&](const NetworkNode& node) {
     switch (training.recomputation) {
       case Recomputation::kNone:
         return false;
       case Recomputation::kSelective:
-        return node.kind == NodeKind::kAttention && !training.FusesAttention();
+        return (node.kind == NodeKind::kAttention && !training.FusesAttention()) ||
+               IsRecomputedOp(network, node, training);
       case Recomputation::kFull:
-        return node.layer >= 0;
+        return node.layer >= 0 && (again.empty() || again[static_cast<size_t>(node.layer)]);
     }
     internal::FailCheck(__FILE__, __LINE__, "unknown kind of recomputation");
   });

@@ -33,6 +33,7 @@ enum class NodeKind : uint8_t {
   kNorm,          // layer norm with gain and bias
   kRmsNorm,       // with gain
   kAttention,     // softmax(Q·K^T)·V
+  kJoinHeads,     // Q, K with V, and what all keys share, as groups of heads
   kResidual,      // Z + dropout(X + bias)
   kAdd,           // Z + X
   kMaxPool,       // of an image
@@ -44,7 +45,7 @@ enum class NodeKind : uint8_t {
   kCrossEntropy,  // the loss
   kSquaredError,  // the loss of networks without classes
 };
-inline constexpr size_t kNodeKinds = 21;
+inline constexpr size_t kNodeKinds = 22;
 
 // The part that a product plays, by which strategies choose layouts: they alternate between first
 // and second.
@@ -56,8 +57,10 @@ enum class MatrixRole : uint8_t {
   kHead,    // a first product whose result feeds the loss
   kStem,    // its input has too few columns to be split: the colours of an image
   kTail,    // its result has too few columns to be split
+  kWhole,   // nothing but rows is split: from a token to a short vector
+  kUp,      // a first product, from a short vector to heads
 };
-inline constexpr size_t kMatrixRoles = 7;
+inline constexpr size_t kMatrixRoles = 9;
 
 // W (k×n) of a product, V×h of an embedding.
 struct NetworkMatrix {
@@ -66,8 +69,8 @@ struct NetworkMatrix {
   uint64_t k = 0;
   uint64_t n = 0;
   MatrixRole role = MatrixRole::kFirst;
-  // The matrix whose transpose it is, with no parameters of its own: an output layer tied to the
-  // embedding.
+  // The matrix that it is, or whose transpose it is where one of them is a table, with no parameters
+  // of its own: an output layer tied to the embedding.
   std::optional<uint32_t> tied;
 
   bool IsTable() const { return role == MatrixRole::kTable; }
@@ -110,7 +113,8 @@ struct NetworkNode {
   // kAttention: elements of a row that are turned by their positions before (rotary embedding; what
   // a backend computes does without, it only takes its time).
   uint64_t rotary = 0;
-  // kAttention: sequence, groups, heads a group, head size, causal, window if any. kDropout,
+  // kAttention: sequence, groups, heads a group, head size, causal, window if any, ... kJoinHeads:
+  // those of its kernel, over all ranks. kEmbedding, kCrossEntropy: those of their kernels. kDropout,
   // kResidual: probability. Nodes of images: as their kernels (sim/schedule/kernel.h), over all
   // ranks.
   std::vector<double> attributes;
@@ -142,7 +146,12 @@ struct Network {
 // Of the products and attention cores of one step over all ranks: a forward pass, and what the
 // training computes again. Work that several ranks do counts once, and a core without its mask.
 Flops ForwardFlops(const Network& network);
-Flops RecomputedFlops(const Network& network, const Training& training);
+// With full recomputation of those layers alone for which `again` says so; empty: of all.
+Flops RecomputedFlops(const Network& network, const Training& training,
+                      const std::vector<bool>& again = {});
+
+// Whether selective recomputation drops the node's value and makes it again.
+bool IsRecomputedOp(const Network& network, const NetworkNode& node, const Training& training);
 
 // Adds nodes one after the other; each call returns the node's number.
 class NetworkBuilder {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "sim/base/quantity.h"
 #include "sim/schedule/schedule.h"
@@ -11,6 +12,18 @@ namespace rehearse {
 // What the backward pass computes again instead of keeping it: nothing, the attention core (whose
 // scores would take s² a head; Korthikanti et al. 2022), or each layer from its input on.
 enum class Recomputation : uint8_t { kNone, kSelective, kFull };
+
+// What selective recomputation computes again besides the core of an unfused attention: what these
+// ops of a layer make is dropped after the forward pass (Megatron-Core's recompute_modules;
+// DeepSeek-V3, section 3.2.3). Where something else keeps a copy (gathered, or cast), that stays.
+struct RecomputedOps {
+  bool attention = false;    // the core, fused or not
+  bool activations = false;  // between the matrices of an MLP
+  bool norms = false;
+  bool projections = false;  // of latent attention, from short vectors to heads
+
+  bool Any() const { return attention || activations || norms || projections; }
+};
 
 // How element-wise work is run, which decides its kernels and their memory traffic, never what they
 // compute (workloads/planner/kernel_costs.h).
@@ -40,6 +53,10 @@ struct Training {
   uint64_t sequence = 0;  // tokens
   uint32_t micro_batches = 1;
   Recomputation recomputation = Recomputation::kFull;
+  // Full: of each stage's layers so many, the first ones: one number for all stages, or one for
+  // each. Empty: all layers.
+  std::vector<uint32_t> recomputed_layers = {};
+  RecomputedOps recomputed_ops = {};  // selective
   // Whose attention core. All but an unfused one keep their scores to themselves (FlashAttention).
   // Unfused it stores softmax, dropout mask and dropout's result for the backward pass, 5·s bytes a
   // token and head in bf16, unless recomputed.
@@ -77,6 +94,13 @@ struct Training {
   // other. 0: as quickly as kernels are done, or replayed from a graph.
   Seconds host_launch;
 
+  // Of the layer_of_stage-th layer of a stage.
+  bool ComputesAgain(uint32_t stage, uint32_t layer_of_stage) const {
+    if (recomputation != Recomputation::kFull) return false;
+    if (recomputed_layers.empty()) return true;
+    const bool is_one = recomputed_layers.size() == 1;
+    return layer_of_stage < recomputed_layers[is_one ? 0 : stage];
+  }
   bool FusesAttention() const { return attention != AttentionKernel::kUnfused; }
   double Tokens() const { return static_cast<double>(batch) * static_cast<double>(sequence); }
 };

@@ -49,6 +49,16 @@ double LocalScores(const Plan& plan, uint32_t node) {
          plan.Node(node).attributes[kAttentionSequence];
 }
 
+// Fused, backward has three products with columns of queries and keys and two with those of values,
+// forward one of each.
+double FusedBackwardPasses(const NetworkNode& node) {
+  const std::vector<double>& attributes = node.attributes;
+  if (attributes.size() <= kAttentionValueSize) return kFusedBackwardPasses;
+  const double size = attributes[kAttentionHeadSize];
+  const double value = attributes[kAttentionValueSize];
+  return (3 * size + 2 * value) / (size + value);
+}
+
 // QK^T and PV are 4·s·h flops a token, of which the causal mask (and a window) saves its part where
 // the core is fused. An unfused one writes and reads scores: after QK^T, softmax, dropout with its
 // mask, before PV: 6·element + 1 bytes.
@@ -58,7 +68,8 @@ void AddAttention(Plan& plan, uint32_t node, const std::string& name, Kernel ker
   const NetworkNode& shape = plan.Node(node);
   const Tensor& y = plan.State(node).value;
   const bool fused = plan.training.FusesAttention();
-  const double pairs = fused ? PairsOfToken(shape) : shape.attributes[kAttentionSequence];
+  const double pairs = WidthOfCore(shape.attributes) *
+                       (fused ? PairsOfToken(shape) : shape.attributes[kAttentionSequence]);
   const double elements =
       plan.builder.LocalElements(plan.Input(node)) + plan.builder.LocalElements(y);
   Compute compute = MakeAttention(plan, node, kernel, y, {passes, pairs, traffic * elements});
@@ -86,7 +97,11 @@ void ForwardAttention(Plan& plan, uint32_t node) {
   }
   const NetworkNode& shape = plan.Node(node);
   const Tensor& x = plan.Input(node);
-  AddRotary(plan, node, "rotary", x);
+  // A core that is computed again finds Q and K turned, unless they are new themselves.
+  const bool is_turned = plan.builder.tag().phase == Phase::kRecompute &&
+                         plan.training.recomputation == Recomputation::kSelective &&
+                         !plan.training.recomputed_ops.projections;
+  if (!is_turned) AddRotary(plan, node, "rotary", x);
   const Tensor y = plan.MakeValue(node, x);
   const Tensor sums = plan.builder.MakeTensor(shape.name + " sums", shape.rows, HeadsOf(shape),
                                               x.layout, DType::kFp32, SizeOf(DType::kFp32));
@@ -123,7 +138,7 @@ void BackwardAttention(Plan& plan, uint32_t node, const Tensor& dy) {
   }
   const Tensor dx = plan.MakeGradient(plan.Node(node).inputs.front(), x.layout);
   AddAttention(plan, node, op + " backward", Kernel::kAttentionBackward,
-               fused ? kFusedBackwardPasses : 2, 2, reads, {dx.buffer});
+               fused ? FusedBackwardPasses(plan.Node(node)) : 2, 2, reads, {dx.buffer});
   AddRotary(plan, node, "rotary backward", dx);
   plan.PassBack(node, dx);
 }

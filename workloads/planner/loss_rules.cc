@@ -6,6 +6,7 @@ namespace rehearse {
 void ForwardCrossEntropy(Plan& plan, uint32_t node) {
   PlanBuilder& builder = plan.builder;
   const std::string& name = plan.Node(node).name;
+  const std::vector<double>& attributes = plan.Node(node).attributes;
   const Tensor& x = plan.Input(node);
   const double elements = builder.LocalElements(x);
   const double rows = static_cast<double>(builder.LocalRows(x));
@@ -24,12 +25,13 @@ void ForwardCrossEntropy(Plan& plan, uint32_t node) {
       builder.MakeTensor("exponentials", x.rows, x.columns, x.layout, DType::kFp32, kept);
   const Tensor statistics = builder.MakeRowValues(name + " statistics", x, 2);
   builder.AddMemoryOp("cross entropy", Kernel::kExponentials, costs.exponentials,
-                      {x.buffer, maximum.buffer}, {exponentials.buffer, statistics.buffer});
+                      {x.buffer, maximum.buffer}, {exponentials.buffer, statistics.buffer},
+                      attributes);
   builder.AllReduceRowValues(name + " statistics", statistics, x);
 
   const Tensor loss = builder.MakeRowValues(name, x, 1);
-  builder.AddMemoryOp(name, Kernel::kCrossEntropy, rows * 3 * 4, {statistics.buffer},
-                      {loss.buffer});
+  builder.AddMemoryOp(name, Kernel::kCrossEntropy, rows * 3 * 4, {statistics.buffer}, {loss.buffer},
+                      1, attributes);
   for (uint32_t i = 0; i < plan.training.metrics; ++i) {
     const Tensor watched = builder.MakeRowValues("metric", x, 1);
     builder.AddMemoryOp("metric", Kernel::kMaximum, CostOfMetric(elements, plan.element()),
@@ -45,7 +47,7 @@ void BackwardCrossEntropy(Plan& plan, uint32_t node, const Tensor&) {
   plan.builder.AddMemoryOp(
       "cross entropy backward", Kernel::kCrossEntropyBackward,
       CostsOfCrossEntropy(plan.training, plan.builder.LocalElements(x), plan.element()).backward,
-      plan.State(node).saved, {dx.buffer});
+      plan.State(node).saved, {dx.buffer}, plan.Node(node).attributes);
   plan.PassBack(node, dx);
 }
 

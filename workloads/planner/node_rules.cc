@@ -20,6 +20,7 @@ constexpr std::array<NodeRule, kNodeKinds> kRules = {{
     {NodeKind::kNorm, ForwardNorm, BackwardNorm},
     {NodeKind::kRmsNorm, ForwardNorm, BackwardNorm},
     {NodeKind::kAttention, ForwardAttention, BackwardAttention},
+    {NodeKind::kJoinHeads, ForwardJoinHeads, BackwardJoinHeads},
     {NodeKind::kResidual, ForwardResidual, BackwardResidual},
     {NodeKind::kAdd, ForwardAdd, BackwardAdd},
     {NodeKind::kMaxPool, ForwardMaxPool, BackwardMaxPool},

@@ -68,6 +68,9 @@ void BackwardModulate(Plan& plan, uint32_t node, const Tensor& dy);
 // attention_rules.cc
 void ForwardAttention(Plan& plan, uint32_t node);
 void BackwardAttention(Plan& plan, uint32_t node, const Tensor& dy);
+// latent_rules.cc
+void ForwardJoinHeads(Plan& plan, uint32_t node);
+void BackwardJoinHeads(Plan& plan, uint32_t node, const Tensor& dx);
 // loss_rules.cc; a loss has no gradient to take, it begins the others
 void ForwardCrossEntropy(Plan& plan, uint32_t node);
 void BackwardCrossEntropy(Plan& plan, uint32_t node, const Tensor& none);

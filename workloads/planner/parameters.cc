@@ -117,7 +117,9 @@ void Parameters::PlaceMatrix(uint32_t index) {
                             shape.name, network_.name));
   }
   if (shape.tied) {
-    const Layout table = Transposed(strategy_.products[*shape.tied].w);
+    const Layout& owner = strategy_.products[*shape.tied].w;
+    const bool is_same = shape.IsTable() == network_.matrices[*shape.tied].IsTable();
+    const Layout table = is_same ? owner : Transposed(owner);
     if (table != layouts.w) {
       throw Error(plan_.place(),
                   fmt::format("\"{}\" of {} is tied to \"{}\" and must lie as it "

@@ -131,6 +131,31 @@ Role PlanRole(const StepSetup& step, const std::vector<const Stage*>& stages,
   return std::move(*role);
 }
 
+void CheckRecomputedLayers(const Training& training, const StagePlaces& places,
+                           const Place& place) {
+  const size_t found = training.recomputed_layers.size();
+  if (found <= 1 || found == places.stages()) return;
+  throw Error(place, fmt::format("recomputed layers of {} stages, expected one number for all, or "
+                                 "{}, one for each",
+                                 found, places.stages()));
+}
+
+// By layer: whether its stage computes it again. Stages of a second copy do as those of the first.
+std::vector<bool> LayersAgain(const Training& training, const std::vector<Stage>& stages) {
+  std::vector<bool> again;
+  for (const Stage& stage : stages) {
+    uint32_t layer_of_stage = 0;
+    for (const Unit& unit : stage.units) {
+      if (unit.layer < 0) continue;
+      const auto layer = static_cast<size_t>(unit.layer);
+      if (again.size() <= layer) again.resize(layer + 1, false);
+      again[layer] = training.ComputesAgain(stage.index, layer_of_stage);
+      ++layer_of_stage;
+    }
+  }
+  return again;
+}
+
 }  // namespace
 
 Schedule PlanPipeline(const Network& network, const Training& training, const Strategy& strategy,
@@ -147,6 +172,7 @@ Schedule PlanPipeline(const Network& network, const Training& training, const St
   CheckSplits(network, step.strategy, step.rests, place);
   const std::vector<Stage> stages =
       CutIntoStages(step.network, pipeline.units_of_stage, places, place);
+  CheckRecomputedLayers(training, places, place);
   CheckActions(actions, places, network.micro_batches, place);
   const bool recomputes = training.recomputation == Recomputation::kFull;
   for (const Action& action : actions) {
@@ -171,7 +197,8 @@ Schedule PlanPipeline(const Network& network, const Training& training, const St
   schedule.tokens = network.tokens;
   schedule.token_name = network.token_name;
   schedule.model_flops = network.model_flops;
-  schedule.hardware_flops = network.model_flops + RecomputedFlops(network, training);
+  schedule.hardware_flops =
+      network.model_flops + RecomputedFlops(network, training, LayersAgain(training, stages));
   return schedule;
 }
 

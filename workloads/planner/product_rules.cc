@@ -109,7 +109,7 @@ void ForwardEmbedding(Plan& plan, uint32_t node) {
   Tensor y =
       builder.MakeTensor(shape.name, shape.rows, shape.columns, plan.parameters.PlacesOf(matrix).y);
   builder.AddMemoryOp(shape.op, Kernel::kEmbedding, builder.LocalElements(y) * 2 * plan.element(),
-                      {table}, {y.buffer});
+                      {table}, {y.buffer}, 1, shape.attributes);
   plan.parameters.Release(matrix);
   plan.State(node).value = Rest(plan, plan.parameters.LayoutsOf(matrix), std::move(y));
 }
@@ -128,7 +128,7 @@ void WeightGradientOfEmbedding(Plan& plan, uint32_t node, const WeightOperands& 
   if (adds) reads.push_back(table);
   plan.builder.AddMemoryOp(plan.Node(node).op + " backward", Kernel::kEmbeddingBackward,
                            plan.builder.LocalElements(operands.dy) * 3 * plan.element(), reads,
-                           {table});
+                           {table}, 1, plan.Node(node).attributes);
   plan.parameters.EndGradient(matrix);
 }
 

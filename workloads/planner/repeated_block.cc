@@ -34,7 +34,8 @@ bool IsSame(const Collective& a, const Collective& b) {
   const auto facts = [](const Collective& collective) {
     return std::tie(collective.kind, collective.communicator, collective.bytes, collective.dtype,
                     collective.reduction, collective.algorithm, collective.protocol,
-                    collective.root, collective.pair_bytes);
+                    collective.root, collective.pair_bytes, collective.rank_share,
+                    collective.machine_share);
   };
   return facts(a) == facts(b);
 }

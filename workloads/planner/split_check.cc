@@ -59,6 +59,12 @@ class Checker {
   void Context() const {
     if (!strategy_.context) return;
     const ContextPolicy& context = *strategy_.context;
+    for (const NetworkNode& node : network_.nodes) {
+      if (node.kind != NodeKind::kJoinHeads) continue;
+      throw Error(place_, fmt::format("context parallelism over {} ranks: {} has latent attention, "
+                                      "whose sequences are not shared; expected \"context\": 1",
+                                      sizes_[context.axis], network_.name));
+    }
     const uint32_t ranks = sizes_[context.axis];
     if (network_.sequence == 0) {
       throw Error(place_, fmt::format("context parallelism over {} ranks: {} has no sequences of "

@@ -134,9 +134,35 @@ void StagePlanner::RecomputeAll() {
   CHECK(Recomputes());
   plan_.prefetch_end = stage_.matrix_end();
   for (const Unit& unit : stage_.units) {
-    if (unit.layer >= 0) Forward(Phase::kRecompute, VisitsOf(unit));
+    if (ComputesAgain(unit)) Forward(Phase::kRecompute, VisitsOf(unit));
   }
   current_->is_recomputed = true;
+}
+
+bool StagePlanner::ComputesAgain(const Unit& unit) const {
+  if (unit.layer < 0) return false;
+  uint32_t before = 0;  // layers of the stage
+  for (const Unit& other : stage_.units) before += other.layer >= 0 && other.layer < unit.layer;
+  return step_.training.ComputesAgain(stage_.index, before);
+}
+
+// What selective recomputation dropped, before the way back through the layer. A product that took
+// such a value as it was takes the new one.
+void StagePlanner::RecomputeOps(const Unit& unit) {
+  for (const Visit& visit : VisitsOf(unit)) {
+    if (!IsRecomputedOp(step_.network, step_.network.nodes[visit.node], step_.training)) continue;
+    std::vector<BufferId> dropped;
+    ForEachChunk([&] { dropped.push_back(plan_.State(visit.node).value.buffer); });
+    Forward(Phase::kRecompute, {visit});
+    size_t chunk = 0;
+    ForEachChunk([&] {
+      const BufferId old = dropped[chunk++];
+      for (uint32_t node = visit.node + 1; node < unit.end; ++node) {
+        Tensor& operand = plan_.State(node).operand;
+        if (operand.buffer == old) operand = plan_.State(visit.node).value;
+      }
+    });
+  }
 }
 
 void StagePlanner::RunBackward(uint32_t micro_batch, bool puts_off_weights) {
@@ -151,7 +177,15 @@ void StagePlanner::RunBackward(uint32_t micro_batch, bool puts_off_weights) {
     for (size_t i = stage_.units.size(); i-- > 0;) {
       const Unit& unit = stage_.units[i];
       plan_.prefetch_end = unit.matrix_end;
-      if (unit.layer >= 0) Forward(Phase::kRecompute, VisitsOf(unit));
+      if (ComputesAgain(unit)) Forward(Phase::kRecompute, VisitsOf(unit));
+      Backward(VisitsOf(unit));
+    }
+  } else if (step_.training.recomputation == Recomputation::kSelective &&
+             step_.training.recomputed_ops.Any()) {
+    for (size_t i = stage_.units.size(); i-- > 0;) {
+      const Unit& unit = stage_.units[i];
+      plan_.prefetch_end = unit.matrix_end;
+      RecomputeOps(unit);
       Backward(VisitsOf(unit));
     }
   } else {

@@ -84,6 +84,9 @@ class StagePlanner {
   };
 
   bool Recomputes() const { return step_.training.recomputation == Recomputation::kFull; }
+  // Whether the unit is a layer that is computed again, all of it.
+  bool ComputesAgain(const Unit& unit) const;
+  void RecomputeOps(const Unit& unit);
   MicroBatch& Begin(uint32_t micro_batch);
   void RunForward(uint32_t micro_batch);
   void RecomputeAll();

@@ -25,11 +25,19 @@ ProductLayouts TailLayouts(const Layout& rest) {
   return tail;
 }
 
+// Rows lie as those of a second product's result do; everything else is everywhere.
+ProductLayouts WholeLayouts(Layout rest) {
+  for (const uint32_t axis : SplitAxes(rest, 1)) rest[axis] = B();
+  return {.x = rest, .w = Layout(rest.size(), B()), .rest = rest};
+}
+
 ProductLayouts LayoutsOf(const RoleLayouts& layouts, MatrixRole role) {
   switch (role) {
     case MatrixRole::kTable:
       return layouts.table;
     case MatrixRole::kQkv:
+      return layouts.qkv;
+    case MatrixRole::kUp:
       return layouts.qkv;
     case MatrixRole::kFirst:
       return layouts.first;
@@ -41,6 +49,8 @@ ProductLayouts LayoutsOf(const RoleLayouts& layouts, MatrixRole role) {
       return StemLayouts(layouts.second.rest);
     case MatrixRole::kTail:
       return TailLayouts(layouts.second.rest);
+    case MatrixRole::kWhole:
+      return WholeLayouts(layouts.second.rest);
   }
   internal::FailCheck(__FILE__, __LINE__, "unknown role of a matrix");
 }

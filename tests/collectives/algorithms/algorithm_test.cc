@@ -121,6 +121,8 @@ std::vector<SwitchCase> SwitchCases() {
       // One device a machine: rings across, nothing inside; no neighbour to go through.
       {"hierarchical", kAllReduce, [=](uint32_t p, double n) { return 2 * ring(p, n); }},
       {"pxn", kAllToAll, [](uint32_t p, double n) { return kAlpha + (p - 1.0) / p * n / kPort; }},
+      {"deepep", kAllToAll,
+       [](uint32_t p, double n) { return kAlpha + (p - 1.0) / p * n / kPort; }},
       // Two hops, to the switch and back, of n bytes each, one link of 1 us each.
       {"collnet", kAllReduce,
        [](uint32_t, double n) {
@@ -173,6 +175,9 @@ const MachineCase kSymmetricCases[] = {
     {"hierarchical", CollectiveKind::kReduceScatter, "dgx-h100", "nodes", 3},
     {"pxn", CollectiveKind::kAllToAll, "dgx-a100", "nodes", 4},
     {"pxn", CollectiveKind::kAllToAll, "perlmutter", "nodes", 3},
+    {"deepep", CollectiveKind::kAllToAll, "dgx-h800", "nodes", 1},
+    {"deepep", CollectiveKind::kAllToAll, "dgx-h800", "nodes", 4},
+    {"deepep", CollectiveKind::kAllToAll, "perlmutter", "nodes", 3},
     {"tree", CollectiveKind::kAllReduce, "dgx-h100", "nodes", 1},
     {"tree", CollectiveKind::kAllReduce, "switch", "devices", 7},
     {"tree", CollectiveKind::kAllReduce, "switch", "devices", 16},
@@ -423,6 +428,25 @@ TEST(AlgorithmTest, UnevenSizesThroughTheNeighboursNic) {
                           across.latency.value() + 1e9 / across.bandwidth.value() +
                           2 * cluster->step_overhead().value();
   ExpectTime(Uneven("pxn", pairs, 8), *cluster, expected);
+}
+
+TEST(AlgorithmTest, TokensThatComeOnceToAMachineTakeAsLongAsTheSlowerOfBothWays) {
+  // 4 machines of 8. Of 1 GB, a fifth crosses to machines: 3/4 of that over a NIC; half goes to
+  // ranks: 7/8 of that over NVLink. Whichever takes longer.
+  const auto cluster = Preset("dgx-h800", "nodes", 4);
+  Router router(*cluster);
+  const Route& inside = router.Between(0, 1);
+  const Route& across = router.Between(0, 8);
+  const double latency = inside.latency.value() + across.latency.value();
+  for (const auto& [rank_share, machine_share] : {std::pair(0.5, 0.2), std::pair(0.9, 0.1)}) {
+    Schedule schedule = By("deepep", CollectiveKind::kAllToAll, 1e9, 32);
+    auto& collective = std::get<Collective>(schedule.roles[0].ops[0].work);
+    collective.rank_share = rank_share;
+    collective.machine_share = machine_share;
+    const double over_nic = machine_share * 3 / 4 * 1e9 / across.bandwidth.value();
+    const double over_nvlink = rank_share * 7 / 8 * 1e9 / inside.bandwidth.value();
+    ExpectTime(schedule, *cluster, latency + std::max(over_nic, over_nvlink));
+  }
 }
 
 TEST(AlgorithmTest, BlocksOfBruckCannotDiffer) {

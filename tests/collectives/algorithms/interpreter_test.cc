@@ -117,8 +117,8 @@ std::vector<std::vector<Part>> Arrangements(const Algorithm& algorithm, Collecti
                                             uint32_t p, uint32_t root, uint64_t seed) {
   const std::string name = algorithm.name;
   const bool has_two_trees = name == "tree" || name == "nvls-tree";
-  const bool on_grid =
-      has_two_trees || name == "pxn" || name == "collnet" || name == "hierarchical";
+  const bool on_grid = has_two_trees || name == "pxn" || name == "deepep" || name == "collnet" ||
+                       name == "hierarchical";
   std::vector<std::vector<uint32_t>> grids = {{p}};
   if (on_grid) grids = Grids(p, 2);
   if (name == "bucket") {
@@ -295,6 +295,7 @@ TEST(InterpreterTest, EveryByteIsSentAsOftenAsTheClosedFormSays) {
       {"bruck", kAllToAll, {16}, 32, 4},  // half of everything, 4 times
       // 4 machines of 4: 3/4 of all stays inside, 3/4 of all goes across.
       {"pxn", kAllToAll, {4, 4}, 24, 2},
+      {"deepep", kAllToAll, {4, 4}, 24, 2},  // the same, the other way about
       {"hierarchical", kAllReduce, {4, 4}, 30, 12},
       {"bucket", kAllReduce, {4, 4}, 30, 12},
       // To the switch and back: 16 n and n up, n and 16 n down.

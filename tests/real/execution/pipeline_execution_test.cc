@@ -143,6 +143,34 @@ TEST(PipelineExecutionTest, TensorParallelStages) {
                                      });
 }
 
+// The token ahead is predicted on the last stage, with the table of the first.
+TEST(PipelineExecutionTest, LatentAttentionAndATokenAhead) {
+  for (const uint32_t tensor : {1u, 2u}) {
+    for (const Recomputation recomputation : {Recomputation::kNone, Recomputation::kFull}) {
+      const Training training = TrainingOf(4, recomputation);
+      GptModel model;
+      model.name = "latent decoder";
+      model.layers = 4;
+      model.hidden = 16;
+      model.heads = 4;
+      model.vocabulary = 32;
+      model.llama = true;
+      model.feed_forward = 32;
+      model.tied = false;
+      model.latent = LatentAttention{6, 4, 2, 3, 4};
+      model.predict_ahead = 1;
+      const Network network = MakeDecoder(model, training);
+      const Strategy strategy =
+          MakeMegatron({.tensor = tensor, .data = 2, .distributed_optimizer = true}, network);
+      for (const Order& order : kOrders) {
+        SCOPED_TRACE(fmt::format("{}, tensor {}", order.name, tensor));
+        ExpectSerialNumbers("latent", network, training, strategy, EvenStages(network, 2),
+                            order.generate(2, training.micro_batches));
+      }
+    }
+  }
+}
+
 TEST(PipelineExecutionTest, FourDimensionalStages) {
   for (const bool llama : {false, true}) {
     ExpectEveryOrderGivesSerialNumbers(TrainingOf(3, Recomputation::kFull), llama, 2,

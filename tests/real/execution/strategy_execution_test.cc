@@ -485,6 +485,72 @@ TEST(ContextExecutionTest, RanksThatShareSequencesGiveTheSerialNumbers) {
   EXPECT_EQ(forms.size(), 5u) << "forms: ring and all-gather in both orders, Ulysses";
 }
 
+// ---- latent attention ---------------------------------------------------------------------------
+
+// Values narrower than queries and keys; queries of a short vector or of the token.
+Step LatentStep(Training training, uint64_t query_rank, uint64_t window, uint32_t ahead = 0) {
+  GptModel model;
+  model.name = fmt::format("latent {}, {}, {} ahead", query_rank, window, ahead);
+  model.predict_ahead = ahead;
+  model.layers = 2;
+  model.hidden = 24;
+  model.heads = 12;
+  model.vocabulary = 48;
+  model.window = window;
+  model.llama = true;
+  model.feed_forward = 48;
+  model.tied = false;
+  model.latent = LatentAttention{query_rank, 6, 2, 4, 3};
+  training.sequence = 4;
+  return {model.name, MakeDecoder(model, training), training};
+}
+
+class LatentExecutionTest : public ::testing::TestWithParam<Row> {};
+
+TEST_P(LatentExecutionTest, GivesTheSerialNumbers) {
+  constexpr int kCases = 8;
+  int cases = 0;
+  for (uint32_t draw = 0; cases < kCases && draw < 80 * kCases; ++draw) {
+    Dice dice(draw);
+    Training training;
+    training.micro_batches = 1 + dice.Below(2);
+    training.batch = 12 * training.micro_batches;
+    training.recomputation = static_cast<Recomputation>(dice.Below(3));
+    const Step step = LatentStep(training, dice.Pick({0, 8}), dice.Pick({0, 3}), dice.Below(2));
+    const Strategy strategy = GetParam().draw(dice, step);
+    if (strategy.mesh.size() > kMostRanks) continue;
+    const auto schedule = TryPlan(step, strategy);
+    if (!schedule) continue;
+    ExpectSerialNumbers(step, strategy, *schedule, 5);
+    ++cases;
+  }
+  EXPECT_EQ(cases, kCases);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, LatentExecutionTest,
+    ::testing::Values(Row{"DataParallel", DrawDataParallel}, Row{"Fsdp", DrawFsdp},
+                      Row{"Megatron", DrawTensorParallel},
+                      Row{"SequenceParallel", DrawSequenceParallel}, Row{"FourD", DrawFourD},
+                      Row{"Combined", DrawCombined}, Row{"SbpByNumbers", DrawSbpNumbers},
+                      Row{"SbpByLayouts", DrawSbpLayouts}, Row{"Atp", DrawAtp},
+                      Row{"Summa", DrawSumma}),
+    [](const ::testing::TestParamInfo<Row>& row) { return std::string(row.param.name); });
+
+TEST(LatentExecutionEdgeTest, SequencesOfLatentAttentionAreNotShared) {
+  Training training;
+  training.batch = 4;
+  const Step step = LatentStep(training, 8, 0);
+  CombinedOptions options;
+  options.context = 2;
+  try {
+    PlanStep(step.network, training, MakeCombined(options, step.network));
+    FAIL() << "expected a refusal";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("latent attention"), std::string::npos);
+  }
+}
+
 TEST(StrategyExecutionEdgeTest, SlidingWindowsGiveTheSerialNumbersUnderEveryAxis) {
   Training training;
   training.batch = 4;

@@ -617,6 +617,75 @@ TEST(AttentionKernelTest, PartsOfSharedSequencesAreTheWhole) {
   }
 }
 
+TEST(AttentionKernelTest, HeadsAreJoinedAndTheirGradientsSplit) {
+  // 2 heads: q of 3 columns, k of 2 own and 1 shared, v of 4.
+  constexpr uint64_t kRows = 3;
+  const KernelSetting setting{.attributes = {2, 3, 1, 4}};
+  Array q = Random(kRows, 6, 1);
+  Array kv = Random(kRows, 12, 2);
+  Array r = Random(kRows, 1, 3);
+  Array x = Zeros(kRows, 20);
+  Call(Kernel::kJoinHeads, setting, {&q, &kv, &r}, {&x});
+  for (uint64_t row = 0; row < kRows; ++row) {
+    for (uint64_t head = 0; head < 2; ++head) {
+      for (uint64_t i = 0; i < 3; ++i) EXPECT_EQ(x.At(row, head * 10 + i), q.At(row, head * 3 + i));
+      for (uint64_t i = 0; i < 2; ++i)
+        EXPECT_EQ(x.At(row, head * 10 + 3 + i), kv.At(row, head * 6 + i));
+      EXPECT_EQ(x.At(row, head * 10 + 5), r.At(row, 0));
+      for (uint64_t i = 0; i < 4; ++i)
+        EXPECT_EQ(x.At(row, head * 10 + 6 + i), kv.At(row, head * 6 + 2 + i));
+    }
+  }
+  Array dq = Zeros(kRows, 6);
+  Array dkv = Zeros(kRows, 12);
+  Array dr = Zeros(kRows, 1);
+  Call(Kernel::kSplitHeads, setting, {&x}, {&dq, &dkv, &dr});
+  EXPECT_EQ(dq.values, q.values);
+  EXPECT_EQ(dkv.values, kv.values);
+  for (uint64_t row = 0; row < kRows; ++row) EXPECT_EQ(dr.At(row, 0), 2 * r.At(row, 0));
+}
+
+TEST(AttentionKernelTest, ValuesMayBeNarrowerThanQueries) {
+  // Padding values with zeros to the heads' size pads the results with zeros.
+  constexpr uint64_t kSequence = 5;
+  const KernelSetting narrow{.attributes = {kSequence, 2, 1, 4, 1, 0, 1, 0, -1, 3}};
+  const KernelSetting wide{.attributes = {kSequence, 2, 1, 4, 1}};
+  Array x = Random(kSequence, 2 * 11, 1);
+  Array padded = Zeros(kSequence, 2 * 12);
+  const auto for_each = [](Array* from, Array* to, uint64_t size, uint64_t padded_size) {
+    for (uint64_t row = 0; row < kSequence; ++row)
+      for (uint64_t head = 0; head < 2; ++head)
+        for (uint64_t i = 0; i < size; ++i)
+          to->At(row, head * padded_size + i) = from->At(row, head * size + i);
+  };
+  for_each(&x, &padded, 11, 12);
+  Array out = Zeros(kSequence, 2 * 3);
+  Array padded_out = Zeros(kSequence, 2 * 4);
+  Array sums = Zeros(kSequence, 2);
+  Array padded_sums = Zeros(kSequence, 2);
+  Call(Kernel::kAttention, narrow, {&x}, {&out, &sums});
+  Call(Kernel::kAttention, wide, {&padded}, {&padded_out, &padded_sums});
+  Array expected_out = Zeros(kSequence, 2 * 4);
+  for_each(&out, &expected_out, 3, 4);
+  ExpectNear(padded_out, expected_out, kExact);
+  ExpectNear(padded_sums, sums, kExact);
+
+  Array d_out = Random(kSequence, 2 * 3, 2);
+  Array padded_d_out = Zeros(kSequence, 2 * 4);
+  for_each(&d_out, &padded_d_out, 3, 4);
+  Array dx = Zeros(kSequence, 2 * 11);
+  Array padded_dx = Zeros(kSequence, 2 * 12);
+  Call(Kernel::kAttentionBackward, narrow, {&d_out, &x, &out, &sums}, {&dx});
+  Call(Kernel::kAttentionBackward, wide, {&padded_d_out, &padded, &padded_out, &padded_sums},
+       {&padded_dx});
+  Array expected_dx = Zeros(kSequence, 2 * 12);
+  for_each(&dx, &expected_dx, 11, 12);
+  for (uint64_t row = 0; row < kSequence; ++row)
+    for (const uint64_t padding : {11, 23})
+      expected_dx.At(row, padding) = padded_dx.At(row, padding);
+  ExpectNear(padded_dx, expected_dx, kExact);
+}
+
 TEST(AttentionKernelTest, SequencesAreOrderedAndBack) {
   const SequenceOrder order{6, 3, 12, false};
   Array x = Random(12, 2, 1);

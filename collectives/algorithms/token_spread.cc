@@ -1,0 +1,117 @@
+#include "collectives/algorithms/token_spread.h"
+
+#include <algorithm>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "sim/base/error.h"
+
+namespace rehearse {
+namespace {
+
+constexpr uint64_t kElementsOfScale = 128;
+constexpr Bytes kScale(4);
+
+// In how many of `cells` equal cells a token's experts lie, in the mean. The chain's state: groups
+// met, and cells met.
+double MeanCells(const TokenRouting& routing, uint32_t cells) {
+  const uint32_t limit = std::min(routing.limited_groups, routing.groups);
+  const double experts = routing.experts;
+  const double of_group = experts / routing.groups;
+  const double of_cell = experts / cells;
+  const uint32_t most = std::min(cells, routing.top_k);
+  const size_t width = size_t{most} + 1;
+  std::vector<double> chance((limit + size_t{1}) * width, 0.0);
+  chance[0] = 1;
+  for (uint32_t drawn = 0; drawn < routing.top_k; ++drawn) {
+    std::vector<double> next(chance.size(), 0.0);
+    for (uint32_t groups = 0; groups <= limit; ++groups) {
+      for (uint32_t met = 0; met <= most; ++met) {
+        const double here = chance[groups * width + met];
+        if (here == 0) continue;
+        const bool is_open = groups < limit;
+        const double left = (is_open ? experts : groups * of_group) - drawn;
+        // Experts left, by what they would be the first of.
+        double of_new_group = 0;
+        double of_new_group_and_cell = 0;
+        double of_new_cell = 0;
+        if (cells >= routing.groups) {  // cells within groups
+          const double cells_of_group = static_cast<double>(cells) / routing.groups;
+          if (is_open) of_new_group_and_cell = experts - groups * of_group;
+          of_new_cell = (groups * cells_of_group - met) * of_cell;
+        } else if (is_open) {  // groups within cells
+          of_new_group_and_cell = experts - met * of_cell;
+          of_new_group = met * of_cell - groups * of_group;
+        }
+        const auto add = [&](uint32_t more_groups, uint32_t more_cells, double count) {
+          if (count <= 0) return;
+          next[(groups + more_groups) * width + met + more_cells] += here * count / left;
+        };
+        add(1, 1, of_new_group_and_cell);
+        add(1, 0, of_new_group);
+        add(0, 1, of_new_cell);
+        add(0, 0, left - of_new_group_and_cell - of_new_group - of_new_cell);
+      }
+    }
+    chance = std::move(next);
+  }
+  double mean = 0;
+  for (uint32_t groups = 0; groups <= limit; ++groups) {
+    for (uint32_t met = 0; met <= most; ++met) mean += met * chance[groups * width + met];
+  }
+  return mean;
+}
+
+void CheckEven(uint32_t whole, const char* of, uint32_t parts, const char* into) {
+  if (parts == 0 || whole % parts != 0)
+    throw Error(fmt::format("{} {} cannot be dealt evenly to {} {}", whole, of, parts, into));
+}
+
+void CheckRouting(const TokenRouting& routing) {
+  CheckEven(routing.experts, "experts", routing.ranks, "ranks");
+  CheckEven(routing.ranks, "ranks", routing.machines, "machines");
+  CheckEven(routing.experts, "experts", routing.groups, "groups");
+  if (routing.limited_groups == 0 || routing.limited_groups > routing.groups)
+    throw Error(fmt::format("a token goes to {} groups of experts, expected 1 to {}",
+                            routing.limited_groups, routing.groups));
+  const uint32_t reached = routing.experts / routing.groups * routing.limited_groups;
+  if (routing.top_k == 0 || routing.top_k > reached)
+    throw Error(fmt::format("a token goes to {} experts, expected 1 to {}, as many as it may",
+                            routing.top_k, reached));
+  if (routing.limited_groups == routing.groups) return;
+  for (const uint32_t cells : {routing.ranks, routing.machines}) {
+    const uint32_t larger = std::max(cells, routing.groups);
+    if (larger % std::min(cells, routing.groups) != 0)
+      throw Error(
+          fmt::format("{} groups of experts lie across {} ranks or machines; expected a "
+                      "multiple or a divisor of these",
+                      routing.groups, cells));
+  }
+}
+
+}  // namespace
+
+TokenSpread SpreadOf(const TokenRouting& routing) {
+  CheckRouting(routing);
+  TokenRouting asked = routing;
+  if (asked.limited_groups == asked.groups) asked.groups = asked.limited_groups = 1;
+  return {MeanCells(asked, asked.ranks), MeanCells(asked, asked.machines)};
+}
+
+void SendOnce(const TokenRouting& routing, Collective* collective) {
+  CHECK(collective->kind == CollectiveKind::kAllToAll);
+  const TokenSpread spread = SpreadOf(routing);
+  collective->algorithm = "deepep";
+  collective->rank_share = spread.ranks / routing.top_k;
+  collective->machine_share = spread.machines / routing.top_k;
+}
+
+Bytes TokenBytes(uint64_t hidden, DType dtype) {
+  Bytes bytes = static_cast<double>(hidden) * SizeOf(dtype);
+  if (dtype == DType::kFp8)
+    bytes += static_cast<double>((hidden + kElementsOfScale - 1) / kElementsOfScale) * kScale;
+  return bytes;
+}
+
+}  // namespace rehearse

@@ -1,0 +1,99 @@
+// To how many ranks and machines a token goes, against every order in which it may like experts.
+#include "collectives/algorithms/token_spread.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "sim/base/error.h"
+
+namespace rehearse {
+namespace {
+
+// The mean over all orders of the experts: the first k of the groups whose best come first.
+TokenSpread OverAllOrders(const TokenRouting& routing) {
+  std::vector<uint32_t> order(routing.experts);
+  std::iota(order.begin(), order.end(), 0u);
+  double orders = 0;
+  TokenSpread sum;
+  do {
+    std::set<uint32_t> groups;
+    for (const uint32_t expert : order) {
+      if (groups.size() == routing.limited_groups) break;
+      groups.insert(expert / (routing.experts / routing.groups));
+    }
+    std::set<uint32_t> ranks;
+    std::set<uint32_t> machines;
+    uint32_t chosen = 0;
+    for (const uint32_t expert : order) {
+      if (chosen == routing.top_k) break;
+      if (groups.count(expert / (routing.experts / routing.groups)) == 0) continue;
+      ranks.insert(expert / (routing.experts / routing.ranks));
+      machines.insert(expert / (routing.experts / routing.machines));
+      ++chosen;
+    }
+    sum.ranks += static_cast<double>(ranks.size());
+    sum.machines += static_cast<double>(machines.size());
+    orders += 1;
+  } while (std::next_permutation(order.begin(), order.end()));
+  return {sum.ranks / orders, sum.machines / orders};
+}
+
+TEST(TokenSpreadTest, IsTheMeanOverAllOrdersOfExperts) {
+  for (const TokenRouting& routing : {TokenRouting{8, 2, 4, 2, 1, 1},
+                                      {8, 3, 4, 2, 4, 2},
+                                      {8, 3, 8, 4, 4, 2},
+                                      {8, 4, 2, 2, 4, 2},
+                                      {8, 4, 4, 1, 4, 3},
+                                      {8, 3, 8, 2, 8, 5},
+                                      {9, 4, 9, 3, 3, 2},
+                                      {8, 4, 8, 8, 2, 1}}) {
+    SCOPED_TRACE(fmt::format("{} experts, {} a token, {} ranks, {} machines, {} of {} groups",
+                             routing.experts, routing.top_k, routing.ranks, routing.machines,
+                             routing.limited_groups, routing.groups));
+    const TokenSpread all = OverAllOrders(routing);
+    const TokenSpread spread = SpreadOf(routing);
+    EXPECT_NEAR(spread.ranks, all.ranks, 1e-12);
+    EXPECT_NEAR(spread.machines, all.machines, 1e-12);
+  }
+}
+
+TEST(TokenSpreadTest, WithoutALimitAMachineIsMissedAsOftenAsItsExpertsAreNotDrawn) {
+  // 256 experts on 4 machines, 8 drawn: a machine is missed with (192 over 8) / (256 over 8).
+  double missed = 1;
+  for (uint32_t i = 0; i < 8; ++i) missed *= (192.0 - i) / (256 - i);
+  const TokenSpread spread = SpreadOf({256, 8, 32, 4, 4, 4});
+  EXPECT_NEAR(spread.machines, 4 * (1 - missed), 1e-12);
+}
+
+TEST(TokenSpreadTest, ALimitHoldsMachinesAndLeavesRanks) {
+  // DeepSeek-V3: 8 of 256 experts in 4 of 8 machines of 8: nearly always in all 4.
+  const TokenSpread spread = SpreadOf({256, 8, 64, 8, 8, 4});
+  EXPECT_GT(spread.machines, 3.9);
+  EXPECT_LE(spread.machines, 4);
+  EXPECT_GT(spread.ranks, SpreadOf({256, 8, 32, 4, 4, 4}).ranks - 0.2);
+}
+
+TEST(TokenSpreadTest, WhatDoesNotFitIsRefused) {
+  for (const TokenRouting& routing : {TokenRouting{8, 2, 3, 1, 1, 1},
+                                      {8, 2, 4, 3, 1, 1},
+                                      {8, 2, 4, 2, 3, 1},
+                                      {8, 2, 4, 2, 4, 5},
+                                      {8, 9, 4, 2, 1, 1},
+                                      {8, 5, 4, 2, 4, 2},
+                                      {12, 2, 6, 2, 4, 2}}) {
+    EXPECT_THROW(SpreadOf(routing), Error) << routing.experts << " " << routing.ranks;
+  }
+}
+
+TEST(TokenSpreadTest, ATokenIn8BitsHasAScaleForEach128Elements) {
+  EXPECT_EQ(TokenBytes(7168, DType::kFp8), Bytes(7168 + 56 * 4));
+  EXPECT_EQ(TokenBytes(100, DType::kFp8), Bytes(104));
+  EXPECT_EQ(TokenBytes(7168, DType::kBf16), Bytes(2 * 7168));
+}
+
+}  // namespace
+}  // namespace rehearse
