@@ -22,29 +22,38 @@ namespace rehearse {
 // What a node computes from its inputs, X the first and Z the second; see sim/schedule/kernel.h
 // for the formulas.
 enum class NodeKind : uint8_t {
-  kInput,         // the data; has no gradient
-  kEmbedding,     // rows of a table
-  kProduct,       // X·W
-  kBias,          // X + bias, in place
-  kBiasGelu,      // gelu(X + bias)
-  kSwiGlu,        // silu(gate)·up of column pairs
-  kRelu,          // of X + bias
-  kDropout,       // of X
-  kNorm,          // layer norm with gain and bias
-  kRmsNorm,       // with gain
-  kAttention,     // softmax(Q·K^T)·V
-  kResidual,      // Z + dropout(X + bias)
-  kAdd,           // Z + X
-  kMaxPool,       // of an image
-  kUpsample,      // of an image, twice in each direction
-  kFlatten,       // an image becomes a row
-  kConcatenate,   // columns of X and Z in blocks that take turns
-  kGroupNorm,     // over the pixels of groups of channels, with gain and bias
-  kModulate,      // Z·(1 + a) + b with the pairs (a, b) in X's row of the image
+  kInput,        // the data; has no gradient
+  kEmbedding,    // rows of a table
+  kProduct,      // X·W
+  kBias,         // X + bias, in place
+  kBiasGelu,     // gelu(X + bias)
+  kSwiGlu,       // silu(gate)·up of column pairs
+  kRelu,         // of X + bias
+  kDropout,      // of X
+  kNorm,         // layer norm with gain and bias
+  kRmsNorm,      // with gain
+  kAttention,    // softmax(Q·K^T)·V
+  kResidual,     // Z + dropout(X + bias)
+  kAdd,          // Z + X
+  kMaxPool,      // of an image
+  kUpsample,     // of an image, twice in each direction
+  kFlatten,      // an image becomes a row
+  kConcatenate,  // columns of X and Z in blocks that take turns
+  kGroupNorm,    // over the pixels of groups of channels, with gain and bias
+  kModulate,     // Z·(1 + a) + b with the pairs (a, b) in X's row of the image
+  // Experts (sim/schedule/expert_routing.h): the weights of each token's choices from the router's
+  // logits; a row for each choice, on its way and there, expert by expert; products with each
+  // expert's own matrix; and their results on their way back, and X weighted by Z and added up.
+  kRoute,
+  kDispatch,
+  kArrive,
+  kGroupedProduct,
+  kReturn,
+  kCombine,
   kCrossEntropy,  // the loss
   kSquaredError,  // the loss of networks without classes
 };
-inline constexpr size_t kNodeKinds = 21;
+inline constexpr size_t kNodeKinds = 27;
 
 // The part that a product plays, by which strategies choose layouts: they alternate between first
 // and second.
@@ -56,8 +65,15 @@ enum class MatrixRole : uint8_t {
   kHead,    // a first product whose result feeds the loss
   kStem,    // its input has too few columns to be split: the colours of an image
   kTail,    // its result has too few columns to be split
+  kRouter,  // h×E, a column for each expert
+  // Those of all experts: E first ones (h×f) on one another, or E second ones (f×h) side by side.
+  kExpertFirst,
+  kExpertSecond,
 };
-inline constexpr size_t kMatrixRoles = 7;
+inline constexpr size_t kMatrixRoles = 10;
+inline constexpr bool IsOfExperts(MatrixRole role) {
+  return role == MatrixRole::kExpertFirst || role == MatrixRole::kExpertSecond;
+}
 
 // W (k×n) of a product, V×h of an embedding.
 struct NetworkMatrix {
@@ -112,12 +128,14 @@ struct NetworkNode {
   uint64_t rotary = 0;
   // kAttention: sequence, groups, heads a group, head size, causal, window if any. kDropout,
   // kResidual: probability. Nodes of images: as their kernels (sim/schedule/kernel.h), over all
-  // ranks.
+  // ranks. kRoute, kDispatch, kCombine: RoutingAttribute (sim/schedule/expert_routing.h).
+  // kGroupedProduct: experts, rows of an expert's matrix.
   std::vector<double> attributes;
   // Columns hang together in so many equal units ("64 attention heads") that no split may cut.
   uint64_t units = 0;
   std::string unit_name;
   bool whole_samples = false;  // rows of one sample must stay together: attention, images
+  bool of_choices = false;     // has a row for each choice of a token that is kept, not each token
 };
 
 struct Network {

@@ -68,6 +68,20 @@ void BackwardModulate(Plan& plan, uint32_t node, const Tensor& dy);
 // attention_rules.cc
 void ForwardAttention(Plan& plan, uint32_t node);
 void BackwardAttention(Plan& plan, uint32_t node, const Tensor& dy);
+// expert_rules.cc
+void ForwardRoute(Plan& plan, uint32_t node);
+void BackwardRoute(Plan& plan, uint32_t node, const Tensor& dy);
+void ForwardDispatch(Plan& plan, uint32_t node);
+void BackwardDispatch(Plan& plan, uint32_t node, const Tensor& dy);
+void ForwardArrive(Plan& plan, uint32_t node);
+void BackwardArrive(Plan& plan, uint32_t node, const Tensor& dy);
+void ForwardGroupedProduct(Plan& plan, uint32_t node);
+void InputGradientOfGroupedProduct(Plan& plan, uint32_t node, const Tensor& gradient);
+void WeightGradientOfGroupedProduct(Plan& plan, uint32_t node, const WeightOperands& operands);
+void ForwardReturn(Plan& plan, uint32_t node);
+void BackwardReturn(Plan& plan, uint32_t node, const Tensor& dy);
+void ForwardCombine(Plan& plan, uint32_t node);
+void BackwardCombine(Plan& plan, uint32_t node, const Tensor& dy);
 // loss_rules.cc; a loss has no gradient to take, it begins the others
 void ForwardCrossEntropy(Plan& plan, uint32_t node);
 void BackwardCrossEntropy(Plan& plan, uint32_t node, const Tensor& none);

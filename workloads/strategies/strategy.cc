@@ -25,6 +25,11 @@ ProductLayouts TailLayouts(const Layout& rest) {
   return tail;
 }
 
+// Every rank has all of the matrix.
+ProductLayouts WholeLayouts(const Layout& rest) {
+  return {.x = rest, .w = Layout(rest.size(), B()), .rest = rest};
+}
+
 ProductLayouts LayoutsOf(const RoleLayouts& layouts, MatrixRole role) {
   switch (role) {
     case MatrixRole::kTable:
@@ -41,6 +46,10 @@ ProductLayouts LayoutsOf(const RoleLayouts& layouts, MatrixRole role) {
       return StemLayouts(layouts.second.rest);
     case MatrixRole::kTail:
       return TailLayouts(layouts.second.rest);
+    case MatrixRole::kRouter:
+    case MatrixRole::kExpertFirst:
+    case MatrixRole::kExpertSecond:
+      return WholeLayouts(layouts.second.rest);
   }
   internal::FailCheck(__FILE__, __LINE__, "unknown role of a matrix");
 }
