@@ -178,6 +178,34 @@ enum class Kernel : uint8_t {
   kJoinHeads,
   // The reverse; dR is the sum over this rank's heads.               reads dX; writes dQ, dKV, dR
   kSplitHeads,
+  // ---- experts (sim/schedule/expert_routing.h) --------------------------------------------------
+  // Attributes of kRoute to kCombineBackward: RoutingAttribute. Rows of tokens are whole runs. Those
+  // of choices that are taken come expert by expert, in an expert token by token.
+  // W is rows × choices a token: its scores of the experts that it asks for, over their sum (of one
+  // sigmoid: the score). Scores are softmax or sigmoid of L, rows × experts. C counts choices of
+  // each expert that are taken, 1 × experts.                                 reads L; writes W, C
+  kRoute,
+  // With the gradient of the loss that balances experts: auxiliary · experts · the mean over tokens
+  // of the step of the sum over experts of their share of choices times their share of the token's
+  // scores.                                                                 reads dW, L; writes dL
+  kRouteBackward,
+  // A row of Y for each choice; counts of all ranks, where they are read, are for the order only.
+  //                                                                        reads X [, C]; writes Y
+  kPermute,
+  kPermuteBackward,  // reads dY; writes dX, the sum of a token's rows
+  // The sum of a token's rows times their weights.                         reads X, W; writes Y
+  kCombine,
+  kCombineBackward,  // reads dY, X, W; writes dX, dW
+  // Rows come source by source, in a source expert by expert; they go expert by expert, in an expert
+  // source by source. Attributes: sources, 0 or 1 for the way back, then the rows of a source for
+  // each expert.                                                               reads X; writes Y
+  kOrderChunks,
+  // A product for each expert of this rank, by Gemm's mode with its mean of rows: forward C_e =
+  // A_e·W_e^T (NT), dA_e = dC_e·W_e (NN), dW_e = dC_e^T·A_e (TN). Attributes: 0 where the experts'
+  // W lie on one another, 1 where they lie side by side; then the rows of each expert, which are
+  // those of A, one expert's after the other's. dW is written, or added to where it is read.
+  //                                                              reads A, B [, C]; writes C
+  kGroupedGemm,
 };
 const char* Name(Kernel kernel);  // "bias-gelu"
 

@@ -50,6 +50,9 @@ ProductLayouts LayoutsOf(const RoleLayouts& layouts, MatrixRole role) {
     case MatrixRole::kTail:
       return TailLayouts(layouts.second.rest);
     case MatrixRole::kWhole:
+    case MatrixRole::kRouter:
+    case MatrixRole::kExpertFirst:
+    case MatrixRole::kExpertSecond:
       return WholeLayouts(layouts.second.rest);
   }
   internal::FailCheck(__FILE__, __LINE__, "unknown role of a matrix");
