@@ -50,6 +50,12 @@ class Maker {
                         "GPUs have no kernel for it",
                         plan_.role->name, id, op.name));
       }
+      if (compute->kernel >= Kernel::kRoute && compute->kernel <= Kernel::kGroupedGemm) {
+        throw Error(
+            fmt::format("role \"{}\": op {} \"{}\" is of experts, which have no kernels for "
+                        "GPUs yet; expected --backend cpu",
+                        plan_.role->name, id, op.name));
+      }
       made.operands = AddOperands(op);
       if (compute->kernel != Kernel::kGemm) {
         made.kernel.push_back(MakeKernel(op.stream.index(), *compute, made.operands));

@@ -91,6 +91,23 @@ template <typename T>
 void AttentionMerge(const KernelCall<T>& call);
 template <typename T>
 void OrderSequences(const KernelCall<T>& call);
+// kernels_experts.cc
+template <typename T>
+void Route(const KernelCall<T>& call);
+template <typename T>
+void RouteBackward(const KernelCall<T>& call);
+template <typename T>
+void Permute(const KernelCall<T>& call);
+template <typename T>
+void PermuteBackward(const KernelCall<T>& call);
+template <typename T>
+void Combine(const KernelCall<T>& call);
+template <typename T>
+void CombineBackward(const KernelCall<T>& call);
+template <typename T>
+void OrderChunks(const KernelCall<T>& call);
+template <typename T>
+void GroupedGemm(const KernelCall<T>& call);
 // kernels_loss.cc
 template <typename T>
 void Maximum(const KernelCall<T>& call);

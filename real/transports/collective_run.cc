@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <span>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -186,6 +187,45 @@ void SendToNext(Transport& transport, const CollectiveCall<T>& call) {
   transport.Wait(std::move(going));
 }
 
+// All-to-all of pairs that differ: what comes of each member lies in their order.
+template <typename T>
+void ExchangePairs(Transport& transport, const CollectiveCall<T>& call) {
+  const Group& group = *call.group;
+  const uint32_t p = group.size();
+  const double element = SizeOf(call.collective->dtype).value();
+  const auto elements = [&](uint32_t from, uint32_t to) {
+    const Bytes bytes = call.collective->pair_bytes[size_t{from} * p + to];
+    return static_cast<uint64_t>(bytes.value() / element + 0.5);
+  };
+  std::vector<Transport::Handle> handles;
+  uint64_t coming = 0;
+  uint64_t going = 0;
+  uint64_t own = 0;
+  for (uint32_t other = 0; other < p; ++other) {
+    const uint64_t n = elements(other, group.member);
+    if (other == group.member) {
+      own = coming;
+    } else if (n > 0) {
+      handles.push_back(
+          transport.Receive(group.ranks[other], call.tag, call.to + coming, n * sizeof(T)));
+    }
+    coming += n;
+  }
+  for (uint32_t other = 0; other < p; ++other) {
+    const uint64_t n = elements(group.member, other);
+    if (other == group.member) {
+      std::copy(call.from + going, call.from + going + n, call.to + own);
+    } else if (n > 0) {
+      handles.push_back(
+          transport.Send(group.ranks[other], call.tag, call.from + going, n * sizeof(T)));
+    }
+    going += n;
+  }
+  CHECK_EQ(coming, call.to_elements);
+  CHECK_EQ(going, call.from_elements);
+  for (Transport::Handle& handle : handles) transport.Wait(std::move(handle));
+}
+
 // In step k a member hears of the 2^k before it: in the end of all.
 void MeetAll(Transport& transport, const Group& group, uint32_t tag) {
   const uint32_t p = group.size();
@@ -232,6 +272,10 @@ void RunCollective(Transport& transport, const CollectiveCall<T>& call) {
   }
   if (kind == CollectiveKind::kBarrier) {
     MeetAll(transport, group, call.tag);
+    return;
+  }
+  if (!call.collective->pair_bytes.empty()) {
+    ExchangePairs(transport, call);
     return;
   }
   const StepMessages steps =

@@ -6,7 +6,8 @@
 //   all-reduce, broadcast, reduce   `from` and `to` as long as each other; `to` may be `from`
 //   all-gather                      `to` has room for p times `from`
 //   reduce-scatter                  `from` has p times `to`
-//   all-to-all                      as long as each other, p equal blocks, not the same memory
+//   all-to-all                      as long as each other, p equal blocks, not the same memory;
+//                                   or blocks as pair_bytes says, one after the other
 #pragma once
 
 #include <cstdint>

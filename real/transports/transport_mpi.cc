@@ -197,6 +197,11 @@ class MpiCollectives : public Collectives {
                                   operation, group, &request);
         break;
       case CollectiveKind::kAllToAll:
+        if (!collective.pair_bytes.empty()) {
+          throw Error(
+              "an all-to-all whose pairs differ is carried out by our own steps only: "
+              "--collectives own");
+        }
         MPI_Ialltoall(call.from, from / ranks, type, call.to, to / ranks, type, group, &request);
         break;
       case CollectiveKind::kBroadcast:

@@ -131,14 +131,20 @@ Training OneSample() {
   return training;
 }
 
+std::string DescribeExperts(const GptModel& model) {
+  if (!model.experts) return "";
+  return fmt::format(", {} of {} experts a token ({:.1f} billion active)", model.experts->per_token,
+                     model.experts->count, model.ActiveParameters() / 1e9);
+}
+
 std::vector<ModelPreset> Decoders() {
   std::vector<ModelPreset> presets;
   for (const GptModel& model : KnownModels()) {
-    presets.push_back(
-        {model.name,
-         fmt::format("{:.1f} billion parameters: {} layers, hidden {}, {} heads",
-                     model.Parameters() / 1e9, model.layers, model.hidden, model.heads),
-         model.source});
+    presets.push_back({model.name,
+                       fmt::format("{:.1f} billion parameters: {} layers, hidden {}, {} heads{}",
+                                   model.Parameters() / 1e9, model.layers, model.hidden,
+                                   model.heads, DescribeExperts(model)),
+                       model.source});
   }
   return presets;
 }

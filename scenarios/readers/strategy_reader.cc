@@ -9,6 +9,7 @@
 #include "scenarios/readers/sbp_reader.h"
 #include "scenarios/readers/strategy_shapes.h"
 #include "sim/base/error.h"
+#include "sim/schedule/expert_routing.h"
 #include "workloads/strategies/strategy_4d.h"
 #include "workloads/strategies/strategy_atp.h"
 #include "workloads/strategies/strategy_combined.h"
@@ -143,6 +144,28 @@ void ReadContext(const JsonReader& reader, CombinedOptions* options) {
   }
 }
 
+// Over the ranks that there are.
+void ReadExperts(const JsonReader& reader, const Network& network, CombinedOptions* options) {
+  options->expert = reader.At("expert").Whole<uint32_t>();
+  options->expert_tensor = reader.At("expert_tensor").Whole<uint32_t>();
+  options->overlap_shared_expert = reader.At("overlap_shared_expert").Bool();
+  const auto routes = [](const NetworkNode& node) { return node.kind == NodeKind::kRoute; };
+  const auto route = std::find_if(network.nodes.begin(), network.nodes.end(), routes);
+  if (route == network.nodes.end()) {
+    for (const char* key : {"expert", "expert_tensor"}) {
+      if (reader.At(key).Integer() > 1)
+        reader.At(key).Fail(fmt::format("{} has no experts; expected 1", network.name));
+    }
+    return;
+  }
+  const auto experts = static_cast<uint32_t>(route->attributes[kRoutingExperts]);
+  if (experts % options->expert != 0) {
+    reader.At("expert").Fail(
+        fmt::format("{} experts of {} do not split into {} equal parts; expected a divisor",
+                    experts, network.name, options->expert));
+  }
+}
+
 // A switch of what there is: told by the file or its software where it matters.
 bool ReadSwitch(const JsonReader& reader, const char* key, bool matters) {
   return (matters || reader.Has(key)) && reader.At(key).Bool();
@@ -171,7 +194,8 @@ Strategy ReadCombined(const JsonReader& object, const Network& network) {
   if (sharers > 1 && zero.stage == 3) ReadGathering(reader, &zero);
   options.bucket_elements = reader.At("bucket_elements").Whole<uint64_t>();
   options.overlap_parameter_gathers = reader.At("overlap_parameter_gathers").Bool();
-  return MakeCombined(options, network);
+  ReadExperts(reader, network, &options);
+  return MakeCombined(options, network, reader.place());
 }
 
 Strategy ReadAtp(const JsonReader& object, const Network& network) {
@@ -234,7 +258,8 @@ const std::vector<StrategyKind>& StrategyKinds() {
        ReadFsdp,
        {FsdpShape}},
       {"combined",
-       "tensor, sequence and context parallelism x data with any stage of ZeRO, in any order",
+       "tensor, sequence, context and expert parallelism x data with any stage of ZeRO, in any "
+       "order",
        "NVIDIA/Megatron-LM; torchtitan, arXiv 2410.06511; Ring Attention, arXiv 2310.01889; "
        "Ulysses, arXiv 2309.14509",
        ReadCombined,

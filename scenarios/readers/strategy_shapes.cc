@@ -187,7 +187,13 @@ const ObjectShape& CombinedShape() {
               OverlapGradients(),
               OverlapReduceScatter(),
               BucketElements(),
-              OverlapParameterGathers()},
+              OverlapParameterGathers(),
+              {"expert", AWhole(1, 1 << 16), Default("1"),
+               "ranks over which the experts are spread: of those above, the innermost", "8"},
+              {"expert_tensor", AWhole(1, 1 << 16), Default("1"),
+               "ranks, the innermost, that share each expert", "2"},
+              {"overlap_shared_expert", TrueFalse(), Default("false"),
+               "tokens travel to experts and back beside the shared expert", "true"}},
              GatheringKeys())};
   return shape;
 }

@@ -70,6 +70,22 @@ const char* Name(Kernel kernel) {
       return "attention-merge";
     case Kernel::kOrderSequences:
       return "order-sequences";
+    case Kernel::kRoute:
+      return "route";
+    case Kernel::kRouteBackward:
+      return "route-backward";
+    case Kernel::kPermute:
+      return "permute";
+    case Kernel::kPermuteBackward:
+      return "permute-backward";
+    case Kernel::kCombine:
+      return "combine";
+    case Kernel::kCombineBackward:
+      return "combine-backward";
+    case Kernel::kOrderChunks:
+      return "order-chunks";
+    case Kernel::kGroupedGemm:
+      return "grouped-gemm";
     case Kernel::kResidual:
       return "residual";
     case Kernel::kDropoutBackward:

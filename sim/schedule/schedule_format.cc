@@ -39,7 +39,7 @@ const std::vector<std::string>& PhaseNames() {
 }
 
 const std::vector<std::string>& KernelNames() {
-  static const std::vector<std::string> names = NamesUpTo(Kernel::kSplitHeads);
+  static const std::vector<std::string> names = NamesUpTo(Kernel::kGroupedGemm);
   return names;
 }
 

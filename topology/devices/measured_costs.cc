@@ -121,8 +121,10 @@ KernelWork WorkOf(const Compute& compute, DType dtype) {
 
 std::optional<MeasuredTime> TimeOf(const MeasuredKernels& measured, const Compute& compute) {
   const DType dtype = measured.computes_in.value_or(compute.dtype);
+  // Products one after the other, which nobody measures together.
+  const Kernel kernel = compute.kernel == Kernel::kGroupedGemm ? Kernel::kGemm : compute.kernel;
   for (const KernelCosts& costs : measured.kernels) {
-    if (costs.kernel != compute.kernel || costs.dtype != dtype) continue;
+    if (costs.kernel != kernel || costs.dtype != dtype) continue;
     if (costs.kernel == Kernel::kGemm && costs.mode != compute.gemm.mode) continue;
     return TimeOf(costs, WorkOf(compute, dtype));
   }

@@ -16,6 +16,8 @@ namespace rehearse {
 struct MeshAxis {
   std::string name;
   uint32_t size = 1;
+  // The axis that this and others are parts of, where a strategy has cut one; else empty.
+  std::string part_of = {};
 };
 
 class DeviceMesh {

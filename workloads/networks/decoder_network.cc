@@ -1,6 +1,7 @@
 #include "workloads/networks/decoder_network.h"
 
 #include "sim/base/error.h"
+#include "sim/schedule/expert_routing.h"
 
 namespace rehearse {
 namespace {
@@ -21,7 +22,7 @@ class Decoder {
     }
     for (uint32_t layer = 0; layer < model_.layers; ++layer) {
       builder_.set_layer(static_cast<int32_t>(layer));
-      x = FeedForward(Attention(x, layer));
+      x = Layer(x, layer);
     }
     builder_.set_layer(-1);
     const uint32_t last = x;
@@ -47,12 +48,17 @@ class Decoder {
     Last().columns = 2 * model_.hidden;
     Last().attributes = {static_cast<double>(model_.hidden)};
     y = builder_.Product(y, "ahead join", model_.hidden, "ahead hidden", MatrixRole::kWhole);
-    y = FeedForward(Attention(y, model_.layers));
+    y = Layer(y, model_.layers);
     y = Norm(y, "ahead final norm");
     y = builder_.Product(y, "ahead output", model_.vocabulary, "ahead logits", MatrixRole::kHead);
     network_.matrices.back().tied = output;
     builder_.Map(NodeKind::kCrossEntropy, {y}, "ahead loss");
     Last().attributes = {1, model_.ahead_weight};
+  }
+
+  uint32_t Layer(uint32_t x, uint32_t layer) {
+    const uint32_t y = Attention(x, layer);
+    return model_.experts && model_.experts->IsIn(layer) ? Experts(y) : FeedForward(y);
   }
 
   NetworkNode& Last() { return network_.nodes.back(); }
@@ -134,6 +140,77 @@ class Decoder {
     }
     y = builder_.Product(y, "down", model_.hidden, "mlp down", MatrixRole::kSecond);
     return Residual(y, x, "down", "residual 2");
+  }
+
+  uint32_t SwiGlu(uint32_t x, uint64_t columns, const std::string& name) {
+    const uint32_t y = builder_.Map(NodeKind::kSwiGlu, {x}, name);
+    Last().columns = columns;
+    Last().of_choices = builder_.Node(x).of_choices;
+    return y;
+  }
+
+  // A node of rows that are choices.
+  uint32_t Choices(NodeKind kind, uint32_t x, const std::string& name, uint64_t rows) {
+    const uint32_t y = builder_.Map(kind, {x}, name);
+    Last().rows = rows;
+    Last().of_choices = true;
+    return y;
+  }
+
+  uint32_t Grouped(uint32_t x, const std::string& weight, uint64_t columns, const std::string& name,
+                   MatrixRole role) {
+    const uint64_t experts = model_.experts->count;
+    const uint64_t k = builder_.Node(x).columns;
+    const uint32_t y = Choices(NodeKind::kGroupedProduct, x, name, builder_.Node(x).rows);
+    const bool is_first = role == MatrixRole::kExpertFirst;
+    Last().op = weight;
+    Last().columns = columns;
+    Last().attributes = {static_cast<double>(experts), static_cast<double>(k)};
+    Last().matrix = builder_.AddMatrix(weight, is_first ? experts * k : k,
+                                       is_first ? columns : experts * columns, role);
+    return y;
+  }
+
+  // The shared expert comes where Megatron-LM has it, so that it may run beside what travels: its
+  // first half on the way there, its second on the way back.
+  uint32_t Experts(uint32_t x) {
+    const ExpertModel& experts = *model_.experts;
+    const std::vector<double> routing = experts.RoutingAttributes();
+    const uint64_t kept = KeptRows(MakeRouting(routing), builder_.Node(x).rows);
+    const uint32_t h = Norm(x, "norm 2");
+    const uint32_t logits =
+        builder_.Product(h, "router", experts.count, "router logits", MatrixRole::kRouter);
+    const uint32_t weights =
+        builder_.Map(NodeKind::kRoute, {logits}, "choices", "route", "route backward");
+    Last().columns = experts.per_token;
+    Last().attributes = routing;
+    uint32_t y = Choices(NodeKind::kDispatch, h, "tokens of experts", kept);
+    Last().inputs.push_back(weights);
+    Last().op = "permute";
+    Last().attributes = routing;
+    uint32_t shared = 0;
+    if (experts.shared > 0) {
+      shared =
+          builder_.Product(h, "shared up", 2 * experts.shared, "shared up", MatrixRole::kFirst);
+      shared = SwiGlu(shared, experts.shared, "shared swiglu");
+    }
+    y = Choices(NodeKind::kArrive, y, "rows of experts", kept);
+    Last().attributes = {static_cast<double>(experts.count)};
+    y = Grouped(y, "experts up", 2 * experts.hidden, "experts up", MatrixRole::kExpertFirst);
+    y = SwiGlu(y, experts.hidden, "experts swiglu");
+    y = Grouped(y, "experts down", model_.hidden, "experts down", MatrixRole::kExpertSecond);
+    y = Choices(NodeKind::kReturn, y, "results of experts", kept);
+    Last().attributes = {static_cast<double>(experts.count)};
+    if (experts.shared > 0) {
+      shared = builder_.Product(shared, "shared down", model_.hidden, "shared down",
+                                MatrixRole::kSecond);
+    }
+    y = builder_.Map(NodeKind::kCombine, {y, weights}, "experts", "combine", "combine backward");
+    Last().rows = builder_.Node(x).rows;
+    Last().columns = model_.hidden;
+    Last().attributes = routing;
+    if (experts.shared > 0) y = builder_.Map(NodeKind::kAdd, {shared, y}, "shared and experts");
+    return builder_.Map(NodeKind::kAdd, {y, x}, "residual 2");
   }
 
   const GptModel& model_;

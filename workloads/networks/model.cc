@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "sim/base/error.h"
+#include "sim/schedule/expert_routing.h"
 
 namespace rehearse {
 namespace {
@@ -11,51 +12,189 @@ namespace {
 double AttentionWeights(const GptModel& model) {
   if (model.latent) return model.latent->Weights(model.hidden, model.heads);
   const double h = static_cast<double>(model.hidden);
-  return h * static_cast<double>((model.heads + 2 * model.Groups()) * model.HeadSize()) + h * h;
+  return h * static_cast<double>((2 * model.heads + 2 * model.Groups()) * model.HeadSize());
 }
 
 // What a core multiplies for a token and a key: the columns of its queries and of its values.
 double CoreColumns(const GptModel& model) {
-  if (!model.latent) return 2 * static_cast<double>(model.hidden);
-  return static_cast<double>(model.heads * (model.latent->QuerySize() + model.latent->value_head));
+  const uint64_t size =
+      model.latent ? model.latent->QuerySize() + model.latent->value_head : 2 * model.HeadSize();
+  return static_cast<double>(model.heads * size);
+}
+
+// Weights of all MLPs and experts, of the layer that predicts further ahead too; those that a token
+// meets.
+double FeedForwards(const GptModel& model, bool of_token) {
+  const double h = static_cast<double>(model.hidden);
+  const double column = (model.llama ? 3 : 2) * h;
+  const uint32_t with_experts = model.ExpertLayers();
+  const uint32_t layers = model.layers + model.predict_ahead;
+  double sum = (layers - with_experts) * column * static_cast<double>(model.FeedForward());
+  if (!model.experts) return sum;
+  const ExpertModel& experts = *model.experts;
+  const double met = of_token ? experts.per_token : experts.count;
+  const double columns =
+      met * static_cast<double>(experts.hidden) + static_cast<double>(experts.shared);
+  return sum + with_experts * (column * columns + h * experts.count);
+}
+
+double ParametersOf(const GptModel& model, bool of_token) {
+  const double h = static_cast<double>(model.hidden);
+  const double ff = static_cast<double>(model.FeedForward());
+  const double qkv = static_cast<double>((model.heads + 2 * model.Groups()) * model.HeadSize());
+  const double table = static_cast<double>(model.vocabulary) * h;
+  // Biases and norms of a layer.
+  const double vectors =
+      (model.llama ? 2 * h : qkv + ff + 2 * h + 4 * h) + (model.latent ? model.latent->Gains() : 0);
+  // What joins a token with the one before it, and three norms.
+  const double ahead = model.predict_ahead * (2 * h * h + (model.llama ? 3 : 6) * h);
+  return (model.layers + model.predict_ahead) * (AttentionWeights(model) + vectors) +
+         FeedForwards(model, of_token) + ahead + (model.tied ? 1 : 2) * table +
+         (model.llama ? 1 : 2) * h;
 }
 
 // Products and the attention core without its mask. For GPT it is
 // 24·tokens·l·h²·(1 + s/6h + V/12lh), a third of Narayanan's formula.
 Flops ForwardFlops(const GptModel& model, double tokens, uint64_t sequence) {
   const double h = static_cast<double>(model.hidden);
-  const double feed_forward = (model.llama ? 3 : 2) * h * static_cast<double>(model.FeedForward());
-  const double layer =
-      AttentionWeights(model) + feed_forward + static_cast<double>(sequence) * CoreColumns(model);
+  const double layer = AttentionWeights(model) + static_cast<double>(sequence) * CoreColumns(model);
+  const double feed_forward = FeedForwards(model, /*of_token=*/true);
   const double output = static_cast<double>(model.vocabulary) * h;
   double unseen = 0;  // keys outside of windows, over all layers
   for (uint32_t i = 0; i < model.layers + model.predict_ahead; ++i) {
     const uint64_t window = model.WindowOf(i);
     if (window > 0 && window < sequence) unseen += static_cast<double>(sequence - window);
   }
-  // One more layer, what joins a token with the one before it, and the output layer once more.
-  const double ahead = model.predict_ahead * (layer + 2 * h * h + output);
-  return Flops(2 * tokens * (ahead + model.layers * layer - unseen * CoreColumns(model) + output));
+  // What joins a token with the one before it, and the output layer once more.
+  const double ahead = model.predict_ahead * (2 * h * h + output);
+  return Flops(2 * tokens *
+               ((model.layers + model.predict_ahead) * layer + feed_forward + ahead -
+                unseen * CoreColumns(model) + output));
 }
 
 }  // namespace
 
-double GptModel::Parameters() const {
-  const double h = static_cast<double>(hidden);
-  const double ff = static_cast<double>(FeedForward());
-  const double qkv = static_cast<double>((heads + 2 * Groups()) * HeadSize());
-  const double table = static_cast<double>(vocabulary) * h;
-  const double vectors = llama ? 2 * h : qkv + ff + 2 * h + 4 * h;  // biases and norms of a layer
-  const double matrices = AttentionWeights(*this) + (llama ? 3 : 2) * h * ff;
-  const double gains = latent ? latent->Gains() : 0;
-  const double ahead = predict_ahead * (2 * h * h + (llama ? 3 : 6) * h);
-  return ahead + (layers + predict_ahead) * (matrices + vectors + gains) + (tied ? 1 : 2) * table +
-         (llama ? 1 : 2) * h;
+std::vector<double> ExpertModel::RoutingAttributes() const {
+  std::vector<double> attributes(kRoutingAttributes);
+  attributes[kRoutingExperts] = count;
+  attributes[kRoutingPerToken] = per_token;
+  attributes[kRoutingGroups] = groups;
+  attributes[kRoutingLimitedGroups] = limited_groups;
+  attributes[kRoutingCapacity] = capacity;
+  attributes[kRoutingImbalance] = imbalance;
+  attributes[kRoutingSeed] = seed;
+  attributes[kRoutingSigmoid] = sigmoid ? 1 : 0;
+  attributes[kRoutingAuxiliary] = auxiliary;
+  return attributes;
+}
+
+double GptModel::Parameters() const { return ParametersOf(*this, /*of_token=*/false); }
+double GptModel::ActiveParameters() const { return ParametersOf(*this, /*of_token=*/true); }
+
+uint32_t GptModel::ExpertLayers() const {
+  uint32_t sum = 0;
+  for (uint32_t layer = 0; experts && layer < layers + predict_ahead; ++layer)
+    sum += experts->IsIn(layer) ? 1 : 0;
+  return sum;
 }
 
 Flops ModelFlops(const GptModel& model, double tokens, uint64_t sequence) {
   return 3 * ForwardFlops(model, tokens, sequence);
 }
+
+namespace {
+
+const ObjectShape& ExpertShape() {
+  constexpr int64_t kMostExperts = 1 << 16;
+  const auto own = [] { return Optional("the preset's; without one it must be given"); };
+  static const ObjectShape shape = {
+      "model: decoder: experts",
+      "Experts in place of MLPs; a router chooses some of them for each token.",
+      {{"count", AWhole(1, kMostExperts), own(), "experts of a layer", "8"},
+       {"per_token", AWhole(1, kMostExperts), own(), "experts that a token passes", "2"},
+       {"hidden", AWhole(1, 1 << 24), own(), "columns between the matrices of one expert", "14336"},
+       {"shared", AWhole(0, 1 << 24), Optional("the preset's, or 0"),
+        "columns of the expert that every token passes besides; of several their sum", "2048"},
+       {"first_dense", AWhole(0, 10000), Optional("the preset's, or 0"),
+        "so many layers have an MLP in their place", "1"},
+       {"every", AWhole(1, 10000), Optional("the preset's, or 1"),
+        "of so many layers the last has experts, the others an MLP", "2"},
+       {"groups", AWhole(1, kMostExperts), Optional("the preset's, or 1"),
+        "equal groups of experts; they divide the count", "8"},
+       {"limited_groups", AWhole(1, kMostExperts), Optional("the preset's, or the groups"),
+        "of which a token's experts lie in so many; they divide per_token", "4"},
+       {"capacity", ANumber(0, 1e6), Optional("the preset's, or 0"),
+        "choices that an expert takes, over an equal share of them; what comes later is dropped. "
+        "0: all are taken",
+        "1.25"},
+       {"imbalance", ANumber(1, 1e6), Optional("the preset's, or 1"),
+        "choices of the busiest expert, over an equal share of them", "1.5"},
+       {"seed", AWhole(0, 1 << 30), Optional("the preset's, or 1"), "which experts are busy", "7"},
+       {"router", OneOf({"softmax", "sigmoid"}), Optional("the preset's, or softmax"),
+        "scores of experts, which become the weights of those chosen", "\"sigmoid\""},
+       {"auxiliary_loss", ANumber(0, 1e6), Optional("the preset's, or 0.01"),
+        "weight of the loss that balances experts", "0.001"}}};
+  return shape;
+}
+
+void CheckExperts(const JsonReader& reader, const ExpertModel& experts) {
+  if (experts.per_token > experts.count) {
+    reader.Fail(
+        fmt::format("\"per_token\" {} of \"count\" {} experts: a token cannot pass more "
+                    "than there are",
+                    experts.per_token, experts.count));
+  }
+  if (experts.count % experts.groups != 0) {
+    reader.Fail(fmt::format("{} groups do not divide {} experts", experts.groups, experts.count));
+  }
+  if (experts.limited_groups > experts.groups) {
+    reader.Fail(fmt::format("\"limited_groups\" {} of \"groups\" {}", experts.limited_groups,
+                            experts.groups));
+  }
+  const uint32_t of_group = experts.count / experts.groups;
+  if (experts.limited_groups < experts.groups &&
+      (experts.per_token % experts.limited_groups != 0 ||
+       experts.per_token / experts.limited_groups > of_group)) {
+    reader.Fail(
+        fmt::format("{} experts a token out of {} groups of {}: expected as many of each "
+                    "group, and no more than it has",
+                    experts.per_token, experts.limited_groups, of_group));
+  }
+  if (experts.imbalance * experts.per_token > experts.count) {
+    reader.Fail(
+        fmt::format("\"imbalance\" {}: with {} of {} experts a token the busiest one has "
+                    "at most {} times an equal share",
+                    experts.imbalance, experts.per_token, experts.count,
+                    static_cast<double>(experts.count) / experts.per_token));
+  }
+}
+
+ExpertModel ReadExperts(const JsonReader& object, const std::optional<ExpertModel>& preset) {
+  const JsonReader reader = object.As(ExpertShape());
+  ExpertModel experts = preset.value_or(ExpertModel());
+  const auto is_own = [&](const char* key) { return !preset || reader.Has(key); };
+  if (is_own("count")) experts.count = reader.At("count").Whole<uint32_t>();
+  if (is_own("per_token")) experts.per_token = reader.At("per_token").Whole<uint32_t>();
+  if (is_own("hidden")) experts.hidden = reader.At("hidden").Whole<uint64_t>();
+  if (reader.Has("shared")) experts.shared = reader.At("shared").Whole<uint64_t>();
+  if (reader.Has("first_dense")) experts.first_dense = reader.At("first_dense").Whole<uint32_t>();
+  if (reader.Has("every")) experts.every = reader.At("every").Whole<uint32_t>();
+  if (reader.Has("groups")) {
+    experts.groups = reader.At("groups").Whole<uint32_t>();
+    experts.limited_groups = experts.groups;
+  }
+  if (reader.Has("limited_groups"))
+    experts.limited_groups = reader.At("limited_groups").Whole<uint32_t>();
+  if (reader.Has("capacity")) experts.capacity = reader.At("capacity").Number();
+  if (reader.Has("imbalance")) experts.imbalance = reader.At("imbalance").Number();
+  if (reader.Has("seed")) experts.seed = reader.At("seed").Whole<uint32_t>();
+  if (reader.Has("router")) experts.sigmoid = reader.At("router").Choice() == 1;
+  if (reader.Has("auxiliary_loss")) experts.auxiliary = reader.At("auxiliary_loss").Number();
+  CheckExperts(reader, experts);
+  return experts;
+}
+
+}  // namespace
 
 const ObjectShape& DecoderShape() {
   constexpr int64_t kMostColumns = 1 << 24;
@@ -87,6 +226,10 @@ const ObjectShape& DecoderShape() {
         "tokens that a token attends to, itself the last; 0: all before it", "4096"},
        {"global_every", AWhole(0, 10000), Optional("the preset's, or 0"),
         "of so many layers the last has no window; 0: all have it", "2"},
+       {"head_size", AWhole(0, 1 << 16), Optional("the preset's, or 0"),
+        "columns of a head; 0: hidden / heads", "128"},
+       {"experts", ObjectOf(ExpertShape), Optional("the preset's, or none"),
+        "in place of MLPs (llama style)", R"({"count": 8, "per_token": 2, "hidden": 14336})"},
        {"predict_ahead", AWhole(0, 1), Optional("the preset's, or 0"),
         "tokens behind the next one that are predicted too, by a layer more", "1"},
        {"ahead_weight", ANumber(0, 1e6), Optional("the preset's, or 0.3"), "what their loss counts",
@@ -133,7 +276,11 @@ GptModel ReadModel(const JsonReader& object) {
   if (model.heads % model.Groups() != 0) {
     reader.Fail(fmt::format("{} groups do not divide {} heads", model.groups, model.heads));
   }
-  if (!model.latent && model.hidden % model.heads != 0) {
+  if (reader.Has("head_size")) model.head_size = reader.At("head_size").Whole<uint64_t>();
+  if (reader.Has("experts")) model.experts = ReadExperts(reader.At("experts"), model.experts);
+  if (model.experts && !model.llama)
+    reader.Fail("\"experts\" are SwiGLUs without biases; expected \"style\": \"llama\"");
+  if (!model.latent && model.head_size == 0 && model.hidden % model.heads != 0) {
     reader.Fail(
         fmt::format("{} heads do not divide the hidden size {}", model.heads, model.hidden));
   }

@@ -12,6 +12,28 @@
 
 namespace rehearse {
 
+// Experts in place of the MLP: a router chooses `per_token` of `count` for each token. Who is chosen
+// is made up (sim/schedule/expert_routing.h).
+struct ExpertModel {
+  uint32_t count = 0;
+  uint32_t per_token = 1;
+  uint64_t hidden = 0;       // columns between the two matrices of one
+  uint64_t shared = 0;       // columns of what every token passes besides; 0: nothing
+  uint32_t first_dense = 0;  // so many layers have an MLP
+  uint32_t every = 1;        // of so many layers the last has experts, the others an MLP
+  // A token's choices lie in `limited_groups` of `groups` equal groups of experts.
+  uint32_t groups = 1;
+  uint32_t limited_groups = 1;
+  double capacity = 0;      // choices that an expert takes, of an equal share; 0: all
+  double imbalance = 1;     // of the busiest expert, over an equal share
+  uint32_t seed = 1;        // which experts are busy
+  bool sigmoid = false;     // the router's scores; else softmax
+  double auxiliary = 0.01;  // weight of the loss that balances them
+
+  bool IsIn(uint32_t layer) const { return layer >= first_dense && (layer + 1) % every == 0; }
+  std::vector<double> RoutingAttributes() const;
+};
+
 struct GptModel {
   std::string name;
   uint32_t layers = 0;
@@ -28,6 +50,8 @@ struct GptModel {
   bool tied = true;           // the embedding's table is the output layer's too
   uint64_t window = 0;        // tokens that a token sees, itself the last; 0: all before it
   uint32_t global_every = 0;  // of so many layers the last sees all tokens before it; 0: none does
+  uint64_t head_size = 0;     // 0: hidden / heads
+  std::optional<ExpertModel> experts = std::nullopt;
 
   // Tokens behind the next one that are predicted too, by a layer behind the others (multi-token
   // prediction, DeepSeek-V3, section 2.2): 0 or 1. Its loss counts `ahead_weight`.
@@ -35,7 +59,7 @@ struct GptModel {
   double ahead_weight = 0.3;
   std::optional<LatentAttention> latent = std::nullopt;  // in place of the usual attention
 
-  uint64_t HeadSize() const { return hidden / heads; }
+  uint64_t HeadSize() const { return head_size == 0 ? hidden / heads : head_size; }
   uint64_t Groups() const { return groups == 0 ? heads : groups; }
   uint64_t FeedForward() const { return feed_forward == 0 ? 4 * hidden : feed_forward; }
   uint64_t WindowOf(uint32_t layer) const {
@@ -45,9 +69,12 @@ struct GptModel {
   // embedding (V·h) and the final norm (2·h). Position embeddings are not counted (s·h; a rotary or
   // learned one is below 0.1 %).
   double Parameters() const;
+  double ActiveParameters() const;  // those that a token meets
+  uint32_t ExpertLayers() const;
 };
 
-// Floating-point operations of one step over all ranks, three times the forward pass. For GPT as
+// Floating-point operations of one step over all ranks, three times the forward pass; of experts
+// those that are chosen, whether they take all choices or not. For GPT as
 // Narayanan et al. 2021 count them and the AxoNN paper after them: 72·B·s·l·h²·(1 + s/6h + V/12lh).
 // `tokens` is B·s. What is computed again comes besides (Schedule::hardware_flops).
 Flops ModelFlops(const GptModel& model, double tokens, uint64_t sequence);

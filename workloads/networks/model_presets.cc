@@ -1,6 +1,7 @@
 // Models by name, each as its paper states it. GPTs have a vocabulary of 51,200 where theirs is
 // GPT-2's 50,257: what Megatron-LM's tokenizer pads it to (Narayanan et al. 2021).
 #include <algorithm>
+#include <utility>
 
 #include "workloads/networks/model.h"
 
@@ -22,6 +23,115 @@ GptModel Llama(const char* name, uint32_t layers, uint64_t hidden, uint32_t head
 GptModel WithWindow(GptModel model, uint64_t window) {
   model.window = window;
   return model;
+}
+
+GptModel WithExperts(GptModel model, uint64_t head_size, const ExpertModel& experts) {
+  model.head_size = head_size;
+  model.experts = experts;
+  return model;
+}
+
+// Windows of all layers but each `every`-th.
+GptModel WithWindows(GptModel model, uint64_t window, uint32_t every) {
+  model.window = window;
+  model.global_every = every;
+  return model;
+}
+
+GptModel Tied(GptModel model) {
+  model.tied = true;
+  return model;
+}
+
+// Latent attention (DeepSeek-V2, -V3): 128 columns of a head and its value, 64 with the position.
+GptModel WithLatent(GptModel model, uint64_t query_rank) {
+  model.groups = 0;
+  model.latent = LatentAttention{query_rank, 512, 64, 128, 128};
+  return model;
+}
+
+// DeepSeek's first layers have an MLP. The two shared experts of V2 are one of twice the columns.
+std::vector<GptModel> DeepSeeks() {
+  const char* v2 =
+      "DeepSeek-AI 2024 (DeepSeek-V2), arXiv 2405.04434, section 3.1.2; deepseek-ai/DeepSeek-V2, "
+      "config.json";
+  const char* lite =
+      "DeepSeek-AI 2024 (DeepSeek-V2), arXiv 2405.04434, appendix B; deepseek-ai/DeepSeek-V2-Lite, "
+      "config.json";
+  const char* v3 = "DeepSeek-AI 2024 (DeepSeek-V3), arXiv 2412.19437, section 4.2";
+  const auto with = [](GptModel model, uint64_t query_rank, const ExpertModel& experts) {
+    model = WithLatent(std::move(model), query_rank);
+    model.experts = experts;
+    return model;
+  };
+  std::vector<GptModel> models = {
+      with(Llama("deepseek-v2-lite", 27, 2048, 16, 0, 10944, 102400, lite), 0,
+           {.count = 64, .per_token = 6, .hidden = 1408, .shared = 2 * 1408, .first_dense = 1}),
+      with(Llama("deepseek-v2", 60, 5120, 128, 0, 12288, 102400, v2), 1536,
+           {.count = 160,
+            .per_token = 6,
+            .hidden = 1536,
+            .shared = 2 * 1536,
+            .first_dense = 1,
+            .groups = 8,
+            .limited_groups = 3,
+            .auxiliary = 0.003}),
+      with(Llama("deepseek-v3", 61, 7168, 128, 0, 18432, 129280, v3), 1536,
+           {.count = 256,
+            .per_token = 8,
+            .hidden = 2048,
+            .shared = 2048,
+            .first_dense = 3,
+            .groups = 8,
+            .limited_groups = 4,
+            .sigmoid = true,
+            .auxiliary = 0.0001})};
+  models.back().predict_ahead = 1;
+  return models;
+}
+
+// Biases of attention and experts (gpt-oss), norms of queries and keys (Qwen3) and of results
+// (Grok) are left out; Llama 4's chunks of attention are windows here.
+std::vector<GptModel> WithExpertsOnly() {
+  const char* mixtral = "Jiang et al. 2024 (Mixtral of Experts), arXiv 2401.04088, Table 1";
+  const char* mixtral_22b = "mistralai/Mixtral-8x22B-v0.1, config.json";
+  const char* qwen3 = "Yang et al. 2025 (Qwen3), arXiv 2505.09388, Table 2; config.json of Qwen";
+  const char* gpt_oss = "OpenAI 2025 (gpt-oss), arXiv 2508.10925; openai/gpt-oss-*, config.json";
+  const char* grok = "xai-org/grok-1, run.py";
+  const char* llama4 = "meta-llama/Llama-4-*, config.json (the text model)";
+  return {
+      WithExperts(Llama("mixtral-8x7b", 32, 4096, 32, 8, 14336, 32000, mixtral), 128,
+                  {.count = 8, .per_token = 2, .hidden = 14336}),
+      WithExperts(Llama("mixtral-8x22b", 56, 6144, 48, 8, 16384, 32000, mixtral_22b), 128,
+                  {.count = 8, .per_token = 2, .hidden = 16384}),
+      WithExperts(Llama("qwen3-30b-a3b", 48, 2048, 32, 4, 6144, 151936, qwen3), 128,
+                  {.count = 128, .per_token = 8, .hidden = 768}),
+      WithExperts(Llama("qwen3-235b-a22b", 94, 4096, 64, 4, 12288, 151936, qwen3), 128,
+                  {.count = 128, .per_token = 8, .hidden = 1536}),
+      WithWindows(WithExperts(Llama("gpt-oss-20b", 24, 2880, 64, 8, 2880, 201088, gpt_oss), 64,
+                              {.count = 32, .per_token = 4, .hidden = 2880}),
+                  128, 2),
+      WithWindows(WithExperts(Llama("gpt-oss-120b", 36, 2880, 64, 8, 2880, 201088, gpt_oss), 64,
+                              {.count = 128, .per_token = 4, .hidden = 2880}),
+                  128, 2),
+      // Eight times 6,144, of which a gated MLP has two thirds.
+      Tied(WithExperts(Llama("grok-1", 64, 6144, 48, 8, 32768, 131072, grok), 128,
+                       {.count = 8, .per_token = 2, .hidden = 32768})),
+      WithWindows(
+          WithExperts(
+              Llama("llama-4-scout", 48, 5120, 40, 8, 16384, 202048, llama4), 128,
+              {.count = 16, .per_token = 1, .hidden = 8192, .shared = 8192, .sigmoid = true}),
+          8192, 4),
+      WithWindows(
+          WithExperts(Llama("llama-4-maverick", 48, 5120, 40, 8, 16384, 202048, llama4), 128,
+                      {.count = 128,
+                       .per_token = 1,
+                       .hidden = 8192,
+                       .shared = 8192,
+                       .every = 2,
+                       .sigmoid = true}),
+          8192, 4),
+  };
 }
 
 std::vector<GptModel> Presets() {
@@ -89,6 +199,8 @@ std::vector<GptModel> Presets() {
 const std::vector<GptModel>& KnownModels() {
   static const std::vector<GptModel> models = [] {
     std::vector<GptModel> sorted = Presets();
+    for (GptModel& model : WithExpertsOnly()) sorted.push_back(std::move(model));
+    for (GptModel& model : DeepSeeks()) sorted.push_back(std::move(model));
     std::stable_sort(sorted.begin(), sorted.end(), [](const GptModel& a, const GptModel& b) {
       return a.Parameters() < b.Parameters();
     });

@@ -36,6 +36,7 @@ Flops ForwardFlopsOf(const Network& network, const Counts& counts) {
     if (node.kind == NodeKind::kProduct) {
       flops += 2 * elements * static_cast<double>(network.matrices[*node.matrix].k);
     }
+    if (node.kind == NodeKind::kGroupedProduct) flops += 2 * elements * node.attributes[1];
     // QK^T and PV.
     if (node.kind == NodeKind::kAttention)
       flops += 4 * elements * WidthOfCore(node.attributes) * KeysOfToken(node);

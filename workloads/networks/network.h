@@ -22,30 +22,39 @@ namespace rehearse {
 // What a node computes from its inputs, X the first and Z the second; see sim/schedule/kernel.h
 // for the formulas.
 enum class NodeKind : uint8_t {
-  kInput,         // the data; has no gradient
-  kEmbedding,     // rows of a table
-  kProduct,       // X·W
-  kBias,          // X + bias, in place
-  kBiasGelu,      // gelu(X + bias)
-  kSwiGlu,        // silu(gate)·up of column pairs
-  kRelu,          // of X + bias
-  kDropout,       // of X
-  kNorm,          // layer norm with gain and bias
-  kRmsNorm,       // with gain
-  kAttention,     // softmax(Q·K^T)·V
-  kJoinHeads,     // Q, K with V, and what all keys share, as groups of heads
-  kResidual,      // Z + dropout(X + bias)
-  kAdd,           // Z + X
-  kMaxPool,       // of an image
-  kUpsample,      // of an image, twice in each direction
-  kFlatten,       // an image becomes a row
-  kConcatenate,   // columns of X and Z in blocks that take turns
-  kGroupNorm,     // over the pixels of groups of channels, with gain and bias
-  kModulate,      // Z·(1 + a) + b with the pairs (a, b) in X's row of the image
+  kInput,        // the data; has no gradient
+  kEmbedding,    // rows of a table
+  kProduct,      // X·W
+  kBias,         // X + bias, in place
+  kBiasGelu,     // gelu(X + bias)
+  kSwiGlu,       // silu(gate)·up of column pairs
+  kRelu,         // of X + bias
+  kDropout,      // of X
+  kNorm,         // layer norm with gain and bias
+  kRmsNorm,      // with gain
+  kAttention,    // softmax(Q·K^T)·V
+  kJoinHeads,    // Q, K with V, and what all keys share, as groups of heads
+  kResidual,     // Z + dropout(X + bias)
+  kAdd,          // Z + X
+  kMaxPool,      // of an image
+  kUpsample,     // of an image, twice in each direction
+  kFlatten,      // an image becomes a row
+  kConcatenate,  // columns of X and Z in blocks that take turns
+  kGroupNorm,    // over the pixels of groups of channels, with gain and bias
+  kModulate,     // Z·(1 + a) + b with the pairs (a, b) in X's row of the image
+  // Experts (sim/schedule/expert_routing.h): the weights of each token's choices from the router's
+  // logits; a row for each choice, on its way and there, expert by expert; products with each
+  // expert's own matrix; and their results on their way back, and X weighted by Z and added up.
+  kRoute,
+  kDispatch,
+  kArrive,
+  kGroupedProduct,
+  kReturn,
+  kCombine,
   kCrossEntropy,  // the loss
   kSquaredError,  // the loss of networks without classes
 };
-inline constexpr size_t kNodeKinds = 22;
+inline constexpr size_t kNodeKinds = 28;
 
 // The part that a product plays, by which strategies choose layouts: they alternate between first
 // and second.
@@ -59,8 +68,15 @@ enum class MatrixRole : uint8_t {
   kTail,    // its result has too few columns to be split
   kWhole,   // nothing but rows is split: from a token to a short vector
   kUp,      // a first product, from a short vector to heads
+  kRouter,  // h×E, a column for each expert
+  // Those of all experts: E first ones (h×f) on one another, or E second ones (f×h) side by side.
+  kExpertFirst,
+  kExpertSecond,
 };
-inline constexpr size_t kMatrixRoles = 9;
+inline constexpr size_t kMatrixRoles = 12;
+inline constexpr bool IsOfExperts(MatrixRole role) {
+  return role == MatrixRole::kExpertFirst || role == MatrixRole::kExpertSecond;
+}
 
 // W (k×n) of a product, V×h of an embedding.
 struct NetworkMatrix {
@@ -69,8 +85,8 @@ struct NetworkMatrix {
   uint64_t k = 0;
   uint64_t n = 0;
   MatrixRole role = MatrixRole::kFirst;
-  // The matrix that it is, or whose transpose it is where one of them is a table, with no parameters
-  // of its own: an output layer tied to the embedding.
+  // The matrix that it is, or whose transpose it is where one of them is a table, without
+  // parameters of its own: an output layer tied to the embedding.
   std::optional<uint32_t> tied;
 
   bool IsTable() const { return role == MatrixRole::kTable; }
@@ -114,14 +130,17 @@ struct NetworkNode {
   // a backend computes does without, it only takes its time).
   uint64_t rotary = 0;
   // kAttention: sequence, groups, heads a group, head size, causal, window if any, ... kJoinHeads:
-  // those of its kernel, over all ranks. kEmbedding, kCrossEntropy: those of their kernels. kDropout,
+  // those of its kernel, over all ranks. kEmbedding, kCrossEntropy: those of their kernels.
+  // kDropout,
   // kResidual: probability. Nodes of images: as their kernels (sim/schedule/kernel.h), over all
-  // ranks.
+  // ranks. kRoute, kDispatch, kCombine: RoutingAttribute (sim/schedule/expert_routing.h).
+  // kGroupedProduct: experts, rows of an expert's matrix.
   std::vector<double> attributes;
   // Columns hang together in so many equal units ("64 attention heads") that no split may cut.
   uint64_t units = 0;
   std::string unit_name;
   bool whole_samples = false;  // rows of one sample must stay together: attention, images
+  bool of_choices = false;     // has a row for each choice of a token that is kept, not each token
 };
 
 struct Network {

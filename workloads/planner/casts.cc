@@ -40,8 +40,9 @@ Tensor Cast(Plan& plan, const Tensor& tensor, bool follows_norm) {
 
 bool IsNarrowNode(const Plan& plan, uint32_t node) {
   const NetworkNode& shape = plan.Node(node);
-  return shape.kind == NodeKind::kProduct && !shape.window &&
-         IsNarrow(plan.training, plan.network, *shape.matrix);
+  const bool multiplies =
+      shape.kind == NodeKind::kProduct || shape.kind == NodeKind::kGroupedProduct;
+  return multiplies && !shape.window && IsNarrow(plan.training, plan.network, *shape.matrix);
 }
 
 }  // namespace
@@ -55,7 +56,8 @@ bool IsNarrow(const Training& training, const Network& network, uint32_t matrix)
   if (training.products == ProductRecipe::kNone) return false;
   const NetworkMatrix& shape = network.matrices[matrix];
   const auto precise = static_cast<int32_t>(training.precise_layers);
-  return !shape.IsTable() && shape.layer >= precise && shape.layer < network.layers - precise;
+  return !shape.IsTable() && shape.role != MatrixRole::kRouter && shape.layer >= precise &&
+         shape.layer < network.layers - precise;
 }
 
 double BytesOfCopy(ProductRecipe recipe) {

@@ -29,6 +29,13 @@ constexpr std::array<NodeRule, kNodeKinds> kRules = {{
     {NodeKind::kConcatenate, ForwardConcatenate, BackwardConcatenate},
     {NodeKind::kGroupNorm, ForwardGroupNorm, BackwardGroupNorm},
     {NodeKind::kModulate, ForwardModulate, BackwardModulate},
+    {NodeKind::kRoute, ForwardRoute, BackwardRoute},
+    {NodeKind::kDispatch, ForwardDispatch, BackwardDispatch},
+    {NodeKind::kArrive, ForwardArrive, BackwardArrive},
+    {NodeKind::kGroupedProduct, ForwardGroupedProduct, InputGradientOfGroupedProduct,
+     WeightGradientOfGroupedProduct},
+    {NodeKind::kReturn, ForwardReturn, BackwardReturn},
+    {NodeKind::kCombine, ForwardCombine, BackwardCombine},
     {NodeKind::kCrossEntropy, ForwardCrossEntropy, BackwardCrossEntropy},
     {NodeKind::kSquaredError, ForwardSquaredError, BackwardSquaredError},
 }};

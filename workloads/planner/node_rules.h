@@ -71,6 +71,20 @@ void BackwardAttention(Plan& plan, uint32_t node, const Tensor& dy);
 // latent_rules.cc
 void ForwardJoinHeads(Plan& plan, uint32_t node);
 void BackwardJoinHeads(Plan& plan, uint32_t node, const Tensor& dx);
+// expert_rules.cc
+void ForwardRoute(Plan& plan, uint32_t node);
+void BackwardRoute(Plan& plan, uint32_t node, const Tensor& dy);
+void ForwardDispatch(Plan& plan, uint32_t node);
+void BackwardDispatch(Plan& plan, uint32_t node, const Tensor& dy);
+void ForwardArrive(Plan& plan, uint32_t node);
+void BackwardArrive(Plan& plan, uint32_t node, const Tensor& dy);
+void ForwardGroupedProduct(Plan& plan, uint32_t node);
+void InputGradientOfGroupedProduct(Plan& plan, uint32_t node, const Tensor& gradient);
+void WeightGradientOfGroupedProduct(Plan& plan, uint32_t node, const WeightOperands& operands);
+void ForwardReturn(Plan& plan, uint32_t node);
+void BackwardReturn(Plan& plan, uint32_t node, const Tensor& dy);
+void ForwardCombine(Plan& plan, uint32_t node);
+void BackwardCombine(Plan& plan, uint32_t node, const Tensor& dy);
 // loss_rules.cc; a loss has no gradient to take, it begins the others
 void ForwardCrossEntropy(Plan& plan, uint32_t node);
 void BackwardCrossEntropy(Plan& plan, uint32_t node, const Tensor& none);

@@ -251,7 +251,7 @@ void Parameters::SynchronizeVectors() {
     std::vector<std::vector<uint32_t>> sets;
     std::vector<uint32_t> together;
     for (const uint32_t axis : group.sum_axes) {
-      if (std::find(pure_data_.begin(), pure_data_.end(), axis) == pure_data_.end()) {
+      if (std::find(data_of_dense_.begin(), data_of_dense_.end(), axis) == data_of_dense_.end()) {
         sets.push_back({axis});
       } else {
         together.insert(together.begin(), axis);

@@ -11,12 +11,17 @@ namespace rehearse {
 
 using Issue = PlanBuilder::Issue;
 
-std::vector<uint32_t> PureDataAxes(const Strategy& strategy) {
+std::vector<uint32_t> PureDataAxes(const Strategy& strategy, const Network* dense_of) {
+  std::vector<ProductLayouts> products;
+  for (size_t i = 0; i < strategy.products.size(); ++i) {
+    const bool is_left_out = dense_of != nullptr && IsOfExperts(dense_of->matrices[i].role);
+    if (!is_left_out) products.push_back(strategy.products[i]);
+  }
   std::vector<uint32_t> axes;
   for (uint32_t axis = 0; axis < strategy.mesh.axes().size(); ++axis) {
     // Vectors lie as the columns of the values that they belong to.
-    const bool splits = std::any_of(
-        strategy.products.begin(), strategy.products.end(), [&](const ProductLayouts& product) {
+    const bool splits =
+        std::any_of(products.begin(), products.end(), [&](const ProductLayouts& product) {
           return IsSplit(product.w[axis]) || IsSplit(product.rest[axis], 1);
         });
     if (!splits && !(strategy.shard && strategy.shard->IsAlong(axis))) axes.push_back(axis);
@@ -59,7 +64,8 @@ Parameters::Parameters(const Network& network, const Strategy& strategy, const T
       stages_(InOrderOfNodes(std::move(stages))),
       stage_(stages_.front()),
       plan_(*plan),
-      pure_data_(PureDataAxes(strategy)) {
+      pure_data_(PureDataAxes(strategy)),
+      data_of_dense_(PureDataAxes(strategy, &network)) {
   matrices_.resize(network.matrices.size());
   for (uint32_t i = 0; i < matrices_.size(); ++i) PlaceMatrix(i);
   if (strategy.shard && strategy.shard->by_layer) GroupByLayer();
@@ -69,7 +75,7 @@ Parameters::Parameters(const Network& network, const Strategy& strategy, const T
       if (!node.matrix) continue;
       matrices_[matrices_[*node.matrix].owner].uses += strategy.chunks;
       matrices_[*node.matrix].is_read_backward =
-          node.kind == NodeKind::kProduct &&
+          (node.kind == NodeKind::kProduct || node.kind == NodeKind::kGroupedProduct) &&
           network.nodes[node.inputs.front()].kind != NodeKind::kInput;
     }
     for (const SharedMatrix& shared : stage->shared) {
@@ -161,9 +167,13 @@ void Parameters::GroupByLayer() {
   for (uint32_t begin = 0, end = 0; begin < matrices_.size(); begin = end) {
     const int32_t layer = network_.matrices[begin].layer;
     end = begin + 1;
-    while (layer >= 0 && end < matrices_.size() && network_.matrices[end].layer == layer) ++end;
+    // Those of experts may be shared by other ranks than the rest, and then go apart.
+    const auto goes_along = [&](uint32_t i) {
+      return network_.matrices[i].layer == layer &&
+             matrices_[i].share_axes == matrices_[begin].share_axes;
+    };
+    while (layer >= 0 && end < matrices_.size() && goes_along(end)) ++end;
     for (uint32_t i = begin; i < end; ++i) {
-      CHECK(matrices_[i].share_axes == matrices_[begin].share_axes);
       matrices_[i].group_begin = begin;
       matrices_[i].group_end = end;
     }

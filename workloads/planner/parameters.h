@@ -211,7 +211,8 @@ class Parameters {
   const std::vector<const Stage*> stages_;
   const Stage* stage_;  // the one that is being worked on
   PlanBuilder& plan_;
-  std::vector<uint32_t> pure_data_;  // axes along which no parameter is split or shared
+  std::vector<uint32_t> pure_data_;      // axes along which no parameter is split or shared
+  std::vector<uint32_t> data_of_dense_;  // or none but those of experts
   std::vector<Matrix> matrices_;
   std::vector<PlacedVector> vectors_;
   std::vector<VectorGroup> groups_;
@@ -231,6 +232,7 @@ class Parameters {
 };
 
 // The axes along which nothing of the model is split or shared: those that only split the batch.
-std::vector<uint32_t> PureDataAxes(const Strategy& strategy);
+// With `dense_of` matrices of experts do not count.
+std::vector<uint32_t> PureDataAxes(const Strategy& strategy, const Network* dense_of = nullptr);
 
 }  // namespace rehearse

@@ -48,6 +48,7 @@ struct Plan {
   ChunkState* chunk = nullptr;    // the one that is being worked on
   uint32_t prefetch_end = 0;      // matrices that may be gathered ahead
   bool puts_off_weights = false;  // gradients of matrices come in an action of their own
+  uint32_t expert_rank = 0;       // which share of the experts this rank has
 
   const NetworkNode& Node(uint32_t node) const { return network.nodes[node]; }
   NodeState& State(uint32_t node) const { return chunk->nodes[node]; }
@@ -60,12 +61,14 @@ struct Plan {
   // A tensor for the value of a node that lies like `like`.
   Tensor MakeValue(uint32_t node, const Tensor& like) {
     const NetworkNode& shape = network.nodes[node];
-    return builder.MakeTensor(shape.name, shape.rows, shape.columns, like.layout);
+    const uint64_t rows = shape.of_choices ? like.rows : shape.rows;
+    return builder.MakeTensor(shape.name, rows, shape.columns, like.layout);
   }
   // A tensor for the gradient of a node's value, named "d NAME".
   Tensor MakeGradient(uint32_t node, const Layout& layout) {
     const NetworkNode& shape = network.nodes[node];
-    return builder.MakeTensor("d " + shape.name, shape.rows, shape.columns, layout);
+    const uint64_t rows = shape.of_choices ? State(node).value.rows : shape.rows;
+    return builder.MakeTensor("d " + shape.name, rows, shape.columns, layout);
   }
   // Adds to the gradient of an input of `node`, in the layout in which its value rests.
   void PassBack(uint32_t node, Tensor gradient, size_t i = 0);

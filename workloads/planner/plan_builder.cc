@@ -35,6 +35,11 @@ CommunicatorId PlanBuilder::CommunicatorOf(const std::vector<uint32_t>& axes) {
   return WithStream(communicators_.Along(axes));
 }
 
+CommunicatorId PlanBuilder::CommunicatorNamed(const std::vector<uint32_t>& axes,
+                                              const std::string& name) {
+  return WithStream(communicators_.Named(axes, name));
+}
+
 CommunicatorId PlanBuilder::PairsOf(uint32_t rank, uint32_t other) {
   return WithStream(communicators_.Pairs(rank, other));
 }

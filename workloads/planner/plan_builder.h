@@ -48,6 +48,7 @@ class PlanBuilder {
   uint32_t SizeOfAxes(const std::vector<uint32_t>& axes) const;
   // Along these axes, the last one varying fastest.
   CommunicatorId CommunicatorOf(const std::vector<uint32_t>& axes);
+  CommunicatorId CommunicatorNamed(const std::vector<uint32_t>& axes, const std::string& name);
   // Of each rank of one mesh of the pipeline with its counterpart on another.
   CommunicatorId PairsOf(uint32_t rank, uint32_t other);
 

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "sim/schedule/expert_routing.h"
 #include "workloads/planner/role_planner.h"
 #include "workloads/planner/split_check.h"
 #include "workloads/planner/stages.h"
@@ -83,6 +84,34 @@ uint32_t MicroBatchesOfBlock(const std::vector<Action>& actions, const StagePlac
   }
   if (!places.HasSeveralOnARank()) return most;
   return (most + places.ranks - 1) / places.ranks * places.ranks;
+}
+
+uint32_t ExpertRanks(const Strategy& strategy) {
+  uint32_t ranks = 1;
+  for (const uint32_t axis : strategy.experts->axes) ranks *= strategy.mesh.AxisSize(axis);
+  return ranks;
+}
+
+// The part of the experts that the rank has.
+uint32_t ExpertRankOf(const Strategy& strategy, uint32_t rank) {
+  uint32_t part = 0;
+  for (const uint32_t axis : strategy.experts->axes) {
+    const uint32_t size = strategy.mesh.AxisSize(axis);
+    part = part * size + rank / strategy.mesh.Stride(axis) % size;
+  }
+  return part;
+}
+
+// Whether ranks of the stages with other experts have more or fewer rows of them.
+bool HasUnevenExperts(const StepSetup& step, const std::vector<const Stage*>& stages) {
+  if (!step.strategy.experts || step.strategy.experts->axes.empty()) return false;
+  for (const Stage* stage : stages) {
+    for (uint32_t i = stage->node_begin(); i < stage->node_end(); ++i) {
+      const NetworkNode& node = step.network.nodes[i];
+      if (node.kind == NodeKind::kRoute && !MakeRouting(node.attributes).IsEven()) return true;
+    }
+  }
+  return false;
 }
 
 // As they go to other ranks: where ranks hold the same rows, in parts.
@@ -189,9 +218,17 @@ Schedule PlanPipeline(const Network& network, const Training& training, const St
   for (uint32_t rank = 0; rank < places.ranks; ++rank) {
     std::vector<const Stage*> own;
     for (const uint32_t stage : places.StagesOf(rank)) own.push_back(&stages[stage]);
-    schedule.roles.push_back(PlanRole(step, own, OfRank(actions, places, rank), of_block,
-                                      places.copies, &communicators, place));
-    schedule.role_of_rank.insert(schedule.role_of_rank.end(), step.strategy.mesh.size(), rank);
+    const bool differ = HasUnevenExperts(step, own);
+    const auto first = static_cast<uint32_t>(schedule.roles.size());
+    const uint32_t kinds = differ ? ExpertRanks(step.strategy) : 1;
+    for (step.expert_rank = 0; step.expert_rank < kinds; ++step.expert_rank) {
+      schedule.roles.push_back(PlanRole(step, own, OfRank(actions, places, rank), of_block,
+                                        places.copies, &communicators, place));
+    }
+    for (uint32_t in_mesh = 0; in_mesh < step.strategy.mesh.size(); ++in_mesh) {
+      const uint32_t kind = differ ? ExpertRankOf(step.strategy, in_mesh) : 0;
+      schedule.role_of_rank.push_back(first + kind);
+    }
   }
   schedule.communicators = communicators.all();
   schedule.tokens = network.tokens;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "sim/schedule/expert_routing.h"
 #include "workloads/planner/attention_ops.h"
 
 namespace rehearse {
@@ -81,6 +82,45 @@ class Checker {
     }
   }
 
+  // Ranks begin with tokens of their own, in whole runs that choose alike.
+  void Experts(uint32_t index) const {
+    const NetworkNode& route = network_.nodes[index];
+    const uint32_t router = *network_.nodes[route.inputs.front()].matrix;
+    const Layout& rows = strategy_.products[router].rest;
+    for (uint32_t axis = 0; axis < rows.size(); ++axis) {
+      if (IsSplit(rows[axis], 0) || sizes_[axis] == 1) continue;
+      const std::string& name = strategy_.mesh.axes()[axis].name;
+      throw Error(place_, fmt::format("experts of {}: the {} ranks along axis \"{}\" have the same "
+                                      "tokens; expected \"kind\": \"combined\" with "
+                                      "\"sequence_parallel\": true, or a kind that splits the "
+                                      "batch only (data-parallel, zero-1, zero-2, fsdp)",
+                                      network_.name, sizes_[axis], name));
+    }
+    for (uint32_t i = 0; i < network_.matrices.size() && !strategy_.experts; ++i) {
+      if (!IsOfExperts(network_.matrices[i].role)) continue;
+      if (Pieces(strategy_.products[i].w, sizes_, 0) * Pieces(strategy_.products[i].w, sizes_, 1) >
+          1)
+        throw Error(place_, fmt::format("weight \"{}\" of {} is split: ranks share experts with "
+                                        "\"kind\": \"combined\" only",
+                                        network_.matrices[i].name, network_.name));
+    }
+    const ExpertRouting routing = MakeRouting(route.attributes);
+    const auto refuse = [&](const char* what, uint64_t tokens) {
+      throw Error(place_,
+                  fmt::format("experts of {}: {} of {} tokens, expected a multiple of {}, the run "
+                              "of tokens in which the choices of {} of {} experts come out even",
+                              network_.name, what, tokens, routing.period, routing.per_token,
+                              routing.experts));
+    };
+    const uint64_t tokens = route.rows / strategy_.chunks / Pieces(rows, sizes_, 0);
+    if (tokens == 0 || tokens % routing.period != 0)
+      refuse("a rank's part of a micro-batch", tokens);
+    const auto& context = strategy_.context;
+    if (!context) return;
+    const uint64_t run = network_.sequence / sizes_[context->axis] / (context->balanced ? 2 : 1);
+    if (run % routing.period != 0) refuse("a rank's run of a sequence", run);
+  }
+
   // What a user chooses comes first: heads and the batch.
   void Units(const NetworkNode& node, const Layout& rest) const {
     if (node.units > 0) Split(node.unit_name, node.units, rest, 1);
@@ -93,6 +133,7 @@ class Checker {
   }
 
   void Value(const NetworkNode& node, const Layout& rest) const {
+    if (node.of_choices) return;
     Split(fmt::format("rows of \"{}\"", node.name), node.rows / strategy_.chunks, rest, 0);
     Split(fmt::format("columns of \"{}\"", node.name), node.columns, rest, 1);
     if (node.kind != NodeKind::kProduct) return;
@@ -117,6 +158,9 @@ void CheckSplits(const Network& network, const Strategy& strategy, const std::ve
   const Checker checker(network, strategy, place);
   checker.Context();
   for (size_t i = 0; i < network.nodes.size(); ++i) checker.Units(network.nodes[i], rests[i]);
+  for (uint32_t i = 0; i < network.nodes.size(); ++i) {
+    if (network.nodes[i].kind == NodeKind::kRoute) checker.Experts(i);
+  }
   checker.Matrices();
   for (size_t i = 0; i < network.nodes.size(); ++i) checker.Value(network.nodes[i], rests[i]);
   if (network.samples % (uint64_t{network.micro_batches} * strategy.chunks) != 0) {

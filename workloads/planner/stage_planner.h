@@ -33,6 +33,7 @@ struct StepSetup {
   std::vector<Layout> rests;      // by node: how its value lies between producer and consumers
   std::vector<Layout> crossings;  // and how it goes to another rank of the pipeline
   bool overlaps_messages = true;
+  uint32_t expert_rank = 0;  // which share of the experts the ranks have that are planned
 };
 
 // The streams of a role's messages, made when they are first asked for. A rank that sends to two

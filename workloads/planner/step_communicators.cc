@@ -1,11 +1,34 @@
 #include "workloads/planner/step_communicators.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace rehearse {
 namespace {
 
 constexpr const char* kStagesAxis = "stages";
+
+// "data+context"; parts of an axis go by its name where all of them are there.
+std::string NameOf(const DeviceMesh& mesh, const std::vector<uint32_t>& axes) {
+  const auto parts_in = [&](const auto& all, const std::string& of, const auto& axis_of) {
+    return std::count_if(all.begin(), all.end(),
+                         [&](const auto& one) { return axis_of(one).part_of == of; });
+  };
+  std::vector<std::string> names;
+  for (const uint32_t index : axes) {
+    const MeshAxis& axis = mesh.axes()[index];
+    const std::string& of = axis.part_of;
+    const bool has_all =
+        !of.empty() &&
+        parts_in(axes, of, [&](uint32_t i) -> const MeshAxis& { return mesh.axes()[i]; }) ==
+            parts_in(mesh.axes(), of, [](const MeshAxis& i) -> const MeshAxis& { return i; });
+    const std::string& name = has_all ? of : axis.name;
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  return fmt::format("{}", fmt::join(names, "+"));
+}
 
 DeviceMesh WithStages(const DeviceMesh& mesh, uint32_t stages, const Place& place) {
   if (stages == 1) return mesh;
@@ -61,10 +84,17 @@ CommunicatorId StepCommunicators::Along(const std::vector<uint32_t>& axes) {
   const CommunicatorId next(static_cast<uint32_t>(communicators_.size()));
   const auto [it, is_new] = of_axes_.emplace(axes, next);
   if (is_new) {
-    std::string name;
-    for (const uint32_t axis : axes) name += (name.empty() ? "" : "+") + mesh_.axes()[axis].name;
-    communicators_.push_back(whole_.AlongAxes({axes.rbegin(), axes.rend()}, name));
+    communicators_.push_back(whole_.AlongAxes({axes.rbegin(), axes.rend()}, NameOf(mesh_, axes)));
   }
+  return it->second;
+}
+
+CommunicatorId StepCommunicators::Named(const std::vector<uint32_t>& axes,
+                                        const std::string& name) {
+  CHECK(!axes.empty());
+  const CommunicatorId next(static_cast<uint32_t>(communicators_.size()));
+  const auto [it, is_new] = named_.emplace(name, next);
+  if (is_new) communicators_.push_back(whole_.AlongAxes({axes.rbegin(), axes.rend()}, name));
   return it->second;
 }
 

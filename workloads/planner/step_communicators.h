@@ -5,10 +5,13 @@
 // every mesh; then come "model" (the axes of one replica of the model, over the pipeline), with a
 // pipeline "stages" (the ranks with the same coordinates), one more of them for gradients where
 // ranks have several stages, so that values and gradients that go the same way do not meet, and
-// sets of axes as they are first asked for. Not thread-safe.
+// sets of axes as they are first asked for. All parts of an axis that was cut go by its name. Not
+// thread-safe.
 #pragma once
 
 #include <map>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/base/error.h"
@@ -32,6 +35,8 @@ class StepCommunicators {
 
   // Along these axes, the last one varying fastest.
   CommunicatorId Along(const std::vector<uint32_t>& axes);
+  // The same ranks by another name, apart from what else they have in common.
+  CommunicatorId Named(const std::vector<uint32_t>& axes, const std::string& name);
   CommunicatorId model() const;
   // Member p of a group is on rank p of the pipeline.
   CommunicatorId OfValues() const;
@@ -46,6 +51,7 @@ class StepCommunicators {
   const DeviceMesh whole_;  // with the axis of the pipeline outermost
   std::vector<Communicator> communicators_;
   std::map<std::vector<uint32_t>, CommunicatorId> of_axes_;
+  std::map<std::string, CommunicatorId> named_;
   std::map<std::pair<uint32_t, uint32_t>, CommunicatorId> of_pairs_;
 };
 

@@ -49,6 +49,9 @@ ProductLayouts LayoutsOf(const RoleLayouts& layouts, MatrixRole role) {
       return StemLayouts(layouts.second.rest);
     case MatrixRole::kTail:
       return TailLayouts(layouts.second.rest);
+    case MatrixRole::kRouter:
+    case MatrixRole::kExpertFirst:
+    case MatrixRole::kExpertSecond:
     case MatrixRole::kWhole:
       return WholeLayouts(layouts.second.rest);
   }

@@ -104,12 +104,23 @@ struct ContextPolicy {
   bool balanced = true;  // ring and all-gather: of a causal mask (sim/schedule/sequence_order.h)
 };
 
+// Experts are spread over ranks (expert parallelism): these have shares of all experts each, and
+// send one another the tokens that choose them by all-to-alls. Where ranks share each expert, they
+// gather the tokens of all of them before it, and reduce-scatter what their parts of it give.
+// Without a policy, every rank has all experts.
+struct ExpertPolicy {
+  std::vector<uint32_t> axes;         // over which experts are spread, outermost first
+  std::vector<uint32_t> tensor_axes;  // over which each is shared, outermost first
+  bool overlaps_shared = false;       // what travels does so beside the shared expert
+};
+
 struct Strategy {
   std::string name;
   DeviceMesh mesh;
   std::vector<ProductLayouts> products = {};  // of the network's matrices, in their order
   std::optional<ShardPolicy> shard = std::nullopt;
   std::optional<ContextPolicy> context = std::nullopt;
+  std::optional<ExpertPolicy> experts = std::nullopt;
   bool asynchronous_input_gradient = false;  // collectives of dX beside the dW product
   // Reduce-scatters of dW beside backward, their results awaited at its end; or, with the next, by
   // the sums of those results.

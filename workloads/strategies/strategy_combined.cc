@@ -33,31 +33,69 @@ uint32_t SizeOf(const CombinedOptions& options, CombinedAxis axis) {
   internal::FailCheck(__FILE__, __LINE__, "unknown axis");
 }
 
-// The axes of the mesh, and where each lies in it.
+// The axes of the mesh, and where each lies in it: in one piece, or cut where the ranks end that
+// share an expert, or over which experts are spread.
 class CombinedMesh {
  public:
-  explicit CombinedMesh(const CombinedOptions& options) {
+  CombinedMesh(const CombinedOptions& options, const Place& place) {
     std::vector<CombinedAxis> order = options.order;
     for (size_t i = 0; i < kCombinedAxes; ++i) {
       const auto axis = static_cast<CombinedAxis>(i);
       if (std::find(order.begin(), order.end(), axis) == order.end()) order.push_back(axis);
     }
     CHECK_EQ(order.size(), kCombinedAxes);
+    const uint64_t of_tensor = options.expert_tensor;
+    const uint64_t of_experts = of_tensor * options.expert;
+    uint64_t stride = 1;
     for (const CombinedAxis axis : order) {
-      if (SizeOf(options, axis) == 1) continue;
-      places_[static_cast<size_t>(axis)] = static_cast<uint32_t>(axes_.size());
-      axes_.push_back({kMeshNames[static_cast<size_t>(axis)], SizeOf(options, axis)});
+      const uint32_t size = SizeOf(options, axis);
+      if (size == 1) continue;
+      std::vector<uint64_t> ends;
+      for (const uint64_t cut : {of_tensor, of_experts}) {
+        if (cut <= stride || cut >= stride * size) continue;
+        if (cut % stride != 0 || stride * size % cut != 0 || axis == CombinedAxis::kContext) {
+          throw Error(place, DoesNotFit(options, axis));
+        }
+        if (ends.empty() || ends.back() != cut) ends.push_back(cut);
+      }
+      ends.push_back(stride * size);
+      const char* const name = kMeshNames[static_cast<size_t>(axis)];
+      for (const uint64_t end : ends) {
+        MeshAxis piece{name, static_cast<uint32_t>(end / stride)};
+        if (ends.size() > 1) {
+          piece.part_of = name;
+          piece.name = NameOfPiece(name, end, of_tensor, of_experts);
+        }
+        const auto index = static_cast<uint32_t>(axes_.size());
+        places_[static_cast<size_t>(axis)].push_back(index);
+        if (end <= of_tensor) {
+          tensor_of_experts_.insert(tensor_of_experts_.begin(), index);
+        } else if (end <= of_experts) {
+          experts_.insert(experts_.begin(), index);
+        }
+        axes_.push_back(std::move(piece));
+        stride = end;
+      }
+    }
+    if (stride % of_experts != 0) {
+      throw Error(place, fmt::format("\"expert\" {} x \"expert_tensor\" {}: expected a divisor "
+                                     "of the {} ranks of tensor, context and data parallelism",
+                                     options.expert, options.expert_tensor, stride));
     }
     if (axes_.empty()) {
-      places_[static_cast<size_t>(CombinedAxis::kData)] = 0;
+      places_[static_cast<size_t>(CombinedAxis::kData)] = {0};
       axes_.push_back({kMeshNames[static_cast<size_t>(CombinedAxis::kData)], 1});
     }
   }
 
   const std::vector<MeshAxis>& axes() const { return axes_; }
-  std::optional<uint32_t> PlaceOf(CombinedAxis axis) const {
+  // From the innermost outwards.
+  const std::vector<uint32_t>& PlacesOf(CombinedAxis axis) const {
     return places_[static_cast<size_t>(axis)];
   }
+  // Outermost first.
+  const std::vector<uint32_t>& experts() const { return experts_; }
+  const std::vector<uint32_t>& tensor_of_experts() const { return tensor_of_experts_; }
 
   // Rows over the data axes, outermost in the mesh outermost, then over context, then over tensor
   // where it takes part.
@@ -68,22 +106,64 @@ class CombinedMesh {
       if (!Is(CombinedAxis::kTensor, axis) && !Is(CombinedAxis::kContext, axis))
         layout[axis] = S(0, level++);
     }
-    if (const auto context = PlaceOf(CombinedAxis::kContext)) layout[*context] = S(0, level++);
-    const auto tensor = PlaceOf(CombinedAxis::kTensor);
-    if (tensor && over_tensor) layout[*tensor] = S(0, level);
+    for (const uint32_t place : PlacesOf(CombinedAxis::kContext)) layout[place] = S(0, level++);
+    if (!over_tensor) return layout;
+    const std::vector<uint32_t>& tensor = PlacesOf(CombinedAxis::kTensor);
+    for (size_t i = tensor.size(); i-- > 0;) layout[tensor[i]] = S(0, level++);
     return layout;
   }
+  // What is split over tensor nests its pieces, the outermost outermost.
   Layout With(Layout layout, Placement tensor) const {
-    if (const auto axis = PlaceOf(CombinedAxis::kTensor)) layout[*axis] = tensor;
+    const std::vector<uint32_t>& places = PlacesOf(CombinedAxis::kTensor);
+    for (size_t i = places.size(); i-- > 0; ++tensor.level) layout[places[i]] = tensor;
     return layout;
   }
   Layout Weight(Placement tensor) const { return With(Layout(axes_.size(), B()), tensor); }
 
+  // Of the experts' matrices, which have experts in k or n and the axis that ranks share in the
+  // other one.
+  ProductLayouts OfExperts(bool is_first) const {
+    Layout x = Rows(/*over_tensor=*/true);
+    Layout w(axes_.size(), B());
+    Layout rest = x;
+    uint8_t level = 0;
+    for (const uint32_t axis : experts_) {
+      x[axis] = is_first ? S(1, level) : B();
+      w[axis] = S(is_first ? 0 : 1, level++);
+    }
+    level = 0;
+    for (const uint32_t axis : tensor_of_experts_) {
+      x[axis] = is_first ? B() : S(1, level);
+      w[axis] = S(is_first ? 1 : 0, level);
+      rest[axis] = is_first ? S(1, level) : B();
+      ++level;
+    }
+    return {.x = x, .w = w, .rest = rest};
+  }
+
  private:
-  bool Is(CombinedAxis axis, size_t place) const { return PlaceOf(axis) == place; }
+  bool Is(CombinedAxis axis, size_t place) const {
+    const std::vector<uint32_t>& places = PlacesOf(axis);
+    return std::find(places.begin(), places.end(), place) != places.end();
+  }
+
+  static std::string DoesNotFit(const CombinedOptions& options, CombinedAxis axis) {
+    return fmt::format("\"expert\" {} x \"expert_tensor\" {} ends within \"{}\" {}, {}",
+                       options.expert, options.expert_tensor, Name(axis), SizeOf(options, axis),
+                       axis == CombinedAxis::kContext ? "which cannot be cut"
+                                                      : "which it does not cut into equal parts");
+  }
+
+  static std::string NameOfPiece(const std::string& name, uint64_t end, uint64_t of_tensor,
+                                 uint64_t of_experts) {
+    if (end <= of_tensor) return name + " in expert";
+    return end <= of_experts ? name + " over experts" : "expert data";
+  }
 
   std::vector<MeshAxis> axes_;
-  std::array<std::optional<uint32_t>, kCombinedAxes> places_;
+  std::array<std::vector<uint32_t>, kCombinedAxes> places_;
+  std::vector<uint32_t> experts_;
+  std::vector<uint32_t> tensor_of_experts_;
 };
 
 std::string NameOf(const CombinedOptions& options) {
@@ -99,6 +179,8 @@ std::string NameOf(const CombinedOptions& options) {
     if (axis == CombinedAxis::kTensor && options.sequence_parallel)
       name += " with sequence parallelism";
   }
+  if (options.expert > 1) name += fmt::format(", expert {}", options.expert);
+  if (options.expert_tensor > 1) name += fmt::format(", expert tensor {}", options.expert_tensor);
   if (name.empty()) name = "one rank";
   const bool shares = options.zero.stage > 0 && options.zero.shard * options.context > 1;
   return fmt::format("combined, {}{}", name,
@@ -121,8 +203,8 @@ const char* Name(CombinedAxis axis) {
   return kNames[static_cast<size_t>(axis)];
 }
 
-Strategy MakeCombined(const CombinedOptions& options, const Network& network) {
-  const CombinedMesh mesh(options);
+Strategy MakeCombined(const CombinedOptions& options, const Network& network, const Place& place) {
+  const CombinedMesh mesh(options, place);
   Strategy strategy{.name = NameOf(options),
                     .mesh = DeviceMesh(mesh.axes()),
                     .asynchronous_input_gradient = options.overlap_all_reduce,
@@ -141,14 +223,24 @@ Strategy MakeCombined(const CombinedOptions& options, const Network& network) {
   layouts.head = layouts.first;
   strategy.products = LayoutsByRole(network, layouts);
 
-  if (const auto place = mesh.PlaceOf(CombinedAxis::kContext)) {
+  if (!mesh.experts().empty() || !mesh.tensor_of_experts().empty()) {
+    strategy.experts = ExpertPolicy{mesh.experts(), mesh.tensor_of_experts(), false};
+    for (size_t i = 0; i < network.matrices.size(); ++i) {
+      const MatrixRole role = network.matrices[i].role;
+      if (IsOfExperts(role))
+        strategy.products[i] = mesh.OfExperts(role == MatrixRole::kExpertFirst);
+    }
+    strategy.experts->overlaps_shared = options.overlap_shared_expert;
+  }
+  const std::vector<uint32_t>& context = mesh.PlacesOf(CombinedAxis::kContext);
+  if (!context.empty()) {
     const bool has_whole_sequences = options.context_kind == ContextKind::kUlysses;
-    strategy.context = ContextPolicy{*place, options.context_kind,
+    strategy.context = ContextPolicy{context.front(), options.context_kind,
                                      options.balances_context && !has_whole_sequences};
   }
   std::vector<uint32_t> shares;
   for (const CombinedAxis axis : {CombinedAxis::kShard, CombinedAxis::kContext}) {
-    if (const auto place = mesh.PlaceOf(axis)) shares.push_back(*place);
+    for (const uint32_t place_of : mesh.PlacesOf(axis)) shares.push_back(place_of);
   }
   if (!shares.empty()) strategy.shard = SharesOf(options.zero, std::move(shares));
   strategy.gathers_beside_forward =

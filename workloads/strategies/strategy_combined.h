@@ -14,6 +14,13 @@
 //   | stage 1, after backward: reduce-scatter dW, all-gather W | shard, context | kn/t          |
 //   | after backward: all-reduce dW       | the other data axes | kn/(t·f); stages 0, 1: kn/t   |
 //   | around attention cores: see ContextPolicy in workloads/strategies/strategy.h | context     |
+//   | around experts: see workloads/planner/expert_rules.cc | expert, expert tensor |             |
+//
+// Experts have a mesh of their own over the same ranks: from the innermost rank outwards
+// expert_tensor ranks share an expert, expert ranks have a part of all experts each, and what is
+// left are replicas of these, over which their gradients are summed (and their shares lie):
+// Megatron-Core's etp-ep-edp (parallel_state.py) and torchtitan's mesh. An axis that ends within
+// one of the others cuts it into two.
 //
 // Megatron-LM's strategy, data parallelism, ZeRO and FSDP are this with the other axes at 1.
 #pragma once
@@ -21,6 +28,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "sim/base/error.h"
 #include "workloads/strategies/strategy.h"
 #include "workloads/strategies/strategy_zero.h"
 
@@ -48,8 +56,13 @@ struct CombinedOptions {
   // Stages 0 and 1, as MegatronOptions has them, with any axes that split the batch for data.
   uint64_t bucket_elements = 0;
   bool overlap_parameter_gathers = false;
+  uint32_t expert = 1;         // ranks over which experts are spread
+  uint32_t expert_tensor = 1;  // ranks that share each of them
+  bool overlap_shared_expert = false;
 };
 
-Strategy MakeCombined(const CombinedOptions& options, const Network& network);
+// Throws Error at `place` where the mesh of experts does not fit into the other.
+Strategy MakeCombined(const CombinedOptions& options, const Network& network,
+                      const Place& place = {});
 
 }  // namespace rehearse

@@ -1,0 +1,229 @@
+// Experts on real numbers: one training step on thread ranks gives the loss, all gradients and the
+// updated parameters of the serial step, wherever the experts are, whoever is chosen, and dropping
+// the same choices.
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "sim/schedule/buffer_check.h"
+#include "sim/schedule/expert_routing.h"
+#include "sim/schedule/schedule_check.h"
+#include "tests/real/executed.h"
+#include "workloads/networks/decoder_network.h"
+#include "workloads/planner/planner.h"
+#include "workloads/planner/stage_sizes.h"
+#include "workloads/planner/stages.h"
+#include "workloads/strategies/strategy_combined.h"
+#include "workloads/strategies/strategy_zero.h"
+
+namespace rehearse {
+namespace {
+
+// Double has 16 digits; sums in another order and a few hundred operations cost six of them at
+// most.
+constexpr double kTolerance = 1e-10;
+constexpr uint64_t kSeed = 5;
+
+// Eight experts of which a token passes two, and a shared one.
+GptModel Experts() {
+  GptModel model;
+  model.name = "experts";
+  model.layers = 2;
+  model.hidden = 16;
+  model.heads = 4;
+  model.groups = 4;
+  model.vocabulary = 32;
+  model.llama = true;
+  model.feed_forward = 32;
+  model.tied = false;
+  model.experts = ExpertModel{.count = 8, .per_token = 2, .hidden = 12, .shared = 8};
+  return model;
+}
+
+Training TrainingOf(uint32_t micro_batches = 2, uint64_t sequence = 16) {
+  Training training;
+  training.micro_batches = micro_batches;
+  training.batch = 4 * micro_batches;
+  training.sequence = sequence;
+  training.recomputation = Recomputation::kNone;
+  return training;
+}
+
+void ExpectSerialNumbers(const GptModel& model, const Training& training,
+                         const Schedule& schedule) {
+  CheckSchedule(schedule);
+  CheckBuffers(schedule);
+  const Schedule serial = PlanSerialStep(MakeDecoder(model, training), training, 1);
+  const CheckReport report = ExecuteAndCompare(ComputeSerially(serial, kSeed), schedule, kSeed);
+  EXPECT_TRUE(report.Passes(kTolerance)) << DescribeDifferences(report);
+}
+
+void ExpectSerialNumbers(const GptModel& model, const Training& training,
+                         const CombinedOptions& options) {
+  const Network network = MakeDecoder(model, training);
+  const Strategy strategy = MakeCombined(options, network);
+  SCOPED_TRACE(strategy.name);
+  ExpectSerialNumbers(model, training, PlanStep(network, training, strategy));
+}
+
+CombinedOptions Spread(uint32_t expert, uint32_t data) {
+  CombinedOptions options;
+  options.expert = expert;
+  options.data = data;
+  return options;
+}
+
+TEST(ExpertExecution, EveryRankHasAllExperts) {
+  ExpectSerialNumbers(Experts(), TrainingOf(), Spread(1, 2));
+}
+
+TEST(ExpertExecution, ExpertsAreSpreadOverDataRanks) {
+  ExpectSerialNumbers(Experts(), TrainingOf(), Spread(2, 2));
+  ExpectSerialNumbers(Experts(), TrainingOf(), Spread(4, 4));
+}
+
+TEST(ExpertExecution, ReplicasOfExpertsSumTheirGradients) {
+  ExpectSerialNumbers(Experts(), TrainingOf(), Spread(2, 4));
+}
+
+// Two of four tensor ranks, then one of two data ranks: the experts' mesh cuts both axes.
+TEST(ExpertExecution, ExpertRanksAreFoldedIntoTensorAndDataRanks) {
+  CombinedOptions options = Spread(2, 2);
+  options.tensor = 4;
+  options.sequence_parallel = true;
+  ExpectSerialNumbers(Experts(), TrainingOf(), options);
+  options.tensor = 2;
+  options.expert = 4;
+  ExpectSerialNumbers(Experts(), TrainingOf(), options);
+}
+
+TEST(ExpertExecution, RanksShareEachExpert) {
+  CombinedOptions options = Spread(2, 2);
+  options.tensor = 2;
+  options.sequence_parallel = true;
+  options.expert_tensor = 2;
+  ExpectSerialNumbers(Experts(), TrainingOf(), options);
+  options.expert = 1;
+  ExpectSerialNumbers(Experts(), TrainingOf(), options);
+}
+
+TEST(ExpertExecution, SharedExpertBesideWhatTravels) {
+  CombinedOptions options = Spread(2, 2);
+  options.tensor = 2;
+  options.sequence_parallel = true;
+  options.overlap_shared_expert = true;
+  ExpectSerialNumbers(Experts(), TrainingOf(), options);
+}
+
+TEST(ExpertExecution, EveryStageOfZero) {
+  for (const uint32_t stage : {1u, 2u, 3u}) {
+    CombinedOptions options = Spread(2, 1);
+    options.zero.stage = stage;
+    options.zero.shard = 4;
+    options.zero.by_layer = stage == 3;
+    ExpectSerialNumbers(Experts(), TrainingOf(), options);
+  }
+}
+
+TEST(ExpertExecution, OptimizerInSharesWithBucketsAndGathersBesideTheForwardPass) {
+  CombinedOptions options = Spread(4, 1);
+  options.tensor = 2;
+  options.sequence_parallel = true;
+  options.zero.stage = 1;
+  options.zero.shard = 4;
+  options.bucket_elements = 1;
+  options.overlap_parameter_gathers = true;
+  ExpectSerialNumbers(Experts(), TrainingOf(), options);
+}
+
+TEST(ExpertExecution, SequencesInShares) {
+  CombinedOptions options = Spread(4, 2);
+  options.context = 2;
+  ExpectSerialNumbers(Experts(), TrainingOf(), options);
+}
+
+TEST(ExpertExecution, LayersAreComputedAgain) {
+  Training training = TrainingOf();
+  training.recomputation = Recomputation::kFull;
+  ExpectSerialNumbers(Experts(), training, Spread(2, 2));
+}
+
+TEST(ExpertExecution, SomeLayersHaveNoExperts) {
+  GptModel model = Experts();
+  model.layers = 3;
+  model.experts->every = 2;
+  ExpectSerialNumbers(model, TrainingOf(), Spread(2, 2));
+  model.experts->every = 1;
+  model.experts->first_dense = 1;
+  ExpectSerialNumbers(model, TrainingOf(), Spread(2, 2));
+}
+
+TEST(ExpertExecution, SigmoidsAndOneExpertAToken) {
+  GptModel model = Experts();
+  model.experts->sigmoid = true;
+  ExpectSerialNumbers(model, TrainingOf(), Spread(2, 2));
+  model.experts->per_token = 1;
+  ExpectSerialNumbers(model, TrainingOf(), Spread(4, 4));
+}
+
+TEST(ExpertExecution, ChoicesLieInGroups) {
+  GptModel model = Experts();
+  model.experts->groups = 4;
+  model.experts->limited_groups = 2;
+  ExpectSerialNumbers(model, TrainingOf(), Spread(4, 4));
+}
+
+// Runs of 64 tokens, so that an equal share is 16 choices; a rank has 64.
+TEST(ExpertExecution, BusyExpertsHaveMoreRows) {
+  GptModel model = Experts();
+  model.experts->imbalance = 2;
+  ExpectSerialNumbers(model, TrainingOf(1, 64), Spread(4, 4));
+  CombinedOptions options = Spread(2, 1);
+  options.tensor = 2;
+  options.sequence_parallel = true;
+  options.expert_tensor = 2;
+  options.data = 2;
+  ExpectSerialNumbers(model, TrainingOf(1, 64), options);
+}
+
+TEST(ExpertExecution, BusyExpertsDropWhatTheyHaveNoRoomFor) {
+  GptModel model = Experts();
+  model.experts->imbalance = 2;
+  model.experts->capacity = 1.25;
+  const ExpertRouting routing = MakeRouting(model.experts->RoutingAttributes());
+  ASSERT_LT(routing.Kept(), routing.period * routing.per_token);
+  ExpectSerialNumbers(model, TrainingOf(1, 64), Spread(4, 4));
+  ExpectSerialNumbers(model, TrainingOf(1, 64), Spread(2, 4));
+}
+
+TEST(ExpertExecution, Pipelines) {
+  for (const double imbalance : {1.0, 1.5}) {
+    GptModel model = Experts();
+    model.layers = 4;
+    model.experts->imbalance = imbalance;
+    const Training training = TrainingOf(4, 64);
+    const Network network = MakeDecoder(model, training);
+    const Strategy strategy = MakeCombined(Spread(2, 2), network);
+    for (const auto& order : {OneForwardOneBackward, ZeroBubbleH1}) {
+      ExpectSerialNumbers(model, training,
+                          PlanStages(network, training, strategy, EvenStages(network, 2),
+                                     order(2, training.micro_batches)));
+    }
+  }
+}
+
+TEST(ExpertExecution, KindsThatSplitTheBatchOnly) {
+  const GptModel model = Experts();
+  const Training training = TrainingOf();
+  const Network network = MakeDecoder(model, training);
+  ExpectSerialNumbers(model, training,
+                      PlanStep(network, training, MakeDataParallel(2, true, network)));
+  ZeroOptions zero;
+  zero.shard = 4;
+  zero.by_layer = true;
+  ExpectSerialNumbers(model, training, PlanStep(network, training, MakeZero(zero, network)));
+}
+
+}  // namespace
+}  // namespace rehearse

@@ -1,0 +1,436 @@
+// Experts: tokens go to the ranks that have the experts which they choose, and their results come
+// back (ExpertPolicy, workloads/strategies/strategy.h; who chooses what: expert_routing.h in
+// sim/schedule/).
+//
+// With t tokens a rank, c choices a token that are taken, h columns, p ranks over which experts are
+// spread and q that share each:
+//
+//   | op                                     | ranks         | rows            | forward, backward |
+//   | all-gather of counts of choices        | p·q           |                 | before            |
+//   | permute: rows expert by expert         |               | t·c             | copies, sums      |
+//   | all-to-all                             | p             | t·c             | both ways         |
+//   | all-gather, back reduce-scatter        | q             | t·c to t·c·q    | both ways         |
+//   | order: of all sources, by expert       |               | t·c·q           | both ways         |
+//   | grouped products, SwiGLU between       |               | t·c·q           |                   |
+//   | combine: weighted sum of a token's rows |              | t·c             | and its gradient  |
+//
+// as Megatron-LM's all-to-all dispatcher does (NVIDIA/Megatron-LM, megatron/core/transformer/moe/
+// token_dispatcher.py). What arrives later than it is sent, in the nodes kArrive and kReturn, may
+// travel beside what comes between: the shared expert.
+#include <numeric>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "sim/schedule/expert_routing.h"
+#include "workloads/planner/casts.h"
+#include "workloads/planner/node_rules.h"
+
+namespace rehearse {
+namespace {
+
+using Issue = PlanBuilder::Issue;
+
+constexpr const char* kExpertRanks = "expert";
+constexpr const char* kRanksOfExpert = "expert tensor";
+constexpr const char* kAllExpertRanks = "experts";
+constexpr double kNumber = 4;  // bytes of a count, a score in fp32
+
+// What this rank has of a layer's experts, and how many rows.
+class ExpertRows {
+ public:
+  // Of a node with the routing's attributes; `tokens` are the rows that the rank begins with.
+  ExpertRows(const Plan& plan, const std::vector<double>& attributes, uint64_t tokens)
+      : policy_(plan.strategy.experts ? &*plan.strategy.experts : nullptr),
+        routing_(MakeRouting(attributes)),
+        ranks_(policy_ ? plan.builder.SizeOfAxes(policy_->axes) : 1),
+        sharers_(policy_ ? plan.builder.SizeOfAxes(policy_->tensor_axes) : 1),
+        own_(plan.expert_rank),
+        runs_(tokens / routing_.period) {
+    CHECK_EQ(tokens % routing_.period, 0u);
+    CHECK_EQ(routing_.experts % ranks_, 0u);
+  }
+
+  const ExpertRouting& routing() const { return routing_; }
+  uint32_t ranks() const { return ranks_; }
+  uint32_t sharers() const { return sharers_; }
+  uint32_t sources() const { return ranks_ * sharers_; }
+  uint32_t experts() const { return routing_.experts / ranks_; }  // of a rank
+  // Rows of one source for the experts of a rank, and for each of them.
+  uint64_t RowsFor(uint32_t rank) const {
+    uint64_t rows = 0;
+    for (uint32_t i = 0; i < experts(); ++i) rows += routing_.loads[rank * experts() + i];
+    return rows * runs_;
+  }
+  std::vector<double> RowsOfExperts(uint32_t sources) const {
+    std::vector<double> rows;
+    for (uint32_t i = 0; i < experts(); ++i)
+      rows.push_back(static_cast<double>(routing_.loads[own_ * experts() + i] * runs_ * sources));
+    return rows;
+  }
+  uint64_t sent() const { return routing_.Kept() * runs_; }
+  uint64_t received() const { return RowsFor(own_) * ranks_; }
+
+ private:
+  const ExpertPolicy* policy_;
+  ExpertRouting routing_;
+  uint32_t ranks_;
+  uint32_t sharers_;
+  uint32_t own_;
+  uint64_t runs_;
+};
+
+// The node of a layer's experts that this one is among: the last of this kind.
+uint32_t LastOfKind(const Plan& plan, uint32_t node, NodeKind kind) {
+  while (plan.Node(node).kind != kind) {
+    CHECK_GT(node, 0u);
+    --node;
+  }
+  return node;
+}
+
+class ExpertNode {
+ public:
+  ExpertNode(Plan* plan, uint32_t node)
+      : plan_(*plan), builder_(plan->builder), node_(node), shape_(plan->Node(node)) {
+    const NetworkNode& route = plan_.Node(LastOfKind(plan_, node, NodeKind::kRoute));
+    const uint32_t router = *plan_.Node(route.inputs.front()).matrix;
+    spread_ = plan_.parameters.LayoutsOf(router).rest;
+    rows_.emplace(plan_, route.attributes, route.rows / Pieces(spread_, builder_.sizes(), 0));
+    gathered_ = spread_;
+    if (policy() != nullptr) {
+      for (const uint32_t axis : policy()->tensor_axes) gathered_[axis] = B();
+    }
+  }
+
+  const NetworkNode& shape() const { return shape_; }
+  const ExpertRows& rows() const { return *rows_; }
+  const ExpertPolicy* policy() const {
+    return plan_.strategy.experts ? &*plan_.strategy.experts : nullptr;
+  }
+  // Of a grouped product.
+  Layout ResultOf(MatrixRole role) const {
+    Layout layout = gathered_;
+    if (policy() == nullptr || role == MatrixRole::kExpertSecond) return layout;
+    uint8_t level = 0;
+    for (const uint32_t axis : policy()->tensor_axes) layout[axis] = S(1, level++);
+    return layout;
+  }
+
+  // So many rows on this rank.
+  Tensor MakeRows(const std::string& name, uint64_t rows, uint64_t columns,
+                  const Layout& layout) const {
+    return builder_.MakeTensor(name, rows * Pieces(layout, builder_.sizes(), 0), columns, layout);
+  }
+  Tensor MakeSent(const std::string& name) const {
+    return MakeRows(name, rows().sent(), shape_.columns, spread_);
+  }
+  double BytesOf(const Tensor& tensor) const {
+    return builder_.LocalElements(tensor) * plan_.element();
+  }
+  void AddMemory(const std::string& name, Kernel kernel, double bytes,
+                 const std::vector<BufferId>& reads, const std::vector<BufferId>& writes) const {
+    // Eagerly rows are picked by an index that is sorted before.
+    const uint32_t kernels = plan_.training.kernels == KernelStyle::kFused ? 1 : 2;
+    builder_.AddMemoryOp(name, kernel, KernelCost{bytes, kernels}, reads, writes,
+                         shape_.attributes);
+  }
+
+  // How many rows each rank will get, before they are sent.
+  std::vector<BufferId> GatherCounts() const {
+    if (rows().sources() == 1) return {};
+    std::vector<uint32_t> axes = policy()->axes;
+    axes.insert(axes.end(), policy()->tensor_axes.begin(), policy()->tensor_axes.end());
+    const uint64_t experts = rows().routing().experts;
+    const double bytes = kNumber * static_cast<double>(experts) * rows().sources();
+    const BufferId all = builder_.AddBuffer({.name = builder_.Label("counts of all ranks"),
+                                             .kind = BufferKind::kBuffer,
+                                             .bytes = Bytes(bytes),
+                                             .dtype = DType::kFp32,
+                                             .rows = rows().sources(),
+                                             .columns = experts});
+    const bool is_tensor = policy()->axes.empty();
+    const bool is_plain = policy()->tensor_axes.empty();
+    Collective collective;
+    collective.kind = CollectiveKind::kAllGather;
+    collective.communicator = builder_.CommunicatorNamed(axes, is_plain    ? kExpertRanks
+                                                               : is_tensor ? kRanksOfExpert
+                                                                           : kAllExpertRanks);
+    collective.bytes = Bytes(bytes);
+    collective.dtype = DType::kFp32;
+    const BufferId counts = plan_.State(LastOfKind(plan_, node_, NodeKind::kRoute)).saved.front();
+    builder_.AddCollective("all-gather counts", collective, Issue::kBlocking, {counts}, {all});
+    return {all};
+  }
+
+  // To the ranks that have the experts, or back from them.
+  Tensor Send(const Tensor& tensor, bool back) const {
+    const uint32_t ranks = rows().ranks();
+    if (ranks == 1) return tensor;
+    const double row = static_cast<double>(tensor.columns) * plan_.element();
+    Tensor arrived =
+        MakeRows(tensor.name, back ? rows().sent() : rows().received(), tensor.columns, spread_);
+    Collective collective;
+    collective.kind = CollectiveKind::kAllToAll;
+    collective.communicator = builder_.CommunicatorNamed(policy()->axes, kExpertRanks);
+    collective.dtype = builder_.precision();
+    collective.bytes = Bytes(static_cast<double>(rows().sent()) * row);
+    if (!IsEvenOverRanks()) {
+      double most = 0;
+      for (uint32_t from = 0; from < ranks; ++from) {
+        double sum = 0;
+        for (uint32_t to = 0; to < ranks; ++to) {
+          const double bytes = static_cast<double>(rows().RowsFor(back ? from : to)) * row;
+          collective.pair_bytes.emplace_back(bytes);
+          sum += bytes;
+        }
+        most = std::max(most, sum);
+      }
+      collective.bytes = Bytes(most);
+    }
+    const bool overlaps = policy()->overlaps_shared;
+    builder_.AddCollective(fmt::format("{} {}", back ? "combine" : "dispatch", tensor.name),
+                           collective, overlaps ? Issue::kAsynchronous : Issue::kBlocking,
+                           {tensor.buffer}, {arrived.buffer});
+    return arrived;
+  }
+
+  // What has come, of all ranks that share the experts, expert by expert.
+  Tensor Collect(Tensor tensor) const {
+    if (rows().sharers() > 1) {
+      const uint64_t all = rows().received() * rows().sharers();
+      const Tensor whole = MakeRows(tensor.name, all, tensor.columns, gathered_);
+      AddShared(CollectiveKind::kAllGather, "all-gather ", whole, tensor, whole);
+      tensor = whole;
+    } else {
+      tensor.layout = gathered_;
+    }
+    return Order(std::move(tensor), /*back=*/false);
+  }
+
+  // The way back.
+  Tensor Spread(Tensor tensor) const {
+    tensor = Order(std::move(tensor), /*back=*/true);
+    if (rows().sharers() == 1) {
+      tensor.layout = spread_;
+      return tensor;
+    }
+    const Tensor share = MakeRows(tensor.name, rows().received(), tensor.columns, spread_);
+    AddShared(CollectiveKind::kReduceScatter, "reduce-scatter ", tensor, tensor, share);
+    return share;
+  }
+
+ private:
+  bool IsEvenOverRanks() const {
+    for (uint32_t rank = 1; rank < rows().ranks(); ++rank) {
+      if (rows().RowsFor(rank) != rows().RowsFor(0)) return false;
+    }
+    return true;
+  }
+
+  void AddShared(CollectiveKind kind, const char* name, const Tensor& whole, const Tensor& from,
+                 const Tensor& to) const {
+    Collective collective;
+    collective.kind = kind;
+    collective.communicator = builder_.CommunicatorNamed(policy()->tensor_axes, kRanksOfExpert);
+    collective.bytes = Bytes(BytesOf(whole));
+    collective.dtype = builder_.precision();
+    builder_.AddCollective(name + from.name, collective, Issue::kBlocking, {from.buffer},
+                           {to.buffer});
+  }
+
+  // Nothing to do where rows are of one source, or for one expert.
+  Tensor Order(Tensor tensor, bool back) const {
+    if (rows().sources() == 1 || rows().experts() == 1) return tensor;
+    Tensor ordered = builder_.MakeTensor(tensor.name, tensor.rows, tensor.columns, tensor.layout);
+    std::vector<double> attributes = {static_cast<double>(rows().sources()), back ? 1.0 : 0.0};
+    for (const double of_source : rows().RowsOfExperts(1)) attributes.push_back(of_source);
+    builder_.AddMemoryOp("order " + tensor.name, Kernel::kOrderChunks, 2 * BytesOf(tensor),
+                         {tensor.buffer}, {ordered.buffer}, 1, std::move(attributes));
+    return ordered;
+  }
+
+  Plan& plan_;
+  PlanBuilder& builder_;
+  const uint32_t node_;
+  const NetworkNode& shape_;
+  std::optional<ExpertRows> rows_;
+  Layout spread_;    // rows on every rank their own
+  Layout gathered_;  // ranks that share experts have the same
+};
+
+// C of each expert. Those that are products of a mean number of rows cost what they do on average.
+void MultiplyGrouped(Plan& plan, uint32_t node, GemmMode mode, BufferId a, BufferId b, BufferId c,
+                     bool adds) {
+  PlanBuilder& builder = plan.builder;
+  const ExpertNode experts(&plan, node);
+  const NetworkNode& shape = plan.Node(node);
+  const bool makes_weights = mode == GemmMode::kTN;
+  const uint32_t count = experts.rows().experts();
+  const uint64_t rows = (builder.BufferOf(a).rows + count - 1) / count;
+  Compute compute;
+  compute.kind = ComputeKind::kGemm;
+  compute.kernel = Kernel::kGroupedGemm;
+  const DType operands = builder.BufferOf(a).dtype;
+  compute.dtype = IsNarrow(operands) ? operands : builder.precision();
+  compute.gemm.mode = mode;
+  compute.gemm.batch = count;
+  compute.gemm.m = makes_weights ? builder.BufferOf(a).columns : std::max<uint64_t>(rows, 1);
+  compute.gemm.n = builder.BufferOf(makes_weights ? b : c).columns;
+  compute.gemm.k = makes_weights ? std::max<uint64_t>(rows, 1) : builder.BufferOf(a).columns;
+  compute.flops = FlopsOf(compute.gemm);
+  compute.bytes = IsNarrow(operands) ? builder.BytesOfGemm(compute.gemm, a) * count
+                                     : BytesOf(compute.gemm, builder.precision());
+  if (makes_weights && plan.training.fused_accumulation) {
+    const double moved = 2 * SizeOf(plan.training.gradients).value() - plan.element();
+    compute.bytes += Bytes(moved * static_cast<double>(compute.gemm.m) *
+                           static_cast<double>(compute.gemm.n) * count);
+  }
+  const bool is_first = plan.network.matrices[*shape.matrix].role == MatrixRole::kExpertFirst;
+  compute.attributes = {is_first ? 1.0 : 0.0};
+  for (const double of_expert : experts.rows().RowsOfExperts(experts.rows().sources()))
+    compute.attributes.push_back(of_expert);
+  std::vector<BufferId> reads = {a, b};
+  if (adds) reads.push_back(c);
+  const char* const what = makes_weights ? " dW" : mode == GemmMode::kNN ? " dX" : "";
+  builder.AddCompute(shape.op + what, compute, reads, {c});
+}
+
+}  // namespace
+
+// Megatron-LM's router in fp32: cast, softmax, top-k, the map of choices and their histogram; the
+// balancing loss reads scores and counts.
+void ForwardRoute(Plan& plan, uint32_t node) {
+  const NetworkNode& shape = plan.Node(node);
+  PlanBuilder& builder = plan.builder;
+  const Tensor& logits = plan.Input(node);
+  const Tensor weights = builder.MakeTensor(shape.name, shape.rows, shape.columns, logits.layout);
+  const uint64_t experts = logits.columns;
+  const BufferId counts = builder.AddBuffer({.name = builder.Label("counts"),
+                                             .kind = BufferKind::kBuffer,
+                                             .bytes = Bytes(kNumber * static_cast<double>(experts)),
+                                             .dtype = DType::kFp32,
+                                             .rows = 1,
+                                             .columns = experts});
+  const bool balances = shape.attributes[kRoutingAuxiliary] > 0;
+  const double bytes = builder.LocalElements(logits) * (plan.element() + 5 * kNumber) +
+                       builder.LocalElements(weights) * 4 * kNumber;
+  builder.AddMemoryOp(shape.op, Kernel::kRoute, KernelCost{bytes, balances ? 7u : 5u},
+                      {logits.buffer}, {weights.buffer, counts}, shape.attributes);
+  plan.State(node).value = weights;
+  plan.State(node).saved = {counts};
+}
+
+void BackwardRoute(Plan& plan, uint32_t node, const Tensor& dy) {
+  const NetworkNode& shape = plan.Node(node);
+  PlanBuilder& builder = plan.builder;
+  const Tensor& logits = plan.Input(node);
+  const Tensor dx = plan.MakeGradient(shape.inputs.front(), logits.layout);
+  const double bytes = builder.LocalElements(logits) * (plan.element() + 4 * kNumber) +
+                       builder.LocalElements(dy) * 2 * kNumber;
+  builder.AddMemoryOp(shape.backward_op, Kernel::kRouteBackward, KernelCost{bytes, 3},
+                      {dy.buffer, logits.buffer}, {dx.buffer}, shape.attributes);
+  plan.PassBack(node, dx);
+}
+
+void ForwardDispatch(Plan& plan, uint32_t node) {
+  const ExpertNode experts(&plan, node);
+  const Tensor& x = plan.Input(node);
+  const Tensor sent = experts.MakeSent(experts.shape().name);
+  std::vector<BufferId> reads = {x.buffer};
+  for (const BufferId counts : experts.GatherCounts()) reads.push_back(counts);
+  experts.AddMemory(experts.shape().op, Kernel::kPermute,
+                    experts.BytesOf(x) + experts.BytesOf(sent), reads, {sent.buffer});
+  plan.State(node).value = experts.Send(sent, /*back=*/false);
+}
+
+void BackwardDispatch(Plan& plan, uint32_t node, const Tensor& dy) {
+  const ExpertNode experts(&plan, node);
+  const Tensor& x = plan.Input(node);
+  const Tensor dx = plan.MakeGradient(experts.shape().inputs.front(), x.layout);
+  experts.AddMemory("permute backward", Kernel::kPermuteBackward,
+                    experts.BytesOf(dy) + experts.BytesOf(dx), {dy.buffer}, {dx.buffer});
+  plan.PassBack(node, dx);
+}
+
+void ForwardArrive(Plan& plan, uint32_t node) {
+  plan.State(node).value = ExpertNode(&plan, node).Collect(plan.Input(node));
+}
+
+void BackwardArrive(Plan& plan, uint32_t node, const Tensor& dy) {
+  const ExpertNode experts(&plan, node);
+  const uint32_t input = experts.shape().inputs.front();
+  CHECK(!plan.Gradient(input).has_value());
+  plan.Gradient(input) = experts.Send(experts.Spread(dy), /*back=*/true);
+}
+
+// Ranks that share the experts have columns of the first products' results each, and partial sums
+// of the second ones', until kReturn adds them up.
+void ForwardGroupedProduct(Plan& plan, uint32_t node) {
+  const NetworkNode& shape = plan.Node(node);
+  const uint32_t matrix = *shape.matrix;
+  const Tensor x = CastInput(plan, node);
+  const BufferId weight = plan.parameters.Operand(matrix, plan.prefetch_end);
+  const MatrixRole role = plan.network.matrices[matrix].role;
+  const Tensor y = plan.builder.MakeTensor(shape.name, x.rows, shape.columns,
+                                           ExpertNode(&plan, node).ResultOf(role));
+  MultiplyGrouped(plan, node, GemmMode::kNT, x.buffer, weight, y.buffer, false);
+  plan.State(node).operand = x;
+  plan.State(node).value = y;
+}
+
+void InputGradientOfGroupedProduct(Plan& plan, uint32_t node, const Tensor& gradient) {
+  const NetworkNode& shape = plan.Node(node);
+  const uint32_t matrix = *shape.matrix;
+  const Tensor dy = ToOperand(plan, node, gradient, gradient.layout);
+  const BufferId weight = plan.parameters.OperandBackward(matrix);
+  Tensor dx = plan.MakeGradient(shape.inputs.front(), plan.Input(node).layout);
+  MultiplyGrouped(plan, node, GemmMode::kNN, dy.buffer, weight, dx.buffer, false);
+  plan.PassToWeight(node, {plan.State(node).operand, dy});
+  plan.parameters.Release(matrix);
+  plan.PassBack(node, std::move(dx));
+}
+
+void ForwardReturn(Plan& plan, uint32_t node) {
+  const ExpertNode experts(&plan, node);
+  plan.State(node).value = experts.Send(experts.Spread(plan.Input(node)), /*back=*/true);
+}
+
+void BackwardReturn(Plan& plan, uint32_t node, const Tensor& dy) {
+  plan.PassBack(node, ExpertNode(&plan, node).Collect(dy));
+}
+
+void ForwardCombine(Plan& plan, uint32_t node) {
+  const ExpertNode experts(&plan, node);
+  const NetworkNode& shape = experts.shape();
+  const Tensor& x = plan.Input(node);
+  const Tensor& weights = plan.Input(node, 1);
+  const Tensor y = plan.builder.MakeTensor(shape.name, shape.rows, shape.columns, weights.layout);
+  experts.AddMemory(shape.op, Kernel::kCombine, experts.BytesOf(x) + experts.BytesOf(y),
+                    {x.buffer, weights.buffer}, {y.buffer});
+  plan.State(node).value = y;
+}
+
+void BackwardCombine(Plan& plan, uint32_t node, const Tensor& dy) {
+  const ExpertNode experts(&plan, node);
+  const NetworkNode& shape = experts.shape();
+  const Tensor& x = plan.Input(node);
+  const Tensor& weights = plan.Input(node, 1);
+  const Tensor dx = experts.MakeSent("d " + plan.Node(shape.inputs[0]).name);
+  const Tensor dw = plan.MakeGradient(shape.inputs[1], weights.layout);
+  experts.AddMemory(shape.backward_op, Kernel::kCombineBackward,
+                    experts.BytesOf(dy) + 2 * experts.BytesOf(x),
+                    {dy.buffer, x.buffer, weights.buffer}, {dx.buffer, dw.buffer});
+  plan.PassBack(node, dw, 1);
+  plan.Gradient(shape.inputs.front()) = experts.Send(dx, /*back=*/false);
+}
+
+void WeightGradientOfGroupedProduct(Plan& plan, uint32_t node, const WeightOperands& operands) {
+  const uint32_t matrix = *plan.Node(node).matrix;
+  bool adds = false;
+  const BufferId block = plan.parameters.BeginGradient(matrix, &adds);
+  MultiplyGrouped(plan, node, GemmMode::kTN, operands.dy.buffer, operands.x.buffer, block, adds);
+  plan.parameters.EndGradient(matrix);
+}
+
+}  // namespace rehearse
