@@ -171,8 +171,8 @@ enum class Kernel : uint8_t {
   kOrderSequences,
 
   // ---- experts (sim/schedule/expert_routing.h) --------------------------------------------------
-  // Attributes of kRoute to kCombineBackward: RoutingAttribute. Rows of tokens are whole runs. Those
-  // of choices that are taken come expert by expert, in an expert token by token.
+  // Attributes of kRoute to kCombineBackward: RoutingAttribute. Tokens are whole runs of them; rows
+  // of choices that are taken come expert by expert, in one token by token.
   // W is rows × choices a token: its scores of the experts that it asks for, over their sum (of one
   // sigmoid: the score). Scores are softmax or sigmoid of L, rows × experts. C counts choices of
   // each expert that are taken, 1 × experts.                                 reads L; writes W, C
@@ -188,8 +188,8 @@ enum class Kernel : uint8_t {
   // The sum of a token's rows times their weights.                         reads X, W; writes Y
   kCombine,
   kCombineBackward,  // reads dY, X, W; writes dX, dW
-  // Rows come source by source, in a source expert by expert; they go expert by expert, in an expert
-  // source by source. Attributes: sources, 0 or 1 for the way back, then the rows of a source for
+  // Rows come source by source, in one expert by expert; they go expert by expert, in one source by
+  // source. Attributes: sources, 0 or 1 for the way back, then the rows of a source for
   // each expert.                                                               reads X; writes Y
   kOrderChunks,
   // A product for each expert of this rank, by Gemm's mode with its mean of rows: forward C_e =

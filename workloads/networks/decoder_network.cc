@@ -23,7 +23,7 @@ class Decoder {
     for (uint32_t layer = 0; layer < model_.layers; ++layer) {
       builder_.set_layer(static_cast<int32_t>(layer));
       x = Attention(x, layer);
-      x = model_.experts && model_.experts->IsIn(layer) ? Experts(x) : FeedForward(x);
+      x = model_.experts && model_.experts->IsIn(layer) ? Experts(x, layer) : FeedForward(x);
     }
     builder_.set_layer(-1);
     x = Norm(x, "final norm");
@@ -139,9 +139,10 @@ class Decoder {
 
   // The shared expert comes where Megatron-LM has it, so that it may run beside what travels: its
   // first half on the way there, its second on the way back.
-  uint32_t Experts(uint32_t x) {
+  uint32_t Experts(uint32_t x, uint32_t layer) {
     const ExpertModel& experts = *model_.experts;
-    const std::vector<double> routing = experts.RoutingAttributes();
+    std::vector<double> routing = experts.RoutingAttributes();
+    routing[kRoutingSeed] += layer * 1e6;  // in each layer others are busy
     const uint64_t kept = KeptRows(MakeRouting(routing), builder_.Node(x).rows);
     const uint32_t h = Norm(x, "norm 2");
     const uint32_t logits =
