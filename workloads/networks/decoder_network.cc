@@ -58,7 +58,7 @@ class Decoder {
 
   uint32_t Layer(uint32_t x, uint32_t layer) {
     const uint32_t y = Attention(x, layer);
-    return model_.experts && model_.experts->IsIn(layer) ? Experts(y) : FeedForward(y);
+    return model_.experts && model_.experts->IsIn(layer) ? Experts(y, layer) : FeedForward(y);
   }
 
   NetworkNode& Last() { return network_.nodes.back(); }
@@ -173,9 +173,10 @@ class Decoder {
 
   // The shared expert comes where Megatron-LM has it, so that it may run beside what travels: its
   // first half on the way there, its second on the way back.
-  uint32_t Experts(uint32_t x) {
+  uint32_t Experts(uint32_t x, uint32_t layer) {
     const ExpertModel& experts = *model_.experts;
-    const std::vector<double> routing = experts.RoutingAttributes();
+    std::vector<double> routing = experts.RoutingAttributes();
+    routing[kRoutingSeed] += layer * 1e6;  // in each layer others are busy
     const uint64_t kept = KeptRows(MakeRouting(routing), builder_.Node(x).rows);
     const uint32_t h = Norm(x, "norm 2");
     const uint32_t logits =
