@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "scenarios/playing/memory_fit.h"
+#include "scenarios/playing/token_shares.h"
 #include "sim/base/error.h"
 #include "sim/base/units.h"
 #include "sim/schedule/buffer_check.h"
@@ -93,6 +94,13 @@ Job PrepareJob(const Scenario& scenario, const JobRequest& request) {
     job.schedule = std::get<Schedule>(request.work);
   }
   ApplyCollectivePins(request.collective_pins, &job.schedule);
+  if (const auto* workload = std::get_if<Workload>(&request.work)) {
+    try {
+      ShareTokens(workload->network, cluster, request.placement, &job.schedule);
+    } catch (const Error& error) {
+      throw Error(request.place, fmt::format("all-to-all by deepep: {}", error.what()));
+    }
+  }
   CheckSchedule(job.schedule);
   CheckBuffers(job.schedule);
   CheckSteps(job, request.place);

@@ -18,6 +18,7 @@
 #include "scenarios/playing/typical_step.h"
 #include "scenarios/playing/validated_steps.h"
 #include "sim/base/error.h"
+#include "sim/schedule/expert_routing.h"
 
 namespace rehearse {
 namespace {
@@ -27,6 +28,31 @@ void NoteRelease(const Scenario& scenario, Result* result) {
   if (scenario.lowering.nccl == kNewestNccl || result->chosen.empty()) return;
   result->notes.push_back(
       fmt::format("collectives are chosen as NCCL {} does", Name(scenario.lowering.nccl)));
+}
+
+// Where one seed says which experts are busy, and what they have no room for.
+void NoteExperts(const Schedule& schedule, Result* result) {
+  for (const Role& role : schedule.roles) {
+    for (const Op& op : role.ops) {
+      const auto* compute = std::get_if<Compute>(&op.work);
+      if (compute == nullptr || compute->kernel != Kernel::kRoute) continue;
+      const double imbalance = compute->attributes[kRoutingImbalance];
+      if (imbalance > 1) {
+        result->notes.push_back(
+            fmt::format("which experts are busy ({:g} times an equal share) is one draw: other "
+                        "values of model.experts.seed give other steps",
+                        imbalance));
+      }
+      const ExpertRouting routing = MakeRouting(compute->attributes);
+      const double asked = static_cast<double>(routing.asked.size());
+      const double dropped = asked - static_cast<double>(routing.Kept());
+      if (dropped > 0) {
+        result->notes.push_back(
+            fmt::format("experts drop {:.1f} % of the choices", 100 * dropped / asked));
+      }
+      return;
+    }
+  }
 }
 
 Bytes PeakResidentMemory() {
@@ -243,6 +269,7 @@ Result Describe(const Scenario& scenario, const PlayedScenario& played,
     result.trust = TrustOf(scenario, played.jobs.front());
     result.notes = CalibrationNotes(played.jobs.front().schedule, *scenario.cluster);
   }
+  for (const Job& job : played.jobs) NoteExperts(job.schedule, &result);
   NoteRelease(scenario, &result);
   return result;
 }

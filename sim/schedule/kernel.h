@@ -35,7 +35,8 @@ enum class Kernel : uint8_t {
   kStack,
 
   // ---- transformer ------------------------------------------------------------------------------
-  // Y[i] = table[token i]; zero where another rank has the token's row.       reads table; writes Y
+  // Y[i] = table[token i]; zero where another rank has the token's row. Attributes, also of what is
+  // next: [how many tokens further ahead].                                    reads table; writes Y
   kEmbedding,
   // d table[token i] += dY[i] for the rows this rank has; onto zeros where d table is not read.
   //                                                            reads dY [, d table]; writes d table
@@ -77,8 +78,8 @@ enum class Kernel : uint8_t {
   // O = softmax(Q·Kᵀ/√size + mask)·V, causal, per sequence and head. Columns of X are groups of
   // heads: the q of the group's heads, then its k, then its v. Attributes: sequence, groups on this
   // rank, heads a group, head size, causal (0 or 1) [, window: tokens that a causal query sees,
-  // itself the last; 0: all; 1; 0; -1; columns of a v, where these are not those of a head]. L = log
-  // of the sum of exponentials, rows × heads.
+  // itself the last; 0: all; 1; 0; -1; columns of a v, where these are not those of a head].
+  // L = log of the sum of exponentials, rows × heads.
   //                                                              reads X; writes O, L [, scores]
   // An unfused core stores its scores besides: a buffer without rows, which backends may ignore.
   kAttention,
@@ -93,6 +94,8 @@ enum class Kernel : uint8_t {
   kDropout,  // Y = dropout(X). Attributes: probability, salt.  reads X; writes Y, mask
 
   // ---- loss: the mean over all tokens (or samples) of the step of -log softmax[label] -----------
+  // Attributes of kExponentials to kCrossEntropyBackward: [how many tokens further ahead the label
+  // is, what this loss counts].
   // Per row over this rank's columns.                                  reads X; writes M (rows × 1)
   kMaximum,
   // E = exp(X - M); S = (sum of E, X[label] - M or 0 where another rank has the label).
@@ -178,9 +181,10 @@ enum class Kernel : uint8_t {
   kJoinHeads,
   // The reverse; dR is the sum over this rank's heads.               reads dX; writes dQ, dKV, dR
   kSplitHeads,
+
   // ---- experts (sim/schedule/expert_routing.h) --------------------------------------------------
-  // Attributes of kRoute to kCombineBackward: RoutingAttribute. Rows of tokens are whole runs. Those
-  // of choices that are taken come expert by expert, in an expert token by token.
+  // Attributes of kRoute to kCombineBackward: RoutingAttribute. Rows of tokens are whole runs.
+  // Those of choices that are taken come expert by expert, in an expert token by token.
   // W is rows × choices a token: its scores of the experts that it asks for, over their sum (of one
   // sigmoid: the score). Scores are softmax or sigmoid of L, rows × experts. C counts choices of
   // each expert that are taken, 1 × experts.                                 reads L; writes W, C
@@ -196,9 +200,9 @@ enum class Kernel : uint8_t {
   // The sum of a token's rows times their weights.                         reads X, W; writes Y
   kCombine,
   kCombineBackward,  // reads dY, X, W; writes dX, dW
-  // Rows come source by source, in a source expert by expert; they go expert by expert, in an expert
-  // source by source. Attributes: sources, 0 or 1 for the way back, then the rows of a source for
-  // each expert.                                                               reads X; writes Y
+  // Rows come source by source, in a source expert by expert; they go expert by expert, in an
+  // expert source by source. Attributes: sources, 0 or 1 for the way back, then the rows of a
+  // source for each expert.                                                   reads X; writes Y
   kOrderChunks,
   // A product for each expert of this rank, by Gemm's mode with its mean of rows: forward C_e =
   // A_e·W_e^T (NT), dA_e = dC_e·W_e (NN), dW_e = dC_e^T·A_e (TN). Attributes: 0 where the experts'

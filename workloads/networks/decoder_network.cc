@@ -22,7 +22,7 @@ class Decoder {
     }
     for (uint32_t layer = 0; layer < model_.layers; ++layer) {
       builder_.set_layer(static_cast<int32_t>(layer));
-      x = FeedForwardOf(Attention(x, layer), layer);
+      x = Layer(x, layer);
     }
     builder_.set_layer(-1);
     const uint32_t last = x;
@@ -48,7 +48,7 @@ class Decoder {
     Last().columns = 2 * model_.hidden;
     Last().attributes = {static_cast<double>(model_.hidden)};
     y = builder_.Product(y, "ahead join", model_.hidden, "ahead hidden", MatrixRole::kWhole);
-    y = FeedForwardOf(Attention(y, model_.layers), model_.layers);
+    y = Layer(y, model_.layers);
     y = Norm(y, "ahead final norm");
     y = builder_.Product(y, "ahead output", model_.vocabulary, "ahead logits", MatrixRole::kHead);
     network_.matrices.back().tied = output;
@@ -56,8 +56,9 @@ class Decoder {
     Last().attributes = {1, model_.ahead_weight};
   }
 
-  uint32_t FeedForwardOf(uint32_t x, uint32_t layer) {
-    return model_.experts && model_.experts->IsIn(layer) ? Experts(x) : FeedForward(x);
+  uint32_t Layer(uint32_t x, uint32_t layer) {
+    const uint32_t y = Attention(x, layer);
+    return model_.experts && model_.experts->IsIn(layer) ? Experts(y, layer) : FeedForward(y);
   }
 
   NetworkNode& Last() { return network_.nodes.back(); }
@@ -172,9 +173,10 @@ class Decoder {
 
   // The shared expert comes where Megatron-LM has it, so that it may run beside what travels: its
   // first half on the way there, its second on the way back.
-  uint32_t Experts(uint32_t x) {
+  uint32_t Experts(uint32_t x, uint32_t layer) {
     const ExpertModel& experts = *model_.experts;
-    const std::vector<double> routing = experts.RoutingAttributes();
+    std::vector<double> routing = experts.RoutingAttributes();
+    routing[kRoutingSeed] += layer * 1e6;  // in each layer others are busy
     const uint64_t kept = KeptRows(MakeRouting(routing), builder_.Node(x).rows);
     const uint32_t h = Norm(x, "norm 2");
     const uint32_t logits =

@@ -1,7 +1,7 @@
 // Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434, section 2.1; DeepSeek-V3, arXiv
-// 2412.19437, section 2.1.1), as it is trained: keys and values come of one short vector of a token,
-// queries of another; a few columns of queries and keys carry the position, and those of the keys
-// are the same for all heads.
+// 2412.19437, section 2.1.1), as it is trained: keys and values come of one short vector of a
+// token, queries of another; a few columns of queries and keys carry the position, and those of
+// the keys are the same for all heads.
 //
 //   q = W_uq·norm(W_dq·x)            heads × (head + rope)     without a query rank W_uq·x
 //   (k, v) = W_ukv·norm(W_dkv·x)     heads × (head + value head)

@@ -11,17 +11,19 @@ namespace {
 // Weights of a layer's attention: Q, K, V and the projection behind the core.
 double AttentionWeights(const GptModel& model) {
   if (model.latent) return model.latent->Weights(model.hidden, model.heads);
-  const uint64_t columns = (2 * model.heads + 2 * model.Groups()) * model.HeadSize();
-  return static_cast<double>(model.hidden) * static_cast<double>(columns);
+  const double h = static_cast<double>(model.hidden);
+  return h * static_cast<double>((2 * model.heads + 2 * model.Groups()) * model.HeadSize());
 }
 
 // What a core multiplies for a token and a key: the columns of its queries and of its values.
 double CoreColumns(const GptModel& model) {
-  if (!model.latent) return 2 * static_cast<double>(model.heads * model.HeadSize());
-  return static_cast<double>(model.heads * (model.latent->QuerySize() + model.latent->value_head));
+  const uint64_t size =
+      model.latent ? model.latent->QuerySize() + model.latent->value_head : 2 * model.HeadSize();
+  return static_cast<double>(model.heads * size);
 }
 
-// Weights of all MLPs and experts; those that a token meets.
+// Weights of all MLPs and experts, of the layer that predicts further ahead too; those that a token
+// meets.
 double FeedForwards(const GptModel& model, bool of_token) {
   const double h = static_cast<double>(model.hidden);
   const double column = (model.llama ? 3 : 2) * h;
@@ -41,22 +43,22 @@ double ParametersOf(const GptModel& model, bool of_token) {
   const double ff = static_cast<double>(model.FeedForward());
   const double qkv = static_cast<double>((model.heads + 2 * model.Groups()) * model.HeadSize());
   const double table = static_cast<double>(model.vocabulary) * h;
+  // Biases and norms of a layer.
   const double vectors =
-      model.llama ? 2 * h : qkv + ff + 2 * h + 4 * h;  // biases, norms of a layer
-  const double gains = model.latent ? model.latent->Gains() : 0;
+      (model.llama ? 2 * h : qkv + ff + 2 * h + 4 * h) + (model.latent ? model.latent->Gains() : 0);
+  // What joins a token with the one before it, and three norms.
   const double ahead = model.predict_ahead * (2 * h * h + (model.llama ? 3 : 6) * h);
-  return ahead +
-         (model.layers + model.predict_ahead) * (AttentionWeights(model) + vectors + gains) +
-         FeedForwards(model, of_token) + (model.tied ? 1 : 2) * table + (model.llama ? 1 : 2) * h;
+  return (model.layers + model.predict_ahead) * (AttentionWeights(model) + vectors) +
+         FeedForwards(model, of_token) + ahead + (model.tied ? 1 : 2) * table +
+         (model.llama ? 1 : 2) * h;
 }
 
 // Products and the attention core without its mask. For GPT it is
 // 24·tokens·l·h²·(1 + s/6h + V/12lh), a third of Narayanan's formula.
 Flops ForwardFlops(const GptModel& model, double tokens, uint64_t sequence) {
   const double h = static_cast<double>(model.hidden);
-  const uint32_t layers = model.layers + model.predict_ahead;
-  const double attention =
-      AttentionWeights(model) + static_cast<double>(sequence) * CoreColumns(model);
+  const double layer = AttentionWeights(model) + static_cast<double>(sequence) * CoreColumns(model);
+  const double feed_forward = FeedForwards(model, /*of_token=*/true);
   const double output = static_cast<double>(model.vocabulary) * h;
   double unseen = 0;  // keys outside of windows, over all layers
   for (uint32_t i = 0; i < model.layers + model.predict_ahead; ++i) {
@@ -66,7 +68,7 @@ Flops ForwardFlops(const GptModel& model, double tokens, uint64_t sequence) {
   // What joins a token with the one before it, and the output layer once more.
   const double ahead = model.predict_ahead * (2 * h * h + output);
   return Flops(2 * tokens *
-               (ahead + layers * attention + FeedForwards(model, /*of_token=*/true) -
+               ((model.layers + model.predict_ahead) * layer + feed_forward + ahead -
                 unseen * CoreColumns(model) + output));
 }
 
@@ -224,17 +226,17 @@ const ObjectShape& DecoderShape() {
         "tokens that a token attends to, itself the last; 0: all before it", "4096"},
        {"global_every", AWhole(0, 10000), Optional("the preset's, or 0"),
         "of so many layers the last has no window; 0: all have it", "2"},
+       {"head_size", AWhole(0, 1 << 16), Optional("the preset's, or 0"),
+        "columns of a head; 0: hidden / heads", "128"},
+       {"experts", ObjectOf(ExpertShape), Optional("the preset's, or none"),
+        "in place of MLPs (llama style)", R"({"count": 8, "per_token": 2, "hidden": 14336})"},
        {"predict_ahead", AWhole(0, 1), Optional("the preset's, or 0"),
         "tokens behind the next one that are predicted too, by a layer more", "1"},
        {"ahead_weight", ANumber(0, 1e6), Optional("the preset's, or 0.3"), "what their loss counts",
         "0.1"},
        {"latent", ObjectOf(LatentShape), Optional("the preset's, or none"),
         "multi-head latent attention, in place of q, k, v of every head (llama style)",
-        R"({"query_rank": 1536, "kv_rank": 512, "rope_head": 64, "head": 128})"},
-       {"head_size", AWhole(0, 1 << 16), Optional("the preset's, or 0"),
-        "columns of a head; 0: hidden / heads", "128"},
-       {"experts", ObjectOf(ExpertShape), Optional("the preset's, or none"),
-        "in place of MLPs (llama style)", R"({"count": 8, "per_token": 2, "hidden": 14336})"}}};
+        R"({"query_rank": 1536, "kv_rank": 512, "rope_head": 64, "head": 128})"}}};
   return shape;
 }
 

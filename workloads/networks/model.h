@@ -12,8 +12,8 @@
 
 namespace rehearse {
 
-// Experts in place of the MLP: a router chooses `per_token` of `count` for each token. Who is chosen
-// is made up (sim/schedule/expert_routing.h).
+// Experts in place of the MLP: a router chooses `per_token` of `count` for each token. Who is made
+// up (sim/schedule/expert_routing.h).
 struct ExpertModel {
   uint32_t count = 0;
   uint32_t per_token = 1;

@@ -43,6 +43,53 @@ GptModel Tied(GptModel model) {
   return model;
 }
 
+// Latent attention (DeepSeek-V2, -V3): 128 columns of a head and its value, 64 with the position.
+GptModel WithLatent(GptModel model, uint64_t query_rank) {
+  model.groups = 0;
+  model.latent = LatentAttention{query_rank, 512, 64, 128, 128};
+  return model;
+}
+
+// DeepSeek's first layers have an MLP. The two shared experts of V2 are one of twice the columns.
+std::vector<GptModel> DeepSeeks() {
+  const char* v2 =
+      "DeepSeek-AI 2024 (DeepSeek-V2), arXiv 2405.04434, section 3.1.2; deepseek-ai/DeepSeek-V2, "
+      "config.json";
+  const char* lite =
+      "DeepSeek-AI 2024 (DeepSeek-V2), arXiv 2405.04434, appendix B; deepseek-ai/DeepSeek-V2-Lite, "
+      "config.json";
+  const char* v3 = "DeepSeek-AI 2024 (DeepSeek-V3), arXiv 2412.19437, section 4.2";
+  const auto with = [](GptModel model, uint64_t query_rank, const ExpertModel& experts) {
+    model = WithLatent(std::move(model), query_rank);
+    model.experts = experts;
+    return model;
+  };
+  std::vector<GptModel> models = {
+      with(Llama("deepseek-v2-lite", 27, 2048, 16, 0, 10944, 102400, lite), 0,
+           {.count = 64, .per_token = 6, .hidden = 1408, .shared = 2 * 1408, .first_dense = 1}),
+      with(Llama("deepseek-v2", 60, 5120, 128, 0, 12288, 102400, v2), 1536,
+           {.count = 160,
+            .per_token = 6,
+            .hidden = 1536,
+            .shared = 2 * 1536,
+            .first_dense = 1,
+            .groups = 8,
+            .limited_groups = 3,
+            .auxiliary = 0.003}),
+      with(Llama("deepseek-v3", 61, 7168, 128, 0, 18432, 129280, v3), 1536,
+           {.count = 256,
+            .per_token = 8,
+            .hidden = 2048,
+            .shared = 2048,
+            .first_dense = 3,
+            .groups = 8,
+            .limited_groups = 4,
+            .sigmoid = true,
+            .auxiliary = 0.0001})};
+  models.back().predict_ahead = 1;
+  return models;
+}
+
 // Biases of attention and experts (gpt-oss), norms of queries and keys (Qwen3) and of results
 // (Grok) are left out; Llama 4's chunks of attention are windows here.
 std::vector<GptModel> WithExpertsOnly() {
@@ -153,6 +200,7 @@ const std::vector<GptModel>& KnownModels() {
   static const std::vector<GptModel> models = [] {
     std::vector<GptModel> sorted = Presets();
     for (GptModel& model : WithExpertsOnly()) sorted.push_back(std::move(model));
+    for (GptModel& model : DeepSeeks()) sorted.push_back(std::move(model));
     std::stable_sort(sorted.begin(), sorted.end(), [](const GptModel& a, const GptModel& b) {
       return a.Parameters() < b.Parameters();
     });

@@ -85,8 +85,8 @@ struct NetworkMatrix {
   uint64_t k = 0;
   uint64_t n = 0;
   MatrixRole role = MatrixRole::kFirst;
-  // The matrix that it is, or whose transpose it is where one of them is a table, with no parameters
-  // of its own: an output layer tied to the embedding.
+  // The matrix that it is, or whose transpose it is where one of them is a table, without
+  // parameters of its own: an output layer tied to the embedding.
   std::optional<uint32_t> tied;
 
   bool IsTable() const { return role == MatrixRole::kTable; }
@@ -130,7 +130,8 @@ struct NetworkNode {
   // a backend computes does without, it only takes its time).
   uint64_t rotary = 0;
   // kAttention: sequence, groups, heads a group, head size, causal, window if any, ... kJoinHeads:
-  // those of its kernel, over all ranks. kEmbedding, kCrossEntropy: those of their kernels. kDropout,
+  // those of its kernel, over all ranks. kEmbedding, kCrossEntropy: those of their kernels.
+  // kDropout,
   // kResidual: probability. Nodes of images: as their kernels (sim/schedule/kernel.h), over all
   // ranks. kRoute, kDispatch, kCombine: RoutingAttribute (sim/schedule/expert_routing.h).
   // kGroupedProduct: experts, rows of an expert's matrix.

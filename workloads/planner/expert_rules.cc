@@ -5,14 +5,14 @@
 // With t tokens a rank, c choices a token that are taken, h columns, p ranks over which experts are
 // spread and q that share each:
 //
-//   | op                                     | ranks         | rows            | forward, backward |
-//   | all-gather of counts of choices        | p·q           |                 | before            |
-//   | permute: rows expert by expert         |               | t·c             | copies, sums      |
-//   | all-to-all                             | p             | t·c             | both ways         |
-//   | all-gather, back reduce-scatter        | q             | t·c to t·c·q    | both ways         |
-//   | order: of all sources, by expert       |               | t·c·q           | both ways         |
-//   | grouped products, SwiGLU between       |               | t·c·q           |                   |
-//   | combine: weighted sum of a token's rows |              | t·c             | and its gradient  |
+//   | op                                      | ranks | rows         | the way back   |
+//   | all-gather of counts of choices         | p·q   |              |                |
+//   | permute: rows expert by expert          |       | t·c          | sums of rows   |
+//   | all-to-all                              | p     | t·c          | all-to-all     |
+//   | all-gather                              | q     | t·c to t·c·q | reduce-scatter |
+//   | order: of all sources, by expert        |       | t·c·q        | order          |
+//   | grouped products, SwiGLU between        |       | t·c·q        |                |
+//   | combine: weighted sums of tokens' rows  |       | t·c          |                |
 //
 // as Megatron-LM's all-to-all dispatcher does (NVIDIA/Megatron-LM, megatron/core/transformer/moe/
 // token_dispatcher.py). What arrives later than it is sent, in the nodes kArrive and kReturn, may

@@ -71,7 +71,6 @@ void BackwardAttention(Plan& plan, uint32_t node, const Tensor& dy);
 // latent_rules.cc
 void ForwardJoinHeads(Plan& plan, uint32_t node);
 void BackwardJoinHeads(Plan& plan, uint32_t node, const Tensor& dx);
-
 // expert_rules.cc
 void ForwardRoute(Plan& plan, uint32_t node);
 void BackwardRoute(Plan& plan, uint32_t node, const Tensor& dy);

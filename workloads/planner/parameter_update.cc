@@ -1,6 +1,7 @@
 // The way of a gradient, and the end of a step: gradients meet over the data axes, then the
 // optimizer.
 #include <algorithm>
+#include <string>
 
 #include "workloads/planner/parameters.h"
 
@@ -244,15 +245,22 @@ void Parameters::SumOverStages() {
   }
 }
 
-// Axes that are more than data axes go one by one, as frameworks have a group for each; the others
-// together.
+// Axes that are more than data axes go one by one, as frameworks have a group for each, parts of an
+// axis as one; the others together.
 void Parameters::SynchronizeVectors() {
   for (const VectorGroup& group : groups_) {
     std::vector<std::vector<uint32_t>> sets;
     std::vector<uint32_t> together;
     for (const uint32_t axis : group.sum_axes) {
       if (std::find(data_of_dense_.begin(), data_of_dense_.end(), axis) == data_of_dense_.end()) {
-        sets.push_back({axis});
+        const std::string& part_of = plan_.mesh().axes()[axis].part_of;
+        const bool goes_on = !sets.empty() && !part_of.empty() &&
+                             plan_.mesh().axes()[sets.back().back()].part_of == part_of;
+        if (goes_on) {
+          sets.back().insert(sets.back().begin(), axis);
+        } else {
+          sets.push_back({axis});
+        }
       } else {
         together.insert(together.begin(), axis);
       }

@@ -224,6 +224,7 @@ Schedule PlanPipeline(const Network& network, const Training& training, const St
     for (step.expert_rank = 0; step.expert_rank < kinds; ++step.expert_rank) {
       schedule.roles.push_back(PlanRole(step, own, OfRank(actions, places, rank), of_block,
                                         places.copies, &communicators, place));
+      if (differ) schedule.roles.back().name += fmt::format(", experts {}", step.expert_rank);
     }
     for (uint32_t in_mesh = 0; in_mesh < step.strategy.mesh.size(); ++in_mesh) {
       const uint32_t kind = differ ? ExpertRankOf(step.strategy, in_mesh) : 0;

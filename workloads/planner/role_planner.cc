@@ -9,12 +9,8 @@
 namespace rehearse {
 namespace {
 
-// Ranks whose experts others choose more often have roles of their own.
-std::string RoleName(const StepSetup& step, const Stage& stage,
-                     const StepCommunicators& communicators) {
-  const std::string name =
-      communicators.pipeline_ranks() == 1 ? "rank" : fmt::format("stage {}", stage.rank);
-  return step.expert_rank == 0 ? name : fmt::format("{}, experts {}", name, step.expert_rank);
+std::string RoleName(const Stage& stage, const StepCommunicators& communicators) {
+  return communicators.pipeline_ranks() == 1 ? "rank" : fmt::format("stage {}", stage.rank);
 }
 
 bool MakesWeightGradients(const Action& action) {
@@ -26,8 +22,8 @@ bool MakesWeightGradients(const Action& action) {
 RolePlanner::RolePlanner(const StepSetup& step, const std::vector<const Stage*>& stages,
                          StepCommunicators* communicators, const Place& place)
     : step_(step),
-      builder_(RoleName(step, *stages.front(), *communicators), communicators,
-               step.training.precision, step.strategy.costs, place),
+      builder_(RoleName(*stages.front(), *communicators), communicators, step.training.precision,
+               step.strategy.costs, place),
       parameters_(step.network, step.strategy, step.training, step.rests, stages, &builder_),
       plan_{step.network, step.strategy, step.training, builder_, parameters_},
       streams_(&builder_) {

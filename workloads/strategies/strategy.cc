@@ -49,10 +49,10 @@ ProductLayouts LayoutsOf(const RoleLayouts& layouts, MatrixRole role) {
       return StemLayouts(layouts.second.rest);
     case MatrixRole::kTail:
       return TailLayouts(layouts.second.rest);
-    case MatrixRole::kWhole:
     case MatrixRole::kRouter:
     case MatrixRole::kExpertFirst:
     case MatrixRole::kExpertSecond:
+    case MatrixRole::kWhole:
       return WholeLayouts(layouts.second.rest);
   }
   internal::FailCheck(__FILE__, __LINE__, "unknown role of a matrix");

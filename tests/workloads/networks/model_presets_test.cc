@@ -96,15 +96,30 @@ INSTANTIATE_TEST_SUITE_P(
         Published{"grok-1", 314e9, 2e9}, Published{"llama-4-scout", 109e9, 2e9},
         Published{"llama-4-maverick", 400e9, 2e9}));
 
+INSTANTIATE_TEST_SUITE_P(
+    DeepSeek, ModelPresetTest,
+    // The papers' 15.7, 236 and 671 billion; the last with what predicts a token further ahead,
+    // which the model's card counts as 11.5 more.
+    ::testing::Values(Published{"deepseek-v2-lite", 15.7e9, 0.05e9},
+                      Published{"deepseek-v2", 236e9, 0.5e9},
+                      Published{"deepseek-v3", 671e9 + 11.5e9, 0.6e9}));
+
 TEST(KnownModelsTest, ATokenMeetsThePublishedPart) {
   // Cards and papers: 12.9, 39, 3.3, 22, 17 and 17 billion. gpt-oss leaves the embedding out: 3.6,
   // 5.1.
   const std::pair<const char*, double> billions[] = {
       {"mixtral-8x7b", 12.9},      {"mixtral-8x22b", 39},       {"qwen3-30b-a3b", 3.3},
       {"qwen3-235b-a22b", 22},     {"llama-4-scout", 17},       {"llama-4-maverick", 17},
-      {"gpt-oss-20b", 3.6 + 0.58}, {"gpt-oss-120b", 5.1 + 0.58}};
+      {"gpt-oss-20b", 3.6 + 0.58}, {"gpt-oss-120b", 5.1 + 0.58}, {"deepseek-v2", 21}};
   for (const auto& [name, expected] : billions)
     EXPECT_NEAR(Known(name).ActiveParameters() / 1e9, expected, 0.035 * expected) << name;
+}
+
+TEST(KnownModelsTest, ATokenMeets37BillionOfDeepSeekV3) {
+  GptModel model = Known("deepseek-v3");
+  model.predict_ahead = 0;
+  EXPECT_NEAR(model.Parameters(), 671e9, 0.5e9);
+  EXPECT_NEAR(model.ActiveParameters(), 37e9, 1e9);
 }
 
 TEST(KnownModelsTest, MistralAttendsToAWindow) {

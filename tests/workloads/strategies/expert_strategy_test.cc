@@ -92,8 +92,7 @@ TEST(ExpertStrategy, TokensGoToTheirExpertsAndComeBack) {
 TEST(ExpertStrategy, GradientsOfExpertsAreSummedOverTheirReplicas) {
   const std::map<std::string, double> sums = BytesByName(PlanFolded(Folded()), Phase::kSynchronize);
   const double first = 2 * kHidden * 2 * kExpert;  // two experts of a rank: h x 2f
-  EXPECT_EQ(sums.at("reduce-scatter gradient of experts up on expert data"),
-            first * kFp32);
+  EXPECT_EQ(sums.at("reduce-scatter gradient of experts up on expert data"), first * kFp32);
   // The router's over all that have tokens of their own.
   EXPECT_EQ(sums.at("all-reduce gradient of router on tensor"), kHidden * 8 * kFp32);
   EXPECT_EQ(sums.at("reduce-scatter gradient of router on shard"), kHidden * 8 * kFp32);
