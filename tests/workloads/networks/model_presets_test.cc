@@ -108,8 +108,8 @@ TEST(KnownModelsTest, ATokenMeetsThePublishedPart) {
   // Cards and papers: 12.9, 39, 3.3, 22, 17 and 17 billion. gpt-oss leaves the embedding out: 3.6,
   // 5.1.
   const std::pair<const char*, double> billions[] = {
-      {"mixtral-8x7b", 12.9},      {"mixtral-8x22b", 39},       {"qwen3-30b-a3b", 3.3},
-      {"qwen3-235b-a22b", 22},     {"llama-4-scout", 17},       {"llama-4-maverick", 17},
+      {"mixtral-8x7b", 12.9},      {"mixtral-8x22b", 39},        {"qwen3-30b-a3b", 3.3},
+      {"qwen3-235b-a22b", 22},     {"llama-4-scout", 17},        {"llama-4-maverick", 17},
       {"gpt-oss-20b", 3.6 + 0.58}, {"gpt-oss-120b", 5.1 + 0.58}, {"deepseek-v2", 21}};
   for (const auto& [name, expected] : billions)
     EXPECT_NEAR(Known(name).ActiveParameters() / 1e9, expected, 0.035 * expected) << name;
