@@ -41,7 +41,7 @@ const std::map<std::string, std::vector<std::string>>& Rooms() {
       {"collectives", {"algorithms", "nccl", "lowering"}},
       {"workloads", {"networks", "layouts", "strategies", "planner", "cost_models"}},
       {"real", {"kernels", "transports", "backends", "cpu", "cuda", "execution", "calibration"}},
-      {"scenarios", {"readers", "playing", "explaining", "sweeping", "trials"}},
+      {"scenarios", {"readers", "playing", "explaining", "sweeping", "searching", "trials"}},
       {"tools", {}},
   };
   return rooms;

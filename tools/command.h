@@ -91,6 +91,8 @@ CommandSyntax TopologySyntax();
 int TopologyCommand(const std::vector<std::string>& arguments);
 CommandSyntax SweepSyntax();
 int SweepCommand(const std::vector<std::string>& arguments);
+CommandSyntax SearchSyntax();
+int SearchCommand(const std::vector<std::string>& arguments);
 CommandSyntax ValidateSyntax();
 int ValidateCommand(const std::vector<std::string>& arguments);
 CommandSyntax CompletionSyntax();

@@ -24,6 +24,8 @@ const std::vector<Command>& Commands() {
        TopologySyntax, TopologyCommand},
       {"sweep", "simulate many scenarios, beside what is published about them", SweepSyntax,
        SweepCommand},
+      {"search", "which configuration of a scenario is the best, by formulas and simulation",
+       SearchSyntax, SearchCommand},
       {"validate", "published steps beside predicted ones, and where errors come from",
        ValidateSyntax, ValidateCommand},
       {"list", "what is known by name: clusters, devices, models, strategies", ListSyntax,

@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "scenarios/explaining/paper_models.h"
 #include "scenarios/playing/rehearsal.h"
 #include "sim/base/error.h"
+#include "sim/base/known_names.h"
 #include "sim/base/output_file.h"
 #include "sim/base/units.h"
 #include "sim/report/kept_ranks.h"
@@ -51,6 +53,9 @@ CommandSyntax RunSyntax() {
       "their micro-batches; of jobs devices, by default the first of each");
   add("window", po::value<std::string>()->value_name("FROM-TO"),
       "part of the step that --gantt and timeline.svg show, e.g. 100ms-250ms");
+  add("cost-model", po::value<std::string>()->value_name("auto|axonn|axonn-agnostic|autoddl|atp"),
+      "also show what a paper's own model says of the communication, term by term; auto: of the "
+      "paper whose strategy it is");
   return syntax;
 }
 
@@ -87,8 +92,35 @@ void ParseWindow(const std::string& text, Time step, PictureOptions* picture) {
   picture->to = std::min(picture->to, step);
 }
 
-nlohmann::ordered_json ResultToJson(const Rehearsal& rehearsal, const Scenario& scenario) {
+// Of --cost-model; nothing where it is not given.
+std::optional<PaperPrediction> PredictionOf(const po::variables_map& values,
+                                            const Scenario& scenario) {
+  if (values.count("cost-model") == 0) return std::nullopt;
+  const auto name = values["cost-model"].as<std::string>();
+  const auto* const known =
+      std::find(std::begin(kPaperModelNames), std::end(kPaperModelNames), name);
+  std::optional<PaperModel> model;
+  if (known != std::end(kPaperModelNames)) {
+    model = static_cast<PaperModel>(known - std::begin(kPaperModelNames));
+  } else if (name != "auto") {
+    std::vector<std::string> names = {"auto"};
+    names.insert(names.end(), std::begin(kPaperModelNames), std::end(kPaperModelNames));
+    throw Error(fmt::format("--cost-model: found \"{}\"{}", name, KnownNames(name, names)));
+  } else {
+    model = PaperModels::ModelOf(scenario);
+    if (!model)
+      throw Error(
+          "--cost-model: the papers have models of 4d, atp and sbp by numbers, without "
+          "pipelines; this scenario is none of these");
+  }
+  PaperModels models;
+  return models.Predict(*model, scenario);
+}
+
+nlohmann::ordered_json ResultToJson(const Rehearsal& rehearsal, const Scenario& scenario,
+                                    const std::optional<PaperPrediction>& prediction) {
   auto json = rehearsal.jobs ? ToJson(*rehearsal.jobs) : ToJson(rehearsal.result);
+  if (prediction) json["cost_model"] = ToJson(*prediction);
   if (scenario.given) json["given"] = *scenario.given;
   return json;
 }
@@ -128,10 +160,11 @@ constexpr size_t kMostLinksOfATrace = 100;
 
 // `asked`: ranks that the user named.
 void WriteOutputs(const Rehearsal& rehearsal, const Scenario& scenario, const std::string& folder,
-                  const PictureOptions& picture, const std::vector<uint32_t>& asked) {
+                  const PictureOptions& picture, const std::vector<uint32_t>& asked,
+                  const nlohmann::ordered_json& result) {
   MakeFolder(folder);
   OutputSet files;
-  files.Add(folder + "/result.json", ResultToJson(rehearsal, scenario).dump(2) + "\n");
+  files.Add(folder + "/result.json", result.dump(2) + "\n");
   TraceOptions options;
   options.ranks = RanksToKeep(rehearsal.schedule, rehearsal.timeline, asked);
   options.most_links = kMostLinksOfATrace;
@@ -168,21 +201,24 @@ int RunCommand(const std::vector<std::string>& arguments) {
   if (draws && format != OutputFormat::kText)
     throw Error(fmt::format("--gantt is for people; leave out --format {}", Name(format)));
 
+  const std::optional<PaperPrediction> prediction = PredictionOf(values, scenario);
+
   ProgressLine progress(ProgressWanted());
   const Rehearsal rehearsal =
       Rehearse(scenario, {.record_link_loads = !folder.empty(), .observer = &progress});
   if (values.count("window") > 0) {
     ParseWindow(values["window"].as<std::string>(), rehearsal.timeline.step, &picture);
   }
+  const nlohmann::ordered_json result = ResultToJson(rehearsal, scenario, prediction);
   if (!folder.empty()) {
     progress.Begin("writing " + folder, "", 0);
     WriteOutputs(rehearsal, scenario, folder, picture,
-                 values["ranks"].defaulted() ? std::vector<uint32_t>() : picture.ranks);
+                 values["ranks"].defaulted() ? std::vector<uint32_t>() : picture.ranks, result);
   }
-  std::string text =
-      IsTable(format) ? Print(ResultToTable(ResultToJson(rehearsal, scenario)), format)
-      : format == OutputFormat::kJson ? ResultToJson(rehearsal, scenario).dump(2) + "\n"
-                                      : ResultToText(rehearsal);
+  std::string text = IsTable(format)                 ? Print(ResultToTable(result), format)
+                     : format == OutputFormat::kJson ? result.dump(2) + "\n"
+                                                     : ResultToText(rehearsal);
+  if (prediction && format == OutputFormat::kText) text += "\n" + ToText(*prediction);
   if (draws) text += "\n" + GanttOf(rehearsal, picture);
   progress.Clear();
   std::fputs(text.c_str(), stdout);

@@ -1,5 +1,6 @@
 #include "scenarios/readers/scenario.h"
 
+#include "scenarios/readers/cluster_cache.h"
 #include "scenarios/readers/perturbation.h"
 #include "scenarios/readers/scenario_shape.h"
 #include "scenarios/readers/software.h"
@@ -10,8 +11,6 @@
 #include "topology/fabrics/structure.h"
 #include "topology/files/calibration.h"
 #include "topology/files/cluster_file.h"
-#include "topology/files/device_points_file.h"
-#include "topology/files/edits.h"
 #include "topology/files/graph_file.h"
 
 namespace rehearse {
@@ -61,7 +60,7 @@ FabricRouting ReadRouting(const JsonReader& reader, const Cluster& cluster) {
 
 }  // namespace
 
-Scenario ReadScenario(const JsonDocument& written) {
+Scenario ReadScenario(const JsonDocument& written, ClusterCache* cache) {
   JsonDocument document = written;
   const JsonReader object = document.Root();
   if (object.IsObject() && object.Has("base") && object.Has("metric"))
@@ -71,16 +70,10 @@ Scenario ReadScenario(const JsonDocument& written) {
   Scenario scenario;
   scenario.name = root.At("name").String();
   if (root.Has("description")) scenario.description = root.At("description").String();
-  scenario.cluster = ReadCluster(root.At("cluster"));
-  const std::shared_ptr<const Cluster> nominal = scenario.cluster;
-  ApplySoftware(&document, nominal->DeviceOf(0).compute_capability);
-  if (root.Has("calibration"))
-    scenario.cluster = ApplyCalibration(*scenario.cluster, ReadCalibration(root.At("calibration")));
-  if (root.Has("device_points"))
-    scenario.cluster =
-        ApplyDevicePoints(*scenario.cluster, ReadDevicePoints(root.At("device_points")));
-  if (root.Has("edits"))
-    scenario.cluster = ApplyEdits(*scenario.cluster, ReadEdits(root.At("edits")));
+  const ReadyCluster machine =
+      cache != nullptr ? cache->Read(root, written.Given()) : ReadReadyCluster(root);
+  scenario.cluster = machine.ready;
+  ApplySoftware(&document, machine.nominal->DeviceOf(0).compute_capability);
   if (root.Has("simulator")) {
     const JsonReader simulator = root.At("simulator").As(SimulatorShape());
     scenario.lowering = ReadSimulator(simulator, *scenario.cluster);
@@ -90,7 +83,7 @@ Scenario ReadScenario(const JsonDocument& written) {
   }
   if (!scenario.lowering.slowdown) scenario.lowering.slowdown = UsualSlowdown(*scenario.cluster);
   scenario.lists_jobs = root.Has("jobs");
-  scenario.jobs = ReadJobRequests(root, *scenario.cluster, *nominal);
+  scenario.jobs = ReadJobRequests(root, *scenario.cluster, *machine.nominal);
   scenario.given = std::make_shared<const nlohmann::json>(written.Given());
   scenario.changes = written.changes();
   scenario.changes.insert(scenario.changes.end(), inputs.changes().begin(), inputs.changes().end());

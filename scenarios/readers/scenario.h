@@ -75,6 +75,8 @@
 
 namespace rehearse {
 
+class ClusterCache;
+
 struct Scenario {
   std::string name;
   std::string description;
@@ -92,8 +94,8 @@ struct Scenario {
 };
 
 // Throws Error (file, line, pointer, found, expected) for anything that is wrong, including a mesh
-// that does not fit the cluster.
-Scenario ReadScenario(const JsonDocument& written);
+// that does not fit the cluster. The machine comes from the cache where there is one.
+Scenario ReadScenario(const JsonDocument& written, ClusterCache* cache = nullptr);
 
 // A schedule's document (sim/schedule/schedule_json.h) on a cluster, of which it takes all devices.
 Scenario ScenarioOf(const JsonDocument& schedule, std::unique_ptr<Cluster> cluster,

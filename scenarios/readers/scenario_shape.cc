@@ -7,6 +7,7 @@
 #include "scenarios/readers/perturbation.h"
 #include "scenarios/readers/pipeline_reader.h"
 #include "scenarios/readers/placement.h"
+#include "scenarios/readers/search_shapes.h"
 #include "scenarios/readers/software.h"
 #include "scenarios/readers/strategy_reader.h"
 #include "topology/files/calibration.h"
@@ -45,7 +46,9 @@ const ObjectShape& ScenarioShape() {
        {"edits", EditsShape(), Default("[]"), "what-ifs on links and devices, in order",
         R"([{"links": "node3/nic*", "bandwidth": "0.5x"}])"},
        {"simulator", ObjectOf(SimulatorShape), Optional("its defaults"), "how the step is played",
-        R"({"fidelity": "fluid"})"}}};
+        R"({"fidelity": "fluid"})"},
+       {"search", ObjectOf(SearchShape), Optional("grids and micro-batches, by time"),
+        "what `rehearse search` tries", R"({"objective": "tokens"})"}}};
   return shape;
 }
 

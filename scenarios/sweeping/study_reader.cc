@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "scenarios/readers/search_shapes.h"
 #include "scenarios/sweeping/study_shapes.h"
 #include "sim/base/error.h"
 #include "sim/base/known_names.h"

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "scenarios/readers/scenario_shape.h"
+#include "scenarios/readers/search_shapes.h"
 #include "scenarios/sweeping/study.h"
 
 namespace rehearse {
@@ -13,8 +14,6 @@ JsonShape AnyNumber() {
   constexpr double kLargest = 1e300;
   return ANumber(-kLargest, kLargest);
 }
-
-JsonShape ChangesShape() { return Named(Anything("value"), "path of the scenario"); }
 
 JsonKey Set(Presence presence, const char* about) {
   return {"set", ChangesShape(), std::move(presence), about, R"({"training.batch": 512})"};
@@ -128,33 +127,6 @@ const ObjectShape& PointShape() {
         "the metric; with \"relative_to\" the ratio to the other point's", "10.71"},
        {"relative_to", AText("name of a point"), Optional("absolute"), "which", "\"M3\""},
        {"allow_failure", TrueFalse(), Default("false"), "it may be impossible", "true"}}};
-  return shape;
-}
-
-const ObjectShape& ValuesShape() {
-  static const ObjectShape shape = {
-      "axis of values",
-      "Values of one path of the scenario.",
-      {{"path", AText("path of the scenario"), Required(), "what changes", "\"strategy.depth\""},
-       {"values", ListOf(Anything("value")), Required(), "what to", "[1, 2, 4]"}}};
-  return shape;
-}
-
-const ObjectShape& ChoicesShape() {
-  static const ObjectShape shape = {
-      "axis of choices",
-      "Several changes at a time.",
-      {{"choices", ListOf(ObjectOf(ChoiceShape)), Required(), "one after the other",
-        R"([{"name": "two", "set": {"strategy.depth": 2}}])"}}};
-  return shape;
-}
-
-const ObjectShape& ChoiceShape() {
-  static const ObjectShape shape = {
-      "choice",
-      "Changes with a name.",
-      {{"name", AText(), Required(), "in the names of points", "\"two\""},
-       Set(Required(), "its changes")}};
   return shape;
 }
 

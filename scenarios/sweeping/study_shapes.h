@@ -15,9 +15,5 @@ const ObjectShape& ColumnShape();
 const ObjectShape& GroupShape();
 const ObjectShape& StudyCalibrationShape();
 const ObjectShape& PointShape();
-// An axis of a grid: values of one path, or choices with names.
-const ObjectShape& ValuesShape();
-const ObjectShape& ChoicesShape();
-const ObjectShape& ChoiceShape();
 
 }  // namespace rehearse

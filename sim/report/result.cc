@@ -1,7 +1,7 @@
 #include "sim/report/result.h"
 
 #include <algorithm>
-#include <array>
+#include <map>
 #include <numeric>
 
 #include "sim/base/error.h"
@@ -180,21 +180,22 @@ std::vector<LinkSummary> BusiestFirst(const Timeline& timeline) {
 }  // namespace
 
 std::optional<DType> MainDType(const Schedule& schedule) {
-  std::array<Flops, 5> flops_of_type{};
+  std::map<DType, Flops> flops_of_type;
   for (const Role& role : schedule.roles) {
     auto repeat = role.repeats.begin();
     for (uint32_t place = 0; place < role.ops.size(); ++place) {
       while (repeat != role.repeats.end() && repeat->end <= place) ++repeat;
       const bool is_repeated = repeat != role.repeats.end() && repeat->begin <= place;
       if (const auto* compute = std::get_if<Compute>(&role.ops[place].work)) {
-        flops_of_type[static_cast<size_t>(compute->dtype)] +=
-            (is_repeated ? 1.0 + repeat->times : 1.0) * compute->flops;
+        flops_of_type[compute->dtype] += (is_repeated ? 1.0 + repeat->times : 1.0) * compute->flops;
       }
     }
   }
-  const auto most = std::max_element(flops_of_type.begin(), flops_of_type.end());
-  if (*most <= Flops(0)) return std::nullopt;
-  return static_cast<DType>(most - flops_of_type.begin());
+  const auto most =
+      std::max_element(flops_of_type.begin(), flops_of_type.end(),
+                       [](const auto& a, const auto& b) { return a.second < b.second; });
+  if (most == flops_of_type.end() || most->second <= Flops(0)) return std::nullopt;
+  return most->first;
 }
 
 Result Summarize(const Schedule& schedule, const Timeline& timeline, FlopsPerSecond peak) {

@@ -231,6 +231,17 @@ JsonKey HashKey() {
   return Written("timeline_hash", AText(), "equal where the step is equal", "\"ace04d9f03d2cebe\"");
 }
 
+const ObjectShape& CostModelShape() {
+  static const ObjectShape shape = {
+      "cost model",
+      "What a paper's own model says of a step's communication, without overlap and contention.",
+      {Written("model", AText(), "whose", "\"axonn\""),
+       TimeKey("communication_seconds", "sum of the terms"),
+       Written("terms", Named(ANumber(0, 1e300, "s"), "term"), "one by one"),
+       Written("source", AText(), "equations and bandwidths", "\"AxoNN, eq. 9\"")}};
+  return shape;
+}
+
 JsonKey GivenKey() {
   return Sometimes("given", Anything("a scenario"), "not told",
                    "what was simulated, as it was read, --set included");
@@ -270,6 +281,8 @@ const ObjectShape& ResultShape() {
        ChangesKey(),
        SoftwareKey(),
        Sometimes("notes", ListOf(AText()), "nothing to note", "what a reader should know"),
+       Sometimes("cost_model", ObjectOf(CostModelShape), "not asked for with --cost-model",
+                 "what a paper's own model says of the communication"),
        GivenKey()}};
   return shape;
 }

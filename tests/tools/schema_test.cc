@@ -147,7 +147,7 @@ TEST_F(SchemaProgramTest, ResultsHaveTheKeysOfTheTableAndNoOthers) {
        {Shipped("cpu-4d") + " --calibration shared.json",
         Shipped("axonn-gpt20b-perlmutter") +
             " --set simulator.algorithm=auto --set strategy.cached_layers=0" +
-            " --set software=axonn --set training.kernels=eager",
+            " --set software=axonn --set training.kernels=eager --cost-model axonn",
         Shipped("strategy-data-parallel") + " --set cluster=tree.json --set strategy.data=32 " +
             "--set training.batch=64",
         Shipped("cpu-pipeline"), Shipped("jobs-two-trainings") + " --set cluster=tree.json",

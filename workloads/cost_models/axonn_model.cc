@@ -48,7 +48,31 @@ BytesPerSecond AxonnBandwidth(const AxonnBandwidths& table, uint32_t inner, uint
   return it->second;
 }
 
-AxonnPrediction PredictAxonn(const GptModel& model, const Training& training,
+std::vector<AxonnProduct> AxonnProducts(const Network& network) {
+  std::vector<AxonnProduct> products;
+  for (const NetworkNode& node : network.nodes) {
+    if (node.kind != NodeKind::kProduct || !node.matrix) continue;
+    const NetworkMatrix& matrix = network.matrices[*node.matrix];
+    if (matrix.layer < 0) continue;
+    const AxonnProduct product{
+        .rows = static_cast<double>(node.rows) * network.micro_batches,
+        .k = static_cast<double>(matrix.k),
+        .n = static_cast<double>(matrix.n),
+        .transposed = matrix.role == MatrixRole::kSecond,
+    };
+    const auto alike = std::find_if(products.begin(), products.end(), [&](const AxonnProduct& p) {
+      return p.rows == product.rows && p.k == product.k && p.n == product.n &&
+             p.transposed == product.transposed;
+    });
+    if (alike != products.end())
+      ++alike->count;
+    else
+      products.push_back(product);
+  }
+  return products;
+}
+
+AxonnPrediction PredictAxonn(const std::vector<AxonnProduct>& products, const Training& training,
                              const FourDOptions& options, const AxonnBandwidths& bandwidths) {
   const uint32_t sizes[] = {options.column, options.row, options.depth, options.data};
   BytesPerSecond bandwidth[4];
@@ -59,35 +83,39 @@ AxonnPrediction PredictAxonn(const GptModel& model, const Training& training,
     inner *= sizes[axis];
   }
   const double passes = training.recomputation == Recomputation::kFull ? 2 : 1;
-  const double h = static_cast<double>(model.hidden);
-  const double m = training.Tokens() / options.data;
-  struct Product {
-    double k, n;
-    bool transposed;
-  };
-  const Product products[] = {{h, 3 * h, false}, {h, h, true}, {h, 4 * h, false}, {4 * h, h, true}};
-
   AxonnPrediction sum;
-  for (const Product& product : products) {
+  for (const AxonnProduct& product : products) {
     // rows of W and columns of W
     const int in = product.transposed ? kColumnAxis : kRowAxis;
     const int out = product.transposed ? kRowAxis : kColumnAxis;
+    const double m = product.rows / options.data;
     const double block = product.k * product.n / (options.column * options.row);
     const double y = m * product.n / (options.depth * sizes[out]);
     const double x = m * product.k / (options.depth * sizes[in]);
     const Seconds depth = HalfRing(options.depth, kElement * block, bandwidth[kDepthAxis]);
-    sum.all_gather += training.micro_batches * passes * depth;
-    sum.reduce_scatter += training.micro_batches * 1.0 * depth;
-    sum.forward_all_reduce += passes * 2 * HalfRing(sizes[in], kElement * y, bandwidth[in]);
-    sum.backward_all_reduce += 2 * HalfRing(sizes[out], kElement * x, bandwidth[out]);
+    sum.all_gather += product.count * training.micro_batches * passes * depth;
+    sum.reduce_scatter += product.count * training.micro_batches * depth;
+    sum.forward_all_reduce +=
+        product.count * passes * 2 * HalfRing(sizes[in], kElement * y, bandwidth[in]);
+    sum.backward_all_reduce +=
+        product.count * 2 * HalfRing(sizes[out], kElement * x, bandwidth[out]);
     sum.data_all_reduce +=
-        2 * HalfRing(options.data, kGradient * block / options.depth, bandwidth[kDataAxis]);
-  }
-  for (Seconds* part : {&sum.all_gather, &sum.reduce_scatter, &sum.forward_all_reduce,
-                        &sum.backward_all_reduce, &sum.data_all_reduce}) {
-    *part *= model.layers;
+        product.count * 2 *
+        HalfRing(options.data, kGradient * block / options.depth, bandwidth[kDataAxis]);
   }
   return sum;
+}
+
+AxonnPrediction PredictAxonn(const GptModel& model, const Training& training,
+                             const FourDOptions& options, const AxonnBandwidths& bandwidths) {
+  const double h = static_cast<double>(model.hidden);
+  const double tokens = training.Tokens();
+  const double layers = model.layers;
+  return PredictAxonn({{tokens, h, 3 * h, false, layers},
+                       {tokens, h, h, true, layers},
+                       {tokens, h, 4 * h, false, layers},
+                       {tokens, 4 * h, h, true, layers}},
+                      training, options, bandwidths);
 }
 
 std::vector<std::pair<FourDOptions, AxonnPrediction>> RankConfigurations(

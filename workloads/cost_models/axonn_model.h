@@ -16,6 +16,7 @@
 
 #include "sim/base/quantity.h"
 #include "workloads/networks/model.h"
+#include "workloads/networks/network.h"
 #include "workloads/networks/training.h"
 #include "workloads/strategies/strategy_4d.h"
 
@@ -48,8 +49,22 @@ struct AxonnPrediction {
   }
 };
 
-// Communication of one step: the four products of every layer, each other one transposed;
-// bf16 elements.
+// W (k×n) of `count` products that are alike, over `rows` rows of the step on all ranks.
+struct AxonnProduct {
+  double rows = 0;
+  double k = 0;
+  double n = 0;
+  bool transposed = false;  // row and column have changed places
+  double count = 1;
+};
+
+// Those of the layers, of any network: embedding and head are left out, as in the paper.
+std::vector<AxonnProduct> AxonnProducts(const Network& network);
+
+// Communication of one step; bf16 elements.
+AxonnPrediction PredictAxonn(const std::vector<AxonnProduct>& products, const Training& training,
+                             const FourDOptions& options, const AxonnBandwidths& bandwidths);
+// The four products of every layer, each other one transposed.
 AxonnPrediction PredictAxonn(const GptModel& model, const Training& training,
                              const FourDOptions& options, const AxonnBandwidths& bandwidths);
 

@@ -411,7 +411,8 @@ TEST(StrategyBytesTest, DeepSpeedGathersAheadByElementsAndReducesInBuckets) {
   // Gradients of the layers: 4, 4, 1 and 3 h². With a bucket of 8 h² they go in pairs of 4 + 4,
   // then 1 + 3 and the next layer's 4, and so on.
   std::vector<double> reduced;
-  for (const Op& op : plan(1, 0, 8 * h2).roles[0].ops) {
+  const Schedule in_buckets = plan(1, 0, 8 * h2);
+  for (const Op& op : in_buckets.roles[0].ops) {
     const auto* collective = std::get_if<Collective>(&op.work);
     if (collective == nullptr || collective->kind != CollectiveKind::kReduceScatter) continue;
     reduced.push_back(collective->bytes.value() / (2 * h2));

@@ -1,0 +1,347 @@
+#include "scenarios/explaining/paper_models.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "collectives/lowering/trial.h"
+#include "sim/base/error.h"
+#include "sim/base/units.h"
+#include "workloads/cost_models/atp_model.h"
+
+namespace rehearse {
+namespace {
+
+using nlohmann::json;
+
+const Workload& WorkloadOf(const Scenario& scenario) {
+  const auto* workload = std::get_if<Workload>(&scenario.jobs.front().work);
+  if (scenario.lists_jobs || workload == nullptr)
+    throw Error("the papers' models are of one training step, not of jobs or schedules");
+  return *workload;
+}
+
+// Sizes of the mesh's axes by name, if it has just these.
+std::optional<std::vector<uint32_t>> SizesOf(const DeviceMesh& mesh,
+                                             const std::vector<std::string>& names) {
+  if (mesh.axes().size() != names.size()) return std::nullopt;
+  std::vector<uint32_t> sizes;
+  for (const std::string& name : names) {
+    const auto axis = std::find_if(mesh.axes().begin(), mesh.axes().end(),
+                                   [&](const MeshAxis& one) { return one.name == name; });
+    if (axis == mesh.axes().end()) return std::nullopt;
+    sizes.push_back(axis->size);
+  }
+  return sizes;
+}
+
+std::optional<std::vector<uint32_t>> FourDSizes(const Workload& workload) {
+  return SizesOf(workload.strategy.mesh, {"column", "row", "depth", "data"});
+}
+std::optional<std::vector<uint32_t>> AtpSizes(const Workload& workload) {
+  return SizesOf(workload.strategy.mesh, {"d1", "d2", "data"});
+}
+
+const json* SbpProductsOf(const Scenario& scenario) {
+  if (!scenario.given || !scenario.given->contains("strategy")) return nullptr;
+  const json& strategy = (*scenario.given)["strategy"];
+  if (!strategy.is_object() || strategy.value("kind", "") != "sbp") return nullptr;
+  if (!strategy.contains("nodes") || !strategy.contains("products")) return nullptr;
+  return &strategy["products"];
+}
+
+[[noreturn]] void Refuse(const Scenario& scenario, const std::string& what) {
+  throw Error(scenario.jobs.front().place, what);
+}
+
+void RefuseStages(const Scenario& scenario, const char* whose) {
+  if (WorkloadOf(scenario).pipeline)
+    Refuse(scenario, fmt::format("{} model has no stages; found a pipeline", whose));
+}
+
+// Ranks of the first machine.
+uint32_t RanksOfNode(const Cluster& cluster) {
+  uint32_t ranks = 1;
+  while (ranks < cluster.device_count() && cluster.NodeOf(ranks) == cluster.NodeOf(0)) ++ranks;
+  return ranks;
+}
+
+// busbw of all-reduces in these groups at a time, by rings.
+BytesPerSecond RingBandwidth(const Scenario& scenario, std::vector<std::vector<uint32_t>> groups) {
+  const auto size = static_cast<double>(groups.front().size());
+  Trial trial;
+  trial.groups = std::move(groups);
+  trial.routing = scenario.routing;
+  const Bytes bytes(512.0 * 1024 * 1024);
+  Router router(*scenario.cluster, scenario.routing);
+  return 2 * (size - 1) / size * bytes / TimeOf(trial, bytes, router);
+}
+
+AxonnBandwidths MeasuredBandwidths(const Scenario& scenario) {
+  const Cluster& cluster = *scenario.cluster;
+  AxonnBandwidths table;
+  table.name = cluster.name();
+  table.source = "rings on the simulated machine";
+  table.gpus_per_node = RanksOfNode(cluster);
+  for (uint32_t size = 2; size <= table.gpus_per_node; ++size) {
+    for (uint32_t inner = 1; inner * size <= table.gpus_per_node; ++inner) {
+      if (table.gpus_per_node % (inner * size) != 0) continue;
+      std::vector<std::vector<uint32_t>> groups;
+      for (uint32_t begin = 0; begin < table.gpus_per_node; begin += inner * size) {
+        for (uint32_t first = begin; first < begin + inner; ++first) {
+          groups.emplace_back();
+          for (uint32_t i = 0; i < size; ++i) groups.back().push_back(first + i * inner);
+        }
+      }
+      table.intra[{inner, size}] = RingBandwidth(scenario, std::move(groups));
+    }
+  }
+  if (cluster.device_count() >= 2 * table.gpus_per_node) {
+    std::vector<std::vector<uint32_t>> groups;
+    for (uint32_t rank = 0; rank < table.gpus_per_node; ++rank)
+      groups.push_back({rank, rank + table.gpus_per_node});
+    table.inter = static_cast<double>(table.gpus_per_node) * RingBandwidth(scenario, groups);
+  }
+  return table;
+}
+
+// α and β of rings, as section 3.2 of the paper fits them: all groups at a time, from 64 KiB to
+// 64 MiB.
+AlphaBeta FitRings(const Scenario& scenario, std::vector<std::vector<uint32_t>> groups) {
+  Trial trial;
+  trial.groups = std::move(groups);
+  trial.routing = scenario.routing;
+  Router router(*scenario.cluster, scenario.routing);
+  std::vector<AlphaBetaSample> samples;
+  for (double bytes = 65536; bytes <= 67108864; bytes *= 4) {
+    samples.push_back({CollectiveKind::kAllReduce,
+                       static_cast<uint32_t>(trial.groups.front().size()), Bytes(bytes),
+                       TimeOf(trial, Bytes(bytes), router)});
+  }
+  return FitAlphaBeta(samples);
+}
+
+SbpNetwork MeasuredNetwork(const Scenario& scenario) {
+  const Cluster& cluster = *scenario.cluster;
+  const uint32_t own = RanksOfNode(cluster);
+  SbpNetwork network;
+  if (own > 1) {
+    std::vector<uint32_t> ranks(own);
+    std::iota(ranks.begin(), ranks.end(), 0u);
+    network.inside = FitRings(scenario, {ranks});
+  }
+  const uint32_t nodes = cluster.device_count() / own;
+  constexpr uint32_t kMostNodes = 16;
+  if (nodes > 1) {
+    std::vector<std::vector<uint32_t>> groups(own);
+    for (uint32_t node = 0; node < std::min(nodes, kMostNodes); ++node)
+      for (uint32_t rank = 0; rank < own; ++rank) groups[rank].push_back(node * own + rank);
+    network.between = FitRings(scenario, groups);
+  }
+  return network;
+}
+
+Seconds Sum(const std::vector<std::pair<std::string, Seconds>>& terms) {
+  Seconds sum;
+  for (const auto& [name, seconds] : terms) sum += seconds;
+  return sum;
+}
+
+SbpChoice ReadChoice(const json& placement) {
+  SbpFactor factors[3];
+  for (size_t i = 0; i < 3; ++i) {
+    const json& part = placement[i];
+    factors[i] = part.is_array() ? SbpFactor{part[0].get<uint32_t>(), part[1].get<uint32_t>()}
+                                 : SbpFactor{part.get<uint32_t>(), 1};
+  }
+  return {factors[0], factors[1], factors[2]};
+}
+
+}  // namespace
+
+std::optional<PaperModel> PaperModels::ModelOf(const Scenario& scenario) {
+  const Workload& workload = WorkloadOf(scenario);
+  if (workload.pipeline) return std::nullopt;
+  if (FourDSizes(workload)) return PaperModel::kAxonn;
+  if (AtpSizes(workload)) return PaperModel::kAtp;
+  if (SbpProductsOf(scenario) != nullptr) return PaperModel::kAutoddl;
+  return std::nullopt;
+}
+
+PaperModels::Machine& PaperModels::MachineOf(const Scenario& scenario) {
+  Machine& machine = machines_[scenario.cluster.get()];
+  machine.cluster = scenario.cluster;
+  return machine;
+}
+
+PaperPrediction PaperModels::Predict(PaperModel model, const Scenario& scenario) {
+  switch (model) {
+    case PaperModel::kAxonn:
+      return Axonn(scenario, true);
+    case PaperModel::kAxonnAgnostic:
+      return Axonn(scenario, false);
+    case PaperModel::kAtp:
+      return Atp(scenario);
+    case PaperModel::kAutoddl:
+      return Autoddl(scenario);
+  }
+  CHECK(false);
+}
+
+PaperPrediction PaperModels::Axonn(const Scenario& scenario, bool is_aware) {
+  RefuseStages(scenario, "AxoNN's");
+  const Workload& workload = WorkloadOf(scenario);
+  const auto sizes = FourDSizes(workload);
+  if (!sizes) Refuse(scenario, "AxoNN's model is of the strategy \"4d\"");
+  FourDOptions options;
+  options.column = (*sizes)[0];
+  options.row = (*sizes)[1];
+  options.depth = (*sizes)[2];
+  options.data = (*sizes)[3];
+
+  AxonnBandwidths bandwidths;
+  if (is_aware) {
+    const std::lock_guard lock(mutex_);
+    Machine& machine = MachineOf(scenario);
+    if (!machine.axonn)
+      machine.axonn = scenario.cluster->name() == PerlmutterBandwidths().name
+                          ? PerlmutterBandwidths()
+                          : MeasuredBandwidths(scenario);
+    bandwidths = *machine.axonn;
+  } else {
+    // One byte a second everywhere, as the paper's baseline: the times are the volumes.
+    bandwidths.name = "agnostic";
+    bandwidths.source = "all bandwidths are one byte a second";
+    bandwidths.inter = BytesPerSecond(1);
+    bandwidths.gpus_per_node = 1;
+  }
+  const AxonnPrediction axonn =
+      PredictAxonn(AxonnProducts(workload.network), workload.training, options, bandwidths);
+  PaperPrediction prediction;
+  prediction.model = is_aware ? PaperModel::kAxonn : PaperModel::kAxonnAgnostic;
+  prediction.terms = {{"all-gathers of W (eq. 4)", axonn.all_gather},
+                      {"reduce-scatters of dW (eq. 5)", axonn.reduce_scatter},
+                      {"all-reduces of Y (eq. 6)", axonn.forward_all_reduce},
+                      {"all-reduces of dX (eq. 7)", axonn.backward_all_reduce},
+                      {"all-reduces of dW (eq. 8)", axonn.data_all_reduce}};
+  prediction.total = Sum(prediction.terms);
+  prediction.source = "AxoNN, arXiv 2305.13525, eq. 9; bandwidths: " + bandwidths.source;
+  return prediction;
+}
+
+PaperPrediction PaperModels::Atp(const Scenario& scenario) {
+  RefuseStages(scenario, "ATP's");
+  const Workload& workload = WorkloadOf(scenario);
+  const auto sizes = AtpSizes(workload);
+  if (!sizes) Refuse(scenario, "ATP's model is of the strategy \"atp\"");
+  const Network& network = workload.network;
+  const auto qkv =
+      std::find_if(network.matrices.begin(), network.matrices.end(),
+                   [](const NetworkMatrix& matrix) { return matrix.role == MatrixRole::kQkv; });
+  if (qkv == network.matrices.end()) Refuse(scenario, "ATP's model is of decoders");
+  const AtpWorkload work{.layers = static_cast<uint32_t>(network.layers),
+                         .tokens = network.tokens / (*sizes)[2],
+                         .hidden = qkv->k,
+                         .element = SizeOf(workload.training.precision)};
+  const uint32_t devices = (*sizes)[0] * (*sizes)[1];
+  std::vector<RankedAtpMesh> ranked;
+  {
+    const std::lock_guard lock(mutex_);
+    Machine& machine = MachineOf(scenario);
+    auto found = machine.matrices.find(devices);
+    if (found == machine.matrices.end()) {
+      Router router(*scenario.cluster, scenario.routing);
+      std::vector<uint32_t> ranks(devices);
+      std::iota(ranks.begin(), ranks.end(), 0u);
+      found = machine.matrices.emplace(devices, HierarchicalMatrix(router, ranks)).first;
+    }
+    ranked = RankAtpMeshes(work, found->second);
+  }
+  const auto own = std::find_if(ranked.begin(), ranked.end(), [&](const RankedAtpMesh& mesh) {
+    return mesh.mesh.d1 == (*sizes)[0] && mesh.mesh.d2 == (*sizes)[1];
+  });
+  if (own == ranked.end())
+    Refuse(scenario,
+           "ATP's eq. 3 says nothing of a mesh that cuts a layer of its communication "
+           "matrix unevenly");
+  PaperPrediction prediction;
+  prediction.model = PaperModel::kAtp;
+  prediction.terms = {{"all-reduces of q, k, v", own->prediction.qkv},
+                      {"all-reduces of the projection", own->prediction.projection},
+                      {"all-reduces of the MLP's first product", own->prediction.mlp_up},
+                      {"all-reduces of the MLP's second product", own->prediction.mlp_down}};
+  prediction.total = Sum(prediction.terms);
+  prediction.source =
+      "ATP, arXiv 2301.08658, eq. 2 to 4; bandwidths: its communication matrix of the graph";
+  return prediction;
+}
+
+PaperPrediction PaperModels::Autoddl(const Scenario& scenario) {
+  RefuseStages(scenario, "AutoDDL's");
+  const Workload& workload = WorkloadOf(scenario);
+  const json* products = SbpProductsOf(scenario);
+  if (products == nullptr)
+    Refuse(scenario, "AutoDDL's model is of the strategy \"sbp\" by numbers");
+  SbpNetwork machine;
+  {
+    const std::lock_guard lock(mutex_);
+    Machine& known = MachineOf(scenario);
+    if (!known.network) known.network = MeasuredNetwork(scenario);
+    machine = *known.network;
+  }
+  machine.element = SizeOf(workload.training.precision);
+  const Network& network = workload.network;
+  std::vector<SbpProduct> chain;
+  for (const NetworkNode& node : network.nodes) {
+    if (node.kind != NodeKind::kProduct || !node.matrix) continue;
+    const NetworkMatrix& matrix = network.matrices[*node.matrix];
+    // A tied one's own name is the table's, with p1 and p2 exchanged.
+    const std::string& name = matrix.tied ? network.matrices[*matrix.tied].name : matrix.name;
+    SbpChoice choice =
+        ReadChoice(products->contains(name) ? (*products)[name] : (*products)["default"]);
+    if (matrix.tied) std::swap(choice.p1, choice.p2);
+    chain.push_back({.rows = static_cast<double>(node.rows) * network.micro_batches,
+                     .k = static_cast<double>(matrix.k),
+                     .n = static_cast<double>(matrix.n),
+                     .choice = choice,
+                     .first = chain.empty() && matrix.layer <= 0 && !node.inputs.empty() &&
+                              network.nodes[node.inputs.front()].kind == NodeKind::kInput});
+  }
+  if (chain.empty()) Refuse(scenario, "AutoDDL's model is of products, and here are none");
+  const AutoddlPrediction autoddl = PredictAutoddl(chain, machine);
+  PaperPrediction prediction;
+  prediction.model = PaperModel::kAutoddl;
+  prediction.terms = {{"all-gathers of X and dY", autoddl.gather},
+                      {"reduce-scatters of Y and dX", autoddl.scatter},
+                      {"all-to-alls where p0 changes", autoddl.change},
+                      {"all-reduces of dW", autoddl.gradient}};
+  prediction.total = Sum(prediction.terms);
+  prediction.source =
+      "AutoDDL, arXiv 2301.06813, Table 2 and section 4; alpha and beta: rings on the simulated "
+      "machine";
+  return prediction;
+}
+
+std::string ToText(const PaperPrediction& prediction) {
+  std::string text = fmt::format(
+      "What {}'s formula says: {} of communication, without computation, overlap and contention\n",
+      kPaperModelNames[static_cast<size_t>(prediction.model)], Print(prediction.total));
+  for (const auto& [name, seconds] : prediction.terms) {
+    text += fmt::format("  {:<42} {:>10}  {:5.1f} %\n", name, Print(seconds),
+                        prediction.total > Seconds(0) ? 100 * (seconds / prediction.total) : 0.0);
+  }
+  return text + fmt::format("  {}\n", prediction.source);
+}
+
+nlohmann::ordered_json ToJson(const PaperPrediction& prediction) {
+  nlohmann::ordered_json terms = nlohmann::ordered_json::object();
+  for (const auto& [name, seconds] : prediction.terms) terms[name] = seconds.value();
+  return {{"model", kPaperModelNames[static_cast<size_t>(prediction.model)]},
+          {"communication_seconds", prediction.total.value()},
+          {"terms", std::move(terms)},
+          {"source", prediction.source}};
+}
+
+}  // namespace rehearse

@@ -1,0 +1,64 @@
+// The papers' own models of a scenario's communication, term by term, beside its simulation:
+// AxoNN's for "4d" (workloads/cost_models/axonn_model.h), ATP's for "atp" and AutoDDL's for "sbp"
+// by numbers.
+//
+// They want bandwidths that their authors measured. Perlmutter's are AxoNN's table; on any other
+// machine they are measured as the authors did, on the simulated one: rings by themselves, all
+// groups of a node, or of two nodes, at the same time.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "scenarios/readers/scenario.h"
+#include "topology/fabrics/communication_matrix.h"
+#include "workloads/cost_models/autoddl_model.h"
+#include "workloads/cost_models/axonn_model.h"
+
+namespace rehearse {
+
+enum class PaperModel : uint8_t { kAxonn, kAxonnAgnostic, kAutoddl, kAtp };
+inline constexpr const char* kPaperModelNames[] = {"axonn", "axonn-agnostic", "autoddl", "atp"};
+
+struct PaperPrediction {
+  PaperModel model = PaperModel::kAxonn;
+  std::vector<std::pair<std::string, Seconds>> terms;
+  Seconds total;       // of the terms
+  std::string source;  // equations, and where its bandwidths are from
+};
+
+// What models of one machine have in common; kept between predictions. May be used from several
+// threads.
+class PaperModels {
+ public:
+  // "auto": the model of the paper whose strategy it is; nothing where there is none.
+  static std::optional<PaperModel> ModelOf(const Scenario& scenario);
+
+  // Throws Error where the model is not of this strategy, or says nothing of it.
+  PaperPrediction Predict(PaperModel model, const Scenario& scenario);
+
+ private:
+  struct Machine {
+    std::shared_ptr<const Cluster> cluster;  // kept, so that its address stays its own
+    std::optional<AxonnBandwidths> axonn;
+    std::map<uint32_t, CommunicationMatrix> matrices;  // of so many devices
+    std::optional<SbpNetwork> network;
+  };
+  Machine& MachineOf(const Scenario& scenario);
+  PaperPrediction Axonn(const Scenario& scenario, bool is_aware);
+  PaperPrediction Atp(const Scenario& scenario);
+  PaperPrediction Autoddl(const Scenario& scenario);
+
+  std::mutex mutex_;
+  std::map<const Cluster*, Machine> machines_;
+};
+
+std::string ToText(const PaperPrediction& prediction);  // ends with a newline
+nlohmann::ordered_json ToJson(const PaperPrediction& prediction);
+
+}  // namespace rehearse

@@ -1,0 +1,36 @@
+#include "scenarios/readers/cluster_cache.h"
+
+#include <nlohmann/json.hpp>
+
+#include "topology/files/calibration.h"
+#include "topology/files/cluster_file.h"
+#include "topology/files/device_points_file.h"
+#include "topology/files/edits.h"
+
+namespace rehearse {
+
+ReadyCluster ReadReadyCluster(const JsonReader& scenario) {
+  ReadyCluster cluster;
+  cluster.nominal = ReadCluster(scenario.At("cluster"));
+  cluster.ready = cluster.nominal;
+  if (scenario.Has("calibration"))
+    cluster.ready = ApplyCalibration(*cluster.ready, ReadCalibration(scenario.At("calibration")));
+  if (scenario.Has("device_points"))
+    cluster.ready =
+        ApplyDevicePoints(*cluster.ready, ReadDevicePoints(scenario.At("device_points")));
+  if (scenario.Has("edits"))
+    cluster.ready = ApplyEdits(*cluster.ready, ReadEdits(scenario.At("edits")));
+  return cluster;
+}
+
+ReadyCluster ClusterCache::Read(const JsonReader& scenario, const nlohmann::json& given) {
+  nlohmann::json key;
+  for (const char* part : {"cluster", "calibration", "device_points", "edits"})
+    if (given.contains(part)) key[part] = given[part];
+  const std::lock_guard lock(mutex_);
+  ReadyCluster& kept = kept_[key.dump()];
+  if (!kept.ready) kept = ReadReadyCluster(scenario);
+  return kept;
+}
+
+}  // namespace rehearse

@@ -1,0 +1,34 @@
+// Machines of scenarios that are read one after the other, each made once.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "sim/base/json_reader.h"
+#include "topology/cluster/cluster.h"
+
+namespace rehearse {
+
+// A scenario's "cluster", by itself and with its calibration, points and edits.
+struct ReadyCluster {
+  std::shared_ptr<const Cluster> nominal;
+  std::shared_ptr<const Cluster> ready;
+};
+// Throws Error as the readers of these keys do.
+ReadyCluster ReadReadyCluster(const JsonReader& scenario);
+
+// Keeps those that it has read. May be used from several threads. Files that scenarios name are
+// read once: what changes in them later is not seen.
+class ClusterCache {
+ public:
+  // `scenario` is the root of a document whose value is `given` (JsonDocument::Given()).
+  ReadyCluster Read(const JsonReader& scenario, const nlohmann::json& given);
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, ReadyCluster> kept_;
+};
+
+}  // namespace rehearse

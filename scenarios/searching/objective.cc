@@ -1,0 +1,173 @@
+#include "scenarios/searching/objective.h"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "scenarios/sweeping/study.h"
+#include "sim/base/error.h"
+#include "sim/base/known_names.h"
+#include "sim/base/units.h"
+#include "topology/devices/board_power.h"
+
+namespace rehearse {
+namespace {
+
+constexpr double kMillion = 1e6;
+constexpr double kSecondsOfAnHour = 3600;
+
+// "2.5USD/h" -> 2.5 and "USD"; nothing for what does not end so.
+std::optional<std::pair<double, std::string>> NumberBefore(std::string_view text,
+                                                           std::string_view end) {
+  double number = 0;
+  const auto [stop, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (fault != std::errc() || !(number > 0) || !(number < 1e12)) return std::nullopt;
+  std::string_view unit = text.substr(static_cast<size_t>(stop - text.data()));
+  if (unit.size() < end.size() || unit.substr(unit.size() - end.size()) != end) return std::nullopt;
+  unit.remove_suffix(end.size());
+  while (!unit.empty() && unit.front() == ' ') unit.remove_prefix(1);
+  return std::pair(number, std::string(unit));
+}
+
+double GpuHoursOf(const Result& result) {
+  return result.ranks * kMillion / result.tokens_per_second / kSecondsOfAnHour;
+}
+
+Objective ObjectiveOfNumber(const std::string& name, const JsonReader& reader) {
+  std::vector<std::string> known = NumbersOfResults();
+  std::vector<std::string> names(std::begin(kObjectiveNames), std::end(kObjectiveNames));
+  const bool is_of_axis = name.rfind("by_axis.", 0) == 0;
+  if (!is_of_axis && std::find(known.begin(), known.end(), name) == known.end()) {
+    names.insert(names.end(), known.begin(), known.end());
+    reader.Fail(
+        fmt::format("found {}, expected time, tokens, gpu-hours, money, energy, memory or "
+                    "a number of the result{}",
+                    QuotedJson(name), KnownNames(name, names)));
+  }
+  Objective objective{.kind = ObjectiveKind::kNumber, .name = name, .number = name, .unit = ""};
+  for (const char* good : {"utilization", "per_second", "overlap_fraction"})
+    objective.more_is_better |= name.find(good) != std::string::npos;
+  return objective;
+}
+
+Objective ReadObjective(const JsonReader& reader, const JsonReader& search) {
+  const std::string name = reader.String();
+  const auto found = std::find(std::begin(kObjectiveNames), std::end(kObjectiveNames), name);
+  if (found == std::end(kObjectiveNames)) return ObjectiveOfNumber(name, reader);
+  Objective objective;
+  objective.kind = static_cast<ObjectiveKind>(found - std::begin(kObjectiveNames));
+  objective.name = name;
+  switch (objective.kind) {
+    case ObjectiveKind::kTokens:
+      objective.unit = "a second";
+      objective.more_is_better = true;
+      break;
+    case ObjectiveKind::kGpuHours:
+      objective.unit = "GPU hours a million";
+      break;
+    case ObjectiveKind::kMoney: {
+      if (!search.Has("price")) reader.Fail("money needs \"price\", such as \"2.5USD/h\" of a GPU");
+      const JsonReader price = search.At("price");
+      const auto [number, unit] =
+          NumberBefore(price.String(), "/h").value_or(std::pair(0.0, std::string()));
+      const bool is_currency =
+          !unit.empty() && unit.size() <= 8 && std::none_of(unit.begin(), unit.end(), [](char c) {
+            return std::isdigit(static_cast<unsigned char>(c)) != 0 || c == '/' ||
+                   static_cast<unsigned char>(c) < ' ';
+          });
+      if (!is_currency) price.Expected("a price such as \"2.5USD/h\"");
+      objective.price = number;
+      objective.unit = unit + " a million";
+      break;
+    }
+    case ObjectiveKind::kEnergy:
+      objective.unit = "kWh a million";
+      break;
+    case ObjectiveKind::kMemory:
+      objective.unit = "B";
+      break;
+    case ObjectiveKind::kTime:
+    case ObjectiveKind::kNumber:
+      break;
+  }
+  if (search.Has("power")) {
+    const auto power = NumberBefore(search.At("power").String(), "W");
+    if (!power || (!power->second.empty() && power->second != "k"))
+      search.At("power").Expected("a power such as \"700W\" or \"0.7kW\"");
+    objective.watts = power->first * (power->second.empty() ? 1 : 1000);
+  }
+  return objective;
+}
+
+}  // namespace
+
+double ValueOf(const Objective& objective, const Result& result, const std::string& device) {
+  switch (objective.kind) {
+    case ObjectiveKind::kTime:
+      return result.step.value();
+    case ObjectiveKind::kTokens:
+      return result.tokens_per_second;
+    case ObjectiveKind::kGpuHours:
+      return GpuHoursOf(result);
+    case ObjectiveKind::kMoney:
+      return objective.price * GpuHoursOf(result);
+    case ObjectiveKind::kEnergy: {
+      const std::optional<double> watts = objective.watts ? objective.watts : BoardPowerOf(device);
+      if (!watts)
+        throw Error(
+            fmt::format("no data sheet's power is known of {}; expected \"power\", such "
+                        "as \"700W\", in the search",
+                        device));
+      const double busy = 1 - result.breakdown.idle / result.step;
+      return GpuHoursOf(result) * *watts * busy / 1000;
+    }
+    case ObjectiveKind::kMemory:
+      return result.memory.Total().value();
+    case ObjectiveKind::kNumber: {
+      const nlohmann::json value =
+          ValueAt(nlohmann::json::parse(ToJson(result).dump()), objective.number);
+      if (!value.is_number())
+        throw Error(fmt::format("the result has no number \"{}\"", objective.number));
+      return value.get<double>();
+    }
+  }
+  CHECK(false);
+}
+
+std::vector<Objective> ReadObjectives(const JsonReader& search) {
+  const JsonReader reader = search.At("objective");
+  std::vector<Objective> objectives;
+  if (reader.IsArray()) {
+    for (const JsonReader& one : reader.Elements())
+      objectives.push_back(ReadObjective(one, search));
+  } else {
+    objectives.push_back(ReadObjective(reader, search));
+  }
+  if (objectives.empty() || objectives.size() > 2) reader.Expected("one objective, or two");
+  if (objectives.size() == 2 && objectives[0].name == objectives[1].name)
+    reader.Expected("two different objectives");
+  return objectives;
+}
+
+std::string Print(const Objective& objective, double value) {
+  switch (objective.kind) {
+    case ObjectiveKind::kTime:
+      return Print(Seconds(value));
+    case ObjectiveKind::kMemory:
+      return Print(Bytes(value));
+    case ObjectiveKind::kTokens:
+      return fmt::format("{:.0f}/s", value);
+    case ObjectiveKind::kGpuHours:
+    case ObjectiveKind::kMoney:
+    case ObjectiveKind::kEnergy:
+    case ObjectiveKind::kNumber:
+      break;
+  }
+  return objective.unit.empty() ? fmt::format("{:.4g}", value)
+                                : fmt::format("{:.4g} {}", value, objective.unit);
+}
+
+}  // namespace rehearse

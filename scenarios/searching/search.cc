@@ -1,0 +1,513 @@
+#include "scenarios/searching/search.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <mutex>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "scenarios/explaining/paper_models.h"
+#include "scenarios/playing/rehearsal.h"
+#include "scenarios/readers/cluster_cache.h"
+#include "scenarios/readers/search_shapes.h"
+#include "sim/base/error.h"
+#include "sim/base/interruption.h"
+#include "sim/base/threads.h"
+
+namespace rehearse {
+namespace {
+
+constexpr const char* kFormulaNames[] = {"axonn", "axonn-agnostic", "autoddl", "atp",
+                                         "closed-forms"};
+
+bool IsOfTime(const Objective& objective) {
+  return objective.kind == ObjectiveKind::kTime || objective.kind == ObjectiveKind::kTokens ||
+         objective.kind == ObjectiveKind::kGpuHours || objective.kind == ObjectiveKind::kMoney;
+}
+
+// Whether all points do the same work on the same machine, so that communication tells which is
+// the quickest.
+bool DiffersInStrategyOnly(const SearchSpace& space) {
+  for (const SpaceAxis& axis : space.axes)
+    for (const SpaceChoice& choice : axis.choices)
+      for (const auto& [path, value] : choice.changes)
+        if (path.rfind("strategy.", 0) != 0 && path != "training.micro_batches") return false;
+  return true;
+}
+
+FormulaKind FormulaOf(const JsonReader& search, const Search& partial) {
+  constexpr FormulaKind kKinds[] = {FormulaKind::kAxonn, FormulaKind::kAxonnAgnostic,
+                                    FormulaKind::kAtp, FormulaKind::kAutoddl,
+                                    FormulaKind::kClosedForms};
+  const size_t choice = search.At("formula").Choice();
+  if (choice > 0) return kKinds[choice - 1];
+  if (partial.objectives.size() > 1 || !IsOfTime(partial.objectives.front()) ||
+      !DiffersInStrategyOnly(partial.space))
+    return FormulaKind::kClosedForms;
+  const std::optional<PaperModel> model = PaperModels::ModelOf(ReadScenario(partial.scenario));
+  return model ? static_cast<FormulaKind>(*model) : FormulaKind::kClosedForms;
+}
+
+// Words of an error without its place.
+std::string WithoutPlace(std::string text) {
+  for (;;) {
+    const size_t end = text.find(": ");
+    if (end == std::string::npos || text.substr(0, end).find(' ') != std::string::npos) return text;
+    text.erase(0, end + 2);
+  }
+}
+
+// Errors that differ in numbers only have one reason.
+std::string ReasonOf(const std::string& error) {
+  const std::string words = WithoutPlace(error);
+  if (words.rfind("out of memory", 0) == 0) return "out of memory";
+  std::string reason;
+  for (size_t i = 0; i < words.size();) {
+    const auto is_digit = [&](size_t at) {
+      return at < words.size() && words[at] >= '0' && words[at] <= '9';
+    };
+    // Not the 20 of "gpt-20b".
+    const bool begins_word = i == 0 || words[i - 1] == ' ' || words[i - 1] == '(';
+    if (!is_digit(i) || !begins_word) {
+      reason += words[i++];
+      continue;
+    }
+    while (is_digit(i) || (words[i] == '.' && is_digit(i + 1))) ++i;
+    reason += '#';
+  }
+  return reason;
+}
+
+// Ends what it observes.
+class StopObserver : public ProgressObserver {
+ public:
+  explicit StopObserver(const std::function<bool()>& is_stopped) : is_stopped_(is_stopped) {}
+  void Begin(std::string_view /*what*/, std::string_view /*parts*/, uint64_t /*all*/) override {
+    if (is_stopped_()) throw Stopped("a point is not done");
+  }
+  void Done(double /*parts*/) override {
+    if (is_stopped_()) throw Stopped("a point is not done");
+  }
+
+ private:
+  const std::function<bool()>& is_stopped_;
+};
+
+// What is known of the points that were looked at.
+class Evaluator {
+ public:
+  Evaluator(const Search& search, const SearchRun& run)
+      : search_(search), run_(run), begin_(std::chrono::steady_clock::now()) {
+    is_over_ = [this] { return IsOver(); };
+  }
+
+  const std::function<bool()>& is_over() const { return is_over_; }
+
+  // The formula's number, nothing where the point is impossible.
+  std::optional<double> Formula(const SpacePoint& point) {
+    return Known(point, &Entry::has_formula, [&](Entry& entry) {
+      const Scenario scenario = Read(point);
+      entry.formula =
+          search_.formula == FormulaKind::kClosedForms
+              ? ClosedForms(scenario)
+              : papers_.Predict(static_cast<PaperModel>(search_.formula), scenario).total.value();
+      entry.has_formula = true;
+      return *entry.formula;
+    });
+  }
+
+  // By objective.
+  std::optional<std::vector<double>> Simulate(const SpacePoint& point) {
+    return Known(point, &Entry::simulated, [&](Entry& entry) {
+      const Scenario scenario = Read(point);
+      entry.simulated = Play(scenario);
+      NoteBest(point, entry.simulated->values.front());
+      return entry.simulated->values;
+    });
+  }
+
+  void BeginSimulations(size_t most) {
+    run_.observer->Begin("simulating", "points", most);
+    const std::lock_guard lock(mutex_);
+    done_ = 0;
+  }
+  void EndOne() {
+    const std::lock_guard lock(mutex_);
+    run_.observer->Done(static_cast<double>(++done_));
+  }
+
+  FoundPoints Found() {
+    FoundPoints found;
+    found.looked_at = entries_.size();
+    for (auto& [point, entry] : entries_) {
+      if (!entry.error.empty()) {
+        ExcludedPoints& excluded = found.excluded[entry.reason];
+        if (++excluded.points == 1) excluded.example = entry.error;
+      } else if (entry.has_formula || entry.simulated) {
+        if (entry.simulated) ++found.simulated;
+        found.points.push_back({point, entry.formula, std::move(entry.simulated)});
+      }
+    }
+    return found;
+  }
+
+ private:
+  struct Entry {
+    bool has_formula = false;
+    std::optional<double> formula;
+    std::optional<SimulatedPoint> simulated;
+    std::string error;
+    std::string reason;
+  };
+
+  bool IsOver() const {
+    if (run_.is_stopped()) return true;
+    if (!search_.seconds) return false;
+    const std::chrono::duration<double> past = std::chrono::steady_clock::now() - begin_;
+    return past.count() >= *search_.seconds;
+  }
+
+  Scenario Read(const SpacePoint& point) {
+    JsonDocument document = search_.scenario;
+    SetAll(search_, point, &document);
+    if (const auto broken = search_.space.Broken(document.value()))
+      throw Error("does not keep \"where\": " + *broken);
+    Scenario scenario = ReadScenario(document, &clusters_);
+    scenario.allow_out_of_memory = run_.allow_out_of_memory;
+    return scenario;
+  }
+
+  static void SetAll(const Search& search, const SpacePoint& point, JsonDocument* document) {
+    for (size_t i = 0; i < point.size(); ++i) {
+      const SpaceAxis& axis = search.space.axes[i];
+      for (const auto& [path, value] : axis.choices[point[i]].changes)
+        document->Set(path + "=" + value.dump(), axis.place);
+    }
+  }
+
+  double ClosedForms(Scenario scenario) {
+    scenario.lowering.fidelity = Fidelity::kFormula;
+    return search_.objectives.front().CostOf(Play(scenario).values.front());
+  }
+
+  SimulatedPoint Play(const Scenario& scenario) {
+    StopObserver observer(is_over_);
+    const Result result = Rehearse(scenario, {.observer = &observer, .threads = 1}).result;
+    SimulatedPoint simulated;
+    for (const Objective& objective : search_.objectives)
+      simulated.values.push_back(ValueOf(objective, result, scenario.cluster->DeviceOf(0).name));
+    simulated.step = result.step;
+    simulated.compute = result.breakdown.compute;
+    simulated.idle = result.breakdown.idle;
+    for (const AxisUse& axis : result.axes) simulated.exposed.emplace_back(axis.name, axis.exposed);
+    simulated.model_flops_utilization = result.model_flops_utilization;
+    simulated.memory = result.memory.Total();
+    for (const LinkSummary& link : result.links) {
+      if (link.kind == "memory") continue;
+      simulated.busiest_link = link.name;
+      simulated.busiest_share = link.utilization;
+      break;
+    }
+    return simulated;
+  }
+
+  // What is there already, or what `make` returns; nothing for what is impossible. Two threads may
+  // make the same thing: it is the same.
+  template <typename Part, typename Make>
+  auto Known(const SpacePoint& point, Part Entry::*part, const Make& make)
+      -> std::optional<decltype(make(std::declval<Entry&>()))> {
+    {
+      const std::lock_guard lock(mutex_);
+      const auto known = entries_.find(point);
+      if (known != entries_.end()) {
+        if (!known->second.error.empty()) return std::nullopt;
+        if (known->second.*part) return Told(known->second, part);
+      }
+    }
+    Entry made;
+    std::optional<decltype(make(made))> value;
+    try {
+      value = make(made);
+    } catch (const Stopped&) {
+      return std::nullopt;
+    } catch (const Error& error) {
+      made.error = error.what();
+      made.reason = ReasonOf(made.error);
+    }
+    const std::lock_guard lock(mutex_);
+    Entry& entry = entries_[point];
+    if (made.has_formula) {
+      entry.has_formula = true;
+      entry.formula = made.formula;
+    }
+    if (made.simulated) entry.simulated = std::move(made.simulated);
+    if (!made.error.empty()) {
+      entry.error = std::move(made.error);
+      entry.reason = std::move(made.reason);
+    }
+    return value;
+  }
+  static std::optional<double> Told(const Entry& entry, bool Entry::* /*part*/) {
+    return entry.formula;
+  }
+  static std::optional<std::vector<double>> Told(const Entry& entry,
+                                                 std::optional<SimulatedPoint> Entry::* /*part*/) {
+    return entry.simulated->values;
+  }
+
+  void NoteBest(const SpacePoint& point, double value) {
+    const Objective& objective = search_.objectives.front();
+    const std::lock_guard lock(mutex_);
+    if (best_ && objective.CostOf(value) >= objective.CostOf(*best_)) return;
+    best_ = value;
+    run_.observer->Note(
+        fmt::format("best {} ({})", Print(objective, value), search_.space.NameOf(point)));
+  }
+
+  const Search& search_;
+  const SearchRun& run_;
+  const std::chrono::steady_clock::time_point begin_;
+  std::function<bool()> is_over_;
+  PaperModels papers_;
+  ClusterCache clusters_;
+  std::mutex mutex_;
+  std::map<SpacePoint, Entry> entries_;
+  std::optional<double> best_;
+  size_t done_ = 0;
+};
+
+// As one number, which is the smaller the better: with two objectives each start weighs them
+// otherwise.
+double JointCost(const Search& search, const std::vector<double>& values, uint32_t start) {
+  const std::vector<Objective>& objectives = search.objectives;
+  if (objectives.size() == 1) return objectives.front().CostOf(values.front());
+  const double weight =
+      search.walk.starts > 1 ? static_cast<double>(start) / (search.walk.starts - 1) : 0.5;
+  const auto log_cost = [&](size_t i) {
+    const double logarithm = std::log(std::max(values[i], std::numeric_limits<double>::min()));
+    return objectives[i].more_is_better ? -logarithm : logarithm;
+  };
+  return std::exp((1 - weight) * log_cost(0) + weight * log_cost(1));
+}
+
+bool IsBetter(const Search& search, const FoundPoint& a, const FoundPoint& b) {
+  if (a.simulated.has_value() != b.simulated.has_value()) return a.simulated.has_value();
+  if (a.simulated) {
+    for (size_t i = 0; i < search.objectives.size(); ++i) {
+      const double x = search.objectives[i].CostOf(a.simulated->values[i]);
+      const double y = search.objectives[i].CostOf(b.simulated->values[i]);
+      if (x != y) return x < y;
+    }
+  }
+  return a.formula && b.formula && *a.formula < *b.formula;
+}
+
+// Points come in the order of the first objective: a point is on the front if none before it is as
+// good in the second.
+void MarkFront(const Search& search, FoundPoints* found) {
+  if (search.objectives.size() < 2) return;
+  double best = std::numeric_limits<double>::infinity();
+  for (FoundPoint& point : found->points) {
+    if (!point.simulated) return;
+    const double cost = search.objectives[1].CostOf(point.simulated->values[1]);
+    point.on_front = cost < best;
+    best = std::min(best, cost);
+  }
+}
+
+[[noreturn]] void FailEmpty(const Search& search, const FoundPoints& found) {
+  const auto most = std::max_element(
+      found.excluded.begin(), found.excluded.end(),
+      [](const auto& a, const auto& b) { return a.second.points < b.second.points; });
+  if (most == found.excluded.end())
+    throw Error({search.scenario.name(), 0, "/search"},
+                "no point was looked at; expected \"evaluations\" and \"seconds\" for some");
+  throw Error({search.scenario.name(), 0, "/search"},
+              fmt::format("none of {} points is possible; {} of them: {}", found.looked_at,
+                          most->second.points, WithoutPlace(most->second.example)));
+}
+
+// The best of the formula are simulated until so many were possible.
+void SimulateBest(const Search& search, const SearchRun& run, Evaluator* evaluator) {
+  FoundPoints looked = evaluator->Found();
+  std::vector<std::pair<double, SpacePoint>> order;
+  for (FoundPoint& point : looked.points)
+    if (point.formula) order.emplace_back(*point.formula, std::move(point.point));
+  std::sort(order.begin(), order.end());
+  const auto share =
+      static_cast<size_t>(std::ceil(search.keep * static_cast<double>(order.size())));
+  const size_t wanted = std::min(order.size(), std::max(share, search.keep_at_least));
+  evaluator->BeginSimulations(wanted);
+  size_t next = 0;
+  size_t possible = 0;
+  while (possible < wanted && next < order.size() && !evaluator->is_over()()) {
+    const size_t count = std::min(wanted - possible, order.size() - next);
+    std::vector<char> is_possible(count);
+    InParallel(count, run.threads, [&](size_t i) {
+      if (evaluator->is_over()()) return;
+      is_possible[i] = evaluator->Simulate(order[next + i].second).has_value() ? 1 : 0;
+      if (is_possible[i] != 0) evaluator->EndOne();
+    });
+    possible += static_cast<size_t>(std::count(is_possible.begin(), is_possible.end(), 1));
+    next += count;
+  }
+}
+
+}  // namespace
+
+const char* Name(FormulaKind formula) { return kFormulaNames[static_cast<size_t>(formula)]; }
+
+Search ReadSearch(const JsonDocument& document) {
+  Search search;
+  const JsonReader root = document.Root();
+  if (root.IsObject() && root.Has("base") && root.Has("metric"))
+    root.Fail("found a study, expected a scenario: rehearse sweep plays studies");
+  search.scenario = document;
+  const Scenario scenario = ReadScenario(document);
+  if (scenario.lists_jobs) root.At("jobs").Fail("a search is of one step; found \"jobs\"");
+  search.space = ReadSpace(root);
+
+  const JsonDocument nothing = JsonDocument::FromText("{}", document.name());
+  const JsonReader reader =
+      (root.Has("search") ? root.At("search") : nothing.Root()).As(SearchShape());
+  search.objectives = ReadObjectives(reader);
+  search.decide = static_cast<Decision>(reader.At("decide").Choice());
+  search.keep = reader.At("keep").Number();
+  search.keep_at_least = reader.At("keep_at_least").Whole<size_t>();
+  search.walk.method = static_cast<WalkMethod>(reader.At("method").Choice());
+  search.walk.evaluations = reader.At("evaluations").Whole<uint64_t>();
+  search.walk.starts = reader.At("starts").Whole<uint32_t>();
+  search.walk.temperature = reader.At("temperature").Number();
+  search.walk.seed = reader.At("seed").Whole<uint64_t>();
+  if (reader.Has("seconds")) search.seconds = reader.At("seconds").Number();
+  search.formula = FormulaOf(reader, search);
+  if (search.decide == Decision::kFormula && search.objectives.size() > 1)
+    reader.At("decide").Fail("a formula has one number; expected one objective");
+  if (search.walk.method == WalkMethod::kExhaustive &&
+      search.space.Size() > kMostExhaustivePoints) {
+    Place place = reader.place();
+    throw Error(place, fmt::format("the space has {:.3g} points, too many for an exhaustive "
+                                   "search (at most {:.0f}); expected another \"method\", or less "
+                                   "to choose from",
+                                   search.space.Size(), kMostExhaustivePoints));
+  }
+  return search;
+}
+
+FoundPoints RunSearch(const Search& search, const SearchRun& run) {
+  Evaluator evaluator(search, run);
+  const bool by_formula = search.decide != Decision::kSimulation;
+  const double most =
+      search.walk.method == WalkMethod::kExhaustive
+          ? search.space.Size()
+          : std::min(search.space.Size(), static_cast<double>(search.walk.evaluations));
+  if (by_formula)
+    run.observer->Begin("looking at", "points", static_cast<uint64_t>(most));
+  else
+    evaluator.BeginSimulations(static_cast<size_t>(most));
+  const CostOfPoint cost = [&](const SpacePoint& point, uint32_t start) -> std::optional<double> {
+    std::optional<double> value;
+    if (by_formula) {
+      value = evaluator.Formula(point);
+    } else if (const auto values = evaluator.Simulate(point)) {
+      value = JointCost(search, *values, start);
+      if (run.all_formulas) evaluator.Formula(point);
+    }
+    evaluator.EndOne();
+    return value;
+  };
+  Walk(search.space, search.walk, run.threads, cost, evaluator.is_over());
+  if (search.decide == Decision::kBoth) SimulateBest(search, run, &evaluator);
+
+  FoundPoints found = evaluator.Found();
+  found.was_stopped = run.is_stopped();
+  if (found.points.empty() && found.was_stopped) throw Stopped("no point was done");
+  if (found.points.empty()) FailEmpty(search, found);
+  if (search.decide != Decision::kFormula && found.simulated == 0) {
+    if (found.was_stopped) throw Stopped("no point was simulated");
+    if (!evaluator.is_over()()) FailEmpty(search, found);
+  }
+  std::stable_sort(
+      found.points.begin(), found.points.end(),
+      [&](const FoundPoint& a, const FoundPoint& b) { return IsBetter(search, a, b); });
+  MarkFront(search, &found);
+  for (const FoundPoint& point : found.points) {
+    if (!point.formula || search.decide != Decision::kBoth) continue;
+    std::optional<double>& bound = point.simulated ? found.worst_kept : found.best_left;
+    if (!bound || (point.simulated ? *point.formula > *bound : *point.formula < *bound))
+      bound = point.formula;
+  }
+  return found;
+}
+
+JsonDocument ScenarioOf(const Search& search, const SpacePoint& point) {
+  nlohmann::json value = search.scenario.Given();
+  value.erase("search");
+  JsonDocument document = JsonDocument::FromText(value.dump(), search.scenario.name());
+  for (const auto& [path, change] : search.space.ChangesOf(point))
+    document.Set(path + "=" + change.dump());
+  return document;
+}
+
+SearchQuality ComputeQuality(const Search& search, const FoundPoints& found) {
+  struct Pair {
+    double formula;
+    double cost;
+    double value;
+  };
+  std::vector<Pair> pairs;
+  for (const FoundPoint& point : found.points) {
+    if (!point.formula || !point.simulated) continue;
+    const double value = point.simulated->values.front();
+    pairs.push_back({*point.formula, search.objectives.front().CostOf(value), value});
+  }
+  SearchQuality quality;
+  quality.points = pairs.size();
+  if (pairs.empty()) return quality;
+  // Points were sorted by cost, best first.
+  const double best = pairs.front().cost;
+  const double within = best + 0.1 * std::abs(best);
+  constexpr size_t kFirst = 5;
+  const double fifth = pairs[std::min(kFirst, pairs.size()) - 1].cost;
+  std::vector<size_t> order(pairs.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return pairs[a].formula < pairs[b].formula; });
+  double efficient = 0;
+  double precision = 0;
+  for (size_t i = 0; i < std::min(kFirst, order.size()); ++i) {
+    const double cost = pairs[order[i]].cost;
+    if (cost > within && cost > fifth) continue;
+    ++efficient;
+    precision += efficient / static_cast<double>(i + 1);
+  }
+  if (efficient > 0) quality.average_precision_at_5 = precision / efficient;
+  quality.regret = std::abs(pairs[order.front()].value / pairs.front().value - 1);
+  for (size_t i = 0; i < order.size(); ++i) {
+    if (pairs[order[i]].cost > best) continue;
+    quality.rank_of_best = i + 1;
+    break;
+  }
+  double concordant = 0;
+  double ties_of_formula = 0;
+  double ties_of_cost = 0;
+  double all = 0;
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      const double f = pairs[i].formula - pairs[j].formula;
+      const double c = pairs[i].cost - pairs[j].cost;
+      ++all;
+      if (f == 0) ++ties_of_formula;
+      if (c == 0) ++ties_of_cost;
+      if (f != 0 && c != 0) concordant += (f > 0) == (c > 0) ? 1 : -1;
+    }
+  }
+  const double norm = std::sqrt((all - ties_of_formula) * (all - ties_of_cost));
+  if (norm > 0) quality.kendall_tau = concordant / norm;
+  return quality;
+}
+
+}  // namespace rehearse

@@ -1,0 +1,111 @@
+// `rehearse search`: which configuration of a scenario is the best?
+//
+// The space (scenarios/searching/search_space.h) is walked by a method (walk.h); each point that is
+// looked at is read as a scenario, which counts those that are impossible by reason, and gets a
+// formula's number: a paper's model of its communication
+// (scenarios/explaining/paper_models.h), or the simulator's closed forms without contention. What
+// decides is the simulation: with "decide": "both" of the best by the formula, as many as "keep"
+// says, with "simulation" of all. What a search finds does not depend on the number of threads,
+// unless "seconds" ends it.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "scenarios/searching/objective.h"
+#include "scenarios/searching/search_space.h"
+#include "scenarios/searching/walk.h"
+#include "sim/base/json_document.h"
+#include "sim/base/progress.h"
+
+namespace rehearse {
+
+enum class Decision : uint8_t { kBoth, kSimulation, kFormula };
+enum class FormulaKind : uint8_t { kAxonn, kAxonnAgnostic, kAutoddl, kAtp, kClosedForms };
+const char* Name(FormulaKind formula);
+
+struct Search {
+  JsonDocument scenario;
+  SearchSpace space;
+  std::vector<Objective> objectives;  // one, or two whose Pareto front is wanted
+  Decision decide = Decision::kBoth;
+  FormulaKind formula = FormulaKind::kClosedForms;
+  double keep = 0.25;
+  size_t keep_at_least = 20;
+  WalkOptions walk;
+  std::optional<double> seconds;
+};
+
+// Throws Error (file, line, pointer, found, expected).
+Search ReadSearch(const JsonDocument& scenario);
+
+// What a point's simulation came to.
+struct SimulatedPoint {
+  std::vector<double> values;  // by objective
+  Seconds step;
+  Seconds compute;
+  Seconds idle;
+  std::vector<std::pair<std::string, Seconds>> exposed;  // by axis
+  double model_flops_utilization = 0;
+  Bytes memory;  // of the fullest GPU
+  std::string busiest_link;
+  double busiest_share = 0;
+};
+
+struct FoundPoint {
+  SpacePoint point;
+  std::optional<double> formula;  // seconds, or the first objective where it has closed forms
+  std::optional<SimulatedPoint> simulated;
+  bool on_front = false;  // of two objectives: no other point is better in both
+};
+
+struct ExcludedPoints {
+  size_t points = 0;
+  std::string example;  // the first one's message, whole
+};
+
+struct FoundPoints {
+  // Those that are possible: simulated ones first, the best at the begin; then by the formula.
+  std::vector<FoundPoint> points;
+  std::map<std::string, ExcludedPoints> excluded;  // by reason
+  size_t looked_at = 0;
+  size_t simulated = 0;
+  // The formula's: the worst number that was simulated, the best that was not.
+  std::optional<double> worst_kept;
+  std::optional<double> best_left;
+  bool was_stopped = false;
+};
+
+struct SearchRun {
+  unsigned threads = 0;  // 0: as many as the machine has
+  ProgressObserver* observer = &NoObserver();
+  std::function<bool()> is_stopped = [] { return false; };
+  bool all_formulas = false;  // beside simulations of all: for ComputeQuality()
+  bool allow_out_of_memory = false;
+};
+
+// Throws Error when nothing is possible; what excludes most is named. Throws Stopped when it is
+// stopped before a point is done.
+FoundPoints RunSearch(const Search& search, const SearchRun& run);
+
+// The scenario of a point, for `rehearse run`.
+JsonDocument ScenarioOf(const Search& search, const SpacePoint& point);
+
+// How good the formula is, of points that have both numbers.
+struct SearchQuality {
+  size_t points = 0;
+  // AxoNN's section V: a point is efficient if it is within 10 % of the best or among the best
+  // five; of the formula's first five, the mean over the efficient ones of the share of efficient
+  // ones up to there. 0 where none is.
+  double average_precision_at_5 = 0;
+  double kendall_tau = 0;   // tau-b, of formula and simulation
+  double regret = 0;        // of the formula's first choice: its value over the best, less 1
+  size_t rank_of_best = 0;  // the best point's place in the formula's order, from 1
+};
+SearchQuality ComputeQuality(const Search& search, const FoundPoints& found);
+
+}  // namespace rehearse

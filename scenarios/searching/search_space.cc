@@ -1,0 +1,403 @@
+#include "scenarios/searching/search_space.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "scenarios/readers/scenario.h"
+#include "scenarios/readers/search_shapes.h"
+#include "sim/base/error.h"
+#include "sim/base/json_document.h"
+#include "topology/files/cluster_file.h"
+
+namespace rehearse {
+namespace {
+
+using nlohmann::json;
+
+constexpr size_t kMostChoices = 1'000'000;
+
+std::string LastOf(const std::string& path) { return path.substr(path.rfind('.') + 1); }
+
+std::string TextOf(const json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+void AppendFactorisations(uint32_t product, size_t factors, std::vector<uint32_t>* begun,
+                          std::vector<std::vector<uint32_t>>* all) {
+  if (factors == 1) {
+    begun->push_back(product);
+    all->push_back(*begun);
+    begun->pop_back();
+    return;
+  }
+  for (uint32_t first = product; first >= 1; --first) {
+    if (product % first != 0) continue;
+    begun->push_back(first);
+    AppendFactorisations(product / first, factors - 1, begun, all);
+    begun->pop_back();
+  }
+}
+
+SpaceChoice ChoiceOfNumbers(const std::vector<std::string>& paths,
+                            const std::vector<uint32_t>& numbers) {
+  SpaceChoice choice;
+  for (size_t i = 0; i < paths.size(); ++i) {
+    choice.name += fmt::format("{}{} {}", i > 0 ? " " : "", LastOf(paths[i]), numbers[i]);
+    choice.changes.emplace_back(paths[i], numbers[i]);
+  }
+  return choice;
+}
+
+SpaceAxis FactorAxis(const std::vector<std::string>& paths, const std::set<uint32_t>& products) {
+  SpaceAxis axis;
+  for (const std::string& path : paths)
+    axis.name += (axis.name.empty() ? "" : " x ") + LastOf(path);
+  for (const uint32_t product : products)
+    for (const std::vector<uint32_t>& numbers : Factorisations(product, paths.size()))
+      axis.choices.push_back(ChoiceOfNumbers(paths, numbers));
+  return axis;
+}
+
+// SUMMA's square counts twice.
+SpaceAxis SummaAxis(const std::set<uint32_t>& products) {
+  SpaceAxis axis{.name = "q x q x depth x data", .choices = {}};
+  for (const uint32_t product : products) {
+    for (uint32_t q = 1; q <= product / q; ++q) {
+      if (product % (q * q) != 0) continue;
+      for (std::vector<uint32_t> numbers : Factorisations(product / (q * q), 2)) {
+        numbers.insert(numbers.begin(), q);
+        axis.choices.push_back(
+            ChoiceOfNumbers({"strategy.q", "strategy.depth", "strategy.data"}, numbers));
+      }
+    }
+  }
+  return axis;
+}
+
+// Machines and the ranks of one are factors by themselves.
+SpaceAxis SbpAxis(const std::string& product, uint32_t nodes, uint32_t gpus) {
+  SpaceAxis axis{.name = "placement of " + product, .choices = {}};
+  for (const std::vector<uint32_t>& machines : Factorisations(nodes, 3)) {
+    for (const std::vector<uint32_t>& ranks : Factorisations(gpus, 3)) {
+      json placement = json::array();
+      std::string name = product;
+      for (size_t i = 0; i < 3; ++i) {
+        placement.push_back(gpus == 1 ? json(machines[i]) : json{machines[i], ranks[i]});
+        name += fmt::format(" {}", gpus == 1 ? fmt::format("{}", machines[i])
+                                             : fmt::format("{}x{}", machines[i], ranks[i]));
+      }
+      axis.choices.push_back({name, {{"strategy.products." + product, placement}}});
+    }
+  }
+  return axis;
+}
+
+class SpaceReader {
+ public:
+  explicit SpaceReader(const JsonReader& scenario) : scenario_(scenario) {}
+
+  SearchSpace Read() {
+    if (scenario_.Has("jobs")) scenario_.At("jobs").Fail("a search is of one step; found \"jobs\"");
+    if (scenario_.Has("search")) {
+      const JsonReader search = scenario_.At("search").As(SearchShape());
+      // Axes of the cluster first: others follow from how many ranks there may be.
+      for (const JsonReader& axis : search.At("axes").Elements())
+        if (axis.Has("path") || axis.Has("choices")) Add(ReadAxis(axis));
+      FindRanks();
+      for (const JsonReader& axis : search.At("axes").Elements())
+        if (!axis.Has("path") && !axis.Has("choices")) Add(ReadAxis(axis));
+      for (const JsonReader& constraint : search.At("where").Elements())
+        space_.constraints.push_back(ReadConstraint(constraint));
+      if (!search.At("default_axes").Bool()) {
+        if (space_.axes.empty())
+          search.At("default_axes").Fail("there is nothing to choose from; expected \"axes\" too");
+        return std::move(space_);
+      }
+    } else {
+      FindRanks();
+    }
+    AddDefaults();
+    return std::move(space_);
+  }
+
+ private:
+  void Add(SpaceAxis axis) {
+    for (const SpaceChoice& choice : axis.choices)
+      for (const auto& [path, value] : choice.changes) paths_.insert(path);
+    space_.axes.push_back(std::move(axis));
+  }
+
+  // Of the devices, and of all that the axes put in their place; or of the placement's list.
+  void FindRanks() {
+    const auto devices_with = [&](const Changes& changes) {
+      JsonDocument document =
+          JsonDocument::FromText(scenario_.value().dump(), scenario_.place().file);
+      for (const auto& [path, value] : changes) document.Set(path + "=" + value.dump());
+      return ReadCluster(document.Root().At("cluster"))->device_count();
+    };
+    bool has_cluster_axis = false;
+    for (const SpaceAxis& axis : space_.axes) {
+      for (const SpaceChoice& choice : axis.choices) {
+        const bool is_of_cluster =
+            std::any_of(choice.changes.begin(), choice.changes.end(), [](const auto& change) {
+              return change.first == "cluster" || change.first.rfind("cluster.", 0) == 0;
+            });
+        if (!is_of_cluster) continue;
+        has_cluster_axis = true;
+        ranks_.insert(devices_with(choice.changes));
+      }
+    }
+    if (has_cluster_axis && !scenario_.Has("placement")) return;
+    ranks_ = {RanksOfScenario()};
+  }
+
+  uint32_t RanksOfScenario() const {
+    JsonDocument document =
+        JsonDocument::FromText(scenario_.value().dump(), scenario_.place().file);
+    const Scenario scenario = ReadScenario(document);
+    return static_cast<uint32_t>(scenario.jobs.front().placement.size());
+  }
+
+  Changes ReadChanges(const JsonReader& reader) const {
+    Changes changes;
+    for (const auto& [path, value] : reader.Members()) {
+      CheckPath(path, value);
+      changes.emplace_back(path, value.value());
+    }
+    return changes;
+  }
+
+  static void CheckPath(const std::string& path, const JsonReader& reader) {
+    if (path.empty() || path.find('=') != std::string::npos)
+      reader.Fail(fmt::format("\"{}\" is no path of a scenario such as strategy.depth", path));
+    if (path == "search" || path.rfind("search.", 0) == 0)
+      reader.Fail("a search does not change itself; expected a path of the scenario");
+  }
+
+  SpaceAxis ReadAxis(const JsonReader& object) {
+    SpaceAxis axis;
+    if (object.Has("choices")) {
+      const JsonReader choices = object.As(ChoicesShape()).At("choices");
+      for (const JsonReader& element : choices.Elements()) {
+        const JsonReader choice = element.As(ChoiceShape());
+        axis.choices.push_back({choice.At("name").String(), ReadChanges(choice.At("set"))});
+        axis.name += (axis.name.empty() ? "" : " or ") + axis.choices.back().name;
+      }
+    } else if (object.Has("factors")) {
+      const JsonReader reader = object.As(FactorsShape());
+      std::vector<std::string> paths;
+      for (const JsonReader& path : reader.At("factors").Elements()) {
+        paths.push_back(path.String());
+        CheckPath(paths.back(), path);
+      }
+      if (paths.empty()) reader.At("factors").Expected("one path at least");
+      axis = FactorAxis(
+          paths, reader.Has("of") ? std::set<uint32_t>{reader.At("of").Whole<uint32_t>()} : ranks_);
+    } else if (object.Has("sbp_product")) {
+      const JsonReader product = object.As(SbpPlacementShape()).At("sbp_product");
+      axis = AxisOfPlacements(product.String(), product);
+    } else {
+      const JsonReader reader = object.As(ValuesShape());
+      const std::string path = reader.At("path").String();
+      CheckPath(path, reader.At("path"));
+      axis.name = path;
+      for (const JsonReader& value : reader.At("values").Elements())
+        axis.choices.push_back(
+            {fmt::format("{} {}", LastOf(path), TextOf(value.value())), {{path, value.value()}}});
+    }
+    axis.place = object.place();
+    if (axis.choices.empty()) object.Fail("an axis of a search needs choices");
+    if (axis.choices.size() > kMostChoices)
+      object.Fail(
+          fmt::format("found {} choices, expected at most {}", axis.choices.size(), kMostChoices));
+    return axis;
+  }
+
+  SpaceAxis AxisOfPlacements(const std::string& product, const JsonReader& place) const {
+    const JsonReader strategy = scenario_.At("strategy");
+    if (!strategy.Has("products") || !strategy.Has("nodes") || !strategy.Has("gpus"))
+      place.Fail("is for the strategy sbp by numbers; expected \"nodes\", \"gpus\", \"products\"");
+    return SbpAxis(product, static_cast<uint32_t>(strategy.At("nodes").Integer(1, 1 << 24)),
+                   static_cast<uint32_t>(strategy.At("gpus").Integer(1, 1 << 24)));
+  }
+
+  static SpaceConstraint ReadConstraint(const JsonReader& object) {
+    const JsonReader reader = object.As(ConstraintShape());
+    SpaceConstraint constraint;
+    for (const JsonReader& path : reader.At("product").Elements())
+      constraint.product.push_back(path.String());
+    if (constraint.product.empty()) reader.At("product").Expected("one path at least");
+    const auto read = [&](const char* key) {
+      return reader.Has(key) ? std::optional(reader.At(key).Whole<uint64_t>()) : std::nullopt;
+    };
+    constraint.equals = read("equals");
+    constraint.at_least = read("at_least");
+    constraint.at_most = read("at_most");
+    constraint.divides = read("divides");
+    if (!constraint.equals && !constraint.at_least && !constraint.at_most && !constraint.divides)
+      reader.Fail("expected \"equals\", \"at_least\", \"at_most\" or \"divides\"");
+    return constraint;
+  }
+
+  // ---- Default axes -----------------------------------------------------------------------------
+
+  void AddDefaults() {
+    const JsonReader strategy = scenario_.At("strategy");
+    const std::string kind = strategy.At("kind").String();
+    if (kind == "sbp") {
+      AddSbp(strategy);
+    } else if (!ChangesAny(MeshPaths(kind, strategy))) {
+      SpaceAxis axis =
+          kind == "summa" ? SummaAxis(ranks_) : FactorAxis(MeshPaths(kind, strategy), ranks_);
+      axis.place = strategy.place();
+      space_.axes.insert(space_.axes.begin(), std::move(axis));
+    }
+    if (!ChangesAny({"training.micro_batches"})) AddMicroBatches();
+  }
+
+  bool ChangesAny(const std::vector<std::string>& paths) const {
+    return paths_.count("strategy") > 0 ||
+           std::any_of(paths.begin(), paths.end(),
+                       [&](const std::string& path) { return paths_.count(path) > 0; });
+  }
+
+  std::vector<std::string> MeshPaths(const std::string& kind, const JsonReader& strategy) const {
+    static const std::map<std::string, std::vector<std::string>> kAxes = {
+        {"megatron", {"tensor", "data"}},
+        {"data-parallel", {"data"}},
+        {"zero-1", {"shard", "replicas"}},
+        {"zero-2", {"shard", "replicas"}},
+        {"fsdp", {"shard", "replicas"}},
+        {"atp", {"d1", "d2", "data"}},
+        {"summa", {"q", "depth", "data"}},
+        {"combined", {"tensor", "context", "shard", "replicas", "data"}}};
+    std::vector<std::string> axes;
+    if (kind == "4d") {
+      const bool is_xyz = strategy.Has("x");
+      axes = is_xyz ? std::vector<std::string>{"y", "x", "z", "data"}
+                    : std::vector<std::string>{"column", "row", "depth", "data"};
+    } else {
+      const auto known = kAxes.find(kind);
+      if (known == kAxes.end())
+        strategy.At("kind").Fail(fmt::format(
+            "the axes of \"{}\" are not known to a search; expected \"default_axes\": false and "
+            "\"axes\"",
+            kind));
+      axes = known->second;
+    }
+    if (kind == "combined")
+      std::erase_if(axes, [&](const std::string& axis) { return !strategy.Has(axis); });
+    std::vector<std::string> paths;
+    for (const std::string& axis : axes) paths.push_back("strategy." + axis);
+    if (scenario_.Has("pipeline")) paths.emplace_back("pipeline.stages");
+    if (paths.empty())
+      strategy.Fail(
+          "names none of its axes; expected those that a search may change, such as "
+          "\"tensor\" and \"shard\"");
+    return paths;
+  }
+
+  // A product's own name, or "default", each.
+  void AddSbp(const JsonReader& strategy) {
+    if (!strategy.Has("products") || strategy.Has("mesh"))
+      strategy.Fail(
+          "layouts of sbp have no default axes; expected \"default_axes\": false and "
+          "\"axes\", or sbp by numbers");
+    for (const auto& [product, value] : strategy.At("products").Members())
+      if (!ChangesAny({"strategy.products." + product})) Add(AxisOfPlacements(product, value));
+  }
+
+  void AddMicroBatches() {
+    const JsonReader batch = scenario_.At("training").At("batch");
+    const auto samples = static_cast<uint64_t>(batch.Integer(1, int64_t{1} << 40));
+    constexpr uint64_t kMost = 1u << 16;
+    SpaceAxis axis{.name = "micro_batches", .choices = {}, .place = batch.place()};
+    for (uint64_t count = 1; count <= std::min(samples, kMost); ++count)
+      if (samples % count == 0)
+        axis.choices.push_back(
+            {fmt::format("micro_batches {}", count), {{"training.micro_batches", count}}});
+    space_.axes.push_back(std::move(axis));
+  }
+
+  const JsonReader scenario_;
+  SearchSpace space_;
+  std::set<uint32_t> ranks_;
+  std::set<std::string> paths_;  // that declared axes change
+};
+
+}  // namespace
+
+bool SpaceConstraint::Allows(uint64_t value) const {
+  return (!equals || value == *equals) && (!at_least || value >= *at_least) &&
+         (!at_most || value <= *at_most) && (!divides || *divides % value == 0);
+}
+
+std::string SpaceConstraint::Text() const {
+  std::string text = fmt::format("{}", fmt::join(product, " * "));
+  if (equals) text += fmt::format(" is {}", *equals);
+  if (at_least) text += fmt::format(" is at least {}", *at_least);
+  if (at_most) text += fmt::format(" is at most {}", *at_most);
+  if (divides) text += fmt::format(" divides {}", *divides);
+  return text;
+}
+
+double SearchSpace::Size() const {
+  double size = 1;
+  for (const SpaceAxis& axis : axes) size *= static_cast<double>(axis.choices.size());
+  return size;
+}
+
+SpacePoint SearchSpace::PointAt(uint64_t index) const {
+  SpacePoint point(axes.size());
+  for (size_t i = axes.size(); i-- > 0;) {
+    point[i] = static_cast<uint32_t>(index % axes[i].choices.size());
+    index /= axes[i].choices.size();
+  }
+  return point;
+}
+
+Changes SearchSpace::ChangesOf(const SpacePoint& point) const {
+  Changes changes;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const Changes& more = axes[i].choices[point[i]].changes;
+    changes.insert(changes.end(), more.begin(), more.end());
+  }
+  return changes;
+}
+
+std::string SearchSpace::NameOf(const SpacePoint& point) const {
+  std::string name;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    if (axes[i].choices.size() == 1 && axes.size() > 1) continue;
+    name += (name.empty() ? "" : ", ") + axes[i].choices[point[i]].name;
+  }
+  return name;
+}
+
+std::optional<std::string> SearchSpace::Broken(const json& scenario) const {
+  for (const SpaceConstraint& constraint : constraints) {
+    uint64_t product = 1;
+    for (const std::string& path : constraint.product) {
+      const json value = ValueAt(scenario, path);
+      if (value.is_number_unsigned()) product *= value.get<uint64_t>();
+    }
+    if (!constraint.Allows(product)) return constraint.Text();
+  }
+  return std::nullopt;
+}
+
+std::vector<std::vector<uint32_t>> Factorisations(uint32_t product, size_t factors) {
+  std::vector<std::vector<uint32_t>> all;
+  std::vector<uint32_t> begun;
+  AppendFactorisations(product, factors, &begun, &all);
+  return all;
+}
+
+SearchSpace ReadSpace(const JsonReader& scenario) { return SpaceReader(scenario).Read(); }
+
+}  // namespace rehearse

@@ -1,0 +1,70 @@
+// What a search may choose from: axes of choices, each of which is some changes of the scenario. A
+// point takes one choice of every axis, and must keep the constraints.
+//
+// By default the ranks are written in all ways as a product of the axes of the scenario's own kind
+// of strategy (of "combined", of those that the scenario names; with a "pipeline", of its stages as
+// well), and micro-batches are all divisors of the batch. The order of axes in the mesh is the
+// strategy's; "strategy.order" of "combined" may be an axis of its own.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scenarios/sweeping/study.h"
+#include "sim/base/json_reader.h"
+
+namespace rehearse {
+
+struct SpaceChoice {
+  std::string name;  // "column 2 row 1 depth 8"
+  Changes changes;
+};
+
+struct SpaceAxis {
+  std::string name;  // "column x row x depth x data"
+  std::vector<SpaceChoice> choices;
+  Place place = {};
+};
+
+// What the product of some numbers of the scenario may be.
+struct SpaceConstraint {
+  std::vector<std::string> product;  // paths
+  std::optional<uint64_t> equals = {};
+  std::optional<uint64_t> at_least = {};
+  std::optional<uint64_t> at_most = {};
+  std::optional<uint64_t> divides = {};
+
+  bool Allows(uint64_t value) const;
+  std::string Text() const;  // "strategy.column * strategy.row at most 8"
+};
+
+// A choice of every axis.
+using SpacePoint = std::vector<uint32_t>;
+
+struct SearchSpace {
+  std::vector<SpaceAxis> axes;
+  std::vector<SpaceConstraint> constraints;
+
+  // Points, constraints aside; a double, since there may be more than can be counted.
+  double Size() const;
+  SpacePoint PointAt(uint64_t index) const;  // the last axis fastest
+  Changes ChangesOf(const SpacePoint& point) const;
+  std::string NameOf(const SpacePoint& point) const;
+  // The first constraint that the scenario at this point breaks; nothing where it keeps all.
+  // `scenario` has the changes made.
+  std::optional<std::string> Broken(const nlohmann::json& scenario) const;
+};
+
+// All ways to write `product` as a product of so many factors, in order, the first fastest falling:
+// 4 in two is {4, 1}, {2, 2}, {1, 4}.
+std::vector<std::vector<uint32_t>> Factorisations(uint32_t product, size_t factors);
+
+// The axes of a scenario's "search", and its default ones. `document` has been read as a scenario
+// but for its strategy's sizes, which need not fit. Throws Error (file, line, pointer, found,
+// expected), also where an axis has no choices and where the default axes of this strategy are not
+// known.
+SearchSpace ReadSpace(const JsonReader& scenario);
+
+}  // namespace rehearse

@@ -1,0 +1,187 @@
+#include "scenarios/searching/walk.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <random>
+#include <set>
+
+#include "sim/base/error.h"
+#include "sim/base/threads.h"
+
+namespace rehearse {
+namespace {
+
+class Dice {
+ public:
+  explicit Dice(uint64_t seed) : engine_(seed) {}
+
+  uint32_t Below(size_t count) { return static_cast<uint32_t>(engine_() % count); }
+  double Unit() { return static_cast<double>(engine_() >> 11) * 0x1p-53; }
+
+ private:
+  std::mt19937_64 engine_;
+};
+
+SpacePoint RandomPoint(const SearchSpace& space, Dice& dice) {
+  SpacePoint point(space.axes.size());
+  for (size_t i = 0; i < point.size(); ++i) point[i] = dice.Below(space.axes[i].choices.size());
+  return point;
+}
+
+// One start's way.
+class Walker {
+ public:
+  Walker(const SearchSpace& space, const WalkOptions& options, uint32_t start, uint64_t evaluations,
+         const CostOfPoint& cost, const std::function<bool()>& is_stopped)
+      : space_(space),
+        options_(options),
+        start_(start),
+        evaluations_(evaluations),
+        cost_(cost),
+        is_stopped_(is_stopped),
+        dice_(options.seed * 1'000'003 + start) {
+    for (size_t i = 0; i < space.axes.size(); ++i)
+      if (space.axes[i].choices.size() > 1) open_.push_back(i);
+  }
+
+  void Go() {
+    if (!FindStart() || open_.empty()) return;
+    options_.method == WalkMethod::kDescent ? Descend() : Wander();
+  }
+
+ private:
+  bool IsOver() const { return seen_.size() >= evaluations_ || is_stopped_(); }
+
+  std::optional<double> Cost(const SpacePoint& point) {
+    const auto seen = seen_.find(point);
+    if (seen != seen_.end()) return seen->second;
+    return seen_[point] = cost_(point, start_);
+  }
+
+  bool FindStart() {
+    while (!IsOver()) {
+      at_ = RandomPoint(space_, dice_);
+      // Where the space is small, the same points come up again and again.
+      if (++drawn_ > 1000 + 100 * evaluations_) return false;
+      if (const auto cost = Cost(at_)) {
+        cost_here_ = *cost;
+        return true;
+      }
+    }
+    return false;
+  }
+
+  void Descend() {
+    // When it stands still, it begins again elsewhere, as long as there is something left to spend.
+    do {
+      size_t unchanged = 0;
+      for (size_t turn = 0; unchanged < open_.size() && !IsOver(); ++turn) {
+        unchanged = TakeBestChoice(open_[turn % open_.size()]) ? 0 : unchanged + 1;
+      }
+    } while (FindStart());
+  }
+
+  bool TakeBestChoice(size_t axis) {
+    SpacePoint best = at_;
+    double least = cost_here_;
+    for (uint32_t choice = 0; choice < space_.axes[axis].choices.size() && !IsOver(); ++choice) {
+      SpacePoint other = at_;
+      other[axis] = choice;
+      const std::optional<double> cost = Cost(other);
+      if (!cost || *cost >= least) continue;
+      least = *cost;
+      best = other;
+    }
+    const bool has_changed = best != at_;
+    at_ = best;
+    cost_here_ = least;
+    return has_changed;
+  }
+
+  void Wander() {
+    // A step may find a point that it knows and costs nothing: there is an end to that as well.
+    const uint64_t most_steps = 20 * evaluations_;
+    for (uint64_t step = 0; step < most_steps && !IsOver(); ++step) {
+      const size_t axis = open_[dice_.Below(open_.size())];
+      SpacePoint other = at_;
+      other[axis] = dice_.Below(space_.axes[axis].choices.size() - 1);
+      if (other[axis] >= at_[axis]) ++other[axis];
+      const double chance = dice_.Unit();
+      const std::optional<double> cost = Cost(other);
+      if (!cost) continue;
+      const double worse = (*cost - cost_here_) / std::abs(cost_here_);
+      if (worse > 0 && chance >= std::exp(-worse / Temperature())) continue;
+      at_ = other;
+      cost_here_ = *cost;
+    }
+  }
+
+  double Temperature() const {
+    if (options_.method != WalkMethod::kAnnealing) return options_.temperature;
+    const double spent = static_cast<double>(seen_.size()) / static_cast<double>(evaluations_);
+    return options_.temperature * std::pow(0.01, spent);
+  }
+
+  const SearchSpace& space_;
+  const WalkOptions& options_;
+  const uint32_t start_;
+  const uint64_t evaluations_;
+  const CostOfPoint& cost_;
+  const std::function<bool()>& is_stopped_;
+  Dice dice_;
+  std::vector<size_t> open_;  // axes with more than one choice
+  std::map<SpacePoint, std::optional<double>> seen_;
+  uint64_t drawn_ = 0;
+  SpacePoint at_;
+  double cost_here_ = 0;
+};
+
+std::vector<SpacePoint> RandomPoints(const SearchSpace& space, const WalkOptions& options) {
+  Dice dice(options.seed);
+  std::set<SpacePoint> drawn;
+  std::vector<SpacePoint> points;
+  const auto most =
+      static_cast<uint64_t>(std::min(space.Size(), static_cast<double>(options.evaluations)));
+  const uint64_t most_draws = 1000 + 50 * most;
+  for (uint64_t draw = 0; draw < most_draws && points.size() < most; ++draw) {
+    SpacePoint point = RandomPoint(space, dice);
+    if (drawn.insert(point).second) points.push_back(std::move(point));
+  }
+  return points;
+}
+
+}  // namespace
+
+void Walk(const SearchSpace& space, const WalkOptions& options, unsigned threads,
+          const CostOfPoint& cost, const std::function<bool()>& is_stopped) {
+  const auto look = [&](const SpacePoint& point) {
+    if (!is_stopped()) cost(point, 0);
+  };
+  switch (options.method) {
+    case WalkMethod::kExhaustive:
+      CHECK(space.Size() <= kMostExhaustivePoints);
+      InParallel(static_cast<size_t>(space.Size()), threads,
+                 [&](size_t index) { look(space.PointAt(index)); });
+      return;
+    case WalkMethod::kRandom: {
+      const std::vector<SpacePoint> points = RandomPoints(space, options);
+      InParallel(points.size(), threads, [&](size_t index) { look(points[index]); });
+      return;
+    }
+    case WalkMethod::kDescent:
+    case WalkMethod::kMetropolis:
+    case WalkMethod::kAnnealing: {
+      const auto starts =
+          static_cast<uint32_t>(std::min<uint64_t>(options.starts, options.evaluations));
+      InParallel(starts, threads, [&](size_t start) {
+        const uint64_t share =
+            options.evaluations / starts + (start < options.evaluations % starts ? 1 : 0);
+        Walker(space, options, static_cast<uint32_t>(start), share, cost, is_stopped).Go();
+      });
+      return;
+    }
+  }
+}
+
+}  // namespace rehearse

@@ -1,0 +1,46 @@
+// Ways to walk a space of choices towards a small cost, by looking at no more than some of it.
+//
+//   exhaustive   every point
+//   random       points with equal chances, none twice
+//   descent      from each start: one axis after the other takes its best choice, until none of
+//                them changes anything (AutoDDL's coordinate descent, arXiv 2301.06813, section 4)
+//   metropolis   from each start: another choice of one axis, taken if it is better, or with
+//                probability exp(-(c'/c - 1) / temperature) if it is worse
+//   annealing    the same while the temperature falls to a hundredth
+//
+// Starts are random points that are possible. They walk by themselves, so that the result is the
+// same for any number of threads; `evaluations` are shared out among them equally, and a start that
+// comes back to a point does not count it again.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+#include "scenarios/searching/search_space.h"
+
+namespace rehearse {
+
+enum class WalkMethod : uint8_t { kExhaustive, kRandom, kDescent, kMetropolis, kAnnealing };
+inline constexpr const char* kWalkMethodNames[] = {"exhaustive", "random", "descent", "metropolis",
+                                                   "annealing"};
+
+struct WalkOptions {
+  WalkMethod method = WalkMethod::kExhaustive;
+  uint64_t evaluations = 2000;
+  uint32_t starts = 8;
+  double temperature = 0.05;
+  uint64_t seed = 1;
+};
+
+inline constexpr double kMostExhaustivePoints = 2'000'000;
+
+// The cost of a point as start number `start` sees it, positive unless more is better; nothing
+// where the point is impossible. Called from several threads, for a point perhaps more than once.
+using CostOfPoint = std::function<std::optional<double>(const SpacePoint& point, uint32_t start)>;
+
+// CHECKs that an exhaustive walk is of at most kMostExhaustivePoints. `is_stopped` ends it.
+void Walk(const SearchSpace& space, const WalkOptions& options, unsigned threads,
+          const CostOfPoint& cost, const std::function<bool()>& is_stopped);
+
+}  // namespace rehearse

@@ -1,0 +1,116 @@
+#include "scenarios/searching/walk.h"
+
+#include <atomic>
+#include <cmath>
+#include <mutex>
+#include <set>
+
+#include <gtest/gtest.h>
+
+namespace rehearse {
+namespace {
+
+// So many axes of so many choices each.
+SearchSpace Cube(size_t axes, size_t choices) {
+  SearchSpace space;
+  space.axes.resize(axes);
+  for (SpaceAxis& axis : space.axes) axis.choices.resize(choices);
+  return space;
+}
+
+// A bowl around (3, 3, ...), by whose walls descent gets to the bottom axis by axis.
+double Bowl(const SpacePoint& point) {
+  double sum = 1;
+  for (const uint32_t choice : point) sum += std::pow(static_cast<double>(choice) - 3.0, 2);
+  return sum;
+}
+
+struct Seen {
+  std::set<SpacePoint> points;
+  double least = 1e300;
+};
+
+Seen WalkThrough(const SearchSpace& space, const WalkOptions& options, unsigned threads,
+                 const std::function<std::optional<double>(const SpacePoint&)>& cost) {
+  Seen seen;
+  std::mutex mutex;
+  Walk(
+      space, options, threads,
+      [&](const SpacePoint& point, uint32_t /*start*/) {
+        const std::optional<double> value = cost(point);
+        const std::lock_guard lock(mutex);
+        seen.points.insert(point);
+        if (value) seen.least = std::min(seen.least, *value);
+        return value;
+      },
+      [] { return false; });
+  return seen;
+}
+
+TEST(WalkTest, ExhaustiveSeesEveryPoint) {
+  EXPECT_EQ(WalkThrough(Cube(3, 5), {}, 2, Bowl).points.size(), 125u);
+}
+
+TEST(WalkTest, OthersSeeNoMoreThanTheyMay) {
+  for (const WalkMethod method : {WalkMethod::kRandom, WalkMethod::kDescent,
+                                  WalkMethod::kMetropolis, WalkMethod::kAnnealing}) {
+    const Seen seen =
+        WalkThrough(Cube(4, 10), {.method = method, .evaluations = 300, .starts = 4}, 2, Bowl);
+    EXPECT_LE(seen.points.size(), 300u) << kWalkMethodNames[static_cast<size_t>(method)];
+    EXPECT_GT(seen.points.size(), 100u) << kWalkMethodNames[static_cast<size_t>(method)];
+  }
+}
+
+TEST(WalkTest, TheSameSeedSeesTheSamePointsWithAnyNumberOfThreads) {
+  for (const WalkMethod method : {WalkMethod::kRandom, WalkMethod::kDescent,
+                                  WalkMethod::kMetropolis, WalkMethod::kAnnealing}) {
+    WalkOptions options{.method = method, .evaluations = 200, .starts = 5, .seed = 7};
+    const Seen alone = WalkThrough(Cube(4, 9), options, 1, Bowl);
+    EXPECT_EQ(alone.points, WalkThrough(Cube(4, 9), options, 4, Bowl).points);
+    options.seed = 8;
+    EXPECT_NE(alone.points, WalkThrough(Cube(4, 9), options, 1, Bowl).points);
+  }
+}
+
+// 10^6 points. Each axis by itself has 10 choices, so that one turn of descent needs 6 · 9 looks.
+TEST(WalkTest, DescentReachesTheBottomOfABowlInATinyPartOfTheLooks) {
+  const Seen seen = WalkThrough(
+      Cube(6, 10), {.method = WalkMethod::kDescent, .evaluations = 200, .starts = 1}, 1, Bowl);
+  EXPECT_EQ(seen.least, 1);
+  EXPECT_LE(seen.points.size(), 200u);
+}
+
+TEST(WalkTest, AnnealingLeavesAValleyThatDescentStaysIn) {
+  // Two valleys along a diagonal: only two steps together lead from one to the other.
+  const auto cost = [](const SpacePoint& point) -> std::optional<double> {
+    const double a = point[0];
+    const double b = point[1];
+    return 1 + 0.2 * std::abs(a - b) + 0.01 * (18 - a - b);
+  };
+  const Seen seen = WalkThrough(
+      Cube(2, 10),
+      {.method = WalkMethod::kAnnealing, .evaluations = 80, .starts = 1, .temperature = 0.3}, 1,
+      cost);
+  EXPECT_EQ(seen.least, 1);
+}
+
+TEST(WalkTest, WhatIsImpossibleIsWalkedRound) {
+  const auto cost = [](const SpacePoint& point) -> std::optional<double> {
+    if ((point[0] + point[1]) % 3 == 1) return std::nullopt;
+    return Bowl(point);
+  };
+  const Seen seen = WalkThrough(
+      Cube(3, 10), {.method = WalkMethod::kDescent, .evaluations = 400, .starts = 4}, 2, cost);
+  EXPECT_EQ(seen.least, 1);  // (3, 3, 3) is possible
+}
+
+TEST(WalkTest, ASpaceWithoutAPossiblePointEnds) {
+  for (const WalkMethod method : {WalkMethod::kDescent, WalkMethod::kMetropolis}) {
+    const Seen seen = WalkThrough(Cube(2, 3), {.method = method, .evaluations = 1000}, 1,
+                                  [](const SpacePoint&) { return std::nullopt; });
+    EXPECT_EQ(seen.points.size(), 9u);
+  }
+}
+
+}  // namespace
+}  // namespace rehearse

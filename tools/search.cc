@@ -1,0 +1,196 @@
+// rehearse search SCENARIO: which configuration is the best.
+#include "scenarios/searching/search.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "scenarios/searching/search_report.h"
+#include "sim/base/error.h"
+#include "sim/base/interruption.h"
+#include "sim/base/json_document.h"
+#include "sim/base/output_file.h"
+#include "sim/base/say.h"
+#include "sim/base/visible_text.h"
+#include "tools/command.h"
+#include "tools/number_options.h"
+#include "tools/output_format.h"
+#include "tools/terminal.h"
+
+namespace rehearse {
+namespace {
+
+namespace po = boost::program_options;
+
+constexpr unsigned kMostThreads = 1024;
+constexpr uint32_t kMostShown = 1'000'000;
+
+// Options that stand for a key of "search".
+struct KeyOption {
+  const char* option;
+  const char* key;
+};
+constexpr KeyOption kKeyOptions[] = {{"objective", "objective"},     {"method", "method"},
+                                     {"decide", "decide"},           {"formula", "formula"},
+                                     {"evaluations", "evaluations"}, {"seed", "seed"}};
+
+// Names become JSON text, two names separated by a comma a list.
+std::string ValueOfOption(const std::string& option, const std::string& text) {
+  if (option == "evaluations" || option == "seed") return text;
+  const std::vector<std::string> parts = SplitAtCommas(text);
+  return parts.size() == 1 ? nlohmann::json(text).dump() : nlohmann::json(parts).dump();
+}
+
+void SetKeys(const po::variables_map& values, JsonDocument* document) {
+  for (const KeyOption& one : kKeyOptions) {
+    if (values.count(one.option) == 0) continue;
+    document->Set(fmt::format("search.{}={}", one.key,
+                              ValueOfOption(one.option, values[one.option].as<std::string>())),
+                  {std::string("--") + one.option, 0, ""});
+  }
+  if (values.count("seconds") > 0)
+    document->Set(fmt::format("search.seconds={}", values["seconds"].as<Seconds>().value()),
+                  {"--seconds", 0, ""});
+}
+
+// Files that the scenario names are meant from where it lies.
+nlohmann::json Movable(nlohmann::json scenario, const std::string& from) {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::path(from).parent_path();
+  for (const char* key : {"cluster", "calibration", "device_points"}) {
+    if (!scenario.contains(key) || !scenario[key].is_string()) continue;
+    const auto text = scenario[key].get<std::string>();
+    const size_t json = text.find(".json");
+    const std::string file =
+        json == std::string::npos ? text : text.substr(0, json + sizeof(".json") - 1);
+    std::error_code missing;
+    if (!fs::exists(folder / file, missing)) continue;
+    scenario[key] =
+        fs::absolute(folder / file).lexically_normal().string() + text.substr(file.size());
+  }
+  return scenario;
+}
+
+void WriteScenarios(const Search& search, const FoundPoints& found, size_t top,
+                    const std::string& folder) {
+  MakeFolder(folder);
+  size_t written = 0;
+  for (const FoundPoint& point : found.points) {
+    if (written == top) break;
+    nlohmann::json scenario =
+        Movable(ScenarioOf(search, point.point).value(), search.scenario.name());
+    scenario["name"] =
+        fmt::format("{} ({})", scenario.value("name", "search"), search.space.NameOf(point.point));
+    WriteFileAtomically(fmt::format("{}/{:03}.json", folder, ++written), scenario.dump(2) + "\n");
+  }
+}
+
+std::string PrintSearch(const Search& search, const FoundPoints& found, const SearchWords& words,
+                        OutputFormat format) {
+  if (IsTable(format)) return Print(TableOf(search, found), format);
+  return format == OutputFormat::kJson ? ToJson(search, found, words).dump(2) + "\n"
+                                       : ToText(search, found, words);
+}
+
+}  // namespace
+
+CommandSyntax SearchSyntax() {
+  CommandSyntax syntax;
+  syntax.usage = "rehearse search SCENARIO [options]";
+  syntax.explanation =
+      "Tries configurations of a scenario and shows the best: all ways to write its ranks as\n"
+      "a product of its strategy's axes, times micro-batches, or what its \"search\" section\n"
+      "declares (`rehearse schema scenario`). A formula, the paper's of that strategy or\n"
+      "closed forms without contention, chooses what is simulated; what is impossible is\n"
+      "counted by reason. Ctrl-C shows the best so far. Examples:\n"
+      "  rehearse search scenarios/axonn-gpt20b-perlmutter.json\n"
+      "  rehearse search scenarios/axonn-gpt20b-perlmutter.json --decide simulation --quality\n"
+      "  rehearse search mine.json --objective time,memory --method descent --out best\n";
+  syntax.positional = {"scenario"};
+  syntax.takes["scenario"] = TakenFile({".json"});
+  syntax.takes["objective"] = TakenName({std::begin(kObjectiveNames), std::end(kObjectiveNames)});
+  syntax.takes["objective"].only_names = false;
+  auto add = syntax.options.add_options();
+  add("objective", po::value<std::string>()->value_name("NAME[,NAME]"),
+      "time, tokens, gpu-hours, money (search.price), energy, memory or a number of result.json; "
+      "of two, the Pareto front");
+  add("method",
+      po::value<std::string>()->value_name("exhaustive|random|descent|metropolis|annealing"),
+      "how the space is walked (exhaustive)");
+  add("decide", po::value<std::string>()->value_name("both|simulation|formula"),
+      "the formula chooses what is simulated (both), all is simulated, or nothing is");
+  add("formula",
+      po::value<std::string>()->value_name("auto|axonn|axonn-agnostic|atp|autoddl|closed-forms"),
+      "a paper's model, or the simulator's without contention");
+  add("evaluations", po::value<std::string>()->value_name("N"),
+      "look at N points at most (2000; not for exhaustive)");
+  add("seconds", Wait("TIME", nullptr), "begin no point after so long");
+  add("seed", po::value<std::string>()->value_name("N"), "of random walks (1)");
+  add("top", Whole("K", "10", 1u, kMostShown), "show, and write, the K best");
+  add("explain", "the first against the second: where the time is lost");
+  add("quality",
+      "simulate everything and say how good the formula is (average precision at 5, Kendall's "
+      "tau, regret)");
+  add("out", po::value<std::string>()->value_name("DIR"),
+      "write the K best as scenarios, for rehearse run: 001.json and so on");
+  add("threads", Whole("N", "0", 0u, kMostThreads),
+      "points at a time, at most four a core; 0 is one a core");
+  add("allow-oom", "count what does not fit the devices' memory as possible");
+  add("set", po::value<std::vector<std::string>>()->composing()->value_name("PATH=VALUE"),
+      "change the scenario before it is read, e.g. search.keep=0.1; may be repeated");
+  AddFormatOption(syntax.options, kTableFormats, "a row a point that is possible");
+  return syntax;
+}
+
+int SearchCommand(const std::vector<std::string>& arguments) {
+  CommandSyntax syntax = SearchSyntax();
+  po::variables_map values;
+  if (!ParseCommandLine(syntax, arguments, &values)) return 0;
+  if (values.count("scenario") == 0)
+    throw Error("no scenario given; usage: " + syntax.usage +
+                "\ntry: rehearse search scenarios/axonn-gpt20b-perlmutter.json");
+  const OutputFormat format = ReadFormat(values, kTableFormats);
+  const std::string folder = FolderOption(values, "out");
+  SearchWords words;
+  words.top = values["top"].as<uint32_t>();
+  words.explain = values.count("explain") > 0;
+  words.quality = values.count("quality") > 0;
+
+  JsonDocument document = JsonDocument::FromFile(values["scenario"].as<std::string>());
+  if (values.count("set") > 0)
+    for (const std::string& change : values["set"].as<std::vector<std::string>>())
+      document.Set(change);
+  SetKeys(values, &document);
+  if (words.quality) {
+    if (values.count("decide") > 0 && values["decide"].as<std::string>() != "simulation")
+      throw Error("--quality simulates everything; expected --decide simulation, or none");
+    document.Set("search.decide=\"simulation\"", {"--quality", 0, ""});
+  }
+  const Search search = ReadSearch(document);
+
+  SearchRun run;
+  constexpr unsigned kMostOfACore = 4;
+  run.threads = std::min(values["threads"].as<unsigned>(),
+                         kMostOfACore * std::max(1u, std::thread::hardware_concurrency()));
+  run.all_formulas = words.quality;
+  run.allow_out_of_memory = values.count("allow-oom") > 0;
+  run.is_stopped = IsStopAsked;
+  const Stoppable stoppable;
+  ProgressLine progress(ProgressWanted());
+  run.observer = &progress;
+  const FoundPoints found = RunSearch(search, run);
+  progress.Clear();
+  if (!folder.empty()) WriteScenarios(search, found, words.top, folder);
+  std::fputs(PrintSearch(search, found, words, format).c_str(), stdout);
+  if (found.was_stopped) {
+    std::fflush(stdout);
+    Say(fmt::format("{}: the best of {} points that were looked at, of {:.0f}", StopWords(),
+                    found.looked_at, search.space.Size()));
+  }
+  return StopCode();
+}
+
+}  // namespace rehearse
