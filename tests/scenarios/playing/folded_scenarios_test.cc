@@ -180,7 +180,9 @@ TEST_P(FoldedScenariosLotTest, FoldedEqualsUnfolded) {
   }
   EXPECT_GT(2 * compared, kScenariosOfALot);
   EXPECT_LE(classes, ranks);
-  if (kScenariosOfALot > 10) EXPECT_LT(classes, ranks);  // there was something to fold
+  if (kScenariosOfALot > 10) {
+    EXPECT_LT(classes, ranks);  // there was something to fold
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Lots, FoldedScenariosLotTest, ::testing::Range<uint64_t>(0, 10));
