@@ -5,6 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "scenarios/reporting/report_page.h"
+#include "scenarios/reporting/stacked_picture.h"
+#include "scenarios/searching/search.h"
+#include "scenarios/searching/search_report.h"
 #include "scenarios/sweeping/study_reader.h"
 #include "scenarios/sweeping/study_report.h"
 #include "scenarios/sweeping/validation_report.h"
@@ -17,6 +20,7 @@
 #include "sim/report/svg.h"
 #include "sim/schedule/schedule_json.h"
 #include "tools/command.h"
+#include "tools/picture_options.h"
 #include "tools/ranks.h"
 #include "tools/scenario_options.h"
 #include "tools/terminal.h"
@@ -40,7 +44,9 @@ CommandSyntax ReportSyntax() {
       "  rehearse report scenarios/axonn-fig3-a.json scenarios/axonn-fig3-abcde.json -o two.html\n"
       "  rehearse report scenarios/cpu-4d.json measured/timeline.json -o true.html\n"
       "  rehearse report scenarios/strategy-fsdp.json --versus strategy.prefetch=0 -o two.html\n"
-      "  rehearse report scenarios/studies/axonn-table4.json -o dots.html\n";
+      "  rehearse report scenarios/studies/axonn-table4.json -o dots.html\n"
+      "  rehearse report scenarios/search-gpt40b-perlmutter.json --search -o best.html\n"
+      "  rehearse report a.json b.json --svg --window 100ms-250ms -o two.svg\n";
   syntax.positional = {"first", "second", "third", "fourth"};
   AddScenarioSettings(&syntax);
   syntax.takes.erase("scenario");  // inputs may be other things as well
@@ -49,9 +55,15 @@ CommandSyntax ReportSyntax() {
   auto add = syntax.options.add_options();
   add("output,o", po::value<std::string>()->value_name("FILE"),
       "where to write the page; - is standard output");
-  syntax.takes["output"] = TakenOutput({".html"});
+  syntax.takes["output"] = TakenOutput({".html", ".svg"});
   add("versus", po::value<std::vector<std::string>>()->composing()->value_name("PATH=VALUE"),
       "lay the scenario above itself with this change; may be repeated");
+  add("search",
+      "also search what the scenario's \"search\" says (rehearse search): each configuration is a "
+      "dot, and the Pareto front of two objectives a line");
+  add("svg", "write a picture (SVG) instead, of the first rank of each stage of each step");
+  add("window", po::value<std::string>()->value_name("FROM-TO"),
+      "part of the steps that --svg shows, e.g. 100ms-250ms");
   add("ranks", po::value<std::string>()->value_name("A,B-C"),
       "ranks whose spans the page holds besides those that stand for all (one of each kind that "
       "behaves alike, 24 at most)");
@@ -136,6 +148,21 @@ ReportedTable StudyTable(const Input& input, const std::vector<std::string>& cha
           study.description, study.metric.Title(), TableOf(study, sweep, Compare(study, sweep))};
 }
 
+ReportedTable SearchTable(const Input& input, const po::variables_map& values,
+                          ProgressObserver& observer) {
+  JsonDocument document = input.document;
+  for (const std::string& change : ChangesOf(values, "set")) document.Set(change);
+  const Search search = ReadSearch(document);
+  SearchRun run;
+  run.observer = &observer;
+  run.allow_out_of_memory = values.count("allow-oom") > 0;
+  const FoundPoints found = RunSearch(search, run);
+  ReportedTable table{DotsKind::kSearch, "search", input.path, "", "", TableOf(search, found)};
+  table.metric = search.objectives.front().name;
+  if (search.objectives.size() > 1) table.across = search.objectives.back().name;
+  return table;
+}
+
 ReportedTable ValidationRows(const Input& input, const std::vector<std::string>& changes,
                              ProgressObserver& observer) {
   const ValidationTable table = ReadValidationTable(ReadCsvFile(input.path), changes);
@@ -175,6 +202,17 @@ std::string TitleOf(const Report& report) {
   return title + " - Rehearse";
 }
 
+std::string PictureOf(const Report& report, const po::variables_map& values) {
+  PictureOptions picture;
+  if (values.count("window") > 0) {
+    Time longest;
+    for (const ReportedRun& run : report.runs)
+      longest = std::max(longest, run.record.Median().step);
+    ParseWindow(values["window"].as<std::string>(), longest, &picture);
+  }
+  return StackedPicture(report.runs, picture.from, picture.to);
+}
+
 void CheckInputs(const std::vector<Input>& inputs, const po::variables_map& values) {
   size_t runs = values.count("versus") > 0 ? 1 : 0;
   size_t played = 0;
@@ -192,6 +230,9 @@ void CheckInputs(const std::vector<Input>& inputs, const po::variables_map& valu
   if (played == 0 && values.count("set") > 0)
     throw Error(
         "--set changes scenarios before they are played, and timelines were played already");
+  if (values.count("svg") > 0 && runs == 0) throw Error("--svg draws steps, and none is given");
+  if (values.count("window") > 0 && values.count("svg") == 0)
+    throw Error("--window is for --svg; the page shows the whole step, and zooms");
   if (values.count("versus") > 0 && runs < kMostRuns)
     throw Error("--versus changes a scenario, and none is given");
 }
@@ -225,6 +266,8 @@ int ReportCommand(const std::vector<std::string>& arguments) {
         std::optional<Scenario> other;
         if (!versus.empty()) other = ReadScenarioWith(input.document, values, versus);
         report.runs.push_back(PlayedRun(input, scenario, values, progress));
+        if (values.count("search") > 0)
+          report.tables.push_back(SearchTable(input, values, progress));
         if (!other) break;
         report.runs.push_back(PlayedRun(input, *other, values, progress));
         for (const std::string& change : versus) report.runs.back().source += " " + change;
@@ -242,7 +285,8 @@ int ReportCommand(const std::vector<std::string>& arguments) {
     }
   }
   progress.Begin("writing " + OutputName(output), "", 0);
-  const std::string page = PageOf(TitleOf(report), PageData(report));
+  const std::string page = values.count("svg") > 0 ? PictureOf(report, values)
+                                                   : PageOf(TitleOf(report), PageData(report));
   WriteFileAtomically(output, page);
   progress.Clear();
   if (!IsStandardOutput(output))

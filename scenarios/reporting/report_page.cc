@@ -108,6 +108,7 @@ class RunWriter {
       columns["phase"].push_back(static_cast<int64_t>(op.phase));
       columns["layer"].push_back(op.layer);
       columns["micro_batch"].push_back(op.micro_batch);
+      columns["waits"].push_back(own.waits ? 1 : 0);
       columns["bytes"].push_back(std::llround(own.bytes));
       constexpr double kMillionths = 1e6;
       columns["bus_factor"].push_back(std::llround(own.bus_factor * kMillionths));
@@ -237,6 +238,18 @@ class RunWriter {
   int64_t tick_ = 1;
 };
 
+const char* NameOfDots(DotsKind kind) {
+  switch (kind) {
+    case DotsKind::kStudy:
+      return "study";
+    case DotsKind::kValidation:
+      return "validation";
+    case DotsKind::kSearch:
+      return "search";
+  }
+  return "";
+}
+
 }  // namespace
 
 std::string PageData(const Report& report) {
@@ -262,7 +275,8 @@ std::string PageData(const Report& report) {
                                 {"source", table.source},
                                 {"description", table.description},
                                 {"metric", table.metric},
-                                {"kind", table.kind == DotsKind::kStudy ? "study" : "validation"},
+                                {"across", table.across},
+                                {"kind", NameOfDots(table.kind)},
                                 {"rows", ToJson(table.rows)}});
   }
   return columns.Finish(std::move(header));

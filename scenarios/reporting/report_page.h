@@ -11,7 +11,7 @@
 //     "role_runs", "representative_runs"     of all ranks, as runs of (value, ranks)
 //     "spans": {columns}, "path", "links", "memory", "result", "cluster", "environment", "notes"}],
 //   "comparison"                             of two runs: rehearse.comparison's object
-//   "tables": [{"title", "kind": "study"|"validation", "rows", ...}]
+//   "tables": [{"title", "kind": "study"|"validation"|"search", "rows", ...}]
 #pragma once
 
 #include <string>
@@ -26,15 +26,16 @@ namespace rehearse {
 
 inline constexpr const char* kPageSchema = "rehearse.page.v1";
 
-enum class DotsKind : uint8_t { kStudy, kValidation };
+enum class DotsKind : uint8_t { kStudy, kValidation, kSearch };
 // Results of many steps, for dots.
 struct ReportedTable {
   DotsKind kind = DotsKind::kStudy;
   std::string title;
   std::string source;  // the file
   std::string description;
-  std::string metric;  // of a study: what is on the axis
+  std::string metric;  // of a study or search: what goes up
   DataTable rows;
+  std::string across = {};  // of a search for two objectives: the other one
 };
 
 struct Report {

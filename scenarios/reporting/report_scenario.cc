@@ -45,6 +45,8 @@ ReportedRole RoleOf(const Schedule& schedule, const Role& role, const SpanClasse
     ReportedOp& own = reported.ops[place];
     own.span_class = classes.Of(op);
     own.stream = static_cast<uint32_t>(op.stream.index());
+    const auto* compute = std::get_if<Compute>(&op.work);
+    own.waits = compute != nullptr && IsWait(*compute);
     own.bytes = CommunicationBytes(op.work).value();
     own.bus_factor = BusFactor(schedule, op.work);
     own.detail = Describe(schedule, op.work);

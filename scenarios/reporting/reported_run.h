@@ -27,6 +27,7 @@ struct ReportedOp {
   size_t span_class = 0;        // position in ReportedRun::classes
   uint32_t stream = 0;          // position in ReportedRole::streams
   double bytes = 0;             // of communication
+  bool waits = false;           // a kernel that is none: it occupies nothing
   double bus_factor = 0;        // busbw / algbw, where the group is known
   std::string detail;           // "GEMM 8192x7168x3584 NN"; may be empty
   std::vector<uint32_t> after;  // how many positions further back each op lies that it waits for

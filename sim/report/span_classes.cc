@@ -33,7 +33,7 @@ struct NamedHue {
 };
 constexpr NamedHue kNamedHues[] = {
     {"column", kOrange}, {"tensor", kOrange}, {"d1", kOrange},      {"p2", kOrange},
-    {"row", kCrimson},   {"d2", kCrimson},    {"p1", kCrimson},     {"expert", kCrimson},
+    {"row", kCrimson},   {"d2", kCrimson},    {"p1", kCrimson},     {"experts", kCrimson},
     {"depth", kViolet},  {"shard", kViolet},  {"data", kGold},      {"p0", kGold},
     {"model", kBrown},   {"stages", kBrick},  {"pipeline", kBrick}, {"context", kPink},
     {"sequence", kPink}, {"replica", kOlive}, {"replicas", kOlive},

@@ -186,6 +186,28 @@ TEST_F(ReportCommandTest, WhatIsNoReportIsSaidWhereItIs) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "page.html"));
 }
 
+TEST_F(ReportCommandTest, PicturesLieOneAboveTheOther) {
+  const Outcome outcome =
+      Execute("report " + Shipped("cpu-pipeline") + " " + Shipped("cpu-4d") + " --svg -o two.svg");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const std::string svg = ReadFile(folder_ / "two.svg");
+  EXPECT_THAT(svg, StartsWith("<svg "));
+  EXPECT_THAT(svg, HasSubstr(">micro-batch</text>"));
+  EXPECT_THAT(svg, HasSubstr("stage 1"));
+  ExpectMistake("report " + Shipped("cpu-4d") + " --window 1ms-2ms -o page.html", {"--svg"});
+}
+
+TEST_F(ReportCommandTest, ASearchIsDots) {
+  const nlohmann::json page =
+      Reported(Shipped("cpu-4d") +
+               " --search --set 'search={\"axes\": [{\"path\": \"strategy.overlap_all_gather\", "
+               "\"values\": [true, false]}], \"objective\": \"time\"}'");
+  ASSERT_EQ(page["tables"].size(), 1u);
+  EXPECT_EQ(page["tables"][0]["kind"], "search");
+  EXPECT_EQ(page["tables"][0]["metric"], "time");
+  EXPECT_GE(page["tables"][0]["rows"].size(), 2u);
+}
+
 TEST_F(ReportCommandTest, ThePageGoesToStandardOutputToo) {
   Write("one.json", TimelineText("alone", "[[0, 0, 0, 0, 7000]]"));
   const Outcome outcome = Execute("report one.json -o -");

@@ -222,7 +222,7 @@ export class RankView {
 
   private unionOf(communicates: boolean, begin = this.run.begin, end = this.run.end, of = (_span: number) => true): Intervals {
     const lists = this.lanes.filter((lane) => lane.communicates === communicates)
-        .map((lane) => begin === this.run.begin ? lane.spans : lane.spans.filter((span) => end[span] > begin[span] && of(span)));
+        .map((lane) => begin === this.run.begin ? (this.hasWaits ? lane.spans.filter((span) => !this.run.ops.waits[this.run.op[span]]) : lane.spans) : lane.spans.filter((span) => end[span] > begin[span] && of(span)));
     const all = new Uint32Array(lists.reduce((sum, list) => sum + list.length, 0));
     let at = 0;
     for (const list of lists) {
@@ -233,6 +233,7 @@ export class RankView {
     return union({ begin, end, order: all });
   }
 
+  private get hasWaits(): boolean { return this.run.ops.waits.includes(1); }
   get compute(): Intervals { return this.computeUnion ??= this.unionOf(false); }
   get active(): Intervals { return this.activeUnion ??= this.unionOf(true); }
   get exposed(): Intervals { return this.exposedParts ??= minus(this.active, this.compute); }

@@ -73,6 +73,7 @@ export interface Ops {
   kind: string[];
   detail: string[];
   cls: Uint16Array;
+  waits: Uint8Array;  // kernels that are none
   stream: Uint16Array;
   phase: Uint8Array;
   layer: Int32Array;
@@ -380,6 +381,7 @@ function readOps(json: Json[], roles: Role[], strings: string[], column: Unpacke
     kind: text('kind'),
     detail: text('detail'),
     cls: Uint16Array.from(joined('class')),
+    waits: Uint8Array.from(joined('waits')),
     stream: Uint16Array.from(joined('stream')),
     phase: Uint8Array.from(joined('phase')),
     layer: Int32Array.from(joined('layer')),
@@ -396,7 +398,8 @@ export interface Dots {
   source: string;
   description: string;
   metric: string;
-  kind: 'study' | 'validation';
+  across: string;
+  kind: 'study' | 'validation' | 'search';
   rows: Record<string, string | number | boolean>[];
 }
 

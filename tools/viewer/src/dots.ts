@@ -15,7 +15,8 @@ export function dotsPanel(dots: Dots, index: number): Panel {
   const texts = [...new Set(rows.flatMap((row) => Object.keys(row).filter((key) => typeof row[key] === 'string')))];
   const isValidation = dots.kind === 'validation';
   const kOrder = 'in order';
-  let x = isValidation && numbers.includes('measured_seconds') ? 'measured_seconds' : kOrder;
+  let x = isValidation && numbers.includes('measured_seconds') ? 'measured_seconds'
+      : dots.across && numbers.includes(dots.across) ? dots.across : dots.kind === 'search' && numbers.includes('formula') ? 'formula' : kOrder;
   let y = isValidation && numbers.includes('predicted_seconds') ? 'predicted_seconds'
       : numbers.find((name) => name === dots.metric) ?? numbers.find((name) => /seconds|ratio/.test(name)) ?? numbers[0] ?? '';
   const plot = h('div', { class: 'plot' });
@@ -27,7 +28,7 @@ export function dotsPanel(dots: Dots, index: number): Panel {
     } }, ...names.map((name) => h('option', { selected: name === value }, name)));
     return h('label', {}, label, select);
   };
-  const nameOf = (row: Dots['rows'][number]) => String(row['row'] ?? row['point'] ?? row['name'] ?? '');
+  const nameOf = (row: Dots['rows'][number]) => String(row['row'] ?? row['point'] ?? row['configuration'] ?? row['name'] ?? '');
   let chart: uPlot | null = null;
 
   const draw = () => {
@@ -41,7 +42,8 @@ export function dotsPanel(dots: Dots, index: number): Panel {
       return;
     }
     plot.replaceChildren();
-    const groupOf = (row: Dots['rows'][number]) => String(row['group'] ?? '');
+    const groupOf = (row: Dots['rows'][number]) => String(row['group'] ?? (dots.kind !== 'search' ? '' :
+        row['on_front'] === true ? 'Pareto front' : 'configurations'));
     const names = [...new Set(points.map((point) => groupOf(point.row)))];
     const xs = points.map((point) => point.x);
     const series: uPlot.Series[] = [{ label: x }];
@@ -58,6 +60,11 @@ export function dotsPanel(dots: Dots, index: number): Panel {
         data.push(xs.map((value) => value * factor));
         series.push({ label, stroke: color('--faint'), width: factor === 1 ? 1.5 : 1, dash: factor === 1 ? [] : [5, 4], points: { show: false } });
       }
+    }
+    // Nothing is better in both than those of the front.
+    if (names.includes('Pareto front') && x === dots.across && y === dots.metric) {
+      data.push(points.map((point) => point.row['on_front'] === true ? point.y : null));
+      series.push({ label: 'the front', stroke: color('--ink'), width: 1.5, spanGaps: true, points: { show: false } });
     }
     const published = y === dots.metric && x === kOrder && numbers.includes('published') ? points.map((point) => typeof point.row['published'] === 'number' ? point.row['published'] : null) : null;
     if (published?.some((value) => value !== null)) {

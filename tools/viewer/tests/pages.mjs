@@ -244,6 +244,14 @@ await test('studies are dots', report('study.html', join(scenarios, 'studies/axo
   await page.hover('.plot .u-over', { position: { x: 6, y: 40 } });
 });
 
+const space = { axes: [{ path: 'strategy.overlap_all_gather', values: [true, false] }, { path: 'training.batch', values: [8, 16, 32] }],
+  objective: ['time', 'memory'] };
+await test('a search has a front', report('search.html', join(scenarios, 'cpu-4d.json'), '--search', '--set', `search=${JSON.stringify(space)}`), async (page) => {
+  await page.click('#tab-dots0');
+  await settled(page);
+  assert.match(await page.textContent('#panel-dots0 .u-legend'), /Pareto front/);
+});
+
 const evil = '</script><script>alert(1)</script>"><img src=x onerror=alert(2)>';
 const op = { name: evil, kind: evil, axis: evil, phase: 'forward', layer: 0, micro_batch: 0 };
 writeFileSync(join(folder, 'evil.json'), JSON.stringify({ schema: 'rehearse.timeline.v1', title: evil, provenance: 'measured', ranks: 1,
