@@ -41,7 +41,8 @@ const std::map<std::string, std::vector<std::string>>& Rooms() {
       {"collectives", {"algorithms", "nccl", "lowering"}},
       {"workloads", {"networks", "layouts", "strategies", "planner", "cost_models"}},
       {"real", {"kernels", "transports", "backends", "cpu", "cuda", "execution", "calibration"}},
-      {"scenarios", {"readers", "playing", "explaining", "sweeping", "searching", "trials"}},
+      {"scenarios",
+       {"readers", "playing", "explaining", "sweeping", "searching", "reporting", "trials"}},
       {"tools", {}},
   };
   return rooms;
@@ -59,6 +60,8 @@ std::vector<fs::path> FilesOf(const std::string& folder, bool (*wanted)(const fs
   std::vector<fs::path> files;
   const fs::path root(SourceDir());
   for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
+    // What npm brings for tools/viewer is not ours.
+    if (entry.path().string().find("/node_modules/") != std::string::npos) continue;
     if (wanted(entry.path())) files.push_back(fs::relative(entry.path(), root));
   }
   std::sort(files.begin(), files.end());

@@ -30,8 +30,8 @@ Taken TakenOutput(std::vector<std::string> endings) {
 namespace {
 
 // Names of values that take whatever their option says.
-constexpr std::string_view kFreeValues[] = {
-    "N", "N,...", "K", "X", "SIZE", "SECONDS", "GFLOP", "A,B", "A,B-C", "FROM-TO", "RANK,..."};
+constexpr std::string_view kFreeValues[] = {"N",    "N,...", "K",   "X",     "SIZE",    "SECONDS",
+                                            "TIME", "GFLOP", "A,B", "A,B-C", "FROM-TO", "RANK,..."};
 
 bool IsFree(const std::string& value) {
   return std::find(std::begin(kFreeValues), std::end(kFreeValues), value) != std::end(kFreeValues);

@@ -95,6 +95,8 @@ CommandSyntax SearchSyntax();
 int SearchCommand(const std::vector<std::string>& arguments);
 CommandSyntax ValidateSyntax();
 int ValidateCommand(const std::vector<std::string>& arguments);
+CommandSyntax ReportSyntax();
+int ReportCommand(const std::vector<std::string>& arguments);
 CommandSyntax CompletionSyntax();
 int CompletionCommand(const std::vector<std::string>& arguments);
 CommandSyntax ManSyntax();

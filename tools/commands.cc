@@ -12,6 +12,8 @@ const std::vector<Command>& Commands() {
        true},
       {"explain", "why the step takes so long: critical path, contention, what would help",
        ExplainSyntax, ExplainCommand},
+      {"report", "one page for a browser: timeline, links, memory, one run above another",
+       ReportSyntax, ReportCommand},
       {"collective", "time one collective by itself, in nccl-tests' words", CollectiveSyntax,
        CollectiveCommand},
       {"calibrate", "measure this machine, for scenarios on local-cpu", CalibrateSyntax,

@@ -9,12 +9,12 @@
 #include "sim/base/error.h"
 #include "sim/base/known_names.h"
 #include "sim/base/output_file.h"
-#include "sim/base/units.h"
 #include "sim/report/kept_ranks.h"
 #include "sim/report/timeline_gantt.h"
 #include "sim/report/timeline_record.h"
 #include "tools/command.h"
 #include "tools/output_format.h"
+#include "tools/picture_options.h"
 #include "tools/ranks.h"
 #include "tools/scenario_options.h"
 #include "tools/terminal.h"
@@ -50,7 +50,7 @@ CommandSyntax RunSyntax() {
   add("ranks", po::value<std::string>()->default_value("0")->value_name("A,B-C"),
       "ranks that --gantt and timeline.svg show, and that timeline and trace then hold too, with "
       "all "
-      "their micro-batches; of jobs devices, by default the first of each");
+      "their micro-batches; of jobs devices; by default the first of each stage or job");
   add("window", po::value<std::string>()->value_name("FROM-TO"),
       "part of the step that --gantt and timeline.svg show, e.g. 100ms-250ms");
   add("cost-model", po::value<std::string>()->value_name("auto|axonn|axonn-agnostic|autoddl|atp"),
@@ -71,25 +71,6 @@ std::vector<uint32_t> PicturedRanks(const po::variables_map& values, const Scena
   const size_t count = scenario.lists_jobs ? scenario.cluster->device_count()
                                            : scenario.jobs.front().placement.size();
   return ParseRanks("--ranks", values["ranks"].as<std::string>(), static_cast<uint32_t>(count));
-}
-
-void ParseWindow(const std::string& text, Time step, PictureOptions* picture) {
-  const size_t dash = text.find('-');
-  if (dash == std::string::npos) {
-    throw Error(
-        fmt::format("--window: found \"{}\", expected FROM-TO such as \"100ms-250ms\"", text));
-  }
-  try {
-    picture->from = ToTime(ParseDuration(text.substr(0, dash)));
-    picture->to = ToTime(ParseDuration(text.substr(dash + 1)));
-  } catch (const Error& error) {
-    throw Error(fmt::format("--window: {}", error.what()));
-  }
-  if (picture->from >= picture->to || picture->from >= step) {
-    throw Error(fmt::format("--window: \"{}\" is empty or begins after the step's end at {}", text,
-                            Print(ToSeconds(step))));
-  }
-  picture->to = std::min(picture->to, step);
 }
 
 // Of --cost-model; nothing where it is not given.
@@ -206,6 +187,9 @@ int RunCommand(const std::vector<std::string>& arguments) {
   ProgressLine progress(ProgressWanted());
   const Rehearsal rehearsal =
       Rehearse(scenario, {.record_link_loads = !folder.empty(), .observer = &progress});
+  // Of a pipeline a rank of each stage.
+  if (values["ranks"].defaulted() && !scenario.lists_jobs)
+    picture.ranks = FirstRanksOfRoles(rehearsal.schedule);
   if (values.count("window") > 0) {
     ParseWindow(values["window"].as<std::string>(), rehearsal.timeline.step, &picture);
   }

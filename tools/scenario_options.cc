@@ -28,6 +28,10 @@ void AddClusterOption(CommandSyntax* syntax) {
 
 void AddScenarioOptions(CommandSyntax* syntax) {
   syntax->positional = {"scenario"};
+  AddScenarioSettings(syntax);
+}
+
+void AddScenarioSettings(CommandSyntax* syntax) {
   AddClusterOption(syntax);
   auto add = syntax->options.add_options();
   add("set", po::value<std::vector<std::string>>()->composing()->value_name("PATH=VALUE"),
@@ -53,6 +57,7 @@ namespace {
 
 const Place kFidelityOption = {"--fidelity", 0, ""};
 const Place kCalibrationOption = {"--calibration", 0, ""};
+const Place kVersusOption = {"--versus", 0, ""};
 const Place kPointsOption = {"--device-points", 0, ""};
 
 bool Has(const po::variables_map& values, const char* option) { return values.count(option) > 0; }
@@ -120,12 +125,17 @@ Scenario ReadScenarioArgument(const CommandSyntax& syntax, const po::variables_m
                 "\ntry: " + syntax.usage.substr(0, syntax.usage.find("SCENARIO")) +
                 "scenarios/axonn-gpt20b-perlmutter.json");
   }
-  JsonDocument document = JsonDocument::FromFile(values["scenario"].as<std::string>());
+  return ReadScenarioWith(JsonDocument::FromFile(values["scenario"].as<std::string>()), values);
+}
+
+Scenario ReadScenarioWith(JsonDocument document, const po::variables_map& values,
+                          const std::vector<std::string>& changes) {
   if (Has(values, "set")) {
     for (const std::string& change : values["set"].as<std::vector<std::string>>()) {
       document.Set(change);
     }
   }
+  for (const std::string& change : changes) document.Set(change, kVersusOption);
   Scenario scenario = IsSchedule(document.value()) ? ReadSchedulePart(document, values)
                                                    : ReadScenarioPart(document, values);
   scenario.allow_out_of_memory = Has(values, "allow-oom");

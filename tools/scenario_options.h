@@ -2,19 +2,29 @@
 // changed on the way.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "scenarios/readers/scenario.h"
+#include "sim/base/json_document.h"
 #include "tools/command.h"
 
 namespace rehearse {
 
 // What SCENARIO takes, and --cluster, for schedules.
 void AddClusterOption(CommandSyntax* syntax);
+// All but SCENARIO: --cluster, --set and those below.
+void AddScenarioSettings(CommandSyntax* syntax);
 // SCENARIO, --cluster, --set, --fidelity, --calibration, --allow-oom, --no-fold.
 void AddScenarioOptions(CommandSyntax* syntax);
 
-// Reads it with all changes: a scenario, or a schedule on --cluster. Throws Error, also when none
+// SCENARIO with all changes: a scenario, or a schedule on --cluster. Throws Error, also when none
 // is given.
 Scenario ReadScenarioArgument(const CommandSyntax& syntax,
                               const boost::program_options::variables_map& values);
+// The same of a document that was read already; `changes` come after those of --set.
+Scenario ReadScenarioWith(JsonDocument document,
+                          const boost::program_options::variables_map& values,
+                          const std::vector<std::string>& changes = {});
 
 }  // namespace rehearse

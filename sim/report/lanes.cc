@@ -50,6 +50,52 @@ std::vector<PhaseExtent> PhasesOf(const Schedule& schedule, const RankLanes& ran
   return phases;
 }
 
+std::vector<TimeInterval> ComputingOf(const Schedule& schedule, const RankLanes& rank, Time from,
+                                      Time to) {
+  const Role& role = schedule.roles[schedule.role_of_rank[rank.rank]];
+  std::vector<TimeInterval> intervals;
+  for (const Lane& lane : rank.lanes) {
+    for (const Span* span : lane.spans) {
+      const auto* compute = std::get_if<Compute>(&role.At(span->op).work);
+      if (compute == nullptr || IsWait(*compute) || span->end <= from || span->begin >= to)
+        continue;
+      intervals.push_back({span->begin, span->end});
+    }
+  }
+  std::sort(intervals.begin(), intervals.end(),
+            [](const TimeInterval& a, const TimeInterval& b) { return a.begin < b.begin; });
+  std::vector<TimeInterval> joined;
+  for (const TimeInterval& interval : intervals) {
+    if (joined.empty() || joined.back().end < interval.begin)
+      joined.push_back(interval);
+    else
+      joined.back().end = std::max(joined.back().end, interval.end);
+  }
+  return joined;
+}
+
+std::vector<MicroBatchBlock> MicroBatchesOf(const Schedule& schedule, const RankLanes& rank) {
+  const Role& role = schedule.roles[schedule.role_of_rank[rank.rank]];
+  std::vector<MicroBatchBlock> blocks;
+  bool are_several = false;
+  for (const Lane& lane : rank.lanes) {
+    if (lane.kind != StreamKind::kCompute) continue;
+    for (const Span* span : lane.spans) {
+      const Tag tag = role.TagAt(span->op);
+      if (tag.phase == Phase::kSynchronize || tag.phase == Phase::kUpdate) continue;
+      const bool backward = tag.phase != Phase::kForward;
+      if (!blocks.empty() && blocks.back().micro_batch != tag.micro_batch) are_several = true;
+      if (!blocks.empty() && blocks.back().micro_batch == tag.micro_batch &&
+          blocks.back().backward == backward)
+        blocks.back().end = std::max(blocks.back().end, span->end);
+      else
+        blocks.push_back({span->begin, span->end, tag.micro_batch, backward});
+    }
+  }
+  if (!are_several) blocks.clear();
+  return blocks;
+}
+
 std::string Ticks::Label(double value) const {
   std::string text = fmt::format("{:.{}f}", value, decimals);
   for (size_t i = text.find('.') == std::string::npos ? text.size() : text.find('.'); i > 3;) {

@@ -33,6 +33,24 @@ struct PhaseExtent {
 // Of the rank's compute, in order; none where they are interleaved by micro-batches.
 std::vector<PhaseExtent> PhasesOf(const Schedule& schedule, const RankLanes& rank);
 
+struct TimeInterval {
+  Time begin;
+  Time end;
+};
+// When any kernel of the rank runs between `from` and `to`; disjoint, in order.
+std::vector<TimeInterval> ComputingOf(const Schedule& schedule, const RankLanes& rank, Time from,
+                                      Time to);
+
+// The rank's compute of one micro-batch in one direction, without a gap of another's.
+struct MicroBatchBlock {
+  Time begin;
+  Time end;
+  int32_t micro_batch = 0;
+  bool backward = false;
+};
+// In order; none where the role has one micro-batch only.
+std::vector<MicroBatchBlock> MicroBatchesOf(const Schedule& schedule, const RankLanes& rank);
+
 // Round times of an axis, in its unit.
 struct Ticks {
   std::vector<double> at;

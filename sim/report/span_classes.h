@@ -17,13 +17,18 @@ struct SpanClass {
 };
 
 // The classes of a schedule: those of compute, then one for each communicator. Cool colours
-// compute, warm ones communicate; axes beyond the eighth begin again with the first one's colour.
+// compute, warm ones communicate. What axes are for has its colour in every picture ("data" is gold
+// whatever the strategy); axes of other names take the colours that are left, in order.
 class SpanClasses {
  public:
   explicit SpanClasses(const Schedule& schedule);
+  explicit SpanClasses(const std::vector<std::string>& axes);  // names of communicators
 
   const std::vector<SpanClass>& all() const { return all_; }
-  size_t Of(const Op& op) const;  // position in all()
+  // Positions in all().
+  size_t Of(const Op& op) const;
+  static size_t OfCompute(ComputeKind kind, Phase phase);
+  static size_t OfAxis(size_t communicator);
 
  private:
   std::vector<SpanClass> all_;

@@ -26,11 +26,6 @@ constexpr size_t kFiguresWidth = 17;
 constexpr size_t kIndent = 2;
 constexpr double kTickRoom = 13;  // characters from tick to tick
 
-struct Interval {
-  Time begin;
-  Time end;
-};
-
 // What one character of a lane stands for: shares of its time.
 struct Cell {
   double computed = 0;
@@ -117,7 +112,6 @@ class Gantt {
         page_(options.color) {
     CHECK(!options.ranks.empty());
     CHECK_LE(from_.picoseconds(), to_.picoseconds());
-    CHECK_LE(to_.picoseconds(), timeline.step.picoseconds());
     name_width_ = std::string_view("compute").size();
     for (const uint32_t rank : options.ranks) {
       ranks_.push_back(LanesOf(schedule, timeline, rank));
@@ -199,31 +193,8 @@ class Gantt {
 
   void WriteRank(const RankLanes& rank) {
     if (ranks_.size() > 1) page_.Line("  {}", page_.pen(Ink::kBold, FullName(rank.rank)));
-    const std::vector<Interval> computing = ComputingOf(rank);
+    const std::vector<TimeInterval> computing = ComputingOf(schedule_, rank, from_, to_);
     for (const Lane& lane : rank.lanes) WriteLane(lane, computing);
-  }
-
-  // When any kernel of the rank runs, in the window; disjoint, in order.
-  std::vector<Interval> ComputingOf(const RankLanes& rank) const {
-    std::vector<Interval> intervals;
-    for (const Lane& lane : rank.lanes) {
-      for (const Span* span : lane.spans) {
-        const auto* compute = std::get_if<Compute>(&OpOf(*span).work);
-        if (compute == nullptr || IsWait(*compute) || span->end <= from_ || span->begin >= to_)
-          continue;
-        intervals.push_back({span->begin, span->end});
-      }
-    }
-    std::sort(intervals.begin(), intervals.end(),
-              [](const Interval& a, const Interval& b) { return a.begin < b.begin; });
-    std::vector<Interval> joined;
-    for (const Interval& interval : intervals) {
-      if (joined.empty() || joined.back().end < interval.begin)
-        joined.push_back(interval);
-      else
-        joined.back().end = std::max(joined.back().end, interval.end);
-    }
-    return joined;
   }
 
   // Adds the part of [begin, end) that is shown to `share` of the cells, and to those of the class.
@@ -239,7 +210,7 @@ class Gantt {
     }
   }
 
-  void WriteLane(const Lane& lane, const std::vector<Interval>& computing) {
+  void WriteLane(const Lane& lane, const std::vector<TimeInterval>& computing) {
     std::vector<Cell> cells(width_);
     for (Cell& cell : cells) cell.of_class.resize(classes_.all().size());
     Time active;
@@ -275,7 +246,7 @@ class Gantt {
   }
 
   // Returns how much of it no kernel hides.
-  Time AddCommunication(const Interval& moved, const std::vector<Interval>& computing,
+  Time AddCommunication(const TimeInterval& moved, const std::vector<TimeInterval>& computing,
                         size_t span_class, std::vector<Cell>* cells) {
     Time exposed;
     Time at = moved.begin;
@@ -284,9 +255,9 @@ class Gantt {
       exposed += until - at;
       Add(at, until, &Cell::exposed, &span_class, cells);
     };
-    auto hiding =
-        std::upper_bound(computing.begin(), computing.end(), moved.begin,
-                         [](Time time, const Interval& interval) { return time < interval.end; });
+    auto hiding = std::upper_bound(
+        computing.begin(), computing.end(), moved.begin,
+        [](Time time, const TimeInterval& interval) { return time < interval.end; });
     for (; hiding != computing.end() && hiding->begin < moved.end; ++hiding) {
       expose(hiding->begin);
       const Time begin = std::max(at, hiding->begin);

@@ -11,6 +11,7 @@
 #include "sim/base/units.h"
 #include "sim/report/lanes.h"
 #include "sim/report/span_classes.h"
+#include "sim/report/stacked_timelines.h"
 #include "sim/report/svg.h"
 #include "sim/report/trace.h"
 
@@ -26,6 +27,7 @@ constexpr double kTitleHeight = 64;
 constexpr double kPhaseHeight = 26;
 constexpr double kComputeLane = 34;
 constexpr double kCommunicationLane = 24;
+constexpr double kMicroBatchLane = 18;
 constexpr double kLaneGap = 5;
 constexpr double kRankHeading = 24;
 constexpr double kRankGap = 10;
@@ -35,10 +37,12 @@ constexpr double kBusyWidth = 58;
 constexpr double kLabelSize = 12;
 constexpr double kSpanTextSize = 10.5;
 constexpr double kNarrow = 1;      // spans below are merged
+constexpr double kTitled = 3;      // bars from here on say what they are
 constexpr double kFaintest = 0.6;  // how wide merged spans are drawn at least when they stand alone
 
 constexpr const char* kComputes = "computes";
 constexpr const char* kMovesData = "moves data";
+constexpr const char* kMicroBatch = "micro-batch";
 
 constexpr const char* kStyle =
     "text{font-family:-apple-system,'Segoe UI',Helvetica,Arial,'DejaVu "
@@ -47,7 +51,8 @@ constexpr const char* kStyle =
     ".b{font-size:20px;font-weight:600;text-anchor:end}.e{text-anchor:end}"
     ".l{font-size:12px}.h{font-size:12px;font-weight:600}.n{font-size:10.5px;text-anchor:middle}"
     ".a{font-size:11px;fill:#5d6b7a;text-anchor:middle}.p{font-size:11px;fill:#5d6b7a;"
-    "text-anchor:middle;letter-spacing:.4px}.k{font-size:12px;fill:#5d6b7a}";
+    "text-anchor:middle;letter-spacing:.4px}.k{font-size:12px;fill:#5d6b7a}"
+    ".o{stroke:#000;stroke-opacity:0}";
 
 // Boxes of one colour: a stroke as thick as the lane is half as long to write as a rectangle.
 class Boxes {
@@ -126,10 +131,11 @@ class Picture {
     CHECK(!options.ranks.empty());
     CHECK_LE(Time().picoseconds(), from_.picoseconds());
     CHECK_LE(from_.picoseconds(), to_.picoseconds());
-    CHECK_LE(to_.picoseconds(), timeline.step.picoseconds());
     double widest = svg::TextWidth(kMovesData, kLabelSize);
     for (const uint32_t rank : options.ranks) {
       ranks_.push_back(LanesOf(schedule, timeline, rank));
+      if (schedule.roles.size() > 1)
+        widest = std::max(widest, svg::TextWidth(kMicroBatch, kLabelSize));
       for (const Lane& lane : ranks_.back().lanes) {
         widest = std::max(widest, svg::TextWidth(lane.name, kLabelSize));
       }
@@ -138,7 +144,14 @@ class Picture {
     right_ = width_ - kMargin - kBusyWidth;
   }
 
-  std::string Draw() {
+  double left() const { return left_; }
+  double height() const { return height_; }
+
+  // `left` is where the axis begins, at least as far right as left(); names of patterns begin with
+  // `ids`, which are one document's.
+  std::string Draw(double left, std::string ids) {
+    left_ = left;
+    ids_ = std::move(ids);
     double y = kTitleHeight;
     y = DrawPhases(y);
     const double top = y;
@@ -146,7 +159,8 @@ class Picture {
     const double bottom = y;
     y = DrawAxis(top, bottom);
     y = DrawLegend(y);
-    return Assemble(y + kMargin / 2);
+    height_ = y + kMargin / 2;
+    return Assemble(height_);
   }
 
  private:
@@ -192,15 +206,79 @@ class Picture {
       const bool has_node = rank.rank < names_.node_of_rank.size();
       const std::string node = has_node ? names_.node_of_rank[rank.rank] : "";
       if (!node.empty() && !name.starts_with(node)) name = node + " · " + name;
+      if (schedule_.roles.size() > 1)
+        name = schedule_.roles[schedule_.role_of_rank[rank.rank]].name + " · " + name;
       front_ += fmt::format("<text class=\"h\" x=\"{}\" y=\"{}\">{}</text>", Pixels(kMargin),
                             Pixels(y + kRankHeading - 8), Escape(name));
       y += kRankHeading;
     }
-    for (const Lane& lane : rank.lanes) y = DrawLane(lane, y);
+    if (schedule_.roles.size() > 1) y = DrawMicroBatches(rank, y);
+    const std::vector<TimeInterval> computing = ComputingOf(schedule_, rank, from_, to_);
+    for (const Lane& lane : rank.lanes) y = DrawLane(lane, computing, y);
     return y + (ranks_.size() > 1 ? kRankGap : 0);
   }
 
-  double DrawLane(const Lane& lane, double y) {
+  // What a stage of a pipeline works on.
+  double DrawMicroBatches(const RankLanes& rank, double y) {
+    const std::vector<MicroBatchBlock> blocks = MicroBatchesOf(schedule_, rank);
+    if (blocks.empty()) return y;
+    const double height = kMicroBatchLane;
+    front_ += fmt::format("<text class=\"l e\" x=\"{}\" y=\"{}\">{}</text>", Pixels(left_ - 10),
+                          Pixels(y + height / 2 + 4), kMicroBatch);
+    for (const MicroBatchBlock& block : blocks) {
+      if (block.end <= from_ || block.begin >= to_) continue;
+      const size_t span_class = SpanClasses::OfCompute(
+          ComputeKind::kGemm, block.backward ? Phase::kBackward : Phase::kForward);
+      const double begin = X(block.begin);
+      const double width = X(block.end) - begin;
+      used_.insert(span_class);
+      boxes_[span_class].Add(begin, y, std::max(width - 0.5, 0.3), height);
+      const std::string number = fmt::format("{}", block.micro_batch + 1);
+      if (svg::TextWidth(number, kSpanTextSize) + 2 > width) continue;
+      front_ += fmt::format("<text class=\"n\" x=\"{}\" y=\"{}\" style=\"fill:{}\">{}</text>",
+                            Pixels(begin + width / 2), Pixels(y + height / 2 + 3.7),
+                            classes_.all()[span_class].ink, number);
+    }
+    return y + height + kLaneGap;
+  }
+
+  // Which bar it is, for whoever points at it.
+  void AddTitle(const Span& span, const Op& op, double x, double y, double width, double height) {
+    const Tag tag = schedule_.roles[schedule_.role_of_rank[span.rank]].TagAt(span.op);
+    std::string text = op.name;
+    if (tag.layer >= 0) text += fmt::format(", layer {}", tag.layer);
+    if (schedule_.roles.size() > 1) text += fmt::format(", micro-batch {}", tag.micro_batch + 1);
+    titles_[height] +=
+        fmt::format("<path d=\"M{} {}h{}\"><title>{}: {} from {}</title></path>", Pixels(x),
+                    Pixels(y + height / 2), Pixels(width), Escape(text),
+                    Print(ToSeconds(span.end - span.begin)), Print(ToSeconds(span.begin)));
+  }
+
+  // Adds what of the span no kernel of the rank hides. Pieces that touch, of spans too narrow to be
+  // told apart, are one.
+  void AddExposed(const Span& span, const std::vector<TimeInterval>& computing,
+                  std::vector<TimeInterval>* pieces) const {
+    constexpr double kTouch = 0.1;  // pixels
+    Time begin = std::max(span.begin, from_);
+    const Time end = std::min(span.end, to_);
+    const auto add = [&](Time last) {
+      if (last <= begin) return;
+      if (!pieces->empty() && X(begin) - X(pieces->back().end) < kTouch)
+        pieces->back().end = std::max(pieces->back().end, last);
+      else
+        pieces->push_back({begin, last});
+    };
+    auto hiding = std::upper_bound(
+        computing.begin(), computing.end(), span.begin,
+        [](Time time, const TimeInterval& interval) { return time < interval.end; });
+    for (; hiding != computing.end() && hiding->begin < end; ++hiding) {
+      add(hiding->begin);
+      begin = std::max(begin, hiding->end);
+    }
+    add(end);
+  }
+
+  double DrawLane(const Lane& lane, const std::vector<TimeInterval>& computing, double y) {
     const double height = lane.kind == StreamKind::kCompute ? kComputeLane : kCommunicationLane;
     back_ += fmt::format("<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"#f3f6f9\"/>",
                          Pixels(left_), Pixels(y), Pixels(right_ - left_), Pixels(height));
@@ -218,6 +296,7 @@ class Picture {
     };
     Time busy;
     Time free;
+    std::vector<TimeInterval> exposed;
     for (const Span* span : lane.spans) {
       const Op& op = OpOf(*span);
       const size_t span_class = classes_.Of(op);
@@ -227,6 +306,7 @@ class Picture {
       busy += std::min(span->end, to_) - std::max(std::min(span->begin, to_), from_);
       const double begin = X(span->begin);
       const double end = X(span->end);
+      if (classes_.all()[span_class].communication) AddExposed(*span, computing, &exposed);
       if (classes_.all()[span_class].communication && ready < span->begin) {
         const double wait_begin = X(ready);
         if (begin - wait_begin >= kNarrow) {
@@ -244,6 +324,7 @@ class Picture {
       // A hair of background keeps neighbours of one colour apart.
       const double hair = end - begin >= 4 ? 0.5 : 0;
       box(span_class, begin, end - begin - hair);
+      if (end - begin >= kTitled) AddTitle(*span, op, begin, y, end - begin, height);
       if (svg::TextWidth(op.name, kSpanTextSize) + 6 <= end - begin) {
         front_ += fmt::format("<text class=\"n\" x=\"{}\" y=\"{}\" style=\"fill:{}\">{}</text>",
                               Pixels((begin + end) / 2), Pixels(y + height / 2 + 3.7),
@@ -252,6 +333,10 @@ class Picture {
     }
     narrow.Flush(box);
     narrow_waits.Flush(wait);
+    for (const TimeInterval& piece : exposed) {
+      const double width = X(piece.end) - X(piece.begin);
+      if (width >= 1.5) exposed_.Add(X(piece.begin), y, width - 0.5, height);
+    }
 
     const auto window = static_cast<double>((to_ - from_).picoseconds());
     const double share = window > 0 ? static_cast<double>(busy.picoseconds()) / window : 0;
@@ -313,7 +398,11 @@ class Picture {
       }
       if (communication && AnyWait()) {
         heading();
-        entry("url(#w)", "waits for the group");
+        entry(fmt::format("url(#{}w)", ids_), "waits for the group");
+      }
+      if (communication && !exposed_.empty()) {
+        heading();
+        entry(fmt::format("url(#{}x)", ids_), "exposed: no kernel runs");
       }
       if (any) y += kLegendRow;
     }
@@ -352,10 +441,16 @@ class Picture {
         "viewBox=\"0 0 {0} {1}\" role=\"img\">\n<title>{2}: one step takes {3}</title>\n"
         "<style>{4}</style>\n",
         width_, Pixels(height), Escape(title), Print(ToSeconds(timeline_.step)), kStyle);
-    out += "<defs>" + Hatch("w", "#6b7885");
+    out += "<defs>" + Hatch(ids_ + "w", "#6b7885");
     for (size_t i = 0; i < waits_.size(); ++i) {
-      if (!waits_[i].empty()) out += Hatch(fmt::format("w{}", i), classes_.all()[i].fill);
+      if (!waits_[i].empty()) out += Hatch(fmt::format("{}w{}", ids_, i), classes_.all()[i].fill);
     }
+    if (!exposed_.empty())
+      out += fmt::format(
+          "<pattern id=\"{}x\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\" "
+          "patternTransform=\"rotate(-45)\"><rect width=\"1.7\" height=\"6\" "
+          "fill-opacity=\".6\"/></pattern>",
+          ids_);
     out += "</defs>\n";
     out += fmt::format(
         "<rect x=\".5\" y=\".5\" width=\"{}\" height=\"{}\" rx=\"10\" fill=\"#fff\" "
@@ -370,12 +465,17 @@ class Picture {
         Print(ToSeconds(timeline_.step)));
     out += back_ + "\n";
     for (size_t i = 0; i < waits_.size(); ++i) {
-      out += waits_[i].Draw(fmt::format("url(#w{})", i));
+      out += waits_[i].Draw(fmt::format("url(#{}w{})", ids_, i));
     }
     for (size_t i = 0; i < boxes_.size(); ++i) {
       out += boxes_[i].Draw(classes_.all()[i].fill);
     }
-    return out + front_ + "\n</svg>\n";
+    out += exposed_.Draw(fmt::format("url(#{}x)", ids_));
+    out += front_ + "\n";
+    for (const auto& [lane_height, titles] : titles_)
+      out +=
+          fmt::format("<g class=\"o\" stroke-width=\"{}\">{}</g>\n", Pixels(lane_height), titles);
+    return out + "</svg>\n";
   }
 
   const Schedule& schedule_;
@@ -388,11 +488,15 @@ class Picture {
   std::vector<RankLanes> ranks_;
   double left_ = 0;  // of the time axis
   double right_ = 0;
+  double height_ = 0;
+  std::string ids_;
   std::vector<Boxes> boxes_;  // by class
   std::vector<Boxes> waits_;
-  std::set<size_t> used_;  // classes, for the legend
-  std::string back_;       // below the boxes
-  std::string front_;      // above them
+  Boxes exposed_;
+  std::map<double, std::string> titles_;  // by the lane's height
+  std::set<size_t> used_;                 // classes, for the legend
+  std::string back_;                      // below the boxes
+  std::string front_;                     // above them
 };
 
 }  // namespace
@@ -400,7 +504,39 @@ class Picture {
 std::string TimelineSvg(const Schedule& schedule, const Timeline& timeline, const TraceNames& names,
                         const PictureOptions& options) {
   CHECK_EQ(schedule.ranks(), timeline.ranks);
-  return Picture(schedule, timeline, names, options).Draw();
+  Picture picture(schedule, timeline, names, options);
+  return picture.Draw(picture.left(), "");
+}
+
+std::string StackedTimelinesSvg(const std::vector<PicturedStep>& steps, Time from, Time to) {
+  CHECK(!steps.empty());
+  if (to == Time())
+    for (const PicturedStep& step : steps) to = std::max(to, step.timeline->step);
+  PictureOptions options;
+  options.from = from;
+  options.to = to;
+  std::vector<Picture> pictures;
+  pictures.reserve(steps.size());
+  double left = 0;
+  for (const PicturedStep& step : steps) {
+    options.ranks = step.ranks;
+    pictures.emplace_back(*step.schedule, *step.timeline, step.names, options);
+    left = std::max(left, pictures.back().left());
+  }
+  std::string all;
+  std::string title;
+  double y = 0;
+  for (size_t i = 0; i < pictures.size(); ++i) {
+    const std::string drawn = pictures[i].Draw(left, fmt::format("p{}", i));
+    all += fmt::format("<svg y=\"{}\"{}", Pixels(y), drawn.substr(4));
+    y += pictures[i].height() + kLaneGap;
+    title += (title.empty() ? "" : " above ") + Escape(steps[i].names.title);
+  }
+  return fmt::format(
+             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" "
+             "viewBox=\"0 0 {0} {1}\" role=\"img\">\n<title>{2}</title>\n",
+             options.width, Pixels(y - kLaneGap), title) +
+         all + "</svg>\n";
 }
 
 }  // namespace rehearse

@@ -73,7 +73,7 @@ _rehearse
 };
 
 TEST_F(CompletionTest, BashCompletesCommandsAndOptions) {
-  EXPECT_THAT(InBash("rehearse r"), UnorderedElementsAre("run"));
+  EXPECT_THAT(InBash("rehearse ru"), UnorderedElementsAre("run"));
   EXPECT_THAT(InBash("rehearse "), IsSupersetOf({"run", "sweep", "list", "completion", "man"}));
   EXPECT_THAT(InBash("rehearse help co"),
               UnorderedElementsAre("collective", "compare", "completion"));
@@ -129,7 +129,7 @@ TEST_F(CompletionTest, ZshReadsItsScript) {
 
 TEST_F(CompletionTest, FishCompletesWhatBashDoes) {
   if (!Has("fish")) GTEST_SKIP() << "no fish here";
-  EXPECT_THAT(InFish("rehearse r"), UnorderedElementsAre("run"));
+  EXPECT_THAT(InFish("rehearse ru"), UnorderedElementsAre("run"));
   EXPECT_THAT(InFish("rehearse run --fidelity f"), UnorderedElementsAre("formula", "fluid"));
   EXPECT_THAT(InFish("rehearse collective all-r"), UnorderedElementsAre("all-reduce"));
   EXPECT_THAT(InFish("rehearse run --set strategy.dep"), UnorderedElementsAre("strategy.depth="));

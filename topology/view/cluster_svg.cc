@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
+#include <map>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -30,6 +32,8 @@ constexpr const char* kStyle =
     ".l{font-size:11px;text-anchor:middle}.w{fill:#fff;font-weight:600}"
     ".n{font-size:12px;fill:#5d6b7a;font-weight:600;text-anchor:middle}"
     ".c{font-size:12px;fill:#5d6b7a;text-anchor:middle}.k{font-size:12px}"
+    ".m{font-size:11px;font-weight:600;text-anchor:middle;stroke:#fff;stroke-width:3;"
+    "paint-order:stroke}"
     "path{fill:none;stroke-linecap:round}";
 
 struct Look {
@@ -105,6 +109,16 @@ std::string DrawLink(const PlacedLink& link, const char* opacity) {
       Print(link.bandwidth));
 }
 
+// How many links a line stands for, beside its middle.
+std::string DrawCount(const PlacedLink& link) {
+  if (link.count < 2) return "";
+  // Of the cubic curve, half way; its ends are (from, from + from_pull, to + to_pull, to).
+  const double x = (link.from.x + link.to.x) / 2 + 3 * (link.from_pull.x + link.to_pull.x) / 8;
+  const double y = (link.from.y + link.to.y) / 2 + 3 * (link.from_pull.y + link.to_pull.y) / 8;
+  return fmt::format("<text class=\"m\" x=\"{}\" y=\"{}\">×{}</text>\n", Pixels(x), Pixels(y + 4),
+                     link.count);
+}
+
 std::string DrawBox(const PlacedBox& box) {
   const Look look = LookOf(box.kind);
   const double left = box.center.x - box.width / 2;
@@ -159,13 +173,19 @@ struct LegendEntry {
 
 std::vector<LegendEntry> Legend(const ClusterLayout& layout) {
   constexpr size_t kMostEntries = 12;
-  std::set<std::pair<LinkKind, double>> known;  // fast ones first
-  for (const PlacedLink& link : layout.links) known.emplace(link.kind, -link.bandwidth.value());
+  // Fast ones first; with how many of them lines stand for at most.
+  std::map<std::pair<LinkKind, double>, uint32_t> known;
+  for (const PlacedLink& link : layout.links) {
+    uint32_t& most = known[{link.kind, -link.bandwidth.value()}];
+    most = std::max(most, link.count);
+  }
   std::vector<LegendEntry> entries;
-  for (const auto& [kind, negative] : known) {
+  for (const auto& [key, most] : known) {
     if (entries.size() == kMostEntries) break;
-    const BytesPerSecond bandwidth(-negative);
-    entries.push_back({kind, bandwidth, fmt::format("{} {}", Name(kind), Print(bandwidth))});
+    const BytesPerSecond bandwidth(-key.second);
+    std::string text = fmt::format("{} {}", Name(key.first), Print(bandwidth));
+    if (most > 1) text += fmt::format(", ×{} together {}", most, Print(most * bandwidth));
+    entries.push_back({key.first, bandwidth, std::move(text)});
   }
   return entries;
 }
@@ -174,10 +194,13 @@ std::vector<LegendEntry> Legend(const ClusterLayout& layout) {
 
 std::string ClusterSvg(const Cluster& cluster) {
   const ClusterLayout layout = LayOutCluster(cluster);
+  const bool are_bundled = std::any_of(layout.links.begin(), layout.links.end(),
+                                       [](const PlacedLink& link) { return link.count > 1; });
   const std::string subtitle =
-      fmt::format("{} device{} on {} node{}; each line is a link, as thick as it is fast",
+      fmt::format("{} device{} on {} node{}; each line is {}, as thick as it is fast",
                   cluster.device_count(), cluster.device_count() == 1 ? "" : "s",
-                  cluster.node_count(), cluster.node_count() == 1 ? "" : "s");
+                  cluster.node_count(), cluster.node_count() == 1 ? "" : "s",
+                  are_bundled ? "a link, or as many as it says" : "a link");
   const double width =
       std::max({layout.width, kLeastWidth, 2 * kMargin + svg::TextWidth(subtitle, kLegendSize)});
 
@@ -230,6 +253,8 @@ std::string ClusterSvg(const Cluster& cluster) {
                               : layout.links.size() > kMany   ? " stroke-opacity=\".55\""
                                                               : "";
   for (const PlacedLink& link : layout.links) out += DrawLink(link, opacity);
+  if (layout.links.size() <= kMany)
+    for (const PlacedLink& link : layout.links) out += DrawCount(link);
   for (const PlacedBox& box : layout.boxes) out += DrawBox(box);
   for (const Caption& caption : layout.captions)
     out += fmt::format("<text class=\"c\" x=\"{}\" y=\"{}\">{}</text>\n", Pixels(caption.at.x),

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <sstream>
 
 #include <boost/property_tree/ptree.hpp>
@@ -7,6 +8,7 @@
 
 #include "sim/base/error.h"
 #include "sim/report/span_classes.h"
+#include "sim/report/stacked_timelines.h"
 #include "sim/report/svg.h"
 #include "sim/report/trace.h"
 #include "tests/sim/sample_step.h"
@@ -156,6 +158,71 @@ TEST(TimelineSvgTest, MergedSpansAreAsWideAsTheyAreTogether) {
   ASSERT_NE(background, std::string::npos);
   const double axis = std::stod(svg.substr(svg.rfind("width=\"", background) + 7));
   EXPECT_NEAR(drawn / axis, busy / static_cast<double>(step.timeline.step.picoseconds()), 0.03);
+}
+
+// The share of what moves data that is hatched is the share of its time in which no kernel runs.
+TEST(TimelineSvgTest, WhatNoKernelHidesIsHatched) {
+  const TwoRankStep step;
+  const std::string svg = Draw(step.schedule, step.timeline);
+  const SpanClasses classes(step.schedule);
+  double exposed = 0;
+  const auto [first, last] = step.timeline.SpansOf(0);
+  std::vector<const Span*> kernels;
+  for (size_t i = first; i < last; ++i)
+    if (!CommunicatorOf(step.schedule.roles[0].ops[step.timeline.spans[i].op].work).IsSet())
+      kernels.push_back(&step.timeline.spans[i]);
+  double moved = 0;
+  for (size_t i = first; i < last; ++i) {
+    const Span& span = step.timeline.spans[i];
+    if (!CommunicatorOf(step.schedule.roles[0].ops[span.op].work).IsSet()) continue;
+    moved += static_cast<double>((span.end - span.begin).picoseconds());
+    // By the picosecond would take long; by the microsecond all begin and end.
+    for (Time at = span.begin; at < span.end; at = at + Time(kMicrosecond)) {
+      const bool hidden = std::any_of(kernels.begin(), kernels.end(), [&](const Span* kernel) {
+        return kernel->begin <= at && at < kernel->end;
+      });
+      if (!hidden) exposed += static_cast<double>(kMicrosecond);
+    }
+  }
+  double drawn = 0;
+  for (const SpanClass& one : classes.all())
+    if (one.communication) drawn += Drawn(svg, one.fill) + 0.5;
+  EXPECT_NEAR(Drawn(svg, "url(#x)") / drawn, exposed / moved, 0.02);
+  EXPECT_THAT(svg, HasSubstr(">exposed: no kernel runs</text>"));
+}
+
+TEST(TimelineSvgTest, BarsSayWhatTheyAre) {
+  const TwoRankStep step;
+  const std::string svg = Draw(step.schedule, step.timeline);
+  EXPECT_THAT(svg, HasSubstr("<title>" + step.schedule.roles[0].ops[0].name));
+}
+
+// A window may end after the step: the step then takes its share of the width.
+TEST(TimelineSvgTest, AWindowBeyondTheEndIsKept) {
+  const TwoRankStep step;
+  const SpanClasses classes(step.schedule);
+  const std::string fill = classes.all()[classes.Of(step.schedule.roles[0].ops[0])].fill;
+  PictureOptions options;
+  options.to = Time(52 * kMicrosecond);
+  const double half = Drawn(Draw(step.schedule, step.timeline, options), fill) + 0.5;
+  EXPECT_NEAR(half / (Drawn(Draw(step.schedule, step.timeline), fill) + 0.5), 0.5, 0.01);
+}
+
+TEST(TimelineSvgTest, StackedStepsShareAnAxis) {
+  const TwoRankStep step;
+  TwoRankStep longer;
+  longer.timeline.step = Time(52 * kMicrosecond);
+  PicturedStep upper{&step.schedule, &step.timeline, {.title = "a<b"}};
+  PicturedStep lower{&longer.schedule, &longer.timeline, {.title = "twice"}};
+  const std::string svg = StackedTimelinesSvg({upper, lower});
+  ExpectWellFormed(svg);
+  EXPECT_THAT(svg, HasSubstr("<title>a&lt;b above twice</title>"));
+  EXPECT_THAT(svg, HasSubstr("<svg y=\"0\""));
+  // The same op is as wide in both, though one step is twice as long.
+  const SpanClasses classes(step.schedule);
+  const std::string fill = classes.all()[classes.Of(step.schedule.roles[0].ops[0])].fill;
+  const size_t second = svg.find("<svg y=", svg.find("<svg y=") + 1);
+  EXPECT_NEAR(Drawn(svg.substr(0, second), fill), Drawn(svg.substr(second), fill), 0.02);
 }
 
 TEST(TimelineSvgTest, AnEmptyStepIsAnEmptyPicture) {

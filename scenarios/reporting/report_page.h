@@ -1,0 +1,49 @@
+// The data of `rehearse report`'s page: everything that it shows, as one text that the page
+// unpacks (scenarios/reporting/page_columns.h). tools/viewer/src/data.ts reads it.
+//
+// The header has
+//   "schema": "rehearse.page.v1", "made_by",
+//   "runs": [{"title", "source", "provenance", "ranks", "tick" (picoseconds), "step" (ticks),
+//     "strings": [...],                      names, which the columns name by position
+//     "classes": [[name, fill, ink, communicates]],
+//     "roles": [{"name", "streams": [[name, communicates]], "repeats", "ops": {columns}}],
+//     "shown": [[rank, role, stands for, name, first span, end]],
+//     "role_runs", "representative_runs"     of all ranks, as runs of (value, ranks)
+//     "spans": {columns}, "path", "links", "memory", "result", "cluster", "environment", "notes"}],
+//   "comparison"                             of two runs: rehearse.comparison's object
+//   "tables": [{"title", "kind": "study"|"validation"|"search", "rows", ...}]
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "scenarios/reporting/reported_run.h"
+#include "sim/report/data_table.h"
+
+namespace rehearse {
+
+inline constexpr const char* kPageSchema = "rehearse.page.v1";
+
+enum class DotsKind : uint8_t { kStudy, kValidation, kSearch };
+// Results of many steps, for dots.
+struct ReportedTable {
+  DotsKind kind = DotsKind::kStudy;
+  std::string title;
+  std::string source;  // the file
+  std::string description;
+  std::string metric;  // of a study or search: what goes up
+  DataTable rows;
+  std::string across = {};  // of a search for two objectives: the other one
+};
+
+struct Report {
+  std::vector<ReportedRun> runs;  // of two, the second lies below the first
+  std::vector<ReportedTable> tables;
+};
+
+// Letters of base64 only.
+std::string PageData(const Report& report);
+
+}  // namespace rehearse

@@ -1,0 +1,325 @@
+// What a page tells of a scenario: played with everything recorded.
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "collectives/algorithms/ring.h"
+#include "scenarios/playing/prepare.h"
+#include "scenarios/playing/rehearsal.h"
+#include "scenarios/playing/seeded_routes.h"
+#include "scenarios/reporting/cluster_drawing.h"
+#include "scenarios/reporting/reported_run.h"
+#include "sim/base/error.h"
+#include "sim/engine/critical_ops.h"
+#include "sim/report/kept_ranks.h"
+#include "sim/report/release.h"
+#include "sim/schedule/memory.h"
+#include "sim/schedule/repeats.h"
+
+namespace rehearse {
+namespace {
+
+double BusFactor(const Schedule& schedule, const Work& work) {
+  const auto* collective = std::get_if<Collective>(&work);
+  if (collective == nullptr) return CommunicatorOf(work).IsSet() ? 1 : 0;
+  const uint32_t size = schedule.communicators[collective->communicator.index()].size();
+  if (size < 2) return 0;
+  return BusBandwidth(collective->kind, size, Bytes(1), Seconds(1)).value();
+}
+
+// Of copies the first, whose waits all others share (Repeat in sim/schedule/schedule.h).
+ReportedRole RoleOf(const Schedule& schedule, const Role& role, const SpanClasses& classes) {
+  ReportedRole reported;
+  for (const Stream& stream : role.streams)
+    reported.streams.push_back({stream.name, stream.kind == StreamKind::kCommunication});
+  std::vector<bool> is_told(role.ops.size());
+  reported.ops.resize(role.ops.size());
+  const uint32_t count = role.OpCount();
+  size_t told = 0;
+  for (uint32_t position = 0; position < count && told < role.ops.size(); ++position) {
+    const uint32_t place = role.PlaceAt(position);
+    if (is_told[place]) continue;
+    is_told[place] = true;
+    ++told;
+    const Op& op = role.ops[place];
+    ReportedOp& own = reported.ops[place];
+    own.span_class = classes.Of(op);
+    own.stream = static_cast<uint32_t>(op.stream.index());
+    const auto* compute = std::get_if<Compute>(&op.work);
+    own.waits = compute != nullptr && IsWait(*compute);
+    own.bytes = CommunicationBytes(op.work).value();
+    own.bus_factor = BusFactor(schedule, op.work);
+    own.detail = Describe(schedule, op.work);
+    for (const uint32_t before : role.AfterAt(position)) own.after.push_back(position - before);
+  }
+  return reported;
+}
+
+// When activations and buffers come and go on a rank, by the times of its spans: from the begin of
+// the first op that touches one to the end of the last.
+MemoryCurve CurveOf(const Role& role, const Role& expanded, const Timeline& timeline,
+                    uint32_t rank) {
+  const auto [first, last] = timeline.SpansOf(rank);
+  struct Life {
+    Time begin = Time(Time::kBeyond - 1);
+    Time end;
+  };
+  std::vector<Life> lives(expanded.buffers.size());
+  for (size_t i = first; i < last; ++i) {
+    const Span& span = timeline.spans[i];
+    const Op& op = expanded.ops[span.op];
+    for (const auto* touched : {&op.reads, &op.writes}) {
+      for (const BufferId buffer : *touched) {
+        const auto& view = expanded.buffers[buffer.index()].view;
+        Life& life = lives[view ? view->of.index() : buffer.index()];
+        life.begin = std::min(life.begin, span.begin);
+        life.end = std::max(life.end, span.end);
+      }
+    }
+  }
+  struct Change {
+    Time at;
+    double activations = 0;
+    double buffers = 0;
+  };
+  std::vector<Change> changes;
+  for (size_t i = 0; i < lives.size(); ++i) {
+    const Buffer& buffer = expanded.buffers[i];
+    if (lives[i].begin > lives[i].end || buffer.bytes == Bytes(0)) continue;
+    const double bytes = buffer.bytes.value();
+    if (buffer.kind == BufferKind::kActivation) {
+      changes.push_back({lives[i].begin, bytes, 0});
+      changes.push_back({lives[i].end, -bytes, 0});
+    } else if (buffer.kind == BufferKind::kBuffer) {
+      changes.push_back({lives[i].begin, 0, bytes});
+      changes.push_back({lives[i].end, 0, -bytes});
+    }
+  }
+  std::stable_sort(changes.begin(), changes.end(),
+                   [](const Change& a, const Change& b) { return a.at < b.at; });
+  const MemoryUse use = MemoryOf(role);
+  MemoryCurve curve{
+      rank, use.parameters.value(), use.gradients.value(), use.optimizer.value(), {{Time(), 0, 0}}};
+  for (const Change& change : changes) {
+    MemoryAt next = curve.points.back();
+    next.activations += change.activations;
+    next.buffers += change.buffers;
+    if (curve.points.back().at == change.at) curve.points.pop_back();
+    next.at = change.at;
+    curve.points.push_back(next);
+  }
+  return curve;
+}
+
+class Reporter {
+ public:
+  Reporter(const Scenario& scenario, const PlayedScenario& played, const ReportLimits& limits)
+      : scenario_(scenario),
+        played_(played),
+        schedule_(played.schedule),
+        timeline_(played.simulation.timeline),
+        program_(played.lowered.program),
+        limits_(limits),
+        ops_(program_) {}
+
+  ReportedRun Run(const std::vector<uint32_t>& asked) {
+    const SpanClasses classes(schedule_);
+    run_.classes = classes.all();
+    for (const Role& role : schedule_.roles) run_.roles.push_back(RoleOf(schedule_, role, classes));
+    run_.result = ToJson(Describe(scenario_, played_, OwnPart(scenario_, played_)));
+    KeepRanks(asked);
+    DescribeWaits();
+    DescribePath();
+    DescribeLinks();
+    DescribeMemory();
+    return std::move(run_);
+  }
+
+ private:
+  void KeepRanks(const std::vector<uint32_t>& asked) {
+    const std::vector<uint32_t> ranks =
+        RanksToKeep(schedule_, timeline_, asked, {.ranks = limits_.ranks, .spans = limits_.spans});
+    Timeline kept = timeline_;
+    kept.links.clear();
+    std::vector<uint32_t> left_out = KeepOnly(ranks, schedule_, &kept);
+    // Where each span is kept; both are sorted by rank, then op.
+    kept_.assign(timeline_.spans.size(), kNoSpan);
+    uint32_t next = 0;
+    for (size_t i = 0; i < timeline_.spans.size() && next < kept.spans.size(); ++i) {
+      const Span& own = timeline_.spans[i];
+      const Span& wanted = kept.spans[next];
+      if (own.rank == wanted.rank && own.op == wanted.op) kept_[i] = next++;
+    }
+    CHECK_EQ(next, kept.spans.size());
+    std::vector<uint32_t> ranks_like(kept.ranks, 0);
+    for (uint32_t rank = 0; rank < kept.ranks; ++rank) ++ranks_like[kept.RepresentativeOf(rank)];
+    for (const Span& span : kept.spans) {
+      if (!run_.ranks.empty() && run_.ranks.back().rank == span.rank) continue;
+      run_.ranks.push_back({span.rank, scenario_.cluster->DeviceName(span.rank),
+                            std::max(ranks_like[span.rank], 1u)});
+    }
+    run_.record = MakeRecord(scenario_.name, schedule_, std::move(kept));
+    run_.record.left_out = std::move(left_out);
+    if (scenario_.given) run_.record.given = *scenario_.given;
+    if (Spans().empty()) throw Error("the step has no op: there is nothing to show");
+  }
+
+  const std::vector<Span>& Spans() const { return run_.record.Median().spans; }
+  const Op& OpOf(const Span& span) const {
+    return schedule_.roles[schedule_.role_of_rank[span.rank]].At(span.op);
+  }
+
+  // The kept position of an op's span, or of that of the rank which represents its own.
+  uint32_t KeptSpan(uint32_t rank, uint32_t op) const {
+    const uint32_t own = timeline_.RepresentativeOf(rank);
+    const auto span =
+        std::lower_bound(timeline_.spans.begin(), timeline_.spans.end(), std::pair(own, op),
+                         [](const Span& a, const std::pair<uint32_t, uint32_t>& b) {
+                           return std::pair(a.rank, a.op) < b;
+                         });
+    if (span == timeline_.spans.end() || span->rank != own || span->op != op) return kNoSpan;
+    return kept_[static_cast<size_t>(span - timeline_.spans.begin())];
+  }
+
+  void DescribeWaits() {
+    run_.knows_waits = true;
+    Releases releases(schedule_, timeline_);
+    for (const Span& span : Spans()) {
+      if (!CommunicatorOf(OpOf(span).work).IsSet()) continue;
+      const std::optional<OpOfRank> by = releases.Of({span.rank, span.op});
+      run_.released_by.push_back(by ? KeptSpan(by->rank, by->op) : kNoSpan);
+    }
+  }
+
+  void DescribePath() {
+    const CriticalOps critical = FindCriticalOps(program_, played_.simulation.tasks, ops_);
+    for (const PathSegment& segment : critical.path)
+      run_.path.push_back({KeptSpan(segment.rank, segment.op), segment.begin, segment.end});
+  }
+
+  // The kept spans that a flow works for; of a collective, those of all its kept ranks.
+  std::vector<uint32_t> KeptSpansOf(uint32_t task) const {
+    std::vector<uint32_t> spans;
+    for (const uint32_t span : ops_.Of(TaskId(task)))
+      if (kept_[span] != kNoSpan) spans.push_back(kept_[span]);
+    return spans;
+  }
+
+  void DescribeLinks() {
+    const Seconds step = ToSeconds(timeline_.step);
+    std::vector<uint32_t> used;
+    for (uint32_t i = 0; i < timeline_.links.size(); ++i)
+      if (timeline_.links[i].bytes > Bytes(0)) used.push_back(i);
+    const auto load = [&](uint32_t link) {
+      const LinkRecord& record = timeline_.links[link];
+      return record.bytes / (record.capacity * step);
+    };
+    std::stable_sort(used.begin(), used.end(),
+                     [&](uint32_t a, uint32_t b) { return load(a) > load(b); });
+    std::vector<uint32_t> position(timeline_.links.size(), kNotDrawn);
+    size_t loads = 0;
+    for (const uint32_t link : used) {
+      loads += timeline_.links[link].loads.size();
+      if (run_.links.size() == limits_.links || loads > limits_.loads) break;
+      position[link] = static_cast<uint32_t>(run_.links.size());
+      run_.links.push_back({timeline_.links[link], {}});
+    }
+    run_.links_left_out = used.size() - run_.links.size();
+    DescribeFlows(position);
+    std::vector<uint32_t> record_of_way(scenario_.cluster->way_count(), kNotDrawn);
+    for (uint32_t way = 0; way < record_of_way.size() && way < played_.lowered.links.size(); ++way)
+      record_of_way[way] = position[played_.lowered.links[way]];
+    run_.cluster = DrawCluster(*scenario_.cluster, record_of_way);
+  }
+
+  // Who crosses which link, and what held whom back.
+  void DescribeFlows(const std::vector<uint32_t>& position) {
+    std::map<uint32_t, SpanBottleneck> worst;  // by span
+    size_t crossings = 0;
+    for (uint32_t task = 0; task < program_.tasks.size(); ++task) {
+      if (program_.tasks[task].kind != TaskKind::kFlow) continue;
+      const uint32_t index = program_.tasks[task].payload;
+      const std::vector<uint32_t> spans = KeptSpansOf(task);
+      if (spans.empty()) continue;
+      const Bottleneck& bottleneck = played_.simulation.bottlenecks[index];
+      if (bottleneck.link.IsSet() && position[bottleneck.link.index()] != kNotDrawn) {
+        for (const uint32_t span : spans) {
+          SpanBottleneck& known = worst[span];
+          if (bottleneck.share > known.share)
+            known = {span, position[bottleneck.link.index()], bottleneck.share};
+        }
+      }
+      const uint32_t set = program_.flows[index].use_set;
+      for (uint32_t use = program_.use_set_begin[set]; use < program_.use_set_begin[set + 1];
+           ++use) {
+        const uint32_t link = position[program_.uses[use].link.index()];
+        if (link == kNotDrawn || crossings == limits_.crossings) continue;
+        std::vector<uint32_t>& crossed = run_.links[link].spans;
+        if (!crossed.empty() && crossed.back() == spans.front()) continue;  // another channel
+        crossed.push_back(spans.front());
+        ++crossings;
+      }
+    }
+    for (ReportedLink& link : run_.links) {
+      std::sort(link.spans.begin(), link.spans.end());
+      link.spans.erase(std::unique(link.spans.begin(), link.spans.end()), link.spans.end());
+    }
+    for (const auto& entry : worst)
+      if (entry.second.share > 0) run_.bottlenecks.push_back(entry.second);
+  }
+
+  // Of the first kept rank of each role, then of the others.
+  void DescribeMemory() {
+    std::vector<Role> expanded(schedule_.roles.size());
+    std::vector<bool> is_shown(schedule_.roles.size());
+    for (const bool first_of_role : {true, false}) {
+      for (const ReportedRank& rank : run_.ranks) {
+        const uint32_t role = schedule_.role_of_rank[rank.rank];
+        if (run_.memory.size() == limits_.memory_curves || is_shown[role] == first_of_role)
+          continue;
+        if (first_of_role) {
+          is_shown[role] = true;
+          expanded[role] = Expanded(schedule_.roles[role]);
+        } else if (IsCurveThere(rank.rank)) {
+          continue;
+        }
+        run_.memory.push_back(CurveOf(schedule_.roles[role], expanded[role], timeline_, rank.rank));
+      }
+    }
+    std::stable_sort(run_.memory.begin(), run_.memory.end(),
+                     [](const MemoryCurve& a, const MemoryCurve& b) { return a.rank < b.rank; });
+  }
+  bool IsCurveThere(uint32_t rank) const {
+    return std::any_of(run_.memory.begin(), run_.memory.end(),
+                       [&](const MemoryCurve& curve) { return curve.rank == rank; });
+  }
+
+  const Scenario& scenario_;
+  const PlayedScenario& played_;
+  const Schedule& schedule_;
+  const Timeline& timeline_;
+  const Program& program_;
+  const ReportLimits& limits_;
+  const OpsOfTasks ops_;
+  std::vector<uint32_t> kept_;  // by span of the timeline
+  ReportedRun run_;
+};
+
+}  // namespace
+
+ReportedRun ReportScenario(const Scenario& asked_for, const std::vector<uint32_t>& asked,
+                           ProgressObserver& observer, const ReportLimits& limits) {
+  observer.Begin("planning", "", 0);
+  std::vector<Job> jobs = Prepare(asked_for);
+  Scenario scenario = asked_for;
+  const std::optional<RouteSpread> routes = SettleRoutes(jobs, &scenario, 0, observer);
+  const PlayedScenario played = PlayJobs(scenario, std::move(jobs),
+                                         {.record_link_loads = true,
+                                          .record_bottlenecks = true,
+                                          .record_tasks = true,
+                                          .observer = &observer});
+  observer.Begin("collecting what the page shows", "", 0);
+  return Reporter(scenario, played, limits).Run(asked);
+}
+
+}  // namespace rehearse

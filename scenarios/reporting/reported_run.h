@@ -1,0 +1,122 @@
+// What a page (scenarios/reporting/report_page.h) tells of one step: its ops and when they ran,
+// what each waited for, which links they crossed and how full these were, what memory held.
+//
+// Of a scenario all of it is known; of a timeline's file (`run --out`, `execute --out`) only what
+// stands there. Spans are those of the kept ranks (sim/report/kept_ranks.h); positions of spans
+// are positions in TimelineRecord::Median().spans.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "scenarios/readers/scenario.h"
+#include "sim/base/progress.h"
+#include "sim/report/span_classes.h"
+#include "sim/report/timeline_record.h"
+
+namespace rehearse {
+
+inline constexpr uint32_t kNoSpan = 0xffffffffu;
+
+// An op of a role as it is kept; its name, kind and tag are those of the record.
+struct ReportedOp {
+  size_t span_class = 0;        // position in ReportedRun::classes
+  uint32_t stream = 0;          // position in ReportedRole::streams
+  double bytes = 0;             // of communication
+  bool waits = false;           // a kernel that is none: it occupies nothing
+  double bus_factor = 0;        // busbw / algbw, where the group is known
+  std::string detail;           // "GEMM 8192x7168x3584 NN"; may be empty
+  std::vector<uint32_t> after;  // how many positions further back each op lies that it waits for
+};
+
+struct ReportedStream {
+  std::string name;
+  bool communicates = false;
+};
+
+struct ReportedRole {
+  std::vector<ReportedStream> streams;
+  std::vector<ReportedOp> ops;
+};
+
+struct ReportedRank {
+  uint32_t rank = 0;
+  std::string name;         // "node0/gpu3", or ""
+  uint32_t stands_for = 1;  // ranks that do the same, this one included
+};
+
+// The link that held a span back the longest, in what share of its time.
+struct SpanBottleneck {
+  uint32_t span = 0;
+  uint32_t link = 0;  // position in ReportedRun::links
+  double share = 0;
+};
+
+// The step waited for this span, or for an op of a rank that is not kept (kNoSpan).
+struct ReportedPathPiece {
+  uint32_t span = kNoSpan;
+  Time begin;
+  Time end;
+};
+
+struct ReportedLink {
+  LinkRecord record;
+  std::vector<uint32_t>
+      spans;  // that crossed it, ascending; of a collective that of its first rank
+};
+
+// What buffers of a kind took from `at` on, in bytes.
+struct MemoryAt {
+  Time at;
+  double activations = 0;
+  double buffers = 0;
+};
+struct MemoryCurve {
+  uint32_t rank = 0;
+  double parameters = 0;
+  double gradients = 0;
+  double optimizer = 0;
+  std::vector<MemoryAt> points;
+};
+
+struct ReportedRun {
+  std::string source;  // the file
+  TimelineRecord record;
+  std::vector<SpanClass> classes;
+  std::vector<ReportedRole> roles;  // as the record's
+  std::vector<ReportedRank> ranks;  // those with spans, ascending
+  bool knows_waits = false;         // whether `after` and released_by are told
+  // By span that communicates, in order: the span that released it (sim/report/release.h).
+  std::vector<uint32_t> released_by;
+  std::vector<SpanBottleneck> bottlenecks;  // by span
+  std::vector<ReportedPathPiece> path;      // the critical path; empty where it is not known
+  std::vector<ReportedLink> links;          // in use, busiest first
+  size_t links_left_out = 0;
+  std::vector<MemoryCurve> memory;
+  nlohmann::ordered_json result;   // rehearse.result.v1; null where it is not known
+  nlohmann::ordered_json cluster;  // the drawing (scenarios/reporting/cluster_drawing.h), or null
+};
+
+struct ReportLimits {
+  size_t ranks = 24;
+  size_t spans = 1'000'000;
+  size_t links = 300;
+  size_t loads = 1'500'000;      // changes of load over all of these
+  size_t crossings = 1'500'000;  // spans of links over all of these
+  size_t memory_curves = 16;
+};
+
+// Plays the scenario with everything recorded. `asked`: ranks to keep in any case. Throws as
+// PlayScenario() does.
+ReportedRun ReportScenario(const Scenario& asked_for, const std::vector<uint32_t>& asked,
+                           ProgressObserver& observer = NoObserver(),
+                           const ReportLimits& limits = {});
+
+// Of a file. Throws Error where no step has a span.
+ReportedRun ReportRecord(TimelineRecord record);
+
+}  // namespace rehearse

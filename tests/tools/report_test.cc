@@ -1,0 +1,220 @@
+// "rehearse report" as its user meets it: the page that is written, and inputs that none can be
+// made of. What the page does in a browser is tested by tools/viewer/tests/run.
+#include <nlohmann/json.hpp>
+
+#include "sim/base/gzip.h"
+#include "tests/tools/program_fixture.h"
+
+namespace rehearse {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+std::string FromBase64(const std::string& text) {
+  const std::string letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string bytes;
+  uint32_t bits = 0;
+  int count = 0;
+  for (const char letter : text) {
+    if (letter == '=') break;
+    bits = bits << 6 | static_cast<uint32_t>(letters.find(letter));
+    count += 6;
+    if (count < 8) continue;
+    count -= 8;
+    bytes += static_cast<char>(bits >> count & 0xff);
+  }
+  return bytes;
+}
+
+class ReportCommandTest : public ProgramTest {
+ protected:
+  // What stands in the page before its program.
+  std::string Data() const {
+    const std::string page = ReadFile(folder_ / "page.html");
+    const std::string mark = "id=\"rehearse-data\">";
+    const size_t begin = page.find(mark) + mark.size();
+    return page.substr(begin, page.find("</script>", begin) - begin);
+  }
+  nlohmann::json Header() const {
+    const std::string bytes = Gunzip(FromBase64(Data()), size_t{1} << 30);
+    size_t size = 0;
+    for (size_t i = 0; i < 4; ++i) size |= size_t{static_cast<unsigned char>(bytes[i])} << (8 * i);
+    return nlohmann::json::parse(bytes.substr(4, size));
+  }
+  nlohmann::json Reported(const std::string& arguments) const {
+    const Outcome outcome = Execute("report " + arguments + " -o page.html");
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_THAT(outcome.out, HasSubstr("page.html"));
+    return Header();
+  }
+
+  // A timeline of one rank with these spans, by hand.
+  static std::string TimelineText(const std::string& name, const std::string& spans,
+                                  const std::string& schema = "rehearse.timeline.v1") {
+    const nlohmann::json op = {{"name", name},       {"kind", "gemm"}, {"axis", ""},
+                               {"phase", "forward"}, {"layer", 0},     {"micro_batch", 0}};
+    nlohmann::json json = {{"schema", schema},
+                           {"title", name},
+                           {"provenance", "measured"},
+                           {"ranks", 1},
+                           {"role_of_rank", {{0, 1}}}};
+    json["roles"] = {{{"name", "all"}, {"ops", {op}}}};
+    json["steps"] = {
+        {{"warm_up", false}, {"step_picoseconds", 7000}, {"spans", nlohmann::json::parse(spans)}}};
+    return json.dump();
+  }
+};
+
+TEST_F(ReportCommandTest, APageIsOneFileThatAsksNoNetwork) {
+  const nlohmann::json page = Reported(Shipped("cpu-4d"));
+  EXPECT_EQ(page["schema"], "rehearse.page.v1");
+  ASSERT_EQ(page["runs"].size(), 1u);
+  const nlohmann::json& run = page["runs"][0];
+  EXPECT_EQ(run["provenance"], "simulated");
+  EXPECT_GT(run["links"].size(), 0u);
+  EXPECT_GT(run["memory"].size(), 0u);
+  // Every span has a begin and a length, and every rank that is shown has some.
+  const auto count = [&](const char* column) {
+    return page["columns"][run["spans"][column].get<size_t>()][0].get<size_t>();
+  };
+  EXPECT_EQ(count("begin"), count("took"));
+  EXPECT_EQ(run["shown"].back()[5], count("begin"));
+  const std::string text = ReadFile(folder_ / "page.html");
+  EXPECT_THAT(text, StartsWith("<!doctype html>"));
+  EXPECT_THAT(text, HasSubstr("default-src 'none'"));
+  for (const char* outside : {"src=\"", "href=\"", "url(http", "@import"})
+    EXPECT_THAT(text, Not(HasSubstr(outside)));
+}
+
+TEST_F(ReportCommandTest, TheStepIsThatOfRun) {
+  const nlohmann::json run = Reported(Shipped("cpu-4d"))["runs"][0];
+  const auto result =
+      nlohmann::json::parse(Execute("run " + Shipped("cpu-4d") + " --format json").out);
+  EXPECT_EQ(run["result"]["step_seconds"], result["step_seconds"]);
+  EXPECT_EQ(run["result"]["timeline_hash"], result["timeline_hash"]);
+}
+
+TEST_F(ReportCommandTest, TwoStepsAreCompared) {
+  const nlohmann::json page =
+      Reported(Shipped("cpu-4d") + " --versus strategy.overlap_all_gather=false");
+  ASSERT_EQ(page["runs"].size(), 2u);
+  EXPECT_EQ(page["comparison"]["schema"], "rehearse.comparison.v1");
+  EXPECT_EQ(page["comparison"]["given"][0]["path"], "strategy.overlap_all_gather");
+  EXPECT_EQ(page["comparison"]["step"]["a_seconds"], page["runs"][0]["result"]["step_seconds"]);
+}
+
+TEST_F(ReportCommandTest, ATimelinesFileIsShownBelowAScenario) {
+  ASSERT_EQ(Execute("run " + Shipped("cpu-4d") + " --out out").code, 0);
+  const nlohmann::json page = Reported(Shipped("cpu-4d") + " out");
+  ASSERT_EQ(page["runs"].size(), 2u);
+  EXPECT_TRUE(page["runs"][1]["result"].is_null());
+  EXPECT_EQ(page["runs"][0]["step"], page["runs"][1]["step"]);
+}
+
+TEST_F(ReportCommandTest, PointsOfStudiesAndMeasuredRowsAreTables) {
+  Write("study.json", R"({"name": "two depths", "base": ")" + Shipped("cpu-4d") +
+                          R"(", "metric": "step_seconds",
+      "grid": [{"path": "strategy.overlap_all_gather", "values": [true, false]}]})");
+  Write("t.csv",
+        "name,cluster,model.preset,training.batch,training.sequence,training.recomputation,"
+        "strategy.kind,strategy.data,strategy.overlap_gradients,step\n"
+        "one,dgx-a100,gpt-125m,8,1024,none,data-parallel,8,true,20ms\n");
+  const nlohmann::json page = Reported("study.json t.csv");
+  ASSERT_EQ(page["tables"].size(), 2u);
+  EXPECT_EQ(page["tables"][0]["kind"], "study");
+  EXPECT_EQ(page["tables"][0]["rows"].size(), 2u);
+  EXPECT_EQ(page["tables"][1]["rows"][0]["measured_seconds"], 0.02);
+}
+
+TEST_F(ReportCommandTest, ManyRanksAreFoldedToAFew) {
+  const nlohmann::json run =
+      Reported(Shipped("strategy-data-parallel") +
+               " --set cluster=dgx-h100:nodes=4096 --set strategy.data=32768 "
+               "--set training.batch=32768 --ranks 77")["runs"][0];
+  EXPECT_EQ(run["ranks"], 32768);
+  EXPECT_LE(run["shown"].size(), 25u);
+  EXPECT_LT(ReadFile(folder_ / "page.html").size(), 1'000'000u);
+}
+
+TEST_F(ReportCommandTest, NamesAreDataAndNeverMarkup) {
+  const std::string evil = "</script><img src=x onerror=alert(1)>\">";
+  Write("evil.json", TimelineText(evil, "[[0, 0, 0, 0, 7000]]"));
+  const nlohmann::json page = Reported("evil.json");
+  EXPECT_EQ(page["runs"][0]["title"], evil);
+  EXPECT_EQ(Data().find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                                     "0123456789+/="),
+            std::string::npos);
+  const std::string text = ReadFile(folder_ / "page.html");
+  EXPECT_THAT(text, Not(HasSubstr("<img")));
+  EXPECT_THAT(text, HasSubstr("<title>&lt;/script&gt;&lt;img"));
+}
+
+TEST_F(ReportCommandTest, OneSpanIsEnough) {
+  Write("one.json", TimelineText("alone", "[[0, 0, 1000, 2000, 7000]]"));
+  const nlohmann::json run = Reported("one.json")["runs"][0];
+  EXPECT_EQ(run["shown"][0][5], 1);
+  EXPECT_EQ(run["step"], 7000);  // in ticks of a picosecond, since the step is short
+  EXPECT_EQ(run["tick"], 1);
+}
+
+TEST_F(ReportCommandTest, WhatIsNoReportIsSaidWhereItIs) {
+  ExpectMistake("report", {"nothing to report on"});
+  ExpectMistake("report " + Shipped("cpu-4d"), {"-o FILE.html is missing"});
+  ExpectMistake("report none.json -o page.html", {"none.json", "No such file"});
+  Write("empty.json", TimelineText("nothing", "[]"));
+  ExpectMistake("report empty.json -o page.html", {"empty.json:1: /steps", "no span"});
+  Write("new.json", TimelineText("later", "[[0, 0, 0, 0, 7000]]", "rehearse.timeline.v9"));
+  ExpectMistake("report new.json -o page.html", {"new.json:1: /schema", "rehearse.timeline.v9"});
+  Write("result.json", R"({"schema": "rehearse.result.v1"})");
+  ExpectMistake("report result.json -o page.html", {"result.json:1: /schema", "timeline.json"});
+  const std::string packed = Gzip(TimelineText("cut", "[[0, 0, 0, 0, 7000]]"));
+  Write("cut.json.gz", packed.substr(0, packed.size() / 2));
+  ExpectMistake("report cut.json.gz -o page.html", {"cut.json.gz"});
+  Write("list.json", "[1, 2]");
+  ExpectMistake("report list.json -o page.html", {"list.json:1", "a scenario"});
+  Write("one.json", TimelineText("alone", "[[0, 0, 0, 0, 7000]]"));
+  ExpectMistake("report one.json one.json one.json -o page.html", {"found 3 steps"});
+  ExpectMistake("report one.json --versus strategy.depth=2 -o page.html",
+                {"--versus", "one.json is a timeline"});
+  ExpectMistake("report one.json --set strategy.depth=2 -o page.html", {"--set"});
+  ExpectMistake("report one.json -o nowhere/page.html", {"cannot write nowhere/page.html"});
+  ExpectMistake("report " + Shipped("cpu-4d") + " --versus strategy.dept=2 -o page.html",
+                {"--versus", "dept"});
+  ExpectMistake("report " + Shipped("cpu-4d") + " --ranks 99 -o page.html", {"--ranks"});
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "page.html"));
+}
+
+TEST_F(ReportCommandTest, PicturesLieOneAboveTheOther) {
+  const Outcome outcome =
+      Execute("report " + Shipped("cpu-pipeline") + " " + Shipped("cpu-4d") + " --svg -o two.svg");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const std::string svg = ReadFile(folder_ / "two.svg");
+  EXPECT_THAT(svg, StartsWith("<svg "));
+  EXPECT_THAT(svg, HasSubstr(">micro-batch</text>"));
+  EXPECT_THAT(svg, HasSubstr("stage 1"));
+  ExpectMistake("report " + Shipped("cpu-4d") + " --window 1ms-2ms -o page.html", {"--svg"});
+}
+
+TEST_F(ReportCommandTest, ASearchIsDots) {
+  const nlohmann::json page =
+      Reported(Shipped("cpu-4d") +
+               " --search --set 'search={\"axes\": [{\"path\": \"strategy.overlap_all_gather\", "
+               "\"values\": [true, false]}], \"objective\": \"time\"}'");
+  ASSERT_EQ(page["tables"].size(), 1u);
+  EXPECT_EQ(page["tables"][0]["kind"], "search");
+  EXPECT_EQ(page["tables"][0]["metric"], "time");
+  EXPECT_GE(page["tables"][0]["rows"].size(), 2u);
+}
+
+TEST_F(ReportCommandTest, ThePageGoesToStandardOutputToo) {
+  Write("one.json", TimelineText("alone", "[[0, 0, 0, 0, 7000]]"));
+  const Outcome outcome = Execute("report one.json -o -");
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_THAT(outcome.out, StartsWith("<!doctype html>"));
+  EXPECT_EQ(outcome.err, "");
+}
+
+}  // namespace
+}  // namespace rehearse

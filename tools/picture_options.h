@@ -1,0 +1,19 @@
+// Which part of a step pictures show: --window, and the ranks of a pipeline.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim/report/trace.h"
+
+namespace rehearse {
+
+// "100ms-250ms". May end after the step, so that pictures of two steps align; throws Error for what
+// is no window, is empty, or begins after the step's end.
+void ParseWindow(const std::string& text, Time step, PictureOptions* picture);
+
+// Rank 0, or the first rank of each role where there are several, 16 at most.
+std::vector<uint32_t> FirstRanksOfRoles(const Schedule& schedule);
+
+}  // namespace rehearse

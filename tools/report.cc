@@ -1,0 +1,298 @@
+// rehearse report INPUT...: one HTML file that shows steps and studies in a browser.
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "scenarios/reporting/report_page.h"
+#include "scenarios/reporting/stacked_picture.h"
+#include "scenarios/searching/search.h"
+#include "scenarios/searching/search_report.h"
+#include "scenarios/sweeping/study_reader.h"
+#include "scenarios/sweeping/study_report.h"
+#include "scenarios/sweeping/validation_report.h"
+#include "sim/base/error.h"
+#include "sim/base/input_file.h"
+#include "sim/base/output_file.h"
+#include "sim/base/say.h"
+#include "sim/base/units.h"
+#include "sim/base/visible_text.h"
+#include "sim/report/svg.h"
+#include "sim/schedule/schedule_json.h"
+#include "tools/command.h"
+#include "tools/picture_options.h"
+#include "tools/ranks.h"
+#include "tools/scenario_options.h"
+#include "tools/terminal.h"
+#include "tools/viewer_bundle.h"
+
+namespace rehearse {
+namespace po = boost::program_options;
+
+CommandSyntax ReportSyntax() {
+  CommandSyntax syntax;
+  syntax.usage = "rehearse report INPUT [INPUT...] -o FILE.html [options]";
+  syntax.explanation =
+      "Writes one page for a browser, which needs nothing else: the timeline of the step with\n"
+      "exposed communication and critical path, what each op waited for, where the time of each\n"
+      "rank, layer and axis goes, memory, the cluster with the load of its links, collectives.\n"
+      "INPUT is a scenario or a schedule, which is played; a timeline of \"rehearse run --out\" "
+      "or\n"
+      "\"rehearse execute --out\" (or its folder); a study or a table of measured steps, whose\n"
+      "points are dots. Of two steps the first lies above the second on one axis. Examples:\n"
+      "  rehearse report scenarios/axonn-gpt20b-perlmutter.json -o step.html\n"
+      "  rehearse report scenarios/axonn-fig3-a.json scenarios/axonn-fig3-abcde.json -o two.html\n"
+      "  rehearse report scenarios/cpu-4d.json measured/timeline.json -o true.html\n"
+      "  rehearse report scenarios/strategy-fsdp.json --versus strategy.prefetch=0 -o two.html\n"
+      "  rehearse report scenarios/studies/axonn-table4.json -o dots.html\n"
+      "  rehearse report scenarios/search-gpt40b-perlmutter.json --search -o best.html\n"
+      "  rehearse report a.json b.json --svg --window 100ms-250ms -o two.svg\n";
+  syntax.positional = {"first", "second", "third", "fourth"};
+  AddScenarioSettings(&syntax);
+  syntax.takes.erase("scenario");  // inputs may be other things as well
+  for (const std::string& name : syntax.positional)
+    syntax.takes[name] = TakenFile({".json", ".json.gz", ".csv"});
+  auto add = syntax.options.add_options();
+  add("output,o", po::value<std::string>()->value_name("FILE"),
+      "where to write the page; - is standard output");
+  syntax.takes["output"] = TakenOutput({".html", ".svg"});
+  add("versus", po::value<std::vector<std::string>>()->composing()->value_name("PATH=VALUE"),
+      "lay the scenario above itself with this change; may be repeated");
+  add("search",
+      "also search what the scenario's \"search\" says (rehearse search): each configuration is a "
+      "dot, and the Pareto front of two objectives a line");
+  add("svg", "write a picture (SVG) instead, of the first rank of each stage of each step");
+  add("window", po::value<std::string>()->value_name("FROM-TO"),
+      "part of the steps that --svg shows, e.g. 100ms-250ms");
+  add("ranks", po::value<std::string>()->value_name("A,B-C"),
+      "ranks whose spans the page holds besides those that stand for all (one of each kind that "
+      "behaves alike, 24 at most)");
+  return syntax;
+}
+
+namespace {
+
+constexpr size_t kMostRuns = 2;
+
+enum class InputKind : uint8_t { kScenario, kTimeline, kStudy, kTable };
+
+struct Input {
+  InputKind kind = InputKind::kScenario;
+  std::string path;
+  JsonDocument document;  // but for tables
+};
+
+InputKind KindOfDocument(const JsonDocument& document) {
+  const JsonReader root = document.Root();
+  if (!root.IsObject()) root.Expected("an object: a scenario, a schedule, a timeline or a study");
+  if (IsSchedule(document.value())) return InputKind::kScenario;
+  if (root.Has("schema")) {
+    const std::string schema = root.At("schema").String();
+    if (schema.starts_with("rehearse.timeline.")) return InputKind::kTimeline;
+    root.At("schema").Fail(fmt::format(
+        "found \"{}\", expected {} (timeline.json of `rehearse run --out`), rehearse.schedule.v1, "
+        "a scenario or a study",
+        VisibleText(schema), kTimelineSchema));
+  }
+  return root.Has("base") ? InputKind::kStudy : InputKind::kScenario;
+}
+
+Input ReadInput(const std::string& asked) {
+  Input input;
+  input.path = asked;
+  std::error_code ignored;  // what cannot be looked at cannot be read either
+  if (asked != kStandardInput && std::filesystem::is_directory(asked, ignored))
+    input.path += "/timeline.json";
+  if (input.path.ends_with(".csv")) {
+    input.kind = InputKind::kTable;
+    return input;
+  }
+  input.document = JsonDocument::FromFile(input.path);
+  input.kind = KindOfDocument(input.document);
+  return input;
+}
+
+std::vector<std::string> ChangesOf(const po::variables_map& values, const char* option) {
+  return values.count(option) > 0 ? values[option].as<std::vector<std::string>>()
+                                  : std::vector<std::string>();
+}
+
+ReportedRun PlayedRun(const Input& input, const Scenario& scenario, const po::variables_map& values,
+                      ProgressObserver& observer) {
+  std::vector<uint32_t> asked;
+  if (values.count("ranks") > 0)
+    asked =
+        ParseRanks("--ranks", values["ranks"].as<std::string>(), scenario.cluster->device_count());
+  ReportedRun run = ReportScenario(scenario, asked, observer);
+  run.source = InputName(input.path);
+  return run;
+}
+
+ReportedRun RecordedRun(const Input& input) {
+  TimelineRecord record = ReadTimelineRecord(input.document.Root());
+  if (record.Median().spans.empty())
+    input.document.Root().At("steps").Fail("the step has no span: there is nothing to show");
+  ReportedRun run = ReportRecord(std::move(record));
+  run.source = InputName(input.path);
+  return run;
+}
+
+ReportedTable StudyTable(const Input& input, const std::vector<std::string>& changes,
+                         ProgressObserver& observer) {
+  Study study = ReadStudy(input.document);
+  for (const std::string& change : changes) ChangeAllPoints(study, change);
+  SweepOptions options;
+  options.observer = &observer;
+  const Sweep sweep = PlayStudy(study, options);
+  return {DotsKind::kStudy,  study.name,           input.path,
+          study.description, study.metric.Title(), TableOf(study, sweep, Compare(study, sweep))};
+}
+
+ReportedTable SearchTable(const Input& input, const po::variables_map& values,
+                          ProgressObserver& observer) {
+  JsonDocument document = input.document;
+  for (const std::string& change : ChangesOf(values, "set")) document.Set(change);
+  const Search search = ReadSearch(document);
+  SearchRun run;
+  run.observer = &observer;
+  run.allow_out_of_memory = values.count("allow-oom") > 0;
+  const FoundPoints found = RunSearch(search, run);
+  ReportedTable table{DotsKind::kSearch, "search", input.path, "", "", TableOf(search, found)};
+  table.metric = search.objectives.front().name;
+  if (search.objectives.size() > 1) table.across = search.objectives.back().name;
+  return table;
+}
+
+ReportedTable ValidationRows(const Input& input, const std::vector<std::string>& changes,
+                             ProgressObserver& observer) {
+  const ValidationTable table = ReadValidationTable(ReadCsvFile(input.path), changes);
+  return {DotsKind::kValidation,
+          table.name,
+          input.path,
+          "",
+          "",
+          TableOf(table, Validate(table, 0, observer))};
+}
+
+// No text of the user stands in it but the title: names come with the data, in base64. The policy
+// keeps a page from asking any network for anything.
+std::string PageOf(const std::string& title, const std::string& data) {
+  std::string page = fmt::format(
+      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
+      "script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:\">\n"
+      "<title>{}</title></head>\n<body><noscript>This page draws with JavaScript, which is off "
+      "here.</noscript>\n",
+      svg::Escape(title));
+  page += "<script type=\"text/plain\" id=\"rehearse-data\">";
+  page += data;
+  page += "</script>\n<script>";
+  page += ViewerBundle();
+  page += "</script></body></html>\n";
+  return page;
+}
+
+std::string TitleOf(const Report& report) {
+  std::string title;
+  for (const ReportedRun& run : report.runs)
+    title += (title.empty() ? "" : " above ") + run.record.title;
+  for (const ReportedTable& table : report.tables)
+    title += (title.empty() ? "" : ", ") + table.title;
+  return title + " - Rehearse";
+}
+
+std::string PictureOf(const Report& report, const po::variables_map& values) {
+  PictureOptions picture;
+  if (values.count("window") > 0) {
+    Time longest;
+    for (const ReportedRun& run : report.runs)
+      longest = std::max(longest, run.record.Median().step);
+    ParseWindow(values["window"].as<std::string>(), longest, &picture);
+  }
+  return StackedPicture(report.runs, picture.from, picture.to);
+}
+
+void CheckInputs(const std::vector<Input>& inputs, const po::variables_map& values) {
+  size_t runs = values.count("versus") > 0 ? 1 : 0;
+  size_t played = 0;
+  for (const Input& input : inputs) {
+    runs += input.kind == InputKind::kScenario || input.kind == InputKind::kTimeline ? 1 : 0;
+    played += input.kind == InputKind::kTimeline ? 0 : 1;
+    if (input.kind == InputKind::kScenario) continue;
+    if (values.count("versus") > 0 && input.kind == InputKind::kTimeline)
+      throw Error(
+          fmt::format("--versus changes a scenario, and {} is a timeline", InputName(input.path)));
+  }
+  if (runs > kMostRuns)
+    throw Error(
+        fmt::format("found {} steps, expected at most two: one lies above the other", runs));
+  if (played == 0 && values.count("set") > 0)
+    throw Error(
+        "--set changes scenarios before they are played, and timelines were played already");
+  if (values.count("svg") > 0 && runs == 0) throw Error("--svg draws steps, and none is given");
+  if (values.count("window") > 0 && values.count("svg") == 0)
+    throw Error("--window is for --svg; the page shows the whole step, and zooms");
+  if (values.count("versus") > 0 && runs < kMostRuns)
+    throw Error("--versus changes a scenario, and none is given");
+}
+
+}  // namespace
+
+int ReportCommand(const std::vector<std::string>& arguments) {
+  CommandSyntax syntax = ReportSyntax();
+  po::variables_map values;
+  if (!ParseCommandLine(syntax, arguments, &values)) return 0;
+  if (values.count("first") == 0)
+    throw Error("nothing to report on; usage: " + syntax.usage +
+                "\ntry: rehearse report scenarios/axonn-gpt20b-perlmutter.json -o step.html");
+  if (values.count("output") == 0)
+    throw Error("-o FILE.html is missing: where to write the page (- is standard output)");
+  const std::string output = values["output"].as<std::string>();
+  CheckWritable(output);
+  std::vector<Input> inputs;
+  for (const std::string& name : syntax.positional)
+    if (values.count(name) > 0) inputs.push_back(ReadInput(values[name].as<std::string>()));
+  CheckInputs(inputs, values);
+  const std::vector<std::string> versus = ChangesOf(values, "versus");
+
+  ProgressLine progress(ProgressWanted());
+  Report report;
+  for (const Input& input : inputs) {
+    switch (input.kind) {
+      case InputKind::kScenario: {
+        // Both are read before the first is played: a mistake costs no time.
+        const Scenario scenario = ReadScenarioWith(input.document, values);
+        std::optional<Scenario> other;
+        if (!versus.empty()) other = ReadScenarioWith(input.document, values, versus);
+        report.runs.push_back(PlayedRun(input, scenario, values, progress));
+        if (values.count("search") > 0)
+          report.tables.push_back(SearchTable(input, values, progress));
+        if (!other) break;
+        report.runs.push_back(PlayedRun(input, *other, values, progress));
+        for (const std::string& change : versus) report.runs.back().source += " " + change;
+        break;
+      }
+      case InputKind::kTimeline:
+        report.runs.push_back(RecordedRun(input));
+        break;
+      case InputKind::kStudy:
+        report.tables.push_back(StudyTable(input, ChangesOf(values, "set"), progress));
+        break;
+      case InputKind::kTable:
+        report.tables.push_back(ValidationRows(input, ChangesOf(values, "set"), progress));
+        break;
+    }
+  }
+  progress.Begin("writing " + OutputName(output), "", 0);
+  const std::string page = values.count("svg") > 0 ? PictureOf(report, values)
+                                                   : PageOf(TitleOf(report), PageData(report));
+  WriteFileAtomically(output, page);
+  progress.Clear();
+  if (!IsStandardOutput(output))
+    PrintBeside(output, fmt::format("{}: {}, open it in a browser\n", VisibleText(output),
+                                    Print(Bytes(static_cast<double>(page.size())))));
+  return 0;
+}
+
+}  // namespace rehearse

@@ -1,0 +1,18 @@
+# Writes the page's bundle as C++ (tools/viewer_bundle.h): cmake -DINPUT=… -DOUTPUT=… -P embed.cmake
+# Pieces, since no compiler has to take a literal of more than 64 KiB. The bundle is ASCII.
+file(READ ${INPUT} text)
+string(LENGTH "${text}" length)
+if(length EQUAL 0)
+  message(FATAL_ERROR "${INPUT} is empty: tools/viewer/build")
+endif()
+set(out "#include \"tools/viewer_bundle.h\"\n\nnamespace rehearse {\n\nstd::string ViewerBundle() {\n")
+string(APPEND out "  std::string text;\n  text.reserve(${length});\n")
+set(most 16000)
+set(begin 0)
+while(begin LESS length)
+  string(SUBSTRING "${text}" ${begin} ${most} piece)
+  string(APPEND out "  text += R\"page~(${piece})page~\";\n")
+  math(EXPR begin "${begin} + ${most}")
+endwhile()
+string(APPEND out "  return text;\n}\n\n}  // namespace rehearse\n")
+file(WRITE ${OUTPUT} "${out}")

@@ -1,0 +1,73 @@
+// The data of the page, unpacked: base64, gzip, then a header as JSON and columns of integers
+// (scenarios/reporting/page_columns.h says how they are written).
+
+export interface Unpacked {
+  header: Record<string, unknown>;
+  column(number: number): Float64Array;
+}
+
+function bytesOfBase64(text: string): Uint8Array {
+  const letters = atob(text);
+  const bytes = new Uint8Array(letters.length);
+  for (let i = 0; i < letters.length; ++i) bytes[i] = letters.charCodeAt(i);
+  return bytes;
+}
+
+async function gunzip(bytes: Uint8Array): Promise<Uint8Array> {
+  if (typeof DecompressionStream === 'undefined')
+    throw new Error('this browser cannot unpack the data; any of 2023 or later can');
+  const stream = new Blob([bytes as BlobPart]).stream().pipeThrough(new DecompressionStream('gzip'));
+  return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+
+// Values beyond 2^31 need more than bit operations; the first four bytes do not.
+function readColumn(bytes: Uint8Array, begin: number, count: number, rises: boolean): Float64Array {
+  const values = new Float64Array(count);
+  let at = begin;
+  let before = 0;
+  for (let i = 0; i < count; ++i) {
+    let byte = bytes[at++];
+    let low = byte & 0x7f;
+    if (byte > 0x7f) {
+      byte = bytes[at++];
+      low |= (byte & 0x7f) << 7;
+      if (byte > 0x7f) {
+        byte = bytes[at++];
+        low |= (byte & 0x7f) << 14;
+        if (byte > 0x7f) {
+          byte = bytes[at++];
+          low |= (byte & 0x7f) << 21;
+          let factor = 2 ** 28;
+          while (byte > 0x7f) {
+            byte = bytes[at++];
+            low += (byte & 0x7f) * factor;
+            factor *= 128;
+          }
+        }
+      }
+    }
+    const odd = low % 2;
+    const value = odd ? -(low + 1) / 2 : low / 2;
+    values[i] = rises ? (before += value) : value;
+  }
+  return values;
+}
+
+export async function unpack(text: string): Promise<Unpacked> {
+  const bytes = await gunzip(bytesOfBase64(text.trim()));
+  const length = new DataView(bytes.buffer).getUint32(0, true);
+  const header = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length))) as
+      Record<string, unknown>;
+  const columns = header['columns'] as [number, number, boolean][];
+  const begins: number[] = [];
+  let begin = 4 + length;
+  for (const [, size] of columns) {
+    begins.push(begin);
+    begin += size;
+  }
+  if (begin !== bytes.length) throw new Error('the data are cut off');
+  return {
+    header,
+    column: (number) => readColumn(bytes, begins[number], columns[number][0], columns[number][2]),
+  };
+}

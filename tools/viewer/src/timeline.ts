@@ -1,0 +1,783 @@
+// The timeline: a canvas of rows (rank by stream) that is drawn anew for every change, whatever the
+// number of spans, since what is too small to see was merged before (Lane.level).
+import { type Lane, type RankView, upper, viewOf } from './analysis';
+import type { Run, ShownRank } from './data';
+import type { State } from './state';
+import { bytes, h, percent, rate, time, whole } from './text';
+
+const kGutter = 250;
+const kAxis = 26;
+
+interface Row {
+  kind: 'run' | 'blocks' | 'lane' | 'strip' | 'gap';
+  y: number;
+  height: number;
+  run: Run;
+  view?: RankView;
+  lane?: Lane;
+  label: string;
+  rankLabel?: string;
+}
+
+export interface RankChoice { run: Run; shown: ShownRank; rank: number }
+
+// Ranks that are shown at first: one of each role of a pipeline, else the first few.
+export function firstRanks(run: Run, most: number): RankChoice[] {
+  const choices: RankChoice[] = [];
+  const seen = new Set<number>();
+  for (const shown of run.shown) {
+    if (run.roles.length > 1 && seen.has(shown.role)) continue;
+    seen.add(shown.role);
+    if (choices.length < most) choices.push({ run, shown, rank: shown.rank });
+  }
+  return choices;
+}
+
+export class Timeline {
+  readonly element: HTMLElement;
+  readonly canvas: HTMLCanvasElement;
+  private readonly scroller: HTMLElement;
+  private readonly spacer: HTMLElement;
+  private readonly tip: HTMLElement;
+  private rows: Row[] = [];
+  private rankChoices: RankChoice[];
+  private width = 800;
+  private height = 300;
+  private asked = false;
+  private hatches = new Map<string, CanvasPattern>();
+  private matches: { lane: Lane; spans: Uint32Array }[] = [];
+  private matched: { run: Run; span: number }[] = [];
+  private matchAt = -1;
+  private dragFrom: { x: number; from: number; to: number; pans: boolean } | null = null;
+  lastFrame = 0;  // ms
+
+  constructor(private readonly state: State, private readonly tell: (text: string) => void) {
+    const each = state.page.runs.length > 1 ? 1 : 8;
+    this.rankChoices = state.page.runs.flatMap((run) => firstRanks(run, run.roles.length > 1 ? 16 : each));
+    this.canvas = h('canvas', { tabindex: 0, role: 'img', 'aria-label': 'Timeline of the step' });
+    this.spacer = h('div', { class: 'spacer' });
+    this.scroller = h('div', { class: 'rows' }, this.canvas, this.spacer);
+    this.tip = h('div', { class: 'tip', hidden: true });
+    this.element = h('section', { class: 'timeline', 'aria-label': 'Timeline' }, this.scroller, this.tip);
+    this.layOut();
+    state.on('window cursor chosen selection options', () => this.draw());
+    this.scroller.addEventListener('scroll', () => this.draw());
+    new ResizeObserver(() => this.resize()).observe(this.scroller);
+    this.listen();
+  }
+
+  get ranks(): RankChoice[] { return this.rankChoices; }
+  setRanks(choices: RankChoice[]): void {
+    this.rankChoices = choices;
+    this.layOut();
+    this.find(this.state.search);
+    this.state.tell('ranks');
+    this.draw();
+  }
+  addRank(run: Run, rank: number): string {
+    const shown = run.shownFor(rank);
+    if (!shown) return `there is no rank ${rank} to show: 0 to ${run.rankCount - 1}` +
+        (run.leftOut ? `, ${whole(run.leftOut)} of them left out of the file` : '');
+    if (!this.rankChoices.some((one) => one.run === run && one.rank === rank)) {
+      const at = this.rankChoices.map((one) => one.run).lastIndexOf(run) + 1;
+      this.setRanks([...this.rankChoices.slice(0, at), { run, shown, rank }, ...this.rankChoices.slice(at)]);
+    }
+    this.scrollTo(run, rank);
+    return rank === shown.rank ? `rank ${rank} is shown` :
+        `rank ${rank} does what rank ${shown.rank} does, whose spans these are`;
+  }
+
+  private layOut(): void {
+    const rows: Row[] = [];
+    let y = 0;
+    const many = this.rankChoices.length > 12;
+    const add = (row: Omit<Row, 'y'>) => {
+      rows.push({ ...row, y });
+      y += row.height;
+    };
+    for (const run of this.state.page.runs) {
+      add({ kind: 'run', height: this.state.page.runs.length > 1 ? 24 : 4, run,
+        label: this.state.page.runs.length > 1 ? `${run.letter}  ${run.title}` : '' });
+      for (const choice of this.rankChoices) {
+        if (choice.run !== run) continue;
+        const view = viewOf(run, choice.shown);
+        const role = run.roles[choice.shown.role];
+        const stage = run.roles.length > 1 ? `${role.name}, ` : '';
+        const others = choice.rank === choice.shown.rank && choice.shown.standsFor > 1
+            ? ` \u00d7${whole(choice.shown.standsFor)}` : '';
+        let rankLabel: string | undefined = `${stage}rank ${choice.rank}${others}`;
+        if (view.blocks.length > 0) {
+          add({ kind: 'blocks', height: 18, run, view, label: 'micro-batch', rankLabel });
+          rankLabel = undefined;
+        }
+        for (const lane of view.lanes) {
+          add({ kind: 'lane', height: many ? 13 : lane.communicates ? 18 : 22, run, view, lane, label: lane.name, rankLabel });
+          rankLabel = undefined;
+        }
+        add({ kind: 'strip', height: 7, run, view, label: '' });
+        add({ kind: 'gap', height: many ? 3 : 8, run, label: '' });
+      }
+    }
+    this.rows = rows;
+    this.spacer.style.height = `${y + kAxis + 8}px`;
+  }
+
+  get wantedHeight(): number {
+    const last = this.rows[this.rows.length - 1];
+    return (last ? last.y + last.height : 0) + kAxis + 14;
+  }
+
+  private scrollTo(run: Run, rank: number): void {
+    const choice = this.rankChoices.find((one) => one.run === run && one.rank === rank);
+    if (!choice) return;
+    const view = viewOf(run, choice.shown);
+    const row = this.rows.find((one) => one.view === view);
+    if (!row) return;
+    const top = this.scroller.scrollTop;
+    if (row.y < top || row.y + 60 > top + this.height - kAxis) this.scroller.scrollTop = Math.max(row.y - 30, 0);
+  }
+
+  // Brings a chosen span's row into view; its rank is added where it is not shown.
+  reveal(run: Run, span: number): void {
+    const shown = run.shownOf(span);
+    if (!this.rankChoices.some((one) => one.run === run && one.shown === shown)) this.addRank(run, shown.rank);
+    this.scrollTo(run, this.rankChoices.find((one) => one.run === run && one.shown === shown)!.rank);
+  }
+
+  private resize(): void {
+    const ratio = window.devicePixelRatio || 1;
+    this.width = this.scroller.clientWidth;
+    this.height = this.scroller.clientHeight;
+    this.canvas.width = Math.max(1, Math.round(this.width * ratio));
+    this.canvas.height = Math.max(1, Math.round(this.height * ratio));
+    this.canvas.style.width = `${this.width}px`;
+    this.canvas.style.height = `${this.height}px`;
+    this.spacer.style.marginTop = `${-this.height}px`;  // it lies behind the canvas, which stays in view
+    this.hatches.clear();
+    this.drawNow();
+  }
+
+  restyle(): void {
+    this.hatches.clear();
+    this.draw();
+  }
+
+  draw(): void {
+    if (this.asked) return;
+    this.asked = true;
+    requestAnimationFrame(() => {
+      this.asked = false;
+      this.drawNow();
+    });
+  }
+
+  private x(at: number): number {
+    return kGutter + (at - this.state.from) / (this.state.to - this.state.from) * (this.width - kGutter);
+  }
+  private timeAt(x: number): number {
+    return this.state.from + (x - kGutter) / (this.width - kGutter) * (this.state.to - this.state.from);
+  }
+
+  private hatch(context: CanvasRenderingContext2D): CanvasPattern {
+    const ink = color('--hatch');
+    let pattern = this.hatches.get(ink);
+    if (!pattern) {
+      const tile = document.createElement('canvas');
+      tile.width = tile.height = 6;
+      const pen = tile.getContext('2d')!;
+      pen.strokeStyle = ink;
+      pen.lineWidth = 1.6;
+      pen.beginPath();
+      for (const shift of [-6, 0, 6]) {
+        pen.moveTo(shift - 1, 7);
+        pen.lineTo(shift + 7, -1);
+      }
+      pen.stroke();
+      pattern = context.createPattern(tile, 'repeat')!;
+      this.hatches.set(ink, pattern);
+    }
+    return pattern;
+  }
+
+  drawNow(): void {
+    const begin = performance.now();
+    const context = this.canvas.getContext('2d')!;
+    const ratio = window.devicePixelRatio || 1;
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    context.fillStyle = color('--back');
+    context.fillRect(0, 0, this.width, this.height);
+    const top = this.scroller.scrollTop;
+    context.save();
+    context.beginPath();
+    context.rect(0, kAxis, this.width, this.height - kAxis);
+    context.clip();
+    this.drawGrid(context);
+    for (const row of this.rows) {
+      const y = row.y - top + kAxis;
+      if (y > this.height || y + row.height < kAxis) continue;
+      this.drawRow(context, row, y);
+    }
+    this.drawSearch(context, top);
+    if (this.state.showPath) this.drawPath(context, top);
+    this.drawChosen(context, top);
+    context.restore();
+    this.drawAxis(context);
+    this.lastFrame = performance.now() - begin;
+  }
+
+  private drawRow(context: CanvasRenderingContext2D, row: Row, y: number): void {
+    if (row.kind === 'run') {
+      if (!row.label) return;
+      context.fillStyle = color('--band');
+      context.fillRect(0, y, this.width, row.height - 3);
+      context.fillStyle = color('--ink');
+      context.font = '600 13px system-ui, sans-serif';
+      context.textBaseline = 'middle';
+      context.fillText(fitted(context, `${row.label}   ${row.run.provenance}, one step takes ${time(row.run.step)}`,
+        this.width - 20), 10, y + row.height / 2 - 1);
+      return;
+    }
+    if (row.kind === 'gap') return;
+    if (row.kind === 'lane' || row.kind === 'blocks') {
+      context.fillStyle = color('--track');
+      context.fillRect(kGutter, y, this.x(row.run.step) - kGutter, row.height - 2);
+    }
+    if (row.kind === 'lane') this.drawLane(context, row, y);
+    else if (row.kind === 'blocks') this.drawBlocks(context, row, y);
+    else this.drawStrip(context, row, y);
+    context.fillStyle = color('--back');
+    context.fillRect(0, y - 1, kGutter - 1, row.height + 1);
+    context.textBaseline = 'middle';
+    if (row.rankLabel) {
+      context.fillStyle = color('--ink');
+      context.font = '600 12px system-ui, sans-serif';
+      context.fillText(fitted(context, row.rankLabel, 150), 8, y + row.height / 2 - 1);
+    }
+    if (row.label && row.height > 11) {
+      context.fillStyle = color('--faint');
+      context.font = '11px system-ui, sans-serif';
+      context.textAlign = 'right';
+      context.fillText(fitted(context, row.label, row.rankLabel ? 82 : 200), kGutter - 8, y + row.height / 2 - 1);
+      context.textAlign = 'left';
+    }
+  }
+
+  private drawLane(context: CanvasRenderingContext2D, row: Row, y: number): void {
+    const lane = row.lane!;
+    const { run } = lane;
+    const { from, to } = this.state;
+    const pixel = (to - from) / (this.width - kGutter);
+    const tall = row.height - 2;
+    const level = lane.level(pixel);
+    const begins = level ? level.begin : lane.begin;
+    const ends = level ? level.end : lane.end;
+    const faint = this.state.search !== '';
+    context.globalAlpha = faint ? 0.22 : 1;
+    const hatched: [number, number][] = [];
+    const exposed = row.view!.exposed;
+    context.font = `${Math.min(tall - 4, 12)}px system-ui, sans-serif`;
+    context.textBaseline = 'middle';
+    for (let i = Math.max(upper(begins, from) - 1, 0); i < begins.length && begins[i] < to; ++i) {
+      if (ends[i] < from) continue;
+      const left = Math.max(this.x(begins[i]), kGutter);
+      const right = Math.min(this.x(ends[i]), this.width);
+      const wide = right - left;
+      const cls = run.classes[level ? level.cls[i] : run.ops.cls[run.op[lane.spans[i]]]];
+      context.fillStyle = cls.fill;
+      if (level && level.count[i] > 1 && level.busy[i] < 0.98) {
+        // As high as it is busy.
+        const high = Math.max(2, tall * level.busy[i]);
+        context.fillRect(left, y + tall - high, Math.max(wide, 0.7), high);
+        continue;
+      }
+      const gap = wide > 4 ? 0.6 : 0;
+      context.fillRect(left, y, Math.max(wide - gap, 0.7), tall);
+      if (wide < 3) continue;
+      if (lane.communicates && this.state.showExposed) {
+        const first = exposed.from(begins[i]);
+        for (let j = first; j < exposed.begin.length && exposed.begin[j] < ends[i]; ++j) {
+          const a = Math.max(this.x(Math.max(exposed.begin[j], begins[i])), left);
+          const b = Math.min(this.x(Math.min(exposed.end[j], ends[i])), right - gap);
+          if (b - a > 1.5) hatched.push([a, b]);
+          if (hatched.length > 4000) break;
+        }
+      }
+      if (wide > 26 && tall > 11 && !(level && level.count[i] > 1)) {
+        const span = lane.spans[level ? upper(lane.begin, begins[i]) - 1 : i];
+        const text = fitted(context, run.nameOf(span), wide - 8);
+        if (text.length > 1) {
+          if (lane.communicates) hatchedLabels.push({ text, x: left + 4, y: y + tall / 2 + 0.5, ink: cls.ink, fill: cls.fill });
+          else {
+            context.fillStyle = cls.ink;
+            context.fillText(text, left + 4, y + tall / 2 + 0.5);
+          }
+        }
+      }
+    }
+    if (hatched.length > 0) {
+      context.fillStyle = this.hatch(context);
+      for (const [a, b] of hatched) context.fillRect(a, y, b - a, tall);
+    }
+    for (const label of hatchedLabels) {
+      const wide = context.measureText(label.text).width;
+      context.fillStyle = label.fill;
+      context.fillRect(label.x - 2, label.y - 7, wide + 4, 14);
+      context.fillStyle = label.ink;
+      context.fillText(label.text, label.x, label.y);
+    }
+    hatchedLabels.length = 0;
+    context.globalAlpha = 1;
+  }
+
+  private drawBlocks(context: CanvasRenderingContext2D, row: Row, y: number): void {
+    const blocks = row.view!.blocks;
+    const { from, to } = this.state;
+    const tall = row.height - 2;
+    context.font = '11px system-ui, sans-serif';
+    context.textBaseline = 'middle';
+    context.textAlign = 'center';
+    let drawn = -1;
+    for (const block of blocks) {
+      if (block.end < from || block.begin > to) continue;
+      const left = Math.max(this.x(block.begin), kGutter);
+      const right = Math.min(this.x(block.end), this.width);
+      if (right < drawn + 0.5) continue;
+      drawn = right;
+      const cls = row.run.classes[block.backward ? 2 : 0];
+      context.fillStyle = cls.fill;
+      context.fillRect(left, y, Math.max(right - left - 0.6, 0.7), tall);
+      const text = String(block.microBatch + 1);
+      if (right - left > context.measureText(text).width + 2) {
+        context.fillStyle = cls.ink;
+        context.fillText(text, (left + right) / 2, y + tall / 2 + 0.5);
+      }
+    }
+    context.textAlign = 'left';
+  }
+
+  // How much of each pixel is exposed.
+  private drawStrip(context: CanvasRenderingContext2D, row: Row, y: number): void {
+    if (!this.state.showExposed) return;
+    const exposed = row.view!.exposed;
+    const { from, to } = this.state;
+    const wide = this.width - kGutter;
+    const pixel = (to - from) / wide;
+    const last = Math.min(wide, this.x(row.run.step) - kGutter);
+    context.fillStyle = color('--exposed');
+    let before = exposed.before(from);
+    for (let i = 0; i < last; ++i) {
+      const now = exposed.before(from + (i + 1) * pixel);
+      const share = (now - before) / pixel;
+      before = now;
+      if (share < 0.01) continue;
+      context.globalAlpha = 0.25 + 0.75 * Math.min(share, 1);
+      context.fillRect(kGutter + i, y, 1, row.height - 3);
+    }
+    context.globalAlpha = 1;
+  }
+
+  private drawSearch(context: CanvasRenderingContext2D, top: number): void {
+    if (!this.state.search) return;
+    const { from, to } = this.state;
+    for (const { lane, spans } of this.matches) {
+      const row = this.rows.find((one) => one.lane === lane);
+      if (!row) continue;
+      const y = row.y - top + kAxis;
+      if (y > this.height || y + row.height < kAxis) continue;
+      const { run } = lane;
+      let low = 0;
+      let high = spans.length;
+      while (low < high) {
+        const middle = (low + high) >> 1;
+        if (run.end[spans[middle]] < from) low = middle + 1;
+        else high = middle;
+      }
+      let drawn = -1;
+      for (let i = low; i < spans.length && run.begin[spans[i]] < to; ++i) {
+        const left = Math.max(this.x(run.begin[spans[i]]), kGutter);
+        const right = Math.max(Math.min(this.x(run.end[spans[i]]), this.width), left + 1);
+        if (right < drawn + 0.5) continue;
+        drawn = right;
+        context.fillStyle = run.classOf(spans[i]).fill;
+        context.fillRect(left, y, right - left, row.height - 2);
+      }
+    }
+  }
+
+  private rowOf(run: Run, span: number): Row | undefined {
+    const shown = run.shownOf(span);
+    return this.rows.find((row) => row.lane && row.run === run && row.view!.shown === shown &&
+        row.lane.name === run.roles[shown.role].streams[run.ops.stream[run.op[span]]].name &&
+        has(row.lane, span));
+  }
+
+  private drawPath(context: CanvasRenderingContext2D, top: number): void {
+    const { from, to } = this.state;
+    for (const run of this.state.page.runs) {
+      const { path } = run;
+      if (path.begin.length === 0) continue;
+      let last: { x: number; y: number; row: Row } | null = null;
+      const back = new Path2D();
+      const front = new Path2D();
+      let drawn = -10;
+      for (let i = Math.max(upper(path.begin, from) - 1, 0); i < path.begin.length && path.begin[i] < to; ++i) {
+        const left = this.x(path.begin[i]);
+        const right = this.x(path.end[i]);
+        if (right < drawn + 0.4) continue;
+        drawn = right;
+        const span = path.span[i];
+        const row = span >= 0 ? this.rowOf(run, span) : undefined;
+        if (!row) {
+          last = null;
+          continue;
+        }
+        const y = row.y - top + kAxis + row.height - 4;
+        // From stream to stream only where that can be told apart, from rank to rank always.
+        const joins = last !== null && (last.row.view !== row.view || right - left > 5);
+        for (const line of [back, front]) {
+          if (last && joins) {
+            line.moveTo(last.x, last.y);
+            line.lineTo(left, y);
+          } else line.moveTo(left, y);
+          line.lineTo(Math.max(right, left + 0.5), y);
+        }
+        last = { x: right, y, row };
+      }
+      context.lineJoin = 'round';
+      context.strokeStyle = color('--back');
+      context.lineWidth = 4;
+      context.stroke(back);
+      context.strokeStyle = color('--path');
+      context.lineWidth = 2;
+      context.stroke(front);
+    }
+  }
+
+  private drawChosen(context: CanvasRenderingContext2D, top: number): void {
+    const { chosen } = this.state;
+    if (!chosen) return;
+    const { run, span } = chosen;
+    const row = this.rowOf(run, span);
+    if (!row) return;
+    const y = row.y - top + kAxis;
+    const left = this.x(run.begin[span]);
+    const right = Math.max(this.x(run.end[span]), left + 2);
+    if (run.ready[span] < run.begin[span]) {
+      const ready = this.x(run.ready[span]);
+      context.setLineDash([3, 3]);
+      context.strokeStyle = color('--ink');
+      context.lineWidth = 1.5;
+      context.strokeRect(ready, y + 2, left - ready, row.height - 6);
+      context.setLineDash([]);
+    }
+    context.strokeStyle = color('--ink');
+    context.lineWidth = 2;
+    context.strokeRect(left - 1, y - 1, right - left + 2, row.height);
+    const middle = (one: Row) => one.y - top + kAxis + (one.height - 2) / 2;
+    for (const other of run.waitedFor(span).slice(0, 6)) {
+      const from = this.rowOf(run, other.span);
+      if (from) arrow(context, this.x(run.end[other.span]), middle(from), left, middle(row), color('--arrow-in'), false);
+    }
+    for (const other of run.waitsFor(span).slice(0, 8)) {
+      const to = this.rowOf(run, other.span);
+      if (to) arrow(context, right, middle(row), this.x(run.begin[other.span]), middle(to), color('--arrow-out'), true);
+    }
+  }
+
+  private ticks(): { step: number; first: number } {
+    const wanted = (this.state.to - this.state.from) / Math.max((this.width - kGutter) / 110, 2);
+    const power = 10 ** Math.floor(Math.log10(wanted));
+    const step = [1, 2, 5, 10].map((f) => f * power).find((v) => v >= wanted) ?? wanted;
+    return { step, first: Math.ceil(Math.max(this.state.from, 0) / step) * step };
+  }
+
+  private drawGrid(context: CanvasRenderingContext2D): void {
+    const { step, first } = this.ticks();
+    context.fillStyle = color('--grid');
+    for (let at = first; at < this.state.to && at <= this.state.end * 1.01; at += step)
+      context.fillRect(Math.round(this.x(at)), kAxis, 1, this.height);
+  }
+
+  private drawAxis(context: CanvasRenderingContext2D): void {
+    context.fillStyle = color('--band');
+    context.fillRect(0, 0, this.width, kAxis - 2);
+    const { step, first } = this.ticks();
+    context.fillStyle = color('--ink');
+    context.font = '11px system-ui, sans-serif';
+    context.textBaseline = 'middle';
+    const unit = step >= 1e9 ? 1e9 : step >= 1e6 ? 1e6 : step >= 1e3 ? 1e3 : 1;
+    const name = unit === 1e9 ? 's' : unit === 1e6 ? 'ms' : unit === 1e3 ? 'us' : 'ns';
+    const decimals = Math.max(0, -Math.floor(Math.log10(step / unit) + 1e-9));
+    for (let at = first; at < this.state.to && at <= this.state.end * 1.01; at += step) {
+      const x = Math.round(this.x(at));
+      context.fillRect(x, kAxis - 8, 1, 6);
+      context.fillText(`${(at / unit).toFixed(decimals)} ${name}`, x + 3, kAxis / 2 - 2);
+    }
+    const { selection, cursor } = this.state;
+    if (selection) {
+      const left = Math.max(this.x(selection[0]), kGutter);
+      const right = Math.min(this.x(selection[1]), this.width);
+      if (right > left) {
+        context.fillStyle = color('--selected');
+        context.fillRect(left, 0, right - left, this.height);
+        context.fillStyle = color('--ink');
+        context.font = '600 11px system-ui, sans-serif';
+        context.textAlign = 'center';
+        context.fillText(time(selection[1] - selection[0]), (left + right) / 2, this.height - 10);
+        context.textAlign = 'left';
+      }
+    }
+    const x = this.x(cursor);
+    if (x >= kGutter && x <= this.width) {
+      context.fillStyle = color('--cursor');
+      context.fillRect(Math.round(x), 0, 1, this.height);
+      const text = time(cursor);
+      context.font = '600 11px system-ui, sans-serif';
+      const wide = context.measureText(text).width + 8;
+      const at = Math.min(x + 1, this.width - wide);
+      context.fillRect(at, 0, wide, 15);
+      context.fillStyle = color('--back');
+      context.fillText(text, at + 4, 8);
+    }
+    context.fillStyle = color('--band');
+    context.fillRect(0, 0, kGutter - 1, kAxis - 2);
+    context.fillStyle = color('--faint');
+    context.font = '11px system-ui, sans-serif';
+    context.fillText(`${time(this.state.to - this.state.from)} in view`, 8, kAxis / 2 - 1);
+  }
+
+  private rowAt(y: number): Row | undefined {
+    const at = y - kAxis + this.scroller.scrollTop;
+    return y < kAxis ? undefined : this.rows.find((row) => at >= row.y && at < row.y + row.height);
+  }
+
+  // The span under a point of the canvas; null where there is none.
+  spanAt(x: number, y: number): { run: Run; span: number; merged: number } | null {
+    const row = this.rowAt(y);
+    if (!row?.lane || x < kGutter) return null;
+    const pixel = (this.state.to - this.state.from) / (this.width - kGutter);
+    const at = this.timeAt(x);
+    const i = row.lane.at(at, 3 * pixel);
+    if (i < 0) return null;
+    const merged = upper(row.lane.begin, at + pixel) - upper(row.lane.begin, at - pixel);
+    return { run: row.run, span: row.lane.spans[i], merged };
+  }
+  // Where a span is drawn, for whoever wants to point at it.
+  placeOf(run: Run, span: number): { x: number; y: number } | null {
+    const row = this.rowOf(run, span);
+    if (!row) return null;
+    return { x: this.x((run.begin[span] + run.end[span]) / 2), y: row.y - this.scroller.scrollTop + kAxis + row.height / 2 - 1 };
+  }
+
+  private listen(): void {
+    const { canvas, state } = this;
+    const point = (event: MouseEvent) => {
+      const box = canvas.getBoundingClientRect();
+      return { x: event.clientX - box.left, y: event.clientY - box.top };
+    };
+    canvas.addEventListener('pointerdown', (event) => {
+      const { x } = point(event);
+      if (event.button !== 0 || x < kGutter) return;
+      canvas.setPointerCapture(event.pointerId);
+      this.dragFrom = { x, from: state.from, to: state.to, pans: event.shiftKey };
+      this.tip.hidden = true;
+    });
+    canvas.addEventListener('pointermove', (event) => {
+      const { x, y } = point(event);
+      const drag = this.dragFrom;
+      if (drag && Math.abs(x - drag.x) > 3) {
+        if (drag.pans) {
+          const move = (drag.x - x) / (this.width - kGutter) * (drag.to - drag.from);
+          state.show(drag.from + move, drag.to + move);
+        } else {
+          const ends = [this.timeAt(drag.x), this.timeAt(Math.max(x, kGutter))].sort((a, b) => a - b);
+          state.select([Math.max(ends[0], 0), Math.min(ends[1], state.end)]);
+        }
+      }
+      if (x >= kGutter) state.moveCursor(this.timeAt(x));
+      if (!drag) this.hover(x, y);
+    });
+    canvas.addEventListener('pointerup', (event) => {
+      const { x, y } = point(event);
+      const drag = this.dragFrom;
+      this.dragFrom = null;
+      if (!drag || Math.abs(x - drag.x) > 3) {
+        state.tell('selected');
+        return;
+      }
+      const found = this.spanAt(x, y);
+      if (!found && state.selection) state.select(null);
+      state.choose(found && { run: found.run, span: found.span });
+    });
+    canvas.addEventListener('pointerleave', () => { this.tip.hidden = true; });
+    canvas.addEventListener('dblclick', (event) => {
+      const { x, y } = point(event);
+      const found = this.spanAt(x, y);
+      if (!found) return;
+      const { run, span } = found;
+      const length = Math.max(run.end[span] - run.begin[span], state.end / 1e8);
+      state.show(run.begin[span] - length, run.end[span] + length);
+    });
+    canvas.addEventListener('wheel', (event) => {
+      const { x } = point(event);
+      const across = Math.abs(event.deltaX) > Math.abs(event.deltaY);
+      if (event.shiftKey || across) {
+        event.preventDefault();
+        state.pan((across ? event.deltaX : event.deltaY) / this.width);
+      } else if (event.ctrlKey || event.metaKey || this.wantedHeight <= this.height + 4) {
+        event.preventDefault();
+        state.zoom(1.0018 ** event.deltaY, this.timeAt(Math.max(x, kGutter)));
+      }
+    }, { passive: false });
+  }
+
+  private hover(x: number, y: number): void {
+    const found = this.spanAt(x, y);
+    if (!found) {
+      this.tip.hidden = true;
+      return;
+    }
+    const { run, span, merged } = found;
+    const rows: [string, string][] = describe(run, span);
+    this.tip.replaceChildren(
+      h('b', {}, run.nameOf(span)),
+      ...rows.map(([name, value]) => h('div', {}, h('span', {}, name), value)),
+      merged > 2 ? h('i', {}, `one of ${whole(merged)} here; zoom in`) : '');
+    this.tip.hidden = false;
+    const wide = this.tip.offsetWidth;
+    const tall = this.tip.offsetHeight;
+    this.tip.style.left = `${x + 16 + wide > this.width ? Math.max(x - wide - 12, 0) : x + 16}px`;
+    this.tip.style.top = `${Math.max(0, Math.min(y + 14, this.element.clientHeight - tall - 4))}px`;
+  }
+
+  // Ops whose name, axis or layer fits. Returns how many spans do.
+  find(text: string): number {
+    this.state.search = text.trim();
+    this.matches = [];
+    this.matched = [];
+    this.matchAt = -1;
+    const words = this.state.search.toLowerCase().split(/\s+/).filter((word) => word);
+    if (words.length > 0) {
+      const fits = new Map<Run, Uint8Array>();
+      for (const run of this.state.page.runs) {
+        const { ops } = run;
+        fits.set(run, Uint8Array.from(ops.name, (name, i) => {
+          const layer = ops.layer[i] >= 0 ? `layer ${ops.layer[i]} l${ops.layer[i]}` : '';
+          const hay = ` ${name} ${ops.kind[i]} ${run.classes[ops.cls[i]].name} ${layer} ${ops.detail[i]}`.toLowerCase();
+          return Number(words.every((word) => hay.includes(word)));
+        }));
+      }
+      for (const row of this.rows) {
+        if (!row.lane) continue;
+        const fit = fits.get(row.run)!;
+        const spans = row.lane.spans.filter((span) => fit[row.run.op[span]] === 1);
+        if (spans.length === 0) continue;
+        this.matches.push({ lane: row.lane, spans });
+        for (const span of spans) this.matched.push({ run: row.run, span });
+      }
+      this.matched.sort((a, b) => a.run.begin[a.span] - b.run.begin[b.span]);
+    }
+    this.draw();
+    return this.matched.length;
+  }
+  nextMatch(by: number): void {
+    if (this.matched.length === 0) {
+      this.tell(this.state.search ? `nothing is called "${this.state.search}" in the rows that are shown` : '');
+      return;
+    }
+    this.matchAt = (this.matchAt + by + this.matched.length) % this.matched.length;
+    const { run, span } = this.matched[this.matchAt];
+    this.tell(`${whole(this.matchAt + 1)} of ${whole(this.matched.length)}`);
+    this.reveal(run, span);
+    this.state.choose({ run, span }, true);
+  }
+
+  // The span before or after the chosen one in its lane.
+  step(by: number): void {
+    const { chosen } = this.state;
+    if (!chosen) return;
+    const row = this.rowOf(chosen.run, chosen.span);
+    if (!row) return;
+    const at = row.lane!.spans.indexOf(chosen.span) + by;
+    if (at >= 0 && at < row.lane!.spans.length) this.state.choose({ run: chosen.run, span: row.lane!.spans[at] }, true);
+  }
+}
+
+const hatchedLabels: { text: string; x: number; y: number; ink: string; fill: string }[] = [];
+
+function has(lane: Lane, span: number): boolean {
+  const at = lane.run.begin[span];
+  for (let i = upper(lane.begin, at) - 1; i >= 0 && lane.begin[i] === at; --i) if (lane.spans[i] === span) return true;
+  return false;
+}
+
+export function describe(run: Run, span: number): [string, string][] {
+  const rows: [string, string][] = [];
+  const shown = run.shownOf(span);
+  const { ops } = run;
+  const op = run.op[span];
+  const layer = ops.layer[op] >= 0 ? `, layer ${ops.layer[op]}` : '';
+  const several = run.roles[shown.role].repeats.length > 0 || run.microBatch[span] > 0;
+  rows.push(['takes', time(run.end[span] - run.begin[span])]);
+  rows.push(['from', `${time(run.begin[span])} to ${time(run.end[span])}`]);
+  rows.push(['of', `${kPhaseNames[ops.phase[op]]}${layer}${several ? `, micro-batch ${run.microBatch[span] + 1}` : ''}`]);
+  rows.push(['on', `rank ${shown.rank}${shown.name ? ` (${shown.name})` : ''}`]);
+  if (ops.detail[op]) rows.push(['is', ops.detail[op]]);
+  if (run.communicates(span)) {
+    rows.push(['axis', run.classOf(span).name]);
+    if (run.bytesOf(span) > 0) {
+      rows.push(['moves', bytes(run.bytesOf(span))]);
+      if (run.busbwOf(span) > 0) rows.push(['busbw', rate(run.busbwOf(span))]);
+    }
+    const exposed = viewOf(run, shown).exposedOfSpans()[span - shown.first];
+    rows.push(['exposed', exposed > 0 ? `${time(exposed)} of it` : 'nothing: hidden behind compute']);
+    if (run.begin[span] > run.ready[span]) rows.push(['waited', `${time(run.begin[span] - run.ready[span])} for the others`]);
+    const held = run.bottleneckOf(span);
+    if (held) rows.push(['held back', `by ${held.link.name}, ${percent(held.share)} of its time`]);
+  }
+  return rows;
+}
+const kPhaseNames = ['forward', 'recomputation', 'backward', 'synchronisation', 'update'];
+
+let style: CSSStyleDeclaration | null = null;
+const colors = new Map<string, string>();
+export function color(name: string): string {
+  let value = colors.get(name);
+  if (value === undefined) {
+    style ??= getComputedStyle(document.documentElement);
+    colors.set(name, value = style.getPropertyValue(name).trim());
+  }
+  return value;
+}
+export function forgetColors(): void { colors.clear(); }
+
+// As much of a text as fits.
+export function fitted(context: CanvasRenderingContext2D, text: string, width: number): string {
+  if (context.measureText(text).width <= width) return text;
+  let low = 0;
+  let high = text.length;
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (context.measureText(text.slice(0, middle) + '\u2026').width <= width) low = middle;
+    else high = middle - 1;
+  }
+  return low > 0 ? text.slice(0, low) + '\u2026' : '';
+}
+
+function arrow(context: CanvasRenderingContext2D, x1: number, y1: number, x2: number, y2: number,
+               ink: string, dashed: boolean): void {
+  context.strokeStyle = context.fillStyle = ink;
+  context.lineWidth = 1.8;
+  context.setLineDash(dashed ? [5, 3] : []);
+  const pull = Math.max(16, Math.min(Math.abs(x2 - x1) / 2, 60));
+  context.beginPath();
+  context.moveTo(x1, y1);
+  context.bezierCurveTo(x1 + pull, y1, x2 - pull, y2, x2, y2);
+  context.stroke();
+  context.setLineDash([]);
+  context.beginPath();
+  context.moveTo(x2, y2);
+  context.lineTo(x2 - 7, y2 - 4);
+  context.lineTo(x2 - 7, y2 + 4);
+  context.fill();
+}

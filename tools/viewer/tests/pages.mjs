@@ -1,0 +1,286 @@
+// Every view opens, clicks and keys do what they say, nothing is said on the console, no network is asked.
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { chromium } from 'playwright-core';
+
+const [rehearse, browserPath] = process.argv.slice(2);
+const scenarios = resolve(import.meta.dirname ?? new URL('.', import.meta.url).pathname, '../../../scenarios');
+const folder = mkdtempSync(join(tmpdir(), 'rehearse-pages-'));
+const browser = await chromium.launch({ executablePath: browserPath, args: ['--no-sandbox'] });
+let failures = 0;
+
+function report(name, ...inputs) {
+  const file = join(folder, name);
+  execFileSync(rehearse, ['report', ...inputs, '-o', file], { stdio: ['ignore', 'ignore', 'inherit'] });
+  return file;
+}
+
+// Opens the page, and after the test asks whether anything went wrong on the way.
+async function test(title, file, body, expectsFailure = false) {
+  const said = [];
+  const page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
+  page.on('console', (message) => said.push(`console: ${message.text()}`));
+  page.on('pageerror', (error) => said.push(`error: ${error.stack}`));
+  page.on('dialog', (dialog) => {
+    said.push(`dialog: ${dialog.message()}`);
+    void dialog.dismiss();
+  });
+  page.on('request', (request) => { if (request.url() !== `file://${file}`) said.push(`request: ${request.url().slice(0, 90)}`); });
+  try {
+    await page.goto(`file://${file}`);
+    await page.waitForFunction((fails) => fails ? document.querySelector('.failure') : document.documentElement.dataset.ready === 'yes',
+      expectsFailure, { timeout: 30000 });
+    await body(page);
+    if (!expectsFailure) assert.deepEqual(said, []);
+    console.log(`ok    ${title}`);
+  } catch (error) {
+    ++failures;
+    console.log(`FAIL  ${title}\n${error.stack}\n${said.join('\n')}`);
+  }
+  await page.close();
+}
+
+const settled = (page) => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+// How many colours a canvas has: one that nothing was drawn on has one.
+const colorsOf = (page, selector) => page.evaluate((one) => {
+  const canvas = document.querySelector(one);
+  const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+  const seen = new Set();
+  for (let i = 0; i < data.length; i += 4) seen.add(data[i] << 16 | data[i + 1] << 8 | data[i + 2]);
+  return seen.size;
+}, selector);
+const view = (page) => page.evaluate(() => [window.rehearse.state.from, window.rehearse.state.to]);
+// Chooses the longest communication op that is shown, by a click on the canvas.
+async function clickAnOp(page) {
+  const place = await page.evaluate(() => {
+    const { state, timeline } = window.rehearse;
+    const run = state.page.runs[0];
+    const { shown } = timeline.ranks[0];
+    let best = -1;
+    for (let i = shown.first; i < shown.end; ++i)
+      if (run.communicates(i) && (best < 0 || run.end[i] - run.begin[i] > run.end[best] - run.begin[best])) best = i;
+    state.choose({ run, span: best }, true);
+    state.choose(null);
+    timeline.drawNow();
+    const at = timeline.placeOf(run, best);
+    const box = timeline.canvas.getBoundingClientRect();
+    return { x: box.left + at.x, y: box.top + at.y, span: best };
+  });
+  await page.mouse.click(place.x, place.y);
+  return place.span;
+}
+
+const one = report('one.html', join(scenarios, 'axonn-gpt20b-perlmutter.json'));
+await test('every view of one step opens', one, async (page) => {
+  const panels = await page.evaluate(() => window.rehearse.panels);
+  assert.deepEqual(panels, ['selection', 'breakdown', 'memory', 'cluster', 'collectives']);
+  for (let i = 0; i < panels.length; ++i) {
+    await page.keyboard.press(String(i + 1));
+    await settled(page);
+    assert.ok(await page.isVisible(`#panel-${panels[i]}`), panels[i]);
+    assert.ok((await page.textContent(`#panel-${panels[i]}`)).length > 20, panels[i]);
+  }
+  assert.ok(await colorsOf(page, '.timeline canvas') > 8);
+  await page.click('#tab-memory');
+  await settled(page);
+  assert.ok(await colorsOf(page, '#panel-memory canvas') > 5);
+  await page.click('#tab-cluster');
+  await page.hover('.timeline canvas', { position: { x: 700, y: 80 } });
+  await settled(page);
+  assert.ok(await colorsOf(page, '#panel-cluster canvas') > 5);
+});
+await test('the breakdown sums to the step, and says what `rehearse run` does', one, async (page) => {
+  const run = JSON.parse(execFileSync(rehearse, ['run', join(scenarios, 'axonn-gpt20b-perlmutter.json'), '--format', 'json']));
+  await page.click('#tab-selection');
+  const text = await page.textContent('#panel-selection');
+  const exposed = run.breakdown.exposed_communication_seconds * 1e3;
+  assert.ok(text.includes(`exposed ${exposed.toFixed(1)} ms`), text.slice(0, 300));
+});
+await test('keys zoom, move and come back', one, async (page) => {
+  const [from, to] = await view(page);
+  await page.keyboard.press('w');
+  const zoomed = await view(page);
+  assert.ok(zoomed[1] - zoomed[0] < (to - from) * 0.8);
+  await page.keyboard.press('d');
+  assert.ok((await view(page))[0] > zoomed[0]);
+  await page.keyboard.press('a');
+  await page.keyboard.press('s');
+  await page.keyboard.press('f');
+  const back = await view(page);
+  assert.ok(Math.abs(back[0] - from) < 1 && Math.abs(back[1] - to) < 1);
+  await page.keyboard.press('c');
+  assert.equal(await page.evaluate(() => window.rehearse.state.showPath), true);
+  await page.keyboard.press('e');
+  assert.equal(await page.evaluate(() => window.rehearse.state.showExposed), false);
+  await page.keyboard.press('t');
+  assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), 'dark');
+});
+await test('a click chooses an op, and tells what it waited for', one, async (page) => {
+  const span = await clickAnOp(page);
+  assert.equal(await page.evaluate(() => window.rehearse.state.chosen.span), span);
+  const text = await page.textContent('#panel-selection');
+  for (const word of ['It waited for', 'What waits for it', 'busbw', 'held back']) assert.ok(text.includes(word), word);
+  await page.click('#panel-selection table:not(.facts) tr.link >> nth=0');
+  assert.notEqual(await page.evaluate(() => window.rehearse.state.chosen.span), span);
+  await page.keyboard.press('ArrowRight');
+  await page.keyboard.press('Escape');
+  assert.equal(await page.evaluate(() => window.rehearse.state.chosen), null);
+});
+await test('a drag selects a range, whose sums are shown', one, async (page) => {
+  await page.mouse.move(500, 150);
+  await page.mouse.down();
+  await page.mouse.move(700, 150, { steps: 4 });
+  await page.mouse.up();
+  const range = await page.evaluate(() => window.rehearse.state.selection);
+  assert.ok(range[1] > range[0]);
+  assert.ok((await page.textContent('#panel-selection')).includes('Selected'));
+  await page.selectOption('#panel-selection select', 'axis');
+  assert.ok((await page.textContent('#panel-selection tbody')).includes('column'));
+});
+await test('the wheel zooms at the pointer', one, async (page) => {
+  await page.mouse.move(800, 150);
+  const before = await page.evaluate(() => window.rehearse.state.cursor);
+  await page.keyboard.down('Control');
+  await page.mouse.wheel(0, -600);
+  await page.keyboard.up('Control');
+  await settled(page);
+  const [from, to] = await view(page);
+  assert.ok(before > from && before < to && to - from < 1e9);
+});
+await test('search finds, Enter goes on', one, async (page) => {
+  await page.keyboard.press('/');
+  await page.keyboard.type('all-reduce layer 3');
+  assert.match(await page.textContent('.status'), /\d+ found/);
+  await page.keyboard.press('Enter');
+  await page.keyboard.press('Enter');
+  assert.match(await page.textContent('.status'), /^2 of/);
+  await page.keyboard.press('Escape');
+  await page.keyboard.press('/');
+  await page.keyboard.type('no such op');
+  await page.keyboard.press('Enter');
+  assert.match(await page.textContent('.status'), /nothing is called "no such op"/);
+});
+await test('any rank can be asked for', one, async (page) => {
+  await page.fill('[aria-label="Show another rank"]', '13');
+  await page.press('[aria-label="Show another rank"]', 'Enter');
+  assert.match(await page.textContent('.status'), /rank 13/);
+  for (const [wrong, said] of [['99', /there is no rank 99/], ['x', /is no rank/], ['-1', /is no rank/]]) {
+    await page.fill('[aria-label="Show another rank"]', wrong);
+    await page.press('[aria-label="Show another rank"]', 'Enter');
+    assert.match(await page.textContent('.status'), said);
+  }
+});
+await test('links tell who shares them', one, async (page) => {
+  await page.click('#tab-cluster');
+  await page.click('#panel-cluster .heat canvas', { position: { x: 300, y: 8 } });
+  const text = await page.textContent('#panel-cluster .users');
+  assert.match(text, /Who uses it/);
+  assert.match(text, /GB\/s/);
+  assert.ok(await page.locator('#panel-cluster path.cable.chosen').count() > 0);
+});
+await test('collectives are sorted, filtered, and zoomed to', one, async (page) => {
+  await page.click('#tab-collectives');
+  await page.fill('#panel-collectives input[type=search]', 'all-gather');
+  const first = () => page.textContent('#panel-collectives tbody tr:first-child');
+  assert.ok((await first()).includes('all-gather'));
+  await page.click('#panel-collectives th button:has-text("takes")');
+  const longest = await first();
+  await page.click('#panel-collectives th button:has-text("takes")');
+  assert.notEqual(await first(), longest);
+  const before = await view(page);
+  await page.click('#panel-collectives tbody tr >> nth=0');
+  assert.notDeepEqual(await view(page), before);
+});
+await test('the tour walks through all of it', one, async (page) => {
+  await page.keyboard.press('?');
+  let stops = 0;
+  while (await page.isVisible('.tour') && stops < 20) {
+    ++stops;
+    assert.ok((await page.textContent('.tour p')).length > 30);
+    await page.click('.tour .main');
+    await settled(page);
+  }
+  assert.ok(stops >= 7 && stops < 20, `${stops} stops`);
+});
+await test('it prints all views, and works where it is narrow', one, async (page) => {
+  await page.emulateMedia({ media: 'print' });
+  await page.evaluate(() => window.dispatchEvent(new Event('beforeprint')));
+  await settled(page);
+  assert.ok(await page.isVisible('#panel-breakdown') && await page.isVisible('#panel-memory'));
+  await page.evaluate(() => window.dispatchEvent(new Event('afterprint')));
+  await page.emulateMedia({ media: 'screen' });
+  await page.setViewportSize({ width: 900, height: 600 });
+  await settled(page);
+  assert.equal(await page.evaluate(() => document.documentElement.scrollWidth > innerWidth), false);
+});
+
+const two = report('two.html', join(scenarios, 'axonn-fig3-a.json'), join(scenarios, 'axonn-fig3-abcde.json'));
+await test('two steps share an axis, and are compared', two, async (page) => {
+  await page.click('#tab-compare');
+  const text = await page.textContent('#panel-compare');
+  for (const word of ['A takes +1.09 s', 'By axis', 'depth', 'Ops that differ most']) assert.ok(text.includes(word), word);
+  const colors = await page.evaluate(() => window.rehearse.state.page.runs.map((run) => Object.fromEntries(run.classes.map((one) => [one.name, one.fill]))));
+  for (const [name, fill] of Object.entries(colors[0])) if (colors[1][name]) assert.equal(colors[1][name], fill, name);
+});
+const stages = report('stages.html', join(scenarios, 'cpu-pipeline.json'));
+await test('stages have numbered micro-batches', stages, async (page) => {
+  assert.ok(await page.evaluate(() => window.rehearse.timeline.ranks.length) >= 2);
+  await page.click('#tab-breakdown');
+  assert.match(await page.textContent('#panel-breakdown'), /stage 0/);
+});
+execFileSync(rehearse, ['run', join(scenarios, 'cpu-4d.json'), '--out', join(folder, 'out')], { stdio: 'ignore' });
+await test('a timeline from a file has no links, and all else', report('file.html', join(folder, 'out')), async (page) => {
+  assert.deepEqual(await page.evaluate(() => window.rehearse.panels), ['selection', 'breakdown', 'collectives']);
+  await clickAnOp(page);
+  assert.match(await page.textContent('#panel-selection'), /It waited for/);
+});
+await test('studies are dots', report('study.html', join(scenarios, 'studies/axonn-table4.json')), async (page) => {
+  await settled(page);
+  assert.ok(await page.locator('.plot canvas').count() > 0);
+  assert.match(await page.textContent('.table-box tbody'), /AxoNN\/5b/);
+  await page.hover('.plot .u-over', { position: { x: 6, y: 40 } });
+});
+
+const space = { axes: [{ path: 'strategy.overlap_all_gather', values: [true, false] }, { path: 'training.batch', values: [8, 16, 32] }],
+  objective: ['time', 'memory'] };
+await test('a search has a front', report('search.html', join(scenarios, 'cpu-4d.json'), '--search', '--set', `search=${JSON.stringify(space)}`), async (page) => {
+  await page.click('#tab-dots0');
+  await settled(page);
+  assert.match(await page.textContent('#panel-dots0 .u-legend'), /Pareto front/);
+});
+
+const evil = '</script><script>alert(1)</script>"><img src=x onerror=alert(2)>';
+const op = { name: evil, kind: evil, axis: evil, phase: 'forward', layer: 0, micro_batch: 0 };
+writeFileSync(join(folder, 'evil.json'), JSON.stringify({ schema: 'rehearse.timeline.v1', title: evil, provenance: 'measured', ranks: 1,
+  roles: [{ name: evil, ops: [op, { ...op, kind: 'gemm', axis: '' }] }], role_of_rank: [[0, 1]],
+  steps: [{ warm_up: false, step_picoseconds: 9000, spans: [[0, 0, 0, 1000, 7000], [0, 1, 0, 0, 9000]] }] }));
+await test('hostile names do nothing', report('evil.html', join(folder, 'evil.json')), async (page) => {
+  await clickAnOp(page);
+  for (const tab of await page.locator('.tabs button').all()) await tab.click();
+  await page.hover('.timeline canvas', { position: { x: 700, y: 50 } });
+  assert.equal(await page.locator('img').count(), 0);
+  assert.equal(await page.locator('script').count(), 0);  // both of ours have done their work
+});
+writeFileSync(join(folder, 'single.json'), JSON.stringify({ schema: 'rehearse.timeline.v1', title: 'one', provenance: 'measured', ranks: 1,
+  roles: [{ name: 'all', ops: [{ ...op, name: 'alone', kind: 'gemm', axis: '' }] }], role_of_rank: [[0, 1]],
+  steps: [{ warm_up: false, step_picoseconds: 9000, spans: [[0, 0, 0, 0, 9000]] }] }));
+await test('one span is enough', report('single.html', join(folder, 'single.json')), async (page) => {
+  for (const key of ['1', '2', '3', 'w', 's', 'c', 'e', 'f', '?']) await page.keyboard.press(key);
+  assert.match(await page.textContent('.tour'), /One step/);
+});
+const text = readFileSync(one, 'utf8');
+const broken = join(folder, 'broken.html');
+writeFileSync(broken, text.replace(/(id="rehearse-data">.{400}).*?<\/script>/s, '$1</script>'));
+await test('data that were cut off are said to be, and no page is empty', broken, async (page) => {
+  assert.match(await page.textContent('body'), /cannot be shown/);
+}, true);
+
+await browser.close();
+rmSync(folder, { recursive: true });
+if (failures > 0) {
+  console.log(`${failures} failed`);
+  process.exit(1);
+}
