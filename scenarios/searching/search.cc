@@ -139,6 +139,33 @@ class Evaluator {
     run_.observer->Done(static_cast<double>(++done_));
   }
 
+  // Possible points that have a formula's number, the best first.
+  std::vector<std::pair<double, SpacePoint>> ByFormula() const {
+    std::vector<std::pair<double, SpacePoint>> order;
+    for (const auto& [point, entry] : entries_)
+      if (entry.error.empty() && entry.formula) order.emplace_back(*entry.formula, point);
+    std::sort(order.begin(), order.end());
+    return order;
+  }
+  bool IsSimulated(const SpacePoint& point) const {
+    const auto entry = entries_.find(point);
+    return entry != entries_.end() &&
+           (entry->second.simulated.has_value() || !entry->second.error.empty());
+  }
+  // By the first objective; of equals the first point.
+  std::optional<SpacePoint> Best() const {
+    std::optional<SpacePoint> best;
+    double least = std::numeric_limits<double>::infinity();
+    for (const auto& [point, entry] : entries_) {
+      if (!entry.simulated) continue;
+      const double cost = search_.objectives.front().CostOf(entry.simulated->values.front());
+      if (cost >= least) continue;
+      least = cost;
+      best = point;
+    }
+    return best;
+  }
+
   FoundPoints Found() {
     FoundPoints found;
     found.looked_at = entries_.size();
@@ -330,13 +357,57 @@ void MarkFront(const Search& search, FoundPoints* found) {
                           most->second.points, WithoutPlace(most->second.example)));
 }
 
-// The best of the formula are simulated until so many were possible.
-void SimulateBest(const Search& search, const SearchRun& run, Evaluator* evaluator) {
-  FoundPoints looked = evaluator->Found();
-  std::vector<std::pair<double, SpacePoint>> order;
-  for (FoundPoint& point : looked.points)
-    if (point.formula) order.emplace_back(*point.formula, std::move(point.point));
-  std::sort(order.begin(), order.end());
+// Of one axis another choice, in which two numbers differ at most: a factor has gone from one axis
+// of a mesh to another.
+bool AreNeighbours(const SearchSpace& space, const SpacePoint& a, const SpacePoint& b) {
+  size_t axes = 0;
+  size_t values = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (a[i] == b[i]) continue;
+    ++axes;
+    const Changes& one = space.axes[i].choices[a[i]].changes;
+    const Changes& other = space.axes[i].choices[b[i]].changes;
+    for (size_t k = 0; k < std::min(one.size(), other.size()); ++k)
+      values += one[k] == other[k] ? 0 : 1;
+  }
+  return axes == 1 && values <= 2;
+}
+
+// How many of the points were possible.
+size_t SimulateAll(const std::vector<SpacePoint>& points, const SearchRun& run,
+                   Evaluator* evaluator) {
+  std::vector<char> is_possible(points.size());
+  InParallel(points.size(), run.threads, [&](size_t i) {
+    if (evaluator->is_over()()) return;
+    is_possible[i] = evaluator->Simulate(points[i]).has_value() ? 1 : 0;
+    if (is_possible[i] != 0) evaluator->EndOne();
+  });
+  return static_cast<size_t>(std::count(is_possible.begin(), is_possible.end(), 1));
+}
+
+// Formulas know no overlap: what is next to the best one so far is tried as well, until none of it
+// is better.
+void SimulateNeighbours(const Search& search, const SearchRun& run,
+                        const std::vector<std::pair<double, SpacePoint>>& order,
+                        Evaluator* evaluator) {
+  std::optional<SpacePoint> before;
+  while (!evaluator->is_over()()) {
+    const std::optional<SpacePoint> best = evaluator->Best();
+    if (!best || best == before) return;
+    before = best;
+    std::vector<SpacePoint> neighbours;
+    for (const auto& [formula, point] : order)
+      if (AreNeighbours(search.space, *best, point) && !evaluator->IsSimulated(point))
+        neighbours.push_back(point);
+    SimulateAll(neighbours, run, evaluator);
+  }
+}
+
+// The best of the formula are simulated until so many were possible. Returns the formula's number
+// of the last one.
+std::optional<double> SimulateBest(const Search& search, const SearchRun& run,
+                                   Evaluator* evaluator) {
+  const std::vector<std::pair<double, SpacePoint>> order = evaluator->ByFormula();
   const auto share =
       static_cast<size_t>(std::ceil(search.keep * static_cast<double>(order.size())));
   const size_t wanted = std::min(order.size(), std::max(share, search.keep_at_least));
@@ -344,16 +415,13 @@ void SimulateBest(const Search& search, const SearchRun& run, Evaluator* evaluat
   size_t next = 0;
   size_t possible = 0;
   while (possible < wanted && next < order.size() && !evaluator->is_over()()) {
-    const size_t count = std::min(wanted - possible, order.size() - next);
-    std::vector<char> is_possible(count);
-    InParallel(count, run.threads, [&](size_t i) {
-      if (evaluator->is_over()()) return;
-      is_possible[i] = evaluator->Simulate(order[next + i].second).has_value() ? 1 : 0;
-      if (is_possible[i] != 0) evaluator->EndOne();
-    });
-    possible += static_cast<size_t>(std::count(is_possible.begin(), is_possible.end(), 1));
-    next += count;
+    std::vector<SpacePoint> points;
+    for (; points.size() < wanted - possible && next < order.size(); ++next)
+      points.push_back(order[next].second);
+    possible += SimulateAll(points, run, evaluator);
   }
+  if (search.objectives.size() == 1) SimulateNeighbours(search, run, order, evaluator);
+  return next > 0 ? std::optional(order[next - 1].first) : std::nullopt;
 }
 
 }  // namespace
@@ -420,9 +488,11 @@ FoundPoints RunSearch(const Search& search, const SearchRun& run) {
     return value;
   };
   Walk(search.space, search.walk, run.threads, cost, evaluator.is_over());
-  if (search.decide == Decision::kBoth) SimulateBest(search, run, &evaluator);
+  std::optional<double> worst_kept;
+  if (search.decide == Decision::kBoth) worst_kept = SimulateBest(search, run, &evaluator);
 
   FoundPoints found = evaluator.Found();
+  found.worst_kept = worst_kept;
   found.was_stopped = run.is_stopped();
   if (found.points.empty() && found.was_stopped) throw Stopped("no point was done");
   if (found.points.empty()) FailEmpty(search, found);
@@ -435,10 +505,8 @@ FoundPoints RunSearch(const Search& search, const SearchRun& run) {
       [&](const FoundPoint& a, const FoundPoint& b) { return IsBetter(search, a, b); });
   MarkFront(search, &found);
   for (const FoundPoint& point : found.points) {
-    if (!point.formula || search.decide != Decision::kBoth) continue;
-    std::optional<double>& bound = point.simulated ? found.worst_kept : found.best_left;
-    if (!bound || (point.simulated ? *point.formula > *bound : *point.formula < *bound))
-      bound = point.formula;
+    if (!point.formula || point.simulated || search.decide != Decision::kBoth) continue;
+    found.best_left = std::min(found.best_left.value_or(*point.formula), *point.formula);
   }
   return found;
 }

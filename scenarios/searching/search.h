@@ -5,7 +5,8 @@
 // formula's number: a paper's model of its communication
 // (scenarios/explaining/paper_models.h), or the simulator's closed forms without contention. What
 // decides is the simulation: with "decide": "both" of the best by the formula, as many as "keep"
-// says, with "simulation" of all. What a search finds does not depend on the number of threads,
+// says, then of the neighbours of the best one until none is better (formulas know no overlap);
+// with "simulation" of all. What a search finds does not depend on the number of threads,
 // unless "seconds" ends it.
 #pragma once
 
@@ -74,7 +75,7 @@ struct FoundPoints {
   std::map<std::string, ExcludedPoints> excluded;  // by reason
   size_t looked_at = 0;
   size_t simulated = 0;
-  // The formula's: the worst number that was simulated, the best that was not.
+  // The formula's: the worst number that it kept, the best that was not simulated.
   std::optional<double> worst_kept;
   std::optional<double> best_left;
   bool was_stopped = false;

@@ -95,8 +95,8 @@ std::string FormulaSentence(const Search& search, const FoundPoints& found) {
   if (!found.best_left)
     return fmt::format("The formula {} left nothing out.\n", Name(search.formula));
   return fmt::format(
-      "The formula {} kept what it puts at {} or less and left out {}, the least of them at {}; "
-      "--decide simulation plays these too.\n",
+      "The formula {} kept what it puts at {} or less, besides neighbours of the best; it left out "
+      "{}, the least of them at {}; --decide simulation plays these too.\n",
       Name(search.formula), FormulaText(search, *found.worst_kept), Counted(left),
       FormulaText(search, *found.best_left));
 }

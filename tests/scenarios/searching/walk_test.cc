@@ -85,11 +85,11 @@ TEST(WalkTest, AnnealingLeavesAValleyThatDescentStaysIn) {
   const auto cost = [](const SpacePoint& point) -> std::optional<double> {
     const double a = point[0];
     const double b = point[1];
-    return 1 + 0.2 * std::abs(a - b) + 0.01 * (18 - a - b);
+    return 1 + 0.2 * std::abs(a - b) + 0.01 * (58 - a - b);
   };
   const Seen seen = WalkThrough(
       Cube(2, 10),
-      {.method = WalkMethod::kAnnealing, .evaluations = 80, .starts = 1, .temperature = 0.3}, 1,
+      {.method = WalkMethod::kAnnealing, .evaluations = 700, .starts = 1, .temperature = 0.3}, 1,
       cost);
   EXPECT_EQ(seen.least, 1);
 }
