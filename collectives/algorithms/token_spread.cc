@@ -109,8 +109,10 @@ void SendOnce(const TokenRouting& routing, Collective* collective) {
 
 Bytes TokenBytes(uint64_t hidden, DType dtype) {
   Bytes bytes = static_cast<double>(hidden) * SizeOf(dtype);
-  if (dtype == DType::kFp8)
-    bytes += static_cast<double>((hidden + kElementsOfScale - 1) / kElementsOfScale) * kScale;
+  if (dtype == DType::kFp8) {
+    const uint64_t scales = (hidden + kElementsOfScale - 1) / kElementsOfScale;
+    bytes += static_cast<double>(scales) * kScale;
+  }
   return bytes;
 }
 

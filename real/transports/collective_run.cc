@@ -1,6 +1,7 @@
 #include "real/transports/collective_run.h"
 
 #include <algorithm>
+#include <cmath>
 #include <span>
 #include <utility>
 
@@ -195,7 +196,7 @@ void ExchangePairs(Transport& transport, const CollectiveCall<T>& call) {
   const double element = SizeOf(call.collective->dtype).value();
   const auto elements = [&](uint32_t from, uint32_t to) {
     const Bytes bytes = call.collective->pair_bytes[size_t{from} * p + to];
-    return static_cast<uint64_t>(bytes.value() / element + 0.5);
+    return static_cast<uint64_t>(std::llround(bytes.value() / element));
   };
   std::vector<Transport::Handle> handles;
   uint64_t coming = 0;

@@ -115,10 +115,12 @@ AlphaBeta FitRings(const Scenario& scenario, std::vector<std::vector<uint32_t>> 
   trial.routing = scenario.routing;
   Router router(*scenario.cluster, scenario.routing);
   std::vector<AlphaBetaSample> samples;
-  for (double bytes = 65536; bytes <= 67108864; bytes *= 4) {
-    samples.push_back({CollectiveKind::kAllReduce,
-                       static_cast<uint32_t>(trial.groups.front().size()), Bytes(bytes),
-                       TimeOf(trial, Bytes(bytes), router)});
+  constexpr uint64_t kLeast = 64 * 1024;
+  constexpr uint64_t kMost = 64 * 1024 * 1024;
+  const auto size = static_cast<uint32_t>(trial.groups.front().size());
+  for (uint64_t count = kLeast; count <= kMost; count *= 4) {
+    const Bytes bytes(static_cast<double>(count));
+    samples.push_back({CollectiveKind::kAllReduce, size, bytes, TimeOf(trial, bytes, router)});
   }
   return FitAlphaBeta(samples);
 }

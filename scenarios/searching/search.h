@@ -42,7 +42,7 @@ struct Search {
 };
 
 // Throws Error (file, line, pointer, found, expected).
-Search ReadSearch(const JsonDocument& scenario);
+Search ReadSearch(const JsonDocument& document);
 
 // What a point's simulation came to.
 struct SimulatedPoint {

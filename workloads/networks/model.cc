@@ -12,7 +12,7 @@ namespace {
 double AttentionWeights(const GptModel& model) {
   if (model.latent) return model.latent->Weights(model.hidden, model.heads);
   const double h = static_cast<double>(model.hidden);
-  return h * static_cast<double>((2 * model.heads + 2 * model.Groups()) * model.HeadSize());
+  return h * static_cast<double>(2 * (model.heads + model.Groups()) * model.HeadSize());
 }
 
 // What a core multiplies for a token and a key: the columns of its queries and of its values.

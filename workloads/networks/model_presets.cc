@@ -66,12 +66,12 @@ std::vector<GptModel> DeepSeeks() {
   };
   std::vector<GptModel> models = {
       with(Llama("deepseek-v2-lite", 27, 2048, 16, 0, 10944, 102400, lite), 0,
-           {.count = 64, .per_token = 6, .hidden = 1408, .shared = 2 * 1408, .first_dense = 1}),
+           {.count = 64, .per_token = 6, .hidden = 1408, .shared = 2816, .first_dense = 1}),
       with(Llama("deepseek-v2", 60, 5120, 128, 0, 12288, 102400, v2), 1536,
            {.count = 160,
             .per_token = 6,
             .hidden = 1536,
-            .shared = 2 * 1536,
+            .shared = 3072,
             .first_dense = 1,
             .groups = 8,
             .limited_groups = 3,

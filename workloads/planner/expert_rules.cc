@@ -215,7 +215,7 @@ class ExpertNode {
       tensor.layout = spread_;
       return tensor;
     }
-    const Tensor share = MakeRows(tensor.name, rows().received(), tensor.columns, spread_);
+    Tensor share = MakeRows(tensor.name, rows().received(), tensor.columns, spread_);
     AddShared(CollectiveKind::kReduceScatter, "reduce-scatter ", tensor, tensor, share);
     return share;
   }

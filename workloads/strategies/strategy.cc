@@ -36,7 +36,6 @@ ProductLayouts LayoutsOf(const RoleLayouts& layouts, MatrixRole role) {
     case MatrixRole::kTable:
       return layouts.table;
     case MatrixRole::kQkv:
-      return layouts.qkv;
     case MatrixRole::kUp:
       return layouts.qkv;
     case MatrixRole::kFirst:
