@@ -81,17 +81,25 @@ TEST(WalkTest, DescentReachesTheBottomOfABowlInATinyPartOfTheLooks) {
 }
 
 TEST(WalkTest, AnnealingLeavesAValleyThatDescentStaysIn) {
-  // Two valleys along a diagonal: only two steps together lead from one to the other.
+  // Each point of the diagonal is better than all that differ from it in one axis: only two steps,
+  // the first of them for the worse, lead from one to a better one.
   const auto cost = [](const SpacePoint& point) -> std::optional<double> {
-    const double a = point[0];
-    const double b = point[1];
-    return 1 + 0.2 * std::abs(a - b) + 0.01 * (58 - a - b);
+    const double least = std::min(point[0], point[1]);
+    return (point[0] == point[1] ? 1.0 : 1.1) + 0.01 * (29 - least);
   };
-  const Seen seen = WalkThrough(
-      Cube(2, 10),
-      {.method = WalkMethod::kAnnealing, .evaluations = 700, .starts = 1, .temperature = 0.3}, 1,
-      cost);
-  EXPECT_EQ(seen.least, 1);
+  const SearchSpace space = Cube(2, 30);
+  size_t good = 0;
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    const Seen seen = WalkThrough(space,
+                                  {.method = WalkMethod::kAnnealing,
+                                   .evaluations = 300,
+                                   .starts = 1,
+                                   .temperature = 0.2,
+                                   .seed = seed},
+                                  1, cost);
+    if (seen.least <= 1.05) ++good;  // one of the best six of 30 on the diagonal
+  }
+  EXPECT_GE(good, 18u);
 }
 
 TEST(WalkTest, WhatIsImpossibleIsWalkedRound) {
