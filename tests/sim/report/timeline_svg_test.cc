@@ -212,8 +212,8 @@ TEST(TimelineSvgTest, StackedStepsShareAnAxis) {
   const TwoRankStep step;
   TwoRankStep longer;
   longer.timeline.step = Time(52 * kMicrosecond);
-  PicturedStep upper{&step.schedule, &step.timeline, {.title = "a<b"}};
-  PicturedStep lower{&longer.schedule, &longer.timeline, {.title = "twice"}};
+  PicturedStep upper{&step.schedule, &step.timeline, {"a<b", {}, {}}};
+  PicturedStep lower{&longer.schedule, &longer.timeline, {"twice", {}, {}}};
   const std::string svg = StackedTimelinesSvg({upper, lower});
   ExpectWellFormed(svg);
   EXPECT_THAT(svg, HasSubstr("<title>a&lt;b above twice</title>"));
