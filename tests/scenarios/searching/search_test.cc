@@ -215,8 +215,8 @@ TEST(PaperModelsTest, MachinesAreMeasuredAsTheAuthorsDid) {
         .terms[2]
         .second.value();
   };
-  // Forward all-reduces go over the rows of the grid for q, k, v and the MLP's first product, 3h and
-  // 4h wide, over its columns for the two that are h wide; groups of 4 with none inside are as
+  // Forward all-reduces go over the rows of the grid for q, k, v and the MLP's first product, 3h
+  // and 4h wide, over its columns for the two that are h wide; groups of 4 with none inside are as
   // quick whichever they are.
   EXPECT_NEAR(total("4", "1") / total("1", "4"), 2.0 / 7.0, 1e-9);
 }
