@@ -115,8 +115,8 @@ AlphaBeta FitRings(const Scenario& scenario, std::vector<std::vector<uint32_t>> 
   trial.routing = scenario.routing;
   Router router(*scenario.cluster, scenario.routing);
   std::vector<AlphaBetaSample> samples;
-  constexpr uint64_t kLeast = 64 * 1024;
-  constexpr uint64_t kMost = 64 * 1024 * 1024;
+  constexpr uint64_t kLeast = uint64_t{1} << 16;
+  constexpr uint64_t kMost = uint64_t{1} << 26;
   const auto size = static_cast<uint32_t>(trial.groups.front().size());
   for (uint64_t count = kLeast; count <= kMost; count *= 4) {
     const Bytes bytes(static_cast<double>(count));
