@@ -1,7 +1,9 @@
 #include "tools/number_options.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
@@ -213,6 +215,19 @@ po::value_semantic* Gigaflops(const char* name, const char* standard) {
                                               "GFLOP from 1 to 1000000000 such as 2, or 2TFLOP"));
       },
       name, standard);
+}
+
+void AddThreadsOption(po::options_description* options, const char* parts) {
+  constexpr unsigned kMostThreads = 1024;
+  options->add_options()(
+      "threads", Whole("N", "0", 0u, kMostThreads),
+      fmt::format("{} at a time, at most four a core; 0 is one a core", parts).c_str());
+}
+
+unsigned ThreadsOption(const po::variables_map& values) {
+  constexpr unsigned kMostOfACore = 4;
+  return std::min(values["threads"].as<unsigned>(),
+                  kMostOfACore * std::max(1u, std::thread::hardware_concurrency()));
 }
 
 }  // namespace rehearse

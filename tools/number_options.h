@@ -56,6 +56,11 @@ boost::program_options::value_semantic* Wait(const char* name, const char* stand
 // From one GFLOP: GFLOP as in "2" and "0.5", or with a unit; as<Flops>().
 boost::program_options::value_semantic* Gigaflops(const char* name, const char* standard);
 
+// --threads, of commands that do many `parts` ("points", "rows") at a time.
+void AddThreadsOption(boost::program_options::options_description* options, const char* parts);
+// 0: one a core. At most four a core: more are no quicker, and each takes memory.
+unsigned ThreadsOption(const boost::program_options::variables_map& values);
+
 // Ranks that are threads of this process, at most.
 inline constexpr uint32_t kMostThreadRanks = 65'536;
 

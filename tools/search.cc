@@ -1,10 +1,8 @@
 // rehearse search SCENARIO: which configuration is the best.
 #include "scenarios/searching/search.h"
 
-#include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <thread>
 
 #include <fmt/format.h>
 
@@ -25,7 +23,6 @@ namespace {
 
 namespace po = boost::program_options;
 
-constexpr unsigned kMostThreads = 1024;
 constexpr uint32_t kMostShown = 1'000'000;
 
 // Options that stand for a key of "search".
@@ -136,8 +133,7 @@ CommandSyntax SearchSyntax() {
       "tau, regret)");
   add("out", po::value<std::string>()->value_name("DIR"),
       "write the K best as scenarios, for rehearse run: 001.json and so on");
-  add("threads", Whole("N", "0", 0u, kMostThreads),
-      "points at a time, at most four a core; 0 is one a core");
+  AddThreadsOption(&syntax.options, "points");
   add("allow-oom", "count what does not fit the devices' memory as possible");
   add("set", po::value<std::vector<std::string>>()->composing()->value_name("PATH=VALUE"),
       "change the scenario before it is read, e.g. search.keep=0.1; may be repeated");
@@ -172,9 +168,7 @@ int SearchCommand(const std::vector<std::string>& arguments) {
   const Search search = ReadSearch(document);
 
   SearchRun run;
-  constexpr unsigned kMostOfACore = 4;
-  run.threads = std::min(values["threads"].as<unsigned>(),
-                         kMostOfACore * std::max(1u, std::thread::hardware_concurrency()));
+  run.threads = ThreadsOption(values);
   run.all_formulas = words.quality;
   run.allow_out_of_memory = values.count("allow-oom") > 0;
   run.is_stopped = IsStopAsked;

@@ -1,9 +1,7 @@
 // rehearse sweep STUDY: simulate many scenarios and compare them with what is published.
 #include "scenarios/sweeping/sweep.h"
 
-#include <algorithm>
 #include <cstdio>
-#include <thread>
 
 #include <fmt/format.h>
 
@@ -24,8 +22,6 @@ namespace rehearse {
 namespace {
 
 namespace po = boost::program_options;
-
-constexpr unsigned kMostThreads = 1024;
 
 const std::vector<OutputFormat> kFormats = {OutputFormat::kText, OutputFormat::kJson,
                                             OutputFormat::kCsv, OutputFormat::kJsonLines,
@@ -64,9 +60,9 @@ CommandSyntax SweepSyntax() {
   syntax.options.add_options()(
       "out", po::value<std::string>()->value_name("DIR"),
       "keep the result of each point there, and do not simulate what is there already")(
-      "again", "simulate points that --out has already")(
-      "threads", Whole("N", "0", 0u, kMostThreads),
-      "points at a time, at most four a core; 0 is one a core")(
+      "again", "simulate points that --out has already");
+  AddThreadsOption(&syntax.options, "points");
+  syntax.options.add_options()(
       "set", po::value<std::vector<std::string>>()->composing()->value_name("PATH=VALUE"),
       "change the scenario of every point, e.g. simulator.fidelity=formula; may be repeated");
   AddFormatOption(syntax.options, kFormats,
@@ -83,10 +79,7 @@ int SweepCommand(const std::vector<std::string>& arguments) {
                 "\ntry: rehearse sweep scenarios/studies/axonn-table4.json");
   const OutputFormat format = ReadFormat(values, kFormats);
   SweepOptions options;
-  // More are no quicker, and each takes memory.
-  constexpr unsigned kMostOfACore = 4;
-  options.threads = std::min(values["threads"].as<unsigned>(),
-                             kMostOfACore * std::max(1u, std::thread::hardware_concurrency()));
+  options.threads = ThreadsOption(values);
   options.again = values.count("again") > 0;
   options.folder = FolderOption(values, "out");
   if (options.again && options.folder.empty())

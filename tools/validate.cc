@@ -1,7 +1,5 @@
 // rehearse validate TABLE.csv: what others have measured, beside what is predicted.
-#include <algorithm>
 #include <cstdio>
-#include <thread>
 
 #include "scenarios/sweeping/validation_report.h"
 #include "sim/base/error.h"
@@ -15,8 +13,6 @@ namespace rehearse {
 namespace {
 
 namespace po = boost::program_options;
-
-constexpr unsigned kMostRowsAtATime = 1024;
 
 const std::vector<OutputFormat> kValidationFormats = {OutputFormat::kText, OutputFormat::kJson,
                                                       OutputFormat::kCsv, OutputFormat::kJsonLines,
@@ -58,9 +54,9 @@ CommandSyntax ValidateSyntax() {
   syntax.takes["table"] = TakenFile({".csv"});
   syntax.takes["svg"] = TakenOutput({".svg"});
   syntax.options.add_options()("svg", po::value<std::string>()->value_name("FILE"),
-                               "draw predicted against measured utilisation")(
-      "threads", Whole("N", "0", 0u, kMostRowsAtATime),
-      "rows at a time, at most four a core; 0 is one a core")(
+                               "draw predicted against measured utilisation");
+  AddThreadsOption(&syntax.options, "rows");
+  syntax.options.add_options()(
       "set", po::value<std::vector<std::string>>()->composing()->value_name("PATH=VALUE"),
       "change the scenario of every row, e.g. simulator.fidelity=formula; may be repeated");
   AddFormatOption(syntax.options, kValidationFormats, "a row a row of the table, with all digits");
@@ -76,10 +72,6 @@ int ValidateCommand(const std::vector<std::string>& arguments) {
                 "\ntry: rehearse validate scenarios/validation/published.csv");
   }
   const OutputFormat format = ReadFormat(values, kValidationFormats);
-  constexpr unsigned kMostOfACore = 4;
-  const unsigned threads =
-      std::min(values["threads"].as<unsigned>(),
-               kMostOfACore * std::max(1u, std::thread::hardware_concurrency()));
   std::vector<std::string> changes;
   if (values.count("set") > 0) changes = values["set"].as<std::vector<std::string>>();
   const std::string svg = FolderOption(values, "svg");
@@ -87,7 +79,7 @@ int ValidateCommand(const std::vector<std::string>& arguments) {
   const ValidationTable table =
       ReadValidationTable(ReadCsvFile(values["table"].as<std::string>()), changes);
   ProgressLine progress(ProgressWanted());
-  const Validation validation = Validate(table, threads, progress);
+  const Validation validation = Validate(table, ThreadsOption(values), progress);
   progress.Clear();
   if (!svg.empty()) WriteFileAtomically(svg, ValidationSvg(table, validation));
   const std::string text = PrintValidation(table, validation, format);

@@ -47,10 +47,11 @@ Objective ObjectiveOfNumber(const std::string& name, const JsonReader& reader) {
                     "a number of the result{}",
                     QuotedJson(name), KnownNames(name, names)));
   }
-  Objective objective{.kind = ObjectiveKind::kNumber, .name = name, .number = name, .unit = ""};
-  for (const char* good : {"utilization", "per_second", "overlap_fraction"})
-    objective.more_is_better |= name.find(good) != std::string::npos;
-  return objective;
+  return {.kind = ObjectiveKind::kNumber,
+          .name = name,
+          .number = name,
+          .unit = "",
+          .more_is_better = MoreIsBetter(name)};
 }
 
 Objective ReadObjective(const JsonReader& reader, const JsonReader& search) {

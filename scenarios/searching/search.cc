@@ -38,7 +38,7 @@ bool DiffersInStrategyOnly(const SearchSpace& space) {
   return true;
 }
 
-FormulaKind FormulaOf(const JsonReader& search, const Search& partial) {
+FormulaKind FormulaOf(const JsonReader& search, const Search& partial, const Scenario& scenario) {
   constexpr FormulaKind kKinds[] = {FormulaKind::kAxonn, FormulaKind::kAxonnAgnostic,
                                     FormulaKind::kAtp, FormulaKind::kAutoddl,
                                     FormulaKind::kClosedForms};
@@ -47,7 +47,7 @@ FormulaKind FormulaOf(const JsonReader& search, const Search& partial) {
   if (partial.objectives.size() > 1 || !IsOfTime(partial.objectives.front()) ||
       !DiffersInStrategyOnly(partial.space))
     return FormulaKind::kClosedForms;
-  const std::optional<PaperModel> model = PaperModels::ModelOf(ReadScenario(partial.scenario));
+  const std::optional<PaperModel> model = PaperModels::ModelOf(scenario);
   return model ? static_cast<FormulaKind>(*model) : FormulaKind::kClosedForms;
 }
 
@@ -108,25 +108,29 @@ class Evaluator {
 
   // The formula's number, nothing where the point is impossible.
   std::optional<double> Formula(const SpacePoint& point) {
-    return Known(point, &Entry::has_formula, [&](Entry& entry) {
-      const Scenario scenario = Read(point);
-      entry.formula =
-          search_.formula == FormulaKind::kClosedForms
-              ? ClosedForms(scenario)
-              : papers_.Predict(static_cast<PaperModel>(search_.formula), scenario).total.value();
-      entry.has_formula = true;
-      return *entry.formula;
-    });
+    Entry known = Known(point);
+    if (known.IsOpen() && !known.formula) {
+      known = Add(point, [&](const Scenario& scenario, Entry* entry) {
+        entry->formula =
+            search_.formula == FormulaKind::kClosedForms
+                ? ClosedForms(scenario)
+                : papers_.Predict(static_cast<PaperModel>(search_.formula), scenario).total.value();
+      });
+    }
+    return known.IsOpen() ? known.formula : std::nullopt;
   }
 
   // By objective.
   std::optional<std::vector<double>> Simulate(const SpacePoint& point) {
-    return Known(point, &Entry::simulated, [&](Entry& entry) {
-      const Scenario scenario = Read(point);
-      entry.simulated = Play(scenario);
-      NoteBest(point, entry.simulated->values.front());
-      return entry.simulated->values;
-    });
+    Entry known = Known(point);
+    if (known.IsOpen() && !known.simulated) {
+      known = Add(point, [&](const Scenario& scenario, Entry* entry) {
+        entry->simulated = Play(scenario);
+        NoteBest(point, entry->simulated->values.front());
+      });
+    }
+    if (!known.IsOpen() || !known.simulated) return std::nullopt;
+    return known.simulated->values;
   }
 
   void BeginSimulations(size_t most) {
@@ -173,7 +177,7 @@ class Evaluator {
       if (!entry.error.empty()) {
         ExcludedPoints& excluded = found.excluded[entry.reason];
         if (++excluded.points == 1) excluded.example = entry.error;
-      } else if (entry.has_formula || entry.simulated) {
+      } else if (entry.formula || entry.simulated) {
         if (entry.simulated) ++found.simulated;
         found.points.push_back({point, entry.formula, std::move(entry.simulated)});
       }
@@ -183,11 +187,12 @@ class Evaluator {
 
  private:
   struct Entry {
-    bool has_formula = false;
     std::optional<double> formula;
     std::optional<SimulatedPoint> simulated;
     std::string error;
     std::string reason;
+
+    bool IsOpen() const { return error.empty(); }  // not known to be impossible
   };
 
   bool IsOver() const {
@@ -241,48 +246,35 @@ class Evaluator {
     return simulated;
   }
 
-  // What is there already, or what `make` returns; nothing for what is impossible. Two threads may
-  // make the same thing: it is the same.
-  template <typename Part, typename Make>
-  auto Known(const SpacePoint& point, Part Entry::*part, const Make& make)
-      -> std::optional<decltype(make(std::declval<Entry&>()))> {
-    {
-      const std::lock_guard lock(mutex_);
-      const auto known = entries_.find(point);
-      if (known != entries_.end()) {
-        if (!known->second.error.empty()) return std::nullopt;
-        if (known->second.*part) return Told(known->second, part);
-      }
-    }
-    Entry made;
-    std::optional<decltype(make(made))> value;
+  Entry Known(const SpacePoint& point) {
+    const std::lock_guard lock(mutex_);
+    const auto known = entries_.find(point);
+    return known == entries_.end() ? Entry() : known->second;
+  }
+
+  // Notes what `make` finds of the point's scenario, or why it is impossible, and returns all that
+  // is known then. Two threads may find the same thing of a point. Nothing is noted where the
+  // search is over before.
+  template <typename Make>
+  Entry Add(const SpacePoint& point, const Make& make) {
+    Entry found;
     try {
-      value = make(made);
+      make(Read(point), &found);
     } catch (const Stopped&) {
-      return std::nullopt;
+      return found;
     } catch (const Error& error) {
-      made.error = error.what();
-      made.reason = ReasonOf(made.error);
+      found.error = error.what();
+      found.reason = ReasonOf(found.error);
     }
     const std::lock_guard lock(mutex_);
     Entry& entry = entries_[point];
-    if (made.has_formula) {
-      entry.has_formula = true;
-      entry.formula = made.formula;
+    if (found.formula) entry.formula = found.formula;
+    if (found.simulated) entry.simulated = std::move(found.simulated);
+    if (!found.IsOpen()) {
+      entry.error = std::move(found.error);
+      entry.reason = std::move(found.reason);
     }
-    if (made.simulated) entry.simulated = std::move(made.simulated);
-    if (!made.error.empty()) {
-      entry.error = std::move(made.error);
-      entry.reason = std::move(made.reason);
-    }
-    return value;
-  }
-  static std::optional<double> Told(const Entry& entry, bool Entry::* /*part*/) {
-    return entry.formula;
-  }
-  static std::optional<std::vector<double>> Told(const Entry& entry,
-                                                 std::optional<SimulatedPoint> Entry::* /*part*/) {
-    return entry.simulated->values;
+    return entry;
   }
 
   void NoteBest(const SpacePoint& point, double value) {
@@ -436,7 +428,7 @@ Search ReadSearch(const JsonDocument& document) {
   search.scenario = document;
   const Scenario scenario = ReadScenario(document);
   if (scenario.lists_jobs) root.At("jobs").Fail("a search is of one step; found \"jobs\"");
-  search.space = ReadSpace(root);
+  search.space = ReadSpace(document, static_cast<uint32_t>(scenario.jobs.front().placement.size()));
 
   const JsonDocument nothing = JsonDocument::FromText("{}", document.name());
   const JsonReader reader =
@@ -451,16 +443,16 @@ Search ReadSearch(const JsonDocument& document) {
   search.walk.temperature = reader.At("temperature").Number();
   search.walk.seed = reader.At("seed").Whole<uint64_t>();
   if (reader.Has("seconds")) search.seconds = reader.At("seconds").Number();
-  search.formula = FormulaOf(reader, search);
+  search.formula = FormulaOf(reader, search, scenario);
   if (search.decide == Decision::kFormula && search.objectives.size() > 1)
     reader.At("decide").Fail("a formula has one number; expected one objective");
   if (search.walk.method == WalkMethod::kExhaustive &&
       search.space.Size() > kMostExhaustivePoints) {
-    Place place = reader.place();
-    throw Error(place, fmt::format("the space has {:.3g} points, too many for an exhaustive "
-                                   "search (at most {:.0f}); expected another \"method\", or less "
-                                   "to choose from",
-                                   search.space.Size(), kMostExhaustivePoints));
+    throw Error(reader.place(),
+                fmt::format("the space has {:.3g} points, too many for an exhaustive "
+                            "search (at most {:.0f}); expected another \"method\", or less "
+                            "to choose from",
+                            search.space.Size(), kMostExhaustivePoints));
   }
   return search;
 }

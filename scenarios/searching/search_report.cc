@@ -64,10 +64,15 @@ std::string Headline(const Search& search, const FoundPoints& found) {
   for (const auto& [reason, points] : found.excluded) excluded += points.points;
   const double size = search.space.Size();
   std::string text = fmt::format("Space: {}: {} points", axes, Counted(size));
-  if (static_cast<double>(found.looked_at) < size)
-    text += fmt::format(
-        ", {} of them looked at ({}, seed {})", Counted(static_cast<double>(found.looked_at)),
-        kWalkMethodNames[static_cast<size_t>(search.walk.method)], search.walk.seed);
+  if (static_cast<double>(found.looked_at) < size) {
+    const bool is_exhaustive = search.walk.method == WalkMethod::kExhaustive;
+    text += fmt::format(", {} of them looked at{}", Counted(static_cast<double>(found.looked_at)),
+                        is_exhaustive
+                            ? std::string()
+                            : fmt::format(" ({}, seed {})",
+                                          kWalkMethodNames[static_cast<size_t>(search.walk.method)],
+                                          search.walk.seed));
+  }
   text += fmt::format("; {} impossible", Counted(static_cast<double>(excluded)));
   if (search.decide != Decision::kFormula)
     text += fmt::format(", {} simulated", Counted(static_cast<double>(found.simulated)));

@@ -1,17 +1,14 @@
 #include "scenarios/searching/search_space.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "scenarios/readers/scenario.h"
 #include "scenarios/readers/search_shapes.h"
 #include "sim/base/error.h"
-#include "sim/base/json_document.h"
 #include "topology/files/cluster_file.h"
 
 namespace rehearse {
@@ -99,10 +96,10 @@ SpaceAxis SbpAxis(const std::string& product, uint32_t nodes, uint32_t gpus) {
 
 class SpaceReader {
  public:
-  explicit SpaceReader(const JsonReader& scenario) : scenario_(scenario) {}
+  SpaceReader(const JsonDocument& document, uint32_t ranks)
+      : document_(document), scenario_(document.Root()), ranks_({ranks}) {}
 
   SearchSpace Read() {
-    if (scenario_.Has("jobs")) scenario_.At("jobs").Fail("a search is of one step; found \"jobs\"");
     if (scenario_.Has("search")) {
       const JsonReader search = scenario_.At("search").As(SearchShape());
       // Axes of the cluster first: others follow from how many ranks there may be.
@@ -118,8 +115,6 @@ class SpaceReader {
           search.At("default_axes").Fail("there is nothing to choose from; expected \"axes\" too");
         return std::move(space_);
       }
-    } else {
-      FindRanks();
     }
     AddDefaults();
     return std::move(space_);
@@ -132,15 +127,11 @@ class SpaceReader {
     space_.axes.push_back(std::move(axis));
   }
 
-  // Of the devices, and of all that the axes put in their place; or of the placement's list.
+  // Where axes change the cluster and no placement says how many ranks there are: of all devices of
+  // each.
   void FindRanks() {
-    const auto devices_with = [&](const Changes& changes) {
-      JsonDocument document =
-          JsonDocument::FromText(scenario_.value().dump(), scenario_.place().file);
-      for (const auto& [path, value] : changes) document.Set(path + "=" + value.dump());
-      return ReadCluster(document.Root().At("cluster"))->device_count();
-    };
-    bool has_cluster_axis = false;
+    if (scenario_.Has("placement")) return;
+    std::set<uint32_t> ranks;
     for (const SpaceAxis& axis : space_.axes) {
       for (const SpaceChoice& choice : axis.choices) {
         const bool is_of_cluster =
@@ -148,19 +139,13 @@ class SpaceReader {
               return change.first == "cluster" || change.first.rfind("cluster.", 0) == 0;
             });
         if (!is_of_cluster) continue;
-        has_cluster_axis = true;
-        ranks_.insert(devices_with(choice.changes));
+        JsonDocument document = document_;
+        for (const auto& [path, value] : choice.changes)
+          document.Set(path + "=" + value.dump(), axis.place);
+        ranks.insert(ReadCluster(document.Root().At("cluster"))->device_count());
       }
     }
-    if (has_cluster_axis && !scenario_.Has("placement")) return;
-    ranks_ = {RanksOfScenario()};
-  }
-
-  uint32_t RanksOfScenario() const {
-    JsonDocument document =
-        JsonDocument::FromText(scenario_.value().dump(), scenario_.place().file);
-    const Scenario scenario = ReadScenario(document);
-    return static_cast<uint32_t>(scenario.jobs.front().placement.size());
+    if (!ranks.empty()) ranks_ = std::move(ranks);
   }
 
   Changes ReadChanges(const JsonReader& reader) const {
@@ -324,9 +309,10 @@ class SpaceReader {
     space_.axes.push_back(std::move(axis));
   }
 
+  const JsonDocument& document_;
   const JsonReader scenario_;
   SearchSpace space_;
-  std::set<uint32_t> ranks_;
+  std::set<uint32_t> ranks_;     // that the axes of a mesh may multiply to
   std::set<std::string> paths_;  // that declared axes change
 };
 
@@ -398,6 +384,8 @@ std::vector<std::vector<uint32_t>> Factorisations(uint32_t product, size_t facto
   return all;
 }
 
-SearchSpace ReadSpace(const JsonReader& scenario) { return SpaceReader(scenario).Read(); }
+SearchSpace ReadSpace(const JsonDocument& document, uint32_t ranks) {
+  return SpaceReader(document, ranks).Read();
+}
 
 }  // namespace rehearse

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "scenarios/sweeping/study.h"
+#include "sim/base/json_document.h"
 #include "sim/base/json_reader.h"
 
 namespace rehearse {
@@ -61,10 +62,9 @@ struct SearchSpace {
 // 4 in two is {4, 1}, {2, 2}, {1, 4}.
 std::vector<std::vector<uint32_t>> Factorisations(uint32_t product, size_t factors);
 
-// The axes of a scenario's "search", and its default ones. `document` has been read as a scenario
-// but for its strategy's sizes, which need not fit. Throws Error (file, line, pointer, found,
-// expected), also where an axis has no choices and where the default axes of this strategy are not
-// known.
-SearchSpace ReadSpace(const JsonReader& scenario);
+// The axes of a scenario's "search", and its default ones. The document has been read as a scenario
+// of so many ranks. Throws Error (file, line, pointer, found, expected), also where an axis has no
+// choices and where the default axes of this strategy are not known.
+SearchSpace ReadSpace(const JsonDocument& document, uint32_t ranks);
 
 }  // namespace rehearse

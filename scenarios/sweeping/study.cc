@@ -29,6 +29,12 @@ void Fill(nlohmann::json& json, double value) {
 
 }  // namespace
 
+bool MoreIsBetter(const std::string& number) {
+  for (const char* good : {"utilization", "per_second", "overlap_fraction"})
+    if (number.find(good) != std::string::npos) return true;
+  return false;
+}
+
 namespace {
 
 std::optional<double> NumberAt(const std::string& value, const nlohmann::json& result) {

@@ -62,6 +62,10 @@ struct StudyMetric {
   std::optional<std::string> Axis() const;
 };
 
+// Whether a larger one of this number of a result is the better: rates and utilisations are; times,
+// bytes and the like had better be small.
+bool MoreIsBetter(const std::string& number);
+
 struct StudyPoint {
   std::string name;  // full: "GROUP/POINT/VALUE"
   Changes changes;   // study's, group's, point's and grid's; the calibration's are apart

@@ -87,18 +87,11 @@ std::string ChecksumOf(json kept) {
   return fmt::format("{:016x}", hash.hash());
 }
 
-// Whether a larger number is the better one; times, bytes and the like had better be small.
-bool MoreIsBetter(const StudyMetric& metric) {
-  for (const char* good : {"utilization", "per_second", "overlap_fraction"})
-    if (metric.value.find(good) != std::string::npos) return true;
-  return false;
-}
-
 // What is known of all points that are done and being played.
 class PointsObserver {
  public:
   PointsObserver(const Study& study, ProgressObserver& observer)
-      : study_(study), observer_(observer), more_is_better_(MoreIsBetter(study.metric)) {}
+      : study_(study), observer_(observer), more_is_better_(MoreIsBetter(study.metric.value)) {}
 
   void Advance(double points) {
     const std::lock_guard lock(mutex_);

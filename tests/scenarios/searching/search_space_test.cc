@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 SearchSpace SpaceOf(const std::vector<std::string>& changes = {}) {
   JsonDocument document = JsonDocument::FromText(testing::kSmall, "small.json");
   for (const std::string& change : changes) document.Set(change);
-  return ReadSpace(document.Root());
+  return ReadSpace(document, 8);
 }
 
 std::string ErrorOf(const std::vector<std::string>& changes) {

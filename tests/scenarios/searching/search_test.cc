@@ -89,7 +89,8 @@ TEST(SearchTest, FindsTheSameWithAnyNumberOfThreads) {
   }
 }
 
-// Spaces of six machines and models, whole: the formula's quarter has the best of all in it.
+// Six whole spaces, two models on three machines: the best of all is in what the formula keeps, or
+// beside the best of that.
 TEST(SearchTest, WhatTheFormulaLeavesOutIsNotTheBest) {
   for (const char* cluster : {"perlmutter:nodes=2", "frontier:nodes=1", "dgx-a100:nodes=1"}) {
     for (const char* model :
