@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include <fmt/format.h>
@@ -34,8 +35,9 @@ struct Passed {
   bool is_xgmi = true;      // likewise
   bool is_nvswitch = true;  // inside: always a switch of it
   bool is_host = false;     // across: a socket or its memory
-  std::set<uint32_t> nics;  // across: first link of the network, of the first machine
-  Seconds inside_route;     // the slowest
+  // Across, of the first machine: what the network is entered from, and by which cables.
+  std::map<VertexId, std::set<uint32_t>> nics;
+  Seconds inside_route;  // the slowest
   Seconds across_route;
 };
 
@@ -75,12 +77,18 @@ class Surveyor {
   }
 
   void LookAcross(const Route& route, bool from_first) {
+    LookAlong(route.links, from_first);
+    for (const std::vector<uint32_t>& other : route.others) LookAlong(other, from_first);
+  }
+
+  void LookAlong(const std::vector<uint32_t>& links, bool from_first) {
     bool on_network = false;
-    for (const uint32_t link : route.links) {
+    for (const uint32_t link : links) {
       const LinkKind kind = cluster_.Link(link).kind;
       passed_.is_host = passed_.is_host || kind == LinkKind::kMemory || kind == LinkKind::kSocket ||
                         EndOf(link) == VertexKind::kSocket;
-      if (kind == LinkKind::kNetwork && !on_network && from_first) passed_.nics.insert(link);
+      if (kind == LinkKind::kNetwork && !on_network && from_first)
+        passed_.nics[cluster_.SourceOf(link)].insert(link);
       on_network = on_network || kind == LinkKind::kNetwork;
     }
   }
@@ -194,7 +202,9 @@ NcclGroup SurveyForNccl(Router& router, ChannelFinder& finder, const std::vector
     const std::vector<uint32_t> members = OfFirstNode(cluster, ranks);
     if (members.size() > 1) group.inside_reached = TotalRate(cluster, finder.Find(members));
     group.nics = static_cast<uint32_t>(passed.nics.size());
-    if (!passed.nics.empty()) group.nic = cluster.Link(*passed.nics.begin()).bandwidth;
+    if (!passed.nics.empty())
+      for (const uint32_t cable : passed.nics.begin()->second)
+        group.nic += cluster.Link(cable).bandwidth;
     group.graph_channels = std::clamp(group.nics, 1u, kMostGraphChannels);
   }
   if (is_switched && spread.is_even) SearchSwitch(cluster, channels.front(), &group);

@@ -116,6 +116,12 @@ Cluster ClusterBuilder::Finish() {
   // What a builder of equal machines made is connected until links are taken away.
   if (!is_whole_) CheckConnected(*wiring_);
 
+  for (size_t i = 0; i < links_.size(); ++i) {
+    const WiredLink& link = wiring_->drawn_links[i];
+    if (link.kind == LinkKind::kNetwork && wiring_->KindAt(link.from) == VertexKind::kNic)
+      wiring_->nic_speeds[link.from] += links_[i].bandwidth;
+  }
+
   std::unordered_map<std::string, uint32_t> index_of_node;
   const EqualMachines& machines = wiring_->machines;
   const size_t drawn = wiring_->drawn_vertices.size();

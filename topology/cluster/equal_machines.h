@@ -31,9 +31,9 @@ struct EqualMachines {
   uint32_t count = 0;
   std::string prefix;
   std::vector<Part> parts;
-  std::vector<WiredLink> wires;  // between parts
-  std::vector<uint32_t> ports;   // parts
-  LinkKind cable = LinkKind::kNetwork;
+  std::vector<WiredLink> wires;    // between parts
+  std::vector<uint32_t> ports;     // parts; one that has several cables is there as often
+  std::vector<LinkKind> cables;    // of each port
   std::vector<uint32_t> switches;  // vertices: of each machine, that of each port
 
   size_t vertex_count() const { return count * parts.size(); }

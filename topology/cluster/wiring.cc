@@ -72,7 +72,8 @@ WiredLink Wiring::LinkAt(size_t index) const {
   }
   const size_t port = (place - machines.wires.size()) / 2;
   WiredLink link = {first + machines.ports[port],
-                    machines.switches[machine * machines.ports.size() + port], machines.cable};
+                    machines.switches[machine * machines.ports.size() + port],
+                    machines.cables[port]};
   if ((place - machines.wires.size()) % 2 == 1) std::swap(link.from, link.to);
   return link;
 }

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -17,6 +18,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "sim/base/quantity.h"
 #include "topology/cluster/equal_machines.h"
 #include "topology/cluster/trunks.h"
 
@@ -52,6 +54,8 @@ class Wiring {
   std::vector<Vertex> drawn_vertices;
   std::vector<WiredLink> drawn_links;
   EqualMachines machines;
+  // Of NICs that were drawn one by one: what all their cables had together then.
+  std::map<VertexId, BytesPerSecond> nic_speeds;
   std::vector<VertexId> devices;     // rank -> vertex
   std::vector<uint32_t> node_index;  // by rank; machines are numbered by their first device
   uint32_t node_count = 0;

@@ -46,6 +46,16 @@ uint32_t SwitchOfPort(const Fabric& fabric, uint32_t machine, uint32_t port) {
   return machine;
 }
 
+uint32_t TreeOf(const Fabric& fabric, uint32_t port) {
+  const auto* clos = std::get_if<Clos>(&fabric.kind);
+  return clos == nullptr ? 0 : TreeOf(*clos, port);
+}
+
+bool HasRails(const Fabric& fabric) {
+  const auto* clos = std::get_if<Clos>(&fabric.kind);
+  return clos != nullptr && (clos->rails || clos->rail_only);
+}
+
 void AppendPath(const Fabric& fabric, uint32_t from, uint32_t to, RouteChoice choice, uint64_t flow,
                 std::vector<uint32_t>* load, std::vector<uint32_t>* links) {
   if (const auto* clos = std::get_if<Clos>(&fabric.kind)) {

@@ -39,6 +39,11 @@ void CheckRouting(const FabricRouting& routing, const Fabric* fabric, bool is_dr
 // The switch of a machine's port, counted from first_switch.
 uint32_t SwitchOfPort(const Fabric& fabric, uint32_t machine, uint32_t port);
 
+// Of a port: from one tree to another only machines lead. 0 where all is one.
+uint32_t TreeOf(const Fabric& fabric, uint32_t port);
+// Whether ports of one number meet sooner than others, or nothing else meets.
+bool HasRails(const Fabric& fabric);
+
 // Appends the links between two such switches, as drawn. `flow` is a hash of who sends to whom,
 // seed included; `load` is needed by flowlet only, and updated (AppendLeastLoaded). CHECKs that the
 // way is not sprayed.

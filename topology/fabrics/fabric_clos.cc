@@ -18,21 +18,25 @@ uint32_t CeilDivide(uint64_t a, uint64_t b) { return static_cast<uint32_t>((a + 
 // it is too small.
 Clos Shape(const ClosSpec& spec, uint32_t levels, uint32_t machines, uint32_t ports) {
   Clos clos;
+  clos.trees = TreesFor(spec, ports);
   clos.ports = ports;
-  clos.rails = spec.rails;
+  clos.rails = spec.rails && !spec.rail_only;  // of a tree of one rail there are none
+  clos.rail_only = spec.rail_only;
+  const uint32_t own_ports = ports / clos.trees;
   const double o = spec.oversubscription;
   const auto up = levels == 1 ? 0u : std::max(1u, static_cast<uint32_t>(spec.radix / (1 + o)));
   const uint32_t down = spec.radix - up;
   clos.machines_down = down;
   clos.ports_down = down;
-  const uint64_t all_ports = uint64_t{machines} * ports;
+  const uint64_t all_ports = uint64_t{machines} * own_ports;
   Clos::Level leaf;
   if (levels == 1) {
     leaf.blocks = CeilDivide(all_ports, down);
     clos.rails = false;  // all of them on one switch
   } else {
-    leaf.blocks = clos.rails ? CeilDivide(machines, down) * ports : CeilDivide(all_ports, down);
+    leaf.blocks = clos.rails ? CeilDivide(machines, down) * own_ports : CeilDivide(all_ports, down);
   }
+  leaf.blocks *= clos.trees;
   leaf.parents = up;
   clos.levels.push_back(leaf);
   for (uint32_t i = 1; i < levels; ++i) {
@@ -40,7 +44,7 @@ Clos Shape(const ClosSpec& spec, uint32_t levels, uint32_t machines, uint32_t po
     const bool is_top = i + 1 == levels;
     Clos::Level level;
     level.children = is_top ? spec.radix : spec.radix / 2;
-    level.blocks = CeilDivide(below.blocks, level.children);
+    level.blocks = CeilDivide(below.blocks / clos.trees, level.children) * clos.trees;
     // A tree that overflows here is far too large in any case.
     level.width = static_cast<uint32_t>(
         std::min<uint64_t>(uint64_t{below.width} * below.parents, kMostFabricCables));
@@ -51,7 +55,8 @@ Clos Shape(const ClosSpec& spec, uint32_t levels, uint32_t machines, uint32_t po
   return clos;
 }
 
-uint64_t PortsOf(const ClosSpec& spec, uint32_t levels) {
+uint64_t PortsOf(ClosSpec spec, uint32_t levels) {
+  spec.planes = 1;  // of one tree
   const Clos clos = Shape(spec, levels, 1, 1);
   uint64_t ports = clos.ports_down;
   for (size_t i = 1; i < clos.levels.size(); ++i) ports *= clos.levels[i].children;
@@ -62,17 +67,31 @@ uint64_t PortsOf(const ClosSpec& spec, uint32_t levels) {
 std::string NameOf(const Clos& clos, const ClosSpec& spec, uint32_t level, uint32_t block,
                    uint32_t member) {
   const auto top = static_cast<uint32_t>(clos.levels.size()) - 1;
-  if (top == 0) return spec.hub;
+  const uint32_t of_tree = clos.levels[level].blocks / clos.trees;
+  std::string tree;
+  if (clos.trees > 1)
+    tree = fmt::format("{}{}/", spec.rail_only ? "rail" : "plane", block / of_tree);
+  block %= of_tree;
+  if (top == 0) return tree + spec.hub;
   if (level == 0) {
-    return clos.rails ? fmt::format("rail{}/leaf{}", block % clos.ports, block / clos.ports)
-                      : fmt::format("leaf{}", block);
+    const uint32_t rails = clos.ports / clos.trees;
+    return tree + (clos.rails ? fmt::format("rail{}/leaf{}", block % rails, block / rails)
+                              : fmt::format("leaf{}", block));
   }
-  if (level == top) return (top == 1 ? "spine" : "core") + std::to_string(member);
-  return level == 1 ? fmt::format("pod{}/spine{}", block, member)
-                    : fmt::format("level{}/block{}/switch{}", level + 1, block, member);
+  if (level == top) return fmt::format("{}{}{}", tree, top == 1 ? "spine" : "core", member);
+  return tree + (level == 1 ? fmt::format("pod{}/spine{}", block, member)
+                            : fmt::format("level{}/block{}/switch{}", level + 1, block, member));
 }
 
 }  // namespace
+
+uint32_t TreesFor(const ClosSpec& spec, uint32_t ports) {
+  if (spec.rail_only) return std::max(1u, ports);
+  if (spec.planes > 1 && (ports == 0 || ports % spec.planes != 0))
+    throw Error(fmt::format("{} planes need as many ports of a machine, or a multiple, found {}",
+                            spec.planes, ports));
+  return spec.planes;
+}
 
 ClosSpec OneSwitch(const std::string& name) {
   ClosSpec spec;
@@ -93,13 +112,14 @@ Clos AddClos(ClusterBuilder& cluster, const ClosSpec& spec, uint32_t machines, u
         fmt::format("oversubscription {} is not between 1 and radix - 1", spec.oversubscription));
   uint32_t levels = spec.levels == 0 ? 1 : spec.levels;
   Clos clos = Shape(spec, levels, machines, ports);
-  while (spec.levels == 0 && clos.levels.back().blocks > 1 && levels < kMostLevels)
+  while (spec.levels == 0 && clos.levels.back().blocks > clos.trees && levels < kMostLevels)
     clos = Shape(spec, ++levels, machines, ports);
-  if (clos.levels.back().blocks > 1)
+  if (clos.levels.back().blocks > clos.trees)
     throw Error(fmt::format(
         "a fat tree of {} levels of radix {} has {} ports, but {} machines have {}; give it more "
         "levels or a larger radix",
-        levels, spec.radix, PortsOf(spec, levels), machines, uint64_t{machines} * ports));
+        levels, spec.radix, PortsOf(spec, levels), machines,
+        uint64_t{machines} * (ports / clos.trees)));
 
   double cables = 0;
   for (size_t i = 0; i + 1 < clos.levels.size(); ++i)
@@ -120,7 +140,7 @@ Clos AddClos(ClusterBuilder& cluster, const ClosSpec& spec, uint32_t machines, u
     level.first_link = cluster.link_count();
     VertexId below = first[i];
     for (uint32_t block = 0; block < level.blocks; ++block) {
-      const VertexId parents = first[i + 1] + VertexId{block / above.children} * above.width;
+      const VertexId parents = first[i + 1] + VertexId{ParentOf(clos, i, block)} * above.width;
       for (uint32_t member = 0; member < level.width; ++member, ++below)
         for (VertexId up = 0; up < level.parents; ++up)
           cluster.AddLinks(below, parents + member + up * level.width, spec.cable);
@@ -130,14 +150,18 @@ Clos AddClos(ClusterBuilder& cluster, const ClosSpec& spec, uint32_t machines, u
 }
 
 uint32_t LeafOf(const Clos& clos, uint32_t machine, uint32_t port) {
-  if (clos.rails) return machine / clos.machines_down * clos.ports + port;
-  return static_cast<uint32_t>((uint64_t{machine} * clos.ports + port) / clos.ports_down);
+  const uint32_t ports = clos.ports / clos.trees;
+  const uint32_t own = port / clos.trees;
+  const uint32_t leaf =
+      clos.rails ? machine / clos.machines_down * ports + own
+                 : static_cast<uint32_t>((uint64_t{machine} * ports + own) / clos.ports_down);
+  return TreeOf(clos, port) * (clos.levels.front().blocks / clos.trees) + leaf;
 }
 
 void AppendBlocks(const Clos& clos, uint32_t leaf, std::vector<uint32_t>* blocks) {
   blocks->push_back(leaf);
-  for (size_t level = 1; level < clos.levels.size(); ++level)
-    blocks->push_back(blocks->back() / clos.levels[level].children);
+  for (size_t level = 0; level + 1 < clos.levels.size(); ++level)
+    blocks->push_back(ParentOf(clos, level, blocks->back()));
 }
 
 namespace {
@@ -171,8 +195,8 @@ void Climb(const Clos& clos, uint32_t from, uint32_t to, std::vector<uint32_t>* 
     links->push_back(cables.first_up + 2 * up);
     down.push_back(cables.first_down + 2 * up);
     member += here.width * up;
-    block /= clos.levels[level + 1].children;
-    target /= clos.levels[level + 1].children;
+    block = ParentOf(clos, level, block);
+    target = ParentOf(clos, level, target);
   }
   links->insert(links->end(), down.rbegin(), down.rend());
 }
@@ -212,9 +236,9 @@ void AppendTrunks(const Clos& clos, uint32_t from, uint32_t to, std::vector<uint
   std::vector<uint32_t> target = {to};
   while (block != target.back()) {
     trunks->push_back(clos.levels[level].first_trunk + 2 * block);
+    block = ParentOf(clos, level, block);
+    target.push_back(ParentOf(clos, level, target.back()));
     ++level;
-    block /= clos.levels[level].children;
-    target.push_back(target.back() / clos.levels[level].children);
   }
   while (level > 0) {
     --level;

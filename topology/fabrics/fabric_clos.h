@@ -10,7 +10,10 @@
 //
 // Machines are cabled to the leaves in their order, port by port; with `rails`, port p of every
 // machine to a leaf of rail p, so that equal ports of neighbouring machines meet at their leaf
-// (NVIDIA DGX SuperPOD reference architecture).
+// (NVIDIA DGX SuperPOD reference architecture). Several trees may stand side by side without a cable
+// between them: planes, where port p of a machine is of plane p mod planes, as the ports of NICs
+// that have two (Alibaba's HPN, SIGCOMM 2024); or rails, where port p is of tree p (Wang et al.,
+// "Rail-only", Hot Interconnects 2024). From one tree to another only machines lead.
 //
 // Routes go up to the lowest block that both leaves have in common, and down again, which
 // is shortest. Which of the parallel switches they take is the routing's choice at every level
@@ -31,6 +34,8 @@ struct ClosSpec {
   uint32_t levels = 0;          // 0: as few as the machines need
   double oversubscription = 1;  // at the leaves, at least 1
   bool rails = false;
+  bool rail_only = false;      // each rail is a tree of its own
+  uint32_t planes = 1;         // trees, where it is not
   RoutingRule routing;         // spray unless said otherwise
   ClusterLink cable;           // between switches, each way
   std::string hub = "fabric";  // the only switch's name when one is enough
@@ -43,19 +48,28 @@ ClosSpec OneSwitch(const std::string& name = "fabric");
 // The tree as it was drawn: where its switches and links are, by arithmetic.
 struct Clos {
   struct Level {
-    uint32_t blocks = 1;
+    uint32_t blocks = 1;       // of all trees, tree by tree
     uint32_t width = 1;        // W: equal switches of a block
     uint32_t children = 1;     // blocks below that one block here joins
     uint32_t parents = 0;      // cables of a switch upwards; 0 at the top
     uint32_t first_link = 0;   // of the cables upwards
     uint32_t first_trunk = 0;  // of block 0 upwards; downwards the next one; then block 1's
   };
-  std::vector<Level> levels;   // leaves first
+  std::vector<Level> levels;  // leaves first
+  uint32_t trees = 1;
   uint32_t ports = 1;          // of a machine
   uint32_t machines_down = 1;  // with rails: machines a leaf
   uint32_t ports_down = 1;     // without: ports a leaf
-  bool rails = false;
+  bool rails = false;          // leaves of a rail, within a tree
+  bool rail_only = false;      // a tree for each port
 };
+
+// How many trees a spec has for machines of that many ports. Throws Error where the ports cannot be
+// dealt to them.
+uint32_t TreesFor(const ClosSpec& spec, uint32_t ports);
+
+// The tree of a machine's port: all that are in one lead to each other, and to no others.
+inline uint32_t TreeOf(const Clos& clos, uint32_t port) { return port % clos.trees; }
 
 // Adds the switches and their cables. `first_switch` receives the vertex of leaf 0, the
 // others follow. Throws Error when the radix is too small for that many machines, saying how
@@ -63,13 +77,20 @@ struct Clos {
 Clos AddClos(ClusterBuilder& cluster, const ClosSpec& spec, uint32_t machines, uint32_t ports,
              VertexId* first_switch);
 
+// The block above a block of that level.
+inline uint32_t ParentOf(const Clos& clos, size_t level, uint32_t block) {
+  const uint32_t of_tree = clos.levels[level].blocks / clos.trees;
+  return block / of_tree * (clos.levels[level + 1].blocks / clos.trees) +
+         block % of_tree / clos.levels[level + 1].children;
+}
+
 uint32_t LeafOf(const Clos& clos, uint32_t machine, uint32_t port);
 
 // Appends the blocks that a leaf is in, of each level, itself first. Which of them two leaves share
 // is all that the sprayed ways between them depend on.
 void AppendBlocks(const Clos& clos, uint32_t leaf, std::vector<uint32_t>* blocks);
 
-// Appends the links from one leaf to another; nothing when they are the same. By ECMP.
+// Appends the links from one leaf to another of its tree; nothing when they are the same. By ECMP.
 void AppendPath(const Clos& clos, uint32_t from, uint32_t to, uint64_t flow,
                 std::vector<uint32_t>* links);
 

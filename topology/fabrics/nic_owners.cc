@@ -10,8 +10,8 @@
 namespace rehearse {
 namespace {
 
-// The NICs of the device's machine that are nearest to it, in the order of their ids: Dijkstra's
-// algorithm inside the machine, not through devices or NICs.
+// The fastest NICs of the device's machine that are nearest to it, in the order of their ids:
+// Dijkstra's algorithm inside the machine, not through devices or NICs.
 std::vector<VertexId> NearestNics(const Cluster& cluster, VertexId device) {
   const ClusterGraph& graph = GraphOf(cluster);
   const std::string node = cluster.VertexAt(device).node;
@@ -20,15 +20,26 @@ std::vector<VertexId> NearestNics(const Cluster& cluster, VertexId device) {
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> open;
   open.emplace(PathCost(), device);
   std::vector<VertexId> nics;
+  const std::map<VertexId, BytesPerSecond>& speeds = cluster.wiring()->nic_speeds;
+  bool are_alike = true;  // then those behind the nearest need not be looked at
+  for (const auto& [nic, speed] : speeds) are_alike = are_alike && speed == speeds.begin()->second;
+  BytesPerSecond fastest(0);
   PathCost nearest = PathCost::Infinite();
   while (!open.empty()) {
     const auto [cost, vertex] = open.top();
     open.pop();
-    if (cost > nearest) break;
+    if (are_alike && cost > nearest) break;
     if (cost > distance.at(vertex)) continue;
     if (cluster.KindOfVertex(vertex) == VertexKind::kNic) {
-      nearest = cost;
-      nics.push_back(vertex);  // equal costs leave the queue in the order of their ids
+      const auto known = speeds.find(vertex);
+      const BytesPerSecond speed = known == speeds.end() ? BytesPerSecond(0) : known->second;
+      if (nics.empty() || speed > fastest) {
+        nics.clear();
+        fastest = speed;
+        nearest = cost;
+      }
+      // Equal costs leave the queue in the order of their ids.
+      if (speed == fastest && cost == nearest) nics.push_back(vertex);
       continue;
     }
     if (cluster.KindOfVertex(vertex) == VertexKind::kDevice && vertex != device) continue;
@@ -47,17 +58,27 @@ std::vector<VertexId> NearestNics(const Cluster& cluster, VertexId device) {
 
 }  // namespace
 
-std::vector<VertexId> NicOwners(const Cluster& cluster) {
+std::vector<std::vector<VertexId>> NicOwners(const Cluster& cluster) {
   return NicOwners(cluster, cluster.devices());  // machines share no NICs
 }
 
-std::vector<VertexId> NicOwners(const Cluster& cluster, const std::vector<VertexId>& devices) {
-  std::vector<VertexId> owned;
-  // Nearest NICs -> how many devices have got theirs.
-  std::map<std::vector<VertexId>, size_t> dealt;
+std::vector<std::vector<VertexId>> NicOwners(const Cluster& cluster,
+                                             const std::vector<VertexId>& devices) {
+  std::vector<std::vector<VertexId>> nearest;
+  std::map<std::vector<VertexId>, size_t> sharing;  // nearest NICs -> devices
   for (const VertexId device : devices) {
-    const std::vector<VertexId> nics = NearestNics(cluster, device);
-    owned.push_back(nics.empty() ? kNoVertex : nics[dealt[nics]++ % nics.size()]);
+    nearest.push_back(NearestNics(cluster, device));
+    ++sharing[nearest.back()];
+  }
+  std::map<std::vector<VertexId>, size_t> dealt;
+  std::vector<std::vector<VertexId>> owned;
+  for (const std::vector<VertexId>& nics : nearest) {
+    std::vector<VertexId>& own = owned.emplace_back();
+    if (nics.empty()) continue;
+    const size_t turn = dealt[nics]++;
+    own.push_back(nics[turn % nics.size()]);
+    const size_t devices_here = sharing[nics];
+    for (size_t i = turn + devices_here; i < nics.size(); i += devices_here) own.push_back(nics[i]);
   }
   return owned;
 }

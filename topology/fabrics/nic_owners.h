@@ -1,4 +1,4 @@
-// Which NIC is whose: see topology/fabrics/router.h.
+// Which NICs are whose: see topology/fabrics/router.h.
 #pragma once
 
 #include <vector>
@@ -7,14 +7,17 @@
 
 namespace rehearse {
 
-// For each rank the NIC that it owns, or kNoVertex when no NIC of its
-// machine can be reached from it. The nearest by latency, then by number of links; equally near
-// NICs, in the order of their ids, go in turn to the devices of the machine that are nearest to
-// the same ones.
-std::vector<VertexId> NicOwners(const Cluster& cluster);
+// For each rank the NICs that it owns; none when no NIC of its machine can be reached from it. Of
+// the fastest NICs that it reaches, as they were drawn (NCCL takes the local net of the highest
+// bandwidth first: ncclTopoGetLocal of its src/graph/topo.cc), the nearest by latency, then by
+// number of links. Equally near NICs, in the order of their ids, are dealt in turn to the devices
+// of the machine that are nearest to the same ones, until both all devices and all NICs have had
+// theirs: two devices of four NICs own two each, four of two NICs share one by two.
+std::vector<std::vector<VertexId>> NicOwners(const Cluster& cluster);
 
 // The same for the devices of one machine, in the order given, which must be that of their
 // ranks and complete.
-std::vector<VertexId> NicOwners(const Cluster& cluster, const std::vector<VertexId>& devices);
+std::vector<std::vector<VertexId>> NicOwners(const Cluster& cluster,
+                                             const std::vector<VertexId>& devices);
 
 }  // namespace rehearse

@@ -17,6 +17,8 @@
 #include <map>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "topology/cluster/graph.h"
 #include "topology/fabrics/flow_hash.h"
 #include "topology/fabrics/nic_owners.h"
@@ -53,11 +55,17 @@ class Router::Search {
       : cluster_(cluster), graph_(GraphOf(cluster)), figures_(*cluster.figures().links) {}
 
   // The links of the route, source first. `without` by link, or empty; no links if nothing
-  // leads round these.
+  // leads round these. By the NICs whose turn it is among those that the ranks own.
   std::vector<uint32_t> Run(uint32_t from_rank, uint32_t to_rank,
-                            const std::vector<bool>& without = {}) {
-    return Run(cluster_.devices()[from_rank], cluster_.devices()[to_rank], NicOf(from_rank),
-               NicOf(to_rank), without);
+                            const std::vector<bool>& without = {}, uint32_t turn = 0) {
+    const auto nic_of = [&](uint32_t rank) {
+      const std::vector<VertexId>& nics = NicsOf(rank);
+      return nics.empty() ? kNoVertex : nics[turn % nics.size()];
+    };
+    const VertexId source_nic = nic_of(from_rank);
+    const VertexId target_nic = nic_of(to_rank);
+    return Run(cluster_.devices()[from_rank], cluster_.devices()[to_rank], source_nic, target_nic,
+               without);
   }
 
   // Between any two vertices, of which the nearest NICs are given.
@@ -77,8 +85,9 @@ class Router::Search {
     Start(backward_, target_);
     Meet();
     if (best_ == PathCost::Infinite()) {
-      CHECK(!without.empty());  // else every device reaches every other
-      return {};
+      if (!without.empty()) return {};
+      throw Error(fmt::format("no way from {} to {} but through other devices",
+                              cluster_.VertexAt(source).name, cluster_.VertexAt(target).name));
     }
     MarkCheapestPaths();
     links_scanned_ += forward_.links_scanned + backward_.links_scanned;
@@ -87,8 +96,8 @@ class Router::Search {
 
   size_t links_scanned() const { return links_scanned_; }
 
-  // The NIC that the rank owns, or kNoVertex. Found machine by machine, when first asked.
-  VertexId NicOf(uint32_t rank) {
+  // The NICs that the rank owns. Found machine by machine, when first asked.
+  const std::vector<VertexId>& NicsOf(uint32_t rank) {
     if (ranks_of_node_.empty()) {
       ranks_of_node_.resize(cluster_.node_count());
       for (uint32_t i = 0; i < cluster_.device_count(); ++i)
@@ -101,8 +110,9 @@ class Router::Search {
       owners_known_[node] = true;
       std::vector<VertexId> devices;
       for (const uint32_t i : ranks_of_node_[node]) devices.push_back(cluster_.devices()[i]);
-      const std::vector<VertexId> nics = NicOwners(cluster_, devices);
-      for (size_t i = 0; i < nics.size(); ++i) owned_nics_[ranks_of_node_[node][i]] = nics[i];
+      std::vector<std::vector<VertexId>> nics = NicOwners(cluster_, devices);
+      for (size_t i = 0; i < nics.size(); ++i)
+        owned_nics_[ranks_of_node_[node][i]] = std::move(nics[i]);
     }
     return owned_nics_[rank];
   }
@@ -234,8 +244,8 @@ class Router::Search {
   const ClusterGraph& graph_;
   const FigureTable& figures_;
   std::vector<std::vector<uint32_t>> ranks_of_node_;
-  std::vector<bool> owners_known_;    // by node
-  std::vector<VertexId> owned_nics_;  // by rank
+  std::vector<bool> owners_known_;                 // by node
+  std::vector<std::vector<VertexId>> owned_nics_;  // by rank
 
   size_t links_scanned_ = 0;
   uint32_t round_ = 0;
@@ -258,16 +268,21 @@ Router::Router(const Cluster& cluster, const FabricRouting& routing, std::vector
     : cluster_(cluster), routing_(routing), failing_(std::move(failing)) {
   const ClusterStructure* structure = cluster.structure().get();
   CheckRouting(routing, FabricOf(cluster), structure == nullptr);
-  if (structure == nullptr) return;
-  if (structure->fabric) {
-    rule_ = routing.Over(structure->fabric->routing);
-    if (rule_->choice == RouteChoice::kEcmp && IsHashed()) parts_ = rule_->queue_pairs;
-    EnterPhase(0);
+  if (structure == nullptr) {
+    if (cluster.node_count() > 1)
+      for (uint32_t rank = 0; rank < cluster.device_count(); ++rank)
+        parts_ = std::max(parts_, static_cast<uint32_t>(Everywhere().NicsOf(rank).size()));
+    return;
   }
   is_regular_.assign(structure->machines, -1);
   exits_.resize(structure->devices_per_machine);
   ways_.resize(size_t{structure->devices_per_machine} * structure->devices_per_machine);
   while (model_ < structure->machines && !IsRegular(model_)) ++model_;
+  if (!structure->fabric) return;
+  rule_ = routing.Over(structure->fabric->routing);
+  parts_ = MostExits();
+  if (rule_->choice == RouteChoice::kEcmp && IsHashed()) parts_ *= rule_->queue_pairs;
+  EnterPhase(0);
 }
 
 Router::~Router() = default;
@@ -322,7 +337,7 @@ Router::Search& Router::InModel() {
   }
   for (uint32_t port = 0; port < structure.ports(); ++port) {
     ClusterLink cable;
-    cable.bandwidth = BytesPerSecond(1e9);
+    cable.bandwidth = structure.port_speed[port];
     cable.latency = cluster_.figures().machine_latencies[structure.inner_links + 2 * port];
     for (const uint32_t drawn : {0u, 1u}) {
       const uint32_t link = structure.LinkNow(structure.PortLink(model_, port) + drawn);
@@ -374,29 +389,83 @@ Router::InnerWay Router::Inner(uint32_t from, uint32_t to, uint32_t from_nic, ui
   return way;
 }
 
-// Counted from the machine's first vertex; kNone where it owns none.
+// Counted from the machine's first vertex; the first that it owns, kNone where it owns none.
 uint32_t Router::NicOfPlace(uint32_t place) {
-  const VertexId nic = InModel().NicOf(place);
-  return nic == kNoVertex ? kNone : static_cast<uint32_t>(nic - 1);
+  const std::vector<VertexId>& nics = InModel().NicsOf(place);
+  return nics.empty() ? kNone : static_cast<uint32_t>(nics.front() - 1);
 }
 
-const Router::Exit& Router::ExitOf(uint32_t place) {
-  std::optional<Exit>& known = exits_[place];
-  if (known) return *known;
+// The most ports that the NICs of one device have, or the device itself.
+uint32_t Router::MostExits() {
   const ClusterStructure& structure = *cluster_.structure();
-  const uint32_t nic = NicOfPlace(place);
-  const uint32_t leaving = nic == kNone ? place : nic;
-  Exit exit;
-  while (structure.port_vertex[exit.port] != leaving) {
-    ++exit.port;
-    CHECK_LT(exit.port, structure.ports());
+  if (model_ == structure.machines || structure.ports() <= 1) return 1;
+  std::vector<uint32_t> ports(structure.vertices_per_machine);
+  for (const uint32_t vertex : structure.port_vertex) ++ports[vertex];
+  uint32_t most = 1;
+  for (uint32_t place = 0; place < structure.devices_per_machine; ++place) {
+    uint32_t own = ports[place];
+    for (const VertexId nic : InModel().NicsOf(place)) own += ports[nic - 1];
+    most = std::max(most, own);
   }
-  exit.out.known = exit.in.known = true;
-  if (nic != kNone) {
-    exit.out = Inner(place, nic, nic, nic);
-    exit.in = Inner(nic, place, nic, nic);
+  return most;
+}
+
+const std::vector<Router::Exit>& Router::ExitsOf(uint32_t place) {
+  std::vector<Exit>& known = exits_[place];
+  if (!known.empty()) return known;
+  const ClusterStructure& structure = *cluster_.structure();
+  std::vector<VertexId> leaving = InModel().NicsOf(place);  // one further than in the machine
+  const bool has_nics = !leaving.empty();
+  if (!has_nics) leaving.push_back(VertexId{place} + 1);
+  for (const VertexId vertex : leaving) {
+    Exit exit;
+    exit.out.known = exit.in.known = true;
+    const auto part = static_cast<uint32_t>(vertex - 1);
+    if (has_nics) {
+      exit.out = Inner(place, part, part, part);
+      exit.in = Inner(part, place, part, part);
+    }
+    for (; exit.port < structure.ports(); ++exit.port)
+      if (structure.port_vertex[exit.port] == part) known.push_back(exit);
   }
-  return known.emplace(std::move(exit));
+  CHECK(!known.empty());
+  return known;
+}
+
+std::optional<Router::Ends> Router::EndsOf(uint32_t from_place, uint32_t to_place, uint32_t part) {
+  const Fabric& fabric = *cluster_.structure()->fabric;
+  const std::vector<Exit>& exits = ExitsOf(from_place);
+  const std::vector<Exit>& entries = ExitsOf(to_place);
+  const Exit& exit = exits[part % exits.size()];
+  const uint32_t tree = TreeOf(fabric, exit.port);
+  uint32_t before = 0;  // exits of this tree before this one
+  for (const Exit& other : exits) {
+    if (&other == &exit) break;
+    if (TreeOf(fabric, other.port) == tree) ++before;
+  }
+  const auto arrives = [&](const Exit& entry) { return TreeOf(fabric, entry.port) == tree; };
+  const auto count = static_cast<uint32_t>(std::count_if(entries.begin(), entries.end(), arrives));
+  if (count == 0) return std::nullopt;
+  before %= count;
+  auto entry = std::find_if(entries.begin(), entries.end(), arrives);
+  for (; before > 0; --before) entry = std::find_if(entry + 1, entries.end(), arrives);
+  return Ends{&exit, &*entry};
+}
+
+Router::InnerWay Router::OntoRailOf(uint32_t place, uint32_t from_place, const Exit& exit) {
+  const ClusterStructure& structure = *cluster_.structure();
+  InnerWay way = WayWithin(from_place, place);
+  const uint32_t first = structure.FirstLinkOf(model_);
+  const bool is_over_nvlinks =
+      way.usable && std::all_of(way.links.begin(), way.links.end(), [&](uint32_t link) {
+        return cluster_.KindOf(structure.LinkNow(first + link)) == LinkKind::kNvLink;
+      });
+  if (is_over_nvlinks && exit.out.usable) {
+    way.links.insert(way.links.end(), exit.out.links.begin(), exit.out.links.end());
+    return way;
+  }
+  const uint32_t nic = structure.port_vertex[exit.port];
+  return Inner(from_place, nic, NicOfPlace(from_place), nic);
 }
 
 const Router::InnerWay& Router::WayWithin(uint32_t from_place, uint32_t to_place) {
@@ -454,17 +523,26 @@ bool Router::AppendByStructure(uint32_t from_rank, uint32_t to_rank,
     links->erase(links->begin() + begin, links->end());
     return false;
   }
-  const Exit& exit = ExitOf(from_place);
-  const Exit& entry = ExitOf(to_place);
-  if (!exit.out.usable || !entry.in.usable) return false;
   const Fabric& fabric = *structure.fabric;
+  std::optional<Ends> ends = EndsOf(from_place, to_place, queue_pair);
+  // Onto another rail by way of the device that is on it, over NVLink; else through the host.
+  InnerWay onto_rail;
+  const bool is_on_rail = ends.has_value();
+  if (!is_on_rail) {
+    ends = EndsOf(to_place, to_place, queue_pair);
+    onto_rail = OntoRailOf(to_place, from_place, *ends->exit);
+  }
+  const Exit& exit = *ends->exit;
+  const Exit& entry = *ends->entry;
+  const InnerWay& first_way = is_on_rail ? exit.out : onto_rail;
+  if (!first_way.usable || !entry.in.usable) return false;
   const uint32_t first_switch = SwitchOfPort(fabric, from, exit.port);
   const uint32_t last_switch = SwitchOfPort(fabric, to, entry.port);
   const int tries = HasChoice(fabric, rule_->choice) ? 16 : 1;
   uint64_t flow = FlowHash(routing_.seed.value_or(0), from_rank, to_rank);
   if (queue_pair > 0) flow = Mix(flow ^ (uint64_t{queue_pair} << 32));
   for (int i = 0; i < tries; ++i) {
-    for (const uint32_t link : exit.out.links)
+    for (const uint32_t link : first_way.links)
       links->push_back(structure.LinkNow(structure.FirstLinkOf(from) + link));
     links->push_back(structure.LinkNow(structure.PortLink(from, exit.port)));
     AppendFabric(first_switch, last_switch, i == 0 ? flow : Mix(flow + i), links);
@@ -489,7 +567,7 @@ std::vector<uint32_t> Router::Find(uint32_t from_rank, uint32_t to_rank,
   if (cluster_.structure() != nullptr &&
       AppendByStructure(from_rank, to_rank, without, queue_pair, &links))
     return links;
-  return Everywhere().Run(from_rank, to_rank, without);
+  return Everywhere().Run(from_rank, to_rank, without, queue_pair);
 }
 
 bool Router::MeetsFailure(const Route& route) const {
@@ -560,13 +638,13 @@ const Route& Router::Between(uint32_t from_rank, uint32_t to_rank) {
 
 std::optional<uint32_t> Router::RailProxy(uint32_t from_rank, uint32_t to_rank) {
   const Fabric* fabric = FabricOf(cluster_);
-  const Clos* clos = fabric == nullptr ? nullptr : std::get_if<Clos>(&fabric->kind);
-  if (clos == nullptr || !clos->rails) return std::nullopt;
+  if (fabric == nullptr || !HasRails(*fabric)) return std::nullopt;
   const uint32_t devices = cluster_.structure()->devices_per_machine;
   const uint32_t from = from_rank / devices;
   const uint32_t proxy = from * devices + to_rank % devices;
   if (from == to_rank / devices || proxy == from_rank || !IsRegular(from)) return std::nullopt;
-  if (ExitOf(from_rank % devices).port == ExitOf(to_rank % devices).port) return std::nullopt;
+  if (ExitsOf(from_rank % devices).front().port == ExitsOf(to_rank % devices).front().port)
+    return std::nullopt;
   if (!IsOverNvLinks(cluster_, Between(from_rank, proxy))) return std::nullopt;
   return proxy;
 }

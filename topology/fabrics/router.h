@@ -5,7 +5,9 @@
 // the fewest NICs that belong to neither end, then the smallest vertex ids (and of parallel links
 // the smallest index) read from the source: so NVLink beats PCIe and a GPU uses its nearest NIC.
 // Where several NICs are equally near to several devices, each device owns one of them in turn (two
-// GPUs and two NICs on one PCIe switch: a NIC each), as NCCL deals them.
+// GPUs and two NICs on one PCIe switch: a NIC each), as NCCL deals them; of more NICs than devices,
+// and of a NIC with several ports, a device has several ways out, and what it sends to another
+// machine is cut into as many equal parts (topology/fabrics/nic_owners.h).
 // Between machines of a cluster that knows its structure, the route is the way to the sender's own
 // NIC, the way of the fabric (topology/fabrics/fabric_*.h) by its rule or the one that is asked for
 // (topology/fabrics/routing.h), and the way from the receiver's own NIC. Sprayed, it crosses trunks
@@ -15,6 +17,9 @@
 // (topology/files/edits.h), other choices of ECMP are tried, then the search decides. Where links
 // are going to fail (collectives/lowering/perturbation.h), a route that crosses one of them also
 // has a detour: the way that would be taken if all that ever fail were gone.
+// Between rails that do not meet (topology/fabrics/fabric_clos.h) the way begins over NVLink with the
+// device of the sender's machine that is on the receiver's rail, as NCCL's PXN does by default: the
+// one exception to the first sentence; without NVLink it leads through the host to that rail's NIC.
 // Links of kind "memory" are part of a path like any other. Found by arithmetic, or by a
 // bidirectional search that touches only the neighbourhood of both ends, and remembered: there is
 // no all-pairs table. A Router is not thread-safe (it remembers); its Cluster must outlive it.
@@ -103,7 +108,8 @@ class Router {
 
   const Cluster& cluster() const { return cluster_; }
 
-  // Equal parts that a transfer between machines is cut into: queue pairs of ECMP; else 1.
+  // Equal parts that a transfer between machines is cut into: ports of the NICs of a device, where
+  // they are several, and for each of them the queue pairs of ECMP; else 1.
   uint32_t ways() const { return parts_; }
   // Nothing where there is no fabric with arithmetic.
   const std::optional<RoutingRule>& rule() const { return rule_; }
@@ -129,6 +135,10 @@ class Router {
     InnerWay out;
     InnerWay in;
   };
+  struct Ends {
+    const Exit* exit = nullptr;
+    const Exit* entry = nullptr;
+  };
 
   // `without` by link, or empty; no links if nothing leads round these.
   std::vector<uint32_t> Find(uint32_t from_rank, uint32_t to_rank, const std::vector<bool>& without,
@@ -144,7 +154,13 @@ class Router {
   // The device that AlongRail() goes by; nothing where it is Between().
   std::optional<uint32_t> RailProxy(uint32_t from_rank, uint32_t to_rank);
   bool IsRegular(uint32_t machine);
-  const Exit& ExitOf(uint32_t place);  // place: rank within its machine
+  uint32_t MostExits();
+  const std::vector<Exit>& ExitsOf(uint32_t place);  // place: rank within its machine
+  // Where a part leaves and arrives, on one tree of the fabric; nothing where the two places have
+  // no tree in common.
+  std::optional<Ends> EndsOf(uint32_t from_place, uint32_t to_place, uint32_t part);
+  // From a place to the exit of another one of its machine.
+  InnerWay OntoRailOf(uint32_t place, uint32_t from_place, const Exit& exit);
   const InnerWay& WayWithin(uint32_t from_place, uint32_t to_place);
   InnerWay Inner(uint32_t from, uint32_t to, uint32_t from_nic, uint32_t to_nic);
   uint32_t NicOfPlace(uint32_t place);
@@ -178,9 +194,9 @@ class Router {
   uint32_t model_ = 0;                      // a machine as it was drawn
   std::unique_ptr<Cluster> model_cluster_;  // null until it is needed
   std::unique_ptr<Search> model_search_;
-  std::vector<int8_t> is_regular_;          // by machine; -1: not looked at yet
-  std::vector<std::optional<Exit>> exits_;  // by place
-  std::vector<InnerWay> ways_;              // by pair of places
+  std::vector<int8_t> is_regular_;        // by machine; -1: not looked at yet
+  std::vector<std::vector<Exit>> exits_;  // by place; empty: not looked at yet
+  std::vector<InnerWay> ways_;            // by pair of places
 };
 
 }  // namespace rehearse

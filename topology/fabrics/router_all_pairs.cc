@@ -62,10 +62,13 @@ std::optional<Seconds> Router::VisitAllPairs(const std::vector<uint32_t>& ranks,
   for (const uint32_t rank : ranks)
     places[rank / structure.devices_per_machine].push_back(rank % structure.devices_per_machine);
   if (!structure.fabric && places.size() > 1) return std::nullopt;
+  // Ways from one tree to another begin inside the machine.
+  if (structure.fabric && TreeOf(*structure.fabric, structure.ports() - 1) > 0) return std::nullopt;
   for (const auto& [machine, own] : places) {
     if (!IsRegular(machine)) return std::nullopt;
     for (const uint32_t place : own) {
-      if (places.size() > 1 && (!ExitOf(place).out.usable || !ExitOf(place).in.usable))
+      if (places.size() > 1 &&
+          (!ExitsOf(place).front().out.usable || !ExitsOf(place).front().in.usable))
         return std::nullopt;
       for (const uint32_t other : own)
         if (other != place && !WayWithin(place, other).usable) return std::nullopt;
@@ -91,7 +94,7 @@ std::optional<Seconds> Router::VisitAllPairs(const std::vector<uint32_t>& ranks,
         longest = std::max(longest, latency_of(way.links, first));
       }
       if (outside == 0) continue;
-      const Exit& exit = ExitOf(place);
+      const Exit& exit = ExitsOf(place).front();
       const uint32_t cable = structure.PortLink(machine, exit.port);
       for (const uint32_t link : exit.out.links) visit(first + link, outside);
       visit(cable, outside);
@@ -103,7 +106,8 @@ std::optional<Seconds> Router::VisitAllPairs(const std::vector<uint32_t>& ranks,
       at.out.Add(machine, latency_of(exit.out.links, first) + cluster_.LatencyOf(cable));
       at.in.Add(machine, cluster_.LatencyOf(cable + 1) + latency_of(exit.in.links, first));
       for (const uint32_t other : own)
-        ++within[{own_switch, SwitchOfPort(*structure.fabric, machine, ExitOf(other).port)}];
+        ++within[{own_switch,
+                  SwitchOfPort(*structure.fabric, machine, ExitsOf(other).front().port)}];
     }
   }
   std::vector<uint32_t> links;

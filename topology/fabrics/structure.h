@@ -24,10 +24,11 @@ struct ClusterStructure {
   uint32_t inner_links = 0;  // of a machine
   VertexId first_vertex = 0;
   uint32_t first_link = 0;
-  uint32_t link_count = 0;            // as drawn
-  std::vector<uint32_t> port_vertex;  // of each port, counted from the machine's first vertex
-  std::optional<Fabric> fabric;       // none: one machine alone
-  std::vector<uint32_t> link_now;     // by link as drawn, or kGone; empty: all are where they were
+  uint32_t link_count = 0;                 // as drawn
+  std::vector<uint32_t> port_vertex;       // of each port, counted from the machine's first vertex
+  std::vector<BytesPerSecond> port_speed;  // of its cable as drawn
+  std::optional<Fabric> fabric;            // none: one machine alone
+  std::vector<uint32_t> link_now;  // by link as drawn, or kGone; empty: all are where they were
 
   uint32_t device_count() const { return machines * devices_per_machine; }
   uint32_t ports() const { return static_cast<uint32_t>(port_vertex.size()); }

@@ -177,8 +177,24 @@ const ObjectShape& MachineNodeShape() {
        Link("nic_pcie", Optional("as pcie"), "NIC to its switch or socket"),
        {"nic_place", OneOf({"switch", "socket"}), Optional("switch, if there are some"),
         "where NICs are"},
+       {"nic_ports", AWhole(1, kMostOfASwitch), Default("1"),
+        "of every NIC, each with a cable; what is sent is cut into as many parts", "2"},
+       {"more_nics", ListOf(ObjectOf(MoreNicsShape)), Optional("all are alike"),
+        "NICs of another speed; a device takes the fastest that it reaches, then the nearest",
+        R"([{"count": 2, "cable": {"bandwidth": "25GBps", "latency": "3.5us"}}])"},
        Link("memory", Optional("devices have peer-to-peer access"),
             "of each socket: copies go through it")}};
+  return shape;
+}
+
+const ObjectShape& MoreNicsShape() {
+  static const ObjectShape shape = {
+      "more NICs of a node",
+      "NICs of another speed, numbered behind the others.",
+      {{"count", AWhole(1, kMostCounted), Required(), "how many", "2"},
+       Link("cable", Required(), "each of their ports to the fabric"),
+       Link("nic_pcie", Optional("as the others"), "NIC to its switch or socket"),
+       {"nic_place", OneOf({"switch", "socket"}), Optional("as the others"), "where they are"}}};
   return shape;
 }
 
@@ -191,12 +207,15 @@ const ObjectShape& SwitchFabricShape() {
 
 const ObjectShape& FatTreeShape() {
   static const ObjectShape shape = {
-      "fabric: fat-tree, rails",
-      "Levels of switches; rails: a leaf for the NICs of one number.",
-      {{"kind", OneOf({"fat-tree", "rails"}), Required(), "which fabric"},
+      "fabric: fat-tree, rails, rail-only",
+      "Levels of switches; rails: a leaf for the NICs of one number; rail-only: a tree for them, "
+      "which nothing joins to the others.",
+      {{"kind", OneOf({"fat-tree", "rails", "rail-only"}), Required(), "which fabric"},
        {"radix", AWhole(4, kMostOfASwitch), Required(), "ports of a switch, an even number", "64"},
        {"levels", AWhole(1, 6), Optional("as few as it takes"), "of switches", "3"},
        {"oversubscription", ANumber(1, kMostOfASwitch), Default("1"), "at the leaves", "2"},
+       {"planes", AWhole(1, kMostOfASwitch), Default("1"),
+        "trees side by side: port p of a machine is cabled to tree p modulo their number", "2"},
        RoutingRow(ChoicesOfFatTree()),
        {"queue_pairs", AWhole(1, kMostQueuePairs), Default("1"),
         "of a pair of ranks, each hashed by itself (ecmp)", "4"},

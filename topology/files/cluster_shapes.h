@@ -17,6 +17,7 @@ const ObjectShape& CompactClusterShape();
 inline constexpr const char* kPresetNode = "where \"node\" is a preset";
 const ObjectShape& LinkShape();
 const ObjectShape& MachineNodeShape();
+const ObjectShape& MoreNicsShape();
 const ObjectShape& SwitchFabricShape();
 const ObjectShape& FatTreeShape();
 const ObjectShape& DragonflyShape();

@@ -48,6 +48,10 @@ std::vector<DeviceLanes> ReadLanes(const JsonReader& reader, uint32_t devices) {
   return lanes;
 }
 
+NicPlace ReadPlace(const JsonReader& reader) {
+  return reader.Choice() == 0 ? NicPlace::kSwitch : NicPlace::kSocket;
+}
+
 Host ReadHost(const JsonReader& reader) {
   Host host;
   host.device = ReadLink(reader.At("pcie"), LinkKind::kPcie);
@@ -63,8 +67,21 @@ Host ReadHost(const JsonReader& reader) {
   if (!host.root_port) host.root_port = host.device;
   host.nic = ReadLinkIf(reader, "nic_pcie", LinkKind::kPcie);
   if (!host.nic) host.nic = host.device;
-  if (reader.Has("nic_place"))
-    host.nic_place = reader.At("nic_place").Choice() == 0 ? NicPlace::kSwitch : NicPlace::kSocket;
+  if (reader.Has("nic_place")) host.nic_place = ReadPlace(reader.At("nic_place"));
+  host.nic_ports = ReadCount(reader.At("nic_ports"));
+  if (reader.Has("more_nics")) {
+    for (const JsonReader& element : reader.At("more_nics").Elements()) {
+      const JsonReader nics = element.As(MoreNicsShape());
+      MoreNics more;
+      more.count = ReadCount(nics.At("count"));
+      more.cable = ReadLink(nics.At("cable"), LinkKind::kNetwork);
+      more.pcie = ReadLinkIf(nics, "nic_pcie", LinkKind::kPcie).value_or(*host.nic);
+      more.place = nics.Has("nic_place") ? ReadPlace(nics.At("nic_place")) : host.nic_place;
+      host.more_nics.push_back(more);
+    }
+  }
+  if (reader.Has("nic_ports") && host.nics == 0 && host.more_nics.empty())
+    reader.At("nic_ports").Fail("are those of NICs, but there are no \"nics\"");
   return host;
 }
 
@@ -122,7 +139,7 @@ NodeSpec ReadNodeObject(const JsonReader& object) {
     if (SizeOf(node).wires > kMostNodeWires) RefuseSize(reader, node);
   } else {
     for (const char* key : {"sockets", "pcie_switches", "between_sockets", "root_port", "nics",
-                            "nic_pcie", "nic_place", "memory"})
+                            "nic_pcie", "nic_place", "nic_ports", "more_nics", "memory"})
       if (reader.Has(key)) reader.At(key).Fail("is part of a host, which begins with \"pcie\"");
   }
   return node;
@@ -134,10 +151,14 @@ RouteChoice ReadRoutingRow(const JsonReader& reader, const FabricChoices& fabric
   return fabric.choices[reader.At("routing").Choice()];
 }
 
-ClosSpec ReadFatTree(const JsonReader& object, bool rails) {
+ClosSpec ReadFatTree(const JsonReader& object, std::string_view kind) {
   const JsonReader reader = object.As(FatTreeShape());
   ClosSpec spec;
-  spec.rails = rails;
+  spec.rails = kind == "rails";
+  spec.rail_only = kind == "rail-only";
+  spec.planes = ReadCount(reader.At("planes"));
+  if (spec.rail_only && reader.Has("planes"))
+    reader.At("planes").Fail("a rail of a fabric of kind \"rail-only\" is a plane already");
   spec.radix = ReadCount(reader.At("radix"));
   if (spec.radix % 2 != 0) reader.At("radix").Expected("an even number of ports");
   if (reader.Has("levels")) spec.levels = ReadCount(reader.At("levels"));
@@ -184,10 +205,11 @@ TorusSpec ReadTorus(const JsonReader& object, bool wraps) {
 
 FabricSpec ReadFabric(const JsonReader& reader) {
   if (!reader.IsObject()) reader.Expected("an object that describes a fabric");
-  const std::vector<std::string> kinds = {"switch",    "fat-tree", "rails",
+  const std::vector<std::string> kinds = {"switch",    "fat-tree", "rails", "rail-only",
                                           "dragonfly", "torus",    "mesh"};
   const std::string kind = kinds[reader.At("kind").Choice(kinds)];
-  if (kind == "fat-tree" || kind == "rails") return ReadFatTree(reader, kind == "rails");
+  if (kind == "fat-tree" || kind == "rails" || kind == "rail-only")
+    return ReadFatTree(reader, kind);
   if (kind == "dragonfly") return ReadDragonfly(reader);
   if (kind == "torus" || kind == "mesh") return ReadTorus(reader, kind == "torus");
   reader.As(SwitchFabricShape());

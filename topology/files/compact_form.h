@@ -24,14 +24,16 @@
 //     sockets (1), pcie_switches (0), between_sockets (none: not joined),
 //     root_port (switch to socket; as pcie), nics (0), nic_pcie (NIC to its switch or socket; as
 //     pcie), nic_place ("switch" or "socket"; switch if there are),
+//     nic_ports (1: cables of every NIC), more_nics: [{"count": 2, "cable": …, "nic_pcie": …,
+//     "nic_place": …}, …] of other speeds,
 //     memory: devices have no peer-to-peer access; copies go through the host's memory, over this
 //     link of every socket
 //   cable          each NIC to the fabric, or without NICs each device
 // "network_plugin": what stands between NCCL and the NICs (topology/cluster/network_plugin.h).
 // "fabric" (not needed by one node):
 //   switch         one that passes everything
-//   fat-tree, rails   radix, levels (as few as it takes), oversubscription at the leaves (1),
-//                  cable between switches
+//   fat-tree, rails, rail-only   radix, levels (as few as it takes), oversubscription at the leaves
+//                  (1), cable between switches, planes (1; not of rail-only)
 //   dragonfly      local: [{"size": 32, "link": …}, …] one or more dimensions joined all to all,
 //                  nodes_per_switch, global_cables of a group, cable: one of them
 //   torus, mesh    dimensions: [{"size": 4, "link": …, "wraps": true}, …]; a torus wraps unless

@@ -27,8 +27,10 @@ void AddMachines(ClusterBuilder& cluster, const NodeShape& shape, const ClusterS
   }
   machines.ports = structure.port_vertex;
   if (!machines.ports.empty()) {
-    machines.cable = shape.cable->kind;
-    figures.resize(machines.links_per_machine(), FiguresOf(*shape.cable));
+    for (const NodeShape::Port& port : shape.ports) {
+      machines.cables.push_back(port.cable.kind);
+      figures.resize(figures.size() + 2, FiguresOf(port.cable));  // both ways
+    }
     machines.switches.reserve(size_t{machines.count} * machines.ports.size());
     for (uint32_t machine = 0; machine < machines.count; ++machine)
       for (uint32_t port = 0; port < structure.ports(); ++port)
@@ -38,12 +40,15 @@ void AddMachines(ClusterBuilder& cluster, const NodeShape& shape, const ClusterS
   cluster.AddMachines(std::move(machines), std::move(figures), device);
 }
 
-// Two machines and a switch tell whether any number of them on any fabric is connected.
-// Throws Error if not.
-void CheckConnected(const NodeShape& shape, const MachineSpec& spec, const DeviceSpec& device) {
+// Two machines and a switch for each tree tell whether any number of them on any fabric is
+// connected. Throws Error if not.
+void CheckConnected(const NodeShape& shape, const MachineSpec& spec, uint32_t trees,
+                    const DeviceSpec& device) {
   ClusterBuilder probe(spec.name);
   probe.AddDeviceSpec(device);
-  const VertexId hub = probe.AddVertex({"fabric", VertexKind::kSwitch, ""});
+  const VertexId hub = probe.vertex_count();
+  for (uint32_t tree = 0; tree < trees; ++tree)
+    probe.AddVertex({fmt::format("fabric{}", tree), VertexKind::kSwitch, ""});
   for (uint32_t machine = 0; machine < std::min(spec.nodes, 2u); ++machine) {
     const std::string node = fmt::format("{}{}", shape.prefix, machine);
     const VertexId first = probe.vertex_count();
@@ -51,9 +56,33 @@ void CheckConnected(const NodeShape& shape, const MachineSpec& spec, const Devic
       probe.AddVertex({node + "/" + part.name, part.kind, node});
     for (const NodeShape::Wire& wire : shape.wires)
       probe.AddLink(first + wire.from, first + wire.to, wire.link);
-    for (const uint32_t port : shape.ports) probe.AddLinks(first + port, hub, *shape.cable);
+    for (size_t i = 0; i < shape.ports.size(); ++i)
+      probe.AddLinks(first + shape.ports[i].part, hub + i % trees, shape.ports[i].cable);
   }
   probe.Finish();
+}
+
+// How many trees without a way from one to another the fabric has. Throws Error where the machine
+// cannot be cabled to them.
+uint32_t TreesOf(const MachineSpec& spec, const NodeShape& shape) {
+  const auto* clos = spec.fabric ? std::get_if<ClosSpec>(&*spec.fabric) : nullptr;
+  return clos == nullptr ? 1 : TreesFor(*clos, static_cast<uint32_t>(shape.ports.size()));
+}
+
+// Where the rails do not meet, what is for another one goes over NVLink to that rail's device
+// (topology/fabrics/router.h), or through the host. Throws Error where neither is there.
+void CheckRails(const NodeShape& shape, const MachineSpec& spec, uint32_t trees,
+                const DeviceSpec& device) {
+  const NodeSpec& node = spec.node;
+  if (node.nvswitch || node.lanes.size() >= AllToAll(node.devices, 1).size()) return;
+  try {
+    CheckConnected(shape, spec, trees, device);
+  } catch (const Error& error) {
+    throw Error(
+        fmt::format("on separate rails devices need NVLinks between every two, or a way "
+                    "through the host: {}",
+                    error.what()));
+  }
 }
 
 // Before anything of it is made. Throws Error.
@@ -84,7 +113,9 @@ std::unique_ptr<Cluster> BuildMachine(const MachineSpec& spec, const DeviceSpec&
     throw Error(fmt::format("cluster \"{}\" has {} machines, but {}", spec.name, spec.nodes,
                             spec.fabric ? "they have no NICs" : "no fabric joins them"));
 
-  CheckConnected(shape, spec, device);
+  CheckConnected(shape, spec, 1, device);
+  const uint32_t trees = TreesOf(spec, shape);
+  if (trees > 1) CheckRails(shape, spec, trees, device);
 
   ClusterBuilder cluster(spec.name);
   const uint32_t device_index = cluster.AddDeviceSpec(device);
@@ -93,11 +124,15 @@ std::unique_ptr<Cluster> BuildMachine(const MachineSpec& spec, const DeviceSpec&
   structure->devices_per_machine = spec.node.devices;
   structure->vertices_per_machine = static_cast<uint32_t>(shape.parts.size());
   structure->inner_links = static_cast<uint32_t>(shape.wires.size());
-  structure->port_vertex = shape.ports;
+  for (const NodeShape::Port& port : shape.ports) {
+    structure->port_vertex.push_back(port.part);
+    structure->port_speed.push_back(port.cable.bandwidth);
+  }
   std::vector<Seconds> latencies;  // of a machine's links
   for (const NodeShape::Wire& wire : shape.wires) latencies.push_back(wire.link.latency);
   if (spec.fabric && !shape.ports.empty()) {
-    latencies.resize(structure->links_per_machine(), shape.cable->latency);
+    for (const NodeShape::Port& port : shape.ports)
+      latencies.resize(latencies.size() + 2, port.cable.latency);
     structure->fabric = AddFabric(cluster, *spec.fabric, spec.nodes, structure->ports());
   }
   structure->first_vertex = cluster.vertex_count();

@@ -12,7 +12,6 @@ class Drawing {
   NodeShape Draw() {
     CHECK_GT(spec_.devices, 0u);
     shape_.prefix = spec_.prefix;
-    shape_.cable = spec_.cable;
     for (uint32_t i = 0; i < spec_.devices; ++i)
       Add(fmt::format("{}{}", spec_.device_name, i), VertexKind::kDevice);
     if (spec_.nvswitch) {
@@ -27,7 +26,7 @@ class Drawing {
     }
     if (spec_.host) DrawHost(*spec_.host);
     if (spec_.cable && shape_.ports.empty())
-      for (uint32_t i = 0; i < spec_.devices; ++i) shape_.ports.push_back(i);
+      for (uint32_t i = 0; i < spec_.devices; ++i) shape_.ports.push_back({i, *spec_.cable});
     return std::move(shape_);
   }
 
@@ -90,14 +89,23 @@ class Drawing {
         Hang({i, i}, sockets[Deal(i, spec_.devices, host.sockets)], *host.device_to_socket);
     }
 
-    const bool on_switches = host.nic_place == NicPlace::kSwitch && !switches.empty();
-    const std::vector<Stop>& nic_stops = on_switches ? switches : sockets;
-    for (uint32_t i = 0; i < host.nics; ++i) {
+    const auto stops_of = [&](NicPlace place) -> const std::vector<Stop>& {
+      return place == NicPlace::kSwitch && !switches.empty() ? switches : sockets;
+    };
+    if (host.nics > 0) {
       CHECK(host.nic.has_value());
       CHECK(spec_.cable.has_value());
-      const uint32_t nic = Add(fmt::format("nic{}", i), VertexKind::kNic);
-      Hang({nic, nic}, nic_stops[Deal(i, host.nics, nic_stops.size())], *host.nic);
-      shape_.ports.push_back(nic);
+      DrawNics({host.nics, host.nic_place, *host.nic, *spec_.cable}, stops_of(host.nic_place));
+    }
+    for (const MoreNics& more : host.more_nics) DrawNics(more, stops_of(more.place));
+  }
+
+  void DrawNics(const MoreNics& nics, const std::vector<Stop>& stops) {
+    for (uint32_t i = 0; i < nics.count; ++i) {
+      const uint32_t nic = Add(fmt::format("nic{}", nics_++), VertexKind::kNic);
+      Hang({nic, nic}, stops[Deal(i, nics.count, stops.size())], nics.pcie);
+      for (uint32_t port = 0; port < spec_.host->nic_ports; ++port)
+        shape_.ports.push_back({nic, nics.cable});
     }
   }
 
@@ -108,6 +116,7 @@ class Drawing {
 
   const NodeSpec& spec_;
   NodeShape shape_;
+  uint32_t nics_ = 0;
 };
 
 }  // namespace
@@ -121,12 +130,14 @@ NodeSize SizeOf(const NodeSpec& spec) {
     const Host& host = *spec.host;
     const uint64_t sockets = host.sockets;
     const uint64_t stops = host.memory ? 2 : 1;  // vertices of a socket or switch
-    size.parts += stops * (sockets + host.switches) + host.nics;
+    uint64_t nics = host.nics;
+    for (const MoreNics& more : host.more_nics) nics += more.count;
+    size.parts += stops * (sockets + host.switches) + nics;
     size.wires += (host.memory ? sockets : 0) +
                   (host.between_sockets ? sockets * (sockets - 1) : 0) +
                   (host.root_port ? 2 * uint64_t{host.switches} : 0) +
-                  (host.device_to_socket ? 4 : 2) * devices + 2 * uint64_t{host.nics};
-    size.ports = host.nics;
+                  (host.device_to_socket ? 4 : 2) * devices + 2 * nics;
+    size.ports = nics * host.nic_ports;
   }
   if (spec.cable && size.ports == 0) size.ports = devices;
   return size;

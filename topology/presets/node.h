@@ -34,16 +34,26 @@ struct DeviceLanes {
 
 enum class NicPlace : uint8_t { kSwitch, kSocket };
 
+// NICs of another speed beside the others, numbered behind them.
+struct MoreNics {
+  uint32_t count = 1;
+  NicPlace place = NicPlace::kSwitch;
+  ClusterLink pcie;   // NIC to its switch or socket
+  ClusterLink cable;  // each of its ports to the fabric
+};
+
 struct Host {
   uint32_t sockets = 1;
   uint32_t switches = 0;  // PCIe switches; 0: root ports
   uint32_t nics = 0;
+  uint32_t nic_ports = 1;                  // of every NIC, each with a cable of its own
   NicPlace nic_place = NicPlace::kSwitch;  // sockets anyway when there are no switches
   std::optional<ClusterLink> device;       // device to its switch, or to its socket
   std::optional<ClusterLink> root_port;    // switch to socket; none: the switch leads nowhere else
   std::optional<ClusterLink> device_to_socket;  // besides a switch
   std::optional<ClusterLink> nic;               // NIC to its switch or socket
-  std::optional<ClusterLink> between_sockets;   // every two; none: they are not joined
+  std::vector<MoreNics> more_nics;
+  std::optional<ClusterLink> between_sockets;  // every two; none: they are not joined
   // Through the host: copies go through this; none: peer to peer.
   std::optional<ClusterLink> memory;
   std::string socket_name = "socket";
@@ -58,7 +68,8 @@ struct NodeSpec {
   std::optional<ClusterLink> lane;      // one of them
   std::optional<ClusterLink> nvswitch;  // each device to the one NVSwitch plane
   std::optional<Host> host;
-  std::optional<ClusterLink> cable;  // each NIC to the fabric; without NICs, each device
+  // Each port of a NIC to the fabric; without NICs, each device.
+  std::optional<ClusterLink> cable;
 };
 
 struct NodeShape {
@@ -74,8 +85,11 @@ struct NodeShape {
   std::string prefix;
   std::vector<Part> parts;  // the devices first
   std::vector<Wire> wires;
-  std::vector<uint32_t> ports;  // parts that are cabled to the fabric
-  std::optional<ClusterLink> cable;
+  struct Port {
+    uint32_t part = 0;  // that is cabled to the fabric, by
+    ClusterLink cable;
+  };
+  std::vector<Port> ports;  // those of a NIC are neighbours
 };
 
 // How large DrawNode would make it, told without drawing.
