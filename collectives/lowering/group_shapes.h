@@ -2,8 +2,8 @@
 // neighbours, so that whatever one does on its own takes as long as with the other. Which links
 // they use is not the same.
 //
-// On equal machines below fat trees that spray, only that counts which members share a machine,
-// which machines a switch, and so on upwards; elsewhere every group is its own.
+// On equal machines below fat trees and dragonflies that spray, only that counts which members
+// share a machine, which machines a switch, and so on upwards; elsewhere every group is its own.
 #pragma once
 
 #include <cstdint>

@@ -193,18 +193,27 @@ Network UnetOf(const JsonReader& reader, const Training& training) {
   return MakeUnet(ReadUnet(reader), training);
 }
 
+// Of the presets, without what it takes to describe them: a network of each.
+template <auto kKnown>
+std::vector<std::string> NamesOf() {
+  std::vector<std::string> names;
+  for (const auto& model : kKnown()) names.push_back(model.name);
+  return names;
+}
+
 struct Kind {
   const char* name;
   Rows rows;
+  std::vector<std::string> (*names)();
   std::vector<ModelPreset> (*presets)();
   Network (*read)(const JsonReader& reader, const Training& training);
   ObjectShapeOf table;
 };
 constexpr std::array<Kind, 4> kKinds = {
-    {{"decoder", Rows::kTokens, Decoders, DecoderOf, DecoderShape},
-     {"mlp", Rows::kSamples, Mlps, MlpOf, MlpShape},
-     {"vgg", Rows::kPixels, Vggs, VggOf, VggShape},
-     {"u-net", Rows::kPixels, Unets, UnetOf, UnetShape}}};
+    {{"decoder", Rows::kTokens, NamesOf<KnownModels>, Decoders, DecoderOf, DecoderShape},
+     {"mlp", Rows::kSamples, NamesOf<KnownMlps>, Mlps, MlpOf, MlpShape},
+     {"vgg", Rows::kPixels, NamesOf<KnownVggs>, Vggs, VggOf, VggShape},
+     {"u-net", Rows::kPixels, NamesOf<KnownUnets>, Unets, UnetOf, UnetShape}}};
 
 // By "kind", or that of the preset, or a decoder.
 const Kind& KindOf(const JsonReader& model) {
@@ -218,8 +227,8 @@ const Kind& KindOf(const JsonReader& model) {
   std::vector<std::string> names;
   std::vector<const Kind*> kinds;
   for (const Kind& kind : kKinds) {
-    for (const ModelPreset& preset : kind.presets()) {
-      names.push_back(preset.name);
+    for (std::string& name : kind.names()) {
+      names.push_back(std::move(name));
       kinds.push_back(&kind);
     }
   }

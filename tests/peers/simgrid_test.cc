@@ -56,7 +56,8 @@ double Now() {
   return std::chrono::duration<double>(steady_clock::now().time_since_epoch()).count();
 }
 
-// The ends of the transfers, and how long finding them took; the naive reference has to agree to the picosecond.
+// The ends of the transfers, and how long finding them took; the naive reference has to agree to
+// the picosecond.
 std::vector<double> EndsByRehearse(const Case& what, double* seconds) {
   ProgramBuilder builder;
   for (const double capacity : what.capacities) {

@@ -86,9 +86,13 @@ void AppendTrunks(const Fabric& fabric, uint32_t from, uint32_t to, std::vector<
 }
 
 bool AppendBlocks(const Fabric& fabric, uint32_t from, std::vector<uint32_t>* blocks) {
-  const auto* clos = std::get_if<Clos>(&fabric.kind);
-  if (clos == nullptr) return false;
-  AppendBlocks(*clos, from, blocks);
+  if (const auto* clos = std::get_if<Clos>(&fabric.kind)) {
+    AppendBlocks(*clos, from, blocks);
+  } else if (const auto* groups = std::get_if<Dragonfly>(&fabric.kind)) {
+    AppendBlocks(*groups, from, blocks);
+  } else {
+    return false;
+  }
   return true;
 }
 

@@ -10,10 +10,10 @@
 //
 // Machines are cabled to the leaves in their order, port by port; with `rails`, port p of every
 // machine to a leaf of rail p, so that equal ports of neighbouring machines meet at their leaf
-// (NVIDIA DGX SuperPOD reference architecture). Several trees may stand side by side without a cable
-// between them: planes, where port p of a machine is of plane p mod planes, as the ports of NICs
-// that have two (Alibaba's HPN, SIGCOMM 2024); or rails, where port p is of tree p (Wang et al.,
-// "Rail-only", Hot Interconnects 2024). From one tree to another only machines lead.
+// (NVIDIA DGX SuperPOD reference architecture). Several trees may stand side by side without a
+// cable between them: planes, where port p of a machine is of plane p mod planes, as the ports of
+// NICs that have two (Alibaba's HPN, SIGCOMM 2024); or rails, where port p is of tree p (Wang et
+// al., "Rail-only", Hot Interconnects 2024). From one tree to another only machines lead.
 //
 // Routes go up to the lowest block that both leaves have in common, and down again, which
 // is shortest. Which of the parallel switches they take is the routing's choice at every level

@@ -177,6 +177,14 @@ void AppendTrunks(const Dragonfly& dragonfly, uint32_t from, uint32_t to,
   if (is_local) trunks->push_back(2 * (pairs + to) + 1);
 }
 
+void AppendBlocks(const Dragonfly& dragonfly, uint32_t from, std::vector<uint32_t>* blocks) {
+  const uint32_t group = from / dragonfly.switches_per_group;
+  blocks->push_back(from);
+  for (const Dragonfly::Dimension& dimension : dragonfly.local)
+    blocks->push_back(group * dimension.size + from / dimension.stride % dimension.size);
+  blocks->push_back(group);
+}
+
 uint32_t TrunkCount(const Dragonfly& dragonfly) {
   if (dragonfly.groups == 1) return 0;
   return dragonfly.groups * (dragonfly.groups - 1) +

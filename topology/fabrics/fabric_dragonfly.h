@@ -78,6 +78,11 @@ void AppendTrunks(const Dragonfly& dragonfly, uint32_t from, uint32_t to,
                   std::vector<uint32_t>* trunks);
 bool AreInOneGroup(const Dragonfly& dragonfly, uint32_t from, uint32_t to);
 
+// Appends where a switch is: itself, its lines of each dimension across the others, its group. All
+// bundles between two groups are equal, and so are all switches of a group: which of these two
+// switches share is all that the sprayed ways between them depend on.
+void AppendBlocks(const Dragonfly& dragonfly, uint32_t from, std::vector<uint32_t>* blocks);
+
 uint32_t TrunkCount(const Dragonfly& dragonfly);
 // Cables of a trunk, as drawn.
 std::vector<uint32_t> CablesOfTrunk(const Dragonfly& dragonfly, uint32_t trunk);

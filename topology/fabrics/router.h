@@ -17,9 +17,10 @@
 // (topology/files/edits.h), other choices of ECMP are tried, then the search decides. Where links
 // are going to fail (collectives/lowering/perturbation.h), a route that crosses one of them also
 // has a detour: the way that would be taken if all that ever fail were gone.
-// Between rails that do not meet (topology/fabrics/fabric_clos.h) the way begins over NVLink with the
-// device of the sender's machine that is on the receiver's rail, as NCCL's PXN does by default: the
-// one exception to the first sentence; without NVLink it leads through the host to that rail's NIC.
+// Between rails that do not meet (topology/fabrics/fabric_clos.h) the way begins over NVLink with
+// the device of the sender's machine that is on the receiver's rail, as NCCL's PXN does by default:
+// the one exception to the first sentence; without NVLink it leads through the host to that rail's
+// NIC.
 // Links of kind "memory" are part of a path like any other. Found by arithmetic, or by a
 // bidirectional search that touches only the neighbourhood of both ends, and remembered: there is
 // no all-pairs table. A Router is not thread-safe (it remembers); its Cluster must outlive it.
