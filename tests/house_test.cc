@@ -42,7 +42,8 @@ const std::map<std::string, std::vector<std::string>>& Rooms() {
       {"workloads", {"networks", "layouts", "strategies", "planner", "cost_models"}},
       {"real", {"kernels", "transports", "backends", "cpu", "cuda", "execution", "calibration"}},
       {"scenarios",
-       {"readers", "playing", "explaining", "sweeping", "searching", "reporting", "trials"}},
+       {"readers", "playing", "explaining", "evaluating", "sweeping", "searching", "reporting",
+        "trials"}},
       {"tools", {}},
   };
   return rooms;

@@ -30,8 +30,9 @@ Taken TakenOutput(std::vector<std::string> endings) {
 namespace {
 
 // Names of values that take whatever their option says.
-constexpr std::string_view kFreeValues[] = {"N",    "N,...", "K",   "X",     "SIZE",    "SECONDS",
-                                            "TIME", "GFLOP", "A,B", "A,B-C", "FROM-TO", "RANK,..."};
+constexpr std::string_view kFreeValues[] = {"N",       "N,...",    "K",     "X",   "SIZE",
+                                            "SECONDS", "TIME",     "GFLOP", "A,B", "A,B-C",
+                                            "FROM-TO", "RANK,...", "I/N"};
 
 bool IsFree(const std::string& value) {
   return std::find(std::begin(kFreeValues), std::end(kFreeValues), value) != std::end(kFreeValues);
@@ -95,8 +96,12 @@ bool ParseCommandLine(CommandSyntax& syntax, const std::vector<std::string>& arg
   all.add(syntax.options);
   po::positional_options_description positional;
   for (const std::string& name : syntax.positional) {
-    all.add_options()(name.c_str(), po::value<std::string>());
-    positional.add(name.c_str(), 1);
+    const bool repeats = syntax.last_repeats && name == syntax.positional.back();
+    if (repeats)
+      all.add_options()(name.c_str(), po::value<std::vector<std::string>>());
+    else
+      all.add_options()(name.c_str(), po::value<std::string>());
+    positional.add(name.c_str(), repeats ? -1 : 1);
   }
   std::vector<std::string> names;
   for (const auto& option : syntax.options.options()) {

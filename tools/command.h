@@ -41,6 +41,7 @@ struct CommandSyntax {
   std::string explanation;  // a paragraph, with examples; ends with a newline
   boost::program_options::options_description options;
   std::vector<std::string> positional;  // names of arguments without a dash, each at most once
+  bool last_repeats = false;            // but the last of them: as<std::vector<std::string>>()
   // By long name, of those where the value's name does not say it (TakenBy()), and of all
   // positional ones.
   std::map<std::string, Taken> takes;
@@ -93,6 +94,8 @@ CommandSyntax SweepSyntax();
 int SweepCommand(const std::vector<std::string>& arguments);
 CommandSyntax SearchSyntax();
 int SearchCommand(const std::vector<std::string>& arguments);
+CommandSyntax ResultsSyntax();
+int ResultsCommand(const std::vector<std::string>& arguments);
 CommandSyntax ValidateSyntax();
 int ValidateCommand(const std::vector<std::string>& arguments);
 CommandSyntax ReportSyntax();

@@ -28,6 +28,8 @@ const std::vector<Command>& Commands() {
        SweepCommand},
       {"search", "which configuration of a scenario is the best, by formulas and simulation",
        SearchSyntax, SearchCommand},
+      {"results", "what sweeps and searches have kept: shown, or files of several merged",
+       ResultsSyntax, ResultsCommand},
       {"validate", "published steps beside predicted ones, and where errors come from",
        ValidateSyntax, ValidateCommand},
       {"list", "what is known by name: clusters, devices, models, strategies", ListSyntax,

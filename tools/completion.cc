@@ -58,7 +58,8 @@ std::vector<CommandWords> WordsOfCommands() {
     words.options.push_back(
         {"--help", "-h", "print this and stop", "", {.kind = Taken::Kind::kNothing}, false});
     for (const std::string& name : syntax.positional)
-      words.arguments.push_back({name, TakenBy(syntax, name)});
+      words.arguments.push_back(
+          {name, TakenBy(syntax, name), syntax.last_repeats && name == syntax.positional.back()});
   }
   return commands;
 }

@@ -169,8 +169,10 @@ std::string BashCompletion() {
       taken += fmt::format("    {}) echo '{}' ;;\n", pattern, WordsFor(option.taken));
     }
     for (size_t i = 0; i < command.arguments.size(); ++i) {
-      taken += fmt::format("    {}:{}) echo '{}' ;;\n", command.name, i,
-                           WordsFor(command.arguments[i].taken));
+      const ArgumentWords& argument = command.arguments[i];
+      taken +=
+          fmt::format("    {}:{}) echo '{}' ;;\n", command.name,
+                      argument.repeats ? "[0-9]*" : fmt::format("{}", i), WordsFor(argument.taken));
     }
     options += fmt::format("    {}) echo '{}' ;;\n", command.name, Joined(of_command));
   }

@@ -115,8 +115,10 @@ std::string ZshCompletion() {
     for (const OptionWords& option : command.options)
       cases += " \\\n        " + Specification(option);
     for (size_t i = 0; i < command.arguments.size(); ++i) {
-      cases += fmt::format(" \\\n        '{}:{}:{}'", i + 1, command.arguments[i].name,
-                           ActionFor(command.arguments[i].taken));
+      const ArgumentWords& argument = command.arguments[i];
+      cases +=
+          fmt::format(" \\\n        '{}:{}:{}'", argument.repeats ? "*" : fmt::format("{}", i + 1),
+                      argument.name, ActionFor(argument.taken));
     }
     cases += "\n      ;;\n";
   }

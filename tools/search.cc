@@ -14,8 +14,10 @@
 #include "sim/base/say.h"
 #include "sim/base/visible_text.h"
 #include "tools/command.h"
+#include "tools/many_ranks.h"
 #include "tools/number_options.h"
 #include "tools/output_format.h"
+#include "tools/results_options.h"
 #include "tools/terminal.h"
 
 namespace rehearse {
@@ -102,7 +104,8 @@ CommandSyntax SearchSyntax() {
       "a product of its strategy's axes, times micro-batches, or what its \"search\" section\n"
       "declares (`rehearse schema scenario`). A formula, the paper's of that strategy or\n"
       "closed forms without contention, chooses what is simulated; what is impossible is\n"
-      "counted by reason. Ctrl-C shows the best so far. Examples:\n"
+      "counted by reason. Ctrl-C shows the best so far; ranks of mpirun share simulations.\n"
+      "Examples:\n"
       "  rehearse search scenarios/axonn-gpt20b-perlmutter.json\n"
       "  rehearse search scenarios/axonn-gpt20b-perlmutter.json --decide simulation --quality\n"
       "  rehearse search mine.json --objective time,memory --method descent --out best\n";
@@ -133,6 +136,7 @@ CommandSyntax SearchSyntax() {
       "tau, regret)");
   add("out", po::value<std::string>()->value_name("DIR"),
       "write the K best as scenarios, for rehearse run: 001.json and so on");
+  AddResultsOptions(&syntax);
   AddThreadsOption(&syntax.options, "points");
   add("allow-oom", "count what does not fit the devices' memory as possible");
   add("set", po::value<std::vector<std::string>>()->composing()->value_name("PATH=VALUE"),
@@ -167,24 +171,43 @@ int SearchCommand(const std::vector<std::string>& arguments) {
   }
   const Search search = ReadSearch(document);
 
+  ResultsOptions results = ReadResultsOptions(values, "");
+  if (words.quality && !results.shard.IsWhole())
+    throw Error("--quality needs all points, --shard has some; expected one of them");
+
   SearchRun run;
+  run.shard = results.shard;
   run.threads = ThreadsOption(values);
   run.all_formulas = words.quality;
   run.allow_out_of_memory = values.count("allow-oom") > 0;
   run.is_stopped = IsStopAsked;
   const Stoppable stoppable;
-  ProgressLine progress(ProgressWanted());
-  run.observer = &progress;
-  const FoundPoints found = RunSearch(search, run);
-  progress.Clear();
-  if (!folder.empty()) WriteScenarios(search, found, words.top, folder);
-  std::fputs(PrintSearch(search, found, words, format).c_str(), stdout);
-  if (found.was_stopped) {
-    std::fflush(stdout);
-    Say(fmt::format("{}: the best of {} points that were looked at, of {:.0f}", StopWords(),
-                    found.looked_at, search.space.Size()));
-  }
-  return StopCode();
+  const auto play = [&]() -> int {
+    run.stores = results.Open();
+    ProgressLine progress(ProgressWanted());
+    run.observer = &progress;
+    const FoundPoints found = RunSearch(search, run);
+    progress.Clear();
+    if (!folder.empty()) WriteScenarios(search, found, words.top, folder);
+    std::fputs(PrintSearch(search, found, words, format).c_str(), stdout);
+    if (found.was_stopped) {
+      std::fflush(stdout);
+      Say(fmt::format("{}: the best of {} points that were looked at, of {:.0f}", StopWords(),
+                      found.looked_at, search.space.Size()));
+    }
+    return StopCode();
+  };
+  const std::optional<Launch> launch = SharingLaunch(results);
+  if (!launch) return play();
+  const auto share = [&](const RankShare& rank) {
+    SearchRun part = run;
+    part.leases = rank.leases;
+    part.stores = rank.stores;
+    part.is_stopped = rank.is_stopped;
+    part.threads = rank.threads > 0 && run.threads == 0 ? rank.threads : run.threads;
+    RunSearch(search, part);
+  };
+  return PlayOnRanks(*launch, results, share, play);
 }
 
 }  // namespace rehearse

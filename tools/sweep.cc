@@ -14,8 +14,10 @@
 #include "sim/base/say.h"
 #include "sim/base/visible_text.h"
 #include "tools/command.h"
+#include "tools/many_ranks.h"
 #include "tools/number_options.h"
 #include "tools/output_format.h"
+#include "tools/results_options.h"
 #include "tools/terminal.h"
 
 namespace rehearse {
@@ -27,8 +29,9 @@ const std::vector<OutputFormat> kFormats = {OutputFormat::kText, OutputFormat::k
                                             OutputFormat::kCsv, OutputFormat::kJsonLines,
                                             OutputFormat::kMarkdown};
 
-std::string PrintSweep(const Study& study, const Sweep& sweep, OutputFormat format) {
-  const PublishedComparison comparison = Compare(study, sweep);
+std::string PrintSweep(const Study& study, const Sweep& sweep, const std::string& sort,
+                       OutputFormat format) {
+  const PublishedComparison comparison = Compare(study, sweep, sort);
   switch (format) {
     case OutputFormat::kText:
       return ToText(study, sweep, comparison);
@@ -52,15 +55,22 @@ CommandSyntax SweepSyntax() {
       "Simulates every point of a study: a base scenario with changes, listed one by one or as\n"
       "a grid of values, and shows one number of each, beside what is published where the study\n"
       "says so. `rehearse schema study` tells a study's keys; scenarios/studies/ has some.\n"
-      "Ctrl-C keeps the points that are done. Examples:\n"
+      "Ctrl-C keeps the points that are done. Ranks of mpirun share the points. Examples:\n"
       "  rehearse sweep scenarios/studies/axonn-table4.json\n"
-      "  rehearse sweep my-study.json --out sweep --format csv     # go on where it stopped\n";
+      "  rehearse sweep my-study.json --results all.sqlite --sort step_seconds\n"
+      "  rehearse sweep my-study.json --out sweep --format csv     # go on where it stopped\n"
+      "  rehearse sweep my-study.json --results part3.sqlite --shard 3/16    # then rehearse "
+      "results\n"
+      "                                                                      # merge, and sweep "
+      "again\n";
   syntax.positional = {"study"};
   syntax.takes["study"] = TakenFile({".json"});
   syntax.options.add_options()(
       "out", po::value<std::string>()->value_name("DIR"),
       "keep the result of each point there, and do not simulate what is there already")(
-      "again", "simulate points that --out has already");
+      "again", "simulate points that are kept already");
+  AddResultsOptions(&syntax);
+  AddSortOption(&syntax);
   AddThreadsOption(&syntax.options, "points");
   syntax.options.add_options()(
       "set", po::value<std::vector<std::string>>()->composing()->value_name("PATH=VALUE"),
@@ -82,32 +92,60 @@ int SweepCommand(const std::vector<std::string>& arguments) {
   options.threads = ThreadsOption(values);
   options.again = values.count("again") > 0;
   options.folder = FolderOption(values, "out");
-  if (options.again && options.folder.empty())
-    throw Error("--again is about the results that --out keeps, but --out is missing");
+  const std::string sort = SortOption(values);
   options.warn = [](const std::string& message) { Say(message); };
   options.is_stopped = IsStopAsked;
+
+  ResultsOptions results = ReadResultsOptions(values, options.folder);
+  const bool is_kept = !options.folder.empty() || !results.path.empty();
+  if (options.again && !is_kept)
+    throw Error("--again is about results that are kept, but --out is missing, or --results");
+  if (options.again && values.count("resume") > 0)
+    throw Error("--again simulates what is kept, --resume does not; expected one of them");
+  options.shard = results.shard;
 
   Study study = ReadStudy(JsonDocument::FromFile(values["study"].as<std::string>()));
   if (values.count("set") > 0)
     for (const std::string& change : values["set"].as<std::vector<std::string>>())
       ChangeAllPoints(study, change);
   const Stoppable stoppable;
-  ProgressLine progress(ProgressWanted());
-  options.observer = &progress;
-  const Sweep sweep = PlayStudy(study, options);
-  progress.Clear();
-  const bool is_kept = !options.folder.empty();
-  if (sweep.left_out == 0 || !is_kept) std::fputs(PrintSweep(study, sweep, format).c_str(), stdout);
-  if (sweep.left_out > 0) {
-    std::fflush(stdout);
-    Say(fmt::format(
-        "{}: {} of {} points are {}", StopWords(), study.points.size() - sweep.left_out,
-        study.points.size(),
-        is_kept ? fmt::format("kept in {}; the same command{} goes on there",
-                              VisibleText(options.folder), options.again ? " without --again" : "")
-                : "done; with --out DIR they are kept, and the same command goes on there"));
-  }
-  return StopCode();
+  const auto play = [&]() -> int {
+    options.stores = results.Open();
+    ProgressLine progress(ProgressWanted());
+    options.observer = &progress;
+    const Sweep sweep = PlayStudy(study, options);
+    progress.Clear();
+    if (sweep.interrupted == 0 || !is_kept)
+      std::fputs(PrintSweep(study, sweep, sort, format).c_str(), stdout);
+    if (sweep.interrupted > 0) {
+      std::fflush(stdout);
+      Say(fmt::format(
+          "{}: {} of {} points are {}", StopWords(), study.points.size() - sweep.left_out,
+          study.points.size(),
+          is_kept
+              ? fmt::format("kept in {}; the same command{} goes on there",
+                            VisibleText(options.folder.empty() ? results.path : options.folder),
+                            options.again ? " without --again" : "")
+              : "done; with --results FILE or --out DIR they are kept, and the same command goes "
+                "on there"));
+    }
+    return StopCode();
+  };
+  const std::optional<Launch> launch = SharingLaunch(results);
+  if (!launch) return play();
+  const auto share = [&](const RankShare& rank) {
+    SweepOptions part = options;
+    part.folder = "";
+    part.leases = rank.leases;
+    part.stores = rank.stores;
+    part.is_stopped = rank.is_stopped;
+    part.threads = rank.threads > 0 && options.threads == 0 ? rank.threads : options.threads;
+    PlayStudy(study, part);
+  };
+  return PlayOnRanks(*launch, results, share, [&] {
+    options.again = false;
+    return play();
+  });
 }
 
 }  // namespace rehearse

@@ -8,6 +8,12 @@
 #include "topology/files/edits.h"
 
 namespace rehearse {
+namespace {
+
+// Each may be as large as a machine of many thousands of devices.
+constexpr size_t kMostKeptClusters = 256;
+
+}  // namespace
 
 ReadyCluster ReadReadyCluster(const JsonReader& scenario) {
   ReadyCluster cluster;
@@ -28,9 +34,19 @@ ReadyCluster ClusterCache::Read(const JsonReader& scenario, const nlohmann::json
   for (const char* part : {"cluster", "calibration", "device_points", "edits"})
     if (given.contains(part)) key[part] = given[part];
   const std::lock_guard lock(mutex_);
-  ReadyCluster& kept = kept_[key.dump()];
-  if (!kept.ready) kept = ReadReadyCluster(scenario);
-  return kept;
+  const std::string name = key.dump();
+  const auto known = kept_.find(name);
+  if (known != kept_.end()) {
+    for (const InputFile& file : known->second.files) NoteInput(file);
+    for (const JsonChange& change : known->second.changes) NoteChange(change);
+    return known->second.cluster;
+  }
+  const InputRecord inputs;
+  Kept made = {.cluster = ReadReadyCluster(scenario)};
+  made.files = inputs.files();
+  made.changes = inputs.changes();
+  if (kept_.size() >= kMostKeptClusters) kept_.clear();
+  return kept_.emplace(name, std::move(made)).first->second.cluster;
 }
 
 }  // namespace rehearse

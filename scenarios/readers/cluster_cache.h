@@ -5,7 +5,9 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
+#include "sim/base/input_record.h"
 #include "sim/base/json_reader.h"
 #include "topology/cluster/cluster.h"
 
@@ -19,16 +21,23 @@ struct ReadyCluster {
 // Throws Error as the readers of these keys do.
 ReadyCluster ReadReadyCluster(const JsonReader& scenario);
 
-// Keeps those that it has read. May be used from several threads. Files that scenarios name are
-// read once: what changes in them later is not seen.
+// Keeps those that it has read, some hundreds of them. May be used from several threads. Files that
+// scenarios name are read once: what changes in them later is not seen. An InputRecord
+// (sim/base/input_record.h) notes them each time.
 class ClusterCache {
  public:
   // `scenario` is the root of a document whose value is `given` (JsonDocument::Given()).
   ReadyCluster Read(const JsonReader& scenario, const nlohmann::json& given);
 
  private:
+  struct Kept {
+    ReadyCluster cluster;
+    std::vector<InputFile> files = {};  // that it was read from
+    std::vector<JsonChange> changes = {};
+  };
+
   std::mutex mutex_;
-  std::map<std::string, ReadyCluster> kept_;
+  std::map<std::string, Kept> kept_;
 };
 
 }  // namespace rehearse

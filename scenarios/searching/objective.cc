@@ -7,8 +7,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "scenarios/sweeping/study.h"
+#include "scenarios/evaluating/changes.h"
 #include "sim/base/error.h"
+#include "sim/base/json_document.h"
 #include "sim/base/known_names.h"
 #include "sim/base/units.h"
 #include "topology/devices/board_power.h"

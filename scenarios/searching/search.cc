@@ -10,8 +10,6 @@
 #include <fmt/format.h>
 
 #include "scenarios/explaining/paper_models.h"
-#include "scenarios/playing/rehearsal.h"
-#include "scenarios/readers/cluster_cache.h"
 #include "scenarios/readers/search_shapes.h"
 #include "sim/base/error.h"
 #include "sim/base/interruption.h"
@@ -81,28 +79,17 @@ std::string ReasonOf(const std::string& error) {
   return reason;
 }
 
-// Ends what it observes.
-class StopObserver : public ProgressObserver {
- public:
-  explicit StopObserver(const std::function<bool()>& is_stopped) : is_stopped_(is_stopped) {}
-  void Begin(std::string_view /*what*/, std::string_view /*parts*/, uint64_t /*all*/) override {
-    if (is_stopped_()) throw Stopped("a point is not done");
-  }
-  void Done(double /*parts*/) override {
-    if (is_stopped_()) throw Stopped("a point is not done");
-  }
-
- private:
-  const std::function<bool()>& is_stopped_;
-};
-
 // What is known of the points that were looked at.
 class Evaluator {
  public:
   Evaluator(const Search& search, const SearchRun& run)
-      : search_(search), run_(run), begin_(std::chrono::steady_clock::now()) {
-    is_over_ = [this] { return IsOver(); };
-  }
+      : search_(search),
+        run_(run),
+        begin_(std::chrono::steady_clock::now()),
+        is_over_([this] { return IsOver(); }),
+        engine_({.stores = run.stores,
+                 .allow_out_of_memory = run.allow_out_of_memory,
+                 .is_stopped = is_over_}) {}
 
   const std::function<bool()>& is_over() const { return is_over_; }
 
@@ -110,7 +97,8 @@ class Evaluator {
   std::optional<double> Formula(const SpacePoint& point) {
     Entry known = Known(point);
     if (known.IsOpen() && !known.formula) {
-      known = Add(point, [&](const Scenario& scenario, Entry* entry) {
+      known = Add(point, [&](const JsonDocument& document, Entry* entry) {
+        const Scenario scenario = engine_.Read(document);
         entry->formula =
             search_.formula == FormulaKind::kClosedForms
                 ? ClosedForms(scenario)
@@ -124,8 +112,10 @@ class Evaluator {
   std::optional<std::vector<double>> Simulate(const SpacePoint& point) {
     Entry known = Known(point);
     if (known.IsOpen() && !known.simulated) {
-      known = Add(point, [&](const Scenario& scenario, Entry* entry) {
-        entry->simulated = Play(scenario);
+      known = Add(point, [&](const JsonDocument& document, Entry* entry) {
+        const Evaluation evaluation = engine_.Evaluate(KeyOf(point), {document});
+        if (!evaluation.error.empty()) throw Error(evaluation.error);
+        entry->simulated = SimulatedOf(evaluation.results.front(), evaluation.device);
         NoteBest(point, entry->simulated->values.front());
       });
     }
@@ -202,35 +192,37 @@ class Evaluator {
     return past.count() >= *search_.seconds;
   }
 
-  Scenario Read(const SpacePoint& point) {
+  // The scenario of a point that keeps the constraints.
+  JsonDocument DocumentOf(const SpacePoint& point) const {
     JsonDocument document = search_.scenario;
-    SetAll(search_, point, &document);
+    for (size_t i = 0; i < point.size(); ++i) {
+      const SpaceAxis& axis = search_.space.axes[i];
+      for (const auto& [path, value] : axis.choices[point[i]].changes)
+        document.Set(path + "=" + value.dump(), axis.place);
+    }
     if (const auto broken = search_.space.Broken(document.value()))
       throw Error("does not keep \"where\": " + *broken);
-    Scenario scenario = ReadScenario(document, &clusters_);
-    scenario.allow_out_of_memory = run_.allow_out_of_memory;
-    return scenario;
+    return document;
   }
 
-  static void SetAll(const Search& search, const SpacePoint& point, JsonDocument* document) {
-    for (size_t i = 0; i < point.size(); ++i) {
-      const SpaceAxis& axis = search.space.axes[i];
-      for (const auto& [path, value] : axis.choices[point[i]].changes)
-        document->Set(path + "=" + value.dump(), axis.place);
-    }
+  EvaluationKey KeyOf(const SpacePoint& point) const {
+    if (run_.stores.empty()) return {};
+    return {.study = search_.name,
+            .point = search_.space.NameOf(point),
+            .parameters = search_.space.ChangesOf(point)};
   }
 
   double ClosedForms(Scenario scenario) {
     scenario.lowering.fidelity = Fidelity::kFormula;
-    return search_.objectives.front().CostOf(Play(scenario).values.front());
+    const Objective& objective = search_.objectives.front();
+    const std::string device = scenario.cluster->DeviceOf(0).name;
+    return objective.CostOf(ValueOf(objective, engine_.Play(scenario), device));
   }
 
-  SimulatedPoint Play(const Scenario& scenario) {
-    StopObserver observer(is_over_);
-    const Result result = Rehearse(scenario, {.observer = &observer, .threads = 1}).result;
+  SimulatedPoint SimulatedOf(const Result& result, const std::string& device) const {
     SimulatedPoint simulated;
     for (const Objective& objective : search_.objectives)
-      simulated.values.push_back(ValueOf(objective, result, scenario.cluster->DeviceOf(0).name));
+      simulated.values.push_back(ValueOf(objective, result, device));
     simulated.step = result.step;
     simulated.compute = result.breakdown.compute;
     simulated.idle = result.breakdown.idle;
@@ -259,7 +251,7 @@ class Evaluator {
   Entry Add(const SpacePoint& point, const Make& make) {
     Entry found;
     try {
-      make(Read(point), &found);
+      make(DocumentOf(point), &found);
     } catch (const Stopped&) {
       return found;
     } catch (const Error& error) {
@@ -289,9 +281,9 @@ class Evaluator {
   const Search& search_;
   const SearchRun& run_;
   const std::chrono::steady_clock::time_point begin_;
-  std::function<bool()> is_over_;
+  const std::function<bool()> is_over_;
+  Engine engine_;
   PaperModels papers_;
-  ClusterCache clusters_;
   std::mutex mutex_;
   std::map<SpacePoint, Entry> entries_;
   std::optional<double> best_;
@@ -367,9 +359,9 @@ bool AreNeighbours(const SearchSpace& space, const SpacePoint& a, const SpacePoi
 
 // How many of the points were possible.
 size_t SimulateAll(const std::vector<SpacePoint>& points, const SearchRun& run,
-                   Evaluator* evaluator) {
+                   Evaluator* evaluator, Leases* leases = nullptr) {
   std::vector<char> is_possible(points.size());
-  InParallel(points.size(), run.threads, [&](size_t i) {
+  ForLeased(points.size(), run.threads, leases, [&](size_t i) {
     if (evaluator->is_over()()) return;
     is_possible[i] = evaluator->Simulate(points[i]).has_value() ? 1 : 0;
     if (is_possible[i] != 0) evaluator->EndOne();
@@ -403,6 +395,15 @@ std::optional<double> SimulateBest(const Search& search, const SearchRun& run,
   const auto share =
       static_cast<size_t>(std::ceil(search.keep * static_cast<double>(order.size())));
   const size_t wanted = std::min(order.size(), std::max(share, search.keep_at_least));
+  if (run.IsPart()) {
+    std::vector<SpacePoint> own;
+    const std::vector<bool> is_own = run.shard.Own(wanted);
+    for (size_t i = 0; i < wanted; ++i)
+      if (is_own[i]) own.push_back(order[i].second);
+    evaluator->BeginSimulations(own.size());
+    SimulateAll(own, run, evaluator, run.leases);
+    return wanted > 0 ? std::optional(order[wanted - 1].first) : std::nullopt;
+  }
   evaluator->BeginSimulations(wanted);
   size_t next = 0;
   size_t possible = 0;
@@ -416,6 +417,21 @@ std::optional<double> SimulateBest(const Search& search, const SearchRun& run,
   return next > 0 ? std::optional(order[next - 1].first) : std::nullopt;
 }
 
+void CheckPart(const Search& search, const SearchRun& run) {
+  if (!run.IsPart()) return;
+  const Place place{search.scenario.name(), 0, "/search"};
+  if (search.decide == Decision::kFormula)
+    throw Error(
+        place,
+        "ranks and shards share out simulations, and with \"decide\": \"formula\" there are none");
+  if (search.decide == Decision::kSimulation && search.walk.method != WalkMethod::kExhaustive &&
+      search.walk.method != WalkMethod::kRandom)
+    throw Error(place,
+                fmt::format("the method {} goes where simulations lead it, which cannot be "
+                            "shared out; expected exhaustive or random, or \"decide\": \"both\"",
+                            kWalkMethodNames[static_cast<size_t>(search.walk.method)]));
+}
+
 }  // namespace
 
 const char* Name(FormulaKind formula) { return kFormulaNames[static_cast<size_t>(formula)]; }
@@ -426,6 +442,7 @@ Search ReadSearch(const JsonDocument& document) {
   if (root.IsObject() && root.Has("base") && root.Has("metric"))
     root.Fail("found a study, expected a scenario: rehearse sweep plays studies");
   search.scenario = document;
+  search.name = root.Has("name") ? root.At("name").String() : "search";
   const Scenario scenario = ReadScenario(document);
   if (scenario.lists_jobs) root.At("jobs").Fail("a search is of one step; found \"jobs\"");
   search.space = ReadSpace(document, static_cast<uint32_t>(scenario.jobs.front().placement.size()));
@@ -458,6 +475,7 @@ Search ReadSearch(const JsonDocument& document) {
 }
 
 FoundPoints RunSearch(const Search& search, const SearchRun& run) {
+  CheckPart(search, run);
   Evaluator evaluator(search, run);
   const bool by_formula = search.decide != Decision::kSimulation;
   const double most =
@@ -479,16 +497,22 @@ FoundPoints RunSearch(const Search& search, const SearchRun& run) {
     evaluator.EndOne();
     return value;
   };
-  Walk(search.space, search.walk, run.threads, cost, evaluator.is_over());
+  WalkOptions walk = search.walk;
+  if (!by_formula) {
+    walk.shard = run.shard;
+    walk.leases = run.leases;
+  }
+  Walk(search.space, walk, run.threads, cost, evaluator.is_over());
   std::optional<double> worst_kept;
   if (search.decide == Decision::kBoth) worst_kept = SimulateBest(search, run, &evaluator);
 
   FoundPoints found = evaluator.Found();
   found.worst_kept = worst_kept;
   found.was_stopped = run.is_stopped();
+  found.shard = run.shard;
   if (found.points.empty() && found.was_stopped) throw Stopped("no point was done");
-  if (found.points.empty()) FailEmpty(search, found);
-  if (search.decide != Decision::kFormula && found.simulated == 0) {
+  if (found.points.empty() && !run.IsPart()) FailEmpty(search, found);
+  if (search.decide != Decision::kFormula && found.simulated == 0 && !run.IsPart()) {
     if (found.was_stopped) throw Stopped("no point was simulated");
     if (!evaluator.is_over()()) FailEmpty(search, found);
   }

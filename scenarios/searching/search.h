@@ -17,6 +17,8 @@
 #include <utility>
 #include <vector>
 
+#include "scenarios/evaluating/engine.h"
+#include "scenarios/evaluating/shard.h"
 #include "scenarios/searching/objective.h"
 #include "scenarios/searching/search_space.h"
 #include "scenarios/searching/walk.h"
@@ -30,6 +32,7 @@ enum class FormulaKind : uint8_t { kAxonn, kAxonnAgnostic, kAutoddl, kAtp, kClos
 const char* Name(FormulaKind formula);
 
 struct Search {
+  std::string name;  // the scenario's
   JsonDocument scenario;
   SearchSpace space;
   std::vector<Objective> objectives;  // one, or two whose Pareto front is wanted
@@ -79,6 +82,7 @@ struct FoundPoints {
   std::optional<double> worst_kept;
   std::optional<double> best_left;
   bool was_stopped = false;
+  Shard shard;
 };
 
 struct SearchRun {
@@ -87,10 +91,18 @@ struct SearchRun {
   std::function<bool()> is_stopped = [] { return false; };
   bool all_formulas = false;  // beside simulations of all: for ComputeQuality()
   bool allow_out_of_memory = false;
+  std::vector<PointStore*> stores = {};  // what is there is not simulated again
+  // Only these simulations. Formulas choose as ever; what follows from simulations (neighbours of
+  // the best, others for those that prove impossible) is left to a search of all the results.
+  Shard shard = {};
+  Leases* leases = nullptr;  // likewise, of these those that it gets
+
+  bool IsPart() const { return !shard.IsWhole() || leases != nullptr; }
 };
 
-// Throws Error when nothing is possible; what excludes most is named. Throws Stopped when it is
-// stopped before a point is done.
+// Throws Error when nothing is possible; what excludes most is named; and when there is a shard,
+// but nothing to share out. Throws Stopped when it is stopped before a point is done. A shard may
+// find nothing.
 FoundPoints RunSearch(const Search& search, const SearchRun& run);
 
 // The scenario of a point, for `rehearse run`.

@@ -40,7 +40,7 @@ std::string Signed(Seconds seconds) {
 
 std::string Counted(double number) {
   std::string digits = fmt::format("{:.0f}", number);
-  for (size_t i = digits.size(); i > 3; i -= 3) digits.insert(i - 3, ",");
+  for (size_t i = digits.size(); i > 3; i -= 3) digits.insert(i - 3, 1, ',');
   return digits;
 }
 
@@ -95,6 +95,9 @@ std::string BestSentence(const Search& search, const FoundPoints& found) {
 }
 
 std::string FormulaSentence(const Search& search, const FoundPoints& found) {
+  if (!found.shard.IsWhole())
+    return fmt::format("This is {} only: of the others' simulations nothing is known.\n",
+                       found.shard.Text());
   if (search.decide != Decision::kBoth || !found.worst_kept) return "";
   const auto left = static_cast<double>(found.points.size() - found.simulated);
   if (!found.best_left)
@@ -254,6 +257,8 @@ std::string WhyNot(const SimulatedPoint& best, const SimulatedPoint& point) {
 }
 
 std::string ToText(const Search& search, const FoundPoints& found, const SearchWords& words) {
+  if (found.points.empty())  // of a shard
+    return Headline(search, found) + FormulaSentence(search, found) + ExcludedText(found);
   std::string text = BestSentence(search, found) + Headline(search, found) +
                      FormulaSentence(search, found) + Rows(search, found, words.top);
   if (words.explain) text += ExplainText(search, found);
@@ -268,6 +273,8 @@ ordered_json ToJson(const Search& search, const FoundPoints& found, const Search
                        {"simulated", found.simulated},
                        {"method", kWalkMethodNames[static_cast<size_t>(search.walk.method)]},
                        {"formula", Name(search.formula)}};
+  if (!found.shard.IsWhole())
+    json["shard"] = fmt::format("{}/{}", found.shard.number, found.shard.of);
   ordered_json objectives = ordered_json::array();
   for (const Objective& objective : search.objectives) objectives.push_back(objective.name);
   json["objectives"] = std::move(objectives);

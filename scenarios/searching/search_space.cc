@@ -5,7 +5,6 @@
 #include <set>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "scenarios/readers/search_shapes.h"
 #include "sim/base/error.h"
@@ -17,12 +16,6 @@ namespace {
 using nlohmann::json;
 
 constexpr size_t kMostChoices = 1'000'000;
-
-std::string LastOf(const std::string& path) { return path.substr(path.rfind('.') + 1); }
-
-std::string TextOf(const json& value) {
-  return value.is_string() ? value.get<std::string>() : value.dump();
-}
 
 void AppendFactorisations(uint32_t product, size_t factors, std::vector<uint32_t>* begun,
                           std::vector<std::vector<uint32_t>>* all) {
@@ -44,7 +37,7 @@ SpaceChoice ChoiceOfNumbers(const std::vector<std::string>& paths,
                             const std::vector<uint32_t>& numbers) {
   SpaceChoice choice;
   for (size_t i = 0; i < paths.size(); ++i) {
-    choice.name += fmt::format("{}{} {}", i > 0 ? " " : "", LastOf(paths[i]), numbers[i]);
+    choice.name += fmt::format("{}{} {}", i > 0 ? " " : "", LastPart(paths[i]), numbers[i]);
     choice.changes.emplace_back(paths[i], numbers[i]);
   }
   return choice;
@@ -53,7 +46,7 @@ SpaceChoice ChoiceOfNumbers(const std::vector<std::string>& paths,
 SpaceAxis FactorAxis(const std::vector<std::string>& paths, const std::set<uint32_t>& products) {
   SpaceAxis axis;
   for (const std::string& path : paths)
-    axis.name += (axis.name.empty() ? "" : " x ") + LastOf(path);
+    axis.name += (axis.name.empty() ? "" : " x ") + LastPart(path);
   for (const uint32_t product : products)
     for (const std::vector<uint32_t>& numbers : Factorisations(product, paths.size()))
       axis.choices.push_back(ChoiceOfNumbers(paths, numbers));
@@ -108,8 +101,7 @@ class SpaceReader {
       FindRanks();
       for (const JsonReader& axis : search.At("axes").Elements())
         if (!axis.Has("path") && !axis.Has("choices")) Add(ReadAxis(axis));
-      for (const JsonReader& constraint : search.At("where").Elements())
-        space_.constraints.push_back(ReadConstraint(constraint));
+      space_.constraints = ReadConstraints(search.At("where"));
       if (!search.At("default_axes").Bool()) {
         if (space_.axes.empty())
           search.At("default_axes").Fail("there is nothing to choose from; expected \"axes\" too");
@@ -148,32 +140,15 @@ class SpaceReader {
     if (!ranks.empty()) ranks_ = std::move(ranks);
   }
 
-  Changes ReadChanges(const JsonReader& reader) const {
-    Changes changes;
-    for (const auto& [path, value] : reader.Members()) {
-      CheckPath(path, value);
-      changes.emplace_back(path, value.value());
-    }
-    return changes;
-  }
-
   static void CheckPath(const std::string& path, const JsonReader& reader) {
-    if (path.empty() || path.find('=') != std::string::npos)
-      reader.Fail(fmt::format("\"{}\" is no path of a scenario such as strategy.depth", path));
+    CheckScenarioPath(path, reader);
     if (path == "search" || path.rfind("search.", 0) == 0)
       reader.Fail("a search does not change itself; expected a path of the scenario");
   }
 
   SpaceAxis ReadAxis(const JsonReader& object) {
     SpaceAxis axis;
-    if (object.Has("choices")) {
-      const JsonReader choices = object.As(ChoicesShape()).At("choices");
-      for (const JsonReader& element : choices.Elements()) {
-        const JsonReader choice = element.As(ChoiceShape());
-        axis.choices.push_back({choice.At("name").String(), ReadChanges(choice.At("set"))});
-        axis.name += (axis.name.empty() ? "" : " or ") + axis.choices.back().name;
-      }
-    } else if (object.Has("factors")) {
+    if (object.Has("factors")) {
       const JsonReader reader = object.As(FactorsShape());
       std::vector<std::string> paths;
       for (const JsonReader& path : reader.At("factors").Elements()) {
@@ -187,13 +162,10 @@ class SpaceReader {
       const JsonReader product = object.As(SbpPlacementShape()).At("sbp_product");
       axis = AxisOfPlacements(product.String(), product);
     } else {
-      const JsonReader reader = object.As(ValuesShape());
-      const std::string path = reader.At("path").String();
-      CheckPath(path, reader.At("path"));
-      axis.name = path;
-      for (const JsonReader& value : reader.At("values").Elements())
-        axis.choices.push_back(
-            {fmt::format("{} {}", LastOf(path), TextOf(value.value())), {{path, value.value()}}});
+      axis = ReadListedAxis(object, ' ', [](const std::string& path, const JsonReader& value) {
+        CheckPath(path, value);
+        return value.value();
+      });
     }
     axis.place = object.place();
     if (axis.choices.empty()) object.Fail("an axis of a search needs choices");
@@ -209,24 +181,6 @@ class SpaceReader {
       place.Fail("is for the strategy sbp by numbers; expected \"nodes\", \"gpus\", \"products\"");
     return SbpAxis(product, static_cast<uint32_t>(strategy.At("nodes").Integer(1, 1 << 24)),
                    static_cast<uint32_t>(strategy.At("gpus").Integer(1, 1 << 24)));
-  }
-
-  static SpaceConstraint ReadConstraint(const JsonReader& object) {
-    const JsonReader reader = object.As(ConstraintShape());
-    SpaceConstraint constraint;
-    for (const JsonReader& path : reader.At("product").Elements())
-      constraint.product.push_back(path.String());
-    if (constraint.product.empty()) reader.At("product").Expected("one path at least");
-    const auto read = [&](const char* key) {
-      return reader.Has(key) ? std::optional(reader.At(key).Whole<uint64_t>()) : std::nullopt;
-    };
-    constraint.equals = read("equals");
-    constraint.at_least = read("at_least");
-    constraint.at_most = read("at_most");
-    constraint.divides = read("divides");
-    if (!constraint.equals && !constraint.at_least && !constraint.at_most && !constraint.divides)
-      reader.Fail("expected \"equals\", \"at_least\", \"at_most\" or \"divides\"");
-    return constraint;
   }
 
   // ---- Default axes -----------------------------------------------------------------------------
@@ -318,20 +272,6 @@ class SpaceReader {
 
 }  // namespace
 
-bool SpaceConstraint::Allows(uint64_t value) const {
-  return (!equals || value == *equals) && (!at_least || value >= *at_least) &&
-         (!at_most || value <= *at_most) && (!divides || *divides % value == 0);
-}
-
-std::string SpaceConstraint::Text() const {
-  std::string text = fmt::format("{}", fmt::join(product, " * "));
-  if (equals) text += fmt::format(" is {}", *equals);
-  if (at_least) text += fmt::format(" is at least {}", *at_least);
-  if (at_most) text += fmt::format(" is at most {}", *at_most);
-  if (divides) text += fmt::format(" divides {}", *divides);
-  return text;
-}
-
 double SearchSpace::Size() const {
   double size = 1;
   for (const SpaceAxis& axis : axes) size *= static_cast<double>(axis.choices.size());
@@ -366,15 +306,7 @@ std::string SearchSpace::NameOf(const SpacePoint& point) const {
 }
 
 std::optional<std::string> SearchSpace::Broken(const json& scenario) const {
-  for (const SpaceConstraint& constraint : constraints) {
-    uint64_t product = 1;
-    for (const std::string& path : constraint.product) {
-      const json value = ValueAt(scenario, path);
-      if (value.is_number_unsigned()) product *= value.get<uint64_t>();
-    }
-    if (!constraint.Allows(product)) return constraint.Text();
-  }
-  return std::nullopt;
+  return BrokenConstraint(constraints, scenario);
 }
 
 std::vector<std::vector<uint32_t>> Factorisations(uint32_t product, size_t factors) {

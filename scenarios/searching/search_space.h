@@ -12,34 +12,11 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/sweeping/study.h"
+#include "scenarios/evaluating/axes.h"
 #include "sim/base/json_document.h"
 #include "sim/base/json_reader.h"
 
 namespace rehearse {
-
-struct SpaceChoice {
-  std::string name;  // "column 2 row 1 depth 8"
-  Changes changes;
-};
-
-struct SpaceAxis {
-  std::string name;  // "column x row x depth x data"
-  std::vector<SpaceChoice> choices;
-  Place place = {};
-};
-
-// What the product of some numbers of the scenario may be.
-struct SpaceConstraint {
-  std::vector<std::string> product;  // paths
-  std::optional<uint64_t> equals = {};
-  std::optional<uint64_t> at_least = {};
-  std::optional<uint64_t> at_most = {};
-  std::optional<uint64_t> divides = {};
-
-  bool Allows(uint64_t value) const;
-  std::string Text() const;  // "strategy.column * strategy.row at most 8"
-};
 
 // A choice of every axis.
 using SpacePoint = std::vector<uint32_t>;

@@ -159,19 +159,27 @@ void Walk(const SearchSpace& space, const WalkOptions& options, unsigned threads
     if (!is_stopped()) cost(point, 0);
   };
   switch (options.method) {
-    case WalkMethod::kExhaustive:
+    case WalkMethod::kExhaustive: {
       CHECK(space.Size() <= kMostExhaustivePoints);
-      InParallel(static_cast<size_t>(space.Size()), threads,
-                 [&](size_t index) { look(space.PointAt(index)); });
+      const auto size = static_cast<size_t>(space.Size());
+      const std::vector<bool> is_own = options.shard.Own(size);
+      ForLeased(size, threads, options.leases, [&](size_t index) {
+        if (is_own[index]) look(space.PointAt(index));
+      });
       return;
+    }
     case WalkMethod::kRandom: {
       const std::vector<SpacePoint> points = RandomPoints(space, options);
-      InParallel(points.size(), threads, [&](size_t index) { look(points[index]); });
+      const std::vector<bool> is_own = options.shard.Own(points.size());
+      ForLeased(points.size(), threads, options.leases, [&](size_t index) {
+        if (is_own[index]) look(points[index]);
+      });
       return;
     }
     case WalkMethod::kDescent:
     case WalkMethod::kMetropolis:
     case WalkMethod::kAnnealing: {
+      CHECK(options.shard.IsWhole() && options.leases == nullptr);
       const auto starts =
           static_cast<uint32_t>(std::min<uint64_t>(options.starts, options.evaluations));
       InParallel(starts, threads, [&](size_t start) {

@@ -17,6 +17,7 @@
 #include <functional>
 #include <optional>
 
+#include "scenarios/evaluating/shard.h"
 #include "scenarios/searching/search_space.h"
 
 namespace rehearse {
@@ -31,6 +32,8 @@ struct WalkOptions {
   uint32_t starts = 8;
   double temperature = 0.05;
   uint64_t seed = 1;
+  Leases* leases = nullptr;  // ... and of these those that it gets
+  Shard shard = {};  // only these points: of exhaustive and random, whose points are known before
 };
 
 inline constexpr double kMostExhaustivePoints = 2'000'000;
@@ -39,7 +42,8 @@ inline constexpr double kMostExhaustivePoints = 2'000'000;
 // where the point is impossible. Called from several threads, for a point perhaps more than once.
 using CostOfPoint = std::function<std::optional<double>(const SpacePoint& point, uint32_t start)>;
 
-// CHECKs that an exhaustive walk is of at most kMostExhaustivePoints. `is_stopped` ends it.
+// CHECKs that the method has a shard, and that an exhaustive walk is of at most
+// kMostExhaustivePoints. `is_stopped` ends it.
 void Walk(const SearchSpace& space, const WalkOptions& options, unsigned threads,
           const CostOfPoint& cost, const std::function<bool()>& is_stopped);
 

@@ -1,7 +1,6 @@
 #include "scenarios/sweeping/study.h"
 
 #include <algorithm>
-#include <charconv>
 #include <set>
 
 #include <fmt/format.h>
@@ -25,29 +24,6 @@ void Fill(nlohmann::json& json, double value) {
   for (size_t at = text.find(kStudyValue); at != std::string::npos; at = text.find(kStudyValue, at))
     text.replace(at, std::string(kStudyValue).size(), fmt::format("{}", value));
   json = std::move(text);
-}
-
-}  // namespace
-
-bool MoreIsBetter(const std::string& number) {
-  for (const char* good : {"utilization", "per_second", "overlap_fraction"})
-    if (number.find(good) != std::string::npos) return true;
-  return false;
-}
-
-namespace {
-
-std::optional<double> NumberAt(const std::string& value, const nlohmann::json& result) {
-  const nlohmann::json* part = &result;
-  for (size_t at = 0; at <= value.size();) {
-    const size_t dot = std::min(value.find('.', at), value.size());
-    const std::string key = value.substr(at, dot - at);
-    if (!part->is_object() || !part->contains(key)) return std::nullopt;
-    part = &(*part)[key];
-    at = dot + 1;
-  }
-  if (!part->is_number()) return std::nullopt;
-  return part->get<double>();
 }
 
 }  // namespace
@@ -78,37 +54,18 @@ void ChangeAllPoints(Study& study, const std::string& assignment) {
   ++study.later_changes;
 }
 
+Changes OwnChanges(const Study& study, const StudyPoint& point) {
+  return {point.changes.begin() + static_cast<ptrdiff_t>(study.common_changes),
+          point.changes.end() - static_cast<ptrdiff_t>(study.later_changes)};
+}
+
 std::vector<std::string> ParametersOf(const Study& study) {
   std::vector<std::string> paths;
   std::set<std::string> seen;
-  for (const StudyPoint& point : study.points) {
-    for (size_t i = study.common_changes; i + study.later_changes < point.changes.size(); ++i) {
-      const std::string& path = point.changes[i].first;
+  for (const StudyPoint& point : study.points)
+    for (const auto& [path, value] : OwnChanges(study, point))
       if (seen.insert(path).second) paths.push_back(path);
-    }
-  }
   return paths;
-}
-
-nlohmann::json ValueAt(const nlohmann::json& scenario, const std::string& path) {
-  const nlohmann::json* part = &scenario;
-  for (size_t at = 0; at <= path.size();) {
-    const size_t dot = std::min(path.find('.', at), path.size());
-    const std::string key = path.substr(at, dot - at);
-    at = dot + 1;
-    if (part->is_object() && part->contains(key)) {
-      part = &(*part)[key];
-    } else if (part->is_array()) {
-      size_t index = 0;
-      const auto [stop, fault] = std::from_chars(key.data(), key.data() + key.size(), index);
-      if (fault != std::errc() || stop != key.data() + key.size() || index >= part->size())
-        return nullptr;
-      part = &(*part)[index];
-    } else {
-      return nullptr;
-    }
-  }
-  return *part;
 }
 
 std::vector<JsonDocument> ScenariosOf(const Study& study, const StudyPoint& point,

@@ -10,6 +10,7 @@
 //               "minus": {"model.layers": 2}        less what it is with these changes
 //     "columns": ["breakdown.compute_seconds"],      optional: shown beside the metric
 //     "tolerance": 0.15,                             optional: the relative error that is wanted
+//     "where": [{"product": ["strategy.column", "strategy.row"], "at_most": 8}],   optional
 //     "groups": [{"name": "IC1", "set": {...},
 //                 "calibration": {"point": "M4", "from": 0.1, "to": 2,
 //                                 "set": {"edits": [{"devices": "**", "compute": "{value}x"}]}},
@@ -29,23 +30,22 @@
 // the metric of its point is as published, and writes it in the place of {value} for every point of
 // the group; it is one row a group. A "calibration" beside "groups" is for all that have none of
 // their own. A combination of a grid may be impossible (a mesh that does not fit); a point may not,
-// unless it says "allow_failure"; all of them together may not.
+// unless it says "allow_failure"; all of them together may not. Combinations that do not keep
+// "where" (scenarios/evaluating/axes.h) are no points.
 #pragma once
 
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
+#include "scenarios/evaluating/axes.h"
+#include "scenarios/evaluating/changes.h"
 #include "sim/base/error.h"
 #include "sim/base/json_document.h"
 
 namespace rehearse {
-
-// Paths of a scenario and the values that they take, in order.
-using Changes = std::vector<std::pair<std::string, nlohmann::json>>;
 
 struct StudyMetric {
   std::string value;  // dotted path in the JSON of a result: "by_axis.row.seconds"
@@ -61,10 +61,6 @@ struct StudyMetric {
   // Of which the number is: "row"; nothing for numbers of the whole step.
   std::optional<std::string> Axis() const;
 };
-
-// Whether a larger one of this number of a result is the better: rates and utilisations are; times,
-// bytes and the like had better be small.
-bool MoreIsBetter(const std::string& number);
 
 struct StudyPoint {
   std::string name;  // full: "GROUP/POINT/VALUE"
@@ -98,6 +94,8 @@ struct Study {
   StudyMetric metric;
   std::vector<StudyMetric> columns;
   double tolerance = 0.15;
+  std::vector<SpaceConstraint> constraints;
+  size_t excluded = 0;  // combinations of grids that do not keep them
   std::vector<StudyGroup> groups;
   std::vector<StudyPoint> points;           // of all groups, in order
   std::vector<std::vector<size_t>> orders;  // positions in points; metric rises
@@ -113,10 +111,10 @@ inline constexpr const char* kStudyValue = "{value}";  // stands for a calibrate
 // takes it. Throws Error when it is no assignment.
 void ChangeAllPoints(Study& study, const std::string& assignment);
 
+// What group, point and grid change of a point.
+Changes OwnChanges(const Study& study, const StudyPoint& point);
 // What group, point or grid change: the paths, in the order in which they come up.
 std::vector<std::string> ParametersOf(const Study& study);
-// The value that a scenario has at such a path; null where it has none.
-nlohmann::json ValueAt(const nlohmann::json& scenario, const std::string& path);
 
 // The scenario of a point as JSON, with the calibrated value in the place of {value}; and after it,
 // where the metric says "minus", the one whose number is taken off.

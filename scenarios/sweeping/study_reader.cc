@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "scenarios/readers/search_shapes.h"
+#include "scenarios/evaluating/axes.h"
 #include "scenarios/sweeping/study_shapes.h"
 #include "sim/base/error.h"
 #include "sim/base/known_names.h"
@@ -25,16 +25,14 @@ struct NamedPoint {
   Place place;
 };
 
-// One way along an axis of a grid.
-struct GridChoice {
-  std::string name;
-  Changes changes;
-};
-
 class StudyReader {
  public:
   explicit StudyReader(const JsonDocument& document)
-      : root_(RootOf(document)), folder_(fs::path(document.name()).parent_path()) {}
+      : root_(RootOf(document)), folder_(fs::path(document.name()).parent_path()) {
+    reader_of_changes_ = [this](const std::string& path, const JsonReader& value) {
+      return ValueOf(path, value);
+    };
+  }
 
   Study Read() {
     const bool grouped = root_.Has("groups");
@@ -51,6 +49,7 @@ class StudyReader {
     for (const JsonReader& column : root_.At("columns").Elements())
       study_.columns.push_back(ReadMetric(column, ColumnShape()));
     study_.tolerance = root_.At("tolerance").Number();
+    study_.constraints = ReadConstraints(root_.At("where"));
 
     const Changes common = root_.Has("set") ? ReadChanges(root_.At("set")) : Changes();
     study_.common_changes = common.size();
@@ -74,6 +73,8 @@ class StudyReader {
           if (!group.calibration) group.calibration = calibration;
       }
     }
+    if (study_.points.empty() && study_.excluded > 0)
+      root_.At("where").Fail(fmt::format("none of {} combinations keeps it", study_.excluded));
     if (study_.points.empty()) root_.Fail("the study has no points");
     Resolve();
     return std::move(study_);
@@ -127,24 +128,15 @@ class StudyReader {
                             KnownNames(number, known)));
   }
 
-  // Keys are sorted, as JSON's objects are unordered; "a" comes before "a.b", which then changes a
-  // part of it.
   Changes ReadChanges(const JsonReader& reader) const {
-    Changes changes;
-    for (const auto& [path, value] : reader.Members()) {
-      changes.push_back(ReadChange(path, value));
-    }
-    return changes;
+    return rehearse::ReadChanges(reader, reader_of_changes_);
   }
 
   // The path of a cluster's file is meant from the study's folder.
-  std::pair<std::string, nlohmann::json> ReadChange(const std::string& path,
-                                                    const JsonReader& value) const {
-    if (path.empty() || path.find('=') != std::string::npos)
-      value.Fail(fmt::format("\"{}\" is no path of a scenario such as strategy.depth", path));
+  nlohmann::json ValueOf(const std::string& path, const JsonReader& value) const {
     if (path == "cluster" && value.IsString() && IsClusterFile(value.String()))
-      return {path, fs::absolute(folder_ / value.String()).lexically_normal().string()};
-    return {path, value.value()};
+      return fs::absolute(folder_ / value.String()).lexically_normal().string();
+    return value.value();
   }
 
   static void Append(Changes& changes, const Changes& more) {
@@ -157,8 +149,8 @@ class StudyReader {
     study_.groups.push_back({name, std::nullopt});
     if (!reader.Has("points") && !reader.Has("grid"))
       reader.Fail("missing key \"points\" or \"grid\"");
-    const std::vector<GridChoice> grid =
-        reader.Has("grid") ? ReadGrid(reader.At("grid")) : std::vector<GridChoice>{{"", {}}};
+    const std::vector<SpaceChoice> grid =
+        reader.Has("grid") ? ReadGrid(reader.At("grid")) : std::vector<SpaceChoice>{{"", {}}};
     const std::string prefix = name.empty() ? "" : name + "/";
 
     StudyPoint start;
@@ -222,16 +214,17 @@ class StudyReader {
   }
 
   // Every combination of the axes' choices, the last axis fastest.
-  std::vector<GridChoice> ReadGrid(const JsonReader& reader) const {
-    std::vector<GridChoice> combinations = {{"", {}}};
+  std::vector<SpaceChoice> ReadGrid(const JsonReader& reader) const {
+    std::vector<SpaceChoice> combinations = {{"", {}}};
     for (const JsonReader& axis : reader.Elements()) {
-      const std::vector<GridChoice> choices = ReadAxis(axis);
+      const std::vector<SpaceChoice> choices =
+          ReadListedAxis(axis, '=', reader_of_changes_).choices;
       if (choices.empty()) axis.Fail("an axis of a grid needs values");
       if (choices.size() > kMostStudyPoints / combinations.size())
         axis.Fail(fmt::format("the grid has more than {} points", kMostStudyPoints));
-      std::vector<GridChoice> longer;
-      for (const GridChoice& combination : combinations)
-        for (const GridChoice& choice : choices) {
+      std::vector<SpaceChoice> longer;
+      for (const SpaceChoice& combination : combinations)
+        for (const SpaceChoice& choice : choices) {
           longer.push_back(combination);
           longer.back().name += (combination.name.empty() ? "" : "/") + choice.name;
           Append(longer.back().changes, choice.changes);
@@ -241,31 +234,16 @@ class StudyReader {
     return combinations;
   }
 
-  std::vector<GridChoice> ReadAxis(const JsonReader& object) const {
-    std::vector<GridChoice> choices;
-    if (object.Has("choices")) {
-      for (const JsonReader& element : object.As(ChoicesShape()).At("choices").Elements()) {
-        const JsonReader choice = element.As(ChoiceShape());
-        choices.push_back({choice.At("name").String(), ReadChanges(choice.At("set"))});
-      }
-      return choices;
-    }
-    const JsonReader axis = object.As(ValuesShape());
-    const std::string path = axis.At("path").String();
-    const std::string last = path.substr(path.rfind('.') + 1);
-    for (const JsonReader& value : axis.At("values").Elements()) {
-      const std::string text = value.IsString() ? value.String() : value.value().dump();
-      choices.push_back({fmt::format("{}={}", last, text), {ReadChange(path, value)}});
-    }
-    return choices;
-  }
-
   void AddPoints(const StudyPoint& start, const std::string& prefix, const std::string& name,
-                 const std::vector<GridChoice>& grid) {
-    for (const GridChoice& choice : grid) {
+                 const std::vector<SpaceChoice>& grid) {
+    for (const SpaceChoice& choice : grid) {
       StudyPoint point = start;
       point.name = prefix + name + (name.empty() || choice.name.empty() ? "" : "/") + choice.name;
       Append(point.changes, choice.changes);
+      if (!Keeps(point, !choice.name.empty())) {
+        ++study_.excluded;
+        continue;
+      }
       if (!positions_.emplace(point.name, study_.points.size()).second)
         throw Error(point.place, fmt::format("there are two points \"{}\"", point.name));
       if (study_.points.size() == kMostStudyPoints)
@@ -273,6 +251,18 @@ class StudyReader {
                     fmt::format("the study has more than {} points", kMostStudyPoints));
       study_.points.push_back(std::move(point));
     }
+  }
+
+  // Combinations of a grid that break a constraint are no points; a point of its own may not.
+  bool Keeps(const StudyPoint& point, bool is_of_grid) const {
+    if (study_.constraints.empty()) return true;
+    JsonDocument scenario = study_.base;
+    for (const auto& [path, value] : point.changes) scenario.Set(path + "=" + value.dump());
+    const auto broken = BrokenConstraint(study_.constraints, scenario.value());
+    if (broken && !is_of_grid)
+      throw Error(point.place,
+                  fmt::format("point \"{}\" does not keep \"where\": {}", point.name, *broken));
+    return !broken;
   }
 
   size_t Find(const NamedPoint& wanted) const {
@@ -301,6 +291,7 @@ class StudyReader {
 
   JsonReader root_;
   fs::path folder_;
+  ChangeReader reader_of_changes_;
   Study study_;
   std::map<std::string, size_t> positions_;
   std::map<size_t, NamedPoint> relatives_;  // by point

@@ -7,7 +7,9 @@
 #include <fmt/format.h>
 
 #include "sim/base/error.h"
+#include "sim/base/known_names.h"
 #include "sim/base/visible_text.h"
+#include "sim/report/result.h"
 #include "sim/report/text_page.h"
 
 namespace rehearse {
@@ -124,7 +126,9 @@ Row RowOf(const Study& study, const Sweep& sweep, const PublishedComparison& com
   const auto figure = [&](std::optional<double> value) {
     return Number(value) + (value && point.relative_to ? "x" : "");
   };
-  Row row = {VisibleText(point.name), failed ? "impossible" : figure(compared.value)};
+  const bool is_best = comparison.best == i;
+  Row row = {VisibleText(point.name) + (is_best ? " *" : ""),
+             failed ? "impossible" : figure(compared.value)};
   if (IsPublished(study)) {
     row.push_back(figure(point.published));
     row.push_back(compared.calibrates ? "calibrated"
@@ -138,8 +142,7 @@ Row RowOf(const Study& study, const Sweep& sweep, const PublishedComparison& com
 std::vector<Row> ShownTable(const Study& study, const Sweep& sweep,
                             const PublishedComparison& comparison) {
   std::vector<Row> rows = {Header(study)};
-  for (size_t i = 0; i < study.points.size(); ++i)
-    if (!sweep.points[i].left_out) rows.push_back(RowOf(study, sweep, comparison, i));
+  for (const size_t i : comparison.order) rows.push_back(RowOf(study, sweep, comparison, i));
   return rows;
 }
 
@@ -191,6 +194,11 @@ std::vector<std::string> Verdicts(const Study& study, const Sweep& sweep,
     if (point.group == i)
       lines.push_back(fmt::format("{{value}} is {} by {}", *sweep.calibrated[i], point.name));
   }
+  if (comparison.best) {
+    const StudyPoint& best = study.points[*comparison.best];
+    lines.push_back(fmt::format("* the best is {}: {} {}", best.name, study.metric.Title(),
+                                Number(study.metric.Of(sweep.points[*comparison.best].result))));
+  }
   if (comparison.judged > 0)
     lines.push_back(fmt::format(
         "{} of {} within {:g} %; median error {:.1f} %, worst {} ({})", comparison.within,
@@ -209,11 +217,52 @@ std::vector<std::string> Verdicts(const Study& study, const Sweep& sweep,
   return lines;
 }
 
+// The best first, by a number of results; points without it, and those of equal ones, as they were.
+void SortPoints(const Study& study, const Sweep& sweep, const std::string& number,
+                PublishedComparison& comparison) {
+  const double sign = MoreIsBetter(number) ? -1 : 1;
+  std::map<size_t, double> costs;
+  for (const size_t i : comparison.order) {
+    if (!sweep.points[i].error.empty()) continue;
+    if (const auto value = NumberAt(number, sweep.points[i].result)) costs[i] = sign * *value;
+  }
+  if (costs.empty() && !comparison.order.empty()) {
+    std::vector<std::string> known = NumbersOfResults();
+    std::erase_if(known, [](const std::string& name) { return name.find('*') != name.npos; });
+    throw Error(fmt::format("--sort: no point of study \"{}\" has a number \"{}\"{}", study.name,
+                            number, KnownNames(number, known)));
+  }
+  std::stable_sort(comparison.order.begin(), comparison.order.end(), [&](size_t a, size_t b) {
+    const auto one = costs.find(a);
+    const auto other = costs.find(b);
+    if (one == costs.end() || other == costs.end())
+      return one != costs.end() && other == costs.end();
+    return one->second < other->second;
+  });
+}
+
+void FindBest(const Study& study, const Sweep& sweep, bool is_sorted,
+              PublishedComparison& comparison) {
+  if (comparison.order.empty() || (IsPublished(study) && !is_sorted)) return;
+  if (is_sorted) {
+    comparison.best = comparison.order.front();
+    return;
+  }
+  const bool more_is_better = MoreIsBetter(study.metric.value);
+  std::optional<double> best;
+  for (const size_t i : comparison.order) {
+    const std::optional<double> metric = MetricOf(study, sweep, i);
+    if (!metric || (best && (more_is_better ? *metric <= *best : *metric >= *best))) continue;
+    best = metric;
+    comparison.best = i;
+  }
+}
+
 Json JsonOf(std::optional<double> value) { return value ? Json(*value) : Json(); }
 
 }  // namespace
 
-PublishedComparison Compare(const Study& study, const Sweep& sweep) {
+PublishedComparison Compare(const Study& study, const Sweep& sweep, const std::string& sort) {
   PublishedComparison comparison;
   for (size_t i = 0; i < study.points.size(); ++i) {
     ComparedPoint& point = comparison.points.emplace_back();
@@ -230,6 +279,10 @@ PublishedComparison Compare(const Study& study, const Sweep& sweep) {
     AddPairsOfGroup(study, group, comparison);
   AddOrders(study, sweep, comparison);
   Judge(study, comparison);
+  for (size_t i = 0; i < study.points.size(); ++i)
+    if (!sweep.points[i].left_out) comparison.order.push_back(i);
+  if (!sort.empty()) SortPoints(study, sweep, sort, comparison);
+  FindBest(study, sweep, !sort.empty(), comparison);
   return comparison;
 }
 
@@ -241,16 +294,20 @@ std::string ToText(const Study& study, const Sweep& sweep, const PublishedCompar
   const size_t done = study.points.size() - sweep.left_out;
   std::string text = fmt::format(
       "{}   {} points{}\n{}\n", study.name, done,
-      sweep.left_out == 0 ? "" : fmt::format(" of {}: interrupted", study.points.size()),
+      sweep.left_out == 0 ? ""
+                          : fmt::format(" of {}: {}", study.points.size(),
+                                        sweep.interrupted > 0 ? "interrupted" : sweep.shard.Text()),
       study.description);
+  if (study.excluded > 0)
+    text += fmt::format("{} combinations do not keep \"where\"\n", study.excluded);
   for (const Row& row : rows) {
     std::string line = fmt::format("\n  {:<{}}", row[0], widths[0]);
     for (size_t i = 1; i < row.size(); ++i) line += fmt::format("  {:>{}}", row[i], widths[i]);
     text += line.substr(0, line.find_last_not_of(' ') + 1);
   }
   text += "\n";
-  for (size_t i = 0; i < sweep.points.size(); ++i)
-    if (!sweep.points[i].error.empty() && !sweep.points[i].left_out)
+  for (const size_t i : comparison.order)
+    if (!sweep.points[i].error.empty())
       text += fmt::format("\n{} is impossible: {}", study.points[i].name, sweep.points[i].error);
   for (const std::string& line : Verdicts(study, sweep, comparison)) text += "\n" + line;
   return VisibleLines(text + (text.back() == '\n' ? "" : "\n"));
@@ -299,11 +356,11 @@ DataTable TableOf(const Study& study, const Sweep& sweep, const PublishedCompari
   if (is_published && is_calibrated) columns.push_back({"calibrates", CellKind::kTruth});
   for (const StudyMetric& column : study.columns)
     columns.push_back({column.Title(), CellKind::kNumber});
+  if (comparison.best) columns.push_back({"best", CellKind::kTruth});
 
   DataTable table(columns);
   const size_t first_parameter = has_groups ? 2 : 1;
-  for (size_t i = 0; i < study.points.size(); ++i) {
-    if (sweep.points[i].left_out) continue;
+  for (const size_t i : comparison.order) {
     const StudyPoint& point = study.points[i];
     const ComparedPoint& compared = comparison.points[i];
     const std::string& error = sweep.points[i].error;
@@ -327,6 +384,7 @@ DataTable TableOf(const Study& study, const Sweep& sweep, const PublishedCompari
       if (is_calibrated) row.emplace_back(compared.calibrates);
     }
     for (const std::optional<double>& column : compared.columns) row.emplace_back(column);
+    if (comparison.best) row.emplace_back(comparison.best == i);
     table.Add(std::move(row));
   }
   return table;
@@ -344,10 +402,11 @@ Json ToJson(const Study& study, const Sweep& sweep, const PublishedComparison& c
   const Parameters parameters = ParametersOf(study, sweep);
   if (sweep.left_out > 0) json["points_left_out"] = sweep.left_out;
   json["points"] = Json::array();
-  for (size_t i = 0; i < study.points.size(); ++i) {
+  if (study.excluded > 0) json["combinations_left_out"] = study.excluded;
+  if (comparison.best) json["best"] = study.points[*comparison.best].name;
+  for (const size_t i : comparison.order) {
     const ComparedPoint& compared = comparison.points[i];
     const PointOutcome& outcome = sweep.points[i];
-    if (outcome.left_out) continue;
     Json point = {{"name", study.points[i].name},
                   {"value", JsonOf(compared.value)},
                   {"published", JsonOf(study.points[i].published)},

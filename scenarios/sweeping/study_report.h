@@ -43,9 +43,15 @@ struct PublishedComparison {
   size_t within = 0;  // ... of at most the tolerance
   double median = 0;  // of the errors' sizes
   size_t worst = 0;   // position of the largest
+  // Points that are done, or impossible, in the order in which they are shown.
+  std::vector<size_t> order;
+  // The best of all, where nothing is published or an order is asked for.
+  std::optional<size_t> best;
 };
 
-PublishedComparison Compare(const Study& study, const Sweep& sweep);
+// `sort` is a number of results by which points are shown, the best first, those without it last;
+// "" keeps the study's order. Throws Error where no point has it.
+PublishedComparison Compare(const Study& study, const Sweep& sweep, const std::string& sort = "");
 
 std::string ToText(const Study& study, const Sweep& sweep, const PublishedComparison& comparison);
 std::string ToMarkdown(const Study& study, const Sweep& sweep,
@@ -54,7 +60,8 @@ std::string ToMarkdown(const Study& study, const Sweep& sweep,
 // the value that was calibrated, "status" (done or impossible) and "reason", the metric and the
 // study's columns. Where points are relative to others, "relative_to" and "ratio"; where figures
 // are published, "published" (of the metric, or of the ratio where there is one),
-// "relative_error" and "calibrates".
+// "relative_error" and "calibrates". "best" is true of one, where nothing is published or an order
+// is asked for.
 DataTable TableOf(const Study& study, const Sweep& sweep, const PublishedComparison& comparison);
 // Schema "rehearse.study.v1".
 nlohmann::ordered_json ToJson(const Study& study, const Sweep& sweep,

@@ -66,6 +66,9 @@ const ObjectShape& StudyShape() {
          {"columns", ListOf(MetricOf(ColumnShape)), Default("[]"), "shown beside the metric",
           R"(["breakdown.compute_seconds"])"},
          {"tolerance", ANumber(0, 100), Default("0.15"), "the relative error that is wanted"},
+         {"where", ListOf(ObjectOf(ConstraintShape)), Default("[]"),
+          "what must hold; combinations of a grid that do not keep it are left out",
+          R"([{"product": ["strategy.column", "strategy.row"], "at_most": 8}])"},
          CalibrationRow("none", "of all groups that have none of their own"),
          {"groups", ListOf(ObjectOf(GroupShape)), Optional("one, whose keys stand here"),
           "points that have more in common", R"([{"name": "IC1", "points": []}])", kWithGroups}}};

@@ -1,91 +1,23 @@
 #include "scenarios/sweeping/sweep.h"
 
 #include <algorithm>
-#include <atomic>
-#include <cctype>
 #include <cmath>
-#include <exception>
-#include <filesystem>
 #include <mutex>
 #include <set>
-#include <thread>
 
 #include <fmt/format.h>
 
+#include "scenarios/evaluating/point_folder.h"
 #include "scenarios/playing/prepare.h"
-#include "scenarios/playing/rehearsal.h"
 #include "sim/base/error.h"
-#include "sim/base/fnv.h"
-#include "sim/base/input_record.h"
 #include "sim/base/interruption.h"
-#include "sim/base/json_parse.h"
 #include "sim/base/known_names.h"
-#include "sim/base/output_file.h"
 #include "sim/base/threads.h"
-#include "sim/base/version.h"
 
 namespace rehearse {
 namespace {
 
-namespace fs = std::filesystem;
 using nlohmann::json;
-
-constexpr const char* kSchema = "rehearse.point.v2";
-
-// Letters, digits and a few signs stand for themselves, a slash is ~, all else is %XX; long names
-// end in their hash.
-std::string FileName(const std::string& point) {
-  constexpr size_t kLongest = 150;
-  std::string name;
-  for (const char c : point) {
-    const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0 ||
-                       std::string_view("-_=+,").find(c) != std::string_view::npos ||
-                       (c == '.' && !name.empty());
-    if (c == '/')
-      name += '~';
-    else
-      name += plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
-  }
-  if (name.size() > kLongest) {
-    Fnv1a hash;
-    hash.Add(point);
-    name = fmt::format("{}-{:016x}", name.substr(0, kLongest), hash.hash());
-  }
-  return name + ".json";
-}
-
-// Scenarios that were read, and a hash of all that their results follow from: what they say, what
-// the files that they name say, and the build.
-struct ReadyPoint {
-  std::vector<Scenario> scenarios;  // as ScenariosOf
-  std::string hash;
-};
-
-ReadyPoint ReadPoint(const std::vector<JsonDocument>& documents, const std::string& build) {
-  const InputRecord inputs;
-  ReadyPoint point;
-  for (const JsonDocument& document : documents) {
-    point.scenarios.push_back(ReadScenario(document));
-  }
-  Fnv1a hash;
-  const auto add = [&](const std::string& text) {
-    hash.Add(uint64_t{text.size()});
-    hash.Add(text);
-  };
-  add(build);
-  for (const JsonDocument& document : documents) add(document.value().dump());
-  for (const InputFile& file : inputs.files()) hash.Add(file.hash);
-  point.hash = fmt::format("{:016x}", hash.hash());
-  return point;
-}
-
-// Of all but itself.
-std::string ChecksumOf(json kept) {
-  kept.erase("checksum");
-  Fnv1a hash;
-  hash.Add(kept.dump());
-  return fmt::format("{:016x}", hash.hash());
-}
 
 // What is known of all points that are done and being played.
 class PointsObserver {
@@ -118,62 +50,39 @@ class PointsObserver {
   std::optional<double> best_;
 };
 
-// Of one point, which may take several plays; ends them when the sweep is stopped.
-class PointObserver : public ProgressObserver {
- public:
-  // `points` is null where plays do not count.
-  PointObserver(const std::function<bool()>& is_stopped, PointsObserver* points)
-      : is_stopped_(is_stopped), points_(points) {}
-
-  void Expect(size_t plays) { plays_ = static_cast<double>(plays); }
-  void Begin(std::string_view what, std::string_view /*parts*/, uint64_t all) override {
-    all_ = what == kSimulating ? static_cast<double>(all) : 0;
-    Tell(0);
-  }
-  void Done(double parts) override { Tell(all_ > 0 ? std::min(parts / all_, 1.0) : 0); }
-  void EndPlay() { ++ended_; }
-  void EndPoint() {
-    if (points_ != nullptr) points_->Advance(1 - told_);
-    told_ = 1;
-  }
-
- private:
-  void Tell(double share_of_play) {
-    if (is_stopped_()) throw Stopped("a point is not done");
-    const double share = (ended_ + share_of_play) / plays_;
-    if (points_ != nullptr && share > told_) {
-      points_->Advance(share - told_);
-      told_ = share;
-    }
-  }
-
-  const std::function<bool()>& is_stopped_;
-  PointsObserver* const points_;
-  double plays_ = 1;
-  double ended_ = 0;
-  double all_ = 0;
-  double told_ = 0;
-};
-
 class Player {
  public:
   Player(const Study& study, const SweepOptions& options)
       : study_(study), options_(options), points_(study, *options.observer) {
     sweep_.points.resize(study.points.size());
     sweep_.calibrated.resize(study.groups.size());
-    if (options.folder.empty()) return;
-    MakeFolder(options.folder);
-    RemoveAbandonedFiles(options.folder);
+    if (!options.folder.empty()) folder_.emplace(options.folder, options.warn);
+    std::vector<PointStore*> stores = options.stores;
+    if (folder_) stores.insert(stores.begin(), &*folder_);
+    engine_.emplace(EngineOptions{.stores = std::move(stores),
+                                  .again = options.again,
+                                  .build = options.build,
+                                  .is_stopped = options.is_stopped});
   }
 
   Sweep Play() {
-    CheckKeptFiles();
+    if (folder_)
+      for (const StudyPoint& point : study_.points) folder_->Check(point.name);
     CheckAxes();
     Calibrate();
-    options_.observer->Begin("sweeping", "points", study_.points.size());
-    InParallel(study_.points.size(), options_.threads, [&](size_t point) { PlayPoint(point); });
-    for (const PointOutcome& outcome : sweep_.points) sweep_.left_out += outcome.left_out ? 1 : 0;
-    if (!sweep_.points.empty() && sweep_.left_out == sweep_.points.size())
+    const std::vector<bool> is_own = options_.shard.Own(study_.points.size());
+    std::vector<size_t> own;
+    for (size_t i = 0; i < is_own.size(); ++i)
+      is_own[i] ? own.push_back(i) : LeaveOut(i, "is of another shard");
+    options_.observer->Begin("sweeping", "points", own.size());
+    if (options_.leases != nullptr)
+      for (const size_t i : own) LeaveOut(i, "is another rank's");
+    ForLeased(own.size(), options_.threads, options_.leases, [&](size_t i) { PlayPoint(own[i]); });
+    sweep_.shard = options_.shard;
+    sweep_.left_out = sweep_.points.size() - own.size();
+    for (const size_t i : own) sweep_.interrupted += sweep_.points[i].left_out ? 1 : 0;
+    sweep_.left_out += sweep_.interrupted;
+    if (!own.empty() && sweep_.interrupted == own.size() && options_.leases == nullptr)
       throw Stopped("no point was done");
     for (size_t i = 0; i < study_.points.size(); ++i) CheckPoint(i);
     CheckThatSomethingCame();
@@ -200,24 +109,6 @@ class Player {
   }
 
   // ---- Before the first point -------------------------------------------------------------------
-
-  std::string FileOf(const StudyPoint& point) const {
-    return options_.folder + "/" + FileName(point.name);
-  }
-
-  // A folder could not be replaced, and a pipe would be waited for.
-  void CheckKeptFiles() const {
-    if (options_.folder.empty()) return;
-    for (const StudyPoint& point : study_.points) {
-      std::error_code missing;
-      const fs::file_status status = fs::status(FileOf(point), missing);
-      if (fs::exists(status) && !fs::is_regular_file(status))
-        throw Error(
-            {FileOf(point), 0, ""},
-            fmt::format("is no regular file; expected the result of point \"{}\" or nothing",
-                        point.name));
-    }
-  }
 
   // As results name them; nothing where the point is impossible.
   std::optional<std::set<std::string>> AxesOf(const StudyPoint& point) const {
@@ -267,34 +158,8 @@ class Player {
 
   // ---- Points -----------------------------------------------------------------------------------
 
-  // From the file if that is its result, else by simulation.
-  PointOutcome ReadOrSimulate(const StudyPoint& point, std::optional<double> value,
-                              const std::string& file, PointObserver& observer) {
-    PointOutcome outcome;
-    try {
-      const ReadyPoint ready = ReadPoint(ScenariosOf(study_, point, value), options_.build);
-      outcome.scenario_hash = ready.hash;
-      if (!file.empty() && !options_.again && ReadKept(file, outcome)) return outcome;
-      const InputRecord later;
-      observer.Expect(ready.scenarios.size());
-      const auto play = [&observer](const Scenario& scenario) {
-        json result = json::parse(
-            ToJson(Rehearse(scenario, {.observer = &observer, .threads = 1}).result).dump());
-        observer.EndPlay();
-        return result;
-      };
-      outcome.result = play(ready.scenarios.front());
-      if (ready.scenarios.size() > 1) outcome.result["minus"] = play(ready.scenarios.back());
-      CHECK(later.files().empty());  // they would be missing in the hash
-    } catch (const Error& error) {
-      outcome.error = error.what();
-    }
-    return outcome;
-  }
-
   double Metric(size_t point, double value) {
-    PointObserver observer(options_.is_stopped, nullptr);
-    const PointOutcome outcome = ReadOrSimulate(study_.points[point], value, "", observer);
+    const PointOutcome outcome = Evaluated(study_.points[point], value, true, {});
     const StudyCalibration& calibration = *study_.groups[study_.points[point].group].calibration;
     if (!outcome.error.empty())
       throw Error(calibration.place,
@@ -331,64 +196,59 @@ class Player {
     sweep_.calibrated[group] = std::stod(fmt::format("{:.4g}", from + (to - from) / 2));
   }
 
+  static PointOutcome OutcomeOf(const Evaluation& evaluation) {
+    PointOutcome outcome;
+    if (evaluation.error.empty())
+      outcome.result = json::parse(ResultJson(evaluation.results).dump());
+    outcome.error = evaluation.error;
+    outcome.scenario_hash = evaluation.hash;
+    outcome.kept = evaluation.kept;
+    return outcome;
+  }
+
+  void LeaveOut(size_t i, const char* why) {
+    sweep_.points[i] = {};
+    sweep_.points[i].error = why;
+    sweep_.points[i].left_out = true;
+  }
+
   void PlayPoint(size_t i) {
     const StudyPoint& point = study_.points[i];
     const std::optional<double>& value = sweep_.calibrated[point.group];
     PointOutcome& outcome = sweep_.points[i];
-    const std::string file = options_.folder.empty() ? "" : FileOf(point);
-    PointObserver observer(options_.is_stopped, &points_);
+    double told = 0;
+    const auto tell = [&](double share) {
+      if (share > told) points_.Advance(share - told);
+      told = std::max(told, share);
+    };
     try {
       if (options_.is_stopped()) throw Stopped("no play began");
-      outcome = ReadOrSimulate(point, value, file, observer);
+      outcome = Evaluated(point, value, false, tell);
     } catch (const Stopped&) {
-      outcome = {};
-      outcome.error = "the sweep was stopped before";
-      outcome.left_out = true;
+      LeaveOut(i, "the sweep was stopped before");
       return;
     }
     points_.End(point, outcome);
-    observer.EndPoint();
-    if (file.empty() || outcome.kept) return;
-    nlohmann::ordered_json kept = {{"schema", kSchema},
-                                   {"study", study_.name},
-                                   {"point", point.name},
-                                   {"scenario_hash", outcome.scenario_hash}};
-    if (value) kept["calibrated"] = *value;
-    outcome.error.empty() ? kept["result"] = outcome.result : kept["error"] = outcome.error;
-    kept["checksum"] = ChecksumOf(json(kept));
-    WriteFileAtomically(file, kept.dump(2) + "\n");
+    tell(1);
   }
 
-  // A finished point of this very scenario; others, and those of earlier versions, are out of date.
-  bool ReadKept(const std::string& file, PointOutcome& outcome) {
-    std::error_code missing;
-    if (!fs::exists(file, missing)) return false;
-    json kept;
+  // Nothing is kept of a point that is played apart.
+  PointOutcome Evaluated(const StudyPoint& point, const std::optional<double>& value, bool apart,
+                         const std::function<void(double)>& tell) {
+    std::vector<JsonDocument> scenarios;
     try {
-      kept = ParseJson(ReadJsonText(file), file, JsonComments::kRefused).value;
+      scenarios = ScenariosOf(study_, point, value);
     } catch (const Error& error) {
-      SimulateAgain(error.what());
-      return false;
+      PointOutcome outcome;  // a change that cannot be made
+      outcome.error = error.what();
+      return outcome;
     }
-    const auto text = [&](const char* key) {
-      return kept.is_object() && kept.contains(key) && kept[key].is_string()
-                 ? kept[key].get<std::string>()
-                 : "";
-    };
-    if (text("schema").starts_with("rehearse.point.") && text("schema") != kSchema) return false;
-    if (text("checksum").empty() || text("checksum") != ChecksumOf(kept)) {
-      SimulateAgain(file + ": the checksum does not fit");
-      return false;
-    }
-    if (text("scenario_hash") != outcome.scenario_hash || !kept.contains("result")) return false;
-    outcome.result = kept["result"];
-    outcome.kept = true;
-    return true;
-  }
-
-  void SimulateAgain(const std::string& reason) {
-    const std::lock_guard lock(mutex_);
-    options_.warn(reason + "; its point is simulated again");
+    if (apart) return OutcomeOf(engine_->EvaluateApart(scenarios));
+    const EvaluationKey key = {.study = study_.name,
+                               .point = point.name,
+                               .parameters = OwnChanges(study_, point),
+                               .calibrated = value};
+    return OutcomeOf(engine_->Evaluate(key, scenarios, tell));
   }
 
   void CheckPoint(size_t i) const {
@@ -415,12 +275,11 @@ class Player {
   const SweepOptions& options_;
   Sweep sweep_;
   PointsObserver points_;
-  std::mutex mutex_;  // of what is warned of
+  std::optional<PointFolder> folder_;
+  std::optional<Engine> engine_;
 };
 
 }  // namespace
-
-std::string ThisBuild() { return fmt::format("{} {}", Version(), BuildCommit()); }
 
 Sweep PlayStudy(const Study& study, const SweepOptions& options) {
   return Player(study, options).Play();

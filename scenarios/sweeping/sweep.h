@@ -5,13 +5,10 @@
 // published, by bisection (the metric must rise or fall throughout), rounded to 4 digits so that it
 // can be written down and set by hand.
 //
-// With a folder, each finished point is a file "NAME.json" there (schema rehearse.point.v2: study,
-// point, scenario_hash, calibrated, result or error, checksum), written when the point is done; a
-// later sweep reads it instead of simulating if the hash is the same. The hash is of the scenario,
-// of every file that was read for it (clusters, calibrations, schedules) and of the build of
-// Rehearse. A file whose checksum does not fit is said to be damaged, and its point is simulated
-// again. What one sweep returns does not depend on the number of threads; where the machine has no
-// room for so many, there are fewer.
+// Points are evaluated by scenarios/evaluating/engine.h, which keeps finished ones in a folder
+// (scenarios/evaluating/point_folder.h) and elsewhere, and takes them from there. What one sweep
+// returns does not depend on the number of threads; where the machine has no room for so many,
+// there are fewer.
 //
 // A sweep may be stopped: what is done then counts, and is kept in the folder; points that were
 // being played, and all later ones, are left out.
@@ -24,20 +21,23 @@
 
 #include <nlohmann/json.hpp>
 
+#include "scenarios/evaluating/engine.h"
+#include "scenarios/evaluating/shard.h"
 #include "scenarios/sweeping/study.h"
 #include "sim/base/progress.h"
 
 namespace rehearse {
 
-std::string ThisBuild();  // version and commit
-
 struct SweepOptions {
-  std::string folder;    // "" keeps nothing
-  unsigned threads = 0;  // 0: as many as the machine has
-  bool again = false;    // simulate finished points too
+  std::string folder;                    // "" keeps nothing
+  Leases* leases = nullptr;              // only the points that it gets
+  Shard shard = {};                      // only these points; calibrations are done for each
+  unsigned threads = 0;                  // 0: as many as the machine has
+  bool again = false;                    // simulate finished points too: what is kept is replaced
+  std::vector<PointStore*> stores = {};  // that finished points are kept in besides
   std::string build = ThisBuild();
   ProgressObserver* observer = &NoObserver();  // of the points, and the best metric so far
-  // Called under a lock, when a point is to be simulated again.
+  // Called under a lock, when a point of the folder is to be simulated again.
   std::function<void(const std::string& message)> warn = [](const std::string&) {};
   std::function<bool()> is_stopped = [] { return false; };  // asked now and then, by any thread
 };
@@ -46,14 +46,16 @@ struct PointOutcome {
   nlohmann::json result;  // rehearse.result.v1; null when there is an error
   std::string error;
   std::string scenario_hash;
-  bool kept = false;      // read from the folder
-  bool left_out = false;  // the sweep was stopped before; `error` says so
+  bool kept = false;      // not simulated
+  bool left_out = false;  // of another shard, or the sweep was stopped before; `error` says so
 };
 
 struct Sweep {
   std::vector<PointOutcome> points;               // as in the study
   std::vector<std::optional<double>> calibrated;  // by group
   size_t left_out = 0;                            // points
+  size_t interrupted = 0;                         // of these, by a stop
+  Shard shard;
 };
 
 // Throws Error before the first point when the metric, or a column, is of an axis that a point, or

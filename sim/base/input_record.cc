@@ -16,8 +16,12 @@ void NoteInput(const std::string& path, std::string_view content) {
   if (innermost_record == nullptr) return;
   Fnv1a hash;
   hash.Add(content);
+  NoteInput({path, hash.hash()});
+}
+
+void NoteInput(const InputFile& file) {
   for (InputRecord* record = innermost_record; record != nullptr; record = record->outer_)
-    record->files_.push_back({path, hash.hash()});
+    record->files_.push_back(file);
 }
 
 void NoteChange(const JsonChange& change) {

@@ -34,7 +34,7 @@ class InputRecord {
   const std::vector<JsonChange>& changes() const { return changes_; }
 
  private:
-  friend void NoteInput(const std::string& path, std::string_view content);
+  friend void NoteInput(const InputFile& file);
   friend void NoteChange(const JsonChange& change);
   InputRecord* outer_;
   std::vector<InputFile> files_;
@@ -43,6 +43,8 @@ class InputRecord {
 
 // For those who read files.
 void NoteInput(const std::string& path, std::string_view content);
+// For those who kept what they made of a file that they read before.
+void NoteInput(const InputFile& file);
 void NoteChange(const JsonChange& change);
 
 }  // namespace rehearse

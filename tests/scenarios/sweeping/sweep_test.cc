@@ -392,9 +392,9 @@ TEST_F(SweepTest, RowsHaveAColumnForEachValueThatChanges) {
   const DataTable table = TableOf(study, sweep, Compare(study, sweep));
   std::vector<std::string> names;
   for (const DataColumn& column : table.columns()) names.push_back(column.name);
-  EXPECT_EQ(names,
-            (std::vector<std::string>{"point", "strategy.column", "training.batch",
-                                      "simulator.fidelity", "status", "reason", "step_seconds"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"point", "strategy.column", "training.batch",
+                                             "simulator.fidelity", "status", "reason",
+                                             "step_seconds", "best"}));
   const nlohmann::ordered_json rows = ToJson(table);
   EXPECT_EQ(rows[0]["strategy.column"], 2);
   EXPECT_EQ(rows[0]["training.batch"], 8);

@@ -1,0 +1,60 @@
+// What studies and searches choose from: axes of choices, each of which is some changes of the
+// scenario, and constraints that a scenario must keep.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scenarios/evaluating/changes.h"
+#include "sim/base/error.h"
+#include "sim/base/json_reader.h"
+
+namespace rehearse {
+
+struct SpaceChoice {
+  std::string name;  // "column 2 row 1 depth 8"
+  Changes changes;
+};
+
+struct SpaceAxis {
+  std::string name;  // "column x row x depth x data"
+  std::vector<SpaceChoice> choices;
+  Place place = {};
+};
+
+// What a change of this path to this value is; throws Error where there can be none.
+using ChangeReader = std::function<nlohmann::json(const std::string& path, const JsonReader&)>;
+
+// Throws Error where `path` is none of a scenario, such as strategy.depth.
+void CheckScenarioPath(const std::string& path, const JsonReader& reader);
+// Members of an object, whose keys are paths. Keys are sorted, as JSON's objects are unordered; "a"
+// comes before "a.b", which then changes a part of it.
+Changes ReadChanges(const JsonReader& reader, const ChangeReader& change);
+// {"path", "values"} or {"choices"}; a choice of a value is called "depth=2" where `between` is
+// '='.
+SpaceAxis ReadListedAxis(const JsonReader& object, char between, const ChangeReader& change);
+
+std::string LastPart(const std::string& path);  // "depth" of "strategy.depth"
+
+// What the product of some numbers of the scenario may be.
+struct SpaceConstraint {
+  std::vector<std::string> product;  // paths
+  std::optional<uint64_t> equals = {};
+  std::optional<uint64_t> at_least = {};
+  std::optional<uint64_t> at_most = {};
+  std::optional<uint64_t> divides = {};
+
+  bool Allows(uint64_t value) const;
+  std::string Text() const;  // "strategy.column * strategy.row is at most 8"
+};
+
+// The elements of a "where".
+std::vector<SpaceConstraint> ReadConstraints(const JsonReader& list);
+// The first constraint that the scenario breaks; nothing where it keeps all.
+std::optional<std::string> BrokenConstraint(const std::vector<SpaceConstraint>& constraints,
+                                            const nlohmann::json& scenario);
+
+}  // namespace rehearse

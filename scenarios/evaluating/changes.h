@@ -1,0 +1,25 @@
+// Changes of a scenario, and what is read off scenarios and results by dotted paths.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace rehearse {
+
+// Paths of a scenario and the values that they take, in order.
+using Changes = std::vector<std::pair<std::string, nlohmann::json>>;
+
+// The value that a scenario has at such a path; null where it has none.
+nlohmann::json ValueAt(const nlohmann::json& scenario, const std::string& path);
+// The number that a result has there: "by_axis.row.seconds".
+std::optional<double> NumberAt(const std::string& path, const nlohmann::json& result);
+
+// Whether a larger one of this number of a result is the better: rates and utilisations are; times,
+// bytes and the like had better be small.
+bool MoreIsBetter(const std::string& number);
+
+}  // namespace rehearse

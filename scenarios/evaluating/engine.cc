@@ -1,0 +1,129 @@
+#include "scenarios/evaluating/engine.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "scenarios/playing/rehearsal.h"
+#include "sim/base/error.h"
+#include "sim/base/fnv.h"
+#include "sim/base/input_record.h"
+#include "sim/base/interruption.h"
+#include "sim/base/progress.h"
+#include "sim/base/version.h"
+
+namespace rehearse {
+namespace {
+
+// How far a play is; ends it when it is to stop.
+class PlayObserver : public ProgressObserver {
+ public:
+  PlayObserver(const std::function<bool()>& is_stopped, const std::function<void(double)>& tell)
+      : is_stopped_(is_stopped), tell_(tell) {}
+
+  void Begin(std::string_view what, std::string_view /*parts*/, uint64_t all) override {
+    all_ = what == kSimulating ? static_cast<double>(all) : 0;
+    Tell(0);
+  }
+  void Done(double parts) override { Tell(all_ > 0 ? std::min(parts / all_, 1.0) : 0); }
+
+ private:
+  void Tell(double share) {
+    if (is_stopped_()) throw Stopped("a point is not done");
+    if (tell_) tell_(share);
+  }
+
+  const std::function<bool()>& is_stopped_;
+  const std::function<void(double)>& tell_;
+  double all_ = 0;
+};
+
+}  // namespace
+
+std::string ThisBuild() { return fmt::format("{} {}", Version(), BuildCommit()); }
+
+Scenario Engine::Read(const JsonDocument& document) {
+  Scenario scenario = ReadScenario(document, &clusters_);
+  scenario.allow_out_of_memory = options_.allow_out_of_memory;
+  return scenario;
+}
+
+Result Engine::Play(const Scenario& scenario, const std::function<void(double)>& tell) const {
+  PlayObserver observer(options_.is_stopped, tell);
+  return Rehearse(scenario, {.observer = &observer, .threads = 1}).result;
+}
+
+Evaluation Engine::Evaluate(const EvaluationKey& key, const std::vector<JsonDocument>& documents,
+                            const std::function<void(double)>& tell) {
+  Evaluation evaluation = ReadAndPlay(&key, documents, tell);
+  if (!evaluation.kept)
+    for (PointStore* store : options_.stores) store->Keep(key, evaluation);
+  return evaluation;
+}
+
+Evaluation Engine::EvaluateApart(const std::vector<JsonDocument>& documents) {
+  return ReadAndPlay(nullptr, documents, {});
+}
+
+Evaluation Engine::ReadAndPlay(const EvaluationKey* key, const std::vector<JsonDocument>& documents,
+                               const std::function<void(double)>& tell) {
+  Evaluation evaluation;
+  try {
+    const InputRecord inputs;
+    std::vector<Scenario> scenarios;
+    scenarios.reserve(documents.size());
+    for (const JsonDocument& document : documents) scenarios.push_back(Read(document));
+    Fnv1a hash;
+    const auto add = [&](const std::string& text) {
+      hash.Add(uint64_t{text.size()});
+      hash.Add(text);
+    };
+    add(options_.build);
+    for (const JsonDocument& document : documents) {
+      if (!document.value().contains("search")) {
+        add(document.value().dump());
+        continue;
+      }
+      nlohmann::json value = document.value();  // how it was searched changes nothing
+      value.erase("search");
+      add(value.dump());
+    }
+    if (options_.allow_out_of_memory) add("--allow-oom");
+    for (const InputFile& file : inputs.files()) hash.Add(file.hash);
+    evaluation.device = scenarios.front().cluster->DeviceOf(0).name;
+    evaluation.hash = fmt::format("{:016x}", hash.hash());
+    if (key != nullptr && !options_.again && Find(*key, &evaluation)) return evaluation;
+
+    const InputRecord later;
+    const auto plays = static_cast<double>(scenarios.size());
+    for (const Scenario& scenario : scenarios) {
+      const auto ended = static_cast<double>(evaluation.results.size());
+      std::function<void(double)> tell_all;
+      if (tell) tell_all = [&](double share) { tell((ended + share) / plays); };
+      evaluation.results.push_back(Play(scenario, tell_all));
+    }
+    CHECK(later.files().empty());  // they would be missing in the hash
+  } catch (const Error& error) {
+    evaluation.results.clear();
+    evaluation.error = error.what();
+  }
+  return evaluation;
+}
+
+bool Engine::Find(const EvaluationKey& key, Evaluation* evaluation) const {
+  for (size_t i = 0; i < options_.stores.size(); ++i) {
+    std::optional<Evaluation> found = options_.stores[i]->Find(key, evaluation->hash);
+    if (!found) continue;
+    found->kept = true;
+    found->hash = evaluation->hash;
+    found->device = evaluation->device;
+    *evaluation = std::move(*found);
+    for (size_t k = 0; k < options_.stores.size(); ++k)
+      if (k != i && !options_.stores[k]->Find(key, evaluation->hash))
+        options_.stores[k]->Keep(key, *evaluation);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace rehearse

@@ -1,0 +1,75 @@
+// Finished points in one SQLite file, of --results: of one study or many, of sweeps and searches.
+//
+//   points(study, point, hash, build, parameters, calibrated, reason, result, checksum)
+//
+// has a row a point. `parameters` is what makes it this point and `result` the numbers of
+// rehearse.result.v1, both JSON, so that SQLite's json_extract(result, '$.step_seconds') reads
+// them; `reason` is set where the point is impossible. A point is found by the hash of its
+// scenario, whatever study it was in.
+//
+// Each point is a transaction in a write-ahead log: a program that is killed loses no more than the
+// points that it was simulating. Several programs may use one file; each waits for the other's
+// transaction. The log needs a file system of this machine: on several nodes, a file each, merged
+// afterwards.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scenarios/evaluating/engine.h"
+
+namespace rehearse {
+
+bool HasSqlite();  // whether this build does; without it opening a ResultsFile is an Error
+
+struct KeptPoint {
+  std::string study;
+  std::string point;
+  std::string hash;
+  std::string build;
+  nlohmann::ordered_json parameters;
+  std::optional<double> calibrated;
+  std::optional<std::string> reason;  // why it is impossible
+  nlohmann::ordered_json result;      // null where it is impossible
+};
+
+class ResultsFile : public PointStore {
+ public:
+  enum class Opening {
+    kMakeIfMissing,
+    kThere,   // throws Error where there is no file
+    kFrozen,  // read only, while nobody writes: no row is noted as another study's; nothing where
+              // there is no file
+    kNew      // replaces what is there, without a log, for Merge()
+  };
+  // Throws Error where the file is damaged, of another program or of a newer Rehearse, and leaves
+  // it as it is. `warn` is called when a row is damaged, and its point is simulated again.
+  ResultsFile(const std::string& path, Opening opening,
+              std::function<void(const std::string& message)> warn = {});
+  ~ResultsFile() override;
+
+  std::optional<Evaluation> Find(const EvaluationKey& key, const std::string& hash) override;
+  void Keep(const EvaluationKey& key, const Evaluation& evaluation) override;
+
+  // By study, then in the order in which points were first kept.
+  void ForEach(const std::function<void(const KeptPoint&)>& visit);
+  // Takes all points of the other file; of those that both have, the other's. Returns how many were
+  // new.
+  size_t Merge(ResultsFile& other);
+
+ private:
+  class Database;
+  std::mutex mutex_;
+  std::function<void(const std::string&)> warn_;
+  std::unique_ptr<Database> database_;
+};
+
+// Makes a file of the points of others; a point that several have is as in the last of them. The
+// file appears when all is in it. Returns how many points it has.
+size_t MergeResults(const std::vector<std::string>& inputs, const std::string& output);
+
+}  // namespace rehearse

@@ -1,0 +1,34 @@
+// Where sweeps and searches keep what is done, and which part of it they do: --results, --resume,
+// --shard.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "scenarios/evaluating/results_file.h"
+#include "scenarios/evaluating/shard.h"
+#include "tools/command.h"
+
+namespace rehearse {
+
+struct ResultsOptions {
+  std::string path;  // "" where nothing is kept
+  bool resumes = false;
+  Shard shard;
+  std::unique_ptr<ResultsFile> file;
+
+  // Opens the file, if there is one to be; what finished points are kept in.
+  std::vector<PointStore*> Open();
+};
+
+void AddResultsOptions(CommandSyntax* syntax);
+// `folder` is another place where points are kept, "" for none.
+ResultsOptions ReadResultsOptions(const boost::program_options::variables_map& values,
+                                  const std::string& folder);
+
+// --sort, by which points are shown; "" where it is not given.
+void AddSortOption(CommandSyntax* syntax);
+std::string SortOption(const boost::program_options::variables_map& values);
+
+}  // namespace rehearse
