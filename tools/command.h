@@ -100,6 +100,8 @@ CommandSyntax ValidateSyntax();
 int ValidateCommand(const std::vector<std::string>& arguments);
 CommandSyntax ReportSyntax();
 int ReportCommand(const std::vector<std::string>& arguments);
+CommandSyntax LessonsSyntax();
+int LessonsCommand(const std::vector<std::string>& arguments);
 CommandSyntax CompletionSyntax();
 int CompletionCommand(const std::vector<std::string>& arguments);
 CommandSyntax ManSyntax();

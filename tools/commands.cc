@@ -32,6 +32,8 @@ const std::vector<Command>& Commands() {
        ResultsSyntax, ResultsCommand},
       {"validate", "published steps beside predicted ones, and where errors come from",
        ValidateSyntax, ValidateCommand},
+      {"lessons", "eight ideas about overlap, each with a question, a change and an answer",
+       LessonsSyntax, LessonsCommand},
       {"list", "what is known by name: clusters, devices, models, strategies", ListSyntax,
        ListCommand},
       {"schema", "every key of the files that are read and written", SchemaSyntax, SchemaCommand},

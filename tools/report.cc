@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "scenarios/reporting/live.h"
+#include "scenarios/reporting/live_controls.h"
 #include "scenarios/reporting/report_page.h"
 #include "scenarios/reporting/stacked_picture.h"
 #include "scenarios/searching/search.h"
@@ -12,7 +14,9 @@
 #include "scenarios/sweeping/study_report.h"
 #include "scenarios/sweeping/validation_report.h"
 #include "sim/base/error.h"
+#include "sim/base/gzip.h"
 #include "sim/base/input_file.h"
+#include "sim/base/input_record.h"
 #include "sim/base/output_file.h"
 #include "sim/base/say.h"
 #include "sim/base/units.h"
@@ -20,11 +24,11 @@
 #include "sim/report/svg.h"
 #include "sim/schedule/schedule_json.h"
 #include "tools/command.h"
+#include "tools/page_file.h"
 #include "tools/picture_options.h"
 #include "tools/ranks.h"
 #include "tools/scenario_options.h"
 #include "tools/terminal.h"
-#include "tools/viewer_bundle.h"
 
 namespace rehearse {
 namespace po = boost::program_options;
@@ -44,6 +48,7 @@ CommandSyntax ReportSyntax() {
       "  rehearse report scenarios/axonn-fig3-a.json scenarios/axonn-fig3-abcde.json -o two.html\n"
       "  rehearse report scenarios/cpu-4d.json measured/timeline.json -o true.html\n"
       "  rehearse report scenarios/strategy-fsdp.json --versus strategy.prefetch=0 -o two.html\n"
+      "  rehearse report scenarios/strategy-fsdp.json --live -o live.html\n"
       "  rehearse report scenarios/studies/axonn-table4.json -o dots.html\n"
       "  rehearse report scenarios/search-gpt40b-perlmutter.json --search -o best.html\n"
       "  rehearse report a.json b.json --svg --window 100ms-250ms -o two.svg\n";
@@ -58,6 +63,9 @@ CommandSyntax ReportSyntax() {
   syntax.takes["output"] = TakenOutput({".html", ".svg"});
   add("versus", po::value<std::vector<std::string>>()->composing()->value_name("PATH=VALUE"),
       "lay the scenario above itself with this change; may be repeated");
+  add("live",
+      "the page holds the simulator as well: change bandwidths, switches, grid, micro-batches or "
+      "the scenario's text in it, and it plays the step again");
   add("search",
       "also search what the scenario's \"search\" says (rehearse search): each configuration is a "
       "dot, and the Pareto front of two objectives a line");
@@ -174,25 +182,6 @@ ReportedTable ValidationRows(const Input& input, const std::vector<std::string>&
           TableOf(table, Validate(table, 0, observer))};
 }
 
-// No text of the user stands in it but the title: names come with the data, in base64. The policy
-// keeps a page from asking any network for anything.
-std::string PageOf(const std::string& title, const std::string& data) {
-  std::string page = fmt::format(
-      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
-      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
-      "script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:\">\n"
-      "<title>{}</title></head>\n<body><noscript>This page draws with JavaScript, which is off "
-      "here.</noscript>\n",
-      svg::Escape(title));
-  page += "<script type=\"text/plain\" id=\"rehearse-data\">";
-  page += data;
-  page += "</script>\n<script>";
-  page += ViewerBundle();
-  page += "</script></body></html>\n";
-  return page;
-}
-
 std::string TitleOf(const Report& report) {
   std::string title;
   for (const ReportedRun& run : report.runs)
@@ -211,6 +200,40 @@ std::string PictureOf(const Report& report, const po::variables_map& values) {
     ParseWindow(values["window"].as<std::string>(), longest, &picture);
   }
   return StackedPicture(report.runs, picture.from, picture.to);
+}
+
+// What the page is to play again by itself. `read` are the files that the scenario was read from.
+LiveStep LiveStepOf(const Input& input, const po::variables_map& values,
+                    const std::vector<InputFile>& read) {
+  LiveStep step{
+      .name = InputName(input.path),
+      .text = "",
+      .cluster = values.count("cluster") > 0 ? values["cluster"].as<std::string>() : "",
+      .set = ChangesOf(values, "set"),
+      .fidelity = values.count("fidelity") > 0 ? values["fidelity"].as<std::string>() : "",
+      .allow_out_of_memory = values.count("allow-oom") > 0,
+      .no_fold = values.count("no-fold") > 0};
+  const auto text_of = [](const std::string& path) {
+    std::string text = ReadInputFile(path);
+    return IsGzip(text) ? Gunzip(text, kLargestInput) : text;
+  };
+  step.text = input.path == kStandardInput ? input.document.value().dump(2) : text_of(input.path);
+  std::error_code ignored;
+  for (const InputFile& file : read)
+    if (file.path != input.path && std::filesystem::is_regular_file(file.path, ignored))
+      step.files[file.path] = text_of(file.path);
+  return step;
+}
+
+void CheckLive(const std::vector<Input>& inputs, const po::variables_map& values) {
+  if (inputs.size() != 1 || inputs.front().kind != InputKind::kScenario)
+    throw Error("--live plays one scenario or schedule again; give one, and nothing else");
+  for (const char* option : {"versus", "search", "svg", "calibration", "device-points"})
+    if (values.count(option) > 0)
+      throw Error(fmt::format("--live and --{} do not go together{}", option,
+                              std::string_view(option) == "versus"
+                                  ? ": the page itself lays changes beside the step"
+                                  : ""));
 }
 
 void CheckInputs(const std::vector<Input>& inputs, const po::variables_map& values) {
@@ -254,15 +277,26 @@ int ReportCommand(const std::vector<std::string>& arguments) {
   for (const std::string& name : syntax.positional)
     if (values.count(name) > 0) inputs.push_back(ReadInput(values[name].as<std::string>()));
   CheckInputs(inputs, values);
+  if (values.count("live") > 0) CheckLive(inputs, values);
   const std::vector<std::string> versus = ChangesOf(values, "versus");
 
   ProgressLine progress(ProgressWanted());
   Report report;
+  std::optional<std::string> live;  // of a page that simulates
   for (const Input& input : inputs) {
     switch (input.kind) {
       case InputKind::kScenario: {
         // Both are read before the first is played: a mistake costs no time.
+        const InputRecord read;
         const Scenario scenario = ReadScenarioWith(input.document, values);
+        if (values.count("live") > 0) {
+          const LiveStep step = LiveStepOf(input, values, read.files());
+          const nlohmann::ordered_json told = {{"step", ToJson(step)},
+                                               {"controls", LiveControls(scenario)}};
+          // Comments of the text may hold any bytes.
+          live = PackedForPage(
+              told.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+        }
         std::optional<Scenario> other;
         if (!versus.empty()) other = ReadScenarioWith(input.document, values, versus);
         report.runs.push_back(PlayedRun(input, scenario, values, progress));
@@ -285,13 +319,16 @@ int ReportCommand(const std::vector<std::string>& arguments) {
     }
   }
   progress.Begin("writing " + OutputName(output), "", 0);
-  const std::string page = values.count("svg") > 0 ? PictureOf(report, values)
-                                                   : PageOf(TitleOf(report), PageData(report));
+  PageFile file{
+      .title = TitleOf(report), .texts = {{"rehearse-data", PageData(report)}}, .is_live = false};
+  if (live) {
+    file.is_live = true;
+    file.texts.emplace_back("rehearse-live", *live);
+  }
+  const std::string page = values.count("svg") > 0 ? PictureOf(report, values) : ToHtml(file);
   WriteFileAtomically(output, page);
   progress.Clear();
-  if (!IsStandardOutput(output))
-    PrintBeside(output, fmt::format("{}: {}, open it in a browser\n", VisibleText(output),
-                                    Print(Bytes(static_cast<double>(page.size())))));
+  TellOfPage(output, page.size());
   return 0;
 }
 

@@ -1,10 +1,16 @@
-// The program of `rehearse report`'s page: tools/viewer/bundle/viewer.js, which is compiled in.
+// What is compiled into the program as text: tools/viewer/bundle and scenarios/lessons.
 #pragma once
 
 #include <string>
+#include <string_view>
 
 namespace rehearse {
 
-std::string ViewerBundle();
+// "viewer": the program of `rehearse report`'s page. "simulator": what its live pages play with,
+// gzipped and in base64 (tools/viewer/live).
+std::string ViewerBundle(std::string_view name);
+
+// "lessons": what scenarios/reporting/lesson.h reads; else the scenario of the lesson of that name.
+std::string LessonFile(std::string_view name);
 
 }  // namespace rehearse

@@ -67,7 +67,7 @@ PipelineOrder ReadOrder(const JsonReader& reader) {
   const std::string path = reader.String();
   const std::string there =
       (std::filesystem::path(reader.place().file).parent_path() / path).string();
-  if (!std::filesystem::exists(there)) reader.Fail(fmt::format("there is no file \"{}\"", there));
+  if (!InputExists(there)) reader.Fail(fmt::format("there is no file \"{}\"", there));
   return ParsePipelineOrder(RowsOf(ReadInputFile(there)), {there, 0, ""});
 }
 

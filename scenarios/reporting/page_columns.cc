@@ -2,8 +2,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "sim/base/gzip.h"
-
 namespace rehearse {
 namespace {
 
@@ -45,7 +43,7 @@ std::string PageColumns::Finish(nlohmann::ordered_json header) const {
   for (unsigned bit = 0; bit < 32; bit += 8) all += static_cast<char>((text.size() >> bit) & 0xff);
   all += text;
   all += bytes_;
-  return Base64(Gzip(all));
+  return all;
 }
 
 std::string Base64(std::string_view bytes) {

@@ -3,8 +3,8 @@
 //
 // The bytes of a page: the header's length (four bytes, lowest first), the header as JSON, then one
 // column after the other. A value is zigzag-coded (0, -1, 1, -2, ...) and written by seven bits a
-// byte, lowest first, the eighth set in all but the last (LEB128). Header and columns are then
-// gzipped and written as base64, as tools/viewer/src/decode.ts reads them.
+// byte, lowest first, the eighth set in all but the last (LEB128). In a file they are gzipped and
+// written as base64; tools/viewer/src/decode.ts reads both.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ class PageColumns {
   // Each less the one before: short where they rise slowly.
   size_t AddRising(const std::vector<int64_t>& values);
 
-  // The text that stands in the page. The header gets "columns": [values, bytes, rises] of each.
+  // The bytes. The header gets "columns": [values, bytes, rises] of each.
   std::string Finish(nlohmann::ordered_json header) const;
 
  private:

@@ -9,6 +9,7 @@
 
 #include "scenarios/readers/given_differences.h"
 #include "scenarios/reporting/page_columns.h"
+#include "sim/base/gzip.h"
 #include "sim/base/version.h"
 #include "sim/report/comparison.h"
 
@@ -252,7 +253,7 @@ const char* NameOfDots(DotsKind kind) {
 
 }  // namespace
 
-std::string PageData(const Report& report) {
+std::string PageBytes(const Report& report) {
   PageColumns columns;
   Json header;
   header["schema"] = kPageSchema;
@@ -281,5 +282,7 @@ std::string PageData(const Report& report) {
   }
   return columns.Finish(std::move(header));
 }
+
+std::string PageData(const Report& report) { return Base64(Gzip(PageBytes(report))); }
 
 }  // namespace rehearse

@@ -43,7 +43,9 @@ struct Report {
   std::vector<ReportedTable> tables;
 };
 
-// Letters of base64 only.
+// What the page unpacks (scenarios/reporting/page_columns.h).
+std::string PageBytes(const Report& report);
+// The same packed, as it stands in the file: letters of base64 only.
 std::string PageData(const Report& report);
 
 }  // namespace rehearse

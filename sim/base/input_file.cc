@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <memory>
 #include <system_error>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -37,9 +38,27 @@ FILE* OpenStandardInput() {
   return stdin;
 }
 
+thread_local const std::map<std::string, std::string>* given_files = nullptr;
+
 }  // namespace
 
+GivenFiles::GivenFiles(std::map<std::string, std::string> texts) : texts_(std::move(texts)) {
+  CHECK(given_files == nullptr);
+  given_files = &texts_;
+}
+GivenFiles::~GivenFiles() { given_files = nullptr; }
+
+bool InputExists(const std::string& path) {
+  if (given_files != nullptr && given_files->count(path) > 0) return true;
+  std::error_code fault;
+  return std::filesystem::exists(path, fault);
+}
+
 std::string ReadInputFile(const std::string& path, const std::string& kind) {
+  if (given_files != nullptr) {
+    const auto given = given_files->find(path);
+    if (given != given_files->end()) return given->second;
+  }
   const Place place{InputName(path), 0, ""};
   const auto fail = [&](int reason) {
     throw Error(place, "cannot be read: " + std::generic_category().message(reason));

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "sim/base/input_file.h"
 #include "sim/base/input_record.h"
 #include "sim/base/json_document.h"
 #include "sim/base/known_names.h"
@@ -151,7 +152,7 @@ void JsonReader::RefuseChanges() const {
 
 JsonDocument JsonReader::Open(const std::string& path) const {
   const std::string there = (std::filesystem::path(place().file).parent_path() / path).string();
-  if (!std::filesystem::exists(there)) Fail(fmt::format("there is no file \"{}\"", there));
+  if (!InputExists(there)) Fail(fmt::format("there is no file \"{}\"", there));
   return JsonDocument::FromFile(there);
 }
 

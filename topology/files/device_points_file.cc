@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "sim/base/input_file.h"
 #include "sim/base/known_names.h"
 #include "sim/base/units.h"
 #include "topology/devices/device.h"
@@ -190,7 +191,7 @@ DevicePointsFile ReadDevicePoints(const CsvFile& file) { return PointsReader(fil
 DevicePointsFile ReadDevicePoints(const JsonReader& path) {
   const std::string there =
       (std::filesystem::path(path.place().file).parent_path() / path.String()).string();
-  if (!std::filesystem::exists(there)) path.Fail(fmt::format("there is no file \"{}\"", there));
+  if (!InputExists(there)) path.Fail(fmt::format("there is no file \"{}\"", there));
   return ReadDevicePoints(ReadCsvFile(there));
 }
 

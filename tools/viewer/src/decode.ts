@@ -53,9 +53,18 @@ function readColumn(bytes: Uint8Array, begin: number, count: number, rises: bool
   return values;
 }
 
+export const unpackBytes = (text: string): Promise<Uint8Array> => gunzip(bytesOfBase64(text.trim()));
+
+export async function unpackJson(text: string): Promise<Record<string, unknown>> {
+  return JSON.parse(new TextDecoder().decode(await unpackBytes(text))) as Record<string, unknown>;
+}
+
 export async function unpack(text: string): Promise<Unpacked> {
-  const bytes = await gunzip(bytesOfBase64(text.trim()));
-  const length = new DataView(bytes.buffer).getUint32(0, true);
+  return unpackedOf(await unpackBytes(text));
+}
+
+export function unpackedOf(bytes: Uint8Array): Unpacked {
+  const length = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
   const header = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length))) as
       Record<string, unknown>;
   const columns = header['columns'] as [number, number, boolean][];

@@ -28,7 +28,7 @@ async function test(title, file, body, expectsFailure = false) {
     said.push(`dialog: ${dialog.message()}`);
     void dialog.dismiss();
   });
-  page.on('request', (request) => { if (request.url() !== `file://${file}`) said.push(`request: ${request.url().slice(0, 90)}`); });
+  page.on('request', (request) => { if (request.url().replace(/#.*/, '') !== `file://${file}` && !request.url().startsWith('blob:')) said.push(`request: ${request.url().slice(0, 90)}`); });
   try {
     await page.goto(`file://${file}`);
     await page.waitForFunction((fails) => fails ? document.querySelector('.failure') : document.documentElement.dataset.ready === 'yes',
@@ -277,6 +277,96 @@ writeFileSync(broken, text.replace(/(id="rehearse-data">.{400}).*?<\/script>/s, 
 await test('data that were cut off are said to be, and no page is empty', broken, async (page) => {
   assert.match(await page.textContent('body'), /cannot be shown/);
 }, true);
+
+// What the simulator in a page does is what the program does: this decides whether the one that is kept is out of date.
+const hashOf = (...inputs) => JSON.parse(execFileSync(rehearse, ['run', ...inputs, '--format', 'json', '--allow-oom'])).timeline_hash;
+const played = (page) => page.waitForFunction(() => window.rehearse.live?.took > 0 || window.rehearse.live?.mistake, null, { timeout: 60000 });
+// Plays with these changes in the page, and returns the hashes of the step as it was and as it is then.
+async function playedHashes(page, changes) {
+  await page.evaluate((set) => {
+    const { live } = window.rehearse;
+    live.took = 0;
+    live.panel.change(set, null);
+  }, changes);
+  await played(page);
+  return page.evaluate(() => {
+    const { live, state } = window.rehearse;
+    return live.mistake ?? state.page.runs.map((run) => run.result.timeline_hash);
+  });
+}
+const kStale = 'the simulator that is kept plays another step than the program: run `tools/viewer/build simulator`';
+
+const lessons = join(folder, 'lessons.html');
+execFileSync(rehearse, ['lessons', '-o', lessons], { stdio: ['ignore', 'ignore', 'inherit'] });
+await test('every lesson is played in the page as the program plays it, before and after its change', lessons, async (page) => {
+  const written = JSON.parse(readFileSync(join(scenarios, 'lessons/lessons.json'))).lessons;
+  assert.equal(await page.locator('.lessons button').count(), written.length);
+  for (const [i, lesson] of written.entries()) {
+    await page.click(`.lessons button >> nth=${i}`);
+    await page.waitForFunction((name) => window.rehearse.lesson === name, lesson.name);
+    const file = join(scenarios, 'lessons', `${lesson.name}.json`);
+    const native = [hashOf(file), hashOf(file, ...lesson.set.flatMap((one) => ['--set', one]))];
+    assert.deepEqual(await playedHashes(page, lesson.set), native, `${lesson.name}: ${kStale}`);
+  }
+});
+await test('a lesson asks first; its change lies below, and the answer can be opened', lessons, async (page) => {
+  assert.equal(await page.evaluate(() => window.rehearse.state.page.runs.length), 1);
+  assert.ok((await page.textContent('.question')).includes('How long do eight GPUs take'));
+  assert.ok(!await page.isVisible('.answer p'));
+  await page.click('#change');
+  await page.waitForFunction(() => window.rehearse.state.page.runs.length === 2);
+  assert.ok((await page.textContent('.side')).includes('7.028 ms where it was 6.012 ms'));
+  await page.click('.answer summary');
+  assert.ok(await page.isVisible('.answer p >> nth=0'));
+  await page.click('#change');
+  await page.waitForFunction(() => window.rehearse.state.page.runs.length === 1);
+});
+await test('a slider plays the lesson again, and what is wrong in the text is told where it is', lessons, async (page) => {
+  const slider = page.getByLabel('Network bandwidth', { exact: true });
+  await slider.focus();
+  for (let i = 0; i < 6; ++i) await page.keyboard.press('ArrowLeft');
+  await page.waitForFunction(() => window.rehearse.state.page.runs.length === 2);
+  await page.waitForFunction(() => window.rehearse.live.took > 0);
+  // Half of the bandwidth (0.501 of it): twice 6 ms, and latencies as they were.
+  await page.waitForFunction(() => Math.abs(window.rehearse.state.page.runs[1].step / 1e6 - (6 / 0.501 + 0.012)) < 1e-4);
+  assert.equal(await page.evaluate(() => document.activeElement.type), 'range');
+  await page.click('.reset');
+  await page.waitForFunction(() => window.rehearse.state.page.runs.length === 1);
+  await page.click('.json summary');
+  const text = await page.inputValue('.json textarea');
+  await page.fill('.json textarea', text.replace('all-reduce', 'all-redcue'));
+  await page.waitForSelector('.mistake:visible');
+  const mistake = await page.textContent('.mistake');
+  assert.ok(mistake.includes('did you mean "all-reduce"'), mistake);
+  assert.ok(mistake.includes('Line 10'), mistake);
+  await page.click('.mistake button');
+  const selected = await page.evaluate(() => document.getSelection().toString() ||
+    document.activeElement.value.slice(document.activeElement.selectionStart, document.activeElement.selectionEnd));
+  assert.ok(selected.includes('all-redcue'));
+  await page.fill('.json textarea', text.replace('100MB', '200MB'));
+  await page.waitForFunction(() => window.rehearse.state.page.runs[1]?.step === 12.012e6);
+  assert.ok(!await page.isVisible('.mistake'));
+});
+const shipped = [['axonn-gpt20b-perlmutter.json'], ['strategy-fsdp.json'], ['strategy-sbp-layouts.json'], ['cpu-experts.json'],
+  ['jobs-two-trainings.json'], ['axonn-weak-80b.json'], ['schedules/pipeline.json', '--cluster', 'switch:devices=2']];
+for (const [scenario, ...options] of shipped) {
+  const live = report('live.html', join(scenarios, scenario), ...options, '--live');
+  await test(`${scenario} is played in the page as the program plays it`, live, async (page) => {
+    const native = hashOf(join(scenarios, scenario), ...options);
+    assert.deepEqual(await playedHashes(page, ['description=the same again']), [native, native], kStale);
+  });
+}
+const live = report('live.html', join(scenarios, 'strategy-fsdp.json'), '--live');
+await test('switches, choices and grids of a scenario play it again', live, async (page) => {
+  const step = () => page.evaluate(() => window.rehearse.state.page.runs.at(-1).step);
+  const was = await step();
+  await page.getByLabel('prefetch', { exact: true }).selectOption('0');
+  await page.waitForFunction((before) => window.rehearse.state.page.runs.length === 2 && window.rehearse.state.page.runs[1].step > before, was,
+    { timeout: 60000 });
+  const native = hashOf(join(scenarios, 'strategy-fsdp.json'), '--set', 'strategy.prefetch=0');
+  assert.equal(await page.evaluate(() => window.rehearse.state.page.runs[1].result.timeline_hash), native, kStale);
+  assert.deepEqual(await page.evaluate(() => window.rehearse.panels.includes('compare')), true);
+});
 
 await browser.close();
 rmSync(folder, { recursive: true });

@@ -1,0 +1,218 @@
+#include "scenarios/reporting/live_controls.h"
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "sim/base/units.h"
+
+namespace rehearse {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// "node0/gpu3" as a pattern of all that are named alike: "node*/gpu*".
+std::string PatternOf(const std::string& name) {
+  std::string pattern;
+  for (const char c : name) {
+    if (std::isdigit(static_cast<unsigned char>(c)) == 0)
+      pattern += c;
+    else if (pattern.empty() || pattern.back() != '*')
+      pattern += '*';
+  }
+  return pattern;
+}
+
+struct LinksOfKind {
+  std::set<std::string> patterns;
+  std::set<double> bandwidths;
+};
+
+// A pattern that links of several kinds share is left out of all of them.
+std::map<LinkKind, LinksOfKind> PatternsByKind(const Cluster& cluster) {
+  constexpr uint32_t kMostLooks = 20'000;  // equal machines are named alike
+  std::map<LinkKind, LinksOfKind> kinds;
+  std::map<std::string, std::set<LinkKind>> kinds_of_pattern;
+  const uint32_t stride = std::max(1u, cluster.link_count() / kMostLooks);
+  for (uint32_t link = 0; link < cluster.link_count(); link += stride) {
+    const ClusterLink one = cluster.Link(link);
+    std::string from = PatternOf(cluster.VertexAt(cluster.SourceOf(link)).name);
+    std::string to = PatternOf(cluster.VertexAt(cluster.TargetOf(link)).name);
+    if (to < from) std::swap(from, to);
+    const std::string pattern = from + "->" + to;
+    kinds[one.kind].patterns.insert(pattern);
+    kinds[one.kind].bandwidths.insert(one.bandwidth.value());
+    kinds_of_pattern[pattern].insert(one.kind);
+  }
+  for (auto& entry : kinds)
+    std::erase_if(entry.second.patterns,
+                  [&](const std::string& pattern) { return kinds_of_pattern[pattern].size() > 1; });
+  return kinds;
+}
+
+std::string TitleOfLinks(LinkKind kind) {
+  const std::string name = Name(kind);
+  if (name == "nvlink") return "NVLink";
+  if (name == "pcie") return "PCIe";
+  if (name == "xgmi") return "xGMI";
+  return static_cast<char>(std::toupper(static_cast<unsigned char>(name[0]))) + name.substr(1);
+}
+
+void AddLinks(const Cluster& cluster, Json* controls) {
+  for (const auto& [kind, links] : PatternsByKind(cluster)) {
+    if (links.patterns.empty()) continue;
+    std::string now = Print(BytesPerSecond(*links.bandwidths.begin()));
+    if (links.bandwidths.size() > 1)
+      now += " to " + Print(BytesPerSecond(*links.bandwidths.rbegin()));
+    for (const char* what : {"bandwidth", "latency"}) {
+      controls->push_back({{"kind", "factor"},
+                           {"label", TitleOfLinks(kind) + " " + what},
+                           {"what", what},
+                           {"links", links.patterns},
+                           {"now", std::string(what) == "bandwidth" ? now : ""}});
+    }
+  }
+}
+
+// Where a link can fail and another way be left: NICs of two machines and more.
+void AddFailures(const Cluster& cluster, Json* controls) {
+  constexpr size_t kMost = 4;
+  constexpr VertexId kMostLooks = 4096;
+  std::vector<std::string> nics;
+  for (VertexId id = 0; id < std::min<size_t>(cluster.vertex_count(), kMostLooks); ++id) {
+    if (cluster.KindOfVertex(id) != VertexKind::kNic) continue;
+    nics.push_back(cluster.VertexAt(id).name);
+    if (nics.size() == kMost) break;
+  }
+  if (nics.size() < 2 || cluster.node_count() < 2) return;
+  controls->push_back({{"kind", "fail"}, {"label", "NIC that fails"}, {"links", nics}});
+}
+
+std::string Words(std::string key) {
+  std::replace(key.begin(), key.end(), '_', ' ');
+  return key;
+}
+
+void AddChoice(const std::string& label, const std::string& path, std::vector<std::string> values,
+               const std::string& value, Json* controls) {
+  if (std::find(values.begin(), values.end(), value) == values.end())
+    values.insert(values.begin(), value);
+  controls->push_back({{"kind", "choice"},
+                       {"label", label},
+                       {"path", path},
+                       {"values", std::move(values)},
+                       {"value", value}});
+}
+
+// All ways to write `product` as so many factors, the first ones first.
+void Factor(uint64_t product, size_t count, std::vector<uint64_t>* so_far,
+            std::vector<std::vector<uint64_t>>* all) {
+  constexpr size_t kMost = 400;
+  if (all->size() == kMost) return;
+  if (count == 1) {
+    all->push_back(*so_far);
+    all->back().push_back(product);
+    return;
+  }
+  for (uint64_t factor = 1; factor <= product; ++factor) {
+    if (product % factor != 0) continue;
+    so_far->push_back(factor);
+    Factor(product / factor, count - 1, so_far, all);
+    so_far->pop_back();
+  }
+}
+
+// Sizes of the mesh that the strategy gives by their names, and stages.
+void AddGrid(const nlohmann::json& given, const Workload& workload, Json* controls) {
+  std::vector<std::string> paths;
+  std::vector<uint64_t> value;
+  const nlohmann::json& strategy = given.at("strategy");
+  for (const MeshAxis& axis : workload.strategy.mesh.axes()) {
+    if (!strategy.contains(axis.name) || !strategy.at(axis.name).is_number_unsigned()) continue;
+    if (strategy.at(axis.name).get<uint64_t>() != axis.size) continue;
+    paths.push_back("strategy." + axis.name);
+    value.push_back(axis.size);
+  }
+  if (given.contains("pipeline") && given["pipeline"].contains("stages") &&
+      given["pipeline"]["stages"].is_number_unsigned()) {
+    paths.emplace_back("pipeline.stages");
+    value.push_back(given["pipeline"]["stages"].get<uint64_t>());
+  }
+  if (paths.size() < 2) return;
+  uint64_t product = 1;
+  for (const uint64_t size : value) product *= size;
+  std::vector<std::vector<uint64_t>> all;
+  std::vector<uint64_t> so_far;
+  Factor(product, paths.size(), &so_far, &all);
+  if (std::find(all.begin(), all.end(), value) == all.end()) all.insert(all.begin(), value);
+  controls->push_back(
+      {{"kind", "grid"}, {"label", "Grid"}, {"paths", paths}, {"values", all}, {"value", value}});
+}
+
+void AddStrategy(const nlohmann::json& given, Json* controls) {
+  for (const auto& [key, value] : given.at("strategy").items()) {
+    const std::string path = "strategy." + key;
+    if (value.is_boolean()) {
+      controls->push_back(
+          {{"kind", "switch"}, {"label", Words(key)}, {"path", path}, {"value", value}});
+    } else if (value.is_number_unsigned() && (key == "prefetch" || key == "chunks")) {
+      AddChoice(Words(key), path, {"0", "1", "2", "4"}, std::to_string(value.get<uint64_t>()),
+                controls);
+    }
+  }
+}
+
+void AddTraining(const nlohmann::json& given, Json* controls) {
+  const nlohmann::json& training = given.at("training");
+  if (training.contains("batch") && training["batch"].is_number_unsigned()) {
+    constexpr uint64_t kMostParts = 64;
+    const auto batch = training["batch"].get<uint64_t>();
+    std::vector<std::string> parts;
+    for (uint64_t count = 1; count <= std::min(batch, kMostParts); ++count)
+      if (batch % count == 0) parts.push_back(std::to_string(count));
+    AddChoice("Micro-batches", "training.micro_batches", parts,
+              std::to_string(training.value("micro_batches", uint64_t{1})), controls);
+  }
+  if (training.contains("recomputation") && training["recomputation"].is_string())
+    AddChoice("Recomputation", "training.recomputation", {"none", "selective", "full"},
+              training["recomputation"].get<std::string>(), controls);
+  if (given.contains("pipeline") && given["pipeline"].contains("schedule") &&
+      given["pipeline"]["schedule"].is_string())
+    AddChoice("Order of the pipeline", "pipeline.schedule", {"gpipe", "1f1b", "zb-h1", "zb-h2"},
+              given["pipeline"]["schedule"].get<std::string>(), controls);
+}
+
+}  // namespace
+
+Json LiveControls(const Scenario& scenario) {
+  Json controls = Json::array();
+  const bool is_scenario = scenario.given && scenario.given->contains("cluster") &&
+                           !scenario.given->contains("schedule");
+  if (!is_scenario) return controls;
+  const nlohmann::json& given = *scenario.given;
+  const auto* workload = std::get_if<Workload>(&scenario.jobs.front().work);
+  if (!scenario.lists_jobs && workload != nullptr) {
+    AddStrategy(given, &controls);
+    AddGrid(given, *workload, &controls);
+    AddTraining(given, &controls);
+  }
+  AddLinks(*scenario.cluster, &controls);
+  if (workload != nullptr)
+    controls.push_back(
+        {{"kind", "compute"}, {"label", "Compute"}, {"now", scenario.cluster->DeviceOf(0).name}});
+  AddChoice("Fidelity", "simulator.fidelity", {"formula", "fluid", "step"},
+            Name(scenario.lowering.fidelity), &controls);
+  if (!given.contains("simulator") || !given["simulator"].contains("perturbation"))
+    AddFailures(*scenario.cluster, &controls);
+  if (given.contains("edits"))
+    controls.push_back({{"kind", "edits"}, {"value", given["edits"]}});
+  return controls;
+}
+
+}  // namespace rehearse

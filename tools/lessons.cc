@@ -1,0 +1,244 @@
+// rehearse lessons [NAME]: eight ideas about overlap, each with a question, a change and an answer.
+#include <algorithm>
+#include <cstdio>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include "scenarios/playing/rehearsal.h"
+#include "scenarios/reporting/lesson.h"
+#include "scenarios/reporting/live.h"
+#include "scenarios/reporting/live_controls.h"
+#include "scenarios/reporting/report_page.h"
+#include "sim/base/error.h"
+#include "sim/base/known_names.h"
+#include "sim/base/output_file.h"
+#include "sim/base/units.h"
+#include "sim/report/text_page.h"
+#include "sim/report/timeline_gantt.h"
+#include "tools/command.h"
+#include "tools/page_file.h"
+#include "tools/terminal.h"
+#include "tools/viewer_bundle.h"
+
+namespace rehearse {
+namespace po = boost::program_options;
+
+namespace {
+
+std::vector<Lesson> AllLessons() {
+  return ReadLessons(
+      JsonDocument::FromText(LessonFile("lessons"), "scenarios/lessons/lessons.json"));
+}
+
+std::vector<std::string> NamesOfLessons() {
+  std::vector<std::string> names;
+  for (const Lesson& lesson : AllLessons()) names.push_back(lesson.name);
+  return names;
+}
+
+}  // namespace
+
+CommandSyntax LessonsSyntax() {
+  CommandSyntax syntax;
+  syntax.usage = "rehearse lessons [NAME] [options]";
+  syntax.explanation =
+      "Eight ideas about overlap on 2 to 8 GPUs, each with a question, a change to make and an\n"
+      "answer that anybody can work out by hand. Without NAME they are listed. Examples:\n"
+      "  rehearse lessons prefetch\n"
+      "  rehearse lessons ring --set cluster.devices=8 --set jobs.0.schedule.ranks=8\n"
+      "  rehearse lessons prefetch --answer\n"
+      "  rehearse lessons -o lessons.html\n";
+  syntax.positional = {"lesson"};
+  syntax.takes["lesson"] = TakenName(NamesOfLessons());
+  auto add = syntax.options.add_options();
+  add("answer", "make the lesson's change, and show the answer below");
+  add("set", po::value<std::vector<std::string>>()->composing()->value_name("PATH=VALUE"),
+      "make a change of your own, which is drawn below; may be repeated");
+  add("output,o", po::value<std::string>()->value_name("FILE"),
+      "write all of them as one page for a browser, which plays them itself; - is standard output");
+  syntax.takes["output"] = TakenOutput({".html"});
+  return syntax;
+}
+
+namespace {
+
+// Lines of at most so many characters.
+std::string Wrapped(const std::string& text, size_t columns) {
+  std::string wrapped;
+  size_t line = 0;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find(' ', begin), text.size());
+    if (line > 0 && line + 1 + end - begin > columns) {
+      wrapped += '\n';
+      line = 0;
+    } else if (line > 0) {
+      wrapped += ' ';
+      ++line;
+    }
+    wrapped.append(text, begin, end - begin);
+    line += end - begin;
+    begin = end + 1;
+  }
+  return wrapped + "\n";
+}
+
+std::string PathOf(const Lesson& lesson) { return "scenarios/lessons/" + lesson.name + ".json"; }
+
+// As a shell takes it.
+std::string Quoted(const std::string& text) {
+  constexpr std::string_view kSpecial = " \"[]{}*?'";
+  return text.find_first_of(kSpecial) == std::string::npos ? text : "'" + text + "'";
+}
+
+std::string CommandOf(const Lesson& lesson) {
+  std::string command = "rehearse run " + PathOf(lesson);
+  for (const std::string& change : lesson.set) command += " --set " + Quoted(change);
+  return command + " --gantt";
+}
+
+// A rank of each kind that behaves alike.
+std::vector<uint32_t> RanksToDraw(const Timeline& timeline) {
+  constexpr size_t kMost = 4;
+  std::vector<uint32_t> ranks;
+  for (uint32_t rank = 0; rank < timeline.ranks && ranks.size() < kMost; ++rank)
+    if (timeline.RepresentativeOf(rank) == rank) ranks.push_back(rank);
+  return ranks;
+}
+
+std::string Drawn(const Rehearsal& rehearsal, Time to, size_t columns) {
+  return TimelineGantt(rehearsal.schedule, rehearsal.timeline, rehearsal.names,
+                       {.ranks = RanksToDraw(rehearsal.timeline),
+                        .from = {},
+                        .to = to,
+                        .columns = static_cast<unsigned>(columns),
+                        .color = ColorsWanted()});
+}
+
+std::string StepOf(const Rehearsal& rehearsal) { return Print(ToSeconds(rehearsal.timeline.step)); }
+
+Scenario ChangedScenario(const Lesson& lesson, const std::vector<std::string>& changes) {
+  Lesson own = lesson;
+  own.set = changes;
+  return ReadLessonScenario(own, LessonFile(lesson.name), true);
+}
+
+void ShowLesson(const Lesson& lesson, const std::vector<std::string>& own, bool answers) {
+  constexpr unsigned kPiped = 100;
+  const size_t columns = TerminalColumns(STDOUT_FILENO, kPiped);
+  // Both are read before anything is shown: a mistake stands alone.
+  const Rehearsal before = Rehearse(ReadLessonScenario(lesson, LessonFile(lesson.name), false));
+  std::optional<Rehearsal> after;
+  if (answers || !own.empty())
+    after = Rehearse(ChangedScenario(lesson, answers ? lesson.set : own));
+  const Time longest = std::max(before.timeline.step, after ? after->timeline.step : Time());
+  Page page(ColorsWanted());
+  page.Line("{}", page.pen(Ink::kBold, lesson.title));
+  page.Gap();
+  std::string text = std::move(page.text);
+  text += Wrapped(lesson.question, columns) + "\n";
+  text += fmt::format("As it is: {}\n{}\n", StepOf(before), Drawn(before, longest, columns));
+  if (after) {
+    text += answers ? Wrapped("Changed: " + StepOf(*after) + ". " + lesson.change, columns)
+                    : "With your change: " + StepOf(*after) + "\n";
+    text += Drawn(*after, longest, columns) + "\n";
+  }
+  if (answers) {
+    for (const std::string& paragraph : lesson.answer) text += Wrapped(paragraph, columns) + "\n";
+    text += "To play with it:\n  " + CommandOf(lesson) + "\n";
+  } else {
+    text += Wrapped("To change: " + lesson.change, columns) + "  " + CommandOf(lesson) +
+            "\nThe answer:\n  rehearse lessons " + lesson.name + " --answer\n";
+  }
+  std::fputs(text.c_str(), stdout);
+}
+
+void ListLessons(const std::vector<Lesson>& lessons) {
+  Page page(ColorsWanted());
+  for (const Lesson& lesson : lessons) page.Line("  {:<12}{}", lesson.name, lesson.title);
+  page.Gap();
+  page.Line("rehearse lessons NAME shows one, --answer its answer; -o lessons.html writes a page");
+  std::fputs(page.text.c_str(), stdout);
+}
+
+// Before above after, as the page shows them first.
+std::string DataOf(const Lesson& lesson) {
+  Report report;
+  for (const bool changed : {false, true}) {
+    ReportedRun run =
+        ReportScenario(ReadLessonScenario(lesson, LessonFile(lesson.name), changed), {});
+    run.source = PathOf(lesson) + (changed ? ", changed" : "");
+    run.record.title = lesson.name + (changed ? ", changed" : "");
+    report.runs.push_back(std::move(run));
+  }
+  return PageData(report);
+}
+
+std::string PageOfLessons(const std::vector<Lesson>& lessons) {
+  PageFile page;
+  page.title = "Lessons about overlap - Rehearse";
+  page.is_live = true;
+  nlohmann::ordered_json json;
+  json["lessons"] = nlohmann::ordered_json::array();
+  for (const Lesson& lesson : lessons) {
+    const LiveStep step{.name = lesson.name + ".json",
+                        .text = LessonFile(lesson.name),
+                        .cluster = "",
+                        .set = {},
+                        .fidelity = ""};
+    json["lessons"].push_back({{"name", lesson.name},
+                               {"title", lesson.title},
+                               {"question", lesson.question},
+                               {"change", lesson.change},
+                               {"set", lesson.set},
+                               {"answer", lesson.answer},
+                               {"command", CommandOf(lesson)},
+                               {"live",
+                                {{"step", ToJson(step)},
+                                 {"controls", LiveControls(ReadLessonScenario(
+                                                  lesson, LessonFile(lesson.name), false))}}}});
+    page.texts.emplace_back("rehearse-data-" + lesson.name, DataOf(lesson));
+  }
+  page.texts.emplace_back("rehearse-lessons", PackedForPage(json.dump()));
+  return ToHtml(page);
+}
+
+}  // namespace
+
+int LessonsCommand(const std::vector<std::string>& arguments) {
+  CommandSyntax syntax = LessonsSyntax();
+  po::variables_map values;
+  if (!ParseCommandLine(syntax, arguments, &values)) return 0;
+  const std::vector<Lesson> lessons = AllLessons();
+  const bool answers = values.count("answer") > 0;
+  std::vector<std::string> own;
+  if (values.count("set") > 0) own = values["set"].as<std::vector<std::string>>();
+  if (answers && !own.empty())
+    throw Error("--answer makes the lesson's change, --set one of your own: give one of them");
+  if (values.count("lesson") == 0 && (answers || !own.empty()))
+    throw Error("which lesson? usage: " + syntax.usage + "\ntry: rehearse lessons ring --answer");
+  if (values.count("output") > 0) {
+    if (values.count("lesson") > 0)
+      throw Error("-o writes all lessons as one page; leave out the lesson's name");
+    const auto output = values["output"].as<std::string>();
+    CheckWritable(output);
+    const std::string page = PageOfLessons(lessons);
+    WriteFileAtomically(output, page);
+    TellOfPage(output, page.size());
+    return 0;
+  }
+  if (values.count("lesson") == 0) {
+    ListLessons(lessons);
+    return 0;
+  }
+  const auto name = values["lesson"].as<std::string>();
+  const auto found = std::find_if(lessons.begin(), lessons.end(),
+                                  [&](const Lesson& lesson) { return lesson.name == name; });
+  if (found == lessons.end())
+    throw Error(fmt::format("lesson: found \"{}\"{}", name, KnownNames(name, NamesOfLessons())));
+  ShowLesson(*found, own, answers);
+  return 0;
+}
+
+}  // namespace rehearse

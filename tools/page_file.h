@@ -1,0 +1,26 @@
+// The HTML file of `rehearse report` and `rehearse lessons`: the page's program and its data, and
+// nothing of any network.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace rehearse {
+
+struct PageFile {
+  std::string title;
+  // What the program finds by name, "rehearse-data": letters of base64 only.
+  std::vector<std::pair<std::string, std::string>> texts;
+  bool is_live = false;  // with the simulator
+};
+
+std::string ToHtml(const PageFile& page);
+
+// As the page unpacks it: gzipped, in base64.
+std::string PackedForPage(const std::string& text);
+
+// "lessons.html: 12 KiB, open it in a browser", beside the output.
+void TellOfPage(const std::string& output, size_t bytes);
+
+}  // namespace rehearse

@@ -1,0 +1,225 @@
+// What a person can turn in a page that simulates: sliders, switches, choices, the scenario's text.
+// scenarios/reporting/live.h says what is asked, live_controls.h what there is to turn.
+import { type Page, readPage } from './data';
+import { unpackedOf } from './decode';
+import { Simulator } from './simulator';
+import { h, percent, time } from './text';
+import { showPage, type View } from './view';
+
+interface Control {
+  kind: 'factor' | 'compute' | 'fail' | 'switch' | 'choice' | 'grid' | 'edits';
+  label: string;
+  what: 'bandwidth' | 'latency';
+  links: string[];
+  now: string;
+  path: string;
+  paths: string[];
+  values: (string | number[])[];
+  value: unknown;
+}
+
+export interface LiveScenario {
+  step: Record<string, unknown> & { name: string; text: string };
+  controls: Control[];
+}
+
+type Expose = (parts: Record<string, unknown>) => void;
+interface Turned { changes: () => string[]; edits: () => Record<string, unknown>[]; reset: () => void }
+
+const kNoChanges = () => [] as string[];
+const kNoEdits = () => [] as Record<string, unknown>[];
+
+// 1/10 to 10 in steps that are equal as factors.
+function factorSlider(label: string, now: string, changed: () => void):
+    { element: HTMLElement; factor: () => number; reset: () => void } {
+  const slider = h('input', { type: 'range', min: -20, max: 20, step: 1, value: 0, 'aria-label': label });
+  const told = h('output', {});
+  const factor = () => Number((10 ** (Number(slider.value) / 20)).toPrecision(3));
+  const tell = () => { told.textContent = factor() === 1 ? now || 'as it is' : `\u00d7 ${factor()}`; };
+  slider.addEventListener('input', () => {
+    tell();
+    changed();
+  });
+  tell();
+  return { element: h('label', { class: 'turn' }, h('span', {}, label), told, slider), factor,
+    reset: () => {
+      slider.value = '0';
+      tell();
+    } };
+}
+
+export class LivePanel {
+  readonly element = h('div', { class: 'live-panel' });
+  private readonly simulator: Simulator;
+  private readonly message = h('p', { class: 'mistake', role: 'alert', hidden: true });
+  private readonly told = h('p', { class: 'note', role: 'status' });
+  private scenario: LiveScenario | null = null;
+  private first: Page | null = null;  // the step as it was
+  private view: View | null = null;
+  private turned: Turned[] = [];
+  private text = h('textarea', {});
+  private played = 0;
+  private more: string[] = [];  // changes that others make
+  private prepared: (() => Page) | null = null;  // what these make of the step, if that is known
+
+  constructor(private readonly root: HTMLElement, packed: string, private readonly expose: Expose) {
+    this.simulator = new Simulator(packed);
+  }
+
+  // A scenario to play with, and the step as it is.
+  take(scenario: LiveScenario, first: Page): void {
+    this.scenario = scenario;
+    this.first = first;
+    this.more = [];
+    this.prepared = null;
+    this.view?.close();
+    this.view = null;
+    this.message.hidden = true;
+    this.turned = [];
+    const groups = scenario.controls.filter((one) => one.kind !== 'edits').map((one) => this.controlOf(one));
+    this.element.replaceChildren(...groups, this.textBox(scenario),
+      h('p', {}, h('button', { class: 'reset', click: () => this.reset() }, 'As it was')), this.message, this.told);
+    this.show(first, 0);
+  }
+
+  // Changes besides those of the controls; `prepared` is what they alone make of the step.
+  change(changes: string[], prepared: (() => Page) | null): void {
+    this.more = changes;
+    this.prepared = prepared;
+    void this.play();
+  }
+
+  private controlOf(control: Control): HTMLElement {
+    const again = () => void this.play();
+    const { label } = control;
+    if (control.kind === 'factor' || control.kind === 'compute') {
+      const slider = factorSlider(label, control.now, again);
+      const edit = (): Record<string, unknown>[] => {
+        const factor = `${slider.factor()}x`;
+        if (slider.factor() === 1) return [];
+        if (control.kind === 'compute') return [{ devices: '**', compute: factor }];
+        return control.links.map((links) => ({ links, [control.what]: factor }));
+      };
+      this.turned.push({ changes: kNoChanges, edits: edit, reset: slider.reset });
+      return slider.element;
+    }
+    if (control.kind === 'switch') {
+      const box = h('input', { type: 'checkbox', change: again });
+      const reset = () => { box.checked = control.value === true; };
+      reset();
+      this.turned.push({ edits: kNoEdits, reset,
+        changes: () => box.checked === control.value ? [] : [`${control.path}=${box.checked}`] });
+      return h('label', { class: 'turn switch' }, box, h('span', {}, label));
+    }
+    const texts = control.kind === 'fail' ? ['none', ...control.links]
+        : control.values.map((value) => Array.isArray(value) ? value.join(' \u00d7 ') : value);
+    const select = h('select', { 'aria-label': label, change: again },
+      ...texts.map((text) => h('option', {}, text)));
+    const was = control.kind === 'fail' ? 0
+        : Math.max(control.values.findIndex((value) => String(value) === String(control.value)), 0);
+    select.selectedIndex = was;
+    const changes = (): string[] => {
+      const at = select.selectedIndex;
+      if (at === was) return [];
+      if (control.kind === 'choice') return [`${control.path}=${control.values[at] as string}`];
+      if (control.kind === 'grid')
+        return control.paths.map((path, i) => `${path}=${(control.values[at] as number[])[i]}`);
+      const third = Math.round((this.first?.runs[0]?.step ?? 0) / 3);
+      const event = { at: `${third}ns`, links: texts[at], fail: true };
+      return [`simulator.perturbation=${JSON.stringify({ events: [event] })}`];
+    };
+    this.turned.push({ edits: kNoEdits, changes, reset: () => { select.selectedIndex = was; } });
+    const name = control.kind === 'grid'
+        ? `${label}: ${control.paths.map((path) => path.split('.').pop()).join(' \u00d7 ')}` : label;
+    return h('label', { class: 'turn' }, h('span', {}, name), select);
+  }
+
+  private textBox(scenario: LiveScenario): HTMLElement {
+    let later = 0;
+    this.text = h('textarea', { spellcheck: 'false', rows: 16, 'aria-label': 'The scenario as JSON', input: () => {
+      clearTimeout(later);
+      later = window.setTimeout(() => void this.play(), 250);
+    } });
+    this.text.value = scenario.step.text;
+    this.turned.push({ changes: kNoChanges, edits: kNoEdits, reset: () => { this.text.value = scenario.step.text; } });
+    return h('details', { class: 'json' }, h('summary', {}, 'The scenario as JSON'), this.text);
+  }
+
+  reset(): void {
+    for (const one of this.turned) one.reset();
+    void this.play();
+  }
+
+  private changes(): string[] {
+    const changes = this.turned.flatMap((one) => one.changes());
+    const edits = this.turned.flatMap((one) => one.edits());
+    if (edits.length > 0) {
+      const before = this.scenario!.controls.find((one) => one.kind === 'edits')?.value as unknown[] | undefined;
+      changes.push(`edits=${JSON.stringify([...(before ?? []), ...edits])}`);
+    }
+    return changes;
+  }
+
+  private async play(): Promise<void> {
+    const { scenario, first } = this;
+    if (!scenario || !first) return;
+    const own = this.changes();
+    const edited = this.text.value === scenario.step.text ? undefined : this.text.value;
+    if (own.length === 0 && edited === undefined && (this.more.length === 0 || this.prepared)) {
+      ++this.played;  // an answer that is under way is no longer wanted
+      this.message.hidden = true;
+      this.show(this.more.length > 0 ? this.prepared!() : first, 0);
+      return;
+    }
+    const number = ++this.played;
+    const begin = performance.now();
+    const request = { ...scenario.step, changes: [...this.more, ...own], edited };
+    try {
+      const { bytes, took } = await this.simulator.play(JSON.stringify(request));
+      if (number !== this.played) return;
+      const kMessage = 1;
+      if (bytes[0] === kMessage) {
+        const said = JSON.parse(new TextDecoder().decode(bytes.subarray(1))) as { message: string; is_fault: boolean };
+        this.tellMistake(said.is_fault ? `A fault of the simulator: ${said.message}` : said.message);
+        return;
+      }
+      this.message.hidden = true;
+      this.show(readPage(unpackedOf(bytes.subarray(1))), took, begin);
+    } catch (error) {
+      if (number === this.played) this.tellMistake(error instanceof Error ? error.message : String(error));
+    }
+  }
+
+  // Where it happened: the line of the text, to go to.
+  private tellMistake(message: string): void {
+    const name = this.scenario!.step.name;
+    const line = message.startsWith(`${name}:`) ? parseInt(message.slice(name.length + 1), 10) : NaN;
+    this.message.replaceChildren(message);
+    this.message.hidden = false;
+    if (line > 0) {
+      const lines = this.text.value.split('\n');
+      const begin = lines.slice(0, line - 1).reduce((sum, one) => sum + one.length + 1, 0);
+      this.message.append(h('code', {}, (lines[line - 1] ?? '').trim()), h('button', { click: () => {
+        (this.text.parentElement as HTMLDetailsElement).open = true;
+        this.text.focus();
+        this.text.setSelectionRange(begin, begin + (lines[line - 1] ?? '').length);
+      } }, `Line ${line}`));
+    }
+    this.tellParts({ mistake: message });
+  }
+
+  private show(page: Page, took: number, begin = performance.now()): void {
+    this.view = showPage(page, this.root, this.view);
+    const [a, b] = page.runs;
+    const total = performance.now() - begin;
+    const share = b ? b.step / a.step - 1 : 0;
+    this.told.textContent = !b ? `One step takes ${time(a.step)}.`
+        : `${time(b.step)} where it was ${time(a.step)}: ${share > 0 ? '+' : ''}${percent(share)}.` +
+          (took > 0 ? ` Simulated here in ${took.toFixed(took < 10 ? 1 : 0)} ms.` : '');
+    this.tellParts({ took, total });
+  }
+
+  private tellParts(live: Record<string, unknown>): void {
+    this.expose({ ...this.view?.parts, live: { ...live, played: this.played, panel: this } });
+  }
+}
