@@ -3,6 +3,7 @@
 #include "sim/base/error.h"
 #include "sim/base/json_reader.h"
 #include "sim/base/json_shape.h"
+#include "sim/base/schema_version.h"
 
 namespace rehearse {
 namespace {
@@ -43,6 +44,7 @@ std::vector<std::string> TextsOf(const JsonReader& list) {
 std::vector<Lesson> ReadLessons(const JsonDocument& document) {
   std::vector<Lesson> lessons;
   const JsonReader root = document.Root().As(LessonsShape());
+  CheckVersion(root.At("schema"), kLessonsSchema);
   for (const JsonReader& element : root.At("lessons").Elements()) {
     const JsonReader one = element.As(LessonShape());
     Lesson& lesson = lessons.emplace_back();

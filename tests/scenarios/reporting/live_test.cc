@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "scenarios/playing/rehearsal.h"
+#include "sim/base/json_document.h"
 #include "tests/support/places.h"
 
 namespace rehearse {

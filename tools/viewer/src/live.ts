@@ -77,8 +77,8 @@ export class LivePanel {
     this.message.hidden = true;
     this.turned = [];
     const groups = scenario.controls.filter((one) => one.kind !== 'edits').map((one) => this.controlOf(one));
-    this.element.replaceChildren(...groups, this.textBox(scenario),
-      h('p', {}, h('button', { class: 'reset', click: () => this.reset() }, 'As it was')), this.message, this.told);
+    const reset = h('button', { class: 'reset', click: () => this.reset() }, 'As it was');
+    this.element.replaceChildren(this.message, this.told, ...groups, this.textBox(scenario), h('p', {}, reset));
     this.show(first, 0);
   }
 
