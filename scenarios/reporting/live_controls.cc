@@ -210,8 +210,7 @@ Json LiveControls(const Scenario& scenario) {
             Name(scenario.lowering.fidelity), &controls);
   if (!given.contains("simulator") || !given["simulator"].contains("perturbation"))
     AddFailures(*scenario.cluster, &controls);
-  if (given.contains("edits"))
-    controls.push_back({{"kind", "edits"}, {"value", given["edits"]}});
+  if (given.contains("edits")) controls.push_back({{"kind", "edits"}, {"value", given["edits"]}});
   return controls;
 }
 

@@ -56,8 +56,7 @@ TEST(LiveSessionTest, WithoutChangesItIsTheStepOfTheCommand) {
   ASSERT_EQ(page["runs"].size(), 1u);
   const Rehearsal rehearsal =
       Rehearse(ReadScenario(JsonDocument::FromFile(SourceDir() + "/scenarios/strategy-fsdp.json")));
-  EXPECT_EQ(page["runs"][0]["result"]["timeline_hash"],
-            ToJson(rehearsal.result)["timeline_hash"]);
+  EXPECT_EQ(page["runs"][0]["result"]["timeline_hash"], ToJson(rehearsal.result)["timeline_hash"]);
 }
 
 TEST(LiveSessionTest, AChangeStandsBelowTheStepAsItWas) {
