@@ -44,7 +44,7 @@ const std::map<std::string, std::vector<std::string>>& Rooms() {
       {"scenarios",
        {"readers", "playing", "explaining", "evaluating", "sweeping", "searching", "reporting",
         "trials"}},
-      {"tools", {}},
+      {"tools", {"", "viewer"}},  // what emscripten compiles for the page, besides
   };
   return rooms;
 }
