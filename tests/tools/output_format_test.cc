@@ -126,7 +126,7 @@ TEST_F(OutputFormatTest, WordsStandApartFromNumbers) {
   const auto rows = ParseCsv(Execute("sweep study.json --format csv").out);
   ASSERT_EQ(rows.size(), 3u);
   EXPECT_EQ(rows[0], (std::vector<std::string>{"point", "training.batch", "status", "reason",
-                                               "step_seconds"}));
+                                               "step_seconds", "best"}));
   EXPECT_EQ(rows[1][2], "done");
   EXPECT_EQ(rows[2][1], "9");
   EXPECT_EQ(rows[2][2], "impossible");
