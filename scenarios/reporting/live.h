@@ -33,12 +33,12 @@ inline constexpr const char* kLiveSchema = "rehearse.live.v1";
 struct LiveStep {
   std::string name;
   std::string text;
-  std::string cluster;  // of a schedule
-  std::vector<std::string> set;
-  std::string fidelity;  // "": the scenario's
+  std::string cluster = {};  // of a schedule
+  std::vector<std::string> set = {};
+  std::string fidelity = {};  // "": the scenario's
   bool allow_out_of_memory = false;
   bool no_fold = false;
-  std::map<std::string, std::string> files;  // texts by path, that the document names
+  std::map<std::string, std::string> files = {};  // texts by path, that the document names
 };
 nlohmann::ordered_json ToJson(const LiveStep& step);
 
