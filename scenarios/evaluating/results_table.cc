@@ -35,7 +35,8 @@ void SortKept(std::vector<KeptPoint>& points, const std::string& number, const s
   });
   if (none) {
     std::vector<std::string> known = NumbersOfResults();
-    std::erase_if(known, [](const std::string& name) { return name.find('*') != name.npos; });
+    std::erase_if(known,
+                  [](const std::string& name) { return name.find('*') != std::string::npos; });
     throw Error({file, 0, ""},
                 fmt::format("no point has a number \"{}\"{}", number, KnownNames(number, known)));
   }

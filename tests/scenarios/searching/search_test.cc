@@ -91,25 +91,29 @@ TEST(SearchTest, FindsTheSameWithAnyNumberOfThreads) {
 
 // Six whole spaces, two models on three machines: the best of all is in what the formula keeps, or
 // beside the best of that.
-TEST(SearchTest, WhatTheFormulaLeavesOutIsNotTheBest) {
-  for (const char* cluster : {"perlmutter:nodes=2", "frontier:nodes=1", "dgx-a100:nodes=1"}) {
-    for (const char* model :
-         {R"({"layers": 2, "hidden": 1024, "heads": 16, "vocabulary": 4096})",
-          R"({"layers": 2, "hidden": 4096, "heads": 32, "vocabulary": 4096})"}) {
-      const std::vector<std::string> changes = {std::string("cluster=") + cluster,
-                                                std::string("model=") + model,
-                                                "search.keep_at_least=8"};
-      std::vector<std::string> all = changes;
-      all.emplace_back("search.decide=\"simulation\"");
-      const Search pruned = SearchOf(changes);
-      const Search whole = SearchOf(all);
-      const FoundPoints some = RunSearch(pruned, {.threads = 2});
-      EXPECT_LT(some.simulated, some.points.size());
-      EXPECT_EQ(NameOfBest(pruned, some), NameOfBest(whole, RunSearch(whole, {.threads = 2})))
-          << cluster << " " << model;
-    }
-  }
+using Space = std::tuple<const char*, const char*>;
+class WholeSpaceTest : public ::testing::TestWithParam<Space> {};
+
+TEST_P(WholeSpaceTest, WhatTheFormulaLeavesOutIsNotTheBest) {
+  const std::vector<std::string> changes = {std::string("cluster=") + std::get<0>(GetParam()),
+                                            std::string("model=") + std::get<1>(GetParam()),
+                                            "search.keep_at_least=8"};
+  std::vector<std::string> all = changes;
+  all.emplace_back("search.decide=\"simulation\"");
+  const Search pruned = SearchOf(changes);
+  const Search whole = SearchOf(all);
+  const FoundPoints some = RunSearch(pruned, {.threads = 2});
+  EXPECT_LT(some.simulated, some.points.size());
+  EXPECT_EQ(NameOfBest(pruned, some), NameOfBest(whole, RunSearch(whole, {.threads = 2})));
 }
+
+INSTANTIATE_TEST_SUITE_P(
+    Spaces, WholeSpaceTest,
+    ::testing::Combine(
+        ::testing::Values("perlmutter:nodes=2", "frontier:nodes=1", "dgx-a100:nodes=1"),
+        ::testing::Values(R"({"layers": 2, "hidden": 1024, "heads": 16, "vocabulary": 4096})",
+                          R"({"layers": 2, "hidden": 4096, "heads": 32, "vocabulary": 4096})")),
+    [](const ::testing::TestParamInfo<Space>& space) { return std::to_string(space.index); });
 
 TEST(SearchTest, TwoObjectivesHaveAFront) {
   const Search search =
