@@ -49,7 +49,7 @@ class LiveSession {
   std::string Play(std::string_view request);
 
  private:
-  std::string PlayOrThrow(std::string_view request);
+  std::string PlayOrThrow(std::string_view text);
 
   std::string first_;  // the request that report_'s first run answers
   Report report_;

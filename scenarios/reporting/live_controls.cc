@@ -45,7 +45,7 @@ std::map<LinkKind, LinksOfKind> PatternsByKind(const Cluster& cluster) {
     std::string from = PatternOf(cluster.VertexAt(cluster.SourceOf(link)).name);
     std::string to = PatternOf(cluster.VertexAt(cluster.TargetOf(link)).name);
     if (to < from) std::swap(from, to);
-    const std::string pattern = from + "->" + to;
+    const std::string pattern = fmt::format("{}->{}", from, to);
     kinds[one.kind].patterns.insert(pattern);
     kinds[one.kind].bandwidths.insert(one.bandwidth.value());
     kinds_of_pattern[pattern].insert(one.kind);

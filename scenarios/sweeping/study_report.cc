@@ -228,7 +228,8 @@ void SortPoints(const Study& study, const Sweep& sweep, const std::string& numbe
   }
   if (costs.empty() && !comparison.order.empty()) {
     std::vector<std::string> known = NumbersOfResults();
-    std::erase_if(known, [](const std::string& name) { return name.find('*') != name.npos; });
+    std::erase_if(known,
+                  [](const std::string& name) { return name.find('*') != std::string::npos; });
     throw Error(fmt::format("--sort: no point of study \"{}\" has a number \"{}\"{}", study.name,
                             number, KnownNames(number, known)));
   }
