@@ -78,14 +78,15 @@ void AddSortOption(CommandSyntax* syntax) {
                                 "show points by this number of result.json, such as step_seconds, "
                                 "the best first");
   std::vector<std::string> numbers = NumbersOfResults();
-  std::erase_if(numbers, [](const std::string& name) { return name.find('*') != name.npos; });
+  std::erase_if(numbers,
+                [](const std::string& name) { return name.find('*') != std::string::npos; });
   syntax->takes["sort"] = TakenName(std::move(numbers));
   syntax->takes["sort"].only_names = false;
 }
 
 std::string SortOption(const po::variables_map& values) {
   if (values.count("sort") == 0) return "";
-  const auto number = values["sort"].as<std::string>();
+  auto number = values["sort"].as<std::string>();
   // Which axes there are is known later.
   std::vector<std::string> known = NumbersOfResults();
   const size_t first = number.find('.');
