@@ -77,10 +77,7 @@ void AddSortOption(CommandSyntax* syntax) {
   syntax->options.add_options()("sort", po::value<std::string>()->value_name("NUMBER"),
                                 "show points by this number of result.json, such as step_seconds, "
                                 "the best first");
-  std::vector<std::string> numbers = NumbersOfResults();
-  std::erase_if(numbers,
-                [](const std::string& name) { return name.find('*') != std::string::npos; });
-  syntax->takes["sort"] = TakenName(std::move(numbers));
+  syntax->takes["sort"] = TakenName(NumbersOfEveryResult());
   syntax->takes["sort"].only_names = false;
 }
 

@@ -70,7 +70,7 @@ SpaceAxis ReadListedAxis(const JsonReader& object, char between, const ChangeRea
 
 bool SpaceConstraint::Allows(uint64_t value) const {
   return (!equals || value == *equals) && (!at_least || value >= *at_least) &&
-         (!at_most || value <= *at_most) && (!divides || *divides % value == 0);
+         (!at_most || value <= *at_most) && (!divides || (value > 0 && *divides % value == 0));
 }
 
 std::string SpaceConstraint::Text() const {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "sim/report/result.h"
+
 namespace rehearse {
 
 bool MoreIsBetter(const std::string& number) {
@@ -11,8 +13,11 @@ bool MoreIsBetter(const std::string& number) {
   return false;
 }
 
-std::optional<double> NumberAt(const std::string& path, const nlohmann::json& result) {
-  const nlohmann::json* part = &result;
+namespace {
+
+template <typename Json>
+std::optional<double> NumberIn(const std::string& path, const Json& result) {
+  const Json* part = &result;
   for (size_t at = 0; at <= path.size();) {
     const size_t dot = std::min(path.find('.', at), path.size());
     const std::string key = path.substr(at, dot - at);
@@ -21,7 +26,23 @@ std::optional<double> NumberAt(const std::string& path, const nlohmann::json& re
     at = dot + 1;
   }
   if (!part->is_number()) return std::nullopt;
-  return part->get<double>();
+  return part->template get<double>();
+}
+
+}  // namespace
+
+std::optional<double> NumberAt(const std::string& path, const nlohmann::json& result) {
+  return NumberIn(path, result);
+}
+std::optional<double> NumberAt(const std::string& path, const nlohmann::ordered_json& result) {
+  return NumberIn(path, result);
+}
+
+std::vector<std::string> NumbersOfEveryResult() {
+  std::vector<std::string> numbers = NumbersOfResults();
+  std::erase_if(numbers,
+                [](const std::string& name) { return name.find('*') != std::string::npos; });
+  return numbers;
 }
 
 nlohmann::json ValueAt(const nlohmann::json& scenario, const std::string& path) {

@@ -17,6 +17,10 @@ using Changes = std::vector<std::pair<std::string, nlohmann::json>>;
 nlohmann::json ValueAt(const nlohmann::json& scenario, const std::string& path);
 // The number that a result has there: "by_axis.row.seconds".
 std::optional<double> NumberAt(const std::string& path, const nlohmann::json& result);
+std::optional<double> NumberAt(const std::string& path, const nlohmann::ordered_json& result);
+
+// Numbers that every result has, whatever its axes are called.
+std::vector<std::string> NumbersOfEveryResult();
 
 // Whether a larger one of this number of a result is the better: rates and utilisations are; times,
 // bytes and the like had better be small.

@@ -16,33 +16,18 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::optional<double> NumberOf(const KeptPoint& point, const std::string& path) {
-  const Json* part = &point.result;
-  for (size_t at = 0; at <= path.size();) {
-    const size_t dot = std::min(path.find('.', at), path.size());
-    const auto found = part->is_object() ? part->find(path.substr(at, dot - at)) : part->end();
-    if (!part->is_object() || found == part->end()) return std::nullopt;
-    part = &*found;
-    at = dot + 1;
-  }
-  return part->is_number() ? std::optional(part->get<double>()) : std::nullopt;
-}
-
 void SortKept(std::vector<KeptPoint>& points, const std::string& number, const std::string& file) {
   const double sign = MoreIsBetter(number) ? -1 : 1;
   const bool none = std::none_of(points.begin(), points.end(), [&](const KeptPoint& point) {
-    return NumberOf(point, number).has_value();
+    return NumberAt(number, point.result).has_value();
   });
   if (none) {
-    std::vector<std::string> known = NumbersOfResults();
-    std::erase_if(known,
-                  [](const std::string& name) { return name.find('*') != std::string::npos; });
-    throw Error({file, 0, ""},
-                fmt::format("no point has a number \"{}\"{}", number, KnownNames(number, known)));
+    throw Error({file, 0, ""}, fmt::format("no point has a number \"{}\"{}", number,
+                                           KnownNames(number, NumbersOfEveryResult())));
   }
   std::stable_sort(points.begin(), points.end(), [&](const KeptPoint& a, const KeptPoint& b) {
-    const std::optional<double> one = NumberOf(a, number);
-    const std::optional<double> other = NumberOf(b, number);
+    const std::optional<double> one = NumberAt(number, a.result);
+    const std::optional<double> other = NumberAt(number, b.result);
     if (!one || !other) return one.has_value() && !other.has_value();
     return sign * *one < sign * *other;
   });
@@ -130,16 +115,16 @@ std::string ToText(const std::vector<KeptPoint>& points, const std::string& sort
       row.emplace_back("impossible");
       continue;
     }
-    const auto number = [&](const char* name) { return NumberOf(point, name).value_or(0); };
+    const auto number = [&](const char* name) { return NumberAt(name, point.result).value_or(0); };
     double memory = 0;
     for (const char* part : {"parameters", "gradients", "optimizer", "activations", "buffers"})
-      memory += NumberOf(point, std::string("memory.") + part).value_or(0);
+      memory += NumberAt(std::string("memory.") + part, point.result).value_or(0);
     row.push_back(Print(Seconds(number("step_seconds"))));
     row.push_back(fmt::format("{:.0f}", number("tokens_per_second")));
     row.push_back(fmt::format("{:.1f} %", 100 * number("model_flops_utilization")));
     row.push_back(Print(Bytes(memory)));
     if (has_sort) {
-      const std::optional<double> value = NumberOf(point, sort);
+      const std::optional<double> value = NumberAt(sort, point.result);
       row.push_back(value ? fmt::format("{:.4g}", *value) : "");
     }
   }

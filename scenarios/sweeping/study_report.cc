@@ -227,11 +227,8 @@ void SortPoints(const Study& study, const Sweep& sweep, const std::string& numbe
     if (const auto value = NumberAt(number, sweep.points[i].result)) costs[i] = sign * *value;
   }
   if (costs.empty() && !comparison.order.empty()) {
-    std::vector<std::string> known = NumbersOfResults();
-    std::erase_if(known,
-                  [](const std::string& name) { return name.find('*') != std::string::npos; });
     throw Error(fmt::format("--sort: no point of study \"{}\" has a number \"{}\"{}", study.name,
-                            number, KnownNames(number, known)));
+                            number, KnownNames(number, NumbersOfEveryResult())));
   }
   std::stable_sort(comparison.order.begin(), comparison.order.end(), [&](size_t a, size_t b) {
     const auto one = costs.find(a);

@@ -74,7 +74,12 @@ uint32_t TreesOf(const MachineSpec& spec, const NodeShape& shape) {
 void CheckRails(const NodeShape& shape, const MachineSpec& spec, uint32_t trees,
                 const DeviceSpec& device) {
   const NodeSpec& node = spec.node;
-  if (node.nvswitch || node.lanes.size() >= AllToAll(node.devices, 1).size()) return;
+  const auto is_nvlink = [](const std::optional<ClusterLink>& link) {
+    return link && link->kind == LinkKind::kNvLink;
+  };
+  const bool are_all_joined =
+      node.lanes.size() >= uint64_t{node.devices} * (node.devices - 1) / 2 && is_nvlink(node.lane);
+  if (are_all_joined || is_nvlink(node.nvswitch)) return;
   try {
     CheckConnected(shape, spec, trees, device);
   } catch (const Error& error) {

@@ -158,6 +158,55 @@ TEST(AlikeGroupsTest, HaveThePlansThatEachOfThemWouldHave) {
   }
 }
 
+// Runs of neighbours, pairs far apart and strides over all groups of a dragonfly, of one dimension
+// (Slingshot) and of two (Aries), with switches and groups split by the runs' ends.
+TEST(AlikeGroupsTest, OnDragonfliesHaveThePlansThatEachOfThemWouldHave) {
+  struct Case {
+    const char* preset;
+    uint32_t nodes;
+    uint32_t devices;  // of a node
+  };
+  for (const Case& one : {Case{"perlmutter", 300, 4}, Case{"piz-daint", 900, 1}}) {
+    SCOPED_TRACE(one.preset);
+    const auto cluster = BuildPreset(one.preset, {{"nodes", one.nodes}}, {});
+    Figures figures = cluster->figures();
+    figures.ChangeLinks([](uint32_t, LinkFigures&) {});
+    const Cluster by_itself = cluster->With(std::move(figures));
+    std::vector<Groups> communicators(3);
+    constexpr uint32_t kRun = 15;
+    const uint32_t runs = one.nodes / kRun;
+    for (uint32_t place = 0; place < one.devices; ++place) {
+      const auto rank = [&](uint32_t node) { return node * one.devices + place; };
+      for (uint32_t run = 0; run < runs; ++run) {
+        communicators[0].emplace_back();
+        communicators[1].emplace_back();
+        for (uint32_t i = 0; i < kRun; ++i) {
+          communicators[0].back().push_back(rank(run * kRun + i));
+          communicators[1].back().push_back(rank(run + i * runs));
+        }
+      }
+      for (uint32_t node = 0; node < one.nodes / 2; ++node)
+        communicators[2].push_back({rank(node), rank(node + one.nodes / 2)});
+    }
+    size_t plans_shared = 0;
+    size_t plans_alone = 0;
+    for (const double bytes : {8e3, 512e6}) {
+      const Schedule schedule =
+          Asking(communicators, one.nodes * one.devices, "auto", "auto", Bytes(bytes));
+      for (const Fidelity fidelity : {Fidelity::kFormula, Fidelity::kFluid, Fidelity::kStep}) {
+        Router router(*cluster);
+        Router other(by_itself);
+        const TransferTable shared = MakeTransfers(schedule, router, fidelity, 0);
+        const TransferTable alone = MakeTransfers(schedule, other, fidelity, 0);
+        ExpectSame(shared, alone);
+        plans_shared += shared.plans.size();
+        plans_alone += alone.plans.size();
+      }
+    }
+    EXPECT_LT(plans_shared, plans_alone);
+  }
+}
+
 // Everybody to everybody: on rails, on plain leaves, on a dragonfly, on a torus, in one machine;
 // all ranks, and halves that have more of one machine than of another.
 TEST(AllPairsTest, AreCountedAsTheyAreOneByOne) {

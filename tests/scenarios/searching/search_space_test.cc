@@ -125,6 +125,7 @@ TEST(SearchSpaceTest, ConstraintsAreOfProducts) {
   EXPECT_EQ(broken(R"({"strategy": {"column": 4, "row": 2, "depth": 4}})"),
             "strategy.column * strategy.row is at most 4");
   EXPECT_EQ(broken(R"({"strategy": {"column": 4, "depth": 8}})"), "strategy.depth divides 4");
+  EXPECT_EQ(broken(R"({"strategy": {"column": 4, "depth": 0}})"), "strategy.depth divides 4");
 }
 
 TEST(SearchSpaceTest, MistakesAreNamed) {
