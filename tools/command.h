@@ -90,6 +90,8 @@ CommandSyntax TrustSyntax();
 int TrustCommand(const std::vector<std::string>& arguments);
 CommandSyntax TopologySyntax();
 int TopologyCommand(const std::vector<std::string>& arguments);
+CommandSyntax ImportSyntax();
+int ImportCommand(const std::vector<std::string>& arguments);
 CommandSyntax SweepSyntax();
 int SweepCommand(const std::vector<std::string>& arguments);
 CommandSyntax SearchSyntax();

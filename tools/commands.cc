@@ -24,6 +24,8 @@ const std::vector<Command>& Commands() {
        TrustSyntax, TrustCommand, true},
       {"topology", "what is connected in a cluster, and how fast; pictures and matrices",
        TopologySyntax, TopologyCommand},
+      {"import", "what others have written: machines from their dumps, models", ImportSyntax,
+       ImportCommand},
       {"sweep", "simulate many scenarios, beside what is published about them", SweepSyntax,
        SweepCommand},
       {"search", "which configuration of a scenario is the best, by formulas and simulation",

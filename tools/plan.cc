@@ -1,5 +1,6 @@
 // rehearse plan SCENARIO: the schedule of a scenario as a file.
 #include <cstdio>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -9,12 +10,52 @@
 #include "sim/base/json_document.h"
 #include "sim/base/output_file.h"
 #include "sim/base/units.h"
+#include "sim/base/visible_text.h"
+#include "sim/interchange/chakra_write.h"
 #include "sim/schedule/schedule_json.h"
 #include "tools/command.h"
 #include "tools/scenario_options.h"
+#include "topology/cluster/cluster.h"
+#include "topology/devices/device.h"
 
 namespace rehearse {
 namespace po = boost::program_options;
+
+namespace {
+
+std::string CountOf(uint64_t count, const char* what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+// Execution traces of the job on its devices, and what there is to say of them.
+std::string WriteTraces(const Cluster& cluster, const Job& job, const ScheduleTitle& title,
+                        const std::string& folder) {
+  ChakraDevices devices;
+  std::map<const DeviceSpec*, uint32_t> kinds;
+  for (const uint32_t device : job.placement) {
+    const auto kind =
+        kinds.emplace(&cluster.DeviceOf(device), static_cast<uint32_t>(kinds.size())).first;
+    devices.kind_of_rank.push_back(kind->second);
+  }
+  devices.time = [&](uint32_t rank, const Op& op) {
+    return ComputeTime(cluster.DeviceOf(job.placement[rank]), std::get<Compute>(op.work),
+                       op.tag.phase == Phase::kBackward);
+  };
+  const ChakraFiles files = WriteChakra(job.schedule, title, devices, folder);
+  std::string text =
+      fmt::format("{}   {} of Chakra, {} in {} that differ{}; groups of ranks in {}\n",
+                  VisibleText(folder), CountOf(files.ranks, "trace"), CountOf(files.nodes, "node"),
+                  files.distinct, files.distinct == 1 ? "s" : "", files.groups);
+  if (files.drift > Seconds(0)) {
+    text += fmt::format(
+        "  durations are rounded up to whole microseconds: to other readers a rank computes\n"
+        "  up to {} longer\n",
+        Print(files.drift));
+  }
+  return text;
+}
+
+}  // namespace
 
 CommandSyntax PlanSyntax() {
   CommandSyntax syntax;
@@ -26,6 +67,9 @@ CommandSyntax PlanSyntax() {
       "  rehearse plan scenarios/axonn-gpt20b-perlmutter.json -o step.schedule.json.gz\n"
       "  rehearse run step.schedule.json.gz --cluster perlmutter:nodes=4\n"
       "  rehearse plan scenarios/cpu-4d.json --set strategy.overlap_all_gather=false | less\n"
+      "As Chakra execution traces, which ASTRA-sim reads (NAME.RANK.et, and the groups of ranks\n"
+      "as JSON), and rehearse import chakra turns into the same schedule again:\n"
+      "  rehearse plan scenarios/axonn-gpt20b-perlmutter.json --chakra traces\n"
       "A schedule's file is written again, in full:\n"
       "  rehearse plan scenarios/schedules/two-ranks.json --cluster switch:devices=2\n";
   syntax.positional = {"scenario"};
@@ -34,6 +78,8 @@ CommandSyntax PlanSyntax() {
   add("set", po::value<std::vector<std::string>>()->composing()->value_name("PATH=VALUE"),
       "change the scenario before it is read; may be repeated");
   add("allow-oom", "write a plan that does not fit the devices' memory all the same");
+  add("chakra", po::value<std::string>()->value_name("DIR"),
+      "write execution traces into this new folder; the schedule itself only with -o");
   add("output,o", po::value<std::string>()->default_value("-")->value_name("FILE"),
       "where to write it: gzipped where the name ends in .gz; - is standard output");
   syntax.takes["output"] = TakenOutput({".json", ".json.gz"});
@@ -45,10 +91,18 @@ int PlanCommand(const std::vector<std::string>& arguments) {
   po::variables_map values;
   if (!ParseCommandLine(syntax, arguments, &values)) return 0;
   const std::string path = values["output"].as<std::string>();
-  CheckWritable(path);
+  const bool has_traces = values.count("chakra") > 0;
+  const bool has_file = !has_traces || !values["output"].defaulted();
+  if (has_file) CheckWritable(path);
   const Scenario scenario = ReadScenarioArgument(syntax, values);
   const Job job = PrepareOne(scenario, "rehearse plan");
-  const std::string text = WriteSchedule(job.schedule, {job.name, scenario.description});
+  const ScheduleTitle title = {job.name, scenario.description};
+  if (has_traces) {
+    PrintBeside(has_file ? path : "",
+                WriteTraces(*scenario.cluster, job, title, values["chakra"].as<std::string>()));
+  }
+  if (!has_file) return 0;
+  const std::string text = WriteSchedule(job.schedule, title);
   if (text.size() > kLargestJson) {
     throw Error(fmt::format("the schedule is a text of {}, and only {} could be read again",
                             Print(Bytes(static_cast<double>(text.size()))),

@@ -11,22 +11,18 @@
 #include "sim/base/error.h"
 #include "sim/base/input_file.h"
 #include "sim/base/input_record.h"
-#include "sim/base/json_parse.h"
 #include "sim/base/output_file.h"
 #include "sim/base/say.h"
-#include "sim/base/units.h"
 #include "sim/base/visible_text.h"
 #include "tools/command.h"
+#include "tools/import_machine.h"
 #include "tools/number_options.h"
 #include "tools/output_format.h"
 #include "tools/ranks.h"
 #include "tools/routing_options.h"
 #include "tools/terminal.h"
-#include "topology/devices/device.h"
 #include "topology/files/cluster_export.h"
 #include "topology/files/cluster_file.h"
-#include "topology/import/import_nccl.h"
-#include "topology/import/import_smi.h"
 #include "topology/view/cluster_dot.h"
 #include "topology/view/cluster_svg.h"
 #include "topology/view/cluster_view.h"
@@ -51,7 +47,7 @@ CommandSyntax TopologySyntax() {
       "  rehearse topology perlmutter:nodes=4 --matrix\n"
       "  rehearse topology dgx-a100 --svg -o box.svg\n"
       "  rehearse topology dgx-a100:nodes=2 -o two.json\n"
-      "  rehearse topology --import-nccl topo.xml -o box.json\n"
+      "  rehearse topology --import-nccl topo.xml -o box.json        (or rehearse import nccl)\n"
       "CLUSTER is a preset or a cluster file, with changes or without (my.json:nodes=4). An "
       "imported\n"
       "machine, and any that goes to a file named .json, is written as a cluster file, which "
@@ -60,10 +56,7 @@ CommandSyntax TopologySyntax() {
   syntax.positional = {"cluster"};
   syntax.takes["cluster"] = {.kind = Taken::Kind::kCluster};
   syntax.takes["import-nccl"] = TakenFile({".xml"});
-  syntax.takes["device"] = TakenName({});
-  for (const DeviceSpec& device : KnownDevices())
-    syntax.takes["device"].names.push_back(device.name);
-  syntax.takes["device"].only_names = false;  // an import knows more
+  syntax.takes["device"] = TakenDevice();
   syntax.takes["output"] = TakenOutput({".json", ".svg", ".dot", ".txt"});
   syntax.options.add_options()("path", po::value<std::string>()->value_name("A,B"),
                                "the way from one device to another, hop by hop; ranks or names")(
@@ -174,9 +167,8 @@ Source ReadSource(const po::variables_map& values, const std::string& usage) {
   const std::string device =
       values.count("device") > 0 ? values["device"].as<std::string>() : std::string();
   const std::string name = InputName(text);
-  ImportedCluster imported = given.front() == "import-nccl"
-                                 ? ImportNcclTopology(ReadInputFile(text), name, device)
-                                 : ImportSmiTopology(ReadInputFile(text), name, device);
+  ImportedCluster imported =
+      ImportMachine(given.front() == "import-nccl" ? "nccl" : "smi", text, device);
   for (const std::string& remark : imported.remarks)
     Say(VisibleText(fmt::format("{}: {}", name, remark)));
   return {std::move(imported.cluster), true, ""};
@@ -186,14 +178,7 @@ std::string ClusterFileOf(const Source& source) {
   if (source.preset.empty() && HasFabric(*source.cluster))
     Say("routes between machines will be searched: the file says what is connected, not how this "
         "fabric chooses among ways");
-  std::string text = ClusterToText(*source.cluster, source.preset);
-  if (text.size() > kLargestJson)
-    throw Error(
-        fmt::format("the cluster file would have {}, and only {} could be read again; a "
-                    "scenario can name the preset itself",
-                    Print(Bytes(static_cast<double>(text.size()))),
-                    Print(Bytes(static_cast<double>(kLargestJson)))));
-  return text;
+  return ClusterFileText(*source.cluster, source.preset);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "collectives/lowering/folding.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 
 #include "sim/base/error.h"
@@ -137,6 +138,10 @@ class Refinement {
       const ClusterLink& link = cluster.Link(i);
       links_[i] = JoinNumber(Mix(static_cast<Colour>(link.kind)), link.Capacity().value());
     }
+    for (uint32_t multiplicity = 0; multiplicity < kUsual; ++multiplicity) {
+      crossings_[0][multiplicity] = CrossingOf(false, multiplicity);
+      crossings_[1][multiplicity] = CrossingOf(true, multiplicity);
+    }
     Perturb(perturbation);
   }
 
@@ -200,9 +205,16 @@ class Refinement {
     }
   }
 
-  // How a transfer crosses a link: how often, and whether on its way or on its detour.
+  // How a transfer crosses a link: how often, and whether on its way or on its detour. An odd
+  // number that mixed colours are multiplied by: there are many crossings, and few ways to cross.
   Colour Crossing(const Transfer& transfer, uint32_t use) const {
-    return Colour{use >= transfer.use_end} << 32 | table_.uses[use].multiplicity;
+    const uint32_t multiplicity = table_.uses[use].multiplicity;
+    const bool is_detour = use >= transfer.use_end;
+    if (multiplicity < kUsual) return crossings_[is_detour][multiplicity];
+    return CrossingOf(is_detour, multiplicity);
+  }
+  static Colour CrossingOf(bool is_detour, uint32_t multiplicity) {
+    return Mix(Colour{is_detour} << 32 | multiplicity) | 1;
   }
 
   void RefineTransfers() {
@@ -213,11 +225,12 @@ class Refinement {
       for (uint32_t j = site.transfer_begin; j < site.transfer_end; ++j) sites[j] += colour;
     }
     std::vector<Colour> next(transfers_.size());
+    for (const uint32_t link : crossed_) sums_[link] = Mix(links_[link]);
     for (uint32_t i = 0; i < transfers_.size(); ++i) {
       const Transfer& transfer = table_.transfers[i];
       Colour sum = 0;
       for (uint32_t use = transfer.use_begin; use < transfer.detour_end; ++use) {
-        sum += Join(links_[table_.uses[use].link.index()], Crossing(transfer, use));
+        sum += sums_[table_.uses[use].link.index()] * Crossing(transfer, use);
       }
       Colour colour = Join(Join(transfers_[i], sites[i]), sum);
       if (transfer.upstream != kNoTransfer) {
@@ -254,8 +267,9 @@ class Refinement {
     for (const uint32_t link : crossed_) sums_[link] = 0;
     for (uint32_t i = 0; i < transfers_.size(); ++i) {
       const Transfer& transfer = table_.transfers[i];
+      const Colour colour = Mix(transfers_[i]);
       for (uint32_t use = transfer.use_begin; use < transfer.detour_end; ++use) {
-        sums_[table_.uses[use].link.index()] += Join(transfers_[i], Crossing(transfer, use));
+        sums_[table_.uses[use].link.index()] += colour * Crossing(transfer, use);
       }
     }
     for (const uint32_t link : crossed_) links_[link] = Join(links_[link], sums_[link]);
@@ -295,7 +309,9 @@ class Refinement {
   std::vector<Colour> links_;
   std::vector<Colour> switches_;
   std::vector<uint32_t> crossed_;  // links, by some transfer
-  std::vector<Colour> sums_;       // by link, of the crossed ones
+  std::vector<Colour> sums_;       // by link, of the crossed ones: its mixed colour, then its sum
+  static constexpr uint32_t kUsual = 64;
+  std::array<std::array<Colour, kUsual>, 2> crossings_ = {};  // CrossingOf(is_detour, multiplicity)
   bool shares_hosts_ = false;
   std::vector<Colour> nodes_;           // empty unless hosts are shared
   std::vector<uint32_t> node_of_rank_;  // likewise

@@ -296,7 +296,7 @@ class Maker {
     if (site.transfer_begin == site.transfer_end) return true;
     const ClusterStructure& structure = *router_.cluster().structure();
     const uint32_t first = structure.FirstLinkOf(site.ranks[0] / structure.devices_per_machine);
-    const auto uses = std::span(table_.uses)
+    const auto uses = std::span(table_.uses.data(), table_.uses.size())
                           .subspan(table_.transfers[site.transfer_begin].use_begin,
                                    table_.transfers[site.transfer_end - 1].detour_end -
                                        table_.transfers[site.transfer_begin].use_begin);
@@ -351,9 +351,9 @@ class Maker {
       }
       for (uint32_t use = begin; use < end; ++use) {
         const LinkUse own = table_.uses[use];
-        table_.uses.push_back({LinkId(own.link.index() + links), own.multiplicity});
+        table_.uses.Add({LinkId(own.link.index() + links), own.multiplicity});
       }
-      table_.transfers.push_back(transfer);
+      table_.transfers.Add(transfer);
     }
   }
 
@@ -383,7 +383,7 @@ class Maker {
     transfer.step_latency = channel.step_latency;
     transfer.idle_rate = channel.rate / channel.ways;
     AddUses(channel.uses, channel.detour, &transfer);
-    table_.transfers.push_back(transfer);
+    table_.transfers.Add(transfer);
   }
 
   void AddEdges(const Choice& choice, const Channel& channel) {
@@ -396,7 +396,7 @@ class Maker {
       transfer.downstream = first + (i + 1) % size;
       transfer.from = channel.ranks[i];
       transfer.to = channel.ranks[(i + 1) % size];
-      table_.transfers.push_back(transfer);
+      table_.transfers.Add(transfer);
     }
   }
 
@@ -478,7 +478,7 @@ class Maker {
       transfer.after_begin = before;
       transfer.after_end = own;
       AddUses(flow.uses, flow.detour, &transfer);
-      table_.transfers.push_back(transfer);
+      table_.transfers.Add(transfer);
     }
   }
 
@@ -502,7 +502,7 @@ class Maker {
       transfer.from = end(message.from);
       transfer.to = end(message.to);
       AddPath(way, &transfer);
-      table_.transfers.push_back(transfer);
+      table_.transfers.Add(transfer);
     }
     table_.switches += plan.choice.algorithm->switches(part.input);
   }
@@ -510,20 +510,20 @@ class Maker {
   void AddPath(const MessageWay& way, Transfer* transfer) {
     transfer->use_begin = static_cast<uint32_t>(table_.uses.size());
     ForEachCrossing(way, [this](uint32_t link, uint32_t parts) {
-      table_.uses.push_back({LinkId(link), parts});
+      table_.uses.Add({LinkId(link), parts});
     });
     transfer->use_end = static_cast<uint32_t>(table_.uses.size());
     if (way.may_fail)
-      for (const uint32_t link : way.detour) table_.uses.push_back({LinkId(link), way.ways});
+      for (const uint32_t link : way.detour) table_.uses.Add({LinkId(link), way.ways});
     transfer->detour_end = static_cast<uint32_t>(table_.uses.size());
   }
 
   void AddUses(const std::vector<LinkUse>& own, const std::vector<LinkUse>& detour,
                Transfer* transfer) {
     transfer->use_begin = static_cast<uint32_t>(table_.uses.size());
-    table_.uses.insert(table_.uses.end(), own.begin(), own.end());
+    table_.uses.Add(own);
     transfer->use_end = static_cast<uint32_t>(table_.uses.size());
-    table_.uses.insert(table_.uses.end(), detour.begin(), detour.end());
+    table_.uses.Add(detour);
     transfer->detour_end = static_cast<uint32_t>(table_.uses.size());
   }
 
@@ -545,7 +545,7 @@ class Maker {
       transfer.from = from;
       transfer.to = to;
       transfer.is_of_pair = true;
-      table_.transfers.push_back(transfer);
+      table_.transfers.Add(transfer);
       site.transfer_end = static_cast<uint32_t>(table_.transfers.size());
       it->second = static_cast<uint32_t>(table_.sites.size());
       table_.sites.push_back(std::move(site));

@@ -18,6 +18,7 @@
 #include "collectives/algorithms/channels.h"
 #include "collectives/lowering/rounds.h"
 #include "collectives/nccl/nccl_version.h"
+#include "sim/base/growing_array.h"
 #include "sim/engine/program.h"
 #include "sim/schedule/schedule.h"
 #include "topology/fabrics/router.h"
@@ -66,10 +67,10 @@ struct Site {
 
 struct TransferTable {
   std::vector<Site> sites;
-  std::vector<Transfer> transfers;
+  GrowingArray<Transfer> transfers;
   std::vector<GroupPlan> plans;
-  uint32_t switches = 0;      // that add, in all plans together
-  std::vector<LinkUse> uses;  // links and trunks by index in the cluster
+  uint32_t switches = 0;       // that add, in all plans together
+  GrowingArray<LinkUse> uses;  // links and trunks by index in the cluster
   // sites_of_rank[begin[r] .. begin[r+1]): where rank r meets others. Ranks of one role have the
   // same kinds of sites in the same order, so that position `slot` means the same for all of them.
   std::vector<uint32_t> rank_begin;

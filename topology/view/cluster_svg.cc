@@ -194,13 +194,13 @@ std::vector<LegendEntry> Legend(const ClusterLayout& layout) {
 
 std::string ClusterSvg(const Cluster& cluster) {
   const ClusterLayout layout = LayOutCluster(cluster);
-  const bool are_bundled = std::any_of(layout.links.begin(), layout.links.end(),
-                                       [](const PlacedLink& link) { return link.count > 1; });
+  const auto bundles = std::count_if(layout.links.begin(), layout.links.end(),
+                                     [](const PlacedLink& link) { return link.count > 1; });
   const std::string subtitle =
       fmt::format("{} device{} on {} node{}; each line is {}, as thick as it is fast",
                   cluster.device_count(), cluster.device_count() == 1 ? "" : "s",
                   cluster.node_count(), cluster.node_count() == 1 ? "" : "s",
-                  are_bundled ? "a link, or as many as it says" : "a link");
+                  bundles > 0 ? "a link, or as many as it says" : "a link");
   const double width =
       std::max({layout.width, kLeastWidth, 2 * kMargin + svg::TextWidth(subtitle, kLegendSize)});
 
@@ -253,7 +253,7 @@ std::string ClusterSvg(const Cluster& cluster) {
                               : layout.links.size() > kMany   ? " stroke-opacity=\".55\""
                                                               : "";
   for (const PlacedLink& link : layout.links) out += DrawLink(link, opacity);
-  if (layout.links.size() <= kMany)
+  if (static_cast<size_t>(bundles) <= kMany)
     for (const PlacedLink& link : layout.links) out += DrawCount(link);
   for (const PlacedBox& box : layout.boxes) out += DrawBox(box);
   for (const Caption& caption : layout.captions)

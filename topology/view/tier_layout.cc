@@ -99,6 +99,7 @@ class TierLayout {
     CollectItems();
     CollectLinks();
     FindFabricTiers();
+    JoinTwins();
     StackPcieTrees();
     DropCrowds();
     PlaceNodes();
@@ -223,12 +224,16 @@ class TierLayout {
             {std::min(from, to), std::max(from, to), link.kind, link.bandwidth.value()});
       ++(from < to ? bundles_[entry->second].there : bundles_[entry->second].back);
     }
-    neighbours_.resize(items_.size());
+    FindNeighbours();
+    is_dropped_.resize(items_.size());
+  }
+
+  void FindNeighbours() {
+    neighbours_.assign(items_.size(), {});
     for (const Bundle& bundle : bundles_) {
       neighbours_[bundle.a].push_back(bundle.b);
       neighbours_[bundle.b].push_back(bundle.a);
     }
-    is_dropped_.resize(items_.size());
   }
 
   // Tier 1 touches a node, tier i+1 touches tier i. NVSwitches that span nodes lie below
@@ -259,6 +264,77 @@ class TierLayout {
       if (items_[i].is_fabric && items_[i].tier == 0) items_[i].tier = 1;  // joined to nothing
     for (size_t i = 0; i < items_.size(); ++i)
       if (items_[i].is_fabric) fabric_[items_[i].tier].push_back(i);
+  }
+
+  // Switches above the leaves that are joined to the same ones below are drawn as one box, and
+  // their links as one line: 32 spines over 8 leaves are 8 lines of 32 links, not 256 that cross.
+  void JoinTwins() {
+    std::vector<std::vector<const Bundle*>> bundles(items_.size());
+    for (const Bundle& bundle : bundles_) {
+      bundles[bundle.a].push_back(&bundle);
+      bundles[bundle.b].push_back(&bundle);
+    }
+    std::vector<size_t> box_of(items_.size());  // an item, or the first of its twins
+    for (size_t i = 0; i < box_of.size(); ++i) box_of[i] = i;
+    bool are_some = false;
+    for (auto& [tier, row] : fabric_) {
+      if (tier < 2) continue;
+      using Below = std::map<std::tuple<size_t, LinkKind, double>, std::pair<uint32_t, uint32_t>>;
+      std::map<Below, std::vector<size_t>> alike;
+      for (const size_t item : row) {
+        Below below;
+        for (const Bundle* bundle : bundles[item]) {
+          const bool is_first = bundle->a == item;
+          const size_t other = is_first ? bundle->b : bundle->a;
+          if (items_[other].is_fabric && items_[other].tier >= tier) continue;
+          auto& [up, down] = below[{box_of[other], bundle->kind, bundle->bandwidth}];
+          up += is_first ? bundle->back : bundle->there;
+          down += is_first ? bundle->there : bundle->back;
+        }
+        alike[std::move(below)].push_back(item);
+      }
+      row.clear();
+      for (const auto& [below, twins] : alike) {
+        row.push_back(twins.front());
+        if (twins.size() == 1) continue;
+        are_some = true;
+        for (const size_t twin : twins) {
+          box_of[twin] = twins.front();
+          is_dropped_[twin] = twin != twins.front();
+        }
+        NameTwins(twins);
+      }
+      std::sort(row.begin(), row.end());
+    }
+    if (are_some) DrawAsOne(box_of);
+  }
+
+  // "32 x spine" for spine0 to spine31.
+  void NameTwins(const std::vector<size_t>& twins) {
+    PlacedBox& box = items_[twins.front()].box;
+    const std::string last = items_[twins.back()].box.title;
+    std::string name = box.title;
+    name.erase(0, name.find_last_of('/') + 1);
+    while (!name.empty() && name.back() >= '0' && name.back() <= '9') name.pop_back();
+    box.label = fmt::format("{} × {}", twins.size(), name.empty() ? "switch" : name);
+    box.title = fmt::format("{} to {}, joined alike", box.title, last);
+  }
+
+  void DrawAsOne(const std::vector<size_t>& box_of) {
+    std::map<std::tuple<size_t, size_t, LinkKind, double>, size_t> known;
+    std::vector<Bundle> joined;
+    for (const Bundle& bundle : bundles_) {
+      const size_t a = box_of[bundle.a];
+      const size_t b = box_of[bundle.b];
+      if (a == b) continue;
+      const auto [entry, is_new] = known.emplace(
+          std::tuple(std::min(a, b), std::max(a, b), bundle.kind, bundle.bandwidth), joined.size());
+      if (is_new) joined.push_back({std::min(a, b), std::max(a, b), bundle.kind, bundle.bandwidth});
+      joined[entry->second].there += a < b ? bundle.there : bundle.back;
+      joined[entry->second].back += a < b ? bundle.back : bundle.there;
+    }
+    bundles_ = std::move(joined);
+    FindNeighbours();
   }
 
   // Near a socket is above far from it; what leads only to NICs lies with them, above the sockets.

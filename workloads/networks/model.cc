@@ -4,6 +4,7 @@
 
 #include "sim/base/error.h"
 #include "sim/schedule/expert_routing.h"
+#include "workloads/networks/hf_model.h"
 
 namespace rehearse {
 namespace {
@@ -208,6 +209,9 @@ const ObjectShape& DecoderShape() {
       {{"kind", OneOf({"decoder"}), Optional("the preset's, or decoder"), "which network"},
        {"preset", OneOf(std::move(names)), Optional("all numbers are given"), "a known model",
         "\"gpt-20b\""},
+       {"file", AText("path of a file"), Optional("no file is read"),
+        "a config.json of Hugging Face, or these keys in a file, in place of a preset",
+        "\"config.json\""},
        {"name", AText(), Optional("the preset's, or made of its numbers"), "in results",
         "\"mine\""},
        {"style", OneOf({"gpt", "llama"}), Optional("the preset's, or gpt"),
@@ -244,8 +248,12 @@ GptModel ReadModel(const JsonReader& object) {
   const JsonReader reader = object.As(DecoderShape());
   GptModel model;
   if (reader.Has("preset")) model = KnownModels()[reader.At("preset").Choice()];
+  if (reader.Has("preset") && reader.Has("file"))
+    reader.At("file").Fail("found \"preset\" and \"file\", expected one of them");
+  if (reader.Has("file")) model = ReadModelFile(reader.At("file"));
   if (reader.Has("name")) model.name = reader.At("name").String();
-  const auto is_own = [&](const char* key) { return !reader.Has("preset") || reader.Has(key); };
+  const bool is_known = reader.Has("preset") || reader.Has("file");
+  const auto is_own = [&](const char* key) { return !is_known || reader.Has(key); };
   if (is_own("layers")) model.layers = reader.At("layers").Whole<uint32_t>();
   if (is_own("hidden")) model.hidden = reader.At("hidden").Whole<uint64_t>();
   if (is_own("heads")) model.heads = reader.At("heads").Whole<uint32_t>();

@@ -100,6 +100,36 @@ TEST(ClusterLayoutTest, ManyNodesBecomeBlocksAndTheRestIsCounted) {
   EXPECT_THAT(captions, ::testing::HasSubstr("and 32 more nodes"));
 }
 
+// 16 machines on 8 rails of 64 ports: 8 leaves of 32 cables up, one to each of 32 spines.
+TEST(ClusterLayoutTest, SwitchesThatAreJoinedToTheSameOnesBelowAreOneBox) {
+  const ClusterLayout layout = LayOutCluster(*Build("dgx-h100", {{"nodes", 16}}));
+  std::vector<std::string> switches;
+  for (const PlacedBox& box : layout.boxes) {
+    if (box.dots == 0) switches.push_back(box.label);
+  }
+  EXPECT_EQ(switches.size(), 9u);
+  EXPECT_THAT(switches, ::testing::Contains("32 × spine"));
+  size_t up = 0;
+  for (const PlacedLink& link : layout.links) {
+    if (link.count != 32) continue;
+    ++up;
+    EXPECT_FALSE(link.one_way);
+  }
+  EXPECT_EQ(up, 8u);
+  EXPECT_EQ(layout.links.size(), 8u + 8 * 16);
+}
+
+// Three levels: of each pod the spines are one box, and so are the cores over all of them.
+TEST(ClusterLayoutTest, CoresOverJoinedSpinesAreOneBoxToo) {
+  const ClusterLayout layout = LayOutCluster(*Build("selene", {{"nodes", 64}}));
+  std::vector<double> rows;
+  for (const PlacedBox& box : layout.boxes) {
+    if (box.dots == 0) rows.push_back(box.center.y);
+  }
+  const double top = *std::min_element(rows.begin(), rows.end());
+  EXPECT_LE(std::count(rows.begin(), rows.end(), top), 2);
+}
+
 TEST(ClusterSvgTest, TheSameClusterGivesTheSameBytes) {
   EXPECT_EQ(ClusterSvg(*Build("perlmutter", {{"nodes", 8}})),
             ClusterSvg(*Build("perlmutter", {{"nodes", 8}})));

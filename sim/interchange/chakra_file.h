@@ -1,0 +1,59 @@
+// One Chakra execution trace (sim/interchange/chakra_format.h), node by node.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace rehearse {
+
+struct ChakraNode {
+  uint64_t id = 0;
+  uint64_t offset = 0;  // of its message in the file
+  std::string name;     // as it may be shown
+  uint32_t type = 0;
+  std::vector<uint64_t> before;  // control and data dependencies
+  uint64_t microseconds = 0;     // 0: not measured
+  bool is_cpu_op = false;
+  // Not negative, where they are given.
+  std::optional<double> num_ops;
+  std::optional<double> tensor_size;
+  std::optional<double> comm_type;
+  std::optional<double> comm_size;
+  std::optional<double> comm_source;
+  std::optional<double> comm_target;
+  std::optional<double> comm_tag;
+  std::string group;              // pg_name; "": all ranks
+  std::optional<std::string> op;  // of traces that Rehearse wrote
+};
+
+// What stands before the nodes; but for the version, of traces that Rehearse wrote.
+struct ChakraHeader {
+  std::string version;
+  std::optional<std::string> schedule;
+  std::string role;
+  uint64_t place = 0;
+  uint64_t roles = 0;
+  uint64_t ranks = 0;
+  uint64_t nodes = 0;
+};
+
+struct ChakraContents {
+  ChakraHeader header;
+  uint64_t fingerprint = 0;       // of all bytes
+  std::set<std::string> unknown;  // attributes of nodes that were not understood
+};
+
+using TakeNode = std::function<void(const ChakraHeader& header, ChakraNode&& node)>;
+
+// Reads the file once, in pieces, and hands over its nodes in their order. Throws Error, naming the
+// file, the rank, the node and where its message begins, for what is not whole or no Chakra trace.
+ChakraContents ReadChakraFile(const std::string& path, uint32_t rank, const TakeNode& take);
+
+// "step.3.et: rank 3, node 17 at byte 4711"
+std::string ChakraPlace(const std::string& path, uint32_t rank, const ChakraNode& node);
+
+}  // namespace rehearse

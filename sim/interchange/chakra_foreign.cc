@@ -1,0 +1,572 @@
+#include "sim/interchange/chakra_foreign.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <optional>
+#include <queue>
+#include <set>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "sim/base/error.h"
+#include "sim/base/json_document.h"
+#include "sim/base/visible_text.h"
+#include "sim/interchange/chakra_format.h"
+#include "sim/schedule/op_error.h"
+#include "sim/schedule/schedule_check.h"
+
+namespace rehearse {
+namespace {
+
+[[noreturn]] void FailAt(const ChakraTrace& trace, const ChakraNode& node, const std::string& what,
+                         std::optional<uint32_t> rank = {}) {
+  throw Error(
+      fmt::format("{}: {}", ChakraPlace(trace.file, rank.value_or(trace.rank), node), what));
+}
+
+using Groups = std::map<std::string, std::vector<uint32_t>>;
+
+Groups ReadGroups(const std::string& file, uint32_t ranks) {
+  Groups groups;
+  if (file.empty()) return groups;
+  const JsonDocument document = JsonDocument::FromFile(file);
+  if (!document.value().is_object())
+    throw Error(fmt::format("{}: expected groups of ranks, such as {{\"0\": [0, 1]}}", file));
+  for (const auto& [name, list] : document.value().items()) {
+    const std::string group = VisibleText(name);
+    const auto fail = [&](const std::string& what) {
+      throw Error(fmt::format("{}: group \"{}\": {}", file, group, what));
+    };
+    if (!list.is_array() || list.empty()) fail("expected a list of ranks");
+    std::vector<uint32_t>& members = groups[name];
+    for (const nlohmann::json& rank : list) {
+      if (!rank.is_number_unsigned() || rank.get<uint64_t>() >= ranks)
+        fail(fmt::format("found {}, expected one of {} ranks", rank.dump(), ranks));
+      members.push_back(rank.get<uint32_t>());
+    }
+    if (std::set<uint32_t>(members.begin(), members.end()).size() != members.size())
+      fail("found a rank twice");
+  }
+  return groups;
+}
+
+bool IsDescription(const ChakraNode& node) {
+  const bool is_timed = node.type == chakra::kStorage || node.type == chakra::kBatch ||
+                        node.type == chakra::kCheckpoint;
+  return node.type == chakra::kMetadata || (is_timed && node.microseconds == 0);
+}
+
+// Positions of a trace's nodes in an order in which all stand behind what they depend on.
+struct NodeOrder {
+  std::vector<uint32_t> order;
+  std::vector<std::vector<uint32_t>> before;  // of each node
+};
+
+[[noreturn]] void FailWithNodeCycle(const ChakraTrace& trace, const NodeOrder& nodes,
+                                    const std::vector<uint32_t>& waits_for) {
+  const auto is_stuck = [&](uint32_t node) { return waits_for[node] > 0; };
+  uint32_t at = 0;
+  while (!is_stuck(at)) ++at;
+  // Whoever is stuck waits for one that is: as many steps as there are nodes end in the cycle.
+  for (size_t step = 0; step < trace.nodes.size(); ++step)
+    at = *std::find_if(nodes.before[at].begin(), nodes.before[at].end(), is_stuck);
+  FailAt(trace, trace.nodes[at], "depends on itself: its dependencies form a cycle");
+}
+
+NodeOrder Ordered(const ChakraTrace& trace) {
+  const auto count = static_cast<uint32_t>(trace.nodes.size());
+  std::unordered_map<uint64_t, uint32_t> place_of;
+  place_of.reserve(count);
+  for (uint32_t i = 0; i < count; ++i) {
+    if (!place_of.emplace(trace.nodes[i].id, i).second)
+      FailAt(trace, trace.nodes[i], "found a second node of this number");
+  }
+  NodeOrder result;
+  result.before.resize(count);
+  std::vector<std::vector<uint32_t>> followers(count);
+  std::vector<uint32_t> waits_for(count);
+  for (uint32_t i = 0; i < count; ++i) {
+    std::vector<uint32_t>& before = result.before[i];
+    for (const uint64_t id : trace.nodes[i].before) {
+      const auto place = place_of.find(id);
+      if (place == place_of.end())
+        FailAt(trace, trace.nodes[i], fmt::format("depends on node {}, which is not there", id));
+      before.push_back(place->second);
+    }
+    std::sort(before.begin(), before.end());
+    before.erase(std::unique(before.begin(), before.end()), before.end());
+    for (const uint32_t one : before) followers[one].push_back(i);
+    waits_for[i] = static_cast<uint32_t>(before.size());
+  }
+  using Ready = std::pair<uint64_t, uint32_t>;  // number, place
+  std::priority_queue<Ready, std::vector<Ready>, std::greater<>> ready;
+  for (uint32_t i = 0; i < count; ++i) {
+    if (waits_for[i] == 0) ready.emplace(trace.nodes[i].id, i);
+  }
+  while (!ready.empty()) {
+    const uint32_t node = ready.top().second;
+    ready.pop();
+    result.order.push_back(node);
+    for (const uint32_t next : followers[node]) {
+      if (--waits_for[next] == 0) ready.emplace(trace.nodes[next].id, next);
+    }
+  }
+  if (result.order.size() < count) FailWithNodeCycle(trace, result, waits_for);
+  return result;
+}
+
+// What has to agree between ranks.
+struct PostedNode {
+  uint32_t node = 0;  // position in its trace
+  CollectiveKind kind = CollectiveKind::kBarrier;
+  double bytes = 0;
+  uint32_t tag = 0;
+
+  bool Agrees(const PostedNode& other) const {
+    return kind == other.kind && bytes == other.bytes && tag == other.tag;
+  }
+};
+struct TracePosts {
+  std::map<std::string, std::vector<PostedNode>> collectives;  // by group
+  // By peer and, where messages of a pair overtake each other, tag.
+  std::map<std::pair<uint32_t, uint32_t>, std::vector<PostedNode>> sends;
+  std::map<std::pair<uint32_t, uint32_t>, std::vector<PostedNode>> receives;
+};
+
+struct Counts {
+  uint64_t descriptions = 0;
+  uint64_t measured = 0;
+  uint64_t products = 0;
+  uint64_t transfers = 0;
+  uint64_t empty = 0;
+};
+
+class ForeignReader {
+ public:
+  explicit ForeignReader(const ChakraTraces& traces)
+      : traces_(traces), groups_(ReadGroups(traces.groups, ranks())) {
+    for (const ChakraTrace& trace : traces.traces) orders_.push_back(Ordered(trace));
+  }
+
+  Schedule Read() {
+    Build();
+    if (MessagesOvertake()) {
+      by_tag_ = true;
+      Build();
+    }
+    MatchCollectives();
+    MatchMessages();
+    try {
+      CheckSchedule(schedule_);
+    } catch (const OpError& error) {
+      const ChakraTrace& trace = traces_.traces[error.role()];
+      FailAt(trace, trace.nodes[node_of_op_[error.role()][error.op()]], error.what());
+    } catch (const Error& error) {
+      throw Error(fmt::format("{}: {}", traces_.name, error.what()));
+    }
+    return std::move(schedule_);
+  }
+
+  void Remark(std::vector<std::string>* remarks) const {
+    const auto say = [&](uint64_t count, const char* what) {
+      if (count > 0)
+        remarks->push_back(fmt::format("{} node{} {}", count, count == 1 ? "" : "s", what));
+    };
+    say(counts_.descriptions,
+        "left out: they only describe (metadata, storage or batches without "
+        "a time)");
+    say(counts_.measured, "computed as long as measured, on any device");
+    say(counts_.products, "without a time: timed as products of square matrices of num_ops");
+    say(counts_.empty, "without a time or a size: nothing to do");
+    say(counts_.transfers, "of communication: their times are the simulation's");
+    std::set<std::string> unknown;
+    for (const ChakraTrace& trace : traces_.traces)
+      unknown.insert(trace.contents.unknown.begin(), trace.contents.unknown.end());
+    constexpr size_t kMost = 12;
+    std::vector<std::string> names;
+    for (const std::string& name : unknown) {
+      if (names.size() < kMost) names.push_back(name);
+    }
+    if (!names.empty()) {
+      remarks->push_back(fmt::format("attributes not understood: {}{}", fmt::join(names, ", "),
+                                     unknown.size() > kMost ? ", ..." : ""));
+    }
+  }
+
+ private:
+  uint32_t ranks() const { return static_cast<uint32_t>(traces_.trace_of_rank.size()); }
+
+  void Build() {
+    schedule_ = Schedule();
+    communicators_.clear();
+    posts_.clear();
+    node_of_op_.clear();
+    counts_ = Counts();
+    schedule_.role_of_rank = traces_.trace_of_rank;
+    for (uint32_t i = 0; i < traces_.traces.size(); ++i) {
+      schedule_.roles.emplace_back().name = fmt::format("rank {}", traces_.traces[i].rank);
+      posts_.emplace_back();
+      node_of_op_.emplace_back();
+      AddOps(traces_.traces[i], orders_[i]);
+    }
+  }
+
+  void AddOps(const ChakraTrace& trace, const NodeOrder& nodes) {
+    Role& role = schedule_.roles.back();
+    streams_.clear();
+    std::vector<std::vector<OpId>> done_with(trace.nodes.size());  // a node is done with these
+    for (const uint32_t place : nodes.order) {
+      const ChakraNode& node = trace.nodes[place];
+      std::vector<OpId> after;
+      for (const uint32_t one : nodes.before[place])
+        after.insert(after.end(), done_with[one].begin(), done_with[one].end());
+      std::sort(after.begin(), after.end(), [](OpId a, OpId b) { return a.index() < b.index(); });
+      after.erase(std::unique(after.begin(), after.end()), after.end());
+      if (IsDescription(node)) {
+        ++counts_.descriptions;
+        done_with[place] = std::move(after);
+        continue;
+      }
+      Op op;
+      op.name = node.name;
+      AddWork(trace, place, &op);
+      for (const OpId one : after) {
+        if (role.ops[one.index()].stream != op.stream) op.after.push_back(one);
+      }
+      done_with[place] = {OpId(static_cast<uint32_t>(role.ops.size()))};
+      node_of_op_.back().push_back(place);
+      role.ops.push_back(std::move(op));
+    }
+  }
+
+  StreamId StreamOf(const std::string& name, StreamKind kind) {
+    std::vector<Stream>& streams = schedule_.roles.back().streams;
+    const auto [place, is_new] =
+        streams_.emplace(std::make_pair(name, kind), static_cast<uint32_t>(streams.size()));
+    if (is_new) streams.push_back({name, kind});
+    return StreamId(place->second);
+  }
+
+  void AddWork(const ChakraTrace& trace, uint32_t place, Op* op) {
+    const ChakraNode& node = trace.nodes[place];
+    switch (node.type) {
+      case chakra::kCompute:
+      case chakra::kMemoryLoad:
+      case chakra::kMemoryStore:
+      case chakra::kStorage:
+      case chakra::kBatch:
+      case chakra::kCheckpoint:
+        op->work = ComputeOf(node);
+        op->stream = StreamOf(StreamNameOf(node), StreamKind::kCompute);
+        return;
+      case chakra::kSend:
+      case chakra::kReceive:
+        AddMessage(trace, place, op);
+        return;
+      case chakra::kCollective:
+        AddCollective(trace, place, op);
+        return;
+      default:
+        FailAt(trace, node, fmt::format("found a node of the unknown type {}", node.type));
+    }
+  }
+
+  static const char* StreamNameOf(const ChakraNode& node) {
+    switch (node.type) {
+      case chakra::kCompute:
+        return node.is_cpu_op ? "cpu" : "compute";
+      case chakra::kMemoryLoad:
+      case chakra::kMemoryStore:
+        return "memory";
+      default:
+        return "storage";
+    }
+  }
+
+  Compute ComputeOf(const ChakraNode& node) {
+    Compute compute;
+    compute.flops = Flops(node.num_ops.value_or(0));
+    compute.bytes = Bytes(node.tensor_size.value_or(0));
+    // Another engine than the device's processors does it: a wait.
+    if (node.type != chakra::kCompute || node.is_cpu_op) compute.kernels = 0;
+    if (node.microseconds > 0) {
+      constexpr double kPerSecond = 1e6;
+      compute.kind = ComputeKind::kFixed;
+      compute.duration = Seconds(static_cast<double>(node.microseconds) / kPerSecond);
+      ++counts_.measured;
+    } else if (compute.flops.value() >= 2) {
+      compute.kind = ComputeKind::kGemm;
+      const double side = std::cbrt(compute.flops.value() / 2);
+      const auto whole = static_cast<uint64_t>(std::max(1.0, std::round(side)));
+      compute.gemm = {whole, whole, whole};
+      if (compute.bytes.value() == 0) compute.bytes = BytesOf(compute.gemm, compute.dtype);
+      compute.kernels = 1;
+      ++counts_.products;
+    } else if (compute.bytes.value() > 0) {
+      compute.kind = ComputeKind::kMemory;
+      compute.kernels = 1;
+    } else {
+      compute.kind = ComputeKind::kFixed;
+      compute.kernels = 0;
+      ++counts_.empty;
+    }
+    return compute;
+  }
+
+  static Bytes SizeOf(const ChakraTrace& trace, const ChakraNode& node) {
+    if (!node.comm_size) FailAt(trace, node, "expected its size, \"comm_size\"");
+    return Bytes(*node.comm_size);
+  }
+
+  // By its name in the schedule; `members` of one that is new.
+  CommunicatorId CommunicatorOf(const std::string& name, const std::vector<uint32_t>* members) {
+    const auto [place, is_new] = communicators_.emplace(
+        name, CommunicatorId(static_cast<uint32_t>(schedule_.communicators.size())));
+    if (is_new && members != nullptr)
+      schedule_.communicators.push_back(Communicator::Explicit(name, {*members}));
+    else if (is_new)
+      schedule_.communicators.push_back(Communicator::Strided(name, {{ranks(), 1}}, {}));
+    return place->second;
+  }
+
+  void AddMessage(const ChakraTrace& trace, uint32_t place, Op* op) {
+    const ChakraNode& node = trace.nodes[place];
+    const bool is_send = node.type == chakra::kSend;
+    const char* key = is_send ? chakra::kCommTarget : chakra::kCommSource;
+    const std::optional<double>& peer = is_send ? node.comm_target : node.comm_source;
+    if (!peer) FailAt(trace, node, fmt::format("expected the other rank, \"{}\"", key));
+    if (*peer >= ranks() || *peer != std::floor(*peer)) {
+      FailAt(trace, node,
+             fmt::format("found {} at \"{}\", expected one of {} ranks", *peer, key, ranks()));
+    }
+    constexpr double kMostTags = 4294967295;
+    const auto other = static_cast<uint32_t>(*peer);
+    const auto tag = static_cast<uint32_t>(std::min(node.comm_tag.value_or(0), kMostTags));
+    const std::string suffix = by_tag_ ? fmt::format(" with tag {}", tag) : "";
+    const CommunicatorId communicator = CommunicatorOf("messages" + suffix, nullptr);
+    const Bytes bytes = SizeOf(trace, node);
+    const PostedNode posted = {place, CollectiveKind::kBarrier, bytes.value(), tag};
+    const std::pair<uint32_t, uint32_t> with = {other, by_tag_ ? tag : 0};
+    if (is_send) {
+      op->work = Send{communicator, other, bytes};
+      posts_.back().sends[with].push_back(posted);
+    } else {
+      op->work = Receive{communicator, other, bytes};
+      posts_.back().receives[with].push_back(posted);
+    }
+    op->stream =
+        StreamOf(fmt::format("{} {}{}", is_send ? "send to" : "receive from", other, suffix),
+                 StreamKind::kCommunication);
+    ++counts_.transfers;
+  }
+
+  CollectiveKind KindOf(const ChakraTrace& trace, const ChakraNode& node) const {
+    if (!node.comm_type) FailAt(trace, node, "expected which collective it is, \"comm_type\"");
+    if (constexpr double kLast = chakra::kBarrier; *node.comm_type <= kLast) {
+      switch (static_cast<uint32_t>(*node.comm_type)) {
+        case chakra::kAllReduce:
+          return CollectiveKind::kAllReduce;
+        case chakra::kReduce:
+          return CollectiveKind::kReduce;
+        case chakra::kAllGather:
+          return CollectiveKind::kAllGather;
+        case chakra::kBroadcast:
+          return CollectiveKind::kBroadcast;
+        case chakra::kAllToAll:
+          return CollectiveKind::kAllToAll;
+        case chakra::kReduceScatter:
+        case chakra::kReduceScatterBlock:
+          return CollectiveKind::kReduceScatter;
+        case chakra::kBarrier:
+          return CollectiveKind::kBarrier;
+        default:
+          break;
+      }
+    }
+    FailAt(trace, node,
+           fmt::format("found a collective of type {}, expected all-reduce (0), reduce (1), "
+                       "all-gather (2), broadcast (5), all-to-all (6), reduce-scatter (7, 8) or a "
+                       "barrier (9)",
+                       *node.comm_type));
+  }
+
+  void AddCollective(const ChakraTrace& trace, uint32_t place, Op* op) {
+    const ChakraNode& node = trace.nodes[place];
+    const std::vector<uint32_t>* members = nullptr;
+    std::string name = "world";
+    if (!node.group.empty()) {
+      const auto group = groups_.find(node.group);
+      if (group == groups_.end()) {
+        FailAt(trace, node,
+               fmt::format("is of group \"{}\", of which {}", VisibleText(node.group),
+                           traces_.groups.empty()
+                               ? "nothing is known: give the JSON of the groups as well"
+                               : traces_.groups + " says nothing"));
+      }
+      members = &group->second;
+      name = "group " + VisibleText(node.group);
+    }
+    Collective collective;
+    collective.kind = KindOf(trace, node);
+    collective.algorithm = UsualAlgorithm(collective.kind);
+    collective.communicator = CommunicatorOf(name, members);
+    if (collective.kind != CollectiveKind::kBarrier) collective.bytes = SizeOf(trace, node);
+    if (collective.kind == CollectiveKind::kAllGather) {
+      const auto size = static_cast<double>(members == nullptr ? ranks() : members->size());
+      collective.bytes = collective.bytes * size;
+    }
+    posts_.back().collectives[node.group].push_back(
+        {place, collective.kind, collective.bytes.value(), 0});
+    op->work = collective;
+    op->stream = StreamOf(name, StreamKind::kCommunication);
+    ++counts_.transfers;
+  }
+
+  void MatchCollectives() const {
+    std::map<std::string, std::vector<uint32_t>> used;
+    for (uint32_t rank = 0; rank < ranks(); ++rank) {
+      const uint32_t own = traces_.trace_of_rank[rank];
+      for (const auto& entry : posts_[own].collectives) {
+        used[entry.first];
+        if (entry.first.empty()) continue;
+        const std::vector<uint32_t>& members = groups_.at(entry.first);
+        if (std::find(members.begin(), members.end(), rank) == members.end()) {
+          const ChakraTrace& trace = traces_.traces[own];
+          FailAt(
+              trace, trace.nodes[entry.second.front().node],
+              fmt::format("rank {} is no member of group \"{}\"", rank, VisibleText(entry.first)),
+              rank);
+        }
+      }
+    }
+    for (auto& [group, members] : used) {
+      if (!group.empty()) {
+        members = groups_.at(group);
+        continue;
+      }
+      for (uint32_t rank = 0; rank < ranks(); ++rank) members.push_back(rank);
+    }
+    for (const auto& entry : used) {
+      std::set<uint32_t> compared = {traces_.trace_of_rank[entry.second[0]]};
+      for (const uint32_t rank : entry.second) {
+        if (compared.insert(traces_.trace_of_rank[rank]).second)
+          MatchRanks(entry.first, entry.second[0], rank);
+      }
+    }
+  }
+
+  void MatchRanks(const std::string& group, uint32_t rank, uint32_t other) const {
+    static const std::vector<PostedNode> none;
+    const auto posts_of = [&](uint32_t one) -> const std::vector<PostedNode>& {
+      const TracePosts& posts = posts_[traces_.trace_of_rank[one]];
+      const auto found = posts.collectives.find(group);
+      return found == posts.collectives.end() ? none : found->second;
+    };
+    const std::vector<PostedNode>& a = posts_of(rank);
+    const std::vector<PostedNode>& b = posts_of(other);
+    for (size_t i = 0; i < std::max(a.size(), b.size()); ++i) {
+      if (i < a.size() && i < b.size() && a[i].Agrees(b[i])) continue;
+      const uint32_t blamed = i < b.size() ? other : rank;
+      const uint32_t beside = i < b.size() ? rank : other;
+      const PostedNode& found = i < b.size() ? b[i] : a[i];
+      const std::vector<PostedNode>& others = i < b.size() ? a : b;
+      const ChakraTrace& trace = traces_.traces[traces_.trace_of_rank[blamed]];
+      const std::string expected =
+          i < others.size()
+              ? fmt::format("{} of {} bytes by rank {} (node {})", Name(others[i].kind),
+                            others[i].bytes, beside, NodeOf(beside, others[i]).id)
+              : fmt::format("only {} by rank {}", others.size(), beside);
+      FailAt(trace, trace.nodes[found.node],
+             fmt::format("collective {} of {} is {} of {} bytes here, but {}", i + 1,
+                         group.empty() ? "all ranks" : "group \"" + VisibleText(group) + "\"",
+                         Name(found.kind), found.bytes, expected),
+             blamed);
+    }
+  }
+
+  const ChakraNode& NodeOf(uint32_t rank, const PostedNode& posted) const {
+    return traces_.traces[traces_.trace_of_rank[rank]].nodes[posted.node];
+  }
+
+  // Of all pairs of ranks: what `rank` sends to each, beside what those receive.
+  template <typename Compare>
+  void ForPairs(const Compare& compare) const {
+    static const std::vector<PostedNode> none;
+    for (uint32_t rank = 0; rank < ranks(); ++rank) {
+      const TracePosts& own = posts_[traces_.trace_of_rank[rank]];
+      for (const auto& entry : own.sends) {
+        const uint32_t peer = entry.first.first;
+        const TracePosts& other = posts_[traces_.trace_of_rank[peer]];
+        const auto found = other.receives.find({rank, entry.first.second});
+        compare(rank, peer, entry.second, found == other.receives.end() ? none : found->second);
+      }
+      for (const auto& entry : own.receives) {
+        const uint32_t peer = entry.first.first;
+        const TracePosts& other = posts_[traces_.trace_of_rank[peer]];
+        if (!other.sends.contains({rank, entry.first.second}))
+          compare(peer, rank, none, entry.second);
+      }
+    }
+  }
+
+  bool MessagesOvertake() const {
+    bool overtake = false;
+    ForPairs([&](uint32_t, uint32_t, const std::vector<PostedNode>& sends,
+                 const std::vector<PostedNode>& receives) {
+      for (size_t i = 0; i < std::min(sends.size(), receives.size()); ++i)
+        overtake = overtake || sends[i].tag != receives[i].tag;
+    });
+    return overtake;
+  }
+
+  void MatchMessages() const {
+    ForPairs([&](uint32_t source, uint32_t target, const std::vector<PostedNode>& sends,
+                 const std::vector<PostedNode>& receives) {
+      for (size_t i = 0; i < std::max(sends.size(), receives.size()); ++i) {
+        if (i < sends.size() && i < receives.size() && sends[i].Agrees(receives[i])) continue;
+        const bool is_sent = i < sends.size();
+        const uint32_t blamed = is_sent ? source : target;
+        const PostedNode& found = is_sent ? sends[i] : receives[i];
+        const ChakraTrace& trace = traces_.traces[traces_.trace_of_rank[blamed]];
+        const std::string other =
+            i >= receives.size() ? fmt::format("rank {} does not receive", target)
+            : !is_sent           ? fmt::format("rank {} does not send", source)
+                                 : fmt::format("rank {} receives {} bytes (node {})", target,
+                                               receives[i].bytes, NodeOf(target, receives[i]).id);
+        FailAt(trace, trace.nodes[found.node],
+               fmt::format("message {} of tag {} from rank {} to {} has {} bytes, but {}{}", i + 1,
+                           found.tag, source, target, found.bytes, other,
+                           is_sent && i < receives.size() ? "" : " it"),
+               blamed);
+      }
+    });
+  }
+
+  const ChakraTraces& traces_;
+  Groups groups_;
+  std::vector<NodeOrder> orders_;  // of each trace
+  bool by_tag_ = false;
+  Schedule schedule_;
+  std::map<std::string, CommunicatorId> communicators_;
+  std::map<std::pair<std::string, StreamKind>, uint32_t> streams_;  // of the latest role
+  std::vector<TracePosts> posts_;                                   // of each trace
+  std::vector<std::vector<uint32_t>> node_of_op_;                   // of each trace
+  Counts counts_;
+};
+
+}  // namespace
+
+Schedule ScheduleOfForeign(const ChakraTraces& traces, std::vector<std::string>* remarks) {
+  ForeignReader reader(traces);
+  Schedule schedule = reader.Read();
+  reader.Remark(remarks);
+  return schedule;
+}
+
+}  // namespace rehearse

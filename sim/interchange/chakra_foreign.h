@@ -1,0 +1,40 @@
+// A Schedule of Chakra execution traces that others wrote.
+//
+// Ranks with equal files share a role. A rank's nodes go in the order of their numbers, as far as
+// dependencies allow, onto streams: compute, CPU, memory and storage, one for each group of
+// collectives, and one for each peer and direction of messages. What was measured keeps its time;
+// compute without a time is a product of square matrices of as many operations. Collectives and
+// messages get the simulation's times. Nodes that only describe are left out: what waits for them
+// waits for what they wait for.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim/interchange/chakra_file.h"
+#include "sim/schedule/schedule.h"
+
+namespace rehearse {
+
+struct ChakraTrace {
+  std::string file;
+  uint32_t rank = 0;  // the first that has it
+  ChakraContents contents;
+  std::vector<ChakraNode> nodes;  // of traces that others wrote
+  std::string ops;                // of those that Rehearse wrote: once a role, by its first trace
+};
+
+struct ChakraTraces {
+  std::string name;
+  std::vector<ChakraTrace> traces;      // that differ
+  std::vector<uint32_t> trace_of_rank;  // position in `traces`
+  std::string groups;                   // file of the groups; "": none
+};
+
+// Checked. Throws Error with rank, node and offset for nodes of unknown types, cycles, dependencies
+// on what is not there, groups that are not known, and collectives and messages whose ranks do not
+// agree. Appends to `remarks`.
+Schedule ScheduleOfForeign(const ChakraTraces& traces, std::vector<std::string>* remarks);
+
+}  // namespace rehearse

@@ -1,0 +1,21 @@
+// Chakra execution traces as the file of a Schedule: exactly the one that WriteChakra() was given,
+// or, of traces that others wrote, one that does the same (sim/interchange/chakra_foreign.h).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace rehearse {
+
+struct ImportedChakra {
+  std::string text;  // rehearse.schedule.v1
+  uint32_t ranks = 0;
+  std::vector<std::string> remarks;  // what is left out, not understood, or taken for something
+};
+
+// `paths` are traces NAME.RANK.et, one of each rank from 0 on, and the JSON of their groups; or a
+// folder of such. Throws Error, naming file, rank, node and offset where one is to blame.
+ImportedChakra ImportChakra(const std::vector<std::string>& paths);
+
+}  // namespace rehearse

@@ -1,0 +1,397 @@
+// Chakra execution traces: ours there and back, and those that others could have written.
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <protozero/pbf_writer.hpp>
+#include <unistd.h>
+
+#include "sim/base/error.h"
+#include "sim/base/json_document.h"
+#include "sim/base/json_reader.h"
+#include "sim/interchange/chakra_file.h"
+#include "sim/interchange/chakra_format.h"
+#include "sim/interchange/chakra_read.h"
+#include "sim/interchange/chakra_write.h"
+#include "sim/schedule/schedule_json.h"
+
+namespace rehearse {
+namespace {
+
+namespace fs = std::filesystem;
+using protozero::pbf_writer;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class ChakraTest : public ::testing::Test {
+ protected:
+  ChakraTest() {
+    const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
+    folder_ = fs::temp_directory_path() /
+              (std::string("chakra-") + info->name() + "-" + std::to_string(getpid()));
+    fs::create_directories(folder_);
+  }
+  ~ChakraTest() override { fs::remove_all(folder_); }
+
+  void Write(const std::string& name, const std::string& content) const {
+    std::ofstream(folder_ / name, std::ios::binary) << content;
+  }
+  std::string Read(const std::string& name) const {
+    std::ifstream file(folder_ / name, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  ImportedChakra Import() const { return ImportChakra({folder_.string()}); }
+  Schedule Imported() const {
+    const std::string text = Import().text;
+    const JsonDocument document = JsonDocument::FromText(text, "imported");
+    return ReadSchedule(document.Root());
+  }
+  void ExpectMistake(const std::vector<std::string>& parts) const {
+    try {
+      Import();
+      ADD_FAILURE() << "expected a mistake with " << parts[0];
+    } catch (const Error& error) {
+      for (const std::string& part : parts) EXPECT_THAT(error.what(), HasSubstr(part));
+    }
+  }
+  // True where it is read; only an Error may say no.
+  bool IsRead() const {
+    try {
+      Import();
+      return true;
+    } catch (const Error&) {
+      return false;
+    }
+  }
+
+  fs::path folder_;
+};
+
+// ---- Ours ---------------------------------------------------------------------------------------
+
+constexpr const char* kPipeline = R"({"schema": "rehearse.schedule.v1", "ranks": 4,
+  "role_of_rank": [["first", 2], ["last", 2]],
+  "communicators": [{"name": "data", "groups": ["0-1", "2-3"]},
+                    {"name": "pipe", "groups": ["0,2", "1,3"]}],
+  "roles": [
+    {"name": "first", "repeats": [{"begin": 0, "end": 1, "times": 2}],
+     "buffers": [{"name": "x", "kind": "activation", "shape": [8, 8]}], "ops": [
+      {"name": "forward", "gemm": {"m": 8, "n": 8, "k": 8}},
+      {"name": "send", "send_to": 1, "communicator": "pipe", "bytes": "1MiB", "after": "forward"},
+      {"name": "shift", "collective": "send-receive", "communicator": "data", "bytes": "3MiB"},
+      {"name": "gather", "collective": "all-gather", "communicator": "data", "bytes": "2MiB"},
+      {"name": "update", "compute": "memory", "bytes": "1MiB", "after": ["shift", "send"]}]},
+    {"name": "last", "ops": [
+      {"name": "receive", "receive_from": 0, "communicator": "pipe", "bytes": "1MiB"},
+      {"name": "shift", "collective": "send-receive", "communicator": "data", "bytes": "3MiB"},
+      {"name": "gather", "collective": "all-gather", "communicator": "data", "bytes": "2MiB"}]}]})";
+
+Schedule ScheduleOf(const std::string& text) {
+  const JsonDocument document = JsonDocument::FromText(text, "test");
+  return ReadSchedule(document.Root());
+}
+
+ChakraDevices Taking(const Schedule& schedule, Seconds time) {
+  return {std::vector<uint32_t>(schedule.ranks(), 0), [time](uint32_t, const Op&) { return time; }};
+}
+
+TEST_F(ChakraTest, AScheduleComesBackAsItWas) {
+  const Schedule schedule = ScheduleOf(kPipeline);
+  const ScheduleTitle title = {"a step", "für alle"};
+  const ChakraFiles files =
+      WriteChakra(schedule, title, Taking(schedule, Seconds(1.5e-6)), folder_.string());
+  EXPECT_EQ(files.ranks, 4u);
+  EXPECT_EQ(files.distinct, 4u);  // each has a peer of its own
+  // Three times forward, send, the shift's two, gather, update; receive, two, gather: twice each.
+  EXPECT_EQ(files.nodes, 2u * 8 + 2 * 4);
+  // Four ops of 1.5 us are 2 us each to others.
+  EXPECT_NEAR(files.drift.value(), 4 * 0.5e-6, 1e-15);
+  EXPECT_EQ(files.groups, "a-step.comm_groups.json");
+  EXPECT_EQ(Read(files.groups), "{\n  \"0\": [0, 1],\n  \"1\": [2, 3]\n}\n");
+  const ImportedChakra imported = Import();
+  EXPECT_EQ(imported.text, WriteSchedule(schedule, title));
+  EXPECT_EQ(imported.ranks, 4u);
+  EXPECT_TRUE(imported.remarks.empty());
+}
+
+TEST_F(ChakraTest, OthersReadPlainNodes) {
+  const Schedule schedule = ScheduleOf(kPipeline);
+  WriteChakra(schedule, {"s", ""}, Taking(schedule, Seconds(1.5e-6)), folder_.string());
+  std::vector<ChakraNode> nodes;
+  const ChakraContents contents = ReadChakraFile(
+      (folder_ / "s.3.et").string(), 3,
+      [&](const ChakraHeader&, ChakraNode&& node) { nodes.push_back(std::move(node)); });
+  EXPECT_EQ(contents.header.version, "0.0.4");
+  EXPECT_TRUE(contents.unknown.empty());
+  ASSERT_EQ(nodes.size(), 4u);
+  EXPECT_EQ(nodes[0].type, chakra::kReceive);
+  EXPECT_EQ(nodes[0].comm_source, 1);
+  EXPECT_EQ(nodes[0].comm_target, 3);
+  EXPECT_EQ(nodes[0].comm_size, 1 << 20);
+  // To the next of {2, 3}, around.
+  EXPECT_EQ(nodes[1].type, chakra::kSend);
+  EXPECT_EQ(nodes[1].comm_target, 2);
+  EXPECT_EQ(nodes[2].type, chakra::kReceive);
+  EXPECT_EQ(nodes[2].comm_source, 2);
+  EXPECT_NE(nodes[1].comm_tag, nodes[0].comm_tag);
+  // On the shift's stream, of 2 MiB each of two puts in half.
+  EXPECT_EQ(nodes[3].type, chakra::kCollective);
+  EXPECT_EQ(nodes[3].comm_type, chakra::kAllGather);
+  EXPECT_EQ(nodes[3].comm_size, 1 << 20);
+  EXPECT_EQ(nodes[3].group, "1");
+  EXPECT_THAT(nodes[3].before, ElementsAre(1, 2));
+}
+
+TEST_F(ChakraTest, EqualRanksAreHardLinks) {
+  const Schedule schedule = ScheduleOf(R"({"schema": "rehearse.schedule.v1", "ranks": 4,
+    "communicators": [{"name": "all", "ranks": "all"}],
+    "ops": [{"name": "sum", "collective": "all-reduce", "communicator": "all", "bytes": "1MiB"}]})");
+  const ChakraFiles files =
+      WriteChakra(schedule, {"s", ""}, Taking(schedule, Seconds(0)), folder_.string());
+  EXPECT_EQ(files.distinct, 1u);
+  EXPECT_EQ(fs::hard_link_count(folder_ / "s.3.et"), 4u);
+  EXPECT_EQ(Import().text, WriteSchedule(schedule, {"s", ""}));
+  // What is there is not written over.
+  EXPECT_THROW(WriteChakra(schedule, {"s", ""}, Taking(schedule, Seconds(0)), folder_.string()),
+               Error);
+}
+
+TEST_F(ChakraTest, RanksOfTheScheduleMayNotBeMissing) {
+  const Schedule schedule = ScheduleOf(kPipeline);
+  WriteChakra(schedule, {"s", ""}, Taking(schedule, Seconds(0)), folder_.string());
+  const std::string last = Read("s.3.et");
+  fs::remove(folder_ / "s.3.et");
+  ExpectMistake({"missing ranks: found 3 of the 4 traces of \"s\""});
+  Write("s.3.et", Read("s.0.et"));
+  ExpectMistake({"rank 3 has the trace of another role"});
+  Write("s.3.et", last);
+  fs::remove(folder_ / "s.1.et");
+  ExpectMistake({"missing rank 1"});
+}
+
+TEST_F(ChakraTest, ATruncatedTraceIsRefusedWhereverItEnds) {
+  const Schedule schedule = ScheduleOf(kPipeline);
+  WriteChakra(schedule, {"s", ""}, Taking(schedule, Seconds(1e-6)), folder_.string());
+  const std::string whole = Read("s.3.et");
+  for (size_t size = 0; size < whole.size(); ++size) {
+    Write("s.3.et", whole.substr(0, size));
+    EXPECT_FALSE(IsRead()) << size << " of " << whole.size() << " bytes";
+  }
+  Write("s.3.et", whole.substr(0, whole.size() - 1));
+  ExpectMistake({"s.3.et: rank 3, byte ", "the file ends after"});
+}
+
+// ---- Others' ------------------------------------------------------------------------------------
+
+// A trace as it lies in a file, node by node.
+class TraceText {
+ public:
+  TraceText() {
+    std::string header;
+    pbf_writer(header).add_string(chakra::kHeaderVersion, "0.0.4");
+    Append(header);
+  }
+
+  using Add = std::function<void(pbf_writer&)>;
+  TraceText& Node(uint64_t id, uint32_t type, const std::vector<uint64_t>& after,
+                  const std::vector<std::pair<const char*, int64_t>>& numbers = {},
+                  uint64_t microseconds = 0, const std::string& group = "") {
+    std::string node;
+    pbf_writer writer(node);
+    writer.add_uint64(chakra::kNodeId, id);
+    writer.add_string(chakra::kNodeName, "node");
+    writer.add_uint32(chakra::kNodeType, type);
+    // One kind packed, as proto3 does, the other not.
+    if (!after.empty())
+      writer.add_packed_uint64(chakra::kNodeDataDependencies, after.begin(), after.begin() + 1);
+    for (size_t i = 1; i < after.size(); ++i)
+      writer.add_uint64(chakra::kNodeControlDependencies, after[i]);
+    if (microseconds > 0) writer.add_uint64(chakra::kNodeDuration, microseconds);
+    for (const auto& number : numbers) {
+      Attribute(&writer, number.first,
+                [&](pbf_writer& one) { one.add_int64(chakra::kAttributeInt64, number.second); });
+    }
+    if (!group.empty()) {
+      Attribute(&writer, chakra::kGroupName,
+                [&](pbf_writer& one) { one.add_string(chakra::kAttributeString, group); });
+    }
+    offsets_.push_back(text_.size());
+    Append(node);
+    return *this;
+  }
+  TraceText& Compute(uint64_t id, const std::vector<uint64_t>& after, uint64_t microseconds) {
+    return Node(id, chakra::kCompute, after, {}, microseconds);
+  }
+  TraceText& Collective(uint64_t id, const std::vector<uint64_t>& after, int64_t type, int64_t size,
+                        const std::string& group = "") {
+    return Node(id, chakra::kCollective, after,
+                {{chakra::kCommType, type}, {chakra::kCommSize, size}}, 0, group);
+  }
+  TraceText& Send(uint64_t id, int64_t to, int64_t tag, int64_t size) {
+    return Node(id, chakra::kSend, {},
+                {{chakra::kCommTarget, to}, {chakra::kCommTag, tag}, {chakra::kCommSize, size}});
+  }
+  TraceText& Receive(uint64_t id, int64_t from, int64_t tag, int64_t size) {
+    return Node(id, chakra::kReceive, {},
+                {{chakra::kCommSource, from}, {chakra::kCommTag, tag}, {chakra::kCommSize, size}});
+  }
+
+  const std::string& text() const { return text_; }
+  // "node 3 at byte 57"
+  std::string Place(uint64_t id, size_t index) const {
+    return "node " + std::to_string(id) + " at byte " + std::to_string(offsets_[index]);
+  }
+
+ private:
+  static void Attribute(pbf_writer* node, const char* name, const Add& add) {
+    std::string attribute;
+    pbf_writer writer(attribute);
+    writer.add_string(chakra::kAttributeName, name);
+    add(writer);
+    node->add_message(chakra::kNodeAttribute, attribute);
+  }
+  void Append(const std::string& message) {
+    protozero::write_varint(std::back_inserter(text_), message.size());
+    text_ += message;
+  }
+
+  std::string text_;
+  std::vector<size_t> offsets_;
+};
+
+TEST_F(ChakraTest, ATraceOfOthersIsASchedule) {
+  TraceText trace;
+  trace.Node(10, chakra::kMetadata, {})
+      .Compute(11, {10}, 5)
+      .Node(12, chakra::kMetadata, {11})
+      .Collective(13, {12}, chakra::kAllGather, 1000)
+      .Node(14, chakra::kCompute, {13, 11},
+            {{chakra::kNumOps, 2000}, {chakra::kTensorSize, 640}, {"comm_priority", 3}})
+      .Node(15, chakra::kMemoryLoad, {11}, {{chakra::kTensorSize, 4096}});
+  Write("s.0.et", trace.text());
+  Write("s.1.et", trace.text());
+  const Schedule schedule = Imported();
+  EXPECT_EQ(schedule.ranks(), 2u);
+  ASSERT_EQ(schedule.roles.size(), 1u);
+  const Role& role = schedule.roles[0];
+  ASSERT_EQ(role.ops.size(), 4u);
+  EXPECT_EQ(std::get<Compute>(role.ops[0].work).duration, Seconds(5e-6));
+  // After the compute that the description stood for; two ranks put 1000 bytes in.
+  const auto& gather = std::get<Collective>(role.ops[1].work);
+  EXPECT_EQ(gather.kind, CollectiveKind::kAllGather);
+  EXPECT_EQ(gather.bytes, Bytes(2000));
+  EXPECT_THAT(role.ops[1].after, ElementsAre(OpId(0)));
+  // 2000 operations are 2 x 10 x 10 x 10. The first op is before it on its stream.
+  const auto& product = std::get<Compute>(role.ops[2].work);
+  EXPECT_EQ(product.gemm.m, 10u);
+  EXPECT_EQ(product.flops, Flops(2000));
+  EXPECT_EQ(product.bytes, Bytes(640));
+  EXPECT_EQ(role.ops[2].stream, role.ops[0].stream);
+  EXPECT_THAT(role.ops[2].after, ElementsAre(OpId(1)));
+  EXPECT_EQ(std::get<Compute>(role.ops[3].work).bytes, Bytes(4096));
+  EXPECT_NE(role.ops[3].stream, role.ops[0].stream);
+  std::string remarks;
+  for (const std::string& remark : Import().remarks) remarks += remark + "\n";
+  EXPECT_THAT(remarks, HasSubstr("2 nodes left out"));
+  EXPECT_THAT(remarks, HasSubstr("1 node computed as long as measured"));
+  EXPECT_THAT(remarks, HasSubstr("not understood: comm_priority"));
+}
+
+TEST_F(ChakraTest, CollectivesGoOverTheirGroups) {
+  for (const uint32_t rank : {0, 1, 2, 3}) {
+    TraceText trace;
+    trace.Collective(1, {}, chakra::kAllReduce, 64, rank < 2 ? "7" : "8");
+    Write("s." + std::to_string(rank) + ".et", trace.text());
+  }
+  ExpectMistake({"rank 0, node 1", "give the JSON of the groups"});
+  Write("groups.json", R"({"7": [0, 1], "8": [2, 3]})");
+  const Schedule schedule = Imported();
+  EXPECT_EQ(schedule.roles.size(), 2u);
+  ASSERT_EQ(schedule.communicators.size(), 2u);
+  EXPECT_EQ(schedule.communicators[1].Rank(0, 1), 3u);
+  Write("groups.json", R"({"7": [0, 1], "8": [2, 1]})");
+  ExpectMistake({"rank 3, node 1", "rank 3 is no member of group \"8\""});
+  Write("groups.json", R"({"7": [0, 9]})");
+  ExpectMistake({"groups.json: group \"7\": found 9, expected one of 4 ranks"});
+}
+
+TEST_F(ChakraTest, MessagesThatOvertakeOthersFindTheirTag) {
+  Write("s.0.et", TraceText().Send(1, 1, 5, 100).Send(2, 1, 6, 200).text());
+  Write("s.1.et", TraceText().Receive(1, 0, 6, 200).Receive(2, 0, 5, 100).text());
+  EXPECT_EQ(Imported().communicators.size(), 2u);
+  const TraceText other = TraceText().Receive(1, 0, 6, 200).Receive(2, 0, 5, 101);
+  Write("s.1.et", other.text());
+  ExpectMistake({"rank 0, node 1", "rank 1 receives 101 bytes (node 2)"});
+  Write("s.1.et", TraceText().Receive(1, 0, 6, 200).text());
+  ExpectMistake({"rank 0, node 1", "rank 1 does not receive it"});
+}
+
+TEST_F(ChakraTest, MistakesAreToldWithRankNodeAndOffset) {
+  const TraceText good = TraceText().Compute(1, {}, 5).Collective(2, {1}, chakra::kAllReduce, 64);
+  Write("s.0.et", good.text());
+  Write("s.1.et", good.text());
+  EXPECT_TRUE(IsRead());
+  const auto expect = [&](const TraceText& trace, const std::string& place,
+                          const std::string& what) {
+    Write("s.1.et", trace.text());
+    ExpectMistake({"s.1.et: rank 1, " + place, what});
+  };
+  TraceText trace = TraceText().Compute(1, {3}, 5).Compute(2, {1}, 5).Compute(3, {2}, 5);
+  trace.Compute(4, {3}, 5);
+  Write("s.1.et", trace.text());
+  ExpectMistake({"s.1.et: rank 1, node ", "its dependencies form a cycle"});
+  trace = TraceText().Compute(4, {4}, 5);
+  expect(trace, trace.Place(4, 0), "form a cycle");
+  trace = TraceText().Compute(1, {}, 5).Node(2, 23, {});
+  expect(trace, trace.Place(2, 1), "unknown type 23");
+  trace = TraceText().Compute(1, {}, 5).Compute(1, {}, 5);
+  expect(trace, trace.Place(1, 1), "a second node of this number");
+  trace = TraceText().Compute(1, {17}, 5);
+  expect(trace, trace.Place(1, 0), "depends on node 17, which is not there");
+  trace = TraceText().Collective(2, {}, chakra::kGather, 64);
+  expect(trace, trace.Place(2, 0), "a collective of type 3");
+  trace = TraceText().Collective(2, {}, chakra::kAllReduce, -64);
+  expect(trace, trace.Place(2, 0), "\"comm_size\"");
+  trace = TraceText().Collective(7, {}, chakra::kAllReduce, 65);
+  expect(trace, trace.Place(7, 0), "all-reduce of 64 bytes by rank 0 (node 2)");
+  trace = TraceText().Send(1, 2, 0, 8);
+  expect(trace, trace.Place(1, 0), "found 2 at \"comm_dst\", expected one of 2 ranks");
+  Write("s.1.et", "no trace at all");
+  ExpectMistake({"s.1.et: rank 1, byte 0"});
+}
+
+// Ends of messages are ends of shorter traces; whatever else is there, an Error says so.
+TEST_F(ChakraTest, DamagedTracesAreReadOrRefused) {
+  const std::string whole = TraceText()
+                                .Compute(1, {}, 5)
+                                .Collective(2, {1}, chakra::kAllReduce, 64)
+                                .Send(3, 1, 0, 8)
+                                .text();
+  Write("s.1.et", TraceText()
+                      .Compute(1, {}, 6)
+                      .Collective(2, {1}, chakra::kAllReduce, 64)
+                      .Receive(3, 0, 0, 8)
+                      .text());
+  Write("s.0.et", whole);
+  EXPECT_TRUE(IsRead());
+  for (size_t size = 0; size < whole.size(); ++size) {
+    Write("s.0.et", whole.substr(0, size));
+    EXPECT_FALSE(IsRead()) << size;  // rank 1 waits for what is missing
+  }
+  for (size_t byte = 0; byte < whole.size(); ++byte) {
+    for (const int change : {0x01, 0x80, 0xff}) {
+      std::string damaged = whole;
+      damaged[byte] = static_cast<char>(damaged[byte] ^ change);
+      Write("s.0.et", damaged);
+      IsRead();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rehearse

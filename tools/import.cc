@@ -1,0 +1,160 @@
+// rehearse import KIND FILE: what others have written, as a file that the other commands take.
+#include <cstdio>
+
+#include <fmt/format.h>
+
+#include "sim/base/error.h"
+#include "sim/base/input_file.h"
+#include "sim/base/json_document.h"
+#include "sim/base/json_reader.h"
+#include "sim/base/known_names.h"
+#include "sim/base/output_file.h"
+#include "sim/base/visible_text.h"
+#include "sim/interchange/chakra_read.h"
+#include "tools/command.h"
+#include "tools/import_machine.h"
+#include "topology/view/cluster_view.h"
+#include "workloads/networks/hf_model.h"
+
+namespace rehearse {
+namespace {
+
+namespace po = boost::program_options;
+
+struct Request {
+  std::vector<std::string> files;
+  std::string device;  // "": not given
+
+  const std::string& file() const { return files.front(); }
+};
+
+struct Imported {
+  std::string text;                  // of the file that is written
+  std::string what;                  // "a machine of 8 devices"
+  std::vector<std::string> remarks;  // what the file left open, or what was not understood
+};
+
+Imported ImportMachineFile(const std::string& kind, const Request& request) {
+  const ImportedCluster machine = ImportMachine(kind, request.file(), request.device);
+  const uint32_t devices = machine.cluster->device_count();
+  return {ClusterFileText(*machine.cluster),
+          fmt::format("a machine of {} device{}", devices, devices == 1 ? "" : "s"),
+          machine.remarks};
+}
+Imported ImportNccl(const Request& request) { return ImportMachineFile("nccl", request); }
+Imported ImportSmi(const Request& request) { return ImportMachineFile("smi", request); }
+
+Imported ImportHf(const Request& request) {
+  const JsonDocument document = JsonDocument::FromFile(request.file());
+  const HfModel model = ReadHfConfig(document.Root());
+  return {model.keys.dump(2) + "\n",
+          fmt::format("a model of {:.3g} billion parameters", model.model.Parameters() / 1e9),
+          model.remarks};
+}
+
+Imported ImportTraces(const Request& request) {
+  const ImportedChakra traces = ImportChakra(request.files);
+  return {traces.text,
+          fmt::format("a schedule of {} rank{}", traces.ranks, traces.ranks == 1 ? "" : "s"),
+          traces.remarks};
+}
+
+struct Kind {
+  const char* name;
+  const char* what;
+  const char* result;
+  bool has_devices;
+  bool takes_several;
+  Imported (*read)(const Request& request);
+};
+constexpr Kind kKinds[] = {
+    {"nccl", "NCCL's topology file (NCCL_TOPO_DUMP_FILE), or RCCL's", "a cluster file", true, false,
+     ImportNccl},
+    {"smi", "the output of nvidia-smi topo -m", "a cluster file", true, false, ImportSmi},
+    {"hf", "the config.json of a decoder on Hugging Face", "a model file", false, false, ImportHf},
+    {"chakra", "MLCommons' execution traces NAME.RANK.et, or a folder of them", "a schedule", false,
+     true, ImportTraces},
+};
+
+const Kind& KindOf(const std::string& name) {
+  std::vector<std::string> names;
+  for (const Kind& kind : kKinds) {
+    if (name == kind.name) return kind;
+    names.emplace_back(kind.name);
+  }
+  throw Error(fmt::format("unknown kind of import \"{}\"{}", name, KnownNames(name, names)));
+}
+
+std::string ResultText(const std::string& output, const Request& request,
+                       const Imported& imported) {
+  const std::string from = request.files.size() > 1 ? fmt::format("{} files", request.files.size())
+                                                    : InputName(request.file());
+  std::string text =
+      fmt::format("{}   {}, from {}\n",
+                  IsStandardOutput(output) ? std::string("standard output") : VisibleText(output),
+                  imported.what, VisibleText(from));
+  if (imported.remarks.empty()) return text;
+  text += "\nWhat the file leaves open, or what is left out of it\n";
+  for (const std::string& remark : imported.remarks)
+    text += fmt::format("  {}\n", VisibleText(remark));
+  return text;
+}
+
+}  // namespace
+
+CommandSyntax ImportSyntax() {
+  CommandSyntax syntax;
+  syntax.usage = "rehearse import KIND FILE... [options]";
+  syntax.explanation =
+      "Reads what others have written, and writes it as a file that the other commands take. What\n"
+      "was not understood is listed, not guessed. KIND says what FILE is:\n";
+  for (const Kind& kind : kKinds)
+    syntax.explanation += fmt::format("  {:6} {}; becomes {}\n", kind.name, kind.what, kind.result);
+  syntax.explanation +=
+      "Examples:\n"
+      "  rehearse import nccl topo.xml -o cluster.json\n"
+      "  rehearse collective all-reduce --cluster cluster.json\n"
+      "  nvidia-smi topo -m | rehearse import smi - --device h100 -o cluster.json\n"
+      "  rehearse import hf config.json -o model.json\n"
+      "  rehearse import chakra traces -o step.schedule.json\n"
+      "A scenario takes either file of a model: \"model\": {\"file\": \"config.json\"}.\n";
+  syntax.positional = {"kind", "file"};
+  syntax.last_repeats = true;
+  syntax.takes["kind"] = TakenName({});
+  for (const Kind& kind : kKinds) syntax.takes["kind"].names.emplace_back(kind.name);
+  syntax.takes["file"] = TakenFile({});
+  syntax.takes["device"] = TakenDevice();
+  syntax.takes["output"] = TakenOutput({".json"});
+  syntax.options.add_options()("device", po::value<std::string>()->value_name("NAME"),
+                               "what the devices of a machine are, e.g. a100-80g")(
+      "output,o", po::value<std::string>()->default_value("-")->value_name("FILE"),
+      "write there; - is standard output");
+  return syntax;
+}
+
+int ImportCommand(const std::vector<std::string>& arguments) {
+  CommandSyntax syntax = ImportSyntax();
+  po::variables_map values;
+  if (!ParseCommandLine(syntax, arguments, &values)) return 0;
+  if (values.count("kind") == 0) throw Error("no kind given; usage: " + syntax.usage);
+  const Kind& kind = KindOf(values["kind"].as<std::string>());
+  if (values.count("file") == 0)
+    throw Error(fmt::format("no file given, expected {}; usage: {}", kind.what, syntax.usage));
+  Request request{values["file"].as<std::vector<std::string>>(), ""};
+  if (request.files.size() > 1 && !kind.takes_several) {
+    throw Error(fmt::format("found {} files, expected {} in one; usage: {}", request.files.size(),
+                            kind.what, syntax.usage));
+  }
+  if (values.count("device") > 0) {
+    if (!kind.has_devices) throw Error("--device goes with a machine (nccl, smi)");
+    request.device = values["device"].as<std::string>();
+  }
+  const std::string output = values["output"].as<std::string>();
+  CheckWritable(output);
+  const Imported imported = kind.read(request);
+  WriteFileAtomically(output, imported.text);
+  PrintBeside(output, ResultText(output, request, imported));
+  return 0;
+}
+
+}  // namespace rehearse

@@ -1,0 +1,44 @@
+#include "tools/import_machine.h"
+
+#include <fmt/format.h>
+
+#include "sim/base/error.h"
+#include "sim/base/input_file.h"
+#include "sim/base/json_parse.h"
+#include "sim/base/units.h"
+#include "topology/devices/device.h"
+#include "topology/files/cluster_export.h"
+#include "topology/import/import_nccl.h"
+#include "topology/import/import_smi.h"
+
+namespace rehearse {
+
+ImportedCluster ImportMachine(const std::string& kind, const std::string& file,
+                              const std::string& device) {
+  CHECK(kind == "nccl" || kind == "smi");
+  const std::string name = InputName(file);
+  const std::string text = ReadInputFile(file);
+  return kind == "nccl" ? ImportNcclTopology(text, name, device)
+                        : ImportSmiTopology(text, name, device);
+}
+
+Taken TakenDevice() {
+  Taken taken = TakenName({});
+  for (const DeviceSpec& device : KnownDevices()) taken.names.push_back(device.name);
+  taken.only_names = false;
+  return taken;
+}
+
+std::string ClusterFileText(const Cluster& cluster, const std::string& preset) {
+  std::string text = ClusterToText(cluster, preset);
+  if (text.size() > kLargestJson) {
+    throw Error(
+        fmt::format("the cluster file would have {}, and only {} could be read again; a "
+                    "scenario can name the preset itself",
+                    Print(Bytes(static_cast<double>(text.size()))),
+                    Print(Bytes(static_cast<double>(kLargestJson)))));
+  }
+  return text;
+}
+
+}  // namespace rehearse

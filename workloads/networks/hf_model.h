@@ -1,0 +1,36 @@
+// Decoders as Hugging Face's transformers describe them: a config.json.
+//
+// Taken are the sizes that the work follows from: layers, columns, heads, vocabulary, windows,
+// experts, latent attention. What a decoder here cannot have is refused by its key (other
+// activations, windows in no regular order, experts in some layers by name); what only adds a
+// little and is left out (biases of attention, norms of queries and keys, the gate of shared
+// experts) and keys that nobody here knows are remarks. Keys that change no sizes, such as those of
+// rotary embeddings, initialisation and sampling, count for nothing.
+//
+// Key names and defaults: huggingface/transformers, src/transformers/models/*/configuration_*.py.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "sim/base/json_reader.h"
+#include "workloads/networks/model.h"
+
+namespace rehearse {
+
+struct HfModel {
+  nlohmann::ordered_json keys;       // of a scenario's "model" (DecoderShape() in model.h)
+  GptModel model;                    // the same, read
+  std::vector<std::string> remarks;  // one line each
+};
+
+// Throws Error with the place of what is missing, wrong or cannot be carried.
+HfModel ReadHfConfig(const JsonReader& config);
+
+// The value of "file" in a scenario's "model": a config.json, or the keys of a model in a file of
+// their own.
+GptModel ReadModelFile(const JsonReader& file);
+
+}  // namespace rehearse
