@@ -22,7 +22,7 @@ std::string Located(const Place& place, const std::string& message) {
 
 Error::Error(const std::string& message) : std::runtime_error(VisibleLines(message)) {}
 Error::Error(const Place& place, const std::string& message)
-    : std::runtime_error(VisibleLines(Located(place, message))) {}
+    : std::runtime_error(VisibleLines(Located(place, message))), place_(place) {}
 
 namespace internal {
 

@@ -28,6 +28,11 @@ class Error : public std::runtime_error {
  public:
   explicit Error(const std::string& message);
   Error(const Place& place, const std::string& message);
+
+  const Place& place() const { return place_; }
+
+ private:
+  Place place_;
 };
 
 class InternalError : public std::logic_error {
