@@ -11,6 +11,7 @@
 #include "real/cuda/machine.h"
 #include "real/cuda/nccl_profiler.h"
 #include "real/execution/step_log.h"
+#include "real/execution/training.h"
 #include "real/kernels/kernels.h"
 #include "real/transports/control.h"
 #include "real/transports/launcher.h"
@@ -45,6 +46,7 @@ CommandSyntax ExecuteSyntax() {
       "threads report the steps that were measured. Examples:\n"
       "  rehearse execute scenarios/cpu-4d.json --check\n"
       "  mpirun -n 4 rehearse execute scenarios/cpu-4d.json --out out\n"
+      "  rehearse execute scenarios/cpu-4d.json --steps 50         its losses, and one rank's\n"
       "  rehearse execute scenarios/gpu-one.json --backend cuda    each rank on a GPU of its own\n";
   syntax.positional = {"scenario"};
   AddClusterOption(&syntax);
@@ -59,6 +61,10 @@ CommandSyntax ExecuteSyntax() {
   add("check",
       "also compare loss, gradients and updated parameters with the serial step: in fp64, on GPUs "
       "in "
+      "fp32");
+  add("steps", Whole("N", "0", 0u, 100'000u),
+      "first train N steps on one batch, each on the parameters that the last one left, and show "
+      "the losses beside those of one rank: in fp64 unless --arithmetic says otherwise, on GPUs in "
       "fp32");
   add("collectives", po::value<std::string>()->default_value("own")->value_name("own|mpi"),
       "our steps over messages, or the MPI library's collectives");
@@ -79,9 +85,9 @@ CommandSyntax ExecuteSyntax() {
   add("blas-threads", Whole("N", "1", 1u, 1024u), "threads of each matrix product");
   AddFormatOption(syntax.options, kTextAndJson);
   add("out", po::value<std::string>()->value_name("DIR"),
-      "write execution.json, timeline.json (for rehearse compare), trace.pftrace and timeline.svg "
-      "there, and "
-      "rank-N.jsonl while the run goes on");
+      "write execution.json, timeline.json (for rehearse compare), trace.pftrace, timeline.svg "
+      "and, "
+      "with --steps, losses.csv there, and rank-N.jsonl while the run goes on");
   return syntax;
 }
 
@@ -99,6 +105,8 @@ size_t ParseChoice(const po::variables_map& values, const char* option,
 struct Request {
   ExecutionOptions options;
   bool check = false;
+  uint32_t steps = 0;  // to train
+  DType trains_in = DType::kFp64;
   bool mpi_collectives = false;
   bool on_gpus = false;
   bool share_gpus = false;
@@ -119,6 +127,8 @@ Request ParseRequest(const po::variables_map& values) {
   request.options.streams = kUses[ParseChoice(values, "streams", {"auto", "blocking", "threads"})];
   const size_t arithmetic = ParseChoice(values, "arithmetic", {"auto", "fp32", "fp64"});
   request.options.arithmetic = arithmetic == 2 ? DType::kFp64 : DType::kFp32;
+  request.steps = values["steps"].as<uint32_t>();
+  request.trains_in = arithmetic == 1 || request.on_gpus ? DType::kFp32 : DType::kFp64;
   if (request.on_gpus) {
     if (arithmetic == 2) throw Error("--arithmetic fp64: GPU kernels compute in fp32");
     request.options.streams = StreamUse::kThreads;  // CUDA's streams cost no cores
@@ -155,6 +165,7 @@ void WriteOutputs(const ExecutedScenario& executed, const std::string& folder) {
   OutputSet files;
   files.Add(folder + "/execution.json", ToJson(executed).dump(2) + "\n");
   files.Add(folder + "/timeline.json", ToJsonText(RecordOf(executed)));
+  if (executed.training) files.Add(folder + "/losses.csv", ToCsv(*executed.training));
   files.Add(folder + "/trace.pftrace", PerfettoTrace(execution.schedule, median, names));
   files.Add(folder + "/timeline.svg", TimelineSvg(execution.schedule, median, names, picture));
   files.Commit();
@@ -184,10 +195,11 @@ std::optional<ExecutedScenario> RunRank(const Scenario& scenario, const Schedule
                                         const Request& request, Transport& transport,
                                         uint32_t local_rank) {
   const ExecutionOptions& wanted = request.options;
-  RequireSame(transport, "scenario",
-              fmt::format("\"{}\" (schedule {}, seed {}, {} + {} steps, {}{})", scenario.name,
-                          HashOf(schedule), wanted.seed, wanted.warm_ups, wanted.repeats,
-                          Name(wanted.arithmetic), request.check ? ", checked" : ""));
+  RequireSame(
+      transport, "scenario",
+      fmt::format("\"{}\" (schedule {}, seed {}, {} + {} + {} steps, {}{})", scenario.name,
+                  HashOf(schedule), wanted.seed, request.steps, wanted.warm_ups, wanted.repeats,
+                  Name(wanted.arithmetic), request.check ? ", checked" : ""));
   std::optional<StepLog> log;
   if (!request.folder.empty()) {
     MakeFolder(request.folder);
@@ -210,6 +222,21 @@ std::optional<ExecutedScenario> RunRank(const Scenario& scenario, const Schedule
     executed.check = CheckAgainst(
         serial, schedule, transport, wanted.seed,
         request.on_gpus ? CheckedGpuBackend(request, local_rank) : backend_for(DType::kFp64));
+  }
+  if (request.steps > 0) {
+    TrainingOptions training;
+    training.steps = request.steps;
+    training.seed = wanted.seed;
+    training.arithmetic = request.trains_in;
+    training.observer = request.observer;
+    TrainedSteps trained;
+    trained.arithmetic = request.trains_in;
+    if (transport.rank() == 0 && HasNetwork(scenario))
+      trained.serial_losses = TrainSerially(PlanSerially(scenario), training);
+    training.backend =
+        request.on_gpus ? CheckedGpuBackend(request, local_rank) : backend_for(request.trains_in);
+    trained.losses = Train(schedule, transport, training);
+    executed.training = std::move(trained);
   }
   ExecutionOptions options = wanted;
   options.observer = request.observer;

@@ -12,6 +12,7 @@
 #include "real/backends/initial_state.h"
 #include "real/cpu/cpu_backend.h"
 #include "real/execution/execute.h"
+#include "real/execution/losses.h"
 #include "real/transports/control.h"
 #include "real/transports/transport_threads.h"
 #include "sim/base/error.h"
@@ -84,17 +85,6 @@ void ForEachArray(const RankPlan& plan, std::span<const double> values, Visit vi
     values = values.subspan(elements);
   }
   CHECK(values.empty());
-}
-
-// Each row's loss counts once, whatever the number of ranks that computed it.
-double MeanLoss(const std::vector<std::vector<RowLoss>>& of_ranks, double tokens) {
-  std::map<std::pair<uint64_t, uint64_t>, double> by_position;
-  for (const auto& losses : of_ranks) {
-    for (const RowLoss& loss : losses) by_position[{loss.row, loss.column}] = loss.loss;
-  }
-  double sum = 0;
-  for (const auto& [position, loss] : by_position) sum += loss;
-  return sum / tokens;
 }
 
 double RelativeTo(double scale, double difference) {
@@ -177,9 +167,7 @@ class Comparison {
 
 }  // namespace
 
-double CheckReport::LossDifference() const {
-  return RelativeTo(std::abs(serial_loss), std::abs(loss - serial_loss));
-}
+double CheckReport::LossDifference() const { return RelativeDifference(loss, serial_loss); }
 
 double CheckReport::WorstOf(BufferKind kind) const {
   double worst = 0;
@@ -205,7 +193,7 @@ StepNumbers ComputeSerially(const Schedule& serial, uint64_t seed) {
   const std::unique_ptr<Transport> transport = alone.Join(0);
   const Outcome outcome = RunOnce(plan, *transport, seed, serial.tokens, nullptr);
   StepNumbers numbers;
-  numbers.loss = MeanLoss({outcome.losses}, serial.tokens);
+  numbers.loss = GatherLoss(*transport, outcome.losses, serial.tokens);
   ForEachArray(plan, outcome.values, [&](const Compared& compared, std::span<const double> own) {
     const ArrayPiece& place = *plan.buffers[compared.buffer.index()].place;
     GlobalArray array{compared.kind, place.global_rows, place.global_columns, {}};
@@ -223,16 +211,14 @@ CheckReport CheckAgainst(const StepNumbers& serial, const Schedule& planned, Tra
   const RankPlan plan = PlanRank(schedule, transport.rank());
   const Outcome own = RunOnce(plan, transport, seed, schedule.tokens, backend);
   const auto values = GatherBytes(transport, ToBytes(std::span<const double>(own.values)));
-  const auto losses = GatherBytes(transport, ToBytes(std::span<const RowLoss>(own.losses)));
+  const double loss = GatherLoss(transport, own.losses, schedule.tokens);
   if (transport.rank() != 0) return {};
   Comparison comparison(serial);
-  std::vector<std::vector<RowLoss>> all_losses;
   for (uint32_t rank = 0; rank < values.size(); ++rank) {
     comparison.AddRank(PlanRank(schedule, rank), FromBytes<double>(values[rank]));
-    all_losses.push_back(FromBytes<RowLoss>(losses[rank]));
   }
   CheckReport report = comparison.Report();
-  report.loss = MeanLoss(all_losses, schedule.tokens);
+  report.loss = loss;
   return report;
 }
 

@@ -8,6 +8,7 @@
 
 #include "real/backends/executable.h"
 #include "real/backends/host.h"
+#include "real/execution/losses.h"
 #include "scenarios/playing/memory_fit.h"
 #include "sim/base/error.h"
 #include "sim/base/units.h"
@@ -131,7 +132,64 @@ std::string CheckToText(const CheckReport& check, double tolerance) {
   return text;
 }
 
+Json TrainingToJson(const TrainedSteps& training) {
+  const auto numbers = [](const std::vector<double>& losses) {
+    Json array = Json::array();
+    for (const double loss : losses) array.push_back(Difference(loss));
+    return array;
+  };
+  Json json = {{"arithmetic", Name(training.arithmetic)}, {"losses", numbers(training.losses)}};
+  if (training.serial_losses.empty()) return json;
+  json["serial_losses"] = numbers(training.serial_losses);
+  json["largest_difference"] = Difference(training.LargestDifference());
+  return json;
+}
+
+// Some of the steps, the first and the last among them.
+std::string TrainingToText(const TrainedSteps& training) {
+  constexpr size_t kMostShown = 10;
+  const size_t steps = training.losses.size();
+  const bool has_serial = !training.serial_losses.empty();
+  std::string text =
+      fmt::format("\nTrained {} steps on one batch, in {}", steps, Name(training.arithmetic));
+  if (has_serial)
+    text += fmt::format(": losses are one rank's, but for {:.1e} of them at most",
+                        training.LargestDifference());
+  text +=
+      fmt::format("\n{:>6}{:>20}{}\n", "step", "loss", has_serial ? "            one rank" : "");
+  const size_t stride = std::max<size_t>(1, (steps + kMostShown - 2) / (kMostShown - 1));
+  for (size_t step = 0; step < steps; ++step) {
+    if (step % stride != 0 && step + 1 != steps) continue;
+    text += fmt::format("{:>6}{:>20.15g}", step + 1, training.losses[step]);
+    if (has_serial) text += fmt::format("{:>20.15g}", training.serial_losses[step]);
+    text += "\n";
+  }
+  return text;
+}
+
 }  // namespace
+
+double TrainedSteps::LargestDifference() const {
+  double largest = 0;
+  for (size_t step = 0; step < serial_losses.size(); ++step)
+    largest = std::max(largest, RelativeDifference(losses[step], serial_losses[step]));
+  return largest;
+}
+
+std::string ToCsv(const TrainedSteps& training) {
+  const bool has_serial = !training.serial_losses.empty();
+  std::string text = has_serial ? "step,loss,serial_loss\n" : "step,loss\n";
+  for (size_t step = 0; step < training.losses.size(); ++step) {
+    text += fmt::format("{},{}", step + 1, training.losses[step]);
+    if (has_serial) text += fmt::format(",{}", training.serial_losses[step]);
+    text += "\n";
+  }
+  return text;
+}
+
+bool HasNetwork(const Scenario& scenario) {
+  return std::holds_alternative<Workload>(scenario.jobs.front().work);
+}
 
 Schedule PlanSerially(const Scenario& scenario) {
   const auto* workload = std::get_if<Workload>(&scenario.jobs.front().work);
@@ -233,6 +291,7 @@ nlohmann::ordered_json ToJson(const ExecutedScenario& executed) {
   }
   json["clocks"] = ClocksToJson(execution, executed.transport != "threads");
   if (executed.check) json["check"] = CheckToJson(*executed.check, executed.check_tolerance);
+  if (executed.training) json["training"] = TrainingToJson(*executed.training);
   json["result"] = ToJson(executed.result);
   json["result"].erase("simulator");
   json["result"].erase("links");
@@ -263,6 +322,7 @@ std::string ToText(const ExecutedScenario& executed, bool color) {
   }
   for (const std::string& note : executed.notes) text += "Note: " + note + "\n";
   if (executed.check) text += CheckToText(*executed.check, executed.check_tolerance);
+  if (executed.training) text += TrainingToText(*executed.training);
   return text;
 }
 

@@ -17,12 +17,15 @@
 //     "check": {"passed": true, "tolerance": 1e-10, "loss": ..., "serial_loss": ...,
 //               "loss_difference": ..., "worst_gradient": ..., "worst_parameter": ...,
 //               "arrays": [...]},
+//     "training": {"arithmetic": "fp64", "losses": [...], "serial_losses": [...],
+//                  "largest_difference": 1e-14},
 //     "result": {...} }
 //
 // "given" is the scenario as it was read; older files lack it. "gpu" only on GPUs; its profiler may
 // be {"interface": 0, "why_not": "..."}: then the result's "collectives" and the timeline's ops do
 // not tell what NCCL chose. "timing" where timing ops costs something, "cuda_graph" with
-// --cuda-graph: medians of the host's wall times. "check" with --check.
+// --cuda-graph: medians of the host's wall times. "check" with --check; "training" with --steps: the
+// loss of each step, and of the same steps on one rank where the network is known.
 #pragma once
 
 #include <cstdint>
@@ -48,9 +51,19 @@ inline constexpr double kCheckTolerance = 1e-10;
 // parameter moves by a learning rate this way or that.
 inline constexpr double kGpuCheckTolerance = 2e-3;
 
+// Whether it says of which network its step is; schedules do not.
+bool HasNetwork(const Scenario& scenario);
 // The same network and batch on one rank, in the same parts: dropout draws anew for each
 // micro-batch and chunk.
 Schedule PlanSerially(const Scenario& scenario);
+
+struct TrainedSteps {
+  DType arithmetic = DType::kFp64;
+  std::vector<double> losses;         // by step
+  std::vector<double> serial_losses;  // of the same steps on one rank; empty: not known
+
+  double LargestDifference() const;  // relative
+};
 
 struct ExecutedScenario {
   std::string scenario;
@@ -64,6 +77,7 @@ struct ExecutedScenario {
   Execution execution;
   std::optional<CheckReport> check;
   double check_tolerance = kCheckTolerance;
+  std::optional<TrainedSteps> training;
   nlohmann::ordered_json gpu;  // libraries, device and environment; null on CPUs
   // Why it is not known how collectives were carried out; "" where it is.
   std::string choices_missing;
@@ -82,6 +96,8 @@ void Describe(const Scenario& scenario, const Schedule& schedule, const Transpor
               ExecutedScenario* executed);
 
 nlohmann::ordered_json ToJson(const ExecutedScenario& executed);
+// "step,loss,serial_loss", a line a step.
+std::string ToCsv(const TrainedSteps& training);
 std::string ToText(const ExecutedScenario& executed, bool color);
 // All steps, warm-ups first, with the ops as they were run.
 TimelineRecord RecordOf(const ExecutedScenario& executed);

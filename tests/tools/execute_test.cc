@@ -56,6 +56,40 @@ TEST_F(ExecuteProgramTest, ThreadRanksPassTheCheckAndLeaveTheirFiles) {
   EXPECT_THAT(ReadFile(folder_ / "result/timeline.svg"), HasSubstr("<svg"));
 }
 
+// AxoNN's Fig. 7: whatever the strategy, the losses are those of one rank, step for step.
+TEST_F(ExecuteProgramTest, StrategiesLearnWhatOneRankLearns) {
+  const auto losses_of = [this](const std::string& arguments) {
+    const Outcome outcome = Execute("execute " + arguments +
+                                    " --steps 5 --repeat 1 --warmup 0 --format json --out trained");
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    const Json training = Json::parse(outcome.out)["training"];
+    EXPECT_EQ(training["arithmetic"], "fp64");
+    EXPECT_LT(training["largest_difference"].get<double>(), 1e-12) << arguments;
+    return training["losses"].get<std::vector<double>>();
+  };
+  const std::vector<double> by_4d = losses_of(Shipped("cpu-4d"));
+  const std::vector<double> by_data = losses_of(Shipped("cpu-data-parallel"));
+  const std::vector<double> u_net = losses_of(Shipped("cpu-u-net"));
+  ASSERT_EQ(by_4d.size(), 5u);
+  for (size_t step = 0; step < by_4d.size(); ++step) {
+    EXPECT_NEAR(by_data[step], by_4d[step], 1e-12 * by_4d[step]);
+    if (step == 0) continue;
+    EXPECT_LT(by_4d[step], by_4d[step - 1]);
+    EXPECT_LT(u_net[step], u_net[step - 1]);
+  }
+  EXPECT_THAT(ReadFile(folder_ / "trained/losses.csv"), HasSubstr("step,loss,serial_loss\n1,"));
+}
+
+TEST_F(ExecuteProgramTest, AScheduleTrainsWithoutOneRankBesideIt) {
+  ASSERT_EQ(Execute("plan " + Shipped("cpu-data-parallel") + " -o step.json").code, 0);
+  const Outcome outcome = Execute(
+      "execute step.json --cluster local-cpu:ranks=2 --steps 2 --repeat 1 --warmup 0 --format json");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json training = Json::parse(outcome.out)["training"];
+  EXPECT_EQ(training["losses"].size(), 2u);
+  EXPECT_FALSE(training.contains("serial_losses"));
+}
+
 TEST_F(ExecuteProgramTest, EveryShippedCpuScenarioPassesTheCheck) {
   for (const char* name : {"cpu-data-parallel", "cpu-megatron", "cpu-fsdp", "cpu-4d", "cpu-4d-8",
                            "cpu-vgg", "cpu-u-net"}) {

@@ -1,0 +1,18 @@
+// The loss of a step, from what its ranks recorded.
+#pragma once
+
+#include <vector>
+
+#include "real/kernels/kernel_call.h"
+#include "real/transports/transport.h"
+
+namespace rehearse {
+
+// Mean over the step's tokens (or samples). Each row counts once, whatever the number of ranks that
+// computed it. Of all ranks on rank 0; 0 elsewhere.
+double GatherLoss(Transport& transport, const std::vector<RowLoss>& own, double tokens);
+
+// |value - reference| over |reference|; infinite where that is no number.
+double RelativeDifference(double value, double reference);
+
+}  // namespace rehearse

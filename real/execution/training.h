@@ -1,0 +1,35 @@
+// Several steps one after the other, each on the parameters that the last one left: does a strategy
+// learn what one rank learns?
+//
+// The batch is the same in every step, so that a network which learns has losses that fall: it
+// comes to know that batch by heart. Dropout, where there is some, draws the same in every step.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "real/backends/backend.h"
+#include "real/transports/transport.h"
+#include "sim/base/progress.h"
+#include "sim/schedule/schedule.h"
+
+namespace rehearse {
+
+struct TrainingOptions {
+  uint32_t steps = 0;
+  uint64_t seed = 1;
+  DType arithmetic = DType::kFp64;       // or fp32
+  BackendFactory backend = nullptr;      // nothing: the CPU in `arithmetic`
+  ProgressObserver* observer = nullptr;  // told of the steps, by rank 0
+};
+
+// The loss of each step before its update, on rank 0; empty elsewhere. All ranks of the transport
+// call it. Throws as Execute() does (real/execution/execute.h).
+std::vector<double> Train(const Schedule& schedule, Transport& transport,
+                          const TrainingOptions& options);
+
+// The same of a schedule of one rank, by this thread alone, on the CPU.
+std::vector<double> TrainSerially(const Schedule& serial, const TrainingOptions& options);
+
+}  // namespace rehearse
