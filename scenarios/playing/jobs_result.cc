@@ -79,6 +79,7 @@ nlohmann::ordered_json ToJson(const JobsResult& result) {
   }
   json["links"] = all.at("links");
   if (all.contains("routes")) json["routes"] = all.at("routes");
+  if (all.contains("experts")) json["experts"] = all.at("experts");
   json["simulator"] = all.at("simulator");
   json["timeline_hash"] = all.at("timeline_hash");
   if (all.contains("changes")) json["changes"] = all.at("changes");

@@ -12,6 +12,7 @@
 
 #include "collectives/lowering/collective_error.h"
 #include "scenarios/playing/calibrated.h"
+#include "scenarios/playing/expert_draws.h"
 #include "scenarios/playing/memory_fit.h"
 #include "scenarios/playing/prepare.h"
 #include "scenarios/playing/seeded_routes.h"
@@ -30,19 +31,12 @@ void NoteRelease(const Scenario& scenario, Result* result) {
       fmt::format("collectives are chosen as NCCL {} does", Name(scenario.lowering.nccl)));
 }
 
-// Where one seed says which experts are busy, and what they have no room for.
+// What experts have no room for.
 void NoteExperts(const Schedule& schedule, Result* result) {
   for (const Role& role : schedule.roles) {
     for (const Op& op : role.ops) {
       const auto* compute = std::get_if<Compute>(&op.work);
       if (compute == nullptr || compute->kernel != Kernel::kRoute) continue;
-      const double imbalance = compute->attributes[kRoutingImbalance];
-      if (imbalance > 1) {
-        result->notes.push_back(
-            fmt::format("which experts are busy ({:g} times an equal share) is one draw: other "
-                        "values of model.experts.seed give other steps",
-                        imbalance));
-      }
       const ExpertRouting routing = MakeRouting(compute->attributes);
       const double asked = static_cast<double>(routing.asked.size());
       const double dropped = asked - static_cast<double>(routing.Kept());
@@ -291,6 +285,7 @@ Rehearsal Rehearse(const Scenario& asked, const RehearsalOptions& options) {
   Rehearsal rehearsal;
   rehearsal.result = Describe(scenario, played, own);
   rehearsal.result.routes = std::move(routes);
+  rehearsal.result.experts = DrawExperts(scenario, options.threads, observer);
   rehearsal.names =
       NamesOf(scenario, own ? played.jobs.front().placement : AllDevices(*scenario.cluster));
   if (scenario.lists_jobs) {

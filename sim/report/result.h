@@ -63,11 +63,12 @@ struct ChosenCollective {
   friend auto operator<=>(const ChosenCollective&, const ChosenCollective&) = default;
 };
 
-// A step whose ways over the network a seed decides.
+// A step that a seed decides.
 struct SeededStep {
   uint64_t seed = 0;
   Seconds step;
 };
+// ... by the ways over the network.
 struct RouteSpread {
   std::string routing;            // "ecmp with 1 queue pair"
   std::vector<SeededStep> steps;  // the quickest first; one where the scenario fixes the seed
@@ -75,6 +76,13 @@ struct RouteSpread {
   Seconds sprayed;                // the step if all equal ways shared what goes over them
   std::string worst_link;         // the cable with the most to carry; "" where none has anything
   double worst_share = 0;         // how many times what its bundle's cables carry in the mean
+};
+
+// A step in which a seed decides which experts are busy.
+struct ExpertSpread {
+  double imbalance = 1;           // of the busiest expert, over an equal share
+  std::vector<SeededStep> steps;  // of several seeds, the quickest first; of the result it is 1
+  Seconds even;                   // the step if all had as much to do
 };
 
 // What a step takes in practice, where it waits for the slowest of many equal devices.
@@ -142,6 +150,7 @@ struct Result {
   std::vector<LinkSummary> links;
   std::vector<ChosenCollective> chosen;  // none where all collectives are rings on bare links
   std::optional<RouteSpread> routes;     // nothing where no seed decides
+  std::optional<ExpertSpread> experts;   // nothing where no seed decides which are busy
   std::optional<TypicalStep> typical;    // nothing where it is not known how far devices differ
   std::optional<Trust> trust;            // nothing for steps of measured devices, and of jobs
   SimulatorCost simulator;
@@ -181,6 +190,8 @@ std::string ToText(const Result& result, bool color);
 std::string StepToText(const Result& result, bool color);
 std::string MachineToText(const Result& result, bool color);
 
+// How much of the step it decides which experts are busy; "" where nothing is drawn.
+std::string ExpertLine(const Result& result);
 // How much of the step a hash decides, what sprayed routes would take, what collisions cost. None
 // where no seed decides.
 std::vector<std::string> RouteLines(const Result& result);

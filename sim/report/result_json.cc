@@ -87,10 +87,25 @@ void AddNumbers(const Json& json, const std::string& path, std::vector<std::stri
 
 }  // namespace
 
+namespace {
+
+Json Steps(const std::vector<SeededStep>& steps) {
+  Json json = Json::array();
+  for (const SeededStep& one : steps)
+    json.push_back({{"seed", one.seed}, {"seconds", Number(one.step.value())}});
+  return json;
+}
+
+Json Experts(const ExpertSpread& spread) {
+  return {{"imbalance", Number(spread.imbalance)},
+          {"steps", Steps(spread.steps)},
+          {"even_step_seconds", Number(spread.even.value())}};
+}
+
+}  // namespace
+
 nlohmann::ordered_json ToJson(const RouteSpread& spread) {
-  Json json = {{"routing", spread.routing}, {"seed", spread.seed}, {"steps", Json::array()}};
-  for (const SeededStep& one : spread.steps)
-    json["steps"].push_back({{"seed", one.seed}, {"seconds", Number(one.step.value())}});
+  Json json = {{"routing", spread.routing}, {"seed", spread.seed}, {"steps", Steps(spread.steps)}};
   json["sprayed_step_seconds"] = Number(spread.sprayed.value());
   if (!spread.worst_link.empty()) {
     json["worst_link"] = spread.worst_link;
@@ -181,6 +196,7 @@ nlohmann::ordered_json ToJson(const Result& result) {
   json["links"] = Links(result.links);
   if (!result.chosen.empty()) json["collectives"] = Collectives(result.chosen);
   if (result.routes) json["routes"] = ToJson(*result.routes);
+  if (result.experts) json["experts"] = Experts(*result.experts);
   if (result.typical) json["typical"] = Typical(*result.typical);
   if (result.trust) json["trust"] = ToJson(*result.trust);
   json["simulator"] = {{"wall_seconds", Number(result.simulator.wall.value())},

@@ -114,8 +114,8 @@ const ObjectShape& SimulatorUseShape() {
 const ObjectShape& SeededStepShape() {
   static const ObjectShape shape = {
       "step of a seed",
-      "What the step takes with one seed of the hash.",
-      {CountKey("seed", "of the hash"), TimeKey("seconds", "the step")}};
+      "What the step takes with one seed.",
+      {CountKey("seed", "of the hash, or of the draw"), TimeKey("seconds", "the step")}};
   return shape;
 }
 
@@ -131,6 +131,18 @@ const ObjectShape& RoutesShape() {
        Sometimes("worst_link", AText(), "no cable carries anything", "that has most to carry"),
        Sometimes("worst_link_share", ANumber(0, kMost), "no cable carries anything",
                  "times the mean of its bundle")}};
+  return shape;
+}
+
+const ObjectShape& ExpertSpreadShape() {
+  static const ObjectShape shape = {
+      "experts",
+      "How much it decides which experts are busy.",
+      {Written("imbalance", ANumber(1, kMost), "of the busiest, over an equal share"),
+       Written("steps", ListOf(ObjectOf(SeededStepShape)),
+               "of each draw, the quickest first; the result is that of seed 1",
+               R"([{"seed": 1, "seconds": 0.7}])"),
+       TimeKey("even_step_seconds", "if all had as much to do")}};
   return shape;
 }
 
@@ -223,6 +235,10 @@ JsonKey SimulatorKey() {
 JsonKey RoutesKey() {
   return Sometimes("routes", ObjectOf(RoutesShape), "no seed decides", "what a hash decides");
 }
+JsonKey ExpertsKey() {
+  return Sometimes("experts", ObjectOf(ExpertSpreadShape), "no seed decides which are busy",
+                   "what it decides which experts are busy");
+}
 JsonKey TypicalKey() {
   return Sometimes("typical", ObjectOf(TypicalShape), "it is not known how far devices differ",
                    "what it takes in practice, where it waits for the slowest of equal devices");
@@ -273,6 +289,7 @@ const ObjectShape& ResultShape() {
        Sometimes("collectives", ListOf(ObjectOf(ChosenShape)), "nothing was left to choose",
                  "what was chosen"),
        RoutesKey(),
+       ExpertsKey(),
        TypicalKey(),
        Sometimes("trust", ObjectOf(TrustShape), "devices were measured, or jobs share a cluster",
                  "how near predictions of steps like this have been to published ones"),
@@ -296,7 +313,7 @@ const ObjectShape& JobsResultShape() {
        Written("left_out", AText(), "what the fidelity ignores", "\"packets\""),
        CountKey("devices", "of the cluster"), TimeKey("seconds", "until all have ended"),
        Written("jobs", ListOf(ObjectOf(JobResultShape)), "one by one"), LinksKey(), RoutesKey(),
-       SimulatorKey(), HashKey(), ChangesKey(), GivenKey()}};
+       ExpertsKey(), SimulatorKey(), HashKey(), ChangesKey(), GivenKey()}};
   return shape;
 }
 

@@ -283,8 +283,10 @@ void WriteCost(Page& page, const Result& result) {
 }
 
 void WriteNotes(Page& page, const Result& result) {
-  if (result.notes.empty()) return;
+  const std::string experts = ExpertLine(result);
+  if (result.notes.empty() && experts.empty()) return;
   page.Gap();
+  if (!experts.empty()) page.Line("{}", page.pen(Ink::kYellow, experts));
   for (const std::string& note : result.notes) page.Line("{}", page.pen(Ink::kYellow, note));
 }
 
@@ -308,6 +310,16 @@ std::vector<std::string> RouteLines(const Result& result) {
                                 spread.worst_share));
   }
   return lines;
+}
+
+std::string ExpertLine(const Result& result) {
+  if (!result.experts) return "";
+  const ExpertSpread& spread = *result.experts;
+  return fmt::format(
+      "which experts are busy ({:g} times an equal share) is one draw: {} to {} over {} of them, "
+      "this is the first; with evenly busy ones {}",
+      spread.imbalance, Print(spread.steps.front().step), Print(spread.steps.back().step),
+      spread.steps.size(), Print(spread.even));
 }
 
 std::string StepToText(const Result& result, bool color) {

@@ -96,8 +96,9 @@ class ModuleTest(unittest.TestCase):
             import distributed
         except ImportError:
             self.skipTest("no python3-distributed")
-        with distributed.Client(n_workers=2, threads_per_worker=1, processes=False,
-                                dashboard_address=None) as client:
+        with tempfile.TemporaryDirectory() as folder, \
+                distributed.Client(n_workers=2, threads_per_worker=1, processes=False,
+                                   dashboard_address=None, local_directory=folder) as client:
             self.assertEqual(client.gather(client.map(step_of, [16, 32])), [step_of(16), step_of(32)])
 
     def test_a_sweep_is_columns(self):

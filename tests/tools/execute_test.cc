@@ -83,7 +83,8 @@ TEST_F(ExecuteProgramTest, StrategiesLearnWhatOneRankLearns) {
 TEST_F(ExecuteProgramTest, AScheduleTrainsWithoutOneRankBesideIt) {
   ASSERT_EQ(Execute("plan " + Shipped("cpu-data-parallel") + " -o step.json").code, 0);
   const Outcome outcome = Execute(
-      "execute step.json --cluster local-cpu:ranks=2 --steps 2 --repeat 1 --warmup 0 --format json");
+      "execute step.json --cluster local-cpu:ranks=2 --steps 2 --repeat 1 --warmup 0 --format "
+      "json");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const Json training = Json::parse(outcome.out)["training"];
   EXPECT_EQ(training["losses"].size(), 2u);
@@ -151,7 +152,7 @@ TEST_F(ExecuteProgramTest, RanksThatDisagreeSayWhoDoes) {
 TEST_F(ExecuteProgramTest, AnotherNumberOfRanksIsRefused) {
   if (MpiIsAbsent()) GTEST_SKIP() << "no MPI here";
   const Outcome outcome = Mpirun(2, "execute " + Shipped("cpu-4d"));
-  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(outcome.code, 1) << outcome.out << outcome.err;
   EXPECT_THAT(outcome.err, HasSubstr("mpirun started 2 ranks, but the scenario has 4"));
 }
 

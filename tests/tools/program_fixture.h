@@ -63,10 +63,11 @@ class ProgramTest : public ::testing::Test {
     return !HasMpi() || std::system("command -v mpirun > /dev/null") != 0;
   }
   // Oversubscribed, as CI machines are. Open MPI does not free all that it takes, which is
-  // no leak of ours.
+  // no leak of ours. Runs at the same time would share a folder in /tmp, which the one that ends
+  // first removes.
   inline static const std::string kMpirun =
-      "env ASAN_OPTIONS=\"$ASAN_OPTIONS:detect_leaks=0\" mpirun --allow-run-as-root "
-      "--oversubscribe";
+      "env TMPDIR=\"$PWD\" ASAN_OPTIONS=\"$ASAN_OPTIONS:detect_leaks=0\" mpirun "
+      "--allow-run-as-root --oversubscribe";
 
   static std::string Shipped(const std::string& name) {
     return SourceDir() + "/scenarios/" + name + ".json";

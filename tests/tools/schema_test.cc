@@ -150,6 +150,7 @@ TEST_F(SchemaProgramTest, ResultsHaveTheKeysOfTheTableAndNoOthers) {
             " --set software=axonn --set training.kernels=eager --cost-model axonn",
         Shipped("strategy-data-parallel") + " --set cluster=tree.json --set strategy.data=32 " +
             "--set training.batch=64",
+        Shipped("cpu-experts") + " --set model.experts.imbalance=2 --set training.batch=16",
         Shipped("cpu-pipeline"), Shipped("jobs-two-trainings") + " --set cluster=tree.json",
         Shipped("jobs-two-trainings") + " --set jobs.0.repeat=2"}) {
     const Outcome run = Execute("run " + arguments + " --format json");

@@ -232,6 +232,7 @@ Network MakeDecoder(const GptModel& model, const Training& training) {
   network.micro_batches = training.micro_batches;
   network.tokens = training.Tokens();
   network.model_flops = ModelFlops(model, training.Tokens(), training.sequence);
+  network.draws_experts = model.experts && !model.experts->seed;
   Decoder(model, training, &network).Build();
   return network;
 }

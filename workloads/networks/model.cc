@@ -83,7 +83,7 @@ std::vector<double> ExpertModel::RoutingAttributes() const {
   attributes[kRoutingLimitedGroups] = limited_groups;
   attributes[kRoutingCapacity] = capacity;
   attributes[kRoutingImbalance] = imbalance;
-  attributes[kRoutingSeed] = seed;
+  attributes[kRoutingSeed] = seed.value_or(1);
   attributes[kRoutingSigmoid] = sigmoid ? 1 : 0;
   attributes[kRoutingAuxiliary] = auxiliary;
   return attributes;
@@ -130,7 +130,9 @@ const ObjectShape& ExpertShape() {
         "1.25"},
        {"imbalance", ANumber(1, 1e6), Optional("the preset's, or 1"),
         "choices of the busiest expert, over an equal share of them", "1.5"},
-       {"seed", AWhole(0, 1 << 30), Optional("the preset's, or 1"), "which experts are busy", "7"},
+       {"seed", AWhole(0, 1 << 30),
+        Optional("the preset's, or 1, and with an imbalance seven others are tried beside it"),
+        "which experts are busy", "7"},
        {"router", OneOf({"softmax", "sigmoid"}), Optional("the preset's, or softmax"),
         "scores of experts, which become the weights of those chosen", "\"sigmoid\""},
        {"auxiliary_loss", ANumber(0, 1e6), Optional("the preset's, or 0.01"),

@@ -24,11 +24,11 @@ struct ExpertModel {
   // A token's choices lie in `limited_groups` of `groups` equal groups of experts.
   uint32_t groups = 1;
   uint32_t limited_groups = 1;
-  double capacity = 0;      // choices that an expert takes, of an equal share; 0: all
-  double imbalance = 1;     // of the busiest expert, over an equal share
-  uint32_t seed = 1;        // which experts are busy
-  bool sigmoid = false;     // the router's scores; else softmax
-  double auxiliary = 0.01;  // weight of the loss that balances them
+  double capacity = 0;   // choices that an expert takes, of an equal share; 0: all
+  double imbalance = 1;  // of the busiest expert, over an equal share
+  std::optional<uint32_t> seed = std::nullopt;  // which experts are busy; 1 where it is left open
+  bool sigmoid = false;                         // the router's scores; else softmax
+  double auxiliary = 0.01;                      // weight of the loss that balances them
 
   bool IsIn(uint32_t layer) const { return layer >= first_dense && (layer + 1) % every == 0; }
   std::vector<double> RoutingAttributes() const;

@@ -158,6 +158,7 @@ struct Network {
   Flops model_flops;  // of the step over all ranks, without recomputation (RecomputedFlops)
   double tokens = 0;
   std::string token_name = "tokens";  // what they are
+  bool draws_experts = false;         // which are busy is left open: any seed would do
 
   double Parameters() const;  // tied matrices counted once
 };

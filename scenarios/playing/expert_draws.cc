@@ -1,0 +1,75 @@
+#include "scenarios/playing/expert_draws.h"
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <utility>
+
+#include "scenarios/playing/prepare.h"
+#include "sim/base/threads.h"
+#include "sim/schedule/expert_routing.h"
+
+namespace rehearse {
+namespace {
+
+// Attributes of those nodes that choose by them (workloads/networks/decoder_network.cc).
+template <typename Visit>
+void ForEachDraw(Scenario& scenario, const Visit& visit) {
+  for (JobRequest& job : scenario.jobs) {
+    auto* const workload = std::get_if<Workload>(&job.work);
+    if (workload == nullptr || !workload->network.draws_experts) continue;
+    for (NetworkNode& node : workload->network.nodes) {
+      if (node.kind == NodeKind::kRoute || node.kind == NodeKind::kDispatch ||
+          node.kind == NodeKind::kCombine)
+        visit(node.attributes);
+    }
+  }
+}
+
+// The scenario with its seeds so much higher; or, with 0, with evenly busy experts.
+Scenario Drawn(Scenario scenario, uint32_t seed) {
+  ForEachDraw(scenario, [&](std::vector<double>& attributes) {
+    if (seed == 0)
+      attributes[kRoutingImbalance] = 1;
+    else
+      attributes[kRoutingSeed] += seed - 1;
+  });
+  return scenario;
+}
+
+}  // namespace
+
+std::optional<ExpertSpread> DrawExperts(const Scenario& scenario, unsigned threads,
+                                        ProgressObserver& observer) {
+  ExpertSpread spread;
+  Scenario looked_at = scenario;
+  ForEachDraw(looked_at, [&](const std::vector<double>& attributes) {
+    spread.imbalance = std::max(spread.imbalance, attributes[kRoutingImbalance]);
+  });
+  if (spread.imbalance <= 1) return std::nullopt;
+
+  std::vector<Seconds> steps(kExpertDraws + 1);  // by seed; 0: even
+  std::mutex mutex;                              // of the observer
+  size_t done = 0;
+  std::atomic<bool> has_failed = false;
+  observer.Begin("trying other busy experts", "draws", steps.size());
+  InParallel(steps.size(), threads, [&](size_t seed) {
+    if (has_failed) return;
+    try {
+      const Scenario drawn = Drawn(scenario, static_cast<uint32_t>(seed));
+      steps[seed] = ToSeconds(PlayJobs(drawn, Prepare(drawn)).simulation.timeline.step);
+      const std::lock_guard lock(mutex);
+      observer.Done(static_cast<double>(++done));
+    } catch (...) {  // the others need not begin
+      has_failed = true;
+      throw;
+    }
+  });
+  spread.even = steps.front();
+  for (uint32_t seed = 1; seed <= kExpertDraws; ++seed) spread.steps.push_back({seed, steps[seed]});
+  std::stable_sort(spread.steps.begin(), spread.steps.end(),
+                   [](const SeededStep& a, const SeededStep& b) { return a.step < b.step; });
+  return spread;
+}
+
+}  // namespace rehearse
