@@ -273,8 +273,8 @@ class LogReader {
       if (!column) return std::nullopt;
       const auto value = NcclNumber(cell(column));
       if (!value || *value < 0)
-        Fail(line, fmt::format("found \"{}\" in column {}, expected a number", cell(column),
-                               *column + 1));
+        Fail(line, fmt::format("found \"{}\" in column {}, expected a number",
+                               cell(column).substr(0, 60), *column + 1));
       if (*value == 0) return std::nullopt;  // rounded away
       return *value * unit;
     };

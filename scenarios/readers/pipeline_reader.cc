@@ -11,6 +11,7 @@
 
 #include "sim/base/error.h"
 #include "sim/base/input_file.h"
+#include "sim/base/json_parse.h"
 #include "workloads/planner/stage_sizes.h"
 
 namespace rehearse {
@@ -264,10 +265,9 @@ std::optional<Action> ParseCell(std::string cell, const Place& place) {
   const std::optional<uint32_t> micro_batch = TakeNumber(cell, &end);
   const auto kind = Letters().find(what);
   if (!stage || !micro_batch || end != cell.size() || kind == Letters().end()) {
-    throw Error(place,
-                fmt::format("found \"{}\", expected stage, F, B, I, W or R, and micro-batch, "
-                            "as in \"0F3\"",
-                            cell));
+    throw Error(place, fmt::format("found {}, expected stage, F, B, I, W or R, and micro-batch, "
+                                   "as in \"0F3\"",
+                                   QuotedJson(cell)));
   }
   return Action{*stage, *micro_batch, kind->second};
 }

@@ -7,6 +7,7 @@
 
 #include "scenarios/sweeping/validation.h"
 #include "sim/base/error.h"
+#include "sim/base/json_parse.h"
 #include "sim/base/known_names.h"
 #include "sim/base/units.h"
 
@@ -100,8 +101,8 @@ class RowReader {
 
   [[noreturn]] void FailCell(const std::string& column, const std::string& expected) const {
     const auto at = std::find(file_.columns.begin(), file_.columns.end(), column);
-    Fail(fmt::format("{}: found \"{}\", expected {}", column,
-                     row_.cells[static_cast<size_t>(at - file_.columns.begin())], expected));
+    const std::string& cell = row_.cells[static_cast<size_t>(at - file_.columns.begin())];
+    Fail(fmt::format("{}: found {}, expected {}", column, QuotedJson(cell), expected));
   }
 
   double Number(const std::string& column, const std::string& cell, double most,

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "sim/base/error.h"
 #include "sim/base/input_file.h"
@@ -20,6 +21,22 @@ std::string WithoutBlanks(std::string_view text) {
   return std::string(text);
 }
 
+constexpr size_t kLongestColumn = 100;  // bytes of a name
+// Of names and of paths in a scenario.
+bool IsOfColumns(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+         c == '_' || c == '-';
+}
+
+bool IsUtf8Text(std::string_view text) {
+  try {
+    nlohmann::json(std::string(text)).dump();
+    return true;
+  } catch (const nlohmann::json::type_error&) {
+    return false;
+  }
+}
+
 class CsvParser {
  public:
   CsvParser(std::string_view text, const std::string& name) : text_(text), name_(name) {}
@@ -27,6 +44,7 @@ class CsvParser {
   CsvFile Parse() {
     CsvFile file;
     file.name = name_;
+    RefuseOtherBytes();
     if (text_.substr(0, 3) == "\xef\xbb\xbf") at_ = 3;  // a byte order mark
     while (SkipToRow()) {
       CsvRow row{line_, Cells()};
@@ -49,6 +67,25 @@ class CsvParser {
  private:
   [[noreturn]] void Fail(int line, const std::string& message) const {
     throw Error({name_, line, ""}, message);
+  }
+
+  // What no table has: then it is something else, of which nothing is shown.
+  void RefuseOtherBytes() const {
+    int number = 1;
+    for (size_t begin = 0; begin < text_.size(); ++number) {
+      const size_t end = std::min(text_.find('\n', begin), text_.size());
+      const std::string_view line = text_.substr(begin, end - begin);
+      for (const char c : line) {
+        const auto byte = static_cast<unsigned char>(c);
+        if (byte < ' ' && c != '\r' && c != '\t') {
+          Fail(number,
+               fmt::format("found the byte 0x{:02x}, expected a CSV file: this is no text", byte));
+        }
+      }
+      if (!IsUtf8Text(line))
+        Fail(number, "found bytes that are not UTF-8, expected a text in UTF-8");
+      begin = end + 1;
+    }
   }
 
   // Past empty lines and comments; false at the end.
@@ -109,7 +146,18 @@ class CsvParser {
 
   void CheckColumns(const CsvRow& row) const {
     for (size_t i = 0; i < row.cells.size(); ++i) {
-      if (row.cells[i].empty()) Fail(row.line, fmt::format("column {} has no name", i + 1));
+      const size_t size = row.cells[i].size();
+      if (size == 0) Fail(row.line, fmt::format("column {} has no name", i + 1));
+      if (size > kLongestColumn) {
+        Fail(row.line, fmt::format("column {} has a name of {} bytes, expected at most {}", i + 1,
+                                   size, kLongestColumn));
+      }
+      const auto other = std::find_if_not(row.cells[i].begin(), row.cells[i].end(), IsOfColumns);
+      if (other != row.cells[i].end()) {
+        Fail(row.line, fmt::format("column {} has a name with '{}', expected letters, digits, '.', "
+                                   "'_' and '-'",
+                                   i + 1, *other));
+      }
       for (size_t j = 0; j < i; ++j) {
         if (row.cells[i] == row.cells[j])
           Fail(row.line, fmt::format("two columns are called \"{}\"", row.cells[i]));

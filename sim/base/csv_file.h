@@ -23,8 +23,10 @@ struct CsvFile {
   std::vector<CsvRow> rows;
 };
 
-// Throws Error (file, line) for a column without a name or with that of another one, a row with
-// more or fewer cells than columns, a quote that nothing closes, and a file without columns.
+// Throws Error (file, line) for control characters, bytes that are no UTF-8, a column without a
+// name, with one of more than 100 bytes, of other signs than letters, digits, '.', '_' and '-', or
+// that another one has, a row with more or fewer cells than columns, a quote that nothing closes,
+// and a file without columns.
 CsvFile ParseCsvFile(std::string_view text, const std::string& name);
 // Reads the file, or standard input ("-").
 CsvFile ReadCsvFile(const std::string& path);

@@ -1,6 +1,7 @@
 #include "sim/base/error.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <vector>
 
 #include <fmt/format.h>
@@ -18,16 +19,37 @@ std::string Located(const Place& place, const std::string& message) {
   return text + message;
 }
 
+// As it may be shown. What a message quotes is mostly shortened where it is made; where it is not,
+// a file of megabytes would be shown whole: then its middle is left out.
+std::string Shown(const std::string& message) {
+  constexpr size_t kLongest = 2000;
+  constexpr size_t kBegin = 1400;
+  constexpr size_t kEnd = 500;
+  std::string text = VisibleLines(message);
+  if (text.size() <= kLongest) return text;
+  const auto is_inside = [&](size_t at) { return (static_cast<uint8_t>(text[at]) & 0xc0) == 0x80; };
+  size_t begin = kBegin;
+  while (is_inside(begin)) --begin;
+  size_t end = text.size() - kEnd;
+  while (end < text.size() && is_inside(end)) ++end;
+  return fmt::format("{} ... ({} bytes left out) ... {}", text.substr(0, begin), end - begin,
+                     text.substr(end));
+}
+
 }  // namespace
 
-Error::Error(const std::string& message) : std::runtime_error(VisibleLines(message)) {}
+Error::Error(const std::string& message) : std::runtime_error(Shown(message)) {}
 Error::Error(const Place& place, const std::string& message)
-    : std::runtime_error(VisibleLines(Located(place, message))), place_(place) {}
+    : std::runtime_error(Shown(Located(place, message))), place_(place) {}
 
 namespace internal {
 
 // Optimal string alignment: insertions, deletions, substitutions and swaps of neighbours cost 1.
+// Where the lengths alone tell that the words are not near (DidYouMean), their difference will do:
+// a word may be a file of megabytes.
 int EditDistance(const std::string& a, const std::string& b) {
+  const size_t difference = a.size() > b.size() ? a.size() - b.size() : b.size() - a.size();
+  if (difference > a.size() / 3 + 1) return static_cast<int>(difference);
   std::vector<int> before_previous(b.size() + 1);
   std::vector<int> previous(b.size() + 1);
   std::vector<int> current(b.size() + 1);

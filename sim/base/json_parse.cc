@@ -187,6 +187,7 @@ class Builder {
     return true;
   }
   bool Open(json empty) {
+    has_begun_ = true;
     if (frames_.size() == kDeepestJson)
       throw Error({name_, Line(), ""},
                   fmt::format("found more than {} levels of nesting", kDeepestJson));
@@ -214,6 +215,7 @@ class Builder {
   std::vector<Frame> frames_;
   size_t count_ = 0;
   size_t pointer_bytes_ = 0;  // in lines_
+  bool has_begun_ = false;    // an object or array: it is JSON, if with a mistake
 };
 
 // The word of the text around the position of a bad token: to the next space, bracket,
@@ -226,6 +228,16 @@ std::string_view WordAt(std::string_view text, size_t at) {
   size_t end = at;
   while (end < text.size() && is_word(end)) ++end;
   return begin < end ? text.substr(begin, end - begin) : text.substr(at, 1);
+}
+
+// Of a text that may be anything, such as a file of secrets that a scenario names by mistake: not
+// what stands there, but of what kind it is.
+std::string KindOf(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  if (byte <= ' ' || byte >= 0x7f) return fmt::format("the byte 0x{:02x}", byte);
+  if (c >= '0' && c <= '9') return "a digit";
+  const bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+  return is_letter ? "a letter" : fmt::format("'{}'", c);
 }
 
 // What nlohmann says about a bad string, in the words of a person who wrote a file.
@@ -300,6 +312,9 @@ bool Builder::parse_error(size_t /*position*/, const std::string& token,
   if (fault.starts_with("unexpected '")) found = text_.substr(last, 1);
   if (fault.starts_with("unexpected number") || fault.starts_with("unexpected string"))
     found = token;
+  if (!has_begun_)
+    fail(fmt::format("found no JSON but a text with {}, expected {}", KindOf(found.front()),
+                     expected));
   if (fault.starts_with("invalid number")) expected = "a number";
   fail(fmt::format("found {}, expected {}", QuotedJson(found), expected));
   return false;

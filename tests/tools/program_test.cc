@@ -283,6 +283,30 @@ TEST_F(ProgramTest, MistakesOnTheCommandLine) {
 
 TEST_F(ProgramTest, AMissingFile) { ExpectMistake("run nowhere.json", {"nowhere.json"}); }
 
+// Names of files come with scenarios, which others may have written: what a file holds that is none
+// of ours is not told.
+TEST_F(ProgramTest, AFileThatIsNoneOfOursIsNotShown) {
+  const std::string scenario = "run " + Shipped("strategy-fsdp");
+  const std::string secrets =
+      "'" + Write("secrets", "password: hush, hush\n" + std::string(500, 'x')) + "'";
+  for (const std::string& file : {std::string("/proc/self/environ"), secrets}) {
+    for (const std::string& command :
+         {scenario + " --set cluster=" + file, scenario + " --set calibration=" + file,
+          scenario + " --set device_points=" + file, scenario + " --set model.file=" + file,
+          "run " + file, "sweep " + file, "validate " + file, "compare " + file,
+          "topology --cluster " + file, "import nccl " + file, "import smi " + file,
+          "import hf " + file}) {
+      const std::string told = "SECRET=hush " + command;
+      const std::string line = "SECRET=hush $rehearse " + command + " > out.txt 2> err.txt";
+      EXPECT_EQ(Shell(line), 1) << told;
+      const std::string message = ReadFile(folder_ / "err.txt");
+      EXPECT_EQ(message.find("hush"), std::string::npos) << told << ": " << message;
+      EXPECT_EQ(message.find("PATH="), std::string::npos) << told << ": " << message;
+      EXPECT_LT(message.size(), 400u) << told << ": " << message;
+    }
+  }
+}
+
 TEST_F(ProgramTest, ATruncatedFile) {
   const std::string whole = ReadFile(Shipped("axonn-weak-5b"));
   const std::string path = Write("half.json", whole.substr(0, whole.size() / 2));

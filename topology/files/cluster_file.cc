@@ -11,6 +11,7 @@
 #include "sim/base/input_file.h"
 #include "sim/base/input_record.h"
 #include "sim/base/json_document.h"
+#include "sim/base/json_parse.h"
 #include "topology/files/calibration.h"
 #include "topology/files/cluster_shapes.h"
 #include "topology/files/compact_form.h"
@@ -60,13 +61,13 @@ ChangedText SplitChanges(const std::string& text, const Place& place) {
     begin = end + 1;
     const size_t equals = change.find('=');
     if (equals == std::string::npos)
-      throw Error(place,
-                  fmt::format("found \"{}\" in \"{}\", expected a change such as \"nodes=4\"",
-                              change, text));
+      throw Error(place, fmt::format("found {} in {}, expected a change such as \"nodes=4\"",
+                                     QuotedJson(change), QuotedJson(text)));
     const std::string key = change.substr(0, equals);
     for (const auto& [earlier, value] : split.changes) {
       if (key == earlier)
-        throw Error(place, fmt::format("\"{}\" appears twice in \"{}\"", key, text));
+        throw Error(place,
+                    fmt::format("{} appears twice in {}", QuotedJson(key), QuotedJson(text)));
     }
     split.changes.emplace_back(key, change.substr(equals + 1));
   }

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "sim/base/input_file.h"
+#include "sim/base/json_parse.h"
 #include "sim/base/known_names.h"
 #include "sim/base/units.h"
 #include "topology/devices/device.h"
@@ -61,7 +62,7 @@ class PointsReader {
   }
   [[noreturn]] void Expected(const char* column, const std::string& cell,
                              const std::string& what) const {
-    Fail(row_->line, fmt::format("{}: found \"{}\", expected {}", column, cell, what));
+    Fail(row_->line, fmt::format("{}: found {}, expected {}", column, QuotedJson(cell), what));
   }
 
   std::string Cell(const char* column) const {
@@ -106,7 +107,7 @@ class PointsReader {
       names.emplace_back(Name(choice));
     }
     Fail(row_->line,
-         fmt::format("{}: there is no \"{}\"{}", column, cell, KnownNames(cell, names)));
+         fmt::format("{}: there is no {}{}", column, QuotedJson(cell), KnownNames(cell, names)));
   }
 
   PointKey Key() const {

@@ -42,5 +42,19 @@ TEST(CsvFileTest, MistakesNameFileAndLine) {
   EXPECT_THAT(MistakeIn("# nothing\n"), HasSubstr("t.csv: found no line of column names"));
 }
 
+// A file that a scenario names by mistake may hold secrets.
+TEST(CsvFileTest, WhatIsNoTableIsNotShown) {
+  EXPECT_EQ(MistakeIn(std::string("SECRET=1\0", 9)),
+            "t.csv:1: found the byte 0x00, expected a CSV file: this is no text");
+  EXPECT_EQ(MistakeIn("a\n\x1b[1m"),
+            "t.csv:2: found the byte 0x1b, expected a CSV file: this is no text");
+  EXPECT_EQ(MistakeIn("a,b\n1,2\n1,\xe9\n"),
+            "t.csv:3: found bytes that are not UTF-8, expected a text in UTF-8");
+  EXPECT_EQ(MistakeIn("a,password: x\n"),
+            "t.csv:1: column 2 has a name with ':', expected letters, digits, '.', '_' and '-'");
+  EXPECT_EQ(MistakeIn("a," + std::string(101, 'x')),
+            "t.csv:1: column 2 has a name of 101 bytes, expected at most 100");
+}
+
 }  // namespace
 }  // namespace rehearse

@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "sim/base/visible_text.h"
+
 namespace rehearse {
 namespace {
 
@@ -23,6 +25,23 @@ TEST(ErrorTest, LeavesOutWhatIsNotKnown) {
   EXPECT_STREQ(Error({"a.json", 3, ""}, "found 0").what(), "a.json:3: found 0");
   EXPECT_STREQ(Error({"", 0, "/x"}, "found 0").what(), "/x: found 0");
   EXPECT_STREQ(Error("found 0").what(), "found 0");
+}
+
+// A message may quote what others wrote, which may be a file.
+TEST(ErrorTest, LeavesOutTheMiddleOfWhatIsLong) {
+  const std::string message =
+      Error("found \"" + std::string(1'000'000, 'x') + "\", expected y").what();
+  EXPECT_LT(message.size(), 2000u);
+  EXPECT_THAT(message,
+              AllOf(testing::StartsWith("found \"xxx"), testing::EndsWith("xxx\", expected y"),
+                    HasSubstr("x ... (998120 bytes left out) ... x")));
+  // Never in the middle of a character: 3,000 times two bytes behind one or two others.
+  for (const char* begin : {"a", "ab"}) {
+    std::string text = begin;
+    for (int i = 0; i < 3000; ++i) text += "\u00e9";
+    const std::string shown = Error(text).what();
+    EXPECT_EQ(VisibleText(shown), shown);
+  }
 }
 
 TEST(CheckTest, PrintsBothValues) {

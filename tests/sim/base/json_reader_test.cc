@@ -330,6 +330,25 @@ TEST(JsonReaderTest, AnEmptyTextIsAnError) {
   EXPECT_EQ(Refusal("  \n // nothing\n"), "a.json:2: found no JSON, expected a value");
 }
 
+// A file that a scenario names by mistake may hold secrets. Once an object or array has begun it is
+// JSON with a mistake in it, which is shown.
+TEST(JsonReaderTest, ATextThatIsNoJsonIsNotShown) {
+  EXPECT_EQ(Refusal("SECRET=x"),
+            "a.json:1: found no JSON but a text with a letter, expected a value");
+  EXPECT_EQ(
+      Refusal("\n127.0.0.1 host"),
+      "a.json:2: found no JSON but a text with a digit, expected nothing after the end of the "
+      "document");
+  EXPECT_EQ(Refusal("<xml>"), "a.json:1: found no JSON but a text with '<', expected a value");
+  EXPECT_EQ(Refusal("\x7f"
+                    "ELF"),
+            "a.json:1: found no JSON but a text with the byte 0x7f, expected a value");
+  EXPECT_EQ(Refusal("\"user\" \"password\""),
+            "a.json:1: found no JSON but a text with '\"', expected nothing after the end of the "
+            "document");
+  EXPECT_EQ(Refusal("[SECRET]"), "a.json:1: found \"SECRET\", expected a value");
+}
+
 TEST(JsonReaderTest, ADuplicateKeyIsAnError) {
   EXPECT_EQ(Refusal("{\"cluster\": {\n\"nodes\": 1,\n\"nodes\": 2}}"),
             "a.json:3: /cluster: key \"nodes\" appears twice, first in line 2");
