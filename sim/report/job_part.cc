@@ -67,11 +67,14 @@ Result SummarizeSteps(const Job& job, const JobPart& part, FlopsPerSecond peak) 
   Result result = Summarize(part.schedule, part.timeline, peak);
   result.memory = MemoryOfFullestRank(job.schedule);  // each step uses the same
   const double steps = job.repeat;
-  for (Seconds* time :
-       {&result.step, &result.breakdown.compute, &result.breakdown.exposed_communication,
-        &result.breakdown.idle, &result.communication}) {
-    *time = *time / steps;
-  }
+  const auto divide = [&](Breakdown& parts) {
+    for (Seconds* time : {&parts.compute, &parts.exposed_communication, &parts.idle})
+      *time = *time / steps;
+  };
+  result.step = result.step / steps;
+  result.communication = result.communication / steps;
+  divide(result.breakdown);
+  for (RoleUse& role : result.roles) divide(role.breakdown);
   for (AxisUse& axis : result.axes) {
     axis.operations /= steps;
     axis.bytes = axis.bytes / steps;

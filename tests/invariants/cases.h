@@ -1,0 +1,30 @@
+// How many random scenarios each property is tried on: 200, or REHEARSE_CASES (a soak: 100000),
+// from the seed REHEARSE_FIRST_CASE on; a fifth of them under sanitizers.
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+
+namespace rehearse {
+
+struct Cases {
+  uint64_t first = 0;
+  uint64_t end = 0;
+};
+
+// `share`: of properties that take long only one case in so many.
+inline Cases CasesOf(uint64_t share = 1) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  uint64_t count = 40;
+#else
+  uint64_t count = 200;
+#endif
+  Cases cases;
+  if (const char* given = std::getenv("REHEARSE_CASES")) count = std::strtoull(given, nullptr, 10);
+  if (const char* given = std::getenv("REHEARSE_FIRST_CASE"))
+    cases.first = std::strtoull(given, nullptr, 10);
+  cases.end = cases.first + (count + share - 1) / share;
+  return cases;
+}
+
+}  // namespace rehearse

@@ -1,0 +1,123 @@
+// A better machine is no slower, where nothing is chosen anew: rings and channels are pinned.
+//
+// List schedules have anomalies: what begins earlier may take a link from what is more urgent. They
+// are counted and shown, and may cost 0.5 % of a step.
+#include <cstdio>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "scenarios/playing/rehearsal.h"
+#include "tests/invariants/cases.h"
+#include "tests/support/random_scenario.h"
+#include "topology/files/edits.h"
+
+namespace rehearse {
+namespace {
+
+// The step's seconds on the scenario's machine with every link or device changed so.
+double StepWith(const Scenario& scenario, const Edit& edit) {
+  Scenario changed = scenario;
+  changed.cluster = ApplyEdits(*scenario.cluster, {edit});
+  return ToSeconds(PlayScenario(changed).simulation.timeline.step).value();
+}
+
+Edit OfLinks() {
+  Edit edit;
+  edit.selector = "**";
+  return edit;
+}
+Edit OfDevices() {
+  Edit edit = OfLinks();
+  edit.target = Edit::Target::kDevices;
+  return edit;
+}
+
+// How often a better machine was slower, and the worst of it.
+struct Count {
+  uint64_t cases = 0;
+  uint64_t slower = 0;    // by more than rounding
+  uint64_t too_slow = 0;  // by more than half a percent
+  double worst = 0;
+  uint64_t worst_case = 0;
+
+  // `better` and `worse`: what the step takes on the better and on the worse machine.
+  void Add(uint64_t seed, const std::string& scenario, double better, double worse) {
+    ++cases;
+    const double loss = better / worse - 1;
+    if (loss > 1e-9) ++slower;
+    if (loss > kMost) {
+      ++too_slow;
+      ADD_FAILURE() << fmt::format("case {}: {} s instead of {} s\n{}", seed, better, worse,
+                                   scenario);
+    }
+    if (loss > worst) {
+      worst = loss;
+      worst_case = seed;
+    }
+  }
+  void Show(const char* what) const {
+    std::fputs(fmt::format("{}: slower in {} of {} cases, by {:.4f} % at most (case {})\n", what,
+                           slower, cases, 100 * worst, worst_case)
+                   .c_str(),
+               stdout);
+    ::testing::Test::RecordProperty("slower", static_cast<int>(slower));
+  }
+
+  static constexpr double kMost = 0.005;
+};
+
+template <typename Compare>
+Count CountOver(Compare compare) {
+  Count count;
+  const Cases cases = CasesOf();
+  for (uint64_t seed = cases.first; seed < cases.end; ++seed) {
+    const RandomScenario drawn = DrawScenario(seed, {.edits = false, .pinned = true});
+    const double before = ToSeconds(PlayScenario(drawn.scenario).simulation.timeline.step).value();
+    compare(&count, seed, drawn, before);
+  }
+  return count;
+}
+
+TEST(MonotonyTest, MoreLatencyIsNeverFaster) {
+  Edit edit = OfLinks();
+  edit.latency = Change{.factor = 1, .offset = 2e-6};
+  const Count count =
+      CountOver([&](Count* to, uint64_t seed, const RandomScenario& drawn, double before) {
+        to->Add(seed, drawn.text, before, StepWith(drawn.scenario, edit));
+      });
+  count.Show("less latency");
+}
+
+TEST(MonotonyTest, FasterLinksAreNeverMuchSlower) {
+  Edit edit = OfLinks();
+  edit.bandwidth = Change{.factor = 1.1};
+  const Count count =
+      CountOver([&](Count* to, uint64_t seed, const RandomScenario& drawn, double before) {
+        to->Add(seed, drawn.text, StepWith(drawn.scenario, edit), before);
+      });
+  count.Show("links 1.1x");
+}
+
+TEST(MonotonyTest, FasterArithmeticIsNeverMuchSlower) {
+  Edit edit = OfDevices();
+  edit.compute = Change{.factor = 1.1};
+  const Count count =
+      CountOver([&](Count* to, uint64_t seed, const RandomScenario& drawn, double before) {
+        to->Add(seed, drawn.text, StepWith(drawn.scenario, edit), before);
+      });
+  count.Show("arithmetic 1.1x");
+}
+
+TEST(MonotonyTest, FasterMemoryIsNeverMuchSlower) {
+  Edit edit = OfDevices();
+  edit.memory_bandwidth = Change{.factor = 1.1};
+  const Count count =
+      CountOver([&](Count* to, uint64_t seed, const RandomScenario& drawn, double before) {
+        to->Add(seed, drawn.text, StepWith(drawn.scenario, edit), before);
+      });
+  count.Show("memory 1.1x");
+}
+
+}  // namespace
+}  // namespace rehearse

@@ -1,0 +1,77 @@
+// Same input, same bits: whatever the folder, the locale, the time zone, the number of threads, and
+// how often it is asked; and whichever command plays it.
+#include <clocale>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+
+#include <gtest/gtest.h>
+
+#include "scenarios/playing/prepare.h"
+#include "scenarios/playing/rehearsal.h"
+#include "sim/base/json_document.h"
+#include "sim/base/json_reader.h"
+#include "sim/schedule/schedule_json.h"
+#include "tests/invariants/cases.h"
+#include "tests/support/fingerprint.h"
+#include "tests/support/random_scenario.h"
+
+namespace rehearse {
+namespace {
+
+namespace fs = std::filesystem;
+
+// All that a result says, but for what playing it took.
+std::string Told(const std::string& text, unsigned threads = 1) {
+  Scenario scenario = ReadScenario(JsonDocument::FromText(text, "random.json"));
+  scenario.allow_out_of_memory = true;
+  nlohmann::ordered_json json = ToJson(Rehearse(scenario, {.threads = threads}).result);
+  json.erase("simulator");
+  return json.dump();
+}
+
+TEST(SameBitsTest, NeitherFolderNorLocaleNorTimeZoneNorThreadsNorRepeatingMatters) {
+  const fs::path before = fs::current_path();
+  const Cases cases = CasesOf();
+  for (uint64_t seed = cases.first; seed < cases.end; ++seed) {
+    const std::string text = DrawScenario(seed).text;
+    SCOPED_TRACE(text);
+    const std::string told = Told(text);
+    ASSERT_EQ(Told(text), told) << "asked again";
+    ASSERT_EQ(Told(text, 3), told) << "with three threads";
+    fs::current_path("/");
+    // Whichever the machine has: in most of them a comma parts a number.
+    for (const char* name : {"de_DE.UTF-8", "tr_TR.UTF-8", "C.UTF-8"})
+      if (std::setlocale(LC_ALL, name) != nullptr) break;
+    setenv("TZ", "Asia/Kathmandu", 1);
+    tzset();
+    const std::string elsewhere = Told(text);
+    std::setlocale(LC_ALL, "C");
+    unsetenv("TZ");
+    tzset();
+    fs::current_path(before);
+    ASSERT_EQ(elsewhere, told) << "in another folder, locale and time zone";
+  }
+}
+
+// What `rehearse plan` writes and `execute` runs is what `run` plays: one schedule, which comes
+// back from its file as it was and takes the same time to the picosecond.
+TEST(SameBitsTest, RunPlanAndExecuteHaveOneSchedule) {
+  const Cases cases = CasesOf();
+  for (uint64_t seed = cases.first; seed < cases.end; ++seed) {
+    const RandomScenario drawn = DrawScenario(seed, {.jobs = false});
+    SCOPED_TRACE(drawn.text);
+    const Schedule prepared = PrepareOne(drawn.scenario, "this test").schedule;
+    const std::string text = WriteSchedule(prepared, {"a step", ""});
+    const JsonDocument file = JsonDocument::FromText(text, "step.schedule.json");
+    const Schedule read = ReadSchedule(file.Root());
+    ASSERT_EQ(FingerprintOf(read), FingerprintOf(prepared));
+    Job job = PrepareOne(drawn.scenario, "this test");
+    job.schedule = read;
+    const std::string played = HashOf(PlayScenario(drawn.scenario).simulation.timeline);
+    ASSERT_EQ(HashOf(PlayJobs(drawn.scenario, {job}).simulation.timeline), played);
+  }
+}
+
+}  // namespace
+}  // namespace rehearse

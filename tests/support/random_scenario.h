@@ -1,0 +1,32 @@
+// Random small scenarios, the same for a seed on every machine: machines of several presets and
+// hand-made ones; 4D, SBP, ATP, SUMMA, Megatron-LM, FSDP, ZeRO and combined strategies; stages,
+// experts and jobs; edits, channels and fidelities. Nearly all of them can be planned.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "scenarios/readers/scenario.h"
+
+namespace rehearse {
+
+struct RandomScenarioLimits {
+  bool jobs = true;
+  bool edits = true;
+  // So small that CPUs execute it at once, on the machine itself; without edits and jobs.
+  bool for_execution = false;
+  // Rings on bare links, one channel each: nothing is chosen anew on another machine.
+  bool pinned = false;
+};
+
+// JSON.
+std::string RandomScenarioText(uint64_t seed, const RandomScenarioLimits& limits = {});
+
+// The first one of a sequence of seeds, that depends on this one, which can be read and planned.
+struct RandomScenario {
+  std::string text;
+  Scenario scenario;
+};
+RandomScenario DrawScenario(uint64_t seed, const RandomScenarioLimits& limits = {});
+
+}  // namespace rehearse
