@@ -31,6 +31,7 @@
 #include "tools/output_format.h"
 #include "tools/scenario_options.h"
 #include "tools/terminal.h"
+#include "tools/trace_options.h"
 
 namespace rehearse {
 namespace po = boost::program_options;
@@ -88,6 +89,7 @@ CommandSyntax ExecuteSyntax() {
       "write execution.json, timeline.json (for rehearse compare), trace.pftrace, timeline.svg "
       "and, "
       "with --steps, losses.csv there, and rank-N.jsonl while the run goes on");
+  AddTraceOption(&syntax);
   return syntax;
 }
 
@@ -112,6 +114,7 @@ struct Request {
   bool share_gpus = false;
   CudaOptions gpu;
   std::string folder;  // empty: none
+  bool kineto = false;
   ProgressObserver* observer = &NoObserver();
   std::function<void()> begin_stoppable = nullptr;  // on rank 0, before the steps
   OutputFormat format = OutputFormat::kText;
@@ -147,12 +150,13 @@ Request ParseRequest(const po::variables_map& values) {
   request.check = values.count("check") > 0;
   request.mpi_collectives = ParseChoice(values, "collectives", {"own", "mpi"}) == 1;
   request.folder = FolderOption(values, "out");
+  request.kineto = WantsKineto(values);
   request.format = ReadFormat(values, kTextAndJson);
   SetBlasThreads(static_cast<int>(values["blas-threads"].as<uint32_t>()));
   return request;
 }
 
-void WriteOutputs(const ExecutedScenario& executed, const std::string& folder) {
+void WriteOutputs(const ExecutedScenario& executed, const std::string& folder, bool kineto) {
   const Execution& execution = executed.execution;
   const TraceNames names{.title = executed.scenario, .node_of_rank = {}, .device_of_rank = {}};
   PictureOptions picture;
@@ -166,7 +170,10 @@ void WriteOutputs(const ExecutedScenario& executed, const std::string& folder) {
   files.Add(folder + "/execution.json", ToJson(executed).dump(2) + "\n");
   files.Add(folder + "/timeline.json", ToJsonText(RecordOf(executed)));
   if (executed.training) files.Add(folder + "/losses.csv", ToCsv(*executed.training));
-  files.Add(folder + "/trace.pftrace", PerfettoTrace(execution.schedule, median, names));
+  if (kineto)
+    AddKinetoTraces(execution.schedule, median, names, {}, folder, &files);
+  else
+    files.Add(folder + "/trace.pftrace", PerfettoTrace(execution.schedule, median, names));
   files.Add(folder + "/timeline.svg", TimelineSvg(execution.schedule, median, names, picture));
   files.Commit();
 }
@@ -269,7 +276,7 @@ std::optional<ExecutedScenario> RunRank(const Scenario& scenario, const Schedule
 }
 
 int Report(const ExecutedScenario& executed, const Request& request) {
-  if (!request.folder.empty()) WriteOutputs(executed, request.folder);
+  if (!request.folder.empty()) WriteOutputs(executed, request.folder, request.kineto);
   const std::string text = request.format == OutputFormat::kJson ? ToJson(executed).dump(2) + "\n"
                                                                  : ToText(executed, ColorsWanted());
   std::fputs(text.c_str(), stdout);

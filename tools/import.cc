@@ -11,6 +11,7 @@
 #include "sim/base/output_file.h"
 #include "sim/base/visible_text.h"
 #include "sim/interchange/chakra_read.h"
+#include "sim/interchange/kineto_read.h"
 #include "tools/command.h"
 #include "tools/import_machine.h"
 #include "topology/view/cluster_view.h"
@@ -24,6 +25,7 @@ namespace po = boost::program_options;
 struct Request {
   std::vector<std::string> files;
   std::string device;  // "": not given
+  bool as_schedule = false;
 
   const std::string& file() const { return files.front(); }
 };
@@ -52,11 +54,23 @@ Imported ImportHf(const Request& request) {
           model.remarks};
 }
 
+std::string RanksText(uint32_t ranks) {
+  return fmt::format("{} rank{}", ranks, ranks == 1 ? "" : "s");
+}
+
 Imported ImportTraces(const Request& request) {
   const ImportedChakra traces = ImportChakra(request.files);
-  return {traces.text,
-          fmt::format("a schedule of {} rank{}", traces.ranks, traces.ranks == 1 ? "" : "s"),
-          traces.remarks};
+  return {traces.text, "a schedule of " + RanksText(traces.ranks), traces.remarks};
+}
+
+Imported ImportProfile(const Request& request) {
+  const ImportedKineto traces = ImportKineto(
+      request.files, request.as_schedule ? KinetoResult::kSchedule : KinetoResult::kTimeline);
+  const std::string what =
+      request.as_schedule
+          ? "a schedule"
+          : fmt::format("a timeline of {} step{}", traces.steps, traces.steps == 1 ? "" : "s");
+  return {traces.text, what + " of " + RanksText(traces.ranks), traces.remarks};
 }
 
 struct Kind {
@@ -74,6 +88,8 @@ constexpr Kind kKinds[] = {
     {"hf", "the config.json of a decoder on Hugging Face", "a model file", false, false, ImportHf},
     {"chakra", "MLCommons' execution traces NAME.RANK.et, or a folder of them", "a schedule", false,
      true, ImportTraces},
+    {"kineto", "PyTorch's profiles (.json, .json.gz), one a rank, or a folder of them",
+     "a timeline, or a schedule", false, true, ImportProfile},
 };
 
 const Kind& KindOf(const std::string& name) {
@@ -117,6 +133,10 @@ CommandSyntax ImportSyntax() {
       "  nvidia-smi topo -m | rehearse import smi - --device h100 -o cluster.json\n"
       "  rehearse import hf config.json -o model.json\n"
       "  rehearse import chakra traces -o step.schedule.json\n"
+      "  rehearse import kineto traces -o timeline.json\n"
+      "  rehearse import kineto traces --as schedule -o step.schedule.json\n"
+      "A measured timeline is for report and compare. As a schedule, kernels take as long as they\n"
+      "took, and collectives are played again: what if the NICs were twice as fast?\n"
       "A scenario takes either file of a model: \"model\": {\"file\": \"config.json\"}.\n";
   syntax.positional = {"kind", "file"};
   syntax.last_repeats = true;
@@ -127,8 +147,10 @@ CommandSyntax ImportSyntax() {
   syntax.takes["output"] = TakenOutput({".json"});
   syntax.options.add_options()("device", po::value<std::string>()->value_name("NAME"),
                                "what the devices of a machine are, e.g. a100-80g")(
-      "output,o", po::value<std::string>()->default_value("-")->value_name("FILE"),
-      "write there; - is standard output");
+      "as", po::value<std::string>()->default_value("timeline")->value_name("timeline|schedule"),
+      "what a profile becomes")("output,o",
+                                po::value<std::string>()->default_value("-")->value_name("FILE"),
+                                "write there; - is standard output");
   return syntax;
 }
 
@@ -140,7 +162,7 @@ int ImportCommand(const std::vector<std::string>& arguments) {
   const Kind& kind = KindOf(values["kind"].as<std::string>());
   if (values.count("file") == 0)
     throw Error(fmt::format("no file given, expected {}; usage: {}", kind.what, syntax.usage));
-  Request request{values["file"].as<std::vector<std::string>>(), ""};
+  Request request{values["file"].as<std::vector<std::string>>(), "", false};
   if (request.files.size() > 1 && !kind.takes_several) {
     throw Error(fmt::format("found {} files, expected {} in one; usage: {}", request.files.size(),
                             kind.what, syntax.usage));
@@ -149,6 +171,12 @@ int ImportCommand(const std::vector<std::string>& arguments) {
     if (!kind.has_devices) throw Error("--device goes with a machine (nccl, smi)");
     request.device = values["device"].as<std::string>();
   }
+  const std::string as = values["as"].as<std::string>();
+  if (as != "timeline" && as != "schedule")
+    throw Error(fmt::format("--as: found \"{}\"{}", as, KnownNames(as, {"timeline", "schedule"})));
+  request.as_schedule = as == "schedule";
+  if (!values["as"].defaulted() && kind.read != ImportProfile)
+    throw Error("--as goes with a profile (kineto)");
   const std::string output = values["output"].as<std::string>();
   CheckWritable(output);
   const Imported imported = kind.read(request);

@@ -18,6 +18,7 @@
 #include "tools/ranks.h"
 #include "tools/scenario_options.h"
 #include "tools/terminal.h"
+#include "tools/trace_options.h"
 
 namespace rehearse {
 namespace po = boost::program_options;
@@ -56,6 +57,7 @@ CommandSyntax RunSyntax() {
   add("cost-model", po::value<std::string>()->value_name("auto|axonn|axonn-agnostic|autoddl|atp"),
       "also show what a paper's own model says of the communication, term by term; auto: of the "
       "paper whose strategy it is");
+  AddTraceOption(&syntax);
   return syntax;
 }
 
@@ -141,7 +143,7 @@ constexpr size_t kMostLinksOfATrace = 100;
 
 // `asked`: ranks that the user named.
 void WriteOutputs(const Rehearsal& rehearsal, const Scenario& scenario, const std::string& folder,
-                  const PictureOptions& picture, const std::vector<uint32_t>& asked,
+                  const PictureOptions& picture, const std::vector<uint32_t>& asked, bool kineto,
                   const nlohmann::ordered_json& result) {
   MakeFolder(folder);
   OutputSet files;
@@ -150,8 +152,13 @@ void WriteOutputs(const Rehearsal& rehearsal, const Scenario& scenario, const st
   options.ranks = RanksToKeep(rehearsal.schedule, rehearsal.timeline, asked);
   options.most_links = kMostLinksOfATrace;
   if (asked.empty()) options.most_ops = kMostOpsOfATrace;
-  files.Add(folder + "/trace.pftrace",
-            PerfettoTrace(rehearsal.schedule, rehearsal.timeline, rehearsal.names, options));
+  if (kineto) {
+    AddKinetoTraces(rehearsal.schedule, rehearsal.timeline, rehearsal.names, options.ranks, folder,
+                    &files);
+  } else {
+    files.Add(folder + "/trace.pftrace",
+              PerfettoTrace(rehearsal.schedule, rehearsal.timeline, rehearsal.names, options));
+  }
   Timeline kept = rehearsal.timeline;
   std::vector<uint32_t> left_out = KeepOnly(options.ranks, rehearsal.schedule, &kept);
   TimelineRecord record =
@@ -172,6 +179,7 @@ int RunCommand(const std::vector<std::string>& arguments) {
   if (!ParseCommandLine(syntax, arguments, &values)) return 0;
   const OutputFormat format = ReadFormat(values, kTableFormats);
   const std::string folder = FolderOption(values, "out");
+  const bool kineto = WantsKineto(values);
   const Scenario scenario = ReadScenarioArgument(syntax, values);
   PictureOptions picture;
   picture.ranks = PicturedRanks(values, scenario);
@@ -197,7 +205,8 @@ int RunCommand(const std::vector<std::string>& arguments) {
   if (!folder.empty()) {
     progress.Begin("writing " + folder, "", 0);
     WriteOutputs(rehearsal, scenario, folder, picture,
-                 values["ranks"].defaulted() ? std::vector<uint32_t>() : picture.ranks, result);
+                 values["ranks"].defaulted() ? std::vector<uint32_t>() : picture.ranks, kineto,
+                 result);
   }
   std::string text = IsTable(format)                 ? Print(ResultToTable(result), format)
                      : format == OutputFormat::kJson ? result.dump(2) + "\n"

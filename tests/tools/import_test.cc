@@ -1,4 +1,9 @@
 // rehearse import, as its user meets it.
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include <nlohmann/json.hpp>
 
 #include "tests/tools/program_fixture.h"
@@ -119,6 +124,84 @@ TEST_F(ImportTest, AStepIsTheSameFromItsChakraTraces) {
   ExpectMistake("import chakra imported.json -o box.json", {"no trace NAME.RANK.et given"});
   ExpectMistake("import hf imported.json planned.json", {"found 2 files"});
   EXPECT_FALSE(std::filesystem::exists(folder_ / "box.json"));
+}
+
+TEST_F(ImportTest, AMeasuredStepIsTheSameFromItsKinetoTraces) {
+  const Outcome execute = Execute("execute '" + Shipped("cpu-4d") +
+                                  "' --warmup 0 --repeat 1 --trace kineto --out measured");
+  ASSERT_EQ(execute.code, 0) << execute.err;
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "measured/trace.pftrace"));
+  const Outcome import = Execute("import kineto measured/kineto -o timeline.json");
+  ASSERT_EQ(import.code, 0) << import.err;
+  EXPECT_THAT(import.out, StartsWith("timeline.json   a timeline of 1 step of "));
+  const auto measured = nlohmann::json::parse(ReadFile(folder_ / "measured/timeline.json"));
+  const auto imported = nlohmann::json::parse(ReadFile(folder_ / "timeline.json"));
+  EXPECT_EQ(imported["steps"], measured["steps"]);
+  EXPECT_EQ(imported["provenance"], "measured");
+  EXPECT_EQ(imported["title"], measured["title"]);
+  // Ranks that do the same share a role there, too; copies of micro-batches stand apart.
+  EXPECT_EQ(imported["roles"][0]["ops"][0], measured["roles"][0]["ops"][0]);
+  EXPECT_EQ(Execute("compare timeline.json measured/timeline.json").code, 0);
+  EXPECT_EQ(Execute("report timeline.json -o page.html").code, 0);
+}
+
+// Holistic Trace Analysis counts, of the time in which kernels with "nccl" in their name run, that
+// in which others do.
+double OverlapOf(const nlohmann::json& trace) {
+  std::vector<std::pair<double, int>> edges;  // at: 1 and -1 of compute, 2 and -2 of communication
+  for (const auto& event : trace["traceEvents"]) {
+    if (event["ph"] != "X" || event["cat"] != "kernel") continue;
+    const std::string name = event["name"];
+    const int weight = name.find("nccl") == std::string::npos ? 1 : 2;
+    edges.emplace_back(event["ts"], weight);
+    edges.emplace_back(event["ts"].get<double>() + event["dur"].get<double>(), -weight);
+  }
+  std::sort(edges.begin(), edges.end());
+  double both = 0;
+  double communicating = 0;
+  double now = 0;
+  int compute = 0;
+  int communication = 0;
+  for (const auto& [at, weight] : edges) {
+    if (communication > 0) communicating += at - now;
+    if (communication > 0 && compute > 0) both += at - now;
+    now = at;
+    (weight == 1 || weight == -1 ? compute : communication) += weight;
+  }
+  return both / communicating;
+}
+
+TEST_F(ImportTest, AKinetoTraceHasTheOverlapThatIsReported) {
+  Write("step.json", R"({"schema": "rehearse.schedule.v1", "ranks": 2,
+    "communicators": [{"name": "all", "ranks": "all"}],
+    "roles": [{"name": "all", "ops": [
+      {"name": "first", "duration": "100us"},
+      {"name": "sum", "collective": "all-reduce", "communicator": "all", "bytes": "64MiB",
+       "after": "first"},
+      {"name": "beside", "duration": "150us"},
+      {"name": "last", "duration": "20us", "after": "sum"}]}]})");
+  const Outcome run = Execute(
+      "run step.json --cluster switch:devices=2 --format json --ranks 0-1 --trace kineto --out "
+      "played");
+  ASSERT_EQ(run.code, 0) << run.err;
+  const auto result = nlohmann::json::parse(run.out);
+  ASSERT_EQ(Shell("gunzip played/kineto/rank_0.json.gz"), 0);
+  const auto trace = nlohmann::json::parse(ReadFile(folder_ / "played/kineto/rank_0.json"));
+  EXPECT_EQ(trace["distributedInfo"]["world_size"], 2);
+  const double hidden = result["overlap_fraction"];
+  EXPECT_GT(hidden, 0.01);
+  EXPECT_LT(hidden, 0.99);
+  EXPECT_NEAR(OverlapOf(trace), hidden, 1e-6);
+
+  // What if: the trace as a schedule, on links that are twice as fast.
+  ASSERT_EQ(Shell("gunzip played/kineto/*.gz; true"), 0);
+  ASSERT_EQ(Execute("import kineto played/kineto --as schedule -o again.json").code, 0);
+  EXPECT_EQ(Execute("run again.json --cluster switch:devices=2").code, 0);
+  ExpectMistake("run step.json --cluster switch:devices=2 --trace chrome --out x",
+                {"--trace", "\"chrome\""});
+  ExpectMistake("run step.json --cluster switch:devices=2 --trace kineto", {"--out DIR"});
+  ExpectMistake("import kineto played/kineto --as steps", {"--as", "\"steps\""});
+  ExpectMistake("import hf step.json --as schedule", {"--as goes with a profile"});
 }
 
 TEST_F(ImportTest, MistakesAreSaidInOneMessage) {

@@ -1,0 +1,22 @@
+// A Schedule of a step that PyTorch's profiler measured.
+//
+// Each stream of the device is a stream; kernels and copies take as long as they took. What a
+// kernel waited for is not in a trace, and is concluded: where it was launched before the last op
+// of another stream had ended and began after that, it waited for it; what is left of the gap
+// before it is a wait as long as measured (the host, the launch). Collectives and messages whose
+// sizes and groups are told are played again; others are waits as long as they took.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/interchange/kineto_steps.h"
+#include "sim/schedule/schedule.h"
+
+namespace rehearse {
+
+// Checked. `later` as AlignClocks() has it.
+Schedule ScheduleOfKineto(const KinetoRanksOfStep& ranks, const KinetoStep& step,
+                          const std::vector<int64_t>& later, std::vector<std::string>* remarks);
+
+}  // namespace rehearse

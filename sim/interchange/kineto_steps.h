@@ -1,0 +1,27 @@
+// The steps of a run that traces of PyTorch's profiler hold, and what each op of them is.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim/interchange/kineto_transfers.h"
+#include "sim/report/timeline_record.h"
+
+namespace rehearse {
+
+// Events by rank, position of an op; the same ops in all steps.
+struct KinetoStep {
+  std::string name;
+  std::vector<std::vector<uint32_t>> events;
+};
+
+// By ProfilerSteps where all ranks have them, else all is one step. Those that do not do what the
+// last one does are left out, and what lies outside of steps. Throws Error where ranks have other
+// steps than others.
+std::vector<KinetoStep> StepsOf(const KinetoRanksOfStep& ranks, std::vector<std::string>* remarks);
+
+// What the event is, as a Timeline tells it.
+RecordedOp OpOfEvent(const KinetoRanksOfStep& ranks, uint32_t rank, const KinetoEvent& event);
+
+}  // namespace rehearse
