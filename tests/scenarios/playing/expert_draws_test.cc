@@ -30,7 +30,9 @@ TEST(ExpertDrawsTest, AnImbalanceHasARangeOverDraws) {
   EXPECT_LT(spread.even, spread.steps.front().step);
   for (const SeededStep& draw : spread.steps) {
     // The step that is shown is the first draw's, as `plan` and `execute` have it.
-    if (draw.seed == 1) EXPECT_EQ(draw.step, result.step);
+    if (draw.seed == 1) {
+      EXPECT_EQ(draw.step, result.step);
+    }
     // Each is the step of a scenario that names the seed.
     const Result own = ResultWith(
         {"model.experts.imbalance=2", "model.experts.seed=" + std::to_string(draw.seed)});
