@@ -32,7 +32,7 @@ std::optional<std::pair<double, size_t>> BestOf(Json scenario, const char* decid
 // It need not be the same point where several are as good; what it takes is. The formula may
 // mislead where it sees nothing of contention and overlap: that is counted, and bounded.
 TEST(SearchInvariantsTest, APrunedSearchFindsTheBestOfAll) {
-  const Cases cases = CasesOf(8);
+  const Cases cases = CasesOf(20);
   uint64_t compared = 0;
   uint64_t missed = 0;
   double worst = 0;
