@@ -24,8 +24,8 @@
 // "given" is the scenario as it was read; older files lack it. "gpu" only on GPUs; its profiler may
 // be {"interface": 0, "why_not": "..."}: then the result's "collectives" and the timeline's ops do
 // not tell what NCCL chose. "timing" where timing ops costs something, "cuda_graph" with
-// --cuda-graph: medians of the host's wall times. "check" with --check; "training" with --steps: the
-// loss of each step, and of the same steps on one rank where the network is known.
+// --cuda-graph: medians of the host's wall times. "check" with --check; "training" with --steps:
+// the loss of each step, and of the same steps on one rank where the network is known.
 #pragma once
 
 #include <cstdint>

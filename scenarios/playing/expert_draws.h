@@ -2,8 +2,8 @@
 // draw; so such a step is played with several, and their range stands beside it, with what the step
 // would take if all experts had as much to do.
 //
-// The step itself is the scenario's, of seed 1 where it names none: `run`, `plan` and `execute` have
-// one schedule.
+// The step itself is the scenario's, of seed 1 where it names none: `run`, `plan` and `execute`
+// have one schedule.
 #pragma once
 
 #include <optional>
