@@ -132,10 +132,17 @@ nlohmann::ordered_json ToJson(const NcclProfilerState& state) {
 
 // ---- what NCCL looks for, by name ---------------------------------------------------------------
 
-extern const NcclProfilerTable<NcclInitV2, NcclEventV2> kTableV2 __asm__("ncclProfiler_v2");
-extern const NcclProfilerTable<NcclInitV2, NcclEventV3> kTableV3 __asm__("ncclProfiler_v3");
-extern const NcclProfilerTable<NcclInitV4, NcclEventV4> kTableV4 __asm__("ncclProfiler_v4");
-extern const NcclProfilerTable<NcclInitV5, NcclEventV4> kTableV5 __asm__("ncclProfiler_v5");
+// All else of the house is hidden from other libraries.
+#define REHEARSE_SHOWN __attribute__((visibility("default")))
+
+extern const NcclProfilerTable<NcclInitV2, NcclEventV2> kTableV2 __asm__("ncclProfiler_v2")
+    REHEARSE_SHOWN;
+extern const NcclProfilerTable<NcclInitV2, NcclEventV3> kTableV3 __asm__("ncclProfiler_v3")
+    REHEARSE_SHOWN;
+extern const NcclProfilerTable<NcclInitV4, NcclEventV4> kTableV4 __asm__("ncclProfiler_v4")
+    REHEARSE_SHOWN;
+extern const NcclProfilerTable<NcclInitV5, NcclEventV4> kTableV5 __asm__("ncclProfiler_v5")
+    REHEARSE_SHOWN;
 
 const NcclProfilerTable<NcclInitV2, NcclEventV2> kTableV2 = {
     "rehearse", Greet<2>, Start<NcclEventV2>, Stop, RecordState, Finalize};

@@ -143,8 +143,13 @@ TEST_F(SchemaProgramTest, ResultsHaveTheKeysOfTheTableAndNoOthers) {
       "nics": 4, "cable": {"bandwidth": "25GBps", "latency": "1us"}},
       "fabric": {"kind": "fat-tree", "radix": 8, "routing": "ecmp",
                  "cable": {"bandwidth": "25GBps", "latency": "1us"}}})");
+  Write("busy.json", R"({"name": "busy", "cluster": "local-cpu:ranks=4",
+      "jobs": [{"scenario": ")" +
+                         Shipped("cpu-experts") + R"(", "placement": "round-robin"}]})");
   for (const std::string& arguments :
-       {Shipped("cpu-4d") + " --calibration shared.json",
+       {std::string("busy.json --set jobs.0.scenario.model.experts.imbalance=2 --set "
+                    "jobs.0.scenario.training.batch=16"),
+        Shipped("cpu-4d") + " --calibration shared.json",
         Shipped("axonn-gpt20b-perlmutter") +
             " --set simulator.algorithm=auto --set strategy.cached_layers=0" +
             " --set software=axonn --set training.kernels=eager --cost-model axonn",
