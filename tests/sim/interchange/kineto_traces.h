@@ -17,10 +17,10 @@ class KinetoText {
   KinetoText(uint32_t rank, uint32_t world) : rank_(rank), world_(world) {}
 
   KinetoText& Event(const std::string& category, const std::string& name, double begin,
-                    double duration, const std::string& arguments = "{}", int64_t thread = 7) {
+                    double duration, const std::string& arguments = "{}", int64_t of_thread = 7) {
     events_.push_back(fmt::format(R"({{"ph": "X", "cat": "{}", "name": "{}", "pid": 0, "tid": {}, )"
                                   R"("ts": {:.3f}, "dur": {:.3f}, "args": {}}})",
-                                  category, name, thread, begin + clock, duration, arguments));
+                                  category, name, of_thread, begin + clock, duration, arguments));
     return *this;
   }
   KinetoText& Kernel(const std::string& name, uint32_t stream, double launch, double begin,
