@@ -107,30 +107,30 @@ class REHEARSE_API Scenario {
 // What one op of a rank did. Of a collective ready..begin is waiting for other ranks, begin..end
 // the transfer.
 struct Span {
-  uint32_t rank;
-  uint32_t op;  // in Simulation::ops()
-  int32_t micro_batch;
-  int32_t stream;  // of the rank: one runs its ops in order
-  int64_t ready;   // picoseconds since the step began
-  int64_t begin;
-  int64_t end;
+  uint32_t rank = 0;
+  uint32_t op = 0;  // in Simulation::ops()
+  int32_t micro_batch = 0;
+  int32_t stream = 0;  // of the rank: one runs its ops in order
+  int64_t ready = 0;   // picoseconds since the step began
+  int64_t begin = 0;
+  int64_t end = 0;
 };
 
 struct Op {
-  std::string name;   // "qkv"
-  std::string kind;   // "gemm", "attention", "memory", "all-reduce", ..., "send", "receive"
-  std::string axis;   // the communicator's name; "" for compute
-  std::string phase;  // "forward", "backward", ...
-  int32_t layer;      // -1: of none
+  std::string name;    // "qkv"
+  std::string kind;    // "gemm", "attention", "memory", "all-reduce", ..., "send", "receive"
+  std::string axis;    // the communicator's name; "" for compute
+  std::string phase;   // "forward", "backward", ...
+  int32_t layer = -1;  // -1: of none
 };
 
 struct Link {
   std::string name;
   std::string kind;
-  double bytes;        // that it carried
-  double capacity;     // bytes per second
-  double utilization;  // bytes / (capacity · step)
-  uint32_t count;      // links that did the same, this one included
+  double bytes = 0;        // that it carried
+  double capacity = 0;     // bytes per second
+  double utilization = 0;  // bytes / (capacity · step)
+  uint32_t count = 1;      // links that did the same, this one included
 };
 
 // One played step.
@@ -167,7 +167,7 @@ REHEARSE_API std::string Plan(const Scenario& scenario);
 struct Column {
   enum class Kind : uint8_t { kNumber, kText, kTruth };
   std::string name;
-  Kind kind;
+  Kind kind = Kind::kNumber;
   std::vector<double> numbers;     // NaN: nothing
   std::vector<std::string> texts;  // "": nothing
   std::vector<uint8_t> truths;     // 0 or 1; 0: nothing
