@@ -7,6 +7,7 @@
 
 #include "real/calibration/nccl_table.h"
 #include "sim/base/error.h"
+#include "sim/base/json_parse.h"
 
 namespace rehearse {
 namespace {
@@ -273,8 +274,8 @@ class LogReader {
       if (!column) return std::nullopt;
       const auto value = NcclNumber(cell(column));
       if (!value || *value < 0)
-        Fail(line, fmt::format("found \"{}\" in column {}, expected a number",
-                               cell(column).substr(0, 60), *column + 1));
+        Fail(line, fmt::format("found {} in column {}, expected a number", QuotedJson(cell(column)),
+                               *column + 1));
       if (*value == 0) return std::nullopt;  // rounded away
       return *value * unit;
     };

@@ -369,8 +369,8 @@ class CpuBackend : public Backend {
   Threads threads_;  // of all streams but the first
 };
 
-// OpenBLAS keeps 128 MiB of addresses for each thread that multiplies, and asks for them for ever
-// where they are limited (ulimit -v). So they are asked for once before it does.
+// OpenBLAS keeps 128 MiB of addresses for each thread that multiplies, and where they are limited
+// (ulimit -v) it asks again and again. So they are asked for once before it does.
 void CheckThatProductsHaveRoom(uint32_t threads) {
 #ifndef REHEARSE_NO_OPENBLAS
   constexpr size_t kOfThread = size_t{130} << 20;

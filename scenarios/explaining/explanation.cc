@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "scenarios/playing/expert_draws.h"
 #include "scenarios/playing/prepare.h"
 #include "scenarios/playing/rehearsal.h"
 #include "scenarios/playing/seeded_routes.h"
@@ -219,6 +220,8 @@ Explanation Explain(const Scenario& asked, ProgressObserver& observer) {
     const std::optional<JobPart> own = OwnPart(scenario, played);
     explanation.result = Describe(scenario, played, own);
     explanation.result.routes = std::move(routes);
+    explanation.result.experts =
+        DrawExperts(scenario, ToSeconds(played.simulation.timeline.step), 0, observer);
     explanation.of_jobs = scenario.lists_jobs;
     Explainer explainer(played);
     explainer.DescribePath(&explanation);

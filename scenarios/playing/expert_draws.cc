@@ -39,7 +39,7 @@ Scenario Drawn(Scenario scenario, uint32_t seed) {
 
 }  // namespace
 
-std::optional<ExpertSpread> DrawExperts(const Scenario& scenario, unsigned threads,
+std::optional<ExpertSpread> DrawExperts(const Scenario& scenario, Seconds step, unsigned threads,
                                         ProgressObserver& observer) {
   ExpertSpread spread;
   Scenario looked_at = scenario;
@@ -48,13 +48,14 @@ std::optional<ExpertSpread> DrawExperts(const Scenario& scenario, unsigned threa
   });
   if (spread.imbalance <= 1) return std::nullopt;
 
-  std::vector<Seconds> steps(kExpertDraws + 1);  // by seed; 0: even
-  std::mutex mutex;                              // of the observer
+  std::vector<Seconds> steps(kExpertDraws + 1, step);  // by seed; 0: even
+  std::mutex mutex;                                    // of the observer
   size_t done = 0;
   std::atomic<bool> has_failed = false;
-  observer.Begin("trying other busy experts", "draws", steps.size());
-  InParallel(steps.size(), threads, [&](size_t seed) {
+  observer.Begin("trying other busy experts", "draws", kExpertDraws);
+  InParallel(kExpertDraws, threads, [&](size_t i) {
     if (has_failed) return;
+    const size_t seed = i == 0 ? 0 : i + 1;
     try {
       const Scenario drawn = Drawn(scenario, static_cast<uint32_t>(seed));
       steps[seed] = ToSeconds(PlayJobs(drawn, Prepare(drawn)).simulation.timeline.step);

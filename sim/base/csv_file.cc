@@ -71,6 +71,7 @@ class CsvParser {
 
   // What no table has: then it is something else, of which nothing is shown.
   void RefuseOtherBytes() const {
+    const bool is_utf8 = IsUtf8Text(text_);
     int number = 1;
     for (size_t begin = 0; begin < text_.size(); ++number) {
       const size_t end = std::min(text_.find('\n', begin), text_.size());
@@ -82,7 +83,7 @@ class CsvParser {
                fmt::format("found the byte 0x{:02x}, expected a CSV file: this is no text", byte));
         }
       }
-      if (!IsUtf8Text(line))
+      if (!is_utf8 && !IsUtf8Text(line))
         Fail(number, "found bytes that are not UTF-8, expected a text in UTF-8");
       begin = end + 1;
     }

@@ -13,36 +13,13 @@
 #include "sim/base/json_document.h"
 #include "sim/base/json_reader.h"
 #include "sim/interchange/chakra_foreign.h"
+#include "sim/interchange/trace_files.h"
 #include "sim/schedule/schedule_json.h"
 
 namespace rehearse {
 namespace {
 
 namespace fs = std::filesystem;
-
-// What is in folders, in order, in place of them.
-std::vector<std::string> FilesOf(const std::vector<std::string>& paths) {
-  std::vector<std::string> files;
-  for (const std::string& path : paths) {
-    std::error_code problem;
-    if (!fs::is_directory(path, problem)) {
-      files.push_back(path);
-      continue;
-    }
-    const size_t before = files.size();
-    bool has_traces = false;
-    for (fs::directory_iterator entry(path, problem), end; !problem && entry != end;
-         entry.increment(problem)) {
-      const std::string extension = entry->path().extension().string();
-      has_traces = has_traces || extension == ".et";
-      if (extension == ".et" || extension == ".json") files.push_back(entry->path().string());
-    }
-    if (problem) throw Error(fmt::format("cannot read {}: {}", path, problem.message()));
-    if (!has_traces) throw Error(fmt::format("{}: found no traces NAME.RANK.et there", path));
-    std::sort(files.begin() + static_cast<std::ptrdiff_t>(before), files.end());
-  }
-  return files;
-}
 
 // NAME and RANK of DIR/NAME.RANK.et.
 struct TraceName {
@@ -224,7 +201,7 @@ ImportedChakra ReadOwn(const TraceSet& set) {
 }  // namespace
 
 ImportedChakra ImportChakra(const std::vector<std::string>& paths) {
-  const TraceSet set(Named(FilesOf(paths)));
+  const TraceSet set(Named(TraceFiles(paths, {".et"}, {".json"}, "NAME.RANK.et")));
   if (set.is_own()) return ReadOwn(set);
   ImportedChakra imported;
   const Schedule schedule = ScheduleOfForeign(set.traces(), &imported.remarks);

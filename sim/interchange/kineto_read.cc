@@ -14,35 +14,13 @@
 #include "sim/base/visible_text.h"
 #include "sim/interchange/kineto_schedule.h"
 #include "sim/interchange/kineto_steps.h"
+#include "sim/interchange/trace_files.h"
 #include "sim/schedule/schedule_json.h"
 
 namespace rehearse {
 namespace {
 
 namespace fs = std::filesystem;
-
-// What is in folders, in order, in place of them.
-std::vector<std::string> TraceFilesOf(const std::vector<std::string>& paths) {
-  std::vector<std::string> files;
-  for (const std::string& path : paths) {
-    std::error_code problem;
-    if (!fs::is_directory(path, problem)) {
-      files.push_back(path);
-      continue;
-    }
-    const size_t before = files.size();
-    for (fs::directory_iterator entry(path, problem), end; !problem && entry != end;
-         entry.increment(problem)) {
-      const std::string name = entry->path().string();
-      if (name.ends_with(".json") || name.ends_with(".json.gz")) files.push_back(name);
-    }
-    if (problem) throw Error(fmt::format("cannot read {}: {}", path, problem.message()));
-    if (files.size() == before)
-      throw Error(fmt::format("{}: found no traces NAME.json or NAME.json.gz there", path));
-    std::sort(files.begin() + static_cast<std::ptrdiff_t>(before), files.end());
-  }
-  return files;
-}
 
 std::vector<KinetoTrace> ReadTraces(const std::vector<std::string>& files) {
   std::vector<KinetoTrace> traces(files.size());
@@ -194,7 +172,8 @@ void RemarkUnused(const KinetoRanksOfStep& ranks, std::vector<std::string>* rema
 
 ImportedKineto ImportKineto(const std::vector<std::string>& paths, KinetoResult result) {
   ImportedKineto imported;
-  const KinetoRanksOfStep ranks = GatherRanks(ReadTraces(TraceFilesOf(paths)));
+  const KinetoRanksOfStep ranks = GatherRanks(
+      ReadTraces(TraceFiles(paths, {".json", ".json.gz"}, {}, "NAME.json or NAME.json.gz")));
   const std::vector<KinetoStep> steps = StepsOf(ranks, &imported.remarks);
   CheckOwn(ranks, steps);
   std::vector<std::vector<KinetoMeeting>> meetings;

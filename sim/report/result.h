@@ -176,7 +176,8 @@ Result Summarize(const Schedule& schedule, const Timeline& timeline, FlopsPerSec
 // `rehearse run` adds the scenario under "given"; older files lack it.
 nlohmann::ordered_json ToJson(const Result& result);
 
-nlohmann::ordered_json ToJson(const RouteSpread& spread);  // what stands under "routes"
+nlohmann::ordered_json ToJson(const RouteSpread& spread);   // what stands under "routes"
+nlohmann::ordered_json ToJson(const ExpertSpread& spread);  // ... under "experts"
 
 // The dotted paths of its numbers, where "*" is the name of an axis: "by_axis.*.seconds".
 std::vector<std::string> NumbersOfResults();

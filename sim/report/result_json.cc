@@ -96,13 +96,13 @@ Json Steps(const std::vector<SeededStep>& steps) {
   return json;
 }
 
-Json Experts(const ExpertSpread& spread) {
+}  // namespace
+
+nlohmann::ordered_json ToJson(const ExpertSpread& spread) {
   return {{"imbalance", Number(spread.imbalance)},
           {"steps", Steps(spread.steps)},
           {"even_step_seconds", Number(spread.even.value())}};
 }
-
-}  // namespace
 
 nlohmann::ordered_json ToJson(const RouteSpread& spread) {
   Json json = {{"routing", spread.routing}, {"seed", spread.seed}, {"steps", Steps(spread.steps)}};
@@ -196,7 +196,7 @@ nlohmann::ordered_json ToJson(const Result& result) {
   json["links"] = Links(result.links);
   if (!result.chosen.empty()) json["collectives"] = Collectives(result.chosen);
   if (result.routes) json["routes"] = ToJson(*result.routes);
-  if (result.experts) json["experts"] = Experts(*result.experts);
+  if (result.experts) json["experts"] = ToJson(*result.experts);
   if (result.typical) json["typical"] = Typical(*result.typical);
   if (result.trust) json["trust"] = ToJson(*result.trust);
   json["simulator"] = {{"wall_seconds", Number(result.simulator.wall.value())},

@@ -342,16 +342,10 @@ OrderedJson DeepSeekV2Model(Config& config) { return DeepSeekModel(config, /*is_
 OrderedJson DeepSeekV3Model(Config& config) { return DeepSeekModel(config, /*is_v3=*/true); }
 
 OrderedJson GptOssModel(Config& config) {
-  LlamaKeys llama = ReadLlama(config);
-  ReadWindow(config, llama.layers, /*by_default=*/true, llama.keys);
-  OrderedJson& experts = llama.keys["experts"];
-  experts["count"] = config.Whole("num_local_experts", 1, 1 << 16);
-  experts["per_token"] = config.Whole("num_experts_per_tok", 1, 1 << 16);
-  experts["hidden"] = llama.keys["feed_forward"];
-  ReadAuxiliary(config, "router_aux_loss_coef", experts);
+  OrderedJson keys = MixtralModel(config);
   config.LeaveOut("attention_bias", true, "biases of attention are");
   config.Remark("biases of experts and attention sinks are left out");
-  return llama.keys;
+  return keys;
 }
 
 OrderedJson GptNeoxModel(Config& config) {

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "scenarios/explaining/explanation.h"
 #include "sim/base/json_document.h"
 #include "sim/report/result.h"
 #include "tests/support/places.h"
@@ -41,6 +42,15 @@ TEST(ExpertDrawsTest, AnImbalanceHasARangeOverDraws) {
   }
   EXPECT_EQ(ResultWith({}).step, spread.even);
   EXPECT_THAT(ToText(result, false), HasSubstr("over 8 of them, this is the first"));
+}
+
+TEST(ExpertDrawsTest, ExplainTellsTheRangeToo) {
+  JsonDocument document = JsonDocument::FromFile(SourceDir() + "/scenarios/cpu-experts.json");
+  for (const char* change : {"training.batch=16", "model.experts.imbalance=2"})
+    document.Set(change);
+  const Explanation explanation = Explain(ReadScenario(document));
+  const Result run = Rehearse(ReadScenario(document)).result;
+  EXPECT_THAT(ToText(explanation, 5, false), HasSubstr(ExpertLine(run)));
 }
 
 TEST(ExpertDrawsTest, EvenExpertsHaveNone) {

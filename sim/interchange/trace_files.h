@@ -1,0 +1,17 @@
+// The traces that a user names: files, and folders of them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace rehearse {
+
+// The paths; in place of a folder its files that end as traces do, or as what lies beside them, in
+// order. `called` is how messages name traces ("NAME.RANK.et"). Throws Error for a folder that
+// cannot be read or has no traces.
+std::vector<std::string> TraceFiles(const std::vector<std::string>& paths,
+                                    const std::vector<std::string>& traces,
+                                    const std::vector<std::string>& beside,
+                                    const std::string& called);
+
+}  // namespace rehearse
