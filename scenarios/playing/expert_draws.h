@@ -15,8 +15,8 @@ namespace rehearse {
 inline constexpr uint32_t kExpertDraws = 8;  // seeds from 1 on
 
 // `step` is the scenario's own, and so that of seed 1: the others are played, on so many threads,
-// 0: as many as the machine has cores. Nothing where experts are evenly busy, there are none, or the
-// scenario fixes the seed. Throws as PlayScenario() does.
+// 0: as many as the machine has cores. Nothing where experts are evenly busy, there are none, or
+// the scenario fixes the seed. Throws as PlayScenario() does.
 std::optional<ExpertSpread> DrawExperts(const Scenario& scenario, Seconds step, unsigned threads,
                                         ProgressObserver& observer);
 
