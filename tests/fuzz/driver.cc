@@ -124,11 +124,9 @@ std::string Contents(const fs::path& path) {
                        Shared* shared) {
   // Nobody waits at a terminal, and a runaway ends before the machine does.
   dup2(open("/dev/null", O_RDONLY), STDIN_FILENO);
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   constexpr rlim_t kMostData = rlim_t{4} << 30;
   const rlimit limit{kMostData, kMostData};
-  setrlimit(RLIMIT_DATA, &limit);
-#endif
+  if (!kIsSanitized) setrlimit(RLIMIT_DATA, &limit);
   const auto end =
       Clock::now() + std::chrono::duration_cast<Clock::duration>(
                          std::chrono::duration<double>(std::min(options.seconds, 1e8)));

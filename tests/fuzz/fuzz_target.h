@@ -13,23 +13,13 @@
 #include <string_view>
 #include <vector>
 
+#include "tests/support/sanitizers.h"
+
 namespace rehearse {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr double kFuzzSlowness = 8;  // of the sanitizers, in time
-inline constexpr size_t kFuzzBulk = 4;      // and in memory, freed blocks that are kept included
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-inline constexpr double kFuzzSlowness = 8;
-inline constexpr size_t kFuzzBulk = 4;
-#else
-inline constexpr double kFuzzSlowness = 1;
-inline constexpr size_t kFuzzBulk = 1;
-#endif
-#else
-inline constexpr double kFuzzSlowness = 1;
-inline constexpr size_t kFuzzBulk = 1;
-#endif
+// Of the sanitizers, in time; and in memory, freed blocks that are kept included.
+inline constexpr double kFuzzSlowness = kIsSanitized ? 8 : 1;
+inline constexpr size_t kFuzzBulk = kIsSanitized ? 4 : 1;
 inline constexpr double kLongestSeconds = 1 * kFuzzSlowness;  // of the processor
 inline constexpr size_t kMostMemory = (size_t{512} << 20) * kFuzzBulk;
 inline constexpr size_t kLongestErrorText = 2000;         // bytes of an Error

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <cstdlib>
 
+#include "tests/support/sanitizers.h"
+
 namespace rehearse {
 
 struct Cases {
@@ -14,11 +16,7 @@ struct Cases {
 
 // `share`: of properties that take long only one case in so many.
 inline Cases CasesOf(uint64_t share = 1) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  uint64_t count = 40;
-#else
-  uint64_t count = 200;
-#endif
+  uint64_t count = kIsSanitized ? 40 : 200;
   Cases cases;
   if (const char* given = std::getenv("REHEARSE_CASES")) count = std::strtoull(given, nullptr, 10);
   if (const char* given = std::getenv("REHEARSE_FIRST_CASE"))

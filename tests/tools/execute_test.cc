@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "tests/support/places.h"
+#include "tests/support/sanitizers.h"
 #include "tests/tools/program_fixture.h"
 
 namespace rehearse {
@@ -206,9 +207,7 @@ TEST_F(ExecuteProgramTest, WhenARankIsKilledTheOthersNameItAndItsOpAndKeepTheirL
 }
 
 TEST_F(ExecuteProgramTest, MoreRanksThanThereIsRoomForAreAMistake) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "a sanitizer takes more addresses than the limit leaves";
-#endif
+  if (kIsSanitized) GTEST_SKIP() << "a sanitizer takes more addresses than the limit leaves";
   // 512 stacks of 8 MiB are more than 3 GB, and with one arena nothing else takes as much.
   EXPECT_EQ(
       Shell("ulimit -v 3000000; MALLOC_ARENA_MAX=1 \"$rehearse\" execute '" + Shipped("cpu-4d") +

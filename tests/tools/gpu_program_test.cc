@@ -9,6 +9,7 @@
 #include "real/cuda/kernel_image.h"
 #include "tests/support/gpu_double.h"
 #include "tests/support/places.h"
+#include "tests/support/sanitizers.h"
 #include "tests/tools/program_fixture.h"
 
 namespace rehearse {
@@ -16,12 +17,6 @@ namespace {
 
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
-
-#ifdef __SANITIZE_ADDRESS__
-constexpr bool kIsSanitized = true;
-#else
-constexpr bool kIsSanitized = false;
-#endif
 
 class GpuProgramTest : public ProgramTest {
  protected:

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/support/places.h"
+#include "tests/support/sanitizers.h"
 #include "tests/tools/program_fixture.h"
 
 namespace rehearse {
@@ -80,9 +81,7 @@ TEST_F(SweepCommandTest, ADamagedPointIsSimulatedAgainAndThatIsSaid) {
 }
 
 TEST_F(SweepCommandTest, MoreThreadsThanThereIsRoomForDoNoHarm) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "a sanitizer takes more addresses than the limit leaves";
-#endif
+  if (kIsSanitized) GTEST_SKIP() << "a sanitizer takes more addresses than the limit leaves";
   std::string values;
   for (int batch = 16; batch < 16 * 401; batch += 16)
     values += (values.empty() ? "" : ", ") + std::to_string(batch);

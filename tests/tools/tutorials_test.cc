@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/places.h"
+#include "tests/support/sanitizers.h"
 #include "tests/tools/program_fixture.h"
 
 namespace rehearse {
@@ -90,12 +91,6 @@ void ExpectShown(const std::vector<std::string>& shown, const std::string& outpu
   EXPECT_TRUE(may_skip || at == lines.size()) << commands << "printed more than is shown:\n"
                                               << (at < lines.size() ? lines[at] : "");
 }
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kIsSanitized = true;
-#else
-constexpr bool kIsSanitized = false;
-#endif
 
 class TutorialsTest : public ProgramTest {
  protected:

@@ -8,6 +8,7 @@
 
 #include "tests/scenarios/small_scenario.h"
 #include "tests/support/random_program.h"
+#include "tests/support/sanitizers.h"
 
 namespace rehearse {
 namespace {
@@ -153,11 +154,7 @@ std::vector<std::string> RandomChanges(uint64_t seed) {
 
 // In ten lots, which run beside one another; fewer scenarios where sanitizers make each ten times
 // as slow.
-#if defined(__SANITIZE_ADDRESS__)
-constexpr uint64_t kComparedOfALot = 5;
-#else
-constexpr uint64_t kComparedOfALot = kLot;
-#endif
+constexpr uint64_t kComparedOfALot = kIsSanitized ? 5 : kLot;
 class FoldedScenariosLotTest : public ::testing::TestWithParam<uint64_t> {};
 
 TEST_P(FoldedScenariosLotTest, FoldedEqualsUnfolded) {

@@ -7,6 +7,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "tests/support/sanitizers.h"
+
 namespace rehearse {
 namespace {
 
@@ -21,9 +23,7 @@ TEST(ThreadsTest, AllAreJoined) {
 }
 
 TEST(ThreadsDeathTest, WhereThereIsNoRoomThereIsNoThread) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "a sanitizer takes more addresses than the limit leaves";
-#endif
+  if (kIsSanitized) GTEST_SKIP() << "a sanitizer takes more addresses than the limit leaves";
   const auto fill = [] {
     const rlimit little{rlim_t{256} << 20, rlim_t{256} << 20};  // 31 stacks of 8 MiB at most
     setrlimit(RLIMIT_AS, &little);
