@@ -1,4 +1,4 @@
-// Whether this build has sanitizers: some ten times as slow, and with more addresses and memory taken.
+// Whether this build has sanitizers: some ten times as slow, with more addresses and memory taken.
 #pragma once
 
 namespace rehearse {
