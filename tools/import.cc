@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "real/calibration/nccl_log.h"
 #include "sim/base/error.h"
 #include "sim/base/input_file.h"
 #include "sim/base/json_document.h"
@@ -63,14 +64,51 @@ Imported ImportTraces(const Request& request) {
   return {traces.text, "a schedule of " + RanksText(traces.ranks), traces.remarks};
 }
 
-Imported ImportProfile(const Request& request) {
-  const ImportedKineto traces = ImportKineto(
+Imported ProfileOf(const Request& request,
+                   ImportedKineto (*import)(const std::vector<std::string>&, KinetoResult)) {
+  const ImportedKineto traces = import(
       request.files, request.as_schedule ? KinetoResult::kSchedule : KinetoResult::kTimeline);
   const std::string what =
       request.as_schedule
           ? "a schedule"
           : fmt::format("a timeline of {} step{}", traces.steps, traces.steps == 1 ? "" : "s");
   return {traces.text, what + " of " + RanksText(traces.ranks), traces.remarks};
+}
+
+Imported ImportProfile(const Request& request) { return ProfileOf(request, ImportKineto); }
+Imported ImportNsysExport(const Request& request) { return ProfileOf(request, ImportNsys); }
+
+// Tables without what launchers print around them, in-place figures and noise in their rows.
+Imported ImportNcclTests(const Request& request) {
+  const std::string file = InputName(request.file());
+  const NcclLog log = ReadNcclLog(ReadInputFile(request.file()), file, std::nullopt, std::nullopt);
+  Imported imported;
+  imported.remarks = log.remarks;
+  size_t tables = 0;
+  size_t sizes = 0;
+  for (const NcclTable& table : log.tables) {
+    if (!table.kind || !table.ranks) {
+      imported.remarks.push_back(
+          fmt::format("line {}: a table that does not say {} is left out{}", table.line,
+                      table.kind ? "how many ranks there are" : "which collective it is of",
+                      table.why_no_kind.empty() ? "" : ": " + table.why_no_kind));
+      continue;
+    }
+    if (tables > 0) imported.text += "\n";
+    imported.text += WriteNcclTable(
+        table, 0,
+        {fmt::format("{} ranks", *table.ranks), fmt::format("from {}:{}", file, table.line)});
+    ++tables;
+    sizes += table.rows.size();
+  }
+  if (tables == 0) {
+    throw Error({file, 0, ""},
+                "no table says which collective it is of and of how many ranks; "
+                "rehearse compare takes them with --kind and --ranks");
+  }
+  imported.what = fmt::format("{} table{} of {} size{}", tables, tables == 1 ? "" : "s", sizes,
+                              sizes == 1 ? "" : "s");
+  return imported;
 }
 
 struct Kind {
@@ -90,6 +128,10 @@ constexpr Kind kKinds[] = {
      true, ImportTraces},
     {"kineto", "PyTorch's profiles (.json, .json.gz), one a rank, or a folder of them",
      "a timeline, or a schedule", false, true, ImportProfile},
+    {"nsys", "Nsight Systems' reports (nsys export --type sqlite), or a folder of them",
+     "a timeline, or a schedule", false, true, ImportNsysExport},
+    {"nccl-tests", "what all_reduce_perf and its like printed", "their tables, for compare", false,
+     false, ImportNcclTests},
 };
 
 const Kind& KindOf(const std::string& name) {
@@ -125,7 +167,8 @@ CommandSyntax ImportSyntax() {
       "Reads what others have written, and writes it as a file that the other commands take. What\n"
       "was not understood is listed, not guessed. KIND says what FILE is:\n";
   for (const Kind& kind : kKinds)
-    syntax.explanation += fmt::format("  {:6} {}; becomes {}\n", kind.name, kind.what, kind.result);
+    syntax.explanation +=
+        fmt::format("  {:10} {}; becomes {}\n", kind.name, kind.what, kind.result);
   syntax.explanation +=
       "Examples:\n"
       "  rehearse import nccl topo.xml -o cluster.json\n"
@@ -135,6 +178,7 @@ CommandSyntax ImportSyntax() {
       "  rehearse import chakra traces -o step.schedule.json\n"
       "  rehearse import kineto traces -o timeline.json\n"
       "  rehearse import kineto traces --as schedule -o step.schedule.json\n"
+      "  rehearse import nccl-tests slurm-4711.out -o nccl-tests.log\n"
       "A measured timeline is for report and compare. As a schedule, kernels take as long as they\n"
       "took, and collectives are played again: what if the NICs were twice as fast?\n"
       "A scenario takes either file of a model: \"model\": {\"file\": \"config.json\"}.\n";
@@ -144,7 +188,7 @@ CommandSyntax ImportSyntax() {
   for (const Kind& kind : kKinds) syntax.takes["kind"].names.emplace_back(kind.name);
   syntax.takes["file"] = TakenFile({});
   syntax.takes["device"] = TakenDevice();
-  syntax.takes["output"] = TakenOutput({".json"});
+  syntax.takes["output"] = TakenOutput({".json", ".log"});
   syntax.options.add_options()("device", po::value<std::string>()->value_name("NAME"),
                                "what the devices of a machine are, e.g. a100-80g")(
       "as", po::value<std::string>()->default_value("timeline")->value_name("timeline|schedule"),
@@ -175,8 +219,8 @@ int ImportCommand(const std::vector<std::string>& arguments) {
   if (as != "timeline" && as != "schedule")
     throw Error(fmt::format("--as: found \"{}\"{}", as, KnownNames(as, {"timeline", "schedule"})));
   request.as_schedule = as == "schedule";
-  if (!values["as"].defaulted() && kind.read != ImportProfile)
-    throw Error("--as goes with a profile (kineto)");
+  if (!values["as"].defaulted() && kind.read != ImportProfile && kind.read != ImportNsysExport)
+    throw Error("--as goes with a profile (kineto, nsys)");
   const std::string output = values["output"].as<std::string>();
   CheckWritable(output);
   const Imported imported = kind.read(request);

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "collectives/lowering/goal.h"
 #include "scenarios/playing/prepare.h"
 #include "sim/base/error.h"
 #include "sim/base/gzip.h"
@@ -12,6 +13,7 @@
 #include "sim/base/units.h"
 #include "sim/base/visible_text.h"
 #include "sim/interchange/chakra_write.h"
+#include "sim/schedule/jobs.h"
 #include "sim/schedule/schedule_json.h"
 #include "tools/command.h"
 #include "tools/scenario_options.h"
@@ -27,6 +29,11 @@ std::string CountOf(uint64_t count, const char* what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
+Seconds TimeOf(const Cluster& cluster, uint32_t device, const Op& op) {
+  return ComputeTime(cluster.DeviceOf(device), std::get<Compute>(op.work),
+                     op.tag.phase == Phase::kBackward);
+}
+
 // Execution traces of the job on its devices, and what there is to say of them.
 std::string WriteTraces(const Cluster& cluster, const Job& job, const ScheduleTitle& title,
                         const std::string& folder) {
@@ -38,8 +45,7 @@ std::string WriteTraces(const Cluster& cluster, const Job& job, const ScheduleTi
     devices.kind_of_rank.push_back(kind->second);
   }
   devices.time = [&](uint32_t rank, const Op& op) {
-    return ComputeTime(cluster.DeviceOf(job.placement[rank]), std::get<Compute>(op.work),
-                       op.tag.phase == Phase::kBackward);
+    return TimeOf(cluster, job.placement[rank], op);
   };
   const ChakraFiles files = WriteChakra(job.schedule, title, devices, folder);
   std::string text =
@@ -53,6 +59,21 @@ std::string WriteTraces(const Cluster& cluster, const Job& job, const ScheduleTi
         Print(files.drift));
   }
   return text;
+}
+
+// The job as messages, on all devices of its machine.
+std::string WriteMessages(const Scenario& scenario, const Job& job, const std::string& path) {
+  const Cluster& cluster = *scenario.cluster;
+  const Schedule schedule = Join({job}, cluster.device_count());
+  Router router(cluster, scenario.routing);
+  const GoalText goal =
+      WriteGoal(schedule, router, scenario.lowering.channels, scenario.lowering.nccl,
+                [&](uint32_t rank, const Op& op) { return TimeOf(cluster, rank, op); });
+  WriteFileAtomically(path, goal.text);
+  return fmt::format(
+      "{}   GOAL of {}: {}, {}\n  not carried: the links that messages take, what NCCL waits for\n",
+      VisibleText(path), CountOf(schedule.ranks(), "rank"),
+      CountOf(goal.computations, "computation"), CountOf(goal.messages, "message"));
 }
 
 }  // namespace
@@ -70,6 +91,8 @@ CommandSyntax PlanSyntax() {
       "As Chakra execution traces, which ASTRA-sim reads (NAME.RANK.et, and the groups of ranks\n"
       "as JSON), and rehearse import chakra turns into the same schedule again:\n"
       "  rehearse plan scenarios/axonn-gpt20b-perlmutter.json --chakra traces\n"
+      "As GOAL, collectives as the messages of their algorithm, which LogGOPSim and htsim read:\n"
+      "  rehearse plan scenarios/cpu-4d.json --goal step.goal\n"
       "A schedule's file is written again, in full:\n"
       "  rehearse plan scenarios/schedules/two-ranks.json --cluster switch:devices=2\n";
   syntax.positional = {"scenario"};
@@ -80,8 +103,11 @@ CommandSyntax PlanSyntax() {
   add("allow-oom", "write a plan that does not fit the devices' memory all the same");
   add("chakra", po::value<std::string>()->value_name("DIR"),
       "write execution traces into this new folder; the schedule itself only with -o");
+  add("goal", po::value<std::string>()->value_name("FILE"),
+      "write GOAL there; the schedule itself only with -o");
   add("output,o", po::value<std::string>()->default_value("-")->value_name("FILE"),
       "where to write it: gzipped where the name ends in .gz; - is standard output");
+  syntax.takes["goal"] = TakenOutput({".goal"});
   syntax.takes["output"] = TakenOutput({".json", ".json.gz"});
   return syntax;
 }
@@ -92,14 +118,21 @@ int PlanCommand(const std::vector<std::string>& arguments) {
   if (!ParseCommandLine(syntax, arguments, &values)) return 0;
   const std::string path = values["output"].as<std::string>();
   const bool has_traces = values.count("chakra") > 0;
-  const bool has_file = !has_traces || !values["output"].defaulted();
+  const bool has_goal = values.count("goal") > 0;
+  const bool has_file = (!has_traces && !has_goal) || !values["output"].defaulted();
   if (has_file) CheckWritable(path);
+  if (has_goal) CheckWritable(values["goal"].as<std::string>());
   const Scenario scenario = ReadScenarioArgument(syntax, values);
   const Job job = PrepareOne(scenario, "rehearse plan");
   const ScheduleTitle title = {job.name, scenario.description};
   if (has_traces) {
     PrintBeside(has_file ? path : "",
                 WriteTraces(*scenario.cluster, job, title, values["chakra"].as<std::string>()));
+  }
+  if (has_goal) {
+    const std::string goal = values["goal"].as<std::string>();
+    PrintBeside(has_file && IsStandardOutput(path) ? path : goal,
+                WriteMessages(scenario, job, goal));
   }
   if (!has_file) return 0;
   const std::string text = WriteSchedule(job.schedule, title);

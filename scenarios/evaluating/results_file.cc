@@ -1,10 +1,5 @@
 #include "scenarios/evaluating/results_file.h"
 
-#include <fmt/format.h>
-
-#include "sim/base/error.h"
-
-#ifdef REHEARSE_HAS_SQLITE
 #include <array>
 #include <chrono>
 #include <cstdio>
@@ -12,15 +7,13 @@
 #include <fstream>
 #include <thread>
 
-#include <sqlite3.h>
+#include <fmt/format.h>
 
+#include "sim/base/error.h"
 #include "sim/base/fnv.h"
 #include "sim/base/output_file.h"
-#endif
 
 namespace rehearse {
-
-#ifdef REHEARSE_HAS_SQLITE
 
 namespace {
 
@@ -29,7 +22,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr uint32_t kApplication = 0x52454852;  // "REHR"
 constexpr uint32_t kVersion = 1;
-constexpr int kPatienceMilliseconds = 60'000;  // with another process's transaction
 
 constexpr const char* kTables =
     "CREATE TABLE points ("
@@ -94,16 +86,6 @@ Json KeptNumbers(const std::vector<Result>& results) {
   return ResultJson(slim);
 }
 
-// A file that is not locked, and whose log is not looked for.
-std::string FrozenName(const std::string& file) {
-  std::string name = "file:";
-  for (const char c : file)
-    name += std::string_view("%?#").find(c) == std::string_view::npos
-                ? std::string(1, c)
-                : fmt::format("%{:02X}", static_cast<unsigned char>(c));
-  return name + "?immutable=1";
-}
-
 std::string RowChecksum(const std::string& hash, const std::string& reason,
                         const std::string& result) {
   Fnv1a sum;
@@ -116,18 +98,15 @@ std::string RowChecksum(const std::string& hash, const std::string& reason,
 
 }  // namespace
 
-bool HasSqlite() { return true; }
-
 // One connection, and the statements that it has prepared.
 class ResultsFile::Database {
-  struct Closer {
-    void operator()(sqlite3* connection) const { sqlite3_close(connection); }
-    void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
-  };
-  using Statement = std::unique_ptr<sqlite3_stmt, Closer>;
-
  public:
   Database(std::string path, Opening opening) : path_(std::move(path)) {
+    if (!HasSqlite()) {
+      throw Error({path_, 0, ""},
+                  "this build of Rehearse has no SQLite (libsqlite3-dev); sweep "
+                  "--out DIR keeps points in files");
+    }
     const std::string file = fs::absolute(path_).string();  // ":memory:" is a name like others
     std::error_code missing;
     const fs::file_status status = fs::status(file, missing);
@@ -142,32 +121,25 @@ class ResultsFile::Database {
     }
     is_frozen_ = opening == Opening::kFrozen;
     if (is_frozen_ && (!fs::exists(status) || fs::file_size(file, missing) == 0)) return;
-    const int flags = is_frozen_ ? SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX
-                                 : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE |
-                                       SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
-    sqlite3* connection = nullptr;
-    const std::string name = is_frozen_ ? FrozenName(file) : file;
-    const int opened = sqlite3_open_v2(name.c_str(), &connection, flags, nullptr);
-    connection_.reset(connection);
-    Check(opened);
-    if (is_frozen_) return;
-    sqlite3_busy_timeout(connection, kPatienceMilliseconds);
+    if (is_frozen_) {
+      connection_.emplace(path_, FrozenSqliteName(file), SqliteConnection::Access::kRead);
+      return;
+    }
+    connection_.emplace(path_, file, SqliteConnection::Access::kChange);
     if (opening == Opening::kNew) Do("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF");
     MakeTables();
     if (opening != Opening::kNew) {
       UseLog();
       Do("PRAGMA synchronous = NORMAL");
-      if (const std::string fault = Text("PRAGMA quick_check(1)"); fault != "ok")
+      if (const std::string fault = connection_->Ask("PRAGMA quick_check(1)"); fault != "ok")
         throw Error({path_, 0, ""}, "is damaged: " + fault);
     }
   }
   const std::string& path() const { return path_; }
   bool is_frozen() const { return is_frozen_; }
 
-  void Do(const char* statements) {
-    Check(sqlite3_exec(connection_.get(), statements, nullptr, nullptr, nullptr));
-  }
-  int64_t Count() { return std::stoll(Text("SELECT count(*) FROM points")); }
+  void Do(const std::string& statements) { connection_->Do(statements); }
+  int64_t Count() { return std::stoll(connection_->Ask("SELECT count(*) FROM points")); }
 
   struct Found {
     std::string study, point, reason, result, checksum;
@@ -175,76 +147,76 @@ class ResultsFile::Database {
   };
   std::optional<Found> FindRow(const EvaluationKey& key, const std::string& hash) {
     if (!connection_) return std::nullopt;  // frozen before it was made
-    Prepare(find_,
-            "SELECT study, point, reason, result, checksum FROM points WHERE hash = ?1 "
-            "ORDER BY study = ?2 AND point = ?3 DESC LIMIT 1");
-    Bind(find_, 1, hash);
-    Bind(find_, 2, key.study);
-    Bind(find_, 3, key.point);
-    std::optional<Found> found;
-    if (Step(find_)) {
-      found = Found{.study = Column(find_, 0),
-                    .point = Column(find_, 1),
-                    .reason = Column(find_, 2),
-                    .result = Column(find_, 3),
-                    .checksum = Column(find_, 4),
-                    .is_impossible = Type(find_, 3) == SQLITE_NULL};
+    if (!find_) {
+      find_ = connection_->Prepare(
+          "SELECT study, point, reason, result, checksum FROM points WHERE hash = ?1 "
+          "ORDER BY study = ?2 AND point = ?3 DESC LIMIT 1");
     }
-    sqlite3_reset(find_.get());
+    find_.Bind(1, hash);
+    find_.Bind(2, key.study);
+    find_.Bind(3, key.point);
+    std::optional<Found> found;
+    if (find_.Step()) {
+      found = Found{.study = find_.Text(0),
+                    .point = find_.Text(1),
+                    .reason = find_.Text(2),
+                    .result = find_.Text(3),
+                    .checksum = find_.Text(4),
+                    .is_impossible = find_.IsNull(3)};
+    }
+    find_.Reset();
     return found;
   }
 
   void KeepRow(const KeptPoint& row, const std::string& result, const std::string& checksum) {
-    Prepare(keep_,
-            "INSERT INTO points VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) "
-            "ON CONFLICT (study, point) DO UPDATE SET hash = ?3, build = ?4, parameters = ?5, "
-            "calibrated = ?6, reason = ?7, result = ?8, checksum = ?9 "
-            "WHERE checksum <> ?9 OR parameters <> ?5 OR result IS NOT ?8");
-    Bind(keep_, 1, row.study);
-    Bind(keep_, 2, row.point);
-    Bind(keep_, 3, row.hash);
-    Bind(keep_, 4, row.build);
-    const std::string parameters = row.parameters.dump();
-    Bind(keep_, 5, parameters);
-    Check(row.calibrated ? sqlite3_bind_double(keep_.get(), 6, *row.calibrated)
-                         : sqlite3_bind_null(keep_.get(), 6));
-    const std::string reason = row.reason.value_or("");
-    row.reason ? Bind(keep_, 7, reason) : Check(sqlite3_bind_null(keep_.get(), 7));
-    row.reason ? Check(sqlite3_bind_null(keep_.get(), 8)) : Bind(keep_, 8, result);
-    Bind(keep_, 9, checksum);
-    Step(keep_);
-    sqlite3_reset(keep_.get());
+    if (!keep_) {
+      keep_ = connection_->Prepare(
+          "INSERT INTO points VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) "
+          "ON CONFLICT (study, point) DO UPDATE SET hash = ?3, build = ?4, parameters = ?5, "
+          "calibrated = ?6, reason = ?7, result = ?8, checksum = ?9 "
+          "WHERE checksum <> ?9 OR parameters <> ?5 OR result IS NOT ?8");
+    }
+    keep_.Bind(1, row.study);
+    keep_.Bind(2, row.point);
+    keep_.Bind(3, row.hash);
+    keep_.Bind(4, row.build);
+    keep_.Bind(5, row.parameters.dump());
+    row.calibrated ? keep_.Bind(6, *row.calibrated) : keep_.BindNull(6);
+    row.reason ? keep_.Bind(7, *row.reason) : keep_.BindNull(7);
+    row.reason ? keep_.BindNull(8) : keep_.Bind(8, result);
+    keep_.Bind(9, checksum);
+    keep_.Step();
+    keep_.Reset();
   }
 
   void ForEachRow(const std::function<void(const KeptPoint&, const std::string& result,
                                            const std::string& checksum)>& visit) {
-    Statement rows;
-    Prepare(rows,
-            "SELECT study, point, hash, build, parameters, calibrated, reason, result, checksum "
-            "FROM points ORDER BY study, rowid");
-    while (Step(rows)) {
-      KeptPoint row = {.study = Column(rows, 0),
-                       .point = Column(rows, 1),
-                       .hash = Column(rows, 2),
-                       .build = Column(rows, 3),
-                       .parameters = Json::parse(Column(rows, 4), nullptr, false),
+    SqliteStatement rows = connection_->Prepare(
+        "SELECT study, point, hash, build, parameters, calibrated, reason, result, checksum "
+        "FROM points ORDER BY study, rowid");
+    while (rows.Step()) {
+      KeptPoint row = {.study = rows.Text(0),
+                       .point = rows.Text(1),
+                       .hash = rows.Text(2),
+                       .build = rows.Text(3),
+                       .parameters = Json::parse(rows.Text(4), nullptr, false),
                        .calibrated = {},
                        .reason = {},
                        .result = nullptr};
-      if (Type(rows, 5) == SQLITE_FLOAT) row.calibrated = sqlite3_column_double(rows.get(), 5);
-      if (Type(rows, 7) == SQLITE_NULL) row.reason = Column(rows, 6);
-      visit(row, Column(rows, 7), Column(rows, 8));
+      if (!rows.IsNull(5)) row.calibrated = rows.Number(5);
+      if (rows.IsNull(7)) row.reason = rows.Text(6);
+      visit(row, rows.Text(7), rows.Text(8));
     }
   }
 
  private:
   void MakeTables() {
     Do("BEGIN IMMEDIATE");
-    const bool is_new = Text("SELECT count(*) FROM sqlite_schema") == "0";
+    const bool is_new = connection_->Ask("SELECT count(*) FROM sqlite_schema") == "0";
     if (is_new) {
       Do(kTables);
-      Do(fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}", kApplication, kVersion)
-             .c_str());
+      Do(fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}", kApplication,
+                     kVersion));
     }
     Do("COMMIT");
   }
@@ -253,72 +225,19 @@ class ResultsFile::Database {
   // without.
   void UseLog() {
     const auto begin = std::chrono::steady_clock::now();
-    for (;;) {
-      const int code =
-          sqlite3_exec(connection_.get(), "PRAGMA journal_mode = WAL", nullptr, nullptr, nullptr);
-      const bool is_busy = (code & 0xff) == SQLITE_BUSY || (code & 0xff) == SQLITE_LOCKED;
+    while (!connection_->TryTo("PRAGMA journal_mode = WAL")) {
       const auto past = std::chrono::steady_clock::now() - begin;
-      if (!is_busy || past > std::chrono::milliseconds(kPatienceMilliseconds)) return Check(code);
+      if (past > std::chrono::milliseconds(SqliteConnection::kPatienceMilliseconds))
+        return Do("PRAGMA journal_mode = WAL");
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
-  }
-
-  void Prepare(Statement& statement, const char* text) {
-    if (statement) return;
-    sqlite3_stmt* made = nullptr;
-    Check(sqlite3_prepare_v2(connection_.get(), text, -1, &made, nullptr));
-    statement.reset(made);
-  }
-  void Bind(const Statement& statement, int at, const std::string& text) {
-    Check(sqlite3_bind_text64(statement.get(), at, text.data(), text.size(), SQLITE_TRANSIENT,
-                              SQLITE_UTF8));
-  }
-  bool Step(const Statement& statement) {
-    const int code = sqlite3_step(statement.get());
-    if (code == SQLITE_ROW) return true;
-    if (code != SQLITE_DONE) {
-      sqlite3_reset(statement.get());
-      Check(code);
-    }
-    return false;
-  }
-  static std::string Column(const Statement& statement, int at) {
-    const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement.get(), at));
-    const auto size = static_cast<size_t>(sqlite3_column_bytes(statement.get(), at));
-    return text == nullptr ? std::string() : std::string(text, size);
-  }
-  static int Type(const Statement& statement, int at) {
-    return sqlite3_column_type(statement.get(), at);
-  }
-  std::string Text(const char* question) {
-    Statement statement;
-    Prepare(statement, question);
-    return Step(statement) ? Column(statement, 0) : "";
-  }
-
-  void Check(int code) const {
-    if (code == SQLITE_OK || code == SQLITE_DONE || code == SQLITE_ROW) return;
-    const std::string words =
-        connection_ == nullptr ? sqlite3_errstr(code) : sqlite3_errmsg(connection_.get());
-    switch (code & 0xff) {
-      case SQLITE_NOTADB:
-      case SQLITE_CORRUPT:
-        throw Error({path_, 0, ""}, "is damaged: " + words);
-      case SQLITE_BUSY:
-      case SQLITE_LOCKED:
-        throw Error({path_, 0, ""},
-                    fmt::format("another process has held it for {} s; expected it to be free",
-                                kPatienceMilliseconds / 1000));
-      default:
-        throw Error({path_, 0, ""}, "cannot be read or written: " + words);
     }
   }
 
   const std::string path_;
   bool is_frozen_ = false;
-  std::unique_ptr<sqlite3, Closer> connection_;
-  Statement find_;
-  Statement keep_;
+  std::optional<SqliteConnection> connection_;  // none where there is no file yet to be frozen
+  SqliteStatement find_;
+  SqliteStatement keep_;
 };
 
 ResultsFile::ResultsFile(const std::string& path, Opening opening,
@@ -437,33 +356,5 @@ size_t MergeResults(const std::vector<std::string>& inputs, const std::string& o
   }
   return points;
 }
-
-#else
-
-bool HasSqlite() { return false; }
-
-class ResultsFile::Database {};
-
-ResultsFile::ResultsFile(const std::string& path, Opening /*opening*/,
-                         std::function<void(const std::string& message)> /*warn*/) {
-  throw Error(fmt::format(
-      "{}: this build of Rehearse has no SQLite (libsqlite3-dev); sweep --out DIR keeps points in "
-      "files",
-      path));
-}
-ResultsFile::~ResultsFile() = default;
-std::optional<Evaluation> ResultsFile::Find(const EvaluationKey& /*key*/,
-                                            const std::string& /*hash*/) {
-  return std::nullopt;
-}
-void ResultsFile::Keep(const EvaluationKey& /*key*/, const Evaluation& /*evaluation*/) {}
-void ResultsFile::ForEach(const std::function<void(const KeptPoint&)>& /*visit*/) {}
-size_t ResultsFile::Merge(ResultsFile& /*other*/) { return 0; }
-size_t MergeResults(const std::vector<std::string>& inputs, const std::string& output) {
-  const ResultsFile none(inputs.empty() ? output : inputs.front(), ResultsFile::Opening::kThere);
-  return 0;
-}
-
-#endif
 
 }  // namespace rehearse

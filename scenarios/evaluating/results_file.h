@@ -21,10 +21,9 @@
 #include <vector>
 
 #include "scenarios/evaluating/engine.h"
+#include "sim/base/sqlite_connection.h"
 
 namespace rehearse {
-
-bool HasSqlite();  // whether this build does; without it opening a ResultsFile is an Error
 
 struct KeptPoint {
   std::string study;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -14,6 +15,7 @@
 #include "sim/base/visible_text.h"
 #include "sim/interchange/kineto_schedule.h"
 #include "sim/interchange/kineto_steps.h"
+#include "sim/interchange/nsys_file.h"
 #include "sim/interchange/trace_files.h"
 #include "sim/schedule/schedule_json.h"
 
@@ -168,12 +170,10 @@ void RemarkUnused(const KinetoRanksOfStep& ranks, std::vector<std::string>* rema
     remarks->push_back(fmt::format("events not used: {}", fmt::join(parts, ", ")));
 }
 
-}  // namespace
-
-ImportedKineto ImportKineto(const std::vector<std::string>& paths, KinetoResult result) {
-  ImportedKineto imported;
-  const KinetoRanksOfStep ranks = GatherRanks(
-      ReadTraces(TraceFiles(paths, {".json", ".json.gz"}, {}, "NAME.json or NAME.json.gz")));
+// From the traces of all ranks; `imported` has what was remarked before.
+ImportedKineto Import(std::vector<KinetoTrace> traces, KinetoResult result,
+                      ImportedKineto imported = {}) {
+  const KinetoRanksOfStep ranks = GatherRanks(std::move(traces));
   const std::vector<KinetoStep> steps = StepsOf(ranks, &imported.remarks);
   CheckOwn(ranks, steps);
   std::vector<std::vector<KinetoMeeting>> meetings;
@@ -223,6 +223,31 @@ ImportedKineto ImportKineto(const std::vector<std::string>& paths, KinetoResult 
                     Print(Bytes(static_cast<double>(kLargestInput)))));
   }
   return imported;
+}
+
+}  // namespace
+
+ImportedKineto ImportKineto(const std::vector<std::string>& paths, KinetoResult result) {
+  return Import(
+      ReadTraces(TraceFiles(paths, {".json", ".json.gz"}, {}, "NAME.json or NAME.json.gz")),
+      result);
+}
+
+ImportedKineto ImportNsys(const std::vector<std::string>& paths, KinetoResult result) {
+  const std::vector<std::string> files = TraceFiles(paths, {".sqlite"}, {}, "NAME.sqlite");
+  std::vector<std::vector<KinetoTrace>> read(files.size());
+  InParallel(files.size(), 0, [&](size_t i) { read[i] = ReadNsys(files[i]); });
+  std::vector<KinetoTrace> traces;
+  for (std::vector<KinetoTrace>& own : read)
+    traces.insert(traces.end(), std::make_move_iterator(own.begin()),
+                  std::make_move_iterator(own.end()));
+  for (uint32_t rank = 0; rank < traces.size(); ++rank) traces[rank].rank = rank;
+  ImportedKineto imported;
+  if (traces.size() > 1) {
+    imported.remarks.push_back(
+        "ranks are numbered in the order of the files, then of the devices: the files do not say");
+  }
+  return Import(std::move(traces), result, std::move(imported));
 }
 
 }  // namespace rehearse

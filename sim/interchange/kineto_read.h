@@ -21,5 +21,7 @@ struct ImportedKineto {
 
 // Throws Error, naming file, rank and event or byte where one is to blame.
 ImportedKineto ImportKineto(const std::vector<std::string>& paths, KinetoResult result);
+// The same of Nsight Systems' exports (sim/interchange/nsys_file.h).
+ImportedKineto ImportNsys(const std::vector<std::string>& paths, KinetoResult result);
 
 }  // namespace rehearse

@@ -86,6 +86,19 @@ Phase PhaseOf(const KinetoTrace& trace, const KinetoEvent& event) {
   return is_backward ? Phase::kBackward : Phase::kForward;
 }
 
+// What a kernel of NCCL does, by its name: "ncclDevKernel_AllGather_RING_LL", "ncclKernel_Reduce_…".
+const char* KindOfKernel(std::string_view name) {
+  constexpr std::pair<std::string_view, CollectiveKind> kKinds[] = {
+      {"_AllReduce", CollectiveKind::kAllReduce},
+      {"_AllGather", CollectiveKind::kAllGather},
+      {"_ReduceScatter", CollectiveKind::kReduceScatter},
+      {"_Broadcast", CollectiveKind::kBroadcast},
+      {"_Reduce", CollectiveKind::kReduce}};
+  for (const auto& [word, kind] : kKinds)
+    if (name.find(word) != std::string_view::npos) return Name(kind);
+  return "send-receive";
+}
+
 }  // namespace
 
 std::vector<KinetoStep> StepsOf(const KinetoRanksOfStep& ranks, std::vector<std::string>* remarks) {
@@ -184,7 +197,7 @@ RecordedOp OpOfEvent(const KinetoRanksOfStep& ranks, uint32_t rank, const Kineto
   op.kind = work.collective   ? Name(*work.collective)
             : work.is_send    ? "send"
             : work.is_receive ? "receive"
-                              : "send-receive";
+                              : KindOfKernel(op.name);
   return op;
 }
 

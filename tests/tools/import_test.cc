@@ -1,5 +1,7 @@
 // rehearse import, as its user meets it.
 #include <algorithm>
+#include <filesystem>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -220,6 +222,32 @@ TEST_F(ImportTest, MistakesAreSaidInOneMessage) {
   ExpectMistake("import hf bert.json -o box.json", {"bert.json:1", "/model_type", "\"bert\""});
   ExpectMistake("import hf bert.json --device a100-80g", {"--device goes with a machine"});
   EXPECT_FALSE(std::filesystem::exists(folder_ / "box.json"));
+}
+
+TEST_F(ImportTest, TablesOfNcclTestsLoseWhatALauncherPrintedAroundThem) {
+  const Outcome printed = Execute("collective all-reduce --cluster dgx-a100 -b 1M -e 16M -f 4");
+  ASSERT_EQ(printed.code, 0) << printed.err;
+  std::string log = "srun: job 4711 queued\n";
+  std::string line;
+  std::istringstream lines(printed.out);
+  while (std::getline(lines, line)) log += "0: " + line + "\n";
+  Write("slurm.out", log + "slurmstepd: done\n");
+  const Outcome outcome = Execute("import nccl-tests slurm.out -o clean.log");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, StartsWith("clean.log   1 table of 3 sizes, from slurm.out\n"));
+  EXPECT_THAT(ReadFile(folder_ / "clean.log"),
+              AllOf(HasSubstr("all_reduce_perf"), ::testing::Not(HasSubstr("slurmstepd"))));
+  const std::string compare = " --cluster dgx-a100 --format json";
+  EXPECT_EQ(nlohmann::json::parse(Execute("compare clean.log" + compare).out)["rows"],
+            nlohmann::json::parse(Execute("compare slurm.out" + compare).out)["rows"]);
+}
+
+TEST_F(ImportTest, ATableThatSaysNotWhatItIsOfIsRefused) {
+  Write("bare.log", "# size count time algbw busbw\n 1048576 262144 100.0 10.49 18.35\n");
+  const Outcome outcome = Execute("import nccl-tests bare.log -o clean.log");
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, StartsWith("rehearse: bare.log: no table says which collective"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "clean.log"));
 }
 
 }  // namespace

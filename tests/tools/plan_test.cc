@@ -155,5 +155,30 @@ TEST_F(ProgramTest, ACollectiveThatCannotRunSoIsNamedWhereItIsAskedFor) {
                                     "protocol \"simple\" is not to be had", "expected \"none\""});
 }
 
+TEST_F(ProgramTest, MessagesAreWrittenBesideTheScheduleOrAlone) {
+  const Outcome alone = Execute("plan '" + Shipped("cpu-4d") + "' --goal step.goal");
+  ASSERT_EQ(alone.code, 0) << alone.err;
+  EXPECT_THAT(alone.out, AllOf(HasSubstr("step.goal   GOAL of 4 ranks: "), HasSubstr("messages")));
+  const std::string goal = ReadFile(folder_ / "step.goal");
+  EXPECT_TRUE(goal.starts_with("num_ranks 4\nrank 0 {\nl0: calc ")) << goal.substr(0, 60);
+  EXPECT_FALSE(fs::exists(folder_ / "-"));
+
+  const Outcome both = Execute("plan '" + Shipped("cpu-4d") + "' --goal again.goal -o step.json");
+  ASSERT_EQ(both.code, 0) << both.err;
+  EXPECT_EQ(ReadFile(folder_ / "again.goal"), goal);
+  EXPECT_EQ(Execute("run step.json --cluster local-cpu:ranks=4").code, 0);
+}
+
+TEST_F(ProgramTest, ForSwitchesThatAddThereAreNoMessages) {
+  Write("sum.json", R"({"name": "sum", "cluster": "dgx-h100", "model": "gpt-9b",
+    "simulator": {"collectives": [{"kind": "all-reduce", "algorithm": "nvls"}]},
+    "training": {"batch": 8, "sequence": 256, "recomputation": "none"},
+    "strategy": {"kind": "megatron", "tensor": 8, "data": 1, "sequence_parallel": false,
+    "overlap_all_reduce": true, "overlap_gradients": false, "distributed_optimizer": false}})");
+  ExpectMistake("plan sum.json --goal sum.goal",
+                {"GOAL has no word for switches that add", "nvls"});
+  EXPECT_FALSE(fs::exists(folder_ / "sum.goal"));
+}
+
 }  // namespace
 }  // namespace rehearse

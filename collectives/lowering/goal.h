@@ -1,0 +1,46 @@
+// A schedule as GOAL (Group Operation Assembly Language: Hoefler, Siebert, Lumsdaine, ICPP 2009),
+// the text that LogGOPSim and htsim read (by txt2bin): what every rank computes, sends and
+// receives, and what waits for what. Collectives are written as the messages of their algorithm.
+//
+//   num_ranks N
+//   rank R {
+//   lI: calc NANOSECONDS cpu STREAM          compute; 0: where an op begins or ends
+//   lI: send BYTESb to R tag T cpu STREAM
+//   lI: recv BYTESb from R tag T cpu STREAM
+//   lI requires lJ                           begins when that has ended
+//   }
+//
+// An op of the schedule begins when what it is after and the one before it on its stream have
+// ended, and a rank begins a step of a collective when its messages of earlier steps have. Not
+// carried, since GOAL has no words for it: which links a message takes, what a library needs to
+// begin and adds to the wire, computing that communication slows down, parts of a nanosecond; a
+// message of no bytes has one.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "collectives/lowering/transfers.h"
+#include "sim/schedule/schedule.h"
+#include "topology/fabrics/router.h"
+
+namespace rehearse {
+
+struct GoalText {
+  std::string text;
+  uint64_t computations = 0;
+  uint64_t messages = 0;  // each is sent and received
+};
+
+// How long a compute op takes on the rank's device.
+using ComputeTimes = std::function<Seconds(uint32_t rank, const Op& op)>;
+
+inline constexpr size_t kLargestGoal = size_t{1} << 30;  // bytes
+
+// The schedule must have passed CheckSchedule. Throws Error for switches that add (NVLS, SHARP),
+// for which there is no word, and for what would be more than kLargestGoal.
+GoalText WriteGoal(const Schedule& schedule, Router& router, uint32_t channels, NcclVersion version,
+                   const ComputeTimes& time);
+
+}  // namespace rehearse

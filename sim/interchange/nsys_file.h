@@ -1,0 +1,26 @@
+// The SQLite export of Nsight Systems (nsys export --type sqlite) as traces like those of PyTorch's
+// profiler (sim/interchange/kineto_file.h): one a process and device, in their order.
+//
+//   StringIds                       names
+//   CUPTI_ACTIVITY_KIND_KERNEL      kernels; _MEMCPY and _MEMSET: copies and fills
+//   CUPTI_ACTIVITY_KIND_RUNTIME     launches, by process and correlation
+//   NVTX_EVENTS                     ranges: "step 7", "iteration_12", "ProfilerStep#3" are steps
+//   TARGET_INFO_SESSION_START_TIME  when the file's clock began
+//
+// All but the first two may be missing. Nsight Systems does not say which rank a process is, nor
+// how large collectives are: ranks are numbered in the order of the files, then of the devices, and
+// collectives have a kind by their kernel's name.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/interchange/kineto_file.h"
+
+namespace rehearse {
+
+// Without ranks. Throws Error, naming the file, for what is no such export, and for events that end
+// before they begin.
+std::vector<KinetoTrace> ReadNsys(const std::string& path);
+
+}  // namespace rehearse
