@@ -1,0 +1,63 @@
+// A report of Nsight Systems as SQLite, damaged.
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "sim/base/input_file.h"
+#include "sim/base/sqlite_connection.h"
+#include "sim/interchange/kineto_read.h"
+#include "tests/fuzz/corpus.h"
+#include "tests/fuzz/fuzz_target.h"
+
+namespace rehearse {
+namespace {
+
+void ReadReport(std::string_view input) {
+  if (!HasSqlite()) return;
+  ImportNsys({WriteFuzzFile("report.sqlite", input)}, KinetoResult::kTimeline);
+}
+
+std::vector<std::string> ReportSeeds() {
+  if (!HasSqlite()) return {""};
+  const std::string path = FuzzFolder() + "made-report.sqlite";
+  std::filesystem::remove(path);
+  {
+    SqliteConnection file(path, path, SqliteConnection::Access::kChange);
+    file.Do(
+        "PRAGMA page_size = 512;"
+        "CREATE TABLE StringIds (id, value);"
+        "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start, \"end\", deviceId, streamId, "
+        "correlationId, globalPid, demangledName);"
+        "CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start, globalTid, correlationId);"
+        "CREATE TABLE NVTX_EVENTS (start, \"end\", globalTid, text, textId);"
+        "INSERT INTO StringIds VALUES (1, 'gemm'), (2, 'ncclDevKernel_AllReduce');");
+    for (int step = 0; step < 2; ++step) {
+      const int at = 1000 * step;
+      file.Do(fmt::format(
+          "INSERT INTO NVTX_EVENTS VALUES ({0}, {0} + 900, 16777216, 'step {1}', NULL);"
+          "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES ({0} + 1, 16777216, {1});"
+          "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES ({0} + 9, {0} + 50, 0, 7, {1}, 16777216, "
+          "1), ({0} + 60, {0} + 90, 1, 20, {1}, 16777216, 2);",
+          at, step));
+    }
+  }
+  return {ReadInputFile(path)};
+}
+
+std::vector<std::string> ReportWords() {
+  return {"SQLite format 3",
+          "CUPTI_ACTIVITY_KIND_MEMCPY",
+          "copyKind",
+          "step 1",
+          "StringIds",
+          "TARGET_INFO_SESSION_START_TIME",
+          "utcEpochNs",
+          "\x0d",
+          "\x05",
+          "\x0a"};
+}
+
+const FuzzTargetRow kNsysRow({"nsys", ReadReport, ReportSeeds, ReportWords, FuzzLanguage::kBytes});
+
+}  // namespace
+}  // namespace rehearse

@@ -1,0 +1,185 @@
+// Exports of Nsight Systems, as it could have written them, whole and wrong.
+#include <filesystem>
+#include <fstream>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "sim/base/error.h"
+#include "sim/base/json_document.h"
+#include "sim/base/json_reader.h"
+#include "sim/base/sqlite_connection.h"
+#include "sim/interchange/kineto_read.h"
+#include "sim/interchange/nsys_file.h"
+#include "sim/report/timeline_record.h"
+
+namespace rehearse {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+
+constexpr int64_t kProcess = 0x1000000;  // a global thread id is its process's number times this
+
+class NsysTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!HasSqlite()) GTEST_SKIP() << "this build has no SQLite";
+    const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
+    folder_ = fs::temp_directory_path() /
+              (std::string("nsys-") + info->name() + "-" + std::to_string(getpid()));
+    fs::create_directories(folder_);
+  }
+  void TearDown() override {
+    if (!folder_.empty()) fs::remove_all(folder_);
+  }
+
+  SqliteConnection Make(const std::string& name) const {
+    const std::string path = folder_ / name;
+    SqliteConnection file(path, path, SqliteConnection::Access::kChange);
+    file.Do(
+        "CREATE TABLE StringIds (id INTEGER, value TEXT);"
+        "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER, \"end\" INTEGER, deviceId "
+        "INTEGER, contextId INTEGER, streamId INTEGER, correlationId INTEGER, globalPid INTEGER, "
+        "demangledName INTEGER, shortName INTEGER);"
+        "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start INTEGER, \"end\" INTEGER, deviceId "
+        "INTEGER, streamId INTEGER, correlationId INTEGER, globalPid INTEGER, bytes INTEGER, "
+        "copyKind INTEGER);"
+        "CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start INTEGER, \"end\" INTEGER, globalTid "
+        "INTEGER, correlationId INTEGER, nameId INTEGER);"
+        "CREATE TABLE NVTX_EVENTS (start INTEGER, \"end\" INTEGER, eventType INTEGER, text TEXT, "
+        "globalTid INTEGER, textId INTEGER);"
+        "INSERT INTO StringIds VALUES (1, 'ampere_bf16_gemm'), "
+        "(2, 'ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage)'), "
+        "(3, 'step 2');");
+    return file;
+  }
+  static void Kernel(SqliteConnection& file, int64_t name, int64_t stream, int64_t begin,
+                     int64_t end, int64_t correlation = 0, int64_t device = 0,
+                     int64_t process = kProcess) {
+    file.Do(
+        fmt::format("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES ({}, {}, {}, 1, {}, {}, {}, "
+                    "{}, 0)",
+                    begin, end, device, stream, correlation, process, name));
+  }
+  // A product and an all-reduce beside a copy, on each of two devices of one process.
+  void WriteTwoDevices() const {
+    SqliteConnection file = Make("node0.sqlite");
+    for (int64_t device = 0; device < 2; ++device) {
+      Kernel(file, 1, 7, 1000, 3000 + 500 * device, 0, device);
+      Kernel(file, 2, 20, 3500, 9000, 0, device);
+      file.Do(fmt::format(
+          "INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (4000, 5000, {}, 8, 0, {}, 64, 8)", device,
+          kProcess));
+    }
+  }
+  TimelineRecord Imported(std::vector<std::string>* remarks = nullptr) const {
+    const ImportedKineto imported = ImportNsys({folder_.string()}, KinetoResult::kTimeline);
+    if (remarks != nullptr) *remarks = imported.remarks;
+    const JsonDocument document = JsonDocument::FromText(imported.text, "imported");
+    return ReadTimelineRecord(document.Root());
+  }
+  void ExpectMistake(const std::string& file, const std::string& part) const {
+    try {
+      ReadNsys(folder_ / file);
+      ADD_FAILURE() << "expected a mistake with " << part;
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), HasSubstr(file));
+      EXPECT_THAT(error.what(), HasSubstr(part));
+    }
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(NsysTest, EachDeviceIsARankAndKernelsAreSpans) {
+  WriteTwoDevices();
+  std::vector<std::string> remarks;
+  const TimelineRecord record = Imported(&remarks);
+  ASSERT_EQ(record.steps.size(), 1u);
+  const Timeline& timeline = record.steps[0].timeline;
+  EXPECT_EQ(timeline.ranks, 2u);
+  ASSERT_EQ(timeline.spans.size(), 6u);
+  // From the first kernel on, in picoseconds.
+  EXPECT_EQ(timeline.spans[0].begin, Time(0));
+  EXPECT_EQ(timeline.spans[0].end, Time(2'000'000));
+  EXPECT_EQ(timeline.spans[3].end, Time(2'500'000));
+  EXPECT_EQ(timeline.step, Time(8'000'000));
+  std::vector<std::string> kinds;
+  for (const RecordedOp& op : record.roles[0].ops) kinds.push_back(op.kind);
+  EXPECT_THAT(kinds, ::testing::ElementsAre("gemm", "all-reduce", "memory"));
+  EXPECT_EQ(record.roles[0].ops[2].name, "Memcpy DtoD");
+  EXPECT_THAT(remarks, Contains(HasSubstr("ranks are numbered in the order of the files")));
+}
+
+TEST_F(NsysTest, RangesOfStepsCutTheRunByWhatWasLaunchedInThem) {
+  {
+    SqliteConnection file = Make("run.sqlite");
+    for (int64_t step = 0; step < 3; ++step) {
+      const int64_t at = 100'000 * step;
+      file.Do(fmt::format("INSERT INTO NVTX_EVENTS VALUES ({}, {}, 59, {}, {}, {})", at,
+                          at + 50'000, step == 2 ? "NULL" : fmt::format("'step {}'", step),
+                          kProcess + 5, step == 2 ? "3" : "NULL"));
+      file.Do(fmt::format("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES ({}, {}, {}, {}, 0)",
+                          at + 10, at + 20, kProcess + 5, step + 1));
+      // It runs after the range of the host has ended.
+      Kernel(file, 1, 7, at + 60'000, at + 61'000 + step, step + 1);
+    }
+    file.Do(
+        fmt::format("INSERT INTO NVTX_EVENTS VALUES (0, 9, 59, 'forward', {}, NULL)", kProcess));
+    Kernel(file, 1, 7, 900'000, 901'000, 77);  // nobody's
+  }
+  std::vector<std::string> remarks;
+  const TimelineRecord record = Imported(&remarks);
+  ASSERT_EQ(record.steps.size(), 3u);
+  for (size_t i = 0; i < 3; ++i)
+    EXPECT_EQ(record.steps[i].timeline.step, Time(1'000'000 + 1000 * static_cast<int64_t>(i)));
+  EXPECT_THAT(remarks, Contains(HasSubstr("1 kernels and copies left out: outside of all steps")));
+  EXPECT_THAT(remarks, Contains(HasSubstr("1 of NVTX range")));
+}
+
+TEST_F(NsysTest, AsAScheduleCollectivesOfUnknownSizeTakeAsLongAsTheyDid) {
+  WriteTwoDevices();
+  const ImportedKineto imported = ImportNsys({folder_.string()}, KinetoResult::kSchedule);
+  EXPECT_THAT(imported.text, HasSubstr("rehearse.schedule.v1"));
+  EXPECT_THAT(imported.remarks, Contains(HasSubstr("not understood: waits, as long as measured")));
+}
+
+TEST_F(NsysTest, WhatIsNoExportIsRefused) {
+  std::ofstream(folder_ / "text.sqlite") << "CREATE TABLE StringIds";
+  ExpectMistake("text.sqlite", "is no SQLite file, expected what nsys export --type sqlite writes");
+  {
+    const std::string path = folder_ / "other.sqlite";
+    SqliteConnection file(path, path, SqliteConnection::Access::kChange);
+    file.Do("CREATE TABLE StringIds (id INTEGER, value TEXT)");
+  }
+  ExpectMistake("other.sqlite", "found no table CUPTI_ACTIVITY_KIND_KERNEL");
+  Make("empty.sqlite");
+  ExpectMistake("empty.sqlite", "found no kernels, expected what a GPU did");
+  {
+    SqliteConnection file = Make("backwards.sqlite");
+    Kernel(file, 1, 7, 1000, 400);
+  }
+  ExpectMistake("backwards.sqlite",
+                "row 1 of CUPTI_ACTIVITY_KIND_KERNEL ends 600 ns before it begins");
+  {
+    SqliteConnection file = Make("column.sqlite");
+    file.Do("ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL RENAME COLUMN streamId TO stream");
+  }
+  ExpectMistake("column.sqlite", "has no column \"streamId\"");
+}
+
+TEST_F(NsysTest, AFileThatIsCutOffIsDamaged) {
+  {
+    SqliteConnection file = Make("whole.sqlite");
+    for (int64_t i = 0; i < 2000; ++i) Kernel(file, 1, 7, 1000 * i, 1000 * i + 500);
+  }
+  fs::resize_file(folder_ / "whole.sqlite", fs::file_size(folder_ / "whole.sqlite") / 2);
+  ExpectMistake("whole.sqlite", "is damaged");
+}
+
+}  // namespace
+}  // namespace rehearse
