@@ -15,6 +15,7 @@
 #include "sim/interchange/kineto_read.h"
 #include "tools/command.h"
 #include "tools/import_machine.h"
+#include "topology/presets/presets.h"
 #include "topology/view/cluster_view.h"
 #include "workloads/networks/hf_model.h"
 
@@ -26,6 +27,7 @@ namespace po = boost::program_options;
 struct Request {
   std::vector<std::string> files;
   std::string device;  // "": not given
+  std::string node;    // likewise
   bool as_schedule = false;
 
   const std::string& file() const { return files.front(); }
@@ -44,8 +46,22 @@ Imported ImportMachineFile(const std::string& kind, const Request& request) {
           fmt::format("a machine of {} device{}", devices, devices == 1 ? "" : "s"),
           machine.remarks};
 }
+
+Imported ImportFabricFile(const std::string& kind, const Request& request) {
+  const ImportedCluster fabric = ImportFabric(kind, request.file(), request.node);
+  const uint32_t nodes = fabric.cluster->node_count();
+  const uint32_t devices = fabric.cluster->device_count();
+  return {ClusterFileText(*fabric.cluster),
+          fmt::format("a cluster of {} node{} with {} device{}", nodes, nodes == 1 ? "" : "s",
+                      devices, devices == 1 ? "" : "s"),
+          fabric.remarks};
+}
+
 Imported ImportNccl(const Request& request) { return ImportMachineFile("nccl", request); }
 Imported ImportSmi(const Request& request) { return ImportMachineFile("smi", request); }
+Imported ImportHwloc(const Request& request) { return ImportMachineFile("lstopo", request); }
+Imported ImportTopologyConf(const Request& request) { return ImportFabricFile("slurm", request); }
+Imported ImportSubnet(const Request& request) { return ImportFabricFile("ibnetdiscover", request); }
 
 Imported ImportHf(const Request& request) {
   const JsonDocument document = JsonDocument::FromFile(request.file());
@@ -115,24 +131,39 @@ struct Kind {
   const char* name;
   const char* what;
   const char* result;
-  bool has_devices;
+  bool has_devices;  // that --device names
+  bool has_nodes;    // that --node names
   bool takes_several;
   Imported (*read)(const Request& request);
 };
 constexpr Kind kKinds[] = {
     {"nccl", "NCCL's topology file (NCCL_TOPO_DUMP_FILE), or RCCL's", "a cluster file", true, false,
-     ImportNccl},
-    {"smi", "the output of nvidia-smi topo -m", "a cluster file", true, false, ImportSmi},
-    {"hf", "the config.json of a decoder on Hugging Face", "a model file", false, false, ImportHf},
+     false, ImportNccl},
+    {"smi", "the output of nvidia-smi topo -m", "a cluster file", true, false, false, ImportSmi},
+    {"lstopo", "hwloc's XML (lstopo --of xml)", "a cluster file", true, false, false, ImportHwloc},
+    {"slurm", "Slurm's topology.conf (topology/tree)", "a cluster file", false, true, false,
+     ImportTopologyConf},
+    {"ibnetdiscover", "the output of ibnetdiscover", "a cluster file", false, true, false,
+     ImportSubnet},
+    {"hf", "the config.json of a decoder on Hugging Face", "a model file", false, false, false,
+     ImportHf},
     {"chakra", "MLCommons' execution traces NAME.RANK.et, or a folder of them", "a schedule", false,
-     true, ImportTraces},
+     false, true, ImportTraces},
     {"kineto", "PyTorch's profiles (.json, .json.gz), one a rank, or a folder of them",
-     "a timeline, or a schedule", false, true, ImportProfile},
+     "a timeline, or a schedule", false, false, true, ImportProfile},
     {"nsys", "Nsight Systems' reports (nsys export --type sqlite), or a folder of them",
-     "a timeline, or a schedule", false, true, ImportNsysExport},
+     "a timeline, or a schedule", false, false, true, ImportNsysExport},
     {"nccl-tests", "what all_reduce_perf and its like printed", "their tables, for compare", false,
-     false, ImportNcclTests},
+     false, false, ImportNcclTests},
 };
+
+// "nccl, smi, lstopo": the kinds that have what an option names.
+std::string KindsWith(bool Kind::*has) {
+  std::string names;
+  for (const Kind& kind : kKinds)
+    if (kind.*has) names += (names.empty() ? "" : ", ") + std::string(kind.name);
+  return names;
+}
 
 const Kind& KindOf(const std::string& name) {
   std::vector<std::string> names;
@@ -168,12 +199,15 @@ CommandSyntax ImportSyntax() {
       "was not understood is listed, not guessed. KIND says what FILE is:\n";
   for (const Kind& kind : kKinds)
     syntax.explanation +=
-        fmt::format("  {:10} {}; becomes {}\n", kind.name, kind.what, kind.result);
+        fmt::format("  {:13} {}; becomes {}\n", kind.name, kind.what, kind.result);
   syntax.explanation +=
       "Examples:\n"
       "  rehearse import nccl topo.xml -o cluster.json\n"
       "  rehearse collective all-reduce --cluster cluster.json\n"
       "  nvidia-smi topo -m | rehearse import smi - --device h100 -o cluster.json\n"
+      "  lstopo --of xml | rehearse import lstopo - -o cluster.json\n"
+      "  rehearse import slurm topology.conf --node dgx-a100 -o cluster.json\n"
+      "  ibnetdiscover | rehearse import ibnetdiscover - -o cluster.json\n"
       "  rehearse import hf config.json -o model.json\n"
       "  rehearse import chakra traces -o step.schedule.json\n"
       "  rehearse import kineto traces -o timeline.json\n"
@@ -188,13 +222,19 @@ CommandSyntax ImportSyntax() {
   for (const Kind& kind : kKinds) syntax.takes["kind"].names.emplace_back(kind.name);
   syntax.takes["file"] = TakenFile({});
   syntax.takes["device"] = TakenDevice();
+  syntax.takes["node"] = TakenName({});
+  for (const ClusterPreset& preset : ClusterPresets())
+    syntax.takes["node"].names.push_back(preset.name);
   syntax.takes["output"] = TakenOutput({".json", ".log"});
   syntax.options.add_options()("device", po::value<std::string>()->value_name("NAME"),
                                "what the devices of a machine are, e.g. a100-80g")(
-      "as", po::value<std::string>()->default_value("timeline")->value_name("timeline|schedule"),
-      "what a profile becomes")("output,o",
-                                po::value<std::string>()->default_value("-")->value_name("FILE"),
-                                "write there; - is standard output");
+      "node", po::value<std::string>()->value_name("PRESET"),
+      "of a fabric, what every node is: that of a cluster preset, e.g. dgx-a100; dgx-h100 unless "
+      "given")("as",
+               po::value<std::string>()->default_value("timeline")->value_name("timeline|schedule"),
+               "what a profile becomes")(
+      "output,o", po::value<std::string>()->default_value("-")->value_name("FILE"),
+      "write there; - is standard output");
   return syntax;
 }
 
@@ -206,14 +246,20 @@ int ImportCommand(const std::vector<std::string>& arguments) {
   const Kind& kind = KindOf(values["kind"].as<std::string>());
   if (values.count("file") == 0)
     throw Error(fmt::format("no file given, expected {}; usage: {}", kind.what, syntax.usage));
-  Request request{values["file"].as<std::vector<std::string>>(), "", false};
+  Request request{values["file"].as<std::vector<std::string>>(), "", "", false};
   if (request.files.size() > 1 && !kind.takes_several) {
     throw Error(fmt::format("found {} files, expected {} in one; usage: {}", request.files.size(),
                             kind.what, syntax.usage));
   }
   if (values.count("device") > 0) {
-    if (!kind.has_devices) throw Error("--device goes with a machine (nccl, smi)");
+    if (!kind.has_devices)
+      throw Error(fmt::format("--device goes with a machine ({})", KindsWith(&Kind::has_devices)));
     request.device = values["device"].as<std::string>();
+  }
+  if (values.count("node") > 0) {
+    if (!kind.has_nodes)
+      throw Error(fmt::format("--node goes with a fabric ({})", KindsWith(&Kind::has_nodes)));
+    request.node = values["node"].as<std::string>();
   }
   const std::string as = values["as"].as<std::string>();
   if (as != "timeline" && as != "schedule")

@@ -8,18 +8,30 @@
 #include "sim/base/units.h"
 #include "topology/devices/device.h"
 #include "topology/files/cluster_export.h"
+#include "topology/import/import_ibnet.h"
+#include "topology/import/import_lstopo.h"
 #include "topology/import/import_nccl.h"
+#include "topology/import/import_slurm.h"
 #include "topology/import/import_smi.h"
 
 namespace rehearse {
 
 ImportedCluster ImportMachine(const std::string& kind, const std::string& file,
                               const std::string& device) {
-  CHECK(kind == "nccl" || kind == "smi");
+  CHECK(kind == "nccl" || kind == "smi" || kind == "lstopo");
   const std::string name = InputName(file);
   const std::string text = ReadInputFile(file);
+  if (kind == "lstopo") return ImportLstopo(text, name, device);
   return kind == "nccl" ? ImportNcclTopology(text, name, device)
                         : ImportSmiTopology(text, name, device);
+}
+
+ImportedCluster ImportFabric(const std::string& kind, const std::string& file,
+                             const std::string& node) {
+  CHECK(kind == "slurm" || kind == "ibnetdiscover");
+  const std::string name = InputName(file);
+  const std::string text = ReadInputFile(file);
+  return kind == "slurm" ? ImportSlurm(text, name, node) : ImportIbnetdiscover(text, name, node);
 }
 
 Taken TakenDevice() {

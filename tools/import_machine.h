@@ -1,4 +1,4 @@
-// Machines from others' dumps, as `rehearse import` and `rehearse topology --import-*` read them.
+// Machines and clusters from others' dumps, as `rehearse import` and `rehearse topology --import-*` read them.
 #pragma once
 
 #include <string>
@@ -9,10 +9,15 @@
 
 namespace rehearse {
 
-// "nccl" or "smi", CHECKed. `device` is what its devices are; "" where the file is to tell. Throws
+// "nccl", "smi" or "lstopo", CHECKed. `device` is what its devices are; "" where the file is to tell. Throws
 // Error for a file that cannot be read, or is something else.
 ImportedCluster ImportMachine(const std::string& kind, const std::string& file,
                               const std::string& device);
+
+// "slurm" or "ibnetdiscover", CHECKed. `node` is the cluster preset whose node every node is; "" for
+// the usual one.
+ImportedCluster ImportFabric(const std::string& kind, const std::string& file,
+                             const std::string& node);
 
 // Of --device: devices that are known by name; an import knows more.
 Taken TakenDevice();

@@ -9,6 +9,8 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/tools/program_fixture.h"
+#include "tests/topology/fabric_files.h"
+#include "tests/topology/hwloc_xml.h"
 
 namespace rehearse {
 namespace {
@@ -206,6 +208,44 @@ TEST_F(ImportTest, AKinetoTraceHasTheOverlapThatIsReported) {
   ExpectMistake("import hf step.json --as schedule", {"--as goes with a profile"});
 }
 
+TEST_F(ImportTest, AMachineOfHwlocIsThatOfNccl) {
+  Write("lstopo.xml", DgxBox::Hwloc());
+  Write("topo.xml", DgxBox::Nccl());
+  const Outcome outcome = Execute("import lstopo lstopo.xml -o lstopo.json");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, StartsWith("lstopo.json   a machine of 8 devices, from lstopo.xml\n"));
+  ASSERT_EQ(Execute("import nccl topo.xml -o nccl.json").code, 0);
+  const auto time = [&](const std::string& file) {
+    const Outcome sum = Execute("collective all-reduce -b 1G --format json --cluster ./" + file);
+    EXPECT_EQ(sum.code, 0) << sum.err;
+    return nlohmann::json::parse(sum.out)["rows"];
+  };
+  EXPECT_EQ(time("lstopo.json"), time("nccl.json"));
+}
+
+// Two levels of 64 boxes, four a leaf: drawn switch by switch and as the house's own fat tree.
+TEST_F(ImportTest, ATreeOfSlurmAndOfASubnetTakesAsLongAsTheHousesOwn) {
+  Write("house.json", R"({"name": "house", "node": "dgx-h100", "nodes": 64,
+    "fabric": {"kind": "fat-tree", "radix": 64, "levels": 2,
+               "cable": {"bandwidth": "50GBps", "efficiency": 0.955, "latency": "0us"}}})");
+  Write("topology.conf", SlurmTree(16, 4));
+  Write("net.txt", IbTree{.leaves = 16, .spines = 4, .nodes = 64, .cables = 8}.Text());
+  const Outcome slurm = Execute("import slurm topology.conf --node dgx-h100 -o slurm.json");
+  ASSERT_EQ(slurm.code, 0) << slurm.err;
+  EXPECT_THAT(slurm.out, StartsWith("slurm.json   a cluster of 64 nodes with 512 devices, from "
+                                    "topology.conf\n"));
+  ASSERT_EQ(Execute("import ibnetdiscover net.txt -o net.json").code, 0);
+  EXPECT_EQ(Execute("topology ./slurm.json").code, 0);
+  const auto time = [&](const std::string& file) {
+    const Outcome sum = Execute("collective all-reduce -b 256M --format json --cluster ./" + file);
+    EXPECT_EQ(sum.code, 0) << sum.err;
+    return nlohmann::json::parse(sum.out)["rows"];
+  };
+  const auto house = time("house.json");
+  EXPECT_EQ(time("slurm.json"), house);
+  EXPECT_EQ(time("net.json"), house);
+}
+
 TEST_F(ImportTest, MistakesAreSaidInOneMessage) {
   Write("no.xml", "<html/>");
   Write("smi.txt", kTwoGpus);
@@ -221,6 +261,15 @@ TEST_F(ImportTest, MistakesAreSaidInOneMessage) {
   Write("bert.json", R"({"model_type": "bert"})");
   ExpectMistake("import hf bert.json -o box.json", {"bert.json:1", "/model_type", "\"bert\""});
   ExpectMistake("import hf bert.json --device a100-80g", {"--device goes with a machine"});
+  ExpectMistake("import slurm smi.txt -o box.json", {"smi.txt:1", "SwitchName"});
+  ExpectMistake("import ibnetdiscover smi.txt -o box.json", {"smi.txt", "ibnetdiscover"});
+  ExpectMistake("import lstopo no.xml -o box.json", {"no.xml:1", "<html>", "<topology>"});
+  Write("topology.conf", "SwitchName=s Nodes=n[1-2]\n");
+  ExpectMistake("import slurm topology.conf --node dgx-a10 -o box.json",
+                {"dgx-a10", "did you mean \"dgx-a100\""});
+  ExpectMistake("import slurm topology.conf --device h100", {"--device goes with a machine"});
+  ExpectMistake("import smi smi.txt --node dgx-a100",
+                {"--node goes with a fabric (slurm, ibnetdiscover)"});
   EXPECT_FALSE(std::filesystem::exists(folder_ / "box.json"));
 }
 

@@ -295,6 +295,7 @@ TEST_F(ProgramTest, AFileThatIsNoneOfOursIsNotShown) {
           scenario + " --set device_points=" + file, scenario + " --set model.file=" + file,
           "run " + file, "sweep " + file, "validate " + file, "compare " + file,
           "topology --cluster " + file, "import nccl " + file, "import smi " + file,
+          "import lstopo " + file, "import slurm " + file, "import ibnetdiscover " + file,
           "import hf " + file}) {
       const std::string told = "SECRET=hush " + command;
       const std::string line = "SECRET=hush $rehearse " + command + " > out.txt 2> err.txt";

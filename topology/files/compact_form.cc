@@ -7,7 +7,7 @@
 #include "topology/files/cluster_shapes.h"
 #include "topology/files/graph_file.h"
 #include "topology/presets/node_nvidia.h"
-#include "topology/presets/presets.h"
+#include "topology/presets/standard_machine.h"
 
 namespace rehearse {
 namespace {
@@ -219,11 +219,8 @@ FabricSpec ReadFabric(const JsonReader& reader) {
 // The node of a preset with its standard parameters; its device unless the user names another.
 NodeSpec NodeOfPreset(const JsonReader& reader, std::string* device, std::string* plugin) {
   const ClusterPreset& preset = FindPreset(reader.String(), reader.place());
-  std::map<std::string, uint32_t> parameters;
-  for (const PresetParameter& parameter : preset.parameters)
-    parameters[parameter.name] = parameter.standard;
   *device = preset.device;
-  const MachineSpec spec = preset.describe(parameters);
+  const MachineSpec spec = StandardMachine(preset);
   *plugin = spec.network_plugin;
   return spec.node;
 }

@@ -77,6 +77,37 @@ constexpr std::array kPciIds = {
     PciId{"0x1002", "0x74a1", "mi300x"},
 };
 
+// Parts of the names that drivers give (NVML's and AMD SMI's product names); the first that is in
+// one counts.
+struct ModelName {
+  std::string_view part;
+  std::string_view name;
+};
+constexpr std::array kModelNames = {
+    ModelName{"GH200", "gh200"},
+    ModelName{"GB200", "gb200"},
+    ModelName{"GB300", "gb300"},
+    ModelName{"B300", "b300"},
+    ModelName{"P100-SXM2", "p100"},
+    ModelName{"V100-SXM2-16GB", "v100-16g"},
+    ModelName{"V100-SXM2-32GB", "v100-32g"},
+    ModelName{"V100-SXM3-32GB", "v100-32g"},
+    ModelName{"A100-SXM4-80GB", "a100-80g"},
+    ModelName{"A100-SXM4-40GB", "a100-40g"},
+    ModelName{"H100 80GB HBM3", "h100"},
+    ModelName{"H200", "h200"},
+    ModelName{"B200", "b200"},
+    ModelName{"RTX 4090", "rtx4090"},
+    ModelName{"RTX 3090", "rtx3090"},
+    ModelName{"A10G", "a10g"},
+    ModelName{"Tesla T4", "t4"},
+    ModelName{"MI300X", "mi300x"},
+    ModelName{"MI300A", "mi300a"},
+    ModelName{"MI250X", "mi250x-gcd"},
+    ModelName{"MI100", "mi100"},
+    ModelName{"MI50", "mi50"},
+};
+
 const Row* FindRow(std::string_view name) {
   for (const Row& row : kRows)
     if (row.name == name) return &row;
@@ -113,6 +144,12 @@ std::optional<GpuKind> FindGpuKind(const std::string& vendor, const std::string&
     // AMD's files have an "sm" too, which says nothing.
     if (is_amd ? row.gcn == architecture : architecture.empty() && row.sm == sm) return KindOf(row);
   }
+  return std::nullopt;
+}
+
+std::optional<GpuKind> FindGpuKindOfModel(std::string_view model) {
+  for (const ModelName& known : kModelNames)
+    if (model.find(known.part) != std::string_view::npos) return GpuKindOf(std::string(known.name));
   return std::nullopt;
 }
 

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "topology/devices/device.h"
 
@@ -27,6 +28,9 @@ struct GpuKind {
 // gcn ("" if unknown, "gfx90a:sramecc+" and "910" are "90a"). Nothing when none of them is known.
 std::optional<GpuKind> FindGpuKind(const std::string& vendor, const std::string& device,
                                    uint32_t sm, const std::string& gcn);
+
+// The kind that a driver calls so: "NVIDIA A100-SXM4-80GB". Nothing when it is not known.
+std::optional<GpuKind> FindGpuKindOfModel(std::string_view model);
 
 // The kind of that name; for a device that only topology/devices/device.h knows, one with that name
 // and the links of an A100. Throws Error with "did you mean" when there is no such device.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
+#include <limits>
 
 namespace rehearse {
 namespace {
@@ -54,6 +56,29 @@ constexpr std::array kPcieGenerations = {
     PcieGeneration{8, 15.75e9, 12e9}, PcieGeneration{16, 31.5e9, 24e9},
     PcieGeneration{32, 63e9, 48e9},   PcieGeneration{64, 121e9, 96e9}};
 
+// After the coding of the wire: 8 of 10 bits, 128 of 130, and 242 of 256 bytes.
+double CarriedOf(PcieSlot slot) {
+  constexpr double kBits = 8;
+  const double share = slot.gigatransfers < 8    ? 8.0 / 10
+                       : slot.gigatransfers < 64 ? 128.0 / 130
+                                                 : 242.0 / 256;
+  return slot.gigatransfers * share / kBits * slot.lanes;
+}
+
+const NvLinkRate& NvLinkRateOf(uint32_t sm) {
+  return *std::find_if(kNvLinkRates.begin(), kNvLinkRates.end(),
+                       [&](const NvLinkRate& candidate) { return sm >= candidate.from_sm; });
+}
+
+const XgmiRate& XgmiRateOf(std::string_view gcn) {
+  return *std::find_if(kXgmiRates.begin(), kXgmiRates.end(),
+                       [&](const XgmiRate& candidate) { return gcn.starts_with(candidate.gcn); });
+}
+
+uint32_t LinksOfRate(double megabytes, double rate) {
+  return std::max(1u, static_cast<uint32_t>(std::lround(megabytes / rate)));
+}
+
 const PcieGeneration& GenerationOf(PcieSlot slot) {
   for (const PcieGeneration& generation : kPcieGenerations)
     if (generation.gigatransfers == slot.gigatransfers) return generation;
@@ -67,17 +92,23 @@ BytesPerSecond GigabytesPerSecond(double value) { return BytesPerSecond(value * 
 }  // namespace
 
 ClusterLink NvLinksOf(uint32_t sm, uint32_t count, Seconds latency) {
-  const auto* const rate =
-      std::find_if(kNvLinkRates.begin(), kNvLinkRates.end(),
-                   [&](const NvLinkRate& candidate) { return sm >= candidate.from_sm; });
-  return LinkOf(LinkKind::kNvLink, count * rate->nominal, rate->nccl / rate->nominal, latency);
+  const NvLinkRate& rate = NvLinkRateOf(sm);
+  return LinkOf(LinkKind::kNvLink, count * rate.nominal, rate.nccl / rate.nominal, latency);
+}
+
+uint32_t NvLinksThatCarry(uint32_t sm, double megabytes) {
+  constexpr uint32_t kNvLink2 = 70;
+  constexpr uint32_t kNvLink5 = 100;
+  return LinksOfRate(megabytes, sm < kNvLink2 ? 20e3 : sm < kNvLink5 ? 25e3 : 50e3);
 }
 
 ClusterLink XgmiLinksOf(std::string_view gcn, uint32_t count, Seconds latency) {
-  const auto* const rate =
-      std::find_if(kXgmiRates.begin(), kXgmiRates.end(),
-                   [&](const XgmiRate& candidate) { return gcn.starts_with(candidate.gcn); });
-  return LinkOf(LinkKind::kXgmi, count * rate->nominal, rate->rccl / rate->nominal, latency);
+  const XgmiRate& rate = XgmiRateOf(gcn);
+  return LinkOf(LinkKind::kXgmi, count * rate.nominal, rate.rccl / rate.nominal, latency);
+}
+
+uint32_t XgmiLinksThatCarry(std::string_view gcn, double megabytes) {
+  return LinksOfRate(megabytes, XgmiRateOf(gcn).nominal / 1e6);
 }
 
 ClusterLink PcieLinkOf(PcieSlot slot, Seconds latency) {
@@ -94,6 +125,27 @@ std::optional<double> ParseGigatransfers(std::string_view link_speed) {
   for (const PcieGeneration& generation : kPcieGenerations)
     if (generation.gigatransfers == value) return value;
   return std::nullopt;
+}
+
+PcieSlot SlotThatCarries(double gigabytes) {
+  const auto distance = [&](PcieSlot slot) {
+    return std::abs(std::log(CarriedOf(slot) / gigabytes));
+  };
+  const auto nearest = [&](uint32_t lanes) {
+    PcieSlot best = {kPcieGenerations.front().gigatransfers, lanes};
+    for (const PcieGeneration& generation : kPcieGenerations) {
+      const PcieSlot slot = {generation.gigatransfers, lanes};
+      if (distance(slot) < distance(best)) best = slot;
+    }
+    return best;
+  };
+  constexpr std::array kLanes = {16u, 8u, 4u, 2u, 1u, 12u, 32u};
+  constexpr double kRounded = 1e-3;
+  constexpr double kNear = 0.04;  // hwloc divides by 1024 what AMD's driver says
+  for (const double within : {kRounded, kNear, std::numeric_limits<double>::infinity()})
+    for (const uint32_t lanes : kLanes)
+      if (distance(nearest(lanes)) < within) return nearest(lanes);
+  return kUnknownSlot;
 }
 
 double PortOfSlot(PcieSlot slot) {

@@ -20,8 +20,15 @@ namespace rehearse {
 // `count` links of a GPU of this compute capability (70, 80, 90 ...).
 ClusterLink NvLinksOf(uint32_t sm, uint32_t count, Seconds latency);
 
+// How many links those are that carry so many MB/s together as hwloc says it: it counts 20, 25 and
+// 50 GB/s a link of NVLink 1, 2 to 4 and 5 (hwloc, topology-nvml.c).
+uint32_t NvLinksThatCarry(uint32_t sm, double megabytes);
+
 // `count` xGMI links of an AMD GPU ("906", "90a", "942").
 ClusterLink XgmiLinksOf(std::string_view gcn, uint32_t count, Seconds latency);
+
+// At AMD's rate of one; at least 1.
+uint32_t XgmiLinksThatCarry(std::string_view gcn, double megabytes);
 
 struct PcieSlot {
   double gigatransfers = 8;  // 2.5, 5, 8, 16, 32, 64: those of NCCL's table
@@ -31,6 +38,11 @@ ClusterLink PcieLinkOf(PcieSlot slot, Seconds latency);
 // "16.0 GT/s PCIe" is 16. Nothing when NCCL does not know it; it then takes 8.
 std::optional<double> ParseGigatransfers(std::string_view link_speed);
 inline constexpr PcieSlot kUnknownSlot = {8, 16};  // NCCL's assumption
+
+// The slot that carries so many GB/s after its coding, as hwloc says it: 15.753846 is 8 GT/s on 16
+// lanes. Of several the one with the most lanes up to 16, which does not change what it carries;
+// where none does, the nearest.
+PcieSlot SlotThatCarries(double gigabytes);
 
 // The port that such a slot is made for, in Mbit/s: the fastest of 10, 25, 40, 50, 100, 200, 400
 // and 800 Gbit/s that it carries.

@@ -31,6 +31,7 @@ struct NcclLink {
   std::string target_text;   // as it is written
   std::string target_class;  // "" when the file does not say
   uint32_t count = 0;
+  double megabytes = 0;  // a second, each way; of a file that says this and no count
 };
 
 struct NcclGpu {
@@ -39,6 +40,7 @@ struct NcclGpu {
   std::optional<uint32_t> rank;
   uint32_t sm = 0;  // 0 when the file does not say
   std::string gcn;
+  std::string model;            // "NVIDIA A100-SXM4-80GB"; "" when the file does not say
   bool is_without_gdr = false;  // gdr="0"
   std::vector<NcclLink> links;
   double c2c_megabytes_per_second = 0;  // of all NVLink-C2C together
@@ -62,6 +64,7 @@ struct NcclPci {
   std::string device;
   std::string link_speed;
   uint32_t link_width = 0;
+  double link_gigabytes = 0;       // a second; of a file that says this and no speed and width
   uint32_t cpu = 0;                // position
   std::optional<uint32_t> parent;  // position; none when it hangs on the CPU
   bool has_children = false;       // other PCI devices

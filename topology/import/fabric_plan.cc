@@ -1,0 +1,291 @@
+#include "topology/import/fabric_plan.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "sim/base/error.h"
+#include "topology/presets/standard_machine.h"
+
+namespace rehearse {
+namespace {
+
+constexpr uint32_t kNoLevel = std::numeric_limits<uint32_t>::max();
+
+// Which switches are drawn as one; see the header.
+class Blocks {
+ public:
+  explicit Blocks(const FabricPlan& plan) : plan_(plan) {
+    const size_t count = plan.switches.size();
+    neighbours_.resize(count);
+    for (const FabricPlan::Trunk& trunk : plan.trunks) {
+      neighbours_[trunk.a].push_back(trunk.b);
+      neighbours_[trunk.b].push_back(trunk.a);
+    }
+    FindLevels();
+    block_of_.assign(count, kNoLevel);
+    for (size_t begin = 0; begin < by_level_.size();) {
+      const uint32_t level = levels_[by_level_[begin]];
+      size_t end = begin;
+      while (end < by_level_.size() && levels_[by_level_[end]] == level) ++end;
+      JoinLevel(begin, end, level);
+      begin = end;
+    }
+  }
+
+  // By block, the members.
+  const std::vector<std::vector<uint32_t>>& members() const { return members_; }
+  // kNoLevel: of a switch that no node reaches.
+  uint32_t BlockOf(uint32_t of_switch) const { return block_of_[of_switch]; }
+  uint32_t LevelOf(uint32_t of_switch) const { return levels_[of_switch]; }
+
+ private:
+  void FindLevels() {
+    levels_.assign(plan_.switches.size(), kNoLevel);
+    for (const FabricPlan::Node& node : plan_.nodes)
+      for (const FabricPlan::Port& port : node.ports) levels_[port.to] = 1;
+    for (uint32_t i = 0; i < levels_.size(); ++i)
+      if (levels_[i] == 1) by_level_.push_back(i);
+    for (size_t next = 0; next < by_level_.size(); ++next) {
+      for (const uint32_t other : neighbours_[by_level_[next]]) {
+        if (levels_[other] != kNoLevel) continue;
+        levels_[other] = levels_[by_level_[next]] + 1;
+        by_level_.push_back(other);
+      }
+    }
+  }
+
+  void JoinLevel(size_t begin, size_t end, uint32_t level) {
+    // In the order of the file.
+    std::sort(by_level_.begin() + static_cast<std::ptrdiff_t>(begin),
+              by_level_.begin() + static_cast<std::ptrdiff_t>(end));
+    std::map<std::vector<uint32_t>, uint32_t> blocks;  // by the blocks below
+    for (size_t i = begin; i < end; ++i) {
+      const uint32_t of_switch = by_level_[i];
+      auto block = static_cast<uint32_t>(members_.size());
+      if (level > 1) {
+        std::vector<uint32_t> below;
+        for (const uint32_t other : neighbours_[of_switch])
+          if (levels_[other] + 1 == level) below.push_back(block_of_[other]);
+        std::sort(below.begin(), below.end());
+        below.erase(std::unique(below.begin(), below.end()), below.end());
+        block = blocks.emplace(std::move(below), block).first->second;
+      }
+      if (block == members_.size()) members_.emplace_back();
+      members_[block].push_back(of_switch);
+      block_of_[of_switch] = block;
+    }
+  }
+
+  const FabricPlan& plan_;
+  std::vector<std::vector<uint32_t>> neighbours_;
+  std::vector<uint32_t> levels_;    // by switch
+  std::vector<uint32_t> by_level_;  // switches, lowest level first
+  std::vector<uint32_t> block_of_;  // by switch
+  std::vector<std::vector<uint32_t>> members_;
+};
+
+class PlanDrawing {
+ public:
+  PlanDrawing(const FabricPlan& plan, const NodeKind& node, Remarks remarks,
+              const std::string& file)
+      : plan_(plan),
+        node_(node),
+        remarks_(std::move(remarks)),
+        file_(file),
+        blocks_(plan),
+        cluster_(ClusterNameOf(file)) {}
+
+  ImportedCluster Draw(const char* what) {
+    if (plan_.nodes.empty()) throw Error({file_, 0, ""}, "there is no node in this fabric");
+    CheckSize();
+    SumTrunks();
+    const uint32_t device = cluster_.AddDeviceSpec(node_.device);
+    AddSwitches();
+    AddTrunks();
+    for (const FabricPlan::Node& node : plan_.nodes) AddNode(node, device);
+    cluster_.set_network_plugin(FindNetworkPlugin(node_.network_plugin));
+    SayWhatIsNotCarried();
+    ImportedCluster imported;
+    imported.remarks = remarks_.Lines();
+    cluster_.AddNote(fmt::format("Imported from {}, {}; nodes are those of {}.", Printable(file_),
+                                 what, node_.preset));
+    for (const std::string& remark : imported.remarks) cluster_.AddNote(remark);
+    imported.cluster = FinishImported(cluster_, file_);
+    return imported;
+  }
+
+ private:
+  [[noreturn]] void Fail(int line, const std::string& message) const {
+    throw Error({file_, line, ""}, message);
+  }
+
+  void CheckSize() const {
+    constexpr uint64_t kMost = 400'000;  // that a cluster file can hold and is read again
+    const uint64_t nodes = plan_.nodes.size();
+    const uint64_t parts = node_.shape.parts.size();
+    const uint64_t links = (node_.shape.wires.size() + 1) / 2 + node_.shape.ports.size();
+    if (nodes * (parts + links) + plan_.trunks.size() > kMost)
+      Fail(0,
+           fmt::format("found {} nodes, each of {} parts and {} links as a {} has; a drawn cluster "
+                       "has at most {} of both. A larger one is described by {{\"node\": \"{}\", "
+                       "\"nodes\": {}, \"fabric\": ...}}",
+                       nodes, parts, links, node_.preset, kMost, node_.preset, nodes));
+  }
+
+  // Between blocks, and whether members of a block are cabled alike.
+  void SumTrunks() {
+    std::vector<std::map<uint32_t, double>> down(plan_.switches.size());  // by block below
+    for (const FabricPlan::Trunk& trunk : plan_.trunks) {
+      uint32_t low = trunk.a;
+      uint32_t high = trunk.b;
+      if (blocks_.LevelOf(low) > blocks_.LevelOf(high)) std::swap(low, high);
+      const uint32_t from = blocks_.BlockOf(low);
+      const uint32_t to = blocks_.BlockOf(high);
+      if (from == kNoLevel || to == kNoLevel || from == to) continue;
+      BytesPerSecond& sum = sums_[std::minmax(from, to)];
+      sum += trunk.bandwidth;
+      if (blocks_.LevelOf(low) < blocks_.LevelOf(high))
+        down[high][from] += trunk.bandwidth.value();
+      else
+        are_level_ = true;
+    }
+    for (const std::vector<uint32_t>& members : blocks_.members()) {
+      const auto differs = [&](uint32_t member) { return down[member] != down[members.front()]; };
+      if (std::any_of(members.begin(), members.end(), differs))
+        remarks_.Add(
+            "drawn as one switch although its members' cables differ: what crosses it is spread as "
+            "if what one of them lacks another could carry",
+            NameOf(members));
+    }
+  }
+
+  // "spine0", or "spine0+7" of eight.
+  std::string NameOf(const std::vector<uint32_t>& members) const {
+    const std::string& first = plan_.switches[members.front()].name;
+    return members.size() == 1 ? first : fmt::format("{}+{}", first, members.size() - 1);
+  }
+
+  void AddSwitches() {
+    for (uint32_t i = 0; i < plan_.switches.size(); ++i) {
+      const FabricPlan::Switch& one = plan_.switches[i];
+      RefuseTwin(switch_lines_, one.name, one.line);
+      if (blocks_.BlockOf(i) == kNoLevel)
+        remarks_.Add("a switch that no node reaches is left out", one.name);
+    }
+    for (const std::vector<uint32_t>& members : blocks_.members()) {
+      const std::string name = NameOf(members);
+      vertices_.push_back(cluster_.AddVertex({name, VertexKind::kSwitch, ""}));
+      if (members.size() > 1)
+        remarks_.Add(
+            "switches that join the same others, drawn as one (the first's name + how many more): "
+            "what crosses them is spread evenly, as adaptive routing and spraying come close to",
+            name);
+    }
+  }
+
+  void RefuseTwin(std::map<std::string, int>& lines, const std::string& name, int line) const {
+    const auto [twin, is_new] = lines.emplace(name, line);
+    if (!is_new)
+      Fail(line, fmt::format("there is another {} in line {}", Quoted(name), twin->second));
+  }
+
+  void AddTrunks() {
+    ClusterLink link = node_.shape.ports.front().cable;  // for its efficiency
+    link.kind = LinkKind::kNetwork;
+    link.latency = Seconds(0);
+    for (const auto& [ends, bandwidth] : sums_) {
+      link.bandwidth = bandwidth;
+      cluster_.AddLinks(vertices_[ends.first], vertices_[ends.second], link);
+    }
+  }
+
+  void AddNode(const FabricPlan::Node& node, uint32_t device) {
+    RefuseTwin(node_lines_, node.name, node.line);
+    const VertexId first = cluster_.vertex_count();
+    for (const NodeShape::Part& part : node_.shape.parts)
+      cluster_.AddVertex({fmt::format("{}/{}", node.name, part.name), part.kind, node.name},
+                         device);
+    for (const NodeShape::Wire& wire : node_.shape.wires)
+      cluster_.AddLink(first + wire.from, first + wire.to, wire.link);
+    std::set<uint32_t> at;
+    for (const FabricPlan::Port& port : node.ports) {
+      ClusterLink cable = node_.shape.ports[port.port].cable;
+      cable.bandwidth = port.bandwidth;
+      const uint32_t block = blocks_.BlockOf(port.to);
+      cluster_.AddLinks(first + node_.shape.ports[port.port].part, vertices_[block], cable);
+      at.insert(block);
+    }
+    have_rails_ = have_rails_ || at.size() > 1;
+  }
+
+  void SayWhatIsNotCarried() {
+    if (are_level_)
+      remarks_.Add(
+          "switches of one level are cabled to each other: between two nodes one way is taken, the "
+          "one over the fewest of them, and never a longer one");
+    if (have_rails_)
+      remarks_.Add(
+          "nodes are cabled to several switches: what is for another rail crosses the fabric, "
+          "where "
+          "NCCL's PXN would take NVLink first");
+  }
+
+  const FabricPlan& plan_;
+  const NodeKind& node_;
+  Remarks remarks_;
+  const std::string file_;
+  const Blocks blocks_;
+  ClusterBuilder cluster_;
+  std::map<std::pair<uint32_t, uint32_t>, BytesPerSecond> sums_;  // by the two blocks
+  std::vector<VertexId> vertices_;                                // of each block
+  std::map<std::string, int> switch_lines_;                       // by name
+  std::map<std::string, int> node_lines_;
+  bool are_level_ = false;
+  bool have_rails_ = false;
+};
+
+}  // namespace
+
+NodeKind NodeKindOf(const std::string& preset, Remarks& remarks) {
+  if (preset.empty())
+    remarks.Add(
+        fmt::format("the file knows no GPUs; every node is taken for a {} (--node names "
+                    "another preset)",
+                    kAssumedNode));
+  const ClusterPreset& known = FindPreset(preset.empty() ? kAssumedNode : preset, {});
+  const MachineSpec spec = StandardMachine(known);
+  NodeKind node = {.preset = known.name,
+                   .shape = DrawNode(spec.node),
+                   .device = FindDevice(known.device),
+                   .network_plugin = spec.network_plugin,
+                   .bandwidth = {}};
+  if (node.shape.ports.empty())
+    throw Error(
+        fmt::format("--node: a machine of \"{}\" has nothing that a cable leads to, expected "
+                    "a preset with NICs (rehearse list clusters)",
+                    known.name));
+  for (const NodeShape::Port& port : node.shape.ports) node.bandwidth += port.cable.bandwidth;
+  return node;
+}
+
+ImportedCluster DrawPlan(const FabricPlan& plan, const NodeKind& node, Remarks remarks,
+                         const std::string& file, const char* what) {
+  return PlanDrawing(plan, node, std::move(remarks), file).Draw(what);
+}
+
+std::string PlanName(std::string_view text) {
+  std::string name = Printable(text);
+  for (char& c : name) {
+    const bool is_plain = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') ||
+                          (c >= 'a' && c <= 'z') || c == '.' || c == '_' || c == '-';
+    if (!is_plain) c = '-';
+  }
+  return name.empty() ? "unnamed" : name;
+}
+
+}  // namespace rehearse

@@ -1,0 +1,19 @@
+// Reads a machine from hwloc's XML (topology/import/hwloc_xml.h), as `lstopo --of xml` writes it. It
+// becomes what NCCL's topology XML of the same machine becomes (topology/import/machine_importer.h).
+//
+// Not in the file: whether GPUs may talk to each other over PCIe, GPUDirect; NVLinks and xGMI where
+// hwloc was built without NVML or AMD SMI, which the remarks then say.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "topology/import/imported_cluster.h"
+
+namespace rehearse {
+
+// As ImportNcclTopology().
+ImportedCluster ImportLstopo(std::string_view text, const std::string& file,
+                             const std::string& device = "");
+
+}  // namespace rehearse

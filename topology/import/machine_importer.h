@@ -1,0 +1,36 @@
+// Makes a cluster of one machine, or of a few, of what NCCL's topology XML says
+// (topology/import/nccl_xml.h), or another file that was read into the same struct
+// (topology/import/hwloc_xml.h).
+//
+// What becomes what, in NCCL's words:
+//   <cpu>        a socket "node0/numaN"; all of a machine are linked pairwise, as NCCL does
+//   <pci>        with something behind it: a PCIe switch; with a <gpu> or a graphics class: a
+//                device; with a <nic> or a network class: a NIC (of several nets on one PCI device
+//                each is a NIC, behind a common PCIe link)
+//   <nvlink>     to a GPU: a link; to an NVSwitch, visible or not: all of them are one vertex
+//   <xgmi>       a link; <c2c> a link between device and socket
+//   <net>        a port to the vertex "fabric"
+// Devices are ranked by `rank`; without any, by `dev`, else by bus id, as NVML numbers them. One
+// host_hash is one machine, node0 if there is only one.
+//
+// What the file leaves open is filled in as NCCL would, or from the little there is, and each
+// filling is said in the remarks: link_speed (8 GT/s), link_width (16), a net's speed (10 Gbit/s),
+// the class of a link's other end; the kind of a GPU (by PCI id, sm, gcn or model, else an A100),
+// the port of a NIC that has no <net> (what its slot is made for), the class of a PCI device.
+// Rates: topology/import/import_rates.h.
+#pragma once
+
+#include <string>
+
+#include "topology/import/imported_cluster.h"
+#include "topology/import/nccl_xml.h"
+
+namespace rehearse {
+
+// `remarks` are those of the reader. `file` names the text in messages, and the cluster, `what` says
+// what it is ("NCCL's topology XML"). `device` is what all GPUs are, if it is not "". Throws Error
+// with file and line for what contradicts itself.
+ImportedCluster ImportSystem(NcclSystem system, Remarks remarks, const std::string& file,
+                             const char* what, const std::string& device);
+
+}  // namespace rehearse
