@@ -271,6 +271,28 @@ std::vector<std::vector<uint32_t>> MembersByNode(const Cluster& cluster,
   return members;
 }
 
+// Whether the group has all devices of each of its machines, as given rings do.
+bool AreWhole(const std::vector<std::vector<uint32_t>>& members, const Cluster& cluster) {
+  return std::all_of(members.begin(), members.end(), [&](const std::vector<uint32_t>& node) {
+    return node.size() == cluster.rings().front().size();
+  });
+}
+
+// The cluster's own rings of whole machines, one machine after the other; positions in the group.
+std::vector<Ring> GivenRings(const Cluster& cluster, const std::vector<uint32_t>& ranks,
+                             std::vector<std::vector<uint32_t>> members) {
+  for (std::vector<uint32_t>& node : members)
+    std::sort(node.begin(), node.end(),
+              [&](uint32_t a, uint32_t b) { return ranks[a] < ranks[b]; });
+  std::vector<Ring> rings;
+  for (const std::vector<uint32_t>& given : cluster.rings()) {
+    Ring& ring = rings.emplace_back();
+    for (const std::vector<uint32_t>& node : members)
+      for (const uint32_t device : given) ring.push_back(node[device]);
+  }
+  return rings;
+}
+
 // How often each link is crossed, by link index.
 std::vector<LinkUse> Counted(std::vector<LinkUse> crossings) {
   std::sort(crossings.begin(), crossings.end(),
@@ -376,7 +398,17 @@ std::vector<Channel> ChannelFinder::Find(const std::vector<uint32_t>& group, uin
     members = MembersByNode(cluster, ranks);
   }
   std::vector<WeightedRing> rings;
-  if (members.size() == 1) {
+  const bool are_given = !cluster.rings().empty() && AreWhole(members, cluster);
+  if (are_given) {
+    for (Ring& ring : GivenRings(cluster, ranks, std::move(members))) {
+      const auto same = std::find_if(rings.begin(), rings.end(),
+                                     [&](const WeightedRing& one) { return one.ring == ring; });
+      if (same != rings.end())
+        ++same->weight;
+      else
+        rings.push_back({std::move(ring), 1});
+    }
+  } else if (members.size() == 1) {
     rings = RingsInsideNode(ranks);
   } else {
     for (Ring& ring : RingsAcrossNodes(members)) rings.push_back({std::move(ring), 1});

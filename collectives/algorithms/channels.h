@@ -16,6 +16,9 @@
 // channel keeps to one rail (Router::AlongRail); elsewhere a node is entered and left through
 // different NICs.
 //
+// A cluster may say which rings its machines go (topology/files/given_rings.h); groups of whole
+// machines then go these.
+//
 // Deterministic: the same routes give the same channels, ties by lexicographic order.
 #pragma once
 

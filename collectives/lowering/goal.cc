@@ -181,7 +181,7 @@ class GoalWriter {
       message.from = transfer.from;
       message.to = transfer.to;
       message.bytes = bytes * transfer.share * ways_;
-      if (plan == nullptr) {
+      if (plan == nullptr || plan->parts.empty()) {  // a ring
         const auto members = static_cast<uint32_t>(site.ranks.size());
         message.bytes /= members;
         // Every ring has an edge from each member.

@@ -100,6 +100,7 @@ class Cluster {
   Seconds collective_overhead() const { return figures_->collective_overhead; }
   Seconds channel_overhead() const { return figures_->channel_overhead; }
   const NetworkPlugin& network_plugin() const { return figures_->network_plugin; }
+  const std::vector<std::vector<uint32_t>>& rings() const { return figures_->rings; }
   const std::shared_ptr<const MeasuredCollectives>& measured_collectives() const {
     return figures_->measured_collectives;
   }

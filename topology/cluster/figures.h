@@ -76,6 +76,8 @@ struct Figures {
   Seconds collective_overhead;
   Seconds channel_overhead;
   NetworkPlugin network_plugin;  // between NCCL and the NICs
+  // That groups of whole machines go, by place of a device in its machine; none: they are searched.
+  std::vector<std::vector<uint32_t>> rings = {};
   // Instead of playing their steps over links; null for none.
   std::shared_ptr<const MeasuredCollectives> measured_collectives;
   std::optional<CalibrationOrigin> calibration_origin;  // nothing where no calibration was applied

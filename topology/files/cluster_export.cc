@@ -280,6 +280,7 @@ nlohmann::ordered_json ClusterToJson(const Cluster& cluster, const std::string& 
   if (cluster.channel_overhead() > Seconds(0))
     json["channel_overhead"] = Text(cluster.channel_overhead());
   if (cluster.network_plugin().name != "ib") json["network_plugin"] = cluster.network_plugin().name;
+  if (!cluster.rings().empty()) json["rings"] = cluster.rings();
   return json;
 }
 

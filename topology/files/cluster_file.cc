@@ -17,6 +17,7 @@
 #include "topology/files/compact_form.h"
 #include "topology/files/device_points_file.h"
 #include "topology/files/edits.h"
+#include "topology/files/given_rings.h"
 #include "topology/files/graph_file.h"
 #include "topology/presets/presets.h"
 
@@ -114,6 +115,15 @@ std::vector<std::string> Assignments(const ChangedText& file) {
   return assignments;
 }
 
+// A file with its changes: "my.json:nodes=32".
+JsonDocument ChangedFile(const std::string& text) {
+  const ChangedText file = SplitChanges(text, Place());
+  JsonDocument document = JsonDocument::FromFile(file.name);
+  for (const std::string& assignment : Assignments(file)) document.Set(assignment, {text, 0, ""});
+  for (const JsonChange& change : document.changes()) NoteChange(change);
+  return document;
+}
+
 // {"preset": "perlmutter", "nodes": 4, "device": "a100-80g"}.
 std::unique_ptr<Cluster> ReadPresetObject(const JsonReader& object) {
   const JsonReader name = object.At("preset");
@@ -183,6 +193,7 @@ std::unique_ptr<Cluster> ReadClusterObject(const JsonReader& reader) {
     cluster = ApplyCalibration(*cluster, ReadCalibration(reader.At("calibration")));
   if (reader.Has("device_points"))
     cluster = ApplyDevicePoints(*cluster, ReadDevicePoints(reader.At("device_points")));
+  if (reader.Has("rings")) cluster = ApplyRings(*cluster, reader.At("rings"));
   if (!reader.Has("edits")) return cluster;
   return ApplyEdits(*cluster, ReadEdits(reader.At("edits")));
 }
@@ -222,11 +233,12 @@ std::unique_ptr<Cluster> ReadCluster(const JsonReader& reader) {
 
 std::unique_ptr<Cluster> ReadClusterArgument(const std::string& text) {
   if (!IsClusterFile(text)) return ReadPresetText(text, Place());
-  const ChangedText file = SplitChanges(text, Place());
-  JsonDocument document = JsonDocument::FromFile(file.name);
-  for (const std::string& assignment : Assignments(file)) document.Set(assignment, {text, 0, ""});
-  for (const JsonChange& change : document.changes()) NoteChange(change);
+  const JsonDocument document = ChangedFile(text);
   return ReadClusterObject(document.Root());
+}
+
+nlohmann::json ClusterObjectOf(const std::string& text) {
+  return IsClusterFile(text) ? ChangedFile(text).value() : PresetDocument(text, Place()).value();
 }
 
 }  // namespace rehearse

@@ -1,7 +1,8 @@
 // A cluster as the user names it: a preset ("perlmutter"), a preset with changes
 // ("perlmutter:nodes=4", or {"preset": "perlmutter", "nodes": 4}), a node and a fabric
 // (topology/files/compact_form.h), or a graph, in a file or in place. Each object may have a
-// "calibration" (topology/files/calibration.h) and "edits" (topology/files/edits.h), in this order.
+// "calibration" (topology/files/calibration.h), "rings" (topology/files/given_rings.h) and "edits"
+// (topology/files/edits.h), in this order.
 //
 // A text is a path if what stands before its changes contains '/' or ends with ".json", else a
 // preset. A preset's changes are its parameters (`rehearse list clusters` shows them) and "device",
@@ -67,5 +68,7 @@ std::unique_ptr<Cluster> ReadCluster(const JsonReader& reader);
 // The same for the command line's --cluster: "dgx-a100:nodes=4" or a path of a file, from the
 // current folder; "-" is standard input.
 std::unique_ptr<Cluster> ReadClusterArgument(const std::string& text);
+// What that names as an object of a cluster file, changes made, to which keys can be added.
+nlohmann::json ClusterObjectOf(const std::string& text);
 
 }  // namespace rehearse

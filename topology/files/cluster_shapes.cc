@@ -8,6 +8,7 @@
 #include "topology/files/calibration.h"
 #include "topology/files/device_shapes.h"
 #include "topology/files/edits.h"
+#include "topology/files/given_rings.h"
 
 namespace rehearse {
 namespace {
@@ -39,6 +40,13 @@ JsonKey DevicePointsRow() {
           "times of exact products and attention cores", "\"mine.csv\""};
 }
 
+JsonKey RingsRow() {
+  return {"rings", GivenRingsShape(), Optional("they are searched"),
+          "that whole machines go, devices by their place in the machine; rehearse import "
+          "nccl-graph writes them",
+          "[[0, 1, 2, 3], [0, 3, 2, 1]]"};
+}
+
 JsonKey EditsRow() {
   return {"edits", EditsShape(), Default("[]"), "what-ifs on links and devices, in order",
           R"([{"links": "node3/nic*", "bandwidth": "0.5x"}])"};
@@ -62,6 +70,7 @@ ObjectShape ShapeOfPreset(std::string name, std::vector<std::string> presets) {
             "\"a100-80g\""},
            CalibrationRow(),
            DevicePointsRow(),
+           RingsRow(),
            EditsRow()}};
 }
 
@@ -132,6 +141,7 @@ const ObjectShape& CompactClusterShape() {
        Notes(),
        CalibrationRow(),
        DevicePointsRow(),
+       RingsRow(),
        EditsRow()}};
   return shape;
 }
@@ -293,6 +303,7 @@ const ObjectShape& GraphClusterShape() {
        NetworkPluginRow("ib"),
        CalibrationRow(),
        DevicePointsRow(),
+       RingsRow(),
        EditsRow()}};
   return shape;
 }

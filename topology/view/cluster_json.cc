@@ -63,6 +63,7 @@ Json ToJson(const ClusterSummary& summary) {
   json["grid"] = nullptr;
   if (summary.grid) json["grid"] = {{"sizes", summary.grid->sizes}, {"wraps", summary.grid->wraps}};
   json["bisection_bytes_per_second"] = BandwidthOrNull(summary.bisection);
+  if (summary.rings > 0) json["rings"] = summary.rings;
   json["step_overhead_seconds"] = summary.step_overhead.value();
   json["collective_overhead_seconds"] = summary.collective_overhead.value();
   json["channel_overhead_seconds"] = summary.channel_overhead.value();

@@ -54,6 +54,7 @@ ClusterSummary SummarizeCluster(const Cluster& cluster) {
     summary.routing = ToText(fabric->routing);
   summary.grid = FindGrid(cluster);
   if (cluster.device_count() <= kMostForBisection) summary.bisection = BisectionBandwidth(cluster);
+  summary.rings = cluster.rings().size();
   summary.step_overhead = cluster.step_overhead();
   summary.collective_overhead = cluster.collective_overhead();
   summary.channel_overhead = cluster.channel_overhead();

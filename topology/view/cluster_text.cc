@@ -157,6 +157,8 @@ std::string ToText(const ClusterSummary& summary) {
   if (summary.bisection)
     text += fmt::format("bisection      {} from one half of the devices to the other\n",
                         Print(*summary.bisection));
+  if (summary.rings > 0)
+    text += fmt::format("rings          {} given inside a machine\n", summary.rings);
   if (summary.step_overhead > Seconds(0))
     text += fmt::format("step overhead  {}\n", Print(summary.step_overhead));
   if (summary.collective_overhead > Seconds(0))
