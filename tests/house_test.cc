@@ -42,8 +42,8 @@ const std::map<std::string, std::vector<std::string>>& Rooms() {
       {"workloads", {"networks", "layouts", "strategies", "planner", "cost_models"}},
       {"real", {"kernels", "transports", "backends", "cpu", "cuda", "execution", "calibration"}},
       {"scenarios",
-       {"readers", "playing", "explaining", "evaluating", "sweeping", "searching", "reporting",
-        "trials", "library"}},
+       {"readers", "imports", "playing", "explaining", "evaluating", "sweeping", "searching",
+        "reporting", "trials", "library"}},
       {"tools",
        {"", "viewer", "python"}},  // what is compiled for the page, and for Python, besides
   };

@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "scenarios/imports/toml_text.h"
 #include "tests/tools/program_fixture.h"
 #include "tests/topology/fabric_files.h"
 #include "tests/topology/hwloc_xml.h"
@@ -19,7 +20,15 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-class ImportTest : public ProgramTest {};
+class ImportTest : public ProgramTest {
+ protected:
+  // That of the step which a scenario's file plays.
+  std::string HashOf(const std::string& file) const {
+    const Outcome run = Execute("run " + file + " --format json");
+    EXPECT_EQ(run.code, 0) << run.err;
+    return run.code == 0 ? nlohmann::json::parse(run.out)["timeline_hash"].get<std::string>() : "";
+  }
+};
 
 constexpr const char* kTwoGpus = "\tGPU0\tGPU1\nGPU0\tX\tNV4\nGPU1\tNV4\tX\n";
 constexpr const char* kOneGpu = R"(<system version="1">
@@ -244,6 +253,71 @@ TEST_F(ImportTest, ATreeOfSlurmAndOfASubnetTakesAsLongAsTheHousesOwn) {
   const auto house = time("house.json");
   EXPECT_EQ(time("slurm.json"), house);
   EXPECT_EQ(time("net.json"), house);
+}
+
+constexpr const char* kScript = R"(GPUS_PER_NODE=8
+ARGS="--num-layers 24 --hidden-size 2048 --num-attention-heads 16 --seq-length 2048 --bf16 \
+  --micro-batch-size 4 --global-batch-size 256 --tokenizer-type GPT2BPETokenizer"
+PARALLEL=(
+  --tensor-model-parallel-size 2   # in each box
+  --pipeline-model-parallel-size 4
+  --make-vocab-size-divisible-by 512
+  --use-distributed-optimizer
+)
+torchrun --nproc_per_node=$GPUS_PER_NODE --nnodes=2 pretrain_gpt.py $ARGS "${PARALLEL[@]}" --lr 1
+)";
+
+TEST_F(ImportTest, ARunOfMegatronIsTheStepByHand) {
+  Write("gpt.sh", kScript);
+  const Outcome outcome = Execute("import megatron gpt.sh -o gpt.json");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out,
+              AllOf(StartsWith("gpt.json   a scenario of 16 ranks, 1.31 billion parameters, from "),
+                    HasSubstr("the machine is assumed: dgx-h100:nodes=2")));
+  Write("hand.json", R"({"name": "hand", "software": "megatron-core",
+    "cluster": "dgx-h100:nodes=2", "model": {"preset": "gpt-1.3b"},
+    "training": {"batch": 256, "sequence": 2048, "micro_batches": 32, "recomputation": "none"},
+    "strategy": {"kind": "megatron", "tensor": 2, "data": 2, "distributed_optimizer": true},
+    "pipeline": {"stages": 4, "schedule": "1f1b"}})");
+  EXPECT_EQ(HashOf("gpt.json"), HashOf("hand.json"));
+  // From standard input, on another machine.
+  ASSERT_EQ(Execute("import megatron - --cluster dgx-a100:nodes=4 -o other.json < gpt.sh").code, 0);
+  EXPECT_THAT(ReadFile(folder_ / "other.json"),
+              AllOf(HasSubstr("\"data\": 4"), HasSubstr("dgx-a100:nodes=4")));
+
+  Write("bad.sh", std::string(kScript) + "echo 'never closed\n");
+  ExpectMistake("import megatron bad.sh -o bad.json", {"bad.sh:11: a quote (')"});
+  ExpectMistake("import megatron gpt.sh --cluster dgx-h100:nodes=3 -o bad.json",
+                {"gpt.sh:2: --global-batch-size: 256 sequences"});
+  ExpectMistake("import megatron gpt.sh --cluster local-cpu:ranks=6 -o bad.json",
+                {"gpt.sh:6: 6 ranks (--cluster) cannot be shared by"});
+  ExpectMistake("import hf gpt.sh --cluster dgx-h100 -o bad.json", {"--cluster goes with a run or rings"});
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "bad.json"));
+}
+
+TEST_F(ImportTest, ARunOfTorchtitanIsTheStepByHand) {
+  Write("job.toml",
+        "[model]\nname = \"llama3\"\nflavor = \"8B\"\n[training]\nlocal_batch_size = 2\n"
+        "seq_len = 8192\ncompile = true\n[activation_checkpoint]\nmode = \"full\"\n");
+  const std::string command = "import torchtitan job.toml --cluster dgx-h100:nodes=2 -o job.json";
+  if (!HasToml()) {
+    ExpectMistake(command, {"made without toml++", "libtomlplusplus-dev"});
+    return;
+  }
+  const Outcome outcome = Execute(command);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out,
+            "job.json   a scenario of 16 ranks, 8.03 billion parameters, from job.toml\n");
+  Write("hand.json", R"({"name": "hand", "software": "torchtitan",
+    "cluster": "dgx-h100:nodes=2", "model": {"preset": "llama-3-8b"},
+    "training": {"batch": 32, "sequence": 8192, "recomputation": "full", "kernels": "compiled",
+                 "cross_entropy": "fused", "optimizer": "fused"},
+    "strategy": {"kind": "combined", "shard": 16}})");
+  EXPECT_EQ(HashOf("job.json"), HashOf("hand.json"));
+  Write("bad.toml", "[model]\nflavor = \"8B\nname = 3\n");
+  ExpectMistake("import torchtitan bad.toml --cluster dgx-h100 -o bad.json",
+                {"bad.toml:2: no TOML"});
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "bad.json"));
 }
 
 TEST_F(ImportTest, MistakesAreSaidInOneMessage) {

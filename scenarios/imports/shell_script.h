@@ -1,0 +1,41 @@
+// A shell script as far as its commands can be told without running it.
+//
+// Understood are assignments of texts and arrays (+= too), $NAME, ${NAME}, ${NAME:-otherwise},
+// ${NAME[@]}, $((arithmetic)), quotes, continued lines, comments, here-documents, redirections, and
+// `if` where both sides of its test are known. What is not known stays as it is written: a word
+// "$1" or "$(hostname)". Loops, functions and unknown conditions are gone through once: what they
+// run is marked as conditional, what they set is not set. Nothing is executed, and no variable is
+// taken from the environment.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace rehearse {
+
+struct ShellWord {
+  std::string text;
+  int line = 0;  // where it begins, be it in the value of a variable
+};
+
+struct ShellCommand {
+  std::vector<ShellWord> words;
+  bool is_conditional = false;
+};
+
+struct ShellScript {
+  std::vector<ShellCommand> commands;
+  std::map<std::string, ShellWord, std::less<>> variables;  // texts, as they are at the end
+  std::vector<ShellWord> batch_options;                     // of Slurm: lines #SBATCH
+  std::vector<std::string> left_open;  // variables that are set where we do not know whether
+};
+
+// Throws Error with file and line for what is opened and never closed, and for what is too large.
+ShellScript ReadShellScript(std::string_view text, const std::string& name);
+
+// Whether a part of the word is not known: a variable without a value, or a command's output.
+bool IsLeftOpen(std::string_view word);
+
+}  // namespace rehearse

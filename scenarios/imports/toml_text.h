@@ -1,0 +1,18 @@
+// A TOML file as the JSON object that a JsonReader reads: its values under dotted keys,
+// "training.seq_len", each in the line that it has in the file. By toml++, where it was there when
+// this was built.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "sim/base/json_document.h"
+
+namespace rehearse {
+
+bool HasToml();
+
+// Throws Error with file and line for what is no TOML, and where !HasToml().
+JsonDocument ReadToml(std::string_view text, const std::string& name);
+
+}  // namespace rehearse

@@ -1,0 +1,193 @@
+#include "tools/import_kinds.h"
+
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "real/calibration/nccl_log.h"
+#include "scenarios/imports/megatron_import.h"
+#include "scenarios/imports/torchtitan_import.h"
+#include "sim/base/error.h"
+#include "sim/base/input_file.h"
+#include "sim/base/json_document.h"
+#include "sim/base/json_reader.h"
+#include "sim/interchange/chakra_read.h"
+#include "sim/interchange/kineto_read.h"
+#include "tools/import_machine.h"
+#include "topology/files/cluster_file.h"
+#include "topology/import/nccl_graph.h"
+#include "topology/view/cluster_view.h"
+#include "workloads/networks/hf_model.h"
+
+namespace rehearse {
+namespace {
+
+Imported ImportMachineFile(const std::string& kind, const ImportRequest& request) {
+  const ImportedCluster machine = ImportMachine(kind, request.file(), request.device);
+  const uint32_t devices = machine.cluster->device_count();
+  return {ClusterFileText(*machine.cluster),
+          fmt::format("a machine of {} device{}", devices, devices == 1 ? "" : "s"),
+          machine.remarks};
+}
+
+Imported ImportFabricFile(const std::string& kind, const ImportRequest& request) {
+  const ImportedCluster fabric = ImportFabric(kind, request.file(), request.node);
+  const uint32_t nodes = fabric.cluster->node_count();
+  const uint32_t devices = fabric.cluster->device_count();
+  return {ClusterFileText(*fabric.cluster),
+          fmt::format("a cluster of {} node{} with {} device{}", nodes, nodes == 1 ? "" : "s",
+                      devices, devices == 1 ? "" : "s"),
+          fabric.remarks};
+}
+
+Imported ImportNccl(const ImportRequest& request) { return ImportMachineFile("nccl", request); }
+Imported ImportSmi(const ImportRequest& request) { return ImportMachineFile("smi", request); }
+Imported ImportHwloc(const ImportRequest& request) { return ImportMachineFile("lstopo", request); }
+Imported ImportTopologyConf(const ImportRequest& request) {
+  return ImportFabricFile("slurm", request);
+}
+Imported ImportSubnet(const ImportRequest& request) {
+  return ImportFabricFile("ibnetdiscover", request);
+}
+
+Imported ImportHf(const ImportRequest& request) {
+  const JsonDocument document = JsonDocument::FromFile(request.file());
+  const HfModel model = ReadHfConfig(document.Root());
+  return {model.keys.dump(2) + "\n",
+          fmt::format("a model of {:.3g} billion parameters", model.model.Parameters() / 1e9),
+          model.remarks};
+}
+
+std::string RanksText(uint32_t ranks) {
+  return fmt::format("{} rank{}", ranks, ranks == 1 ? "" : "s");
+}
+
+Imported ImportTraces(const ImportRequest& request) {
+  const ImportedChakra traces = ImportChakra(request.files);
+  return {traces.text, "a schedule of " + RanksText(traces.ranks), traces.remarks};
+}
+
+Imported ProfileOf(const ImportRequest& request,
+                   ImportedKineto (*import)(const std::vector<std::string>&, KinetoResult)) {
+  const ImportedKineto traces = import(
+      request.files, request.as_schedule ? KinetoResult::kSchedule : KinetoResult::kTimeline);
+  const std::string what =
+      request.as_schedule
+          ? "a schedule"
+          : fmt::format("a timeline of {} step{}", traces.steps, traces.steps == 1 ? "" : "s");
+  return {traces.text, what + " of " + RanksText(traces.ranks), traces.remarks};
+}
+
+Imported ImportProfile(const ImportRequest& request) { return ProfileOf(request, ImportKineto); }
+Imported ImportNsysExport(const ImportRequest& request) { return ProfileOf(request, ImportNsys); }
+
+// Tables without what launchers print around them, in-place figures and noise in their rows.
+Imported ImportNcclTests(const ImportRequest& request) {
+  const std::string file = InputName(request.file());
+  const NcclLog log = ReadNcclLog(ReadInputFile(request.file()), file, std::nullopt, std::nullopt);
+  Imported imported;
+  imported.remarks = log.remarks;
+  size_t tables = 0;
+  size_t sizes = 0;
+  for (const NcclTable& table : log.tables) {
+    if (!table.kind || !table.ranks) {
+      imported.remarks.push_back(
+          fmt::format("line {}: a table that does not say {} is left out{}", table.line,
+                      table.kind ? "how many ranks there are" : "which collective it is of",
+                      table.why_no_kind.empty() ? "" : ": " + table.why_no_kind));
+      continue;
+    }
+    if (tables > 0) imported.text += "\n";
+    imported.text += WriteNcclTable(
+        table, 0,
+        {fmt::format("{} ranks", *table.ranks), fmt::format("from {}:{}", file, table.line)});
+    ++tables;
+    sizes += table.rows.size();
+  }
+  if (tables == 0) {
+    throw Error({file, 0, ""},
+                "no table says which collective it is of and of how many ranks; "
+                "rehearse compare takes them with --kind and --ranks");
+  }
+  imported.what = fmt::format("{} table{} of {} size{}", tables, tables == 1 ? "" : "s", sizes,
+                              sizes == 1 ? "" : "s");
+  return imported;
+}
+
+// By `read`, of a file's text.
+Imported ImportRun(const ImportRequest& request,
+                   ImportedScenario (*read)(std::string_view text, const std::string& file,
+                                            const std::string& cluster)) {
+  const ImportedScenario scenario =
+      read(ReadInputFile(request.file()), request.file(), request.cluster);
+  return {scenario.text,
+          fmt::format("a scenario of {}, {:.3g} billion parameters", RanksText(scenario.ranks),
+                      scenario.parameters / 1e9),
+          scenario.remarks};
+}
+Imported ImportMegatronRun(const ImportRequest& request) {
+  return ImportRun(request, ImportMegatron);
+}
+Imported ImportTorchtitanRun(const ImportRequest& request) {
+  return ImportRun(request, ImportTorchtitan);
+}
+
+// The cluster that is named, going the rings of the file.
+Imported ImportGraph(const ImportRequest& request) {
+  const std::string file = InputName(request.file());
+  if (request.cluster.empty()) {
+    throw Error({file, 0, ""},
+                "says how rings go, and not over what; expected --cluster with the "
+                "machine, such as dgx-a100 or what import nccl made");
+  }
+  const NcclGraphRings graph = ReadNcclGraph(ReadInputFile(request.file()), file);
+  nlohmann::json cluster = ClusterObjectOf(request.cluster);
+  cluster["rings"] = graph.rings;
+  Imported imported = {cluster.dump(2) + "\n", "", graph.remarks};
+  const JsonDocument document = JsonDocument::FromValue(std::move(cluster), {file, 0, ""});
+  ReadCluster(document.Root());  // refuses rings of other machines
+  imported.what =
+      fmt::format("{} rings of {} devices", graph.rings.size(), graph.rings.front().size());
+  if (graph.gigabytes_per_second > 0) {
+    imported.remarks.insert(imported.remarks.begin(),
+                            fmt::format("NCCL counts on {:g} GB/s in each; here that follows from "
+                                        "the links",
+                                        graph.gigabytes_per_second));
+  }
+  return imported;
+}
+
+constexpr ImportKind kKinds[] = {
+    {"nccl", "NCCL's topology file (NCCL_TOPO_DUMP_FILE), or RCCL's", "a cluster file",
+     ImportKind::kDevice, ImportNccl},
+    {"nccl-graph", "NCCL's rings (NCCL_GRAPH_DUMP_FILE), on a --cluster", "a cluster file",
+     ImportKind::kCluster, ImportGraph},
+    {"smi", "the output of nvidia-smi topo -m", "a cluster file", ImportKind::kDevice, ImportSmi},
+    {"lstopo", "hwloc's XML (lstopo --of xml)", "a cluster file", ImportKind::kDevice, ImportHwloc},
+    {"slurm", "Slurm's topology.conf (topology/tree)", "a cluster file", ImportKind::kNode,
+     ImportTopologyConf},
+    {"ibnetdiscover", "the output of ibnetdiscover", "a cluster file", ImportKind::kNode,
+     ImportSubnet},
+    {"hf", "the config.json of a decoder on Hugging Face", "a model file", ImportKind::kNone,
+     ImportHf},
+    {"megatron", "Megatron-LM's command: a script, a list of arguments, or its log", "a scenario",
+     ImportKind::kCluster, ImportMegatronRun},
+    {"torchtitan", "a torchtitan job's TOML", "a scenario", ImportKind::kCluster,
+     ImportTorchtitanRun},
+    {"chakra", "MLCommons' execution traces NAME.RANK.et, or a folder of them", "a schedule",
+     ImportKind::kFiles, ImportTraces},
+    {"kineto", "PyTorch's profiles (.json, .json.gz), one a rank, or a folder of them",
+     "a timeline, or a schedule", ImportKind::kFiles | ImportKind::kAs, ImportProfile},
+    {"nsys", "Nsight Systems' reports (nsys export --type sqlite), or a folder of them",
+     "a timeline, or a schedule", ImportKind::kFiles | ImportKind::kAs, ImportNsysExport},
+    {"nccl-tests", "what all_reduce_perf and its like printed", "their tables, for compare",
+     ImportKind::kNone, ImportNcclTests},
+};
+
+}  // namespace
+
+std::span<const ImportKind> ImportKinds() { return kKinds; }
+
+}  // namespace rehearse

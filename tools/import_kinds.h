@@ -1,0 +1,42 @@
+// What `rehearse import` reads: a row a kind of file.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace rehearse {
+
+struct ImportRequest {
+  std::vector<std::string> files;
+  // "": not given.
+  std::string device;
+  std::string node;
+  std::string cluster;
+  bool as_schedule = false;
+
+  const std::string& file() const { return files.front(); }
+};
+
+struct Imported {
+  std::string text;                  // of the file that is written
+  std::string what;                  // "a machine of 8 devices"
+  std::vector<std::string> remarks;  // what the file left open, or what was not understood
+};
+
+struct ImportKind {
+  const char* name;
+  const char* what;
+  const char* result;
+  // Which options it has, and whether it is of several files.
+  enum Options : uint8_t { kNone = 0, kDevice = 1, kNode = 2, kCluster = 4, kAs = 8, kFiles = 16 };
+  uint8_t options;
+  Imported (*read)(const ImportRequest& request);
+
+  bool Has(Options option) const { return (options & option) != 0; }
+};
+
+std::span<const ImportKind> ImportKinds();
+
+}  // namespace rehearse
