@@ -1,4 +1,5 @@
-// Machines and clusters from others' dumps, as `rehearse import` and `rehearse topology --import-*` read them.
+// Machines and clusters from others' dumps, as `rehearse import` and `rehearse topology --import-*`
+// read them.
 #pragma once
 
 #include <string>
@@ -9,13 +10,13 @@
 
 namespace rehearse {
 
-// "nccl", "smi" or "lstopo", CHECKed. `device` is what its devices are; "" where the file is to tell. Throws
-// Error for a file that cannot be read, or is something else.
+// "nccl", "smi" or "lstopo", CHECKed. `device` is what its devices are; "" where the file is to
+// tell. Throws Error for a file that cannot be read, or is something else.
 ImportedCluster ImportMachine(const std::string& kind, const std::string& file,
                               const std::string& device);
 
-// "slurm" or "ibnetdiscover", CHECKed. `node` is the cluster preset whose node every node is; "" for
-// the usual one.
+// "slurm" or "ibnetdiscover", CHECKed. `node` is the cluster preset whose node every node is; ""
+// for the usual one.
 ImportedCluster ImportFabric(const std::string& kind, const std::string& file,
                              const std::string& node);
 

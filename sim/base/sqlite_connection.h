@@ -53,7 +53,8 @@ class SqliteConnection {
   };
   static constexpr int kPatienceMilliseconds = 60'000;  // with another process's transaction
 
-  // `path` is what messages call it. Throws Error where SQLite cannot open it, or the build has none.
+  // `path` is what messages call it. Throws Error where SQLite cannot open it, or the build has
+  // none.
   SqliteConnection(std::string path, const std::string& name, Access access);
 
   void Do(const std::string& statements);

@@ -86,7 +86,8 @@ Phase PhaseOf(const KinetoTrace& trace, const KinetoEvent& event) {
   return is_backward ? Phase::kBackward : Phase::kForward;
 }
 
-// What a kernel of NCCL does, by its name: "ncclDevKernel_AllGather_RING_LL", "ncclKernel_Reduce_…".
+// What a kernel of NCCL does, by its name: "ncclDevKernel_AllGather_RING_LL",
+// "ncclKernel_Reduce_…".
 const char* KindOfKernel(std::string_view name) {
   constexpr std::pair<std::string_view, CollectiveKind> kKinds[] = {
       {"_AllReduce", CollectiveKind::kAllReduce},

@@ -293,8 +293,9 @@ TEST(SimGridTest, TransfersEndWhenSimGridSaysSo) {
 #else
 
 TEST(SimGridTest, TransfersEndWhenSimGridSaysSo) {
-  GTEST_SKIP() << "built without SimGrid (Debian: libsimgrid-dev), or with sanitizers, which do not "
-                  "know its stacks";
+  GTEST_SKIP()
+      << "built without SimGrid (Debian: libsimgrid-dev), or with sanitizers, which do not "
+         "know its stacks";
 }
 
 #endif

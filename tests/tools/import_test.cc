@@ -291,7 +291,8 @@ TEST_F(ImportTest, ARunOfMegatronIsTheStepByHand) {
                 {"gpt.sh:2: --global-batch-size: 256 sequences"});
   ExpectMistake("import megatron gpt.sh --cluster local-cpu:ranks=6 -o bad.json",
                 {"gpt.sh:6: 6 ranks (--cluster) cannot be shared by"});
-  ExpectMistake("import hf gpt.sh --cluster dgx-h100 -o bad.json", {"--cluster goes with a run or rings"});
+  ExpectMistake("import hf gpt.sh --cluster dgx-h100 -o bad.json",
+                {"--cluster goes with a run or rings"});
   EXPECT_FALSE(std::filesystem::exists(folder_ / "bad.json"));
 }
 
@@ -318,6 +319,34 @@ TEST_F(ImportTest, ARunOfTorchtitanIsTheStepByHand) {
   ExpectMistake("import torchtitan bad.toml --cluster dgx-h100 -o bad.json",
                 {"bad.toml:2: no TOML"});
   EXPECT_FALSE(std::filesystem::exists(folder_ / "bad.json"));
+}
+
+TEST_F(ImportTest, RingsOfNcclGoOverTheMachineThatIsNamed) {
+  Write("graph.xml", R"(<graphs version="1"><graph id="0" pattern="4" speedintra="20">
+    <channel><gpu dev="0"/><gpu dev="2"/><gpu dev="1"/><gpu dev="3"/></channel></graph></graphs>)");
+  const Outcome outcome =
+      Execute("import nccl-graph graph.xml --cluster perlmutter:nodes=1 -o rings.json");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, AllOf(StartsWith("rings.json   1 rings of 4 devices, from graph.xml\n"),
+                                 HasSubstr("NCCL counts on 20 GB/s in each")));
+  const Outcome shown = Execute("topology ./rings.json");
+  EXPECT_THAT(shown.out, HasSubstr("rings          1 given inside a machine"));
+  // One of the six that a full mesh has: all-reduces by rings take three times as long.
+  const auto time = [&](const std::string& cluster) {
+    const Outcome sum = Execute(
+        "collective all-reduce -b 1G --algorithm ring --protocol none "
+        "--format json --cluster " +
+        cluster);
+    EXPECT_EQ(sum.code, 0) << sum.err;
+    return nlohmann::json::parse(sum.out)["rows"][0]["seconds"].get<double>();
+  };
+  const double all = time("perlmutter:nodes=1");
+  EXPECT_NEAR(time("./rings.json"), 3 * all, 0.01 * all);
+
+  ExpectMistake("import nccl-graph graph.xml -o x.json", {"graph.xml: ", "expected --cluster"});
+  ExpectMistake("import nccl-graph graph.xml --cluster dgx-a100 -o x.json",
+                {"/rings/0: found a ring of 4 devices, expected all 8 of a machine"});
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "x.json"));
 }
 
 TEST_F(ImportTest, MistakesAreSaidInOneMessage) {

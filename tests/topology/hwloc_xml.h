@@ -1,5 +1,5 @@
-// Pieces of hwloc's XML, for tests of their importer: as `lstopo --of xml` writes them, in version 2
-// unless said.
+// Pieces of hwloc's XML, for tests of their importer: as `lstopo --of xml` writes them, in version
+// 2 unless said.
 #pragma once
 
 #include <cstdint>

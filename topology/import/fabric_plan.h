@@ -4,10 +4,10 @@
 // Equal switches that stand side by side, as the spines of a fat tree do, are drawn as one, since a
 // drawn graph has one way between two devices and takes it always: what crosses them is spread
 // evenly, packet by packet, as adaptive routing and spraying come close to
-// (topology/fabrics/routing.h). Switches are on level 1 when nodes are cabled to them and one higher
-// than the lowest switch that they are cabled to otherwise; those of a level above 1 that are
-// cabled to the same of the level below, which are drawn as one themselves, are drawn as one. That
-// is exactly what a block of parallel switches is in the house's own fat trees
+// (topology/fabrics/routing.h). Switches are on level 1 when nodes are cabled to them and one
+// higher than the lowest switch that they are cabled to otherwise; those of a level above 1 that
+// are cabled to the same of the level below, which are drawn as one themselves, are drawn as one.
+// That is exactly what a block of parallel switches is in the house's own fat trees
 // (topology/fabrics/fabric_clos.h). Several cables between two switches are one link with the sum
 // of their bandwidths. Links between switches take no time (topology/presets/link_rows.h).
 #pragma once
@@ -64,8 +64,8 @@ struct FabricPlan {
 };
 
 // `what` says what the file is ("Slurm's topology.conf"). Throws Error with the file's name, and a
-// line where there is one, for names that are there twice, for what would be too large for a cluster
-// file, and for nodes that no way joins.
+// line where there is one, for names that are there twice, for what would be too large for a
+// cluster file, and for nodes that no way joins.
 ImportedCluster DrawPlan(const FabricPlan& plan, const NodeKind& node, Remarks remarks,
                          const std::string& file, const char* what);
 

@@ -1,5 +1,6 @@
-// Reads a machine from hwloc's XML (topology/import/hwloc_xml.h), as `lstopo --of xml` writes it. It
-// becomes what NCCL's topology XML of the same machine becomes (topology/import/machine_importer.h).
+// Reads a machine from hwloc's XML (topology/import/hwloc_xml.h), as `lstopo --of xml` writes it.
+// It becomes what NCCL's topology XML of the same machine becomes
+// (topology/import/machine_importer.h).
 //
 // Not in the file: whether GPUs may talk to each other over PCIe, GPUDirect; NVLinks and xGMI where
 // hwloc was built without NVML or AMD SMI, which the remarks then say.

@@ -27,9 +27,9 @@
 
 namespace rehearse {
 
-// `remarks` are those of the reader. `file` names the text in messages, and the cluster, `what` says
-// what it is ("NCCL's topology XML"). `device` is what all GPUs are, if it is not "". Throws Error
-// with file and line for what contradicts itself.
+// `remarks` are those of the reader. `file` names the text in messages, and the cluster, `what`
+// says what it is ("NCCL's topology XML"). `device` is what all GPUs are, if it is not "". Throws
+// Error with file and line for what contradicts itself.
 ImportedCluster ImportSystem(NcclSystem system, Remarks remarks, const std::string& file,
                              const char* what, const std::string& device);
 
