@@ -1,6 +1,6 @@
 #include "scenarios/imports/job_config.h"
 
-#include <algorithm>
+#include <fmt/format.h>
 
 #include "sim/base/error.h"
 
@@ -57,7 +57,7 @@ std::vector<std::string> JobConfig::Texts(Names names) {
 
 void JobConfig::Fail(Names names, const std::string& message) {
   const Origin origin = OriginOf(names);
-  throw Error({root_.place().file, origin.line, ""}, origin.name + ": " + message);
+  throw Error({root_.place().file, origin.line, ""}, fmt::format("{}: {}", origin.name, message));
 }
 
 Origin JobConfig::OriginOf(Names names) const {

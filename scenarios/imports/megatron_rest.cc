@@ -302,7 +302,7 @@ bool DecidesNothing(std::string_view name) {
 std::string TextOf(const WrittenArgument& argument) {
   std::string text = "--" + argument.name;
   for (size_t i = 0; i < argument.values.size() && i < 2; ++i) {
-    if (argument.values[i] != "True") text += " " + argument.values[i].substr(0, 60);
+    if (argument.values[i] != "True") text += fmt::format(" {}", argument.values[i].substr(0, 60));
   }
   return text;
 }

@@ -47,8 +47,10 @@ void SetExpertRanks(ArgumentList& arguments, ScenarioDraft& draft, const Megatro
       run.is_deepspeed ? 1 : std::min<int64_t>(static_cast<int64_t>(run.tensor.value), 1 << 16)));
   const std::string dispatcher =
       arguments.Text({"moe-token-dispatcher-type"}).value_or("allgather");
-  const bool is_deepep = arguments.Switch({"moe-enable-deepep"}) ||
-                         arguments.Text({"moe-flex-dispatcher-backend"}).value_or("") == "deepep";
+  // Of the flexible dispatcher; a log tells its backend with any.
+  const bool has_deepep = arguments.Switch({"moe-enable-deepep"});
+  const std::string backend = arguments.Text({"moe-flex-dispatcher-backend"}).value_or("");
+  const bool is_deepep = dispatcher == "flex" && (has_deepep || backend == "deepep");
   const bool overlaps = arguments.Switch({"moe-shared-expert-overlap"});
   if (run.experts == 0) {
     if (expert.value > 1) draft.Fail(expert.from, "there are no experts; expected --num-experts");

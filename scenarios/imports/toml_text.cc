@@ -6,6 +6,8 @@
 #include <sstream>
 #include <vector>
 
+#include <fmt/format.h>
+
 #define TOML_HEADER_ONLY 1
 #include <toml++/toml.h>
 #endif
@@ -67,7 +69,7 @@ std::string JsonOf(std::vector<LinedValue> values) {
     if (!is_first) text += ",";
     is_first = false;
     for (; line < one.line; ++line) text += "\n";
-    text += nlohmann::json(one.key).dump() + ": " + one.value.dump();
+    text += fmt::format("{}: {}", nlohmann::json(one.key).dump(), one.value.dump());
   }
   return text + "}";
 }

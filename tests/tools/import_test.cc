@@ -288,7 +288,7 @@ TEST_F(ImportTest, ARunOfMegatronIsTheStepByHand) {
   Write("bad.sh", std::string(kScript) + "echo 'never closed\n");
   ExpectMistake("import megatron bad.sh -o bad.json", {"bad.sh:11: a quote (')"});
   ExpectMistake("import megatron gpt.sh --cluster dgx-h100:nodes=3 -o bad.json",
-                {"gpt.sh:2: --global-batch-size: 256 sequences"});
+                {"gpt.sh:3: --global-batch-size: 256 sequences"});
   ExpectMistake("import megatron gpt.sh --cluster local-cpu:ranks=6 -o bad.json",
                 {"gpt.sh:6: 6 ranks (--cluster) cannot be shared by"});
   ExpectMistake("import hf gpt.sh --cluster dgx-h100 -o bad.json",
