@@ -8,6 +8,21 @@
 
 #include <fmt/format.h>
 
+namespace rehearse {
+namespace {
+
+struct TomlAssertion {};
+constexpr void AssertOfToml(bool holds) {
+  if (!holds) throw TomlAssertion();
+}
+
+}  // namespace
+}  // namespace rehearse
+
+// toml++ 3.3 takes for granted what malformed files lack, such as a key in "[#]": it would end the
+// program, or without assertions go on as if it were there.
+#undef NDEBUG
+#define TOML_ASSERT(expr) ::rehearse::AssertOfToml(static_cast<bool>(expr))
 #define TOML_HEADER_ONLY 1
 #include <toml++/toml.h>
 #endif
@@ -86,6 +101,8 @@ JsonDocument ReadToml(std::string_view text, const std::string& name) {
   } catch (const toml::parse_error& error) {
     throw Error({name, static_cast<int>(error.source().begin.line), ""},
                 "no TOML: " + std::string(error.description()));
+  } catch (const TomlAssertion&) {
+    throw Error({name, 0, ""}, "no TOML: somewhere a key or a value is missing");
   }
 }
 

@@ -178,6 +178,7 @@ TEST_F(TorchtitanImportTest, EveryFlavorIsAModel) {
 
 TEST_F(TorchtitanImportTest, MistakesNameTheKeyAndItsLine) {
   EXPECT_THAT(MistakeIn("[model]\nname = \"llama3\n"), StartsWith("job.toml:2: no TOML: "));
+  EXPECT_THAT(MistakeIn("[model]\n[#]\n"), StartsWith("job.toml: no TOML: "));
   EXPECT_THAT(MistakeIn("[training]\nseq_len = 1\nseq_len = 2\n"), StartsWith("job.toml:3: "));
   EXPECT_EQ(MistakeIn("[model]\nname = \"llama3\"\nflavor = \"8C\"\n"),
             "job.toml:3: model.flavor: found \"8C\"; did you mean \"8B\"? Known are debugmodel, "
