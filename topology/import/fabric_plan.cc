@@ -91,7 +91,7 @@ class Blocks {
 
 class PlanDrawing {
  public:
-  PlanDrawing(const FabricPlan& plan, const NodeKind& node, Remarks remarks,
+  PlanDrawing(const FabricPlan& plan, const NodeTemplate& node, Remarks remarks,
               const std::string& file)
       : plan_(plan),
         node_(node),
@@ -236,7 +236,7 @@ class PlanDrawing {
   }
 
   const FabricPlan& plan_;
-  const NodeKind& node_;
+  const NodeTemplate& node_;
   Remarks remarks_;
   const std::string file_;
   const Blocks blocks_;
@@ -251,7 +251,7 @@ class PlanDrawing {
 
 }  // namespace
 
-NodeKind NodeKindOf(const std::string& preset, Remarks& remarks) {
+NodeTemplate NodeTemplateOf(const std::string& preset, Remarks& remarks) {
   if (preset.empty())
     remarks.Add(
         fmt::format("the file knows no GPUs; every node is taken for a {} (--node names "
@@ -259,11 +259,11 @@ NodeKind NodeKindOf(const std::string& preset, Remarks& remarks) {
                     kAssumedNode));
   const ClusterPreset& known = FindPreset(preset.empty() ? kAssumedNode : preset, {});
   const MachineSpec spec = StandardMachine(known);
-  NodeKind node = {.preset = known.name,
-                   .shape = DrawNode(spec.node),
-                   .device = FindDevice(known.device),
-                   .network_plugin = spec.network_plugin,
-                   .bandwidth = {}};
+  NodeTemplate node = {.preset = known.name,
+                       .shape = DrawNode(spec.node),
+                       .device = FindDevice(known.device),
+                       .network_plugin = spec.network_plugin,
+                       .bandwidth = {}};
   if (node.shape.ports.empty())
     throw Error(
         fmt::format("--node: a machine of \"{}\" has nothing that a cable leads to, expected "
@@ -273,7 +273,7 @@ NodeKind NodeKindOf(const std::string& preset, Remarks& remarks) {
   return node;
 }
 
-ImportedCluster DrawPlan(const FabricPlan& plan, const NodeKind& node, Remarks remarks,
+ImportedCluster DrawPlan(const FabricPlan& plan, const NodeTemplate& node, Remarks remarks,
                          const std::string& file, const char* what) {
   return PlanDrawing(plan, node, std::move(remarks), file).Draw(what);
 }

@@ -23,7 +23,7 @@
 namespace rehearse {
 
 // What every node is.
-struct NodeKind {
+struct NodeTemplate {
   std::string preset;  // "dgx-h100"
   NodeShape shape;
   DeviceSpec device;
@@ -36,7 +36,7 @@ inline constexpr uint32_t kMostPlannedNodes = 100'000;
 
 // One node of the cluster preset; "" is kAssumedNode, and said. Throws Error for a name that is no
 // preset, and for a machine that nothing can be cabled to.
-NodeKind NodeKindOf(const std::string& preset, Remarks& remarks);
+NodeTemplate NodeTemplateOf(const std::string& preset, Remarks& remarks);
 
 struct FabricPlan {
   struct Switch {
@@ -66,7 +66,7 @@ struct FabricPlan {
 // `what` says what the file is ("Slurm's topology.conf"). Throws Error with the file's name, and a
 // line where there is one, for names that are there twice, for what would be too large for a
 // cluster file, and for nodes that no way joins.
-ImportedCluster DrawPlan(const FabricPlan& plan, const NodeKind& node, Remarks remarks,
+ImportedCluster DrawPlan(const FabricPlan& plan, const NodeTemplate& node, Remarks remarks,
                          const std::string& file, const char* what);
 
 // As a vertex may be called: letters, digits, '.', '_' and '-', which selectors know

@@ -107,8 +107,8 @@ class HwlocReader {
     Place place;
     PciType type;
     uint64_t bus = 0;
-    std::vector<pugi::xml_node> names;  // OSDev
-    std::vector<NcclLink> links;
+    std::vector<pugi::xml_node> names = {};  // OSDev
+    std::vector<NcclLink> links = {};
   };
 
   void CheckRoot(pugi::xml_node root) const {

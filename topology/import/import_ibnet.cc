@@ -60,7 +60,7 @@ class IbImporter {
  public:
   IbImporter(std::string_view text, const std::string& file, const std::string& node)
       : file_(file),
-        kind_(NodeKindOf(node, remarks_)),
+        kind_(NodeTemplateOf(node, remarks_)),
         nodes_(ReadIbnetdiscover(text, file, remarks_)) {}
 
   ImportedCluster Import() {
@@ -168,7 +168,7 @@ class IbImporter {
 
   const std::string file_;
   Remarks remarks_;
-  const NodeKind kind_;
+  const NodeTemplate kind_;
   const std::vector<IbNode> nodes_;
   std::vector<uint32_t> first_ports_;  // of each NIC of the node
   std::vector<uint32_t> planned_;      // by position, where it is a switch

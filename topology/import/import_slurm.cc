@@ -281,7 +281,7 @@ void CheckJoined(const std::vector<SlurmSwitch>& switches, const std::string& fi
                   Quoted(switches.front().name), Quoted(other.name)));
 }
 
-FabricPlan PlanOf(const std::vector<SlurmSwitch>& switches, const NodeKind& kind) {
+FabricPlan PlanOf(const std::vector<SlurmSwitch>& switches, const NodeTemplate& kind) {
   FabricPlan plan;
   const std::vector<double> upwards = UpwardsOf(switches);
   for (uint32_t i = 0; i < switches.size(); ++i) {
@@ -307,7 +307,7 @@ ImportedCluster ImportSlurm(std::string_view text, const std::string& file,
                             const std::string& node) {
   RefuseNonText(text, file, kSlurmExpected, Escapes::kRefused);
   Remarks remarks;
-  const NodeKind kind = NodeKindOf(node, remarks);
+  const NodeTemplate kind = NodeTemplateOf(node, remarks);
   const std::vector<SlurmSwitch> switches = SlurmReader(file, remarks).Read(text);
   CheckJoined(switches, file);
   if (switches.size() > 1)

@@ -1,12 +1,12 @@
 // Reads a cluster from Slurm's topology.conf, as its plug-in topology/tree takes it.
 //
 //   SwitchName=leaf0 Nodes=node[001-016,020] LinkSpeed=400     # a comment
-//   SwitchName=spine Switches=leaf[0-3] \
-//              Comment="..."
+//   SwitchName=spine Switches=leaf[0-3]
 //
-// Keys are read in any case, values with quotes or without, lists by topology/import/hostlist.h. A
-// switch may have both nodes and switches, and several switches may name the same one: it is cabled
-// to all of them. Switches may be named before they are described.
+// A line that ends with a backslash goes on in the next. Keys are read in any case, values with
+// quotes or without, lists by topology/import/hostlist.h. A switch may have both nodes and
+// switches, and several switches may name the same one: it is cabled to all of them. Switches may
+// be named before they are described.
 //
 // The file says who is near to whom, and little more. Taken are: every port of a node (those of a
 // preset's NICs, topology/import/fabric_plan.h) cabled to its switch; as many cables upwards from a
