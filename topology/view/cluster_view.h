@@ -41,7 +41,7 @@ struct ClusterSummary {
   std::string routing;  // among the fabric's equal ways; "" where there are none
   std::optional<Grid> grid;
   std::optional<BytesPerSecond> bisection;  // not computed for more than kMostForBisection devices
-  size_t rings = 0;  // of a machine that are given
+  size_t rings = 0;                         // of a machine that are given
   Seconds step_overhead;
   Seconds collective_overhead;
   Seconds channel_overhead;
