@@ -189,7 +189,7 @@ void CheckOutputs(const Request& request) {
   if (!request.points_path.empty()) CheckWritable(request.points_path);
 }
 
-// The products that were measured alone, each mode by itself.
+// The products that were measured alone, each mode separately.
 DevicePoints ProductsOf(const Calibration& calibration) {
   DevicePoints points;
   if (!calibration.kernels) return points;

@@ -1,4 +1,4 @@
-// rehearse collective KIND: one collective by itself, in nccl-tests' words.
+// rehearse collective KIND: one collective alone, in nccl-tests' words.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>

@@ -14,7 +14,7 @@ const std::vector<Command>& Commands() {
        ExplainSyntax, ExplainCommand},
       {"report", "one page for a browser: timeline, links, memory, one run above another",
        ReportSyntax, ReportCommand},
-      {"collective", "time one collective by itself, in nccl-tests' words", CollectiveSyntax,
+      {"collective", "time one collective alone, in nccl-tests' words", CollectiveSyntax,
        CollectiveCommand},
       {"calibrate", "measure this machine, for scenarios on local-cpu", CalibrateSyntax,
        CalibrateCommand, true},

@@ -202,7 +202,7 @@ std::string PictureOf(const Report& report, const po::variables_map& values) {
   return StackedPicture(report.runs, picture.from, picture.to);
 }
 
-// What the page is to play again by itself. `read` are the files that the scenario was read from.
+// What the page is to play again itself. `read` are the files that the scenario was read from.
 LiveStep LiveStepOf(const Input& input, const po::variables_map& values,
                     const std::vector<InputFile>& read) {
   LiveStep step{

@@ -80,7 +80,7 @@ struct GroupPlan {
   std::vector<double> unit_shares = {};  // by part, of pipelines: of a message at multiplicity 1
   Pipeline pipeline = {};
   std::vector<StepCost> uneven = {};
-  Seconds time;  // of formula and of pipelines: from the first step on, by itself
+  Seconds time;  // of formula and of pipelines: from the first step on, alone
 
   bool IsPipeline() const { return choice.algorithm->pipelined.Has(kind); }
   // Rounds may have flows of several sizes.

@@ -1,4 +1,4 @@
-// What a dispatch of experts, or a combine, takes by itself: tokens, not bytes, are given.
+// What a dispatch of experts, or a combine, takes alone: tokens, not bytes, are given.
 //
 // By "deepep" tokens come once to a machine and once to a rank of it
 // (collectives/algorithms/algorithm_deepep.cc); by any other algorithm of an all-to-all they are

@@ -1,4 +1,4 @@
-// One collective by itself on a cluster, as nccl-tests would run it: how long, and which bandwidth.
+// One collective alone on a cluster, as nccl-tests would run it: how long, and which bandwidth.
 #pragma once
 
 #include <cstdint>

@@ -448,7 +448,7 @@ Choice Tuner::WithoutLaunch(const ChoiceQuestion& question) {
     }
     if (!any_protocol) {
       throw Error(fmt::format(
-          "protocol \"{}\" is not to be had for {} with algorithm \"{}\"{}; expected \"none\"",
+          "protocol \"{}\" is not available for {} with algorithm \"{}\"{}; expected \"none\"",
           collective.protocol, Name(collective.kind), collective.algorithm,
           group.Exists() ? " in this group" : " on devices that are neither NVIDIA's nor AMD's"));
     }

@@ -37,7 +37,7 @@ struct OpPlan {
   uint32_t communicator = 0;  // of communication ops, as everything below
   uint32_t tag = 0;
   uint32_t peer = 0;  // rank; sends and receives
-  // The how-manieth collective on the communicator, or message to (from) the peer.
+  // Index of the collective on the communicator, or of the message to (from) the peer.
   uint32_t meeting = 0;
 };
 

@@ -22,7 +22,7 @@ struct RowLoss {
 struct StepFacts {
   uint64_t seed = 0;
   double tokens = 1;       // of the step, over all ranks: the loss is their mean
-  uint32_t number = 1;     // the how-manieth step since the parameters were made (Adam's t)
+  uint32_t number = 1;     // steps since the parameters were made, with this one (Adam's t)
   bool keep_loss = false;  // kernels that make the loss record it
 
   friend bool operator==(const StepFacts&, const StepFacts&) = default;

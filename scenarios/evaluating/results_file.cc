@@ -221,7 +221,7 @@ class ResultsFile::Database {
     Do("COMMIT");
   }
 
-  // SQLite does not wait by itself here. Where a file system has no place for a log, the file works
+  // SQLite itself does not wait here. Where a file system has no place for a log, the file works
   // without.
   void UseLog() {
     const auto begin = std::chrono::steady_clock::now();

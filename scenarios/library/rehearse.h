@@ -10,7 +10,7 @@
 // Files and keys are those of the commands (`rehearse schema scenario`), and so are results: what
 // `rehearse run` prints of a scenario, Simulate() returns, to the same timeline hash.
 //
-// This header stands by itself: C++17 and the standard library. All of it is rehearse::v1; a change
+// Self-contained: C++17 and the standard library. All of it is rehearse::v1; a change
 // that old programs could not be compiled or run with gets rehearse::v2 beside it, and the shared
 // library another major version (CHANGELOG.md). Objects are values: copies are cheap, they may be
 // used from several threads, and functions may be called at the same time. Times are integer

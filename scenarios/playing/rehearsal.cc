@@ -291,7 +291,7 @@ Rehearsal Rehearse(const Scenario& asked, const RehearsalOptions& options) {
       NamesOf(scenario, own ? played.jobs.front().placement : AllDevices(*scenario.cluster));
   if (scenario.lists_jobs) {
     rehearsal.jobs.emplace();
-    observer.Begin("simulating each by itself", "jobs", played.jobs.size());
+    observer.Begin("simulating each alone", "jobs", played.jobs.size());
     for (size_t i = 0; i < played.jobs.size(); ++i) {
       const Job& job = played.jobs[i];
       rehearsal.jobs->jobs.push_back(DescribeJob(scenario, played, i, observer));

@@ -13,7 +13,7 @@
 
 namespace rehearse {
 
-// A scenario's "cluster", by itself and with its calibration, points and edits.
+// A scenario's "cluster", alone and with its calibration, points and edits.
 struct ReadyCluster {
   std::shared_ptr<const Cluster> nominal;
   std::shared_ptr<const Cluster> ready;

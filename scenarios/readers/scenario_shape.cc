@@ -70,7 +70,7 @@ const ObjectShape& SimulatorShape() {
        {"routing", OneOf({std::begin(kRouteChoiceNames), std::end(kRouteChoiceNames)}),
         Optional("the fabric's own"), "among equal ways of the fabric", "\"ecmp\""},
        {"queue_pairs", AWhole(1, kMostQueuePairs), Optional("the fabric's own"),
-        "of a pair of ranks, each hashed by itself (ecmp)", "4"},
+        "of a pair of ranks, each hashed separately (ecmp)", "4"},
        {"routing_seed", AWhole(0, kMostRoutingSeed),
         Optional("the median of 8 of them where it counts"),
         "of the hash of ecmp and of valiant's detours", "1"},

@@ -1,4 +1,4 @@
-// What a page simulates by itself (`rehearse report --live`, `rehearse lessons`): the simulator as
+// What a page simulates itself (`rehearse report --live`, `rehearse lessons`): the simulator as
 // WebAssembly is asked, and answers with what the page shows. Pure: nothing is read but what the
 // request holds.
 //

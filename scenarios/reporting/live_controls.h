@@ -1,4 +1,4 @@
-// What a person can turn in a page that simulates by itself: made of the scenario, so that only
+// What a person can change in a page that simulates: made of the scenario, so that only
 // what it has is offered.
 //
 // Each is an object:

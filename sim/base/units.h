@@ -43,7 +43,7 @@ std::string Print(Seconds duration);
 std::string Print(Bytes size);
 std::string Print(FlopsPerSecond rate);
 
-// The shortest text in one of the units that is read back as the very same number: "64MiB",
+// The shortest text in one of the units that is read back as exactly the same number: "64MiB",
 // "123.5B", "3ms", "1.5TFLOP". For finite numbers of zero or more; "0B" only where a reader allows
 // no bytes.
 std::string PrintExactly(Seconds duration);

@@ -1,4 +1,4 @@
-// A Timeline that tells by itself which op each span is: what is written to a file and
+// A Timeline that itself says which op each span is: what is written to a file and
 // compared later.
 //
 //   { "schema": "rehearse.timeline.v1", "title": "gpt-20b", "provenance": "measured", "ranks": 2,

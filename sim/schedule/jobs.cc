@@ -103,7 +103,7 @@ Role OverTime(Role role, Seconds start, uint32_t repeat) {
       if (!has_begun[op.stream.index()]) {
         has_begun[op.stream.index()] = true;
         for (const uint32_t earlier : before) {
-          // Its own stream keeps the order by itself.
+          // Its own stream keeps the order anyway.
           if (role.ops[earlier].stream != op.stream) op.after.emplace_back(earlier);
         }
       }

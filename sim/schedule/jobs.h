@@ -24,7 +24,7 @@ struct Job {
   uint32_t repeat = 1;
 };
 
-// A job by itself on all devices, rank by rank, once and at once: then the joint schedule is its
+// A job alone on all devices, rank by rank, once and at once: then the joint schedule is its
 // own.
 bool IsWhole(const std::vector<Job>& jobs, uint32_t devices);
 

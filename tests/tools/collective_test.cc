@@ -209,7 +209,7 @@ TEST_F(CollectiveProgramTest, Mistakes) {
   ExpectMistake(collective + "--algorithm bucket --explain", {"--algorithm bucket: "});
   // What the machine does not have.
   ExpectMistake("collective all-reduce --cluster rtx4090-pcie -p ll128",
-                {"--protocol ll128: ", "not to be had"});
+                {"--protocol ll128: ", "not available"});
   ExpectMistake("collective all-reduce --cluster rtx4090-pcie -a nvls", {"nvls", "NVSwitch"});
   ExpectMistake(collective + "-a nvls", {"nvls", "Hopper"});
   ExpectMistake("collective all-reduce --cluster tpu-v4:x=2,y=2,z=2 -p simple",

@@ -152,7 +152,7 @@ TEST_F(ProgramTest, ACollectiveThatCannotRunSoIsNamedWhereItIsAskedFor) {
                        name);
   Write("pinned.json", schedule);
   ExpectMistake("run pinned.json", {"pinned.json:2: /simulator/collectives/0: all-reduce on ",
-                                    "protocol \"simple\" is not to be had", "expected \"none\""});
+                                    "protocol \"simple\" is not available", "expected \"none\""});
 }
 
 TEST_F(ProgramTest, MessagesAreWrittenBesideTheScheduleOrAlone) {

@@ -1,6 +1,6 @@
 // Trunks: bundles of parallel cables over which a fabric sprays, packet by packet, what goes their
 // way: all cables of a leaf towards the spines, of a pod towards the cores, of a dragonfly's group
-// towards another, each direction by itself.
+// towards another, each direction separately.
 //
 // To routes, flows and reports a trunk is one link that carries what its cables carry together. It
 // is numbered behind the links: trunk t of a cluster is link link_count() + t

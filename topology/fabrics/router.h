@@ -43,7 +43,7 @@ namespace rehearse {
 struct Route {
   std::vector<uint32_t> links;  // indices of Cluster links and trunks, source first
   Seconds latency;              // sum over the links
-  BytesPerSecond bandwidth;     // what a transfer by itself reaches
+  BytesPerSecond bandwidth;     // what a transfer alone reaches
   bool crosses_nodes = false;
   std::vector<uint32_t> detour;  // empty where nothing on the way fails or nothing leads round
   // The ways of the queue pairs after the first. What is sent is cut into as many equal parts as

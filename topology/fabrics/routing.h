@@ -30,7 +30,7 @@ inline constexpr uint32_t kMostQueuePairs = 128;
 inline constexpr uint64_t kMostRoutingSeed = uint64_t{1} << 53;  // that JSON holds exactly
 inline constexpr uint64_t kRoutingSeeds = 8;
 
-// What a fabric does by itself.
+// What a fabric does by default.
 struct RoutingRule {
   RouteChoice choice = RouteChoice::kSpray;
   uint32_t queue_pairs = 1;  // of ecmp

@@ -228,7 +228,7 @@ const ObjectShape& FatTreeShape() {
         "trees side by side: port p of a machine is cabled to tree p modulo their number", "2"},
        RoutingRow(ChoicesOfFatTree()),
        {"queue_pairs", AWhole(1, kMostQueuePairs), Default("1"),
-        "of a pair of ranks, each hashed by itself (ecmp)", "4"},
+        "of a pair of ranks, each hashed separately (ecmp)", "4"},
        Link("cable", Required(), "between switches")}};
   return shape;
 }

@@ -251,7 +251,7 @@ TEST_F(TunerTest, APluginForbidsProtocolsBetweenMachines) {
   Use("aws-p4d:nodes=2");
   EXPECT_EQ(Words(kAllReduce, 8), "tree simple");
   EXPECT_EQ(Words(kAllReduce, 8e9).substr(5), "simple");
-  EXPECT_THAT(Mistake(kAllReduce, "ring", "ll128"), HasSubstr("not to be had"));
+  EXPECT_THAT(Mistake(kAllReduce, "ring", "ll128"), HasSubstr("not available"));
   Use("aws-p4d");
   EXPECT_EQ(Words(kAllReduce, 8), "ring ll");
 }
@@ -273,7 +273,7 @@ TEST_F(TunerTest, WhatCannotBeIsRefused) {
   Use("rtx4090-pcie");
   EXPECT_THAT(Mistake(kAllReduce, "tre", "auto"), HasSubstr("tree"));
   EXPECT_THAT(Mistake(kAllReduce, "ring", "ll12"), HasSubstr("ll128"));
-  EXPECT_THAT(Mistake(kAllReduce, "ring", "ll128"), HasSubstr("not to be had"));  // needs NVLink
+  EXPECT_THAT(Mistake(kAllReduce, "ring", "ll128"), HasSubstr("not available"));  // needs NVLink
   EXPECT_THAT(Mistake(kAllGather, "tree", "auto"), HasSubstr("cannot do all-gather"));
 }
 
