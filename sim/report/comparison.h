@@ -1,7 +1,7 @@
 // Two timelines of the same work, side by side: simulated and measured, or any two.
 //
-// Ops are told apart by name, kind, axis, phase, layer, micro-batch and their index among ops of that
-// description on their rank; what is compared is the mean over all ranks that have the op, so
+// Ops are told apart by name, kind, axis, phase, layer, micro-batch and their index among such ops
+// on their rank; what is compared is the mean over all ranks that have the op, so
 // that timelines of different numbers of ranks, or of which only one overlaps, can be compared as
 // well. Differences are (a - b)/b; they are errors of a where it is simulated and b was measured,
 // and else just what one takes more than the other.
