@@ -118,7 +118,7 @@ GpuFacts FactsOfGpu(const Request& request, uint32_t local_rank, uint32_t ranks)
   facts.record = ToJson(ReadGpuMachine(gpu));
   facts.record["device"] = ToJson(record);
   facts.multiprocessors = static_cast<uint32_t>(record.multiprocessors);
-  if (ranks == 1) facts.not_representative = "one rank: there was nobody to communicate with";
+  if (ranks == 1) facts.not_representative = "one rank: nothing to communicate with";
   if (request.share_gpus) facts.not_representative = "ranks shared GPUs";
   const GpuOverheads overheads = MeasureOverheads(gpu, device, request.plan.largest_message);
   facts.launch = overheads.launch;

@@ -83,7 +83,7 @@ CommandSyntax PlanSyntax() {
   syntax.usage = "rehearse plan SCENARIO [options]";
   syntax.explanation =
       "Plans the schedule that every GPU of the scenario would follow, as rehearse run plays it,\n"
-      "and writes it as a file (rehearse.schedule.v1; sim/schedule/README.md tells the format).\n"
+      "and writes it as a file (rehearse.schedule.v1; sim/schedule/README.md has the format).\n"
       "It can be changed and played: its timeline then has the same hash. Examples:\n"
       "  rehearse plan scenarios/axonn-gpt20b-perlmutter.json -o step.schedule.json.gz\n"
       "  rehearse run step.schedule.json.gz --cluster perlmutter:nodes=4\n"

@@ -43,7 +43,7 @@ CommandSyntax ReportSyntax() {
       "INPUT is a scenario or a schedule, which is played; a timeline of \"rehearse run --out\" "
       "or\n"
       "\"rehearse execute --out\" (or its folder); a study or a table of measured steps, whose\n"
-      "points are dots. Of two steps the first lies above the second on one axis. Examples:\n"
+      "points are dots. Two steps are drawn one above the other on one axis. Examples:\n"
       "  rehearse report scenarios/axonn-gpt20b-perlmutter.json -o step.html\n"
       "  rehearse report scenarios/axonn-fig3-a.json scenarios/axonn-fig3-abcde.json -o two.html\n"
       "  rehearse report scenarios/cpu-4d.json measured/timeline.json -o true.html\n"

@@ -29,7 +29,7 @@ CommandSyntax RunSyntax() {
   syntax.explanation =
       "Plans the schedule that every GPU of the scenario would follow, plays it on the\n"
       "modelled cluster, and prints where the time goes. `rehearse init` writes a first scenario,\n"
-      "`rehearse schema scenario` tells every key. Examples:\n"
+      "`rehearse schema scenario` lists every key. Examples:\n"
       "  rehearse run scenarios/axonn-gpt20b-perlmutter.json\n"
       "  rehearse run scenarios/axonn-gpt20b-perlmutter.json --set "
       "strategy.overlap_all_gather=false\n"

@@ -54,7 +54,7 @@ CommandSyntax SweepSyntax() {
   syntax.explanation =
       "Simulates every point of a study: a base scenario with changes, listed one by one or as\n"
       "a grid of values, and shows one number of each, beside what is published where the study\n"
-      "says so. `rehearse schema study` tells a study's keys; scenarios/studies/ has some.\n"
+      "says so. `rehearse schema study` lists a study's keys; scenarios/studies/ has some.\n"
       "Ctrl-C keeps the points that are done. Ranks of mpirun share the points. Examples:\n"
       "  rehearse sweep scenarios/studies/axonn-table4.json\n"
       "  rehearse sweep my-study.json --results all.sqlite --sort step_seconds\n"
