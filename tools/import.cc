@@ -39,7 +39,7 @@ std::string ValueFor(const ImportKind& kind, ImportKind::Options option, const c
   if (values.count(name) == 0) return "";
   if (!kind.Has(option))
     throw Error(fmt::format("--{} goes with {} ({})", name, of_what, KindsWith(option)));
-  const std::string value = values[name].as<std::string>();
+  std::string value = values[name].as<std::string>();
   if (value.empty()) throw Error(fmt::format("--{}: found \"\", expected a {}", name, name));
   return value;
 }

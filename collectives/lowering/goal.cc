@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "collectives/nccl/ring_steps.h"
+#include "collectives/algorithms/ring.h"
 #include "sim/base/error.h"
 #include "sim/base/units.h"
 

@@ -87,10 +87,11 @@ Seconds RingLatency(const NcclGroup& group, CollectiveKind kind, Bytes bytes, Pr
   const bool is_simple = protocol == Protocol::kSimple;
   if (group.nodes > 1) inside = std::max(inside, (is_simple ? 3 : 1) * kNetworkOverhead);
   const bool crosses_twice_more = Is218(group) && IsAllReduce(kind) && group.nodes > 1;
-  const uint32_t crossing = std::min(RingSteps(kind, group.nodes) + (crosses_twice_more ? 2 : 0),
-                                     RingSteps(kind, group.ranks));
+  const uint32_t crossing =
+      std::min(NcclRingSteps(kind, group.nodes) + (crosses_twice_more ? 2 : 0),
+               NcclRingSteps(kind, group.ranks));
   const Seconds latency =
-      base + (RingSteps(kind, group.ranks) - crossing) * inside + crossing * across;
+      base + (NcclRingSteps(kind, group.ranks) - crossing) * inside + crossing * across;
   const bool is_plateau = IsAllReduce(kind) && is_simple && group.nodes > 1 &&
                           bytes >= Bytes(64.0 * group.graph_channels * group.ranks);
   if (!is_plateau) return latency;

@@ -144,7 +144,7 @@ Seconds SimpleStep(const Kernels& kernels, Seconds moving) {
 
 NcclPace RingInside(const NcclGroup& group, CollectiveKind kind, Bytes bytes, Protocol protocol) {
   const Kernels& kernels = KernelsOf(group.generation);
-  const uint32_t steps = RingSteps(kind, group.ranks);
+  const uint32_t steps = NcclRingSteps(kind, group.ranks);
   double share = 1;
   if (protocol == Protocol::kLL) share = kLLShare;
   if (protocol == Protocol::kLL128) share = kLL128Share;
@@ -180,7 +180,7 @@ NcclPace RingAcross(const NcclGroup& group, CollectiveKind kind, Bytes bytes,
     pace.bandwidth = std::min(pace.bandwidth, RingRatio(kind, group.ranks) * most);
   if (chosen.protocol != Protocol::kLL) pace.latency += OfMicroseconds(kernels.start_across);
   if (chosen.protocol == Protocol::kSimple && group.inside_reached.value() > 0) {
-    const uint32_t inside = RingSteps(kind, group.ranks) - RingSteps(kind, group.nodes);
+    const uint32_t inside = NcclRingSteps(kind, group.ranks) - NcclRingSteps(kind, group.nodes);
     const Seconds moving = bytes / group.ranks / group.inside_reached;
     const Seconds expected =
         NcclHopLatency(group.version, NcclHop::kNvLink, NcclAlgorithm::kRing, Protocol::kSimple);

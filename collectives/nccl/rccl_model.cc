@@ -92,8 +92,8 @@ NcclCost RingCost(const RcclGroup& group, CollectiveKind kind, Bytes bytes, Prot
   } else {
     if (group.nodes > 1)
       inside = std::max(inside, (protocol == Protocol::kSimple ? 3 : 1) * kAmdNetworkOverhead);
-    const uint32_t crossing = RingSteps(kind, group.nodes);
-    cost.latency += (RingSteps(kind, group.ranks) - crossing) * inside + crossing * across;
+    const uint32_t crossing = NcclRingSteps(kind, group.nodes);
+    cost.latency += (NcclRingSteps(kind, group.ranks) - crossing) * inside + crossing * across;
     ratio *= RingRatio(kind, group.ranks);
   }
   if (group.nodes > 1) ratio *= Corrected(tables.ring, protocol, bytes);

@@ -16,13 +16,13 @@ inline bool IsGathering(CollectiveKind kind) {
 }
 
 // Of a ring without a root.
-inline uint32_t RingSteps(CollectiveKind kind, uint32_t members) {
+inline uint32_t NcclRingSteps(CollectiveKind kind, uint32_t members) {
   return (IsAllReduce(kind) ? 2 : 1) * (members - 1);
 }
 
 // Bytes of the collective for each byte on the bus.
 inline double RingRatio(CollectiveKind kind, uint32_t ranks) {
-  return IsRooted(kind) ? 1 : static_cast<double>(ranks) / RingSteps(kind, ranks);
+  return IsRooted(kind) ? 1 : static_cast<double>(ranks) / NcclRingSteps(kind, ranks);
 }
 
 }  // namespace rehearse

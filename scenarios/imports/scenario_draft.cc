@@ -109,7 +109,7 @@ ImportedMachine ScenarioDraft::PutOnMachine(const std::string& cluster,
 
 ImportedScenario ScenarioDraft::Finish() {
   if (json_["software"].is_null()) json_.erase("software");
-  if (json_["description"] == "")
+  if (json_["description"].get_ref<const std::string&>().empty())
     json_["description"] = fmt::format("imported from {}", VisibleText(file_));
   ImportedScenario imported;
   try {

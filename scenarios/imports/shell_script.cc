@@ -86,7 +86,7 @@ class ShellReader {
   // ---- words ----
   // What reads a text from a place on.
   struct Cursor {
-    const LinedText* text;
+    const LinedText* text = nullptr;
     size_t at = 0;
 
     bool AtEnd() const { return at >= text->text.size(); }
