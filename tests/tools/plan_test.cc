@@ -170,7 +170,7 @@ TEST_F(ProgramTest, MessagesAreWrittenBesideTheScheduleOrAlone) {
 }
 
 TEST_F(ProgramTest, ForSwitchesThatAddThereAreNoMessages) {
-  Write("sum.json", R"({"name": "sum", "cluster": "dgx-h100", "model": "gpt-9b",
+  Write("sum.json", R"({"name": "sum", "cluster": "dgx-h100", "model": {"preset": "gpt-3.6b"},
     "simulator": {"collectives": [{"kind": "all-reduce", "algorithm": "nvls"}]},
     "training": {"batch": 8, "sequence": 256, "recomputation": "none"},
     "strategy": {"kind": "megatron", "tensor": 8, "data": 1, "sequence_parallel": false,

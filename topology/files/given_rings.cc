@@ -39,7 +39,7 @@ std::unique_ptr<Cluster> ApplyRings(const Cluster& cluster, const JsonReader& re
     std::vector<uint32_t>& own = figures.rings.emplace_back();
     std::vector<bool> is_met(devices);
     for (const JsonReader& place : ring.Elements()) {
-      const auto device = place.Whole<uint32_t>();
+      const auto device = static_cast<uint32_t>(place.Integer(0, kMostOfAMachine - 1));
       if (device >= devices || is_met[device]) {
         place.Fail(fmt::format("found device {}{}, expected each of the {} of a machine once",
                                device, device < devices ? " a second time" : "", devices));
