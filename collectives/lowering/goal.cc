@@ -20,8 +20,7 @@ namespace {
 struct GoalMessage {
   uint32_t part = 0;
   uint32_t step = 0;
-  uint32_t piece = 0;  // of a pipeline
-  uint32_t from = 0;   // ranks
+  uint32_t from = 0;  // ranks
   uint32_t to = 0;
   double bytes = 0;
 };
