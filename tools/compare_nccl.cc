@@ -16,6 +16,7 @@
 #include "sim/base/say.h"
 #include "sim/base/units.h"
 #include "sim/base/visible_text.h"
+#include "tools/alpha_beta_fit.h"
 #include "tools/comparers.h"
 #include "tools/trial_options.h"
 #include "topology/files/calibration.h"
@@ -289,6 +290,7 @@ std::string CompareNcclLog(const Subject& log, const po::variables_map& values,
     line = "\n" + CalibrationText(calibration, text("calibration"));
     fit = calibration.fit;
   }
+  const std::optional<AlphaBetaFit> alpha_beta = FitAlphaBeta(measured);
   std::vector<ComparedTable> tables;
   tables.reserve(measured.size());
   for (const FitTable& table : measured)
@@ -296,6 +298,7 @@ std::string CompareNcclLog(const Subject& log, const po::variables_map& values,
   if (IsTable(format.format)) return Print(TableOf(tables, *cluster, format.rows), format.format);
   if (format.format == OutputFormat::kJson) {
     Json json = ComparisonJson(tables, *cluster, format.rows);
+    if (alpha_beta) json["alpha_beta"] = ToJson(*alpha_beta);
     if (!fit.is_null()) json["fit"] = fit;
     return json.dump(2) + "\n";
   }
@@ -304,6 +307,7 @@ std::string CompareNcclLog(const Subject& log, const po::variables_map& values,
     all += (all.empty() ? "" : "\n") + ComparisonText(table, *cluster, log.path, format.rows);
   if (tables.size() > 1)
     all += fmt::format("\nall {} tables\n", tables.size()) + SummaryText(PointersTo(tables));
+  if (alpha_beta) all += ToText(*alpha_beta) + "\n";
   return all + line;
 }
 

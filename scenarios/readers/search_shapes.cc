@@ -24,6 +24,8 @@ const ObjectShape& SearchShape() {
         R"([{"path": "training.recomputation", "values": ["none", "full"]}])"},
        {"where", ListOf(ObjectOf(ConstraintShape)), Default("[]"), "what must hold",
         R"([{"product": ["strategy.column", "strategy.row"], "at_most": 8}])"},
+       {"most_p0", AWhole(1, int64_t{1} << 24), Optional("no limit"),
+        "of sbp by numbers: each weight is kept at most so often, as AutoDDL bounds memory", "8"},
        {"objective", Either({AText("objective"), ListOf(AText("objective"))}), Default("\"time\""),
         "time, tokens, gpu-hours, money, energy, memory, or a number of result.json by its dotted "
         "path; of two, the Pareto front",

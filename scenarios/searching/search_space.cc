@@ -1,6 +1,7 @@
 #include "scenarios/searching/search_space.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -69,11 +70,13 @@ SpaceAxis SummaAxis(const std::set<uint32_t>& products) {
   return axis;
 }
 
-// Machines and the ranks of one are factors by themselves.
-SpaceAxis SbpAxis(const std::string& product, uint32_t nodes, uint32_t gpus) {
+// Machines and the ranks of one are factors of their own. Weights are kept p0 times, at most
+// `most_p0` times.
+SpaceAxis SbpAxis(const std::string& product, uint32_t nodes, uint32_t gpus, uint32_t most_p0) {
   SpaceAxis axis{.name = "placement of " + product, .choices = {}};
   for (const std::vector<uint32_t>& machines : Factorisations(nodes, 3)) {
     for (const std::vector<uint32_t>& ranks : Factorisations(gpus, 3)) {
+      if (machines[0] * ranks[0] > most_p0) continue;
       json placement = json::array();
       std::string name = product;
       for (size_t i = 0; i < 3; ++i) {
@@ -95,6 +98,11 @@ class SpaceReader {
   SearchSpace Read() {
     if (scenario_.Has("search")) {
       const JsonReader search = scenario_.At("search").As(SearchShape());
+      if (search.Has("most_p0")) {
+        if (scenario_.At("strategy").At("kind").String() != "sbp")
+          search.At("most_p0").Fail("is for the strategy sbp by numbers");
+        most_p0_ = search.At("most_p0").Whole<uint32_t>();
+      }
       // Axes of the cluster first: others follow from how many ranks there may be.
       for (const JsonReader& axis : search.At("axes").Elements())
         if (axis.Has("path") || axis.Has("choices")) Add(ReadAxis(axis));
@@ -180,7 +188,7 @@ class SpaceReader {
     if (!strategy.Has("products") || !strategy.Has("nodes") || !strategy.Has("gpus"))
       place.Fail("is for the strategy sbp by numbers; expected \"nodes\", \"gpus\", \"products\"");
     return SbpAxis(product, static_cast<uint32_t>(strategy.At("nodes").Integer(1, 1 << 24)),
-                   static_cast<uint32_t>(strategy.At("gpus").Integer(1, 1 << 24)));
+                   static_cast<uint32_t>(strategy.At("gpus").Integer(1, 1 << 24)), most_p0_);
   }
 
   // ---- Default axes -----------------------------------------------------------------------------
@@ -268,6 +276,7 @@ class SpaceReader {
   SearchSpace space_;
   std::set<uint32_t> ranks_;     // that the axes of a mesh may multiply to
   std::set<std::string> paths_;  // that declared axes change
+  uint32_t most_p0_ = std::numeric_limits<uint32_t>::max();
 };
 
 }  // namespace

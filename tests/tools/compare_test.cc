@@ -113,6 +113,20 @@ TEST_F(CompareProgramTest, TablesWithCommasNeedTheirKind) {
   EXPECT_THAT(outcome.out, HasSubstr("74.78"));
 }
 
+// 14 steps of 10 us and 2·7/8 of the bytes at 20 GB/s: AutoDDL's Table 2.
+TEST_F(CompareProgramTest, AlphaAndBetaAreFittedToWhatWasMeasured) {
+  Write("table.csv",
+        "size_B,time_us_oop\n1048576,231.7504\n8388608,874.0032\n67108864,6012.0256\n");
+  const std::string command = "compare table.csv --cluster dgx-a100 --kind ";
+  EXPECT_THAT(Execute(command + "all-reduce").out,
+              HasSubstr("10.00 us a step, 20.00 GB/s; error 0.0 %"));
+  const auto json = nlohmann::json::parse(Execute(command + "all-reduce --format json").out);
+  EXPECT_NEAR(json["alpha_beta"]["alpha_seconds"].get<double>(), 10e-6, 1e-10);
+  EXPECT_EQ(json["alpha_beta"]["samples"], 3);
+  // Its table says nothing of broadcasts.
+  EXPECT_THAT(Execute(command + "broadcast").out, Not(HasSubstr("alpha")));
+}
+
 TEST_F(CompareProgramTest, RanksComeFromTheLogUnlessTheyAreGiven) {
   Write("nccl.log", Execute("collective all-gather --cluster dgx-a100 --ranks 0-3 -b 1M").out);
   EXPECT_THAT(Execute("compare nccl.log --cluster dgx-a100").out, HasSubstr("of 4 ranks"));

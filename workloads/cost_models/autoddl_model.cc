@@ -17,15 +17,18 @@ struct Shares {
 
 Shares SharesOf(CollectiveKind kind, uint32_t devices) {
   CHECK_GE(devices, 1u);
-  const bool is_half = kind == CollectiveKind::kAllGather ||
-                       kind == CollectiveKind::kReduceScatter || kind == CollectiveKind::kAllToAll;
-  CHECK(is_half || kind == CollectiveKind::kAllReduce);
-  const double passes = is_half ? 1 : 2;
+  CHECK(HasAutoddlTime(kind));
+  const double passes = kind == CollectiveKind::kAllReduce ? 2 : 1;
   const double others = devices - 1;
   return {passes * others, passes * others / devices};
 }
 
 }  // namespace
+
+bool HasAutoddlTime(CollectiveKind kind) {
+  return kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kAllGather ||
+         kind == CollectiveKind::kReduceScatter || kind == CollectiveKind::kAllToAll;
+}
 
 Seconds AutoddlTime(CollectiveKind kind, uint32_t devices, Bytes bytes, const AlphaBeta& network) {
   const Shares shares = SharesOf(kind, devices);

@@ -28,6 +28,9 @@ struct AlphaBeta {
   double beta = 0;
 };
 
+// Is the kind one of Table 2?
+bool HasAutoddlTime(CollectiveKind kind);
+
 // Table 2. 0 for one device; CHECKs that the kind is one of the table's.
 Seconds AutoddlTime(CollectiveKind kind, uint32_t devices, Bytes bytes, const AlphaBeta& network);
 

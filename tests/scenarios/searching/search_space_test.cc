@@ -86,6 +86,11 @@ TEST(SearchSpaceTest, EveryKindOfStrategyHasItsOwnAxes) {
   EXPECT_EQ(sizes(R"({"kind": "sbp", "nodes": 2, "gpus": 4, "overlap_all_reduce": true,
       "overlap_gradients": true, "products": {"default": [[2, 1], [1, 4], 1]}})"),
             18u);
+  // ... of which p0, machines by ranks, is more than 2 in 2x4, 2x2 (2 ways) and 1x4 (2 ways).
+  EXPECT_EQ(sizes(R"({"kind": "sbp", "nodes": 2, "gpus": 4, "overlap_all_reduce": true,
+      "overlap_gradients": true, "products": {"default": [[2, 1], [1, 4], 1]}})",
+                  R"(search={"most_p0": 2})"),
+            13u);
   // With stages of a pipeline: 8 in three.
   EXPECT_EQ(sizes(R"({"kind": "megatron", "tensor": 4, "data": 1, "sequence_parallel": true,
       "overlap_all_reduce": true, "overlap_gradients": true, "distributed_optimizer": false})",
@@ -106,6 +111,8 @@ TEST(SearchSpaceTest, DeclaredAxesComeBesideTheDefaultOnesOrInTheirPlace) {
       {"choices": [{"name": "wide", "set": {"strategy.column": 8}}]}]})"})),
               ElementsAre("wide"));
 }
+
+TEST(SearchSpaceTest, OnlySbpHasAP0) { EXPECT_THROW(SpaceOf({R"(search={"most_p0": 2})"}), Error); }
 
 TEST(SearchSpaceTest, ClustersMayDifferInSize) {
   const SearchSpace space = SpaceOf({R"(search={"axes": [
