@@ -29,7 +29,7 @@
 #include "tests/support/places.h"
 
 namespace rehearse {
-namespace {
+namespace cuda_backend_test {
 
 using ::testing::AllOf;
 using ::testing::Contains;
@@ -449,5 +449,5 @@ TEST(LibraryTest, AMissingLibraryIsNamedWithWhatItIsFor) {
   }
 }
 
-}  // namespace
+}  // namespace cuda_backend_test
 }  // namespace rehearse

@@ -17,7 +17,7 @@
 #include "tests/support/gpu_run.h"
 
 namespace rehearse {
-namespace {
+namespace cuda_calibrate_test {
 
 using ::testing::Contains;
 using ::testing::HasSubstr;
@@ -164,5 +164,5 @@ TEST_F(CudaCalibrateTest, LaunchesEventsAndCopiesAreMeasuredAtEverySize) {
   EXPECT_THAT(door_->Findings(), IsEmpty());
 }
 
-}  // namespace
+}  // namespace cuda_calibrate_test
 }  // namespace rehearse

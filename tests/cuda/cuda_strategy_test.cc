@@ -17,7 +17,7 @@
 #include "tests/support/gpu_run.h"
 
 namespace rehearse {
-namespace {
+namespace cuda_strategy_test {
 
 struct StrategyCase {
   const char* name;
@@ -147,5 +147,5 @@ constexpr StrategyCase kStrategies[] = {
 INSTANTIATE_TEST_SUITE_P(Strategies, CudaStrategyTest, ::testing::ValuesIn(kStrategies),
                          [](const auto& own) { return std::string(own.param.name); });
 
-}  // namespace
+}  // namespace cuda_strategy_test
 }  // namespace rehearse

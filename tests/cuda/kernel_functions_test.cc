@@ -10,7 +10,7 @@
 #include "tests/support/places.h"
 
 namespace rehearse {
-namespace {
+namespace kernel_functions_test {
 
 // A name that the table has and the kernels have not would only be missed on a GPU.
 TEST(KernelFunctionsTest, TheTableNamesExactlyTheKernelsThatAreWritten) {
@@ -31,5 +31,5 @@ TEST(KernelFunctionsTest, TheTableNamesExactlyTheKernelsThatAreWritten) {
   EXPECT_EQ(named, written);
 }
 
-}  // namespace
+}  // namespace kernel_functions_test
 }  // namespace rehearse

@@ -15,7 +15,7 @@
 #include "tests/support/gpu_schedules.h"
 
 namespace rehearse {
-namespace {
+namespace nccl_profiler_test {
 
 using ::testing::IsEmpty;
 
@@ -107,5 +107,5 @@ TEST_F(NcclProfilerTest, WhatIsToldOnAnotherThreadIsNotTheOps) {
   EXPECT_TRUE(listener.has_heard());
 }
 
-}  // namespace
+}  // namespace nccl_profiler_test
 }  // namespace rehearse

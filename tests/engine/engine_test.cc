@@ -10,7 +10,7 @@
 #include "tests/support/reference_engine.h"
 
 namespace rehearse {
-namespace {
+namespace engine_test {
 
 constexpr uint64_t kPrograms = 4000;
 
@@ -209,5 +209,5 @@ TEST(EngineTest, GoldenHashes) {
             "5f0b2d18206a4768");
 }
 
-}  // namespace
+}  // namespace engine_test
 }  // namespace rehearse

@@ -12,7 +12,7 @@
 #include "tests/support/gpu_schedules.h"
 
 namespace rehearse {
-namespace {
+namespace gpu_test {
 
 class GpuTest : public ::testing::Test {
  protected:
@@ -110,5 +110,5 @@ TEST_F(GpuTest, OpsAreTimedInTheOrderOfTheirStreamsAndEdges) {
   }
 }
 
-}  // namespace
+}  // namespace gpu_test
 }  // namespace rehearse

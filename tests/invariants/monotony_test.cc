@@ -13,7 +13,7 @@
 #include "topology/files/edits.h"
 
 namespace rehearse {
-namespace {
+namespace monotony_test {
 
 // The step's seconds on the scenario's machine with every link or device changed so.
 double StepWith(const Scenario& scenario, const Edit& edit) {
@@ -119,5 +119,5 @@ TEST(MonotonyTest, FasterMemoryIsNeverMuchSlower) {
   count.Show("memory 1.1x");
 }
 
-}  // namespace
+}  // namespace monotony_test
 }  // namespace rehearse

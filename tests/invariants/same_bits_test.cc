@@ -18,7 +18,7 @@
 #include "tests/support/random_scenario.h"
 
 namespace rehearse {
-namespace {
+namespace same_bits_test {
 
 namespace fs = std::filesystem;
 
@@ -86,5 +86,5 @@ TEST(SameBitsTest, ExecuteBeginsOpsAsRunDoes) {
   }
 }
 
-}  // namespace
+}  // namespace same_bits_test
 }  // namespace rehearse

@@ -11,7 +11,7 @@
 #include "tests/support/random_scenario.h"
 
 namespace rehearse {
-namespace {
+namespace searches_test {
 
 using Json = nlohmann::json;
 
@@ -58,5 +58,5 @@ TEST(SearchInvariantsTest, APrunedSearchFindsTheBestOfAll) {
   EXPECT_LE(worst, 0.05);
 }
 
-}  // namespace
+}  // namespace searches_test
 }  // namespace rehearse

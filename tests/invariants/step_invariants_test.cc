@@ -11,7 +11,7 @@
 #include "tests/support/random_scenario.h"
 
 namespace rehearse {
-namespace {
+namespace step_invariants_test {
 
 // Tries `hold` on every case; the first that fails is shown with its scenario, and ends the test.
 template <typename Hold>
@@ -114,5 +114,5 @@ TEST(StepInvariantsTest, FoldedAndUnfoldedAreOneStep) {
   });
 }
 
-}  // namespace
+}  // namespace step_invariants_test
 }  // namespace rehearse

@@ -28,7 +28,7 @@
 #include "topology/files/cluster_file.h"
 
 namespace rehearse {
-namespace {
+namespace accuracy_test {
 
 constexpr Bytes kOneMegabyte(1 << 20);
 
@@ -230,5 +230,5 @@ TEST(AccuracyStudy, PublishedMeasurementsAreMetAsDocumented) {
   }
 }
 
-}  // namespace
+}  // namespace accuracy_test
 }  // namespace rehearse

@@ -22,7 +22,7 @@
 #include "topology/files/cluster_file.h"
 
 namespace rehearse {
-namespace {
+namespace deepep_test {
 
 struct Published {
   const char* table;
@@ -161,5 +161,5 @@ TEST(DeepEpTest, LowLatencyKernelsAreOrderedBySize) {
   EXPECT_GE(Judge("low latency, August 2025").InOrder(), 0.85);
 }
 
-}  // namespace
+}  // namespace deepep_test
 }  // namespace rehearse

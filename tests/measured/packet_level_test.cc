@@ -18,7 +18,7 @@
 #include "tests/topology/fabrics/small_fabrics.h"
 
 namespace rehearse {
-namespace {
+namespace packet_level_test {
 
 // The mean rate of the flows of a random permutation, as a share of a server's link.
 double MeanRate(uint32_t radix, RouteChoice choice, uint64_t seed) {
@@ -70,5 +70,5 @@ TEST(PacketLevelTest, SprayingBeatsHashingByMoreThanPacketsDoInNs3) {
   }
 }
 
-}  // namespace
+}  // namespace packet_level_test
 }  // namespace rehearse

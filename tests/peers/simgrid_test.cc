@@ -30,7 +30,7 @@
 #include "tests/support/reference_engine.h"
 
 namespace rehearse {
-namespace {
+namespace simgrid_test {
 
 namespace s4u = simgrid::s4u;
 
@@ -287,7 +287,7 @@ TEST(SimGridTest, TransfersEndWhenSimGridSaysSo) {
               simgrid_seconds / own_seconds);
 }
 
-}  // namespace
+}  // namespace simgrid_test
 }  // namespace rehearse
 
 #else

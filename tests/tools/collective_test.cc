@@ -4,7 +4,7 @@
 #include "tests/tools/program_fixture.h"
 
 namespace rehearse {
-namespace {
+namespace collective_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -216,5 +216,5 @@ TEST_F(CollectiveProgramTest, Mistakes) {
                 {"neither NVIDIA's nor AMD's"});
 }
 
-}  // namespace
+}  // namespace collective_test
 }  // namespace rehearse

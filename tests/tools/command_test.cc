@@ -10,7 +10,7 @@
 #include "sim/base/error.h"
 
 namespace rehearse {
-namespace {
+namespace command_test {
 
 TEST(CommandTest, EveryOptionAndArgumentSaysWhatItTakes) {
   for (const Command& command : Commands()) {
@@ -50,5 +50,5 @@ TEST(CommandTest, ANameThatAnOptionDoesNotTakeIsRefused) {
   EXPECT_THROW(ParseCommandLine(syntax, {"x.json", "--fidelity", "fluidd"}, &values), Error);
 }
 
-}  // namespace
+}  // namespace command_test
 }  // namespace rehearse

@@ -3,7 +3,7 @@
 #include "tests/tools/program_fixture.h"
 
 namespace rehearse {
-namespace {
+namespace compare_test {
 
 using ::testing::HasSubstr;
 
@@ -193,5 +193,5 @@ TEST_F(CompareProgramTest, MistakesAreNamed) {
       {"no/such/folder.json"});
 }
 
-}  // namespace
+}  // namespace compare_test
 }  // namespace rehearse

@@ -8,7 +8,7 @@
 #include "tests/tools/program_fixture.h"
 
 namespace rehearse {
-namespace {
+namespace compare_timelines_test {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -147,5 +147,5 @@ TEST_F(ProgramTest, TrustAndCalibrateExplainMistakes) {
   ExpectMistake("calibrate --ranks 2,x", {"--ranks", "x"});
 }
 
-}  // namespace
+}  // namespace compare_timelines_test
 }  // namespace rehearse

@@ -15,7 +15,7 @@
 #include "tools/scenario_paths.h"
 
 namespace rehearse {
-namespace {
+namespace completion_test {
 
 namespace fs = std::filesystem;
 using ::testing::Contains;
@@ -198,5 +198,5 @@ TEST_F(CompletionTest, TheManPageHasAllCommandsAndOptions) {
   }
 }
 
-}  // namespace
+}  // namespace completion_test
 }  // namespace rehearse

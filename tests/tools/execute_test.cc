@@ -13,7 +13,7 @@
 #include "tests/tools/program_fixture.h"
 
 namespace rehearse {
-namespace {
+namespace execute_test {
 
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
@@ -246,5 +246,5 @@ TEST_F(ExecuteProgramTest, WhenARankIsStoppedTheOthersNameItAndItsOpWithinTenSec
   EXPECT_LT(SecondsSince(stopped), 15);  // and mpirun has killed it
 }
 
-}  // namespace
+}  // namespace execute_test
 }  // namespace rehearse

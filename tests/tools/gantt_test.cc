@@ -10,7 +10,7 @@
 #include "tests/tools/program_fixture.h"
 
 namespace rehearse {
-namespace {
+namespace gantt_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -75,5 +75,5 @@ TEST_F(GanttProgramTest, Mistakes) {
   ExpectMistake(run + "--gant", {"unknown option", "--gantt"});
 }
 
-}  // namespace
+}  // namespace gantt_test
 }  // namespace rehearse

@@ -13,7 +13,7 @@
 #include "tests/tools/program_fixture.h"
 
 namespace rehearse {
-namespace {
+namespace gpu_program_test {
 
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
@@ -401,5 +401,5 @@ TEST_F(GpuProgramTest, OptionsOfOneBackendAreRefusedByTheOther) {
   ExpectMistake("calibrate --largest-message 64", {"--largest-message", "\"64\"", "unit"});
 }
 
-}  // namespace
+}  // namespace gpu_program_test
 }  // namespace rehearse

@@ -14,7 +14,7 @@
 #include "tests/topology/hwloc_xml.h"
 
 namespace rehearse {
-namespace {
+namespace import_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -402,5 +402,5 @@ TEST_F(ImportTest, ATableThatSaysNotWhatItIsOfIsRefused) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "clean.log"));
 }
 
-}  // namespace
+}  // namespace import_test
 }  // namespace rehearse

@@ -2,7 +2,7 @@
 #include "tests/tools/program_fixture.h"
 
 namespace rehearse {
-namespace {
+namespace lessons_test {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -75,5 +75,5 @@ TEST_F(LessonsCommandTest, MistakesAreToldAndLeaveNothingBehind) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "x.html"));
 }
 
-}  // namespace
+}  // namespace lessons_test
 }  // namespace rehearse

@@ -8,7 +8,7 @@
 #include "tools/ranks.h"
 
 namespace rehearse {
-namespace {
+namespace number_options_test {
 
 namespace po = boost::program_options;
 using ::testing::ElementsAre;
@@ -131,5 +131,5 @@ TEST(NumberOptionsTest, RanksAreNumbersAndRangesOfThem) {
   }
 }
 
-}  // namespace
+}  // namespace number_options_test
 }  // namespace rehearse

@@ -11,7 +11,7 @@
 #include "tests/tools/program_fixture.h"
 
 namespace rehearse {
-namespace {
+namespace output_format_test {
 
 using ::testing::HasSubstr;
 using ::testing::IsSupersetOf;
@@ -148,5 +148,5 @@ TEST_F(OutputFormatTest, EveryCommandNamesTheFormatsThatItHas) {
   ExpectMistake("explain " + scenario + " --table links", {"--table is for --format csv"});
 }
 
-}  // namespace
+}  // namespace output_format_test
 }  // namespace rehearse

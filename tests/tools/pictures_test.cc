@@ -3,7 +3,7 @@
 #include "tests/tools/program_fixture.h"
 
 namespace rehearse {
-namespace {
+namespace pictures_test {
 
 namespace fs = std::filesystem;
 
@@ -27,5 +27,5 @@ TEST_F(PicturesTest, OfReadmesAreWhatTheProgramDraws) {
   EXPECT_EQ(count, 19u);
 }
 
-}  // namespace
+}  // namespace pictures_test
 }  // namespace rehearse

@@ -18,7 +18,7 @@
 #include "tests/tools/program_fixture.h"
 
 namespace rehearse {
-namespace {
+namespace plan_test {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
@@ -180,5 +180,5 @@ TEST_F(ProgramTest, ForSwitchesThatAddThereAreNoMessages) {
   EXPECT_FALSE(fs::exists(folder_ / "sum.goal"));
 }
 
-}  // namespace
+}  // namespace plan_test
 }  // namespace rehearse

@@ -13,7 +13,7 @@
 #include "tests/tools/program_fixture.h"
 
 namespace rehearse {
-namespace {
+namespace program_test {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
@@ -419,5 +419,5 @@ TEST_F(ProgramTest, AnOutputThatCannotBeIsSaid) {
                 {"cannot write pipe: nobody reads this pipe"});
 }
 
-}  // namespace
+}  // namespace program_test
 }  // namespace rehearse

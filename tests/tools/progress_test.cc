@@ -9,7 +9,7 @@
 #include "tests/tools/program_fixture.h"
 
 namespace rehearse {
-namespace {
+namespace progress_test {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
@@ -99,5 +99,5 @@ TEST_F(TerminalTest, ProgressStandsInPlaceWhereItCan) {
   }
 }
 
-}  // namespace
+}  // namespace progress_test
 }  // namespace rehearse

@@ -4,7 +4,7 @@
 #include "tests/tools/program_fixture.h"
 
 namespace rehearse {
-namespace {
+namespace published_rows_test {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -55,5 +55,5 @@ TEST_F(PublishedRowsTest, OneNumberFittedToSomeRowsPredictsOthers) {
               HasSubstr("| s: A -> B | 3 | 1.100 | 1 | 24.2 % | 16.7 % | -16.7 % |"));
 }
 
-}  // namespace
+}  // namespace published_rows_test
 }  // namespace rehearse

@@ -6,7 +6,7 @@
 #include "tests/tools/program_fixture.h"
 
 namespace rehearse {
-namespace {
+namespace report_test {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -216,5 +216,5 @@ TEST_F(ReportCommandTest, ThePageGoesToStandardOutputToo) {
   EXPECT_EQ(outcome.err, "");
 }
 
-}  // namespace
+}  // namespace report_test
 }  // namespace rehearse

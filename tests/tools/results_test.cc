@@ -14,7 +14,7 @@
 #include "tests/tools/program_fixture.h"
 
 namespace rehearse {
-namespace {
+namespace results_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -217,5 +217,5 @@ TEST_F(ResultsCommandTest, MistakesAreOneMessage) {
   ExpectMistake("results merge text.sqlite", {"expected -o FILE"});
 }
 
-}  // namespace
+}  // namespace results_test
 }  // namespace rehearse

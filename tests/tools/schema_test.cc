@@ -16,10 +16,10 @@
 #include "tools/documents.h"
 
 namespace rehearse {
-namespace {
+namespace schema_test {
 
 namespace fs = std::filesystem;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 using Json = nlohmann::json;
 
 const DocumentShape& Find(const std::string& name) {
@@ -229,5 +229,5 @@ jsonschema.Draft7Validator(schema).validate(json.load(open(path)))
   EXPECT_FALSE(validates("cluster", cluster_of("300")));
 }
 
-}  // namespace
+}  // namespace schema_test
 }  // namespace rehearse

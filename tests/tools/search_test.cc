@@ -4,7 +4,7 @@
 #include "tests/tools/program_fixture.h"
 
 namespace rehearse {
-namespace {
+namespace search_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -68,5 +68,5 @@ TEST_F(SearchProgramTest, MistakesAreOneMessage) {
   ExpectMistake("search small.json --objective money", {"needs \"price\""});
 }
 
-}  // namespace
+}  // namespace search_test
 }  // namespace rehearse

@@ -8,7 +8,7 @@
 #include "tests/tools/program_fixture.h"
 
 namespace rehearse {
-namespace {
+namespace standard_streams_test {
 
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -117,5 +117,5 @@ TEST_F(StandardStreamsTest, AFolderItIsNot) {
   ExpectMistake("run '" + Shipped("cpu-4d") + "' --out -", {"--out: found \"-\"", "--format json"});
 }
 
-}  // namespace
+}  // namespace standard_streams_test
 }  // namespace rehearse

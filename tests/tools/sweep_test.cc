@@ -8,7 +8,7 @@
 #include "tests/tools/program_fixture.h"
 
 namespace rehearse {
-namespace {
+namespace sweep_test {
 
 using SweepCommandTest = ProgramTest;
 using ::testing::AllOf;
@@ -121,5 +121,5 @@ TEST_F(SweepCommandTest, MistakesAreOneClearLine) {
                 {"bad.json:2", "/points/0", "study.json", "found a study, expected a scenario"});
 }
 
-}  // namespace
+}  // namespace sweep_test
 }  // namespace rehearse

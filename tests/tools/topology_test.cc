@@ -8,7 +8,7 @@
 #include "tests/tools/program_fixture.h"
 
 namespace rehearse {
-namespace {
+namespace topology_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -240,5 +240,5 @@ TEST_F(TopologyProgramTest, EditsOfAClusterFileAreShown) {
   ExpectMistake("topology ./cut.json", {"cut.json:2", "/edits/0", "ranks 8-15"});
 }
 
-}  // namespace
+}  // namespace topology_test
 }  // namespace rehearse

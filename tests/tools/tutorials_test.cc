@@ -12,7 +12,7 @@
 #include "tests/tools/program_fixture.h"
 
 namespace rehearse {
-namespace {
+namespace tutorials_test {
 
 namespace fs = std::filesystem;
 
@@ -134,5 +134,5 @@ TEST(TutorialPatternTest, AnEllipsisIsAnyTextOfALine) {
   EXPECT_FALSE(Matches("a…b…c", "acb"));
 }
 
-}  // namespace
+}  // namespace tutorials_test
 }  // namespace rehearse

@@ -4,7 +4,7 @@
 #include "tests/tools/program_fixture.h"
 
 namespace rehearse {
-namespace {
+namespace validate_test {
 
 using ValidateCommandTest = ProgramTest;
 using ::testing::HasSubstr;
@@ -51,5 +51,5 @@ TEST_F(ValidateCommandTest, MistakesAreOneLine) {
   ExpectMistake("validate good.csv --set training.batch=7", {"good.csv:2", "batch of 7"});
 }
 
-}  // namespace
+}  // namespace validate_test
 }  // namespace rehearse

@@ -8,7 +8,7 @@
 #include "tests/tools/program_fixture.h"
 
 namespace rehearse {
-namespace {
+namespace what_if_test {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -165,5 +165,5 @@ TEST_F(WhatIfTest, CompareTellsWhatWasChanged) {
   EXPECT_THAT(outcome.out, HasSubstr("mine.json:node.nics=1"));
 }
 
-}  // namespace
+}  // namespace what_if_test
 }  // namespace rehearse

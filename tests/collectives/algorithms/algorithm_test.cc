@@ -17,7 +17,7 @@
 #include "tests/collectives/schedules.h"
 
 namespace rehearse {
-namespace {
+namespace algorithm_test {
 
 using testing::OneCollective;
 using testing::Preset;
@@ -492,5 +492,5 @@ TEST(AlgorithmTest, NamesAreOursOrNccls) {
   EXPECT_THROW(FindAlgorithm(""), Error);
 }
 
-}  // namespace
+}  // namespace algorithm_test
 }  // namespace rehearse

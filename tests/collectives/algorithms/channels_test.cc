@@ -8,7 +8,7 @@
 #include "tests/collectives/schedules.h"
 
 namespace rehearse {
-namespace {
+namespace channels_test {
 
 using testing::Preset;
 
@@ -138,5 +138,5 @@ TEST(ChannelsTest, ALimitCapsTheChannels) {
   EXPECT_DOUBLE_EQ(channels[0].share + channels[1].share, 1);
 }
 
-}  // namespace
+}  // namespace channels_test
 }  // namespace rehearse

@@ -12,7 +12,7 @@
 #include "tests/support/sanitizers.h"
 
 namespace rehearse {
-namespace {
+namespace interpreter_test {
 
 // ---- What a collective means, written down without any algorithm --------------------------------
 
@@ -385,5 +385,5 @@ TEST(InterpreterTest, AnAlgorithmThatForgetsAMessageIsFound) {
   EXPECT_NE(Interpret(broken, {part}, problem, inputs), Expected(problem, inputs));
 }
 
-}  // namespace
+}  // namespace interpreter_test
 }  // namespace rehearse

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 namespace rehearse {
-namespace {
+namespace ring_cover_test {
 
 TEST(RingCoverTest, EveryDirectedPairIsInOneRing) {
   for (const uint32_t size : {2u, 3u, 5u, 7u, 8u}) {
@@ -27,5 +27,5 @@ TEST(RingCoverTest, FourAndSixRanksHaveNone) {
   EXPECT_TRUE(RingsOfAllPairs(6).empty());
 }
 
-}  // namespace
+}  // namespace ring_cover_test
 }  // namespace rehearse

@@ -11,7 +11,7 @@
 #include "topology/cluster/builder.h"
 
 namespace rehearse {
-namespace {
+namespace ring_order_test {
 
 // A torus of width × height devices, each a node of its own, 10 GB/s and 1 us a link.
 std::unique_ptr<Cluster> Torus(uint32_t width, uint32_t height) {
@@ -84,5 +84,5 @@ TEST(RingOrderTest, TheResultIsDeterministic) {
   EXPECT_EQ(OrderRing(first, ranks), OrderRing(second, ranks));
 }
 
-}  // namespace
+}  // namespace ring_order_test
 }  // namespace rehearse

@@ -5,7 +5,7 @@
 #include "sim/base/error.h"
 
 namespace rehearse {
-namespace {
+namespace ring_test {
 
 TEST(RingTest, AllReduceTakesTwiceTheStepsOfAllGather) {
   EXPECT_EQ(RingSteps(CollectiveKind::kAllReduce, 8), 14u);
@@ -34,5 +34,5 @@ TEST(RingTest, KindsThatARingCannotDoAreRefused) {
   EXPECT_THROW(RingSteps(CollectiveKind::kAllToAll, 4), Error);
 }
 
-}  // namespace
+}  // namespace ring_test
 }  // namespace rehearse

@@ -11,7 +11,7 @@
 #include "sim/base/error.h"
 
 namespace rehearse {
-namespace {
+namespace token_spread_test {
 
 // The mean over all orders of the experts: the first k of the groups whose best come first.
 TokenSpread OverAllOrders(const TokenRouting& routing) {
@@ -95,5 +95,5 @@ TEST(TokenSpreadTest, ATokenIn8BitsHasAScaleForEach128Elements) {
   EXPECT_EQ(TokenBytes(7168, DType::kBf16), Bytes(2 * 7168));
 }
 
-}  // namespace
+}  // namespace token_spread_test
 }  // namespace rehearse

@@ -14,7 +14,7 @@
 #include "topology/presets/presets.h"
 
 namespace rehearse {
-namespace {
+namespace alike_machines_test {
 
 using Groups = std::vector<std::vector<uint32_t>>;
 
@@ -252,5 +252,5 @@ TEST(AllPairsTest, AreCountedAsTheyAreOneByOne) {
   }
 }
 
-}  // namespace
+}  // namespace alike_machines_test
 }  // namespace rehearse

@@ -13,7 +13,7 @@
 #include "topology/cluster/builder.h"
 
 namespace rehearse {
-namespace {
+namespace folding_test {
 
 using testing::OneCollective;
 using testing::Preset;
@@ -276,5 +276,5 @@ TEST(FoldingTest, FoldedLinksCarryWhatEachLinkOfTheirClassCarries) {
   }
 }
 
-}  // namespace
+}  // namespace folding_test
 }  // namespace rehearse

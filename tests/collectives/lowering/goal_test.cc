@@ -16,7 +16,7 @@
 #include "tests/collectives/schedules.h"
 
 namespace rehearse {
-namespace {
+namespace goal_test {
 
 using ::testing::HasSubstr;
 using testing::OneCollective;
@@ -225,5 +225,5 @@ TEST(GoalTest, SwitchesThatAddHaveNoWord) {
   }
 }
 
-}  // namespace
+}  // namespace goal_test
 }  // namespace rehearse

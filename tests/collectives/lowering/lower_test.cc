@@ -11,7 +11,7 @@
 #include "workloads/cost_models/axonn_model.h"
 
 namespace rehearse {
-namespace {
+namespace lower_test {
 
 using testing::OneCollective;
 using testing::Preset;
@@ -190,5 +190,5 @@ TEST(LowerTest, AnUnknownAlgorithmIsRefused) {
   EXPECT_THROW(Lower(schedule, router), Error);
 }
 
-}  // namespace
+}  // namespace lower_test
 }  // namespace rehearse

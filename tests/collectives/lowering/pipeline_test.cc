@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace rehearse {
-namespace {
+namespace pipeline_test {
 
 // A chain of members: each hop shares one with the hop before and one with the hop after.
 Pipeline Chain(const std::vector<double>& microseconds) {
@@ -57,5 +57,5 @@ TEST(PipelineTest, WhereFillingIsCountedElsewhereOnlyBytesTakeTime) {
   EXPECT_EQ(pipeline.BestPieces(Bytes(1e6)), kMostPieces);
 }
 
-}  // namespace
+}  // namespace pipeline_test
 }  // namespace rehearse

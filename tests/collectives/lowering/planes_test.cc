@@ -7,7 +7,7 @@
 #include "tests/topology/fabrics/small_fabrics.h"
 
 namespace rehearse {
-namespace {
+namespace planes_test {
 
 constexpr uint32_t kNodes = 16;
 
@@ -117,5 +117,5 @@ TEST(RailOnlyTest, AllToAllCrossesRailsOverNvLink) {
   EXPECT_NEAR(seconds, 4 * 15 / 64. * 1e9 / 10e9, 1e-3 * seconds);
 }
 
-}  // namespace
+}  // namespace planes_test
 }  // namespace rehearse

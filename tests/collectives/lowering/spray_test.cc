@@ -14,7 +14,7 @@
 #include "topology/fabrics/structure.h"
 
 namespace rehearse {
-namespace {
+namespace spray_test {
 
 TEST(SprayTrafficTest, ALeafSharesItsCablesAsAPipeWould) {
   // Radix 12 at 2:1: leaves of 8 machines with 4 cables of 10 GB/s up. All 8 of leaf 0 exchange
@@ -241,5 +241,5 @@ TEST(SprayTrafficTest, MoreNicsOrLessOversubscriptionNeverCost) {
   }
 }
 
-}  // namespace
+}  // namespace spray_test
 }  // namespace rehearse

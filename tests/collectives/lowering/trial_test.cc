@@ -9,7 +9,7 @@
 #include "tests/collectives/schedules.h"
 
 namespace rehearse {
-namespace {
+namespace trial_test {
 
 using testing::Preset;
 
@@ -66,5 +66,5 @@ TEST(TrialTest, BusBandwidthNeverExceedsTheNarrowestLinkOfTheRing) {
   }
 }
 
-}  // namespace
+}  // namespace trial_test
 }  // namespace rehearse

@@ -10,7 +10,7 @@
 #include "topology/presets/hop_latency.h"
 
 namespace rehearse {
-namespace {
+namespace tuning_test {
 
 using enum CollectiveKind;
 using ::testing::HasSubstr;
@@ -277,5 +277,5 @@ TEST_F(TunerTest, WhatCannotBeIsRefused) {
   EXPECT_THAT(Mistake(kAllGather, "tree", "auto"), HasSubstr("cannot do all-gather"));
 }
 
-}  // namespace
+}  // namespace tuning_test
 }  // namespace rehearse

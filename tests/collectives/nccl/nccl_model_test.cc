@@ -5,7 +5,7 @@
 #include "topology/presets/hop_latency.h"
 
 namespace rehearse {
-namespace {
+namespace nccl_model_test {
 
 using enum CollectiveKind;
 
@@ -222,5 +222,5 @@ TEST(NcclModelTest, GenerationsBeginWithTheirFirstCapability) {
   EXPECT_EQ(GenerationOf(120), NcclGeneration::kBlackwell);
 }
 
-}  // namespace
+}  // namespace nccl_model_test
 }  // namespace rehearse

@@ -6,7 +6,7 @@
 #include "topology/presets/hop_latency.h"
 
 namespace rehearse {
-namespace {
+namespace pace_test {
 
 using enum CollectiveKind;
 
@@ -125,5 +125,5 @@ TEST(NvSwitchSearchTest, FindsWhatNcclLogs) {
   EXPECT_NEAR(rack.head.value() / 1e9, 20, 1e-6);
 }
 
-}  // namespace
+}  // namespace pace_test
 }  // namespace rehearse

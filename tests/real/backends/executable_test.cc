@@ -14,7 +14,7 @@
 #include "sim/schedule/schedule_json.h"
 
 namespace rehearse {
-namespace {
+namespace executable_test {
 
 using ::testing::HasSubstr;
 
@@ -131,5 +131,5 @@ TEST(ExecutableTest, SendsMeetReceives) {
   EXPECT_LE(step.spans[0].begin, step.spans[1].begin);
 }
 
-}  // namespace
+}  // namespace executable_test
 }  // namespace rehearse

@@ -7,7 +7,7 @@
 #include "tests/support/gpu_schedules.h"
 
 namespace rehearse {
-namespace {
+namespace library_choice_test {
 
 LibraryChoice ChoiceOf(const char* algorithm, const char* protocol, uint32_t op = 0) {
   LibraryChoice choice;
@@ -44,5 +44,5 @@ TEST(LibraryChoiceTest, WhatRanksWereToldIsListedOnce) {
       2u);
 }
 
-}  // namespace
+}  // namespace library_choice_test
 }  // namespace rehearse

@@ -7,7 +7,7 @@
 #include "sim/base/error.h"
 
 namespace rehearse {
-namespace {
+namespace rank_plan_test {
 
 using ::testing::HasSubstr;
 
@@ -153,5 +153,5 @@ TEST(OnOneStreamTest, OpsKeepTheirOrder) {
   }
 }
 
-}  // namespace
+}  // namespace rank_plan_test
 }  // namespace rehearse

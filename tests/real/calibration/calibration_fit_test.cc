@@ -7,7 +7,7 @@
 #include "topology/files/cluster_file.h"
 
 namespace rehearse {
-namespace {
+namespace calibration_fit_test {
 
 using ::testing::HasSubstr;
 
@@ -162,5 +162,5 @@ TEST(CalibrationFitTest, AFitThatIsWorseThanNoneIsRefused) {
   }
 }
 
-}  // namespace
+}  // namespace calibration_fit_test
 }  // namespace rehearse

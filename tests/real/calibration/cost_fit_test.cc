@@ -5,7 +5,7 @@
 #include "real/kernels/numbers.h"
 
 namespace rehearse {
-namespace {
+namespace cost_fit_test {
 
 // Terms 1 and x at x = 1, 2, 4, 8 with times 3 + 2x.
 TEST(CostFitTest, AnExactSumIsFound) {
@@ -92,5 +92,5 @@ TEST(CostFitTest, QuantilesAreNearestRanks) {
   EXPECT_EQ(quantiles.ninetieth, Seconds(9));
 }
 
-}  // namespace
+}  // namespace cost_fit_test
 }  // namespace rehearse

@@ -8,7 +8,7 @@
 #include "sim/schedule/schedule_check.h"
 
 namespace rehearse {
-namespace {
+namespace interference_test {
 
 Compute ProductOf(uint64_t m, uint64_t n) {
   Compute product;
@@ -103,5 +103,5 @@ TEST(InterferenceTest, AnEncounterIsEachAloneAndBothTogether) {
   EXPECT_TRUE(ops[3].after.empty());
 }
 
-}  // namespace
+}  // namespace interference_test
 }  // namespace rehearse

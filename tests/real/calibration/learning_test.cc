@@ -13,7 +13,7 @@
 #include "sim/schedule/schedule_check.h"
 
 namespace rehearse {
-namespace {
+namespace learning_test {
 
 std::vector<Seconds> Pings(const std::vector<double>& microseconds) {
   std::vector<Seconds> pings;
@@ -123,5 +123,5 @@ TEST(LearningTest, AStopEndsItOnAllRanks) {
   EXPECT_EQ(measured, 2u);
 }
 
-}  // namespace
+}  // namespace learning_test
 }  // namespace rehearse

@@ -8,7 +8,7 @@
 #include "sim/base/error.h"
 
 namespace rehearse {
-namespace {
+namespace nccl_log_test {
 
 using enum CollectiveKind;
 using ::testing::ElementsAre;
@@ -280,5 +280,5 @@ TEST(NcclTablesTest, GroupsThatRanAtTheSameTimeAreListed) {
   EXPECT_THAT(table.groups, ElementsAre(ElementsAre(0u, 2u), ElementsAre(1u, 3u)));
 }
 
-}  // namespace
+}  // namespace nccl_log_test
 }  // namespace rehearse

@@ -10,7 +10,7 @@
 #include "sim/base/error.h"
 
 namespace rehearse {
-namespace {
+namespace nccl_table_test {
 
 using enum CollectiveKind;
 using ::testing::HasSubstr;
@@ -169,5 +169,5 @@ TEST(NcclTableTest, CountsAndRootsAreNcclTests) {
               HasSubstr("float    none       2    20.00    0.05    0.05      0"));
 }
 
-}  // namespace
+}  // namespace nccl_table_test
 }  // namespace rehearse

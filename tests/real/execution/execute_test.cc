@@ -18,7 +18,7 @@
 #include "sim/schedule/schedule_check.h"
 
 namespace rehearse {
-namespace {
+namespace execute_test {
 
 using ::testing::HasSubstr;
 namespace fs = std::filesystem;
@@ -278,5 +278,5 @@ TEST_F(StepLogTest, AFullDiskIsAnErrorThatNamesTheFile) {
   }
 }
 
-}  // namespace
+}  // namespace execute_test
 }  // namespace rehearse

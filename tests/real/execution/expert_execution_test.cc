@@ -18,7 +18,7 @@
 #include "workloads/strategies/strategy_zero.h"
 
 namespace rehearse {
-namespace {
+namespace expert_execution_test {
 
 // Double has 16 digits; sums in another order and a few hundred operations cost six of them at
 // most.
@@ -225,5 +225,5 @@ TEST(ExpertExecution, KindsThatSplitTheBatchOnly) {
   ExpectSerialNumbers(model, training, PlanStep(network, training, MakeZero(zero, network)));
 }
 
-}  // namespace
+}  // namespace expert_execution_test
 }  // namespace rehearse

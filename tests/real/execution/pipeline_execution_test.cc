@@ -22,7 +22,7 @@
 #include "workloads/strategies/strategy_zero.h"
 
 namespace rehearse {
-namespace {
+namespace pipeline_execution_test {
 
 // Double has 16 digits; sums in another order and a few hundred operations cost six of them at
 // most.
@@ -375,5 +375,5 @@ TEST(PipelineExecutionTest, PartsThatRanksSendOfWhatAllHold) {
   }
 }
 
-}  // namespace
+}  // namespace pipeline_execution_test
 }  // namespace rehearse

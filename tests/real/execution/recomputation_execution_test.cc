@@ -20,7 +20,7 @@
 #include "workloads/strategies/strategy_zero.h"
 
 namespace rehearse {
-namespace {
+namespace recomputation_execution_test {
 
 constexpr double kTolerance = 1e-10;
 constexpr uint64_t kSeed = 3;
@@ -159,5 +159,5 @@ TEST(RecomputationExecutionTest, WhatIsDroppedTakesNoMemoryBetween) {
             none - 3 * (swiglus + norms));
 }
 
-}  // namespace
+}  // namespace recomputation_execution_test
 }  // namespace rehearse

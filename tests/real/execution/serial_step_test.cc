@@ -11,7 +11,7 @@
 #include "workloads/strategies/strategy_zero.h"
 
 namespace rehearse {
-namespace {
+namespace serial_step_test {
 
 constexpr uint64_t kSeed = 5;
 
@@ -106,5 +106,5 @@ TEST(SerialStepTest, RecomputationChangesNothing) {
   }
 }
 
-}  // namespace
+}  // namespace serial_step_test
 }  // namespace rehearse

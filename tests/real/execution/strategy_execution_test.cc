@@ -28,7 +28,7 @@
 #include "workloads/strategies/strategy_zero.h"
 
 namespace rehearse {
-namespace {
+namespace strategy_execution_test {
 
 // Double has 16 digits; sums in another order and a few hundred operations cost six of them at
 // most.
@@ -620,5 +620,5 @@ TEST(StrategyExecutionEdgeTest, WindowsThatAreWrittenDownGiveTheSameNumbers) {
   ExpectSerialNumbers(step, strategy, PlanStep(step.network, training, strategy), 3);
 }
 
-}  // namespace
+}  // namespace strategy_execution_test
 }  // namespace rehearse

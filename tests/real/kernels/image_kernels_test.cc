@@ -5,7 +5,7 @@
 #include "tests/real/kernel_harness.h"
 
 namespace rehearse {
-namespace {
+namespace image_kernels_test {
 
 // Element (image, channel, y, x) of images of height × width.
 double Pixel(const Array& images, int height, int width, const std::array<int, 4>& at) {
@@ -166,5 +166,5 @@ TEST(ImageKernelTest, ModulateForwardAndBackward) {
   ExpectNear(de, NumericalGradient(e, f), kNumerical);
 }
 
-}  // namespace
+}  // namespace image_kernels_test
 }  // namespace rehearse

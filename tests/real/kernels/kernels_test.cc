@@ -7,7 +7,7 @@
 #include "tests/real/kernel_harness.h"
 
 namespace rehearse {
-namespace {
+namespace kernels_test {
 
 // ---- products -----------------------------------------------------------------------------------
 
@@ -824,5 +824,5 @@ TEST(KernelTableTest, EveryKernelHasAFunction) {
   }
 }
 
-}  // namespace
+}  // namespace kernels_test
 }  // namespace rehearse

@@ -10,7 +10,7 @@
 #include "real/kernels/numbers.h"
 
 namespace rehearse {
-namespace {
+namespace plain_product_test {
 
 std::vector<double> Numbers(size_t count, uint64_t seed) {
   std::vector<double> values(count);
@@ -57,5 +57,5 @@ TEST(PlainProductTest, WhatWasThereDoesNotCountWhereBetaIsZero) {
   EXPECT_EQ(c[0], 4);
 }
 
-}  // namespace
+}  // namespace plain_product_test
 }  // namespace rehearse

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 namespace rehearse {
-namespace {
+namespace storage_test {
 
 TEST(StorageTest, EveryHalfPrecisionNumberIsItself) {
   for (uint32_t bits = 0; bits < 65536; ++bits) {
@@ -41,5 +41,5 @@ TEST(StorageTest, ZeroKeepsItsSignAndNoNumberStaysNone) {
   EXPECT_TRUE(std::isnan(FromBf16(ToBf16(NAN))));
 }
 
-}  // namespace
+}  // namespace storage_test
 }  // namespace rehearse

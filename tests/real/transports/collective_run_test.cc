@@ -11,7 +11,7 @@
 #include "sim/base/error.h"
 
 namespace rehearse {
-namespace {
+namespace collective_run_test {
 
 constexpr uint32_t kTag = 3;
 
@@ -201,5 +201,5 @@ TEST(CollectiveRunTest, AlgorithmsOfLinksAreRefused) {
   }
 }
 
-}  // namespace
+}  // namespace collective_run_test
 }  // namespace rehearse

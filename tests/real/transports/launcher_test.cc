@@ -15,7 +15,7 @@
 #include "sim/base/error.h"
 
 namespace rehearse {
-namespace {
+namespace launcher_test {
 
 using ::testing::HasSubstr;
 
@@ -258,5 +258,5 @@ TEST(RollCallTest, AReasonReachesTheOthers) {
   EXPECT_EQ(roll.Trouble().value_or(""), "rank 1: out of paper");
 }
 
-}  // namespace
+}  // namespace launcher_test
 }  // namespace rehearse

@@ -20,7 +20,7 @@
 #include "sim/base/error.h"
 
 namespace rehearse {
-namespace {
+namespace transport_tcp_test {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -544,5 +544,5 @@ TEST_F(TcpAddressTest, PatienceIsSeconds) {
   EXPECT_THROW(PatienceFromEnvironment(), Error);
 }
 
-}  // namespace
+}  // namespace transport_tcp_test
 }  // namespace rehearse

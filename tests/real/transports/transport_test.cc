@@ -12,7 +12,7 @@
 #include "sim/base/error.h"
 
 namespace rehearse {
-namespace {
+namespace transport_test {
 
 using ::testing::HasSubstr;
 
@@ -137,5 +137,5 @@ TEST(ClockTest, ADriftingClockIsMappedLinearly) {
   EXPECT_EQ(map.ToRank0(500'000'000), 500'000'000 + 1250);
 }
 
-}  // namespace
+}  // namespace transport_test
 }  // namespace rehearse

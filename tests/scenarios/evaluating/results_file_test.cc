@@ -13,7 +13,7 @@
 #include "sim/base/error.h"
 
 namespace rehearse {
-namespace {
+namespace results_file_test {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
@@ -195,5 +195,5 @@ TEST_F(ResultsFileTest, TheTableHasAColumnForEachNumberAndParameter) {
   EXPECT_THROW(ReadKeptPoints(file, {.sort = "stp_seconds"}, "a.sqlite"), Error);
 }
 
-}  // namespace
+}  // namespace results_file_test
 }  // namespace rehearse

@@ -20,7 +20,7 @@
 #include "tests/scenarios/small_study.h"
 
 namespace rehearse {
-namespace {
+namespace shard_test {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
@@ -179,5 +179,5 @@ TEST_F(ShardedResultsTest, SweepsAndSearchesShareWhatTheySimulated) {
   EXPECT_FALSE(sweep.points[2].kept);
 }
 
-}  // namespace
+}  // namespace shard_test
 }  // namespace rehearse

@@ -11,7 +11,7 @@
 #include "topology/files/cluster_export.h"
 
 namespace rehearse {
-namespace {
+namespace explanation_test {
 
 using ::testing::HasSubstr;
 using testing::ReadSmall;
@@ -169,5 +169,5 @@ TEST(ExplanationTest, StoppedItLeavesOutWhatElseWouldHelp) {
   EXPECT_FALSE(ToJson(whole).contains("sensitivities_left_out"));
 }
 
-}  // namespace
+}  // namespace explanation_test
 }  // namespace rehearse

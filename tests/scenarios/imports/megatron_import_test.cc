@@ -8,7 +8,7 @@
 #include "tests/scenarios/imports/same_run.h"
 
 namespace rehearse {
-namespace {
+namespace megatron_import_test {
 
 using ::testing::AllOf;
 using ::testing::Contains;
@@ -353,5 +353,5 @@ TEST(MegatronImportTest, ALoopsCommandIsTakenWithARemark) {
   EXPECT_THAT(imported.remarks, Contains(HasSubstr("line 2: the command stands in a loop")));
 }
 
-}  // namespace
+}  // namespace megatron_import_test
 }  // namespace rehearse

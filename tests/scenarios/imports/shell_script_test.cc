@@ -7,7 +7,7 @@
 #include "sim/base/error.h"
 
 namespace rehearse {
-namespace {
+namespace shell_script_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -113,5 +113,5 @@ TEST(ShellScriptTest, VariablesThatGrowWithoutEndAreRefused) {
   EXPECT_THAT(MistakeIn("run " + nested), HasSubstr("too deep"));
 }
 
-}  // namespace
+}  // namespace shell_script_test
 }  // namespace rehearse

@@ -11,7 +11,7 @@
 #include "workloads/networks/model.h"
 
 namespace rehearse {
-namespace {
+namespace torchtitan_import_test {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
@@ -202,5 +202,5 @@ TEST_F(TorchtitanImportTest, MistakesNameTheKeyAndItsLine) {
   EXPECT_THAT(MistakeIn("", ""), HasSubstr("--cluster: data_parallel_shard_degree -1"));
 }
 
-}  // namespace
+}  // namespace torchtitan_import_test
 }  // namespace rehearse

@@ -17,7 +17,7 @@
 #include "topology/files/cluster_file.h"
 
 namespace rehearse {
-namespace {
+namespace calibrated_test {
 
 using ::testing::Contains;
 using ::testing::HasSubstr;
@@ -188,5 +188,5 @@ TEST(TrustTest, AStoppedReportIsOfTheStepsThatWereRun) {
   EXPECT_THROW(MeasureTrust(calibration, options), Stopped);
 }
 
-}  // namespace
+}  // namespace calibrated_test
 }  // namespace rehearse

@@ -10,7 +10,7 @@
 #include "sim/base/json_document.h"
 
 namespace rehearse {
-namespace {
+namespace execution_order_test {
 
 // 4D, SBP, ATP, Megatron and FSDP on two ranks and four, with streams and without.
 TEST(ExecutionOrderTest, EachRankBeginsItsOpsInTheSimulatorsOrder) {
@@ -30,5 +30,5 @@ TEST(ExecutionOrderTest, EachRankBeginsItsOpsInTheSimulatorsOrder) {
   }
 }
 
-}  // namespace
+}  // namespace execution_order_test
 }  // namespace rehearse

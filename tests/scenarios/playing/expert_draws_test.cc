@@ -10,7 +10,7 @@
 #include "tests/support/places.h"
 
 namespace rehearse {
-namespace {
+namespace expert_draws_test {
 
 using ::testing::HasSubstr;
 
@@ -58,5 +58,5 @@ TEST(ExpertDrawsTest, EvenExpertsHaveNone) {
   EXPECT_EQ(ExpertLine(ResultWith({})), "");
 }
 
-}  // namespace
+}  // namespace expert_draws_test
 }  // namespace rehearse

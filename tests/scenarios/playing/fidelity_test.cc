@@ -5,7 +5,7 @@
 #include "tests/scenarios/small_scenario.h"
 
 namespace rehearse {
-namespace {
+namespace fidelity_test {
 
 using ::testing::HasSubstr;
 
@@ -38,5 +38,5 @@ TEST(FidelityTest, OthersSayWhatTheyLeaveOutAsWell) {
   }
 }
 
-}  // namespace
+}  // namespace fidelity_test
 }  // namespace rehearse

@@ -11,7 +11,7 @@
 #include "tests/support/sanitizers.h"
 
 namespace rehearse {
-namespace {
+namespace folded_scenarios_test {
 
 struct Machine {
   const char* cluster;  // with a place for the nodes
@@ -198,5 +198,5 @@ TEST(FoldedScenariosTest, RandomScenariosFold) {
 
 INSTANTIATE_TEST_SUITE_P(Lots, FoldedScenariosLotTest, ::testing::Range<uint64_t>(0, kLots));
 
-}  // namespace
+}  // namespace folded_scenarios_test
 }  // namespace rehearse

@@ -12,7 +12,7 @@
 #include "tests/support/places.h"
 
 namespace rehearse {
-namespace {
+namespace jobs_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -312,5 +312,5 @@ TEST_F(JobFilesTest, MistakesAreNamedWhereTheyAre) {
               HasSubstr("is each job's own where there are \"jobs\""));
 }
 
-}  // namespace
+}  // namespace jobs_test
 }  // namespace rehearse

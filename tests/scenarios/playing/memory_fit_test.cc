@@ -9,7 +9,7 @@
 #include "tests/support/places.h"
 
 namespace rehearse {
-namespace {
+namespace memory_fit_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -100,5 +100,5 @@ TEST(MemoryFitTest, DevicesOfOneSizeTellTheFullestRank) {
               HasSubstr("50 GiB of 80 GiB (62.5 %) on the fullest rank\n"));
 }
 
-}  // namespace
+}  // namespace memory_fit_test
 }  // namespace rehearse

@@ -5,7 +5,7 @@
 #include "tests/scenarios/small_scenario.h"
 
 namespace rehearse {
-namespace {
+namespace overlap_test {
 
 using testing::Play;
 
@@ -74,5 +74,5 @@ TEST(HybridShardingTest, ReplicasSumAShardOnceItIsThere) {
   EXPECT_EQ(beside.result.axes[1].bytes, after.result.axes[1].bytes);
 }
 
-}  // namespace
+}  // namespace overlap_test
 }  // namespace rehearse

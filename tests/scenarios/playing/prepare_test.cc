@@ -9,7 +9,7 @@
 #include "tests/scenarios/small_scenario.h"
 
 namespace rehearse {
-namespace {
+namespace prepare_test {
 
 using ::testing::HasSubstr;
 
@@ -116,5 +116,5 @@ TEST(PrepareTest, WhatIsTooLargeIsToldBeforeItIsMade) {
               HasSubstr("jobs.json: the step is too large to be played: found 200001000 ops"));
 }
 
-}  // namespace
+}  // namespace prepare_test
 }  // namespace rehearse

@@ -9,7 +9,7 @@
 #include "sim/report/result.h"
 
 namespace rehearse {
-namespace {
+namespace seeded_routes_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -109,5 +109,5 @@ TEST(SeededRoutesTest, ARoutingThatTheFabricCannotHaveIsNamedWithThoseThatItCan)
               AllOf(HasSubstr("/simulator/queue_pairs"), HasSubstr("\"ecmp\"")));
 }
 
-}  // namespace
+}  // namespace seeded_routes_test
 }  // namespace rehearse

@@ -7,7 +7,7 @@
 #include "tests/scenarios/small_study.h"
 
 namespace rehearse {
-namespace {
+namespace time_range_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -66,5 +66,5 @@ TEST(ScenarioTimeRangeTest, OnePointOfASweepFailsAndNotTheSweep) {
   EXPECT_THAT(sweep.points[1].error, HasSubstr(kTooLong));
 }
 
-}  // namespace
+}  // namespace time_range_test
 }  // namespace rehearse

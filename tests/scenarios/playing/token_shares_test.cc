@@ -11,7 +11,7 @@
 #include "sim/base/json_document.h"
 
 namespace rehearse {
-namespace {
+namespace token_shares_test {
 
 // 16 experts over 16 GPUs of two boxes, 4 of them for each token.
 Scenario Experts(const std::string& changes) {
@@ -54,5 +54,5 @@ TEST(TokenSharesTest, PinnedToDeepEpTheySendTokensOnce) {
   }
 }
 
-}  // namespace
+}  // namespace token_shares_test
 }  // namespace rehearse

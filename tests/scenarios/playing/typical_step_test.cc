@@ -6,7 +6,7 @@
 #include "tests/scenarios/small_scenario.h"
 
 namespace rehearse {
-namespace {
+namespace typical_step_test {
 
 // One device that is as slow as the slowest: what a simulation of it adds is what is said, and
 // never more.
@@ -25,5 +25,5 @@ TEST(TypicalStepTest, IsAStepInWhichOneDeviceIsSlow) {
   EXPECT_GE(simulated, 0.8 * said);
 }
 
-}  // namespace
+}  // namespace typical_step_test
 }  // namespace rehearse

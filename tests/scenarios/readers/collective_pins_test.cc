@@ -8,7 +8,7 @@
 #include "tests/support/places.h"
 
 namespace rehearse {
-namespace {
+namespace collective_pins_test {
 
 using ::testing::HasSubstr;
 
@@ -91,5 +91,5 @@ TEST(CollectivePinsTest, MistakesSayWhere) {
   EXPECT_THAT(MistakeOf(R"({"algoritm": "tree"})"), HasSubstr("algorithm"));
 }
 
-}  // namespace
+}  // namespace collective_pins_test
 }  // namespace rehearse

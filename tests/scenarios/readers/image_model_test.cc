@@ -7,7 +7,7 @@
 #include "tests/scenarios/small_scenario.h"
 
 namespace rehearse {
-namespace {
+namespace image_model_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -74,5 +74,5 @@ TEST(BadImageModelTest, ClassesThatCannotBeSplit) {
               AllOf(HasSubstr("1001"), HasSubstr("fc 3"), HasSubstr("2 parts")));
 }
 
-}  // namespace
+}  // namespace image_model_test
 }  // namespace rehearse

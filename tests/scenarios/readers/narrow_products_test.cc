@@ -12,7 +12,7 @@
 #include "tests/support/places.h"
 
 namespace rehearse {
-namespace {
+namespace narrow_products_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -81,5 +81,5 @@ TEST(NarrowProductsTest, AreSetAsNemosRecipesDo) {
   EXPECT_EQ(SwitchOf(current, "training.precise_layers"), "1");
 }
 
-}  // namespace
+}  // namespace narrow_products_test
 }  // namespace rehearse

@@ -7,7 +7,7 @@
 #include "tests/scenarios/small_scenario.h"
 
 namespace rehearse {
-namespace {
+namespace perturbation_test {
 
 using ::testing::AllOf;
 using testing::ErrorOf;
@@ -188,5 +188,5 @@ TEST(PerturbationTest, TheClosedFormKnowsNoSingleLinks) {
       "no error");
 }
 
-}  // namespace
+}  // namespace perturbation_test
 }  // namespace rehearse

@@ -10,7 +10,7 @@
 #include "sim/base/json_document.h"
 
 namespace rehearse {
-namespace {
+namespace pipeline_reader_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -151,5 +151,5 @@ TEST(BadPipelineTest, RanksThatTheClusterHasNot) {
               AllOf(HasSubstr("stages 2 = 4 ranks"), HasSubstr("8 devices")));
 }
 
-}  // namespace
+}  // namespace pipeline_reader_test
 }  // namespace rehearse

@@ -7,7 +7,7 @@
 #include "tests/scenarios/small_scenario.h"
 
 namespace rehearse {
-namespace {
+namespace scenario_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -197,5 +197,5 @@ TEST(BadScenarioTest, AnUnknownClusterAndParameter) {
   EXPECT_THAT(ErrorOf({"cluster=perlmutter:node=2"}), HasSubstr("nodes"));
 }
 
-}  // namespace
+}  // namespace scenario_test
 }  // namespace rehearse

@@ -12,7 +12,7 @@
 #include "sim/base/error.h"
 
 namespace rehearse {
-namespace {
+namespace software_test {
 
 using ::testing::HasSubstr;
 
@@ -123,5 +123,5 @@ TEST(SoftwareTest, EverySwitchOfEveryStackIsAKeyAndHasASource) {
   }
 }
 
-}  // namespace
+}  // namespace software_test
 }  // namespace rehearse

@@ -14,7 +14,7 @@
 #include "tests/support/places.h"
 
 namespace rehearse {
-namespace {
+namespace lesson_test {
 
 using ::testing::HasSubstr;
 
@@ -110,5 +110,5 @@ TEST(LiveControlsTest, AreWhatTheScenarioHas) {
   }
 }
 
-}  // namespace
+}  // namespace lesson_test
 }  // namespace rehearse

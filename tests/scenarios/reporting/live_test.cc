@@ -12,7 +12,7 @@
 #include "tests/support/places.h"
 
 namespace rehearse {
-namespace {
+namespace live_test {
 
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
@@ -122,5 +122,5 @@ TEST(LiveSessionTest, ASchedulePlaysOnTheClusterThatIsNamed) {
   EXPECT_EQ(page["runs"][0]["result"]["fidelity"], "step");
 }
 
-}  // namespace
+}  // namespace live_test
 }  // namespace rehearse

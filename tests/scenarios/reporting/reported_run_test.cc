@@ -12,7 +12,7 @@
 #include "tests/support/places.h"
 
 namespace rehearse {
-namespace {
+namespace reported_run_test {
 
 Scenario Small() {
   return ReadScenario(
@@ -79,5 +79,5 @@ TEST(PageColumnsTest, LettersAreThoseOfRfc4648) {
   EXPECT_EQ(Base64("foobar"), "Zm9vYmFy");
 }
 
-}  // namespace
+}  // namespace reported_run_test
 }  // namespace rehearse

@@ -11,7 +11,7 @@
 #include "workloads/networks/mlp_network.h"
 
 namespace rehearse {
-namespace {
+namespace autoddl_fig8_test {
 
 // (p0, p1, p2) of every product, in place of a scenario.
 class Mlp {
@@ -113,8 +113,8 @@ TEST(AutoddlFig8Test, TheOptimumProductByProductIsThatOfAllPoints) {
 }
 
 // "Coordinates descent selects the best strategy in both settings, and the metropolis-hastings
-// method performs second best", in 10² to 10⁴ times less than all points take; random search "cannot
-// find a strategy close to optimal". All three are seen here, 36⁴ and 91⁴ points large.
+// method performs second best", in 10² to 10⁴ times less than all points take; random search
+// "cannot find a strategy close to optimal". All three are seen here, 36⁴ and 91⁴ points large.
 TEST(AutoddlFig8Test, DescentFindsTheBestInAFewThousandOfMillions) {
   for (const auto& [nodes, most] : {std::pair{128u, 4000u}, std::pair{4096u, 16000u}}) {
     const uint64_t evaluations = most;
@@ -136,5 +136,5 @@ TEST(AutoddlFig8Test, DescentFindsTheBestInAFewThousandOfMillions) {
   }
 }
 
-}  // namespace
+}  // namespace autoddl_fig8_test
 }  // namespace rehearse

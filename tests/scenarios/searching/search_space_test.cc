@@ -8,7 +8,7 @@
 #include "tests/scenarios/small_scenario.h"
 
 namespace rehearse {
-namespace {
+namespace search_space_test {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
@@ -146,5 +146,5 @@ TEST(SearchSpaceTest, MistakesAreNamed) {
   EXPECT_THAT(ErrorOf({R"(search={"axis": []})"}), HasSubstr("did you mean \"axes\""));
 }
 
-}  // namespace
+}  // namespace search_space_test
 }  // namespace rehearse

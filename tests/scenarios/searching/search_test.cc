@@ -13,7 +13,7 @@
 #include "workloads/cost_models/axonn_model.h"
 
 namespace rehearse {
-namespace {
+namespace search_test {
 
 using ::testing::AllOf;
 using ::testing::DoubleNear;
@@ -280,5 +280,5 @@ TEST(SearchQualityTest, IsOneForAFormulaInTheRightOrder) {
   EXPECT_EQ(wrong.rank_of_best, 4u);
 }
 
-}  // namespace
+}  // namespace search_test
 }  // namespace rehearse

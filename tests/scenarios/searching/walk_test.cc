@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 namespace rehearse {
-namespace {
+namespace walk_test {
 
 // So many axes of so many choices each.
 SearchSpace Cube(size_t axes, size_t choices) {
@@ -120,5 +120,5 @@ TEST(WalkTest, ASpaceWithoutAPossiblePointEnds) {
   }
 }
 
-}  // namespace
+}  // namespace walk_test
 }  // namespace rehearse

@@ -21,7 +21,7 @@
 #include "tests/support/places.h"
 
 namespace rehearse {
-namespace {
+namespace headlines_test {
 
 using nlohmann::json;
 
@@ -177,5 +177,5 @@ TEST(HeadlinesIndexTest, TheIndexHasEachRowOfTheTable) {
   EXPECT_EQ(missing, "") << "scenarios/README.md lacks these lines";
 }
 
-}  // namespace
+}  // namespace headlines_test
 }  // namespace rehearse

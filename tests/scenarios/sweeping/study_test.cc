@@ -11,7 +11,7 @@
 #include "tests/support/places.h"
 
 namespace rehearse {
-namespace {
+namespace study_test {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
@@ -194,5 +194,5 @@ TEST(StudyTest, ACalibrationNeedsAFigureAndAPlaceForItsValue) {
               HasSubstr("a number above \"from\""));
 }
 
-}  // namespace
+}  // namespace study_test
 }  // namespace rehearse

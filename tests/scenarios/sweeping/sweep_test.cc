@@ -20,7 +20,7 @@
 #include "tests/support/places.h"
 
 namespace rehearse {
-namespace {
+namespace sweep_test {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
@@ -459,5 +459,5 @@ TEST_F(SweepTest, RatiosAndOrdersAreComparedWithWhatIsPublished) {
   EXPECT_EQ(rows[1]["published"], 1.5);
 }
 
-}  // namespace
+}  // namespace sweep_test
 }  // namespace rehearse

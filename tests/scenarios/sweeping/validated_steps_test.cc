@@ -15,7 +15,7 @@
 #include "tests/support/places.h"
 
 namespace rehearse {
-namespace {
+namespace validated_steps_test {
 
 struct Sums {
   uint32_t rows = 0;
@@ -83,5 +83,5 @@ TEST(ValidatedStepsTest, TheNearestRowsAreQuoted) {
   EXPECT_EQ(none->rows, 0u);
 }
 
-}  // namespace
+}  // namespace validated_steps_test
 }  // namespace rehearse

@@ -11,7 +11,7 @@
 #include "tests/support/places.h"
 
 namespace rehearse {
-namespace {
+namespace validation_test {
 
 using ::testing::HasSubstr;
 
@@ -136,5 +136,5 @@ TEST(ValidationTest, TheShippedTableIsReadWithoutAMistake) {
   }
 }
 
-}  // namespace
+}  // namespace validation_test
 }  // namespace rehearse

@@ -7,7 +7,7 @@
 #include "sim/base/error.h"
 
 namespace rehearse {
-namespace {
+namespace clock_test {
 
 constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
 
@@ -39,5 +39,5 @@ TEST(ClockTest, WhatIsNoDurationIsOurFault) {
   EXPECT_THROW(ToTime(Seconds(std::numeric_limits<double>::quiet_NaN())), InternalError);
 }
 
-}  // namespace
+}  // namespace clock_test
 }  // namespace rehearse

@@ -6,7 +6,7 @@
 #include "sim/base/error.h"
 
 namespace rehearse {
-namespace {
+namespace csv_file_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -56,5 +56,5 @@ TEST(CsvFileTest, WhatIsNoTableIsNotShown) {
             "t.csv:1: column 2 has a name of 101 bytes, expected at most 100");
 }
 
-}  // namespace
+}  // namespace csv_file_test
 }  // namespace rehearse

@@ -9,11 +9,11 @@
 #include "sim/base/visible_text.h"
 
 namespace rehearse {
-namespace {
+namespace error_test {
 
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::ThrowsMessage;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
 
 TEST(ErrorTest, SaysWhereTheMistakeLies) {
   EXPECT_STREQ(Error({"a.json", 12, "/cluster/nodes"}, "found 0").what(),
@@ -103,5 +103,5 @@ TEST(EditDistanceTest, CountsEdits) {
   EXPECT_EQ(internal::EditDistance("rnig", "ring"), 1);       // swapped neighbours
 }
 
-}  // namespace
+}  // namespace error_test
 }  // namespace rehearse

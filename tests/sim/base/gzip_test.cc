@@ -9,10 +9,10 @@
 #include "sim/base/error.h"
 
 namespace rehearse {
-namespace {
+namespace gzip_test {
 
-using testing::HasSubstr;
-using testing::ThrowsMessage;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
 
 constexpr size_t kMost = size_t{1} << 30;
 
@@ -44,5 +44,5 @@ TEST(GzipTest, DamageIsSeen) {
   EXPECT_FALSE(IsGzip(""));
 }
 
-}  // namespace
+}  // namespace gzip_test
 }  // namespace rehearse

@@ -10,7 +10,7 @@
 #include "sim/base/error.h"
 
 namespace rehearse {
-namespace {
+namespace input_file_test {
 
 using ::testing::HasSubstr;
 
@@ -46,5 +46,5 @@ TEST(InputFileTest, WhatIsNoFileIsRefused) {
   EXPECT_THAT(ErrorOfReading("/no/such/file"), HasSubstr("cannot be read: No such file"));
 }
 
-}  // namespace
+}  // namespace input_file_test
 }  // namespace rehearse

@@ -10,7 +10,7 @@
 #include "sim/base/json_document.h"
 
 namespace rehearse {
-namespace {
+namespace input_record_test {
 
 class InputRecordTest : public testing::Test {
  protected:
@@ -51,5 +51,5 @@ TEST_F(InputRecordTest, OtherThreadsReadForThemselves) {
   EXPECT_TRUE(record.files().empty());
 }
 
-}  // namespace
+}  // namespace input_record_test
 }  // namespace rehearse

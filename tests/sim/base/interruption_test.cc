@@ -9,9 +9,9 @@
 #include "sim/base/say.h"
 
 namespace rehearse {
-namespace {
+namespace interruption_test {
 
-using testing::ExitedWithCode;
+using ::testing::ExitedWithCode;
 
 TEST(InterruptionDeathTest, ASignalIsALineAndTheShellsExitCode) {
   const auto end_on = [](int signal) {
@@ -119,5 +119,5 @@ TEST(InterruptionDeathTest, WorkThatIsNoLongerStoppableEnds) {
   EXPECT_EXIT(work(), ExitedWithCode(128 + SIGINT), "^rehearse: interrupted\n$");
 }
 
-}  // namespace
+}  // namespace interruption_test
 }  // namespace rehearse

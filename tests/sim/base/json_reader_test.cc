@@ -16,16 +16,16 @@
 #include "sim/base/json_document.h"
 
 namespace rehearse {
-namespace {
+namespace json_reader_test {
 
 namespace fs = std::filesystem;
-using testing::AllOf;
-using testing::EndsWith;
-using testing::HasSubstr;
-using testing::Not;
-using testing::StartsWith;
-using testing::StrEq;
-using testing::ThrowsMessage;
+using ::testing::AllOf;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+using ::testing::StrEq;
+using ::testing::ThrowsMessage;
 
 JsonDocument Parse(std::string_view text) { return JsonDocument::FromText(text, "a.json"); }
 
@@ -677,5 +677,5 @@ TEST(JsonSetTest, WhatAFileMayNotHaveSetMayNotEither) {
   EXPECT_EQ(document.value(), nlohmann::json::object());
 }
 
-}  // namespace
+}  // namespace json_reader_test
 }  // namespace rehearse

@@ -11,9 +11,9 @@
 #include "sim/base/shape_print.h"
 
 namespace rehearse {
-namespace {
+namespace json_shape_test {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 JsonDocument Parse(const std::string& text) { return JsonDocument::FromText(text, "t.json"); }
 
@@ -134,5 +134,5 @@ TEST(SchemaVersionTest, AFileOfAnotherVersionIsRefusedAndToldWhichItIs) {
   EXPECT_THAT(VersionPolicy("rehearse.car.v2"), HasSubstr("reads no other version"));
 }
 
-}  // namespace
+}  // namespace json_shape_test
 }  // namespace rehearse

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace rehearse {
-namespace {
+namespace known_names_test {
 
 TEST(KnownNamesTest, TheNearestComesFirst) {
   const std::vector<std::string> names = {"text", "json", "csv"};
@@ -26,5 +26,5 @@ TEST(KnownNamesTest, OfManySomeAreNamed) {
             "; did you mean \"cluster-20\"? All 49: rehearse list clusters");
 }
 
-}  // namespace
+}  // namespace known_names_test
 }  // namespace rehearse

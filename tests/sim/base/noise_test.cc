@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 namespace rehearse {
-namespace {
+namespace noise_test {
 
 // Of 100,000 numbers the mean is 0 within 5/√100,000 = 0.016 and the deviation 1 within 5 %:
 // cutting off at 3 takes away less than 1 % of the variance.
@@ -35,5 +35,5 @@ TEST(NoiseTest, TheFirstNumbersAreTheSameOnEveryMachine) {
   EXPECT_NEAR(Noise(1, NoiseKind::kCompute, 1), 0.26022544, 1e-8);
 }
 
-}  // namespace
+}  // namespace noise_test
 }  // namespace rehearse

@@ -20,13 +20,13 @@
 #include "sim/base/error.h"
 
 namespace rehearse {
-namespace {
+namespace output_file_test {
 
 namespace fs = std::filesystem;
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::StartsWith;
-using testing::ThrowsMessage;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+using ::testing::ThrowsMessage;
 
 // A folder of its own for each test.
 class OutputFileTest : public testing::Test {
@@ -294,5 +294,5 @@ TEST_F(OutputFileTest, AFolderIsMadeOrAnErrorSaysWhyNot) {
               ThrowsMessage<Error>(HasSubstr("cannot make folder")));
 }
 
-}  // namespace
+}  // namespace output_file_test
 }  // namespace rehearse

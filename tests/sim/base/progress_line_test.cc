@@ -9,7 +9,7 @@
 #include "sim/base/interruption.h"
 
 namespace rehearse {
-namespace {
+namespace progress_line_test {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
@@ -134,5 +134,5 @@ TEST_F(ProgressLineTest, APartIsTheFractionOfItThatIsDone) {
   EXPECT_THAT(shown_, ElementsAre("what would help: 2 of 4 machines, 3 s left"));
 }
 
-}  // namespace
+}  // namespace progress_line_test
 }  // namespace rehearse

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 namespace rehearse {
-namespace {
+namespace quantity_test {
 
 template <typename A, typename B>
 concept Addable = requires(A a, B b) {
@@ -59,5 +59,5 @@ TEST(QuantityTest, AddsScalesAndCompares) {
   EXPECT_EQ(Bytes().value(), 0.0);
 }
 
-}  // namespace
+}  // namespace quantity_test
 }  // namespace rehearse

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 namespace rehearse {
-namespace {
+namespace say_test {
 
 // Standard error leads elsewhere while it lives.
 class StderrTo {
@@ -95,5 +95,5 @@ TEST(SayTest, ANewFileDoesNotTakeTheNumberOfAClosedStream) {
       testing::ExitedWithCode(0), "");
 }
 
-}  // namespace
+}  // namespace say_test
 }  // namespace rehearse

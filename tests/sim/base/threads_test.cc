@@ -10,7 +10,7 @@
 #include "tests/support/sanitizers.h"
 
 namespace rehearse {
-namespace {
+namespace threads_test {
 
 TEST(ThreadsTest, AllAreJoined) {
   std::atomic<int> done = 0;
@@ -41,5 +41,5 @@ TEST(ThreadsDeathTest, WhereThereIsNoRoomThereIsNoThread) {
   EXPECT_EXIT(fill(), testing::ExitedWithCode(0), "");
 }
 
-}  // namespace
+}  // namespace threads_test
 }  // namespace rehearse

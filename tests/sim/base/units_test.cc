@@ -11,11 +11,11 @@
 #include "sim/base/error.h"
 
 namespace rehearse {
-namespace {
+namespace units_test {
 
-using testing::HasSubstr;
-using testing::StrEq;
-using testing::ThrowsMessage;
+using ::testing::HasSubstr;
+using ::testing::StrEq;
+using ::testing::ThrowsMessage;
 
 TEST(UnitsTest, ReadsBandwidthsInBytesAndBits) {
   EXPECT_EQ(ParseBandwidth("25GBps"), BytesPerSecond(25e9));
@@ -224,5 +224,5 @@ RC_GTEST_PROP(UnitsTest, WhatIsPrintedExactlyIsReadAsTheSameNumber, (uint64_t ma
   RC_ASSERT(ParseFlops(PrintExactly(Flops(value))) == Flops(value));
 }
 
-}  // namespace
+}  // namespace units_test
 }  // namespace rehearse

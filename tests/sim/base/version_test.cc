@@ -14,7 +14,7 @@
 #include "tests/support/places.h"
 
 namespace rehearse {
-namespace {
+namespace version_test {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
@@ -85,5 +85,5 @@ TEST_F(VersionFileTest, FollowsCommitsAndChangesOfSourcesAndIsLeftAloneOtherwise
   EXPECT_NE(second, first);
 }
 
-}  // namespace
+}  // namespace version_test
 }  // namespace rehearse

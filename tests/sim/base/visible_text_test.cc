@@ -5,7 +5,7 @@
 #include "sim/base/error.h"
 
 namespace rehearse {
-namespace {
+namespace visible_text_test {
 
 TEST(VisibleTextTest, WhatCanBeReadStays) {
   for (const char* text : {"", "gpu0 -> nic\\1 \"a\"", "Größe µs → 東京 🚀", "\xef\xbf\xbd"})
@@ -55,5 +55,5 @@ TEST(VisibleTextTest, ErrorsKeepTheirLinesAndNothingElse) {
   EXPECT_STREQ(Error("a\x1b").what(), "a\\x1b");
 }
 
-}  // namespace
+}  // namespace visible_text_test
 }  // namespace rehearse

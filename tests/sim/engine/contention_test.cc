@@ -5,7 +5,7 @@
 #include "tests/sim/play.h"
 
 namespace rehearse {
-namespace {
+namespace contention_test {
 
 class ContentionTest : public PlayTest {
  protected:
@@ -67,5 +67,5 @@ TEST_F(ContentionTest, ADetourThatHoldsAFlowBackIsALinkOfIts) {
   EXPECT_EQ(links[0].time.picoseconds(), 650);
 }
 
-}  // namespace
+}  // namespace contention_test
 }  // namespace rehearse

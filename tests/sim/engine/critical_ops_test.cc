@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace rehearse {
-namespace {
+namespace critical_ops_test {
 
 // Two ranks compute (10 and 30), meet, move 20 bytes at 1 B/ps, and compute again (5 and 8). Rank 1
 // was waited for: its kernel until 30, the transfer until 50, and its last kernel until 58. Rank
@@ -74,5 +74,5 @@ TEST_F(CriticalOpsTest, SlackIsTheSpareTimeOfEachOp) {
   EXPECT_EQ(slack, (std::vector<int64_t>{20, 0, 3, 0, 0, 0}));
 }
 
-}  // namespace
+}  // namespace critical_ops_test
 }  // namespace rehearse

@@ -7,9 +7,9 @@
 #include "tests/support/random_program.h"
 
 namespace rehearse {
-namespace {
+namespace critical_path_test {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 class CriticalPathTest : public PlayTest {
  protected:
@@ -126,5 +126,5 @@ TEST_F(CriticalPathTest, WithChainsADelayMayTakeAtLeastItsSlackLonger) {
   }
 }
 
-}  // namespace
+}  // namespace critical_path_test
 }  // namespace rehearse

@@ -9,9 +9,9 @@
 #include "tests/support/random_program.h"
 
 namespace rehearse {
-namespace {
+namespace event_queue_test {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 TEST(EventQueueTest, TheEarliestComesFirst) {
   EventQueue queue(3);
@@ -110,5 +110,5 @@ TEST(EventQueueTest, BehavesAsAnOrderedMap) {
   }
 }
 
-}  // namespace
+}  // namespace event_queue_test
 }  // namespace rehearse

@@ -6,7 +6,7 @@
 #include "tests/sim/play.h"
 
 namespace rehearse {
-namespace {
+namespace interference_test {
 
 class InterferenceTest : public PlayTest {
  protected:
@@ -166,5 +166,5 @@ TEST_F(InterferenceTest, NothingWithoutMeaning) {
   EXPECT_THROW(builder_.SetOwner(Join(), {gpu, 0}), InternalError);
 }
 
-}  // namespace
+}  // namespace interference_test
 }  // namespace rehearse

@@ -8,7 +8,7 @@
 #include "tests/support/random_program.h"
 
 namespace rehearse {
-namespace {
+namespace level_queue_test {
 
 TEST(LevelQueueTest, TheFirstOfTheLowestComesOut) {
   LevelQueue queue;
@@ -56,5 +56,5 @@ TEST(LevelQueueTest, AgreesWithASearchThroughAllSlots) {
   }
 }
 
-}  // namespace
+}  // namespace level_queue_test
 }  // namespace rehearse

@@ -8,10 +8,10 @@
 #include "tests/sim/play.h"
 
 namespace rehearse {
-namespace {
+namespace link_changes_test {
 
-using testing::AllOf;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 using LinkChangesTest = PlayTest;
 
@@ -147,5 +147,5 @@ TEST_F(LinkChangesTest, NothingWithoutMeaning) {
   EXPECT_THROW(builder_.SetAlternative(Move(100, empty), set), InternalError);
 }
 
-}  // namespace
+}  // namespace link_changes_test
 }  // namespace rehearse

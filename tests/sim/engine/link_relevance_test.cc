@@ -6,9 +6,9 @@
 #include "tests/sim/play.h"
 
 namespace rehearse {
-namespace {
+namespace link_relevance_test {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 class LinkRelevanceTest : public PlayTest {
  protected:
@@ -126,5 +126,5 @@ TEST_F(LinkRelevanceTest, ALazyLinkHoldsBackWhenItIsOverloaded) {
   EXPECT_DOUBLE_EQ(simulation_.bottlenecks[2].share, 200.0 / 320);
 }
 
-}  // namespace
+}  // namespace link_relevance_test
 }  // namespace rehearse

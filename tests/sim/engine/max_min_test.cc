@@ -13,7 +13,7 @@
 #include "tests/support/reference_engine.h"
 
 namespace rehearse {
-namespace {
+namespace max_min_test {
 
 // Each flow is a list of {link, multiplicity}.
 struct Problem {
@@ -294,5 +294,5 @@ TEST(MaxMinTest, AProblemBesideItDoesNotChangeABit) {
   }));
 }
 
-}  // namespace
+}  // namespace max_min_test
 }  // namespace rehearse

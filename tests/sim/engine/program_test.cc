@@ -8,9 +8,9 @@
 #include "sim/base/error.h"
 
 namespace rehearse {
-namespace {
+namespace program_test {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 Flow FlowOver(uint32_t use_set, uint32_t steps = 1) {
   Flow flow;
@@ -150,5 +150,5 @@ TEST(ProgramBuilderTest, RefusesSpansOfTasksThatDoNotExist) {
   EXPECT_THROW(builder.Build(), InternalError);
 }
 
-}  // namespace
+}  // namespace program_test
 }  // namespace rehearse

@@ -9,12 +9,12 @@
 #include "tests/support/random_program.h"
 
 namespace rehearse {
-namespace {
+namespace simulate_test {
 
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 using SimulateTest = PlayTest;
 
@@ -457,5 +457,5 @@ TEST_F(SimulateTest, ADelayThatWaitsForTwoIsReachedByTheLater) {
   EXPECT_EQ(simulation_.stats.events, 3u);  // a, b, and c that goes on to d
 }
 
-}  // namespace
+}  // namespace simulate_test
 }  // namespace rehearse

@@ -9,7 +9,7 @@
 #include "tests/support/random_program.h"
 
 namespace rehearse {
-namespace {
+namespace step_periods_test {
 
 class StepPeriodsTest : public PlayTest {
  protected:
@@ -149,5 +149,5 @@ TEST_F(StepPeriodsTest, RingsThatShareLinksAreOneGroup) {
   }
 }
 
-}  // namespace
+}  // namespace step_periods_test
 }  // namespace rehearse

@@ -6,7 +6,7 @@
 #include "tests/sim/play.h"
 
 namespace rehearse {
-namespace {
+namespace time_range_test {
 
 using ::testing::HasSubstr;
 
@@ -93,5 +93,5 @@ TEST_F(TimeRangeTest, AStepJustWithinTheRangeIsPlayed) {
   EXPECT_EQ(Step(), kBeyondTime.picoseconds() - 1);
 }
 
-}  // namespace
+}  // namespace time_range_test
 }  // namespace rehearse

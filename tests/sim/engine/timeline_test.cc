@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace rehearse {
-namespace {
+namespace timeline_test {
 
 Span SpanOf(uint32_t rank, uint32_t op, int64_t ready, int64_t begin, int64_t end) {
   return {.rank = rank, .op = op, .ready = Time(ready), .begin = Time(begin), .end = Time(end)};
@@ -47,5 +47,5 @@ TEST(TimelineTest, TheHashSeesEveryNumberOfASpanButNoLinks) {
   EXPECT_EQ(HashOf(timeline), hash);
 }
 
-}  // namespace
+}  // namespace timeline_test
 }  // namespace rehearse

@@ -13,11 +13,11 @@
 #include "tests/support/reference_engine.h"
 
 namespace rehearse {
-namespace {
+namespace transfer_network_test {
 
-using testing::ElementsAre;
-using testing::IsEmpty;
-using testing::Pair;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::Pair;
 
 // Links of 1 B/ps, so that bytes are picoseconds; flow i crosses the i-th list of links.
 Program Flows(uint32_t links, const std::vector<std::vector<LinkUse>>& flows, double bytes = 600) {
@@ -351,5 +351,5 @@ TEST(TransferNetworkTest, RefusesToBeginTwiceOrToEndWhatDoesNotMove) {
   EXPECT_THROW(network.End(0, Time(0)), InternalError) << "not settled";
 }
 
-}  // namespace
+}  // namespace transfer_network_test
 }  // namespace rehearse

@@ -21,7 +21,7 @@
 #include "sim/schedule/schedule_json.h"
 
 namespace rehearse {
-namespace {
+namespace chakra_test {
 
 namespace fs = std::filesystem;
 using protozero::pbf_writer;
@@ -393,5 +393,5 @@ TEST_F(ChakraTest, DamagedTracesAreReadOrRefused) {
   }
 }
 
-}  // namespace
+}  // namespace chakra_test
 }  // namespace rehearse

@@ -18,7 +18,7 @@
 #include "tests/sim/interchange/kineto_traces.h"
 
 namespace rehearse {
-namespace {
+namespace kineto_test {
 
 namespace fs = std::filesystem;
 using ::testing::Contains;
@@ -261,5 +261,5 @@ TEST_F(KinetoTest, ClocksThatJumpAreFound) {
   ExpectMistake({"rank1.json: rank 1, event", "before rank 0 begins it", "run backwards"});
 }
 
-}  // namespace
+}  // namespace kineto_test
 }  // namespace rehearse

@@ -16,7 +16,7 @@
 #include "sim/report/timeline_record.h"
 
 namespace rehearse {
-namespace {
+namespace nsys_test {
 
 namespace fs = std::filesystem;
 using ::testing::Contains;
@@ -181,5 +181,5 @@ TEST_F(NsysTest, AFileThatIsCutOffIsDamaged) {
   ExpectMistake("whole.sqlite", "is damaged");
 }
 
-}  // namespace
+}  // namespace nsys_test
 }  // namespace rehearse

@@ -8,7 +8,7 @@
 #include "tests/sim/sample_step.h"
 
 namespace rehearse {
-namespace {
+namespace comparison_test {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -177,5 +177,5 @@ TEST(ComparisonTest, RowsAreAsManyAsWanted) {
   EXPECT_EQ(ToJson(comparison, 2)["worst"].size(), 2u);
 }
 
-}  // namespace
+}  // namespace comparison_test
 }  // namespace rehearse

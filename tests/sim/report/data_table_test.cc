@@ -13,7 +13,7 @@
 #include "sim/base/error.h"
 
 namespace rehearse {
-namespace {
+namespace data_table_test {
 
 using Json = nlohmann::ordered_json;
 
@@ -89,5 +89,5 @@ TEST(DataTableTest, AnObjectBecomesARowOfItsLeaves) {
   EXPECT_EQ(Json::parse(ToJsonLines(table).substr(0, ToJsonLines(table).find('\n')))["a.c"], "x");
 }
 
-}  // namespace
+}  // namespace data_table_test
 }  // namespace rehearse

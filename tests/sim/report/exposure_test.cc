@@ -6,7 +6,7 @@
 #include "tests/sim/sample_step.h"
 
 namespace rehearse {
-namespace {
+namespace exposure_test {
 
 // One rank on two axes of two ranks (the other does the same). Compute runs 0..10 and 40..50.
 //   row     a 5..20, b 18..30;   column   c 15..25
@@ -67,5 +67,5 @@ TEST(ExposureTest, OpsSumToWhatTheResultSaysOfTheirAxisOnRandomSteps) {
   }
 }
 
-}  // namespace
+}  // namespace exposure_test
 }  // namespace rehearse

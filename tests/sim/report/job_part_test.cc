@@ -6,7 +6,7 @@
 #include "tests/sim/sample_step.h"
 
 namespace rehearse {
-namespace {
+namespace job_part_test {
 
 using ::testing::ElementsAre;
 
@@ -56,5 +56,5 @@ TEST(JobPartTest, RanksThatAreAlikeStayAlike) {
   EXPECT_EQ(Unfolded(part.timeline).spans.size(), 4u);
 }
 
-}  // namespace
+}  // namespace job_part_test
 }  // namespace rehearse

@@ -6,7 +6,7 @@
 #include "tests/sim/sample_step.h"
 
 namespace rehearse {
-namespace {
+namespace kept_ranks_test {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
@@ -64,5 +64,5 @@ TEST(KeptRanksTest, OthersOfARoleStandForWhatIsLeftOut) {
   EXPECT_THAT(step.timeline.representative, ElementsAre(2, 2, 2, 2, 2, 2, 7, 7));
 }
 
-}  // namespace
+}  // namespace kept_ranks_test
 }  // namespace rehearse

@@ -19,7 +19,7 @@
 #include "tests/support/places.h"
 
 namespace rehearse {
-namespace {
+namespace perfetto_trace_test {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
@@ -485,5 +485,5 @@ TEST_F(TraceProcessorTest, ComplainsOfATraceThatIsNotAsExpected) {
                            "expected 1"));
 }
 
-}  // namespace
+}  // namespace perfetto_trace_test
 }  // namespace rehearse

@@ -5,7 +5,7 @@
 #include "tests/sim/sample_step.h"
 
 namespace rehearse {
-namespace {
+namespace release_test {
 
 // Spans 0..4 are rank 0's ops, 5..9 rank 1's. Rank 1's gemm (5) ends last, at 12 us, and lets the
 // all-reduce begin on both ranks; the all-gather has no predecessor anywhere.
@@ -85,5 +85,5 @@ TEST(ReleaseTest, OfAFoldedTimelineRanksArriveAsTheirRepresentatives) {
   EXPECT_EQ(releases.Of({2, 0}), std::nullopt);
 }
 
-}  // namespace
+}  // namespace release_test
 }  // namespace rehearse

@@ -10,7 +10,7 @@
 #include "tests/sim/sample_step.h"
 
 namespace rehearse {
-namespace {
+namespace result_test {
 
 using ::testing::ElementsAre;
 
@@ -255,5 +255,5 @@ TEST(ResultJsonTest, TwoAxesOfOneNameAreOurFault) {
   EXPECT_THROW(ToJson(result), InternalError);
 }
 
-}  // namespace
+}  // namespace result_test
 }  // namespace rehearse

@@ -8,7 +8,7 @@
 #include "sim/report/result.h"
 
 namespace rehearse {
-namespace {
+namespace result_text_test {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -167,5 +167,5 @@ TEST(ResultTextTest, AnEmptyResultHasNoNonsense) {
   EXPECT_THAT(text, HasSubstr("Communication   none"));
 }
 
-}  // namespace
+}  // namespace result_text_test
 }  // namespace rehearse

@@ -9,7 +9,7 @@
 #include "tests/sim/sample_step.h"
 
 namespace rehearse {
-namespace {
+namespace timeline_gantt_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -128,5 +128,5 @@ TEST(TimelineGanttTest, ARankThatDoesNotExistIsOurFault) {
   EXPECT_THROW(DrawLanes({}, {.ranks = {2}}), InternalError);
 }
 
-}  // namespace
+}  // namespace timeline_gantt_test
 }  // namespace rehearse

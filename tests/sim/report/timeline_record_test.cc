@@ -8,7 +8,7 @@
 #include "tests/sim/sample_step.h"
 
 namespace rehearse {
-namespace {
+namespace timeline_record_test {
 
 using ::testing::HasSubstr;
 
@@ -139,5 +139,5 @@ TEST(TimelineRecordTest, WhatDoesNotFitTogetherIsRefusedWhereItStands) {
   EXPECT_THAT(MessageOfReading(json), HasSubstr("/ranks"));
 }
 
-}  // namespace
+}  // namespace timeline_record_test
 }  // namespace rehearse

@@ -14,7 +14,7 @@
 #include "tests/sim/sample_step.h"
 
 namespace rehearse {
-namespace {
+namespace timeline_svg_test {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -246,5 +246,5 @@ TEST(SvgTest, CoordinatesAreShort) {
   EXPECT_EQ(svg::Pixels(-0.001), "0");
 }
 
-}  // namespace
+}  // namespace timeline_svg_test
 }  // namespace rehearse

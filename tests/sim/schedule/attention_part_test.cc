@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 namespace rehearse {
-namespace {
+namespace attention_part_test {
 
 TEST(SequenceOrderTest, RowsOfAllRanksAreAllRowsOnce) {
   for (const bool balanced : {false, true}) {
@@ -83,5 +83,5 @@ TEST(AttentionPairsTest, WhatAWindowDoesNotReachIsNoWork) {
   EXPECT_EQ(MostPairs(Part(4, false, -1, 12)), 12 * 12);
 }
 
-}  // namespace
+}  // namespace attention_part_test
 }  // namespace rehearse

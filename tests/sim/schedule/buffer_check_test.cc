@@ -12,11 +12,11 @@
 #include "sim/base/error.h"
 
 namespace rehearse {
-namespace {
+namespace buffer_check_test {
 
-using testing::HasSubstr;
-using testing::StrEq;
-using testing::ThrowsMessage;
+using ::testing::HasSubstr;
+using ::testing::StrEq;
+using ::testing::ThrowsMessage;
 
 constexpr BufferId kW(0);
 constexpr BufferId kX(1);
@@ -198,5 +198,5 @@ RC_GTEST_FIXTURE_PROP(BufferCheckTest, ARaceIsFoundExactlyWhenThereIsOne, ()) {
   RC_ASSERT(found == HasRaceByTheRule(schedule_.roles[0]));
 }
 
-}  // namespace
+}  // namespace buffer_check_test
 }  // namespace rehearse

@@ -11,9 +11,9 @@
 #include "sim/base/error.h"
 
 namespace rehearse {
-namespace {
+namespace communicator_test {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 std::vector<uint32_t> Members(const Communicator& communicator, uint32_t group) {
   std::vector<uint32_t> ranks;
@@ -146,5 +146,5 @@ RC_GTEST_PROP(CommunicatorTest, EveryListedRankHasOnePosition, ()) {
   AssertIsBijection(Communicator::Explicit("listed", groups));
 }
 
-}  // namespace
+}  // namespace communicator_test
 }  // namespace rehearse

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 namespace rehearse {
-namespace {
+namespace expert_routing_test {
 
 std::vector<double> Attributes(uint32_t experts, uint32_t per_token) {
   std::vector<double> attributes(kRoutingAttributes);
@@ -100,5 +100,5 @@ TEST(ExpertRouting, ChoicesOfATokenLieInSoManyGroups) {
   }
 }
 
-}  // namespace
+}  // namespace expert_routing_test
 }  // namespace rehearse

@@ -10,7 +10,7 @@
 #include "tests/sim/sample_step.h"
 
 namespace rehearse {
-namespace {
+namespace jobs_test {
 
 using ::testing::ElementsAre;
 
@@ -87,5 +87,5 @@ TEST(JobsTest, StepsOfARoleThatRepeatsItselfAreWrittenOut) {
   EXPECT_THAT(AfterOf(joint, 0, 7), ElementsAre(6, 2));
 }
 
-}  // namespace
+}  // namespace jobs_test
 }  // namespace rehearse

@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 namespace rehearse {
-namespace {
+namespace memory_test {
 
 BufferId AddBuffer(Role& role, BufferKind kind, double bytes) {
   role.buffers.push_back({"b" + std::to_string(role.buffers.size()), kind, Bytes(bytes)});
@@ -95,5 +95,5 @@ TEST(MemoryTest, TheFullestRankIsThatOfTheFullestRole) {
   EXPECT_EQ(MemoryOfFullestRank(schedule).parameters, Bytes(30));
 }
 
-}  // namespace
+}  // namespace memory_test
 }  // namespace rehearse

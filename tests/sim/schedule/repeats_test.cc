@@ -13,7 +13,7 @@
 #include "tests/support/random_program.h"
 
 namespace rehearse {
-namespace {
+namespace repeats_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -245,5 +245,5 @@ TEST(RepeatsTest, RepeatsTogetherMakeAtMostAsManyCopiesAsCanBeNumbered) {
   }
 }
 
-}  // namespace
+}  // namespace repeats_test
 }  // namespace rehearse

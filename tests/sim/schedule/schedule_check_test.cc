@@ -13,13 +13,13 @@
 #include "sim/base/error.h"
 
 namespace rehearse {
-namespace {
+namespace schedule_check_test {
 
-using testing::AllOf;
-using testing::EndsWith;
-using testing::HasSubstr;
-using testing::StrEq;
-using testing::ThrowsMessage;
+using ::testing::AllOf;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::StrEq;
+using ::testing::ThrowsMessage;
 
 // Two streams are enough for every rule.
 constexpr StreamId kMain(0);
@@ -619,5 +619,5 @@ RC_GTEST_PROP(ScheduleCheckTest, ScheduleIsRefusedExactlyWhenItNeverFinishes, ()
   RC_ASSERT(accepted || message.find("never finishes") != std::string::npos);
 }
 
-}  // namespace
+}  // namespace schedule_check_test
 }  // namespace rehearse

@@ -19,13 +19,13 @@
 #include "tests/support/places.h"
 
 namespace rehearse {
-namespace {
+namespace schedule_json_test {
 
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
-using testing::StrEq;
-using testing::ThrowsMessage;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StrEq;
+using ::testing::ThrowsMessage;
 
 Schedule Read(const std::string& text) {
   const JsonDocument document = JsonDocument::FromText(text, "s.json");
@@ -555,5 +555,5 @@ TEST(ScheduleJsonMistakeTest, OfAWaitForEver) {
           AllOf(HasSubstr("s.json:4: /roles/0/ops/0: "), HasSubstr("never finishes"))));
 }
 
-}  // namespace
+}  // namespace schedule_json_test
 }  // namespace rehearse

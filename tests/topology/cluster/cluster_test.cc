@@ -10,7 +10,7 @@
 #include "topology/cluster/builder.h"
 
 namespace rehearse {
-namespace {
+namespace cluster_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -255,5 +255,5 @@ TEST(ClusterNamesTest, KindsAreSpeltAsInClusterFiles) {
   EXPECT_STREQ(Name(LinkKind::kMemory), "memory");
 }
 
-}  // namespace
+}  // namespace cluster_test
 }  // namespace rehearse

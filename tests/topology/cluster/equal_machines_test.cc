@@ -19,7 +19,7 @@
 #include "topology/presets/presets.h"
 
 namespace rehearse {
-namespace {
+namespace equal_machines_test {
 
 struct Case {
   const char* preset;
@@ -152,5 +152,5 @@ TEST(EqualMachinesNamesTest, NothingIsAddedBehindThem) {
   EXPECT_THROW(builder.Finish(), Error) << "nothing joins the machines";
 }
 
-}  // namespace
+}  // namespace equal_machines_test
 }  // namespace rehearse

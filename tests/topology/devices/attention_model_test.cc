@@ -14,7 +14,7 @@
 #include "topology/devices/device.h"
 
 namespace rehearse {
-namespace {
+namespace attention_model_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -193,5 +193,5 @@ TEST(AttentionModelTest, MeasuredCoresRanAsFast) {
   }
 }
 
-}  // namespace
+}  // namespace attention_model_test
 }  // namespace rehearse

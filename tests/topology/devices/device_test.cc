@@ -11,7 +11,7 @@
 #include "sim/base/error.h"
 
 namespace rehearse {
-namespace {
+namespace device_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -261,5 +261,5 @@ TEST(KnownDevicesTest, AMisspeltNameIsSuggested) {
   }
 }
 
-}  // namespace
+}  // namespace device_test
 }  // namespace rehearse

@@ -17,7 +17,7 @@
 #include "topology/devices/device.h"
 
 namespace rehearse {
-namespace {
+namespace gemm_model_test {
 
 constexpr Bytes kBf16(2);
 
@@ -248,5 +248,5 @@ TEST(GemmModelTest, NarrowProductsAreFasterWhereThereAreUnitsForThem) {
   }
 }
 
-}  // namespace
+}  // namespace gemm_model_test
 }  // namespace rehearse

@@ -9,7 +9,7 @@
 #include "topology/files/cluster_file.h"
 
 namespace rehearse {
-namespace {
+namespace measured_costs_test {
 
 Compute Product(uint64_t m, uint64_t n, uint64_t k, GemmMode mode = GemmMode::kNN) {
   Compute compute;
@@ -175,5 +175,5 @@ TEST(MeasuredCostsTest, AClusterTakesTheCollectivesOfAsManyRanks) {
             TimeOf(SampleKernels(), Product(64, 64, 64))->time);
 }
 
-}  // namespace
+}  // namespace measured_costs_test
 }  // namespace rehearse

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace rehearse {
-namespace {
+namespace overlap_costs_test {
 
 TEST(OverlapCostsTest, NcclsBlocksTakeMultiprocessorsFromWhatRunsBesideThem) {
   // 24 of 108 on one A100 machine: cores run at 84/108, so they last 24/84 longer.
@@ -38,5 +38,5 @@ TEST(OverlapCostsTest, FamiliesThatNobodyMeasuredHaveNone) {
   EXPECT_TRUE(OverlapCostsOf(FindDevice("b200"), true));
 }
 
-}  // namespace
+}  // namespace overlap_costs_test
 }  // namespace rehearse

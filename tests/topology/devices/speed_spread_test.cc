@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace rehearse {
-namespace {
+namespace speed_spread_test {
 
 // Of one device the median is the median, and 10 % take 1.2816 standard deviations more.
 TEST(SpeedSpreadTest, OneDeviceIsNormallyDistributed) {
@@ -27,5 +27,5 @@ TEST(SpeedSpreadTest, IsKnownOfGpusOnly) {
   EXPECT_EQ(SpeedSpread(cpu), 0);
 }
 
-}  // namespace
+}  // namespace speed_spread_test
 }  // namespace rehearse

@@ -14,7 +14,7 @@
 #include "topology/presets/presets.h"
 
 namespace rehearse {
-namespace {
+namespace communication_matrix_test {
 
 using ::testing::Each;
 using ::testing::ElementsAre;
@@ -288,5 +288,5 @@ TEST(GridTest, AMissingLinkMakesItNoTorus) {
   EXPECT_FALSE(FindGrid(*ApplyEdits(*Torus(4, 4), ReadEdits(edits.Root()))));
 }
 
-}  // namespace
+}  // namespace communication_matrix_test
 }  // namespace rehearse

@@ -14,7 +14,7 @@
 #include "topology/presets/machine.h"
 
 namespace rehearse {
-namespace {
+namespace fabric_test {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
@@ -347,5 +347,5 @@ TEST(DragonflyTest, PortsOfAMachineGoToNeighbouringSwitches) {
   EXPECT_THAT(ErrorOf([] { Boxes(DragonflyOf(6), 4, 3); }), HasSubstr("4 switches"));
 }
 
-}  // namespace
+}  // namespace fabric_test
 }  // namespace rehearse

@@ -8,7 +8,7 @@
 #include "topology/fabrics/structure.h"
 
 namespace rehearse {
-namespace {
+namespace ports_test {
 
 using ::testing::Contains;
 using ::testing::Each;
@@ -164,5 +164,5 @@ TEST(PlanesTest, PortsMustBeDealtEvenly) {
               HasSubstr("4 planes need as many ports of a machine, or a multiple, found 2"));
 }
 
-}  // namespace
+}  // namespace ports_test
 }  // namespace rehearse

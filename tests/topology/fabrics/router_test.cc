@@ -14,7 +14,7 @@
 #include "topology/presets/presets.h"
 
 namespace rehearse {
-namespace {
+namespace router_test {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
@@ -27,7 +27,7 @@ ClusterLink LinkOf(double microseconds, double bandwidth = 1e9) {
 }
 
 // The names of the links, in the order of the way.
-std::vector<std::string> Names(const Cluster& cluster, const Route& route) {
+std::vector<std::string> NamesAlong(const Cluster& cluster, const Route& route) {
   std::vector<std::string> names;
   for (const uint32_t link : route.links) names.push_back(cluster.LinkName(link));
   return names;
@@ -54,7 +54,7 @@ TEST_F(RouterTest, TheSmallestLatencyWinsEvenOverMoreLinks) {
   const Cluster cluster = builder_.Finish();
   Router router(cluster);
   const Route& route = router.Between(0, 1);
-  EXPECT_THAT(Names(cluster, route), ElementsAre("a->s", "s->b"));
+  EXPECT_THAT(NamesAlong(cluster, route), ElementsAre("a->s", "s->b"));
   EXPECT_DOUBLE_EQ(route.latency.value(), 2.5e-6);
   EXPECT_EQ(route.bandwidth, BytesPerSecond(2e9));  // the narrower of 4 and 2 GB/s
   EXPECT_FALSE(route.crosses_nodes);
@@ -66,7 +66,7 @@ TEST_F(RouterTest, OfEqualLatenciesTheFewestLinksWin) {
   builder_.AddLinks(s, b, LinkOf(1));
   builder_.AddLinks(a, b, LinkOf(2));
   const Cluster cluster = builder_.Finish();
-  EXPECT_THAT(Names(cluster, Router(cluster).Between(0, 1)), ElementsAre("a->b"));
+  EXPECT_THAT(NamesAlong(cluster, Router(cluster).Between(0, 1)), ElementsAre("a->b"));
 }
 
 TEST_F(RouterTest, OfEqualPathsTheSmallestVertexFromTheSourceWins) {
@@ -77,8 +77,8 @@ TEST_F(RouterTest, OfEqualPathsTheSmallestVertexFromTheSourceWins) {
   }
   const Cluster cluster = builder_.Finish();
   Router router(cluster);
-  EXPECT_THAT(Names(cluster, router.Between(0, 1)), ElementsAre("a->s", "s->b"));
-  EXPECT_THAT(Names(cluster, router.Between(1, 0)), ElementsAre("b->s", "s->a"));
+  EXPECT_THAT(NamesAlong(cluster, router.Between(0, 1)), ElementsAre("a->s", "s->b"));
+  EXPECT_THAT(NamesAlong(cluster, router.Between(1, 0)), ElementsAre("b->s", "s->a"));
 }
 
 TEST_F(RouterTest, OfParallelLinksTheFirstWins) {
@@ -99,7 +99,7 @@ TEST_F(RouterTest, ARouteDoesNotPassThroughADevice) {
   builder_.AddLinks(a, s, LinkOf(5));
   builder_.AddLinks(c, s, LinkOf(5));
   const Cluster cluster = builder_.Finish();
-  EXPECT_THAT(Names(cluster, Router(cluster).Between(0, 2)), ElementsAre("a->s", "s->c"));
+  EXPECT_THAT(NamesAlong(cluster, Router(cluster).Between(0, 2)), ElementsAre("a->s", "s->c"));
 }
 
 TEST_F(RouterTest, OneWayLinksAreTakenOneWay) {
@@ -109,8 +109,8 @@ TEST_F(RouterTest, OneWayLinksAreTakenOneWay) {
   builder_.AddLink(s, a, LinkOf(4));
   const Cluster cluster = builder_.Finish();
   Router router(cluster);
-  EXPECT_THAT(Names(cluster, router.Between(0, 1)), ElementsAre("a->b"));
-  EXPECT_THAT(Names(cluster, router.Between(1, 0)), ElementsAre("b->s", "s->a"));
+  EXPECT_THAT(NamesAlong(cluster, router.Between(0, 1)), ElementsAre("a->b"));
+  EXPECT_THAT(NamesAlong(cluster, router.Between(1, 0)), ElementsAre("b->s", "s->a"));
 }
 
 TEST_F(RouterTest, DevicesThatShareEquallyNearNicsGetOneEach) {
@@ -128,10 +128,10 @@ TEST_F(RouterTest, DevicesThatShareEquallyNearNicsGetOneEach) {
   }
   const Cluster cluster = builder_.Finish();
   Router router(cluster);
-  EXPECT_THAT(Names(cluster, router.Between(1, 3)),
+  EXPECT_THAT(NamesAlong(cluster, router.Between(1, 3)),
               ElementsAre("m/gpu1->m/pcie", "m/pcie->m/nic1", "m/nic1->fabric", "fabric->n/nic1",
                           "n/nic1->n/pcie", "n/pcie->n/gpu1"));
-  EXPECT_THAT(Names(cluster, router.Between(1, 2)),
+  EXPECT_THAT(NamesAlong(cluster, router.Between(1, 2)),
               ElementsAre("m/gpu1->m/pcie", "m/pcie->m/nic1", "m/nic1->fabric", "fabric->n/nic0",
                           "n/nic0->n/pcie", "n/pcie->n/gpu0"));
   EXPECT_TRUE(router.Between(1, 2).crosses_nodes);
@@ -357,7 +357,7 @@ TEST_F(RouterTest, ARouteThatMeetsAFailingLinkHasADetour) {
   failing[Router(cluster).Between(0, 1).links[1]] = true;  // s->b
   Router router(cluster, {}, failing);
   const Route& there = router.Between(0, 1);
-  EXPECT_THAT(Names(cluster, there), ElementsAre("a->s", "s->b"));
+  EXPECT_THAT(NamesAlong(cluster, there), ElementsAre("a->s", "s->b"));
   EXPECT_TRUE(router.MeetsFailure(there));
   std::vector<std::string> detour;
   for (const uint32_t link : there.detour) detour.push_back(cluster.LinkName(link));
@@ -395,5 +395,5 @@ TEST(RouterDetourTest, OnAFatTreeTheDetourTakesAnotherSpine) {
   EXPECT_FALSE(sprayed.MeetsFailure(sprayed.Between(0, last)));
 }
 
-}  // namespace
+}  // namespace router_test
 }  // namespace rehearse

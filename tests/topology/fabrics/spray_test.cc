@@ -10,7 +10,7 @@
 #include "topology/fabrics/structure.h"
 
 namespace rehearse {
-namespace {
+namespace spray_test {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
@@ -185,5 +185,5 @@ TEST(RoutingTest, AFabricSaysWhatItTakes) {
   EXPECT_EQ(error(*clos, Choose(RouteChoice::kEcmp, 4)), "");
 }
 
-}  // namespace
+}  // namespace spray_test
 }  // namespace rehearse

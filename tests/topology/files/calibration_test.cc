@@ -7,7 +7,7 @@
 #include "topology/files/cluster_file.h"
 
 namespace rehearse {
-namespace {
+namespace calibration_test {
 
 using ::testing::HasSubstr;
 
@@ -109,5 +109,5 @@ TEST(CalibrationTest, MistakesSayWhere) {
               HasSubstr("/collective_overhead"));
 }
 
-}  // namespace
+}  // namespace calibration_test
 }  // namespace rehearse

@@ -17,7 +17,7 @@
 #include "topology/presets/presets.h"
 
 namespace rehearse {
-namespace {
+namespace cluster_export_test {
 
 using ::testing::HasSubstr;
 
@@ -257,5 +257,5 @@ TEST(GraphFileTest, BadGemmPointsScaleSourcesAndNotesAreRefused) {
   EXPECT_THAT(error_of("", R"("notes": [1], )"), HasSubstr("/notes/0: "));
 }
 
-}  // namespace
+}  // namespace cluster_export_test
 }  // namespace rehearse

@@ -10,7 +10,7 @@
 #include "topology/fabrics/router.h"
 
 namespace rehearse {
-namespace {
+namespace cluster_file_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -322,5 +322,5 @@ TEST(ClusterPathTest, AFileThatIsMissingTruncatedOrATextIsRefused) {
   EXPECT_THAT(ErrorOf([&] { ReadClusterArgument(text); }), HasSubstr("expected a cluster"));
 }
 
-}  // namespace
+}  // namespace cluster_file_test
 }  // namespace rehearse

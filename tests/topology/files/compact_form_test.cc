@@ -8,7 +8,7 @@
 #include "topology/files/cluster_file.h"
 
 namespace rehearse {
-namespace {
+namespace compact_form_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -191,5 +191,5 @@ TEST(CompactFormTest, DevicesWithoutAPathAreAnError) {
       HasSubstr("no path"));
 }
 
-}  // namespace
+}  // namespace compact_form_test
 }  // namespace rehearse

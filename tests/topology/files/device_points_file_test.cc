@@ -9,7 +9,7 @@
 #include "topology/files/cluster_file.h"
 
 namespace rehearse {
-namespace {
+namespace device_points_file_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -117,5 +117,5 @@ TEST(DevicePointsTest, TimesInAnotherUnitAreNoticed) {
   EXPECT_THAT(row("812500"), AllOf(HasSubstr("mine.csv:2: "), HasSubstr("the model of device")));
 }
 
-}  // namespace
+}  // namespace device_points_file_test
 }  // namespace rehearse

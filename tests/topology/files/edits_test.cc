@@ -15,7 +15,7 @@
 #include "topology/presets/presets.h"
 
 namespace rehearse {
-namespace {
+namespace edits_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -446,5 +446,5 @@ TEST(EditsMistakeTest, EditsThatAreNoEdits) {
   EXPECT_THAT(error(R"([{"devices": "**", "compute": "9TFLOPS"}])"), HasSubstr("0.8x"));
 }
 
-}  // namespace
+}  // namespace edits_test
 }  // namespace rehearse

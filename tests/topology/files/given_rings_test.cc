@@ -12,7 +12,7 @@
 #include "topology/files/cluster_file.h"
 
 namespace rehearse {
-namespace {
+namespace given_rings_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -93,5 +93,5 @@ TEST(GivenRingsTest, WhatIsNoRingOfAMachineIsAMistake) {
   EXPECT_THAT(mistake("[0, 1, 2, 3]"), HasSubstr("/rings/0"));
 }
 
-}  // namespace
+}  // namespace given_rings_test
 }  // namespace rehearse

@@ -12,7 +12,7 @@
 #include "topology/import/import_slurm.h"
 
 namespace rehearse {
-namespace {
+namespace import_fabric_test {
 
 using ::testing::AllOf;
 using ::testing::Contains;
@@ -308,5 +308,5 @@ TEST(ImportIbnetTest, MistakesAreSaidWithTheirLine) {
   EXPECT_THAT(SubnetErrorOf("Switch 3 \"S-1\" # \"x\"\n"), HasSubstr("there is no node"));
 }
 
-}  // namespace
+}  // namespace import_fabric_test
 }  // namespace rehearse

@@ -8,7 +8,7 @@
 #include "topology/import/import_rates.h"
 
 namespace rehearse {
-namespace {
+namespace import_lstopo_test {
 
 using ::testing::AllOf;
 using ::testing::Contains;
@@ -272,5 +272,5 @@ TEST(ImportLstopoErrorTest, AMatrixMustBeOneOfDevicesThatAreThere) {
   EXPECT_THAT(error({"100", "101"}, {"0", "50000", "25000", "0"}), HasSubstr("has 1 back"));
 }
 
-}  // namespace
+}  // namespace import_lstopo_test
 }  // namespace rehearse

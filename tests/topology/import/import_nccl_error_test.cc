@@ -6,7 +6,7 @@
 #include "tests/topology/nccl_xml.h"
 
 namespace rehearse {
-namespace {
+namespace import_nccl_error_test {
 
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
@@ -178,5 +178,5 @@ TEST(ImportNcclErrorTest, ADeviceIsOnlyOneThing) {
       HasSubstr("more than one of a GPU, a NIC and a switch"));
 }
 
-}  // namespace
+}  // namespace import_nccl_error_test
 }  // namespace rehearse

@@ -9,7 +9,7 @@
 #include "tests/topology/nccl_xml.h"
 
 namespace rehearse {
-namespace {
+namespace import_nccl_files_test {
 
 using ::testing::Contains;
 using ::testing::HasSubstr;
@@ -89,5 +89,5 @@ TEST(ImportNcclFilesTest, GpusOfTheAmdBoxTalkOverXgmi) {
   EXPECT_THAT(imported.remarks, Contains(HasSubstr("speed 200000000 Mbit/s cannot be true")));
 }
 
-}  // namespace
+}  // namespace import_nccl_files_test
 }  // namespace rehearse

@@ -9,7 +9,7 @@
 #include "topology/import/import_rates.h"
 
 namespace rehearse {
-namespace {
+namespace import_nccl_test {
 
 using ::testing::Contains;
 using ::testing::ElementsAre;
@@ -379,5 +379,5 @@ TEST(ImportNcclTest, ForeignNamesCannotSpoilTheExport) {
   ExpectComesBack(*imported.cluster);
 }
 
-}  // namespace
+}  // namespace import_nccl_test
 }  // namespace rehearse

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace rehearse {
-namespace {
+namespace import_rates_test {
 
 TEST(ImportRatesTest, SocketsAreAsFastAsNcclThinks) {
   const auto rate = [](const char* arch, const char* vendor, int family, int model) {
@@ -66,5 +66,5 @@ TEST(ImportRatesTest, AnAssumedPortIsWhatItsSlotIsMadeFor) {
   EXPECT_EQ(PortOfSlot({2.5, 1}), 10e3);   // 2; no port is slower
 }
 
-}  // namespace
+}  // namespace import_rates_test
 }  // namespace rehearse

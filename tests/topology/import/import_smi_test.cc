@@ -11,7 +11,7 @@
 #include "tests/topology/imported.h"
 
 namespace rehearse {
-namespace {
+namespace import_smi_test {
 
 using ::testing::Contains;
 using ::testing::ElementsAre;
@@ -367,5 +367,5 @@ TEST(ImportSmiFilesTest, RoutesOfTheBridgedPairsLeaveThemOverPcie) {
   EXPECT_DOUBLE_EQ(BandwidthBetween(*imported.cluster, 1, 2), 24e9);
 }
 
-}  // namespace
+}  // namespace import_smi_test
 }  // namespace rehearse

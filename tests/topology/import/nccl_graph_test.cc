@@ -6,7 +6,7 @@
 #include "sim/base/error.h"
 
 namespace rehearse {
-namespace {
+namespace nccl_graph_test {
 
 using ::testing::Contains;
 using ::testing::ElementsAre;
@@ -61,5 +61,5 @@ TEST(NcclGraphTest, WhatAreNoRingsIsAMistake) {
   EXPECT_THAT(MistakeOf(whole.substr(0, whole.size() / 2)), HasSubstr("graph.xml:"));
 }
 
-}  // namespace
+}  // namespace nccl_graph_test
 }  // namespace rehearse

@@ -10,7 +10,7 @@
 #include "topology/presets/presets.h"
 
 namespace rehearse {
-namespace {
+namespace node_test {
 
 using ::testing::Contains;
 using ::testing::ElementsAre;
@@ -210,5 +210,5 @@ TEST(CpuNodeTest, RanksShareTheirMemory) {
               ElementsAre("host0/socket0->host0/memory0"));
 }
 
-}  // namespace
+}  // namespace node_test
 }  // namespace rehearse

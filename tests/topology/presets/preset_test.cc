@@ -11,7 +11,7 @@
 #include "topology/presets/presets.h"
 
 namespace rehearse {
-namespace {
+namespace preset_test {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
@@ -318,5 +318,5 @@ TEST(PlainSwitchTest, EveryDeviceIsOneCableFromTheSwitch) {
   EXPECT_EQ(route.bandwidth, BytesPerSecond(25e9));
 }
 
-}  // namespace
+}  // namespace preset_test
 }  // namespace rehearse

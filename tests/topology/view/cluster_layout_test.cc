@@ -9,7 +9,7 @@
 #include "topology/view/cluster_svg.h"
 
 namespace rehearse {
-namespace {
+namespace cluster_layout_test {
 
 std::unique_ptr<Cluster> Build(const std::string& name,
                                const std::map<std::string, uint32_t>& parameters = {}) {
@@ -135,5 +135,5 @@ TEST(ClusterSvgTest, TheSameClusterGivesTheSameBytes) {
             ClusterSvg(*Build("perlmutter", {{"nodes", 8}})));
 }
 
-}  // namespace
+}  // namespace cluster_layout_test
 }  // namespace rehearse

@@ -12,7 +12,7 @@
 #include "topology/view/cluster_svg.h"
 
 namespace rehearse {
-namespace {
+namespace cluster_view_test {
 
 using ::testing::HasSubstr;
 
@@ -88,5 +88,5 @@ TEST(PathViewTest, TheNarrowestHopIsTheBottleneck) {
   EXPECT_DOUBLE_EQ(json["latency_seconds"].get<double>(), 3e-6);
 }
 
-}  // namespace
+}  // namespace cluster_view_test
 }  // namespace rehearse

@@ -9,7 +9,7 @@
 #include "topology/presets/presets.h"
 
 namespace rehearse {
-namespace {
+namespace atp_model_test {
 
 CommunicationMatrix MatrixOf(const std::string& preset,
                              const std::map<std::string, uint32_t>& parameters) {
@@ -109,5 +109,5 @@ TEST(AtpModelTest, PairsOnPcieAreBestWithOneDimensionOnlyIfRingsOfFourAndEightAr
   EXPECT_TRUE(std::isfinite(ranked[1].prediction.Total().value()));
 }
 
-}  // namespace
+}  // namespace atp_model_test
 }  // namespace rehearse

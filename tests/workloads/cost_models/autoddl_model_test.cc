@@ -7,7 +7,7 @@
 #include "sim/base/error.h"
 
 namespace rehearse {
-namespace {
+namespace autoddl_model_test {
 
 constexpr double kGibi = 1024.0 * 1024 * 1024;
 
@@ -111,5 +111,5 @@ TEST(AutoddlModelTest, LeastSquaresFindsWhatMadeTheSamples) {
   EXPECT_THROW(FitAlphaBeta(samples), Error);
 }
 
-}  // namespace
+}  // namespace autoddl_model_test
 }  // namespace rehearse

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace rehearse {
-namespace {
+namespace layout_test {
 
 TEST(LayoutTest, SplitRowsTimesWholeWeightIsSplitRows) {
   // X S(0), W B: Y S(0). dX = dY·W^T stays S(0); dW = X^T·dY sums over the split rows.
@@ -60,5 +60,5 @@ TEST(LayoutTest, PiecesMultiplyOverTheAxesThatSplitADimension) {
   EXPECT_EQ(ToString(layout), "[S(1), B, S(0), S(0)]");
 }
 
-}  // namespace
+}  // namespace layout_test
 }  // namespace rehearse

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace rehearse {
-namespace {
+namespace mesh_test {
 
 TEST(MeshTest, TheFirstAxisIsInnermost) {
   const DeviceMesh mesh({{"column", 2}, {"row", 3}, {"depth", 4}});
@@ -33,5 +33,5 @@ TEST(MeshTest, SeveralAxesMakeOneCommunicator) {
   }
 }
 
-}  // namespace
+}  // namespace mesh_test
 }  // namespace rehearse

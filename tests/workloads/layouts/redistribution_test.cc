@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 namespace rehearse {
-namespace {
+namespace redistribution_test {
 
 using Steps = std::vector<RedistributionStep>;
 
@@ -157,5 +157,5 @@ TEST(RedistributionTest, AWayThroughAnyThirdLayoutIsNeverCheaper) {
   }
 }
 
-}  // namespace
+}  // namespace redistribution_test
 }  // namespace rehearse

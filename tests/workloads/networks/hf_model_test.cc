@@ -10,7 +10,7 @@
 #include "sim/base/json_document.h"
 
 namespace rehearse {
-namespace {
+namespace hf_model_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -171,5 +171,5 @@ TEST(HfModelTest, WhatCannotBeCarriedIsRefusedByName) {
               HasSubstr("/max_window_layers"));
 }
 
-}  // namespace
+}  // namespace hf_model_test
 }  // namespace rehearse

@@ -6,7 +6,7 @@
 #include "workloads/networks/model.h"
 
 namespace rehearse {
-namespace {
+namespace model_presets_test {
 
 const GptModel& Known(const std::string& name) {
   for (const GptModel& model : KnownModels())
@@ -176,5 +176,5 @@ TEST(KnownModelsTest, AllHaveASourceAndNamesOfTheirOwn) {
   }
 }
 
-}  // namespace
+}  // namespace model_presets_test
 }  // namespace rehearse

@@ -7,7 +7,7 @@
 #include "sim/base/json_document.h"
 
 namespace rehearse {
-namespace {
+namespace model_test {
 
 GptModel Read(const std::string& text) {
   const JsonDocument document = JsonDocument::FromText(text, "model.json");
@@ -55,5 +55,5 @@ TEST(ModelTest, AnUnknownPresetSuggestsTheNearest) {
   }
 }
 
-}  // namespace
+}  // namespace model_test
 }  // namespace rehearse

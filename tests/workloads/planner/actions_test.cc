@@ -7,7 +7,7 @@
 #include "workloads/planner/pipeline_orders.h"
 
 namespace rehearse {
-namespace {
+namespace actions_test {
 
 using Kind = ActionKind;
 
@@ -128,5 +128,5 @@ TEST(ActionsTest, StagesAndMicroBatchesThatAreNotThereAreNamed) {
             "action 0 (forward of micro-batch 3 on stage 0): there are 3 micro-batches");
 }
 
-}  // namespace
+}  // namespace actions_test
 }  // namespace rehearse

@@ -11,7 +11,7 @@
 #include "workloads/strategies/strategy_zero.h"
 
 namespace rehearse {
-namespace {
+namespace image_network_test {
 
 Training Images(uint64_t batch) {
   Training training;
@@ -152,5 +152,5 @@ TEST(ConvolutionTest, ImagesAreNotCut) {
   EXPECT_THROW(PlanSmallVgg(options, 4), Error);
 }
 
-}  // namespace
+}  // namespace image_network_test
 }  // namespace rehearse

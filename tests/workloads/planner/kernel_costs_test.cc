@@ -9,7 +9,7 @@
 #include "workloads/strategies/strategy_zero.h"
 
 namespace rehearse {
-namespace {
+namespace kernel_costs_test {
 
 constexpr double kHidden = 64;
 constexpr double kFeedForward = 256;
@@ -179,5 +179,5 @@ TEST(KernelCostsTest, TheHostIsWaitedForWhereItLaunchesTooSlowly) {
   EXPECT_GT(launched, 20u);
 }
 
-}  // namespace
+}  // namespace kernel_costs_test
 }  // namespace rehearse

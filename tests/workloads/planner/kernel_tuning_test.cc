@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace rehearse {
-namespace {
+namespace kernel_tuning_test {
 
 TEST(KernelTuningTest, EveryProductTakesTheFastestModeOfItsShape) {
   // Two shapes with a point for each mode: the efficiencies say which mode wins.
@@ -48,5 +48,5 @@ TEST(KernelTuningTest, EveryProductTakesTheFastestModeOfItsShape) {
   EXPECT_EQ(std::get<Compute>(schedule.roles[0].ops[2].work).gemm.mode, GemmMode::kNT);
 }
 
-}  // namespace
+}  // namespace kernel_tuning_test
 }  // namespace rehearse

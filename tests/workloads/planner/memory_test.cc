@@ -9,7 +9,7 @@
 #include "workloads/strategies/strategy_zero.h"
 
 namespace rehearse {
-namespace {
+namespace memory_test {
 
 constexpr double kGiB = 1073741824.0;
 
@@ -108,5 +108,5 @@ TEST(MemoryTest, InFp32ParametersAreTheirOwnMasterWeights) {
   EXPECT_EQ(use.optimizer.value(), 2 * use.parameters.value());
 }
 
-}  // namespace
+}  // namespace memory_test
 }  // namespace rehearse

@@ -15,7 +15,7 @@
 #include "workloads/planner/pipeline.h"
 
 namespace rehearse {
-namespace {
+namespace pipeline_orders_test {
 
 struct Played {
   double step = 0;     // from the first action of all to the last
@@ -347,5 +347,5 @@ TEST(PipelineOrdersTest, BubbleRatesAreThoseThatZeroBubblesAuthorsComputed) {
   }
 }
 
-}  // namespace
+}  // namespace pipeline_orders_test
 }  // namespace rehearse

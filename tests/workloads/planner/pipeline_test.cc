@@ -25,7 +25,7 @@
 #include "workloads/strategies/strategy_zero.h"
 
 namespace rehearse {
-namespace {
+namespace pipeline_test {
 
 using Generator = std::vector<Action> (*)(uint32_t stages, uint32_t micro_batches);
 
@@ -363,5 +363,5 @@ TEST(PipelineTest, AGatheredLayerBelongsToTheMicroBatchesThatHoldIt) {
   EXPECT_EQ(CountOps(again.roles[0], "all-gather qkv"), 2 * 2 * 6u);
 }
 
-}  // namespace
+}  // namespace pipeline_test
 }  // namespace rehearse

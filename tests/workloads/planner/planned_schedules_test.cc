@@ -14,7 +14,7 @@
 #include "workloads/strategies/strategy_zero.h"
 
 namespace rehearse {
-namespace {
+namespace planned_schedules_test {
 
 Training TrainingWith(Recomputation recomputation, uint32_t micro_batches) {
   Training training;
@@ -154,5 +154,5 @@ TEST(PlannedSchedulesTest, OneStageIsPlannedAsEver) {
   }
 }
 
-}  // namespace
+}  // namespace planned_schedules_test
 }  // namespace rehearse

@@ -22,7 +22,7 @@
 #include "workloads/strategies/strategy_zero.h"
 
 namespace rehearse {
-namespace {
+namespace repeated_block_test {
 
 using Generator = std::vector<Action> (*)(uint32_t stages, uint32_t micro_batches);
 
@@ -163,5 +163,5 @@ TEST(RepeatedBlockTest, ThePeriodBeginsBehindTheFirstAndEndsBeforeTheLast) {
   EXPECT_FALSE(FindPeriod(own, 3).has_value());
 }
 
-}  // namespace
+}  // namespace repeated_block_test
 }  // namespace rehearse

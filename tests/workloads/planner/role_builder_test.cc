@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace rehearse {
-namespace {
+namespace role_builder_test {
 
 using Issue = RoleBuilder::Issue;
 
@@ -82,5 +82,5 @@ TEST_F(RoleBuilderTest, EdgesThatOthersImplyAreLeftOut) {
   EXPECT_EQ(role.ops[read.index()].after, std::vector<OpId>{second});
 }
 
-}  // namespace
+}  // namespace role_builder_test
 }  // namespace rehearse

@@ -18,7 +18,7 @@
 #include "workloads/strategies/strategy_zero.h"
 
 namespace rehearse {
-namespace {
+namespace strategies_test {
 
 GptModel SmallModel() {
   GptModel model;
@@ -530,5 +530,5 @@ TEST(TiedMatricesTest, TheirGradientsMustBeSummedAlike) {
   }
 }
 
-}  // namespace
+}  // namespace strategies_test
 }  // namespace rehearse

@@ -16,7 +16,7 @@
 #include "workloads/strategies/strategy_zero.h"
 
 namespace rehearse {
-namespace {
+namespace expert_strategy_test {
 
 using ::testing::HasSubstr;
 
@@ -183,5 +183,5 @@ TEST(ExpertStrategy, TokensThatAreNoWholeRunsAreRefused) {
               HasSubstr("8 tokens, expected a multiple of 64"));
 }
 
-}  // namespace
+}  // namespace expert_strategy_test
 }  // namespace rehearse

@@ -12,7 +12,7 @@
 #include "workloads/planner/planner.h"
 
 namespace rehearse {
-namespace {
+namespace strategy_4d_test {
 
 GptModel SmallModel() {
   GptModel model;
@@ -293,5 +293,5 @@ TEST(AxonnModelTest, TheRunningExampleFollowsTheEquations) {
   EXPECT_EQ(prediction.data_all_reduce.value(), 0);
 }
 
-}  // namespace
+}  // namespace strategy_4d_test
 }  // namespace rehearse

@@ -16,7 +16,7 @@
 #include "workloads/strategies/strategy_zero.h"
 
 namespace rehearse {
-namespace {
+namespace strategy_bytes_test {
 
 using ::testing::ElementsAre;
 
@@ -636,5 +636,5 @@ TEST(AutoDdlFigure3Test, SbpMoves8GBAnAttentionLayer) {
   EXPECT_EQ(AttentionTraffic(schedule), 8 * kGiB);
 }
 
-}  // namespace
+}  // namespace strategy_bytes_test
 }  // namespace rehearse
