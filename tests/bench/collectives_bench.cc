@@ -56,7 +56,7 @@ const Machine kHoppers = {"dgx-h100", {{"nodes", 128}}};
 const Machine kRack = {"gb200-nvl72", {{"racks", 1}}};
 const Machine kTorus = {"tpu-v4", {{"x", 8}, {"y", 8}, {"z", 16}}};
 
-// In milliseconds, all of it: channels or trees, routes, folding, tasks.
+// All of it, in milliseconds: channels or trees, routes, folding, tasks.
 #define PLAN(algorithm, kind, machine, fidelity)                                           \
   BENCHMARK_CAPTURE(PlanAndLower, algorithm##_##kind##_##machine##_##fidelity, #algorithm, \
                     CollectiveKind::kind, machine, Fidelity::fidelity)                     \

@@ -24,7 +24,7 @@ void CountTransfers(benchmark::State& state, uint64_t transfers) {
       benchmark::Counter(static_cast<double>(transfers), benchmark::Counter::kIsRate);
 }
 
-// The most memory that the process has ever held; that of a benchmark when it runs alone.
+// The most memory that the process has ever held: a benchmark's own only when it runs alone.
 double PeakBytes() {
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;) {
@@ -139,8 +139,8 @@ BENCHMARK(EightRingsUnequalNics)
     ->ArgsProduct({{64}, {0, 1}})
     ->Unit(benchmark::kMillisecond);
 
-// The same with a core link that all flows cross, as wide as so many percent of all NICs: it never
-// binds, binds now and then, and binds often.
+// The same with a core link that all flows cross, as wide as the given percentage of all NICs: it
+// never binds, binds now and then, or binds often.
 void EightRingsUnequalNicsAndCore(benchmark::State& state) {
   PlayRings(state, {.rings = 8, .spread = 0.15, .core = static_cast<double>(state.range(2)) / 100});
 }

@@ -1,4 +1,4 @@
-// Speed of planning: a network and a strategy to a schedule. Wanted: GPT-175B for 16,384
+// Speed of planning, from a network and a strategy to a schedule. The target: GPT-175B for 16,384
 // ranks within 50 ms.
 #include <benchmark/benchmark.h>
 

@@ -1,4 +1,4 @@
-// Points into a file of results, a transaction each, and out of it again.
+// Points written into a file of results, a transaction each, and read back.
 #include <filesystem>
 
 #include <benchmark/benchmark.h>

@@ -1,4 +1,4 @@
-// The unmodified CUDA backend on pretended GPUs (tests/doubles).
+// The unmodified CUDA backend on fake GPUs (tests/doubles).
 #include "real/cuda/cuda_backend.h"
 
 #include <algorithm>
@@ -122,7 +122,7 @@ TEST_F(CudaBackendTest, OpsAreTimedInTheOrderOfTheirStreamsAndEdges) {
   const std::vector<Op>& ops = schedule.roles[0].ops;
   for (const std::vector<OpTime>& own : times) {
     ASSERT_EQ(own.size(), ops.size());
-    // Events become nanoseconds by way of milliseconds in a float: 24 bits of at most a second.
+    // Events become nanoseconds via milliseconds in a float: 24 bits of at most a second.
     constexpr int64_t kRounding = 100;
     std::map<uint32_t, int64_t> end_of_stream;
     for (size_t id = 0; id < ops.size(); ++id) {
@@ -215,13 +215,13 @@ TEST_F(CudaBackendTest, WhatACaptureDoesNotAllowFails) {
                  cuda.EventSynchronize(fork.get());
                }),
                Error);
-  // A stream that was taken in and does not come back.
+  // A stream that joined the capture and does not come back.
   EXPECT_THROW(capture([&] {
                  cuda.EventRecord(fork.get(), first.get());
                  cuda.StreamWaitEvent(second.get(), fork.get(), 0);
                }),
                Error);
-  // Work from outside of the capture cannot be waited for in it.
+  // Work from outside the capture cannot be waited for in it.
   cuda.EventRecord(fork.get(), second.get());
   EXPECT_THROW(capture([&] { cuda.StreamWaitEvent(first.get(), fork.get(), 0); }), Error);
   EXPECT_NO_THROW(capture([] {}));
@@ -274,8 +274,8 @@ TEST_F(CudaBackendTest, EveryKernelIsGivenItsOperands) {
 // ---- faults -------------------------------------------------------------------------------------
 
 TEST_F(CudaBackendTest, AMissingEventIsARace) {
-  // The loss reads what the all-reduce on the other stream writes; without the edge
-  // nothing orders them.
+  // The loss reads what the all-reduce on the other stream writes; without the edge, nothing orders
+  // them.
   Schedule schedule = TensorParallelStep(2, DType::kFp32);
   for (Op& op : schedule.roles[0].ops) {
     if (op.name == "loss") op.after.clear();
@@ -299,7 +299,7 @@ TEST_F(CudaBackendTest, CollectivesOutOfOrderAreFound) {
 }
 
 TEST_F(CudaBackendTest, ADeadlockIsReportedWithTheOpsThatHang) {
-  // Rank 1 never comes to the last all-reduce.
+  // Rank 1 never gets to the last all-reduce.
   Schedule schedule = TensorParallelStep(2, DType::kFp32);
   schedule.roles.push_back(schedule.roles[0]);
   schedule.role_of_rank[1] = 1;
@@ -349,8 +349,8 @@ bool IsRelease(const std::string& entry) {
   return releases.count(entry) > 0;
 }
 
-// Makes the first and the last call of every entry point fail that `run` calls and `tested`
-// does not have.
+// Makes the first and the last call fail of every entry point that `run` calls and that is not in
+// `tested`.
 void ExpectEveryFailureIsNamed(gpu_double::Door* door, const std::function<void()>& run,
                                std::set<std::string>* tested) {
   const std::set<std::string> polled = {"cudaEventQuery",
@@ -402,7 +402,7 @@ TEST_F(CudaBackendTest, EveryEntryPointThatFailsIsReportedByName) {
       &tested);
   ExpectEveryFailureIsNamed(
       door_, [&] { MeasureOverheads(gpu, 0, Bytes(4096)); }, &tested);
-  // All that real/cuda/libraries.h has of the three libraries that a run needs.
+  // All functions that real/cuda/libraries.h has of the three libraries that a run needs.
   std::set<std::string> all;
   const std::regex entry("\"((cuda|cublas|nccl)[A-Z]\\w+)\"");
   const std::string header = ReadSource("real/cuda/libraries.h");

@@ -1,5 +1,5 @@
-// Calibrations of pretended GPUs: what they hold, where it is from, and that scenarios can use
-// it. Never times.
+// Calibrations of fake GPUs: what they hold, where it is from, and that scenarios can use it, but
+// never times.
 #include <set>
 
 #include <fmt/format.h>
@@ -98,7 +98,7 @@ TEST_F(CudaCalibrateTest, EveryOpIsMeasuredInItsOwnTypeAndAScenarioCanUseTheResu
   });
   ASSERT_EQ(gpu.encounters.size(), 2u);
   for (const EncounterSamples& own : gpu.encounters) {
-    // Three steps on two ranks: they met or they did not.
+    // Three steps on two ranks: either they met or they did not.
     EXPECT_LE(own.compute.size() + own.apart, 6u);
     EXPECT_LE(own.communication.size() + own.apart, 6u);
     EXPECT_GE(own.compute.size() + own.communication.size() + own.apart, 6u);
@@ -151,7 +151,7 @@ TEST_F(CudaCalibrateTest, WhatDoesNotFitIsLeftOutAndNamed) {
 
 TEST_F(CudaCalibrateTest, LaunchesEventsAndCopiesAreMeasuredAtEverySize) {
   const GpuOverheads overheads = MeasureOverheads(LoadGpuLibraries(), 3, Bytes(1 << 20));
-  // 4 KiB to 1 MiB by fours.
+  // 4 KiB to 1 MiB in factors of four.
   for (const auto* copies : {&overheads.to_device, &overheads.from_device, &overheads.on_device}) {
     ASSERT_EQ(copies->size(), 5u);
     EXPECT_EQ(copies->front().bytes, Bytes(4096));

@@ -1,5 +1,5 @@
-// Every strategy of the planner on pretended GPUs: loss, gradients and updated parameters of the
-// serial step, no race, no access outside of what was allocated, no collective out of order.
+// Every strategy of the planner on fake GPUs: loss, gradients and updated parameters of the serial
+// step, no race, no access outside what was allocated, no collective out of order.
 #include <string>
 #include <vector>
 
@@ -28,7 +28,7 @@ struct StrategyCase {
 
 void PrintTo(const StrategyCase& own, std::ostream* out) { *out << own.name; }
 
-// Recomputed, so that gathers and kernels of the second forward are in it too.
+// Recomputed, so that it includes gathers and kernels of the second forward pass.
 constexpr const char* kRecomputed = R"("batch": 8, "micro_batches": 1, "recomputation": "full")";
 constexpr const char* kTwoMicroBatches =
     R"("batch": 8, "micro_batches": 2, "recomputation": "none")";

@@ -12,7 +12,7 @@
 namespace rehearse {
 namespace kernel_functions_test {
 
-// A name that the table has and the kernels have not would only be missed on a GPU.
+// A name that is in the table but not among the kernels would only be noticed on a GPU.
 TEST(KernelFunctionsTest, TheTableNamesExactlyTheKernelsThatAreWritten) {
   std::set<std::string> written;
   const std::filesystem::path folder = std::filesystem::path(SourceDir()) / "real/cuda/kernels";

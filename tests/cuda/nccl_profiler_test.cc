@@ -1,4 +1,4 @@
-// What NCCL tells of its choices, on the pretended one (tests/doubles/nccl_profiler.h says what
+// What NCCL reports about its choices, with the fake one (tests/doubles/nccl_profiler.h says what
 // that chooses).
 #include "real/cuda/nccl_profiler.h"
 
@@ -44,14 +44,15 @@ TEST_F(NcclProfilerTest, EveryVersionOfTheInterfaceTellsAlgorithmProtocolAndChan
     door_->control().nccl_version = nccl;
     const std::map<std::string, LibraryChoice> choices = ChoicesOf(EveryCollective(2));
     EXPECT_EQ(ReadNcclProfilerState(LoadGpuLibraries()).interface, interface);
-    // 4 rows of 6 columns in fp32: 96 bytes, for which a tree is taken; an all-gather never is one.
+    // 4 rows of 6 columns in fp32: 96 bytes, for which a tree is taken; an all-gather never takes
+    // one.
     EXPECT_EQ(AlgorithmOf(choices.at("sum")), "tree") << nccl;
     EXPECT_EQ(ProtocolOf(choices.at("sum")), "ll");
     EXPECT_EQ(choices.at("sum").channels, 1u);
     EXPECT_EQ(AlgorithmOf(choices.at("gather")), "ring");
     EXPECT_EQ(ProtocolOf(choices.at("gather")), "simple");
     EXPECT_EQ(choices.at("gather").channels, 2u);
-    // An all-to-all is sends and receives, which tell their channels since version 4.
+    // An all-to-all is sends and receives, which report their channels since version 4.
     EXPECT_EQ(AlgorithmOf(choices.at("exchange")), "messages");
     EXPECT_EQ(choices.at("exchange").channels, interface >= 4 ? 1u : 0u);
     EXPECT_EQ(choices.count("copy"), 0u);
@@ -84,7 +85,7 @@ TEST_F(NcclProfilerTest, OneRankAndNcclWithoutTheInterfaceTellNothing) {
   EXPECT_THAT(ChoicesOf(EveryCollective(2)), IsEmpty());
 }
 
-// A graph's replays tell of their operations on a thread of CUDA's.
+// A graph's replays report their operations on a thread of CUDA's.
 TEST_F(NcclProfilerTest, WhatIsToldOnAnotherThreadIsNotTheOps) {
   struct Table {
     const char* name;

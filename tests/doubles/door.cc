@@ -1,4 +1,4 @@
-// What tests see of the double beside the libraries' own functions, and NVML's few entry points.
+// What tests see of the double besides the libraries' own functions; and NVML's few entry points.
 #include <cstring>
 
 #include "real/cuda/libraries.h"

@@ -21,7 +21,7 @@ struct Executable {
   std::map<const Stream*, Stream*> streams;
 };
 
-// Whether all that the streams did comes before what the first one does next.
+// Whether everything the streams did comes before what the first one does next.
 bool IsJoined(const Capture& capture) {
   const Clock& known = capture.clocks.at(capture.first);
   for (const auto& [stream, clock] : capture.clocks) {

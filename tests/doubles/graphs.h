@@ -1,9 +1,8 @@
-// Captures and graphs: what is put onto a stream that captures is kept, and done anew
-// by each launch.
+// Captures and graphs: what is put onto a capturing stream is kept, and done again by each launch.
 //
-// A launch runs on streams of the graph's own, one for each that was captured, between the work
-// before and after it on the stream that it is launched on: races, accesses and collectives are
-// checked as for any other work.
+// A launch runs on the graph's own streams, one for each that was captured, between the work before
+// and after it on the stream where it is launched. Races, accesses and collectives are checked as
+// for any other work.
 #pragma once
 
 #include "tests/doubles/world.h"
@@ -23,7 +22,7 @@ struct Capture {
   std::vector<std::function<void(Replay*)>> actions;
   size_t marks = 0;
   std::vector<Clock> clock_of_mark;
-  // Of the captured streams: which of the others' actions come before.
+  // For the captured streams: which of the others' actions come before.
   std::map<Stream*, Clock> clocks;
 
   void Add(Stream* stream, std::function<void(Replay*)> action);

@@ -88,7 +88,7 @@ class Call {
 
   const GpuOperand& Global(uint32_t i) const { return a_.operands[i]; }
 
-  // Kernels that draw hashed numbers get the stream of them ready-made, unlike the CPU's.
+  // Kernels that draw hashed numbers get these as a ready-made stream, unlike the CPU's.
   bool RunHashed(const Compute& compute) {
     switch (compute.kernel) {
       case Kernel::kEmbedding:

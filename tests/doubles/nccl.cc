@@ -11,7 +11,7 @@ namespace {
 
 World& world() { return World::Get(); }
 
-// Its number is that of its turn, in a graph at every launch.
+// Its number is that of its turn, which in a graph differs with every launch.
 void Launch(Communicator* communicator, const char* name, const std::vector<Touch>& touches,
             const Operation& operation, Stream* stream) {
   const uint64_t number = communicator->posted++;
@@ -25,8 +25,8 @@ void Launch(Communicator* communicator, const char* name, const std::vector<Touc
   });
 }
 
-// The group that the thread has open: its messages, and the collectives of which profilers are told
-// when it is closed.
+// The group that the thread has open: its messages, and the collectives that are reported to
+// profilers when it is closed.
 struct Group {
   int depth = 0;
   std::vector<std::pair<Communicator*, Message>> messages;

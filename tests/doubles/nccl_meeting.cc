@@ -29,8 +29,8 @@ float Reduced(const Clique::Meeting& meeting, uint64_t i) {
   return value;
 }
 
-// All ranks' parts at once, by the last that came. Inputs may be outputs, so results
-// are kept first.
+// All ranks' parts at once, computed by the last to arrive. Inputs may be outputs, so results are
+// kept first.
 void Compute(const Clique::Meeting& meeting) {
   const Operation& first = *meeting.by_rank[0];
   const uint64_t ranks = meeting.by_rank.size();
@@ -109,7 +109,7 @@ void MeetAll(Communicator* communicator, uint64_t number, Operation* own) {
   clique.changed.notify_all();
 }
 
-// Takes back what nobody has taken, when the communicator was aborted.
+// Takes back what nobody has taken, if the communicator was aborted.
 void Withdraw(Clique* clique, int rank, Operation* own) {
   std::vector<Message*>& sends = clique->waiting[static_cast<size_t>(rank)];
   for (Message& message : own->messages) {
@@ -159,12 +159,12 @@ void Exchange(Communicator* communicator, uint64_t number, Operation* own) {
   clique.changed.notify_all();
 }
 
-// Ranks that never come are not waited for without end.
+// Ranks that never come are not waited for forever.
 std::chrono::duration<double> Patience() {
   return std::chrono::duration<double>(world().control.patience_seconds);
 }
 
-// All that was made and not destroyed. Never destroyed itself: streams may outlive main.
+// Everything that was made and not destroyed. Never destroyed itself: streams may outlive main.
 struct Registry {
   std::mutex mutex;
   std::map<uint64_t, std::shared_ptr<Clique>> cliques;  // by unique id

@@ -1,8 +1,8 @@
-// How ranks meet on a pretended NCCL communicator.
+// How ranks meet on a fake NCCL communicator.
 //
 // As in NCCL: communicators are made by all ranks together; the k-th operation that a rank puts on
 // a communicator meets the k-th of the others, and does not begin before the rank's (k-1)-th has
-// ended, on whatever streams they are. A group of sends and receives is one operation. Ranks of
+// ended, whatever streams they are on. A group of sends and receives is one operation. Ranks of
 // other processes are represented by communicators of their own in the process of rank 0
 // (nccl_processes.h).
 #pragma once

@@ -200,7 +200,7 @@ const std::string& ListeningPath() {
 
 // ---- the other processes ------------------------------------------------------------------------
 
-// Nothing when the other process is gone.
+// Nothing if the other process is gone.
 std::optional<Answer> Ask(const std::string& path, const Request& request) {
   const Wire wire(Connect(path));
   Answer answer;
@@ -221,7 +221,7 @@ int KeepElsewhere(const std::optional<Answer>& answer, const std::string& path,
   return kSuccess;
 }
 
-// The operation's way there and back; false when it did not come back.
+// Sends the operation and receives its answer; false if none came back.
 bool Travel(Communicator* communicator, const Request& request, Operation* own) {
   const Wire wire(Connect(communicator->elsewhere->path));
   bool works = wire.WriteValue(request);

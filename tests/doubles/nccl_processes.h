@@ -1,8 +1,8 @@
-// Pretended NCCL between processes of one machine: all meet in the process that made the unique id.
+// Fake NCCL between processes of one machine: all meet in the process that made the unique id.
 //
 // That process listens on a socket, whose path is in the id, and has a communicator for every rank
 // of another process. Each call is a connection of its own: a request, with the data that the rank
-// gives, and an answer with what it gets. A process that is gone ends its connections: then
+// gives, and an answer with what it gets. When a process is gone, its connections end, and
 // operations on its communicators are faults.
 #pragma once
 

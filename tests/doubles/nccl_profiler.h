@@ -1,8 +1,8 @@
-// NCCL's side of its profiler plugin interface: finds a plugin as NCCL does, and tells it of
-// every operation.
+// NCCL's side of its profiler plugin interface: finds a plugin as NCCL does, and reports every
+// operation to it.
 //
-// NCCL_PROFILER_PLUGIN names it, STATIC_PLUGIN the running program; of its tables the newest counts
-// that the pretended version of NCCL knows. Events are laid out by offsets, as in NCCL 2.28.9's
+// NCCL_PROFILER_PLUGIN names it, STATIC_PLUGIN means the running program; the newest of its tables
+// that this version of NCCL would know counts. Events are laid out by offsets, as in NCCL 2.28.9's
 // debug information, not by our structs. What NCCL chooses is made up: all-reduces up to kTreeBytes
 // go by TREE and LL on one channel, all else by RING and SIMPLE on two, messages on one.
 #pragma once
@@ -16,7 +16,7 @@ inline constexpr uint64_t kTreeBytes = 2048;
 // When a communicator has been made, and before it is gone.
 void GreetProfiler(Communicator* communicator);
 void DismissProfiler(Communicator* communicator);
-// On the thread that launches it. Communicators of one rank tell nothing, as NCCL's.
+// On the thread that launches it. Communicators of one rank report nothing, as in NCCL.
 void TellProfiler(const Communicator& communicator, const Operation& operation);
 
 }  // namespace rehearse::gpu_double

@@ -21,10 +21,10 @@ Touch Run(const void* data, uint64_t bytes, bool writes) { return {data, 1, byte
 
 }  // namespace
 
-// What frees or waits does so before it fails: as a device that is lost has nothing left to do.
+// What frees or waits does so before it fails, since a device that is lost has nothing left to do.
 #define FAIL_IF_TOLD(name) \
   if (world().ShouldFail(#name)) return kPretendedFailure
-// Calls that no thread may make that captures.
+// Calls that no capturing thread may make.
 #define FAIL_IF_CAPTURING() \
   if (IsCapturing()) return kCaptureUnsupported
 

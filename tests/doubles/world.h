@@ -1,6 +1,5 @@
-// What the pretended GPUs of one process share: devices, memory, streams with their vector
-// clocks, the faults found and the faults to pretend. Everything is behind one mutex; streams
-// work without it.
+// What the fake GPUs of one process share: devices, memory, streams with their vector clocks, the
+// faults found and the faults to inject. Everything is behind one mutex; streams work without it.
 #pragma once
 
 #include <atomic>
@@ -71,7 +70,8 @@ class Stream {
   std::thread thread_;
 };
 
-// What one record of an event stands for: later records do not change who waits for earlier ones.
+// What one record of an event stands for: later records do not affect those who wait for earlier
+// ones.
 struct Mark {
   std::atomic<bool> done{false};
   std::atomic<int64_t> nanoseconds{0};
@@ -115,8 +115,8 @@ class World {
 
   Stream* MakeStream();
   void DestroyStream(Stream* stream);
-  // Enqueues `task`, which touches memory as told; checks that against everything before.
-  // `what` names it.
+  // Enqueues `task`, which touches the given memory; checks that against everything before. `what`
+  // names it.
   void Enqueue(Stream* stream, const std::string& what, const std::vector<Touch>& touches,
                std::function<void()> task);
   // Order without work: an event is recorded, waited for, or the host has waited.

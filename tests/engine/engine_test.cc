@@ -21,8 +21,7 @@ bool SameSpans(const std::vector<Span>& a, const std::vector<Span>& b) {
 }
 
 // Both engines keep the same integer clock and round at the same points, halves up whatever the
-// rounding errors of rates (1e-16 in one, 1e-19 in the other): so they agree to the picosecond, not
-// just nearly.
+// rounding errors of rates (1e-16 in one, 1e-19 in the other), so they agree to the picosecond.
 TEST(EngineTest, AgreesWithTheNaiveReferenceOnRandomPrograms) {
   for (uint64_t seed = 0; seed < kPrograms; ++seed) {
     const Program program = RandomProgram(seed);
@@ -37,8 +36,8 @@ TEST(EngineTest, AgreesWithTheNaiveReferenceOnRandomPrograms) {
   }
 }
 
-// With everything that a program may have on top, alone and together: cores that bind at times,
-// long chains whose steady states are jumped over, interference, links that change.
+// With everything else that a program may have, alone and together: cores that sometimes bind, long
+// chains whose steady states are jumped over, interference, links that change.
 class ExtendedEngineTest : public testing::TestWithParam<int> {
  protected:
   Extras extras() const {
@@ -69,7 +68,7 @@ TEST_P(ExtendedEngineTest, AgreesWithTheNaiveReference) {
   }
 }
 
-// Dozens of transfers are under way all the time, and each that comes or goes moves the ends of a
+// Dozens of transfers are under way all the time, and each that starts or ends moves the ends of a
 // few others: rates are hardly ever solved as a whole.
 TEST_P(ExtendedEngineTest, AgreesWithTheNaiveReferenceWhereMuchIsUnderWay) {
   const uint64_t programs = extras().long_chains ? 10 : 50;
@@ -123,9 +122,9 @@ TEST(EngineTest, AgreesWithTheNaiveReferenceOnLargePrograms) {
   }
 }
 
-// What a link carried by its loads, sum of load·dt, is what its flows moved, except that the end of
-// each step is rounded by up to half a picosecond, during which the link carries up to its
-// capacity.
+// What a link carried according to its loads, the sum of load·dt, is what its flows moved, except
+// that the end of each step is rounded by up to half a picosecond, during which the link carries up
+// to its capacity.
 TEST(EngineTest, LinkLoadsStayWithinCapacityAndAddUpToTheBytes) {
   for (uint64_t seed = 0; seed < kPrograms / 4; ++seed) {
     const Program program = RandomProgram(seed);
@@ -172,8 +171,8 @@ TEST(EngineTest, TheSameProgramGivesTheSameHash) {
   }
 }
 
-// Rates are solved a component at a time, and a flow whose rate stays keeps its end. So what shares
-// no link and no edge with a program cannot change one bit of it.
+// Rates are solved one component at a time, and a flow whose rate stays the same keeps its end. So
+// what shares no link and no edge with a program cannot change a bit of it.
 TEST(EngineTest, AProgramDoesNotNoticeAnotherBesideIt) {
   for (uint64_t seed = 0; seed < kPrograms / 4; ++seed) {
     const ProgramRecipe one = RandomRecipe(2 * seed, 30);

@@ -51,7 +51,7 @@ void AddShape(const JsonShape& shape, std::set<std::string>* words) {
   for (const JsonShape& part : shape.parts) AddShape(part, words);
 }
 
-// Of what the readers treat apart: units, patterns, factors, edges of numbers.
+// For what the readers treat specially: units, patterns, factors, limits of numbers.
 constexpr const char* kAnyWords[] = {"\"1us\"",
                                      "\"-1us\"",
                                      "\"0s\"",

@@ -1,4 +1,4 @@
-// What fuzz targets begin with: shipped files, machines and schedules of our own writers, and the
+// What fuzz targets begin with: shipped files, machines and schedules from our own writers, and the
 // words of the tables that `rehearse schema` prints.
 #pragma once
 
@@ -18,8 +18,8 @@ std::vector<std::string> ShippedTexts(const std::string& folder, const std::stri
 // The value under the key of each shipped scenario that has it, as JSON.
 std::vector<std::string> ShippedValues(const std::string& key);
 
-// The words of a document of `rehearse schema`, in quotes where they stand so in a file: keys,
-// choices and examples; and values that readers treat apart.
+// The words of a document of `rehearse schema`, in quotes where a file has them in quotes: keys,
+// choices and examples; and values that readers treat specially.
 std::vector<std::string> SchemaWords(const std::string& document);
 
 // Shipped scenarios of a few ranks: several strategies, stages, experts, images.
@@ -30,13 +30,13 @@ std::vector<Schedule> SmallSchedules();
 // What edits and the like are applied to: two DGX A100.
 const Cluster& TwoMachines();
 
-// Whether a number above `most` follows one of the words, with signs and blanks between: what large
-// machines and models cost is no finding.
+// Whether a number above `most` follows one of the words, with signs and blanks between: the cost
+// of large machines and models is no finding.
 bool HasLarger(std::string_view text, const std::vector<std::string_view>& words, uint64_t most);
 // Words that buy devices, switches or links.
 bool NamesALargeMachine(std::string_view text);
 
-// A folder in memory, one a process, gone with it; with a slash at the end.
+// A folder in memory, one per process, gone with it; with a slash at the end.
 const std::string& FuzzFolder();
 // Replaces a file there; returns its path.
 std::string WriteFuzzFile(const std::string& name, std::string_view content);

@@ -6,8 +6,8 @@
 //   test_fuzz NAME --write FOLDER     seeds as FOLDER/corpus/*, the dictionary as FOLDER/words
 //   test_fuzz --list
 //
-// A child process reads; this one watches it and keeps the input that ended it. Exits with 0 where
-// nothing was found, 1 with a finding, 2 for what it was asked.
+// A child process reads; this one watches it and keeps the input that ended it. Exits with 0 if
+// nothing was found, 1 with a finding, 2 if it was asked wrongly.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -50,7 +50,7 @@ struct Options {
   std::vector<std::string> files;
 };
 
-// What the child tells, and its parent reads even when it is gone.
+// What the child reports, and its parent can read even when the child is gone.
 struct Shared {
   std::atomic<uint64_t> runs{0};
   std::atomic<bool> is_reading{false};
@@ -80,7 +80,7 @@ size_t PeakMemory() {
   _exit(1);
 }
 
-// Reads one input and looks what it took.
+// Reads one input and measures what it took.
 double Try(const FuzzTarget& target, const std::string& input, size_t memory_before,
            Shared* shared) {
   shared->size = std::min(input.size(), sizeof shared->input);
@@ -122,7 +122,7 @@ std::string Contents(const fs::path& path) {
 [[noreturn]] void Fuzz(const FuzzTarget& target, const Options& options,
                        const std::vector<std::string>& seeds, const std::vector<std::string>& words,
                        Shared* shared) {
-  // Nobody waits at a terminal, and a runaway ends before the machine does.
+  // Nobody waits at a terminal, and a runaway must end before it brings the machine down.
   dup2(open("/dev/null", O_RDONLY), STDIN_FILENO);
   constexpr rlim_t kMostData = rlim_t{4} << 30;
   const rlimit limit{kMostData, kMostData};
@@ -137,7 +137,7 @@ std::string Contents(const fs::path& path) {
 
   Mutator mutator(options.seed, seeds, words);
   while (!is_over()) {
-    // The quicker of two, so that a large one does not take all the time.
+    // The quicker of two, so that a large input does not take all the time.
     const size_t a = mutator.Below(seeds.size());
     const size_t b = mutator.Below(seeds.size());
     const std::string& seed = seeds[times[a] <= times[b] ? a : b];
@@ -148,7 +148,7 @@ std::string Contents(const fs::path& path) {
 
 // ---- The parent ---------------------------------------------------------------------------------
 
-// Its wait status. A child that reads one input for much longer than it may is ended.
+// Its wait status. A child that reads one input for much longer than it may is killed.
 int Watch(pid_t child, const Shared& shared) {
   constexpr double kPatience = 20 * kLongestSeconds;  // of the wall: the machine may be busy
   uint64_t runs = 0;

@@ -17,7 +17,7 @@
 
 namespace rehearse {
 
-// Of the sanitizers, in time; and in memory, freed blocks that are kept included.
+// The cost of the sanitizers, in time, and in memory, including freed blocks that are kept.
 inline constexpr double kFuzzSlowness = kIsSanitized ? 8 : 1;
 inline constexpr size_t kFuzzBulk = kIsSanitized ? 4 : 1;
 inline constexpr double kLongestSeconds = 1 * kFuzzSlowness;  // of the processor
@@ -37,15 +37,15 @@ struct FuzzTarget {
 
 // By name.
 const std::vector<FuzzTarget>& FuzzTargets();
-// Null where there is none of that name.
+// Null if there is none of that name.
 const FuzzTarget* FindFuzzTarget(std::string_view name);
 
 struct FuzzTargetRow {
   explicit FuzzTargetRow(FuzzTarget target);
 };
 
-// Reads the input. Throws what is a finding: std::exception of any kind but Error, and an Error
-// whose message is too long.
+// Reads the input. What it throws is a finding: any std::exception but Error, or an Error whose
+// message is too long.
 void RunFuzzTarget(const FuzzTarget& target, std::string_view input);
 
 }  // namespace rehearse

@@ -1,5 +1,5 @@
 // The entry of libFuzzer (preset "fuzz"): REHEARSE_FUZZ says which target. Changes of JSON are ours
-// half of the time, of all else libFuzzer's.
+// half of the time; all others are libFuzzer's.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>

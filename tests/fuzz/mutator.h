@@ -1,4 +1,4 @@
-// Seeded changes of a text: of bits, bytes and blocks, by parts of other texts, words of a
+// Seeded changes of a text: of bits, bytes and blocks, with parts of other texts, words of a
 // dictionary and awkward numbers; and of JSON, which stays JSON.
 #pragma once
 
@@ -20,7 +20,7 @@ class Mutator {
 
   // A few changes in a row; at most kLongestInput bytes.
   std::string Mutate(std::string text, FuzzLanguage language);
-  // Of a JSON value in the text; false, and nothing changed, where that is no JSON.
+  // Changes a JSON value in the text; false, with nothing changed, if the text is not JSON.
   bool MutateJson(std::string* text);
 
   uint64_t Below(uint64_t end);  // 0 to end - 1; 0 for 0

@@ -88,7 +88,7 @@ std::vector<SwitchCase> SwitchCases() {
       {"ring", kReduce, chain},
       {"chain", kBroadcast, chain},
       {"chain", kReduce, chain},
-      // On a switch both directions share the ports, so that two half rings are as fast as one.
+      // On a switch both directions share the ports, so two half rings are as fast as one.
       {"ring-both", kAllReduce, [=](uint32_t p, double n) { return 2 * ring(p, n); }},
       {"ring-both", kAllGather, ring},
       {"ring-both", kReduceScatter, ring},
@@ -191,7 +191,7 @@ const MachineCase kSymmetricCases[] = {
 };
 
 // Pipelines over hops of different latency. The closed form waits for the longest chain of
-// messages, but lets the hops of a step share their links with each other alone; step by step those
+// messages, but lets the hops of a step share their links only with each other; step by step, those
 // on quicker hops run ahead.
 const MachineCase kMixedPipelines[] = {
     {"tree", CollectiveKind::kAllReduce, "dgx-h100", "nodes", 4},
@@ -204,9 +204,9 @@ const MachineCase kMixedPipelines[] = {
     {"collnet", CollectiveKind::kAllReduce, "perlmutter", "nodes", 4},
 };
 
-// Rounds whose members have unequal ways: those inside a machine are through sooner, and their
-// links free for others, so that only the closed form and fluid, which both take rounds as a whole,
-// can be held against each other.
+// Rounds whose members have unequal paths: those inside a machine end sooner, and free their links
+// for others, so only the closed form and fluid, which both take rounds as a whole, can be
+// compared.
 const MachineCase kUnequalCases[] = {
     {"pairwise", CollectiveKind::kAllToAll, "dgx-a100", "nodes", 2},
     {"bruck", CollectiveKind::kAllToAll, "dgx-a100", "nodes", 2},
@@ -337,8 +337,8 @@ TEST(AlgorithmTest, FoldedIsUnfoldedForRandomGroupsOnRandomMachines) {
   EXPECT_GT(played, 500u);
 }
 
-// What no algorithm can exceed without switches that add. Every member has to take in, and to give
-// out, so many bytes in one collective; all together in all-reduces, where one may do more for
+// What no algorithm can exceed without switches that add. Every member has to receive and to send
+// this many bytes in one collective; in all-reduces all members together, since one may do more for
 // another.
 double MostBusBandwidth(CollectiveKind kind, const Cluster& cluster,
                         const std::vector<std::vector<uint32_t>>& groups, Router& router) {
@@ -371,7 +371,7 @@ TEST(AlgorithmTest, BusBandwidthIsNeverAboveTheBottleneck) {
     Router router(cluster);
     const double most = MostBusBandwidth(kind, cluster, groups, router);
     for (const Fidelity fidelity : kFidelities) {
-      // The closed form is of a group by itself, which can only be quicker.
+      // The closed form is that of a group alone, which can only be quicker.
       const double time = TimeOf(schedule, cluster, fidelity);
       const double busbw = BusBandwidth(kind, static_cast<uint32_t>(groups.front().size()),
                                         collective.bytes, Seconds(time))

@@ -29,7 +29,7 @@ TEST(ChannelsTest, TwoGpusOfAPerlmutterNodeShareOneRing) {
   Router router(*cluster);
   const auto channels = ChannelFinder(router).Find({0, 1});
   ASSERT_EQ(channels.size(), 1u);
-  // 4 NVLink3 of 25 GB/s a pair; AxoNN measured 76 GiB/s of these 100 GB/s.
+  // 4 NVLink3 of 25 GB/s per pair; AxoNN measured 76 GiB/s of these 100 GB/s.
   EXPECT_NEAR(TotalRate(*cluster, channels).value(), 76 * 1073741824.0, 1e6);
 }
 
@@ -55,8 +55,8 @@ TEST(ChannelsTest, AnNvSwitchNeedsOneRing) {
 }
 
 TEST(ChannelsTest, AHybridCubeMeshIsPackedFull) {
-  // DGX-1: every V100 has 6 NVLinks, so that at most 6 link rates of rings pass through it. The
-  // plain greedy choice leaves one of them unused; restarts find all.
+  // DGX-1: every V100 has 6 NVLinks, so at most 6 link rates of rings pass through it. The plain
+  // greedy choice leaves one of them unused; restarts find all.
   const auto cluster = Preset("dgx-1-v100", "nodes", 1);
   Router router(*cluster);
   const double link = TotalRate(*cluster, ChannelFinder(router).Find({0, 1})).value();
@@ -66,7 +66,7 @@ TEST(ChannelsTest, AHybridCubeMeshIsPackedFull) {
 
 // Of GPUs 0 to 4 of a DGX-1, 4 has NVLinks to 0 only, two of 22.6 GB/s: rings come to it from 0 and
 // leave it through 0 to another, as NCCL's path NVB does: two at most, of which the search finds
-// 1.6. Without, every ring crosses the PCIe.
+// 1.6. Without it, every ring crosses PCIe.
 TEST(ChannelsTest, FiveGpusOfACubeMeshRelayThroughAPeer) {
   const auto cluster = Preset("dgx-1-v100", "nodes", 1);
   Router router(*cluster);

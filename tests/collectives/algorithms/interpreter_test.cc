@@ -354,8 +354,8 @@ TEST(InterpreterTest, RingsAndRecursionsLoadEverybodyAlike) {
 }
 
 TEST(InterpreterTest, StepsOfOneMemberOfAThousandAreFew) {
-  // What a member does is made without looking at the others: its list is as long as what it has to
-  // do.
+  // What a member does is planned without looking at the others: its list is only as long as what
+  // it has to do.
   StepInput input;
   input.extents = {1024};
   EXPECT_EQ(StepsOf(FindAlgorithm("ring"), input, 512).size(), 4u);
@@ -364,7 +364,7 @@ TEST(InterpreterTest, StepsOfOneMemberOfAThousandAreFew) {
 }
 
 TEST(InterpreterTest, AnAlgorithmThatForgetsAMessageIsFound) {
-  // The ring without its first step: chunks arrive with the wrong sums, or somebody waits for ever.
+  // The ring without its first step: chunks arrive with the wrong sums, or somebody waits forever.
   Algorithm broken = FindAlgorithm("ring");
   broken.steps = [](const StepInput& input, uint32_t position, std::vector<Leg>* legs) {
     FindAlgorithm("ring").steps(input, position, legs);

@@ -59,7 +59,7 @@ TEST(RingOrderTest, ARingOnATorusGoesFromNeighbourToNeighbour) {
     for (size_t i = 0; i < ordered.size(); ++i) {
       latency += router.Between(ordered[i], ordered[(i + 1) % ordered.size()]).latency.value();
     }
-    // width·height hops of 1 us is the least there is. 2-opt need not find it, but comes within two
+    // width·height hops of 1 us is the least possible. 2-opt need not find it, but comes within two
     // hops; row by row the ring would take `height` hops more.
     EXPECT_LE(latency * 1e6, width * height + 2.001);
     auto sorted = ordered;

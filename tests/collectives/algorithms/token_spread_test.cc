@@ -1,4 +1,4 @@
-// To how many ranks and machines a token goes, against every order in which it may like experts.
+// How many ranks and machines a token goes to, against every order in which it may prefer experts.
 #include "collectives/algorithms/token_spread.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // Groups at the same places of equal machines, and groups of the same shape below a fat tree, are
-// looked at once; what comes out must be what looking at each of them gives.
+// looked at once; the result must be the same as from looking at each of them.
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -47,7 +47,7 @@ Schedule Asking(const std::vector<Groups>& communicators, uint32_t ranks,
   return schedule;
 }
 
-// All pairs sum up latencies in another order: their last bits may differ.
+// All pairs add up latencies in another order: their last bits may differ.
 void ExpectSameTime(Seconds a, Seconds b, bool to_the_bit) {
   if (to_the_bit)
     EXPECT_EQ(a, b);
@@ -126,8 +126,8 @@ TEST(AlikeMachinesTest, HaveTheTransfersThatEachOfThemWouldHave) {
   }
 }
 
-// 48 machines of which 32 share the leaves of their rails: of the twelves the third is split by the
-// boundary, as are the last machines of each.
+// 48 machines of which 32 share the leaves of their rails: the boundary splits the third of the
+// twelves, and the last machines of each.
 TEST(AlikeGroupsTest, HaveThePlansThatEachOfThemWouldHave) {
   const auto cluster = BuildPreset("dgx-h100", {{"nodes", 48}}, {});
   Figures figures = cluster->figures();
@@ -210,8 +210,8 @@ TEST(AlikeGroupsTest, OnDragonfliesHaveThePlansThatEachOfThemWouldHave) {
   }
 }
 
-// Everybody to everybody: on rails, on plain leaves, on a dragonfly, on a torus, in one machine;
-// all ranks, and halves that have more of one machine than of another.
+// All to all: on rails, on plain leaves, on a dragonfly, on a torus, in one machine; all ranks, and
+// halves that have more of one machine than of another.
 TEST(AllPairsTest, AreCountedAsTheyAreOneByOne) {
   using PresetParameters = std::map<std::string, uint32_t>;
   const auto nodes = [](uint32_t count) { return PresetParameters{{"nodes", count}}; };

@@ -39,7 +39,7 @@ Timeline Play(const Schedule& schedule, const Cluster& cluster, Fidelity fidelit
   return timeline;
 }
 
-// Every span of every rank within 1e-9 of the step, or one tick of the clock an op.
+// Every span of every rank within 1e-9 of the step, or one tick of the clock per op.
 void ExpectSameSpans(const Timeline& folded, const Timeline& unfolded) {
   const Timeline all = Unfolded(folded);
   ASSERT_EQ(all.spans.size(), unfolded.spans.size());
@@ -79,7 +79,8 @@ TEST(FoldingTest, GroupsOfOneCommunicatorAreEqualThoughTheirRanksDiffer) {
 
 TEST(FoldingTest, ASlowDeviceSplitsOnlyTheClassesItTouches) {
   // 4 groups of 4 on a switch; one device of group 0 is another kind. Its group's other three ranks
-  // wait for it and are a class, it is one, and the ranks of the other groups stay one class: 3.
+  // wait for it and are a class, the device is another, and the ranks of the other groups stay one
+  // class: 3.
   ClusterBuilder builder("switch");
   const auto preset = Preset("switch", "devices", 16);
   const uint32_t usual = builder.AddDeviceSpec(preset->DeviceOf(0));
@@ -116,7 +117,7 @@ Schedule RandomSchedule(Random& random, uint32_t columns, uint32_t rows) {
   schedule.communicators.push_back(
       Communicator::Strided("column", {{columns, 1}}, {{rows, columns}}));
   schedule.communicators.push_back(Communicator::Strided("row", {{rows, columns}}, {{columns, 1}}));
-  // One role a row when there is a pipeline along the rows, else one for all.
+  // One role per row when there is a pipeline along the rows, else one for all.
   const bool pipeline = rows > 1 && random.Below(2) == 0;
   const uint32_t roles = pipeline ? rows : 1;
   const uint32_t ops = 3 + random.Below(6);
@@ -208,7 +209,7 @@ TEST(FoldingTest, FoldedEqualsUnfoldedWhenComputeAndCommunicationInterfereAndSha
   }
 }
 
-// Everything at once, and links fail for a while: half a step at most, since nothing leads round
+// Everything at once, and links fail for a while: half a step at most, since there is no way round
 // them.
 Perturbation RandomPerturbation(Random& random, const Cluster& cluster, Time step) {
   Perturbation perturbation;
@@ -249,8 +250,8 @@ TEST(FoldingTest, FoldedEqualsUnfoldedWhenKernelsAndLinksArePerturbed) {
 
 TEST(FoldingTest, AnEventSplitsOnlyWhatCrossesItsLink) {
   // 4 groups of 4 on a switch, and the first rank's link to the switch becomes slow: as with an
-  // edit, its group is a class of its own, and in step the ranks of that group all differ. 2 and 5
-  // classes.
+  // edit, its group is a class of its own, and at fidelity step the ranks of that group all differ.
+  // 2 and 5 classes.
   const auto cluster = Preset("switch", "devices", 16);
   const Schedule schedule = OneCollective(CollectiveKind::kAllReduce, 1e6,
                                           {Range(0, 4), Range(4, 4), Range(8, 4), Range(12, 4)});

@@ -1,5 +1,5 @@
-// What is written is read by a reader of its own and played on a machine without latency, where
-// each rank sends one message at a time to each peer at one rate.
+// What is written is read by a separate reader and played on a machine without latency, where each
+// rank sends one message at a time to each peer at one rate.
 #include "collectives/lowering/goal.h"
 
 #include <deque>
@@ -73,8 +73,8 @@ GoalRanks ReadGoal(const std::string& text) {
   return ranks;
 }
 
-// When everything is done, in nanoseconds; a message takes `per_byte` each byte from when both its
-// ends are ready and its sender is free. Fails where two never meet, or meet with other sizes.
+// When everything is done, in nanoseconds; a message takes `per_byte` for each byte once both its
+// ends are ready and its sender is free. Fails where two never meet, or meet with different sizes.
 double PlayGoal(const GoalRanks& ranks, double per_byte) {
   struct End {
     uint32_t rank;
@@ -163,8 +163,8 @@ TEST(GoalTest, ARingTakesItsClosedForm) {
       7e6);
 }
 
-// Of every algorithm that has no switches: all messages meet, with one size, and nobody waits for
-// ever. What is sent of an all-reduce is 2(p-1) of its bytes at least.
+// For every algorithm without switches: all messages meet, with one size, and nobody waits forever.
+// An all-reduce sends at least 2(p-1) times its bytes.
 TEST(GoalTest, MessagesOfEveryAlgorithmMeet) {
   const auto cluster = Preset("switch", "devices", 8);
   uint32_t written = 0;

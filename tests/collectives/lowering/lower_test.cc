@@ -37,7 +37,7 @@ TEST_P(FidelityTest, ClosedFormFluidAndStepAgreeOnAnIdleSwitch) {
   const auto [kind, ranks, bytes] = GetParam();
   const auto cluster = Preset("switch", "devices", ranks);
   const Schedule schedule = OneCollective(kind, bytes, {Range(ranks)});
-  // Two links a path, each 1 us; 25 GB/s; one channel.
+  // Two links per path, each 1 us; 25 GB/s; one channel.
   const double expected =
       RingTime(kind, ranks, Bytes(bytes), BytesPerSecond(25e9), Seconds(2e-6)).value();
   for (const Fidelity fidelity : {Fidelity::kFormula, Fidelity::kFluid, Fidelity::kStep}) {
@@ -69,7 +69,7 @@ TEST(LowerTest, FidelitiesAgreeWithSeveralChannelsToo) {
         OneCollective(CollectiveKind::kAllReduce, 1e9, {Range(cluster->device_count())});
     const double formula = StepTime(schedule, *cluster, Fidelity::kFormula).value();
     EXPECT_NEAR(StepTime(schedule, *cluster, Fidelity::kFluid).value(), formula, 1e-3 * formula);
-    // Step by step a rank's edges inside the node are done sooner than those across nodes, so that
+    // Step by step a rank's edges inside the node are done sooner than those across nodes, so
     // latencies overlap: the last step may end a little before the closed form.
     EXPECT_NEAR(StepTime(schedule, *cluster, Fidelity::kStep).value(), formula, 1e-2 * formula);
   }
@@ -77,8 +77,8 @@ TEST(LowerTest, FidelitiesAgreeWithSeveralChannelsToo) {
 
 TEST(LowerTest, TwoRingsThatShareNicsGetHalfEach) {
   // 2 nodes of 4: the NIC of every GPU lies on all 4 channels of the one group. A second
-  // communicator over the same ranks doubles the load of every NIC, so that both take twice as
-  // long as one alone.
+  // communicator over the same ranks doubles the load of every NIC, so both take twice as long as
+  // one alone.
   const auto cluster = Preset("perlmutter", "nodes", 2);
   Schedule schedule = OneCollective(CollectiveKind::kAllReduce, 1e9, {Range(8)});
   const double alone = StepTime(schedule, *cluster, Fidelity::kFluid).value();
@@ -90,7 +90,7 @@ TEST(LowerTest, TwoRingsThatShareNicsGetHalfEach) {
   std::get<Collective>(op.work).communicator = CommunicatorId(1);
   role.ops.push_back(op);
   const double both = StepTime(schedule, *cluster, Fidelity::kFluid).value();
-  // The latency (14 steps of 14 us) is paid side by side, so take it out before comparing.
+  // The latency (14 steps of 14 us) is spent side by side, so take it out before comparing.
   const double latency = 14 * 14e-6;
   EXPECT_NEAR(both - latency, 2 * (alone - latency), 1e-6 * both);
 }

@@ -24,8 +24,7 @@ double Microseconds(const Pipeline& pipeline, uint32_t pieces) {
   return pipeline.Time(Bytes(1), pieces).value() * 1e6;
 }
 
-// Every piece passes the slow hop one after the other; the quick ones are passed once, before and
-// after.
+// Pieces pass the slow hop one after another; the quick ones are passed once, before and after.
 TEST(PipelineTest, ASlowHopAloneIsWaitedForByEveryPiece) {
   EXPECT_NEAR(Microseconds(Chain({1, 5, 1}), 4), 1 + 4 * 5 + 1, 1e-9);
   EXPECT_NEAR(Microseconds(Chain({5, 1, 1}), 4), 4 * 5 + 1 + 1, 1e-9);
@@ -33,13 +32,13 @@ TEST(PipelineTest, ASlowHopAloneIsWaitedForByEveryPiece) {
 }
 
 // Two pieces: the second leaves the first hop at 10, is through the quick ones at 12 and through
-// the last at 17, where the first has been gone since 12. Steps that all took as long as their
-// slowest hop would take 5 + 5 + 1 + 5 + 5 = 21.
+// the last at 17, which the first left at 12. Steps that all took as long as their slowest hop
+// would take 5 + 5 + 1 + 5 + 5 = 21.
 TEST(PipelineTest, SlowHopsThatShareNoMemberDoNotWaitForEachOther) {
   EXPECT_NEAR(Microseconds(Chain({5, 1, 1, 5}), 2), 17, 1e-9);
 }
 
-// All hops share members: whoever is through with a quick message still has a slow one to wait for.
+// All hops share members: whoever has finished a quick message still has a slow one to wait for.
 TEST(PipelineTest, HopsThatShareAMemberDo) {
   std::vector<Pipeline::Hop> hops(4);
   for (uint32_t i = 0; i < 4; ++i) {

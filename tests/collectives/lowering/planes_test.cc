@@ -86,7 +86,7 @@ TEST(PlanesTest, FoldedIsUnfolded) {
   }
 }
 
-// What keeps to its rail does not miss the spines that would join them.
+// Traffic that keeps to its rail does not miss the spines that would join the rails.
 TEST(RailOnlyTest, CollectivesOfARailTakeWhatTheyTakeOnJoinedRails) {
   ClosSpec joined = ClosOf(8, 3, 1, true);
   ClosSpec separate = ClosOf(8, 2);

@@ -71,8 +71,8 @@ TEST(SprayTrafficTest, FoldedIsUnfolded) {
 // of the trunks that it crosses.
 std::vector<double> RatesCableByCable(const Cluster& cluster,
                                       const std::vector<const Route*>& routes) {
-  // A flow that crosses a trunk of n cables crosses each with 1/n of its bytes. In units of
-  // 1/(all n multiplied) all multiplicities are whole.
+  // A flow that crosses a trunk of n cables crosses each with 1/n of its bytes. In units of 1/(the
+  // product of all n) all multiplicities are whole.
   uint32_t unit = 1;
   for (const Route* route : routes)
     for (const uint32_t link : route->links)
@@ -163,7 +163,7 @@ TEST(SprayTrafficTest, ManyQueuePairsComeNearIt) {
 }
 
 TEST(SprayTrafficTest, FormulaFluidAndStepAgreeOnHashedWays) {
-  // A lone ring of 8 machines on 4 leaves: no two of its edges share a link, whatever their ways.
+  // A lone ring of 8 machines on 4 leaves: no two of its edges share a link, whatever their routes.
   const auto cluster = Single(ClosOf(4, 2), 8);
   for (const uint32_t queue_pairs : {1u, 2u, 4u}) {
     std::vector<double> times;
@@ -193,9 +193,9 @@ std::unique_ptr<Cluster> BoxesWith(uint32_t nics, const ClosSpec& fabric, uint32
   return BuildMachine({"boxes", node, nodes, fabric, {}}, FindDevice("h100"));
 }
 
-// All other things equal. More NICs on an oversubscribed tree are not: a leaf then has the NICs of
-// fewer machines, so that more of what they exchange climbs. A leaf of a rail has as many machines
-// as before.
+// All other things being equal. With more NICs on an oversubscribed tree they are not: a leaf then
+// has the NICs of fewer machines, so more of what they exchange goes up the tree. A leaf of a rail
+// has as many machines as before.
 TEST(SprayTrafficTest, MoreNicsOrLessOversubscriptionNeverCost) {
   constexpr double kMost = 1.005;
   std::mt19937_64 random(7);

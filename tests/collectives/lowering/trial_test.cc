@@ -33,12 +33,12 @@ TEST(TrialTest, RanksThatDoNotTakePartAreIdle) {
   Router router(*cluster);
   Trial trial;
   trial.groups = {{1, 5}};
-  // 25 GB/s and 2 us a step: all-reduce of 2 ranks moves n/2 twice.
+  // 25 GB/s and 2 us per step: all-reduce of 2 ranks moves n/2 twice.
   EXPECT_NEAR(TimeOf(trial, Bytes(25e6), router).value(), 2 * (0.5e-3 + 2e-6), 1e-9);
 }
 
 TEST(TrialTest, ConcurrentGroupsShareTheNodesNics) {
-  // 2 nodes of DGX-A100: one ring of 16 uses all 8 NICs of a node; 8 rings of 2 use one each and
+  // 2 nodes of DGX-A100: one ring of 16 uses all 8 NICs of a node; 8 rings of 2 use one each, and
   // each reaches an eighth of the bus bandwidth.
   const auto cluster = Preset("dgx-a100", "nodes", 2);
   Router router(*cluster);

@@ -76,8 +76,8 @@ TEST_F(TunerTest, ADgxA100IsSurveyedAsNcclSeesIt) {
   EXPECT_FALSE(group.has_nvls);
 }
 
-// Two machines with 8 NICs of 25·0.955 GB/s: 191 GB/s around the rings; the trees cross twice that,
-// which the NVLinks inside do not bind (229.5).
+// Two machines with 8 NICs of 25·0.955 GB/s: 191 GB/s around the rings; the trees carry twice that
+// across, and the NVLinks inside (229.5) do not bind.
 TEST_F(TunerTest, TwoMachinesAreRootAndLeafInTurn) {
   Use("dgx-a100:nodes=2");
   const NcclGroup group = tuner_->GroupOf(ranks_).nccl.value();
@@ -144,10 +144,10 @@ TEST_F(TunerTest, OneGpuOfEachMachineGathersByPat) {
   EXPECT_EQ(Words(kAllGather, 8e9), "ring simple");
 }
 
-// Launching takes 30 us and one more for each channel. Of 8 bytes (one channel) that is longer than
-// the 9.5 + 14·1 us of LL; 1 GB with Simple starts with 9.5 + 14·2·4.1 us and 0.28 times what 24
-// chunks of 2 MiB take at 229.5 GB/s, 61.4 us, which is longer than launching 24 channels; grouped
-// sends run on 32 channels.
+// Launching takes 30 us and one more for each channel. For 8 bytes (one channel) that is longer
+// than the 9.5 + 14·1 us of LL; 1 GB with Simple starts with 9.5 + 14·2·4.1 us and 0.28 times what
+// 24 chunks of 2 MiB take at 229.5 GB/s, 61.4 us, which is longer than launching 24 channels;
+// grouped sends run on 32 channels.
 TEST_F(TunerTest, LaunchingCountsWhereItTakesLongerThanTheModelsLatency) {
   const auto plain = ReadClusterArgument("dgx-a100");
   Figures figures = plain->figures();
@@ -245,7 +245,7 @@ TEST_F(TunerTest, OlderNcclChoosesOtherwise) {
   EXPECT_EQ(tuner_->LibraryOf(ranks_), "NCCL 2.18");
 }
 
-// EFA delivers out of order: neither LL nor LL128 between machines, and 75 us a hop, twice with
+// EFA delivers out of order: neither LL nor LL128 between machines, and 75 us per hop, twice with
 // Simple. Inside a machine nothing changes.
 TEST_F(TunerTest, APluginForbidsProtocolsBetweenMachines) {
   Use("aws-p4d:nodes=2");

@@ -50,8 +50,8 @@ void ExpectCost(const NcclCost& cost, double microseconds, double gigabytes_per_
 
 TEST(NcclModelTest, RingsOfOneMachineTakeABaseAndAHopAStep) {
   const NcclGroup group = EightA100();
-  // 14 steps. LL: 6.6 + 14·0.6; half of 240 is more than the most that LL reaches, 87.7, and busbw
-  // is 14/8 of algbw.
+  // 14 steps. LL: 6.6 + 14·0.6; half of 240 is more than LL's maximum of 87.7, and busbw is 14/8 of
+  // algbw.
   ExpectCost(Cost(group, kAllReduce, kMegabyte, NcclAlgorithm::kRing, Protocol::kLL), 15.0,
              87.7 * 8 / 14);
   // LL128: 14.0 + 14·1.9; 0.92·240 = 220.8 is less than 12 channels of 20.
@@ -93,8 +93,8 @@ TEST(NcclModelTest, TreesTakeTheirDepthUpAndDown) {
   // Simple: 8.4 + 2(7·4 + 2·14) = 120.4; correction 0.5.
   ExpectCost(Cost(group, kAllReduce, kMegabyte, NcclAlgorithm::kTree, Protocol::kSimple), 120.4,
              142.4 / 2 * 0.5);
-  // LL: 6.8 + 2(7·0.6 + 2·5) = 35.2; 142.4/3.8 = 37.47 is more than LL's most, 20.4;
-  // correction 0.5.
+  // LL: 6.8 + 2(7·0.6 + 2·5) = 35.2; 142.4/3.8 = 37.47 is more than LL's maximum, 20.4; correction
+  // 0.5.
   ExpectCost(Cost(group, kAllReduce, kMegabyte, NcclAlgorithm::kTree, Protocol::kLL), 35.2,
              20.4 / 2 * 0.5);
 }
@@ -170,7 +170,8 @@ TEST(NcclModelTest, CombinationsThatNcclDoesNotHaveAreNotThere) {
   EXPECT_EQ(AllCosts(group, kAllReduce, Bytes(8)).size(), 4u);
 }
 
-// What a route has beyond a standard hop is added in full; what it lacks, in proportion.
+// What a route has beyond a standard hop is added in full; what it lacks is subtracted in
+// proportion.
 TEST(NcclModelTest, LongRoutesAddTheirWay) {
   NcclGroup group = FourMachines();
   const auto latency = [&](Protocol protocol) {

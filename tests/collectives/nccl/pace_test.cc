@@ -42,8 +42,8 @@ double BusBandwidth(const NcclGroup& group, CollectiveKind kind, double bytes) {
 }
 
 // 512 MiB on 8: steps of 64 MiB take 183.4 us at 366 GB/s, more than twice the flag's 9 us, so that
-// each adds two slices' 1.93 us. 4.6 + 7·(183.4 + 3.86) + 0.47·183.4 and, of the last chunk of 24
-// channels of 2 MiB, 0.28·137.5 us: 1,440.
+// each adds two slices' 1.93 us. 4.6 + 7·(183.4 + 3.86) + 0.47·183.4 and 0.28·137.5 us of the last
+// chunk of 24 channels of 2 MiB: 1,440.
 TEST(PaceTest, LongRingsMoveTheirBytesAndTheCopyOfTheirOwn) {
   EXPECT_NEAR(Microseconds(Hoppers(8), kAllGather, 512 * kMegabyte, NcclAlgorithm::kRing,
                            Protocol::kSimple),
@@ -58,7 +58,8 @@ TEST(PaceTest, ShortStepsOfSimpleWaitForTheirFlags) {
       4.6 + 7 * (2.865 / 2 + 9) + 0.75 * 2.865, 0.05);
 }
 
-// The copy of its own is half of what a rank of two sends, a fourteenth of what one of eight does.
+// The copy of its own block is half of what a rank of two sends, and a fourteenth of what one of
+// eight sends.
 TEST(PaceTest, TwoGpusReachLessThanEight) {
   EXPECT_LT(BusBandwidth(Hoppers(2), kAllGather, 1e9), 0.75 * 366);
   EXPECT_GT(BusBandwidth(Hoppers(8), kAllGather, 1e9), 0.9 * 366);
@@ -80,7 +81,7 @@ TEST(PaceTest, ALoopIsALoopHoweverLittleIsInIt) {
       6.8 + 3.85 * 2.93 + 8.24, 0.05);
 }
 
-// What takes the bytes of one ring takes those of a longer message as well, at any size.
+// A longer message never takes less time, at any size.
 TEST(PaceTest, MoreBytesNeverTakeLess) {
   for (const uint32_t ranks : {2u, 4u, 8u}) {
     for (const auto protocol : {Protocol::kLL, Protocol::kLL128, Protocol::kSimple}) {
@@ -95,7 +96,7 @@ TEST(PaceTest, MoreBytesNeverTakeLess) {
   }
 }
 
-// To one of 8 a GPU has 4 of its 32 channels of 18 GB/s; from 64 MiB on 8, from 128 on 16.
+// A GPU has 4 of its 32 channels of 18 GB/s for one of 8 peers; from 64 MiB on 8, from 128 on 16.
 TEST(PaceTest, OnePeerHasFewChannelsUntilMuchIsSent) {
   const NcclGroup group = Hoppers(8);
   EXPECT_NEAR(SendsPaceOf(group, kSendReceive, Bytes(64 * kMegabyte)).share, 72.0 / 366, 1e-9);

@@ -44,7 +44,7 @@ std::vector<std::string> TraceSeeds() {
       seed += kParting;
     }
     seed += ReadInputFile(folder + "/" + files.groups);
-    // Without our own schedule in it, as others write it: what stands under the keys is skipped.
+    // Without our own schedule in it, as others write it: what is under these keys is skipped.
     std::string foreign = seed;
     for (size_t at = foreign.find("rehearse"); at != std::string::npos;
          at = foreign.find("rehearse", at))

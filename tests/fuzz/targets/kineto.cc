@@ -1,4 +1,4 @@
-// Traces of PyTorch's profiler, of one or two ranks parted by kParting: as a timeline and as a
+// Traces of PyTorch's profiler, of one or two ranks separated by kParting: as a timeline and as a
 // schedule.
 #include "sim/interchange/kineto_read.h"
 #include "tests/fuzz/corpus.h"

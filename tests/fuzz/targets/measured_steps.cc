@@ -13,7 +13,7 @@ void ReadMeasuredText(std::string_view input) {
 }
 
 std::vector<std::string> MeasuredSeeds() {
-  // The first rows of each: a table is read in a time that grows with its rows.
+  // The first rows of each: the time to read a table grows with its rows.
   constexpr size_t kMost = 3000;
   std::vector<std::string> seeds;
   for (const std::string& text : ShippedTexts("scenarios/validation", ".csv"))

@@ -1,4 +1,4 @@
-// What nccl-tests print, and tables with commas.
+// What nccl-tests prints, and tables with commas.
 #include "real/calibration/nccl_log.h"
 
 #include <optional>

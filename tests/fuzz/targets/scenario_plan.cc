@@ -9,7 +9,7 @@
 namespace rehearse {
 namespace {
 
-// Layers, micro-batches and the like cost what they say; ranks too.
+// Layers, micro-batches and the like cost in proportion to their number, and so do ranks.
 bool IsSmall(std::string_view input) {
   static const std::vector<std::string_view> words = {
       "layers", "micro_batches", "stages", "chunks",  "virtual", "batch",  "expert",

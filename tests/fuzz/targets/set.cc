@@ -1,4 +1,4 @@
-// `--set` of a scenario: an assignment a line.
+// `--set` of a scenario: one assignment per line.
 #include <algorithm>
 
 #include "scenarios/readers/scenario.h"

@@ -1,5 +1,5 @@
-// What comes over a connection of the TCP transport, as the rank at its end takes it: a hello, then
-// frames until one is wrong.
+// What comes over a connection of the TCP transport, as the rank at its end receives it: a hello,
+// then frames until one is wrong.
 #include <cstring>
 
 #include <sys/socket.h>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr uint32_t kRanks = 4;
 
-// To a socket of the receiver's, whole: its buffer takes kLongestStream.
+// Written to the receiver's socket in one piece: its buffer takes kLongestStream.
 constexpr size_t kLongestStream = size_t{1} << 16;
 
 void ReadStream(std::string_view input, uint32_t neighbour, uint32_t receiver) {
