@@ -1,4 +1,4 @@
-// Rules of the house that no compiler checks: which folder may include which, how files look.
+// Rules of the project that no compiler checks: which folder may include which, how files look.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -45,7 +45,7 @@ const std::map<std::string, std::vector<std::string>>& Rooms() {
        {"readers", "imports", "playing", "explaining", "evaluating", "sweeping", "searching",
         "reporting", "trials", "library"}},
       {"tools",
-       {"", "viewer", "python"}},  // what is compiled for the page, and for Python, besides
+       {"", "viewer", "python"}},  // also what is compiled for the page, and for Python
   };
   return rooms;
 }
@@ -164,7 +164,8 @@ TEST(LayeringTest, NobodyIncludesASource) {
   }
 }
 
-// It takes longer to compile than most of what uses clusters: only sources that search include it.
+// It takes longer to compile than most code that uses clusters, so only sources that search include
+// it.
 TEST(LayeringTest, NoHeaderBringsBoostGraphToThoseWhoDoNotSearch) {
   const fs::path graph = "topology/cluster/graph.h";
   size_t searching = 0;
@@ -184,8 +185,8 @@ TEST(LayeringTest, NoHeaderBringsBoostGraphToThoseWhoDoNotSearch) {
   EXPECT_GT(searching, 5u);
 }
 
-// Lines of a source file with their numbers, but for those inside raw strings: what these quote is
-// as it is.
+// Lines of a source file with their numbers, except those inside raw strings, which may quote
+// anything.
 std::vector<std::pair<size_t, std::string>> LinesOutsideRawStrings(const fs::path& path) {
   std::vector<std::pair<size_t, std::string>> lines;
   std::ifstream file(fs::path(SourceDir()) / path);
@@ -208,7 +209,7 @@ std::vector<std::pair<size_t, std::string>> LinesOutsideRawStrings(const fs::pat
   return lines;
 }
 
-// clang-format sees to code, but leaves comments as they were laid out by hand.
+// clang-format takes care of code, but leaves comments as they are.
 TEST(LayoutTest, LinesFitAHundredColumns) {
   size_t count = 0;
   std::vector<std::string> folders = {"tests"};
@@ -227,7 +228,7 @@ TEST(LayoutTest, LinesFitAHundredColumns) {
   EXPECT_GT(count, 50000u);
 }
 
-// Whether there is a file or folder of that name; `*` stands for what it may, but for '/'.
+// Whether there is a file or folder of that name; `*` stands for anything but '/'.
 bool IsThere(const fs::path& path) {
   const std::string name = path.filename();
   if (name.find('*') == std::string::npos) return fs::exists(path);
@@ -249,7 +250,8 @@ std::vector<std::string> AllOf(const std::string& text, const std::regex& expres
   return found;
 }
 
-// A path from the root as comments and documents write it: begins with a folder, ends like a file.
+// A path from the root as comments and documents write it: it begins with a folder and ends like a
+// file.
 const std::regex& PathFromTheRoot() {
   static const std::regex path(
       R"((?:^|[^\w/.])((?:sim|topology|collectives|workloads|real|scenarios|tools|tests)/[\w*./-]+)"
@@ -277,7 +279,7 @@ TEST(DocumentsTest, FilesThatCommentsNameAreThere) {
   EXPECT_GT(count, 150u);
 }
 
-// Links, and names of files in `...`, are from the document's own folder or from the root.
+// Links, and names of files in `...`, are relative to the document's own folder or to the root.
 TEST(DocumentsTest, FilesThatDocumentsNameAreThere) {
   const fs::path root(SourceDir());
   std::vector<fs::path> documents = {root / "README.md", root / "CONTRIBUTING.md"};
@@ -312,8 +314,8 @@ TEST(DocumentsTest, FilesThatDocumentsNameAreThere) {
   EXPECT_GT(count, 200u);
 }
 
-// There is one namespace: two types of one name in two headers would be one to the linker, which
-// takes the destructor of either for both.
+// There is one namespace, so the linker would take two types of the same name in two headers for
+// one, and use the destructor of either for both.
 TEST(LayeringTest, EveryTypeOfAHeaderHasANameOfItsOwn) {
   std::map<std::string, std::string> header_of;
   const std::regex definition(
@@ -334,7 +336,7 @@ TEST(LayeringTest, EveryTypeOfAHeaderHasANameOfItsOwn) {
   EXPECT_GT(header_of.size(), 200u);
 }
 
-// All commands play what Prepare() makes, and so the same.
+// All commands play what Prepare() makes, so all play the same.
 TEST(LayeringTest, OnlyPrepareAsksThePlanner) {
   size_t count = 0;
   for (const char* folder : {"scenarios", "tools"}) {

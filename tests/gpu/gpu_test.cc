@@ -1,4 +1,4 @@
-// On real GPUs: our kernels and NCCL against the CPU backend. Skips where there is none;
+// On real GPUs: our kernels and NCCL against the CPU backend. Skips if there is none;
 // tools/gpu-check runs it on a machine that has some.
 #include <cmath>
 
@@ -37,8 +37,8 @@ class GpuTest : public ::testing::Test {
 };
 
 // Inputs are bf16 numbers, the same in every type, so only arithmetic and the rounding of results
-// differ: half a unit in the last place of the largest element, a few of them where a kernel adds
-// to what was there.
+// differ: by half a unit in the last place of the largest element, or a few of them where a kernel
+// adds to what was there.
 struct Precision {
   DType dtype;
   double tolerance;

@@ -1,4 +1,4 @@
-// How many random scenarios each property is tried on: 200, or REHEARSE_CASES (a soak: 100000),
+// How many random scenarios each property is tried on: 200, or REHEARSE_CASES (100000 for a soak),
 // from the seed REHEARSE_FIRST_CASE on; a dozen under sanitizers.
 #pragma once
 
@@ -14,7 +14,7 @@ struct Cases {
   uint64_t end = 0;
 };
 
-// `share`: of properties that take long only one case in so many.
+// `share`: properties that take long are tried on only one case in so many.
 inline Cases CasesOf(uint64_t share = 1) {
   uint64_t count = kIsSanitized ? 12 : 200;
   Cases cases;

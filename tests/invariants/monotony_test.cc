@@ -1,4 +1,4 @@
-// A better machine is no slower, where nothing is chosen anew: rings and channels are pinned.
+// A better machine is no slower if nothing is chosen anew: rings and channels are pinned.
 //
 // List schedules have anomalies: what begins earlier may take a link from what is more urgent. They
 // are counted and shown, and may cost 0.5 % of a step.
@@ -15,7 +15,7 @@
 namespace rehearse {
 namespace monotony_test {
 
-// The step's seconds on the scenario's machine with every link or device changed so.
+// The step's seconds on the scenario's machine with every link or device changed in this way.
 double StepWith(const Scenario& scenario, const Edit& edit) {
   Scenario changed = scenario;
   changed.cluster = ApplyEdits(*scenario.cluster, {edit});
@@ -41,7 +41,7 @@ struct Count {
   double worst = 0;
   uint64_t worst_case = 0;
 
-  // `better` and `worse`: what the step takes on the better and on the worse machine.
+  // `better` and `worse`: the time of the step on the better and on the worse machine.
   void Add(uint64_t seed, const std::string& scenario, double better, double worse) {
     ++cases;
     const double loss = better / worse - 1;

@@ -1,5 +1,5 @@
-// Same input, same bits: whatever the folder, the locale, the time zone, the number of threads, and
-// how often it is asked; and whichever command plays it.
+// Same input, same bits: whatever the folder, the locale, the time zone, the number of threads, how
+// often it is asked, and which command plays it.
 #include <clocale>
 #include <cstdlib>
 #include <ctime>
@@ -22,7 +22,7 @@ namespace same_bits_test {
 
 namespace fs = std::filesystem;
 
-// All that a result says, but for what playing it took.
+// Everything that a result says, except how long playing took.
 std::string Told(const std::string& text, unsigned threads = 1) {
   Scenario scenario = ReadScenario(JsonDocument::FromText(text, "random.json"));
   scenario.allow_out_of_memory = true;
@@ -41,7 +41,7 @@ TEST(SameBitsTest, NeitherFolderNorLocaleNorTimeZoneNorThreadsNorRepeatingMatter
     ASSERT_EQ(Told(text), told) << "asked again";
     ASSERT_EQ(Told(text, 3), told) << "with three threads";
     fs::current_path("/");
-    // Whichever the machine has: in most of them a comma parts a number.
+    // Whichever the machine has: in most of them the decimal separator is a comma.
     for (const char* name : {"de_DE.UTF-8", "tr_TR.UTF-8", "C.UTF-8"})
       if (std::setlocale(LC_ALL, name) != nullptr) break;
     setenv("TZ", "Asia/Kathmandu", 1);
@@ -55,8 +55,8 @@ TEST(SameBitsTest, NeitherFolderNorLocaleNorTimeZoneNorThreadsNorRepeatingMatter
   }
 }
 
-// What `rehearse plan` writes and `execute` runs is what `run` plays: one schedule, which comes
-// back from its file as it was and takes the same time to the picosecond.
+// What `rehearse plan` writes and `execute` runs is what `run` plays: one schedule, which is read
+// back from its file unchanged and takes the same time to the picosecond.
 TEST(SameBitsTest, RunPlanAndExecuteHaveOneSchedule) {
   const Cases cases = CasesOf(2);
   for (uint64_t seed = cases.first; seed < cases.end; ++seed) {

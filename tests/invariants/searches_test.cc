@@ -15,8 +15,8 @@ namespace searches_test {
 
 using Json = nlohmann::json;
 
-// The best point's step and how many were simulated; nothing where the space is empty or a
-// strategy has no axes of its own.
+// The best point's step and how many were simulated; nothing if the space is empty or a strategy
+// has no axes of its own.
 std::optional<std::pair<double, size_t>> BestOf(Json scenario, const char* decide, double keep) {
   scenario["search"] = {{"decide", decide}, {"method", "exhaustive"}};
   if (keep > 0) scenario["search"].update({{"keep", keep}, {"keep_at_least", 3}});
@@ -29,8 +29,9 @@ std::optional<std::pair<double, size_t>> BestOf(Json scenario, const char* decid
   }
 }
 
-// It need not be the same point where several are as good; what it takes is. The formula may
-// mislead where it sees nothing of contention and overlap: that is counted, and bounded.
+// If several points are equally good it need not be the same one, but it must take the same time.
+// The formula may mislead, since it sees nothing of contention and overlap: such cases are counted
+// and bounded.
 TEST(SearchInvariantsTest, APrunedSearchFindsTheBestOfAll) {
   const Cases cases = CasesOf(20);
   uint64_t compared = 0;

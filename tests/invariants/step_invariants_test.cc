@@ -1,4 +1,4 @@
-// What holds of every step, whatever the machine, the strategy and the fidelity.
+// What holds for every step, whatever the machine, the strategy and the fidelity.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -93,7 +93,7 @@ TEST(StepInvariantsTest, BytesOfEveryAxisAreEqualAtAllFidelities) {
   });
 }
 
-// Every span of every rank, within 1e-9 of the step or some ticks of the clock.
+// Every span of every rank, within 1e-9 of the step or a few ticks of the clock.
 TEST(StepInvariantsTest, FoldedAndUnfoldedAreOneStep) {
   ForEachCase(CasesOf(), {}, [](const Scenario& scenario) {
     const Timeline folded = Unfolded(PlayScenario(scenario).simulation.timeline);

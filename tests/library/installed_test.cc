@@ -45,7 +45,7 @@ class InstalledTest : public ::testing::Test {
   void Write(const std::string& name, const std::string& text) const {
     std::ofstream(folder_ / name) << text;
   }
-  // Under sanitizers others would have to be built with them too.
+  // Programs that use a sanitized library would have to be built with sanitizers, too.
   static bool IsSanitized() { return std::string(REHEARSE_SANITIZE) != "OFF"; }
 
   fs::path folder_;
@@ -88,7 +88,7 @@ TEST_F(InstalledTest, AProgramFindsThePackageAndPlaysTheSameHash) {
   EXPECT_EQ(Run("prefix/bin/rehearse --version"), 0) << Said();
 }
 
-// Names that meet another program's (CHECK, nlohmann's, Boost's) stay inside.
+// Names that would clash with another program's (CHECK, nlohmann's, Boost's) stay inside.
 TEST_F(InstalledTest, NothingButTheHeadersNamesIsShown) {
   if (Run("command -v nm") != 0) GTEST_SKIP() << "no nm here";
   ASSERT_EQ(Run("nm -D --defined-only -C '" REHEARSE_BUILD "/librehearse.so' | cut -d' ' -f3- | "

@@ -1,4 +1,4 @@
-// The library as its user meets it: linked to librehearse.so and nothing else of the house.
+// The library as its user meets it: linked to librehearse.so and nothing else of ours.
 #include <algorithm>
 #include <atomic>
 #include <cstdio>

@@ -1,5 +1,5 @@
 // How near the model comes to published measurements: the tables of collectives/ACCURACY.md, which
-// are held against what this prints.
+// are compared with what this prints.
 //
 //   test_measured                           the tables, with the numbers that were fitted
 //   REHEARSE_ACCURACY=sizes test_measured   every size as well
@@ -8,9 +8,9 @@
 //   REHEARSE_MACHINE=NAME                   only machines whose name has this in it
 //
 // Two numbers are fitted for each machine (real/calibration/calibration_fit.h): the efficiency of
-// the links that bind, and what launching a collective takes; on every other size of all its
-// tables. The errors are those of the other sizes; beside them stands the error of all sizes from
-// 1 MiB on without any fit.
+// the links that bind, and the time to launch a collective, on every other size of all its tables.
+// The errors are those of the remaining sizes; beside them is the error of all sizes from 1 MiB on
+// without any fit.
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -32,7 +32,7 @@ namespace accuracy_test {
 
 constexpr Bytes kOneMegabyte(1 << 20);
 
-// What is wanted: from 1 MiB on a median of 8 % and a 90th percentile of 20 %, below a median of
+// The targets: from 1 MiB on a median of 8 % and a 90th percentile of 20 %, below that a median of
 // 25 %; without any fit a median of 12 % from 1 MiB on.
 constexpr double kWantedMedian = 0.08;
 constexpr double kWantedNinetieth = 0.20;
@@ -90,7 +90,7 @@ Calibration Documented(const std::string& machine) {
   return calibration;
 }
 
-// Held-out errors: of every other size, of all where there is but one.
+// Held-out errors: of every other size, or of all if there is only one.
 void SumUpErrors(Judged* judged) {
   std::vector<double> large;
   std::vector<double> small;

@@ -1,12 +1,12 @@
 // DeepEP's dispatch and combine as its README states them, beside what is predicted from the links'
 // own rates, with nothing fitted to these numbers. REHEARSE_ACCURACY=sizes prints every row.
 //
-// Normal kernels: 4,096 tokens a rank (8,192 of V2), hidden 7,168, 8 of 256 experts, in 4 groups at
-// most where there are more machines (its test has a group for each machine). Low latency: 128
-// tokens, each sent once for every expert; until August 2025 over NICs alone, so that each rank is
-// as if in a machine of its own.
-// Source: deepseek-ai/DeepEP, README.md at 84d3d6f (2025-02-25), 1a0c8f6 (2025-04-27), 91bb69a
-// (2025-08-25), dd758ca (2026-07-14), H800 with NICs of 400 Gb/s unless said otherwise.
+// Normal kernels: 4,096 tokens per rank (8,192 with V2), hidden 7,168, 8 of 256 experts, in 4
+// groups at most where there are more machines (its test has a group for each machine). Low
+// latency: 128 tokens, each sent once for every expert; until August 2025 over NICs alone, as if
+// each rank were in a machine of its own. Source: deepseek-ai/DeepEP, README.md at 84d3d6f
+// (2025-02-25), 1a0c8f6 (2025-04-27), 91bb69a (2025-08-25), dd758ca (2026-07-14), H800 with NICs of
+// 400 Gb/s unless said otherwise.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -106,7 +106,7 @@ struct Judged {
     for (const double error : errors) worst = std::max(worst, std::abs(error));
     return worst;
   }
-  // Of pairs of rows that differ by 5 % and more as measured: those in the same order.
+  // Among pairs of rows that were measured to differ by 5 % and more: those in the same order.
   double InOrder() const {
     int pairs = 0;
     int right = 0;
@@ -140,8 +140,8 @@ Judged Judge(const std::string& table) {
   return judged;
 }
 
-// The kernels' own time is not modelled, so that all are faster than measured; what is asked of a
-// table is in collectives/MEASURED.md beside what was found.
+// The kernels' own time is not modelled, so all are faster than measured; collectives/MEASURED.md
+// has the table and what was found.
 TEST(DeepEpTest, NormalKernelsOfV2AreNearTheLinksRates) {
   const Judged judged = Judge("V2, July 2026");
   EXPECT_LE(judged.Mean(), 0.08);
@@ -151,7 +151,7 @@ TEST(DeepEpTest, NormalKernelsOfV2AreNearTheLinksRates) {
 
 TEST(DeepEpTest, NormalKernelsOfTheFirstReleasesAreOrderedAcrossMachines) {
   const Judged judged = Judge("normal, April 2025");
-  // Two machines of H800 had 43 GB/s, slower than eight: neither NICs nor NVLinks bind there.
+  // Two machines of H800 reached 43 GB/s, less than eight: neither NICs nor NVLinks bind there.
   EXPECT_LE(judged.Mean(), 0.20);
   EXPECT_GE(judged.InOrder(), 0.80);
 }

@@ -1,10 +1,10 @@
 // Published measurements of collectives, as figures: bytes and microseconds (out of place), and
-// what was fitted on them. They are in measured_tables.txt, whose head tells how.
+// what was fitted on them. They are in measured_tables.txt, whose head describes the format.
 //
-// Sources as named with each table. Of VIA-Research/vTrain's look-up tables (1 to 1,024 MiB in
-// steps of 1 MiB) the powers of two and three times the powers of two are taken. Zero sizes are
-// left out; of the H200 of stas00/ml-engineering only bandwidths are published, and times follow
-// from them. Of openxla's one-way permutations between pairs none is taken.
+// Each table names its source. From VIA-Research/vTrain's look-up tables (1 to 1,024 MiB in steps
+// of 1 MiB) the powers of two and three times the powers of two are taken. Zero sizes are left out;
+// for the H200 of stas00/ml-engineering only bandwidths are published, and times follow from them.
+// None of openxla's one-way permutations between pairs is taken.
 #pragma once
 
 #include <cstdint>

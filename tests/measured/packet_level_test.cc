@@ -1,11 +1,11 @@
-// Hashing against spraying, beside what a packet-level simulation of others published.
+// Hashing against spraying, beside the published results of a packet-level simulation.
 //
 // Li, Lin, Jiang, Wang: "SOPA: Source Routing Based Packet-Level Multi-Path Routing in Data Center
 // Networks" (ZTE Communications 16(2), 2018), abstract: with NS-3, under a permutation, packets
-// dealt in turn over all equal ways of a fat tree reach 77.74 % more throughput than ECMP by flows,
-// 29.87 % more than random packets, whose reordering TCP takes for loss. Every server sends one
-// flow to another and receives one; links are equal. Ours has neither TCP nor queues: what is
-// sprayed reaches all of its link, and the ratio is an upper bound.
+// dealt in turn over all equal paths of a fat tree reach 77.74 % more throughput than ECMP by
+// flows, 29.87 % more than random packets, whose reordering TCP takes for loss. Every server sends
+// one flow to another and receives one; links are equal. Ours has neither TCP nor queues: sprayed
+// flows reach the full rate of their links, and the ratio is an upper bound.
 #include <algorithm>
 #include <cstdio>
 #include <numeric>

@@ -1,12 +1,12 @@
 // Against SimGrid (https://simgrid.org), when it is installed (Debian: libsimgrid-dev): the same
 // transfers on the same links, agreement to 1e-6.
 //
-// What SimGrid's CM02 model does on top of max-min sharing is switched off: it weighs flows by
+// What SimGrid's CM02 model does on top of max-min sharing is switched off: it weights flows by
 // their route's latency, so every route gets the same latency of 1 s from a link of its own, and
-// the real one by way of the latency factor; cross traffic and the TCP window are off, precisions
-// are 1e-12. A process may have one SimGrid engine, so all cases are played at once; they share
-// no link. The receives of a ring are posted beforehand: a comm then starts when its sender does,
-// as a flow does.
+// its real latency through the latency factor; cross traffic and the TCP window are off, precisions
+// are 1e-12. A process may have one SimGrid engine, so all cases are played at once; they share no
+// link. The receives of a ring are posted beforehand: a comm then starts when its sender does, as a
+// flow does.
 #include <gtest/gtest.h>
 
 #if defined(REHEARSE_HAS_SIMGRID)
@@ -56,7 +56,7 @@ double Now() {
   return std::chrono::duration<double>(steady_clock::now().time_since_epoch()).count();
 }
 
-// The ends of the transfers, and how long finding them took; the naive reference has to agree to
+// The ends of the transfers, and how long it took to find them; the naive reference has to agree to
 // the picosecond.
 std::vector<double> EndsByRehearse(const Case& what, double* seconds) {
   ProgramBuilder builder;
@@ -258,8 +258,8 @@ TEST(SimGridTest, TransfersEndWhenSimGridSaysSo) {
     cases.push_back(Rings(nodes, 4, 0, steps, 0, random));
     cases.push_back(Rings(nodes, 1, 0, steps, 0.9, random));  // a core that binds now and then
   }
-  // With strides of 1, 3, 5 and 7 only few steps: whose step comes first changes what comes
-  // after, and over 62 steps transfers that are 1e-9 larger end 0.4 % earlier or later, in
+  // With strides of 1, 3, 5 and 7, only a few steps: which ring's step comes first changes what
+  // comes after, and over 62 steps, transfers that are 1e-9 larger end 0.4 % earlier or later, in
   // either simulator.
   for (uint32_t i = 0; i < 10; ++i) cases.push_back(Rings(16, 4, 2, 4, 0, random));
   for (uint32_t i = 0; i < 100; ++i) cases.push_back(RandomFlows(i, random));
@@ -278,7 +278,7 @@ TEST(SimGridTest, TransfersEndWhenSimGridSaysSo) {
     if (worst <= 1e-6) continue;
     ++differ;
     // SimGrid 3.32 may put a transfer 1e-4 off where many nearly tie; the naive reference, in long
-    // doubles, and a clock a thousand times finer say that this is not ours.
+    // doubles, and a clock a thousand times finer show that the error is not ours.
     EXPECT_LE(worst, 1e-3) << cases[i].name;
   }
   EXPECT_LE(differ, 2u) << "of " << cases.size();

@@ -51,7 +51,7 @@ TEST(ExecutableTest, MessagesGetTheMemoryOfTheirBytes) {
     {"name": "swap", "collective": "all-to-all", "communicator": "all", "bytes": "120B"},
     {"name": "meet", "collective": "barrier", "communicator": "all"})"));
   const std::vector<Op>& ops = schedule.roles[0].ops;
-  // 120 bytes are 30 numbers of fp32, thirds of them 10; 118 bytes want 30 as well.
+  // 120 bytes are 30 numbers of fp32, a third of them 10; 118 bytes need 30 as well.
   EXPECT_EQ(ElementsOf(schedule, ops[0].reads), 30u);
   EXPECT_EQ(ops[0].writes, ops[0].reads);
   EXPECT_EQ(ElementsOf(schedule, ops[1].reads), 10u);
@@ -61,7 +61,7 @@ TEST(ExecutableTest, MessagesGetTheMemoryOfTheirBytes) {
   EXPECT_EQ(ElementsOf(schedule, ops[3].writes), 30u);
   EXPECT_NE(ops[3].writes, ops[3].reads);
   EXPECT_EQ(ElementsOf(schedule, ops[4].reads), 1u);
-  // All are on one stream: one memory for what goes, one for what comes.
+  // All are on one stream: one memory for what is sent, one for what is received.
   const RankPlan plan = PlanRank(schedule, 0);
   ASSERT_EQ(plan.memories.size(), 2u);
   EXPECT_EQ(plan.memories[0].elements, 30u);
@@ -101,7 +101,7 @@ TEST(ExecutableTest, OpsOfAFixedDurationTakeAtLeastThat) {
   }
 }
 
-// Every kind of message, on streams of their own: that they all come to their end is the test.
+// Every kind of message, on streams of their own: the test is that they all finish.
 TEST(ExecutableTest, MadeUpMessagesOfEveryKindArrive) {
   const Schedule schedule = ThreeRanks(R"(
     {"name": "work", "duration": "100us"},

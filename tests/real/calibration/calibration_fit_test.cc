@@ -12,7 +12,8 @@ namespace calibration_fit_test {
 using ::testing::HasSubstr;
 
 TEST(CalibrationFitTest, ErrorsAreSummedUpByNearestRank) {
-  // Of four, the 2nd is the first with half of them at or below, the 4th with nine tenths.
+  // Of four, the 2nd is the first with half of them at or below it, the 4th the first with nine
+  // tenths.
   const ErrorSummary summary = SummarizeErrors({0.4, 0.1, 0.3, 0.2});
   EXPECT_EQ(summary.samples, 4u);
   EXPECT_EQ(summary.median, 0.2);
@@ -55,8 +56,8 @@ TEST(CalibrationFitTest, FindsTheNumbersThatTimesWereMadeWith) {
     EXPECT_NEAR(predicted[i] / rows[i].time, 1, 1e-3) << rows[i].bytes.value();
 }
 
-// A log of a machine whose launching goes by channels: 0.7 of the links, 30 us and
-// 1.5 us a channel.
+// A log of a machine whose launch time grows with channels: 0.7 of the links, 30 us and 1.5 us a
+// channel.
 TEST(CalibrationFitTest, SeesWhetherLaunchingGoesByChannels) {
   Trial trial;
   trial.groups = {{0, 1, 2, 3, 4, 5, 6, 7}};
@@ -76,8 +77,7 @@ TEST(CalibrationFitTest, SeesWhetherLaunchingGoesByChannels) {
   EXPECT_NEAR(found.channel_overhead->value(), 1.5e-6, 1e-9);
 }
 
-// Every third time is ten times too long: relative errors are counted up to 1, so that the
-// others decide.
+// Every third time is ten times too long: relative errors count at most 1, so the others decide.
 TEST(CalibrationFitTest, AFewWildSamplesDoNotDecide) {
   const auto cluster = ReadClusterArgument("switch:devices=4");
   std::vector<NcclRow> rows = MadeRows();
@@ -94,8 +94,8 @@ std::vector<NcclRow> MadeRowsOf(const std::vector<double>& sizes) {
   return rows;
 }
 
-// One row tells one number: the small one launching, the large one the links. The cluster's own
-// prediction of the large one is a third too short.
+// One row determines one number: the small one launching, the large one the links. The cluster's
+// own prediction of the large one is a third too short.
 TEST(CalibrationFitTest, OfTwoRowsBothAreMet) {
   const auto cluster = ReadClusterArgument("switch:devices=4");
   for (const std::vector<double>& sizes :
@@ -112,7 +112,7 @@ TEST(CalibrationFitTest, OfTwoRowsBothAreMet) {
   }
 }
 
-// 64 bytes take 19 us, 15 ps of it on the links: any efficiency meets them.
+// 64 bytes take 19 us, 15 ps of it on the links: any efficiency fits.
 TEST(CalibrationFitTest, SmallRowsDoNotTellTheEfficiency) {
   const auto cluster = ReadClusterArgument("switch:devices=4");
   const Calibration calibration =
@@ -137,9 +137,9 @@ TEST(CalibrationFitTest, LargeRowsDoNotTellLaunching) {
   }
 }
 
-// Of seven rows the cluster meets three, and four are three times too long, those that are fitted
-// on. Without a fit the errors are 4·2/3 in all; met, they are the other three, each off by 2 and
-// counted as 1. So 38 % against 43 %.
+// The cluster meets three of seven rows; the four that are used in the fit are three times too
+// long. Without a fit the errors are 4·2/3 in all; if those four are met, the other three are each
+// off by 2 and count as 1. So 38 % against 43 %.
 TEST(CalibrationFitTest, AFitThatIsWorseThanNoneIsRefused) {
   const auto cluster = ReadClusterArgument("switch:devices=4");
   std::vector<NcclRow> rows = MadeRowsOf({1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9});
@@ -153,7 +153,7 @@ TEST(CalibrationFitTest, AFitThatIsWorseThanNoneIsRefused) {
   const std::string remark = calibration.fit["remarks"][0];
   EXPECT_THAT(remark, HasSubstr("the fit is refused: its mean error is 4"));
   EXPECT_THAT(remark, HasSubstr("without it 38.1 %"));
-  // Whoever uses it learns why it is empty.
+  // Whoever uses it is told why it is empty.
   try {
     ReadCalibration(JsonDocument::FromText(ToJson(calibration).dump(), "fit.json").Root());
     FAIL();

@@ -67,7 +67,8 @@ TEST(CostFitTest, EqualWorkIsOnePointOfTheMedian) {
 }
 
 // A step costs 1 µs up to 4 KiB and 9 µs from there on (a protocol switch). A straight line through
-// that is wrong by multiples at small sizes; a curve with knots on both sides only between them.
+// these is off by multiples at small sizes; a curve with knots on both sides only between the
+// knots.
 TEST(CostFitTest, AStraightLineLosesASwitchThatKnotsKeep) {
   std::vector<CollectiveSamples> samples;
   for (double bytes = 64; bytes <= 1 << 20; bytes *= 2) {

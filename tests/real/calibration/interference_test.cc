@@ -1,5 +1,5 @@
-// What compute and communication cost each other: closed forms, and slowdowns that were
-// made up come back.
+// What compute and communication cost each other: closed forms, and made-up slowdowns that must be
+// found again.
 #include "real/calibration/interference.h"
 
 #include <gtest/gtest.h>
@@ -62,7 +62,7 @@ TEST(InterferenceTest, WavesThatWereMadeUpAreFound) {
   truth.waves = Waves{132, 20, 128, 256};
   const auto fit = FitInterference(MadeUp(truth), 132);
   ASSERT_TRUE(fit.has_value());
-  // Other tiles or counts may explain the same times: the times are what counts.
+  // Other tiles or counts may explain the same times; only the times count.
   EXPECT_LT(fit->wave_errors.largest, 1e-9);
   for (const EncounterSamples& own : MadeUp(truth)) {
     if (own.encounter.product.m == 0) continue;

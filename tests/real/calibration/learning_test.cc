@@ -72,8 +72,8 @@ TEST(LearningTest, ProbesAreValidSchedulesOfEverySize) {
   CheckSchedule(MakeProductProbe(2, ProbeProducts(4, {.most = Flops(1e7)}), 1));
 }
 
-// Runs for real, on threads; times are not looked at. A busy machine may leave no step alone: then
-// nothing is learned, and that is said.
+// Runs for real, on threads; times are not checked. A busy machine may leave no step undisturbed:
+// then nothing is learned, and the test says so.
 TEST(LearningTest, ACalibrationHasSamplesRejectionsMachineAndErrors) {
   std::vector<NamedSchedule> ladder = {
       {"collectives of 2", MakeCollectiveProbe(2, 2, ProbeStepSizes(Bytes(16384)), 1)}};

@@ -1,5 +1,5 @@
-// Logs of nccl-tests as versions, launchers and NCCL's own lines make them, with figures that are
-// made up.
+// Logs of nccl-tests as its versions, launchers and NCCL's own lines make them, with made-up
+// figures.
 #include "real/calibration/nccl_log.h"
 
 #include <gmock/gmock.h>
@@ -42,7 +42,7 @@ const std::string kHeading =
     "#   size   count   type  redop  root   time  algbw  busbw #wrong   time  algbw  busbw #wrong\n"
     "#    (B) (elements)                    (us) (GB/s) (GB/s)          (us) (GB/s) (GB/s)\n";
 
-// Of 8 ranks: 1 MiB is 262,144 floats, and 32,768 a rank.
+// With 8 ranks, 1 MiB is 262,144 floats, and 32,768 per rank.
 const std::string kWhole = "  1048576  262144 float ";
 const std::string kPart = "  1048576   32768 float ";
 const std::string kFigures = " 50.0 20.97 36.70 0  51.0 20.56 35.98 0\n";
@@ -57,7 +57,7 @@ TEST(NcclKindTest, FollowsFromCountTypeAndSize) {
   EXPECT_EQ(KindOf(kWhole + "max 0" + kFigures), kReduce);
   EXPECT_EQ(KindOf(kWhole + "none 0" + kFigures), kBroadcast);
   EXPECT_EQ(KindOf(kWhole + "none -1" + kOnlyOutOfPlace), kSendReceive);
-  // Of the same size 524,288 halves are the whole, 65,536 an eighth.
+  // In halves, the same size is 524,288, and an eighth of it 65,536.
   EXPECT_EQ(KindOf("  1048576 524288 half prod -1" + kFigures), kAllReduce);
   EXPECT_EQ(KindOf("  1048576 65536 half avg -1" + kFigures), kReduceScatter);
   EXPECT_EQ(KindOf("  1048576 131072 f8e4m3 sum -1" + kFigures), kReduceScatter);
@@ -97,7 +97,7 @@ TEST(NcclKindTest, AShareThatIsNotOfARankTellsNothing) {
   const NcclTable table = Only(ranks + kHeading + kPart + "sum -1" + kFigures);
   EXPECT_EQ(table.kind, std::nullopt);
   EXPECT_EQ(table.why_no_kind, "a size is 8 times its count, but 4 ranks take part");
-  // Counts of two rows that do not fit each other.
+  // Counts of two rows that contradict each other.
   EXPECT_EQ(Only(kHeading + kPart + "sum -1" + kFigures + kWhole + "sum -1" + kFigures).kind,
             std::nullopt);
 }
@@ -136,7 +136,7 @@ TEST(NcclUnitTest, NamesMayHoldTheUnits) {
   EXPECT_NEAR(Only("size,algbw_Gbps\n1M,80\n").rows[0].time.value(), 1048576 / 1e10, 1e-12);
 }
 
-// 1 MiB in 0.0625 at 16.78 GB/s: 1048576 / 16.78e9 = 62.5 us, so that the unit was ms.
+// 1 MiB in 0.0625 at 16.78 GB/s: 1048576 / 16.78e9 = 62.5 us, so the unit was ms.
 TEST(NcclUnitTest, AUnitOfTimeThatIsNotNamedFollowsFromTheBandwidth) {
   EXPECT_DOUBLE_EQ(
       Only("size,time,algbw\n8,0.02,0.00\n1048576,0.0625,16.78\n").rows[1].time.value(), 62.5e-6);
@@ -266,7 +266,7 @@ TEST(NcclTablesTest, WhatIsNotSimulatedIsLeftOut) {
   EXPECT_THAT(log.remarks, ElementsAre(HasSubstr("gather_perf is not simulated")));
   EXPECT_THAT(MistakeIn(gather),
               HasSubstr("gather_perf is not simulated, and there is no other table"));
-  // Without its name the columns say it.
+  // Without the program's name, the columns tell.
   EXPECT_THAT(Log(kHeading + kPart + "none 0" + kFigures + kTwoPrograms).remarks,
               ElementsAre(HasSubstr("gather and scatter are not simulated")));
 }

@@ -32,7 +32,7 @@ std::string MistakeOf(const std::string& text, std::optional<CollectiveKind> kin
   return "no error";
 }
 
-// As nccl-tests 2.13 prints it under mpirun, with what else a job writes.
+// As nccl-tests 2.13 prints it under mpirun, with other output of the job.
 constexpr const char* kLog = R"(Warning: Permanently added 'node1' to the list of known hosts.
 # nThread 1 nGpus 2 minBytes 1048576 maxBytes 4194304 step: 2(factor) warmup iters: 5 iters: 20
 # Collective test starting: all_gather_perf
@@ -115,8 +115,8 @@ TEST(NcclTableTest, MistakesNameTheLine) {
   EXPECT_THAT(MistakeOf("#  size  count  time\n  8  2\n"), HasSubstr("2 columns, expected 3"));
 }
 
-// What we write, any reader of nccl-tests' tables reads, and so do we: times to the digits
-// that are printed.
+// What we write can be read by any reader of nccl-tests' tables, and by us: times to the printed
+// digits.
 RC_GTEST_PROP(NcclTableProperty, WrittenTablesAreReadBack, ()) {
   constexpr CollectiveKind kKinds[] = {kAllReduce, kAllGather, kReduceScatter, kAllToAll,
                                        kBroadcast, kReduce,    kSendReceive};
@@ -137,15 +137,15 @@ RC_GTEST_PROP(NcclTableProperty, WrittenTablesAreReadBack, ()) {
   RC_ASSERT(again.rows.size() == table.rows.size());
   for (size_t i = 0; i < rows; ++i) {
     RC_ASSERT(again.rows[i].bytes == table.rows[i].bytes);
-    // Two decimals below 100 us, one below 10 ms, none above: half a unit of the last is
-    // at most 0.5 us.
+    // Two decimals below 100 us, one below 10 ms, none above: half a unit of the last digit is at
+    // most 0.5 us.
     const double microseconds = table.rows[i].time.value() * 1e6;
     const double half = microseconds < 100 ? 0.005 : microseconds < 10000 ? 0.05 : 0.5;
     RC_ASSERT(std::abs(again.rows[i].time.value() * 1e6 - microseconds) <= half * 1.001);
   }
 }
 
-// Without the name of the program, the columns that we write tell it as nccl-tests' own do.
+// Without the name of the program, the columns that we write identify it, as nccl-tests' own do.
 TEST(NcclTableTest, WhatWeWriteTellsItsKindByTheColumnsToo) {
   for (const CollectiveKind kind :
        {kAllReduce, kAllGather, kReduceScatter, kAllToAll, kBroadcast, kReduce, kSendReceive}) {

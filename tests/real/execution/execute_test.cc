@@ -1,5 +1,5 @@
-// Steps that are measured: order, provenance, streams, logs, failures. What times they have
-// decides nothing.
+// Steps that are measured: order, provenance, streams, logs, failures. No test depends on how long
+// they took.
 #include "real/execution/execute.h"
 
 #include <filesystem>
@@ -172,7 +172,7 @@ TEST(ExecuteTest, AnOpThatFailsIsNamedWithItsRank) {
   }
 }
 
-// Counts what it is told of.
+// Counts what is reported to it.
 struct StepCounter : ProgressObserver {
   void Begin(std::string_view /*what*/, std::string_view parts, uint64_t all) override {
     EXPECT_EQ(parts, "steps");

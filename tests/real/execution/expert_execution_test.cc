@@ -1,6 +1,6 @@
 // Experts on real numbers: one training step on thread ranks gives the loss, all gradients and the
-// updated parameters of the serial step, wherever the experts are, whoever is chosen, and dropping
-// the same choices.
+// updated parameters of the serial step, wherever the experts are and whichever are chosen, and
+// drops the same choices.
 #include <string>
 #include <vector>
 
@@ -20,12 +20,12 @@
 namespace rehearse {
 namespace expert_execution_test {
 
-// Double has 16 digits; sums in another order and a few hundred operations cost six of them at
-// most.
+// Double has 16 digits; sums in another order and a few hundred operations cost at most six of
+// them.
 constexpr double kTolerance = 1e-10;
 constexpr uint64_t kSeed = 5;
 
-// Eight experts of which a token passes two, and a shared one.
+// Eight experts, of which a token passes two, and a shared one.
 GptModel Experts() {
   GptModel model;
   model.name = "experts";
@@ -174,7 +174,7 @@ TEST(ExpertExecution, ChoicesLieInGroups) {
   ExpectSerialNumbers(model, TrainingOf(), Spread(4, 4));
 }
 
-// Runs of 64 tokens, so that an equal share is 16 choices; a rank has 64.
+// Runs of 64 tokens, so an equal share is 16 choices; a rank has 64.
 TEST(ExpertExecution, BusyExpertsHaveMoreRows) {
   GptModel model = Experts();
   model.experts->imbalance = 2;

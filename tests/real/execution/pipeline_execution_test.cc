@@ -1,6 +1,6 @@
 // Pipelines on real numbers: one training step on thread ranks gives the loss, all gradients and
-// the updated parameters of the serial step, whatever the order of the actions and whatever the
-// strategy inside of a stage.
+// the updated parameters of the serial step, whatever the order of the actions and the strategy
+// inside a stage.
 #include <map>
 #include <string>
 
@@ -24,8 +24,8 @@
 namespace rehearse {
 namespace pipeline_execution_test {
 
-// Double has 16 digits; sums in another order and a few hundred operations cost six of them at
-// most.
+// Double has 16 digits; sums in another order and a few hundred operations cost at most six of
+// them.
 constexpr double kTolerance = 1e-10;
 constexpr uint64_t kSeed = 11;
 
@@ -95,7 +95,7 @@ void ExpectSerialNumbers(const std::string& name, const Network& network, const 
                       {OneStageARank(stages), units_of_stage, actions});
 }
 
-// Every order, on so many stages of a decoder.
+// Every order, on this many stages of a decoder.
 void ExpectEveryOrderGivesSerialNumbers(const Training& training, bool llama, uint32_t stages,
                                         Strategy (*make)(const Network& network)) {
   const Network network = Decoder(training, llama);
@@ -143,7 +143,7 @@ TEST(PipelineExecutionTest, TensorParallelStages) {
                                      });
 }
 
-// The token ahead is predicted on the last stage, with the table of the first.
+// The token ahead is predicted on the last stage, with the first stage's table.
 TEST(PipelineExecutionTest, LatentAttentionAndATokenAhead) {
   for (const uint32_t tensor : {1u, 2u}) {
     for (const Recomputation recomputation : {Recomputation::kNone, Recomputation::kFull}) {
@@ -226,7 +226,7 @@ TEST(PipelineExecutionTest, StagesInChunksAndInRounds) {
 }
 
 TEST(PipelineExecutionTest, WeightGradientsOfOneStageMayBePutOffToo) {
-  // All of them behind all input gradients: as far as they can be.
+  // All of them after all input gradients: as late as they can be.
   const Training training = TrainingOf(3, Recomputation::kFull);
   const Network network = Decoder(training, false);
   std::vector<Action> actions;

@@ -1,4 +1,4 @@
-// What is dropped and made again changes no number: some ops of each layer, or some layers of each
+// Dropping and recomputing changes no number, be it some ops of each layer or some layers of each
 // stage, under every kind of strategy; and what it saves and costs.
 #include <map>
 #include <string>
@@ -140,8 +140,9 @@ TEST(RecomputationExecutionTest, FlopsAreThoseOfTheLayersThatAreComputedAgain) {
 }
 
 TEST(RecomputationExecutionTest, WhatIsDroppedTakesNoMemoryBetween) {
-  // Behind the last layer all layers' values are there. In bf16, of m = 16 rows: what a layer's
-  // swiglu makes is 32 columns, each of its two norms makes 16. One layer at a time is back.
+  // After the last layer the values of all layers are there. In bf16, with m = 16 rows, a layer's
+  // swiglu makes 32 columns, each of its two norms 16. In the backward pass they come back one
+  // layer at a time.
   Training training = TrainingOf(1);
   const Network network = Decoder(training, Style::kLlama);
   const Strategy strategy = MakeDataParallel(1, false, network);

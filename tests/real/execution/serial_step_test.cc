@@ -62,8 +62,8 @@ TEST(ReferenceDecoderTest, ItsGradientsAreFiniteDifferences) {
       const auto loss = [&](double shift) {
         return ReferenceDecoderStep(step.model, step.training, kSeed, parameter, shift).loss;
       };
-      // Central differences with two shifts, whose errors of h² cancel (norms of 3 columns bend
-      // much): what is left is h⁴, and 1e-16/h.
+      // Central differences with two shifts, whose errors of h² cancel (norms of 3 columns curve
+      // strongly): what is left is h⁴, and 1e-16/h.
       const auto slope = [&](double shift) { return (loss(shift) - loss(-shift)) / (2 * shift); };
       constexpr double kShift = 1e-5;
       EXPECT_NEAR(gradient.values[0], (4 * slope(kShift) - slope(2 * kShift)) / 3, 1e-9) << name;

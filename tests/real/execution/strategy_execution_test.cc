@@ -30,8 +30,8 @@
 namespace rehearse {
 namespace strategy_execution_test {
 
-// Double has 16 digits; sums in another order and a few hundred operations cost six of them at
-// most.
+// Double has 16 digits; sums in another order and a few hundred operations cost at most six of
+// them.
 constexpr double kTolerance = 1e-10;
 constexpr uint32_t kMostRanks = 16;
 
@@ -273,7 +273,7 @@ Strategy DrawFourD(Dice& dice, const Step& step) {
   return MakeFourD(options, step.network);
 }
 
-// Machines of several ranks; each product splits both as it likes.
+// Machines of several ranks; each product splits both independently.
 Strategy DrawSbpNumbers(Dice& dice, const Step& step) {
   SbpOptions options;
   options.nodes = dice.Pick({1, 2, 3, 4});
@@ -293,8 +293,8 @@ Strategy DrawSbpNumbers(Dice& dice, const Step& step) {
   return MakeSbp(options, step.network);
 }
 
-// Any layouts that multiply, and any rest. The ends of a network that cannot be split by columns
-// are split by rows.
+// Any layouts that multiply, and any resting layout. The ends of a network that cannot be split by
+// columns are split by rows.
 ProductLayouts DrawLayouts(Dice& dice, size_t axes, bool narrow) {
   constexpr std::pair<Placement, Placement> kOperands[] = {
       {S(0), B()}, {B(), B()}, {B(), S(1)}, {S(1), S(0)}};
@@ -322,7 +322,7 @@ Strategy DrawSbpLayouts(Dice& dice, const Step& step) {
     axes.push_back({name, size});
     if (dice.Below(3) == 0) break;
   }
-  // Deep networks have few ways of splitting: with as many as products, none would fit.
+  // Deep networks have few different splits: with one for each product, none would fit.
   std::vector<ProductLayouts> ways;
   for (uint32_t i = 0; i < 3; ++i) ways.push_back(DrawLayouts(dice, axes.size(), false));
   const bool is_free = dice.Flip();
@@ -332,7 +332,7 @@ Strategy DrawSbpLayouts(Dice& dice, const Step& step) {
     ProductLayouts product =
         is_free || narrow ? DrawLayouts(dice, axes.size(), narrow) : ways[dice.Below(3)];
     if (matrix.tied) {
-      // W is the table's, transposed, and its gradient is summed alike.
+      // W is the table's, transposed, and its gradient is summed in the same way.
       const ProductLayouts& table = products[*matrix.tied];
       product.w = Transposed(table.w);
       product.x = table.x;
@@ -385,7 +385,7 @@ const StepNumbers& SerialNumbers(const Step& step, uint32_t chunks, uint64_t see
   return known.emplace(key, ComputeSerially(serial, seed)).first->second;
 }
 
-// Nothing where the network cannot be split like that.
+// Nothing if the network cannot be split like that.
 std::optional<Schedule> TryPlan(const Step& step, const Strategy& strategy) {
   try {
     return PlanStep(step.network, step.training, strategy);
@@ -487,7 +487,7 @@ TEST(ContextExecutionTest, RanksThatShareSequencesGiveTheSerialNumbers) {
 
 // ---- latent attention ---------------------------------------------------------------------------
 
-// Values narrower than queries and keys; queries of a short vector or of the token.
+// Values narrower than queries and keys; queries from a short vector or from the token.
 Step LatentStep(Training training, uint64_t query_rank, uint64_t window, uint32_t ahead = 0) {
   GptModel model;
   model.name = fmt::format("latent {}, {}, {} ahead", query_rank, window, ahead);
@@ -577,7 +577,8 @@ TEST(StrategyExecutionEdgeTest, SharesThatDoNotDivideArePadded) {
 }
 
 TEST(StrategyExecutionEdgeTest, AWholeLayerOfPaddedSharesIsGatheredAtOnce) {
-  // 5 ranks divide none of the four matrices of a layer; each has padding of its own in the group.
+  // 5 ranks divide none of the four matrices of a layer; each matrix has its own padding in the
+  // group.
   Training training;
   training.batch = 10;
   training.micro_batches = 2;

@@ -94,8 +94,8 @@ TEST(MoveKernelTest, CopyAndAccumulate) {
 }
 
 TEST(MoveKernelTest, EmbeddingLooksUpTheRowsThatARankHas) {
-  // A vocabulary of 8 over two ranks: a token's row is on exactly one, so the two
-  // outputs add up to it.
+  // A vocabulary of 8 over two ranks: a token's row is on exactly one, so the two outputs add up to
+  // that row.
   Array table = Random(8, 3, 1);
   Array y = Zeros(5, 3);
   Call(Kernel::kEmbedding, {}, {&table}, {&y});
@@ -267,7 +267,7 @@ TEST(DropoutKernelTest, ResidualBackward) {
 
 // ---- norms --------------------------------------------------------------------------------------
 
-// A half of the columns of an array of twice as many, with its place.
+// Half of the columns of an array, with its place.
 Array Half(const Array& whole, uint64_t half) {
   const uint64_t columns = whole.columns / 2;
   Array part = Zeros(whole.rows, columns);
@@ -495,7 +495,7 @@ TEST(AttentionKernelTest, ForwardAndBackward) {
 }
 
 TEST(AttentionKernelTest, AWindowHidesWhatIsOlder) {
-  // Of 7 tokens each sees itself and 2 before it: as if the others were not there.
+  // Each of 7 tokens sees itself and 2 before it, as if the others were not there.
   AttentionCase c{1, 7, 2, 2, 3, true};
   Array x = Random(c.Rows(), c.Columns(), 1);
   Array out = Zeros(c.Rows(), c.OutColumns());
@@ -646,7 +646,7 @@ TEST(AttentionKernelTest, HeadsAreJoinedAndTheirGradientsSplit) {
 }
 
 TEST(AttentionKernelTest, ValuesMayBeNarrowerThanQueries) {
-  // Padding values with zeros to the heads' size pads the results with zeros.
+  // Padding the values with zeros to the heads' size pads the results with zeros.
   constexpr uint64_t kSequence = 5;
   const KernelSetting narrow{.attributes = {kSequence, 2, 1, 4, 1, 0, 1, 0, -1, 3}};
   const KernelSetting wide{.attributes = {kSequence, 2, 1, 4, 1}};

@@ -15,7 +15,7 @@ namespace collective_run_test {
 
 constexpr uint32_t kTag = 3;
 
-// What member m has in element i: small whole numbers, so that sums are exact in any order.
+// What member m has in element i: small whole numbers, so sums are exact in any order.
 double Input(uint32_t member, uint64_t i) {
   return static_cast<double>((member * 31 + i * 7) % 101);
 }

@@ -99,7 +99,7 @@ TEST_F(LauncherTest, SlurmsNodesMayHaveDifferentNumbersOfTasks) {
   EXPECT_THROW(DetectLaunch(), Error);
 }
 
-// torchrun starts its ranks again after a failure: that is another run.
+// torchrun restarts its ranks after a failure: that is another run.
 TEST_F(LauncherTest, ARestartHasANameOfItsOwn) {
   Set("RANK", "0");
   Set("WORLD_SIZE", "2");
@@ -170,7 +170,7 @@ TEST(RollCallTest, AKilledRankIsNamedWithWhatItDid) {
   EXPECT_THAT(*trouble, HasSubstr("op 4 \"all-reduce\""));
 }
 
-// It keeps its process, and all that the system tells of it but its state.
+// It keeps its process, and everything that the system says about it except its state.
 TEST(RollCallTest, AStoppedRankIsNamedWithinTenSeconds) {
   const std::string job = JobName("stopped");
   const pid_t victim = Fork([&] {
@@ -210,7 +210,7 @@ TEST(RollCallTest, ARankThatComputesForLongIsNotLost) {
   EXPECT_FALSE(roll.Trouble().has_value());
 }
 
-// A launcher may give the next run the name of one whose ranks it killed.
+// A launcher may reuse the name of a run whose ranks it killed.
 TEST(RollCallTest, WhatAKilledRunLeftDoesNotMatterToTheNext) {
   const std::string job = JobName("again");
   const std::string memory = "/dev/shm/rehearse-" + std::to_string(getuid()) + "-" + job;

@@ -32,7 +32,7 @@ TcpAddress FreeAddress() {
   return {"127.0.0.1", static_cast<uint16_t>(20000 + 8 * (getpid() % 1500) + next++ % 8)};
 }
 
-// Each rank a thread with a transport of its own; what a rank threw, by rank.
+// Each rank is a thread with a transport of its own; what a rank threw, by rank.
 std::vector<std::string> RunRanks(uint32_t ranks, const std::function<void(Transport&)>& body) {
   const TcpAddress address = FreeAddress();
   std::vector<std::string> failures(ranks);
@@ -120,7 +120,7 @@ TEST(TcpTransportTest, RanksThatNeverComeAreNamedOnAllThatDid) {
 
 constexpr const char* kSecret = "0123456789abcdeffedcba9876543210";
 
-// A rank alone on its machine.
+// A rank that is alone on its machine.
 Launch OnMachineOfItsOwn(uint32_t rank, uint32_t ranks) {
   return {"srun", "test", rank, ranks, 0, 1};
 }
@@ -162,7 +162,7 @@ class Stranger {
     socket_->ReceiveBy(WireClock::now() + std::chrono::seconds(2), &answer, sizeof answer);
     return answer;
   }
-  // Comes in as a rank does.
+  // Connects as a rank does.
   void ComeIn(uint32_t rank, uint32_t ranks) {
     Hello hello = HelloOf(rank, ranks);
     Say(&hello, sizeof hello);
@@ -190,8 +190,7 @@ double SecondsSince(WireClock::time_point begin) {
   return std::chrono::duration<double>(WireClock::now() - begin).count();
 }
 
-// What rank 0 of two, which waits that long, threw; "" if it met rank 1 and passed a barrier with
-// it.
+// What rank 0 of two threw, with that patience; "" if it met rank 1 and passed a barrier with it.
 std::string FailureOfRank0(const TcpAddress& address, double patience) {
   try {
     const auto transport = JoinTcp(OnMachineOfItsOwn(0, 2), MeetingAt(address, patience));
@@ -231,7 +230,7 @@ TEST(TcpTransportTest, RanksOfSeveralMachinesNeedASecret) {
   }
 }
 
-// Rank 0 listens on 127.0.0.1 alone: 127.0.0.2 is this machine too, as its other addresses are.
+// Rank 0 listens on 127.0.0.1 alone: 127.0.0.2 is also this machine, like its other addresses.
 TEST(TcpTransportTest, RanksOfOneMachineAreNotReachedFromElsewhere) {
   const TcpAddress address = FreeAddress();
   std::thread rank_0([&] { FailureToJoin(0, 2, address); });
@@ -240,7 +239,7 @@ TEST(TcpTransportTest, RanksOfOneMachineAreNotReachedFromElsewhere) {
   rank_0.join();
 }
 
-// Not waited for, however it talks: nothing at all, or a byte now and then.
+// Not waited for, whatever it sends: nothing at all, or a byte now and then.
 TEST(TcpTransportTest, AStrangerThatSaysNothingOrLittleDoesNotKeepRank0) {
   const TcpAddress address = FreeAddress();
   std::atomic<bool> is_over{false};
@@ -280,12 +279,12 @@ TEST(TcpTransportTest, BadHellosAreDroppedAndTheRunGoesOn) {
   hello = Stranger::HelloOf(1, 2);
   hello.version = 1;
   EXPECT_TRUE(say(hello)->IsDropped());
-  // Who knows the secret is told why.
+  // Whoever knows the secret is told why.
   EXPECT_STREQ(say(Stranger::HelloOf(1, 3))->Hear().reason.data(),
                "rank 1 of 3 came to rank 0 of 2: they belong to other runs");
   EXPECT_EQ(say(Stranger::HelloOf(7, 2))->Hear().is_refused, 1u);
   EXPECT_EQ(say(Stranger::HelloOf(0, 2))->Hear().is_refused, 1u);
-  // One that breaks off in the middle of its hello.
+  // One that stops in the middle of its hello.
   Stranger(address).Say(&hello, sizeof hello / 2);
 
   EXPECT_EQ(FailureOfRank1(address, 5), "");
@@ -326,7 +325,7 @@ TEST(TcpTransportTest, ARankThatGoesBeforeAllHaveComeMayComeAgain) {
   EXPECT_EQ(of_rank_0, "");
 }
 
-// It knows only what the rank has told it, and answers with that, or with nothing.
+// It knows only what the rank has sent it, and answers with that, or with nothing.
 TEST(TcpTransportTest, AnImpostorInRank0sPlaceIsNotBelieved) {
   for (const bool answers : {false, true}) {
     const TcpAddress address = FreeAddress();
@@ -462,7 +461,7 @@ TEST_F(RunSecretTest, IsInTheEnvironmentOrInAFileOfOnesOwn) {
   setenv("REHEARSE_SECRET", kSecret, 1);
   const RunSecret given = *SecretFromEnvironment();
   EXPECT_TRUE(IsSame(given.of_ranks, SplitSecret(kSecret, "").of_ranks));
-  // Neither half tells the other.
+  // Neither half reveals the other.
   EXPECT_EQ(std::string(SplitSecret("the first 16 chs; and the others", "").of_rank_0.data()),
             "; and the others");
   Forget();
@@ -498,7 +497,7 @@ TEST_F(RunSecretTest, Rank0sOwnIsReplacedAndGoesWithIt) {
   EXPECT_FALSE(SharedSecret::Find(run).has_value());
 }
 
-// By hand there is RANK and WORLD_SIZE alone, which do not tell where the ranks are.
+// When started by hand, there are only RANK and WORLD_SIZE, which do not say where the ranks are.
 TEST(TcpMeetingTest, AnAddressThatOthersReachMeansSeveralMachines) {
   Launch launch{"torchrun", "test", 1, 2, 1, 2};
   EXPECT_TRUE(MeetOnOneMachine(launch, {"node7", 29500}));

@@ -61,7 +61,7 @@ class ResultsFileTest : public ::testing::Test {
   static void WriteBytes(const std::string& path, const std::string& bytes) {
     std::ofstream(path, std::ios::binary) << bytes;
   }
-  // A closed file of so many points, and its bytes.
+  // A closed file of this many points, and its bytes.
   std::string MakeFile(const std::string& name, int points) const {
     ResultsFile file(File(name), ResultsFile::Opening::kMakeIfMissing);
     for (int i = 0; i < points; ++i)

@@ -1,4 +1,4 @@
-// Parts of studies and searches, each kept by itself, and the whole that they make.
+// Parts of studies and searches, each kept separately, and the whole that they make.
 #include "scenarios/evaluating/shard.h"
 
 #include <algorithm>
@@ -136,7 +136,7 @@ TEST_F(ShardedResultsTest, MergedPartsOfASearchAreTheSearch) {
     };
     const FoundPoints whole = RunSearch(search, {.threads = 2});
     EXPECT_EQ(text(RunSearch(search, run)), text(whole)) << decide;
-    // With "both" the neighbours of the best are only known when all are there.
+    // With "both", the neighbours of the best are only known when all points are there.
     EXPECT_LE(simulated, whole.simulated);
     if (std::string(decide) == "simulation") {
       EXPECT_EQ(counting.simulated, 0u);

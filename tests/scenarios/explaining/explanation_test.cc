@@ -16,7 +16,7 @@ namespace explanation_test {
 using ::testing::HasSubstr;
 using testing::ReadSmall;
 
-// On a plain switch all axes share one port a device, so that transfers contend.
+// On a plain switch all axes share each device's one port, so transfers contend.
 Explanation ExplainSmall(std::vector<std::string> changes = {}) {
   changes.insert(changes.begin(), "cluster=switch:devices=8");
   Scenario scenario = ReadSmall(changes);

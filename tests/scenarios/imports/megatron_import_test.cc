@@ -1,4 +1,4 @@
-// Scripts of the kind that Megatron-LM publishes, beside scenarios by hand.
+// Scripts like those that Megatron-LM publishes, beside scenarios written by hand.
 #include "scenarios/imports/megatron_import.h"
 
 #include <gmock/gmock.h>

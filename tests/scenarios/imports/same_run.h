@@ -1,4 +1,4 @@
-// An imported scenario beside one that was written by hand: the same run, as far as it is planned
+// An imported scenario beside one that was written by hand: the same run, in that it is planned
 // from the same numbers.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Jobs of the kind that torchtitan publishes, beside scenarios by hand.
+// Jobs like those that torchtitan publishes, beside scenarios written by hand.
 #include "scenarios/imports/torchtitan_import.h"
 
 #include <gmock/gmock.h>

@@ -60,7 +60,7 @@ TEST(RandomStepTest, NoProductThatJudgesWasLearned) {
   }
 }
 
-// A kernel takes 1 ms whatever it does, a collective nothing: a blocking step is as many
+// A kernel takes 1 ms whatever it does, a collective nothing: a blocking step takes as many
 // milliseconds as it has kernels.
 Calibration OneMillisecondEach(const Schedule& schedule) {
   Calibration calibration;

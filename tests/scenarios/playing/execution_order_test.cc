@@ -1,5 +1,4 @@
-// What ran is what was simulated: every rank begins its ops in the order in which the simulator
-// lets it begin them.
+// What ran is what was simulated: every rank begins its ops in the simulator's order.
 #include "tests/support/execution_order.h"
 
 #include <gtest/gtest.h>

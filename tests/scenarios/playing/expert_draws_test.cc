@@ -1,4 +1,4 @@
-// Steps in which a seed decides which experts are busy have a range beside them.
+// Steps in which a seed decides which experts are busy are shown with a range.
 #include "scenarios/playing/expert_draws.h"
 
 #include <gmock/gmock.h>

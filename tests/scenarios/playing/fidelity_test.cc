@@ -1,4 +1,4 @@
-// Every number says what its fidelity leaves out.
+// Every result says what its fidelity leaves out.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@ namespace fidelity_test {
 using ::testing::HasSubstr;
 
 TEST(FidelityTest, AFormulaSaysThatItKnowsNoSharedLinks) {
-  // Four groups of two, each across the two nodes, on one NIC a node: they share it, or do not
+  // Four groups of two, each across the two nodes, with one NIC per node: they share it, or do not
   // notice each other.
   const std::string one_nic =
       R"(edits=[{"links": "node?/nic1", "down": true}, {"links": "node?/nic2", "down": true},

@@ -25,7 +25,7 @@ constexpr Machine kMachines[] = {
     {"frontier:nodes={}", 8, "node1/nic*"},
 };
 
-// A mesh of column × row × depth × data with so many ranks; column and row divide the model.
+// A mesh of column × row × depth × data with this many ranks; column and row divide the model.
 std::string RandomStrategy(Random& random, uint32_t ranks) {
   uint32_t sizes[4] = {1, 1, 1, 1};
   for (uint32_t prime : {2u, 3u}) {
@@ -52,7 +52,7 @@ std::string RandomEdits(Random& random, const Machine& machine) {
   return "edits=[" + edits + "]";
 }
 
-// Events lie within the first milliseconds, which every one of these steps lasts.
+// Events lie within the first milliseconds, and each of these steps lasts at least as long.
 std::string RandomPerturbation(Random& random, const Machine& machine) {
   std::string text = fmt::format(R"("seed": {})", random.Below(1000));
   if (random.Chance(8)) text += R"(, "compute_jitter": 0.05)";
@@ -77,7 +77,7 @@ std::string RandomPerturbation(Random& random, const Machine& machine) {
   return "simulator.perturbation={" + text + R"(, "events": [)" + events + "]}";
 }
 
-// Every span of every rank: within 1e-9 of the step, or some ticks of the clock.
+// Every span of every rank: within 1e-9 of the step, or a few ticks of the clock.
 void ExpectSameSpans(const Timeline& folded, const Timeline& unfolded) {
   const Timeline all = Unfolded(folded);
   ASSERT_EQ(all.spans.size(), unfolded.spans.size());
@@ -93,8 +93,8 @@ void ExpectSameSpans(const Timeline& folded, const Timeline& unfolded) {
   }
 }
 
-// The links in use, of which a folded row stands for several: as many of each kind and capacity,
-// that carry the same but for rounding.
+// The links in use, where a folded row stands for several: as many of each kind and capacity, which
+// carry the same except for rounding.
 void ExpectSameLinks(const Result& folded, const Result& unfolded) {
   using Carried = std::tuple<std::string, double, double>;  // kind, capacity, bytes
   const auto links_of = [](const Result& result) {
@@ -115,8 +115,8 @@ void ExpectSameLinks(const Result& folded, const Result& unfolded) {
   }
 }
 
-// 8 nodes of 4 GPUs on one axis: a ring leaves each node by one NIC and enters it by another, on
-// one class of links each.
+// 8 nodes of 4 GPUs on one axis: a ring leaves each node by one NIC and enters it by another, each
+// on one class of links.
 TEST(FoldedScenariosTest, ALinkOfAFoldedRunStandsForAllThatDoTheSame) {
   const Result folded = testing::Play({"cluster=perlmutter:nodes=8",
                                        R"(strategy={"kind": "fsdp", "shard": 32, "replicas": 1,
@@ -152,8 +152,7 @@ std::vector<std::string> RandomChanges(uint64_t seed) {
           RandomPerturbation(random, machine)};
 }
 
-// In ten lots, which run beside one another; fewer scenarios where sanitizers make each ten times
-// as slow.
+// In ten lots, which run in parallel; fewer scenarios where sanitizers make each ten times as slow.
 constexpr uint64_t kComparedOfALot = kIsSanitized ? 5 : kLot;
 class FoldedScenariosLotTest : public ::testing::TestWithParam<uint64_t> {};
 
@@ -178,7 +177,7 @@ TEST_P(FoldedScenariosLotTest, FoldedEqualsUnfolded) {
   }
 }
 
-// Of all lots: most of what is drawn is possible, and has something to fold.
+// Over all lots, most of what is drawn is possible, and has something to fold.
 TEST(FoldedScenariosTest, RandomScenariosFold) {
   uint32_t possible = 0;
   uint32_t classes = 0;

@@ -18,8 +18,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
 
-// Two machines of two GPUs, which reach the switch by one NIC of 10 GB/s each, or by one each
-// ("0-2" and "1-3" share none then); inside a machine 100 GB/s. No latencies, no overheads.
+// Two machines of two GPUs. Each machine reaches the switch by one NIC of 10 GB/s, or each GPU by
+// its own ("0-2" and "1-3" then share none); inside a machine 100 GB/s. No latencies, no overheads.
 Json Machines(bool share_nics) {
   Json vertices = Json::array();
   Json links = Json::array();
@@ -46,7 +46,7 @@ Json Machines(bool share_nics) {
           {"step_overhead", "0us"}};
 }
 
-// Rank 0 sends 1 GB to rank 1, which is all that they do: 0.1 s at 10 GB/s.
+// All that happens is that rank 0 sends 1 GB to rank 1: 0.1 s at 10 GB/s.
 Json Sending(const std::string& name) {
   return {
       {"schema", "rehearse.schedule.v1"},
@@ -86,7 +86,7 @@ std::vector<JobResult> Played(const Scenario& scenario) { return Rehearse(scenar
 
 constexpr double kExact = 1e-9;
 
-// 2 GB through one NIC of 10 GB/s: both end after 0.2 s, alone either would after 0.1 s.
+// 2 GB through one NIC of 10 GB/s: both end after 0.2 s; alone, either would end after 0.1 s.
 TEST(JobsTest, TwoJobsOnOneNicAreEachHalfAsFast) {
   const auto jobs = Played(Together({{"0,2"}, {"1,3"}}));
   ASSERT_EQ(jobs.size(), 2u);
@@ -106,9 +106,9 @@ TEST(JobsTest, TwoJobsOnNicsOfTheirOwnDoNotNoticeEachOther) {
   }
 }
 
-// The first is alone for 50 ms and moves 0.5 GB; its other half takes 100 ms at half the rate, to
-// 150 ms. Then half of the second's is left, which it moves alone in 50 ms, to 200 ms: 150 ms since
-// its start.
+// The first is alone for 50 ms and moves 0.5 GB; its other half takes 100 ms at half the rate,
+// until 150 ms. Then the second still has half to move, which takes 50 ms alone, until 200 ms: 150
+// ms since its start.
 TEST(JobsTest, AJobThatStartsLaterSharesFromThenOn) {
   const Rehearsal rehearsal = Rehearse(Together({{"0,2"}, {"1,3", "50ms"}}));
   const auto& jobs = rehearsal.jobs->jobs;
@@ -149,7 +149,7 @@ TEST(JobsTest, FoldedAndUnfoldedAgree) {
   EXPECT_EQ(Rehearse(scenario).result.timeline_hash, folded.result.timeline_hash);
 }
 
-// Sixteen GPUs of either machine for each would do (0.295 and 0.829 s a step).
+// Sixteen GPUs of either machine for each job would do (0.295 and 0.829 s per step).
 TEST(JobsTest, TheGoldenHashOfTheShippedJobsHolds) {
   const auto hash = [](const std::string& protocol) {
     JsonDocument document =
@@ -162,8 +162,8 @@ TEST(JobsTest, TheGoldenHashOfTheShippedJobsHolds) {
   EXPECT_EQ(hash("auto"), "abe2f41cc88ff3bb");
 }
 
-// Jobs that train, in every fidelity, on a machine that perturbs them: the joint schedule is one
-// that the checks accept, and a job alone on all devices is the scenario by itself.
+// Jobs that train, in every fidelity, on a machine that perturbs them: the checks accept the joint
+// schedule, and a job alone on all devices is the same as the scenario on its own.
 TEST(JobsTest, AJobByItselfIsItsScenario) {
   for (const char* fidelity : {"formula", "fluid", "step"}) {
     const Json small = Json::parse(testing::kSmall);
@@ -187,7 +187,7 @@ TEST(JobsTest, AJobByItselfIsItsScenario) {
   }
 }
 
-// Its ranks take the first eight of sixteen devices, or any eight that lie alike.
+// Its ranks take the first eight of sixteen devices, or any eight that are placed alike.
 TEST(PlacementTest, AScenarioMayLeaveDevicesSpare) {
   const std::vector<std::string> four = {"cluster=perlmutter:nodes=4"};
   const auto with = [&](const std::string& placement) {
@@ -202,7 +202,7 @@ TEST(PlacementTest, AScenarioMayLeaveDevicesSpare) {
   EXPECT_EQ(block.result.timeline_hash, testing::Play().result.timeline_hash);
   EXPECT_EQ(with("\"8-15\"").result.timeline_hash, block.result.timeline_hash);
   EXPECT_EQ(with("\"8-15\"").names.node_of_rank[0], "node2");
-  // Column and row pairs are inside a machine by blocks, and apart in turns.
+  // Column and row pairs are inside a machine with blocks, and apart in turns.
   EXPECT_GT(with("round-robin").result.step, block.result.step);
 }
 
@@ -254,7 +254,7 @@ class JobFilesTest : public ::testing::Test {
   std::filesystem::path folder_;
 };
 
-// The job's scenario says what its step is; the machine is that of the file with the jobs.
+// The job's scenario says what its step is; the machine is that of the file that lists the jobs.
 TEST_F(JobFilesTest, AJobsOwnMachineIsNotUsed) {
   Json small = Json::parse(testing::kSmall);
   small["cluster"] = "no such cluster";

@@ -1,4 +1,4 @@
-// Devices of two sizes in one cluster: each rank against its own.
+// Devices of two sizes in one cluster: each rank must fit its own.
 #include "scenarios/playing/memory_fit.h"
 
 #include <fmt/format.h>
@@ -87,7 +87,7 @@ TEST(MemoryFitTest, AGpuHoldsDriverAndLibrariesBesides) {
             Bytes(0));
 }
 
-// 20 GiB do not fit 16, though the first rank needs more and has 80.
+// 20 GiB do not fit in 16, though the first rank needs more and has 80.
 TEST(MemoryFitTest, ARankThatDoesNotFitItsOwnDeviceIsNamed) {
   EXPECT_THAT(ErrorOfText(Scenario("80GiB", "16GiB", "50GiB", "20GiB")),
               AllOf(HasSubstr("out of memory: rank 1 (b, small) needs 20 GiB"),

@@ -1,4 +1,4 @@
-// What strategies say runs beside something else does, once a whole step is played.
+// What strategies say runs beside something else does so when a whole step is played.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -46,7 +46,7 @@ TEST(ChunksTest, TakeTurnsBlockByBlock) {
   const Span norm = SpanOf(step, {"norm 2", Phase::kForward, 0, 0});
   EXPECT_GE(norm.begin, reduced.end);
   EXPECT_LT(norm.begin, last_reduced.begin);
-  // And on the way back, where the attention block follows the MLP.
+  // And in the backward pass, where the attention block follows the MLP.
   const Span back = SpanOf(step, {"norm 2 backward", Phase::kBackward, 1, 0});
   const Span up = SpanOf(step, {"all-reduce d norm 2", Phase::kBackward, 1, 3});
   EXPECT_LT(back.begin, up.begin);

@@ -53,7 +53,7 @@ TEST(PrepareTest, RunAndExecutePlayTheSameSchedule) {
   }
 }
 
-// Tuning changes how products are timed, not how their operands lie.
+// Tuning changes how products are timed, not the layout of their operands.
 TEST(PrepareTest, TunedProductsAreExecutedAsTheirOperandsLie) {
   const Schedule plain = PrepareOne(testing::ReadSmall(), "this").schedule;
   const Schedule tuned =

@@ -1,4 +1,5 @@
-// Scenarios whose step takes longer than the clock goes are the user's mistake, said in one line.
+// Scenarios whose step takes longer than the clock can count are the user's mistake, reported in
+// one line.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -54,7 +55,7 @@ TEST(ScenarioTimeRangeTest, TimesAndFactorsBeyondAllUseAreRefusedWhereTheyStand)
               HasSubstr("/edits/0/bandwidth: found \"1e30GBps\""));
 }
 
-// The point fails, as one that does not fit would; the others have their results.
+// The point fails, like one that does not fit; the others have their results.
 TEST(ScenarioTimeRangeTest, OnePointOfASweepFailsAndNotTheSweep) {
   const Study study = SmallStudy(
       R"("grid": [{"path": "edits", "values": [[],

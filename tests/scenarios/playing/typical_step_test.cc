@@ -8,8 +8,8 @@
 namespace rehearse {
 namespace typical_step_test {
 
-// One device that is as slow as the slowest: what a simulation of it adds is what is said, and
-// never more.
+// One device that is as slow as the slowest: a simulation of it adds about what the result says,
+// and never more.
 TEST(TypicalStepTest, IsAStepInWhichOneDeviceIsSlow) {
   const Result even = testing::Play().result;
   ASSERT_TRUE(even.typical);
