@@ -1,4 +1,4 @@
-// A small scenario, and what becomes of it when it is changed.
+// A small scenario, and the results of changing it.
 #pragma once
 
 #include <string>
@@ -30,7 +30,7 @@ inline Rehearsal Play(const std::vector<std::string>& changes = {}) {
   return Rehearse(ReadSmall(changes));
 }
 
-// The message when the small scenario is changed so.
+// The message when the small scenario is changed in this way.
 inline std::string ErrorOf(const std::vector<std::string>& changes) {
   try {
     Play(changes);

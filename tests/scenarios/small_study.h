@@ -26,7 +26,7 @@ inline JsonDocument StudyDocument(const std::string& rest) {
 
 inline Study SmallStudy(const std::string& rest) { return ReadStudy(StudyDocument(rest)); }
 
-// Whose metric is what eight layers more make of the parameters' bytes.
+// Its metric is how eight more layers change the parameters' bytes.
 inline Study EightLayersStudy() {
   return ReadStudy(JsonDocument::FromText(
       std::string(R"({"name": "layers", "base": )") + kSmallBase +

@@ -1,6 +1,6 @@
-// A program put together task by task, for tests that derive its times. Links have 1 B/ps (1e12
-// B/s) unless said otherwise, so that bytes are picoseconds. Each task gets a span of rank 0 with
-// the op number of its call.
+// A program built task by task, for tests that derive its times. Links have 1 B/ps (1e12 B/s)
+// unless said otherwise, so that bytes are picoseconds. Each task gets a span of rank 0 with the op
+// number of its call.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// Whether two schedules say the same: a failure of the current test for each part that differs.
+// Whether two schedules say the same: the current test fails for each part that differs.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Steps to summarise, write and draw: one by hand, and random ones of any size.
+// Steps to summarise, write and draw: one written by hand, and random ones of any size.
 #pragma once
 
 #include <algorithm>

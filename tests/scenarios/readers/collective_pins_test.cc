@@ -54,7 +54,7 @@ TEST(CollectivePinsTest, NothingPinnedIsWhatTheLibraryChooses) {
   EXPECT_FALSE(result.chosen.empty());
 }
 
-// As NCCL would pin them, or as a schedule says it.
+// As NCCL would pin them, or as a schedule says.
 TEST(CollectivePinsTest, WithoutAProtocolThereAreRingsOnBareLinks) {
   const Result bare = Rehearse(With(R"({"protocol": "none"})")).result;
   EXPECT_TRUE(bare.chosen.empty());

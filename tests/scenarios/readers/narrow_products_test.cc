@@ -47,7 +47,7 @@ TEST(NarrowProductsTest, MakeAStepShorter) {
     EXPECT_LT(narrow, plain) << recipe;
     EXPECT_GT(narrow, plain / 2) << recipe;
   }
-  // Casting to a scale that must be looked for first reads every array once more.
+  // Casting to a scale that must be determined first reads every array once more.
   EXPECT_LT(Play({"training.products=fp8"}).step, Play({"training.products=fp8-current"}).step);
 }
 

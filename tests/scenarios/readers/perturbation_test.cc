@@ -54,8 +54,8 @@ TEST(PerturbationTest, TheSeedDecidesWhatJitterDoes) {
   EXPECT_NE(hash(1), hash(2));
 }
 
-// Ranks wait for the slowest of their groups: jitter can only cost time, but for the mean of what
-// it does, which over hundreds of kernels is nearly nothing.
+// Ranks wait for the slowest of their groups: jitter can only cost time, except for its mean
+// effect, which is nearly zero over hundreds of kernels.
 TEST(PerturbationTest, JitterMakesRanksWaitForEachOther) {
   const double steady = Play().result.step.value();
   const double shaky = StepWith(R"({"seed": 1, "compute_jitter": 0.1})");
@@ -63,9 +63,9 @@ TEST(PerturbationTest, JitterMakesRanksWaitForEachOther) {
   EXPECT_LT(shaky, 1.3 * steady);
 }
 
-// All kernels of all ranks take twice as long: so does the time in which a kernel runs.
+// All kernels of all ranks take twice as long: so does the time during which a kernel runs.
 TEST(PerturbationTest, WhereAllStraggleComputeTakesTheFactor) {
-  // Without what communication costs: of that there is more beside a shorter kernel.
+  // Without the cost of communication, of which there is more beside a shorter kernel.
   const std::vector<std::string> alone = {"simulator.protocol=none", "simulator.slowdown={}"};
   std::vector<std::string> all = alone;
   all.push_back(Perturbed(R"({"stragglers": [{"devices": "**", "compute_time": "2x"}]})"));
@@ -101,7 +101,7 @@ TEST(PerturbationTest, ASlowerLinkCountsFromItsTimeOn) {
   EXPECT_EQ(slowed_at("10s"), steady);  // long after the end
   EXPECT_GT(from_middle, steady);
   EXPECT_GT(from_begin, from_middle);
-  // From the begin on it is another machine: the same as an edit.
+  // From the beginning it is another machine: the same as an edit.
   const std::string edit = R"(edits=[{"links": "node1/nic*", "bandwidth": "0.1x"}])";
   EXPECT_NEAR(from_begin, Play({bare, edit}).result.step.value(), 1e-9);
 }
@@ -109,7 +109,7 @@ TEST(PerturbationTest, ASlowerLinkCountsFromItsTimeOn) {
 TEST(PerturbationTest, BandwidthsAreOfTheLinksOwnAndRecoverGivesThatBack) {
   const double halved =
       StepWith(R"({"events": [{"at": "0s", "links": "node1/nic*", "bandwidth": "0.5x"}]})");
-  // Twice 0.5x is 0.5x; a NIC has 25 GB/s.
+  // 0.5x, said twice, is 0.5x; a NIC has 25 GB/s.
   EXPECT_EQ(StepWith(R"({"events": [{"at": "0s", "links": "node1/nic*", "bandwidth": "0.5x"},
                                     {"at": "1us", "links": "node1/nic*", "bandwidth": "0.5x"}]})"),
             halved);

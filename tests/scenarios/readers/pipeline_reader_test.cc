@@ -1,4 +1,4 @@
-// What a scenario may say of a pipeline, and what it is told where it may not.
+// What a scenario may say about a pipeline, and the messages where it may not.
 #include "scenarios/readers/pipeline_reader.h"
 
 #include <fmt/format.h>

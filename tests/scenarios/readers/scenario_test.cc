@@ -46,7 +46,7 @@ TEST(ScenarioTest, WhatIfEditsSlowTheStepAndNameTheirMistakes) {
 // Equal for gcc and clang, Debug and Release: CI builds all of them. It changes only when the
 // schedule, the hardware figures or the engine's meaning change; say why in the commit.
 TEST(ScenarioTest, TheGoldenHashesHold) {
-  // On a plain switch all axes share one port a device: transfers overlap and contend.
+  // On a plain switch all axes share each device's one port: transfers overlap and contend.
   const std::vector<std::string> busy = {"cluster=switch:devices=8"};
   const auto hash = [&](const std::string& fidelity, const std::string& protocol) {
     std::vector<std::string> changes = busy;
@@ -64,7 +64,7 @@ TEST(ScenarioTest, TheGoldenHashesHold) {
 }
 
 TEST(ScenarioTest, FidelitiesAgreeOnAScheduleWithoutContention) {
-  // One axis at a time (blocking), so that no two collectives of a rank share links.
+  // One axis at a time (blocking), so no two collectives of a rank share links.
   const std::vector<std::string> blocking = {"strategy.overlap_all_reduce=false",
                                              "strategy.overlap_reduce_scatter=false",
                                              "strategy.overlap_all_gather=false",
@@ -114,8 +114,8 @@ TEST(ScenarioTest, UtilisationRefersToTheDevicesBeforeEdits) {
 }
 
 TEST(ScenarioTest, ValiantDetoursCostLatencyOnADragonfly) {
-  // 2 nodes of one group: minimal routes take one local hop at most, Valiant's go round by another
-  // group or not at all; bandwidth is plentiful, so the step may only become longer.
+  // 2 nodes of one group: minimal routes take one local hop at most, Valiant's go through another
+  // group or not at all; bandwidth is plentiful, so the step can only become longer.
   const double minimal = Play({"simulator.routing=minimal"}).result.step.value();
   EXPECT_EQ(minimal, Play().result.step.value());
   EXPECT_GE(Play({"simulator.routing=valiant", "simulator.routing_seed=7"}).result.step.value(),

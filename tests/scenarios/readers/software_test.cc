@@ -95,8 +95,8 @@ TEST(SoftwareTest, AScenarioWithoutSoftwareStaysAsItIs) {
   EXPECT_EQ(plain.value(), without);
 }
 
-// Each switch is a key of its table, of a value that the table takes; training.attention is by
-// implementation and is skipped where it is not known.
+// Each switch is a key of its table, with a value that the table accepts; training.attention
+// depends on the implementation and is skipped where it is not known.
 TEST(SoftwareTest, EverySwitchOfEveryStackIsAKeyAndHasASource) {
   std::set<std::string> names;
   for (const SoftwareStack& stack : SoftwareStacks()) {

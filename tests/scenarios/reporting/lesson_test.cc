@@ -46,8 +46,8 @@ TEST(LessonTest, TheStepIsAsTheAnswerSaysBeforeAndAfterTheChange) {
   }
 }
 
-// Twice as fast cables: half of what a link carries, and latencies as they were. The closed forms
-// of README.md, for other numbers than those that the lessons show.
+// Cables twice as fast: half the time for what a link carries, and the same latencies. The closed
+// forms of README.md, for other numbers than those that the lessons show.
 TEST(LessonTest, TheClosedFormsHoldForOtherNumbersToo) {
   const std::vector<Lesson> lessons = Lessons();
   const auto step = [&](size_t number, std::vector<std::string> set) {
@@ -89,7 +89,7 @@ TEST(LessonTest, WhatIsWrongInTheirTextsIsTold) {
               HasSubstr("rehearse.lessons.v1"));
 }
 
-// Links of each kind can be turned, and what the strategy has.
+// Links of each kind can be changed, and the strategy's switches.
 TEST(LiveControlsTest, AreWhatTheScenarioHas) {
   const Scenario scenario =
       ReadScenario(JsonDocument::FromFile(SourceDir() + "/scenarios/axonn-gpt20b-perlmutter.json"));

@@ -1,4 +1,4 @@
-// What a page asks of the simulator in it, asked here of the very same code.
+// What a page asks of the simulator inside it, asked here of the very same code.
 #include "scenarios/reporting/live.h"
 
 #include <fstream>

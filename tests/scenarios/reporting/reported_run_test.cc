@@ -1,4 +1,4 @@
-// What a page tells of a step agrees with the step.
+// What a page says about a step agrees with the step.
 #include "scenarios/reporting/reported_run.h"
 
 #include <algorithm>
@@ -47,8 +47,8 @@ TEST(ReportedRunTest, ThePathLeadsFromTheBeginToTheEndOfTheStep) {
 }
 
 TEST(ReportedRunTest, MemoryPeaksAtMostWhereTheRoleDoes) {
-  // MemoryOf() counts in list order; in time a buffer may outlive what stands after it in the list
-  // by what overlaps, so the peaks need not be equal. Both begin and end with what stays.
+  // MemoryOf() counts in list order; in time, with overlap, a buffer may outlive what comes after
+  // it in the list, so the peaks need not be equal. Both begin and end with what stays.
   const ReportedRun run = ReportScenario(Small(), {});
   ASSERT_FALSE(run.memory.empty());
   for (const MemoryCurve& curve : run.memory) {

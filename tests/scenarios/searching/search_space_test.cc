@@ -38,8 +38,8 @@ std::vector<std::string> AxisNames(const SearchSpace& space) {
 TEST(FactorisationsTest, AreAllWaysToWriteAProduct) {
   EXPECT_THAT(Factorisations(4, 2),
               ElementsAre(ElementsAre(4u, 1u), ElementsAre(2u, 2u), ElementsAre(1u, 4u)));
-  // 2^10 in four: (10 + 3 choose 3), the number of grids of GPT-80B on 1,024 GPUs. 36 = 2²·3² in
-  // three: (2 + 2 choose 2)² = 36.
+  // 2^10 into four factors: (10 + 3 choose 3), the number of grids of GPT-80B on 1,024 GPUs. 36 =
+  // 2²·3² in three: (2 + 2 choose 2)² = 36.
   EXPECT_EQ(Factorisations(1024, 4).size(), 286u);
   EXPECT_EQ(Factorisations(36, 3).size(), 36u);
   std::set<std::vector<uint32_t>> distinct;

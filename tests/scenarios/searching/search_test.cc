@@ -89,8 +89,8 @@ TEST(SearchTest, FindsTheSameWithAnyNumberOfThreads) {
   }
 }
 
-// Six whole spaces, two models on three machines: the best of all is in what the formula keeps, or
-// beside the best of that.
+// Six whole spaces, two models on three machines: the best of all is among what the formula keeps,
+// or a neighbour of the best of these.
 using Space = std::tuple<const char*, const char*>;
 class WholeSpaceTest : public ::testing::TestWithParam<Space> {};
 
@@ -178,7 +178,7 @@ TEST(SearchTest, MistakesAreNamed) {
                     HasSubstr("strategy.column is at least 16")));
 }
 
-// Eq. 4 to 9 on a decoder's matrices are those on its hidden size, which strategy_4d_test.cc
+// Eq. 4 to 9 on a decoder's matrices give the same as on its hidden size, which strategy_4d_test.cc
 // derives by hand; a Llama's MLP has three matrices, the first two as one of twice the columns.
 TEST(PaperModelsTest, AxonnsIsOfAnyNetworksProducts) {
   const Scenario scenario = testing::ReadSmall();
@@ -268,9 +268,9 @@ TEST(SearchQualityTest, IsOneForAFormulaInTheRightOrder) {
   EXPECT_EQ(right.kendall_tau, 1);
   EXPECT_EQ(right.regret, 0);
   EXPECT_EQ(right.rank_of_best, 1u);
-  // The formula puts the worst first and the best fourth: efficient are the best five, so places 2
-  // to 5 are right: (1/2 + 2/3 + 3/4 + 4/5) / 4. Of 15 pairs the first point's 5 and the best's 2
-  // more with those between are wrong: (15 - 2 * 7) / 15.
+  // The formula puts the worst first and the best fourth. The best five are efficient, so places 2
+  // to 5 are right: (1/2 + 2/3 + 3/4 + 4/5) / 4. Of 15 pairs, the first point's 5 are wrong, and
+  // the best one's 2 with those between: (15 - 2 * 7) / 15.
   const SearchQuality wrong =
       ComputeQuality(search, found({{4, 10}, {2, 12}, {3, 13}, {5, 14}, {6, 15}, {1, 16}}));
   EXPECT_THAT(wrong.average_precision_at_5,

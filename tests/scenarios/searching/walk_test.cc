@@ -10,7 +10,7 @@
 namespace rehearse {
 namespace walk_test {
 
-// So many axes of so many choices each.
+// This many axes with this many choices each.
 SearchSpace Cube(size_t axes, size_t choices) {
   SearchSpace space;
   space.axes.resize(axes);
@@ -18,7 +18,7 @@ SearchSpace Cube(size_t axes, size_t choices) {
   return space;
 }
 
-// A bowl around (3, 3, ...), by whose walls descent gets to the bottom axis by axis.
+// A bowl around (3, 3, ...), down whose walls descent reaches the bottom axis by axis.
 double Bowl(const SpacePoint& point) {
   double sum = 1;
   for (const uint32_t choice : point) sum += std::pow(static_cast<double>(choice) - 3.0, 2);
@@ -72,7 +72,7 @@ TEST(WalkTest, TheSameSeedSeesTheSamePointsWithAnyNumberOfThreads) {
   }
 }
 
-// 10^6 points. Each axis by itself has 10 choices, so that one turn of descent needs 6 · 9 looks.
+// 10^6 points. Each axis has 10 choices, so one round of descent looks at 6 · 9 points.
 TEST(WalkTest, DescentReachesTheBottomOfABowlInATinyPartOfTheLooks) {
   const Seen seen = WalkThrough(
       Cube(6, 10), {.method = WalkMethod::kDescent, .evaluations = 200, .starts = 1}, 1, Bowl);
@@ -82,7 +82,7 @@ TEST(WalkTest, DescentReachesTheBottomOfABowlInATinyPartOfTheLooks) {
 
 TEST(WalkTest, AnnealingLeavesAValleyThatDescentStaysIn) {
   // Each point of the diagonal is better than all that differ from it in one axis: only two steps,
-  // the first of them for the worse, lead from one to a better one.
+  // the first of them to a worse point, lead from one to a better one.
   const auto cost = [](const SpacePoint& point) -> std::optional<double> {
     const double least = std::min(point[0], point[1]);
     return (point[0] == point[1] ? 1.0 : 1.1) + 0.01 * (29 - least);

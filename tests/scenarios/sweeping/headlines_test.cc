@@ -1,6 +1,6 @@
-// What each study comes to, pinned: scenarios/validation/headlines.json says it, and the index in
-// scenarios/README.md repeats it beside what is published. A change that moves a figure, or its
-// distance to the paper, is seen here.
+// The result of each study, pinned: scenarios/validation/headlines.json has it, and the index in
+// scenarios/README.md repeats it beside the published figure. A change that moves a figure, or its
+// distance to the paper, is noticed here.
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -46,7 +46,7 @@ Study StudyNamed(const std::string& name) {
   return ReadStudy(JsonDocument::FromFile(Scenarios() + "studies/" + name + ".json"));
 }
 
-// Those of the folder. Asked before any test runs, so nothing is read here that may be damaged.
+// Those of the folder. Called before any test runs, so nothing is read here that may be damaged.
 std::vector<std::string> StudyNames() {
   std::set<std::string> names;
   std::error_code none;
@@ -63,8 +63,8 @@ size_t PositionOf(const Study& study, const std::string& name) {
   throw Error("headlines.json: " + study.name + " has no point " + name);
 }
 
-// The metric of points, played when they are asked for: all points of a study at once, or, where
-// the table gives the study's calibrated value since the study is long, each alone.
+// The metric of points, played when they are asked for: all points of a study at once, or, if the
+// study is long and the table gives its calibrated value, each alone.
 class Metrics {
  public:
   explicit Metrics(const Study& study) : study_(study) {
@@ -135,7 +135,7 @@ std::string NameOf(const ::testing::TestParamInfo<std::string>& info) {
 
 INSTANTIATE_TEST_SUITE_P(Papers, HeadlinesTest, ::testing::ValuesIn(StudyNames()), NameOf);
 
-// A row of the index: what is published, what we get and how far that is off, in one order.
+// A row of the index: what is published, what we get and how far off that is, in the same order.
 std::string IndexRow(const json& row) {
   const Study study = StudyNamed(row["study"].get<std::string>());
   std::vector<std::string> published;

@@ -57,8 +57,8 @@ constexpr const char* kBatches = R"("grid": [{"path": "training.batch", "values"
                                              {"path": "strategy.cached_layers", "values": [0, 2]}])";
 
 TEST_F(SweepTest, WhatAMetricIsLessIsPlayedToo) {
-  // Of matrices each rank holds an eighth: 8 layers of 12·h² parameters of 2 bytes; vectors are
-  // less than 1 % besides.
+  // Each rank holds an eighth of the matrices: 8 layers of 12·h² parameters of 2 bytes; vectors add
+  // less than 1 %.
   const Study study = EightLayersStudy();
   for (const bool kept : {false, true}) {
     const Sweep sweep = PlayStudy(study, Keeping());
@@ -157,7 +157,7 @@ TEST_F(SweepTest, AnyChangedFileThatWasReadIsAReasonToPlayAgain) {
       {"scenario": "by_object.json", "placement": "0-7"},
       {"schedule": "two.json", "placement": "8-9"}]})");
 
-  // A job's scenario names no cluster that counts, so that of_object.json is not read for it.
+  // The cluster of a job's scenario does not count, so of_object.json is not read for it.
   const NamedFiles all[] = {{"by_files.json", {"of_scenario.json", "box.json", "of_file.json"}},
                             {"by_object.json", {"of_object.json"}},
                             {"of_jobs.json", {"by_object.json", "two.json"}}};
@@ -260,7 +260,7 @@ TEST_F(SweepTest, AnAxisThatIsMissingIsSaidBeforeTheFirstPoint) {
               AllOf(HasSubstr("/columns/1"), HasSubstr("did you mean \"depth\"?")));
 }
 
-// What a sweep tells, under its lock.
+// What a sweep reports, under its lock.
 struct SweepListener : ProgressObserver {
   void Begin(std::string_view what, std::string_view /*parts*/, uint64_t all) override {
     began.emplace_back(what);
@@ -327,7 +327,7 @@ TEST_F(SweepTest, ASweepThatIsStoppedAtOnceHasNothing) {
 }
 
 TEST_F(SweepTest, CalibrationFindsTheValueThatGivesThePublishedFigure) {
-  // The figure is what a 0.8 times as fast device gives, so that 0.8 must come out again.
+  // The figure is that of a device 0.8 times as fast, so 0.8 must come out again.
   const double slow = StepOf({R"(edits=[{"devices": "**", "compute": "0.8x"}])"});
   const Study study = SmallStudy(fmt::format(
       R"("calibration": {{"point": "p", "from": 0.3, "to": 3,
@@ -380,8 +380,8 @@ TEST_F(SweepTest, ImpossibleCombinationsOfAGridAreShownNotFatal) {
   EXPECT_THAT(ToText(study, sweep, Compare(study, sweep)), HasSubstr("impossible"));
 }
 
-// Paths of grids and choices are columns, objects value by value; what another point changes has
-// the base's value (training.batch of the small scenario), or none.
+// Paths of grids and choices are columns, objects value by value; what only another point changes
+// has the base's value (training.batch of the small scenario), or none.
 TEST_F(SweepTest, RowsHaveAColumnForEachValueThatChanges) {
   const Study study = SmallStudy(
       R"("grid": [{"path": "strategy.column", "values": [2, 3]},
@@ -450,7 +450,7 @@ TEST_F(SweepTest, RatiosAndOrdersAreComparedWithWhatIsPublished) {
   size_t right = 0;
   for (const OrderedPair& pair : comparison.pairs) right += pair.right ? 1 : 0;
   EXPECT_EQ(right, 4u);
-  // The metric is each point's own, its ratio beside it.
+  // The metric is each point's own, with its ratio beside it.
   const nlohmann::ordered_json rows = ToJson(TableOf(study, sweep, comparison));
   EXPECT_TRUE(rows[0]["ratio"].is_null());
   EXPECT_EQ(rows[1]["relative_to"], "one");

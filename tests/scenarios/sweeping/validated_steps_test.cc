@@ -1,5 +1,4 @@
-// The table that `run` quotes is what validate finds. Where it is not, this prints what it should
-// be.
+// The table that `run` quotes is what validate finds. If it is not, this prints what it should be.
 #include "scenarios/playing/validated_steps.h"
 
 #include <cmath>

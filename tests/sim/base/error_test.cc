@@ -35,7 +35,7 @@ TEST(ErrorTest, LeavesOutTheMiddleOfWhatIsLong) {
   EXPECT_THAT(message,
               AllOf(testing::StartsWith("found \"xxx"), testing::EndsWith("xxx\", expected y"),
                     HasSubstr("x ... (998120 bytes left out) ... x")));
-  // Never in the middle of a character: 3,000 times two bytes behind one or two others.
+  // Never in the middle of a character: 3,000 times two bytes after one or two others.
   for (const char* begin : {"a", "ab"}) {
     std::string text = begin;
     for (int i = 0; i < 3000; ++i) text += "\u00e9";

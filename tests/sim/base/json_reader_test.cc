@@ -330,8 +330,8 @@ TEST(JsonReaderTest, AnEmptyTextIsAnError) {
   EXPECT_EQ(Refusal("  \n // nothing\n"), "a.json:2: found no JSON, expected a value");
 }
 
-// A file that a scenario names by mistake may hold secrets. Once an object or array has begun it is
-// JSON with a mistake in it, which is shown.
+// A file that a scenario names by mistake may hold secrets. Once an object or array has begun, it
+// is JSON with a mistake in it, and is shown.
 TEST(JsonReaderTest, ATextThatIsNoJsonIsNotShown) {
   EXPECT_EQ(Refusal("SECRET=x"),
             "a.json:1: found no JSON but a text with a letter, expected a value");
@@ -422,7 +422,7 @@ TEST(JsonReaderTest, BadStringsAreErrors) {
 }
 
 RC_GTEST_PROP(JsonReaderTest, AnyTextIsReadOrRefused, ()) {
-  // Of JSON's own characters, so that it gets somewhere.
+  // Made of JSON's own characters, so that the reader gets somewhere.
   const auto text = *rc::gen::container<std::string>(
       rc::gen::elementOf(std::string("{}[]:,\"\\ab01-.eE/*\n \0\xc3\xa4tfn", 26)));
   try {
@@ -624,7 +624,7 @@ TEST(JsonSetTest, APathThroughAStringChangesWhatTheStringNames) {
   reader.Change(&inner, {"nodes=32"});
   const JsonReader nics = inner.Root().At("node").At("nics");
   EXPECT_EQ(nics.Integer(0, 100), 8);
-  // Whose fault it is: of --set, and of the file that names this one.
+  // Where the mistake is: in --set, and in the file that names this one.
   EXPECT_THAT([&] { nics.Integer(1, 4); },
               ThrowsMessage<Error>(StrEq(
                   "--set: /cluster/node/nics: found 8, expected a whole number from 1 to 4")));

@@ -233,7 +233,7 @@ TEST_F(OutputFileTest, ASetIsThereAsAWholeOrNotAtAll) {
 }
 
 TEST_F(OutputFileTest, ADiskThatIsFullInTheMiddleOfASetLeavesNoneOfIt) {
-  // The limit of a file's size stands for the disk's.
+  // The limit on a file's size stands in for a full disk.
   WriteFileAtomically(In("a"), "old");
   rlimit before{};
   getrlimit(RLIMIT_FSIZE, &before);

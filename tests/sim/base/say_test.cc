@@ -10,7 +10,7 @@
 namespace rehearse {
 namespace say_test {
 
-// Standard error leads elsewhere while it lives.
+// Redirects standard error while it lives.
 class StderrTo {
  public:
   explicit StderrTo(int descriptor) : before_(dup(STDERR_FILENO)) {

@@ -178,7 +178,7 @@ TEST(UnitsTest, PrintsNegativeAndInfiniteValues) {
   EXPECT_EQ(Print(BytesPerSecond(std::numeric_limits<double>::infinity())), "inf PB/s");
 }
 
-// What is printed is read again, up to half a unit of the fourth digit (at most 1 in 2,000).
+// What is printed can be read again, to half a unit of the fourth digit (at most 1 in 2,000).
 bool IsPrinted(double value, double read) { return std::abs(read - value) <= value / 2000; }
 
 RC_GTEST_PROP(UnitsTest, WhatIsPrintedIsReadAgain, ()) {

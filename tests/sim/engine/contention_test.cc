@@ -15,8 +15,8 @@ class ContentionTest : public PlayTest {
   }
 };
 
-// Two flows of 100 and 300 bytes share a link of 1 B/ps: both at half until the first ends at 200,
-// the other alone until 400. A third flow has a link of its own, of 2 B/ps, for 50.
+// Two flows of 100 and 300 bytes share a link of 1 B/ps: both run at half speed until the first
+// ends at 200, the other alone until 400. A third flow has a link of its own, of 2 B/ps, for 50.
 TEST_F(ContentionTest, TheLinksThatHeldFlowsBackLongestFirstWithTheirSharers) {
   const LinkId shared = Link();
   const LinkId own = Link(2);
@@ -38,8 +38,8 @@ TEST_F(ContentionTest, TheLinksThatHeldFlowsBackLongestFirstWithTheirSharers) {
   EXPECT_EQ(links[1].most_at_once, 1u);  // a bottleneck, but nobody else is there
 }
 
-// A folded flow that stands for three transfers over the link, one after another flow of the same
-// group.
+// A folded flow that stands for three transfers over the link, and another flow of the same group
+// before it.
 TEST_F(ContentionTest, FlowsCountAsOftenAsTheyCross) {
   const LinkId link = Link();
   const TaskId first = Move(100, Over({{link, 1}}));
@@ -53,7 +53,7 @@ TEST_F(ContentionTest, FlowsCountAsOftenAsTheyCross) {
   EXPECT_EQ(links[0].sharers[0].bytes.value(), 400);
 }
 
-// The link fails at 50 for good; the flow goes on over the detour, of a quarter of its rate, until
+// The link fails at 50 for good; the flow continues on the detour, at a quarter of its rate, until
 // 50 + 4·150.
 TEST_F(ContentionTest, ADetourThatHoldsAFlowBackIsALinkOfIts) {
   const LinkId link = Link();

@@ -67,7 +67,7 @@ TEST_F(CriticalPathTest, FlowsCountWithTheTimeTheyTook) {
 }
 
 // A ring of two that both end at 200, 50 before the end of the step; only the second is followed by
-// something, which leaves no time.
+// something, which leaves no slack.
 TEST_F(CriticalPathTest, TheFlowsOfARingHaveTheSameSlack) {
   const TaskId a = Move(100, Over({{Link(), 1}}), 0, 2);
   const TaskId b = Move(100, Over({{Link(), 1}}), 0, 2);
@@ -81,8 +81,8 @@ TEST_F(CriticalPathTest, TheFlowsOfARingHaveTheSameSlack) {
   EXPECT_EQ(Slack(a), 0);
 }
 
-// The definition, tried out: in programs without shared links, a delay may take its slack longer,
-// and not a picosecond more.
+// The definition, tried out: in programs without shared links, a delay may take longer by its
+// slack, and not a picosecond more.
 TEST_F(CriticalPathTest, ADelayMayTakeItsSlackLongerAndNoMore) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     ProgramRecipe recipe = RandomRecipe(seed, 25);

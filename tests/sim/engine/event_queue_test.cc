@@ -71,9 +71,8 @@ TEST(EventQueueTest, TheInstantOfTheLastBatchMayComeAgainButNoEarlierOne) {
   EXPECT_THROW(queue.PopBatch(&batch), InternalError);
 }
 
-// Against an ordered map from (time, sequence) to task. Few times, so that instants are crowded;
-// many, so that the cache of buckets misses; mostly cancellations, so that empty buckets are swept
-// out.
+// Against an ordered map from (time, sequence) to task. With few times, instants are crowded; with
+// many, the cache of buckets misses; with mostly cancellations, empty buckets are swept out.
 TEST(EventQueueTest, BehavesAsAnOrderedMap) {
   for (const uint32_t range : {3u, 100u, 1'000'000u}) {
     constexpr uint32_t kTasks = 500;

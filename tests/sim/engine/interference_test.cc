@@ -90,10 +90,9 @@ TEST_F(InterferenceTest, ATransferIsSlowedByComputeOfAnyOfItsParties) {
 }
 
 TEST_F(InterferenceTest, WhatASlowedTransferDoesNotUseStaysBooked) {
-  // Two on one link, each with a share of 1/2; the first goes at 1/4 until its processor
-  // has computed, at 400: 100 of its 300 bytes. The second has half the link all the
-  // while: its 300 take
-  // 600. By then the first has 200 - 100 left, which now has the link for itself: 700.
+  // Two on one link, each with a share of 1/2; the first goes at 1/4 until its processor has
+  // computed, at 400: 100 of its 300 bytes. The second has half the link all the time: its 300 take
+  // 600. By then the first has 200 - 100 left and now has the link to itself: 700.
   const uint32_t gpu = Processor(1);
   Compute(400, gpu);
   const uint32_t set = Over({{Link(), 1}});
@@ -111,7 +110,7 @@ TEST_F(InterferenceTest, WhatASlowedTransferDoesNotUseStaysBooked) {
 }
 
 TEST_F(InterferenceTest, RanksShareTheCoresOfTheirHost) {
-  // Three tasks on two cores: 2/3 each, so that the 100 is done at 150. Then two on two.
+  // Three tasks on two cores: 2/3 each, so the 100 is done at 150. Then two on two.
   const uint32_t host = builder_.AddHost(2);
   Compute(100, Processor(0, host));
   Compute(300, Processor(0, host));

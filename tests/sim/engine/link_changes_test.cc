@@ -44,7 +44,7 @@ TEST_F(LinkChangesTest, OfTwoChangesAtOneTimeTheLastCounts) {
 }
 
 TEST_F(LinkChangesTest, ATransferWaitsForAFailedLinkToRecover) {
-  // 300 by 300; nothing until 1000; the other 700 until 1700. The second begins in between.
+  // 300 bytes by 300; nothing until 1000; the other 700 until 1700. The second begins in between.
   const LinkId link = Link();
   Move(1000, Over({{link, 1}}));
   const LinkId other = Link();
@@ -75,8 +75,8 @@ TEST_F(LinkChangesTest, ATransferIsReroutedAndItsBytesAreBookedWhereTheyWent) {
 }
 
 TEST_F(LinkChangesTest, AReroutedTransferTakesItsShareFromThoseOnTheDetour) {
-  // The first goes 100 by itself, then shares the detour: its 100 left take 200, until 300. The
-  // second has done 100 alone and 100 beside it, and has 100 left.
+  // The first moves 100 alone, then shares the detour: its 100 left take 200, until 300. The second
+  // has done 100 alone and 100 beside it, and has 100 left.
   const LinkId link = Link();
   const LinkId detour = Link();
   const TaskId flow = Move(200, Over({{link, 1}}));

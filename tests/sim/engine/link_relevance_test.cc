@@ -81,8 +81,8 @@ TEST_F(LinkRelevanceTest, AnchorsComeBeforeLazyLinks) {
 }
 
 TEST_F(LinkRelevanceTest, ALinkIsRedundantWhereAnotherIsAsFullWhateverFlows) {
-  // Two rings of one each; cables that both cross. One is crossed twice by the second ring, so that
-  // it is the fuller of all but the last, which the first ring crosses three times.
+  // Two rings of one each; cables that both cross. The second ring crosses one of them twice, which
+  // makes it fuller than all but the last, which the first ring crosses three times.
   const LinkId a = Link(1);
   const LinkId b = Link(1);
   const LinkId both = Link(1.5);
@@ -92,7 +92,7 @@ TEST_F(LinkRelevanceTest, ALinkIsRedundantWhereAnotherIsAsFullWhateverFlows) {
   Move(1, Over({{a, 1}, {both, 1}, {twin, 1}, {fuller, 2}, {other, 1}}));
   Move(1, Over({{b, 1}, {both, 1}, {twin, 1}, {fuller, 1}, {other, 3}}));
   // 1/1.5 = 0.67 of `both` and its twin by each; 0.95 and 0.48 of `fuller`, 0.32 and 0.97 of
-  // `other`: none is above another in both, but for the twins.
+  // `other`: none is above another in both, except the twins.
   EXPECT_THAT(Roles(), ElementsAre(LinkRole::kAnchor, LinkRole::kAnchor, LinkRole::kLazy,
                                    LinkRole::kRedundant, LinkRole::kLazy, LinkRole::kLazy));
 }

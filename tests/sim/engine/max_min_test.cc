@@ -59,8 +59,8 @@ TEST(MaxMinTest, ThreeLevels) {
 }
 
 TEST(MaxMinTest, LinksThatFillTogetherFreezeTogether) {
-  // Both links fill at 1/3, which no double is: solved one after the other, (1 - 1/3)/2 would give
-  // the flows of the second link another rate in the last bit.
+  // Both links fill at 1/3, which no double equals: solved one after the other, (1 - 1/3)/2 would
+  // give the flows of the second link a rate that differs in the last bit.
   const std::vector<double> rates =
       Problem{{1, 1}, {{Use(0)}, {Use(0)}, {Use(0), Use(1)}, {Use(1)}, {Use(1)}}}.Solve();
   for (const double rate : rates) EXPECT_EQ(rate, 1.0 / 3);
@@ -99,7 +99,7 @@ TEST(MaxMinTest, ASolverForgetsTheProblemBefore) {
 
 // Progressive filling in rationals, which is exact. Levels are multiples of 1 / (product over the
 // rounds of the multiplicities still growing): with 4 links, hence at most 4 rounds, and 10 flows
-// of multiplicity up to 4, of 1/40^4, so that 64 bits are plenty.
+// of multiplicity up to 4, of 1/40^4, so 64 bits are plenty.
 struct Rational {
   int64_t numerator = 0;
   int64_t denominator = 1;
@@ -209,7 +209,7 @@ TEST(MaxMinTest, TheReferenceSolverAgreesWithRationals) {
 }
 
 // The definition: no link above its capacity, and for each flow a full link on which no flow has a
-// larger rate. It has only one solution, so this says that the rates are right without solving
+// larger rate. There is only one solution, so this shows that the rates are right without solving
 // anything.
 void ExpectMaxMinFair(const Problem& problem, const std::vector<double>& rates) {
   constexpr double kTolerance = 1e-9;

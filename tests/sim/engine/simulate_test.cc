@@ -104,8 +104,8 @@ TEST_F(SimulateTest, AnEndIsRoundedToTheClockOnce) {
 
 TEST_F(SimulateTest, HalfAPicosecondIsRoundedUpWhateverTheRoundingErrorsBefore) {
   // Two flows of n bytes share a link, and a third comes at 1 ps: they have n - 1/2 left at 1/3,
-  // which takes 3n - 3/2 ps, half a picosecond in real numbers. They end at 1 + 3n - 1 whatever n -
-  // 1/2 over a third is in doubles.
+  // which takes 3n - 3/2 ps, with half a picosecond in real numbers. They end at 1 + 3n - 1,
+  // whatever n - 1/2 over a third is in doubles.
   for (int n = 2; n < 1000; ++n) {
     const uint32_t link = Over({{Link(), 1}});
     ops_ = 0;
@@ -176,7 +176,7 @@ TEST_F(SimulateTest, AFlowThatArrivesInTheMiddleTakesHalf) {
 
 TEST_F(SimulateTest, ManyArrivalsLoseNoBytes) {
   // Flow i of n arrives at time i with 1000 bytes and stays until they have all come: the link is
-  // busy from 0 on, so the last ends at n·1000, but for the rounding of the ends, 1/2 ps each.
+  // busy from 0 on, so the last ends at n·1000, except for the rounding of the ends, 1/2 ps each.
   const uint32_t link = Over({{Link(), 1}});
   constexpr int kFlows = 300;
   for (int i = 0; i < kFlows; ++i) {
@@ -251,7 +251,7 @@ TEST(RingTest, AnEqualRingTakesStepsTimesLatencyAndTransfer) {
 }
 
 // The flows of a ring that all cross one core link are one component; it is solved once, whether
-// its steps begin at once or after a latency, since the same flows move again.
+// its steps begin immediately or after a latency, since the same flows move again.
 TEST(RingTest, StepsThatCoincideAreSolvedOnce) {
   for (const int64_t latency : {0, 7}) {
     ProgramBuilder builder;
@@ -338,7 +338,7 @@ TEST_F(SimulateTest, AFlowMayBeItsOwnUpstream) {
 }
 
 // Two folded rings over one link: each edge stands for two that share the link with each other and
-// with the other ring's two, so that the link is crossed four times: 100 bytes at 1/4, 400 a step.
+// with the other ring's two, so the link is crossed four times: 100 bytes at 1/4, 400 per step.
 TEST_F(SimulateTest, FoldedRingsShareALinkByMultiplicity) {
   const uint32_t set = Over({{Link(), 2}});
   for (int ring = 0; ring < 2; ++ring) {

@@ -20,7 +20,7 @@ class StepPeriodsTest : public PlayTest {
     }
     for (size_t i = 0; i < ranks; ++i) builder_.Chain(edges[i], edges[(i + 1) % ranks]);
   }
-  // As it is, and step by step.
+  // With jumps, and step by step.
   void ExpectTheSameWithoutJumps() {
     Play();
     const Simulation plain = Simulate(program_, 1, {.jump = false});
@@ -55,7 +55,7 @@ TEST_F(StepPeriodsTest, AnUnequalRingIsJumpedOverOnceAllKeepThePaceOfItsSlowestE
   EXPECT_GT(simulation.stats.jumped, 3900u);
 }
 
-// Rings with steps of 107 and 118 that share nothing; each is jumped over for itself.
+// Rings with steps of 107 and 118 that share nothing; each is jumped over independently.
 TEST_F(StepPeriodsTest, RingsWithPeriodsOfTheirOwnAreJumpedOverSideBySide) {
   Ring(4, 10'000, 100, 7);
   Ring(6, 9'000, 111, 7);
@@ -110,7 +110,7 @@ TEST_F(StepPeriodsTest, ALateRankSetsTheRingGoing) {
   EXPECT_GT(simulation_.stats.jumped, 1'500u);
 }
 
-// A chain that is rerouted over the link of another, and back, at whatever point of a step.
+// A chain that is rerouted over the link of another, and back, at any point of a step.
 TEST_F(StepPeriodsTest, ChainsThatMeetOnADetourAreOneGroup) {
   for (int64_t moment = 0; moment < 400; moment += 7) {
     ops_ = 0;
@@ -126,8 +126,8 @@ TEST_F(StepPeriodsTest, ChainsThatMeetOnADetourAreOneGroup) {
   }
 }
 
-// Two rings over the same nodes in opposite order, on links that are not equal: shared links, and a
-// core that binds now and then.
+// Two rings over the same nodes in opposite order, on unequal links: shared links, and a core that
+// binds now and then.
 TEST_F(StepPeriodsTest, RingsThatShareLinksAreOneGroup) {
   for (uint64_t seed = 0; seed < 50; ++seed) {
     ops_ = 0;

@@ -1,4 +1,5 @@
-// Steps that take longer than the clock goes, 9.22e18 ps. Links have 1 B/ps unless said otherwise.
+// Steps that take longer than the clock can count, 9.22e18 ps. Links have 1 B/ps unless said
+// otherwise.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -66,7 +67,7 @@ TEST_F(TimeRangeTest, StepsThatTogetherAreTooLongAreAnErrorAlsoWhereTheyAreJumpe
   }
 }
 
-// At its rate from 400 on the rest, 600 B, would take 6e20 ps; from 1000 on it takes 600.
+// At its rate from 400 on, the remaining 600 B would take 6e20 ps; from 1000 on they take 600.
 TEST_F(TimeRangeTest, ATransferThatIsTooSlowForAWhileOnlyEndsInTime) {
   const LinkId link = Link();
   Move(1000, Over({{link, 1}}));

@@ -64,7 +64,7 @@ TEST(TransferNetworkTest, ANewcomerDelaysOnlyThoseItSharesALinkWith) {
 
 TEST(TransferNetworkTest, AFlowWhoseRateStaysKeepsItsEnd) {
   // Flow 0 crosses link 1 twice, which holds it at 1/2; flow 1 joins on link 0 and takes the other
-  // half, solved in one component with flow 0, whose end is not told again.
+  // half, solved in one component with flow 0, whose end is not reported again.
   const Program program = Flows(2, {{Use(0), Use(1, 2)}, {Use(0)}});
   TransferNetwork network(program);
   network.Begin(0);
@@ -177,7 +177,8 @@ TEST(TransferNetworkTest, LoadsAreRecordedThroughSleepAndWaking) {
 }
 
 // Flows begin and end at random, often in groups that rest and move again together; whatever
-// sleeps, wakes or falls apart, each must be told the end that rates solved from nothing give.
+// sleeps, wakes or falls apart, each must be given the end that follows from rates solved from
+// scratch.
 TEST(TransferNetworkTest, EndsAreThoseOfRatesSolvedFromNothing) {
   constexpr double kBytes = 1e9;
   for (uint64_t seed = 0; seed < 300; ++seed) {
@@ -239,10 +240,11 @@ TEST(TransferNetworkTest, EndsAreThoseOfRatesSolvedFromNothing) {
   }
 }
 
-// Dozens of flows over shared links, a few of which come, go, go on or get another capacity at a
-// time: rates brought up to date must be, to the last bit, those of all flows solved from nothing.
-// Half of the numbers are coarse, so that links fill at the same level. An idle flow over each link
-// alone sees to it that no link is left out, which would be another problem.
+// Dozens of flows over shared links, where at each instant a few flows come, go or go on, or links
+// get another capacity: rates brought up to date must be, to the last bit, those of all flows
+// solved from scratch. Half of the numbers are coarse, so that links fill at the same level. An
+// idle flow over each single link makes sure that no link is left out, which would be another
+// problem.
 TEST(TransferNetworkTest, RatesBroughtUpToDateAreThoseSolvedFromNothingToTheBit) {
   uint64_t compared = 0;
   for (uint64_t seed = 0; seed < 400; ++seed) {

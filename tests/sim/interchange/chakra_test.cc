@@ -59,7 +59,7 @@ class ChakraTest : public ::testing::Test {
       for (const std::string& part : parts) EXPECT_THAT(error.what(), HasSubstr(part));
     }
   }
-  // True where it is read; only an Error may say no.
+  // True if it is read; only an Error may refuse it.
   bool IsRead() const {
     try {
       Import();
@@ -139,7 +139,7 @@ TEST_F(ChakraTest, OthersReadPlainNodes) {
   EXPECT_EQ(nodes[2].type, chakra::kReceive);
   EXPECT_EQ(nodes[2].comm_source, 2);
   EXPECT_NE(nodes[1].comm_tag, nodes[0].comm_tag);
-  // On the shift's stream, of 2 MiB each of two puts in half.
+  // On the shift's stream; each of two ranks contributes half of 2 MiB.
   EXPECT_EQ(nodes[3].type, chakra::kCollective);
   EXPECT_EQ(nodes[3].comm_type, chakra::kAllGather);
   EXPECT_EQ(nodes[3].comm_size, 1 << 20);
@@ -156,7 +156,7 @@ TEST_F(ChakraTest, EqualRanksAreHardLinks) {
   EXPECT_EQ(files.distinct, 1u);
   EXPECT_EQ(fs::hard_link_count(folder_ / "s.3.et"), 4u);
   EXPECT_EQ(Import().text, WriteSchedule(schedule, {"s", ""}));
-  // What is there is not written over.
+  // Existing files are not overwritten.
   EXPECT_THROW(WriteChakra(schedule, {"s", ""}, Taking(schedule, Seconds(0)), folder_.string()),
                Error);
 }
@@ -281,7 +281,7 @@ TEST_F(ChakraTest, ATraceOfOthersIsASchedule) {
   const Role& role = schedule.roles[0];
   ASSERT_EQ(role.ops.size(), 4u);
   EXPECT_EQ(std::get<Compute>(role.ops[0].work).duration, Seconds(5e-6));
-  // After the compute that the description stood for; two ranks put 1000 bytes in.
+  // After the compute that the description stood for; two ranks contribute 1000 bytes.
   const auto& gather = std::get<Collective>(role.ops[1].work);
   EXPECT_EQ(gather.kind, CollectiveKind::kAllGather);
   EXPECT_EQ(gather.bytes, Bytes(2000));
@@ -365,7 +365,7 @@ TEST_F(ChakraTest, MistakesAreToldWithRankNodeAndOffset) {
   ExpectMistake({"s.1.et: rank 1, byte 0"});
 }
 
-// Ends of messages are ends of shorter traces; whatever else is there, an Error says so.
+// Cut off at the end of a message, it is a shorter trace; for any other damage there is an Error.
 TEST_F(ChakraTest, DamagedTracesAreReadOrRefused) {
   const std::string whole = TraceText()
                                 .Compute(1, {}, 5)

@@ -1,4 +1,4 @@
-// Traces of PyTorch's profiler, as they could have been written, whole, cut off and wrong.
+// Traces of PyTorch's profiler, as it could have written them: whole, cut off and wrong.
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -61,7 +61,7 @@ class KinetoTest : public ::testing::Test {
   }
 
   // Two ranks: a product, an all-reduce beside another product, and what reads the sum. Rank 1
-  // comes 30 us later to the all-reduce; its clock is `ahead` of rank 0's.
+  // arrives 30 us later at the all-reduce; its clock is `ahead` of rank 0's.
   void WriteTwoRanks(double ahead, int64_t elements = 1024) const {
     for (uint32_t rank = 0; rank < 2; ++rank) {
       KinetoText trace(rank, 2);

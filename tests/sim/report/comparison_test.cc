@@ -50,7 +50,7 @@ TEST(ComparisonTest, ErrorsAreOfMeansOverRanksAgainstB) {
   EXPECT_EQ(comparison.Worst(1), std::vector<size_t>{0});
 }
 
-// Of sample_step.h's picture. Rank 0: computes 0..10 and 20..24; of the rest, row and column
+// From sample_step.h's picture. Rank 0: computes 0..10 and 20..24; of the rest, row and column
 // transfer 10..16 and 12..20, together 10..20; 24..26 nothing. Rank 1: computes 0..12 and 20..26,
 // transfers 12..20. Means of 14 and 18, 10 and 8, 2 and 0; nobody only waits.
 TEST(ComparisonTest, SharesOfTheStepSumToIt) {
@@ -66,9 +66,9 @@ TEST(ComparisonTest, SharesOfTheStepSumToIt) {
 }
 
 // As above, and in b rank 1's gemm ends at 18 and the step at 30. b's rank 0: 14 compute, 10
-// transfer, 6 nothing; rank 1: 24, 2 (18..20) and 4; means 19, 6 and 5. So of a gap of -4 compute
-// explains -3 and transfers +3: "-75 %" of it says nothing. With the step alone at 52 all of the
-// gap is in what is nothing of these.
+// transfer, 6 idle; rank 1: 24, 2 (18..20) and 4; means 19, 6 and 5. So of a gap of -4 compute
+// explains -3 and transfers +3: "-75 %" of it says nothing. If only the step changes, to 52, all of
+// the gap is in none of these.
 TEST(ComparisonTest, PartsOfTheGapThatCancelAreSaidInSeconds) {
   const TwoRankStep a;
   TwoRankStep b;
@@ -99,7 +99,7 @@ TEST(ComparisonTest, GroupsAreKindsAxesAndLayers) {
 }
 
 // Rank 1's norm (20..26) moved before its all-reduce (12..20): one of the ten pairs of rank 1 and
-// none of rank 0's change places, for norm against the all-reduce only.
+// none of rank 0's change places: only norm and the all-reduce.
 TEST(ComparisonTest, OrderIsThatOfBegins) {
   const TwoRankStep a;
   TwoRankStep b;
@@ -141,7 +141,7 @@ TEST(ComparisonTest, ReportsSayTheSameInThreeForms) {
   EXPECT_THAT(ToCsv(TableOf(comparison)), HasSubstr("step,step,,,,,,,5,2.6e-05,5.2e-05,-0.5,,\n"));
 }
 
-// Only a measured step is the truth, and only of a simulated one.
+// Only a measured step is the truth, and only for a simulated one.
 TEST(ComparisonTest, TwoWhatIfsDifferAndAPredictionErrs) {
   const TwoRankStep a;
   TwoRankStep b;

@@ -42,7 +42,7 @@ TEST(DataTableTest, JsonLinesHaveTheSameKeysAndNull) {
   EXPECT_EQ(ToJson(Example())[1]["seconds"], 1e-7);
 }
 
-// What a terminal would obey is written out; a JSON reader gets what was there.
+// What a terminal would obey is escaped; a JSON reader gets the original text.
 TEST(DataTableTest, TextIsVisibleInCsvAndItselfInJson) {
   const std::string text = "red\x1b[31m\nnext";
   DataTable table({{"name"}});

@@ -11,7 +11,7 @@ namespace job_part_test {
 using ::testing::ElementsAre;
 
 // Job "b" is on devices 2 and 0, from 100 on. Device 0 ends its first step at 130, device 2 at 140,
-// and both the second at 190: of 90 in all the first step takes 40, the second 50.
+// and both end the second at 190: of 90 in total, the first step takes 40, the second 50.
 TEST(JobPartTest, APartBeginsWithItsJobOnRanksOfItsOwn) {
   const Job job = {"b", JobOfTwoRanks(), {2, 0}, ToSeconds(Time(100)), 2};
   Timeline joint;
@@ -33,7 +33,7 @@ TEST(JobPartTest, APartBeginsWithItsJobOnRanksOfItsOwn) {
   EXPECT_EQ(part.timeline.spans[4].end, Time(30));
   EXPECT_THAT(part.steps, ElementsAre(ToSeconds(Time(40)), ToSeconds(Time(50))));
 
-  // Two products of 1e6 flops a rank in 90 ps on two devices of 1e18 flop/s: the mean step takes
+  // Two products of 1e6 flops per rank in 90 ps on two devices of 1e18 flop/s: the mean step takes
   // 45 ps and does 2e6 flops where 9e7 were possible.
   const Result result = SummarizeSteps(job, part, FlopsPerSecond(1e18));
   EXPECT_EQ(result.step, ToSeconds(Time(90)) / 2);

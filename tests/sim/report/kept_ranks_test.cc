@@ -40,13 +40,13 @@ TEST(KeptRanksTest, OneOfEachClassIsKept) {
   EXPECT_EQ(HashOf(kept), HashOf(step.timeline));
 }
 
-// One of each role, then that which stands for most.
+// One of each role, then the one that stands for most.
 TEST(KeptRanksTest, OfTooManyTheRolesComeFirst) {
   EightRanks step;
   step.Fold();
   EXPECT_THAT(RanksToKeep(step.schedule, step.timeline, {}, {.ranks = 2}), ElementsAre(0, 6));
   EXPECT_THAT(RanksToKeep(step.schedule, step.timeline, {}, {.ranks = 3}), ElementsAre(0, 2, 6));
-  // No role is left without a rank: there would be nobody to stand for the others.
+  // No role is left without a rank: nothing would stand for its ranks.
   EXPECT_THAT(RanksToKeep(step.schedule, step.timeline, {}, {.ranks = 1}), ElementsAre(0, 6));
   EXPECT_THAT(RanksToKeep(step.schedule, step.timeline, {}, {.spans = 0}), ElementsAre(0, 6));
 }

@@ -41,8 +41,8 @@ struct Track {
   std::vector<std::pair<uint64_t, double>> values;
 };
 
-// The trace as a reader that knows only what we write sees it: a second opinion on the order of
-// packets, on the nesting of tracks and on names. Perfetto's own reader has the last word below.
+// The trace as seen by a reader that knows only what we write: a second opinion on the order of
+// packets, the nesting of tracks and names. Perfetto's own reader has the last word below.
 class TraceReader {
  public:
   explicit TraceReader(const std::string& trace) {
@@ -216,7 +216,7 @@ TEST(PerfettoTraceTest, TracksNestClusterNodeDeviceStream) {
                          "sample/node0/gpu1 (rank 1)/solo"));
 }
 
-// Of a folded step too, for which rank 0's spans are rank 1's.
+// Also for a folded step, where rank 0's spans are rank 1's.
 TEST(PerfettoTraceTest, ChosenRanksAloneAreWrittenAndTheTitleSaysSo) {
   TwoRankStep step;
   step.timeline.spans.resize(5);
@@ -230,7 +230,7 @@ TEST(PerfettoTraceTest, ChosenRanksAloneAreWrittenAndTheTitleSaysSo) {
     EXPECT_EQ(path.find("rank 0"), std::string::npos) << path;
 }
 
-// One op of 1 us, 100 times: of 100 the trace is to hold some 10, the first and the last.
+// One op of 1 us, 100 times: the trace is to hold some 10 of the 100, the first and the last.
 TEST(PerfettoTraceTest, MiddleCopiesAreLeftOutAndASliceSaysSo) {
   TwoRankStep step;
   step.schedule.role_of_rank = {0};
@@ -390,7 +390,7 @@ TEST(PerfettoTraceTest, SpansOfAStreamThatOverlapAreOurFault) {
 
 int64_t Floor(Time time) { return time.picoseconds() / 1000; }
 
-// What check_trace.mjs shall find, computed from spans rather than from the trace.
+// What check_trace.mjs must find, computed from spans rather than from the trace.
 nlohmann::json Expectation(const Schedule& schedule, const Timeline& timeline) {
   const TraceNames names = NamesOf(timeline.ranks);
   const std::vector<uint32_t> released_by = ReleasedBy(schedule, timeline);

@@ -29,7 +29,7 @@ TEST(ReleaseTest, ComputeAndLonelyCollectivesAreNotReleased) {
   for (const uint32_t span : {0, 3, 4, 5, 8, 9}) EXPECT_EQ(released_by[span], kNotReleased);
 }
 
-// With both gemms over at 12 us neither rank waits for the other.
+// If both gemms end at 12 us, neither rank waits for the other.
 TEST(ReleaseTest, OfTwoThatAreReadyTogetherEachReleasesItself) {
   TwoRankStep step;
   step.timeline.spans[0].end = Time(12 * kMicrosecond);

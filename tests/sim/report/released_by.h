@@ -1,4 +1,4 @@
-// What released each span of a timeline that is not folded, by positions: for tests.
+// What released each span of an unfolded timeline, by positions: for tests.
 #pragma once
 
 #include <algorithm>

@@ -43,9 +43,8 @@ TEST(SummarizeTest, OverlapIsTheHiddenShareOfCommunication) {
   EXPECT_DOUBLE_EQ(result.overlap_fraction, 0.4);
 }
 
-// Rank 0, exposed: the column alone in 10..12, both in 12..16, the row alone in 16..20, so that the
-// row has 2 + 4 and the column 2 + 2 us. Rank 1: both in 12..16, the row alone in 16..20: 2 + 4 and
-// 2.
+// Rank 0, exposed: the column alone in 10..12, both in 12..16, the row alone in 16..20, so the row
+// has 2 + 4 and the column 2 + 2 us. Rank 1: both in 12..16, the row alone in 16..20: 2 + 4 and 2.
 TEST(SummarizeTest, AxesShareWhatTheyExposeTogether) {
   const TwoRankStep step;
   const Result result = Summarize(step.schedule, step.timeline, kPeak);

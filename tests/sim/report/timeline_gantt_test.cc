@@ -15,7 +15,8 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Beside the axis stand 27 characters: so many more and a microsecond of the step of 26 is one.
+// There are 27 characters beside the axis; with 26 more, each microsecond of the step of 26 is one
+// character.
 constexpr unsigned kOneForEachMicrosecond = 26 + 27;
 
 std::string DrawLanes(const TwoRankStep& step, const GanttOptions& options) {
@@ -82,7 +83,7 @@ TEST(TimelineGanttTest, HeightsAreSharesOfACharacter) {
 TEST(TimelineGanttTest, ALittleIsSeenAndALotHidesIt) {
   TwoRankStep step;
   const int64_t hundredth = kMicrosecond / 100;
-  // A hundredth of a character each: compute at 0, exposed at 2, and at 4 hidden but for a
+  // A hundredth of a character each: compute at 0, exposed at 2, and at 4 hidden except for a
   // hundredth.
   step.timeline.spans = {SpanAt(0, 0, 0, 0, hundredth),
                          SpanAt(0, 1, 0, 2 * kMicrosecond, 2 * kMicrosecond + hundredth),

@@ -61,7 +61,7 @@ TEST(TimelineRecordTest, RanksThatAreLeftOutStandInTheFile) {
   EXPECT_EQ(ReadBack(json).left_out, std::vector<uint32_t>{1});
 }
 
-// The second op four times, for micro-batches 0 to 3: kept once, and told by position.
+// The second op four times, for micro-batches 0 to 3: kept once, and told apart by position.
 TEST(TimelineRecordTest, OpsThatRepeatStandOnce) {
   TwoRankStep step;
   Role& role = step.schedule.roles[0];
@@ -83,7 +83,7 @@ TEST(TimelineRecordTest, OpsThatRepeatStandOnce) {
   EXPECT_THAT(MessageOfReading(wrong), HasSubstr("/steps/0/spans/3/1"));
 }
 
-// Files of before lack it, and are read as ever.
+// Older files lack it, and are read as before.
 TEST(TimelineRecordTest, WhatWasGivenIsKept) {
   auto json = SampleJson();
   EXPECT_TRUE(ReadBack(json).given.is_null());

@@ -33,7 +33,7 @@ void ExpectWellFormed(const std::string& svg) {
   EXPECT_EQ(tree.count("svg"), 1u);
 }
 
-// How wide the strokes of one colour are together, in pixels. (std::regex recurses once a
+// How wide the strokes of one colour are together, in pixels. (std::regex recurses once per
 // character, too deep for paths as long as these.)
 double Drawn(const std::string& svg, const std::string& color) {
   const std::string stroke = "<path stroke=\"" + color + "\" stroke-width=";
@@ -77,8 +77,8 @@ TEST(TimelineSvgTest, NamesTheStepTheLanesAndTheColours) {
   EXPECT_THAT(svg, Not(HasSubstr(">recompute</text>")));  // there is none
 }
 
-// Rank 0's norm takes 4 of the 26 us, its gemm 10: in the picture 2.5 times as wide, but for the
-// hair of half a pixel that keeps neighbours apart.
+// Rank 0's norm takes 4 of the 26 us, its gemm 10: in the picture 2.5 times as wide, except for the
+// half pixel that keeps neighbours apart.
 TEST(TimelineSvgTest, WidthsAreInProportion) {
   const TwoRankStep step;
   const std::string svg = Draw(step.schedule, step.timeline);
@@ -137,7 +137,7 @@ TEST(TimelineSvgTest, StaysSmallHoweverManySpans) {
   EXPECT_LT(svg.size(), 300'000u);
 }
 
-// Merging keeps how much there is of everything: random ops alternate between two classes.
+// Merging keeps the amount of everything: random ops alternate between two classes.
 TEST(TimelineSvgTest, MergedSpansAreAsWideAsTheyAreTogether) {
   const RandomStep step(4, 30'000, 9);
   const std::string svg = Draw(step.schedule, step.timeline);
@@ -160,7 +160,7 @@ TEST(TimelineSvgTest, MergedSpansAreAsWideAsTheyAreTogether) {
   EXPECT_NEAR(drawn / axis, busy / static_cast<double>(step.timeline.step.picoseconds()), 0.03);
 }
 
-// The share of what moves data that is hatched is the share of its time in which no kernel runs.
+// The hatched share of what moves data is the share of its time in which no kernel runs.
 TEST(TimelineSvgTest, WhatNoKernelHidesIsHatched) {
   const TwoRankStep step;
   const std::string svg = Draw(step.schedule, step.timeline);
@@ -176,7 +176,7 @@ TEST(TimelineSvgTest, WhatNoKernelHidesIsHatched) {
     const Span& span = step.timeline.spans[i];
     if (!CommunicatorOf(step.schedule.roles[0].ops[span.op].work).IsSet()) continue;
     moved += static_cast<double>((span.end - span.begin).picoseconds());
-    // By the picosecond would take long; by the microsecond all begin and end.
+    // Going by picoseconds would take long; everything begins and ends at whole microseconds.
     for (Time at = span.begin; at < span.end; at = at + Time(kMicrosecond)) {
       const bool hidden = std::any_of(kernels.begin(), kernels.end(), [&](const Span* kernel) {
         return kernel->begin <= at && at < kernel->end;

@@ -30,7 +30,7 @@ TEST(SequenceOrderTest, ABalancedRankHasARunFromEachEnd) {
   std::vector<uint64_t> tokens;
   for (uint64_t i = 0; i < 6; ++i) tokens.push_back(order.InSequences(6 + i));
   EXPECT_EQ(tokens, (std::vector<uint64_t>{3, 4, 5, 18, 19, 20}));
-  // Not balanced it has one of 6.
+  // Unbalanced, it has one run of 6.
   EXPECT_EQ((SequenceOrder{24, 4, 24, false}.InSequences(6)), 6u);
 }
 
@@ -69,7 +69,7 @@ TEST(AttentionPairsTest, BalancedRanksHaveAnEqualPartInEveryStep) {
 }
 
 TEST(AttentionPairsTest, TheLastOfContiguousRanksWaitsForNobody) {
-  // It sees all before it: 12·48 less the half of its own square that the mask hides.
+  // It sees everything before it: 12·48 less the half of its own square that the mask hides.
   EXPECT_EQ(MostPairs(Part(4, false, -1)), 12 * 48 - 12 * 12 / 2);
   EXPECT_EQ(MostPairs(Part(4, false, 0)), 12 * 12 / 2);
   EXPECT_EQ(MostPairs(Part(4, false, 3)), 12 * 12);

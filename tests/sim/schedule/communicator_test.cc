@@ -97,7 +97,7 @@ TEST(CommunicatorTest, AGroupOrMemberThatDoesNotExistIsAFaultOfOurs) {
   EXPECT_THROW(strided.Rank(0, 3), InternalError);
 }
 
-// Rank and PositionOf are inverse, and every rank of a mesh is met once.
+// Rank and PositionOf are inverses, and every rank of a mesh occurs once.
 void AssertIsBijection(const Communicator& communicator) {
   std::set<uint32_t> seen;
   for (uint32_t group = 0; group < communicator.group_count(); ++group) {

@@ -39,7 +39,7 @@ TEST(ExpertRouting, BalancedChoicesComeOutEvenInTheShortestRun) {
   EXPECT_EQ(KeptRows(routing, 6), 24u);
 }
 
-// A run of 64 tokens, so that an equal share of 128 choices over 8 experts is 16.
+// A run of 64 tokens, so an equal share of 128 choices over 8 experts is 16.
 TEST(ExpertRouting, TheBusiestExpertHasSoManyTimesAnEqualShare) {
   std::vector<double> attributes = Attributes(8, 2);
   attributes[kRoutingImbalance] = 2;

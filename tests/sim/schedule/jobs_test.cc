@@ -23,7 +23,7 @@ TEST(JobsTest, AJobByItselfOnAllDevicesStaysAsItIs) {
   const Schedule joint = Join(jobs, 2);
   EXPECT_EQ(HashOf(joint), HashOf(JobOfTwoRanks()));
   EXPECT_EQ(joint.communicators[0].name(), "all");
-  // Anything else makes it another: another order, a spare device, a late start, a second step.
+  // Anything else makes it different: another order, a spare device, a late start, a second step.
   EXPECT_FALSE(IsWhole({{"a", JobOfTwoRanks(), {1, 0}, Seconds(0), 1}}, 2));
   EXPECT_FALSE(IsWhole({{"a", JobOfTwoRanks(), {0, 1}, Seconds(0), 1}}, 3));
   EXPECT_FALSE(IsWhole({{"a", JobOfTwoRanks(), {0, 1}, Seconds(1), 1}}, 2));
@@ -51,8 +51,8 @@ TEST(JobsTest, CommunicatorsNameTheDevicesAndSpareOnesDoNothing) {
 }
 
 // Op 0 waits; 1 and 2 are the first step, 3 and 4 the second, 5 and 6 the third. Product and sum of
-// a step do not wait for each other, but each for both of the step before; its own stream needs no
-// `after` to keep its order.
+// a step do not wait for each other, but each waits for both of the step before; a stream needs no
+// `after` to keep its own order.
 TEST(JobsTest, EverythingWaitsForTheStartAndAStepForAllOfTheOneBefore) {
   const Job job = {"a", JobOfTwoRanks(), {0, 1}, Seconds(0.5), 3};
   const Schedule joint = Join({job}, 2);

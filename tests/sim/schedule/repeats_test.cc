@@ -172,8 +172,7 @@ TEST(RepeatsTest, RolesThatRepeatDifferentPiecesAreCheckedAsAWhole) {
   EXPECT_THROW(CheckSchedule(schedule), Error);
 }
 
-// Random bodies: what AfterAt says is what stands in the expanded role, several
-// repeats in a row too.
+// Random bodies: AfterAt says what the expanded role has, even for several repeats in a row.
 TEST(RepeatsTest, PositionsOfRandomRolesAreThoseOfTheExpandedOnes) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     Random random(seed);
@@ -232,7 +231,7 @@ TEST(RepeatsTest, FourCopiesStayHoweverFewOpsAreWanted) {
   EXPECT_THAT(MiddleCopiesOf(Chain(100), 207), IsEmpty());
 }
 
-// 2^29 copies of 2 ops are within the limit, twice as many are not, nor are two such repeats.
+// 2^29 copies of 2 ops are within the limit; twice as many are not, nor are two such repeats.
 TEST(RepeatsTest, RepeatsTogetherMakeAtMostAsManyCopiesAsCanBeNumbered) {
   Role role = Chain(1u << 29);
   EXPECT_NO_THROW(CheckRepeats(role));

@@ -40,7 +40,7 @@ void ExpectRoundTrip(const Schedule& schedule) {
   EXPECT_EQ(WriteSchedule(again), text);
 }
 
-// A schedule of two ranks in a row as a person would write it, with these ops.
+// A schedule of two ranks in a row with these ops, as a person would write it.
 std::string WithOps(const std::string& ops) {
   return R"({
 "schema": "rehearse.schedule.v1",
@@ -72,7 +72,7 @@ Compute Fixed(double seconds) {
   return compute;
 }
 
-// Everything that sim/schedule/schedule.h has, each with a value that is not the usual one.
+// Everything that sim/schedule/schedule.h has, each with a value other than the default.
 Schedule Everything() {
   Schedule schedule;
   schedule.communicators = {Communicator::Strided("row", {{2, 2}}, {{2, 1}}),
@@ -118,7 +118,7 @@ Schedule Everything() {
   gemm.flops = FlopsOf(gemm.gemm);
   gemm.bytes = BytesOf(gemm.gemm, gemm.dtype);
   gemm.tuned = GemmMode::kNT;
-  Compute odd_gemm = gemm;  // counts otherwise than its sizes say
+  Compute odd_gemm = gemm;  // counts differently from its sizes
   odd_gemm.flops = Flops(0);
   odd_gemm.bytes = Bytes(1.0 / 3);
   Compute attention;
@@ -219,7 +219,7 @@ TEST(ScheduleJsonTest, ManyRanksStaySmall) {
     role.name = name;
     schedule.roles.push_back(role);
   }
-  // Stages of 8 neighbours, 3 of them in turn, and the same again: 4,200 times over.
+  // Stages of 8 neighbours, 3 of them in turn, and then again: 4,200 times.
   constexpr uint32_t kRanks = 24 * 4200;
   for (uint32_t rank = 0; rank < kRanks; ++rank) schedule.role_of_rank.push_back(rank / 8 % 3);
   std::vector<uint32_t> even;
@@ -516,7 +516,7 @@ TEST(ScheduleJsonMistakeTest, OfRoles) {
                 "of them");
 }
 
-// What the checks find is told with the file, the line and the op.
+// What the checks find is reported with the file, the line and the op.
 TEST(ScheduleJsonMistakeTest, OfTheScheduleAsAWhole) {
   ExpectMistake(
       WithOps(R"({"name": "a", "collective": "broadcast", "communicator": "pair",
