@@ -1,5 +1,5 @@
 // Reverse-mode differentiation of plain arithmetic, one number at a time: slow, and independent of
-// every formula for a gradient that is written down elsewhere.
+// all the gradient formulas elsewhere.
 //
 // A Number remembers how it was computed on the Tape of its thread; Gradient(y) gives dy/dx for
 // all numbers x.
@@ -15,14 +15,14 @@ class Number;
 
 class Tape {
  public:
-  // The one that Numbers of this thread are written on.
+  // The tape that Numbers of this thread are written on.
   static Tape& Current() {
     thread_local Tape tape;
     return tape;
   }
   void Clear() { entries_.clear(); }
 
-  // A number with its derivatives by at most two earlier ones.
+  // A number with its derivatives with respect to at most two earlier ones.
   uint32_t Add(uint32_t a, double by_a, uint32_t b, double by_b) {
     entries_.push_back({a, b, by_a, by_b});
     return static_cast<uint32_t>(entries_.size() - 1);

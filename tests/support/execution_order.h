@@ -11,13 +11,14 @@
 
 namespace rehearse {
 
-// The ops of each stream of each rank, as they began; those of one instant in list order.
+// The ops of each stream of each rank, in the order in which they began; those of one instant in
+// list order.
 std::vector<std::vector<uint32_t>> OrderOfStreams(const Schedule& schedule,
                                                   const Timeline& timeline);
 
-// The schedule on the scenario's machine, every rank by itself.
+// The schedule on the scenario's machine, with every rank played separately.
 Timeline Simulated(const Schedule& schedule, const Scenario& scenario);
-// One step, every rank a thread.
+// One step, with a thread for each rank.
 Timeline Measured(const Schedule& schedule, StreamUse streams);
 
 }  // namespace rehearse

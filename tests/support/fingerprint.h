@@ -1,4 +1,4 @@
-// One number for all that a schedule says, for tests that hold it to what was noted.
+// One number for everything that a schedule says, for tests that compare it with a recorded one.
 #pragma once
 
 #include <bit>

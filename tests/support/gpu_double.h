@@ -1,5 +1,5 @@
-// The door of the pretended GPUs (tests/doubles): tests set what they pretend and read
-// what they found.
+// The door to the fake GPUs (tests/doubles): tests set what they are to be and read what they
+// found.
 #pragma once
 
 #include <cstdint>

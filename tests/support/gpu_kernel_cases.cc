@@ -13,8 +13,8 @@ struct Shape {
   uint64_t columns;
 };
 
-// Operands of one op: reads and writes name buffers of these shapes; a name in both is
-// updated in place.
+// Operands of one op: reads and writes name buffers of these shapes; a name in both is updated in
+// place.
 struct Operands {
   std::vector<std::pair<std::string, Shape>> reads;
   std::vector<std::pair<std::string, Shape>> writes;
@@ -116,9 +116,9 @@ void AddElementwise(Cases* cases) {
   cases->Add(Kernel::kReluBackward, {{{"dy", kMatrix}, {"y", kMatrix}}, {{"dx", kMatrix}}});
 }
 
-// Moments and sums that make sense come from kernels before: two or three ops would be needed.
-// Random ones do as well for comparing backends, except that variances must not be negative:
-// whole rows then.
+// Realistic moments and sums come from preceding kernels: two or three ops would be needed. Random
+// ones do as well for comparing backends, except that variances must not be negative, hence whole
+// rows.
 void AddNorms(Cases* cases) {
   cases->Add(Kernel::kNormStatistics, {{{"x", kMatrix}}, {{"s", kTwo}}});
   cases->Add(Kernel::kNorm,
@@ -182,7 +182,7 @@ void AddAttention(Cases* cases) {
   }
 }
 
-// A part of three of two sequences, with its own keys, another's, and those of all.
+// One of three parts of two sequences, with its own keys, another part's, and those of all.
 void AddSharedAttention(Cases* cases) {
   constexpr uint64_t kParts = 3;
   constexpr uint64_t kLength = 70;  // as above, of an even number

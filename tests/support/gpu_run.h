@@ -1,4 +1,5 @@
-// Runs one step of a schedule on some backend, every rank a thread, and keeps all that it computed.
+// Runs one step of a schedule on some backend, with a thread for each rank, and keeps all that it
+// computed.
 #pragma once
 
 #include <map>

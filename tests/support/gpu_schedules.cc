@@ -161,7 +161,7 @@ Schedule EveryCollective(uint32_t ranks) {
   constexpr uint64_t kColumns = 6;
   RoleMaker maker(ranks);
   const StreamId stream = maker.AddStream("all", StreamKind::kCommunication);
-  // Inputs differ between ranks: the ranks' blocks of one global array.
+  // Inputs differ between ranks: they are the ranks' blocks of one global array.
   const auto input = [&](const char* name) {
     return maker.AddBuffer(name, BufferKind::kActivation, rows * ranks, kColumns, Cut::kRows);
   };

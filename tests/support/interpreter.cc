@@ -25,7 +25,7 @@ Range ShareOf(const std::vector<Part>& parts, size_t index, uint64_t size) {
   return {cut(before), index + 1 == parts.size() ? size : cut(before + parts[index].share)};
 }
 
-// One part of the collective, with everybody's chunks.
+// One part of the collective, with all members' chunks.
 class PartRun {
  public:
   PartRun(const Algorithm& algorithm, const std::vector<Part>& parts, size_t index,

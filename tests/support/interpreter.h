@@ -1,9 +1,9 @@
 // The interpreter: plays the steps of a collective on integers, to see what they do to data.
 //
-// Members are processes that only exchange messages: each goes through its own steps
-// (collectives/algorithms/steps.h), in an order among members that a seed decides; the result does
-// not depend on it. What is sent is counted. Sending a chunk that a member does not have, receiving
-// another length than it expects, and waiting for ever are faults of the algorithm: InternalError.
+// Members are processes that only exchange messages. Each goes through its own steps
+// (collectives/algorithms/steps.h); a seed decides the order among members, and the result does not
+// depend on it. What is sent is counted. Sending a chunk that a member does not have, receiving
+// another length than it expects, and waiting forever are faults of the algorithm: InternalError.
 #pragma once
 
 #include <cstdint>
@@ -48,9 +48,9 @@ uint64_t PairElements(const DataProblem& problem, uint32_t from, uint32_t to);
 
 // `inputs`: all-reduce, reduce-scatter, broadcast, reduce, send-receive: n of each member (only the
 // root's counts in broadcast); all-gather: each member's block; all-to-all: its blocks one after
-// the other. Returns what each member has in the end: its block after reduce-scatter, nothing after
-// reduce but at the root, else the whole. Switches that several parts share are told apart by part
-// in `traffic`.
+// another. Returns what each member has in the end: its block after reduce-scatter, nothing after
+// reduce except at the root, else the whole. In `traffic`, switches that several parts share are
+// kept apart by part.
 Data Interpret(const Algorithm& algorithm, const std::vector<Part>& parts,
                const DataProblem& problem, const Data& inputs, uint64_t seed = 1,
                Traffic* traffic = nullptr);

@@ -1,5 +1,5 @@
-// Where the sources and the built program are. Only places.cc is compiled with the paths, so that
-// what other tests compile to is the same in every checkout.
+// Where the sources and the built program are. Only places.cc is compiled with the paths, so all
+// other tests compile to the same in every checkout.
 #pragma once
 
 #include <string>

@@ -13,7 +13,7 @@ class RecipeMaker {
  public:
   RecipeMaker(uint64_t seed, uint32_t max_tasks) : random_(seed), max_tasks_(max_tasks) {}
 
-  // Recipes without extras are the same as they always were: golden hashes hang on them.
+  // Recipes without extras are the same as they always were: golden hashes depend on them.
   ProgramRecipe Make(const Extras& extras) {
     Make();
     if (extras.long_chains) {
@@ -221,7 +221,7 @@ class RecipeMaker {
     }
   }
 
-  // Every link that fails recovers in the end, so that nothing is stuck for ever.
+  // Every link that fails recovers in the end, so that nothing is stuck forever.
   void AddLinkChanges() {
     const uint32_t count = random_.Between(1, 8);
     for (uint32_t i = 0; i < count; ++i) {

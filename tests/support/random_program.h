@@ -57,16 +57,16 @@ struct Extras {
 };
 
 // Up to `max_tasks` tasks or a few more: joins, delays and flows that wait for random earlier
-// tasks; flows cross random links with random multiplicities, or none, have zero or more bytes,
-// latency or none, one or more steps, and some form rings or open chains. About half of all numbers
-// are coarse, so that things happen at the same instant.
+// tasks. Flows cross random links with random multiplicities, or none, have zero or more bytes,
+// perhaps a latency, one or more steps, and some form rings or open chains. About half of all
+// numbers are coarse, so that things happen at the same instant.
 ProgramRecipe RandomRecipe(uint64_t seed, uint32_t max_tasks);
 
 // RandomRecipe and what `extras` name, for about half of the flows and delays.
 ProgramRecipe ExtendedRecipe(uint64_t seed, uint32_t max_tasks, const Extras& extras);
 
 // `lanes` transfers are under way all the time, each followed by the next of its lane: `length`
-// flows a lane over two to four of a few dozen links, many of them over a core; half of the
+// flows per lane over two to four of a few dozen links, many of them over a core; half of the
 // programs with coarse numbers and equal sizes, so that much happens at once. Extras as above.
 ProgramRecipe BusyRecipe(uint64_t seed, uint32_t lanes, uint32_t length, const Extras& extras);
 

@@ -22,7 +22,7 @@ const T& Any(Random& random, const std::array<T, kCount>& values) {
   return values[random.Below(static_cast<uint32_t>(kCount))];
 }
 
-// Sizes of so many axes whose product is `ranks`, a power of two.
+// Sizes of this many axes whose product is `ranks`, a power of two.
 std::vector<uint32_t> Split(Random& random, uint32_t ranks, uint32_t axes) {
   std::vector<uint32_t> sizes(axes, 1);
   for (; ranks > 1; ranks /= 2) sizes[random.Below(axes)] *= 2;
@@ -41,8 +41,8 @@ Json Cable(Random& random, uint32_t least_microseconds = 1) {
           {"latency", fmt::format("{}us", least_microseconds + random.Below(4))}};
 }
 
-// In the compact form (topology/files/compact_form.h). Ways are those of the least latency: by PCIe
-// it is more than by NVLink, as in any machine, whatever a test adds to all links.
+// In the compact form (topology/files/compact_form.h). Routes are those of least latency: that of
+// PCIe is more than that of NVLink, as in any machine, whatever a test adds to all links.
 Machine HandMadeNodes(Random& random) {
   const uint32_t devices = 4u << random.Below(2);
   const uint32_t nodes = 1u << random.Below(3);
@@ -211,7 +211,7 @@ Drawn AnyStrategy(Random& random, uint32_t ranks, bool in_stages, bool has_exper
   }
 }
 
-// Model, training, strategy and pipeline of a step of so many ranks.
+// Model, training, strategy and pipeline of a step of this many ranks.
 Json AnyStep(Random& random, uint32_t ranks, const RandomScenarioLimits& limits) {
   const bool is_tiny = limits.for_execution;
   Json step;

@@ -15,14 +15,14 @@ struct RandomScenarioLimits {
   bool edits = true;
   // So small that CPUs execute it at once, on the machine itself; without edits and jobs.
   bool for_execution = false;
-  // Rings on bare links, one channel each: nothing is chosen anew on another machine.
+  // Rings on bare links, one channel each: nothing is chosen differently on another machine.
   bool pinned = false;
 };
 
 // JSON.
 std::string RandomScenarioText(uint64_t seed, const RandomScenarioLimits& limits = {});
 
-// The first one of a sequence of seeds, that depends on this one, which can be read and planned.
+// The first one that can be read and planned, of a sequence of seeds that depends on this one.
 struct RandomScenario {
   std::string text;
   Scenario scenario;

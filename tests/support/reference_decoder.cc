@@ -153,8 +153,8 @@ class Decoder {
     return out;
   }
 
-  // Heads with a query and a key of `head` own columns and `rope_head` besides, which all keys
-  // share, as in the papers of DeepSeek.
+  // Heads with a query and a key of `head` columns of their own and `rope_head` further ones, which
+  // all keys share, as in DeepSeek's papers.
   Array LatentAttentionOf(const Array& x) {
     const LatentAttention& latent = *model_.latent;
     const uint64_t size = latent.QuerySize();

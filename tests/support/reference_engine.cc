@@ -262,7 +262,7 @@ class NaivePlayer {
     return false;
   }
 
-  // What a task on the processor gets of a core.
+  // The share of a core that a task on the processor gets.
   long double CoreShare(uint32_t processor) const {
     const uint32_t host = program_.processors[processor].host;
     if (host == Program::kNone) return 1;

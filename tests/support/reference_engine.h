@@ -1,10 +1,10 @@
 // A deliberately naive second engine, against which the real one is checked.
 //
-// It plays the same Program by the words of sim/engine/program.h and sim/engine/max_min.h, and
-// shares no code with sim/engine/simulate.cc: at every event it looks at all tasks again, solves
-// all rates again by textbook progressive filling, and moves all flows forward; there are no
-// components, no heaps, nothing is kept. Rates and bytes are long doubles; the clock is the same
-// integer clock, rounded at the same points.
+// It plays the same Program, following the words of sim/engine/program.h and sim/engine/max_min.h,
+// and shares no code with sim/engine/simulate.cc: at every event it looks at all tasks again,
+// solves all rates again by textbook progressive filling, and moves all flows forward; there are no
+// components and no heaps, and nothing is kept. Rates and bytes are long doubles; the clock is the
+// same integer clock, rounded at the same points.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Whether a JSON value is what a table says (sim/base/json_shape.h), by a walk of its own: readers
-// are not asked.
+// Whether a JSON value is what a table says (sim/base/json_shape.h), by its own walk, without
+// asking the readers.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace rehearse {
 
-// "" where the value fits; else where it does not, and why.
+// "" if the value fits; else where it does not, and why.
 std::string Mismatch(const JsonShape& shape, const nlohmann::json& value);
 
 }  // namespace rehearse

@@ -49,7 +49,7 @@ TEST_F(CollectiveProgramTest, KindsMayBeSpelledAsNcclDoes) {
 }
 
 TEST_F(CollectiveProgramTest, AHashedFabricShowsMediansAndTheirRange) {
-  // Two pods of Selene, all NICs of each in use.
+  // Two pods of Selene, with all NICs of each in use.
   const std::string arguments = "all-gather --cluster selene:nodes=64 -a ring -p none -b 1G";
   const auto sprayed = Json(arguments);
   const auto hashed = Json(arguments + " --routing ecmp");
@@ -101,9 +101,9 @@ TEST_F(CollectiveProgramTest, EveryKindHasADefault) {
 }
 
 // On an idle machine a collective takes what the pace of 8 A100 says, whose rings carry 229.5 GB/s
-// (tests/collectives/nccl/pace_test.cc). Steps of 8 MiB take 98.8 us with LL, which 14 of 0.3 us
-// and the start, 9.5 us, are beside; 36.55 us with Simple, beside 14·8.2, 0.28·36.55 and 9.5 us.
-// The copy of its own counts as 0.34 steps.
+// (tests/collectives/nccl/pace_test.cc). Steps of 8 MiB take 98.8 us with LL, plus 14 times 0.3 us
+// and the start, 9.5 us; with Simple 36.55 us, plus 14·8.2, 0.28·36.55 and 9.5 us. The copy of its
+// own block counts as 0.34 steps.
 TEST_F(CollectiveProgramTest, PinnedProtocolsTakeWhatTheModelSays) {
   const std::string kind = "all-reduce --cluster dgx-a100 -b 64M -a ring ";
   const double bytes = 64 << 20;
@@ -129,8 +129,8 @@ TEST_F(CollectiveProgramTest, SizesGrowByAFactorOrAStep) {
   EXPECT_EQ(steps[1]["bytes"], 5120);
 }
 
-// Sizes played one after the other take what each takes alone, and groups that run at the
-// same time do too.
+// Sizes played one after another take as long as each takes alone, and so do groups that run at the
+// same time.
 TEST_F(CollectiveProgramTest, ASweepIsItsSizes) {
   for (const std::string groups : {"", " --groups 8"}) {
     const std::string kind = "all-reduce --cluster dgx-a100:nodes=2" + groups;
@@ -165,8 +165,7 @@ TEST_F(CollectiveProgramTest, ExplainNamesChoiceRingsAndTheLinkThatBinds) {
   EXPECT_EQ(json["parts"].size(), 8u);
   EXPECT_EQ(json["chosen"]["algorithm"], "ring");
   EXPECT_EQ(json["binding_link"]["kind"], "network");
-  // Each of 8 NICs carries an eighth of 2·15/16, and the 56 us and more of latency are what
-  // it is not busy.
+  // Each of 8 NICs carries an eighth of 2·15/16, and it is idle for the latency of 56 us and more.
   EXPECT_NEAR(json["binding_link"]["times_the_size"].get<double>(), 2 * 15.0 / 16 / 8, 1e-9);
   EXPECT_LT(json["binding_link"]["busy_share"].get<double>(), 1);
 }

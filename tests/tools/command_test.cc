@@ -1,4 +1,4 @@
-// What commands declare of their options, from which completion and the man page are made.
+// What commands declare about their options, from which completion and the man page are made.
 #include "tools/command.h"
 
 #include <set>

@@ -9,8 +9,8 @@ using ::testing::HasSubstr;
 
 class CompareProgramTest : public ProgramTest {};
 
-// What `rehearse collective` prints is a table of nccl-tests: compared with its own cluster it is
-// met exactly, to the digits that are printed (half of 0.01 us of 16, of 0.1 us of 300).
+// What `rehearse collective` prints is a table of nccl-tests: compared with its own cluster it
+// matches to the printed digits (half of 0.01 us in 16, of 0.1 us in 300).
 TEST_F(CompareProgramTest, OwnTablesAreMet) {
   const Outcome table = Execute("collective all-reduce --cluster dgx-a100 -b 64K -e 64M -f 4");
   ASSERT_EQ(table.code, 0) << table.err;
@@ -31,7 +31,7 @@ TEST_F(CompareProgramTest, OwnTablesAreMet) {
   EXPECT_THAT(text.out, HasSubstr("from 1 MiB on    4 sizes"));
 }
 
-// A log of one seed of a hashed fabric is met with that seed, and not with another.
+// A log of one seed of a hashed fabric matches with that seed, and not with another.
 TEST_F(CompareProgramTest, PredictionsTakeTheRoutingThatIsAskedFor) {
   const std::string on = " --cluster selene:nodes=64 -a ring -p none --routing ecmp ";
   const Outcome table = Execute("collective all-gather -b 256M -e 1G" + on + "--routing-seed 3");
@@ -77,8 +77,8 @@ TEST_F(CompareProgramTest, TheTwoNumbersOfALogAreFoundAgain) {
                 .out);
 }
 
-// Two sizes, and two numbers that they tell: the text and the file say what was fitted, and how
-// much better it is. A size alone tells one of them.
+// Two sizes determine two numbers: the text and the file say what was fitted, and how much better
+// it is. A single size determines one of them.
 TEST_F(CompareProgramTest, AFitSaysWhatItIsWorthAndWhatItLeavesOut) {
   Write("truth.json",
         R"({"schema": "rehearse.calibration.v1", "collective_overhead": "7us",
@@ -135,8 +135,8 @@ TEST_F(CompareProgramTest, RanksComeFromTheLogUnlessTheyAreGiven) {
   ExpectMistake("compare nccl.log --cluster dgx-a100 --ranks 9", {"--ranks"});
 }
 
-// Two programs' tables after one another, each compared by itself and fitted together: the
-// efficiency that both were made with is found.
+// Two programs' tables after one another, compared separately and fitted together: the efficiency
+// that both were made with is found.
 TEST_F(CompareProgramTest, ALogOfSeveralProgramsIsComparedTableByTable) {
   Write("truth.json", R"({"schema": "rehearse.calibration.v1", "collective_overhead": "20us",
     "links": [{"kind": "nvlink", "bandwidth": "300GBps", "efficiency": 0.6}]})");

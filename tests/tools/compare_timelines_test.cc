@@ -52,8 +52,8 @@ TEST_F(ProgramTest, WhatRunWritesCanBeComparedWithTheScenario) {
   EXPECT_THAT(results.out, HasSubstr("By axis"));
 }
 
-// Two what-ifs of one scenario: their files and what was set tell them apart, in timelines, results
-// and what run prints alike.
+// Two what-ifs of one scenario: their files and what was set tell them apart, in timelines, in
+// results and in what run prints.
 TEST_F(ProgramTest, CompareTellsWhatIfsOfOneNameApart) {
   const std::string scenario = "'" + Shipped("cpu-4d") + "'";
   ASSERT_EQ(Execute("run " + scenario + " --out a").code, 0);
@@ -91,7 +91,7 @@ TEST_F(ProgramTest, CompareWarnsWhereTheWorkIsAnother) {
   EXPECT_THAT(ranks.err, HasSubstr("A is a step of 4 ranks, B of 8"));
 }
 
-// A file of before knows nothing of it, and is compared as ever.
+// An older file knows nothing of it, and is compared as before.
 TEST_F(ProgramTest, CompareTakesFilesThatDoNotTellWhatWasGiven) {
   const std::string scenario = "'" + Shipped("cpu-4d") + "'";
   ASSERT_EQ(Execute("run " + scenario + " --out new").code, 0);

@@ -1,4 +1,4 @@
-// What shells learn from `rehearse completion`, as they are used; and the page for man.
+// What shells learn from `rehearse completion`, as a user would see it; and the page for man.
 #include "tools/completion.h"
 
 #include <filesystem>
@@ -46,7 +46,7 @@ class CompletionTest : public ProgramTest {
     return lines;
   }
 
-  // What bash offers after this line, with the variables that it sets on the tab key.
+  // What bash offers after this line, with the variables that it sets for the tab key.
   Words InBash(const std::string& line) const {
     Write("line.txt", line);
     Write("try.bash", R"(
@@ -88,7 +88,7 @@ TEST_F(CompletionTest, BashCompletesCommandsAndOptions) {
 
 TEST_F(CompletionTest, BashCompletesWhatAnOptionTakes) {
   EXPECT_THAT(InBash("rehearse run --fidelity f"), UnorderedElementsAre("formula", "fluid"));
-  // Bash takes --fidelity=f for three words, of which the last is completed.
+  // Bash takes --fidelity=f as three words, of which the last is completed.
   EXPECT_THAT(InBash("rehearse run --fidelity=f"), UnorderedElementsAre("formula", "fluid"));
   EXPECT_THAT(InBash("rehearse collective all-reduce -a tr"), Contains("tree"));
   EXPECT_THAT(InBash("rehearse collective all-r"), UnorderedElementsAre("all-reduce"));
@@ -170,7 +170,7 @@ TEST(ScenarioPathsTest, WhatShippedScenariosSayIsThere) {
       }
       for (const auto& [key, inner] : value.items()) {
         const std::string path = part + "." + key;
-        // Of an object the keys that are in it.
+        // For an object, the keys that are in it.
         const auto below = known.lower_bound(path + ".");
         const bool has_keys = below != known.end() && below->starts_with(path + ".");
         EXPECT_TRUE(known.count(path) > 0 || has_keys) << entry.path() << ": " << path;

@@ -1,4 +1,4 @@
-// rehearse execute as its user meets it: as threads, under mpirun, and when things go wrong.
+// rehearse execute as its user meets it: with threads, under mpirun, and when things go wrong.
 #include <algorithm>
 #include <chrono>
 #include <csignal>
@@ -172,7 +172,7 @@ TEST_F(ExecuteProgramTest, ARankThatNeverStartsIsNamedWithinTenSeconds) {
 
 TEST_F(ExecuteProgramTest, WhenARankIsKilledTheOthersNameItAndItsOpAndKeepTheirLogs) {
   if (MpiIsAbsent()) GTEST_SKIP() << "no MPI here";
-  // Rank 1 says its process id, runs on and on, and is killed when its log has a step.
+  // Rank 1 prints its process id, runs on and on, and is killed when its log has a step.
   const std::string wrapper =
       Write("pid.sh",
             "#!/bin/sh\n[ \"$OMPI_COMM_WORLD_RANK\" != 1 ] || echo $$ > victim.pid\nexec \"$@\"\n");
@@ -208,7 +208,7 @@ TEST_F(ExecuteProgramTest, WhenARankIsKilledTheOthersNameItAndItsOpAndKeepTheirL
 
 TEST_F(ExecuteProgramTest, MoreRanksThanThereIsRoomForAreAMistake) {
   if (kIsSanitized) GTEST_SKIP() << "a sanitizer takes more addresses than the limit leaves";
-  // 512 stacks of 8 MiB are more than 3 GB, and with one arena nothing else takes as much.
+  // 512 stacks of 8 MiB are more than 3 GB, and with one arena nothing else takes that much.
   EXPECT_EQ(
       Shell("ulimit -v 3000000; MALLOC_ARENA_MAX=1 \"$rehearse\" execute '" + Shipped("cpu-4d") +
             "' --set cluster=local-cpu:ranks=512 --set strategy.data=128 --set "
@@ -218,7 +218,7 @@ TEST_F(ExecuteProgramTest, MoreRanksThanThereIsRoomForAreAMistake) {
               HasSubstr("no room for 512 threads, one for each rank"));
 }
 
-// A stopped process is there and answers nothing; it is not continued before it is killed.
+// A stopped process exists but does not answer; it is not continued before it is killed.
 TEST_F(ExecuteProgramTest, WhenARankIsStoppedTheOthersNameItAndItsOpWithinTenSeconds) {
   if (MpiIsAbsent()) GTEST_SKIP() << "no MPI here";
   const std::string wrapper =

@@ -56,7 +56,7 @@ TEST_F(GanttProgramTest, ItFollowsTheResultAsWideAsTheTerminalOr100) {
   EXPECT_EQ(WidestLine(GanttIn(ReadFile(folder_ / "out.txt"))), 60u);
 }
 
-// 1,024 ranks of which one is played; two jobs, each with its first device.
+// 1,024 ranks, of which one is played; two jobs, each with its first device.
 TEST_F(GanttProgramTest, FoldedRanksAndJobsAreDrawnToo) {
   const Outcome folded = Execute("run '" + Shipped("axonn-weak-80b") + "' --gantt --ranks 1000");
   EXPECT_EQ(folded.code, 0) << folded.err;

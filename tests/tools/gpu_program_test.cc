@@ -1,5 +1,5 @@
-// Commands on GPUs as their user meets them, on pretended ones (tests/doubles): ranks as threads,
-// and as processes of torchrun, srun and mpirun.
+// Commands on GPUs as their user meets them, on fake ones (tests/doubles): ranks as threads, and as
+// processes of torchrun, srun and mpirun.
 #include <chrono>
 #include <set>
 
@@ -101,7 +101,7 @@ TEST_F(GpuProgramTest, WhatNcclChoseIsInTheResultTheTimelineAndTheComparison) {
     EXPECT_EQ(op.contains("algorithm"), is_told) << op;
     EXPECT_EQ(op.contains("channels"), is_told) << op;
   }
-  // Our model of NCCL on a machine with NVLink beside what the pretended NCCL took.
+  // Our model of NCCL on a machine with NVLink beside what the fake NCCL took.
   const Outcome simulated = Execute("run " + Shipped("cpu-megatron") +
                                     " --set cluster=atp-ic5:devices=2 "
                                     "--set 'simulator={\"algorithm\": \"auto\"}' --out simulated");
@@ -197,7 +197,7 @@ TEST_F(GpuProgramTest, ARankThatFailsOnItsGpuEndsTheOthers) {
   EXPECT_LT(took.count(), 60);  // before any stall would have been noticed
 }
 
-// A rank that never starts. The others say so, and end, within what they are told to wait.
+// A rank that never starts. The others say so, and end, within the time that they are told to wait.
 TEST_F(GpuProgramTest, ARankThatNeverStartsIsNamedByAllOthers) {
   setenv("REHEARSE_PATIENCE", "1.5", 1);
   for (const char* variables : {kTorchrun, kSrun}) {
@@ -230,7 +230,7 @@ TEST_F(GpuProgramTest, ARankThatNeverStartsUnderMpirunIsNamed) {
   EXPECT_LT(SecondsSince(start), 25);
 }
 
-// Killed between two steps or in one, rank 0 (where the others' connections end) or another.
+// Killed between two steps or during one: rank 0, where the others' connections end, or another.
 TEST_F(GpuProgramTest, ARankThatDiesOnTheWayIsNamedByAllOthers) {
   for (const int victim : {0, 2}) {
     const auto start = std::chrono::steady_clock::now();
@@ -268,7 +268,7 @@ TEST_F(GpuProgramTest, ARankThatIsStoppedIsNamedByAllOthersWithinTenSeconds) {
   }
 }
 
-// NCCL's communicators are made in calls that do not return when a rank has gone.
+// NCCL's communicators are made in calls that do not return if a rank is gone.
 TEST_F(GpuProgramTest, ARankThatFailsWhileOthersWaitInNcclEndsThem) {
   const auto start = std::chrono::steady_clock::now();
   const Outcome outcome =
@@ -276,7 +276,7 @@ TEST_F(GpuProgramTest, ARankThatFailsWhileOthersWaitInNcclEndsThem) {
                 "[ $rank != 1 ] || export REHEARSE_DOUBLE_FAIL=ncclCommInitRank");
   EXPECT_EQ(outcome.code, 1);
   EXPECT_EQ(Occurrences(outcome.err, "rank 1 gave up: ncclCommInitRank failed"), 3u) << outcome.err;
-  EXPECT_LT(SecondsSince(start), 25);  // the pretended NCCL would wait for 30 s
+  EXPECT_LT(SecondsSince(start), 25);  // the fake NCCL would wait for 30 s
 }
 
 TEST_F(GpuProgramTest, WhatIsMissingIsSaidInOneLine) {
@@ -369,15 +369,15 @@ TEST_F(GpuProgramTest, GpuCheckRunsEverythingInOneFolder) {
   }
   const Json step = Json::parse(ReadFile(folder_ / "results/step/execution.json"));
   EXPECT_TRUE(step.contains("cuda_graph"));
-  // Ranks that share a GPU are of different machines for NCCL, which says how it carried
-  // out collectives.
+  // To NCCL, ranks that share a GPU are on different machines; it says how it carried out
+  // collectives.
   const Json two = Json::parse(ReadFile(folder_ / "results/processes-two/execution.json"));
   EXPECT_EQ(two["representative"], false);
   EXPECT_EQ(two["check"]["passed"], true);
   EXPECT_FALSE(two["result"]["collectives"].empty());
 }
 
-// What fails is told and left behind; nothing begins when the budget is used up.
+// A failure is reported and skipped; nothing starts when the budget is used up.
 TEST_F(GpuProgramTest, GpuCheckKeepsWhatThereIsWhenSomethingFails) {
   if (kIsSanitized) GTEST_SKIP() << "minutes with sanitizers; its parts are tested by themselves";
   setenv("REHEARSE_DOUBLE_DEVICES", "1", 1);

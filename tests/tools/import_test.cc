@@ -152,14 +152,14 @@ TEST_F(ImportTest, AMeasuredStepIsTheSameFromItsKinetoTraces) {
   EXPECT_EQ(imported["steps"], measured["steps"]);
   EXPECT_EQ(imported["provenance"], "measured");
   EXPECT_EQ(imported["title"], measured["title"]);
-  // Ranks that do the same share a role there, too; copies of micro-batches stand apart.
+  // Ranks that do the same share a role there, too; copies of micro-batches are kept apart.
   EXPECT_EQ(imported["roles"][0]["ops"][0], measured["roles"][0]["ops"][0]);
   EXPECT_EQ(Execute("compare timeline.json measured/timeline.json").code, 0);
   EXPECT_EQ(Execute("report timeline.json -o page.html").code, 0);
 }
 
-// Holistic Trace Analysis counts, of the time in which kernels with "nccl" in their name run, that
-// in which others do.
+// Of the time in which kernels with "nccl" in their name run, Holistic Trace Analysis counts the
+// part in which others run, too.
 double OverlapOf(const nlohmann::json& trace) {
   std::vector<std::pair<double, int>> edges;  // at: 1 and -1 of compute, 2 and -2 of communication
   for (const auto& event : trace["traceEvents"]) {
@@ -206,7 +206,7 @@ TEST_F(ImportTest, AKinetoTraceHasTheOverlapThatIsReported) {
   EXPECT_LT(hidden, 0.99);
   EXPECT_NEAR(OverlapOf(trace), hidden, 1e-6);
 
-  // What if: the trace as a schedule, on links that are twice as fast.
+  // What if? The trace as a schedule, on links that are twice as fast.
   ASSERT_EQ(Shell("gunzip played/kineto/*.gz; true"), 0);
   ASSERT_EQ(Execute("import kineto played/kineto --as schedule -o again.json").code, 0);
   EXPECT_EQ(Execute("run again.json --cluster switch:devices=2").code, 0);
@@ -232,7 +232,7 @@ TEST_F(ImportTest, AMachineOfHwlocIsThatOfNccl) {
   EXPECT_EQ(time("lstopo.json"), time("nccl.json"));
 }
 
-// Two levels of 64 boxes, four a leaf: drawn switch by switch and as the house's own fat tree.
+// Two levels of 64 boxes, four per leaf: drawn switch by switch, and as our own fat tree.
 TEST_F(ImportTest, ATreeOfSlurmAndOfASubnetTakesAsLongAsTheHousesOwn) {
   Write("house.json", R"({"name": "house", "node": "dgx-h100", "nodes": 64,
     "fabric": {"kind": "fat-tree", "radix": 64, "levels": 2,
@@ -331,7 +331,7 @@ TEST_F(ImportTest, RingsOfNcclGoOverTheMachineThatIsNamed) {
                                  HasSubstr("NCCL counts on 20 GB/s in each")));
   const Outcome shown = Execute("topology ./rings.json");
   EXPECT_THAT(shown.out, HasSubstr("rings          1 given inside a machine"));
-  // One of the six that a full mesh has: all-reduces by rings take three times as long.
+  // One of the six rings that a full mesh has: all-reduces by rings take three times as long.
   const auto time = [&](const std::string& cluster) {
     const Outcome sum = Execute(
         "collective all-reduce -b 1G --algorithm ring --protocol none "

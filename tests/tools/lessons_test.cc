@@ -30,7 +30,7 @@ TEST_F(LessonsCommandTest, ALessonAsksAndKeepsItsAnswer) {
   EXPECT_THAT(answered.out, HasSubstr("All but the first gather"));
 }
 
-// What "To change" shows is a line that a shell runs, to the lesson's step.
+// "To change" shows a line that a shell can run, with the lesson's step as its result.
 TEST_F(LessonsCommandTest, TheCommandThatIsShownMakesTheChange) {
   const std::string out = Execute("lessons prefetch").out;
   const size_t begin = out.find("rehearse run scenarios/");

@@ -1,4 +1,4 @@
-// What commands print for other programs, read again as these would.
+// What commands print for other programs, read as these would.
 #include <cmath>
 #include <cstdlib>
 #include <string>
@@ -72,7 +72,7 @@ class OutputFormatTest : public ProgramTest {
       for (const auto& [key, value] : objects[i].items()) {
         EXPECT_EQ(key, cells[0][column]);
         const std::string& cell = cells[i + 1][column++];
-        // Of a simulator's own run, which is another.
+        // From another run of the simulator.
         if (key.starts_with("simulator.")) continue;
         if (value.is_null()) {
           EXPECT_EQ(cell, "");

@@ -1,4 +1,4 @@
-// rehearse plan, and what takes the file that it writes.
+// rehearse plan, and the commands that take the file that it writes.
 #include <algorithm>
 #include <filesystem>
 #include <memory>
@@ -38,8 +38,8 @@ std::vector<std::string> ShippedScenarios() {
 
 class ShippedScenarioTest : public ::testing::TestWithParam<std::string> {};
 
-// In this process: what is written of it is read as the same schedule, written again as the same
-// bytes, and played to the same timeline.
+// In this process: what is written is read as the same schedule, written again as the same bytes,
+// and played to the same timeline.
 TEST_P(ShippedScenarioTest, IsPlayedTheSameFromItsFile) {
   const std::string path = SourceDir() + "/scenarios/" + GetParam() + ".json";
   const JsonDocument document = JsonDocument::FromFile(path);
@@ -53,7 +53,7 @@ TEST_P(ShippedScenarioTest, IsPlayedTheSameFromItsFile) {
   ExpectSame(job.schedule, again);
   EXPECT_EQ(WriteSchedule(again, ReadScheduleTitle(written.Root())), text);
 
-  // Shipped scenarios say nothing of the simulator or of calibrations.
+  // Shipped scenarios say nothing about the simulator or calibrations.
   auto cluster = std::make_unique<Cluster>(*scenario.cluster);
   const Rehearsal played = Rehearse(ScenarioOf(written, std::move(cluster), {}));
   EXPECT_EQ(played.result.timeline_hash, wanted.result.timeline_hash);
@@ -134,7 +134,8 @@ TEST_F(ProgramTest, SchedulesByHandAreSimulatedAndExecuted) {
                 {"\"two-ranks\" is a schedule"});
 }
 
-// What only the machine shows is said where it was asked for: in the op, or in the pin.
+// Mistakes that only show on the machine are reported where they were made: in the op, or in the
+// pin.
 TEST_F(ProgramTest, ACollectiveThatCannotRunSoIsNamedWhereItIsAskedFor) {
   std::string schedule = ReadFile(Shipped("schedules/two-ranks"));
   const std::string sum = "\"collective\": \"all-reduce\"";

@@ -46,8 +46,8 @@ class ProgramTest : public ::testing::Test {
             ReadFile(folder_ / "err.txt")};
   }
 
-  // A line of the shell, run in the folder, where $rehearse is the program; what it prints is the
-  // line's affair.
+  // A line of the shell, run in the folder, where $rehearse is the program; its output is not
+  // captured.
   int Shell(const std::string& line) const {
     const int status = std::system(
         ("cd '" + folder_.string() + "' && rehearse='" + ProgramPath() + "'; " + line).c_str());
@@ -62,9 +62,9 @@ class ProgramTest : public ::testing::Test {
   static bool MpiIsAbsent() {
     return !HasMpi() || std::system("command -v mpirun > /dev/null") != 0;
   }
-  // Oversubscribed, as CI machines are. Open MPI does not free all that it takes, which is
-  // no leak of ours. Runs at the same time would share a folder in /tmp, which the one that ends
-  // first removes.
+  // Oversubscribed, as CI machines are. Open MPI does not free all that it allocates, which is no
+  // leak of ours. Runs at the same time would share a folder in /tmp, which the first to end
+  // removes.
   inline static const std::string kMpirun =
       "env TMPDIR=\"$PWD\" ASAN_OPTIONS=\"$ASAN_OPTIONS:detect_leaks=0\" mpirun "
       "--allow-run-as-root --oversubscribe";

@@ -120,7 +120,7 @@ TEST_F(ProgramTest, OutWritesResultTraceAndPicture) {
                                           "trace.pftrace"}));
 }
 
-// 1,024 ranks that all do the same, as rings do: one of them is written, unless others are asked
+// 1,024 ranks that all do the same, with rings: one of them is written, unless others are asked
 // for.
 TEST_F(ProgramTest, OutHoldsOneRankOfEachKindUnlessAskedForMore) {
   const std::string run = "run '" + Shipped("axonn-weak-80b") + "' --set simulator.protocol=none ";
@@ -217,7 +217,7 @@ TEST_F(ProgramTest, JobsAreToldOneByOneAndOnceTogether) {
     EXPECT_EQ(job["result"]["schema"], "rehearse.result.v1");
     EXPECT_FALSE(job["result"].contains("links"));
     EXPECT_EQ(job["steps_seconds"].size(), job["repeat"].get<size_t>());
-    // The picture has a device of each, the trace all axes.
+    // The picture has a device of each job, the trace all axes.
     EXPECT_THAT(ReadFile(folder_ / "made/timeline.svg"),
                 HasSubstr(job["name"].get<std::string>() + "/"));
     EXPECT_THAT(ReadFile(folder_ / "made/trace.pftrace"),
@@ -274,7 +274,7 @@ TEST_F(ProgramTest, MistakesOnTheCommandLine) {
   ExpectMistake("run '" + Shipped("cpu-4d") + "' --window 300-420 --out o",
                 {"--window: found \"300\""});
   ExpectMistake("run '" + Shipped("cpu-4d") + "' --ranks 1", {"--ranks", "--out"});
-  // A rank of GPT-20B keeps 32 GiB on a GPU, 16 of them run here.
+  // A rank of GPT-20B keeps 32 GiB on a GPU, and 16 of them would run here.
   ExpectMistake("execute '" + Shipped("axonn-gpt20b-perlmutter") + "'",
                 {"out of memory", "16 ranks", "rehearse run"});
   ExpectMistake("run '" + Shipped("axonn-weak-5b") + "' --fidelity exact", {"exact", "fluid"});
@@ -283,8 +283,8 @@ TEST_F(ProgramTest, MistakesOnTheCommandLine) {
 
 TEST_F(ProgramTest, AMissingFile) { ExpectMistake("run nowhere.json", {"nowhere.json"}); }
 
-// Names of files come with scenarios, which others may have written: what a file holds that is none
-// of ours is not told.
+// Names of files come with scenarios, which others may have written: the contents of a file that is
+// not ours are not shown.
 TEST_F(ProgramTest, AFileThatIsNoneOfOursIsNotShown) {
   const std::string scenario = "run " + Shipped("strategy-fsdp");
   const std::string secrets =
@@ -378,7 +378,7 @@ TEST_F(ProgramTest, AResultThatCannotBePrintedIsAnError) {
       EXPECT_EQ(ReadFile(folder_ / "err.txt"), "rehearse: cannot write to standard output\n");
     }
   }
-  // Nothing of it goes into a file that takes the stream's place.
+  // None of it goes into a file that takes the stream's place.
   EXPECT_EQ(Shell(run + " --out made 2>err.txt >&-"), 1);
   EXPECT_EQ(nlohmann::json::parse(ReadFile(folder_ / "made/result.json"))["scenario"], "cpu-4d");
 }

@@ -30,7 +30,7 @@ class InterruptedProgramTest : public ProgramTest {
   std::string Out() const { return ReadFile(folder_ / "out.txt"); }
   std::string Err() const { return ReadFile(folder_ / "err.txt"); }
 
-  // More points than anybody waits for, some 10 ms each.
+  // More points than anybody would wait for, some 10 ms each.
   void WriteLongStudy() const {
     std::string seeds = "0";
     for (int seed = 1; seed < 20'000; ++seed) seeds += ", " + std::to_string(seed);
@@ -51,7 +51,7 @@ TEST_F(InterruptedProgramTest, ASweepPrintsThePointsThatAreDone) {
 }
 
 TEST_F(InterruptedProgramTest, AnExecutionReportsTheStepsThatWereMeasured) {
-  // After the first line of a log each is a step's.
+  // After the first line of a log, each line is a step.
   EXPECT_EQ(
       Shell("env --default-signal=INT \"$rehearse\" execute '" + Shipped("cpu-4d") +
             "' --warmup 0 --repeat 100000 --format json --out o > out.txt 2> err.txt & until [ "
@@ -91,7 +91,7 @@ TEST_F(TerminalTest, ProgressStandsInPlaceWhereItCan) {
   EXPECT_THAT(able, ContainsRegex("\r\x1b\\[Ksweeping: [0-9]+ of 20000 points"));
   EXPECT_THAT(able, HasSubstr("; best step_seconds "));
   EXPECT_THAT(able, ContainsRegex("\r\x1b\\[Krehearse: interrupted: [0-9]+ of 20000 points"));
-  // By the line it is said after half a minute.
+  // Elsewhere it is printed as lines, the first after half a minute.
   for (const char* variables : {"TERM=dumb", "TERM=xterm OMPI_COMM_WORLD_RANK=0"}) {
     EXPECT_THAT(Typescript(variables), AllOf(Not(HasSubstr("\x1b")), Not(HasSubstr("sweeping")),
                                              StartsWith("rehearse: interrupted: ")))

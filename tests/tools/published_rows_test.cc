@@ -41,8 +41,8 @@ TEST_F(PublishedRowsTest, ATableBecomesRowsThatValidateReads) {
 }
 
 TEST_F(PublishedRowsTest, OneNumberFittedToSomeRowsPredictsOthers) {
-  // Three rows of A are measured 1.1 times as long as predicted, so B's error of 1/1.32 - 1 falls
-  // to 1.1/1.32 - 1 = -1/6.
+  // Three rows of A are measured 1.1 times as long as predicted, so B's error of 1/1.32 - 1 becomes
+  // 1.1/1.32 - 1 = -1/6.
   Write("t.csv",
         "name,software,strategy.kind,strategy.data,training.sequence\n"
         "1,s,data-parallel,8,2048\n2,s,data-parallel,8,2048\n3,s,data-parallel,8,2048\n"

@@ -1,5 +1,5 @@
-// "rehearse report" as its user meets it: the page that is written, and inputs that none can be
-// made of. What the page does in a browser is tested by tools/viewer/tests/run.
+// "rehearse report" as its user meets it: the page that is written, and inputs that cannot become
+// one. What the page does in a browser is tested by tools/viewer/tests/run.
 #include <nlohmann/json.hpp>
 
 #include "sim/base/gzip.h"

@@ -45,7 +45,7 @@ class ResultsCommandTest : public ProgramTest {
     return {status, ReadFile(folder_ / "out.txt"), ReadFile(folder_ / "err.txt")};
   }
 
-  // Points that the file has; nothing of it can be read while it is made.
+  // Points that the file has; it cannot be read while it is being made.
   size_t PointsIn(const std::string& file) const {
     const std::string rows = Execute("results show " + file + " --format csv").out;
     return static_cast<size_t>(std::max<ptrdiff_t>(std::count(rows.begin(), rows.end(), '\n'), 1)) -
@@ -64,7 +64,7 @@ TEST_F(ResultsCommandTest, ASweepThatWasKilledLosesNoMoreThanWhatItWasSimulating
   const size_t kept = PointsIn("r.sqlite");
   EXPECT_GE(kept, 5u);
   EXPECT_LT(kept, 400u);
-  // All that was kept is whole, and so is what is made of it.
+  // Everything that was kept is intact, and so is what is made from it.
   const Outcome resumed = Execute("sweep long.json --results r.sqlite --resume --format csv");
   EXPECT_EQ(resumed.code, 0) << resumed.err;
   EXPECT_EQ(resumed.err, "");

@@ -49,7 +49,7 @@ TEST(SchemaTest, EveryShippedFileIsWhatItsTableSays) {
   }
 }
 
-// Of every row of every document.
+// For every row of every document.
 template <typename Visit>
 void ForEachRow(Visit visit) {
   std::set<const ObjectShape*> seen;
@@ -84,7 +84,7 @@ TEST(SchemaTest, EveryKeyHasAnExampleOrTellsItsChoicesOrDefault) {
   });
 }
 
-// Readers that know their keys otherwise would not be in what `rehearse schema` prints.
+// Keys that readers know in any other way would be missing from what `rehearse schema` prints.
 TEST(SchemaTest, ReadersReadThroughTables) {
   const std::set<std::string> by_the_document = {
       "json_reader.cc",         // the function itself
@@ -103,7 +103,7 @@ TEST(SchemaTest, ReadersReadThroughTables) {
   }
 }
 
-// "a.b" of the keys of every object.
+// "a.b" for the keys of every object.
 void KeysOf(const JsonShape& shape, std::set<std::string>* keys) {
   for (const JsonShape& part : shape.parts) KeysOf(part, keys);
   if (shape.type != JsonType::kObject) return;
@@ -196,7 +196,7 @@ TEST_F(SchemaProgramTest, TellsTheKeysOfAScenarioWithDefaultsAndExamples) {
   ExpectMistake("schema --json", {"of which KIND?"});
 }
 
-// Independent of all above, where Python has a validator.
+// Independent of all the above, if Python has a validator.
 TEST_F(SchemaProgramTest, AnEditorsValidatorTakesWhatWeShipAndRefusesMistakes) {
   if (Shell("python3 -c 'import jsonschema' 2> /dev/null") != 0) GTEST_SKIP() << "no jsonschema";
   for (const char* kind : {"scenario", "cluster", "study", "schedule", "result"}) {

@@ -87,7 +87,7 @@ TEST_F(StandardStreamsTest, MistakesInItAreOfStandardInput) {
   EXPECT_THAT(Given("bad.json", "run -").err, HasSubstr("standard input:2: /name: found 3"));
   EXPECT_THAT(Given("/dev/null", "run -").err, HasSubstr("standard input:1: found no JSON"));
   EXPECT_THAT(Given("bad.json", "topology --import-nccl -").err, HasSubstr("standard input"));
-  // Inside of a file, - is a name as any other.
+  // Inside a file, - is a name like any other.
   Write("inner.json", R"({"name": "x", "cluster": "-"})");
   ExpectMistake("run inner.json", {"inner.json:1: /cluster: there is no file"});
 }
@@ -96,7 +96,7 @@ TEST_F(StandardStreamsTest, WhatIsWrittenGoesToStandardOutput) {
   ASSERT_EQ(Execute("plan '" + Shipped("cpu-4d") + "' -o step.json").code, 0);
   const std::string step = ReadFile(folder_ / "step.json");
   for (const char* output : {"-", "/dev/stdout", "/dev/fd/1"}) {
-    // Not the file behind standard output is replaced: what is there already stays.
+    // The file behind standard output is not replaced: what is there already stays.
     ASSERT_EQ(Shell("(echo first; \"$rehearse\" plan '" + Shipped("cpu-4d") + "' -o " + output +
                     ") > all.txt"),
               0);

@@ -144,7 +144,7 @@ TEST_F(TopologyProgramTest, APresetThatIsWrittenToAFileIsTheSameCluster) {
     EXPECT_EQ(Execute(collective + "box.json").out, Execute(collective + preset).out);
     ASSERT_EQ(Execute("topology box.json -o again.json").code, 0);
   }
-  // A summary, when it is asked for.
+  // A summary, if it is asked for.
   ASSERT_EQ(Execute("topology dgx-a100 --format json -o summary.json").code, 0);
   EXPECT_EQ(nlohmann::json::parse(ReadFile(folder_ / "summary.json"))["schema"],
             "rehearse.topology.v1");

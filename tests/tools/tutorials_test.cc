@@ -1,4 +1,4 @@
-// The tutorials' commands, run as they stand, print what the tutorials show.
+// The tutorials' commands, run as written, print what the tutorials show.
 #include <algorithm>
 #include <filesystem>
 #include <string>
@@ -66,7 +66,7 @@ bool Matches(const std::string& shown, const std::string& line) {
   return at == line.size();
 }
 
-// A line "…" alone is any number of lines; the others come in their order.
+// A line that is only "…" stands for any number of lines; the others come in order.
 void ExpectShown(const std::vector<std::string>& shown, const std::string& output,
                  const std::string& commands) {
   std::vector<std::string> lines;
@@ -94,7 +94,7 @@ void ExpectShown(const std::vector<std::string>& shown, const std::string& outpu
 
 class TutorialsTest : public ProgramTest {
  protected:
-  // A place that looks like the repository, where the commands may write.
+  // A folder that looks like the repository, where the commands may write.
   TutorialsTest() {
     fs::create_directories(folder_ / "tools");
     fs::create_directory_symlink(SourceDir() + "/scenarios", folder_ / "scenarios");

@@ -81,7 +81,7 @@ TEST_F(WhatIfTest, AGraphIsChangedByPlace) {
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const auto result = nlohmann::json::parse(outcome.out);
   EXPECT_EQ(result["changes"][0]["is"], "1GBps");
-  // Of two ranks each sends and receives the buffer once: 64 MiB at 1 GB/s.
+  // Each of two ranks sends and receives the buffer once: 64 MiB at 1 GB/s.
   EXPECT_NEAR(result["rows"][0]["seconds"].get<double>(), 64 * 1.048576e-3, 1e-3);
 }
 
@@ -149,11 +149,11 @@ TEST_F(WhatIfTest, StudiesChangeFilesAndKnowWhenTheyHaveChanged) {
   EXPECT_DOUBLE_EQ(two[0], StepOf("scenario.json --set cluster.node.nics=1"));
   EXPECT_DOUBLE_EQ(two[1], StepOf("scenario.json"));
   EXPECT_EQ(rows(""), two);  // what is kept
-  // The same points of another machine are not what is kept.
+  // The same points on another machine are not the ones that were kept.
   const std::vector<double> slower = rows("--set cluster.node.cable.bandwidth=10GBps");
   EXPECT_GT(slower[0], two[0]);
   EXPECT_EQ(rows(""), two);
-  // A column of its own, as a change of the scenario itself has.
+  // A column of its own, like a change to the scenario itself.
   EXPECT_THAT(Execute("sweep study.json --format csv").out, HasSubstr("cluster.node.nics"));
 }
 

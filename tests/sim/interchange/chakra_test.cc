@@ -365,7 +365,7 @@ TEST_F(ChakraTest, MistakesAreToldWithRankNodeAndOffset) {
   ExpectMistake({"s.1.et: rank 1, byte 0"});
 }
 
-// Cut off at the end of a message, it is a shorter trace; for any other damage there is an Error.
+// A trace that is cut off, or has a wrong byte, is read or refused with an Error, and nothing else.
 TEST_F(ChakraTest, DamagedTracesAreReadOrRefused) {
   const std::string whole = TraceText()
                                 .Compute(1, {}, 5)

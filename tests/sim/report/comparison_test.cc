@@ -66,7 +66,7 @@ TEST(ComparisonTest, SharesOfTheStepSumToIt) {
 }
 
 // As above, and in b rank 1's gemm ends at 18 and the step at 30. b's rank 0: 14 compute, 10
-// transfer, 6 idle; rank 1: 24, 2 (18..20) and 4; means 19, 6 and 5. So of a gap of -4 compute
+// transfer, 6 nothing; rank 1: 24, 2 (18..20) and 4; means 19, 6 and 5. So of a gap of -4 compute
 // explains -3 and transfers +3: "-75 %" of it says nothing. If only the step changes, to 52, all of
 // the gap is in none of these.
 TEST(ComparisonTest, PartsOfTheGapThatCancelAreSaidInSeconds) {
