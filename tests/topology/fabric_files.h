@@ -1,4 +1,4 @@
-// What Slurm and ibnetdiscover write of a tree of two levels, for tests of their importers.
+// What Slurm and ibnetdiscover write about a tree of two levels, for tests of their importers.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace rehearse {
 
-// Leaves of so many nodes each below one spine: "leaf0" and on, "node001" and on.
+// Leaves of this many nodes each below one spine: "leaf0" and so on, "node001" and so on.
 inline std::string SlurmTree(uint32_t leaves, uint32_t nodes_of_leaf) {
   std::string text = "# leaves\n";
   for (uint32_t leaf = 0; leaf < leaves; ++leaf)
@@ -43,7 +43,7 @@ struct IbTree {
   uint32_t LeafOf(uint32_t node, uint32_t adapter) const {
     return rails ? adapter % leaves : node * leaves / nodes;
   }
-  // Its port there, from 1: in the order in which nodes and adapters come.
+  // Its port there, counted from 1, in the order of nodes and adapters.
   uint32_t PortAt(uint32_t of_node, uint32_t of_adapter) const {
     uint32_t port = 0;
     for (uint32_t node = 0; node < nodes; ++node) {

@@ -1,5 +1,5 @@
 // Pieces of hwloc's XML, for tests of their importer: as `lstopo --of xml` writes them, in version
-// 2 unless said.
+// 2 unless stated otherwise.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,8 @@ inline std::string Info(const std::string& name, const std::string& value) {
   return fmt::format("<info name=\"{}\" value=\"{}\"/>\n", name, value);
 }
 
-// Behind each other: host bridge, root port; then a switch's upper port and one of its lower ones.
+// One behind the other: host bridge, root port; then a switch's upper port and one of its lower
+// ones.
 inline std::string HostBridge(const std::string& inside) {
   return Object("type=\"Bridge\" bridge_type=\"0-1\" depth=\"0\" bridge_pci=\"0000:[00-1f]\"",
                 inside);
@@ -100,8 +101,8 @@ inline std::string Matrix(const std::string& name, const std::vector<std::string
 }
 
 // The box of 8 A100: two packages with two PCIe switches each, on each of these two GPUs and two
-// NICs of 200 Gbit/s; 12 NVLinks of every GPU, two to each of six NVSwitches. An SSD, a display and
-// an Ethernet NIC besides.
+// NICs of 200 Gbit/s; 12 NVLinks of every GPU, two to each of six NVSwitches. Also an SSD, a
+// display and an Ethernet NIC.
 struct DgxBox {
   static std::string Bus(uint32_t quarter, uint32_t place) {
     return fmt::format("0000:{:02x}:00.0", 0x10 + 0x20 * quarter + place);
@@ -168,7 +169,7 @@ struct DgxBox {
         Links());
   }
 
-  // What NCCL_TOPO_DUMP_FILE says of the same.
+  // What NCCL_TOPO_DUMP_FILE says about the same box.
   static std::string Nccl() {
     constexpr const char* kSlot = "link_speed=\"16.0 GT/s PCIe\" link_width=\"16\"";
     std::string text = "<system version=\"1\">\n";

@@ -1,4 +1,4 @@
-// What tests of the importers ask of a cluster that was read.
+// What tests of the importers ask of an imported cluster.
 #pragma once
 
 #include <fstream>
@@ -32,13 +32,13 @@ inline double BandwidthBetween(const Cluster& cluster, uint32_t from, uint32_t t
   return router.Between(from, to).bandwidth.value();
 }
 
-// Whether what is exported of it is read as the same.
+// Whether its export is read as the same cluster.
 inline void ExpectComesBack(const Cluster& cluster) {
   const JsonDocument document = JsonDocument::FromText(ClusterToText(cluster), "exported.json");
   ExpectSameCluster(*ReadCluster(document.Root()), cluster);
 }
 
-// What is thrown, or "".
+// The message that is thrown, or "".
 template <typename Function>
 std::string ErrorThrownBy(const Function& function) {
   try {

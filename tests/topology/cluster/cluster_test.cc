@@ -41,7 +41,7 @@ class ClusterTest : public ::testing::Test {
     for (const auto device : builder_.devices()) builder_.AddLinks(device, hub_, Cable());
   }
 
-  // What the error says; "" when there is none.
+  // What the error says; "" if there is none.
   template <typename Function>
   static std::string ErrorOf(Function function) {
     try {
@@ -203,12 +203,12 @@ TEST_F(ClusterTest, ClustersOfOtherFiguresShareTheirWiringAndKnowNothingOfEachOt
   const Cluster renamed = cluster.With(figures);
   EXPECT_EQ(halved.wiring(), cluster.wiring());
   EXPECT_EQ(renamed.wiring(), cluster.wiring());
-  // What one changes the other has not.
+  // What one changes does not appear in the other.
   EXPECT_EQ(halved.DeviceOf(0).name, "a100-40g");
   EXPECT_EQ(halved.step_overhead(), Seconds(0));
   EXPECT_EQ(renamed.DeviceOf(0).name, "other");
   EXPECT_EQ(renamed.Link(0).bandwidth, BytesPerSecond(25e9));
-  // Nobody changed the links of `renamed`: they are not even copied.
+  // Nothing changed the links of `renamed`: they are not even copied.
   EXPECT_EQ(renamed.figures().links, cluster.figures().links);
 }
 

@@ -1,4 +1,4 @@
-// Clusters of equal machines, which are kept once, against the same drawn one by one.
+// Clusters of equal machines, which are stored once, against the same machines drawn one by one.
 #include "topology/cluster/equal_machines.h"
 
 #include <algorithm>
@@ -83,7 +83,7 @@ TEST_P(EqualMachinesTest, AsAGraphHaveTheirLinksInOrder) {
   }
 }
 
-// Figures that were changed one by one are a table of their own; the routes are the same.
+// Figures that were changed one by one get a table of their own; the routes are the same.
 TEST_P(EqualMachinesTest, HaveTheRoutesOfMachinesWithFiguresOfTheirOwn) {
   Figures figures = cluster_->figures();
   EXPECT_TRUE(figures.links->HasEqualMachines());

@@ -1,5 +1,5 @@
-// What attention cores reached, by implementation: TFLOP/s, 16 bits. With a causal mask half of the
-// square is counted, backward as 2.5 times forward.
+// What attention cores reached, by implementation: TFLOP/s, 16 bits. With a causal mask, half of
+// the square is counted; backward counts as 2.5 times forward.
 #pragma once
 
 #include <cstdint>

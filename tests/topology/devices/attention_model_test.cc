@@ -19,8 +19,8 @@ namespace attention_model_test {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// 16 multiprocessors of 1 TFLOP/s of which half is reached, 0.6 with heads of 128; the first key
-// of a block comes after 100 others.
+// 16 multiprocessors of 1 TFLOP/s, of which half is reached, 0.6 with heads of 128; starting a
+// block costs as much as 100 keys.
 AttentionModel RoundModel() {
   const AttentionPass pass = {.rates = {0.5, 0.6, 0.7}, .causal = 0.9, .setup = 100, .tail = 0.25};
   return {.multiprocessors = 16,
@@ -34,8 +34,8 @@ double Cores(const AttentionShape& shape, bool backward = false) {
 }
 
 TEST(AttentionModelTest, EveryBlockOfQueriesGoesOverAllKeys) {
-  // 32 sequences and heads of 1,024 tokens are 256 blocks, 16 a multiprocessor; each has 1,124 keys
-  // of 4·128·64 flops at 0.5 TFLOP/s, and the last ones a quarter of a block.
+  // 32 sequences and heads of 1,024 tokens are 256 blocks, 16 per multiprocessor; each has 1,124
+  // keys of 4·128·64 flops at 0.5 TFLOP/s, and the last ones a quarter of a block.
   const double key = 4.0 * 128 * 64 / 0.5e12;
   EXPECT_DOUBLE_EQ(Cores({32, 1024, 64, false}), key * 16.25 * 1124);
   // Backward has five products instead of two.
@@ -49,7 +49,7 @@ TEST(AttentionModelTest, AMaskLeavesHalfOfTheKeysAndTheDiagonal) {
 }
 
 TEST(AttentionModelTest, FewHeadsDoNotFillTheDevice) {
-  // 8 blocks on 16 multiprocessors take one block, whatever their number.
+  // Up to 16 blocks on 16 multiprocessors take as long as one block; here 8.
   EXPECT_DOUBLE_EQ(Cores({1, 1024, 64, false}), Cores({0.5, 1024, 64, false}));
   EXPECT_DOUBLE_EQ(Cores({1, 1024, 64, false}), 4.0 * 128 * 64 / 0.5e12 * 1124);
 }
@@ -67,7 +67,7 @@ TEST(AttentionModelTest, RatesBetweenHeadSizesAreInterpolated) {
 
 // ---- Ops ----------------------------------------------------------------------------------------
 
-// As the planner counts: 4 flops for each query, key and element of a head, half of them with a
+// As the planner counts: 4 flops for each query, key and element of a head, half of that with a
 // mask, 2.5 times as many backward; q, k, v and the result once each.
 Compute Core(AttentionKernel kernel, double sequences, double heads, double sequence, double size,
              bool causal, bool backward) {

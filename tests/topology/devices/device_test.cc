@@ -16,7 +16,7 @@ namespace device_test {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// 100 TFLOP/s, 1 TB/s of which 80% are reached, 10 us a launch.
+// 100 TFLOP/s, 1 TB/s of which 80% are reached, 10 us per launch.
 DeviceSpec RoundDevice() {
   DeviceSpec device;
   device.name = "round";
@@ -84,7 +84,8 @@ TEST(ComputeTimeTest, WhatASmallKernelReadsIsStillInTheCache) {
     compute.kernels = kernels;
     return ComputeTime(device, compute, false).value() * 1e6;
   };
-  // 70 MB: half at 0.8 TB/s, half at 4 TB/s: 43.75 + 8.75 us. From 105 MB on all of it at 0.8 TB/s.
+  // 70 MB: half at 0.8 TB/s, half at 4 TB/s: 43.75 + 8.75 us. From 105 MB on, all of it at 0.8
+  // TB/s.
   EXPECT_NEAR(microseconds(70e6, 1), 52.5, 1e-9);
   EXPECT_NEAR(microseconds(105e6, 1), 131.25, 1e-9);
   // Half way between, a quarter: 87.5 MB · (0.75/0.8 + 0.25/4).
@@ -185,7 +186,7 @@ TEST(GemmEfficiencyTest, EveryShapeLiesBetweenTheWorstAndTheBestPoint) {
     for (int i = 0; i < 2000; ++i) {
       const auto size = [&] { return 1 + random() % (uint64_t{1} << (1 + random() % 20)); };
       const double efficiency = GemmEfficiency(a100, {size(), size(), size(), mode, 1});
-      // A mean of numbers may leave their range by its rounding.
+      // A mean of numbers may leave their range through rounding.
       EXPECT_GE(efficiency, worst * (1 - 1e-12));
       EXPECT_LE(efficiency, best * (1 + 1e-12));
     }

@@ -1,8 +1,8 @@
-// What 40 products took on each of seven GPUs: microseconds, bf16, C = A·Bᵀ.
+// How long 40 products took on each of seven GPUs: microseconds, bf16, C = A·Bᵀ.
 //
 // Source: ai-dynamo/aiconfigurator 095f58a51c4c, times of GEMMs in CUDA graphs with operands that
-// are not in the cache; of each shape the median over sglang, TensorRT-LLM and vLLM. Of the 144
-// shapes a device that no constant was fitted to, every third or fourth.
+// are not in the cache; the median over sglang, TensorRT-LLM and vLLM for each shape. Every third
+// or fourth of the 144 shapes per device that no constant was fitted to.
 #pragma once
 
 #include <array>

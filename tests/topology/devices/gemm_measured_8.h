@@ -1,6 +1,6 @@
 // Times of products in fp8 that nothing was fitted to, the casting of activations included:
-// ai-dynamo/aiconfigurator 095f58a51c4c, the median over sglang, TensorRT-LLM and vLLM. 20 of 45 a
-// device.
+// ai-dynamo/aiconfigurator 095f58a51c4c, the median over sglang, TensorRT-LLM and vLLM. 20 of 45
+// per device.
 #pragma once
 
 #include <array>

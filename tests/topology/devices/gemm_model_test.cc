@@ -21,8 +21,9 @@ namespace gemm_model_test {
 
 constexpr Bytes kBf16(2);
 
-// 100 multiprocessors of 1 TFLOP/s, of which the first waves reach 0.8 and many 0.5, on the Ampere
-// tiles: the last wave counts whole, 128 × 256 costs 3.8 us a tile, split products 4 us.
+// 100 multiprocessors of 1 TFLOP/s, of which the first waves reach 0.8 and many waves 0.5, on the
+// Ampere tiles: the last wave counts as a whole, 128 × 256 costs 3.8 us per tile, split products 4
+// us.
 GemmModel RoundModel() {
   return {.library = GemmLibrary::kAmpere,
           .multiprocessors = 100,
@@ -37,12 +38,12 @@ GemmChoice Choose(uint64_t m, uint64_t n, uint64_t k, uint32_t batch = 1) {
                      BytesPerSecond(2e12));
 }
 
-// What a wave of tiles of 128 × 256 takes: 2·128·256·k flops at 1e12 · rate, and 3.8 us.
+// How long a wave of tiles of 128 × 256 takes: 2·128·256·k flops at 1e12 · rate, and 3.8 us.
 double Tile(double k, double rate) { return 65536 * k / (1e12 * rate) + 3.8e-6; }
 
 TEST(GemmModelTest, OneWaveTakesOneTile) {
-  // 10 × 10 tiles of 256 × 128 (or as many of 128 × 256) on 100 multiprocessors: w = 1, so that
-  // the rate is 0.5 + 0.3 / (1 + (1/12)²).
+  // 10 × 10 tiles of 256 × 128 (or as many of 128 × 256) on 100 multiprocessors: w = 1, so the rate
+  // is 0.5 + 0.3 / (1 + (1/12)²).
   const GemmChoice choice = Choose(2560, 1280, 8192);
   EXPECT_EQ(choice.tile.rows, 256u);
   EXPECT_EQ(choice.tile.columns, 128u);
@@ -91,7 +92,7 @@ TEST(GemmModelTest, ManyWavesRunAtTheLastRate) {
 }
 
 TEST(GemmModelTest, LargeProductsLoseInTheLongRunWhatTheDeviceSays) {
-  // f0 = 0.12 TFLOP loses half of it: 1 + (1/0.8 - 1)/2.
+  // A product of f0 = 0.12 TFLOP loses half of it: 1 + (1/0.8 - 1)/2.
   GemmModel model = RoundModel();
   const Gemm half = {1000, 1000, 60000, GemmMode::kNT, 1};
   const Gemm large = {16384, 16384, 16384, GemmMode::kNT, 1};
@@ -158,8 +159,8 @@ TEST(GemmModelTest, NoProductExceedsThePeak) {
   }
 }
 
-// The products that nothing was fitted to: median of the error's size and its 90 % quantile. Of
-// all 144 a device they are at most 5.1 and 13.2 % (topology/OPERATORS.md).
+// The products that nothing was fitted to: median of the error's size and its 90 % quantile. Over
+// all 144 per device they are at most 5.1 and 13.2 % (topology/OPERATORS.md).
 TEST(GemmModelTest, MeasuredProductsTakeWhatTheyTook) {
   std::map<std::string, std::vector<double>> errors;
   for (const MeasuredGemm& row : kMeasuredGemms) {
@@ -182,8 +183,8 @@ TEST(GemmModelTest, MeasuredProductsTakeWhatTheyTook) {
   }
 }
 
-// What casting takes in these measurements, fitted with the devices' constants: bytes an element of
-// the activations and what its kernels' launches add to the product's own.
+// What casting takes in these measurements, fitted with the devices' constants: bytes per element
+// of the activations, and what its kernels' launches add to the product's own.
 struct Casting {
   const char* device = "";
   double bytes = 0;
@@ -196,7 +197,7 @@ constexpr std::array<Casting, 6> kCastings = {{{"h100", 7.25, 6.2},
                                                {"gb200", 9, 8.7},
                                                {"l40s", 3, 0}}};
 
-// In fp8; of all 45 a device the errors are at most 5.6 and 16.5 % (topology/OPERATORS.md).
+// In fp8; over all 45 per device the errors are at most 5.6 and 16.5 % (topology/OPERATORS.md).
 TEST(GemmModelTest, MeasuredProductsInEightBitsTakeWhatTheyTook) {
   for (const Casting& casting : kCastings) {
     const DeviceSpec& device = FindDevice(casting.device);

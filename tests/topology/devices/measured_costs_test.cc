@@ -29,7 +29,7 @@ Compute MemoryOp(Kernel kernel, double bytes, DType dtype = DType::kFp32) {
   return compute;
 }
 
-// Products at 1 GFLOP/s but for 64 x 64 x 64, which was measured to take twice that; copies at 1
+// Products at 1 GFLOP/s except for 64 x 64 x 64, which was measured to take twice that; copies at 1
 // GB/s and 1 µs.
 MeasuredKernels SampleKernels() {
   KernelCosts product;

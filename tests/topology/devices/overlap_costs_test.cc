@@ -6,14 +6,15 @@ namespace rehearse {
 namespace overlap_costs_test {
 
 TEST(OverlapCostsTest, NcclsBlocksTakeMultiprocessorsFromWhatRunsBesideThem) {
-  // 24 of 108 on one A100 machine: cores run at 84/108, so they last 24/84 longer.
+  // 24 of 108 on one A100 machine: attention cores run at 84/108, so they take 24/84 longer.
   const auto inside = OverlapCostsOf(FindDevice("a100-40g"), false);
   ASSERT_TRUE(inside);
   EXPECT_NEAR(inside->slowdown.attention, 24.0 / 84, 1e-12);
   ASSERT_TRUE(inside->slowdown.waves);
   EXPECT_EQ(inside->slowdown.waves->multiprocessors, 108u);
   EXPECT_EQ(inside->slowdown.waves->taken, 24u);
-  // A product of 84 tiles takes one wave on 108 multiprocessors and on 84, one of 100 tiles two.
+  // A product of 84 tiles takes one wave on 108 multiprocessors and on 84; one of 100 tiles takes
+  // two on 84.
   Compute product;
   product.kind = ComputeKind::kGemm;
   product.gemm = {.m = 128, .n = 84 * 128, .k = 128};
@@ -23,11 +24,11 @@ TEST(OverlapCostsTest, NcclsBlocksTakeMultiprocessorsFromWhatRunsBesideThem) {
 }
 
 TEST(OverlapCostsTest, ARingTakesTwiceItsBandwidthOfTheMemory) {
-  // 2·230 of 1,555 GB/s: what is left is 0.704 of it.
+  // 2·230 of 1,555 GB/s are taken: 0.704 is left.
   const auto inside = OverlapCostsOf(FindDevice("a100-40g"), false);
   const double moved = 2 * 230.0 / 1555;
   EXPECT_NEAR(inside->slowdown.memory, moved / (1 - moved), 1e-12);
-  // Over NICs hardly any.
+  // Over NICs, hardly any.
   EXPECT_EQ(OverlapCostsOf(FindDevice("a100-40g"), true)->slowdown.memory, 0);
   EXPECT_EQ(OverlapCostsOf(FindDevice("a100-40g"), true)->slowdown.waves->taken, 16u);
 }

@@ -5,7 +5,7 @@
 namespace rehearse {
 namespace speed_spread_test {
 
-// Of one device the median is the median, and 10 % take 1.2816 standard deviations more.
+// For one device the median is the median, and 10 % take 1.2816 standard deviations more.
 TEST(SpeedSpreadTest, OneDeviceIsNormallyDistributed) {
   EXPECT_NEAR(SlowestOf(1, 0.5, 0.02), 1, 1e-9);
   EXPECT_NEAR(SlowestOf(1, 0.9, 0.02), 1 + 1.2816 * 0.02, 1e-5);

@@ -63,7 +63,7 @@ class GraphText {
   std::string links_;
 };
 
-// ATP's Fig. 7 (a): four nodes, each with 4 GPUs on NVLink v3, 4 links of 50 GB/s a pair, and one
+// ATP's Fig. 7 (a): four nodes, each with 4 GPUs on NVLink v3, 4 links of 50 GB/s per pair, and one
 // HDR of 200 Gb/s to a switch.
 std::unique_ptr<Cluster> Figure7a() {
   GraphText graph;
@@ -83,7 +83,7 @@ std::unique_ptr<Cluster> Figure7a() {
   return graph.Build();
 }
 
-// A torus of columns x rows devices, each on a router of its own; 25 GB/s a link.
+// A torus of columns x rows devices, each on a router of its own; 25 GB/s per link.
 std::unique_ptr<Cluster> Torus(int columns, int rows) {
   GraphText graph;
   const auto name = [&](int x, int y) {
@@ -141,7 +141,7 @@ TEST(AtpFigure7Test, OtherMeshesOnTheNodes) {
   // (4, 4): the first axis is the nodes, shared by 4 groups; the second a whole node.
   EXPECT_EQ(AllReduceBandwidths(matrix, 4, 4).first, GigabytesPerSecond(25.0 / 4));
   EXPECT_EQ(AllReduceBandwidths(matrix, 4, 4).second, GigabytesPerSecond(600));
-  // (16, 1): all GPUs in one group; nobody shares.
+  // (16, 1): all GPUs in one group; nothing is shared.
   EXPECT_EQ(AllReduceBandwidths(matrix, 16, 1).first, GigabytesPerSecond(25));
   EXPECT_FALSE(std::isfinite(AllReduceBandwidths(matrix, 16, 1).second.value()));
   // (2, 8): the first axis takes two of four nodes, 25 GB/s shared by 8; the second goes
@@ -187,7 +187,7 @@ TEST(HierarchicalMatrixTest, AnNvSwitchHasOneLayer) {
 }
 
 TEST(HierarchicalMatrixTest, BridgePairsAreALayer) {
-  // ATP's IC2 in small: two pairs, NVLink inside, PCIe through one socket between them.
+  // A small version of ATP's IC2: two pairs, NVLink inside, PCIe through one socket between them.
   GraphText graph;
   graph.Vertex("cpu", "socket");
   for (int g = 0; g < 4; ++g) {
@@ -234,7 +234,8 @@ TEST(BisectionTest, TwoBoxesMeetOverTheirNics) {
 }
 
 TEST(BisectionTest, ATorusIsCutAcrossItsLongerSide) {
-  // 8 x 4: a cut across the dimension of 8 passes 4 rows, twice (the links around), 25 GB/s each.
+  // 8 x 4: a cut across the dimension of 8 crosses 4 rows, twice (with the wraparound links), 25
+  // GB/s each.
   EXPECT_EQ(*BisectionBandwidth(*Torus(8, 4)), GigabytesPerSecond(200));
   EXPECT_EQ(*BisectionBandwidth(*Torus(4, 8)), GigabytesPerSecond(200));
 }

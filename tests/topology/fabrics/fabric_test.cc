@@ -106,8 +106,8 @@ TEST(TorusTest, DimensionsHaveTheirOwnBandwidth) {
 }
 
 TEST(TorusTest, NeighboursInAnAllToAllLoadEachLinkAsTheClosedFormSays) {
-  // Ring of n = 5, everybody to everybody: distances 1, 1, 2, 2, so 5 · 6 hops over 10 directed
-  // links: 3 a link.
+  // Ring of n = 5, all to all: distances 1, 1, 2, 2, so 5 · 6 hops over 10 directed links: 3 per
+  // link.
   const auto cluster = Single(TorusOf({5}), 5);
   Router router(*cluster);
   std::map<std::string, int> load;
@@ -289,7 +289,7 @@ TEST(DragonflyTest, MinimalRoutesCrossOneGlobalCable) {
 }
 
 TEST(DragonflyTest, TwoGroupsContendOnTheirGlobalCable) {
-  // 7 groups, one cable of 10 GB/s between every two. All 8 machines of group 0 send to group 1:
+  // 7 groups, one cable of 10 GB/s between each two. All 8 machines of group 0 send to group 1:
   // they share it.
   const auto cluster = Single(DragonflyOf(6), 56);
   Router router(*cluster, kMinimal);
@@ -303,8 +303,8 @@ TEST(DragonflyTest, TwoGroupsContendOnTheirGlobalCable) {
 }
 
 TEST(DragonflyTest, ValiantSpreadsThemOverOtherGroups) {
-  // The same 8 flows by way of 5 other groups: each crosses two global cables, and no cable
-  // carries all of them.
+  // The same 8 flows through 5 other groups: each crosses two global cables, and no cable carries
+  // all of them.
   const auto cluster = Single(DragonflyOf(6), 56);
   Router router(*cluster, {RouteChoice::kValiant, std::nullopt, 1});
   Router again(*cluster, {RouteChoice::kValiant, std::nullopt, 1});

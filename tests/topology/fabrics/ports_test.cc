@@ -1,5 +1,6 @@
 // Machines with more ways out than devices, or with unequal ones: NICs of several ports, more NICs
-// than devices, NICs of two speeds; and trees that only machines join: planes and separate rails.
+// than devices, NICs of two speeds; and trees that are joined only by machines: planes and separate
+// rails.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -110,7 +111,7 @@ TEST(NicSpeedTest, ADeviceTakesTheFastestNicThatItReachesThenTheNearest) {
   Router router(*cluster);
   for (const uint32_t rank : {0u, 1u})
     EXPECT_THAT(Names(*cluster, router.Between(rank, 30)), Contains(HasSubstr("node0/nic2->leaf")));
-  // The slow ones are nobody's.
+  // The slow ones belong to no device.
   node.host->more_nics[0].cable = Cable(5);
   const auto slower = Machines(node, ClosOf(8, 3));
   Router other(*slower);

@@ -178,9 +178,9 @@ TEST_F(RouterTest, ADeviceHasNoRouteToItself) {
 
 // ---- Against a plain search ---------------------------------------------------------------------
 
-// The route by the letter of topology/fabrics/router.h: costs to the target by relaxing all links
-// until nothing changes, then the smallest next vertex, and link, that keeps the cost. Nothing when
-// there is no path.
+// The route following topology/fabrics/router.h to the letter: costs to the target by relaxing all
+// links until nothing changes, then the smallest next vertex, and link, that keeps the cost.
+// Nothing if there is no path.
 std::optional<std::vector<uint32_t>> PlainRoute(const Cluster& cluster, uint32_t from_rank,
                                                 uint32_t to_rank) {
   const VertexId source = cluster.devices()[from_rank];
@@ -229,7 +229,7 @@ std::optional<std::vector<uint32_t>> PlainRoute(const Cluster& cluster, uint32_t
   return links;
 }
 
-// A cluster that is not finished, and what was drawn.
+// An unfinished cluster, and what was drawn.
 struct Drawing {
   ClusterBuilder builder{"random"};
   std::vector<VertexKind> kinds;                       // of the vertices
@@ -256,8 +256,8 @@ struct Drawing {
   }
 };
 
-// Up to 14 vertices and 40 links, a quarter of them one-way, with latencies of 0 to 3 us so
-// that ties abound.
+// Up to 14 vertices and 40 links, a quarter of them one-way, with latencies of 0 to 3 us, so that
+// ties are common.
 Drawing RandomDrawing(uint32_t seed) {
   std::mt19937 random(seed);
   const auto below = [&](uint32_t limit) { return static_cast<uint32_t>(random() % limit); };
@@ -334,9 +334,9 @@ TEST(RouterAgainstPlainSearchTest, TheOrderOfQuestionsDoesNotMatter) {
 // ---- Scale --------------------------------------------------------------------------------------
 
 TEST(RouterScaleTest, AGlobalRingLooksAtFewLinks) {
-  // The core switch of 1,024 nodes has 4,096 links each way; a search that expanded it once a route
-  // would look at 4,096 of them for each of the 1,024 routes between nodes. A node has 48 links,
-  // most of them met from both ends: we allow 100 a route.
+  // The core switch of 1,024 nodes has 4,096 links each way; a search that expanded it once per
+  // route would look at 4,096 of them for each of the 1,024 routes between nodes. A node has 48
+  // links, most of them met from both ends: we allow 100 per route.
   const std::unique_ptr<Cluster> cluster = BuildPreset("perlmutter", {{"nodes", 1024}}, Place());
   Router router(*cluster);
   const uint32_t ranks = cluster->device_count();

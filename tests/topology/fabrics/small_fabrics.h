@@ -20,14 +20,14 @@ inline ClusterLink Cable(double gigabytes = 10, double microseconds = 1) {
                   Seconds(microseconds * 1e-6));
 }
 
-// One device a machine, cabled at 100 GB/s so that the fabric binds.
+// One device per machine, cabled at 100 GB/s so that the fabric binds.
 inline std::unique_ptr<Cluster> Single(const FabricSpec& fabric, uint32_t nodes) {
   NodeSpec node;
   node.cable = Cable(100);
   return BuildMachine({"test", node, nodes, fabric, {}}, FindDevice("a100-40g"));
 }
 
-// `gpus` devices and as many NICs a machine, each pair on a PCIe switch of its own, all devices
+// `gpus` devices and as many NICs per machine, each pair on a PCIe switch of its own, all devices
 // on an NVSwitch.
 inline std::unique_ptr<Cluster> Boxes(const FabricSpec& fabric, uint32_t nodes, uint32_t gpus) {
   Host host;
@@ -69,7 +69,7 @@ inline ClosSpec ClosOf(uint32_t radix, uint32_t levels = 0, double oversubscript
   return spec;
 }
 
-// Groups of 4 switches with 2 machines each, `cables` global ones of 10 GB/s a group.
+// Groups of 4 switches with 2 machines each, and `cables` global cables of 10 GB/s per group.
 inline DragonflySpec DragonflyOf(uint32_t cables) {
   DragonflySpec spec;
   spec.local = {{4, Cable(40)}};

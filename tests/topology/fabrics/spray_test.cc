@@ -1,4 +1,4 @@
-// Trunks, and the ways that spray, flowlet and ecmp take.
+// Trunks, and the routes that spray, flowlet and ecmp take.
 #include <map>
 #include <set>
 
@@ -75,7 +75,7 @@ TEST(SprayTest, ATrunkIsAsWideAsTheCablesThatAreLeft) {
     if (link == slow) one.latency = Seconds(3e-6);
   });
   const Cluster slower = whole->With(figures);
-  // 3 of 10 GB/s and one of 4; packets of a message take all of them, so that the longest counts.
+  // 3 of 10 GB/s and one of 4; packets of a message take all of them, so the longest counts.
   EXPECT_DOUBLE_EQ(slower.Link(trunk).Capacity().value(), 34e9);
   EXPECT_EQ(slower.Link(trunk).latency, Seconds(3e-6));
   EXPECT_DOUBLE_EQ(whole->Link(trunk).Capacity().value(), 40e9);
@@ -112,16 +112,18 @@ TEST(EcmpTest, EveryQueuePairHasAWayOfItsOwn) {
   ASSERT_EQ(route.others.size(), 7u);
   std::map<uint32_t, uint32_t> parts;
   ForEachCrossing(route, router.ways(), [&](uint32_t link, uint32_t n) { parts[link] += n; });
-  // All eight leave the machine and come to the other; those between are spread.
+  // All eight ways leave the one machine and enter the other by one link; in between they are
+  // spread.
   EXPECT_EQ(parts[route.links.front()], 8u);
   EXPECT_EQ(parts[route.links.back()], 8u);
   EXPECT_GE(parts.size(), 2u + 2 * 4);
   uint32_t most = 0;
   for (const auto& [link, n] : parts)
     if (link != route.links.front() && link != route.links.back()) most = std::max(most, n);
-  // Alone, the part of the fullest cable of 10 GB/s sets the pace of all; the machine's has 100.
+  // Alone, the part on the fullest cable of 10 GB/s sets the pace of all; the machine's cable has
+  // 100.
   EXPECT_DOUBLE_EQ(route.bandwidth.value(), std::min(100e9, 10e9 * 8 / most));
-  // Ways of a pair on one leaf are all the same.
+  // Routes of a pair on one leaf are all the same.
   EXPECT_DOUBLE_EQ(router.Between(0, 1).bandwidth.value(), 100e9);
 }
 
@@ -141,8 +143,8 @@ std::unique_ptr<Cluster> OnRails(bool has_nvlink) {
 }
 
 TEST(RailTest, WhatIsForTheOtherRailGoesOverNvLinkFirst) {
-  // GPU 1 of machine 0 to GPU 0 of machine 1: over NVLink to GPU 0, whose NIC is on the leaf of the
-  // receiver's, instead of by a spine from one rail to the other.
+  // GPU 1 of machine 0 to GPU 0 of machine 1: over NVLink to GPU 0, whose NIC is on the receiver's
+  // leaf, instead of through a spine from one rail to the other.
   const auto cluster = OnRails(true);
   Router router(*cluster);
   const Route& direct = router.Between(1, 2);
@@ -157,7 +159,7 @@ TEST(RailTest, WhatIsForTheOtherRailGoesOverNvLinkFirst) {
   for (const uint32_t link : along.links) latency += cluster->Link(link).latency;
   EXPECT_DOUBLE_EQ(along.latency.value(), latency.value());
   EXPECT_TRUE(along.crosses_nodes);
-  // What is on one rail already, and inside a machine, is as it is.
+  // Routes on one rail, and inside a machine, do not change.
   EXPECT_EQ(&router.AlongRail(0, 2), &router.Between(0, 2));
   EXPECT_EQ(&router.AlongRail(0, 1), &router.Between(0, 1));
 }

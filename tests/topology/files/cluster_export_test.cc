@@ -67,8 +67,8 @@ TEST(ClusterExportTest, PresetsOfOtherSizesComeBackAsTheyWere) {
 }
 
 TEST(ClusterExportTest, APresetsRoutesComeBackWithItsName) {
-  // ECMP of a fat tree, rails, a dragonfly's own ways, dimension order: none of them is what a
-  // search in the drawn graph would find.
+  // ECMP of a fat tree, rails, a dragonfly's own routes, dimension order: a search in the drawn
+  // graph would find none of them.
   for (const char* text : {"dgx-1-v100:nodes=40", "dgx-h100:nodes=3,device=h200",
                            "perlmutter:nodes=9", "tpu-v4:x=4"}) {
     SCOPED_TRACE(text);
@@ -164,7 +164,7 @@ TEST(ClusterExportTest, ExportingTwiceGivesTheSameText) {
 
 RC_GTEST_PROP(ClusterExportTest, EveryNumberComesBackToTheBit, ()) {
   const auto number = [](double smallest, double largest) {
-    // Any mantissa, so that no decimal is short; the exponent in a range that the units allow.
+    // Any mantissa, so no decimal is short; the exponent in a range that the units allow.
     const double exponent = *rc::gen::inRange(0, 1000) / 1000.0;
     const double mantissa = 1 + static_cast<double>(*rc::gen::arbitrary<uint32_t>()) / 4294967296.0;
     const double value = smallest * std::pow(largest / smallest, exponent) * mantissa;

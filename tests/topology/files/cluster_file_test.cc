@@ -21,7 +21,7 @@ std::unique_ptr<Cluster> Read(const std::string& text) {
   return ReadCluster(document.Root());
 }
 
-// What the error says; "" when there is none.
+// What the error says; "" if there is none.
 template <typename Function>
 std::string ErrorOf(Function function) {
   try {

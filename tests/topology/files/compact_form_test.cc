@@ -145,8 +145,8 @@ TEST(CompactFormTest, MistakesAreNamedWithTheirPlace) {
   EXPECT_THAT(ErrorOf(Example("\"nics\": 8, ", "\"memory\": 3, ")), HasSubstr("/node/memory"));
 }
 
-// 16,000 sockets joined every two are 255,984,000 links, which took half a minute and 20 GB to be
-// made before anybody counted them.
+// 16,000 sockets joined in all pairs are 255,984,000 links, which took half a minute and 20 GB to
+// make when they were not counted first.
 TEST(CompactFormTest, NodesAreCountedBeforeTheyAreMade) {
   EXPECT_THAT(
       ErrorOf(Example("\"sockets\": 2", "\"sockets\": 16000")),

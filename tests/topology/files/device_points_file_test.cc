@@ -68,7 +68,7 @@ TEST(DevicePointsTest, AttentionHasItsHeadsAndSequences) {
       *ReadClusterArgument("dgx-h100"),
       ReadText("op,heads,head_dim,sequence,batch,dtype,microseconds\n"
                "attention,32,128,4096,2,bf16,700\nattention-backward,32,128,4096,2,bf16,1800\n"));
-  // 4·s²·d flops a head and sequence, half of them with a mask; 2.5 times as many backward.
+  // 4·s²·d flops per head and sequence, half of that with a mask; 2.5 times as many backward.
   Compute core;
   core.kind = ComputeKind::kAttention;
   core.attributes = {4096, 32, 1, 128, 1};

@@ -70,7 +70,7 @@ TEST(PatternTest, ManyStarsDoNotTakeForever) {
   EXPECT_FALSE(MatchesPattern(pattern + "b", std::string(2000, 'a')));
 }
 
-// The same by regular expressions.
+// The same with regular expressions.
 bool MatchesByRegex(const std::string& pattern, const std::string& name) {
   std::string expression;
   for (size_t i = 0; i < pattern.size(); ++i) {
@@ -159,7 +159,7 @@ TEST(EditsTest, ASlowDeviceHasLowerPeaksAndANameOfItsOwn) {
   EXPECT_EQ(slow.vector_peak_32, 0.8 * other.vector_peak_32);
   EXPECT_EQ(slow.vector_peak_64, 0.8 * other.vector_peak_64);
   EXPECT_EQ(slow.memory_bandwidth, other.memory_bandwidth);
-  // A measured shape, far from the memory bound: it takes 1/0.8 of the time, but for the launch.
+  // A measured shape, far from the memory bound: it takes 1/0.8 of the time, except for the launch.
   Compute gemm;
   gemm.kind = ComputeKind::kGemm;
   gemm.gemm = {.m = 4096, .n = 8192, .k = 8192};
@@ -211,7 +211,7 @@ TEST(EditsTest, AGraphMayHaveEdits) {
 
 // ---- An edit changes only what it selects -------------------------------------------------------
 
-// One vertex name with some of its parts made vaguer.
+// One vertex name with some of its parts replaced by wildcards.
 std::string RandomPattern(const Cluster& cluster) {
   const auto vertices = cluster.vertex_count();
   std::string name = cluster.VertexAt(*rc::gen::inRange<size_t>(0, vertices)).name;

@@ -45,14 +45,15 @@ double RateOf(const Cluster& cluster, uint32_t ranks) {
 }
 
 TEST(GivenRingsTest, AreTheOnesThatAMachineGoes) {
-  // A full mesh of four carries three pairs' rates on its six rings, of which one is a pair's.
+  // A full mesh of four carries three pairs' rates on its six rings; a single ring carries one
+  // pair's.
   const auto searched = ClusterOf(R"({"preset": "perlmutter", "nodes": 1})");
   const auto given = Perlmutter(1, R"("rings": [[0, 2, 1, 3]])");
   EXPECT_NEAR(RateOf(*given, 4), RateOf(*searched, 4) / 3, 1);
   const std::vector<Channel> channels = ChannelsOf(*given, 4);
   ASSERT_EQ(channels.size(), 1u);
   EXPECT_THAT(channels[0].ranks, ElementsAre(0, 2, 1, 3));
-  // Of a group that is no whole machine they are searched.
+  // For a group that is not a whole machine, rings are searched for.
   EXPECT_EQ(RateOf(*given, 3), RateOf(*searched, 3));
 }
 

@@ -142,7 +142,7 @@ TEST(ImportSlurmTest, ATreeIsAsFastAsTheHousesOwn) {
 }
 
 TEST(ImportSlurmTest, ACutFileIsNotTakenForAWholeOne) {
-  // Its last line names what the others are; without that nothing joins them.
+  // Its last line names the others; without that, nothing joins them.
   const std::string whole = SlurmTree(4, 2);
   EXPECT_THAT(SlurmErrorOf(whole.substr(0, whole.find("SwitchName=spine"))),
               AllOf(StartsWith("topology.conf:3:"), HasSubstr("no switch joins \"leaf0\"")));
@@ -190,7 +190,7 @@ TEST(ImportSlurmTest, TooManyNodesAreRefusedBeforeTheyAreDrawn) {
 // ---- ibnetdiscover ------------------------------------------------------------------------------
 
 TEST(IbRateTest, AreThoseOfTheSpecification) {
-  // Of four lanes: 8, 16, 32, 40, 54.5, 100, 200, 400 and 800 Gbit/s of data.
+  // Four lanes: 8, 16, 32, 40, 54.5, 100, 200, 400 and 800 Gbit/s of data.
   EXPECT_DOUBLE_EQ(IbRate("4xSDR")->value(), 1e9);
   EXPECT_DOUBLE_EQ(IbRate("4xDDR")->value(), 2e9);
   EXPECT_DOUBLE_EQ(IbRate("4xQDR")->value(), 4e9);

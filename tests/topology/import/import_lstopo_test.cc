@@ -66,7 +66,7 @@ TEST(ImportLstopoTest, WithoutAMatrixTheRemarksSayThatNvLinksMayBeMissing) {
       ImportHwlocXml(Topology(Package(0, HostBridge(NvmlGpu(0) + NvmlGpu(1)))));
   EXPECT_EQ(CountOf(*imported.cluster, LinkKind::kNvLink), 0u);
   EXPECT_THAT(imported.remarks, Contains(HasSubstr("the file has no NVLinks")));
-  // Root ports are none in this file; a slot of PCIe 4 x16, as NCCL plans with it.
+  // This file has no root ports; a slot of PCIe 4 x16, as NCCL plans with it.
   EXPECT_DOUBLE_EQ(BandwidthBetween(*imported.cluster, 0, 1), 24e9);
 }
 

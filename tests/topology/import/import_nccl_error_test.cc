@@ -64,7 +64,7 @@ TEST(ImportNcclErrorTest, EntitiesAreRefused) {
               StartsWith("box.xml:2: the file has a DOCTYPE"));
   EXPECT_THAT(XmlErrorOf("<!DOCTYPE system SYSTEM \"file:///etc/passwd\"><system version=\"1\"/>"),
               HasSubstr("DOCTYPE"));
-  // Without a DOCTYPE an entity is only a strange text.
+  // Without a DOCTYPE, an entity is only a strange text.
   EXPECT_THAT(XmlErrorOf(System("<pci busid=\"&xxe;\"/>")), HasSubstr("expected a PCI bus id"));
 }
 
@@ -129,7 +129,7 @@ TEST(ImportNcclErrorTest, NumbersOutOfRangeAreRefused) {
     EXPECT_THAT(XmlErrorOf(System(Gpu(0, NvLink("0000:11:00.0", count, "0x068000")))),
                 HasSubstr("count of <nvlink> is "))
         << count;
-  // Many entries that are each allowed.
+  // Many entries, each of which is allowed.
   std::string links;
   for (int i = 0; i < 2; ++i) links += NvLink("0000:11:00.0", "1000", "0x068000");
   EXPECT_THAT(XmlErrorOf(System(Gpu(0, links))), HasSubstr("more than 1024 links"));

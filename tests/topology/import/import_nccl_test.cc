@@ -227,7 +227,7 @@ TEST(ImportNcclTest, APciTreeAloneGivesGpusAndNicsByTheirClass) {
   // 0001 comes before 0003, whatever their order in the file.
   EXPECT_THAT(cluster.notes(), Contains(HasSubstr("gpu0 0001:00:00.0, gpu1 0003:00:00.0")));
   EXPECT_EQ(cluster.DeviceOf(0).name, kAssumedDevice);
-  // PCIe 4.0 x16 carries 252 Gbit/s, so the port is of 200.
+  // PCIe 4.0 x16 carries 252 Gbit/s, so the port has 200.
   EXPECT_EQ(LinkNamed(cluster, "node0/nic0->fabric").bandwidth, BytesPerSecond(25e9));
   EXPECT_THAT(imported.remarks, Contains(HasSubstr("taken as 200 Gbit/s")));
   EXPECT_THAT(imported.remarks, Contains(HasSubstr("says which GPU this is")));

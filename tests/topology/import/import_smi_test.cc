@@ -141,8 +141,8 @@ TEST(ImportSmiTest, TheTableIsStrongerThanTheAffinityOfAVirtualMachine) {
 
 TEST(ImportSmiTest, TheTableIsStrongerThanAnAffinityThatAllGpusShare) {
   // A node of Leonardo: each GPU has a NIC behind PCIe switches of its own and is SYS to the
-  // others' NICs, NVLinks hide what the GPUs are to each other, and all have the one processor's
-  // cores.
+  // others' NICs, NVLinks hide how the GPUs are connected otherwise, and all have the one
+  // processor's cores.
   const ImportedCluster imported = Import(
       "\tGPU0\tGPU1\tGPU2\tGPU3\tNIC0\tNIC1\tNIC2\tNIC3\tCPU Affinity\tNUMA Affinity\n"
       "GPU0\tX\tNV4\tNV4\tNV4\tPXB\tSYS\tSYS\tSYS\t0-31\t0-1\n"

@@ -57,8 +57,8 @@ TEST(PcieNodeTest, TwoGpusBehindOneSwitchContendAtItsRootPort) {
   EXPECT_THAT(Names(*cluster, router.Between(0, 1)),
               ElementsAre("node0/gpu0->node0/pcie0", "node0/pcie0->node0/gpu1"));
   EXPECT_DOUBLE_EQ(router.Between(0, 1).latency.value(), 5.7e-6);
-  // To the other switch of their socket they share the root port, and so have half of
-  // 24.9 GB/s each.
+  // On the way to the other switch of their socket they share the root port, so each has half of
+  // 24.9 GB/s.
   EXPECT_THAT(Shared(*cluster, router.Between(0, 2), router.Between(1, 3)),
               ElementsAre("node0/pcie0->node0/socket0", "node0/socket0->node0/pcie1"));
 }
@@ -69,7 +69,7 @@ TEST(PcieNodeTest, TwoSocketsShareWhatJoinsThem) {
   Router router(*cluster);
   EXPECT_THAT(Shared(*cluster, router.Between(0, 4), router.Between(2, 6)),
               ElementsAre("node0/socket0->node0/socket1"));
-  // The ways back use the other direction.
+  // The routes back use the other direction.
   EXPECT_TRUE(Shared(*cluster, router.Between(0, 4), router.Between(4, 0)).empty());
 }
 
@@ -103,7 +103,7 @@ TEST(PcieNodeTest, TheCalibratedBoxGivesAtpsFigures) {
 }
 
 TEST(PcieNodeTest, FourRingEdgesThroughEachMemoryGiveTheMeasured4090Plateau) {
-  // 15 GB/s a GPU: each socket's memory carries 4 of the ring's 8 edges.
+  // 15 GB/s per GPU: each socket's memory carries 4 of the ring's 8 edges.
   const auto cluster = Preset("rtx4090-pcie");
   Router router(*cluster);
   std::map<uint32_t, int> load;

@@ -69,7 +69,7 @@ std::vector<std::map<std::string, uint32_t>> Sizes(const ClusterPreset& preset, 
   return sizes;
 }
 
-// The links follow each other from one device to the other, no vertex is met twice, no other
+// The links follow each other from one device to the other; no vertex is met twice, and no other
 // device is met.
 void ExpectGoodRoute(const Cluster& cluster, Router& router, uint32_t a, uint32_t b) {
   const Route& route = router.Between(a, b);
@@ -120,8 +120,8 @@ TEST(PresetTableTest, EveryPresetBuildsAtSeveralSizesAndRoutesEveryKindOfPair) {
   }
 }
 
-// The search takes, of all paths, the one with the smallest latency; the fabrics' own ways must not
-// be longer, where they are meant to be minimal and all of a machine's NICs are alike.
+// Of all paths, the search takes the one with the smallest latency; the fabrics' own routes must
+// not be longer, where they are meant to be minimal and all of a machine's NICs are alike.
 TEST(PresetTableTest, MinimalRoutesAreAsShortAsTheSearchFinds) {
   for (const ClusterPreset& preset : ClusterPresets()) {
     const uint32_t most = preset.parameters.size() > 1 ? 4 : preset.name == "gb200-nvl72" ? 1 : 33;
@@ -227,7 +227,7 @@ TEST(PerlmutterTest, TheFourNicsOfANodeCarryFourTimesOne) {
 }
 
 TEST(PerlmutterTest, ACabinetOfNodesIsAGroupOfItsDragonfly) {
-  // 129 nodes: 2 groups of 32 switches, each with 32·31/2 pairs, and one bundle of 17 cables a
+  // 129 nodes: 2 groups of 32 switches, each with 32·31/2 pairs, and one bundle of 17 cables per
   // switch between them.
   const auto cluster = Build("perlmutter", {{"nodes", 129}});
   EXPECT_EQ(cluster->link_count(), 129u * 48 + 2 * (2 * 496 + 32));
@@ -243,7 +243,7 @@ TEST(PerlmutterTest, ACabinetOfNodesIsAGroupOfItsDragonfly) {
 
 TEST(PerlmutterTest, InsideAGroupTheNicsBind) {
   // All 16 nodes of a chassis send from one switch to one of another chassis: 16 · 20 GiB/s is what
-  // their switches' link passes, so that each keeps its NIC's rate.
+  // their switches' link passes, so each keeps its NIC's rate.
   const auto cluster = Build("perlmutter", {{"nodes", 128}});
   Router router(*cluster);
   std::map<uint32_t, int> load;
@@ -254,8 +254,8 @@ TEST(PerlmutterTest, InsideAGroupTheNicsBind) {
 }
 
 TEST(PerlmutterTest, MoreGroupsHaveLessGlobalBandwidthEach) {
-  // 5 groups: 544/4 = 136 cables between every two, in 32 bundles of 4.25. All 512 GPUs of group 0
-  // to those of group 1: 16 NICs a switch share 4.25 cables.
+  // 5 groups: 544/4 = 136 cables between each two, in 32 bundles of 4.25. All 512 GPUs of group 0
+  // send to those of group 1: 16 NICs per switch share 4.25 cables.
   const auto cluster = Build("perlmutter", {{"nodes", 640}});
   Router router(*cluster);
   std::map<uint32_t, int> load;

@@ -78,7 +78,7 @@ TEST(ClusterLayoutTest, ATorusIsAGridWithLinksAround) {
   // Rank 6 is the third of the second row.
   EXPECT_EQ(layout.boxes[6].center.x, layout.boxes[2].center.x);
   EXPECT_EQ(layout.boxes[6].center.y, layout.boxes[4].center.y);
-  // 4 x 4 x 2 links, of which each row and column has one around.
+  // 4 x 4 x 2 links, of which each row and column has one that wraps around.
   EXPECT_EQ(layout.links.size(), 32u);
   size_t around = 0;
   for (const PlacedLink& link : layout.links) around += link.around ? 1 : 0;
@@ -119,7 +119,7 @@ TEST(ClusterLayoutTest, SwitchesThatAreJoinedToTheSameOnesBelowAreOneBox) {
   EXPECT_EQ(layout.links.size(), 8u + 8 * 16);
 }
 
-// Three levels: of each pod the spines are one box, and so are the cores over all of them.
+// Three levels: the spines of each pod are one box, and so are the cores above all of them.
 TEST(ClusterLayoutTest, CoresOverJoinedSpinesAreOneBoxToo) {
   const ClusterLayout layout = LayOutCluster(*Build("selene", {{"nodes", 64}}));
   std::vector<double> rows;

@@ -81,7 +81,7 @@ TEST(PathViewTest, TheNarrowestHopIsTheBottleneck) {
                  "latency": "2us"}]})");
   Router router(*cluster);
   const auto json = PathJson(router, 0, 1);
-  // 25 GB/s x 0.5 are less than 20 GB/s.
+  // 25 GB/s x 0.5 is less than 20 GB/s.
   EXPECT_EQ(json["bandwidth_bytes_per_second"], 12.5e9);
   EXPECT_EQ(json["hops"][0]["bottleneck"], false);
   EXPECT_EQ(json["hops"][1]["bottleneck"], true);

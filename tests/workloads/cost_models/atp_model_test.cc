@@ -74,7 +74,7 @@ TEST(AtpModelTest, Figure12RisesForAtp1AndFallsForTheOthers) {
 TEST(AtpModelTest, Figure7aOnDeviceMesh8By2) {
   // Section 3.5: B'2 = 200 GB/s between two GPUs of a node, B'1 = 12.5 GB/s for two all-reduces
   // that share a node's 25 GB/s; both directions of NVLink are counted there, one here, and links
-  // have their efficiencies 0.816 and 0.955: 81.6 GB/s and 11.94 GB/s.
+  // have efficiencies of 0.816 and 0.955: 81.6 GB/s and 11.94 GB/s.
   const AtpPrediction prediction =
       PredictAtp({1, 1, 1, Bytes(1)}, {8, 2}, MatrixOf("atp-ic4", {{"nodes", 4}}));
   // B2 = 2/(2·1)·81.6, B1 = 8/(2·7)·11.94 GB/s; qkv = 2·3/8/B2, projection = 2/2/B1.
@@ -100,8 +100,8 @@ TEST(AtpModelTest, PairsOnPcieAreBestWithOneDimensionOnlyIfRingsOfFourAndEightAr
   EXPECT_NEAR(one.projection / two.projection, 1, 1e-12);
   EXPECT_EQ(one.qkv.value(), 0);
   EXPECT_GT(two.qkv.value(), 0);
-  // With eq. 4 the ring of 4 has 3/4 of a pass where that of 8 has 7/8, and that is more than
-  // NVLink costs.
+  // With eq. 4, the ring of 4 has 3/4 of a pass where that of 8 has 7/8, and the difference is more
+  // than NVLink costs.
   const auto ranked = RankAtpMeshes(workload, matrix);
   ASSERT_EQ(ranked.size(), 4u);
   EXPECT_EQ(ranked[0].mesh.d2, 2u);

@@ -22,7 +22,7 @@ SbpChoice Choose(uint32_t p0, uint32_t p1, uint32_t p2) { return {{p0, 1}, {p1, 
 
 TEST(AutoddlModelTest, Table2IsARingOfPMinusOneSteps) {
   const AlphaBeta network{Seconds(3e-6), 1e-10};
-  // 2·3·3 us + 2·3/4·1e6·1e-10 s = 18 us + 150 us; the others half of it.
+  // 2·3·3 us + 2·3/4·1e6·1e-10 s = 18 us + 150 us; the others take half of that.
   EXPECT_NEAR(AutoddlTime(CollectiveKind::kAllReduce, 4, Bytes(1e6), network).value(), 168e-6,
               1e-12);
   for (const CollectiveKind kind :
@@ -68,8 +68,8 @@ TEST(AutoddlModelTest, DataParallelismOnlyAllReducesWeights) {
 }
 
 TEST(AutoddlModelTest, CubesReachTheLowerBound) {
-  // Section 4.4.2: n×n matrices on p = q³ devices, p0 = p1 = p2 = q: each collective is of n²/q²
-  // elements, so that 64 times the devices have a 16th of the communication, n²/p^(2/3).
+  // Section 4.4.2: n×n matrices on p = q³ devices, p0 = p1 = p2 = q: each collective has n²/q²
+  // elements, so 64 times the devices have a 16th of the communication, n²/p^(2/3).
   const SbpNetwork network{{}, {Seconds(0), 1e-9}, Bytes(4)};
   const auto time = [&](uint32_t q) {
     // Without the factor (q-1)/q of a ring, which goes to 1.

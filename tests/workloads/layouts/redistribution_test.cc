@@ -38,9 +38,9 @@ TEST(RedistributionTest, OneAxisTakesTheOneCollectiveOfTheDesignsTable) {
 }
 
 TEST(RedistributionTest, PartialSumsMeetBeforeAnythingIsGathered) {
-  // 4D without transposition: Y is S(1) on the column axis and P on the row axis, and wanted whole.
-  // The sums of a half, then the gather of the whole, cost 2·(1/2)·n/2 + (1/2)·n; the other way
-  // round 3/2·n.
+  // 4D without transposition: Y is S(1) on the column axis and P on the row axis, and the target is
+  // the whole of it. Summing a half and then gathering the whole costs 2·(1/2)·n/2 + (1/2)·n; the
+  // other way round costs 3/2·n.
   EXPECT_EQ(Summary(Path({S(1), P()}, {B(), B()}, {2, 2})), "all-reduce 1, all-gather 0");
 }
 
@@ -66,8 +66,8 @@ TEST(RedistributionTest, SeveralAxesMoveInOneCollective) {
 }
 
 TEST(RedistributionTest, TheOuterAxisOfADimensionIsNotGatheredBeforeTheInnerOne) {
-  // S(1) on both, axis 1 outside; wanted: S(1) on axis 0 alone. What axis 0 holds is not
-  // contiguous, so the path goes by way of the whole rows or of the other dimension.
+  // S(1) on both, axis 1 outside; the target is S(1) on axis 0 alone. What axis 0 holds is not
+  // contiguous, so the path goes through whole rows or the other dimension.
   const Steps steps = Path({S(1, 1), S(1, 0)}, {S(1), B()}, {2, 3});
   EXPECT_GE(steps.size(), 2u);
   EXPECT_EQ(steps.front().axes.back(), 0u);
@@ -115,7 +115,7 @@ TEST(RedistributionTest, EveryLayoutOfThreeAxesReachesEveryOther) {
     const Layout& a = from[random() % from.size()];
     const Layout& b = to[random() % to.size()];
     const Steps steps = Path(a, b, sizes);
-    // Each step changes its axes by the rule of its move, and the last one arrives.
+    // Each step changes its axes by the rule of its move, and the last one reaches the target.
     Layout now = a;
     for (const RedistributionStep& step : steps) {
       for (size_t axis = 0; axis < now.size(); ++axis) {

@@ -51,7 +51,7 @@ void ExpectAsPreset(const HfModel& model, const std::string& preset) {
   const GptModel& known = Known(preset);
   EXPECT_DOUBLE_EQ(model.model.Parameters(), known.Parameters()) << preset;
   EXPECT_DOUBLE_EQ(model.model.ActiveParameters(), known.ActiveParameters()) << preset;
-  // Windows count where a sequence is longer than they are.
+  // Windows matter where a sequence is longer than they are.
   EXPECT_DOUBLE_EQ(ModelFlops(model.model, 1e6, 65536).value(),
                    ModelFlops(known, 1e6, 65536).value())
       << preset;

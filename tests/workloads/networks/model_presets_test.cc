@@ -1,5 +1,4 @@
-// Known models against the parameter counts that are published for them, counted on the network
-// that is planned.
+// Known models against their published parameter counts, counted on the network that is planned.
 #include <gtest/gtest.h>
 
 #include "workloads/networks/decoder_network.h"
@@ -38,7 +37,7 @@ TEST_P(ModelPresetTest, HasThePublishedParameters) {
 
 INSTANTIATE_TEST_SUITE_P(
     Gpt3, ModelPresetTest,
-    // Brown et al. 2020, Table 2.1. 125M is 124.4 M here and 1.6 M of positions; 13B 12.9; 6.7B
+    // Brown et al. 2020, Table 2.1. 125M is 124.4 M here, plus 1.6 M of positions; 13B 12.9; 6.7B
     // 6.65.
     ::testing::Values(Published{"gpt-125m", 125e6, 2e6}, Published{"gpt-350m", 356e6, 3e6},
                       Published{"gpt-1.3b", 1.3e9, 0.05e9}, Published{"gpt-2.7b", 2.7e9, 0.06e9},
@@ -60,7 +59,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 INSTANTIATE_TEST_SUITE_P(
     Axonn, ModelPresetTest,
-    // Names round: 80B is 76.8 billion.
+    // Names are rounded: 80B is 76.8 billion.
     ::testing::Values(Published{"gpt-5b", 5e9, 0.4e9}, Published{"gpt-10b", 10e9, 0.5e9},
                       Published{"gpt-20b", 20e9, 0.5e9}, Published{"gpt-40b", 40e9, 1.6e9},
                       Published{"gpt-50b", 50e9, 2e9}, Published{"gpt-60b", 60e9, 3e9},
@@ -88,7 +87,8 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(
     Experts, ModelPresetTest,
     // Mixtral's checkpoints: 46.7 and 140.6 billion; Qwen3's names and cards: 30.5 and 235;
-    // gpt-oss' card: 20.9 and 116.8; Grok-1's: 314. Llama 4's count images' encoder, too: 109, 400.
+    // gpt-oss' card: 20.9 and 116.8; Grok-1's: 314. Llama 4's count the image encoder, too: 109,
+    // 400.
     ::testing::Values(
         Published{"mixtral-8x7b", 46.7e9, 0.05e9}, Published{"mixtral-8x22b", 140.6e9, 0.05e9},
         Published{"qwen3-30b-a3b", 30.5e9, 0.05e9}, Published{"qwen3-235b-a22b", 235.1e9, 0.05e9},
@@ -98,8 +98,8 @@ INSTANTIATE_TEST_SUITE_P(
 
 INSTANTIATE_TEST_SUITE_P(
     DeepSeek, ModelPresetTest,
-    // The papers' 15.7, 236 and 671 billion; the last with what predicts a token further ahead,
-    // which the model's card counts as 11.5 more.
+    // The papers' 15.7, 236 and 671 billion; the last includes the prediction of a token further
+    // ahead, which the model's card counts as 11.5 more.
     ::testing::Values(Published{"deepseek-v2-lite", 15.7e9, 0.05e9},
                       Published{"deepseek-v2", 236e9, 0.5e9},
                       Published{"deepseek-v3", 671e9 + 11.5e9, 0.6e9}));
@@ -123,13 +123,13 @@ TEST(KnownModelsTest, ATokenMeets37BillionOfDeepSeekV3) {
 }
 
 TEST(KnownModelsTest, MistralAttendsToAWindow) {
-  // Beyond 4,096 tokens a token has no more flops of attention; up to there it is Llama's.
+  // Beyond 4,096 tokens, a token has no more flops of attention; up to there they are Llama's.
   const auto flops = [](uint64_t sequence) {
     return ModelFlops(Known("mistral-7b"), 1, sequence).value();
   };
   EXPECT_LT(flops(2048), flops(4096));
   EXPECT_EQ(flops(4096), flops(65536));
-  // Every other layer sees all: 2·2·h flops a key, three times, of 16 layers.
+  // Every other layer sees all: 2·2·h flops per key, three times, in 16 layers.
   GptModel alternating = Known("mistral-7b");
   alternating.global_every = 2;
   const double more = ModelFlops(alternating, 1, 65536).value() - flops(65536);
@@ -137,7 +137,7 @@ TEST(KnownModelsTest, MistralAttendsToAWindow) {
 }
 
 TEST(KnownModelsTest, AtpsModelsHaveTheParametersALayerOfItsTable) {
-  // Table 2, in units of 1000·2^20: 0.048, 0.192, 0.768, 1.728 billion a layer.
+  // Table 2, in units of 1000·2^20: 0.048, 0.192, 0.768, 1.728 billion per layer.
   const std::pair<const char*, double> table[] = {
       {"atp-m1", 0.048}, {"atp-m2", 0.192}, {"atp-m3", 0.768}, {"atp-m4", 1.728}};
   for (const auto& [name, billions] : table)
@@ -158,7 +158,7 @@ TEST(KnownModelsTest, AutoddlsWeakScalingHasThePublishedSizes) {
 }
 
 TEST(KnownModelsTest, FlopsOfALlamaAreSixAParameterAndTokenBesideAttention) {
-  // 6 flops a token for each weight of a product (the embedding is a lookup, norms do not count)
+  // 6 flops per token for each weight of a product (the embedding is a lookup, norms do not count)
   // and 12·l·h·s for the attention cores.
   const GptModel& model = Known("llama-2-7b");
   const double products = 6738415616.0 - 32000.0 * 4096 - (2 * 32 + 1) * 4096.0;

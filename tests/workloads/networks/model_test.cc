@@ -15,7 +15,7 @@ GptModel Read(const std::string& text) {
 }
 
 TEST(ModelTest, PresetsHaveAboutTheParametersOfTheirNames) {
-  // The AxoNN paper's names round: within 8 %.
+  // The AxoNN paper's names are rounded: within 8 %.
   const std::pair<const char*, double> named[] = {
       {"gpt-5b", 5e9}, {"gpt-10b", 10e9}, {"gpt-20b", 20e9}, {"gpt-40b", 40e9}, {"gpt-80b", 80e9}};
   for (const auto& [name, parameters] : named) {

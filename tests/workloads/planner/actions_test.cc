@@ -31,7 +31,7 @@ TEST(ActionsTest, GeneratorsMakeListsThatCanBeDone) {
   }
 }
 
-// How many micro-batches a stage has begun and not ended, at most.
+// How many micro-batches a stage has begun but not ended, at most.
 uint32_t MostInFlight(const std::vector<Action>& actions, uint32_t stage) {
   uint32_t now = 0;
   uint32_t most = 0;
@@ -110,7 +110,7 @@ TEST(ActionsTest, StagesTakeMicroBatchesInTheOrderInWhichTheyAreHandedOn) {
 }
 
 TEST(ActionsTest, StagesThatWaitForEachOtherAreNamed) {
-  // The first goes back with micro-batch 0 before it takes 1; the second wants both first.
+  // The first goes back with micro-batch 0 before it takes 1; the second needs both first.
   std::vector<Action> actions = OfStage(OneAfterAnother(2, 2), 0);
   for (const Action& action : OfStage(GPipe(2, 2), 1)) actions.push_back(action);
   EXPECT_EQ(MistakeIn(actions, 2, 2),

@@ -45,7 +45,7 @@ TEST(VggTest, HasTorchvisionsParameters) {
 }
 
 TEST(VggTest, HasTorchvisionsFlops) {
-  // 11.31 billion multiplications a forward pass of one image (the same table); two flops each,
+  // 11.31 billion multiplications per forward pass of one image (the same table); two flops each,
   // three passes.
   EXPECT_NEAR(MakeVgg(Vgg("vgg-13"), Images(4)).model_flops.value(), 4 * 3 * 2 * 11.31e9,
               4 * 3 * 2 * 0.005e9);
@@ -66,7 +66,7 @@ TEST(UnetTest, AxonnsNamesRoundTheParametersUpToASixth) {
 }
 
 TEST(UnetTest, ParametersGrowWithTheSquareOfItsChannels) {
-  // Products have it exactly; stem, tail, biases and norms are 0.2 %.
+  // Products match exactly; stem, tail, biases and norms are 0.2 %.
   EXPECT_NEAR(UnetParameters(1024) / UnetParameters(512), 4, 0.01);
 }
 
@@ -103,7 +103,7 @@ TEST(ConvolutionTest, FourDimensionsMoveAxonnsBytesWithChannelsForColumns) {
   const uint64_t batch = 4;
   const Schedule schedule = PlanSmallVgg(options, batch);
   CheckSchedule(schedule);
-  // m = 4 images of 16 pixels, k = 8 and n = 16 channels, windows of 9; 2 bytes an element.
+  // m = 4 images of 16 pixels, k = 8 and n = 16 channels, windows of 9; 2 bytes per element.
   const double m = 4 * 16;
   const double k = 8;
   const double n = 16;
@@ -133,7 +133,7 @@ TEST(ConvolutionTest, ReadsWindowsWhereTheyAreUnlessToldOtherwise) {
     for (const Op& op : schedule.roles[0].ops) {
       const auto* compute = std::get_if<Compute>(&op.work);
       if (compute == nullptr) continue;
-      // The image has 16 pixels of 3 channels, its windows 27 numbers a pixel.
+      // The image has 16 pixels of 3 channels, its windows 27 numbers per pixel.
       if (op.name == "im2col conv 1.1") {
         EXPECT_EQ(compute->bytes.value(), implicit ? 0 : 2 * 16 * (3 + 27));
         EXPECT_EQ(compute->kernels, implicit ? 0u : 1u);

@@ -50,7 +50,8 @@ std::map<std::string, Compute> Kernels(const GptModel& model, const Training& tr
 
 TEST(KernelCostsTest, EagerSwiGluWritesAndReadsOneArrayMore) {
   // Fused reads gate and up and writes: 3 arrays of m×f. Eager: silu reads and writes 2, the
-  // product 3. Backward: dY, gate, up to two gradients are 5; eager three kernels of 3 each.
+  // product 3. Backward, fused: dY, gate, up and two gradients are 5; eager: three kernels of 3
+  // each.
   const double array = 2 * kTokens * kFeedForward;
   for (const auto& [style, forward, backward, launches] :
        {std::tuple(KernelStyle::kFused, 3, 5, 1u), std::tuple(KernelStyle::kEager, 5, 9, 2u),
@@ -63,8 +64,8 @@ TEST(KernelCostsTest, EagerSwiGluWritesAndReadsOneArrayMore) {
 }
 
 TEST(KernelCostsTest, TheResidualOfGptDropsOutInOneKernelOrTwo) {
-  // m·h elements of 2 bytes: X, Z and the sum, and a byte of mask; eager dropout's result twice
-  // more. Compiled the mask is made again from its seed.
+  // m·h elements of 2 bytes: X, Z and the sum, and a byte of mask; eager also moves dropout's
+  // result twice. Compiled, the mask is made again from its seed.
   const double elements = kTokens * kHidden;
   const std::string op = "bias, dropout, residual 1";
   EXPECT_EQ(Kernels(Model(false), Steps(KernelStyle::kFused)).at(op).bytes.value(), 7 * elements);
@@ -79,7 +80,7 @@ TEST(KernelCostsTest, WithoutDropoutThereAreNeitherMasksNorTheirKernels) {
   const auto kernels = Kernels(Model(false), training);
   EXPECT_EQ(kernels.count("embedding dropout"), 0u);
   EXPECT_EQ(kernels.count("bias, dropout, residual 1"), 0u);
-  // The sum's kernel adds the bias: three arrays, and nothing for the bias by itself.
+  // The sum's kernel adds the bias: three arrays, and nothing for the bias alone.
   EXPECT_EQ(kernels.at("residual 1").bytes.value(), 3 * 2 * kTokens * kHidden);
   EXPECT_EQ(kernels.at("projection bias").bytes.value(), 0);
   EXPECT_EQ(kernels.at("projection bias").kernels, 0u);
@@ -142,7 +143,7 @@ TEST(KernelCostsTest, FusedAccumulationLeavesTheProductToAddToTheSum) {
   const double weights = kHidden * kHidden;
   EXPECT_EQ(apart.at("accumulate projection").bytes.value(), weights * (2 + 4 + 4));
   EXPECT_EQ(fused.at("accumulate projection").bytes.value(), 0);
-  // Instead of 2 bytes of a block it reads and writes 4 each.
+  // Instead of 2 bytes of a block, it reads 4 and writes 4.
   EXPECT_EQ(fused.at("projection dW").bytes.value() - apart.at("projection dW").bytes.value(),
             weights * 6);
 }
@@ -168,7 +169,7 @@ TEST(KernelCostsTest, TheHostIsWaitedForWhereItLaunchesTooSlowly) {
       ++launches;
     } else if (op.name == "launches") {
       EXPECT_TRUE(IsWait(*compute));
-      // All that came since the last wait: so the sum of waits is that of all launches so far.
+      // Everything since the last wait, so the sum of waits is that of all launches so far.
       launched += launches;
       EXPECT_NEAR(compute->duration.value(), 5e-6 * launches, 1e-12);
       launches = 0;

@@ -20,7 +20,7 @@ const GptModel& Known(const std::string& name) {
   throw Error("no model " + name);
 }
 
-// Activations of one rank of 8 tensor-parallel ones, in GiB.
+// Activations of one of 8 tensor-parallel ranks, in GiB.
 double Activations(const std::string& name, uint64_t batch, bool sequence_parallel,
                    Recomputation recomputation) {
   Training training;
@@ -65,8 +65,8 @@ TEST(MemoryTest, ActivationsAreWithinTenPercentOfKorthikantis) {
 
 TEST(MemoryTest, ZerosStagesShareOptimizerGradientsAndParameters) {
   // Rajbhandari et al., Fig. 1: (2 + 4 + 12)·n bytes, of which N ranks share 12, 4 + 12, 2 + 4 +
-  // 12; our gradients are kept in fp32, and stage 1 sums its share of them in place: all of them.
-  // Biases and norms (0.1 % here) are not shared.
+  // 12; our gradients are kept in fp32, and stage 1 keeps all of them, since its shard is summed in
+  // place. Biases and norms (0.1 % here) are not sharded.
   Training training;
   training.batch = 8;
   training.sequence = 128;
@@ -84,7 +84,7 @@ TEST(MemoryTest, ZerosStagesShareOptimizerGradientsAndParameters) {
 }
 
 TEST(MemoryTest, GradientsInBf16TakeTwoBytesInsteadOfFour) {
-  // But for biases and norms, 0.1 % here.
+  // Except for biases and norms, 0.1 % here.
   Training training;
   training.batch = 2;
   training.sequence = 128;

@@ -1,4 +1,4 @@
-// The orders of pipelines: that they can be done, how long ranks idle, what they keep.
+// The orders of pipelines: that they can be carried out, how long ranks idle, what they keep.
 //
 // Idle times are found by a small player of actions that knows nothing of schedules or clusters,
 // and compared with closed forms and with what the authors of zero bubble computed from their own
@@ -165,7 +165,7 @@ TEST(PipelineOrdersTest, RanksKeepWhatThePapersSay) {
   EXPECT_EQ(most(PipelineSchedule::kZeroBubbleH2, 1, 0), 7u);  // 2p - 1
   EXPECT_EQ(most(PipelineSchedule::kZeroBubble1p, 1, 3), 4u);  // p
   EXPECT_EQ(most(PipelineSchedule::kZeroBubble2p, 1, 0), 8u);  // 2p
-  // Of stages half as large: 2p.
+  // 2p of stages half as large.
   EXPECT_EQ(most(PipelineSchedule::kZeroBubbleV, 2, 0), 8u);
   EXPECT_EQ(most(PipelineSchedule::kDualPipeV, 2, 0), 9u);  // 2p + 1
   // Narayanan et al.: (p-1)·2 + (v-1)·p ahead, and one under way.
@@ -180,7 +180,7 @@ struct PublishedRates {
   const char* model;
   uint32_t ranks;
   uint32_t micro_batches;
-  uint32_t layers;  // a rank: as many stages when interleaved
+  uint32_t layers;  // per rank: as many stages when interleaved
   StageTimes times;
   double one_f_one_b;
   double interleaved;
@@ -342,7 +342,7 @@ TEST(PipelineOrdersTest, BubbleRatesAreThoseThatZeroBubblesAuthorsComputed) {
     EXPECT_NEAR(BubbleRate(PipelineSchedule::kZeroBubbleH1, row), row.h1, kPrinted);
     EXPECT_NEAR(BubbleRate(PipelineSchedule::kZeroBubbleH2, row), row.h2, kPrinted);
     EXPECT_NEAR(BubbleRate(PipelineSchedule::kZeroBubble1p, row), row.by_times_1p, kPrinted);
-    // One stage a layer; how they count messages of the last round is not said.
+    // One stage per layer; they do not say how they count messages of the last round.
     EXPECT_NEAR(BubbleRate(PipelineSchedule::kInterleaved, row), row.interleaved, 0.004);
   }
 }

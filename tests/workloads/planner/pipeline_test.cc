@@ -232,8 +232,8 @@ std::unique_ptr<Cluster> IdealCluster(uint32_t devices) {
   return std::make_unique<Cluster>(builder.Finish());
 }
 
-// Forward, input and weight gradient of a micro-batch on a stage take as long as is said, by the
-// first op of each; all else takes no time.
+// Forward, input and weight gradient of a micro-batch on a stage take the given times, in the first
+// op of each; all else takes no time.
 void SetDurations(Schedule* schedule, double forward, double input, double weight, bool apart) {
   for (Role& role : schedule->roles) {
     std::set<std::pair<int, int32_t>> begun;
@@ -282,8 +282,8 @@ TEST(PipelineTest, TheBubbleOfGPipeAndOneForwardOneBackwardIsThatOfTheBooks) {
 }
 
 TEST(PipelineTest, ZeroBubbleIdlesForAThirdOfThat) {
-  // The way to the last stage and back costs (p-1)·(F + B); the first stage waits for it with
-  // weight gradients of the same length as one of these, the last ones are done by then: what is
+  // The way to the last stage and back costs (p-1)·(F + B); the first stage fills the wait with
+  // weight gradients of the same length as one of these; the last ones are done by then. What is
   // left is (p-1)·(F + B - W), with F = B = W one third of (p-1)·(F + B + W).
   for (const uint32_t stages : {2u, 4u}) {
     for (const uint32_t micro_batches : {4u, 8u}) {
@@ -320,7 +320,7 @@ uint32_t MostMasks(const Role& role) {
 }
 
 TEST(PipelineTest, StagesKeepTheActivationsOfAsManyMicroBatchesAsAreInFlight) {
-  // One layer a stage. 1F1B: p-s on stage s, however many there are; GPipe: all.
+  // One layer per stage. 1F1B: p-s on stage s, however many there are; GPipe: all.
   const Schedule alternating = PlanAlone(4, 8, OneForwardOneBackward);
   const Schedule longer = PlanAlone(4, 16, OneForwardOneBackward);
   const Schedule all = PlanAlone(4, 8, GPipe);
@@ -335,7 +335,7 @@ TEST(PipelineTest, StagesKeepTheActivationsOfAsManyMicroBatchesAsAreInFlight) {
 }
 
 TEST(PipelineTest, WeightGradientsThatArePutOffKeepTheirOperands) {
-  // X and dY of the products stay: more than 1F1B on the last stage, which puts off by 3.
+  // X and dY of the products stay: more than with 1F1B on the last stage, which defers by 3.
   const Schedule together = PlanAlone(4, 8, OneForwardOneBackward);
   const Schedule apart = PlanAlone(4, 8, ZeroBubbleH1);
   EXPECT_GT(MemoryOf(apart.roles[3]).activations, MemoryOf(together.roles[3]).activations);
@@ -346,8 +346,8 @@ TEST(PipelineTest, WeightGradientsThatArePutOffKeepTheirOperands) {
 }
 
 TEST(PipelineTest, AGatheredLayerBelongsToTheMicroBatchesThatHoldIt) {
-  // Kept from the forward pass to the last gradient, with p-s micro-batches in flight some one
-  // always holds it but on the last stage, which has one at a time: it gathers again for each.
+  // Kept from the forward pass to the last gradient: with p-s micro-batches in flight, one of them
+  // always holds it, except on the last stage, which has one at a time and gathers again for each.
   const Training training = TrainingOf(6);
   const Network network = Decoder(training, /*tied=*/false);
   ZeroOptions options{.shard = 2};

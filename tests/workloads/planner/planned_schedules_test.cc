@@ -1,5 +1,5 @@
-// Schedules of one stage, to the last bit: what the planner made of these when it still planned one
-// micro-batch after the other without a list of actions.
+// Schedules of one stage, to the last bit: as the planner made them when it still planned one
+// micro-batch after another, without a list of actions.
 #include <gtest/gtest.h>
 
 #include "tests/support/fingerprint.h"

@@ -1,4 +1,4 @@
-// Micro-batches that are kept once: the schedule that is meant is the one with all of them.
+// Micro-batches that are stored once: they stand for the schedule with all of them.
 #include "workloads/planner/repeated_block.h"
 
 #include <fmt/format.h>
@@ -91,7 +91,7 @@ TEST(RepeatedBlockTest, WhatIsKeptOnceMeansWhatIsPlannedInFull) {
             const Schedule schedule =
                 PlanStages(network, training, strategy, EvenStages(network, stages),
                            generate(stages, micro_batches));
-            // Three blocks of p micro-batches at least are planned, and so are those around them.
+            // At least three blocks of p micro-batches are planned, and what is around them.
             if (micro_batches > 4 * stages + stages) {
               for (const Role& role : schedule.roles) EXPECT_EQ(role.repeats.size(), 1u);
             }
@@ -142,7 +142,7 @@ TEST(RepeatedBlockTest, ATimelineDoesNotShowWhatIsKeptOnce) {
 }
 
 TEST(RepeatedBlockTest, WhatDoesNotRepeatIsPlannedInFull) {
-  // GPipe keeps all micro-batches before the first goes back: no block of them is behind another.
+  // GPipe keeps all micro-batches before the first goes back: no block of them follows another.
   const Training training = TrainingOf(16, Recomputation::kNone);
   const Network network = Decoder(training, true);
   const Schedule schedule = PlanStages(network, training, MakeDataParallel(1, false, network),
@@ -151,8 +151,8 @@ TEST(RepeatedBlockTest, WhatDoesNotRepeatIsPlannedInFull) {
 }
 
 TEST(RepeatedBlockTest, ThePeriodBeginsBehindTheFirstAndEndsBeforeTheLast) {
-  // Stage 0 of two: F0 F1 B0 F2 B1 ... F9 B8 B9, synchronise, update. From F1 on what comes two
-  // later is the same of the next micro-batch, up to B8.
+  // Stage 0 of two: F0 F1 B0 F2 B1 ... F9 B8 B9, synchronise, update. From F1 on, what comes two
+  // later is the same for the next micro-batch, up to B8.
   const std::vector<Action> own = OfStage(OneForwardOneBackward(2, 10), 0);
   const auto period = FindPeriod(own, 2);
   ASSERT_TRUE(period.has_value());

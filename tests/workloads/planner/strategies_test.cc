@@ -55,8 +55,8 @@ Schedule PlanWith(const Maker& make, Training training = SmallTraining(),
   return PlanStep(network, training, make(network));
 }
 
-// All that an op is, with the groups of its communicator instead of its name; stream numbers as
-// they were first used.
+// Everything about an op, with the groups of its communicator instead of its name; streams are
+// numbered in the order of first use.
 std::vector<std::string> OpsOf(const Schedule& schedule) {
   std::vector<std::string> ops;
   const Role& role = schedule.roles[0];
@@ -146,7 +146,7 @@ Maker Combined(uint32_t tensor, uint32_t shard, uint32_t replicas, uint32_t data
   options.sequence_parallel = sequence_parallel;
   return Combined(options);
 }
-// The same numbers for all products; a tied output layer has the table's exchanged.
+// The same numbers for all products; a tied output layer has the table's, exchanged.
 Maker Sbp(uint32_t p0, uint32_t p1, uint32_t p2) {
   return [=](const Network& network) {
     SbpOptions options;
@@ -165,7 +165,7 @@ Maker DataParallel(uint32_t data) {
 // ---- degenerate cases ---------------------------------------------------------------------------
 
 TEST(DegenerateStrategiesTest, FourDWithDepthOnlyIsFsdp) {
-  // With recomputation gathered weights are dropped after the forward pass by both.
+  // With recomputation, both drop gathered weights after the forward pass.
   ExpectSameOps(PlanWith(FourD(1, 1, 4, 1)), PlanWith(Zero(3, 4, 1)));
 }
 
@@ -373,9 +373,9 @@ Training RecomputingTraining(Recomputation recomputation, bool fused) {
 const Maker kCounted[] = {FourD(2, 2, 2, 2), Atp(2, 2, 1, 2), Megatron(4, 2), Zero(3, 8, 1)};
 
 TEST(HardwareFlopsTest, FullRecomputationCountsAsNarayananDoes) {
-  // 96·B·s·l·h²·(1 + s/6h + V/16lh): everything a fourth time but the output layer. The attention
-  // core counts without its mask, though a fused one leaves half of the work out, and once, though
-  // ranks of a row of 4D all do it.
+  // 96·B·s·l·h²·(1 + s/6h + V/16lh): everything a fourth time except the output layer. The
+  // attention core counts without its mask, though a fused one leaves half of the work out, and
+  // once, though ranks of a row of 4D all do it.
   const double h = 96, l = 2, s = 8, v = 192;
   const double expected = 96 * 16 * s * l * h * h * (1 + s / (6 * h) + v / (16 * l * h));
   for (const bool fused : {false, true}) {
@@ -387,7 +387,7 @@ TEST(HardwareFlopsTest, FullRecomputationCountsAsNarayananDoes) {
 }
 
 TEST(HardwareFlopsTest, SelectiveRecomputationAddsTheScoresOnceMore) {
-  // Q·K^T and P·V: 2·2·s·h a token and layer.
+  // Q·K^T and P·V: 2·2·s·h per token and layer.
   const double expected = 4.0 * 8 * 96 * (16 * 8) * 2;
   for (const Maker& make : kCounted) {
     const Schedule schedule = PlanWith(make, RecomputingTraining(Recomputation::kSelective, false));

@@ -1,5 +1,5 @@
-// What experts cost and where they lie, with the numbers derived; that they compute what they
-// should is held by ExpertExecution in tests/real/execution.
+// What experts cost and where they lie, with the numbers derived; ExpertExecution in
+// tests/real/execution checks that they compute what they should.
 #include <map>
 #include <string>
 
@@ -79,7 +79,7 @@ Schedule PlanFolded(const CombinedOptions& options) {
 
 TEST(ExpertStrategy, TokensGoToTheirExpertsAndComeBack) {
   const Schedule schedule = PlanFolded(Folded());
-  // 16 of 128 tokens a rank, of two choices each.
+  // 16 of 128 tokens per rank, with two choices each.
   const double choices = 16 * 2 * kHidden * kBf16;
   const std::map<std::string, double> forward = BytesByName(schedule, Phase::kForward);
   EXPECT_EQ(forward.at("dispatch tokens of experts on expert"), choices);
@@ -116,7 +116,7 @@ TEST(ExpertStrategy, RanksThatShareAnExpertGatherItsTokens) {
             2 * 16 * 2 * kHidden * kBf16);
 }
 
-// Of the busiest expert's rank and the others: roles of their own.
+// The busiest expert's rank and the others have roles of their own.
 TEST(ExpertStrategy, RanksWithBusyExpertsHaveMoreToDo) {
   GptModel model = Experts();
   model.experts->imbalance = 2;

@@ -190,8 +190,8 @@ TEST(FourDTest, PrefetchedGathersAreIssuedOneProductAhead) {
 TEST(FourDTest, ProductsCountTheFlopsOfTheFormula) {
   // Sum of all GEMM and attention flops over ranks against Narayanan's formula, with whole rows (no
   // repeated attention core). The formula counts the attention core without the causal mask: 4·s·h
-  // a token and pass against our 2·s·h, and backward as twice forward where the fused core does 2.5
-  // times.
+  // per token and pass against our 2·s·h, and backward as twice forward where the fused core does
+  // 2.5 times that.
   const Schedule schedule = Plan(Grid(2, 1, 2, 2));
   double gemm = 0;
   double attention = 0;
@@ -223,7 +223,7 @@ TEST(FourDTest, TheAttentionCoreIsRepeatedAlongTheRowAxis) {
 }
 
 TEST(FourDTest, ParametersGradientsAndOptimizerAreDividedOverTheTensorRanks) {
-  // 2 + 4 + 12 bytes a parameter; biases and norms are divided along r only, so compare the
+  // 2 + 4 + 12 bytes per parameter; biases and norms are divided along r only, so compare the
   // matrices.
   const MemoryUse one = MemoryOfFullestRank(Plan(Grid(1, 1, 1, 1)));
   const MemoryUse eight = MemoryOfFullestRank(Plan(Grid(2, 2, 2, 1)));
@@ -269,7 +269,7 @@ TEST(AxonnModelTest, BandwidthFollowsThePapersRule) {
 }
 
 TEST(AxonnModelTest, TheRunningExampleFollowsTheEquations) {
-  // GPT-20B, 32k tokens, 2x2x4x1 on 16 GPUs. Weights: 12 h^2 a layer over c·r = 4, bf16, over 4
+  // GPT-20B, 32k tokens, 2x2x4x1 on 16 GPUs. Weights: 12 h^2 per layer over c·r = 4, bf16, over 4
   // ranks of depth at 20 GiB/s: eq. 4 and 5, twice gathered and once scattered.
   const GptModel* model = nullptr;
   for (const GptModel& known : KnownModels()) {

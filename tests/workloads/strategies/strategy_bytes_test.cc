@@ -61,7 +61,7 @@ std::map<std::string, double> LayerBytes(const Schedule& schedule) {
 using Bytes4 = std::map<std::string, double>;
 
 TEST(StrategyBytesTest, MegatronAllReducesTwoActivationsAWay) {
-  // 2·mh forward and 2·mh backward a layer; gradients 12h²/t (fp32) over data; m is a replica's.
+  // 2·mh forward and 2·mh backward per layer; gradients 12h²/t (fp32) over data; m is a replica's.
   const Network network = MakeDecoder(SmallModel(), SmallTraining());
   const Schedule schedule =
       PlanStep(network, SmallTraining(), MakeMegatron({.tensor = 4, .data = 2}, network));
@@ -75,7 +75,7 @@ TEST(StrategyBytesTest, MegatronAllReducesTwoActivationsAWay) {
 
 TEST(StrategyBytesTest, SequenceParallelismTurnsEachAllReduceIntoTwoHalves) {
   // Forward: gather X twice, reduce-scatter Y twice. Backward: gather dY twice, reduce-scatter dX
-  // twice, and gather X twice more for dW, because only its share is kept.
+  // twice, and gather X twice more for dW, because only its shard is kept.
   const Network network = MakeDecoder(SmallModel(), SmallTraining());
   MegatronOptions options{.tensor = 4, .data = 1};
   options.sequence_parallel = true;
@@ -111,7 +111,7 @@ TEST(StrategyBytesTest, EightBitProductsGatherTheirOperandsAndParametersInEightB
 }
 
 TEST(StrategyBytesTest, BucketsMoveTheSameBytesInFewerCollectives) {
-  // Gradients of 2 layers of 12h²/4 elements each, gathers of what the step before has updated.
+  // Gradients of 2 layers of 12h²/4 elements each, gathers of what the preceding step has updated.
   const Network network = MakeDecoder(SmallModel(), SmallTraining());
   MegatronOptions options{.tensor = 4, .data = 2};
   options.overlap_gradients = true;
@@ -157,7 +157,7 @@ TEST(StrategyBytesTest, ZeroMovesParametersAndGradientsAsItsStageSays) {
     options.reshard_after_forward = reshard;
     return LayerBytes(PlanStep(network, SmallTraining(), MakeZero(options, network)));
   };
-  // The main gradients (fp32) of stage 1 are whole, those of stages 2 and 3 shares.
+  // The main gradients (fp32) of stage 1 are whole, those of stages 2 and 3 are shards.
   EXPECT_EQ(bytes(1, false), (Bytes4{{"all-reduce on replica in synchronize", weights * kFp32},
                                      {"reduce-scatter on shard in synchronize", weights * kFp32},
                                      {"all-gather on shard in update", weights * kBf16}}));
@@ -185,7 +185,7 @@ TEST(StrategyBytesTest, Zero1sSumsRunBesideTheBackwardPassWhereTheyMay) {
 }
 
 TEST(StrategyBytesTest, FsdpUnderTensorParallelismMovesATthOfTheWeights) {
-  // t = 2 tensor ranks with sequence parallelism, 4 shares, 2 replicas; m is a group's rows.
+  // t = 2 tensor ranks with sequence parallelism, 4 shards, 2 replicas; m is a group's rows.
   const double weights = kLayers * 12 * kHidden * kHidden / 2;
   const double mh = kRows / 8 * kHidden * kLayers * kBf16;
   const Network network = MakeDecoder(SmallModel(), SmallTraining());
@@ -265,7 +265,7 @@ TEST(StrategyBytesTest, UlyssesExchangesHeadsForTokens) {
 }
 
 TEST(StrategyBytesTest, SharesLieOverContextToo) {
-  // Ranks that share a sequence have equal weights: 2·4 shares of each.
+  // Ranks that share a sequence have equal weights: 2·4 shards of each.
   const Network network = SharedNetwork();
   CombinedOptions options;
   options.context = 4;
@@ -303,7 +303,7 @@ TEST(ContextFlopsTest, RanksThatShareASequenceDoItsWorkTogether) {
     return flops * schedule.ranks();
   };
   const double serial = attention(1, ContextKind::kRing, true, 0);
-  // 4·s²/2·h a sequence and layer, and 2.5 times that backward.
+  // 4·s²/2·h per sequence and layer, and 2.5 times that backward.
   EXPECT_DOUBLE_EQ(serial, 3.5 * 2 * 64 * 64 * kHidden * 16 * kLayers);
   for (const ContextKind kind :
        {ContextKind::kRing, ContextKind::kAllGather, ContextKind::kUlysses}) {
@@ -312,10 +312,10 @@ TEST(ContextFlopsTest, RanksThatShareASequenceDoItsWorkTogether) {
       EXPECT_LE(attention(ranks, kind, true, 16), serial);
     }
   }
-  // In order the last rank has most to do, and others wait: in a ring c squares of which half of
-  // one is masked, for c/2.
+  // In contiguous order the last rank has most to do, and the others wait: in a ring, c squares of
+  // which half of one is masked, instead of c/2.
   EXPECT_DOUBLE_EQ(attention(4, ContextKind::kRing, false, 0), serial * 3.5 / 2);
-  // A window of w of s tokens leaves (w·s - w²/2) of s²/2.
+  // A window of w out of s tokens leaves (w·s - w²/2) of s²/2.
   EXPECT_DOUBLE_EQ(attention(1, ContextKind::kRing, true, 16),
                    serial * (16.0 * 64 - 16 * 16 / 2) / (64 * 64 / 2));
 }
@@ -335,7 +335,7 @@ std::map<std::string, double> CopiesOfLayers(const Schedule& schedule) {
 }
 
 TEST(StrategyBytesTest, FsdpCopiesAsItsBuffersWant) {
-  // Of w weights, gathered twice in shares of a fourth, reduce-scattered once.
+  // For w weights, gathered twice in shards of a fourth, reduce-scattered once.
   const double w = kLayers * 12 * kHidden * kHidden;
   const Network network = MakeDecoder(SmallModel(), SmallTraining());
   const auto copies = [&](ShardCopies kind, bool fp32) {
@@ -346,12 +346,12 @@ TEST(StrategyBytesTest, FsdpCopiesAsItsBuffersWant) {
     return CopiesOfLayers(PlanStep(network, SmallTraining(), MakeZero(options, network)));
   };
   EXPECT_EQ(copies(ShardCopies::kNone, false), Bytes4());
-  // Shares are cast from fp32 (4 + 2); gradients of views are joined (2 + 2), and cast to fp32.
+  // Shards are cast from fp32 (4 + 2); gradients of views are joined (2 + 2), and cast to fp32.
   EXPECT_EQ(copies(ShardCopies::kFlat, false),
             (Bytes4{{"pack", 2 * w / 4 * 6}, {"pack gradient", w * 4}}));
   EXPECT_EQ(copies(ShardCopies::kFlat, true),
             (Bytes4{{"pack", 2 * w / 4 * 6}, {"pack gradient", w * (4 + 6)}}));
-  // Shares are copied once more (2 + 2), what is gathered is copied out, gradients in and cast.
+  // Shards are copied once more (2 + 2), what is gathered is copied out, gradients in and cast.
   EXPECT_EQ(
       copies(ShardCopies::kPerParameter, true),
       (Bytes4{{"pack", 2 * w / 4 * 10}, {"unpack", 2 * w * 4}, {"pack gradient", w * (2 + 4)}}));
@@ -394,7 +394,8 @@ TEST(StrategyBytesTest, DeepSpeedGathersAheadByElementsAndReducesInBuckets) {
     options.reduce_elements = static_cast<uint64_t>(reduce);
     return PlanStep(network, SmallTraining(), MakeZero(options, network));
   };
-  // The place of a layer's first gather behind its own product tells how far ahead it was issued.
+  // The position of a layer's first gather relative to its own product tells how far ahead it was
+  // issued.
   const auto place = [](const Schedule& schedule, const std::string& name) {
     const std::vector<Op>& ops = schedule.roles[0].ops;
     for (size_t i = 0; i < ops.size(); ++i) {
@@ -405,7 +406,7 @@ TEST(StrategyBytesTest, DeepSpeedGathersAheadByElementsAndReducesInBuckets) {
   // One element ahead asks for one matrix more: the gather of the projection before qkv's product.
   const Schedule ahead = plan(1, 0, 0);
   EXPECT_LT(place(ahead, "all-gather projection"), place(ahead, "qkv"));
-  // The table is held too; where that is all that may be held, nothing is gathered ahead.
+  // The table is held too; if that is all that may be held, nothing is gathered ahead.
   const Schedule full = plan(1, 1, 0);
   EXPECT_GT(place(full, "all-gather projection"), place(full, "qkv"));
   // Gradients of the layers: 4, 4, 1 and 3 h². With a bucket of 8 h² they go in pairs of 4 + 4,
@@ -449,7 +450,7 @@ TEST(StrategyBytesTest, FsdpByLayersMovesTheSameBytesInOneGroupALayer) {
 
 TEST(StrategyBytesTest, LayersAreGatheredOneAheadOfTheBackwardPassWithAndWithoutRecomputation) {
   // Layer 1 comes during the backward pass of the output layer, layer 0 when layer 1 begins: before
-  // anything of it is computed again, where it is.
+  // any recomputation of it, if there is one.
   const auto gathers = [](Recomputation recomputation) {
     const Training training = SmallTraining(recomputation);
     const Network network = MakeDecoder(SmallModel(), training);
