@@ -44,8 +44,7 @@ const std::map<std::string, std::vector<std::string>>& Rooms() {
       {"scenarios",
        {"readers", "imports", "playing", "explaining", "evaluating", "sweeping", "searching",
         "reporting", "trials", "library"}},
-      {"tools",
-       {"", "viewer", "python"}},  // also what is compiled for the page, and for Python
+      {"tools", {"", "viewer", "python"}},  // also what is compiled for the page, and for Python
   };
   return rooms;
 }

@@ -60,7 +60,8 @@ constexpr const char* kThreeNodesEdited = R"([
     {"devices": "node17/gpu2", "compute": "0.8x"},
     {"links": "node40/nic1", "bandwidth": "0.7x"}])";
 
-// A model like GPT-175B with 4D on Perlmutter: 2 × 2 ranks a node, 64 deep, the rest data-parallel.
+// A model like GPT-175B with 4D on Perlmutter: 2 × 2 ranks per node, 64 deep, the rest
+// data-parallel.
 void PlayGpt175b(benchmark::State& state, const char* edits) {
   const auto ranks = static_cast<uint32_t>(state.range(0));
   const std::string text = fmt::format(

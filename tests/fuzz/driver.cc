@@ -45,7 +45,7 @@ struct Options {
   double seconds = 1e18;
   uint64_t seed = 1;
   std::string findings = "build/fuzz/findings";
-  std::string corpus;  // besides the seeds
+  std::string corpus;  // in addition to the seeds
   std::string write;
   std::vector<std::string> files;
 };

@@ -212,7 +212,8 @@ class Decoder {
   }
 
   // Nodes are numbered in the order in which they run, and dropouts salted with their number:
-  // embedding 0, its dropout 1, then 11 nodes a layer, the 6th and the last of which are residuals.
+  // embedding 0, its dropout 1, then 11 nodes per layer, the 6th and the last of which are
+  // residuals.
   Array Layer(const Array& x) {
     const uint64_t node = 2 + 11 * static_cast<uint64_t>(layer_);
     const uint64_t h = model_.hidden;

@@ -29,7 +29,7 @@ constexpr const char* kNemo =
     "782,5.6419,,a page\n";
 
 TEST_F(PublishedRowsTest, ATableBecomesRowsThatValidateReads) {
-  // The second row has 8 stages and is left out; other tables are missing, which is said.
+  // The second row has 8 stages and is left out; other tables are missing, which is reported.
   Write("nemo_2407_part.csv", kNemo);
   ASSERT_EQ(Shell(Tool("published-rows") + ". > rows.csv 2> err.txt"), 0);
   EXPECT_THAT(ReadFile(folder_ / "err.txt"), HasSubstr("mlperf_part.csv is missing: left out"));

@@ -118,7 +118,7 @@ std::vector<SwitchCase> SwitchCases() {
          }
          return time;
        }},
-      // One device a machine: rings across, nothing inside; no neighbour to go through.
+      // One device per machine: rings across, nothing inside; no neighbour to go through.
       {"hierarchical", kAllReduce, [=](uint32_t p, double n) { return 2 * ring(p, n); }},
       {"pxn", kAllToAll, [](uint32_t p, double n) { return kAlpha + (p - 1.0) / p * n / kPort; }},
       {"deepep", kAllToAll,

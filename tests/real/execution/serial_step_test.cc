@@ -82,7 +82,7 @@ TEST(SerialStepTest, IsTheTextbooks) {
       ASSERT_EQ(actual.arrays.count(name), 1u) << name;
       const GlobalArray& own = actual.arrays.at(name);
       ASSERT_EQ(own.values.size(), array.values.size()) << name;
-      double scale = 1e-8;  // gradients of key biases are zero but for rounding
+      double scale = 1e-8;  // gradients of key biases are zero except for rounding
       for (const double value : array.values) scale = std::max(scale, std::abs(value));
       for (size_t i = 0; i < array.values.size(); ++i) {
         EXPECT_NEAR(own.values[i], array.values[i], 1e-12 * scale) << name << " " << i;

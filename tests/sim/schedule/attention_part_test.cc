@@ -63,7 +63,7 @@ TEST(AttentionPairsTest, AMaskLeavesHalfAndAWindowItsWidth) {
 }
 
 TEST(AttentionPairsTest, BalancedRanksHaveAnEqualPartInEveryStep) {
-  // 12 tokens a rank: s²/2/4 in all, in four equal steps.
+  // 12 tokens per rank: s²/2/4 in all, in four equal steps.
   for (const int64_t step : {0, 1, 2, 3}) EXPECT_EQ(MostPairs(Part(4, true, step)), 12 * 12 / 2);
   EXPECT_EQ(MostPairs(Part(4, true, -1)), 48 * 48 / 2 / 4);
 }
@@ -76,7 +76,7 @@ TEST(AttentionPairsTest, TheLastOfContiguousRanksWaitsForNobody) {
 }
 
 TEST(AttentionPairsTest, WhatAWindowDoesNotReachIsNoWork) {
-  // 12 tokens a rank and a window of 12: the rank before has the other half of the band.
+  // 12 tokens per rank and a window of 12: the rank before has the other half of the band.
   EXPECT_EQ(MostPairs(Part(4, false, 1, 12)), 12 * 12 / 2);
   EXPECT_EQ(MostPairs(Part(4, false, 2, 12)), 0);
   // Steps, summed over ranks, are the whole band where ranks are equal: 4·(48·12 - 72)/4 over all.

@@ -30,7 +30,7 @@ TEST(ExpertRouting, EveryTokenAsksForDifferentExperts) {
   }
 }
 
-// 12 experts, 4 a token: in 3 tokens each expert has one choice.
+// 12 experts, 4 per token: in 3 tokens each expert has one choice.
 TEST(ExpertRouting, BalancedChoicesComeOutEvenInTheShortestRun) {
   const ExpertRouting routing = MakeRouting(Attributes(12, 4));
   EXPECT_EQ(routing.period, 3u);

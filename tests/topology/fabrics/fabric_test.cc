@@ -339,7 +339,7 @@ TEST(DragonflyTest, ATwoDimensionalGroupCorrectsOneDimensionAfterTheOther) {
 }
 
 TEST(DragonflyTest, PortsOfAMachineGoToNeighbouringSwitches) {
-  const auto cluster = Boxes(DragonflyOf(6), 4, 2);  // 2 machines a pair of switches
+  const auto cluster = Boxes(DragonflyOf(6), 4, 2);  // 2 machines per pair of switches
   Router router(*cluster);
   EXPECT_EQ(Names(*cluster, router.Between(0, 2))[2], "node0/nic0->group0/switch0");
   EXPECT_EQ(Names(*cluster, router.Between(1, 2))[2], "node0/nic1->group0/switch1");
