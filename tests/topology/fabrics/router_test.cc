@@ -26,7 +26,7 @@ ClusterLink LinkOf(double microseconds, double bandwidth = 1e9) {
   return link;
 }
 
-// The names of the links, in the order of the way.
+// The names of the links, in the order of the path.
 std::vector<std::string> NamesAlong(const Cluster& cluster, const Route& route) {
   std::vector<std::string> names;
   for (const uint32_t link : route.links) names.push_back(cluster.LinkName(link));
