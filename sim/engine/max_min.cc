@@ -57,8 +57,8 @@ void MaxMinSolver::Solve(std::span<const double> capacities, std::span<const uin
       unfrozen_[link] -= freezing_[link];
       freezing_[link] = 0;
       if (unfrozen_[link] == 0) continue;
-      // Freezing some flows early leaves the others more, never less; rounding must not say
-      // otherwise, since the heap relies on levels that only grow.
+      // Freezing some flows early leaves the others more, never less; rounding must not break that,
+      // since the heap relies on levels that only grow.
       const double left = capacities[link] - load_[link];
       level_[link] = std::max(level_[link], left / static_cast<double>(unfrozen_[link]));
     }
