@@ -27,8 +27,9 @@
 //   communicate (MPI polls), each counted `copies` times.
 // - Link changes: from `time` on the link has `factor` times its capacity; 0 is a failed link.
 // - Alternatives: when the flow begins to move the bytes of a step, and whenever a link changes, it
-// takes its use set if none of its links has failed, else the alternative if none of its links has;
-// else it stands still. What it has moved stays moved, and is booked to the links that it crossed.
+//   takes its use set if none of its links has failed, else the alternative if none of its links
+//   has; else it stands still. What it has moved stays moved, and is booked to the links that it
+//   crossed.
 //
 // Plain data; built by ProgramBuilder, immutable while it is simulated.
 #pragma once

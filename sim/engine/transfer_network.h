@@ -18,8 +18,9 @@
 //   them. A component all of whose flows have stopped lies dormant: when the same flows move again
 //   together, as in the next step of a ring, its rates still hold and nothing is walked.
 // - Where others move already, the rates are brought up to date from the first level that the event
-// has changed: what was held back below keeps its rate, and above it only the flows and links that
-// the change reaches are looked at (transfer_rates.cc). The rates are the same, to the last bit.
+//   has changed: what was held back below keeps its rate, and above it only the flows and links
+//   that the change reaches are looked at (transfer_rates.cc). The rates are the same, to the last
+//   bit.
 //
 // Use: Begin, End, SetFactor and SetCapacity as the events of one instant say, then Settle once.
 // Invariant after Settle, checked in debug builds: no link carries more than its capacity, and each

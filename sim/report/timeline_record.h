@@ -2,18 +2,20 @@
 //
 //   { "schema": "rehearse.timeline.v1", "title": "gpt-20b", "provenance": "measured", "ranks": 2,
 //     "environment": {...},        of a measured one; free for the reader
-//     "given": {...},              the scenario that it is of; older files lack it
+//     "given": {...},              the scenario that was run; older files lack it
 //     "roles": [ {"name": "all", "ops": [ {"name": "qkv", "kind": "gemm", "axis": "",
 //                                          "phase": "forward", "layer": 0, "micro_batch": 0},
 //                                         ... ]} ],
 //                                  a measured collective also "algorithm", "protocol", "channels",
-// where the library reported them on the role's first rank ops that every micro-batch does are
-// listed once: "repeats":
+//                                  where the library reported them on the role's first
+//                                  rank;
+//                                  ops that every micro-batch does are listed once: "repeats":
 //                                  [[begin, end, times, micro_batches]], as sim/schedule/schedule.h
 //                                  has them
 //     "role_of_rank": [[0, 2]],    runs of (role, ranks)
-//     "representative": [0, 0],    where not all ranks have spans: by rank, whose stand for its own
-//     "left_out": [[16, 1008]],    runs of (rank, ranks) that do otherwise than those do, but whose
+//     "representative": [0, 0],    where not all ranks have spans: by rank, whose count as its
+//                                  own
+//     "left_out": [[16, 1008]],    runs of (rank, ranks) that do something else, but whose
 //                                  own spans are left out (sim/report/kept_ranks.h)
 //     "steps": [ {"warm_up": false, "step_picoseconds": 5,
 //                 "spans": [[rank, op, ready, begin, end], ...]} ] }
@@ -67,8 +69,8 @@ struct RecordedStep {
 struct TimelineRecord {
   std::string title;
   Provenance provenance = Provenance::kSimulated;
-  nlohmann::ordered_json environment;  // null: not told
-  nlohmann::json given;                // null: not told
+  nlohmann::ordered_json environment;  // null: not reported
+  nlohmann::json given;                // null: not reported
   std::vector<RecordedRole> roles;
   std::vector<uint32_t> role_of_rank;
   std::vector<RecordedStep> steps;  // at least one

@@ -36,7 +36,7 @@ enum class Kernel : uint8_t {
 
   // ---- transformer ------------------------------------------------------------------------------
   // Y[i] = table[token i]; zero where another rank has the token's row. Attributes, also of the
-  // next: [how many tokens further ahead]. reads table; writes Y
+  // next kernel: [how many tokens further ahead].                             reads table; writes Y
   kEmbedding,
   // d table[token i] += dY[i] for the rows this rank has; onto zeros where d table is not read.
   //                                                            reads dY [, d table]; writes d table
@@ -120,7 +120,7 @@ enum class Kernel : uint8_t {
   // Attributes: height, width, window.                                            reads X; writes Y
   kMaxPool,
   kMaxPoolBackward,  // reads dY, X, Y; writes dX
-  // Nearest neighbour, twice in y and x. Attributes: height, width. reads X; writes Y
+  // Nearest neighbour, twice in y and x. Attributes: height, width.               reads X; writes Y
   kUpsample,
   kUpsampleBackward,  // reads dY; writes dX
   // An image becomes one row, channel by channel. Attributes: pixels of an image.
@@ -146,7 +146,7 @@ enum class Kernel : uint8_t {
 
   // ---- optimizer --------------------------------------------------------------------------------
   // Sum of squares of gradients; a gradient that r ranks hold counts 1/r. Attributes: 1/r of each
-  // gradient. reads gradients…; writes norm (1 × 1)
+  // gradient.                                                 reads gradients…; writes norm (1 × 1)
   kSquaredNorm,
   // Adam in fp32; gradients are clipped to norm 1. The state is one array of as many elements as
   // all parameters have, in their order, times 3 rows (master weights, two moments) or 2 where
@@ -163,12 +163,12 @@ enum class Kernel : uint8_t {
   // The core of X's queries over the keys of KV alone, where O is zero and L -infinity for a query
   // without one. Attributes: those of kAttention with the window, ranks that share a sequence,
   // balanced (0 or 1), step: KV has the rows of the rank so many before this one, around; -1: those
-  // of all ranks, rank by rank. reads X, KV; writes O, L
+  // of all ranks, rank by rank.                                         reads X, KV; writes O, L
   kAttentionPart,
   // O and L are those over all keys. dQ into its columns of dX, added to what is there where dX is
   // read.                                         reads dO, X, KV, O, L [, dX]; writes dX, dKV
   kAttentionPartBackward,
-  // Merges O and L with those over other keys. reads O', L', O, L; writes O, L
+  // Joins O and L with those over other keys.                   reads O', L', O, L; writes O, L
   kAttentionMerge,
   // Rows of all ranks that share sequences, rank by rank, become rows sequence by sequence.
   // Attributes: sequence, ranks, balanced, 0, or 1 for the way back.              reads X; writes Y
@@ -184,10 +184,10 @@ enum class Kernel : uint8_t {
 
   // ---- experts (sim/schedule/expert_routing.h) --------------------------------------------------
   // Attributes of kRoute to kCombineBackward: RoutingAttribute. Rows of tokens are whole runs.
-  // Those of choices that are taken come expert by expert, in an expert token by token. W is rows ×
-  // choices per token: the token's scores of the experts that it asks for, over their sum (with one
-  // choice and sigmoid, the score itself). Scores are softmax or sigmoid of L, rows × experts. C
-  // counts the choices that each expert takes, 1 × experts. reads L; writes W, C
+  // Those of choices that are taken come expert by expert, within an expert token by token.
+  // W is rows × choices per token: its scores of the experts that it asks for, over their sum (for
+  // one sigmoid: the score). Scores are softmax or sigmoid of L, rows × experts. C counts the
+  // choices that each expert takes, 1 × experts.                             reads L; writes W, C
   kRoute,
   // With the gradient of the loss that balances experts: auxiliary · experts · the mean over tokens
   // of the step of the sum over experts of their share of choices times their share of the token's
@@ -202,7 +202,7 @@ enum class Kernel : uint8_t {
   kCombineBackward,  // reads dY, X, W; writes dX, dW
   // Rows come source by source, within a source expert by expert; they go expert by expert, within
   // an expert source by source. Attributes: sources, 0 or 1 for the way back, then the rows of a
-  // source for each expert. reads X; writes Y
+  // source for each expert.                                                   reads X; writes Y
   kOrderChunks,
   // A product for each expert of this rank, by Gemm's mode with its mean of rows: forward C_e =
   // A_e·W_e^T (NT), dA_e = dC_e·W_e (NN), dW_e = dC_e^T·A_e (TN). Attributes: 0 where the experts'

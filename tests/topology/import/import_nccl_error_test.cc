@@ -31,7 +31,7 @@ TEST(ImportNcclErrorTest, BinaryAndHugeFilesAreRefused) {
               StartsWith("box.xml:2: found the byte 0x00"));
   EXPECT_THAT(XmlErrorOf("\x7f"
                          "ELF\x02\x01"),
-              HasSubstr("this is no text"));
+              HasSubstr("this is not text"));
   EXPECT_THAT(XmlErrorOf(std::string((size_t{64} << 20) + 1, 'x')), HasSubstr("at most 64 MiB"));
   std::string many = "<system version=\"1\">";
   for (int i = 0; i < 1'000'001; ++i) many += "<a/>";
