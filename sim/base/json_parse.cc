@@ -322,10 +322,8 @@ bool Builder::parse_error(size_t /*position*/, const std::string& token,
 
 void RefuseTooLarge(uintmax_t size, const std::string& name) {
   if (size > kLargestJson)
-    throw Error({name, 0, ""},
-                fmt::format("found more than {}, which is the largest JSON text that "
-                            "is read",
-                            Print(Bytes(static_cast<double>(kLargestJson)))));
+    throw Error({name, 0, ""}, fmt::format("found more than {}, the largest JSON text that is read",
+                                           Print(Bytes(static_cast<double>(kLargestJson)))));
 }
 
 }  // namespace
