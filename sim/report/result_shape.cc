@@ -206,7 +206,7 @@ const ObjectShape& ChangeShape() {
 const ObjectShape& SwitchUseShape() {
   static const ObjectShape shape = {
       "switch",
-      "A switch that a software stack sets, as it counts.",
+      "A switch that a software stack sets, with the value that counts.",
       {Written("path", AText(), "in the scenario", "\"training.kernels\""),
        Written("value", Anything(), "the one that counts", "\"eager\""),
        Sometimes("stack", Anything(), "the same", "what the stack sets")}};
