@@ -33,7 +33,7 @@ inline constexpr uint64_t kRoutingSeeds = 8;
 // What a fabric does by default.
 struct RoutingRule {
   RouteChoice choice = RouteChoice::kSpray;
-  uint32_t queue_pairs = 1;  // of ecmp
+  uint32_t queue_pairs = 1;  // for ecmp
 
   friend bool operator==(const RoutingRule&, const RoutingRule&) = default;
 };
@@ -42,8 +42,8 @@ struct RoutingRule {
 struct FabricRouting {
   std::optional<RouteChoice> choice;
   std::optional<uint32_t> queue_pairs;
-  // Of ecmp and valiant; where it is not given, commands look at kRoutingSeeds of them, from 0 on,
-  // and a Router takes 0.
+  // For ecmp and valiant; if not given, commands look at kRoutingSeeds seeds, from 0 on, and a
+  // Router takes 0.
   std::optional<uint64_t> seed;
 
   RoutingRule Over(const RoutingRule& own) const {
@@ -51,7 +51,7 @@ struct FabricRouting {
   }
 };
 
-// A row of the table; the first choice is that of a cluster file that says nothing.
+// A row of the table; the first choice holds for a cluster file that says nothing.
 struct FabricChoices {
   const char* fabric = "";
   std::span<const RouteChoice> choices;

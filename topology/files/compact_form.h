@@ -10,11 +10,11 @@
 //    "fabric": {"kind": "fat-tree", "radix": 64, "levels": 3, "oversubscription": 2,
 //               "cable": {"bandwidth": "50GBps", "latency": "0us"}}}
 //
-// A link has bandwidth and latency, an efficiency (1 unless given) and, if it is not what its place
+// A link has bandwidth and latency, an efficiency (1 unless given) and, unless it is what its place
 // suggests, a kind.
 //
-// "node" is the name of a preset, whose node it then is ("device" beside it replaces its
-// device), or an object:
+// "node" is the name of a preset whose node is taken ("device" beside it replaces its device), or
+// an object:
 //   kind           nvswitch (every device to one plane), all-to-all, pairs (0-1, 2-3, …), cube-mesh
 //                  (8 devices, as in a DGX-1), links (those of "lanes", a list of
 //                  [device, device, number of lanes]), pcie (none)

@@ -22,9 +22,9 @@
 //              processors
 //   CPUVendor, CPUFamilyNumber, CPUModelNumber, Architecture: the processor
 //
-// pci_link_speed are GB/s without a width, and of a link the larger of what its two ends say. hwloc
-// does not say how fast a network port is: what its slot is made for, and said. What is left out is
-// said in the remarks.
+// pci_link_speed is in GB/s without a width; of a link's two ends the larger one counts. hwloc does
+// not say how fast a network port is: we take what its slot is made for, with a remark. The remarks
+// also say what is left out.
 #pragma once
 
 #include <string>
