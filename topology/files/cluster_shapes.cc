@@ -228,7 +228,7 @@ const ObjectShape& FatTreeShape() {
         "trees side by side: port p of a machine is cabled to tree p modulo their number", "2"},
        RoutingRow(ChoicesOfFatTree()),
        {"queue_pairs", AWhole(1, kMostQueuePairs), Default("1"),
-        "of a pair of ranks, each hashed separately (ecmp)", "4"},
+        "per pair of ranks, each hashed separately (ecmp)", "4"},
        Link("cable", Required(), "between switches")}};
   return shape;
 }
@@ -289,7 +289,7 @@ const ObjectShape& GraphClusterShape() {
        Name("\"two GPUs on a switch\""),
        {"device", DeviceChoiceShape(), Optional("each vertex says it"),
         "of vertices that do not say it", "\"a100-40g\""},
-       {"routed_as", AText("preset with changes"), Optional("routes are searched"),
+       {"routed_as", AText("preset with changes"), Optional("routes are searched for"),
         "of which these are the vertices and links", "\"dgx-a100:nodes=4\""},
        Notes(),
        {"vertices", ListOf(ObjectOf(VertexShape)), Required(), "devices in the order of ranks",
@@ -311,7 +311,7 @@ const ObjectShape& GraphClusterShape() {
 const ObjectShape& VertexShape() {
   static const ObjectShape shape = {
       "vertex",
-      "A device, or what links meet in.",
+      "A device, or something that links meet in.",
       {{"name", AText(), Required(), "its parts are between slashes", "\"node0/gpu0\""},
        {"kind", OneOf({"device", "nic", "pcie-switch", "socket", "nvswitch", "switch"}), Required(),
         "what it is"},

@@ -2,7 +2,7 @@
 //
 // For each pair of GPUs and NICs the table says the farthest thing that the way between them
 // crosses:
-//   X    itself                        PHB   a PCIe host bridge, that is, the processor
+//   X    itself                        PHB   a PCIe host bridge: the processor
 //   NV#  # NVLinks, or an NVSwitch     NODE  host bridges of one NUMA node
 //   PIX  at most one PCIe switch       SYS   NUMA nodes (older: SOC)
 //   PXB  several PCIe switches
