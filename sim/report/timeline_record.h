@@ -7,14 +7,14 @@
 //                                          "phase": "forward", "layer": 0, "micro_batch": 0},
 //                                         ... ]} ],
 //                                  a measured collective also "algorithm", "protocol", "channels",
-//                                  where the library reported them on the role's first
-//                                  rank;
+//                                  where the library reported them on the first
+//                                  rank of the role;
 //                                  ops that every micro-batch does are listed once: "repeats":
 //                                  [[begin, end, times, micro_batches]], as sim/schedule/schedule.h
 //                                  has them
 //     "role_of_rank": [[0, 2]],    runs of (role, ranks)
-//     "representative": [0, 0],    where not all ranks have spans: by rank, whose count as its
-//                                  own
+//     "representative": [0, 0],    where not all ranks have spans: by rank, whose spans it
+//                                  shares
 //     "left_out": [[16, 1008]],    runs of (rank, ranks) that do something else, but whose
 //                                  own spans are left out (sim/report/kept_ranks.h)
 //     "steps": [ {"warm_up": false, "step_picoseconds": 5,

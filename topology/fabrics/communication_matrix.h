@@ -29,7 +29,7 @@ PairwiseMatrix Pairwise(Router& router, const std::vector<uint32_t>& ranks,
 // One layer (ATP, arXiv 2301.08658, section 3.4). A group is a device in the last layer, and a set
 // of devices above; siblings are the groups of one group of the layer before (of all devices, in
 // the first layer).
-//   point-to-point what two siblings can exchange without a third: the maximum flow over the
+//   point-to-point  what two siblings can exchange without a third: the maximum flow over the
 //                   routes from all devices of one to all of the other, leaving out routes through
 //                   another sibling's own routers (in a torus only neighbours exchange anything).
 //   group           what a group can send to all its siblings together: the maximum flow
