@@ -3,7 +3,7 @@
 // there, which passes it on over NVLink while more is arriving:
 //   step 0, across: (A, j) sends (B, j) its blocks for all of B
 //   step 1, inside: (B, j) sends (B, l) what every (A, j) has for it
-// Blocks hold a token once for every expert that it goes to. Of n bytes a rank, s_m cross to
+// Blocks hold a token once for every expert that it goes to. Of n bytes per rank, s_m cross to
 // machines and s_r go to ranks (Collective::machine_share and rank_share, 1 if nothing is left
 // out): tokens that several experts of one rank or machine want go there once.
 //   T = α + α_in + max(s_m·n·(N-1)/N / B, s_r·n·(g-1)/g / B_in)

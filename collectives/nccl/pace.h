@@ -1,8 +1,8 @@
 // How long NCCL's kernels take over NVLinks, which is not what NCCL expects when it chooses
 // (collectives/nccl/nccl_model.h). For n bytes on p ranks of k machines, T = latency + n/bandwidth:
 //
-//   ring, one machine: s = 2(p−1) steps of all-reduce, p−1 of all-gather and reduce-scatter, of
-//     n/p each, which take w at the rate that the protocol leaves (LL 0.37, LL128 0.8, Simple all).
+//   ring, one machine: s = 2(p−1) steps of all-reduce, p−1 of all-gather and reduce-scatter, of n/p
+//   each, which take w at the rate that the protocol leaves (LL 0.37, LL128 0.8, Simple all).
 //     x·w is the copy that a rank makes for itself beside the first step (or the last): it is why
 //     two GPUs have a lower bus bandwidth than eight.
 //       LL      base + s·max(least, step + w) + x·w

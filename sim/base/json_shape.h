@@ -48,7 +48,7 @@ struct JsonShape {
   // kWhole, inclusive.
   int64_t least = std::numeric_limits<int64_t>::lowest();
   int64_t most = std::numeric_limits<int64_t>::max();
-  // kNumber, inclusive but for `above_lowest`; kDuration: the longest, in seconds.
+  // kNumber, inclusive except for `above_lowest`; kDuration: the longest, in seconds.
   double lowest = std::numeric_limits<double>::lowest();
   double highest = std::numeric_limits<double>::max();
   bool above_lowest = false;

@@ -83,7 +83,7 @@ class TransferNetwork {
   void SetFactor(uint32_t flow, double factor);
   // From now on; 0: the link has failed.
   void SetCapacity(uint32_t link, double capacity);
-  double CapacityOf(uint32_t link) const { return capacity_[link]; }  // bytes a second, now
+  double CapacityOf(uint32_t link) const { return capacity_[link]; }  // bytes per second, now
   // Solves what the calls since the last Settle have changed. Returns every flow whose end is new
   // or has moved, in a deterministic order; valid until the next call.
   std::span<const FlowEnd> Settle(Time now);

@@ -23,7 +23,7 @@ struct KinetoRanks {
 
 // What the arguments of a communication kernel say; numbers below 0 mean "not given".
 struct KinetoTransfer {
-  std::string collective;  // "allreduce"; "": not told
+  std::string collective;  // "allreduce"; "": not given
   std::string dtype;       // "BFloat16"
   std::string group;       // the process group's name
   KinetoRanks ranks;

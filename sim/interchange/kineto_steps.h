@@ -21,7 +21,7 @@ struct KinetoStep {
 // ranks have different steps.
 std::vector<KinetoStep> StepsOf(const KinetoRanksOfStep& ranks, std::vector<std::string>* remarks);
 
-// What the event is, as a Timeline tells it.
+// What the event is, in a Timeline's terms.
 RecordedOp OpOfEvent(const KinetoRanksOfStep& ranks, uint32_t rank, const KinetoEvent& event);
 
 }  // namespace rehearse

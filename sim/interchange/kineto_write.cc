@@ -202,7 +202,7 @@ class RankTraceText {
     const CommunicatorId communicator = CommunicatorOf(op.work);
     const auto out = std::back_inserter(text_);
     const uint32_t correlation = span.op + 1;
-    // Launched before anything begins: what it waits for is said by the streams, not by the host.
+    // Launched before anything begins: the streams, not the host, say what it waits for.
     fmt::format_to(out,
                    ",\n"
                    R"({{"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": {}, )"

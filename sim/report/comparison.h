@@ -80,7 +80,7 @@ struct Comparison {
   std::string b_title;
   std::string a_file;  // where it was read, "" where it was not
   std::string b_file;
-  // How the scenarios differ, but for their names; nothing where one of them is not known.
+  // How the scenarios differ, except in their names; nothing if one of them is not known.
   std::optional<std::vector<GivenDifference>> given;
   std::vector<std::string> warnings;  // why the times may not be comparable
   Provenance a_provenance = Provenance::kSimulated;

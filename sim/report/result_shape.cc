@@ -82,7 +82,7 @@ const ObjectShape& LinkUseShape() {
   static const ObjectShape shape = {
       "busy link",
       "One of the links that carried most for their capacity.",
-      {NameKey("name", "from vertex to vertex"), NameKey("kind", "of which technology"),
+      {NameKey("name", "from vertex to vertex"), NameKey("kind", "which technology"),
        BytesKey("bytes", "carried"),
        Written("capacity_bytes_per_second", ANumber(0, kMost, "B/s"), "after its efficiency",
                "2.5e10"),
@@ -262,7 +262,7 @@ const ObjectShape& CostModelShape() {
 }
 
 JsonKey GivenKey() {
-  return Sometimes("given", Anything("a scenario"), "not told",
+  return Sometimes("given", Anything("a scenario"), "not recorded",
                    "what was simulated, as it was read, --set included");
 }
 

@@ -240,7 +240,7 @@ void WriteMemory(Page& page, const Result& result) {
   row("activations", result.memory.activations);
   row("buffers", result.memory.buffers);
   if (!(result.memory_reserve > Bytes(0))) return;
-  page.Line("  {:<22}{:>11}{:>10}  {}", "besides, about", Print(result.memory_reserve),
+  page.Line("  {:<22}{:>11}{:>10}  {}", "in addition, about", Print(result.memory_reserve),
             Percent(Share(result.memory_reserve.value(), scale)),
             page.pen(Ink::kFaint, "driver, NCCL and cuBLAS"));
   if (fits && total + result.memory_reserve.value() >= kNearlyFull * capacity)

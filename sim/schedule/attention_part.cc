@@ -85,7 +85,7 @@ double MostPairs(const AttentionPart& part) {
   const double length = part.Length();
   const bool has_window = part.causal && part.window > 0 && part.window < part.sequence;
   if (!has_window) {
-    // Without a mask, and balanced under one, all ranks have as many.
+    // Without a mask, and when balanced under one, all ranks have equally many.
     const double keys = part.step < 0 ? part.sequence : length;
     if (!part.causal) return length * keys;
     if (part.balanced || part.parts == 1) return length * keys / 2;

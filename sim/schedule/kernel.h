@@ -162,8 +162,8 @@ enum class Kernel : uint8_t {
   kPutKeys,
   // The core of X's queries over the keys of KV alone, where O is zero and L -infinity for a query
   // without one. Attributes: those of kAttention with the window, ranks that share a sequence,
-  // balanced (0 or 1), step: KV has the rows of the rank so many before this one, around; -1: those
-  // of all ranks, rank by rank.                                         reads X, KV; writes O, L
+  // balanced (0 or 1), step: KV has the rows of the rank so many before this one, cyclically; -1:
+  // those of all ranks, rank by rank.                                   reads X, KV; writes O, L
   kAttentionPart,
   // O and L are those over all keys. dQ into its columns of dX, added to what is there where dX is
   // read.                                         reads dO, X, KV, O, L [, dX]; writes dX, dKV

@@ -169,8 +169,7 @@ class RoleReader {
     return repeat;
   }
 
-  // ---- ops
-  // -----------------------------------------------------------------------------------------
+  // ---- ops --------------------------------------------------------------------------------------
 
   // The one thing that the op does.
   static const OpTable& WorkOf(const JsonReader& object) {

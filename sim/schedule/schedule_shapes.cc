@@ -122,7 +122,7 @@ const ObjectShape& ComputeOpShape() {
       "op: compute", "Fused attention, whose flops must be given; or memory, whose bytes must.",
       {"compute", OneOf({"attention", "memory"}), Required(), "what its time is made of"},
       {{"attention", OneOf(AttentionKernelNames()), Default("\"fused\""),
-        "whose core it is timed as, where compute is attention", "\"flash-2\""}});
+        "which core it is timed as, if compute is attention", "\"flash-2\""}});
   return shape;
 }
 
@@ -131,7 +131,7 @@ const ObjectShape& CollectiveOpShape() {
       "op: collective", "A collective of the rank's group.",
       {{"collective", OneOf(CollectiveNames()), Required(), "which"},
        CommunicatorRow(),
-       {"bytes", ASize(), Optional("none, of a barrier; else it must be given"),
+       {"bytes", ASize(), Optional("none, for a barrier; else it must be given"),
         "as nccl-tests counts sizes", "\"64MiB\""},
        DTypeRow(),
        {"reduction", OneOf(ReductionNames()), Default("\"sum\""), "of what is reduced"},

@@ -14,7 +14,7 @@ AttentionPass Pass(std::array<double, 3> rates, double causal, double setup, dou
   return {.rates = rates, .causal = causal, .setup = setup, .tail = tail};
 }
 
-// An implementation on another device: so many times the share of its peak.
+// An implementation on another device, at so many times the share of the peak.
 AttentionRates Times(AttentionRates rates, double forward, double backward) {
   for (double& rate : rates.forward.rates) rate *= forward;
   for (double& rate : rates.backward.rates) rate *= backward;

@@ -1,8 +1,8 @@
 // How long a fused attention core takes on a GPU, by implementation.
 //
 // A block of `rows` queries of one head goes over the keys: all s of them, or, with a causal mask,
-// as many as precede its last query, (s + rows)/2 in the mean. With S multiprocessors, heads of d
-// and
+// as many as precede its last query, (s + rows)/2 in the mean. With S multiprocessors,
+// heads of d and
 //   blocks  = sequences · heads · ⌈s/rows⌉
 //   keys    = s, or (s + rows)/2
 //   unit    = p · rows · d / (peak/S · rate(d) · causal)      of a key; p is 4 forward, 10 backward

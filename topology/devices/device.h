@@ -25,10 +25,9 @@
 //              reads, come at cache_bandwidth where they are at most 0.7 of the cache, none from
 //              1.05 of it on, in between a share: its operands are there from the kernel before.
 // Assumptions: what was measured with 16-bit operands holds for other types as a share of their own
-// peak, but for those of 8 and 4 bits, which have a model of their own (gemm_model_8) where 8 bits
-// were measured; where there are points only, a batch of b GEMMs fills the device as one with b·m
-// rows.
-// Every figure of a preset names its source in `sources`. All functions are pure.
+// peak, except for those of 8 and 4 bits, which have a model of their own (gemm_model_8) where 8
+// bits were measured; where there are points only, a batch of b GEMMs fills the device as one with
+// b·m rows. Every figure of a preset names its source in `sources`. All functions are pure.
 #pragma once
 
 #include <cstdint>

@@ -19,7 +19,7 @@
 // notice.)
 //
 // `few` is the rate of the first waves, whose blocks go through k in step, under a cool die's
-// clock; `many` the one after so many waves that blocks drift apart, share less of the cache, and
+// clock; `many` the one after enough waves for blocks to drift apart, share less of the cache, and
 // the power limit has set the clock. These two and `launch` are a device's own; everything else is
 // its library's. They were fitted to measured shapes: topology/OPERATORS.md says to which, how, and
 // how far off others are. A mode has a share of the rates: those of forward products (NT) were

@@ -25,7 +25,7 @@ const ObjectShape& LinkCalibrationShape() {
   static const ObjectShape shape = {
       "calibrated links",
       "Links of one kind and nominal bandwidth.",
-      {{"kind", LinkKindShape(), Required(), "of which technology"},
+      {{"kind", LinkKindShape(), Required(), "which technology"},
        {"bandwidth", ABandwidth(), Required(), "nominal: which links are meant", "\"300GBps\""},
        {"efficiency", ANumberAbove(0, 1), Required(), "of the bandwidth", "0.742"}}};
   return shape;
@@ -53,7 +53,7 @@ CalibrationOrigin ReadOrigin(const JsonReader& about) {
   return origin;
 }
 
-// Measured with so many ranks, or nearly so many.
+// Measured with that many ranks, or nearly that many.
 const MeasuredCollectives& WorldFor(uint32_t ranks,
                                     const std::vector<MeasuredCollectives>& worlds) {
   const auto distance = [&](const MeasuredCollectives& world) {

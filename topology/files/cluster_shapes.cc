@@ -156,7 +156,7 @@ const ObjectShape& LinkShape() {
   static const ObjectShape shape = {
       "link",
       "A link, the same both ways.",
-      {{"kind", LinkKindShape(), Optional("what its place suggests"), "of which technology"},
+      {{"kind", LinkKindShape(), Optional("what its place suggests"), "which technology"},
        {"bandwidth", ABandwidth(), Required(), "nominal, each way", "\"50GBps\""},
        Efficiency(),
        {"latency", ADurationUpTo(kLongestLatency), Required(), "of the first byte", "\"3.5us\""}}};
@@ -329,7 +329,7 @@ const ObjectShape& GraphLinkShape() {
         Optional("\"from\" and \"to\""), "both ways", R"(["gpu0", "sw"])"},
        {"from", AText("name of a vertex"), Optional("\"between\""), "one way", "\"gpu1\""},
        {"to", AText("name of a vertex"), Optional("\"between\""), "one way", "\"sw\""},
-       {"kind", LinkKindShape(), Required(), "of which technology"},
+       {"kind", LinkKindShape(), Required(), "which technology"},
        {"bandwidth", ABandwidth(), Required(), "nominal, each way", "\"300GBps\""},
        {"latency", ADurationUpTo(kLongestLatency), Required(), "of the first byte", "\"1us\""},
        Efficiency()}};

@@ -20,7 +20,7 @@
 //                  [device, device, number of lanes]), pcie (none)
 //   devices        how many; device: which
 //   nvlink         the link of that kind: to the plane, of a pair, or one lane
-//   pcie           device to its PCIe switch, or to its socket; with it come, as wanted:
+//   pcie           device to its PCIe switch, or to its socket; with it come, optionally:
 //     sockets (1), pcie_switches (0), between_sockets (none: not joined),
 //     root_port (switch to socket; as pcie), nics (0), nic_pcie (NIC to its switch or socket; as
 //     pcie), nic_place ("switch" or "socket"; switch if there are),

@@ -19,8 +19,8 @@ struct ExpertModel {
   uint32_t per_token = 1;
   uint64_t hidden = 0;       // columns between the two matrices of an expert
   uint64_t shared = 0;       // columns of the expert that every token passes too; 0: none
-  uint32_t first_dense = 0;  // so many first layers have an MLP
-  uint32_t every = 1;        // of each so many layers the last has experts, the others an MLP
+  uint32_t first_dense = 0;  // this many of the first layers have an MLP
+  uint32_t every = 1;        // the last of every so many layers has experts, the others an MLP
   // A token's choices lie in `limited_groups` of `groups` equal groups of experts.
   uint32_t groups = 1;
   uint32_t limited_groups = 1;
@@ -50,7 +50,7 @@ struct GptModel {
   bool tied = true;           // the embedding's table is also the output layer's
   uint64_t window = 0;        // tokens that a token sees, the last being itself; 0: all before it
   uint32_t global_every =
-      0;  // of each so many layers the last sees all tokens before it; 0: none does
+      0;  // the last of every so many layers sees all tokens before it; 0: none does
   uint64_t head_size = 0;  // 0: hidden / heads
   std::optional<ExpertModel> experts = std::nullopt;
 

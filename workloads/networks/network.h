@@ -1,4 +1,4 @@
-// What a network computes in one training step, whatever it runs on: a graph of tensor operations.
+// What a network computes in one training step, wherever it runs: a graph of tensor operations.
 //
 // Values are matrices, for one micro-batch at a time; a row is a token, a sample or a pixel of one.
 // Nodes come in the order in which they run, each after its inputs; nodes of one layer are

@@ -1,5 +1,5 @@
 // Element-wise work: biases, activations, dropout, residuals. It is done in whatever layout its
-// input rests.
+// input has.
 #include "workloads/planner/node_rules.h"
 
 namespace rehearse {

@@ -1,4 +1,4 @@
-// Images: work on pixels and channels, in whatever layout the input lies. Rows are split image by
+// Images: work on pixels and channels, in whatever layout the input has. Rows are split image by
 // image and channels group by group, so nothing here communicates.
 #include "workloads/planner/node_rules.h"
 

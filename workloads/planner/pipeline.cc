@@ -62,7 +62,7 @@ void CheckNumbers(PipelineSchedule schedule, uint32_t ranks, uint32_t a_rank,
                          (other.most_stages_a_rank == 0 || a_rank <= other.most_stages_a_rank);
       if (takes) others += fmt::format("{}\"{}\"", others.empty() ? "" : ", ", other.name);
     }
-    fail(stages_found, fmt::format("{}; {} take{} so many", facts.most_stages_a_rank, others,
+    fail(stages_found, fmt::format("{}; {} take{} that many", facts.most_stages_a_rank, others,
                                    others.find(',') == std::string::npos ? "s" : ""));
   }
   const std::string found = fmt::format("{} micro-batches", micro_batches);
