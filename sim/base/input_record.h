@@ -41,7 +41,7 @@ class InputRecord {
   std::vector<JsonChange> changes_;
 };
 
-// For those who read files.
+// For code that reads files.
 void NoteInput(const std::string& path, std::string_view content);
 // For code that kept what it made of a file that it read before.
 void NoteInput(const InputFile& file);

@@ -12,7 +12,7 @@
 
 namespace rehearse {
 
-// Two, for what the ops of a copy have to do with the copy before it, and one on either side.
+// One copy shows what an op has to do with the copy before it; the others lie on either side of it.
 inline constexpr uint32_t kCopiesThatShowAll = 4;
 
 // Where a position is kept: in a repeat or after it (its number counts those that lie before), and

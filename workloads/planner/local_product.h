@@ -5,8 +5,7 @@
 //   Y = X·W^T    dX = dY·W    dW = dY^T·X        W as it is stored, n×k
 //
 // Windows of a product that reads them where they are (Training::implicit_convolution) cost nothing
-// and take no memory; the product's traffic is that of the image. Otherwise they are made again for
-// dW.
+// and take no memory; the product's traffic is that of the image. Windows are made again for dW.
 #pragma once
 
 #include "workloads/planner/plan.h"

@@ -15,7 +15,7 @@ namespace {
 
 using Kind = ActionKind;
 
-// Writes the list rank by rank; the actions that end the step are on the rank's lowest stage.
+// Writes the list rank by rank; the actions that end the step are on the stage last begun.
 class ActionList {
  public:
   void BeginStage(uint32_t stage) { stage_ = stage; }
