@@ -8,9 +8,10 @@
 // out): tokens that several experts of one rank or machine want go there once.
 //   T = α + α_in + max(s_m·n·(N-1)/N / B, s_r·n·(g-1)/g / B_in)
 // with g ranks in each of N machines. The combine takes the same ways back, each machine's sums
-// once: the same loads, if links are equally fast in both directions. Source: deepseek-ai/DeepEP,
-// normal kernels (csrc/kernels/internode.cu, README.md). Positions are machine by machine:
-// machine·g + local. Scratch chunk 2p + A·g + l at (B, j) is the block of (A, j) for (B, l).
+// once: the same loads, if links are equally fast in both directions.
+// Source: deepseek-ai/DeepEP, normal kernels (csrc/kernels/internode.cu, README.md).
+// Positions are machine by machine: machine·g + local. Scratch chunk 2p + A·g + l at (B, j) is the
+// block of (A, j) for (B, l).
 #include <algorithm>
 
 #include "collectives/algorithms/algorithm_rows.h"

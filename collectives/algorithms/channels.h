@@ -9,11 +9,12 @@
 // On a full NVLink mesh of four this finds all six directed cycles at half a link each; on an
 // NVSwitch one ring already fills every port. Larger groups inside a node, and groups with one
 // member per node (a torus), take one ring in the order of the group or a shorter one
-// (collectives/algorithms/ring_order.h). Across nodes: one channel for each member of the node that
-// has the fewest; all members of a node follow each other, so that the fewest possible edges cross
-// nodes, and channel c rotates the order within every node by c, so that every NIC has a channel.
-// Where machines are cabled rail by rail, a channel keeps to one rail (Router::AlongRail);
-// elsewhere a node is entered and left through different NICs.
+// (collectives/algorithms/ring_order.h).
+// Across nodes: one channel for each member of the node that has the fewest; all members of a node
+// follow each other, so that the fewest possible edges cross nodes, and channel c rotates the order
+// within every node by c, so that every NIC has a channel. Where machines are cabled rail by rail,
+// a channel keeps to one rail (Router::AlongRail); elsewhere a node is entered and left through
+// different NICs.
 //
 // A cluster may say which rings its machines use (topology/files/given_rings.h); groups of whole
 // machines then use these.

@@ -37,7 +37,7 @@ struct Algorithm;
 // ring, along the axes of a grid.
 struct StepInput {
   CollectiveKind kind = CollectiveKind::kAllReduce;
-  // The extents of a grid of positions, first axis fastest; one axis if it is no grid.
+  // The extents of a grid of positions, first axis fastest; one axis if it is not a grid.
   std::vector<uint32_t> extents;
   uint32_t root = 0;      // a position; broadcast, reduce
   uint32_t pieces = 1;    // pipelines: how many pieces follow each other

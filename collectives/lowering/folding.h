@@ -3,7 +3,7 @@
 // Colour refinement. Start: ranks by role, device and how they straggle; sites by communicator;
 // links by capacity, kind and what happens to them; transfers by share, latency and rate. Then
 // refine until nothing splits any more: a rank by its sites (and the edges that it sends and
-// receives on), a site by its members and transfers, a transfer by its site, the links of its way
+// receives on); a site by its members and transfers; a transfer by its site, the links of its way
 // and of its detour, its neighbours in the ring, what it comes after and whom it joins; a switch
 // that adds by its transfers; a link by the transfers that cross it or may have to. In the stable
 // colouring every member of a class sees the same classes equally often, so that max-min sharing,

@@ -75,7 +75,7 @@ struct GroupPlan {
   uint32_t ways = 1;   // equal parts that every message is cut into (Router::ways)
   uint64_t phase = 0;  // which other plans run at the same time (Router::EnterPhase)
 
-  // Those of these that are needed: see IdlePaces, PipelineOf, UnevenCost.
+  // Only those that are needed: see IdlePaces, PipelineOf, UnevenCost.
   std::vector<std::vector<Pace>> paces = {};
   std::vector<double> unit_shares = {};  // by part, for pipelines: of a message at multiplicity 1
   Pipeline pipeline = {};

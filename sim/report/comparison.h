@@ -1,9 +1,9 @@
 // Two timelines of the same work, side by side: simulated and measured, or any two.
 //
 // Ops are told apart by name, kind, axis, phase, layer, micro-batch and their index among such ops
-// on their rank; what is compared is the mean over all ranks that have the op, so
-// that timelines of different numbers of ranks, or of which only one overlaps, can be compared as
-// well. Differences are (a - b)/b; they are errors of a where it is simulated and b was measured,
+// on their rank; what is compared is the mean over all ranks that have the op, so that timelines
+// with different numbers of ranks, or only one of which overlaps, can be compared as well.
+// Differences are (a - b)/b; they are errors of a where it is simulated and b was measured,
 // otherwise just how much longer one takes than the other.
 //
 // What explains the gap: at each moment a rank computes; or else one of its transfers is under way;
@@ -52,7 +52,7 @@ struct ComparedOp {
 struct ComparedGroup {
   std::string name;
   size_t ops = 0;
-  TimePair total;   // a rank
+  TimePair total;   // per rank
   TimePair median;  // of the ops' times
   double median_difference = 0;
   double median_absolute_difference = 0;

@@ -39,7 +39,7 @@ struct AxisUse {
 struct RoleUse {
   std::string name;
   uint32_t ranks = 0;
-  Breakdown breakdown;  // mean over these ranks; idle is the pipeline's bubble, mostly
+  Breakdown breakdown;  // mean over these ranks; idle is mostly the pipeline's bubble
 };
 
 struct LinkSummary {

@@ -205,9 +205,9 @@ struct Region {
 
 // A buffer that is a part of another one (never of a view) and takes no memory: rows × columns
 // elements from (row, column) on, moved on by as many pieces as the rank's position in
-// `rows_cut_by` and `columns_cut_by` says (outermost first, as in Extent). A view of one row that
-// does not fit into the buffer's is a run of its elements, row by row: a rank's share of a
-// parameter (ZeRO).
+// `rows_cut_by` and `columns_cut_by` says (outermost first, as in Extent).
+// A view of one row that does not fit into the buffer's is a run of its elements, row by row: a
+// rank's share of a parameter (ZeRO).
 struct View {
   BufferId of;
   uint64_t row = 0;

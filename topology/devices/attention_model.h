@@ -11,7 +11,8 @@
 // `setup` is what a block costs besides its keys (loading queries, the last sums, in backward the
 // sums over rows); `tail` is how long the device waits for the last blocks: long where the longest
 // come last (FlashAttention-2), short where a persistent kernel begins with them (FlashAttention-3,
-// cuDNN). Grouped queries read less and compute the same. rate(d) is given for heads of 64, 128 and
+// cuDNN).
+// Grouped queries read less and compute the same. rate(d) is given for heads of 64, 128 and
 // 256, linear in between, proportional to d below, constant above.
 //
 // The constants and their sources are in attention_model.cc, errors in topology/OPERATORS.md.

@@ -27,7 +27,8 @@
 // Assumptions: what was measured with 16-bit operands holds for other types as a share of their own
 // peak, except for those of 8 and 4 bits, which have a model of their own (gemm_model_8) where 8
 // bits were measured; where there are points only, a batch of b GEMMs fills the device as one with
-// b·m rows. Every figure of a preset names its source in `sources`. All functions are pure.
+// b·m rows.
+// Every figure of a preset names its source in `sources`. All functions are pure.
 #pragma once
 
 #include <cstdint>

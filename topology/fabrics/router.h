@@ -7,22 +7,23 @@
 // Where several NICs are equally near to several devices, each device owns one of them in turn (two
 // GPUs and two NICs on one PCIe switch: a NIC each), as NCCL deals them; with more NICs than
 // devices, or a NIC with several ports, a device has several ways out, and what it sends to another
-// machine is cut into as many equal parts (topology/fabrics/nic_owners.h). Between machines of a
-// cluster that knows its structure, the route is the way to the sender's own NIC, the fabric's way
-// (topology/fabrics/fabric_*.h) by its own rule or the one that is asked for
+// machine is cut into as many equal parts (topology/fabrics/nic_owners.h).
+// Between machines of a cluster that knows its structure, the route is the way to the sender's own
+// NIC, the fabric's way (topology/fabrics/fabric_*.h) by its own rule or the one that is asked for
 // (topology/fabrics/routing.h), and the way from the receiver's own NIC. Sprayed, it crosses trunks
 // (topology/cluster/trunks.h) instead of single cables. ECMP hashes the two ranks and a seed, so
 // the two directions of a pair may differ, and each queue pair has a way of its own. If links of
 // that way were taken away (topology/files/edits.h), other choices of ECMP are tried, then the
 // search decides. If links are going to fail (collectives/lowering/perturbation.h), a route that
 // crosses one of them also has a detour: the way that would be taken if all links that ever fail
-// were gone. Between rails that do not meet (topology/fabrics/fabric_clos.h) the way begins over
-// NVLink with the device of the sender's machine that is on the receiver's rail, as NCCL's PXN does
-// by default: the one exception to the first sentence; without NVLink it leads through the host to
-// that rail's NIC. Links of kind "memory" are part of a path like any other. Routes are found by
-// arithmetic, or by a bidirectional search that touches only the neighbourhood of both ends, and
-// remembered: there is no all-pairs table. A Router is not thread-safe (it remembers); its Cluster
-// must outlive it.
+// were gone.
+// Between rails that do not meet (topology/fabrics/fabric_clos.h) the way begins over NVLink with
+// the device of the sender's machine that is on the receiver's rail, as NCCL's PXN does by default:
+// the one exception to the first sentence; without NVLink it leads through the host to that rail's
+// NIC.
+// Links of kind "memory" are part of a path like any other. Routes are found by arithmetic, or by a
+// bidirectional search that touches only the neighbourhood of both ends, and remembered: there is
+// no all-pairs table. A Router is not thread-safe (it remembers); its Cluster must outlive it.
 #pragma once
 
 #include <cstddef>
