@@ -3,7 +3,7 @@
 // Compute model, in this order:
 //   points     the user's own of exactly these sizes (topology/devices/device_points.h), launches
 //              included;
-//   measured   what a calibration says of the op's kernel (topology/devices/measured_costs.h),
+//   measured   what a calibration says about the op's kernel (topology/devices/measured_costs.h),
 //              launches included; everything below is for devices and kernels without.
 //   GEMM       the measured efficiency of the exact shape and mode if the device has that point:
 //              time = flops / (peak · efficiency · gemm_scale), but never less than

@@ -3,7 +3,7 @@
 // A library cuts C into tiles of one shape, one tile per multiprocessor at a time, and may also cut
 // k into `split` parts (split-k, stream-k), whose results it sums. With S multiprocessors,
 //   blocks  = batch · ⌈m/rows⌉ · ⌈n/columns⌉ · split,     w = blocks/S waves
-//   waves   = w + last_wave · (⌈w⌉ - w), at least 1: what of the last wave is lost
+//   waves   = w + last_wave · (⌈w⌉ - w), at least 1: part of the last wave is lost
 //   rate(w) = many + (few - many) / (1 + (w/settling)²) of the peak
 //   tile    = 2 · rows · columns · k' / (peak/S · rate · the shape's own share)
 //             + tile_overhead · rows · columns / (128 · 256)
@@ -19,12 +19,13 @@
 // notice.)
 //
 // `few` is the rate of the first waves, whose blocks go through k in step, under a cool die's
-// clock; `many` the one after enough waves for blocks to drift apart, share less of the cache, and
-// the power limit has set the clock. These two and `launch` are a device's own; everything else is
-// its library's. They were fitted to measured shapes: topology/OPERATORS.md says to which, how, and
-// how far off others are. A mode has a share of the rates: those of forward products (NT) were
-// fitted; on the A100 PCIe and the B200 weight gradients (TN, which add to fp32) are 4 and 2.5 %
-// slower beside the model, input gradients (NN) 2 and 0 % (MooreThreads/SimuMax 4dcaae5).
+// clock; `many` the one after many waves, when blocks have drifted apart and share less of the
+// cache, and the power limit has set the clock. These two and `launch` are a device's own;
+// everything else is its library's. They were fitted to measured shapes: topology/OPERATORS.md says
+// to which, how, and how far off others are. A mode has a share of the rates: those of forward
+// products (NT) were fitted; on the A100 PCIe and the B200 weight gradients (TN, which add to fp32)
+// are 4 and 2.5 % slower than the model, input gradients (NN) 2 and 0 % (MooreThreads/SimuMax
+// 4dcaae5).
 //
 // The only function of libm is √, which IEEE 754 rounds exactly, so the bits are the same
 // everywhere.

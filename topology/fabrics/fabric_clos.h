@@ -35,7 +35,7 @@ struct ClosSpec {
   double oversubscription = 1;  // at the leaves, at least 1
   bool rails = false;
   bool rail_only = false;      // each rail is a tree of its own
-  uint32_t planes = 1;         // trees, where it is not
+  uint32_t planes = 1;         // trees, if it is not
   RoutingRule routing;         // spray unless said otherwise
   ClusterLink cable;           // between switches, each way
   std::string hub = "fabric";  // the only switch's name when one is enough

@@ -6,7 +6,7 @@
 // Local routes correct one dimension after the other. Machine m of a group has its port p on switch
 // (m / machines_per_switch)·ports + p.
 //
-// A group's global cables are shared out evenly among the other groups that there are: a smaller
+// A group's global cables are shared out evenly among the other groups that exist: a smaller
 // machine keeps the global bandwidth of a group, as if its site had cabled it that way (in a
 // partition of a larger machine, adaptive routing reaches the same cables by way of the groups that
 // are not drawn). Those to one group are bundled into at most one bundle per switch. Bundle j

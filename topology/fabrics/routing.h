@@ -2,13 +2,13 @@
 //
 //   spray      every equal way carries the same share, packet by packet: what adaptive routing of
 //              InfiniBand, Slingshot and Spectrum-X and Ultra Ethernet's spraying come close to
-//   flowlet    of the transfers of a collective that run at the same time (a round of it, all its
-//              groups) each takes the way that the fewest of them have: what switches come to that
-//              give a flow the least loaded way when it starts or pauses (CONGA, Alizadeh et al.
-//              2014; Broadcom's and NVIDIA's dynamic load balancing). What other collectives have
-//              under way is not looked at
-//   ecmp       a hash of the pair, seed included, at every switch; of each of `queue_pairs` of a
-//              pair (NCCL_IB_QPS_PER_CONNECTION), which carry equal shares
+//   flowlet    of the transfers of a collective that run at the same time (a round of it, in all
+//              its groups), each takes the way that the fewest others have. Switches that give a
+//              flow the least loaded way when it starts or pauses come to the same (CONGA, Alizadeh
+//              et al. 2014; Broadcom's and NVIDIA's dynamic load balancing). What other collectives
+//              have under way is not looked at
+//   ecmp       a hash of the pair, seed included, at every switch; one for each of the pair's
+//              `queue_pairs` (NCCL_IB_QPS_PER_CONNECTION), which carry equal shares
 //   minimal    of a dragonfly: the bundle that the sender's switch has
 //   valiant    of a dragonfly: by way of a third group, hashed
 //   dimension-order  of tori and meshes, the only way

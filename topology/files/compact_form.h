@@ -23,7 +23,7 @@
 //   pcie           device to its PCIe switch, or to its socket; with it come, optionally:
 //     sockets (1), pcie_switches (0), between_sockets (none: not joined),
 //     root_port (switch to socket; as pcie), nics (0), nic_pcie (NIC to its switch or socket; as
-//     pcie), nic_place ("switch" or "socket"; switch if there are),
+//     pcie), nic_place ("switch" or "socket"; switch if there are any),
 //     nic_ports (1: cables of every NIC), more_nics: [{"count": 2, "cable": …, "nic_pcie": …,
 //     "nic_place": …}, …] of other speeds,
 //     memory: devices have no peer-to-peer access; copies go through the host's memory, over this
@@ -37,7 +37,7 @@
 //   dragonfly      local: [{"size": 32, "link": …}, …] one or more dimensions joined all to all,
 //                  nodes_per_switch, global_cables of a group, cable: one of them
 //   torus, mesh    dimensions: [{"size": 4, "link": …, "wraps": true}, …]; a torus wraps unless
-//                  said, a mesh does not
+//                  told otherwise, a mesh does not
 // topology/presets/node.h and topology/fabrics/fabric_*.h say what these mean.
 #pragma once
 

@@ -5,7 +5,7 @@
 //
 //   q = W_uq·norm(W_dq·x)            heads × (head + rope)     without a query rank W_uq·x
 //   (k, v) = W_ukv·norm(W_dkv·x)     heads × (head + value head)
-//   r = W_r·x                        rope, behind each k
+//   r = W_r·x                        rope, after each k
 //
 // Where columns are split over ranks, the products down (W_dq, W_dkv, W_r) are done on all of them
 // and those up head by head, as in Megatron-Core. Released code makes W_dkv and W_r one product; as

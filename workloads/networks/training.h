@@ -38,8 +38,8 @@ enum class KernelStyle : uint8_t {
 // for each operation and array (its plain loop).
 enum class OptimizerKernels : uint8_t { kFused, kForeach, kLoop };
 
-// Which type products with the matrices of layers are multiplied in, and by which of Transformer
-// Engine's recipes their operands are cast (workloads/planner/casts.h).
+// The type that products with the layers' matrices are multiplied in, and which of Transformer
+// Engine's recipes casts their operands (workloads/planner/casts.h).
 enum class ProductRecipe : uint8_t {
   kNone,          // in the training's precision
   kFp8,           // delayed scaling: an array's scale is known before it is cast

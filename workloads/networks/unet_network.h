@@ -8,10 +8,10 @@
 //
 //   block:     norm, act, conv 3×3, norm, scale and shift by the time's embedding, act, conv 3×3,
 //              plus the input (by a 1×1 convolution where channels change); group norms of 32
-//   down:      `blocks` of them a level, attention after each where the image is that small,
+//   down:      `blocks` of them per level, attention after each where the image is that small,
 //              a convolution of stride 2 between levels
 //   middle:    block, attention, block
-//   up:        blocks + 1 of them a level, each on what came and what was saved on the way down;
+//   up:        blocks + 1 of them per level, each on what came and what was saved on the way down;
 //              nearest up-sampling and a convolution between levels
 //   time:      an embedding of `channels`, two products to 4·channels, one to each block's channels
 //

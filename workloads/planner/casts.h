@@ -15,7 +15,7 @@
 // Memory traffic in bytes per element of `e` bytes, and kernels:
 //
 //   | recipe        | traffic        | kernels |                                                |
-//   | fp8           | e + 2          | 1       | none behind a norm, which writes fp8 itself    |
+//   | fp8           | e + 2          | 1       | none after a norm, which writes fp8 itself     |
 //   | fp8-current   | 2e + 2         | 2       | reads it once for its largest number           |
 //   | fp8-blockwise | e + 2·33/32    | 1       | a scale in fp32 for 128                        |
 //   | mxfp8         | e + 2·33/32    | 1       | one byte for 32                                |

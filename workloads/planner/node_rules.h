@@ -30,7 +30,7 @@ void WeightGradientOfProduct(Plan& plan, uint32_t node, const WeightOperands& op
 void ForwardEmbedding(Plan& plan, uint32_t node);
 void InputGradientOfEmbedding(Plan& plan, uint32_t node, const Tensor& gradient);
 void WeightGradientOfEmbedding(Plan& plan, uint32_t node, const WeightOperands& operands);
-// summa_rules.cc: products of strategies that say so
+// summa_rules.cc: products of strategies that ask for it
 void ForwardSumma(Plan& plan, uint32_t node);
 void InputGradientOfSumma(Plan& plan, uint32_t node, const Tensor& gradient);
 void WeightGradientOfSumma(Plan& plan, uint32_t node, const WeightOperands& operands);

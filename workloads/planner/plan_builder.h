@@ -146,7 +146,7 @@ class PlanBuilder {
   const Place place_;
   bool runs_chunks_ = false;
   uint32_t sequence_axis_ = 0;
-  SequenceOrder sequences_;  // except its block, which each tensor has its own
+  SequenceOrder sequences_;  // without its block, which is each tensor's own
   Seconds host_launch_;
   uint32_t launches_ = 0;  // since the host's last op
   Tag launched_;           // the layer that they belong to

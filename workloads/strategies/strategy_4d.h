@@ -16,7 +16,7 @@
 // demand.
 //
 // Optimisations, each a switch:
-//   A transpose_alternate_layers r and c swap in every other product, so that each output
+//   A transpose_alternate_layers  r and c swap in every other product, so that each output
 //                                 already lies as the next input. Without it each product stands
 //                                 alone: its output is gathered along c and the next one slices its
 //                                 input along r, and the work in between is done on whole rows.
