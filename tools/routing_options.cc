@@ -34,7 +34,7 @@ void AddRoutingOptions(CommandSyntax* syntax) {
       "routing", po::value<std::string>()->value_name("NAME"),
       "among equal ways, instead of the fabric's own: spray, flowlet or ecmp in fat trees, spray, "
       "minimal or valiant in dragonflies")("queue-pairs", Whole("N", nullptr, 1u, kMostQueuePairs),
-                                           "of a pair of ranks, each hashed separately (ecmp)")(
+                                           "per pair of ranks, each hashed separately (ecmp)")(
       "routing-seed", Whole("N", nullptr, uint64_t{0}, kMostRoutingSeed),
       "of the hash of ecmp and of valiant's detours");
 }

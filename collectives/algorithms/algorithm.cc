@@ -101,8 +101,8 @@ std::vector<std::vector<uint32_t>> MembersByEqualMachine(const GroupOnMachine& g
     const std::vector<uint32_t>& first = members.front();
     if (machine.size() == first.size()) continue;
     throw Error(
-        fmt::format("algorithm \"{}\" needs as many ranks of the group in every machine, but {} "
-                    "has {} and {} has {}",
+        fmt::format("algorithm \"{}\" needs equally many ranks of the group in every machine, but "
+                    "{} has {} and {} has {}",
                     algorithm, group.router.cluster().NodeOf(group.ranks[first[0]]), first.size(),
                     group.router.cluster().NodeOf(group.ranks[machine[0]]), machine.size()));
   }

@@ -1,8 +1,8 @@
 // The table of collective algorithms: one row, one small file each.
 //
-// A row says what the algorithm is called, which kinds it can do, where it applies and how the
-// ranks stand there, its steps, and its closed form. Everything else (interpreter, lowering at
-// three fidelities, folding, the command line, the choice by a tuning model) goes by the rows.
+// A row says what the algorithm is called, which kinds it can do, where it applies and how it
+// arranges the ranks, its steps, and its closed form. Everything else (interpreter, lowering at
+// three fidelities, folding, the command line, the choice by a tuning model) works from the rows.
 #pragma once
 
 #include <cstdint>
@@ -48,7 +48,8 @@ struct GroupOnMachine {
   bool sizes_differ = false;  // of an all-to-all's blocks
 };
 
-// A way between a rank and the switch that adds for it; links by index, each with its own capacity.
+// The way between a rank and the switch that adds for it; links by index, each with its own
+// capacity.
 struct SwitchWay {
   std::vector<uint32_t> links;
   Seconds latency;
@@ -78,13 +79,12 @@ struct Algorithm {
   const char* nccl_name = "";  // "Ring": what NCCL_ALGO calls it, or "" if it does not
   const char* summary = "";    // one line for a list
   Kinds kinds;
-  Kinds pipelined;  // those that cut the data into pieces which follow each other
+  Kinds pipelined;  // those that cut the data into pieces that follow each other
                     // (collectives/lowering/rounds.h)
 
-  // The parts for a group. Throws Error, saying what is missing, where the algorithm does not
-  // apply.
+  // The parts for a group. Throws Error, saying what is missing, if the algorithm does not apply.
   std::vector<Part> (*arrange)(const GroupOnMachine& group) = nullptr;
-  // Chunks of a member's space.
+  // How many chunks a member's space has.
   uint32_t (*chunks)(const StepInput& input) = nullptr;
   // See BlockOf; null: chunk c belongs to position c.
   Block (*block)(const StepInput& input, uint32_t position, uint32_t chunk) = nullptr;
@@ -96,8 +96,8 @@ struct Algorithm {
   // one for all of them; of a pipeline, those of its m + hops - 1 steps.
   Seconds (*closed_form)(const StepInput& input, Bytes bytes,
                          std::span<const Pace> paces) = nullptr;
-  // Hands on what comes while more is coming: step 0, across machines, and step 1, inside them, go
-  // on side by side, with Collective::machine_share and rank_share of the bytes.
+  // Passes data on while more is arriving: step 0, across machines, and step 1, inside them, run
+  // side by side, with Collective::machine_share and rank_share of the bytes.
   bool forwards = false;
 };
 

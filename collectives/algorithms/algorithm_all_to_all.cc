@@ -44,7 +44,7 @@ Seconds PairwiseClosedForm(const StepInput& input, Bytes bytes, std::span<const 
 }
 
 // What `from` passes on in step k: of each run of distances with bit k, the lowest (which has no
-// lower bit, and thus starts here) and the others (which have come here before).
+// lower bit, and so starts here) and the others (which came here earlier).
 void BruckLegs(uint32_t p, uint32_t k, uint32_t from, std::vector<Leg>* legs) {
   const uint32_t bit = 1u << k;
   const uint32_t to = (from + bit) % p;

@@ -5,8 +5,8 @@
 //   T = 2·Σ_t (d_t - 1)·(α + n/(2D·d_0···d_t·b)), t over the part's dimensions in its order
 // with b the rate of a link; on a torus with equal extents 2Σ(d-1)·α + 2·(p-1)/p·n/(2D·b).
 // Dimensions of extent 2 have both directions between the same two; where extents differ, parts get
-// out of step and share links. Chunks are numbered by their owner's coordinates, the dimension that
-// is reduced first in front.
+// out of step and share links. Chunks are numbered by their owner's coordinates, with the dimension
+// that is reduced first in front.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -51,12 +51,12 @@ void Steps(const StepInput& input, uint32_t position, std::vector<Leg>* legs) {
     const Stage& stage = stages[t];
     const uint32_t d = stage.extent;
     if (d == 1) return;
-    uint32_t base = 0;  // of the chunks that this position has taken on so far
+    uint32_t base = 0;  // of the chunks that this position has taken over so far
     for (size_t earlier = 0; earlier < t; ++earlier) {
       base += stages[earlier].place * stages[earlier].chunks;
     }
     const uint32_t ahead = input.reversed ? d - 1 : 1;
-    // Around the ring in its own direction a place is called by how far it is.
+    // Around the ring, in its own direction, a place is named by its distance.
     for (const uint32_t from : {stage.place, (stage.place + d - ahead) % d}) {
       const uint32_t to = (from + ahead) % d;
       const uint32_t lag = combine == Combine::kAdd ? d - ahead : 0;
@@ -89,7 +89,7 @@ Block BlockOfChunk(const StepInput& input, uint32_t /*position*/, uint32_t chunk
   return {owner, owner};
 }
 
-// Throws Error unless the group is all of a torus, each member on a router of its own.
+// Throws Error unless the group fills a box of a torus, each member on a router of its own.
 std::vector<uint32_t> ExtentsOf(const GroupOnMachine& group, std::vector<uint32_t>* order) {
   const auto fail = [&](const char* why) {
     throw Error(
@@ -100,7 +100,7 @@ std::vector<uint32_t> ExtentsOf(const GroupOnMachine& group, std::vector<uint32_
   const Torus* torus = structure != nullptr && structure->fabric
                            ? std::get_if<Torus>(&structure->fabric->kind)
                            : nullptr;
-  if (torus == nullptr) fail("it needs a torus or mesh, and the fabric is none");
+  if (torus == nullptr) fail("it needs a torus or mesh, which the fabric is not");
   if (structure->devices_per_machine != 1) fail("it needs one device at each router of the torus");
   // The members must fill a box: along each dimension the same coordinates everywhere.
   std::vector<std::vector<uint32_t>> used;

@@ -1,8 +1,9 @@
 // Chain: a pipeline of m pieces along one path through all members, from the root (broadcast) or to
 // it (reduce).
 //   T = (m + p - 2)·(α + n/(m·B))
-// The first piece takes p-1 hops, the others follow it. What SUMMA's panels need: every member
-// sends and takes in each byte once, and with the best number of pieces, m = sqrt((p-2)·n/(α·B)),
+// The first piece takes p-1 hops, the others follow it. This is what SUMMA's panels need: every
+// member sends and receives each byte once. With the best number of pieces, m =
+// sqrt((p-2)·n/(α·B)),
 //   T = (sqrt((p-2)·α) + sqrt(n/B))² + α,
 // n/B for long messages.
 #include <algorithm>

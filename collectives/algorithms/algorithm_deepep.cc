@@ -1,14 +1,14 @@
-// All-to-all of experts as DeepEP does it: across machines first, then on inside.
-// Local rank j of every machine sends each other machine what any rank there wants, once, to the
-// local rank j there, which hands it on over NVLink while more is coming:
+// All-to-all of experts as DeepEP does it: across machines first, then on inside. Local rank j of
+// every machine sends each other machine what any rank there wants, once, to the local rank j
+// there, which passes it on over NVLink while more is arriving:
 //   step 0, across: (A, j) sends (B, j) its blocks for all of B
 //   step 1, inside: (B, j) sends (B, l) what every (A, j) has for it
-// Blocks hold a token once for every expert that it goes to. Of n bytes a rank, s_m cross to
+// Blocks hold a token once for every expert that it goes to. Of n bytes per rank, s_m cross to
 // machines and s_r go to ranks (Collective::machine_share and rank_share, 1 if nothing is left
-// out): tokens that several experts of one rank or machine want come there once.
+// out): tokens that several experts of one rank or machine want go there once.
 //   T = α + α_in + max(s_m·n·(N-1)/N / B, s_r·n·(g-1)/g / B_in)
-// with g ranks in each of N machines. The combine goes the same ways back, each machine's sums
-// once: the same loads, with links as fast in both directions.
+// with g ranks in each of N machines. The combine takes the same ways back, each machine's sums
+// once: the same loads, if links are equally fast in both directions.
 // Source: deepseek-ai/DeepEP, normal kernels (csrc/kernels/internode.cu, README.md).
 // Positions are machine by machine: machine·g + local. Scratch chunk 2p + A·g + l at (B, j) is the
 // block of (A, j) for (B, l).
@@ -74,7 +74,7 @@ std::vector<Part> Arrange(const GroupOnMachine& group) {
   return {part};
 }
 
-// Without shares; lowering has those (collectives/lowering/rounds.h).
+// Without shares, which lowering adds (collectives/lowering/rounds.h).
 Seconds ClosedForm(const StepInput& input, Bytes bytes, std::span<const Pace> paces) {
   const uint32_t locals = input.extents[0];
   const uint32_t machines = input.extents[1];
@@ -97,7 +97,7 @@ Seconds ClosedForm(const StepInput& input, Bytes bytes, std::span<const Pace> pa
 Algorithm DeepEpRow() {
   return {"deepep",
           "",
-          "tokens once to each machine, then on inside, as DeepEP",
+          "tokens once to each machine, then on inside, like DeepEP",
           {CollectiveKind::kAllToAll},
           {},
           Arrange,

@@ -59,7 +59,7 @@ void Steps(const StepInput& input, uint32_t position, std::vector<Leg>* legs) {
   if (input.kind != CollectiveKind::kReduceScatter) exchange(Combine::kCopy);
 }
 
-// All-reduces of this kind are for members that reach each other within a machine, or by links of
+// All-reduces this way are for members that reach each other within a machine, or over links of
 // their own.
 std::vector<Part> Arrange(const GroupOnMachine& group) {
   const bool is_light =

@@ -1,10 +1,10 @@
-// Doubling: each step doubles what a member knows; the fewest steps there can be.
+// Doubling: each step doubles what a member knows, which takes the fewest steps possible.
 //   all-gather  step k: position r sends the min(2^k, p-2^k) blocks from r on to r-2^k, for any p:
 //               T = ⌈log2 p⌉·α + (p-1)/p·n/B (Bruck et al. 1997)
 //   barrier     the same without data: ⌈log2 p⌉·α (dissemination; Hensgen, Finkel & Manber 1988)
 //   all-reduce  everything in every step, with the partner whose position differs in bit k; where p
-//               is no power of two, the p - 2^L last positions first add theirs to the first ones',
-//               and get the sum in the end: T = (L + 2[p > 2^L])·(α + n/B), L = ⌊log2 p⌋
+//               is not a power of two, the last p - 2^L positions first add theirs to the first
+//               ones', and get the sum in the end: T = (L + 2[p > 2^L])·(α + n/B), L = ⌊log2 p⌋
 #include <algorithm>
 #include <bit>
 

@@ -67,7 +67,7 @@ Block BlockOfChunk(const StepInput& input, uint32_t /*position*/, uint32_t chunk
   return {owner, owner};
 }
 
-// A part for each channel inside a machine, if all machines have the same ones; members that have
+// A part for each channel inside a machine, if all machines have the same channels; members with
 // the same place in their machine's ring form a rail.
 std::vector<Part> Arrange(const GroupOnMachine& group) {
   const auto machines = MembersByEqualMachine(group, "hierarchical");

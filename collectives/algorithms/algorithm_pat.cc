@@ -5,8 +5,8 @@
 //   all-gather      position r passes on to r + d the blocks of r - o, o < p - d a multiple of 2d
 //   reduce-scatter  the same backwards: near steps first, sums instead of copies
 //   T = Σ_d (α + c_d·n/(p·B)),  c_d = ⌈(p - d)/2d⌉ blocks;  Σ c_d = p - 1
-// NCCL cuts long messages into pieces with fewer blocks each, for the sake of its buffers; what
-// that costs is in its model's bandwidth (collectives/nccl/nccl_model.h), not in these steps.
+// NCCL cuts long messages into pieces with fewer blocks each, to fit its buffers; that cost is in
+// its model's bandwidth (collectives/nccl/nccl_model.h), not in these steps.
 #include <algorithm>
 #include <bit>
 

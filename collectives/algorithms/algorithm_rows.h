@@ -49,7 +49,7 @@ uint32_t NoSwitches(const StepInput& input);
 uint32_t ChunkOfEach(const StepInput& input);    // p
 uint32_t ChunkOfPieces(const StepInput& input);  // as many as pieces
 
-// ---- How ranks stand ----------------------------------------------------------------------------
+// ---- How ranks are arranged ---------------------------------------------------------------------
 
 // One part: members as they are, along one axis.
 Part AsTheyAre(const GroupOnMachine& group);
@@ -57,13 +57,13 @@ Part AsTheyAre(const GroupOnMachine& group);
 // The members of the group by machine, machines in the order in which the group meets them.
 std::vector<std::vector<uint32_t>> MembersByMachine(const GroupOnMachine& group);
 
-// The same, if all machines have as many; else throws Error, naming two machines.
+// The same, if all machines have equally many; else throws Error, naming two machines.
 std::vector<std::vector<uint32_t>> MembersByEqualMachine(const GroupOnMachine& group,
                                                          const char* algorithm);
 
 // ---- Closed forms -------------------------------------------------------------------------------
 
-// The pace of a round; the only one there is if there is one for all.
+// The pace of a round; if there is one for all rounds, that one.
 const Pace& PaceOf(std::span<const Pace> paces, size_t round);
 
 // steps·(latency + bytes/rate)

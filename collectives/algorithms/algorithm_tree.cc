@@ -121,7 +121,7 @@ std::vector<Part> Arrange(const GroupOnMachine& group) {
   for (uint32_t channel = 0; channel < channels; ++channel) {
     part.order.clear();
     for (size_t node = 0; node < machines.size(); ++node) {
-      // The root's own machine cannot be entered elsewhere.
+      // The root's own machine cannot be entered anywhere else.
       const uint32_t turn = has_root && node == 0 ? 0 : channel;
       for (uint32_t i = 0; i < g; ++i) part.order.push_back(machines[node][(turn + i) % g]);
     }

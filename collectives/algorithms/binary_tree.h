@@ -2,8 +2,8 @@
 //
 // Machines have labels 1 ... N. The parent of label i, whose lowest bit is l, is i with bit l
 // cleared and the next one set (or, if there is no such label, only cleared); the root is the
-// largest power of two. Odd labels are leaves. The second tree shifts labels by one, so that who is
-// a leaf in one is inside the other. With a root of the collective, its machine (node 0) stands
+// largest power of two. Odd labels are leaves. The second tree shifts labels by one, so that a leaf
+// in one is an inner node in the other. If the collective has a root, its machine (node 0) stands
 // outside, before the tree's root: labels are those of the other N-1. Nodes are positions of
 // machines. Pure functions of an immutable value.
 #pragma once

@@ -83,7 +83,7 @@ class GroupLinks {
     }
   }
 
-  // The least, over the members, of what all links that paths begin with carry: no
+  // The least, over the members, of what all links that a member's paths begin with can carry: no
   // rings carry more.
   double LeavingAMember() const {
     double least = std::numeric_limits<double>::infinity();
@@ -158,9 +158,9 @@ struct Packing {
 constexpr double kTolerance = 1e-9;
 constexpr uint32_t kRestarts = 48;
 
-// Takes the widest ring again and again, a unit (a part of the best single ring) at a time, until
-// no unit is left anywhere. Of equally wide rings: seed 0 takes the one over the least used links,
-// other seeds any.
+// Keeps taking the widest ring, one unit (a part of the best single ring) at a time, until no unit
+// is left anywhere. Of equally wide rings, seed 0 takes the one over the least used links, other
+// seeds any.
 Packing PackGreedily(GroupLinks links, const std::vector<Ring>& rings, double part, uint64_t seed) {
   std::mt19937_64 random(seed);
   Packing packing;
@@ -260,7 +260,7 @@ std::vector<std::vector<uint32_t>> MembersByNode(const Cluster& cluster,
   size_t last_place = 0;
   for (uint32_t i = 0; i < ranks.size(); ++i) {
     const uint32_t node = cluster.NodeIndexOf(ranks[i]);
-    if (i == 0 || node != last_node) {  // neighbours mostly are in one node
+    if (i == 0 || node != last_node) {  // neighbours are mostly in one node
       const auto [it, is_new] = place.emplace(node, members.size());
       if (is_new) members.emplace_back();
       last_node = node;

@@ -2,22 +2,22 @@
 //
 // Inside a node: rings that together carry the most. For up to kSearchedRanks members every
 // Hamiltonian cycle over the group's routes is considered; cycles are packed greedily, widest
-// bottleneck first, in quarters of the best single ring, until no link has a quarter left; where
-// that leaves links unused, a bounded number of seeded restarts looks for better, and the rings
-// that use every pair once (collectives/algorithms/ring_cover.h). If NVLinks are left unused then,
-// because some members have none in common, these may send through a third member, as NCCL does on
-// cube meshes. On a full NVLink mesh of four this finds all six directed cycles at half a link
-// each; on an NVSwitch one ring already fills every port. Larger groups inside a node, and groups
-// with one member a node (a torus), take one ring in the order of the group or a shorter one
+// bottleneck first, in quarters of the best single ring, until no link has a quarter left; if that
+// leaves links unused, a bounded number of seeded restarts and the rings that use every pair once
+// (collectives/algorithms/ring_cover.h) are tried as well. If NVLinks are still unused because some
+// members have none in common, these may send through a third member, as NCCL does on cube meshes.
+// On a full NVLink mesh of four this finds all six directed cycles at half a link each; on an
+// NVSwitch one ring already fills every port. Larger groups inside a node, and groups with one
+// member per node (a torus), take one ring in the order of the group or a shorter one
 // (collectives/algorithms/ring_order.h).
 // Across nodes: one channel for each member of the node that has the fewest; all members of a node
 // follow each other, so that the fewest possible edges cross nodes, and channel c rotates the order
-// within every node by c, so that every NIC has a channel. Where machines are cabled rail by rail a
-// channel keeps to one rail (Router::AlongRail); elsewhere a node is entered and left through
+// within every node by c, so that every NIC has a channel. Where machines are cabled rail by rail,
+// a channel keeps to one rail (Router::AlongRail); elsewhere a node is entered and left through
 // different NICs.
 //
-// A cluster may say which rings its machines go (topology/files/given_rings.h); groups of whole
-// machines then go these.
+// A cluster may say which rings its machines use (topology/files/given_rings.h); groups of whole
+// machines then use these.
 //
 // Deterministic: the same routes give the same channels, ties by lexicographic order.
 #pragma once
@@ -44,7 +44,7 @@ struct Channel {
   std::vector<LinkUse> uses;  // all edges together: how often each link is crossed, by link index
   // The same with the edges' detours; empty if none, or one lacks its own.
   std::vector<LinkUse> detour;
-  // Routes through a third member, which edges point to; null where there are none.
+  // Routes through a third member, which edges point to; null if there are none.
   std::shared_ptr<const std::vector<Route>> relays;
   Seconds step_latency;  // the slowest edge's path latency, plus the cluster's step overhead
   BytesPerSecond rate;   // of each edge, all parts together; see SetIdleRates
@@ -56,7 +56,7 @@ class ChannelFinder {
   explicit ChannelFinder(Router& router) : router_(router) {}
 
   // The channels of one group (at least two ranks, all different; CHECKed). `limit` > 0 caps their
-  // number. Remembers what it found: equal groups of other nodes cost a look-up.
+  // number. Remembers what it found: equal groups on other nodes cost only a look-up.
   std::vector<Channel> Find(const std::vector<uint32_t>& group, uint32_t limit = 0);
 
  private:

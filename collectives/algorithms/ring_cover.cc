@@ -15,7 +15,7 @@ class CoverSearch {
   }
 
  private:
-  // The next ring leaves rank 0 by the first pair that is free.
+  // The next ring leaves rank 0 along the first free pair.
   bool AddRing() {
     if (rings_.size() + 1 == size_) return true;
     uint32_t to = 1;

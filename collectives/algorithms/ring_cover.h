@@ -1,5 +1,5 @@
-// Rings that together use every directed pair of ranks once: what a full mesh of links carries most
-// on. There are such for every number of ranks but 4 and 6 (Bermond and Faber, 1976; Tillson,
+// Rings that together use every directed pair of ranks once: on these a full mesh of links carries
+// most. They exist for every number of ranks except 4 and 6 (Bermond and Faber, 1976; Tillson,
 // 1980).
 #pragma once
 

@@ -65,7 +65,7 @@ Order NearestNeighbours(const Distances& distance, uint32_t size) {
   return order;
 }
 
-// Turns stretches of the tour around while that makes it shorter.
+// Reverses stretches of the tour as long as that makes it shorter.
 void ImproveByTwoOpt(const Distances& distance, Order& order) {
   const size_t size = order.size();
   constexpr double kTolerance = 1e-12;  // seconds; below any latency that counts

@@ -1,11 +1,11 @@
-// In which order a large group should stand around its ring.
+// In which order a large group goes around its ring.
 //
-// Up to kSearchedRanks members every ring is considered (collectives/algorithms/channels.h). For
-// larger groups the order of the group is kept while its ring crosses no link twice; else a shorter
-// tour is looked for: from the better of the given order and the nearest-neighbour tour, by 2-opt
-// moves on the sum of the paths' latencies. On a torus or mesh that finds a ring over neighbours.
-// Effort is bounded (kMostOrdered ranks, kMostRounds passes over all pairs); the result is
-// deterministic, ties by position, and never longer than the given order.
+// Up to kSearchedRanks members every ring is considered (collectives/algorithms/channels.h). Larger
+// groups keep their order if its ring crosses no link twice; else a shorter tour is sought,
+// starting from the better of the given order and the nearest-neighbour tour, by 2-opt moves on the
+// sum of the paths' latencies. On a torus or mesh this finds a ring over neighbours. Effort is
+// bounded (kMostOrdered ranks, kMostRounds passes over all pairs); the result is deterministic,
+// ties by position, and never longer than the given order.
 #pragma once
 
 #include <cstdint>

@@ -22,7 +22,7 @@ VertexId FirstOf(VertexKind kind, const Route& route, const Cluster& cluster) {
 }
 
 // The part of the route up to the root, or from it on; its latency is negative if the root is not
-// on it. Links that are taken are left out.
+// on it. Links that are already taken are left out.
 SwitchWay Cut(const Route& route, VertexId root, bool upwards, const Cluster& cluster,
               std::set<uint32_t>* taken) {
   SwitchWay way;

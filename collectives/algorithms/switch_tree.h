@@ -2,8 +2,7 @@
 //
 // The root is the first vertex of `kind` on the way from the first rank to the second. Every vertex
 // has one way towards the root (the first that was met) and one from it. Each link of the tree
-// carries a sum once: a way whose links are taken by another member's already is drawn without
-// them, so that this comes out.
+// carries a sum only once, so links already in another member's way are left out of a way.
 #pragma once
 
 #include <vector>
@@ -17,7 +16,7 @@ struct SwitchTree {
   std::vector<SwitchWay> down;  // likewise
 };
 
-// Throws Error, naming `algorithm`, where some rank does not pass through such a vertex.
+// Throws Error, naming `algorithm`, if some rank does not pass through such a vertex.
 SwitchTree FindSwitchTree(Router& router, const std::vector<uint32_t>& ranks, VertexKind kind,
                           const char* algorithm);
 

@@ -32,7 +32,7 @@ double MeanCells(const TokenRouting& routing, uint32_t cells) {
         if (here == 0) continue;
         const bool is_open = groups < limit;
         const double left = (is_open ? experts : groups * of_group) - drawn;
-        // Experts left, by what they would be the first of.
+        // Experts left, by what each would be the first in.
         double of_new_group = 0;
         double of_new_group_and_cell = 0;
         double of_new_cell = 0;
@@ -77,15 +77,15 @@ void CheckRouting(const TokenRouting& routing) {
                             routing.limited_groups, routing.groups));
   const uint32_t reached = routing.experts / routing.groups * routing.limited_groups;
   if (routing.top_k == 0 || routing.top_k > reached)
-    throw Error(fmt::format("a token goes to {} experts, expected 1 to {}, as many as it may",
+    throw Error(fmt::format("a token goes to {} experts, expected 1 to {}, the most that it may",
                             routing.top_k, reached));
   if (routing.limited_groups == routing.groups) return;
   for (const uint32_t cells : {routing.ranks, routing.machines}) {
     const uint32_t larger = std::max(cells, routing.groups);
     if (larger % std::min(cells, routing.groups) != 0)
       throw Error(
-          fmt::format("{} groups of experts lie across {} ranks or machines; expected a "
-                      "multiple or a divisor of these",
+          fmt::format("{} groups of experts lie across {} ranks or machines; expected a multiple "
+                      "or a divisor of that",
                       routing.groups, cells));
   }
 }

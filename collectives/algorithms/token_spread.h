@@ -1,14 +1,14 @@
-// To how many machines and ranks a token goes that several experts want.
+// How many machines and ranks a token goes to when several experts want it.
 //
 // Routing is uniform: every expert is wanted as often as every other. Experts are dealt evenly to
 // the ranks in order, ranks evenly to machines. With group-limited routing the experts form equal
-// groups, in order too, and a token goes to experts of so many groups at most: those of its best
+// groups, in order too, and a token goes to experts of at most so many groups: those of its best
 // experts, as DeepSeek-V2 picks them (arXiv 2405.04434, section 2.2.2; DeepSeek-V3 takes the groups
-// whose best few experts score most in sum, which differs little).
+// with the highest sum over their best few experts, which differs little).
 //
 // Going down a token's list of experts, each next one is drawn at random from those that are left,
-// and passed over if its group is not among the first so many. So what has been met after the k-th
-// that counts follows from what had been before it: a chain over (groups met, ranks met), whose
+// and skipped if its group is not among the first so many. So what has been met after the k-th that
+// counts follows from what was met before it: a Markov chain over (groups met, ranks met), whose
 // means are exact.
 #pragma once
 
@@ -28,21 +28,21 @@ struct TokenRouting {
   uint32_t limited_groups = 1;  // that a token may go to; all: no limit
 };
 
-// What one token comes to, in the mean.
+// Where one token goes, in the mean.
 struct TokenSpread {
   double ranks = 0;
   double machines = 0;
 };
 
-// Throws Error where experts cannot be dealt or grouped evenly, there are fewer than a token wants,
-// or neither of groups and ranks (or machines) lies within the other.
+// Throws Error if experts cannot be dealt or grouped evenly, there are fewer than a token wants, or
+// neither groups nor ranks (or machines) lie within the other.
 TokenSpread SpreadOf(const TokenRouting& routing);
 
-// Of an all-to-all whose blocks hold a token once for every expert: what deepep sends of its bytes
-// (Collective::rank_share, machine_share).
+// For an all-to-all whose blocks hold a token once for every expert: sets the shares of its bytes
+// that deepep sends (Collective::rank_share, machine_share).
 void SendOnce(const TokenRouting& routing, Collective* collective);
 
-// What a token takes on the wire: its elements, and in 8 bits a scale of 4 bytes for each 128 of
+// What a token takes on the wire: its elements and, in 8 bits, a scale of 4 bytes for each 128 of
 // them (DeepSeek-V3, section 3.3.2).
 Bytes TokenBytes(uint64_t hidden, DType dtype);
 

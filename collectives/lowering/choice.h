@@ -5,8 +5,8 @@
 //   the collective as a whole first waits `start`, once: launching or the library's latency;
 //   if steps_wait, a step from a to b waits  (latency of the route) + step_overhead,  else nothing:
 //   then `start` holds all the latency that there is;
-//   a step puts  bytes / bandwidth_share  on the links of the route. So the flags of a protocol,
-//   and what a channel cannot push, show up as bytes on the wire, and an idle machine takes the
+//   a step puts  bytes / bandwidth_share  on the links of the route. So a protocol's flags, and the
+//   rate that a channel cannot reach, show up as bytes on the wire, and an idle machine takes the
 //   time that NCCL's model says.
 #pragma once
 

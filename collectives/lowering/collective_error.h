@@ -1,4 +1,4 @@
-// A collective that cannot run as it is asked to: whoever knows where that was asked can say it.
+// A collective that cannot run as requested: whoever knows where it was requested can say so.
 #pragma once
 
 #include <string>

@@ -12,14 +12,14 @@ namespace {
 
 using Colour = uint64_t;
 
-// Not symmetric in a and b, also where one of them is mixed already.
+// Not symmetric in a and b, even if one of them is already mixed.
 [[gnu::always_inline]] inline Colour Join(Colour a, Colour b) {
   return Mix(std::rotl(a, 23) ^ Mix(b ^ 0x2545f4914f6cdd1du));
 }
 Colour JoinNumber(Colour a, double b) { return Join(a, std::bit_cast<uint64_t>(b)); }
 
 // Numbers colours in the order in which they are first met. Colours are mixed, so their lowest bits
-// are a hash; there are few of them for many objects, so that the table stays in the cache.
+// are a hash; they are few compared with the objects, so the table stays in the cache.
 class ColourNumbers {
  public:
   ColourNumbers() : slots_(1024) {}
@@ -123,8 +123,8 @@ class Refinement {
     std::vector<uint32_t> depth(transfers_.size(), 0);
     for (uint32_t i = 0; i < transfers_.size(); ++i) {
       const Transfer& transfer = table.transfers[i];
-      // Rounds are never alike, since each waits for the one before. Told from the beginning:
-      // else each pass over all of them would tell only one more from the others.
+      // Rounds are never alike, since each waits for the one before. They are told apart from the
+      // start: else each pass over them would set only one more apart.
       if (transfer.after_begin < transfer.after_end) depth[i] = depth[transfer.after_begin] + 1;
       transfers_[i] =
           JoinNumber(JoinNumber(JoinNumber(Mix(1), transfer.share), transfer.step_latency.value()),
@@ -163,7 +163,7 @@ class Refinement {
   }
 
  private:
-  // A jitter tells everybody apart, everything else only those that it touches.
+  // Jitter makes everybody different, everything else only those that it touches.
   void Perturb(const Perturbation& perturbation) {
     for (uint32_t i = 0; i < ranks_.size(); ++i) {
       if (!perturbation.straggling.empty()) {
@@ -196,7 +196,7 @@ class Refinement {
            CountDistinct(transfers_) + links.count() + CountDistinct(nodes_);
   }
 
-  // The others keep the colours that they begin with.
+  // Finds the links that are crossed; the others keep their first colours.
   void FindCrossedLinks() {
     sums_.assign(links_.size(), 0);
     for (const LinkUse& use : table_.uses) sums_[use.link.index()] = 1;
@@ -205,8 +205,9 @@ class Refinement {
     }
   }
 
-  // How a transfer crosses a link: how often, and whether on its way or on its detour. An odd
-  // number that mixed colours are multiplied by: there are many crossings, and few ways to cross.
+  // How a transfer crosses a link: how often, and whether on its way or on its detour. Returns an
+  // odd number that mixed colours are multiplied by: there are many crossings, but few ways to
+  // cross.
   Colour Crossing(const Transfer& transfer, uint32_t use) const {
     const uint32_t multiplicity = table_.uses[use].multiplicity;
     const bool is_detour = use >= transfer.use_end;
@@ -218,7 +219,7 @@ class Refinement {
   }
 
   void RefineTransfers() {
-    std::vector<Colour> sites(transfers_.size());  // of all that share it
+    std::vector<Colour> sites(transfers_.size());  // of all sites that share it
     for (uint32_t i = 0; i < sites_.size(); ++i) {
       const Site& site = table_.sites[i];
       const Colour colour = Mix(sites_[i]);

@@ -79,8 +79,8 @@ class GoalWriter {
 
   [[noreturn]] void FailTooLarge(uint32_t rank) const {
     throw Error(
-        fmt::format("as GOAL the schedule is a text of more than {}: that much holds rank "
-                    "{} of {}; fewer channels, layers or micro-batches make it smaller",
+        fmt::format("as GOAL the schedule is a text of more than {}, reached at rank {} of {}; "
+                    "fewer channels, layers or micro-batches make it smaller",
                     Print(Bytes(static_cast<double>(kLargestGoal))), rank, schedule_.ranks()));
   }
 
@@ -112,9 +112,9 @@ class GoalWriter {
     return label_++;
   }
 
-  // Messages of one tag between two ranks meet in their order. The tag says which communicator it
-  // is, twice over, since sends and receives meet apart from collectives; which meeting there; and
-  // which part of a collective, since parts may overtake one another.
+  // Messages with one tag between two ranks meet in order. The tag says which communicator it is
+  // (each has two numbers, since sends and receives meet apart from collectives), which meeting
+  // there, and which part of a collective, since parts may overtake one another.
   uint32_t TagOf(uint32_t kind, uint32_t meeting, uint32_t part) const {
     constexpr uint64_t kParts = 64;
     constexpr uint64_t kTags = uint64_t{1} << 31;
@@ -135,7 +135,7 @@ class GoalWriter {
     return label;
   }
 
-  // Between a beginning and an end, so that dependencies do not multiply.
+  // Writes it between a begin and an end, so that dependencies do not multiply.
   uint64_t WriteCollective(uint32_t rank, const Op& op, uint32_t slot,
                            const std::vector<uint64_t>& before) {
     const auto& collective = std::get<Collective>(op.work);
@@ -164,7 +164,7 @@ class GoalWriter {
       last = &message;
     }
     ends.insert(ends.end(), under_way.begin(), under_way.end());
-    if (ends.empty()) return begin;  // it has no part in it: the root's neighbour of nobody
+    if (ends.empty()) return begin;  // the rank takes no part in it
     return Calculate(0, ends);
   }
 
@@ -204,7 +204,7 @@ class GoalWriter {
     return messages;
   }
 
-  // Of a site those that a rank sends or receives.
+  // Those of a site's transfers that a rank sends or receives.
   const std::vector<uint32_t>& TransfersOf(uint32_t index, uint32_t rank) {
     std::map<uint32_t, std::vector<uint32_t>>& by_rank = transfers_of_rank_[index];
     if (by_rank.empty()) {
@@ -240,7 +240,7 @@ class GoalWriter {
   GoalText goal_;
   uint64_t label_ = 0;  // the next of the rank
   uint32_t cpu_ = 0;
-  // By kind of tag; of sends and receives also the peer and which of them.
+  // By kind of tag; for sends and receives also by peer and direction.
   std::map<std::tuple<uint32_t, uint32_t, bool>, uint32_t> meetings_;
 };
 

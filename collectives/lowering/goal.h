@@ -10,11 +10,11 @@
 //   lI requires lJ                           begins when that has ended
 //   }
 //
-// An op of the schedule begins when what it is after and the one before it on its stream have
-// ended, and a rank begins a step of a collective when its messages of earlier steps have. Not
-// carried, since GOAL has no words for it: which links a message takes, what a library needs to
-// begin and adds to the wire, computing that communication slows down, parts of a nanosecond; a
-// message of no bytes has one.
+// An op of the schedule begins when everything that it is after, and the op before it on its
+// stream, have ended, and a rank begins a step of a collective when its messages of earlier steps
+// have. GOAL has no words for the following, which is lost: which links a message takes, a
+// library's start-up time and what it adds to the wire, compute slowed down by communication, and
+// fractions of a nanosecond. A message of no bytes gets one.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,7 @@ using ComputeTimes = std::function<Seconds(uint32_t rank, const Op& op)>;
 inline constexpr size_t kLargestGoal = size_t{1} << 30;  // bytes
 
 // The schedule must have passed CheckSchedule. Throws Error for switches that add (NVLS, SHARP),
-// for which there is no word, and for what would be more than kLargestGoal.
+// for which GOAL has no word, and for a text of more than kLargestGoal.
 GoalText WriteGoal(const Schedule& schedule, Router& router, uint32_t channels, NcclVersion version,
                    const ComputeTimes& time);
 

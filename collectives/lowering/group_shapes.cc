@@ -16,7 +16,7 @@ bool HasShapes(const Router& router) {
   return rule && rule->choice == RouteChoice::kSpray && AppendBlocks(*fabric, 0, &blocks);
 }
 
-// Numbers what it is shown in the order in which it is first met.
+// Numbers things in the order in which they are first met.
 class Numbers {
  public:
   uint32_t Of(uint64_t thing) {

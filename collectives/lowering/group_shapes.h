@@ -1,9 +1,9 @@
-// Which groups are alike: their members are at the same places of machines of which the same are
-// neighbours, so that whatever one does on its own takes as long as with the other. Which links
-// they use is not the same.
+// Which groups are alike: their members are at the same places of machines that neighbour each
+// other in the same way, so that whatever one group does on its own takes equally long in the
+// other. They do not use the same links.
 //
-// On equal machines below fat trees and dragonflies that spray, only that counts which members
-// share a machine, which machines a switch, and so on upwards; elsewhere every group is its own.
+// On equal machines below fat trees and dragonflies that spray, it only matters which members share
+// a machine, which machines share a switch, and so on upwards; elsewhere no two groups are alike.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ class GroupShapes {
 
   // The same number for groups that are alike.
   uint32_t Of(const std::vector<uint32_t>& ranks);
-  // Whether different groups can be.
+  // Whether different groups can be alike.
   bool AreShared() const { return are_shared_; }
 
  private:

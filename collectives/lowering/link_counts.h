@@ -1,4 +1,4 @@
-// Links, numbered densely and counted; for loops over the links of many routes.
+// Links, numbered densely and counted, for loops over the links of many routes.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +27,7 @@ class DenseLinks {
 };
 
 // Crossings of links, summed up. A large cluster has millions of links and a group crosses few, so
-// that the counts of one thread are kept at zero from one counter to the next.
+// a thread's counts are kept, all zero, from one counter to the next.
 class LinkCounter {
  public:
   explicit LinkCounter(uint32_t links) : count_(std::move(Kept())) {
@@ -46,7 +46,7 @@ class LinkCounter {
   }
   // By link.
   std::vector<LinkUse> Take() {
-    if (8 * touched_.size() > count_.size()) {  // to look at all is quicker than to sort
+    if (8 * touched_.size() > count_.size()) {  // looking at all is quicker than sorting
       touched_.clear();
       for (uint32_t link = 0; link < count_.size(); ++link) {
         if (count_[link] != 0) touched_.push_back(link);

@@ -82,7 +82,7 @@ class Lowering {
     return options_.slowdown ? *options_.slowdown : cluster_.DeviceOf(rank).slowdown;
   }
 
-  // An op of a rank is about one task and one edge.
+  // A rank's op is about one task and one edge.
   void ReserveTasks() {
     for (const Role& role : schedule_.roles) {
       first_op_.push_back(op_count_);
@@ -96,8 +96,8 @@ class Lowering {
     constexpr size_t kMost = 1u << 27;  // some ten gigabytes
     if (ops > kMost)
       throw Error(
-          fmt::format("the step is too large to be played: found {} ops on the {} ranks that "
-                      "do not behave like others, expected at most {} in all",
+          fmt::format("the step is too large to be played: found {} ops on the {} ranks that do "
+                      "not behave like others, expected at most {} in all",
                       ops, folding_.ranks.size(), kMost));
     builder_.Reserve(ops + ops / 4, ops + ops / 2, ops);
   }
@@ -221,7 +221,8 @@ class Lowering {
     return {task, task, task, false};
   }
 
-  // Replicas share roles and devices, so each (role's op, device kind) is worked out once.
+  // Replicas share roles and devices, so each pair of a role's op and a device kind is worked out
+  // once.
   Time ComputeDuration(uint32_t rank, uint32_t place, const Op& op, const Compute& compute) {
     const uint32_t spec = cluster_.SpecOf(rank);
     Time& known = durations_[spec * op_count_ + first_op_[schedule_.role_of_rank[rank]] + place];
@@ -233,7 +234,7 @@ class Lowering {
   }
 
   // `site` is this rank's own; the class's representative stands for it. The k-th op there makes
-  // the meeting if no other class of ranks has.
+  // the meeting if no other class of ranks has yet.
   Ends LowerMeeting(uint32_t rank, const Op& op, uint32_t site, uint32_t k) {
     const uint32_t site_class = folding_.sites.of[site];
     std::vector<Meeting>& meetings = meetings_[site_class];
@@ -250,7 +251,7 @@ class Lowering {
     return {arrival, meeting.begin, end, true};
   }
 
-  // Whether all ranks of such a site arrive at the same time, as members of one class.
+  // Whether all ranks of such a site arrive together, as members of one class.
   bool IsOneClass(uint32_t site_class) {
     std::optional<bool>& known = is_one_class_[site_class];
     if (!known) {
@@ -314,7 +315,7 @@ class Lowering {
     }
   }
 
-  // What a calibration says that it takes, whatever the links.
+  // How long a calibration says that it takes, whatever the links.
   std::optional<Seconds> MeasuredDuration(const Work& work, const Site& site) const {
     if (!cluster_.measured_collectives()) return std::nullopt;
     const MeasuredCollectives& costs = *cluster_.measured_collectives();

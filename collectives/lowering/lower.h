@@ -1,10 +1,10 @@
 // Lowering: from a Schedule and a Cluster to the Program that the engine plays.
 //
 // Every compute op becomes a delay (topology/devices/device.h says how long); every communication
-// op one join a rank (its arrival), one join a site (the rendezvous), the transfers, and its end.
-// What the transfers are depends on the fidelity:
+// op one join per rank (its arrival), one join per site (the rendezvous), the transfers, and its
+// end. What the transfers are depends on the fidelity:
 //   formula  one delay: the closed form on an idle machine; no contention
-//   fluid    rings: each channel one coupled flow over all edges: S·share·n/p bytes an edge, after
+//   fluid    rings: each channel one coupled flow over all edges: S·share·n/p bytes per edge, after
 //            S·(step latency); other algorithms: collectives/lowering/plan_flows.h
 //   step     rings: each edge of each channel a flow of S steps, chained around the ring; a rank
 //            has finished when its own edges, in and out, have; other algorithms: likewise
@@ -12,10 +12,10 @@
 //
 // On a cluster whose collectives were measured (topology/devices/measured_costs.h) each is one
 // delay of that time at every fidelity, and shares nothing with others beyond what it shared when
-// it was measured. What a step waits for and how much of its bytes are data is the choice's
-// business (collectives/lowering/tuning.h). Streams and `after` become edges. Collectives of a
-// single rank take no time. Where all ranks of a site are of one class, arrival and rendezvous are
-// one join, and a lone transfer is its own end.
+// it was measured. What a step waits for and how many of its bytes are data is part of the choice
+// (collectives/lowering/tuning.h). Streams and `after` become edges. Collectives of a single rank
+// take no time. If all ranks of a site are of one class, arrival and rendezvous are one join, and a
+// lone transfer is its own end.
 //
 // With folding (collectives/lowering/folding.h) the Program has the tasks of one rank, one site and
 // one link of each class, with multiplicities; without, of all.
@@ -53,9 +53,9 @@ struct Lowered {
 };
 
 // The schedule must have passed CheckSchedule. The router must know the links that fail in the
-// perturbation, for transfers to be able to go round them. Throws Error when the schedule has other
-// ranks than the cluster has devices, or when an op names an algorithm or protocol that is not
-// known or does not suit its kind or group.
+// perturbation, for transfers to be able to go round them. Throws Error when the schedule does not
+// have as many ranks as the cluster has devices, or when an op names an algorithm or protocol that
+// is not known or does not suit its kind or group.
 Lowered Lower(const Schedule& schedule, Router& router, const LowerOptions& options = {},
               ProgressObserver& observer = NoObserver());
 

@@ -8,7 +8,7 @@
 namespace rehearse {
 namespace {
 
-// Of a trunk's capacity when each of its cables carries factor(cable) times its own.
+// The factor of a trunk's capacity when each of its cables carries factor(cable) times its own.
 template <typename Factor>
 double ShareLeft(const Cluster& cluster, uint32_t trunk, const Factor& factor) {
   BytesPerSecond left;

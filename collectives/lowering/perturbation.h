@@ -1,12 +1,12 @@
-// What is not as steady as the model: kernels and links that are a little off, ranks that straggle,
-// links that become slow, fail or recover while the step runs. In terms of ranks and the cluster's
-// links, so that it means the same folded or not, at any fidelity.
+// What is not as steady as in the model: kernels and links that are a little off, ranks that
+// straggle, links that become slow, fail or recover while the step runs. It is given in terms of
+// ranks and the cluster's links, so that it means the same folded or not, at any fidelity.
 //
 //   a kernel takes        (1 + compute_jitter·z) · straggling(rank)   times as long, z of its own
 //   a link carries        (1 + link_jitter·z)                         times as much, z of its own
-// with z from sim/base/noise.h: mean 0, deviation 1, cut off at ±3. Channels and routes are
-// those of the steady machine; only transfers that meet a failed link go another way (Router,
-// failing links).
+// with z from sim/base/noise.h: mean 0, deviation 1, cut off at ±3. Channels and routes are those
+// of the steady machine; only transfers that meet a failed link take another route (Router, failing
+// links).
 #pragma once
 
 #include <cstdint>
@@ -32,14 +32,14 @@ struct Perturbation {
   double compute_jitter = 0;  // standard deviations, 0 to kMostJitter
   double link_jitter = 0;
   std::vector<double> straggling = {};  // by rank, above 0; empty: 1 for all
-  std::vector<LinkEvent> events = {};   // of one link at one time the last counts
+  std::vector<LinkEvent> events = {};   // for one link at one time the last counts
 };
 
 // How many times as long op `op` of the rank's role computes.
 double ComputeFactor(const Perturbation& perturbation, uint32_t rank, uint32_t op);
-// How many times as much the link carries, events apart; a trunk what its cables do.
+// How many times as much the link carries, without events; a trunk carries what its cables do.
 double LinkFactor(const Perturbation& perturbation, const Cluster& cluster, uint32_t link);
-// The same with events for the trunks whose cables have some, which then carry what these do.
+// Adds events for trunks whose cables have some; a trunk then carries what its cables do.
 Perturbation WithTrunkEvents(const Perturbation& perturbation, const Cluster& cluster);
 // By link: whether it fails at any time.
 std::vector<bool> FailingLinks(const Perturbation& perturbation, uint32_t link_count);

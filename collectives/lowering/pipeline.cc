@@ -8,7 +8,7 @@
 namespace rehearse {
 namespace {
 
-// What every link has to carry, and the most that any has. Taking away looks at all links only when
+// What every link must carry, and the most that any must. Taking away looks at all links only when
 // none of those with the most is left.
 class Loads {
  public:

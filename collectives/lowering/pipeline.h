@@ -24,9 +24,9 @@ namespace rehearse {
 
 inline constexpr uint32_t kMostPieces = 256;
 
-// What a step costs that messages of all bytes would take: latency + seconds · bytes.
+// What a step costs if its messages had all the bytes: latency + seconds · bytes.
 struct StepCost {
-  Seconds latency;     // of a pipeline: by how much the longest chain grows
+  Seconds latency;     // in a pipeline: by how much the longest chain grows
   double seconds = 0;  // for each byte of the collective
 };
 
@@ -35,19 +35,20 @@ class Pipeline {
  public:
   struct Hop {
     Seconds latency;
-    // Link, seconds for each byte of the collective.
+    // Links, with the seconds that each needs per byte of the collective.
     std::vector<std::pair<uint32_t, double>> loads;
     std::vector<uint32_t> neighbours = {};  // in order; hops that share a member with it
   };
 
   Pipeline() = default;
   explicit Pipeline(std::vector<Hop> hops);
-  // One whose filling is counted elsewhere (Choice::start): all bytes on all hops at once, so many
-  // seconds for each.
+  // A pipeline whose filling is counted elsewhere (Choice::start): all bytes on all hops at once,
+  // each taking so many seconds.
   explicit Pipeline(double seconds) : fills_(false), seconds_(seconds) {}
 
   uint32_t BestPieces(Bytes bytes) const;
-  // Of the steps with m pieces, in order; seconds for all pieces together. Remembered.
+  // The costs of the steps with m pieces, in order; seconds are for all pieces together.
+  // Remembered.
   const std::vector<StepCost>& Steps(uint32_t pieces) const;
   Seconds Time(Bytes bytes, uint32_t pieces) const;
 

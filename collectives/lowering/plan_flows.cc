@@ -12,7 +12,7 @@ namespace {
 
 // ---- Messages -----------------------------------------------------------------------------------
 
-// What a rank or switch has to do in one part: its own transfers at the representative site.
+// What a rank or switch must do in one part: its own transfers at the representative site.
 struct Incident {
   uint32_t transfer_class = 0;
   uint32_t step = 0;
@@ -127,7 +127,7 @@ class MessageFlows {
     return after == end.done.begin() ? meeting_->move : (after - 1)->second;
   }
 
-  // Every message after the steps before of both its ends.
+  // Puts every message after the earlier steps of both its ends.
   void Chain(uint32_t transfer_class, const std::vector<TaskId>& flows) {
     const Transfer& transfer = Representative(transfer_class);
     for (uint32_t i = 0; i < flows.size(); ++i) {
@@ -154,7 +154,7 @@ class MessageFlows {
   const Bytes wire_;
   const FlowSink& sink_;
   Meeting* meeting_;
-  uint32_t pieces_ = 1;                                // of pipelines
+  uint32_t pieces_ = 1;                                // for pipelines
   std::map<uint32_t, std::vector<TaskId>> flows_;      // by class of transfers
   std::map<std::pair<uint32_t, uint32_t>, End> ends_;  // by (class of ranks or switches, part)
 };
@@ -182,7 +182,7 @@ void AddRoundFlows(const Site& site, const GroupPlan& plan, Bytes bytes, const F
     Flow flow;
     flow.bytes = transfer.steps * wire.value() * transfer.share;
     flow.latency = ToTime(transfer.steps * transfer.step_latency);
-    if (plan.IsPipeline()) {  // what it waits besides moving its bytes with all hops at once
+    if (plan.IsPipeline()) {  // how long it waits beyond moving its bytes with all hops at once
       flow.latency =
           ToTime(std::max(Seconds(0), plan.time - Bytes(plan.ways * flow.bytes) /
                                                       plan.paces[transfer.part][0].rate));

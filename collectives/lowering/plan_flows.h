@@ -6,7 +6,7 @@
 // step   a flow for each message. It begins when both its ends, ranks or switches, are done with
 //        all their messages of earlier steps (collectives/algorithms/steps.h). A rank is done when
 //        all of its own are.
-// Folded, all this once for each class. Used by collectives/lowering/lower.cc alone.
+// If folded, all this happens once for each class. Only for collectives/lowering/lower.cc.
 #pragma once
 
 #include <functional>

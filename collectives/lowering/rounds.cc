@@ -14,7 +14,7 @@
 namespace rehearse {
 namespace {
 
-// Of the collective's bytes, what one chunk is; 0 for a barrier.
+// One chunk's share of the collective's bytes; 0 for a barrier.
 double ShareOfChunk(const GroupPlan& plan, const Part& part) {
   switch (plan.kind) {
     case CollectiveKind::kBarrier:
@@ -177,7 +177,7 @@ void ForEachRound(const std::vector<PartMessage>& messages, const Visit& visit) 
 // Which hops of a pipeline share a member: sets of hops, as bits.
 class HopNeighbours {
  public:
-  // Of one part.
+  // Adds the messages of one part.
   void Add(const std::vector<PartMessage>& messages) {
     uint32_t ends = 0;
     uint32_t hops = 0;
@@ -276,7 +276,7 @@ std::vector<PartMessage> MessagesOfPart(const GroupPlan& plan, size_t part_index
 
 namespace {
 
-// Where everybody sends as much to everybody at once, nobody has to look at all the pairs.
+// If everybody sends equally much to everybody at once, there is no need to look at all pairs.
 std::optional<RoundFlow> AllPairs(const GroupPlan& plan, const Part& part, Router& router,
                                   LinkCounter& counter) {
   const bool is_exchange = plan.kind == CollectiveKind::kAllToAll &&

@@ -2,9 +2,9 @@
 //
 // A *message* is what one position sends to another in one step, or in each of several steps in a
 // row. A *round* is all messages that begin with the same step; they are over before the next round
-// begins. On symmetric machines all its messages move at one pace, so that a round is one coupled
-// flow: every message takes its links at the flow's rate, as often as its bytes are a multiple of
-// the flow's. All-to-alls whose sizes differ have a flow for each size. Pipelines have all their
+// begins. On symmetric machines all its messages move at one pace, so a round is one coupled flow:
+// every message takes its links at the flow's rate, times the multiple that its bytes are of the
+// flow's. All-to-alls whose sizes differ have a flow for each size. Pipelines have all their
 // rounds, called hops, under way at once: one coupled flow of all
 // (collectives/lowering/pipeline.h).
 #pragma once
@@ -31,7 +31,7 @@ struct PartMessage {
   double share = 0;  // of the collective's bytes, each step; in a pipeline, all pieces together
 };
 
-// The links of a message, what its step waits for.
+// The links of a message, and what its step waits for.
 struct MessageWay {
   const Route* route = nullptr;  // between ranks; else `links` lead to a switch or from it
   std::span<const uint32_t> links;
@@ -59,7 +59,7 @@ struct RoundFlow {
   uint32_t ways = 1;  // parts of a message
   Seconds latency;    // of a step: the longest of its messages
   std::vector<LinkUse> uses;
-  // When links fail; empty if none can, or some message has no other way.
+  // Used when links fail; empty if none can, or some message has no other way.
   std::vector<LinkUse> detour;
 };
 
@@ -72,15 +72,15 @@ struct GroupPlan {
   std::vector<double> pair_shares;  // of the bytes, by [sender][receiver]; empty: equal
   double rank_share = 1;            // of the bytes (Collective), where the algorithm forwards
   double machine_share = 1;
-  uint32_t ways = 1;   // equal parts of every message (Router::ways)
+  uint32_t ways = 1;   // equal parts that every message is cut into (Router::ways)
   uint64_t phase = 0;  // which other plans run at the same time (Router::EnterPhase)
 
-  // What is needed of these: see IdlePaces, PipelineOf, UnevenCost.
+  // Only those that are needed: see IdlePaces, PipelineOf, UnevenCost.
   std::vector<std::vector<Pace>> paces = {};
-  std::vector<double> unit_shares = {};  // by part, of pipelines: of a message at multiplicity 1
+  std::vector<double> unit_shares = {};  // by part, for pipelines: of a message at multiplicity 1
   Pipeline pipeline = {};
   std::vector<StepCost> uneven = {};
-  Seconds time;  // of formula and of pipelines: from the first step on, alone
+  Seconds time;  // for formula and for pipelines: from the first step on, alone
 
   bool IsPipeline() const { return choice.algorithm->pipelined.Has(kind); }
   // Rounds may have flows of several sizes.
@@ -94,27 +94,27 @@ Seconds ClosedForm(const GroupPlan& plan, Bytes bytes);
 // Sorted by sender, then step.
 std::vector<PartMessage> MessagesOfPart(const GroupPlan& plan, size_t part);
 
-// What the last of a part's steps waits for where one hands on to the next (Algorithm::forwards):
-// every message waits as long. Nothing else.
+// What the last of a part's steps waits for if each passes on to the next (Algorithm::forwards):
+// every message waits that long. Otherwise nothing.
 std::optional<Seconds> ForwardingLatency(const GroupPlan& plan, size_t part, Router& router);
 
 MessageWay WayOf(const GroupPlan& plan, const Part& part, const PartMessage& message,
                  Router& router);
-// A number for what runs at the same time: of a communicator, with an algorithm ("" for messages of
-// pairs), in a step.
+// A number for transfers that run at the same time: those of a communicator, with an algorithm (""
+// for messages of pairs), in a step.
 uint64_t PhaseOf(uint32_t communicator, std::string_view algorithm, uint32_t step);
-// What a step over a way of this latency waits for.
+// What a step over a way with this latency waits for.
 Seconds StepLatency(const Choice& choice, Seconds way);
 
 // In order of the rounds; in a pipeline one flow with all messages.
 std::vector<RoundFlow> RoundsOfPart(const GroupPlan& plan, size_t part, Router& router);
 
-// The pace of every round of every part, if the parts run side by side on an idle machine; of
-// pipelines, of all hops at once. CHECKs equal sizes.
+// The pace of every round of every part, if the parts run side by side on an idle machine; for
+// pipelines, with all hops at once. CHECKs equal sizes.
 std::vector<std::vector<Pace>> IdlePaces(const std::vector<std::vector<RoundFlow>>& rounds,
                                          const Cluster& cluster);
 
-// Of a plan that is a pipeline, with the rounds of its parts: its hops, where steps wait.
+// For a plan that is a pipeline, with the rounds of its parts; it has hops if steps wait.
 Pipeline PipelineOf(const GroupPlan& plan, const std::vector<std::vector<RoundFlow>>& rounds,
                     Router& router);
 

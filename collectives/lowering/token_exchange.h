@@ -1,8 +1,8 @@
-// What a dispatch of experts, or a combine, takes alone: tokens, not bytes, are given.
+// How long a dispatch to experts, or a combine, takes on its own, given tokens rather than bytes.
 //
-// By "deepep" tokens come once to a machine and once to a rank of it
-// (collectives/algorithms/algorithm_deepep.cc); by any other algorithm of an all-to-all they are
-// sent once for every expert. Loads are those of uniform routing in the mean.
+// With "deepep", a token goes once to a machine and once to each rank there
+// (collectives/algorithms/algorithm_deepep.cc); with any other all-to-all algorithm it is sent once
+// for every expert. Loads are the means of uniform routing.
 #pragma once
 
 #include <cstdint>
@@ -19,15 +19,16 @@ struct TokenExchange {
 
 struct ExchangeTime {
   Seconds time;
-  // Of what tokens come to, their own place among it, as DeepEP's tests count: copies to machines
-  // where there are several, else copies to ranks. A flat exchange counts the copy of each expert.
+  // Counts the copies of tokens, those that stay in place included, as DeepEP's tests do: copies to
+  // machines if there are several, else copies to ranks. A flat exchange counts one copy for each
+  // expert.
   BytesPerSecond bandwidth;
 };
 
 // How many machines the trial's first group is on.
 uint32_t MachinesOf(const Trial& trial, const Cluster& cluster);
 
-// The trial is an all-to-all; its shares follow from the routing. `tokens` of each rank.
+// The trial is an all-to-all; its shares follow from the routing. `tokens` is per rank.
 ExchangeTime TimeOf(const TokenExchange& exchange, uint64_t tokens, const Trial& trial,
                     const Cluster& cluster);
 

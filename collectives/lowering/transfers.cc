@@ -26,7 +26,7 @@ struct Slot {
   friend auto operator<=>(const Slot&, const Slot&) = default;
 };
 
-// Rings of the machine as it is do not depend on kind and size.
+// Rings of the bare machine do not depend on kind and size.
 bool IsPlainRing(const Collective& collective) {
   return collective.algorithm == "ring" && collective.protocol == "none" &&
          (collective.kind == CollectiveKind::kAllReduce ||
@@ -60,7 +60,7 @@ class Maker {
   }
 
  private:
-  // Where a way's transfers are, and the plan of the first site that goes it.
+  // Where a way's transfers are, and the plan of the first site that takes it.
   struct PlacedWay {
     uint32_t plan = 0;
     uint32_t transfer_begin = 0;
@@ -179,8 +179,8 @@ class Maker {
     return index;
   }
 
-  // What the group's transfers follow from, whatever their bytes: collectives of which it is equal
-  // go the same way. Those whose messages differ in size are each their own.
+  // What determines the group's transfers, whatever their bytes: collectives for which it is equal
+  // go the same way. Those whose messages differ in size share it with no other.
   using Way = std::tuple<uint32_t, uint32_t, uint32_t, const Algorithm*, CollectiveKind, uint32_t,
                          uint32_t, bool, double>;
   static Way WayKey(const Slot& slot, uint32_t group, const Collective& collective,
@@ -200,7 +200,7 @@ class Maker {
             choice.step_overhead.value()};
   }
 
-  // Those of the first site that goes this way, which `make` adds.
+  // The transfers of the first site that goes this way, which `make` adds.
   template <typename Make>
   void PlaceOnce(const Way& way, Site* site, const Make& make) {
     const auto [first, is_new] = first_of_way_.emplace(way, PlacedWay{});
@@ -254,8 +254,8 @@ class Maker {
     if (of_shape != nullptr) *of_shape = site->plan;
   }
 
-  // Where the plan is noted that this request has in groups that are alike. Null where it depends
-  // on more: on who sends to whom (step), and where groups are each their own.
+  // Where the plan of this request is noted for groups that are alike. Null if it depends on more:
+  // on who sends to whom (step), or if no groups are alike.
   uint32_t* PlanOfShape(const Slot& slot, uint32_t group, const std::vector<uint32_t>& ranks) {
     if (fidelity_ == Fidelity::kStep || !tuner_.ShapesAreExact()) return nullptr;
     std::vector<uint32_t>& shapes = shapes_[slot.communicator];
@@ -265,7 +265,7 @@ class Maker {
     return &plan_of_shape_.emplace(key, kNoTransfer).first->second;
   }
 
-  // The transfers of a plan that was made for a group which is alike.
+  // Takes the transfers of a plan that was made for a group that is alike.
   void PlaceAs(const GroupPlan& like, const Slot& slot, uint32_t group, Site* site) {
     const Collective& collective = *requests_[slot.request].collective;
     PlaceOnce(WayKey(slot, group, collective, like), site, [&] {
@@ -283,7 +283,7 @@ class Maker {
     });
   }
 
-  // Plans of rings know nothing of their group, and are mostly equal.
+  // Plans of rings know nothing about their group, and are mostly equal.
   uint32_t RingPlan(const GroupPlan& plan, Request* request) {
     if (request->plan == kNoTransfer || table_.plans[request->plan].choice != plan.choice) {
       request->plan = static_cast<uint32_t>(table_.plans.size());
@@ -305,8 +305,8 @@ class Maker {
     });
   }
 
-  // Where the site is noted that does the same at the same places of another machine.
-  // Null for groups across machines, and where machines are not alike.
+  // Where the site that does the same at the same places of another machine is noted. Null for
+  // groups across machines, and if machines are not alike.
   uint32_t* AlikeInAMachine(const Site& site) {
     if (!router_.MachinesAreAlike()) return nullptr;
     const Cluster& cluster = router_.cluster();
@@ -321,13 +321,13 @@ class Maker {
     return &alike_.emplace(std::move(key), kNoTransfer).first->second;
   }
 
-  // What a group in a machine does is what a like group in another does, link by link.
+  // What a group in a machine does is what a similar group in another does, link by link.
   void CopyTransfers(const Site& alike, Site* site) {
     const ClusterStructure& structure = *router_.cluster().structure();
     const uint32_t devices = structure.devices_per_machine;
     const uint32_t machines = site->ranks[0] / devices - alike.ranks[0] / devices;
     const uint32_t links =
-        machines * structure.links_per_machine();  // may wrap, as sums with it do
+        machines * structure.links_per_machine();  // may wrap, and so may sums with it
     const uint32_t ranks = machines * devices;
     const auto move = [](uint32_t place, uint32_t by) {
       return place == kNoTransfer ? kNoTransfer : place + by;
@@ -410,7 +410,7 @@ class Maker {
     return transfer;
   }
 
-  // All but its time.
+  // Everything except its time.
   void Arrange(const Collective& collective, const std::vector<uint32_t>& ranks, GroupPlan* plan) {
     std::vector<std::vector<RoundFlow>> rounds;
     ArrangeParts(collective, ranks, plan, &rounds);
@@ -430,7 +430,7 @@ class Maker {
     }
   }
 
-  // The parts, and unless step by step their rounds.
+  // Arranges the parts and, unless step by step, their rounds.
   void ArrangeParts(const Collective& collective, const std::vector<uint32_t>& ranks,
                     GroupPlan* plan, std::vector<std::vector<RoundFlow>>* rounds) {
     const Algorithm& algorithm = *plan->choice.algorithm;
@@ -459,7 +459,7 @@ class Maker {
     }
   }
 
-  // One transfer a flow of each round; those of a round begin when those of the one before are
+  // One transfer per flow of each round; those of a round begin when those of the previous one are
   // done.
   void AddRounds(uint32_t part, const std::vector<RoundFlow>& rounds) {
     uint32_t before = static_cast<uint32_t>(table_.transfers.size());

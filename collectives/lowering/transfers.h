@@ -2,11 +2,11 @@
 //
 // A *site* is where ranks meet: a group of a communicator for one kind of collective, or a sender
 // and a receiver. Sites of one group that go the same way share its transfers, whatever the bytes.
-// Those of rings, which all-reduce, all-gather and reduce-scatter go: one a channel (a whole ring,
-// coupled) or, step by step, one an edge of each channel. Of another plan: one a round of each part
-// or, step by step, one a message (collectives/lowering/rounds.h). Lowering turns an op at a site
-// into flows over the site's transfers; folding looks for symmetry among them. Structure of arrays,
-// 32-bit ids; size linear in ranks × communicators × channels.
+// Rings (for all-reduce, all-gather and reduce-scatter) have one transfer per channel (a whole
+// ring, coupled) or, step by step, one per edge of each channel. Any other plan has one per round
+// of each part or, step by step, one per message (collectives/lowering/rounds.h). Lowering turns an
+// op at a site into flows over the site's transfers; folding looks for symmetry among them.
+// Structure of arrays, 32-bit ids; size linear in ranks × communicators × channels.
 #pragma once
 
 #include <cstdint>
@@ -27,14 +27,14 @@ namespace rehearse {
 
 enum class Fidelity : uint8_t { kFormula, kFluid, kStep };
 const char* Name(Fidelity fidelity);  // "formula", "fluid", "step"
-// What it does not know, in a few words for those who read its numbers.
+// What the fidelity leaves out, in a few words for those who read its numbers.
 const char* LeftOutBy(Fidelity fidelity);
 
 inline constexpr uint32_t kNoTransfer = 0xffffffffu;
 
 struct Transfer {
-  // Of the op's bytes (in rings and of equal blocks, of a p-th of them), at multiplicity 1: where
-  // pairs have several ways (Router::ways), of one of the parts.
+  // Share of the op's bytes (in rings and with equal blocks, of a p-th of them) at multiplicity 1;
+  // where pairs have several ways (Router::ways), that of one of the parts.
   double share = 1;
   Seconds step_latency;      // one step
   BytesPerSecond idle_rate;  // formula only: of an edge's part when this site alone is active
@@ -47,16 +47,16 @@ struct Transfer {
   uint32_t to = 0;
   bool is_of_pair = false;
 
-  // Of plans only:
+  // Only in plans:
   uint32_t part = 0;
-  uint32_t steps = 1;        // that it goes on for, or 1 in a pipeline
+  uint32_t steps = 1;        // how many it goes on for; 1 in a pipeline
   uint32_t step = 0;         // step: the first of them
   uint32_t after_begin = 0;  // fluid: begins when transfers[after_begin .. after_end) are done
   uint32_t after_end = 0;
 };
 
 struct Site {
-  std::vector<uint32_t> ranks;  // members; sender and receiver
+  std::vector<uint32_t> ranks;  // members, or sender and receiver
   uint32_t communicator = 0;
   bool is_pair = false;
   uint32_t plan = kNoTransfer;  // plans[plan]; none for pairs
@@ -72,7 +72,7 @@ struct TransferTable {
   uint32_t switches = 0;       // that add, in all plans together
   GrowingArray<LinkUse> uses;  // links and trunks by index in the cluster
   // sites_of_rank[begin[r] .. begin[r+1]): where rank r meets others. Ranks of one role have the
-  // same kinds of sites in the same order, so that position `slot` means the same for all of them.
+  // same kinds of sites in the same order, so position `slot` means the same for all of them.
   std::vector<uint32_t> rank_begin;
   std::vector<uint32_t> sites_of_rank;
   // By role and op: the slot of the op's site; kNoTransfer for compute and for groups of one.

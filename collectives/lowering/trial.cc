@@ -14,7 +14,7 @@ namespace {
 
 constexpr Seconds kTick(1 / kPicosecondsPerSecond);
 
-// One run of several sizes has to fit the clock.
+// One run of several sizes must fit the clock.
 constexpr Bytes kMostBytesTogether(1e15);
 
 Collective CollectiveOf(const Trial& trial, Bytes bytes) {

@@ -1,4 +1,5 @@
-// One collective alone on a cluster, as nccl-tests would run it: how long, and which bandwidth.
+// One collective alone on a cluster, as nccl-tests would run it: how long it takes, and at which
+// bandwidth.
 #pragma once
 
 #include <cstdint>
@@ -21,11 +22,11 @@ struct Trial {
   // As in sim/schedule/schedule.h, "auto" among them.
   std::string algorithm = "ring";
   std::string protocol = "none";
-  // As in sim/schedule/schedule.h, of an all-to-all by deepep.
+  // As in sim/schedule/schedule.h, for an all-to-all by deepep.
   double rank_share = 1;
   double machine_share = 1;
   uint32_t root = 0;           // broadcast, reduce: a member of each group
-  FabricRouting routing = {};  // of the routers that are made for it
+  FabricRouting routing = {};  // of the routers made for it
 };
 
 // Deals ranks round-robin into `count` groups: the i-th rank into group i mod count. Throws Error
@@ -40,15 +41,15 @@ Schedule TrialSchedule(const Trial& trial, const std::vector<Bytes>& sizes, uint
 // What the trial's first group takes for so many bytes.
 Choice ChoiceOf(const Trial& trial, Bytes bytes, Tuner& tuner);
 
-// From the common begin until the last rank of the last group is done. Zero for groups of one.
+// From the common start until the last rank of the last group is done. Zero for groups of one.
 Seconds TimeOf(const Trial& trial, Bytes bytes, Router& router);
 
 // The same for each of several sizes, but at least a tick of the clock. A single group is lowered
 // and played once for all of them.
 std::vector<Seconds> TimesOf(const Trial& trial, const std::vector<Bytes>& sizes, Router& router);
 
-// By a router of the trial's routing. Where a seed decides and none is given, the lower median of
-// kRoutingSeeds of them, and their range; else all three are one.
+// With a router of the trial's routing. If a seed decides and none is given, the lower median over
+// kRoutingSeeds seeds, and their range; else all three are equal.
 struct SeededTime {
   Seconds median;
   Seconds least;

@@ -28,14 +28,14 @@ std::optional<NcclAlgorithm> NcclNameOf(const Algorithm& row) {
   return std::nullopt;
 }
 
-// What the group's routes pass.
+// What the group's routes pass through.
 struct Passed {
   bool has_inside = false;  // some machine has several members
   bool is_nvlink = true;    // inside: nothing else
   bool is_xgmi = true;      // likewise
-  bool is_nvswitch = true;  // inside: always a switch of it
+  bool is_nvswitch = true;  // inside: always through an NVSwitch
   bool is_host = false;     // across: a socket or its memory
-  // Across, of the first machine: what the network is entered from, and by which cables.
+  // Across machines, for the first of them: from where the network is entered, and by which cables.
   std::map<VertexId, std::set<uint32_t>> nics;
   Seconds inside_route;  // the slowest
   Seconds across_route;
@@ -110,7 +110,7 @@ std::vector<uint32_t> OfFirstNode(const Cluster& cluster, const std::vector<uint
 // How the group's members are spread over machines.
 struct Spread {
   uint32_t nodes = 0;
-  bool is_even = true;  // as many in each
+  bool is_even = true;  // equally many in each
 };
 Spread SpreadOf(const Cluster& cluster, const std::vector<uint32_t>& ranks) {
   std::map<uint32_t, uint32_t> members;  // by machine
@@ -122,7 +122,7 @@ Spread SpreadOf(const Cluster& cluster, const std::vector<uint32_t>& ranks) {
   return spread;
 }
 
-// Of the group's least device; 0 if one is not NVIDIA's.
+// The least of the group's devices; 0 if one is not NVIDIA's.
 uint32_t LeastCapability(const Cluster& cluster, const std::vector<uint32_t>& ranks) {
   uint32_t least = cluster.DeviceOf(ranks.front()).compute_capability;
   for (const uint32_t rank : ranks)
@@ -130,12 +130,12 @@ uint32_t LeastCapability(const Cluster& cluster, const std::vector<uint32_t>& ra
   return least;
 }
 
-// NCCL trusts the order of LL128's stores on these.
+// Whether NCCL trusts the order of LL128's stores on these.
 bool OrdersStores(uint32_t compute_capability) {
   return compute_capability == 70 || compute_capability == 80 || compute_capability >= 90;
 }
 
-// Of all devices, or 0: AMD's architecture.
+// AMD's architecture of all devices, or 0.
 uint32_t CommonGfx(const Cluster& cluster, const std::vector<uint32_t>& ranks) {
   const uint32_t gfx = cluster.DeviceOf(ranks.front()).gfx;
   for (const uint32_t rank : ranks)
@@ -143,7 +143,7 @@ uint32_t CommonGfx(const Cluster& cluster, const std::vector<uint32_t>& ranks) {
   return gfx;
 }
 
-// Where all members of a machine meet on a plane of NVSwitches, NCCL searches by their NVLinks.
+// If all members of a machine meet on a plane of NVSwitches, NCCL searches by their NVLinks.
 void SearchSwitch(const Cluster& cluster, const Channel& channel, NcclGroup* group) {
   const Route* inside = nullptr;
   for (const auto& edge : channel.edges)
@@ -188,7 +188,7 @@ NcclGroup SurveyForNccl(Router& router, ChannelFinder& finder, const std::vector
 
   if (group.nodes == 1) {
     group.inside_reached = group.reached;
-    // Rings are as many as the NVLinks that leave a member, whatever share of them ours reach.
+    // There are as many rings as NVLinks that leave a member, whatever share of them ours reach.
     const ClusterLink& link = cluster.Link(channels.front().edges.front()->links.front());
     const double lanes = group.reached / link.efficiency / NvLinkBandwidth(generation);
     group.graph_channels = passed.is_nvlink ? std::clamp(static_cast<uint32_t>(std::lround(lanes)),
@@ -210,8 +210,8 @@ NcclGroup SurveyForNccl(Router& router, ChannelFinder& finder, const std::vector
   if (is_switched && spread.is_even) SearchSwitch(cluster, channels.front(), &group);
   group.trees = group.rings;
   if (group.nodes > 1) {
-    // With two machines each is the root of one of the two trees and a leaf of the other, so that
-    // it sends half of what others do.
+    // With two machines each is the root of one of the two trees and a leaf of the other, so it
+    // sends half of what others do.
     group.trees = (group.nodes == 2 ? 2 : 1) * group.rings;
     if (group.inside_reached.value() > 0) group.trees = std::min(group.trees, group.inside_reached);
   }
@@ -264,7 +264,7 @@ const Algorithm& FirstThatDoes(CollectiveKind kind) {
   throw Error(fmt::format("there is no algorithm for {}", Name(kind)));
 }
 
-// Null where the ways are neither hashed nor balanced.
+// Null if the ways are neither hashed nor balanced.
 std::unique_ptr<Router> Sprayed(const Router& router) {
   const std::optional<RoutingRule>& rule = router.rule();
   const bool is_balanced = rule && rule->choice == RouteChoice::kFlowlet;
@@ -429,8 +429,8 @@ Choice Tuner::WithoutLaunch(const ChoiceQuestion& question) {
     const bool is_nvls = pinned == NcclAlgorithm::kNvls || pinned == NcclAlgorithm::kNvlsTree;
     if (group.nccl && is_nvls && NcclNvlsEfficiency(group.nccl->generation) == 0) {
       throw Error(
-          fmt::format("algorithm \"{}\" needs NVSwitches that add, which Hopper was the first to "
-                      "have; expected another, or \"auto\"",
+          fmt::format("algorithm \"{}\" needs NVSwitches that add, which came with Hopper; "
+                      "expected another, or \"auto\"",
                       choice.algorithm->name));
     }
     if (const std::optional<NcclCost> cost = Cheapest(question, group)) {

@@ -4,18 +4,19 @@
 // Lowering asks once for every collective of every group. Names that a user pinned are taken as
 // they are; "auto" is chosen here:
 // - On NVIDIA's devices as NCCL chooses (collectives/nccl/nccl_model.h), on AMD's as RCCL does
-//   (collectives/nccl/rccl_model.h): the combination of the least expected time among those that
-//   are not pinned away. What it takes then is collectives/nccl/pace.h's business. Grouped sends
-//   (all-to-all, send-receive) have no protocol to choose.
-// - What the libraries do not have: the first row of the table that can, on bare links. Elsewhere
-//   each kind's usual algorithm (sim/schedule/schedule.h), as CPU ranks run it.
+//   (collectives/nccl/rccl_model.h): the combination with the least expected time among those that
+//   pins leave. How long it then takes is up to collectives/nccl/pace.h. Grouped sends (all-to-all,
+//   send-receive) have no protocol to choose.
+// - Kinds that the libraries do not have take the first row of the table that can do them, on bare
+//   links. Other devices take each kind's usual algorithm (sim/schedule/schedule.h), as CPU ranks
+//   run it.
 // Protocol "none" (a schedule's default) means bare links: every step takes the latency of its
 // route, nothing else.
 //
 // Launching takes the host overhead + channels · channel overhead (topology/files/calibration.h):
-// it is once for the collective, and again for each channel's share of the work. NCCL's own
-// latencies were measured with launches, so that the longer of the two counts, not both. Grouped
-// sends run on all of their channels, however short the messages.
+// once for the collective, and once more for each channel's share of the work. NCCL's own latencies
+// were measured with launches, so the longer of the two counts, not both. Grouped sends run on all
+// of their channels, however short the messages.
 #pragma once
 
 #include <cstdint>
@@ -45,10 +46,10 @@ struct ChoiceQuestion {
   uint32_t channels = 0;               // > 0 caps them
 };
 
-// What launching a collective takes that runs on so many of NCCL's channels.
+// How long it takes to launch a collective that runs on so many of NCCL's channels.
 Seconds LaunchTime(const Cluster& cluster, uint32_t channels);
 
-// What a library's model has to know of a group; neither on other makers' devices.
+// What a library's model must know about a group; neither is set on other makers' devices.
 struct LibraryGroup {
   std::optional<NcclGroup> nccl;
   std::optional<RcclGroup> rccl;
@@ -56,31 +57,32 @@ struct LibraryGroup {
   bool Exists() const { return nccl.has_value() || rccl.has_value(); }
 };
 
-// Remembers what it found of each group. Router and finder must outlive it. Libraries do not see
-// which cables a switch hashes their flows to: where the router's ways are hashed or balanced, what
-// rings and trees reach is taken from sprayed ones.
+// Remembers what it found for each group. Router and finder must outlive it. Libraries do not see
+// which cables a switch hashes their flows to: where the router's ways are hashed or balanced, the
+// rates of rings and trees are taken from sprayed ones.
 class Tuner {
  public:
   Tuner(Router& router, ChannelFinder& finder, NcclVersion version = kNewestNccl);
 
-  // Throws Error for names that are not known, an algorithm that cannot do the kind, and a
-  // protocol where there is none. Whether the group suits a pinned algorithm is checked when its
-  // steps are laid out.
+  // Throws Error for names that are not known, an algorithm that cannot do the kind, and a protocol
+  // where none can be used. Whether the group suits a pinned algorithm is checked when its steps
+  // are laid out.
   Choice Choose(const ChoiceQuestion& question);
 
   const LibraryGroup& GroupOf(const std::vector<uint32_t>& ranks);
   // The same number for groups that get the same answers.
   uint32_t ShapeOf(const std::vector<uint32_t>& ranks) { return shapes_.Of(ranks); }
-  // Whether what such groups do takes the same time also on the caller's routes.
+  // Whether such groups take the same time also on the caller's routes.
   bool ShapesAreExact() const { return !sprayed_ && shapes_.AreShared(); }
-  // All that the library would weigh; none on other makers' devices and for grouped sends.
+  // All combinations that the library would weigh; none on other makers' devices and for grouped
+  // sends.
   std::vector<NcclCost> CostsOf(const std::vector<uint32_t>& ranks, CollectiveKind kind,
                                 Bytes bytes);
   // "NCCL 2.28", "RCCL"; "" on other makers' devices.
   std::string LibraryOf(const std::vector<uint32_t>& ranks);
 
-  // What the last choice was made from: the parts of this plan and their rounds, moved out. False
-  // where that was another plan, or steps wait; then nothing is written.
+  // What the last choice was made from: moves out the parts of this plan and their rounds. Returns
+  // false, and writes nothing, if that was another plan or if steps wait.
   bool TakeArrangement(const Collective& collective, GroupPlan* plan,
                        std::vector<std::vector<RoundFlow>>* rounds);
 
@@ -94,8 +96,8 @@ class Tuner {
   const LibraryGroup& GroupOf(uint32_t shape, const std::vector<uint32_t>& ranks);
   Choice WithoutLaunch(const ChoiceQuestion& question);
   std::optional<NcclCost> Cheapest(const ChoiceQuestion& question, const LibraryGroup& group) const;
-  // What the steps themselves reach on these links, without a protocol, in bytes of the
-  // collective a second.
+  // What the steps themselves reach on these links, without a protocol, in bytes of the collective
+  // per second.
   BytesPerSecond BareRate(const ChoiceQuestion& question, uint32_t shape, NcclAlgorithm algorithm,
                           uint32_t channels);
   double ShareOf(const ChoiceQuestion& question, uint32_t shape, const LibraryGroup& group,

@@ -45,7 +45,7 @@ constexpr std::array<std::array<double, 24>, kProtocols> kTreeCorrection = {{
      .5, .5, .5, .6, .7, .8, .7, .7, .8, .9, .9, .9},
 }};
 
-// Threads of a channel times bytes of a thread.
+// Threads per channel times bytes per thread.
 constexpr ByProtocol kLeastForAChannel = {512 * 8, 640 * 8, 512 * 64};
 
 template <typename Enum>
@@ -85,7 +85,7 @@ Seconds NcclHopLatency(NcclVersion version, NcclHop hop, NcclAlgorithm algorithm
 }
 
 BytesPerSecond NcclMostLL(NcclVersion version, NcclGeneration generation, uint32_t nodes) {
-  // 2.18 takes the A100's figures for what is newer.
+  // 2.18 takes the A100's figures for newer devices.
   if (version == NcclVersion::kRelease218)
     generation = std::min(generation, NcclGeneration::kAmpere);
   return Gigabytes(kMostLL, nodes == 1 ? generation : NcclGeneration::kVolta, nodes);

@@ -3,7 +3,7 @@
 //
 // Source of every figure: NVIDIA/nccl, src/graph/tuning.cc of v2.18.3-1 and of v2.28.3-1 (latencies
 // in us, bandwidths in GB/s there), and for the threads a channel needs src/include/comm.h and
-// device.h. Where a function takes a release, the two differ. Later releases moved a few more:
+// device.h. Where a function takes a release, the two differ. Later releases changed a few more:
 // 2.30 has 40 instead of 73.4 for rings with LL128 and 80 instead of 43.1 for NVLSTree on more than
 // two machines, both on Blackwell, and 20.9 instead of 14 us for a hop of NVLSTree. Immutable data;
 // all functions are pure.
@@ -28,17 +28,18 @@ inline constexpr std::array kNcclAlgorithms = {NcclAlgorithm::kTree, NcclAlgorit
 
 // GPUs between two of these behave as the older one; those before Volta as Volta.
 enum class NcclGeneration : uint8_t { kVolta, kAmpere, kHopper, kBlackwell };
-// By compute capability times ten (80 is an A100); nothing for 0, which is no NVIDIA GPU.
+// By compute capability times ten (80 is an A100); nothing for 0, which is not an NVIDIA GPU.
 std::optional<NcclGeneration> GenerationOf(uint32_t compute_capability);
 
 enum class NcclHop : uint8_t { kNvLink, kPcie, kNetwork };
 
-// Machines that the group spans, as the tables below distinguish them: 0 one, 1 two, 2 more.
+// The number of machines that the group spans, as the tables below distinguish it: 0: one, 1: two,
+// 2: more.
 constexpr size_t ScaleOf(uint32_t nodes) { return nodes <= 2 ? nodes - 1 : 2; }
 
-// Once a collective.
+// Once per collective.
 Seconds NcclBase(NcclVersion version, NcclAlgorithm algorithm, Protocol protocol);
-// Once a hop; for NVLS once a collective.
+// Once per hop; for NVLS once per collective.
 Seconds NcclHopLatency(NcclVersion version, NcclHop hop, NcclAlgorithm algorithm,
                        Protocol protocol);
 
@@ -53,7 +54,7 @@ BytesPerSecond NcclMostNvlsTree(NcclGeneration generation, uint32_t nodes);
 // Share of the links that in-switch reduction reaches; 0 where the generation has none.
 double NcclNvlsEfficiency(NcclGeneration generation);
 
-// What a tree's bandwidth is to be multiplied with: medium sizes fall short of the model.
+// What a tree's bandwidth is multiplied by: medium sizes fall short of the model.
 double NcclTreeCorrection(Protocol protocol, Bytes bytes);
 
 // PAT's latency: base + ⌊log2 k⌋·(one hop / kPatHopsAtOnce) + p·kPatEachRank; share of the rings'
@@ -62,8 +63,8 @@ inline constexpr double kPatHopsAtOnce = 3.5;
 inline constexpr Seconds kPatEachRank(2.8e-6);
 inline constexpr double kPatEfficiency = 0.75;
 
-// The least bytes that NCCL gives to a channel before it uses one less. Rings with LL
-// count them a rank.
+// The fewest bytes that NCCL gives to a channel before it uses one channel less. Rings with LL
+// count them per rank.
 Bytes NcclLeastForAChannel(Protocol protocol);
 
 }  // namespace rehearse

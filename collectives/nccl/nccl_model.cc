@@ -98,7 +98,7 @@ Seconds RingLatency(const NcclGroup& group, CollectiveKind kind, Bytes bytes, Pr
   return latency * (group.generation == NcclGeneration::kVolta ? 1.9 : 1.4);
 }
 
-// Of the rings, that LL leaves for data.
+// The share of the rings that LL leaves for data.
 double RingLL(const NcclGroup& group, CollectiveKind kind) {
   if (!Is218(group)) return kRingLL;
   const bool adds = IsAllReduce(kind) || kind == CollectiveKind::kReduce;
@@ -155,7 +155,7 @@ BytesPerSecond NvlsRate(const NcclGroup& group, CollectiveKind kind) {
   return IsAllReduce(kind) ? 2 * once : once * ((members - 1) / members);
 }
 
-// Bytes of the collective a second.
+// Bytes of the collective per second.
 BytesPerSecond NvlsBandwidth(const NcclGroup& group, CollectiveKind kind) {
   const BytesPerSecond rate = NvlsRate(group, kind);
   if (Is218(group)) return kNvls218 * rate;

@@ -1,6 +1,6 @@
 // NCCL's tuning model: how long NCCL expects a collective to take with an algorithm and a protocol,
-// and so which it chooses (NVIDIA/nccl v2.28.3-1, src/graph/tuning.cc). How long it takes then is
-// another matter: collectives/nccl/pace.h. For n bytes on p ranks of k machines:
+// and so which it chooses (NVIDIA/nccl v2.28.3-1, src/graph/tuning.cc). How long it then really
+// takes is another matter: collectives/nccl/pace.h. For n bytes on p ranks of k machines:
 //
 //   time = latency + n / bandwidth
 //   ring   latency = base + (s − a)·inside + a·across,  s = 2(p−1) steps of all-reduce, p−1 of
@@ -8,7 +8,7 @@
 //            for broadcast and reduce, whose chain is filled while it is used. On several machines
 //            a Simple hop inside takes at least 3 times, others at least once, the network's
 //            overhead of 1 us; with one rank in each, a hop across takes the tree's; and from 64
-//            bytes a channel and rank on, an all-reduce's Simple latency counts 1.4 fold (1.9
+//            bytes per channel and rank on, an all-reduce's Simple latency counts 1.4 times (1.9
 //            before Ampere).
 //          bandwidth = r·p/s, with r the rate of the rings: LL min(most, r/2),
 //            LL128 min(0.92 r, channels·most), Simple r
@@ -25,8 +25,8 @@
 //          machine
 //   PAT    one rank in each machine, all-gather and reduce-scatter:
 //          latency = base + log2(k)·across/3.5 + p·2.8 us, bandwidth = 0.75 r
-// CollNet is chosen where a plug-in for the switches is installed and NCCL_COLLNET_ENABLE set,
-// which no cluster here says; it can be pinned.
+// CollNet is chosen only where a plug-in for the switches is installed and NCCL_COLLNET_ENABLE is
+// set, which no cluster here states; it can be pinned.
 //
 // v2.18.3-1 differs: LL takes r/4 (r/3 for all-gather and reduce-scatter on one machine) and on
 // Hopper the A100's most; LL128 0.7 r with one rank in each machine, and none after Hopper; 2k
@@ -34,10 +34,11 @@
 // min(h·b, r across, half of it from three machines on)·0.7·k/(2(k−1)) after 23 + 2(k−1)·across;
 // no PAT.
 //
-// Rates are those that our own graph's rings have on the idle machine, but among NVSwitches those
-// of NCCL's search. Hops are NCCL's constants, plus what a route takes longer than a standard hop
-// (topology/presets/hop_latency.h), or less in proportion; across, also what a plug-in tells
-// (topology/cluster/network_plugin.h), twice with Simple, which flushes. Pure functions.
+// Rates are those that our own graph's rings have on the idle machine, except among NVSwitches,
+// where they are those of NCCL's search. Hops are NCCL's constants, plus what a route takes beyond
+// a standard hop (topology/presets/hop_latency.h), or less in proportion if it is shorter; across
+// machines, also the latency that a plug-in reports (topology/cluster/network_plugin.h), twice with
+// Simple, which flushes. Pure functions.
 #pragma once
 
 #include <optional>
@@ -49,7 +50,7 @@
 
 namespace rehearse {
 
-// What the model has to know of a group.
+// What the model must know about a group.
 struct NcclGroup {
   NcclVersion version = kNewestNccl;
   NcclGeneration generation = NcclGeneration::kAmpere;
@@ -60,17 +61,17 @@ struct NcclGroup {
   Seconds across_route;   // and between machines
   Seconds step_overhead;  // every hop
   BytesPerSecond rings;   // bus bandwidth of all rings together, as NCCL sees it
-  // Of what a tree crosses: counts twice with two machines, one of which is root.
+  // Of the links that a tree crosses; counts twice with two machines, one of which is the root.
   BytesPerSecond trees;
-  // What the graph has: all rings, and those of one machine alone (0 for a member).
+  // What the graph reaches: all rings, and those inside one machine alone (0 for a single member).
   BytesPerSecond reached;
   BytesPerSecond inside_reached;
   BytesPerSecond nic;        // nominal, of one that the rings pass
-  uint32_t nics = 0;         // of a machine, that the rings pass
+  uint32_t nics = 0;         // per machine, that the rings pass
   bool has_nvlinks = false;  // some machine has several members, joined by NVLinks
   uint32_t heads = 0;        // of NVLS in each machine
   BytesPerSecond head;       // bandwidth of each
-  // What the plug-in of the network tells, if there are several machines.
+  // The latency that the network's plug-in reports, if there are several machines.
   Seconds plugin_latency;
   bool has_ll = true;
   uint32_t graph_channels = 1;  // rings of NCCL's search, each of which becomes two channels
@@ -82,12 +83,12 @@ struct NcclCost {
   NcclAlgorithm algorithm = NcclAlgorithm::kRing;
   Protocol protocol = Protocol::kSimple;
   Seconds latency;
-  BytesPerSecond bandwidth;  // bytes of the collective a second
+  BytesPerSecond bandwidth;  // bytes of the collective per second
 
   Seconds Time(Bytes bytes) const { return latency + bytes / bandwidth; }
 };
 
-// Nothing where NCCL has no such combination.
+// Nothing if NCCL has no such combination.
 std::optional<NcclCost> CostOf(const NcclGroup& group, CollectiveKind kind, Bytes bytes,
                                NcclAlgorithm algorithm, Protocol protocol);
 
@@ -97,7 +98,7 @@ std::vector<NcclCost> AllCosts(const NcclGroup& group, CollectiveKind kind, Byte
 // How many channels NCCL would use for so many bytes.
 uint32_t ChannelsFor(const NcclGroup& group, const NcclCost& cost, Bytes bytes);
 
-// How many channels all-to-all and send-receive run on: all there are, made a power of two,
+// How many channels all-to-all and send-receive run on: all there are, rounded to a power of two,
 // whatever the bytes (ncclTopoComputeP2pChannels; the few that one peer gets are spread over all of
 // them).
 bool IsGroupedSends(CollectiveKind kind);

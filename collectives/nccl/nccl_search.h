@@ -1,5 +1,5 @@
 // What NCCL's search finds in a domain of NVSwitches (NVIDIA/nccl v2.28.3-1, src/graph/search.cc),
-// and so what its model takes for the bandwidth of rings and of NVLS.
+// and so what its model takes as the bandwidth of rings and of NVLS.
 //
 // NCCL counts a bandwidth for each NVLink (src/graph/topo.h), and tries a list of bandwidths that a
 // channel may have, from the largest down:
@@ -9,7 +9,7 @@
 //   NVLS   up to 32 members are heads. A head's share passes its own links twice and those of every
 //          other member once, so that with h heads the largest b counts that fits (h+1)·b ≤ links.
 // So 4 H100 have 6 rings of 60 GB/s, but of NVLS only 4 heads of 60, which is why NCCL takes rings
-// there; 8 have 8 heads of 40. Of B200 five have less by NVLS than by rings, eight more.
+// there; 8 have 8 heads of 40. Five B200 have less by NVLS than by rings, eight have more.
 #pragma once
 
 #include <cstdint>
@@ -20,12 +20,12 @@ namespace rehearse {
 
 struct NvSwitchSearch {
   BytesPerSecond rings;   // all rings together
-  uint32_t channels = 0;  // of them; 0 where there are not enough links
+  uint32_t channels = 0;  // of them; 0 if there are not enough links
   uint32_t heads = 0;     // of NVLS
   BytesPerSecond head;    // each
 };
 
-// `nvlinks` leave each of the members; at least two.
+// Each of the members, at least two, has `nvlinks` NVLinks.
 NvSwitchSearch SearchNvSwitch(NcclGeneration generation, uint32_t nvlinks, uint32_t members);
 
 // Bandwidth of one NVLink each way, as its maker states it.

@@ -21,11 +21,11 @@ constexpr double kOwnCopyOfGather = 0.47;
 constexpr double kOwnCopyOfScatter = 0.40;
 constexpr double kOwnCopyOfReduce = 0.34;
 constexpr double kDrain = 0.28;
-constexpr Bytes kRingChunk(2 * kMib);  // of a channel, with Simple: 4 of 8 steps of 4 MiB
+constexpr Bytes kRingChunk(2 * kMib);  // per channel, with Simple: 4 of 8 steps of 4 MiB
 constexpr double kNvlsFill = 2.85;
 constexpr Seconds kNvlsLoopOfHead(1.03e-6);
 constexpr double kNvlsTreeShare = 0.82;
-constexpr Bytes kLargestPart(16 * kMib);  // that a p2p channel moves before there are more
+constexpr Bytes kLargestPart(16 * kMib);  // what a p2p channel moves before more are used
 constexpr Bytes kSendsFill(12.5 * kMib);
 constexpr double kSendsFillShare = 0.4;
 constexpr double kSendsOfLinks = 0.93;
@@ -35,7 +35,7 @@ constexpr double kSendsOfFastNetwork = 0.96;
 constexpr BytesPerSecond kFastNic(90e9);
 constexpr uint32_t kPeersAtOnce = 32;
 constexpr Bytes kSendsLL(16 * kKib);  // NCCL_P2P_LL_THRESHOLD
-// What sends between machines take more: to many peers, to the next.
+// What sends between machines take in addition: to many peers, to the next.
 constexpr Seconds kAllToAllAcross(45e-6);
 constexpr Seconds kAllToAllAcrossLL(25e-6);
 constexpr Seconds kSendAcross(10e-6);
@@ -54,11 +54,11 @@ struct Kernels {
   double largest_nvls_chunk;
   double nvls_tree_start;
   double nvls_tree_fill;
-  double start_across;  // of rings between machines
-  double nic;           // that a ring's channels move over one
+  double start_across;  // for rings between machines
+  double nic;           // what a ring's channels move over one
   double peer_channel;  // GB/s
   double sends_ll;      // grouped sends of up to 16 KiB to each peer
-  double sends;         // of more
+  double sends;         // of larger ones
 };
 constexpr double kUnbound = 1e6;
 constexpr Kernels kAmpereKernels = {
@@ -136,7 +136,7 @@ NcclPace AsExpected(const NcclGroup& group, const NcclCost& chosen) {
   return {chosen.latency, chosen.bandwidth * (group.reached / group.rings)};
 }
 
-// What a step of Simple takes longer than moving its bytes.
+// How much longer a step of Simple takes than moving its bytes.
 Seconds SimpleStep(const Kernels& kernels, Seconds moving) {
   return std::max(2 * OfMicroseconds(kernels.slice),
                   OfMicroseconds(kernels.step_simple) - moving / 2);
@@ -189,7 +189,7 @@ NcclPace RingAcross(const NcclGroup& group, CollectiveKind kind, Bytes bytes,
   return pace;
 }
 
-// Bytes of a loop through the switches: a chunk of each head on each channel.
+// A loop through the switches, in bytes: a chunk of each head on each channel.
 struct Loop {
   Bytes bytes;
   double operations = 1;
@@ -218,8 +218,8 @@ Loop NvlsTreeLoop(const NcclGroup& group, Bytes bytes) {
   return {Bytes(operations * chunk), operations};
 }
 
-// What the switch of one machine lets through, with loops of this size; `on_wire` bytes for each of
-// the collective's.
+// What the switch of one machine lets through with loops of this size, with `on_wire` bytes for
+// each of the collective's.
 BytesPerSecond ThroughSwitch(const NcclGroup& group, const Loop& loop, double on_wire,
                              double overhead) {
   const Kernels& kernels = KernelsOf(group.generation);
@@ -237,7 +237,7 @@ NcclPace Nvls(const NcclGroup& group, CollectiveKind kind, Bytes bytes) {
   pace.latency =
       part * (OfMicroseconds(kernels.nvls_start) + kNvlsFill * Least(bytes, loop) * on_wire /
                                                        (kernels.nvls_share * group.inside_reached));
-  // A loop is a loop, however little is in it.
+  // A loop takes its full time, however little is in it.
   if (bytes < loop.bytes)
     pace.latency += part * group.heads * (1 - bytes / loop.bytes) * kNvlsLoopOfHead;
   return pace;

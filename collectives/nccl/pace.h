@@ -1,8 +1,8 @@
 // How long NCCL's kernels take over NVLinks, which is not what NCCL expects when it chooses
 // (collectives/nccl/nccl_model.h). For n bytes on p ranks of k machines, T = latency + n/bandwidth:
 //
-//   ring, one machine: s = 2(p−1) steps of all-reduce, p−1 of all-gather and reduce-scatter, of
-//     n/p each, which take w at the rate that the protocol leaves (LL 0.37, LL128 0.8, Simple all).
+//   ring, one machine: s = 2(p−1) steps of all-reduce, p−1 of all-gather and reduce-scatter, of n/p
+//   each, which take w at the rate that the protocol leaves (LL 0.37, LL128 0.8, Simple all).
 //     x·w is the copy that a rank makes for itself beside the first step (or the last): it is why
 //     two GPUs have a lower bus bandwidth than eight.
 //       LL      base + s·max(least, step + w) + x·w
@@ -19,9 +19,9 @@
 //   NVLSTree: start + 2·log2(k)·across + fill·W/bandwidth; inside at 0.82 of NVLS' rate, across as
 //     the links allow. Chunks of 128 KiB (64 from four machines on), 64 below 4 loops, 32 below
 //     one.
-//   ring, several machines: inside as above; a hop across is NCCL's own; gathering and scattering,
-//     a NIC carries no more than its two channels of a ring move.
-//   all-to-all, send-receive: a peer has 32/p of the p2p channels, twice as many as long as more
+//   ring, several machines: inside as above; a hop across is NCCL's own; in gathering and
+//   scattering, a NIC carries no more than its two channels of a ring move. all-to-all,
+//   send-receive: a peer has 32/p of the p2p channels, twice as many as long as more
 //     than 16 MiB are left to each (addP2pToPlan, src/enqueue.cc); each moves a fixed rate, those
 //     of several peers one after the other. What fills the channels, up to 12.5 MiB, is waited for
 //     at the start to 0.4. Across, sends reach 0.8 of the links, or 0.96 of NICs of 800 Gb/s.
@@ -46,11 +46,11 @@ struct NcclPace {
   Seconds Time(Bytes bytes) const { return latency + bytes / bandwidth; }
 };
 
-// Of what NCCL chose.
+// The pace of what NCCL chose.
 NcclPace NcclPaceOf(const NcclGroup& group, CollectiveKind kind, Bytes bytes,
                     const NcclCost& chosen);
 
-// Of grouped sends: what is waited at the start, and the share of the links that they reach.
+// For grouped sends: how long they wait at the start, and the share of the links that they reach.
 struct SendsPace {
   Seconds latency;
   double share = 1;

@@ -1,8 +1,8 @@
-// NCCL's three ways to hand data over, and the words for them.
+// NCCL's three ways to hand data over, and their names.
 //
 // Simple moves whole chunks and then raises a flag; LL puts a flag into every 8 bytes, so that half
-// of what travels is data; LL128 puts 8 bytes of flags into every 128. What each costs on a machine
-// is collectives/lowering/tuning.h's business.
+// of what travels is data; LL128 puts 8 bytes of flags into every 128.
+// collectives/lowering/tuning.h says what each costs on a machine.
 #pragma once
 
 #include <cstdint>

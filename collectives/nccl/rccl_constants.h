@@ -13,7 +13,7 @@ namespace rehearse {
 using RcclByProtocol = std::array<double, kProtocols>;  // LL, LL128, Simple
 using RcclCorrection = std::array<std::array<double, 27>, kProtocols>;
 
-// From how many bytes of a rank on, and up to how many, a protocol is taken.
+// From how many bytes per rank, and up to how many, a protocol is taken.
 struct RcclRange {
   double from = 0;
   double to = 0;  // 0: none

@@ -12,7 +12,7 @@ namespace rehearse {
 namespace {
 
 constexpr double kLostByARing = 0.02;
-// Assumed as on NVIDIA's devices (collectives/nccl/pace.h).
+// Assumed to be as on NVIDIA's devices (collectives/nccl/pace.h).
 constexpr double kLLOfLinks = 0.37;
 constexpr double kLL128OfLinks = 0.8;
 constexpr Seconds kAmdNetworkOverhead(2e-6);  // AMD's hosts
@@ -38,7 +38,7 @@ Seconds HopFor(double microseconds, Seconds route, Seconds standard) {
   return share * Seconds(microseconds * 1e-6) + std::max(route - standard, Seconds(0));
 }
 
-// The protocol that the bytes of a rank decide; nothing where they do not.
+// The protocol that the bytes of a rank decide on; nothing if they do not.
 std::optional<Protocol> DecidedProtocol(const RcclGroup& group, CollectiveKind kind, Bytes bytes) {
   const RcclTables& tables = RcclTablesOf(group.architecture);
   if (!tables.has_ranges || group.nodes < 2) return std::nullopt;

@@ -11,8 +11,8 @@
 //   on several machines of MI300X or MI355X the bytes of a rank decide the protocol of all-reduce,
 //   all-gather, reduce-scatter, broadcast and reduce: LL, then LL128, then Simple
 // with r the rate of our graph's rings. Ratios and corrections are tables by architecture, the
-// latter by power of two from 64 bytes. What takes the place of rings in special builds (MSCCL,
-// MSCCL++, direct all-gather) is not modelled.
+// latter by power of two from 64 bytes. What replaces rings in special builds (MSCCL, MSCCL++,
+// direct all-gather) is not modelled.
 //
 // How long it takes then: the latency as expected; of the rings' rate what the protocol leaves, as
 // on NVIDIA's devices, and each ring beside the first costs 2 % (two MI300X exchange 48 GB/s over
@@ -29,15 +29,15 @@
 namespace rehearse {
 
 enum class RcclArchitecture : uint8_t { kMi250x, kMi300x, kMi355x };
-// By gfx (DeviceSpec::gfx); nothing for 0 and for those that RCCL has no table of.
+// By gfx (DeviceSpec::gfx); nothing for 0 and for those that RCCL has no table for.
 std::optional<RcclArchitecture> RcclArchitectureOf(uint32_t gfx);
 
 struct RcclGroup {
   RcclArchitecture architecture = RcclArchitecture::kMi300x;
   uint32_t ranks = 2;
   uint32_t nodes = 1;
-  bool is_xgmi = true;  // inside: nothing else
-  // Latencies of the slowest routes, as the graph has them, and what every hop takes besides.
+  bool is_xgmi = true;  // inside a machine: nothing else
+  // Latencies of the slowest routes, as the graph has them, and what every hop adds.
   Seconds inside_route;
   Seconds across_route;
   Seconds step_overhead;
@@ -56,7 +56,7 @@ NcclPace RcclPaceOf(const RcclGroup& group, CollectiveKind kind, const NcclCost&
 double ShareOfRings(uint32_t rings);
 inline constexpr uint32_t kRcclChannelsOfRing = 4;
 inline constexpr uint32_t kRcclSendChannels = 64;
-// That grouped sends reach between machines (collectives/nccl/pace.h).
+// The share that grouped sends reach between machines (collectives/nccl/pace.h).
 inline constexpr double kRcclSendsOfNetwork = 0.8;
 
 }  // namespace rehearse

@@ -15,7 +15,7 @@ inline bool IsGathering(CollectiveKind kind) {
   return kind == CollectiveKind::kAllGather || kind == CollectiveKind::kReduceScatter;
 }
 
-// Of a ring without a root.
+// Steps of a ring without a root.
 inline uint32_t NcclRingSteps(CollectiveKind kind, uint32_t members) {
   return (IsAllReduce(kind) ? 2 : 1) * (members - 1);
 }

@@ -177,7 +177,8 @@ const ObjectShape& PipelineShape() {
        {"layout", AText("E, t, L, | between stages, (...)*N"), Optional("\"split\""),
         "stages as Megatron-LM writes them", "\"Et*3|(tt|)*6L\""},
        {"order",
-        Either({AText("path of a CSV file, from this one"), ListOf(AText("a rank's actions"))}),
+        Either(
+            {AText("path of a CSV file, relative to this one"), ListOf(AText("a rank's actions"))}),
         Optional("a \"schedule\""), "a line a rank: stage, F, B, I, W or R, micro-batch",
         R"(["0F0,0F1,0B0,0B1", "1F0,1B0,1F1,1B1"])"},
        {"overlap_messages", TrueFalse(), Default("true"),

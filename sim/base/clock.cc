@@ -10,7 +10,7 @@ Time RoundedTime(double picoseconds) {
   CHECK_GE(picoseconds, 0.0);  // NaN fails as well
   constexpr double kRange = 0x1p63;
   if (picoseconds >= kRange) return kBeyondTime;
-  // std::llround in words: halves go up. What is cut off is exact.
+  // As std::llround does: halves go up. What is cut off is exact.
   const int64_t whole = static_cast<int64_t>(picoseconds);
   return Time(whole + (picoseconds - static_cast<double>(whole) >= 0.5 ? 1 : 0));
 }

@@ -3,8 +3,8 @@
 // Durations are computed as Seconds and rounded to the clock once, half away from zero; after that
 // all arithmetic is exact, so that the same input gives the same bits on any machine and compiler.
 //
-// The range is 106 days. What would be later is kBeyondTime, and so is any sum with it: a time
-// never wraps, and whoever waits for one that is beyond (the engine does) says so.
+// The range is 106 days. Anything later is kBeyondTime, and so is any sum with it: a time never
+// wraps, and whoever waits for one beyond the range (the engine does) says so.
 #pragma once
 
 #include <compare>
@@ -27,7 +27,7 @@ class Time {
     int64_t sum = 0;
     return Time(__builtin_add_overflow(a.picoseconds_, b.picoseconds_, &sum) ? kBeyond : sum);
   }
-  // Of times that are not negative, so that nothing can overflow.
+  // For times that are not negative, so that nothing can overflow.
   friend constexpr Time operator-(Time a, Time b) { return Time(a.picoseconds_ - b.picoseconds_); }
   // n is not negative.
   friend constexpr Time operator*(int64_t n, Time a) {
@@ -46,7 +46,7 @@ class Time {
 inline constexpr Time kBeyondTime = Time(Time::kBeyond);
 
 inline constexpr double kPicosecondsPerSecond = 1e12;
-// In seconds, as much as a double tells: the least that is beyond.
+// The shortest duration beyond the range, in seconds, as exactly as a double can say it.
 inline constexpr Seconds kBeyondSeconds = Seconds(0x1p63 / kPicosecondsPerSecond);
 // The same in words.
 inline constexpr const char* kClockRange = "106 days";
@@ -55,10 +55,10 @@ inline constexpr Seconds ToSeconds(Time time) {
   return Seconds(static_cast<double>(time.picoseconds()) / kPicosecondsPerSecond);
 }
 
-// Rounds to the nearest picosecond; what is beyond the range (infinity too) is kBeyondTime. CHECKs
+// Rounds to the nearest picosecond; anything beyond the range (infinity too) is kBeyondTime. CHECKs
 // that the duration is a number and not negative.
 Time ToTime(Seconds duration);
-// The same of a number of picoseconds.
+// The same for a number of picoseconds.
 Time RoundedTime(double picoseconds);
 
 }  // namespace rehearse

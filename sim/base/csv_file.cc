@@ -21,8 +21,8 @@ std::string WithoutBlanks(std::string_view text) {
   return std::string(text);
 }
 
-constexpr size_t kLongestColumn = 100;  // bytes of a name
-// Of names and of paths in a scenario.
+constexpr size_t kLongestColumn = 100;  // bytes in a name
+// As in names and paths of a scenario.
 bool IsOfColumns(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
          c == '_' || c == '-';
@@ -55,8 +55,8 @@ class CsvParser {
         continue;
       }
       if (row.cells.size() != file.columns.size()) {
-        Fail(row.line, fmt::format("found {} cells, expected {}, as there are columns",
-                                   row.cells.size(), file.columns.size()));
+        Fail(row.line, fmt::format("found {} cells, expected {}, one per column", row.cells.size(),
+                                   file.columns.size()));
       }
       file.rows.push_back(std::move(row));
     }
@@ -69,7 +69,7 @@ class CsvParser {
     throw Error({name_, line, ""}, message);
   }
 
-  // What no table has: then it is something else, of which nothing is shown.
+  // Bytes that no table has: then it is something else, and nothing of it is shown.
   void RefuseOtherBytes() const {
     const bool is_utf8 = IsUtf8Text(text_);
     int number = 1;
@@ -80,7 +80,7 @@ class CsvParser {
         const auto byte = static_cast<unsigned char>(c);
         if (byte < ' ' && c != '\r' && c != '\t') {
           Fail(number,
-               fmt::format("found the byte 0x{:02x}, expected a CSV file: this is no text", byte));
+               fmt::format("found the byte 0x{:02x}, expected a CSV file: this is not text", byte));
         }
       }
       if (!is_utf8 && !IsUtf8Text(line))
@@ -89,7 +89,7 @@ class CsvParser {
     }
   }
 
-  // Past empty lines and comments; false at the end.
+  // Skips empty lines and comments; false at the end.
   bool SkipToRow() {
     while (at_ < text_.size()) {
       size_t end = text_.find('\n', at_);
@@ -102,7 +102,7 @@ class CsvParser {
     return false;
   }
 
-  // Of one row; past its line break.
+  // The cells of one row; moves past its line break.
   std::vector<std::string> Cells() {
     std::vector<std::string> cells;
     for (;;) {
@@ -139,10 +139,10 @@ class CsvParser {
       ++at_;
       while (at_ < text_.size() && IsBlank(text_[at_])) ++at_;
       if (at_ < text_.size() && text_[at_] != ',' && text_[at_] != '\n')
-        Fail(line_, "found text behind a closing quote, expected a comma or the end of the line");
+        Fail(line_, "found text after a closing quote, expected a comma or the end of the line");
       return cell;
     }
-    Fail(begin, "found a quote that nothing closes");
+    Fail(begin, "found a quote that is never closed");
   }
 
   void CheckColumns(const CsvRow& row) const {

@@ -19,8 +19,8 @@ std::string Located(const Place& place, const std::string& message) {
   return text + message;
 }
 
-// As it may be shown. What a message quotes is mostly shortened where it is made; where it is not,
-// a file of megabytes would be shown whole: then its middle is left out.
+// The message made safe to show. What a message quotes is mostly shortened where the message is
+// made; where it is not, a file of megabytes would be shown whole, so the middle is left out.
 std::string Shown(const std::string& message) {
   constexpr size_t kLongest = 2000;
   constexpr size_t kBegin = 1400;
@@ -45,7 +45,7 @@ Error::Error(const Place& place, const std::string& message)
 namespace internal {
 
 // Optimal string alignment: insertions, deletions, substitutions and swaps of neighbours cost 1.
-// Where the lengths alone tell that the words are not near (DidYouMean), their difference will do:
+// Where the lengths alone show that the words are not near (DidYouMean), their difference will do:
 // a word may be a file of megabytes.
 int EditDistance(const std::string& a, const std::string& b) {
   const size_t difference = a.size() > b.size() ? a.size() - b.size() : b.size() - a.size();

@@ -55,7 +55,7 @@ int EditDistance(const std::string& a, const std::string& b);
                                  const std::string& b);
 std::string TextOf(double value);
 
-// A compared value as text; not by fmt, which would be compiled wherever an error is thrown.
+// A compared value as text; without fmt, which would be compiled wherever an error is thrown.
 template <typename T>
 std::string Shown(const T& value) {
   if constexpr (std::is_same_v<T, bool>) {

@@ -1,6 +1,6 @@
 // An array of plain values that only grows at its end. It grows by std::realloc, which moves the
-// pages of large blocks instead of copying them: tables of hundreds of megabytes are never there
-// twice.
+// pages of large blocks instead of copying them, so tables of hundreds of megabytes are never in
+// memory twice.
 #pragma once
 
 #include <algorithm>

@@ -11,7 +11,7 @@
 namespace rehearse {
 namespace {
 
-constexpr int kGzipFormat = 16;  // added to the window's bits: gzip's header and not zlib's
+constexpr int kGzipFormat = 16;  // added to the window's bits: gzip's header, not zlib's
 
 // zlib counts in 32 bits, and never writes to what it reads.
 void SetInput(z_stream* stream, std::string_view text) {
@@ -20,7 +20,7 @@ void SetInput(z_stream* stream, std::string_view text) {
   stream->avail_in = static_cast<uInt>(text.size());
 }
 
-// A piece of what zlib writes.
+// A buffer that zlib writes to.
 class OutputPiece {
  public:
   explicit OutputPiece(z_stream* stream) {
@@ -74,7 +74,7 @@ std::string Gunzip(std::string_view bytes, size_t most) {
   if (text.size() > most)
     throw Error("the gzipped text has more than " + Print(Bytes(static_cast<double>(most))));
   if (status == Z_BUF_ERROR) throw Error("the gzipped text ends too early; it may be truncated");
-  if (!is_whole) throw Error("is no gzipped text, or a damaged one");
+  if (!is_whole) throw Error("is not gzipped text, or is damaged");
   return text;
 }
 

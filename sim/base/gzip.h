@@ -1,5 +1,5 @@
-// Texts in gzip's format (RFC 1952), as files that end in .gz hold them. Pure; the same text gives
-// the same bytes.
+// Text in gzip's format (RFC 1952), as in files that end in .gz. Pure; the same text gives the same
+// bytes.
 #pragma once
 
 #include <string>

@@ -22,7 +22,7 @@ std::string InputName(const std::string& path) {
 
 namespace {
 
-// stdin belongs to nobody here.
+// Does not close stdin, which is not ours.
 struct Closer {
   void operator()(FILE* file) const {
     if (file != stdin) std::fclose(file);
@@ -33,7 +33,7 @@ FILE* OpenStandardInput() {
   static std::atomic<bool> is_taken = false;
   if (is_taken.exchange(true)) {
     throw Error({kStandardInputName, 0, ""},
-                "has been read already; \"-\" can stand for one file of a command");
+                "has been read already; \"-\" can stand for only one file of a command");
   }
   return stdin;
 }
@@ -65,7 +65,7 @@ std::string ReadInputFile(const std::string& path, const std::string& kind) {
   };
   const auto refuse_larger = [&](uintmax_t size) {
     if (size <= kLargestInput) return;
-    throw Error(place, fmt::format("found more than {}, which is the largest {} that is read",
+    throw Error(place, fmt::format("found more than {}, the largest {} that is read",
                                    Print(Bytes(static_cast<double>(kLargestInput))), kind));
   };
   const bool is_standard = path == kStandardInput;
@@ -81,7 +81,7 @@ std::string ReadInputFile(const std::string& path, const std::string& kind) {
     }
   }
 
-  // A pipe has no size: read at most a piece too much.
+  // A pipe has no size: at most one piece too much is read.
   const std::unique_ptr<FILE, Closer> file(is_standard ? OpenStandardInput()
                                                        : std::fopen(path.c_str(), "rb"));
   if (file == nullptr) fail(errno);

@@ -1,4 +1,4 @@
-// Reading a file whole, but never more than there can be.
+// Reading a whole file, up to a largest size.
 #pragma once
 
 #include <cstddef>
@@ -7,25 +7,25 @@
 
 namespace rehearse {
 
-// The largest file of anything that is read.
+// The largest file that is read, whatever it is.
 inline constexpr size_t kLargestInput = size_t{64} << 20;
 
-// What stands for standard input where a file is expected, and how messages call that.
+// What stands for standard input where a file is expected, and what messages call it.
 inline constexpr const char* kStandardInput = "-";
 inline constexpr const char* kStandardInputName = "standard input";
-// How messages call the file: its path, or kStandardInputName.
+// What messages call the file: its path, or kStandardInputName.
 std::string InputName(const std::string& path);
 
-// What the file holds; of a pipe or device what comes until its end. Throws Error, naming the file,
-// when it cannot be read, is a directory or has more than kLargestInput bytes; and where standard
-// input is asked for twice. `kind` says what was wanted: "JSON file".
+// What the file holds; for a pipe or device, everything up to its end. Throws Error, naming the
+// file, when it cannot be read, is a directory or has more than kLargestInput bytes, and when
+// standard input is asked for twice. `kind` says what was wanted: "JSON file".
 std::string ReadInputFile(const std::string& path, const std::string& kind = "file");
 
-// Whether there is such a file, or what stands for one.
+// Whether there is such a file, or something that stands for one.
 bool InputExists(const std::string& path);
 
-// While it lives, ReadInputFile() of this thread takes these in place of files of their names: a
-// page that simulates has no files. One at a time.
+// While it lives, ReadInputFile() on this thread reads these texts in place of files of those
+// names: a page that simulates has no files. Only one may exist at a time.
 class GivenFiles {
  public:
   explicit GivenFiles(std::map<std::string, std::string> texts);  // by path

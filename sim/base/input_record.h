@@ -1,11 +1,11 @@
-// Which files were read, so that what follows from them is known to be out of date when one of them
-// has changed; and what was changed in them on the way.
+// Which files were read, so that results derived from them are known to be out of date once one of
+// them has changed; and which of their values were changed while reading.
 //
-// While a record lives, it notes every file that its thread reads by ReadJsonText()
-// (sim/base/json_parse.h), the way of all readers of scenarios, clusters, calibrations and
-// schedules, and the changes to what a document names (JsonReader::Change()): those that --set
-// makes there are among the files, under its name, as they are input as well. Records may live
-// inside each other; each notes what is read during its life.
+// While a record lives, it notes every file that its thread reads with ReadJsonText()
+// (sim/base/json_parse.h), as all readers of scenarios, clusters, calibrations and schedules do,
+// and the changes to documents that a document names (JsonReader::Change()). Changes that --set
+// makes there are input as well, so they are listed among the files, under the name "--set".
+// Records may live inside each other; each notes what is read during its life.
 #pragma once
 
 #include <cstdint>
@@ -41,9 +41,9 @@ class InputRecord {
   std::vector<JsonChange> changes_;
 };
 
-// For those who read files.
+// For code that reads files.
 void NoteInput(const std::string& path, std::string_view content);
-// For those who kept what they made of a file that they read before.
+// For code that kept what it made of a file that it read before.
 void NoteInput(const InputFile& file);
 void NoteChange(const JsonChange& change);
 

@@ -10,7 +10,7 @@
 namespace rehearse {
 namespace {
 
-// What a handler may touch; it makes nothing but system calls.
+// What a signal handler may touch; it does nothing else but make system calls.
 std::atomic<int> signal_to_end_on = 0;
 std::atomic<int> work_in_progress = 0;  // threads that must not be interrupted
 std::atomic<int> stoppable_work = 0;
@@ -23,13 +23,13 @@ thread_local int depth = 0;          // of this thread's Uninterrupted
 const char* WordsFor(int signal) { return signal == SIGTERM ? "ended by SIGTERM" : "interrupted"; }
 
 [[noreturn]] void End(int signal) {
-  if (!begins_a_line) SayAsItIs("\n");  // behind the terminal's ^C, or a line of progress
+  if (!begins_a_line) SayAsItIs("\n");  // after the terminal's ^C, or a line of progress
   Say(WordsFor(signal));
   _exit(kEndedBySignal + signal);
 }
 
-// The signal is noted before the work is looked at, and Uninterrupted() looks the other way round:
-// so one of the two sees the other.
+// The signal is noted before the work is looked at, and Uninterrupted() does the reverse, so that
+// one of the two sees the other.
 void OnSignal(int signal) {
   const int earlier = signal_to_end_on.exchange(signal);
   if ((work_in_progress == 0 && stoppable_work == 0) || earlier != 0) End(signal);

@@ -1,6 +1,6 @@
 // What SIGINT and SIGTERM do: the program ends with one line on standard error and the exit code
-// that shells give such an end, 130 or 143; but not in the middle of work that must not be left
-// half done.
+// that shells use for this, 130 or 143, but not in the middle of work that must not be left half
+// done.
 //
 // Long work that can keep what it has is stopped instead: it holds a Stoppable, asks IsStopAsked()
 // now and then, and throws Stopped or returns what there is.
@@ -13,8 +13,8 @@ namespace rehearse {
 // From now on. A signal that the program was started to ignore (nohup) stays ignored.
 void EndOnSignals();
 
-// While one lives the first signal only asks the work to stop. A second one ends the program at
-// once. To be kept until what there is of the work is printed and written.
+// While one lives, the first signal only asks the work to stop; a second one ends the program at
+// once. Keep it until the results so far are printed and written.
 class Stoppable {
  public:
   Stoppable() noexcept;
@@ -23,7 +23,7 @@ class Stoppable {
   Stoppable& operator=(const Stoppable&) = delete;
 };
 bool IsStopAsked() noexcept;
-// What the program is to return after a signal, 130 or 143; 0 where there was none.
+// What the program is to return after a signal, 130 or 143; 0 if there was none.
 int StopCode() noexcept;
 // "interrupted", or "ended by SIGTERM".
 const char* StopWords() noexcept;
@@ -35,8 +35,8 @@ class Stopped : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// While one lives, in any thread, these signals wait; the last one's end is the program's, then. A
-// second signal does not wait. For moments, such as giving files their names.
+// While one lives, in any thread, these signals wait; the program ends when the last one does. A
+// second signal does not wait. For short moments, such as giving files their names.
 class Uninterrupted {
  public:
   Uninterrupted() noexcept;

@@ -21,7 +21,7 @@ struct JsonChange {
 // "changed in my.json, line 12: node.nics = 8, was 4"; as it may be shown.
 std::string ToText(const JsonChange& change);
 // {"file": "my.json", "line": 12, "path": "node.nics", "was": 4, "is": 8}: "line" and "was" only
-// where there are such; values that are shortened are strings.
+// where there are such; shortened values are strings.
 nlohmann::ordered_json ToJson(const std::vector<JsonChange>& changes);
 
 }  // namespace rehearse

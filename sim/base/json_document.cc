@@ -24,7 +24,7 @@ json ValueOf(std::string_view text) {
   }
 }
 
-// As a change tells it.
+// As a change shows it.
 std::string Recorded(const json& value) {
   constexpr size_t kLongest = 1000;
   std::string text = value.dump(-1, ' ', false, json::error_handler_t::replace);
@@ -114,7 +114,7 @@ void JsonDocument::Set(std::string_view assignment, const Place& by) {
   json* target = &value_;
   std::string pointer;
   bool is_new = false;
-  size_t rest = 0;  // where the keys begin that are not gone yet, in the assignment
+  size_t rest = 0;  // where the remaining keys begin in the assignment
   for (size_t i = 0; i < keys.size(); ++i) {
     const std::string& key = keys[i];
     const auto fail = [&](const std::string& expected) {

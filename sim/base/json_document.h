@@ -26,7 +26,7 @@ class JsonReader;
 
 class JsonDocument {
  public:
-  // Reads the file, or standard input ("-"). Throws Error when it cannot be read, is no JSON, is
+  // Reads the file, or standard input ("-"). Throws Error when it cannot be read, is not JSON, is
   // truncated, too deep or too large.
   static JsonDocument FromFile(const std::string& path);
   // `name` stands for the file in messages.
@@ -36,8 +36,8 @@ class JsonDocument {
   static JsonDocument FromValue(nlohmann::json value, const Place& place);
 
   // Sets one value, as `--set cluster.nodes=8` does: a dotted path (numbers index arrays, missing
-  // objects on the way are made) and a text that is JSON if it parses as JSON, else a string. Where
-  // the path goes through a string, that may name another document, in which the rest is set
+  // objects on the way are made) and a value, read as JSON if it parses as JSON, else as a string.
+  // Where the path goes through a string, that may name another document, in which the rest is set
   // (JsonReader::Change()); a string that names none is an Error when it is read. Throws Error when
   // the path goes through something else that is not an object or array. `by` says in messages
   // where the value comes from.
@@ -46,32 +46,32 @@ class JsonDocument {
   JsonReader Root() const;
   const nlohmann::json& value() const { return value_; }
   const std::string& name() const { return name_; }
-  // The value with what Set() is to change in other documents beside the strings that name them:
-  // "my.json:nodes=8".
+  // The value, with what Set() is to change in other documents written after the strings that name
+  // them: "my.json:nodes=8".
   nlohmann::json Given() const;
-  // What Set() said last of this path in another document; null where it said nothing.
+  // What Set() last set at this path in another document; null if nothing.
   nlohmann::json ValueInside(std::string_view path) const;
-  // What Set() did here, but for what other documents are to take.
+  // What Set() changed here, without what it changes in other documents.
   const std::vector<JsonChange>& changes() const { return changes_; }
 
  private:
   friend class JsonReader;
   struct Deferred {
     std::string assignment;
-    size_t rest = 0;  // where in it the part begins that the named document is to take
+    size_t rest = 0;  // where the part for the named document begins
     Place by;
   };
 
   Place PlaceOf(const std::string& pointer) const;
-  // Nothing of what Set() said about this value counts any longer.
+  // Drops everything that Set() said about this value.
   void Forget(const std::string& pointer);
-  // For JsonLines: a line that stands for a place outside the document.
+  // For JsonLines: a line number that stands for a place outside the document.
   int LineFor(const Place& by);
 
   std::string name_;
   std::string path_;  // "cluster." of what stands at /cluster in another document
   nlohmann::json value_;
-  JsonLines lines_;             // at or below kJsonSetLine: not of the text, but of origins_
+  JsonLines lines_;  // at or below kJsonSetLine: an entry of origins_, not a line of the text
   std::vector<Place> origins_;  // of lines kJsonSetLine, kJsonSetLine - 1, ...
   std::vector<JsonChange> changes_;
   std::map<std::string, std::vector<Deferred>, std::less<>> deferred_;  // by pointer of a string

@@ -144,7 +144,7 @@ class Builder {
     std::string key;  // of the member that comes next, in an object
   };
 
-  // The lexer has read the character behind a number, and with it perhaps the end of the line.
+  // The lexer has read the character after a number, which may be the end of the line.
   int Line() const {
     const bool is_line_end = progress_.at != text_.data() && progress_.at[-1] == '\n';
     return progress_.line - (is_line_end ? 1 : 0);
@@ -200,7 +200,7 @@ class Builder {
     return true;
   }
 
-  // nlohmann takes a NUL byte for the end of the text.
+  // nlohmann takes a NUL byte to be the end of the text.
   void RefuseNulByte() const {
     if (progress_.at != text_.data() && progress_.at[-1] == '\0')
       throw JsonSyntaxError(Here(), "found a NUL byte, expected a text in JSON");
@@ -215,7 +215,7 @@ class Builder {
   std::vector<Frame> frames_;
   size_t count_ = 0;
   size_t pointer_bytes_ = 0;  // in lines_
-  bool has_begun_ = false;    // an object or array: it is JSON, if with a mistake
+  bool has_begun_ = false;    // an object or array: it is JSON, perhaps with a mistake
 };
 
 // The word of the text around the position of a bad token: to the next space, bracket,
@@ -230,8 +230,8 @@ std::string_view WordAt(std::string_view text, size_t at) {
   return begin < end ? text.substr(begin, end - begin) : text.substr(at, 1);
 }
 
-// Of a text that may be anything, such as a file of secrets that a scenario names by mistake: not
-// what stands there, but of what kind it is.
+// For a text that may be anything, such as a file of secrets that a scenario names by mistake: says
+// what kind of character stands there, not which.
 std::string KindOf(char c) {
   const auto byte = static_cast<unsigned char>(c);
   if (byte <= ' ' || byte >= 0x7f) return fmt::format("the byte 0x{:02x}", byte);
@@ -305,7 +305,7 @@ bool Builder::parse_error(size_t /*position*/, const std::string& token,
     fail("found a single '/', expected a comment such as // or /* */");
   if (fault.starts_with("invalid BOM")) fail("found a broken byte order mark, expected UTF-8");
 
-  // Of the library's token only a string or a number is sure to begin where the token does.
+  // The library's token is sure to begin where the value does only for a string or a number.
   const auto consumed = static_cast<size_t>(progress_.at - text_.data());
   const size_t last = consumed == 0 ? 0 : consumed - 1;
   std::string_view found = WordAt(text_, last);
@@ -313,7 +313,7 @@ bool Builder::parse_error(size_t /*position*/, const std::string& token,
   if (fault.starts_with("unexpected number") || fault.starts_with("unexpected string"))
     found = token;
   if (!has_begun_)
-    fail(fmt::format("found no JSON but a text with {}, expected {}", KindOf(found.front()),
+    fail(fmt::format("found not JSON but a text with {}, expected {}", KindOf(found.front()),
                      expected));
   if (fault.starts_with("invalid number")) expected = "a number";
   fail(fmt::format("found {}, expected {}", QuotedJson(found), expected));
@@ -322,10 +322,8 @@ bool Builder::parse_error(size_t /*position*/, const std::string& token,
 
 void RefuseTooLarge(uintmax_t size, const std::string& name) {
   if (size > kLargestJson)
-    throw Error({name, 0, ""},
-                fmt::format("found more than {}, which is the largest JSON text that "
-                            "is read",
-                            Print(Bytes(static_cast<double>(kLargestJson)))));
+    throw Error({name, 0, ""}, fmt::format("found more than {}, the largest JSON text that is read",
+                                           Print(Bytes(static_cast<double>(kLargestJson)))));
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
-// From a text to a JSON value that remembers the line of every part: what
-// sim/base/json_document.h is built on.
+// Parses a text into a JSON value that remembers the line of every part; sim/base/json_document.h
+// is built on it.
 //
-// nlohmann's parser does the work; ours are the lines, the limits, the refusal of duplicate keys,
-// and words that a person understands.
+// nlohmann's parser does the work; we add the lines, the limits, the refusal of duplicate keys, and
+// words that a person understands.
 #pragma once
 
 #include <map>
@@ -18,7 +18,7 @@ namespace rehearse {
 inline constexpr size_t kDeepestJson = 64;                // levels of nesting
 inline constexpr size_t kLargestJson = size_t{64} << 20;  // bytes of a text
 
-// JSON pointer -> line; a value that is not listed is in the line of the value that contains it.
+// JSON pointer -> line; a value that is not listed is on the line of the value that contains it.
 using JsonLines = std::map<std::string, int, std::less<>>;
 
 struct ParsedJson {
@@ -26,7 +26,7 @@ struct ParsedJson {
   JsonLines lines;
 };
 
-// The text is not JSON, as against JSON that we refuse.
+// The text is not JSON, as opposed to JSON that we refuse.
 class JsonSyntaxError : public Error {
  public:
   using Error::Error;

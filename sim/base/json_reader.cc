@@ -35,7 +35,7 @@ void JsonReader::Fail(const std::string& message) const { throw Error(place(), m
 void JsonReader::AllowKeys(const std::vector<std::string>& keys) const {
   for (const auto& [key, member] : Members()) {
     if (std::find(keys.begin(), keys.end(), key) != keys.end()) continue;
-    Place here = member.place();  // the line of the key, but the object that has it
+    Place here = member.place();  // the line of the key, but the pointer of the object that has it
     here.pointer.resize(here.pointer.rfind('/'));
     std::string hint = DidYouMean(key, keys);
     if (hint.empty() && keys.empty()) hint = "; no key is allowed here";
@@ -70,7 +70,7 @@ bool JsonReader::Has(const std::string& key) const {
 
 namespace {
 
-// What a table says of the members of an object whose keys the user chooses.
+// What a table says about the members of an object whose keys the user chooses.
 const JsonShape* ShapeOfNamed(const JsonShape* shape) {
   const bool is_named = shape != nullptr && shape->type == JsonType::kNamed;
   return is_named ? &shape->parts.front() : nullptr;
@@ -100,7 +100,7 @@ std::vector<std::pair<std::string, JsonReader>> JsonReader::Members() const {
 
 namespace {
 
-// What a table says of an array's element, which may be a list beside other shapes.
+// What a table says about an array's element, where the list may be one of several shapes.
 const JsonShape* PartOf(const JsonShape* shape, size_t element) {
   if (shape == nullptr) return nullptr;
   if (shape->type == JsonType::kList) return &shape->parts.front();
@@ -162,7 +162,7 @@ void JsonReader::Change(JsonDocument* named, const std::vector<std::string>& cha
   if (found != document_->deferred_.end())
     for (const auto& [assignment, rest, by] : found->second) {
       named->Set(std::string_view(assignment).substr(rest), by);
-      NoteInput(by.file, assignment);  // the value of this document does not tell it
+      NoteInput(by.file, assignment);  // the value in this document does not show it
     }
   for (const JsonChange& change : named->changes()) NoteChange(change);
 }

@@ -23,7 +23,7 @@ class JsonDocument;
 
 class JsonReader {
  public:
-  // The place of this value, for errors that are found later than the reading.
+  // The place of this value, for errors that are found after reading.
   Place place() const;
   // Throws Error at this place: "found <value as JSON, shortened>, expected <expected>".
   [[noreturn]] void Expected(const std::string& expected) const;
@@ -37,26 +37,27 @@ class JsonReader {
 
   // The same object, read through its table, which must outlive the reader: refuses keys that the
   // table lacks ("unknown key; did you mean ...") or has for another variant only. At() then knows
-  // the default of a key that is missing, and what it returns knows range and choices. To ask for
-  // a key that the table lacks is a fault of ours.
+  // the default of a missing key, and the reader that it returns knows its range and choices.
+  // Asking for a key that the table lacks is a bug of ours.
   JsonReader As(const ObjectShape& shape, std::string_view variant = "") const;
-  // Likewise where only the document tells which keys there may be.
+  // Likewise where only the document says which keys there may be.
   void AllowKeys(const std::vector<std::string>& keys) const;
   bool Has(const std::string& key) const;  // in the document
   // Error when it is missing and has no default.
   JsonReader At(const std::string& key) const;
   std::vector<std::pair<std::string, JsonReader>> Members() const;  // sorted by key
 
-  // Array access; Error when it is no array. Elements of a list of a table know their range.
+  // Array access; Error when it is not an array. If a table describes the list, its elements know
+  // their range.
   std::vector<JsonReader> Elements() const;
 
-  // Typed values; Error when it is something else or out of range. Ranges are inclusive. Without
-  // one the table's counts.
+  // Typed values; Error when the value is something else or out of range. Ranges are inclusive;
+  // where none is given, the table's counts.
   std::string String() const;
   bool Bool() const;
   int64_t Integer(int64_t minimum, int64_t maximum) const;
   int64_t Integer() const;
-  // As an unsigned number of the type, which must have room for the table's range.
+  // As an unsigned number of that type, which must have room for the table's range.
   template <typename Count>
   Count Whole() const {
     return static_cast<Count>(Integer());
@@ -73,14 +74,14 @@ class JsonReader {
   size_t Choice() const;
 
   // A string may name another document, of which this document's Set() may have changed a part.
-  // String() and Choice() refuse such changes; Text() does not, for those who open what it names.
+  // String() and Choice() refuse such changes; Text() does not, for code that opens what it names.
   const std::string& Text() const;
-  // The document in a file, relative to the one that this stands in. Error when there is none.
+  // The document in a file, whose path is relative to this document's. Error when there is none.
   JsonDocument Open(const std::string& path) const;
-  // Makes these changes ("nodes=32", written here) in what this string names, then those of Set(),
-  // and notes them (sim/base/input_record.h).
+  // Makes these changes ("nodes=32", written here) in the document that this string names, then
+  // those of Set(), and notes them (sim/base/input_record.h).
   void Change(JsonDocument* named, const std::vector<std::string>& changes = {}) const;
-  bool HasChanges() const;  // of Set(), inside of what this string names
+  bool HasChanges() const;  // by Set(), inside what this string names
 
  private:
   void RefuseChanges() const;

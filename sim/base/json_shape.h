@@ -1,5 +1,5 @@
-// What a JSON document may say, as tables: a row a key, with its type, its range or choices, what
-// holds without it, what it is, and an example.
+// What a JSON document may say, as tables: one row per key, with its type, its range or choices,
+// what holds without it, what it is, and an example.
 //
 // Readers read through these tables (JsonReader::As in sim/base/json_reader.h), which refuse what
 // they do not list; `rehearse schema` prints the same tables. A table is a function that returns a
@@ -37,7 +37,7 @@ enum class JsonType : uint8_t {
   kObject,
   kNamed,   // an object whose keys the user chooses, or which are many
   kList,    // any number of one shape
-  kTuple,   // so many values of these shapes
+  kTuple,   // one value for each of these shapes
   kEither,  // one of several shapes
 };
 
@@ -48,7 +48,7 @@ struct JsonShape {
   // kWhole, inclusive.
   int64_t least = std::numeric_limits<int64_t>::lowest();
   int64_t most = std::numeric_limits<int64_t>::max();
-  // kNumber, inclusive but for `above_lowest`; kDuration: the longest, in seconds.
+  // kNumber, inclusive except for `above_lowest`; kDuration: the longest, in seconds.
   double lowest = std::numeric_limits<double>::lowest();
   double highest = std::numeric_limits<double>::max();
   bool above_lowest = false;
@@ -93,7 +93,7 @@ struct JsonKey {
   Presence presence;
   std::string about;         // what it is, in a few words
   std::string example = {};  // JSON; empty: the default or the first choice speaks for itself
-  // Where objects of one table come in variants: which has this key; empty: all.
+  // Where objects of one table come in variants: the one that has this key; empty: all.
   std::string only = {};
 };
 

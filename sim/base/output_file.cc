@@ -77,7 +77,7 @@ void WriteThrough(const std::string& path, bool is_pipe, std::string_view conten
   if (!WriteAll(*file, content)) FailWriting(path, errno);
 }
 
-// What stands at the path now, and where the new file has to appear.
+// What is at the path now, and where the new file must appear.
 struct Target {
   bool exists = false;
   struct stat status {};
@@ -93,7 +93,8 @@ Target FindTarget(const std::string& path) {
   if (target.exists && S_ISDIR(target.status.st_mode)) FailWriting(path, EISDIR);
   if (target.exists && access(path.c_str(), W_OK) != 0) FailWriting(path, errno);
 
-  // A folder has one name here, however it was written: files of a set are known to share it.
+  // A folder has one name here, however it was written, so that files of a set are known to share
+  // it.
   std::error_code unresolved;
   fs::path final = fs::canonical(path, unresolved);
   if (unresolved) {
@@ -122,21 +123,21 @@ bool IsAt(int descriptor, const std::string& path) {
          own.st_ino == there.st_ino && own.st_dev == there.st_dev;
 }
 
-// Whether a file without a name can be made there, and get one.
+// Whether a file without a name can be made there, and be given one later.
 Descriptor OpenNameless(const std::string& folder, mode_t mode) {
   Descriptor file(open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, mode));
   if (file.is_open() && access("/proc/self/fd", X_OK) != 0) return Descriptor();
   return file;
 }
 
-// Gives a file a name, of those that have none; EEXIST where there is such a name.
+// Gives a nameless file a name; EEXIST if that name exists.
 bool Link(int descriptor, const std::string& path) {
   const std::string from = fmt::format("/proc/self/fd/{}", descriptor);
   return linkat(AT_FDCWD, from.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0;
 }
 
-// A new file of this name, with its lock: whoever finds it between making and locking may think it
-// abandoned, and take it away.
+// A new file of this name, with its lock: whoever finds it after it is made and before it is locked
+// may think it abandoned and remove it.
 Descriptor OpenNamed(const std::string& folder, mode_t mode, std::string* name) {
   while (true) {
     *name = TemporaryName(folder);
@@ -164,15 +165,15 @@ void RemoveAbandonedOnce(const std::string& folder) {
   RemoveAbandonedFiles(folder);
 }
 
-// One program at a time names the files of a set in a folder. Where the file system knows no locks
-// there is none.
+// Only one program at a time names the files of a set in a folder. Where the file system has no
+// locks, neither has this.
 class FolderLock {
  public:
   explicit FolderLock(const std::string& folder)
       : path_(fmt::format("{}/{}lock{}", folder, kTemporaryBegin, kTemporaryEnd)) {
     constexpr std::chrono::milliseconds kBetweenTries{2};
     constexpr int kMostTries =
-        30'000;  // a minute; it takes others a moment unless they are stopped
+        30'000;  // a minute; others need only a moment unless they are stopped
     for (int tries = 0; tries < kMostTries; ++tries) {
       file_ =
           Descriptor(open(path_.c_str(), O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, kNewFile));
@@ -205,7 +206,7 @@ std::string OutputName(const std::string& path) {
 
 // ---- A file, and a set of them ------------------------------------------------------------------
 
-// On the disk, but not at its place yet.
+// On the disk, but not yet in its place.
 class OutputSet::File {
  public:
   File(std::string path, Target target, std::string_view content)
@@ -232,7 +233,8 @@ class OutputSet::File {
 
   const std::string& folder() const { return target_.folder; }
 
-  // Takes the place if it is free; else a name to be renamed. Only this needs room on the disk.
+  // Takes the place if it is free, else a name to be renamed later. Only this needs room on the
+  // disk.
   void TakeName() {
     if (!temporary_.empty()) return;
     if (!target_.exists) {
@@ -285,7 +287,8 @@ void OutputSet::Add(const std::string& path, std::string_view content) {
 
 void OutputSet::Commit() {
   const Uninterrupted uninterrupted;
-  std::set<std::string> folders;  // in one order for all, so that no two wait for each other
+  std::set<std::string>
+      folders;  // in the same order for all, so that no two programs wait for each other
   std::vector<std::unique_ptr<FolderLock>> locks;
   if (files_.size() > 1) {
     for (const auto& file : files_) folders.insert(file->folder());

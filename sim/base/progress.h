@@ -1,9 +1,9 @@
-// What long work tells while it goes on: what is being done, how many parts of how many are done,
-// and the best so far. Work tells a ProgressObserver; who shows it, and where, is the command's
-// affair (sim/base/progress_line.h).
+// What long work reports while it goes on: what is being done, how many of its parts are done, and
+// the best so far. Work reports to a ProgressObserver; the command decides who shows it, and where
+// (sim/base/progress_line.h).
 //
-// Telling costs a look at the clock at most, and only when work tells can anything be shown or the
-// work be stopped: so tell some hundred times a second. The functions may be called from several
+// A report costs a look at the clock at most. Only on a report can anything be shown or the work be
+// stopped, so report about a hundred times a second. The functions may be called from several
 // threads, and may throw Stopped (sim/base/interruption.h), which work lets through.
 #pragma once
 
@@ -20,22 +20,23 @@ class ProgressObserver {
   ProgressObserver(const ProgressObserver&) = delete;
   ProgressObserver& operator=(const ProgressObserver&) = delete;
 
-  // Other work begins, called `what` ("simulating"), of `all` `parts` ("points"). 0 parts: nobody
-  // knows how many. No name for parts: they are too small to be counted before people.
+  // New work begins, called `what` ("simulating"), of `all` `parts` ("points"). 0: nobody knows how
+  // many. Parts without a name are too small for their number to be shown.
   virtual void Begin(std::string_view what, std::string_view parts, uint64_t all);
-  // So many of them are done, the last one in part perhaps.
+  // So many of them are done, the last one perhaps only in part.
   virtual void Done(double parts);
-  // So many of those that are done were there before and took no time.
+  // So many of those done existed before and took no time.
   virtual void Had(double parts);
-  // What is known so far: "best 1.2 s (fsdp)". Until the next note; new work begins without.
+  // What is known so far: "best 1.2 s (fsdp)". Holds until the next note; new work begins without
+  // one.
   virtual void Note(std::string_view note);
 };
 
 // For work that nobody waits for.
 ProgressObserver& NoObserver();
 
-// Tells of work within another's part: as the fraction of it that is done. What is not called
-// `counted` is a small piece of it.
+// Reports work inside a part of other work, as the fraction of that part that is done. Work not
+// called `counted` is a small piece of it.
 class PartObserver : public ProgressObserver {
  public:
   // `before`: parts that are done already.

@@ -97,7 +97,8 @@ void ProgressLine::ShowIfDue() {
   std::string line = VisibleText(Text(now));
   if (in_place) {
     const unsigned columns = view_.columns();
-    line = CutTo(std::move(line), columns > 1 ? columns - 1 : 1);  // the last would begin a new one
+    line = CutTo(std::move(line),
+                 columns > 1 ? columns - 1 : 1);  // the last column would begin a new line
   }
   Show(line);
   stands_ = in_place;
@@ -112,7 +113,7 @@ std::string ProgressLine::Text(Seconds now) const {
     const auto all = static_cast<double>(all_);
     text += parts_.empty() ? fmt::format(": {:.0f} %", std::floor(100 * done_ / all))
                            : fmt::format(": {:.0f} of {} {}", std::floor(done_), all_, parts_);
-    // Of what took time; one that has just begun says little.
+    // Counts only parts that took time; work that has just begun says little.
     if (done_ > had_ && done_ < all && passed >= kSilence)
       text += fmt::format(", {} left", InWords((all - done_) / (done_ - had_) * passed));
   }

@@ -1,7 +1,7 @@
 // Progress as one line: "simulating: 37 of 120 points, 12 s left; best 1.2 s (fsdp)". On a terminal
-// it stands in place and goes away in the end, elsewhere there is a line every 30 s. Nothing is
-// shown in the first second, so that quick work is silent. No thread of its own: what is shown
-// changes when work tells something.
+// it is updated in place and goes away in the end; elsewhere a line is printed every 30 s. Nothing
+// is shown in the first second, so that quick work is silent. It has no thread of its own: what is
+// shown changes when work reports something.
 #pragma once
 
 #include <functional>
@@ -21,7 +21,7 @@ struct ProgressView {
   // In place: characters of the terminal's line, asked for each time it is written.
   std::function<unsigned()> columns = [] { return 80u; };
   std::function<Seconds()> clock = SecondsOfThisMachine;
-  // Asked whenever work tells of parts that are done; true ends the work: telling throws Stopped.
+  // Asked whenever work reports parts that are done; true ends the work: the report throws Stopped.
   std::function<bool()> is_stopped = nullptr;
   // A line; in place it replaces the one before, and "" takes that away.
   std::function<void(const std::string& line)> show = nullptr;  // nothing: on standard error
@@ -43,7 +43,7 @@ class ProgressLine : public ProgressObserver {
   void Clear();
 
  private:
-  void ShowIfDue();  // under the mutex, as are those below
+  void ShowIfDue();  // under the mutex, like those below
   std::string Text(Seconds now) const;
   void Show(const std::string& line);
 
@@ -55,9 +55,9 @@ class ProgressLine : public ProgressObserver {
   uint64_t all_ = 0;
   double done_ = 0;
   double had_ = 0;
-  Seconds began_;  // of what is being done
+  Seconds began_;  // when the current work began
   Seconds due_;
-  bool stands_ = false;  // a line in place
+  bool stands_ = false;  // a line is shown in place
 };
 
 }  // namespace rehearse

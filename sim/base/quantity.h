@@ -3,7 +3,7 @@
 // A Quantity holds one double in SI base units (seconds, bytes, flops) and knows its dimension as
 // the exponents of second, byte and flop, so that Bytes / BytesPerSecond is Seconds and adding
 // Bytes to Seconds does not compile. Units such as "GB/s" exist only at the boundary: see
-// sim/base/units.h. Plain values, no invariant, thread-safe as any double is.
+// sim/base/units.h. Plain values, no invariant, as thread-safe as a double.
 #pragma once
 
 #include <compare>

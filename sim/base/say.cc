@@ -13,7 +13,7 @@
 namespace rehearse {
 namespace {
 
-// Holds this thread's SIGPIPE back, and takes it away if there is one in the end.
+// Holds this thread's SIGPIPE back, and discards it if one has come in the meantime.
 class WithoutSigpipe {
  public:
   WithoutSigpipe() {
@@ -63,7 +63,7 @@ void Write(std::array<iovec, kCount> parts) {
 
 constexpr std::string_view kClearLine = "\r\x1b[K";
 std::atomic<bool> line_stands = false;                  // in place
-static_assert(std::atomic<bool>::is_always_lock_free);  // signal handlers say something too
+static_assert(std::atomic<bool>::is_always_lock_free);  // signal handlers call Say too
 
 }  // namespace
 
@@ -81,10 +81,10 @@ void SayInPlace(std::string_view line) noexcept {
 void SayAsItIs(std::string_view text) noexcept { Write(std::array{PartOf(text)}); }
 
 void OccupyClosedStreams() noexcept {
-  // Opened the wrong way round, so that reading from the first and writing to the others fails.
+  // Opened the wrong way round, so that reading from the first and writing to the others fail.
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(stream, F_GETFD) != -1 || errno != EBADF) continue;
-    // The lowest free number is this one, as those below are open.
+    // This number is the lowest free one, as those below are open.
     open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
   }
 }

@@ -1,7 +1,7 @@
 // Versions of the files that Rehearse writes and reads, such as "rehearse.calibration.v1".
 //
-// A new key, without which a file means what it meant, does not change the version; older programs
-// then refuse a file that has it as one with an unknown key. What changes the meaning of a file
+// A new key does not change the version if a file without it means what it meant before; older
+// programs refuse a file that has the key, since they do not know it. A change in what a file means
 // gets a new number. A file of another version is refused: nothing is guessed.
 #pragma once
 

@@ -63,7 +63,7 @@ std::string RowText(const JsonKey& row) {
   return text + std::string(kIndent, ' ') + Wrapped(rest, kIndent, kIndent);
 }
 
-// Without those that are documents of their own, and what only these mention.
+// Leaves out objects that are documents of their own, and what only they mention.
 void Collect(const JsonShape& shape, const std::vector<const ObjectShape*>& apart,
              std::vector<const ObjectShape*>* objects) {
   for (const JsonShape& part : shape.parts) Collect(part, apart, objects);
@@ -157,7 +157,7 @@ Json SchemaOf(const JsonShape& shape) {
 
 Json SchemaOf(const JsonKey& row) {
   Json schema = SchemaOf(row.shape);
-  // Beside "$ref" draft 7 reads nothing.
+  // Draft 7 ignores whatever stands beside "$ref".
   if (schema.contains("$ref")) schema = {{"allOf", Json::array({std::move(schema)})}};
   schema["description"] =
       row.about + (row.only.empty() ? "" : " (" + row.only + ")") +
@@ -195,7 +195,7 @@ std::string ShapeText(const DocumentShape& document, const std::vector<DocumentS
     }
   }
   if (objects.size() != 1 || document.shape.type != JsonType::kObject)
-    text += Wrapped("The whole is " + Described(document.shape) + ".", 0, 0);
+    text += Wrapped("The whole document is " + Described(document.shape) + ".", 0, 0);
   for (size_t i = 0; i < objects.size(); ++i) {  // grows meanwhile
     text += fmt::format("\n{}: {}\n", objects[i]->name, objects[i]->about);
     for (const JsonKey& row : objects[i]->keys) {
@@ -212,7 +212,7 @@ std::string ShapeText(const DocumentShape& document, const std::vector<DocumentS
       named.push_back("rehearse schema " + other.name);
   }
   if (!named.empty())
-    text += fmt::format("\nObjects that are not told here: {}\n", fmt::join(named, ", "));
+    text += fmt::format("\nObjects not described here: {}\n", fmt::join(named, ", "));
   return text;
 }
 

@@ -18,7 +18,7 @@ struct DocumentShape {
   JsonShape shape;
 };
 
-// A page: every object with its keys; of objects that are documents of their own, which.
+// A page: every object with its keys; for objects that are documents of their own, only which one.
 std::string ShapeText(const DocumentShape& document, const std::vector<DocumentShape>& others);
 
 // A JSON Schema, draft 7, which editors take.

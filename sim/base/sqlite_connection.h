@@ -25,7 +25,7 @@ class SqliteStatement {
   void Bind(int at, double number);
   void BindNull(int at);
 
-  // Whether there is a row (another row). To be asked anew a statement is reset.
+  // Whether there is a row (or another row). Reset a statement to run it again.
   bool Step();
   void Reset();
 
@@ -51,7 +51,7 @@ class SqliteConnection {
     kRead,    // `name` is a URI
     kChange,  // the file is made if it is not there
   };
-  static constexpr int kPatienceMilliseconds = 60'000;  // with another process's transaction
+  static constexpr int kPatienceMilliseconds = 60'000;  // waits for another process's transaction
 
   // `path` is what messages call it. Throws Error where SQLite cannot open it, or the build has
   // none.

@@ -18,7 +18,7 @@ class Threads {
   Threads(const Threads&) = delete;
   Threads& operator=(const Threads&) = delete;
 
-  // False where there is no room for another one (ulimit -u, -v): then nothing has begun.
+  // False if there is no room for another thread (ulimit -u, -v); nothing has begun then.
   template <typename Work>
   [[nodiscard]] bool TryAdd(Work work) {
     try {
@@ -41,10 +41,10 @@ class Threads {
   std::vector<std::thread> threads_;
 };
 
-// Calls work(0) to work(count - 1), in any order, on so many threads, 0: as many as the machine has
-// cores. Where there is no room for so many, a quarter of those that fit do it: the memory that
-// others would have is for the work. The first exception by index is thrown again when all are
-// done.
+// Calls work(0) to work(count - 1), in any order, on so many threads; 0: as many as the machine has
+// cores. If there is no room for so many, a quarter of those that fit do it, which leaves the
+// memory of the others to the work. When all are done, the first exception by index is thrown
+// again.
 void InParallel(size_t count, unsigned threads, const std::function<void(size_t)>& work);
 
 }  // namespace rehearse

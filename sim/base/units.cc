@@ -95,7 +95,7 @@ const Kind& FlopsKind() {
   return kind;
 }
 
-// Rounded to the clock it is not yet beyond its range.
+// When rounded to the clock, it is not yet beyond the range.
 constexpr double kLongestDuration = kBeyondSeconds.value() * (1 - 0x1p-50);
 
 const Kind& DurationKind() {
@@ -113,7 +113,7 @@ std::string Quote(std::string_view text) {
   return fmt::format("{:?}...", text.substr(0, kLongest));
 }
 
-// Most mistakes are of upper and lower case: "KB" means "kB" and not "B".
+// Most mistakes are in upper and lower case: "KB" means "kB" and not "B".
 std::string HintFor(const std::string& name, const Kind& kind) {
   if (name.empty()) return "";
   const auto same_letter = [](unsigned char a, unsigned char b) { return (a | 32) == (b | 32); };
@@ -136,8 +136,7 @@ double Parse(std::string_view text, const Kind& kind) {
   };
   const std::string with_unit = fmt::format("{} with its unit", kind.what);
 
-  // from_chars also reads "inf" and "nan"; a number of ours starts with a digit, after
-  // a sign perhaps.
+  // from_chars also reads "inf" and "nan"; our numbers start with a digit, perhaps after a sign.
   const size_t first = text.starts_with('-') ? 1 : 0;
   if (first == text.size() || text[first] < '0' || text[first] > '9') fail(with_unit);
   double number = 0;
@@ -169,7 +168,8 @@ std::string PatternOf(const Kind& kind) {
   return fmt::format("^[0-9]+\\.?[0-9]*([eE][-+]?[0-9]+)? *({})$", units);
 }
 
-// Four significant digits, but every digit before the point; shorter when the rest are zeros.
+// Four significant digits, but always every digit before the point; shorter when the rest are
+// zeros.
 std::string FourDigits(double value) {
   constexpr double kAllBeforePoint = 1e4;
   constexpr double kTooLong = 1e15;

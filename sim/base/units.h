@@ -28,7 +28,7 @@ Bytes ParseSize(std::string_view text);
 FlopsPerSecond ParseFlopRate(std::string_view text);
 Flops ParseFlops(std::string_view text);
 
-// Regular expressions, as JSON Schema has them, that each text above matches; so do some that are
+// Regular expressions, as JSON Schema has them, that match each text above, and also some that are
 // out of range.
 std::string BandwidthPattern();
 std::string DurationPattern();
@@ -45,7 +45,7 @@ std::string Print(FlopsPerSecond rate);
 
 // The shortest text in one of the units that is read back as exactly the same number: "64MiB",
 // "123.5B", "3ms", "1.5TFLOP". For finite numbers of zero or more; "0B" only where a reader allows
-// no bytes.
+// zero bytes.
 std::string PrintExactly(Seconds duration);
 std::string PrintExactly(Bytes size);
 std::string PrintExactly(Flops flops);

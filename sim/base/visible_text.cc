@@ -7,7 +7,7 @@ namespace {
 
 struct Character {
   uint32_t code = 0;
-  size_t bytes = 0;  // 0: no UTF-8
+  size_t bytes = 0;  // 0: not UTF-8
 };
 
 // The character that the text begins with.

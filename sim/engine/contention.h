@@ -1,9 +1,9 @@
 // Which links held transfers back, and who shared them.
 //
 // A flow's bottleneck is the link that held it back the longest (Simulation::bottlenecks). Flows
-// come in groups that the caller chooses (an op on an axis, say). Of a link, a flow counts as often
-// as it crosses it, from its start to its end: a folded flow stands for as many transfers, a ring
-// for each of its edges there.
+// come in groups that the caller chooses (an op on an axis, say). On a link, a flow counts as often
+// as it crosses it, from its start to its end: a folded flow counts as all the transfers that it
+// stands for, a ring as each of its edges there.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,8 @@ struct HoldingLink {
   std::vector<LinkSharer> sharers;  // most bytes first
 };
 
-// The links that are the bottleneck of some flow, longest first. `group_of_flow` has one entry a
-// flow. A flow counts with its own way, or with its alternative if the bottleneck is there.
+// The links that are the bottleneck of some flow, longest first. `group_of_flow` has one entry per
+// flow. A flow counts on its own route, or on its alternative if the bottleneck is there.
 std::vector<HoldingLink> FindHoldingLinks(const Program& program, const Simulation& simulation,
                                           const std::vector<uint32_t>& group_of_flow);
 

@@ -1,6 +1,5 @@
-// The critical path in terms of ops: which op of which rank the step waited for, from its begin to
-// its end, and how much time the others had to spare (sim/engine/critical_path.h says how both are
-// defined).
+// The critical path in terms of ops: which op of which rank the step waited for, from start to end,
+// and how much time the others had to spare (sim/engine/critical_path.h says how both are defined).
 #pragma once
 
 #include <cstdint>
@@ -23,11 +22,11 @@ struct PathSegment {
 
 struct CriticalOps {
   std::vector<PathSegment> path;  // without gaps from 0 to the end of the step
-  std::vector<Time> slack;        // one a span of the program
+  std::vector<Time> slack;        // one per span of the program
 };
 
-// Of ranks that take part in a collective of the path, the one that the path goes on with is named.
-// `times` are Simulation::tasks of the program.
+// Of the ranks in a collective on the path, the one where the path goes on is named. `times` are
+// Simulation::tasks of the program.
 CriticalOps FindCriticalOps(const Program& program, const std::vector<TaskTime>& times,
                             const OpsOfTasks& ops);
 

@@ -10,7 +10,7 @@
 namespace rehearse {
 namespace {
 
-// As Program::successors, the other way round; predecessors in the order of their ids.
+// The inverse of Program::successors; predecessors in the order of their ids.
 struct Predecessors {
   std::vector<uint32_t> begin;
   std::vector<uint32_t> tasks;

@@ -1,16 +1,16 @@
 // Which tasks determined the end of a simulated step, and how much time the others had to spare.
 //
 // The chain is read backwards from the task that ended last: a task starts when its last
-// predecessor ends, so each was waited for by the next; of predecessors that ended together the
-// first in the program counts, of tasks that end the step together the last. A flow counts with the
-// time that it took, whatever held it back (Simulation::bottlenecks tells that).
+// predecessor ends, so each was waited for by the next. Of predecessors that ended together, the
+// first in the program counts; of tasks that end the step together, the last. A flow counts with
+// the time that it took, whatever held it back (Simulation::bottlenecks says what did).
 //
-// The slack of a task is how much longer it could have taken without the step ending later, if all
-// others had taken the time that they took: the shortest way to the end of the step over
+// The slack of a task is how much longer it could have taken without the step ending later, had all
+// others taken the time that they did:
 //   slack(t) = min(end of step - end(t),  min over successors s of slack(s) + start(s) - end(t)),
 // where a flow of several steps also has at most the slack of its downstream, which waits for it
-// step by step (cautious: a late step of one may be made up for by waits in the other). All flows
-// of a ring have the same slack.
+// step by step (cautiously: waits in one may make up for a late step of the other). All flows of a
+// ring have the same slack.
 #pragma once
 
 #include <vector>
@@ -22,7 +22,7 @@ namespace rehearse {
 
 struct CriticalPath {
   std::vector<TaskId> chain;  // from a task that starts at 0 to the last; empty without tasks
-  std::vector<Time> slack;    // one a task
+  std::vector<Time> slack;    // one per task
 };
 
 // `times` are Simulation::tasks of the program. O((tasks + edges)·log tasks).

@@ -1,4 +1,4 @@
-// The event queue: which task has its next event when.
+// The event queue: when each task has its next event.
 //
 // A task has at most one pending event. Events come out ordered by (time, sequence), where sequence
 // counts the Schedule calls; all events of the earliest time come out together as one batch.
@@ -7,8 +7,7 @@
 // thousand tasks with an event at the same instant cost one heap operation. A small cache finds the
 // newest bucket of a time; when it misses, a second bucket of the same time is opened, which the
 // heap puts after the first. Cost: O(1) for an event that joins a bucket or is cancelled, O(log
-// buckets) for a new bucket. Allocates nothing once it has held as many events before. Not
-// thread-safe.
+// buckets) for a new bucket. Allocates nothing once it has held as many events. Not thread-safe.
 #pragma once
 
 #include <array>

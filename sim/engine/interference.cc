@@ -134,7 +134,7 @@ void Interference::SettleDelays(uint32_t processor, Time now) {
     state.left = std::max(0.0, state.left - state.speed * elapsed);
     state.since = now;
     state.speed = speed;
-    // Halves are rounded up whatever the rounding errors before, as for flows.
+    // Halves are rounded up whatever rounding errors came before, as for flows.
     const double duration = static_cast<double>(program_.delays[delay].picoseconds());
     const double slack = std::min(0.25, duration * 0x1p-48);
     delay_ends_.push_back({delay, now + RoundedTime((state.left + slack) / speed)});

@@ -1,8 +1,8 @@
-// What compute and communication cost each other on a processor, and ranks on a host (the model
-// is in sim/engine/program.h): which delays run at what speed and end when, and by what factor
-// flows are slowed.
+// What compute and communication cost each other on a processor, and ranks on a host (the model is
+// in sim/engine/program.h): how fast each delay runs and when it ends, and by what factor flows are
+// slowed.
 //
-// Like a flow (sim/engine/transfer_network.h), a delay's rest is accounted for when its speed
+// As with a flow (sim/engine/transfer_network.h), what is left of a delay is updated when its speed
 // changes, and only then:
 //   left -= speed_old · (now - since),    end = now + round(left / speed_new).
 //
@@ -32,7 +32,7 @@ class Interference {
 
   explicit Interference(const Program& program);
 
-  // Whether the delay, the flow takes part; otherwise it must not be named below.
+  // Whether the delay (or flow) takes part; otherwise it must not be named below.
   bool OwnsDelay(uint32_t delay) const {
     return !program_.delay_owners.empty() &&
            program_.delay_owners[delay].processor != Program::kNone;
@@ -47,7 +47,7 @@ class Interference {
   void EndFlow(uint32_t flow);
 
   void Settle(Time now);
-  // What the last Settle has found: delays whose end is new or has moved, flows whose factor has
+  // What the last Settle found: delays whose end is new or has moved, and flows whose factor has
   // changed (it is 1 at first), in a deterministic order.
   std::span<const DelayEnd> delay_ends() const { return delay_ends_; }
   std::span<const FlowFactor> flow_factors() const { return flow_factors_; }

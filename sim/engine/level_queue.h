@@ -1,9 +1,8 @@
 // Numbered slots with a level each, and which has the lowest.
 //
-// A tree whose nodes hold the lowest level of 32 below: raising or lowering a slot costs O(log
-// slots), and a handful of slots is one node, looked through with hardly a branch. Equal levels
-// come out in the order of their slots. Plain value; allocates nothing once it has held as many
-// before.
+// A tree whose nodes hold the lowest level of the 32 below: raising or lowering a slot costs O(log
+// slots), and a handful of slots is one node, searched with hardly a branch. Equal levels come out
+// in the order of their slots. Plain value; allocates nothing once it has held as many slots.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +15,7 @@ namespace rehearse {
 
 class LevelQueue {
  public:
-  // The level of a slot that is not to come out.
+  // The level of a slot that must not come out.
   static constexpr double kNever = std::numeric_limits<double>::infinity();
   struct Slot {
     double level = kNever;
@@ -55,7 +54,7 @@ class LevelQueue {
   }
 
   size_t size() const { return size_; }
-  // The first slot with the lowest level; that is kNever when none is to come out.
+  // The first slot with the lowest level, which is kNever if none may come out.
   Slot Lowest() const {
     Slot lowest;
     if (size_ == 0) return lowest;

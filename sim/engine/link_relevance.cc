@@ -6,7 +6,7 @@
 namespace rehearse {
 namespace {
 
-// What flows with one anchor can load a link with.
+// How much load flows with one anchor can put on a link.
 struct Feed {
   uint32_t anchor;
   double load;
@@ -47,7 +47,7 @@ class RelevanceFinder {
             program_.uses.data() + program_.use_set_begin[set + 1]};
   }
 
-  // Of the sets that flows use; kNone for the others and those without links.
+  // For the sets that flows use; kNone for other sets and those without links.
   void FindAnchors() {
     result_.role.assign(capacity_.size(), LinkRole::kRedundant);
     std::vector<bool> used(set_count_, false);
@@ -69,7 +69,7 @@ class RelevanceFinder {
     }
   }
 
-  // feeds_[feed_begin_[l] .. [l+1]): of link l, one for each set that crosses it.
+  // feeds_[feed_begin_[l] .. [l+1]): those of link l, one for each set that crosses it.
   void GatherFeeds() {
     feed_begin_.assign(capacity_.size() + 1, 0);
     const auto for_each_feed = [this](const auto& visit) {
@@ -109,7 +109,7 @@ class RelevanceFinder {
     return sum <= capacity_[link];
   }
 
-  // How full a unit of rate in each of the sets that cross it makes a link; sets in order.
+  // How much of a link one unit of rate fills, for each set that crosses it; sets in order.
   struct Burden {
     uint32_t link = 0;
     std::vector<std::pair<uint32_t, double>> parts;  // set, multiplicity / capacity
@@ -134,7 +134,7 @@ class RelevanceFinder {
     return burdens;
   }
 
-  // Whether b is at least as full as a whatever flows.
+  // Whether b is at least as full as a, whatever flows.
   static bool IsDominated(const Burden& a, const Burden& b) {
     auto other = b.parts.begin();
     for (const auto& [set, part] : a.parts) {
@@ -146,7 +146,7 @@ class RelevanceFinder {
 
   bool IsLazy(const Burden& burden) const { return result_.role[burden.link] == LinkRole::kLazy; }
 
-  // Of links that are burdened alike one is kept, an anchor if there is one.
+  // Of links with equal burdens one is kept, an anchor if there is one.
   std::vector<Burden> DropTwins(std::vector<Burden> burdens) {
     std::stable_sort(burdens.begin(), burdens.end(), [this](const Burden& a, const Burden& b) {
       return a.parts != b.parts ? a.parts < b.parts : IsLazy(a) < IsLazy(b);

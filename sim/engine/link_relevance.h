@@ -6,14 +6,14 @@
 // over another link l. If this, summed over the anchors of all sets that cross l, is within the
 // capacity of l, then l is redundant: the anchors' constraints imply its own, and the max-min rates
 // are the same without it, whatever moves when. A full-bisection core behind slower NICs is
-// redundant, and so is all but the narrowest link of a ring that has its links for itself. And so
-// is a link beside which another is at least as full whatever flows: each set that crosses it takes
-// as large a share of the other's capacity. Of the thousands of cables over which a few hashed
-// rings are scattered few are left.
+// redundant, and so are all but the narrowest link of a ring that has its links to itself. So is a
+// link if another is always at least as full, because each set that crosses the first takes as
+// large a share of the other's capacity. Few are left of the thousands of cables over which a few
+// hashed rings are scattered.
 //
 // A link that is neither an anchor nor redundant is lazy: it may hold flows back at times, but each
 // of them has an anchor as well, so that the network can leave it out until it is overloaded
-// (sim/engine/transfer_network.h). Links whose capacity changes in time are never redundant; as
+// (sim/engine/transfer_network.h). Links whose capacity changes over time are never redundant; as
 // anchors they count with their largest capacity.
 #pragma once
 
@@ -45,7 +45,7 @@ struct LinkRelevance {
   }
 };
 
-// O(uses·log(sets that cross a link)), and at most so many comparisons of two links.
+// O(uses·log(sets that cross a link)), and at most this many comparisons of two links.
 inline constexpr size_t kMostComparisons = 1u << 22;
 LinkRelevance FindRelevantLinks(const Program& program);
 

@@ -1,5 +1,5 @@
-// Records what the network does, for those who ask: the load of each link over time, and which link
-// held each flow back for how long. Loads are exact sums (sim/engine/load_sum.h): a link on which
+// Records on request what the network does: the load of each link over time, and which link held
+// each flow back for how long. Loads are exact sums (sim/engine/load_sum.h): a link on which
 // nothing moves has load 0. Not thread-safe; refers to the program.
 #pragma once
 

@@ -1,4 +1,4 @@
-// A sum of loads from which what was added can be taken away without a trace.
+// A sum of loads that can be taken away again without leaving a trace.
 //
 // Loads are shares of a link's capacity in fixed point (2^-60), so that the sum does not depend on
 // the order of calls and is exactly zero when all that was added has been removed. A single share

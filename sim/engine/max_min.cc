@@ -57,8 +57,8 @@ void MaxMinSolver::Solve(std::span<const double> capacities, std::span<const uin
       unfrozen_[link] -= freezing_[link];
       freezing_[link] = 0;
       if (unfrozen_[link] == 0) continue;
-      // Freezing some flows early leaves the others more, never less; rounding must not say
-      // otherwise, since the heap relies on levels that only grow.
+      // Freezing some flows early leaves the others more, never less; rounding must not break that,
+      // since the heap relies on levels that only grow.
       const double left = capacities[link] - load_[link];
       level_[link] = std::max(level_[link], left / static_cast<double>(unfrozen_[link]));
     }
@@ -73,7 +73,7 @@ void MaxMinSolver::IndexFlowsByLink(size_t link_count, std::span<const uint32_t>
     unfrozen_[use.link.index()] += use.multiplicity;
     ++flow_begin_[use.link.index()];
   }
-  // flow_begin_[l] becomes the end of link l's flows, and its begin once they are filled in
+  // flow_begin_[l] becomes the end of link l's flows, and their begin once they are filled in
   // backwards.
   for (size_t link = 1; link <= link_count; ++link) flow_begin_[link] += flow_begin_[link - 1];
   flow_.resize(uses.size());
@@ -85,7 +85,7 @@ void MaxMinSolver::IndexFlowsByLink(size_t link_count, std::span<const uint32_t>
 }
 
 // Takes the next link that is full at exactly `level` off the heap; false when there is none left.
-// Puts links right whose level has grown since they were pushed, and drops those without growing
+// Corrects links whose level has grown since they were pushed, and drops those without growing
 // flows.
 bool MaxMinSolver::PopFullLink(double level, uint32_t* link) {
   while (!heap_.empty() && heap_.front().level == level) {

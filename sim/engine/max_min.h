@@ -7,11 +7,11 @@
 // (C_l - frozen load) / sum of unfrozen multiplicities) freezes its flows, and links that fill at
 // the same level freeze theirs together.
 //
-// The rates do not depend, to the last bit, on the order of links or flows, nor on flows elsewhere
-// that share no link with them, not even through others: each step of the filling adds up integers
-// before it touches a link. So solving one component alone gives what solving everything gives.
-// Flows with an empty use set get an infinite rate. Assumes 0 < C_l < infinity. Loads exceed
-// capacities by rounding at most.
+// To the last bit, the rates do not depend on the order of links or flows, nor on flows that share
+// no link with them, even indirectly: each step of the filling adds up integers before it touches a
+// link. So solving one component alone gives the same as solving everything. Flows with an empty
+// use set get an infinite rate. Assumes 0 < C_l < infinity. Loads exceed capacities by rounding at
+// most.
 #pragma once
 
 #include <cstdint>
@@ -27,16 +27,16 @@ struct MaxMinProblem {
   std::vector<std::span<const LinkUse>> flows;  // per flow, links by position in `capacities`
 };
 
-// One rate a flow, bytes per second.
+// One rate per flow, bytes per second.
 std::vector<double> SolveMaxMin(const MaxMinProblem& problem);
 
-// The same for callers that solve often: keeps its working memory, so that once it has met a
-// problem of some size, problems up to that size allocate nothing. Not thread-safe. Cost: O(uses +
-// rounds·log links), where a round is one level at which links fill.
+// The same for callers that solve often: keeps its working memory, so that problems no larger than
+// an earlier one allocate nothing. Not thread-safe. Cost: O(uses + rounds·log links), where a round
+// is one level at which links fill.
 class MaxMinSolver {
  public:
   // Flow i crosses uses[use_begin[i] .. use_begin[i+1]), links by position in `capacities`, no link
-  // twice. Writes one rate a flow; `rates` has one entry fewer than `use_begin`.
+  // twice. Writes one rate per flow; `rates` has one entry fewer than `use_begin`.
   void Solve(std::span<const double> capacities, std::span<const uint32_t> use_begin,
              std::span<const LinkUse> uses, std::span<double> rates);
 

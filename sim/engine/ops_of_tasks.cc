@@ -13,7 +13,7 @@ OpsOfTasks::OpsOfTasks(const Program& program)
     spans_[next[end]++] = i;
     end_[end] = end;
   }
-  // Follow first successors to the next end, then tell all on the way.
+  // Follow first successors to the next end, then note it for all tasks on the way.
   std::vector<uint32_t> way;
   for (uint32_t task = 0; task < end_.size(); ++task) {
     uint32_t at = task;

@@ -1,5 +1,5 @@
-// The inside of Simulate(): state and events of one run. simulate.cc plays, player_report.cc tells
-// what has happened. Not thread-safe; refers to the program.
+// The inside of Simulate(): state and events of one run. simulate.cc plays, player_report.cc
+// reports what has happened. Not thread-safe; refers to the program.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,8 @@
 
 namespace rehearse {
 
-// Plays one program. What an event sets free at once (a task whose predecessors have ended, the
-// next step of a flow) goes on the agenda, which is worked off before the rates are settled: joins,
+// Plays one program. Whatever an event sets free at once (a task whose predecessors have ended, the
+// next step of a flow) goes on the agenda, which is emptied before the rates are settled: joins,
 // empty delays and empty steps cascade within their instant, without recursion.
 class Player {
  public:
@@ -31,7 +31,7 @@ class Player {
   static constexpr uint32_t kNone = FlowRun::kNone;
   static constexpr Time kNotDone = Time(-1);
 
-  // Together, because an event touches all of it.
+  // Kept together, because an event touches all of it.
   struct TaskState {
     Time start;
     Time end = kNotDone;

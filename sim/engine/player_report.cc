@@ -1,4 +1,4 @@
-// What a Player tells: checks, errors and results.
+// What a Player reports: checks, errors and results.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -19,7 +19,7 @@ StepTooLong::StepTooLong(uint32_t rank, uint32_t op, std::string why)
       op_(op),
       why_(std::move(why)) {}
 
-// What comes first in the program of all that is under way and will not end in time.
+// Names the first task in the program that is under way and will not end in time.
 void Player::FailBeyondTime() const {
   const OpsOfTasks ops(program_);
   std::vector<bool> ends_now(program_.tasks.size());
@@ -59,8 +59,8 @@ void Player::CheckAllDone() const {
     const LinkId link = network_.StuckOn(flow);
     if (!link.IsSet()) continue;
     throw Error(
-        fmt::format("a transfer ({}) is stuck for ever: link {} has failed and does not "
-                    "recover, and there is no other way",
+        fmt::format("a transfer ({}) is stuck forever: link {} has failed and does not recover, "
+                    "and there is no other route",
                     SpanOf(flows_[flow].task), program_.links[link.index()].name));
   }
   const auto first = std::find_if(tasks_.begin(), tasks_.end(),
@@ -70,7 +70,7 @@ void Player::CheckAllDone() const {
                                   Describe(static_cast<uint32_t>(first - tasks_.begin()))));
 }
 
-// No task starts before its predecessors have ended. In debug builds only, as is the next.
+// No task starts before its predecessors have ended. Only in debug builds, like the next.
 void Player::CheckCausality() const {
 #ifndef NDEBUG
   for (uint32_t task = 0; task < program_.tasks.size(); ++task) {
@@ -83,7 +83,7 @@ void Player::CheckCausality() const {
 #endif
 }
 
-// A flow that ends has moved its bytes, but for what rounding its end to the clock makes of it.
+// A flow that ends has moved its bytes, up to the rounding of its end to the clock.
 void Player::CheckBytes([[maybe_unused]] uint32_t flow) const {
 #ifndef NDEBUG
   const TransferNetwork::Motion motion = network_.MotionOf(flow);
@@ -93,7 +93,7 @@ void Player::CheckBytes([[maybe_unused]] uint32_t flow) const {
 #endif
 }
 
-// The op that a task works for, as far as the spans know.
+// The op that a task works for, as far as the spans tell.
 std::string Player::SpanOf(uint32_t task) const {
   const OpsOfTasks ops(program_);
   const auto spans = ops.Of(TaskId(task));
@@ -145,7 +145,8 @@ Timeline Player::MakeTimeline(uint32_t ranks) {
   return timeline;
 }
 
-// All flows have run all their steps, so this is what the program says, whatever the rates were.
+// All flows have run all their steps, so the program says how much that is, whatever the rates
+// were.
 std::vector<double> Player::BytesByLink() const {
   std::vector<double> bytes(program_.links.size(), 0.0);
   const auto credit = [&](uint32_t set, double moved) {

@@ -180,7 +180,7 @@ Program ProgramBuilder::Build() {
   return std::exchange(program_, Program());
 }
 
-// A flow may come with its neighbours already named; afterwards both directions are.
+// A flow may come with one of its neighbours named; afterwards both directions are.
 void ProgramBuilder::CompleteChains() {
   for (uint32_t i = 0; i < program_.tasks.size(); ++i) {
     if (program_.tasks[i].kind != TaskKind::kFlow) continue;

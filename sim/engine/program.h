@@ -1,5 +1,5 @@
-// The Program: tasks, the edges between them, and the links that flows share. It is what the engine
-// plays; it knows neither GPUs nor layers, only ids.
+// The Program: tasks, the edges between them, and the links that flows share. This is what the
+// engine plays; it knows neither GPUs nor layers, only ids.
 //
 // A task is a join (no duration), a delay (a fixed duration: a kernel, or a closed-form
 // collective) or a flow (bytes through links at the max-min fair rate). A task starts when all its
@@ -26,10 +26,10 @@
 //   host, min(1, cores / k) with k the delays that its processors run plus the processors that
 //   communicate (MPI polls), each counted `copies` times.
 // - Link changes: from `time` on the link has `factor` times its capacity; 0 is a failed link.
-// - Alternatives: when the flow begins to move the bytes of a step, and whenever a link
-//   changes, it takes its use set if no link of it has failed, else the alternative if no link of
-//   that has failed; else it stands still. What it has moved stays moved, and is booked to the
-//   links that it crossed.
+// - Alternatives: when the flow begins to move the bytes of a step, and whenever a link changes, it
+//   takes its use set if none of its links has failed, else the alternative if none of its links
+//   has; else it stands still. What it has moved stays moved, and is booked to the links that it
+//   crossed.
 //
 // Plain data; built by ProgramBuilder, immutable while it is simulated.
 #pragma once
@@ -123,19 +123,19 @@ struct Program {
 
   std::vector<double> host_cores;
   std::vector<Processor> processors;
-  std::vector<DelayOwner> delay_owners;   // empty, or one a delay
+  std::vector<DelayOwner> delay_owners;   // empty, or one per delay
   std::vector<uint32_t> party_set_begin;  // party set i is parties[party_set_begin[i] .. [i+1])
   std::vector<uint32_t> parties;          // processors
-  std::vector<uint32_t> party_sets;       // empty, or one a flow: a party set, or kNone
+  std::vector<uint32_t> party_sets;       // empty, or one per flow: a party set, or kNone
 
-  std::vector<LinkChange> link_changes;  // sorted by time; of one link at one time the last counts
-  std::vector<uint32_t> alternatives;    // empty, or one a flow: a use set, or kNone
+  std::vector<LinkChange> link_changes;  // sorted by time; for one link at one time the last counts
+  std::vector<uint32_t> alternatives;    // empty, or one per flow: a use set, or kNone
 };
 
 // Builds a Program. Ids are given in call order. Not thread-safe.
 class ProgramBuilder {
  public:
-  // Room for so many, where the caller knows.
+  // Makes room for so many, if the caller knows.
   void Reserve(size_t tasks, size_t edges, size_t spans);
 
   // CHECKs a positive, finite capacity.
@@ -159,7 +159,7 @@ class ProgramBuilder {
   uint32_t AddHost(double cores);
   uint32_t AddProcessor(const Processor& processor);
   uint32_t AddPartySet(const std::vector<uint32_t>& processors);
-  // CHECK that the task is a delay, a flow; that what they name exists.
+  // CHECK that the task is a delay (or a flow), and that what they name exists.
   void SetOwner(TaskId delay, const DelayOwner& owner);
   void SetParties(TaskId flow, uint32_t party_set);
 

@@ -85,7 +85,7 @@ Simulation Player::Play(uint32_t ranks) {
           .bottlenecks = Bottlenecks()};
 }
 
-// Takes everything of the earliest time, also of what is set aside.
+// Takes all events of the earliest time, including those set aside.
 void Player::PopBatch() {
   batch_.clear();
   if (periods_.queue().IsEmpty()) {
@@ -172,8 +172,8 @@ void Player::StartDelay(uint32_t task) {
   }
 }
 
-// A delay whose end nobody waits for but the next delay, which waits for nothing else (any more),
-// needs no event: what is between them is known now.
+// If only the next delay waits for a delay's end, and for nothing else (any more), that end needs
+// no event: when the next one starts is known now.
 void Player::ScheduleDelays(uint32_t task) {
   Time end = now_ + program_.delays[program_.tasks[task].payload];
   for (;;) {
@@ -255,7 +255,7 @@ void Player::EndStep(uint32_t flow) {
   }
 }
 
-// The agenda is empty: what goes on from now on, and until when?
+// The agenda is empty: works out what goes on from now on, and until when.
 void Player::Settle() {
   if (interference_) {
     interference_->Settle(now_);

@@ -23,15 +23,15 @@
 
 namespace rehearse {
 
-// A step that goes on beyond the clock's range. Tells which span is still under way then; whoever
+// A step that goes on beyond the clock's range. Says which span is still under way then; whoever
 // knows what its op is called adds that.
 class StepTooLong : public Error {
  public:
   StepTooLong(uint32_t rank, uint32_t op, std::string why);
 
-  uint32_t rank() const { return rank_; }  // Program::kNone where no span tells
+  uint32_t rank() const { return rank_; }  // Program::kNone where no span is known
   uint32_t op() const { return op_; }      // by position
-  // "73.5 MiB over link a->b of 790 B/s", the slowest of its links; "" where it is no transfer.
+  // "73.5 MiB over link a->b of 790 B/s", the slowest of its links; "" if it is not a transfer.
   const std::string& why() const { return why_; }
 
  private:
@@ -40,7 +40,7 @@ class StepTooLong : public Error {
   std::string why_;
 };
 
-// What an observer is told that it is.
+// What an observer is told is going on.
 inline constexpr const char* kSimulating = "simulating";
 
 struct SimulationOptions {
@@ -50,7 +50,7 @@ struct SimulationOptions {
   // Jump over steady states (sim/engine/step_periods.h); the result is the same. Recording loads or
   // bottlenecks plays every step.
   bool jump = true;
-  // Told of the tasks that have ended, now and then; nobody where it is null.
+  // Told now and then how many tasks have ended; may be null.
   ProgressObserver* observer = nullptr;
 };
 
@@ -58,7 +58,7 @@ struct SimulationStats {
   uint64_t events = 0;     // popped from the queue
   uint64_t transfers = 0;  // steps of flows that moved bytes
   uint64_t jumped = 0;     // of these, not played but jumped over
-  uint64_t solves = 0;     // rate solutions, one a component of flows that share links
+  uint64_t solves = 0;     // rate solutions, one per component of flows that share links
 };
 
 struct TaskTime {
@@ -66,7 +66,7 @@ struct TaskTime {
   Time end;
 };
 
-// The link that held a flow back the longest (of several, that which did so first).
+// The link that held a flow back the longest (of several, the first that did).
 struct Bottleneck {
   LinkId link;       // unset: the flow never moved over links
   double share = 0;  // of the time in which the flow moved, or stood still on a failed link
@@ -75,8 +75,8 @@ struct Bottleneck {
 struct Simulation {
   Timeline timeline;
   SimulationStats stats;
-  std::vector<TaskTime> tasks;          // one a task; empty unless asked for
-  std::vector<Bottleneck> bottlenecks;  // one a flow; empty unless asked for
+  std::vector<TaskTime> tasks;          // one per task; empty unless asked for
+  std::vector<Bottleneck> bottlenecks;  // one per flow; empty unless asked for
 };
 
 // `ranks` goes into the timeline. Throws Error, naming the link and the flow, when a flow is stuck

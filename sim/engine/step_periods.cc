@@ -160,7 +160,7 @@ void StepPeriods::Dissolve(uint32_t id, Time now) {
     steady_queue_.Cancel(run.task);
   }
   for (const uint32_t link : group.links) group_of_link_[link] = kNone;
-  // Where groups come to nothing again and again, look ever less often.
+  // If groups keep coming to nothing, look less and less often.
   uint8_t& failures = failures_[group.leader];
   const bool was_steady = group.steady;
   failures = was_steady ? 0 : static_cast<uint8_t>(std::min(failures + 1, 10));
@@ -183,7 +183,7 @@ StepPeriods::Snapshot StepPeriods::StateOf(uint32_t flow, Time now) const {
   return state;
 }
 
-// Whether the state that was kept has come again, with neighbours equally many steps ahead.
+// Whether the kept state has recurred, with neighbours equally many steps ahead.
 bool StepPeriods::IsBack(Group& group, Time now) const {
   const auto steps_since = [&](size_t i) {
     return flows_[group.members[i]].steps_done - group.kept[i].steps_done;
@@ -202,7 +202,7 @@ bool StepPeriods::IsBack(Group& group, Time now) const {
   }
   group.steps.resize(group.members.size());
   for (size_t i = 0; i < group.members.size(); ++i) group.steps[i] = steps_since(i);
-  // Neighbours lie next to each other but for the ring's ends; so look them up.
+  // Neighbours lie next to each other except at the ring's ends, so look them up.
   std::vector<std::pair<uint32_t, uint32_t>> steps_of;
   for (size_t i = 0; i < group.members.size(); ++i) {
     steps_of.emplace_back(group.members[i], group.steps[i]);
@@ -241,7 +241,7 @@ void StepPeriods::FindEarliestLimit() {
   }
 }
 
-// How many periods no flow comes to its end.
+// For how many periods no flow comes to its end.
 uint64_t StepPeriods::PeriodsLeft(const Group& group) const {
   uint64_t periods = std::numeric_limits<uint32_t>::max();
   for (size_t i = 0; i < group.members.size(); ++i) {

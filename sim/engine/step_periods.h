@@ -6,13 +6,13 @@
 // those of their alternatives): what happens to it until one of its flows ends, or something from
 // outside touches it, depends on its own state alone. The state of a flow is its phase, how long
 // until its event, how fast it moves, what is left of its bytes and since when. If the state of the
-// whole group comes again, shifted by a period P in time and by some steps d_v for each flow v (the
-// same for neighbours in a chain), it comes again every P from then on, to the last bit, until a
-// flow nears its last step:
+// whole group recurs, shifted by a period P in time and by some steps d_v for each flow v (the same
+// for neighbours in a chain), it recurs every P from then on, to the last bit, until a flow nears
+// its last step:
 //   after k periods,   steps_done_v += k·d_v,   every time += k·P.
 // The group is "steady" then. Its events are set aside in a queue of their own, so that the horizon
 // (the first event that is not a steady group's, or the first time at which a steady group may come
-// to the end of a flow) is known at once, and the group jumps as many periods as end before the
+// to the end of a flow) is known at once, and the group jumps over all periods that end before the
 // horizon. Nothing can touch it before the horizon; what touches it afterwards dissolves it.
 //
 // The period is looked for as in Brent's cycle detection: the state is kept at steps 1, 2, 4, ...
@@ -41,19 +41,19 @@ class StepPeriods {
   StepPeriods(const Program& program, std::vector<FlowRun>& flows, TransferNetwork& network,
               EventQueue& queue, bool enabled);
 
-  // All others need not be called while there are no groups.
+  // While there are no groups, the functions below need not be called.
   bool HasGroups() const { return group_count_ > 0; }
 
   // The task of the flow starts.
   void Start(uint32_t flow, Time now);
   // The flow has done a step; a last step dissolves its group.
   void EndStep(uint32_t flow, Time now);
-  // A flow begins or ends to move bytes, or its end has moved: this concerns the groups on its
+  // A flow begins or stops moving bytes, or its end has moved: this concerns the groups on its
   // links, unless it is a member and only does what its group does.
   void Notice(uint32_t flow, Time now) {
     if (group_of_flow_[flow] == kNone) TouchLinks(flow, now);
   }
-  // Something outside the group has an influence on the flow.
+  // Something outside the group affects the flow.
   void Touch(uint32_t flow, Time now);
   void TouchAll(Time now);
 
@@ -83,7 +83,7 @@ class StepPeriods {
     bool steady = false;
     Time period;                  // steady:
     std::vector<uint32_t> steps;  // of the members, in a period
-    Time limit;                   // before it no flow ends
+    Time limit;                   // no flow ends before it
     Time jumped_to;
   };
 

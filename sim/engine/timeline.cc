@@ -24,8 +24,8 @@ struct RankHash {
   uint64_t hash = 0;
 };
 
-// Of each rank that has spans, in order. Each byte of a hash waits for the one before, so several
-// ranks are worked on in turns.
+// The hash of each rank that has spans, in order. Each byte of a hash waits for the one before, so
+// several ranks are hashed in turns.
 std::vector<RankHash> HashesByRank(const std::vector<Span>& spans) {
   std::vector<RankHash> hashes;
   std::vector<size_t> begin;  // of each of these ranks, and the end of the last

@@ -34,7 +34,7 @@ struct LinkRecord {
   BytesPerSecond capacity;
   Bytes bytes;                  // carried in all, by each of `count`
   std::vector<LinkLoad> loads;  // empty unless asked for
-  uint32_t count = 1;           // links that did the same, this one included: more in folded runs
+  uint32_t count = 1;  // links that did the same, this one included; above 1 only in folded runs
 };
 
 struct Timeline {
@@ -43,8 +43,8 @@ struct Timeline {
   Time step;                      // the end of the last span
   std::vector<Span> spans;        // sorted by rank, then op
   std::vector<LinkRecord> links;  // in the program's order; those that carried nothing included
-  // Folded runs keep the spans of one rank of each class: by rank, the rank whose spans are its own
-  // too. Empty: every rank has its own.
+  // Folded runs keep the spans of one rank of each class: for each rank, the rank whose spans it
+  // shares. Empty: every rank has its own.
   std::vector<uint32_t> representative;
 
   uint32_t RepresentativeOf(uint32_t rank) const {
@@ -54,7 +54,7 @@ struct Timeline {
   std::pair<size_t, size_t> SpansOf(uint32_t rank) const;
 };
 
-// The same timeline with spans of every rank. Links stay one of each class.
+// The same timeline with spans of every rank. Links stay one per class.
 Timeline Unfolded(const Timeline& timeline);
 
 // FNV-1a over ranks, step and, for every rank with spans, its number and the FNV-1a of its

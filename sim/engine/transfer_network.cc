@@ -105,7 +105,7 @@ std::span<const TransferNetwork::FlowEnd> TransferNetwork::Settle(Time now) {
   return ends_;
 }
 
-// Sorts out the flows whose rate, and with it that of others, is what it was, and lists new ones.
+// Sets aside the flows whose rate, and with it that of others, is unchanged, and lists new ones.
 void TransferNetwork::CollectSeeds() {
   begun_.clear();
   left_.clear();
@@ -135,8 +135,8 @@ void TransferNetwork::Enlist(uint32_t flow) {
   flows_[flow].listed = true;
 }
 
-// Nobody walks over a link that is left out, and so nobody prunes its list. Rids it of void
-// entries; called when it has doubled.
+// No walk crosses a link that is left out, so nothing prunes its list. Removes void entries; called
+// when the list has doubled.
 void TransferNetwork::Tidy(LinkState& link) {
   std::erase_if(link.listed, [this](const Listed& entry) {
     return flows_[entry.flow].listing != entry.listing;
@@ -174,11 +174,11 @@ void TransferNetwork::LeaveComponent(uint32_t flow) {
   if (--components_[component].flows == 0) free_components_.push_back(component);
 }
 
-// Flows that have begun together and are connected with no others may do so again and again; those
-// connected with others are left to UpdateRates, unless most flows have begun now.
+// Flows that began together and are connected with no others may do so again and again; those
+// connected with others are left to UpdateRates, unless most flows began just now.
 void TransferNetwork::SolveComponents() {
   const size_t most = 2 * begun_.size() >= moving_ ? flows_.size() : begun_.size();
-  size_t patience = 2 * begun_.size() + 8;  // flows that may be walked to in vain
+  size_t patience = 2 * begun_.size() + 8;  // flows that a walk may visit in vain
   for (const uint32_t flow : begun_) {
     if (flows_[flow].visit >= first_visit_) continue;
     if (WalkFrom(flow, most)) {
@@ -200,7 +200,7 @@ bool TransferNetwork::Visit(uint32_t flow) {
   return true;
 }
 
-// Rates those that WalkFrom has found, as one component.
+// Solves the flows that WalkFrom has found as one component.
 void TransferNetwork::SolveComponent() {
   SolveMembers();
   ++solves_;
@@ -234,7 +234,7 @@ bool TransferNetwork::WalkFrom(uint32_t flow, size_t most) {
 bool TransferNetwork::AddUse(const LinkUse& use, size_t most) {
   LinkState& link = links_[use.link.index()];
   if (link.visit != visit_) {
-    if (link.listed.size() / 4 > most) return false;  // as good as sure, and costs nothing
+    if (link.listed.size() / 4 > most) return false;  // almost certain, and costs nothing
     link.visit = visit_;
     link.local = static_cast<uint32_t>(member_links_.size());
     member_links_.push_back(use.link.index());
@@ -264,7 +264,7 @@ void TransferNetwork::NoteHolder(uint32_t flow) {
   for (const LinkUse& use : RelevantUses(flow)) {
     const uint32_t link = use.link.index();
     if (links_[link].left_out || full_[link] != flows_[flow].rate) continue;
-    holder = std::min(holder, use.link);  // unset is the largest
+    holder = std::min(holder, use.link);  // an unset link compares as the largest
   }
   holder_[flow] = holder;
 }
@@ -307,7 +307,7 @@ void TransferNetwork::Watch(uint32_t link) {
 }
 
 void TransferNetwork::TakeInOverloadedLinks() {
-  // Rates are exact to some 2^-50; a link that is just full may seem to carry so much more.
+  // Rates are exact to about 2^-50; a link that is just full may seem to carry that much more.
   constexpr double kJustFull = 1 + 0x1p-46;
   for (;;) {
     for (const uint32_t index : watched_) {
@@ -323,13 +323,13 @@ void TransferNetwork::TakeInOverloadedLinks() {
     if (dirty_links_.empty()) return;
     begun_.clear();
     left_.clear();
-    first_visit_ = visit_ + 1;  // what was solved before, was solved without these links
+    first_visit_ = visit_ + 1;  // what was solved before was solved without these links
     UpdateRates();
   }
 }
 
-// What does not hold back anybody can be left out, all of it at once, without a change of rates. A
-// link that does so often stays for a while, the longer, the fewer flows it has.
+// Links that hold nobody back can be left out, all at once, without changing rates. A link that
+// does hold flows back often stays for a while, the longer the fewer flows it has.
 void TransferNetwork::LeaveOutSlackLinks() {
   constexpr size_t kPatience = 1024;
   for (const uint32_t index : watched_) {
@@ -379,10 +379,9 @@ void TransferNetwork::ApplySpeed(uint32_t flow, Time now) {
   }
 }
 
-// Of `left` bytes at `speed`, on the clock. What is half a picosecond in real numbers is common
+// How long `left` bytes take at `speed`, on the clock. Exact halves of a picosecond are common
 // (rates that are simple fractions of each other) and must be rounded up whatever rounding errors
-// its history has left, so that flows which should end together do. The slack covers tens of such
-// errors.
+// have built up, so that flows that should end together do. The slack covers tens of such errors.
 Time TransferNetwork::Duration(uint32_t flow, double left, double speed) const {
   const double slack = program_.flows[flow].bytes * kRelativeSlack;
   return ToTime(Seconds((left + slack) / speed));

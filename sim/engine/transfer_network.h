@@ -5,8 +5,8 @@
 // when its speed changes,
 //   left -= s_old · (now - since),    end = now + round(left / s_new),
 // and only then: a flow whose speed comes out the same, to the last bit, keeps its end. So its end
-// does not depend on what happens elsewhere. Halves of a picosecond are rounded up, also when
-// rounding errors have put them up to kRelativeSlack of the flow's bytes below.
+// does not depend on what happens elsewhere. Half picoseconds are rounded up, even when rounding
+// errors have put them below by up to kRelativeSlack of the flow's bytes.
 //
 // Three things keep the work to what an event can have changed:
 // - Redundant links (sim/engine/link_relevance.h) are left out for good.
@@ -18,8 +18,9 @@
 //   them. A component all of whose flows have stopped lies dormant: when the same flows move again
 //   together, as in the next step of a ring, its rates still hold and nothing is walked.
 // - Where others move already, the rates are brought up to date from the first level that the event
-//   has changed: what was held back below keeps its rate, and above only flows and links are looked
-//   at that the change reaches (transfer_rates.cc). The rates are the same, to the last bit.
+//   has changed: what was held back below keeps its rate, and above it only the flows and links
+//   that the change reaches are looked at (transfer_rates.cc). The rates are the same, to the last
+//   bit.
 //
 // Use: Begin, End, SetFactor and SetCapacity as the events of one instant say, then Settle once.
 // Invariant after Settle, checked in debug builds: no link carries more than its capacity, and each
@@ -76,13 +77,13 @@ class TransferNetwork {
   // The flow starts to move its bytes (more than zero, over at least one link); it must not be
   // moving.
   void Begin(uint32_t flow);
-  // The flow has moved its bytes: the end that Settle told last is now.
+  // The flow has moved its bytes: the end that Settle last gave is now.
   void End(uint32_t flow, Time now);
   // The flow moves at `factor` (more than 0) times its rate from now on, also in later steps.
   void SetFactor(uint32_t flow, double factor);
   // From now on; 0: the link has failed.
   void SetCapacity(uint32_t link, double capacity);
-  double CapacityOf(uint32_t link) const { return capacity_[link]; }  // bytes a second, now
+  double CapacityOf(uint32_t link) const { return capacity_[link]; }  // bytes per second, now
   // Solves what the calls since the last Settle have changed. Returns every flow whose end is new
   // or has moved, in a deterministic order; valid until the next call.
   std::span<const FlowEnd> Settle(Time now);
@@ -99,7 +100,7 @@ class TransferNetwork {
   const LinkRelevance& relevance() const { return relevance_; }
   // The failed link on which the flow stands still; unset when it does not.
   LinkId StuckOn(uint32_t flow) const;
-  // What of its bytes the flow has moved over its alternative.
+  // How many of its bytes the flow has moved over its alternative.
   double BytesOnAlternative(uint32_t flow) const {
     return on_alternative_.empty() ? 0.0 : on_alternative_[flow];
   }
@@ -124,11 +125,11 @@ class TransferNetwork {
     uint32_t use_set = 0;
     uint32_t component = kNone;
     uint32_t listing = 0;  // counts how often it has left the lists of its links
-    uint32_t visit = 0;    // the last walk that has come by
+    uint32_t visit = 0;    // the last walk that came by
     bool moving = false;
     bool listed = false;   // in the lists of its links
     bool fresh = false;    // moving since this instant
-    bool ended = false;    // has been moving until this instant
+    bool ended = false;    // was moving until this instant
     bool changed = false;  // is in changed_
     bool stuck = false;    // would move, but its links have failed
   };
@@ -145,7 +146,7 @@ class TransferNetwork {
     bool left_out = false;     // lazy, and not overloaded
     bool watched = false;      // lazy, and in watched_
     uint16_t slack = 0;        // what it has cost since it was last full
-    uint32_t tidy_length = 8;  // of `listed`, when it was last rid of void entries
+    uint32_t tidy_length = 8;  // of `listed`, when void entries were last removed
   };
   struct Component {
     uint32_t flows = 0;
@@ -153,7 +154,7 @@ class TransferNetwork {
     bool intact = false;  // the rates of its flows are those of all of them moving
   };
 
-  // A link whose filling is played again.
+  // A link whose filling is being replayed.
   struct Filling {
     uint32_t link = 0;
     uint32_t count = 0;
@@ -238,7 +239,7 @@ class TransferNetwork {
   std::vector<uint32_t> free_components_;
 
   std::vector<uint32_t> changed_;      // flows begun or ended since the last Settle
-  std::vector<uint32_t> refactored_;   // flows whose factor has changed since
+  std::vector<uint32_t> refactored_;   // flows whose factor has changed since then
   std::vector<uint32_t> dirty_links_;  // links whose flows have to be solved again
   bool routes_changed_ = false;
   std::vector<uint32_t> begun_;   // of changed_: those that move and whose rate is not known
@@ -271,7 +272,7 @@ class TransferNetwork {
   std::vector<std::pair<double, uint32_t>> freezing_;  // rate, multiplicity
 
   std::vector<LoadSum>
-      booked_load_;  // per link, when there are lazy ones: of those left out, at full rates
+      booked_load_;  // per link, when there are lazy ones: of the flows left out, at full rates
   std::vector<double> booked_;     // per flow, then: the rate that is in booked_load_
   std::vector<uint32_t> watched_;  // lazy links whose load has changed, or that were solved
 

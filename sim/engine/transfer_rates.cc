@@ -1,15 +1,15 @@
 // The part of TransferNetwork that brings rates up to date after a few flows have come or gone.
 //
-// The filling of max_min.h is played again, all rates growing together, but only for the links that
-// the change reaches. At first these are the links of the changed flows. Such a link takes from the
-// old solution what its flows freeze at elsewhere, until the level comes to where they do: up to
+// The filling of max_min.h is replayed, all rates growing together, but only for the links that the
+// change reaches. At first these are the links of the changed flows. Such a link takes from the old
+// solution the levels at which its flows freeze elsewhere, until the replay reaches them: up to
 // there nothing can change any more. A link that is full
 //   - at its old level: changes nothing;
 //   - before: its flows are slowed down, and the other links of each are filled again;
 //   - not where it was: flows that no other full link holds back at this level grow on, and the
 //     other links of each are filled again.
 // A link that is not reached keeps its flows and their rates. Each link adds up what freezes on it
-// in the same steps as MaxMinSolver does, and so comes to the same bits.
+// in the same steps as MaxMinSolver, and so arrives at the same bits.
 #include <algorithm>
 #include <array>
 
@@ -21,13 +21,13 @@ namespace {
 
 constexpr double kGrowing = LevelQueue::kNever;
 // A link with few flows is looked at when it is really full; one with many when it would be if none
-// of its flows froze before, since to look ahead costs more than to look twice.
+// of its flows froze before, since looking ahead costs more than looking twice.
 constexpr uint32_t kFewFlows = 8;
 
 }  // namespace
 
-// Of the flows in begun_ that no component was made of, and those that left_ and dirty_links_
-// concern.
+// Updates the rates of the flows in begun_ that are in no component, and of those that left_ and
+// dirty_links_ concern.
 void TransferNetwork::UpdateRates() {
   if (begun_.empty() && left_.empty() && dirty_links_.empty()) return;
   filling_count_ = 0;
@@ -77,7 +77,7 @@ void TransferNetwork::FillAgain() {
   }
 }
 
-// All rates have come to the level at which the link may be full or was full.
+// All rates have reached the level at which the link may be full or was full.
 void TransferNetwork::Halt(uint32_t index, double level) {
   Filling& filling = fillings_[index];
   if (!filling.few) Freeze(filling, level);
@@ -93,14 +93,14 @@ void TransferNetwork::Halt(uint32_t index, double level) {
   }
 }
 
-// Where the link may be full or was full, whatever comes first after `level`.
+// Halts where the link may be full or was full, whichever comes first after `level`.
 void TransferNetwork::HaltNext(uint32_t index, double level) {
   const Filling& filling = fillings_[index];
   const double old_full = filling.old_full > level ? filling.old_full : LevelQueue::kNever;
   halts_.Set(index, std::min(filling.level, old_full));
 }
 
-// Begins to play the link's filling.
+// Begins to replay the link's filling.
 void TransferNetwork::Refill(uint32_t link) {
   LinkState& state = links_[link];
   if (filling_count_ == fillings_.size()) fillings_.resize(2 * filling_count_ + 16);
@@ -143,7 +143,7 @@ void TransferNetwork::Refill(uint32_t link) {
   filling.old_full = full_[link];
 }
 
-// Halts next at each link some of whose flows have got another rate at `level`.
+// Halts next at each link where some flows got another rate at `level`.
 void TransferNetwork::HaltWhereMoved(double level) {
   for (const uint32_t index : moved_) {
     Filling& filling = fillings_[index];
@@ -154,8 +154,9 @@ void TransferNetwork::HaltWhereMoved(double level) {
   moved_.clear();
 }
 
-// Where a link with few flows will be full if their rates are what they are now; kGrowing: nowhere.
-// Here the time goes: what flows freeze at is as good as random, and so is each branch on it.
+// Where a link with few flows will be full if their rates stay as they are; kGrowing: nowhere. Most
+// of the time goes here: the levels at which flows freeze are as good as random, and so is each
+// branch on them.
 double TransferNetwork::FullLevel(const Filling& filling) const {
   const Listed* const flows = filling.flows;
   const uint32_t count = filling.count;

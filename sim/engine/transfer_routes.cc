@@ -31,7 +31,8 @@ LinkId TransferNetwork::StuckOn(uint32_t flow) const {
   return flows_[flow].stuck ? FailedLinkOf(flows_[flow].use_set) : LinkId();
 }
 
-// Of those that have begun, and, when a link has failed or recovered, of all that move or would.
+// Chooses for the flows that have begun and, when a link has failed or recovered, for all that move
+// or would.
 void TransferNetwork::ChooseRoutes(Time now) {
   if (routes_changed_) {
     for (uint32_t flow = 0; flow < flows_.size(); ++flow) {
@@ -72,7 +73,7 @@ void TransferNetwork::ChooseRoute(uint32_t flow, Time now) {
   }
 }
 
-// The flow stands still from now on, off all lists.
+// The flow stands still from now on and is off all lists.
 void TransferNetwork::LeaveRoute(uint32_t flow, Time now) {
   FlowState& state = flows_[flow];
   if (state.fresh) {
@@ -95,8 +96,8 @@ void TransferNetwork::CreditAlternative(uint32_t flow, double bytes) {
   if (flows_[flow].use_set == program_.alternatives[flow]) on_alternative_[flow] += bytes;
 }
 
-// Every link within its capacity, and every flow held back by a full link on which none is faster.
-// This looks at all flows; where there are many, only now and then.
+// Checks that every link is within its capacity and every flow is held back by a full link on which
+// none is faster. This looks at all flows; if there are many, only now and then.
 void TransferNetwork::CheckShares() const {
 #ifndef NDEBUG
   if (flows_.size() > 512 && solves_ % 64 != 0) return;

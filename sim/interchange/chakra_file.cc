@@ -22,7 +22,7 @@ using protozero::pbf_wire_type;
 
 constexpr uint64_t kLargestMessage = uint64_t{64} << 20;
 
-// A message that is no such message.
+// A message that is not what it should be.
 class WrongMessage : public std::exception {
  public:
   const char* what() const noexcept override { return "found a field of another kind"; }
@@ -206,9 +206,9 @@ class NodeReader {
                    {chakra::kCommTag, &ChakraNode::comm_tag}};
     for (const auto& [name, member] : numbers) {
       if (attribute.name != name) continue;
-      // Also refuses what is no number.
+      // Also refuses what is not a number.
       if (!(attribute.number.value_or(-1) >= 0) || std::isinf(*attribute.number))
-        throw Error(fmt::format("found no number of 0 and more at \"{}\"", name));
+        throw Error(fmt::format("found no number of 0 or more at \"{}\"", name));
       node_.*member = attribute.number;
       return;
     }
@@ -315,8 +315,8 @@ ChakraContents ReadChakraFile(const std::string& path, uint32_t rank, const Take
     ++count;
   }
   if (contents.header.schedule && count != contents.header.nodes) {
-    throw Error(fmt::format("{}: rank {}: found {} nodes, expected {}: the file is not whole", path,
-                            rank, count, contents.header.nodes));
+    throw Error(fmt::format("{}: rank {}: found {} nodes, expected {}: the file is not complete",
+                            path, rank, count, contents.header.nodes));
   }
   contents.fingerprint = stream.fingerprint();
   return contents;

@@ -30,7 +30,7 @@ struct ChakraNode {
   std::optional<std::string> op;  // of traces that Rehearse wrote
 };
 
-// What stands before the nodes; but for the version, of traces that Rehearse wrote.
+// What precedes the nodes; all but the version only in traces that Rehearse wrote.
 struct ChakraHeader {
   std::string version;
   std::optional<std::string> schedule;
@@ -50,7 +50,8 @@ struct ChakraContents {
 using TakeNode = std::function<void(const ChakraHeader& header, ChakraNode&& node)>;
 
 // Reads the file once, in pieces, and hands over its nodes in their order. Throws Error, naming the
-// file, the rank, the node and where its message begins, for what is not whole or no Chakra trace.
+// file, the rank, the node and where its message begins, for a file that is truncated or not a
+// Chakra trace.
 ChakraContents ReadChakraFile(const std::string& path, uint32_t rank, const TakeNode& take);
 
 // "step.3.et: rank 3, node 17 at byte 4711"

@@ -62,7 +62,7 @@ bool IsDescription(const ChakraNode& node) {
   return node.type == chakra::kMetadata || (is_timed && node.microseconds == 0);
 }
 
-// Positions of a trace's nodes in an order in which all stand behind what they depend on.
+// Positions of a trace's nodes, ordered so that each comes after what it depends on.
 struct NodeOrder {
   std::vector<uint32_t> order;
   std::vector<std::vector<uint32_t>> before;  // of each node
@@ -73,7 +73,8 @@ struct NodeOrder {
   const auto is_stuck = [&](uint32_t node) { return waits_for[node] > 0; };
   uint32_t at = 0;
   while (!is_stuck(at)) ++at;
-  // Whoever is stuck waits for one that is: as many steps as there are nodes end in the cycle.
+  // A stuck node waits for another stuck one: after as many steps as there are nodes we are in the
+  // cycle.
   for (size_t step = 0; step < trace.nodes.size(); ++step)
     at = *std::find_if(nodes.before[at].begin(), nodes.before[at].end(), is_stuck);
   FailAt(trace, trace.nodes[at], "depends on itself: its dependencies form a cycle");
@@ -85,7 +86,7 @@ NodeOrder Ordered(const ChakraTrace& trace) {
   place_of.reserve(count);
   for (uint32_t i = 0; i < count; ++i) {
     if (!place_of.emplace(trace.nodes[i].id, i).second)
-      FailAt(trace, trace.nodes[i], "found a second node of this number");
+      FailAt(trace, trace.nodes[i], "found a second node with this number");
   }
   NodeOrder result;
   result.before.resize(count);
@@ -96,7 +97,7 @@ NodeOrder Ordered(const ChakraTrace& trace) {
     for (const uint64_t id : trace.nodes[i].before) {
       const auto place = place_of.find(id);
       if (place == place_of.end())
-        FailAt(trace, trace.nodes[i], fmt::format("depends on node {}, which is not there", id));
+        FailAt(trace, trace.nodes[i], fmt::format("depends on node {}, which does not exist", id));
       before.push_back(place->second);
     }
     std::sort(before.begin(), before.end());
@@ -121,7 +122,7 @@ NodeOrder Ordered(const ChakraTrace& trace) {
   return result;
 }
 
-// What has to agree between ranks.
+// What must agree between ranks.
 struct PostedNode {
   uint32_t node = 0;  // position in its trace
   CollectiveKind kind = CollectiveKind::kBarrier;
@@ -293,7 +294,7 @@ class ForeignReader {
     Compute compute;
     compute.flops = Flops(node.num_ops.value_or(0));
     compute.bytes = Bytes(node.tensor_size.value_or(0));
-    // Another engine than the device's processors does it: a wait.
+    // An engine other than the device's processors does it: a wait.
     if (node.type != chakra::kCompute || node.is_cpu_op) compute.kernels = 0;
     if (node.microseconds > 0) {
       constexpr double kPerSecond = 1e6;
@@ -324,7 +325,7 @@ class ForeignReader {
     return Bytes(*node.comm_size);
   }
 
-  // By its name in the schedule; `members` of one that is new.
+  // By its name in the schedule; `members` if it is new.
   CommunicatorId CommunicatorOf(const std::string& name, const std::vector<uint32_t>* members) {
     const auto [place, is_new] = communicators_.emplace(
         name, CommunicatorId(static_cast<uint32_t>(schedule_.communicators.size())));
@@ -438,10 +439,10 @@ class ForeignReader {
         const std::vector<uint32_t>& members = groups_.at(entry.first);
         if (std::find(members.begin(), members.end(), rank) == members.end()) {
           const ChakraTrace& trace = traces_.traces[own];
-          FailAt(
-              trace, trace.nodes[entry.second.front().node],
-              fmt::format("rank {} is no member of group \"{}\"", rank, VisibleText(entry.first)),
-              rank);
+          FailAt(trace, trace.nodes[entry.second.front().node],
+                 fmt::format("rank {} is not a member of group \"{}\"", rank,
+                             VisibleText(entry.first)),
+                 rank);
         }
       }
     }
@@ -494,7 +495,7 @@ class ForeignReader {
     return traces_.traces[traces_.trace_of_rank[rank]].nodes[posted.node];
   }
 
-  // Of all pairs of ranks: what `rank` sends to each, beside what those receive.
+  // For all pairs of ranks: what `rank` sends to each, beside what that one receives.
   template <typename Compare>
   void ForPairs(const Compare& compare) const {
     static const std::vector<PostedNode> none;

@@ -1,11 +1,11 @@
-// A Schedule of Chakra execution traces that others wrote.
+// A Schedule from Chakra execution traces that others wrote.
 //
-// Ranks with equal files share a role. A rank's nodes go in the order of their numbers, as far as
-// dependencies allow, onto streams: compute, CPU, memory and storage, one for each group of
+// Ranks with equal files share a role. A rank's nodes go onto streams in the order of their
+// numbers, as far as dependencies allow: compute, CPU, memory and storage, one for each group of
 // collectives, and one for each peer and direction of messages. What was measured keeps its time;
-// compute without a time is a product of square matrices of as many operations. Collectives and
-// messages get the simulation's times. Nodes that only describe are left out: what waits for them
-// waits for what they wait for.
+// compute without a time becomes a product of square matrices with as many operations. Collectives
+// and messages take the time that the simulation gives them. Nodes that only describe are left out:
+// whatever waits for them waits for what they wait for.
 #pragma once
 
 #include <cstdint>
@@ -22,19 +22,19 @@ struct ChakraTrace {
   uint32_t rank = 0;  // the first that has it
   ChakraContents contents;
   std::vector<ChakraNode> nodes;  // of traces that others wrote
-  std::string ops;                // of those that Rehearse wrote: once a role, by its first trace
+  std::string ops;  // of those that Rehearse wrote: once per role, from its first trace
 };
 
 struct ChakraTraces {
   std::string name;
-  std::vector<ChakraTrace> traces;      // that differ
+  std::vector<ChakraTrace> traces;      // the distinct ones
   std::vector<uint32_t> trace_of_rank;  // position in `traces`
   std::string groups;                   // file of the groups; "": none
 };
 
 // Checked. Throws Error with rank, node and offset for nodes of unknown types, cycles, dependencies
-// on what is not there, groups that are not known, and collectives and messages whose ranks do not
-// agree. Appends to `remarks`.
+// on missing nodes, unknown groups, and collectives and messages whose ranks do not agree. Appends
+// to `remarks`.
 Schedule ScheduleOfForeign(const ChakraTraces& traces, std::vector<std::string>* remarks);
 
 }  // namespace rehearse

@@ -3,10 +3,11 @@
 // schema/protobuf/et_def.proto; 0.0.4 has the same numbers), attributes as its feeder reads them
 // (src/feeder/et_feeder_node.cpp there), and our own.
 //
-// A file is one rank's, NAME.RANK.et: messages one after the other, each behind its size as a
-// varint: one GlobalMetadata, then Nodes. Groups of ranks are in a JSON beside, as ASTRA-sim reads
-// it: {"0": [0, 1, ...]}, by the collectives' pg_name. comm_size of a collective counts what a rank
-// puts in: of an all-gather its own part, where our bytes are the whole (sim/schedule/schedule.h).
+// A file is one rank's, NAME.RANK.et: messages one after the other, each preceded by its size as a
+// varint: one GlobalMetadata, then Nodes. Groups of ranks are in a JSON file beside it, as
+// ASTRA-sim reads it: {"0": [0, 1, ...]}, keyed by the collectives' pg_name. comm_size of a
+// collective counts what a rank puts in: for an all-gather its own part, where our bytes are the
+// whole (sim/schedule/schedule.h).
 #pragma once
 
 #include <cstdint>
@@ -83,9 +84,9 @@ inline constexpr const char* kCommTarget = "comm_dst";     // int32, a rank
 inline constexpr const char* kCommTag = "comm_tag";        // int32
 inline constexpr const char* kGroupName = "pg_name";       // string
 
-// Ours. Together they are the schedule's file (sim/schedule/schedule_json.h), cut in pieces: of a
-// node its op (nodes without one repeat an op that stands before), of a file its role without ops,
-// and all the rest.
+// Ours. Together they are the schedule's file (sim/schedule/schedule_json.h), cut in pieces: each
+// node has its op (nodes without one repeat an earlier op), each file its role without ops, and all
+// the rest.
 inline constexpr const char* kOurs = "rehearse.";
 inline constexpr const char* kOurOp = "rehearse.op";                    // string
 inline constexpr const char* kOurPicoseconds = "rehearse.duration_ps";  // int64

@@ -78,8 +78,8 @@ NamedFiles Named(const std::vector<std::string>& files) {
   return named;
 }
 
-// Traces as they are read, one after the other. Of those that Rehearse wrote it keeps what they
-// have in common once: there may be thousands.
+// Traces as they are read, one after the other. What the traces that Rehearse wrote have in common
+// is kept once: there may be thousands.
 class TraceSet {
  public:
   explicit TraceSet(const NamedFiles& files) {
@@ -144,8 +144,9 @@ class TraceSet {
     if (!is_new) {
       const ChakraTrace& other = traces_.traces[known->second];
       if (other.ops != trace->ops || other.contents.header.role != header.role) {
-        throw Error(fmt::format("{}: rank {} does not do the same as rank {}, whose role it has",
-                                trace->file, trace->rank, other.rank));
+        throw Error(
+            fmt::format("{}: rank {} does not do the same as rank {}, though it has the same role",
+                        trace->file, trace->rank, other.rank));
       }
       std::string().swap(trace->ops);  // its memory too
       std::string().swap(header.role);
@@ -159,7 +160,7 @@ class TraceSet {
   std::map<uint64_t, uint32_t> roles_;
 };
 
-// An object's text with one key more.
+// An object's text with one more key.
 std::string WithKey(const std::string& object, const char* key, const std::string& list,
                     const std::string& file) {
   const size_t end = object.rfind('}');

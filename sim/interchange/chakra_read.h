@@ -1,5 +1,5 @@
 // Chakra execution traces as the file of a Schedule: exactly the one that WriteChakra() was given,
-// or, of traces that others wrote, one that does the same (sim/interchange/chakra_foreign.h).
+// or, for traces that others wrote, one that does the same (sim/interchange/chakra_foreign.h).
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ struct ImportedChakra {
   std::vector<std::string> remarks;  // what is left out, not understood, or taken for something
 };
 
-// `paths` are traces NAME.RANK.et, one of each rank from 0 on, and the JSON of their groups; or a
-// folder of such. Throws Error, naming file, rank, node and offset where one is to blame.
+// `paths` are traces NAME.RANK.et, one for each rank from 0 on, and the JSON of their groups; or a
+// folder of them. Throws Error, naming file, rank, node and offset as far as they apply.
 ImportedChakra ImportChakra(const std::vector<std::string>& paths);
 
 }  // namespace rehearse

@@ -28,7 +28,7 @@ using protozero::pbf_writer;
 
 constexpr int64_t kPicosecondsPerMicrosecond = 1'000'000;
 
-// One message behind its size.
+// Appends the message's size, then the message.
 void AppendMessage(const std::string& message, std::string* file) {
   protozero::write_varint(std::back_inserter(*file), message.size());
   file->append(message);
@@ -112,8 +112,7 @@ Pieces Cut(const Schedule& schedule, const ScheduleTitle& title) {
   const std::string text = WriteSchedule(schedule, title);
   if (text.size() > kLargestJson) {
     throw Error(
-        fmt::format("the schedule in the traces is a text of {}, and only {} could be "
-                    "read again",
+        fmt::format("the schedule in the traces is a text of {}, and only {} could be read back",
                     Print(Bytes(static_cast<double>(text.size()))),
                     Print(Bytes(static_cast<double>(kLargestJson)))));
   }
@@ -157,7 +156,7 @@ class RankWriter {
     for (const Role& role : schedule.roles) uses_.push_back(UsesOf(role));
   }
 
-  // What the rank's trace depends on: ranks of equal ones have equal traces.
+  // What the rank's trace depends on: ranks with equal keys have equal traces.
   std::vector<uint32_t> KeyOf(uint32_t rank) const {
     std::vector<uint32_t> key = {schedule_.role_of_rank[rank], devices_.kind_of_rank[rank]};
     const std::vector<uint8_t>& uses = uses_[schedule_.role_of_rank[rank]];
@@ -279,7 +278,7 @@ class RankWriter {
                  receive->bytes, text, file);
     } else if (IsShift(op.work)) {
       const uint32_t size = communicator.size();
-      // Apart from the messages of sends and receives.
+      // Kept apart from the messages of sends and receives.
       const auto tag = static_cast<uint32_t>(schedule_.communicators.size() + index);
       const uint32_t next = member((position->member + 1) % size);
       const uint32_t last = member((position->member + size - 1) % size);
@@ -322,7 +321,7 @@ class RankWriter {
     writer.add_uint64(chakra::kNodeId, id);
     writer.add_string(chakra::kNodeName, op.name);
     writer.add_enum(chakra::kNodeType, static_cast<int32_t>(type));
-    // ASTRA-sim's feeder waits for data dependencies only.
+    // ASTRA-sim's feeder waits only for data dependencies.
     if (!dependencies.empty())
       writer.add_packed_uint64(chakra::kNodeDataDependencies, dependencies.begin(),
                                dependencies.end());
@@ -348,7 +347,7 @@ class RankWriter {
   std::vector<std::vector<uint8_t>> uses_;  // by role and communicator
 };
 
-// Only what stands well in a file's name.
+// Only characters that are safe in a file's name.
 std::string FileNameOf(const std::string& title) {
   std::string name;
   for (const char c : title) {
@@ -359,7 +358,7 @@ std::string FileNameOf(const std::string& title) {
   return name.empty() ? "step" : name;
 }
 
-// Removes what it was told of, unless all went well.
+// Removes the files that it was given, unless all went well.
 class FilesToKeep {
  public:
   FilesToKeep() = default;
@@ -390,7 +389,7 @@ ChakraFiles WriteChakra(const Schedule& schedule, const ScheduleTitle& title,
   MakeFolder(folder);
   std::error_code problem;
   if (!fs::is_empty(folder, problem) || problem)
-    throw Error(fmt::format("{}: found files there, expected a new or an empty folder", folder));
+    throw Error(fmt::format("{}: found files there, expected a new or empty folder", folder));
   const std::string name = FileNameOf(title.name);
   ChakraFiles files;
   files.ranks = schedule.ranks();

@@ -1,4 +1,4 @@
-// A Schedule as Chakra execution traces, a file a rank (sim/interchange/chakra_format.h).
+// A Schedule as Chakra execution traces, one file per rank (sim/interchange/chakra_format.h).
 #pragma once
 
 #include <cstdint>
@@ -20,13 +20,13 @@ struct ChakraDevices {
 
 struct ChakraFiles {
   std::string groups;     // name of the comm-group JSON
-  uint32_t ranks = 0;     // as many traces
+  uint32_t ranks = 0;     // as many as there are traces
   uint32_t distinct = 0;  // the others are hard links to these, where the file system has them
   uint64_t nodes = 0;     // of the distinct ones
-  Seconds drift;          // how much longer a rank computes to readers of whole microseconds: most
+  Seconds drift;  // at most: how much longer a rank computes for readers of whole microseconds
 };
 
-// Writes NAME.RANK.et and NAME.comm_groups.json, NAME being the title's, into a folder that is made
+// Writes NAME.RANK.et and NAME.comm_groups.json, NAME being the title's, into a folder that is new
 // or empty. Every position is a node: compute, a collective, or a send or receive; the collective
 // send-receive is a send and a receive. A node depends on the op before it on its stream and on
 // what its op is after. Throws Error, and leaves none of the files, when one cannot be written, or

@@ -18,9 +18,9 @@ namespace rehearse {
 namespace {
 
 constexpr double kKinetoTick = 1e6;  // picoseconds of a microsecond
-// A month: within it all of a trace's events begin, and its times fit into the clock's.
+// A month: all of a trace's events begin within it, and its times fit the clock.
 constexpr double kLongestTrace = 2.6e12;
-// Times that are this long after their beginning are counted from another one (1970).
+// Times that are this large are counted from another beginning (1970).
 constexpr double kFarMicroseconds = 1e10;
 constexpr size_t kDeepestTrace = 64;
 
@@ -112,7 +112,7 @@ KinetoRanks RanksOf(std::string_view text) {
   return ranks;
 }
 
-// A value of an event, as far as it is looked at.
+// A value of an event, as far as it is used.
 struct KinetoValue {
   bool is_given = false;
   bool is_text = false;
@@ -207,7 +207,7 @@ class KinetoReader {
     if (is_end) Fail("the text ends in the middle; it may be truncated");
     const std::string_view what = complaint.what();
     const size_t dash = what.rfind("; expected ");
-    Fail(fmt::format("found {}, which is no JSON{}", VisibleText(token.substr(0, kMostToken)),
+    Fail(fmt::format("found {}, which is not JSON{}", VisibleText(token.substr(0, kMostToken)),
                      dash == std::string_view::npos ? "" : VisibleText(what.substr(dash))));
     return false;
   }
@@ -234,11 +234,11 @@ class KinetoReader {
     return found == keys.end() ? EventKey::kNone : found->second;
   }
 
-  // What an object or array that begins here is.
+  // What the object or array that begins here is.
   Inside Enter(bool is_array) const {
     switch (inside_) {
       case Inside::kNothing:
-        return is_array ? Inside::kEvents : Inside::kTop;  // a list of events alone is one too
+        return is_array ? Inside::kEvents : Inside::kTop;  // a bare list of events is a trace too
       case Inside::kTop:
         if (is_array) return word_ == "traceEvents" ? Inside::kEvents : Inside::kOther;
         if (word_ == "distributedInfo") return Inside::kDistributed;
@@ -306,7 +306,7 @@ class KinetoReader {
     if (!value.is_given) return "";
     return value.is_text ? value.text : fmt::format("{}", value.number);
   }
-  // Also of numbers in quotes; -1 where there is none.
+  // Also reads numbers in quotes; -1 if there is none.
   int64_t Whole(EventKey key) const {
     constexpr double kMost = 0x1p62;
     const KinetoValue& value = Value(key);

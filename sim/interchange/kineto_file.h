@@ -1,6 +1,6 @@
 // One trace of PyTorch's profiler (Kineto's Chrome-trace JSON, which may be gzipped), event by
 // event: what its device did, and who launched it. Read in pieces by a streaming parser, since such
-// files have gigabytes; of what ran on the host only launches and annotations are kept.
+// files have gigabytes; of what ran on the host, only launches and annotations are kept.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +21,9 @@ struct KinetoRanks {
   bool is_whole = false;
 };
 
-// What the arguments of a communication kernel say; numbers below 0 are not given.
+// What the arguments of a communication kernel say; numbers below 0 mean "not given".
 struct KinetoTransfer {
-  std::string collective;  // "allreduce"; "": not told
+  std::string collective;  // "allreduce"; "": not given
   std::string dtype;       // "BFloat16"
   std::string group;       // the process group's name
   KinetoRanks ranks;
@@ -35,7 +35,7 @@ struct KinetoTransfer {
   int64_t target = -1;
 };
 
-// What Rehearse's own traces say of an event besides (sim/interchange/kineto_write.h).
+// What else Rehearse's own traces say about an event (sim/interchange/kineto_write.h).
 struct KinetoOwn {
   uint32_t op = 0;  // its position
   Time ready;

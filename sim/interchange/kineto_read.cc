@@ -30,7 +30,7 @@ std::vector<KinetoTrace> ReadTraces(const std::vector<std::string>& files) {
   return traces;
 }
 
-// When the last member had come, for events that met others.
+// When the last member had arrived, for events that met others.
 using Arrivals = std::vector<std::map<uint32_t, int64_t>>;  // by rank, event
 Arrivals ArrivalsOf(const KinetoRanksOfStep& ranks, const std::vector<KinetoMeeting>& meetings,
                     const std::vector<int64_t>& later) {
@@ -116,7 +116,7 @@ class TimelineMaker {
   uint64_t overlaps_ = 0;
 };
 
-// Those that do the same share a role.
+// Ranks that do the same share a role.
 void AddRoles(const KinetoRanksOfStep& ranks, const KinetoStep& step, TimelineRecord* record) {
   std::map<std::string, uint32_t> known;
   for (uint32_t rank = 0; rank < ranks.traces.size(); ++rank) {
@@ -170,7 +170,7 @@ void RemarkUnused(const KinetoRanksOfStep& ranks, std::vector<std::string>* rema
     remarks->push_back(fmt::format("events not used: {}", fmt::join(parts, ", ")));
 }
 
-// From the traces of all ranks; `imported` has what was remarked before.
+// Imports the traces of all ranks; `imported` has earlier remarks.
 ImportedKineto Import(std::vector<KinetoTrace> traces, KinetoResult result,
                       ImportedKineto imported = {}) {
   const KinetoRanksOfStep ranks = GatherRanks(std::move(traces));
@@ -197,7 +197,7 @@ ImportedKineto Import(std::vector<KinetoTrace> traces, KinetoResult result,
   imported.ranks = static_cast<uint32_t>(ranks.traces.size());
   if (maker.overlaps() > 0) {
     imported.remarks.push_back(
-        fmt::format("{} kernels and copies begin before the one before them on their stream ends; "
+        fmt::format("{} kernels and copies begin before the previous one on their stream ends; "
                     "they are taken to follow it",
                     maker.overlaps()));
   }

@@ -1,7 +1,7 @@
-// Traces of PyTorch's profiler, one a rank, as what Rehearse takes: the Timeline that they
+// Traces of PyTorch's profiler, one per rank, in Rehearse's own terms: the Timeline that they
 // measured, or a Schedule in which kernels take as long as they did and collectives and messages
-// are played again. One of several steps (ProfilerStep#N) is a step of the Timeline each where all
-// do the same; the Schedule is of the median one.
+// are simulated anew. Where a trace has several steps (ProfilerStep#N) that all do the same, each
+// is a step of the Timeline; the Schedule is of the median one.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,9 @@ struct ImportedKineto {
   std::vector<std::string> remarks;  // what is left out, not understood, or taken for something
 };
 
-// Throws Error, naming file, rank and event or byte where one is to blame.
+// Throws Error, naming file, rank and event or byte as far as they apply.
 ImportedKineto ImportKineto(const std::vector<std::string>& paths, KinetoResult result);
-// The same of Nsight Systems' exports (sim/interchange/nsys_file.h).
+// The same for Nsight Systems' exports (sim/interchange/nsys_file.h).
 ImportedKineto ImportNsys(const std::vector<std::string>& paths, KinetoResult result);
 
 }  // namespace rehearse

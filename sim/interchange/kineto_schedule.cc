@@ -49,7 +49,7 @@ class RoleMaker {
     });
     for (const uint32_t place : in_time) Add(trace_.events[place], start);
   }
-  // Of each op, the event that it is of.
+  // For each op, its event.
   const std::vector<const KinetoEvent*>& events() const { return events_; }
 
  private:
@@ -68,7 +68,7 @@ class RoleMaker {
                                          : fmt::format("stream {} of device {}", number, device);
     const StreamKind kind =
         event.transfer == kNotGiven ? StreamKind::kCompute : StreamKind::kCommunication;
-    // Beside each one for its gaps, so that nothing that is no work stands on it.
+    // Beside each stream, one for its gaps, so that it holds only work.
     role_.streams.push_back({name, kind});
     role_.streams.push_back({"before " + name, StreamKind::kCompute});
     states_.push_back({event.stream});
@@ -90,7 +90,8 @@ class RoleMaker {
     int64_t since = start;
     std::vector<OpId> after;
     if (!states_[own].ended.empty()) since = std::max(since, states_[own].ended.back().second);
-    // The last that had ended before it elsewhere, if the host did not come later than that.
+    // The last one on another stream that had ended before it, unless the host launched it later
+    // than that.
     const auto launch = trace_.launches.find(event.correlation);
     const bool has_launch = launch != trace_.launches.end();
     std::optional<OpId> cause;
@@ -209,13 +210,13 @@ Schedule ScheduleOfKineto(const KinetoRanksOfStep& ranks, const KinetoStep& step
   } catch (const Error& error) {
     throw Error(fmt::format("{}: {}", ranks.traces[0].file, error.what()));
   }
-  remarks->push_back(fmt::format(
-      "{} kernels and copies take as long as measured, on any device; {} collectives and messages "
-      "are played again",
-      counts.kernels, counts.played));
   remarks->push_back(
-      fmt::format("{} dependencies between streams were concluded from times; other gaps stay as "
-                  "they were: {:.3f} ms a rank",
+      fmt::format("{} kernels and copies take as long as measured, on any device; {} collectives "
+                  "and messages are simulated",
+                  counts.kernels, counts.played));
+  remarks->push_back(
+      fmt::format("{} dependencies between streams were inferred from times; other gaps stay as "
+                  "they were: {:.3f} ms per rank",
                   counts.dependencies,
                   static_cast<double>(counts.gaps) / 1e9 / static_cast<double>(events.size())));
   for (const auto& [name, count] : counts.unknown) {

@@ -1,10 +1,10 @@
-// A Schedule of a step that PyTorch's profiler measured.
+// A Schedule from a step that PyTorch's profiler measured.
 //
 // Each stream of the device is a stream; kernels and copies take as long as they took. What a
-// kernel waited for is not in a trace, and is concluded: where it was launched before the last op
-// of another stream had ended and began after that, it waited for it; what is left of the gap
-// before it is a wait as long as measured (the host, the launch). Collectives and messages whose
-// sizes and groups are told are played again; others are waits as long as they took.
+// kernel waited for is not in a trace, and is inferred: if it was launched before the last op of
+// another stream had ended and began after that, it waited for it; the rest of the gap before it is
+// a wait as long as measured (the host, the launch). Collectives and messages whose sizes and
+// groups are known are simulated anew; others are waits as long as they took.
 #pragma once
 
 #include <string>

@@ -15,13 +15,13 @@
 namespace rehearse {
 namespace {
 
-// When the host launched it; when it began where nobody says.
+// When the host launched it; if that is not known, when it began.
 int64_t LaunchOf(const KinetoTrace& trace, const KinetoEvent& event) {
   const auto launch = trace.launches.find(event.correlation);
   return launch == trace.launches.end() ? event.begin : launch->second.at;
 }
 
-// By begin; of traces that Rehearse wrote by op.
+// By begin; in traces that Rehearse wrote, by op.
 void SortEvents(const KinetoTrace& trace, std::vector<uint32_t>* events) {
   const auto key = [&](uint32_t place) {
     const KinetoEvent& event = trace.events[place];
@@ -151,7 +151,7 @@ std::vector<KinetoStep> StepsOf(const KinetoRanksOfStep& ranks, std::vector<std:
         continue;
       }
       is_left_out[i] = true;
-      remarks->push_back(fmt::format("{} left out: rank {} does not do there what it does in {}",
+      remarks->push_back(fmt::format("{} left out: rank {} does not do the same there as in {}",
                                      steps[i].name, rank, steps[last].name));
     }
   }

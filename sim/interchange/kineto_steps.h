@@ -1,4 +1,4 @@
-// The steps of a run that traces of PyTorch's profiler hold, and what each op of them is.
+// The steps of a run in traces of PyTorch's profiler, and what each of their ops is.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,12 @@ struct KinetoStep {
   std::vector<std::vector<uint32_t>> events;
 };
 
-// By ProfilerSteps where all ranks have them, else all is one step. Those that do not do what the
-// last one does are left out, and what lies outside of steps. Throws Error where ranks have other
-// steps than others.
+// Divided by ProfilerSteps where all ranks have them, else all is one step. Steps that do not do
+// what the last one does are left out, and so is what lies outside any step. Throws Error where
+// ranks have different steps.
 std::vector<KinetoStep> StepsOf(const KinetoRanksOfStep& ranks, std::vector<std::string>* remarks);
 
-// What the event is, as a Timeline tells it.
+// What the event is, in a Timeline's terms.
 RecordedOp OpOfEvent(const KinetoRanksOfStep& ranks, uint32_t rank, const KinetoEvent& event);
 
 }  // namespace rehearse

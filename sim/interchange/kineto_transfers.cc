@@ -60,7 +60,7 @@ std::optional<ElementType> ElementOf(const std::string& name) {
                           VisibleText(group), what));
 }
 
-// The groups of all ranks, put together of what each of them says.
+// The groups of all ranks, put together from what each of them says.
 class GroupFinder {
  public:
   explicit GroupFinder(KinetoRanksOfStep* ranks) : ranks_(*ranks) {
@@ -97,7 +97,7 @@ class GroupFinder {
       members.clear();
       for (uint32_t rank = 0; rank < world; ++rank) members.push_back(rank);
     } else if (!ranks.is_whole) {
-      // PyTorch cuts long lists off: those who say that they are of it are.
+      // PyTorch cuts long lists off: ranks that use the group are its members.
       const std::set<uint32_t>& users = users_.at({transfer.group, size});
       members.assign(users.begin(), users.end());
       for (const uint32_t rank : ranks.listed) {
@@ -114,7 +114,7 @@ class GroupFinder {
                 fmt::format("has {} ranks, but {} are known", size, members.size()));
     }
     if (!std::binary_search(members.begin(), members.end(), *trace.rank))
-      FailGroup(trace, transfer.group, "is used by this rank, which is no member of it");
+      FailGroup(trace, transfer.group, "is used by this rank, which is not a member of it");
     return members;
   }
   static std::string Absent(uint32_t rank) {
@@ -160,7 +160,7 @@ KinetoWork WorkOf(const KinetoTrace& trace, const KinetoTransfer& transfer,
   return work;
 }
 
-// What ranks have to agree on, of one event.
+// What ranks must agree on for one event.
 struct Posted {
   uint32_t event = 0;
   int64_t sequence = -1;
@@ -335,7 +335,7 @@ KinetoClocks AlignClocks(const KinetoRanksOfStep& ranks,
   const auto event_of = [&](const std::pair<uint32_t, uint32_t>& one) -> const KinetoEvent& {
     return ranks.traces[one.first].events[one.second];
   };
-  // What each rank ends later than another that it meets.
+  // How much later each rank ends than another that it meets.
   std::map<std::pair<uint32_t, uint32_t>, std::vector<int64_t>> differences;
   for (const KinetoMeeting& meeting : meetings) {
     if (!meeting.ends_together) continue;
@@ -351,7 +351,7 @@ KinetoClocks AlignClocks(const KinetoRanksOfStep& ranks,
   constexpr int64_t kMostMicroseconds = int64_t{1} << 40;
   for (uint32_t root = 0; root < count; ++root) {
     if (is_known[root]) continue;
-    // What meets no rank that is known has its own clock's word for it.
+    // A rank that meets no known one is trusted with its own clock.
     const int64_t apart = ranks.traces[root].base - ranks.traces[0].base;
     clocks.later[root] = std::clamp(apart, -kMostMicroseconds, kMostMicroseconds) * 1'000'000;
     is_known[root] = true;

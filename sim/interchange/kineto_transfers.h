@@ -12,7 +12,7 @@
 
 namespace rehearse {
 
-// Of a KinetoTransfer, as far as it is understood.
+// A KinetoTransfer, as far as it is understood.
 struct KinetoWork {
   std::optional<CollectiveKind> collective;
   bool is_send = false;
@@ -30,7 +30,7 @@ struct KinetoGroup {
   std::vector<uint32_t> members;  // ascending
 };
 
-// Kernels that met: of each of these ranks the event of this position.
+// Kernels that met: for each of these ranks, the event at this position.
 struct KinetoMeeting {
   std::vector<std::pair<uint32_t, uint32_t>> events;
   bool ends_together = false;
@@ -42,8 +42,8 @@ struct KinetoRanksOfStep {
   std::vector<std::vector<KinetoWork>> works;  // by rank, as KinetoTrace::transfers
 };
 
-// Sorts the traces by rank and finds their groups. Throws Error for ranks that are missing or there
-// twice, and groups whose members are not known.
+// Sorts the traces by rank and finds their groups. Throws Error for ranks that are missing or
+// appear twice, and groups whose members are not known.
 KinetoRanksOfStep GatherRanks(std::vector<KinetoTrace> traces);
 
 // Events of one step, by rank, in their order. Throws Error, naming two ranks, where collectives or
@@ -52,7 +52,7 @@ std::vector<KinetoMeeting> MatchEvents(const KinetoRanksOfStep& ranks,
                                        const std::vector<std::vector<uint32_t>>& events);
 
 // What to add to each rank's times. `remark` says how well they agree then. Throws Error where no
-// clock that runs evenly could have measured what was.
+// evenly running clocks could have measured these times.
 struct KinetoClocks {
   std::vector<int64_t> later;  // picoseconds, by rank
   std::string remark;          // "": nothing was changed

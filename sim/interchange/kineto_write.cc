@@ -23,7 +23,7 @@ std::string Microseconds(Time time) {
                      time.picoseconds() % kPicosecondsOfTick);
 }
 
-// As PyTorch and NCCL call it.
+// What PyTorch and NCCL call it.
 struct KinetoNames {
   const char* collective;
   const char* kernel;
@@ -116,7 +116,7 @@ class RankTraceText {
       members.push_back(communicator.Rank(own->group, i));
     return members;
   }
-  // Equal on all of its members and on no others.
+  // The same on all of its members and on no others.
   std::string GroupName(const Communicator& communicator) const {
     const auto own = communicator.PositionOf(rank_);
     return communicator.group_count() == 1 || !own
@@ -165,7 +165,7 @@ class RankTraceText {
       peer = fmt::format(R"(, "Src Rank": {}, "Dst Rank": {})", send != nullptr ? self : other,
                          send != nullptr ? other : self);
     }
-    // Bytes where they are no whole elements.
+    // In bytes if they are not whole elements.
     double element = ElementSize(dtype);
     const auto whole = [&](double bytes) {
       return static_cast<double>(static_cast<int64_t>(bytes / element)) * element == bytes;
@@ -186,7 +186,7 @@ class RankTraceText {
     const auto* compute = std::get_if<Compute>(&work);
     return compute != nullptr && IsWait(*compute) ? "gpu_memset" : "kernel";
   }
-  // Readers take what has "nccl" in its name for communication, "Memset" for memory.
+  // Readers take a name with "nccl" for communication, one with "Memset" for memory.
   static std::string NameOf(const Op& op) {
     if (const auto* compute = std::get_if<Compute>(&op.work))
       return IsWait(*compute) ? "Memset (wait) " + op.name : op.name;
@@ -202,7 +202,7 @@ class RankTraceText {
     const CommunicatorId communicator = CommunicatorOf(op.work);
     const auto out = std::back_inserter(text_);
     const uint32_t correlation = span.op + 1;
-    // Launched before anything begins: what it waits for is said by the streams, not by the host.
+    // Launched before anything begins: the streams, not the host, say what it waits for.
     fmt::format_to(out,
                    ",\n"
                    R"({{"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": {}, )"

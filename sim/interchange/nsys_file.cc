@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 constexpr const char* kKernels = "CUPTI_ACTIVITY_KIND_KERNEL";
 constexpr int64_t kPicoseconds = 1000;                 // in a nanosecond, which nsys counts
 constexpr int64_t kLongest = 31 * 86'400'000'000'000;  // nanoseconds
-constexpr int64_t kOfProcess = 0x1000000;              // global thread ids are of a process by this
+constexpr int64_t kOfProcess = 0x1000000;  // global thread ids divided by this give the process
 
 // "step 7", "Iteration_12", "train_step=3", "ProfilerStep#3": a word for steps and a number.
 bool IsStepName(std::string_view name) {
@@ -220,7 +220,7 @@ class NsysReader {
     }
   }
 
-  // The traces of the process of a thread; of all where kernels do not say whose they are.
+  // The traces of a thread's process; of all processes if kernels do not say whose they are.
   template <typename Visit>
   void ForProcess(int64_t thread, const Visit& visit) {
     for (auto& [key, own] : traces_) {
@@ -244,7 +244,8 @@ void CheckMagic(const std::string& path) {
   file.read(head.data(), static_cast<std::streamsize>(head.size()));
   constexpr std::string_view kMagic("SQLite format 3\0", 16);
   if (head != kMagic) {
-    throw Error({path, 0, ""}, "is no SQLite file, expected what nsys export --type sqlite writes");
+    throw Error({path, 0, ""},
+                "is not an SQLite file, expected what nsys export --type sqlite writes");
   }
 }
 

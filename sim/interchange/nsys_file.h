@@ -1,5 +1,5 @@
 // The SQLite export of Nsight Systems (nsys export --type sqlite) as traces like those of PyTorch's
-// profiler (sim/interchange/kineto_file.h): one a process and device, in their order.
+// profiler (sim/interchange/kineto_file.h): one for each process and device, in their order.
 //
 //   StringIds                       names
 //   CUPTI_ACTIVITY_KIND_KERNEL      kernels; _MEMCPY and _MEMSET: copies and fills
@@ -9,7 +9,7 @@
 //
 // All but the first two may be missing. Nsight Systems does not say which rank a process is, nor
 // how large collectives are: ranks are numbered in the order of the files, then of the devices, and
-// collectives have a kind by their kernel's name.
+// a collective's kind is taken from its kernel's name.
 #pragma once
 
 #include <string>
@@ -19,8 +19,8 @@
 
 namespace rehearse {
 
-// Without ranks. Throws Error, naming the file, for what is no such export, and for events that end
-// before they begin.
+// Without ranks. Throws Error, naming the file, for a file that is not such an export, and for
+// events that end before they begin.
 std::vector<KinetoTrace> ReadNsys(const std::string& path);
 
 }  // namespace rehearse

@@ -21,7 +21,7 @@ class TextStream {
   bool AtEnd() { return at_ == end_ && !Refill(); }
   const char& Current() const { return *at_; }
   void Next() { ++at_; }
-  // Of the text that has been passed.
+  // How much of the text has been passed.
   uint64_t offset() const { return before_ + static_cast<uint64_t>(at_ - piece_.data()); }
 
  private:
@@ -52,7 +52,7 @@ class TextIterator {
     stream_->Next();
     return *this;
   }
-  // To be compared with the end only.
+  // Only for comparison with the end.
   friend bool operator==(const TextIterator& a, const TextIterator& b) {
     return a.IsAtEnd() == b.IsAtEnd();
   }

@@ -6,9 +6,9 @@
 
 namespace rehearse {
 
-// The paths; in place of a folder its files that end as traces do, or as what lies beside them, in
-// order. `called` is how messages name traces ("NAME.RANK.et"). Throws Error for a folder that
-// cannot be read or has no traces.
+// The paths; a folder is replaced by its files whose names end as traces do, or as the files beside
+// them do, in order. `called` is what messages call traces ("NAME.RANK.et"). Throws Error for a
+// folder that cannot be read or has no traces.
 std::vector<std::string> TraceFiles(const std::vector<std::string>& paths,
                                     const std::vector<std::string>& traces,
                                     const std::vector<std::string>& beside,

@@ -309,7 +309,7 @@ constexpr int64_t kMostChannels = 1 << 16;
 
 Seconds ReadSeconds(const JsonReader& reader) { return Seconds(reader.Number(0, kLongest)); }
 
-// An executed step says that it is, where a simulated one says how.
+// An executed step says "measured" where a simulated one names its fidelity.
 Provenance ProvenanceOf(const JsonReader& result) {
   const bool is_measured = result.Has("fidelity") && result.At("fidelity").String() == "measured";
   return is_measured ? Provenance::kMeasured : Provenance::kSimulated;

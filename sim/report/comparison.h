@@ -1,16 +1,16 @@
 // Two timelines of the same work, side by side: simulated and measured, or any two.
 //
 // Ops are told apart by name, kind, axis, phase, layer, micro-batch and their index among such ops
-// on their rank; what is compared is the mean over all ranks that have the op, so
-// that timelines of different numbers of ranks, or of which only one overlaps, can be compared as
-// well. Differences are (a - b)/b; they are errors of a where it is simulated and b was measured,
-// and else just what one takes more than the other.
+// on their rank; what is compared is the mean over all ranks that have the op, so that timelines
+// with different numbers of ranks, or only one of which overlaps, can be compared as well.
+// Differences are (a - b)/b; they are errors of a where it is simulated and b was measured,
+// otherwise just how much longer one takes than the other.
 //
-// What explains the gap. At each moment a rank computes; or else a transfer of it is under way; or
-// else it has arrived at one and waits for the others; or it does nothing of these (a stream waits
-// for another one, or the rank is through). The means of the four over ranks sum to the step, so
-// their differences sum to the gap. Order: a pair of ops of a rank that begins in one order in a
-// and in the other in b.
+// What explains the gap: at each moment a rank computes; or else one of its transfers is under way;
+// or else it has arrived at one and waits for the others; or it does none of these (a stream waits
+// for another one, or the rank is done). The means of the four over ranks sum to the step, so their
+// differences sum to the gap. Order: a pair of ops of a rank that begins in one order in a and in
+// the opposite order in b.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ struct StepShares {
   Seconds nothing;
 };
 
-// Seconds of one thing in both. The difference is 0 where b took no time.
+// How long one thing took in both. The difference is 0 where b took no time.
 struct TimePair {
   Seconds a;
   Seconds b;
@@ -52,7 +52,7 @@ struct ComparedOp {
 struct ComparedGroup {
   std::string name;
   size_t ops = 0;
-  TimePair total;   // a rank
+  TimePair total;   // per rank
   TimePair median;  // of the ops' times
   double median_difference = 0;
   double median_absolute_difference = 0;
@@ -68,7 +68,7 @@ struct ComparedChoice {
   std::vector<std::string> b;
 };
 
-// A value of what was given, by its path ("strategy.depth"), as JSON; "" where there is none.
+// A value that was given, by its path ("strategy.depth"), as JSON; "" where there is none.
 struct GivenDifference {
   std::string path;
   std::string a;
@@ -80,7 +80,7 @@ struct Comparison {
   std::string b_title;
   std::string a_file;  // where it was read, "" where it was not
   std::string b_file;
-  // How the scenarios differ, but for their names; nothing where one of them is not known.
+  // How the scenarios differ, except in their names; nothing if one of them is not known.
   std::optional<std::vector<GivenDifference>> given;
   std::vector<std::string> warnings;  // why the times may not be comparable
   Provenance a_provenance = Provenance::kSimulated;
@@ -97,11 +97,11 @@ struct Comparison {
   std::vector<ComparedGroup> kinds;
   std::vector<ComparedGroup> axes;
   std::vector<ComparedGroup> layers;
-  std::vector<ComparedChoice> choices;  // of results that both tell them
+  std::vector<ComparedChoice> choices;  // where both results have them
   double pairs_out_of_order = 0;        // share, over ranks; 0 where the numbers of ranks differ
   std::string first_out_of_order;
 
-  // Whether b is the truth, and differences from it are errors.
+  // Whether b is the truth, so that differences from it are errors.
   bool IsJudged() const {
     return a_provenance == Provenance::kSimulated && b_provenance == Provenance::kMeasured;
   }
@@ -109,19 +109,19 @@ struct Comparison {
   std::vector<size_t> Worst(size_t count) const;
 };
 
-// Of the two medians.
+// Compares the two medians.
 Comparison Compare(const TimelineRecord& a, const TimelineRecord& b);
 
-// Of two results (rehearse.result.v1), which know the step, its shares (waiting counts as
-// nothing there), the axes and how collectives were carried out, but no ops. Throws Error where
+// Compares two results (rehearse.result.v1), which have the step, its shares (with waiting counted
+// as doing nothing), the axes and how collectives were carried out, but no ops. Throws Error if
 // something is missing.
 Comparison CompareResults(const JsonReader& a, const JsonReader& b);
 
 // `rows`: at most so many of each list. If not given, ten of the ops that differ most, and all of
-// the other lists; in a table, all ops. The JSON has all lists but that of the ops.
+// the other lists; in a table, all ops. The JSON has all lists except the ops.
 std::string ToText(const Comparison& comparison, bool color, std::optional<size_t> rows = {});
 nlohmann::ordered_json ToJson(const Comparison& comparison, std::optional<size_t> rows = {});
-// A row for the step, each part of the gap, each group, each op: `list` tells which.
+// A row for the step, each part of the gap, each group and each op: `list` says which it is.
 DataTable TableOf(const Comparison& comparison, std::optional<size_t> rows = {});
 
 }  // namespace rehearse

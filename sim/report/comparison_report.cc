@@ -56,9 +56,10 @@ std::string Signed(Seconds time) {
   return (time < Seconds(0) ? "-" : "+") + Print(Seconds(std::abs(time.value())));
 }
 
-// Whether some part pulls against the gap: then shares of it say nothing, and exceed the whole.
+// Whether some part goes against the gap: then shares of the gap say nothing, and may exceed the
+// whole.
 bool PartsCancel(const Comparison& comparison) {
-  constexpr double kRounded = 0.0005;  // what is said as 0.0 %
+  constexpr double kRounded = 0.0005;  // prints as 0.0 %
   const Seconds gap = comparison.step.a - comparison.step.b;
   return std::any_of(std::begin(kParts), std::end(kParts), [&](const Part& part) {
     const Seconds own = comparison.a_shares.*part.seconds - comparison.b_shares.*part.seconds;
@@ -86,7 +87,7 @@ std::string WhatIfInWords(const TimePair& step) {
                      difference < 0 ? "less" : "more");
 }
 
-// Of what was given, one line each.
+// What was given differently, one line each.
 void WriteGiven(const Comparison& comparison, Page& page) {
   if (!comparison.given) {
     if (comparison.a_title != comparison.b_title) return;
@@ -114,7 +115,7 @@ void WriteGiven(const Comparison& comparison, Page& page) {
   page.Gap();
 }
 
-// Of a value of what was given.
+// Parses a value that was given.
 Json ParsedOrNull(const std::string& json) { return json.empty() ? Json() : Json::parse(json); }
 
 Json ToJson(const TimePair& pair) {

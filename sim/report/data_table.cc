@@ -24,7 +24,7 @@ std::string CsvText(const std::string& text) {
   return quoted + "\"";
 }
 
-// Bytes that are no UTF-8 become U+FFFD: a JSON text cannot hold them.
+// Bytes that are not UTF-8 become U+FFFD: a JSON text cannot hold them.
 std::string JsonText(const std::string& text) {
   return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
 }

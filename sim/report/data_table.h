@@ -1,13 +1,14 @@
-// Rows for other programs: columns that know what they hold, written as CSV or as a JSON object a
-// line.
+// Rows for other programs: columns that know what they hold, written as CSV or as one JSON object
+// per line.
 //
 // A cell holds what its column is for, or nothing; never words where numbers belong, so that a
 // reader gets numbers as numbers. Numbers are written in the shortest way that reads back as the
 // same double.
 //
-// CSV is that of RFC 4180, with a line of column names, and lines that end in "\n"; nothing is an
-// empty cell, true and false are words. As text goes to terminals too, what these would obey is
-// written out (sim/base/visible_text.h). In JSON nothing is null, and text is as it is.
+// CSV is that of RFC 4180, with a line of column names, and lines that end in "\n"; an empty cell
+// stands for nothing, true and false are words. As text goes to terminals too, anything they would
+// obey is written out (sim/base/visible_text.h). In JSON, null stands for nothing, and text is as
+// it is.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +30,7 @@ class DataCell {
   // NOLINTBEGIN(google-explicit-constructor): rows are lists of plain values
   DataCell() = default;  // nothing
   DataCell(bool value) : value_(value) {}
-  // Nothing where it is not finite: neither format has a word for that.
+  // Nothing if it is not finite: neither format has a word for that.
   DataCell(double value);
   DataCell(std::string text) : value_(std::move(text)) {}
   DataCell(std::string_view text) : value_(std::string(text)) {}
@@ -59,7 +60,7 @@ struct DataColumn {
 
 class DataTable {
  public:
-  // A name that is taken already gets a number behind it ("step_seconds_2"): names are keys.
+  // A name already taken gets a number after it ("step_seconds_2"): names are keys.
   explicit DataTable(std::vector<DataColumn> columns);
 
   // CHECKs that there is a cell for each column, of its kind or nothing.
@@ -75,18 +76,18 @@ class DataTable {
 
 std::string ToCsv(const DataTable& table);
 std::string ToJsonLines(const DataTable& table);
-// An array of the same objects.
+// The same objects in an array.
 nlohmann::ordered_json ToJson(const DataTable& table);
 
-// What a column of these values holds: whole numbers and others are numbers together, values of
-// several kinds, lists and objects are text. Null is nothing, of any kind.
+// What a column of these values holds: whole numbers mixed with others are numbers; mixed kinds,
+// lists and objects are text. Null stands for nothing and fits any kind.
 CellKind KindOfAll(const std::vector<nlohmann::ordered_json>& values);
-// The value in a column of this kind: text is itself, all else in a column of text as JSON.
+// The value in a column of this kind: text as it is, anything else in a text column as JSON.
 DataCell CellOf(const nlohmann::ordered_json& value, CellKind kind);
 
-// A row for each JSON object, and a column for each number, text or truth in one of them, in the
-// order in which they come up, named by its dotted path: "breakdown.idle_seconds". Lists and null
-// are left out.
+// A row for each JSON object, and a column for each number, text or truth in one of them, in order
+// of first appearance, named by its dotted path: "breakdown.idle_seconds". Lists and null are left
+// out.
 DataTable FlatTable(const std::vector<nlohmann::ordered_json>& objects);
 
 }  // namespace rehearse

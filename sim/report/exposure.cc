@@ -21,7 +21,7 @@ class Sweep {
       : role_(role), sums_(sums), weight_(weight) {}
 
   void Run(std::vector<Edge>& edges) {
-    // Within an instant what ends goes before what begins: no op is in two states at once.
+    // Within an instant, ends come before begins: no op is in two states at once.
     std::stable_sort(edges.begin(), edges.end(), [](const Edge& a, const Edge& b) {
       return a.at != b.at ? a.at < b.at : a.begins < b.begins;
     });

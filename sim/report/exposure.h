@@ -13,7 +13,7 @@
 namespace rehearse {
 
 struct OpExposure {
-  double operations = 0;  // a rank, mean over all ranks
+  double operations = 0;  // per rank, mean over all ranks
   Seconds seconds;        // active, mean over all ranks
   Seconds exposed;        // of that
 };

@@ -36,7 +36,7 @@ JobPart CutOut(const Job& job, const Timeline& joint) {
     for (uint32_t rank = 0; rank < timeline.ranks; ++rank)
       rank_of_device[job.placement[rank]] = rank;
     for (const uint32_t device : job.placement) {
-      // Roles of different jobs differ, so that ranks that are alike are of one job.
+      // Roles of different jobs differ, so ranks that are alike belong to one job.
       const uint32_t rank = rank_of_device[joint.representative[device]];
       CHECK_EQ(job.placement[rank], joint.representative[device]);
       timeline.representative.push_back(rank);

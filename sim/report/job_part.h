@@ -1,5 +1,4 @@
-// What one of several jobs did, cut out of the timeline in which all of them were played
-// (sim/schedule/jobs.h).
+// What one of several jobs did, cut out of the timeline of them all (sim/schedule/jobs.h).
 #pragma once
 
 #include <vector>
@@ -12,15 +11,16 @@ namespace rehearse {
 
 struct JobPart {
   Schedule schedule;  // its steps back to back, on its own ranks
-  Timeline timeline;  // of these, beginning at the job's start; without links
-  // Each from the end of the one before on all ranks to its own; they sum to the timeline's step.
+  Timeline timeline;  // of these steps, beginning at the job's start; without links
+  // Each lasts from the end of the previous one on all ranks to its own; they sum to the timeline's
+  // step.
   std::vector<Seconds> steps;
 };
 
 JobPart CutOut(const Job& job, const Timeline& joint);
 
-// The result of one step: the mean of the job's. `peak` as in Summarize(); links and simulator stay
-// empty.
+// The result of one step: the mean of the job's steps. `peak` as in Summarize(); links and
+// simulator stay empty.
 Result SummarizeSteps(const Job& job, const JobPart& part, FlopsPerSecond peak);
 
 }  // namespace rehearse

@@ -1,5 +1,5 @@
-// Which ranks of a step are written to files: one of each class that does the same, unless there
-// are too many or more are asked for.
+// Which ranks of a step are written to files: one of each class of ranks that do the same, unless
+// there are too many or more are asked for.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace rehearse {
 
 struct KeepLimits {
   size_t ranks = 16;
-  size_t spans = 400'000;  // of all of them
+  size_t spans = 400'000;  // of all kept ranks together
 };
 
 // Ranks, ascending. Of the ranks that have spans of their own (Timeline::representative) the first
@@ -23,9 +23,9 @@ std::vector<uint32_t> RanksToKeep(const Schedule& schedule, const Timeline& time
                                   const std::vector<uint32_t>& asked,
                                   const KeepLimits& limits = {});
 
-// Takes the spans of all others away, but for the ranks that these are represented by. A rank that
-// loses its spans (or those that it shared) is from now on represented by the first kept rank of
-// its role, where there is one. Returns these ranks, ascending.
+// Removes the spans of all other ranks, except of those that represent kept ones. A rank that loses
+// its spans (or those that it shared) is from now on represented by the first kept rank of its
+// role, where there is one. Returns these ranks, ascending.
 std::vector<uint32_t> KeepOnly(const std::vector<uint32_t>& kept, const Schedule& schedule,
                                Timeline* timeline);
 

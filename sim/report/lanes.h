@@ -19,10 +19,10 @@ struct Lane {
 
 struct RankLanes {
   uint32_t rank = 0;
-  std::vector<Lane> lanes;  // compute first; those in which nothing runs are left out
+  std::vector<Lane> lanes;  // compute first; lanes in which nothing runs are left out
 };
 
-// Points into the timeline; of the rank that represents this one, where it is folded.
+// Points into the timeline; to the rank that represents this one, if the timeline is folded.
 RankLanes LanesOf(const Schedule& schedule, const Timeline& timeline, uint32_t rank);
 
 struct PhaseExtent {
@@ -30,7 +30,7 @@ struct PhaseExtent {
   Time begin;
   Time end;
 };
-// Of the rank's compute, in order; none where they are interleaved by micro-batches.
+// The phases of the rank's compute, in order; none where micro-batches interleave them.
 std::vector<PhaseExtent> PhasesOf(const Schedule& schedule, const RankLanes& rank);
 
 struct TimeInterval {
@@ -41,24 +41,24 @@ struct TimeInterval {
 std::vector<TimeInterval> ComputingOf(const Schedule& schedule, const RankLanes& rank, Time from,
                                       Time to);
 
-// The rank's compute of one micro-batch in one direction, without a gap of another's.
+// The rank's compute for one micro-batch in one direction, with no other micro-batch in between.
 struct MicroBatchBlock {
   Time begin;
   Time end;
   int32_t micro_batch = 0;
   bool backward = false;
 };
-// In order; none where the role has one micro-batch only.
+// In order; none if the role has only one micro-batch.
 std::vector<MicroBatchBlock> MicroBatchesOf(const Schedule& schedule, const RankLanes& rank);
 
 // Round times of an axis, in its unit.
 struct Ticks {
   std::vector<double> at;
-  int decimals = 0;  // that they need
+  int decimals = 0;  // that the times need
 
   std::string Label(double value) const;  // "12,500" or "0.25"
 };
-// About `wanted` apart from each other: 1, 2 or 5 times a power of ten. CHECKs begin < end.
+// About `wanted` apart: 1, 2 or 5 times a power of ten. CHECKs begin < end.
 Ticks TicksBetween(double begin, double end, double wanted);
 
 }  // namespace rehearse

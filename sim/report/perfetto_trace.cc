@@ -1,12 +1,12 @@
-// How a Timeline lies in Perfetto's protobuf.
+// A Timeline in Perfetto's protobuf.
 //
 // All packets are one sequence. The first interns every name, so that a slice costs about 60 bytes.
 // Tracks are plain ones nested by parent_uuid in the order of ranks and streams (on process and
 // thread tracks Perfetto ignores the order that it is asked for). A slice is a begin and an end
-// packet; the slices of a track are written in their order, as the reader sorts by time and keeps
-// the order of equal times: so a slice of no length ends before the next one begins. Times are
-// picoseconds rounded down to nanoseconds. Rounding is monotone, so that what did not overlap
-// before does not overlap afterwards.
+// packet; the slices of a track are written in order, as the reader sorts by time and keeps the
+// order of equal times, so a slice of no length ends before the next one begins. Times are
+// picoseconds rounded down to nanoseconds. Rounding is monotone, so what did not overlap before
+// does not overlap afterwards.
 
 #include <algorithm>
 #include <map>
@@ -86,7 +86,7 @@ constexpr uint32_t kSequence = 1;
 
 uint64_t Nanoseconds(Time time) { return static_cast<uint64_t>(time.picoseconds() / 1000); }
 
-// Texts by small numbers, from 1, in the order in which they are first met.
+// Numbers texts from 1, in the order in which they are first met.
 class Interner {
  public:
   uint64_t Intern(const std::string& text) {
@@ -143,7 +143,7 @@ class EventFields {
     pbf_writer annotation = Open(name);
     annotation.add_int64(field::kAnnotationInt, value);
   }
-  // Amounts (bytes, flops) are whole numbers as a rule, and shorter as such.
+  // Amounts (bytes, flops) are usually whole numbers, and shorter as such.
   void AnnotateAmount(const char* name, double value) {
     constexpr double kExactIntegers = 9007199254740992.0;  // 2^53
     pbf_writer annotation = Open(name);
@@ -216,8 +216,8 @@ class Arrows {
         const OpOfRank target{rank, timeline.spans[i].op};
         if (!is_written(target)) continue;
         const std::optional<OpOfRank> source = releases.Of(target);
-        // The reader tells an arrow's ends apart by their times; an arrow within one nanosecond is
-        // none.
+        // The reader tells an arrow's ends apart by their times, so there is no arrow within one
+        // nanosecond.
         if (source && is_written(*source) &&
             Nanoseconds(BeginOf(timeline, *source)) < Nanoseconds(timeline.spans[i].begin)) {
           targets_.push_back(target);
@@ -401,7 +401,7 @@ class TraceWriter {
     }
   }
 
-  // To the event in event_text_, what differs between copies and ranks.
+  // Adds to the event in event_text_ what differs between copies and ranks.
   void AddDetails(int32_t micro_batch, OpOfRank op, const Arrows& arrows) {
     pbf_writer event(event_text_);
     {
@@ -412,7 +412,7 @@ class TraceWriter {
     arrows.Write(event, op);
   }
 
-  // Of the event in event_text_, but for its track.
+  // Writes the slice of the event in event_text_, which lacks only its track.
   void WriteSlice(uint64_t track, uint64_t begin, uint64_t end) {
     {
       pbf_writer event(event_text_);
@@ -433,7 +433,7 @@ class TraceWriter {
     event.add_uint64(field::kEventTrackUuid, track);
   }
 
-  // During which all ranks do what is left out.
+  // A time in which all ranks do what is left out.
   struct Gap {
     Time begin;
     Time end;
@@ -502,7 +502,7 @@ class TraceWriter {
       const uint64_t at = Nanoseconds(link.loads[i].from);
       if (i + 1 < link.loads.size()) {
         const Time next = link.loads[i + 1].from;
-        // Of several values within a nanosecond the last one holds.
+        // Of several values within a nanosecond, the last one counts.
         if (Nanoseconds(next) == at) continue;
         while (gap < gaps_.size() && gaps_[gap].end <= link.loads[i].from) ++gap;
         if (gap < gaps_.size() && is_within(link.loads[i].from, gaps_[gap]) &&

@@ -109,8 +109,8 @@ const std::vector<uint32_t>& Releases::MembersOf(CommunicatorId communicator, ui
   return entry->second;
 }
 
-// The last to end of what the op comes after; of several, a dependency rather than the op before it
-// on its stream.
+// The last to end of the ops that this one comes after; of several, a dependency rather than the op
+// before it on its stream.
 std::optional<OpOfRank> Releases::LastPredecessor(OpOfRank op) const {
   const uint32_t role = schedule_.role_of_rank[op.rank];
   std::optional<OpOfRank> last;

@@ -2,8 +2,8 @@
 //
 // A communication op begins when the last member of its rendezvous (the group of a collective, the
 // two ends of a send) is ready, and that member was ready when its own last predecessor had ended.
-// That predecessor released the op: for members that themselves were ready last it is one of their
-// own ops, for all others an op of another rank. Traces draw an arrow from it.
+// That predecessor released the op: for the member that was ready last it is one of its own ops,
+// for all others an op of another rank. Traces draw an arrow from it.
 #pragma once
 
 #include <cstdint>
@@ -25,14 +25,15 @@ struct OpOfRank {
   friend auto operator<=>(const OpOfRank&, const OpOfRank&) = default;
 };
 
-// Works out what it is asked for, so that a few ranks of many cost little; of folded timelines too.
-// The schedule must be valid (sim/schedule/schedule_check.h). Refers to both; not thread-safe.
+// Works out only what it is asked for, so that a few ranks of many cost little. Takes folded
+// timelines too. The schedule must be valid (sim/schedule/schedule_check.h). Refers to both; not
+// thread-safe.
 class Releases {
  public:
   Releases(const Schedule& schedule, const Timeline& timeline);
 
-  // What released the op; nothing for compute ops, for ops that nothing came before, on
-  // communicators of one rank, and for ops that have no span.
+  // What released the op; nothing for compute ops, for ops that nothing came before, for ops on
+  // communicators of one rank, and for ops without a span.
   std::optional<OpOfRank> Of(OpOfRank op);
 
  private:
@@ -68,7 +69,7 @@ class Releases {
   std::vector<RoleFacts> facts_;  // by role
   // The first of the members that have the same spans, by communicator and group.
   std::map<std::pair<uint32_t, uint32_t>, std::vector<uint32_t>> members_;
-  // Of collectives that were asked for: communicator, group, ordinal.
+  // For collectives that were asked about: communicator, group, ordinal.
   std::map<std::tuple<uint32_t, uint32_t, uint32_t>, std::optional<OpOfRank>> last_ready_;
 };
 

@@ -63,8 +63,8 @@ class ActivitySums {
     int32_t computing = 0;
     int64_t now = 0;
     for (const Edge& edge : edges) {
-      // Edges of one instant come in any order, so a count may dip below zero within the instant;
-      // that never lasts.
+      // Edges of one instant come in any order, so a count may dip below zero within the instant,
+      // but never for longer.
       if (edge.at != now) {
         AddInterval(edge.at - now, computing > 0, axes_active);
         now = edge.at;

@@ -39,7 +39,7 @@ struct AxisUse {
 struct RoleUse {
   std::string name;
   uint32_t ranks = 0;
-  Breakdown breakdown;  // mean over these ranks; idle is the pipeline's bubble, mostly
+  Breakdown breakdown;  // mean over these ranks; idle is mostly the pipeline's bubble
 };
 
 struct LinkSummary {
@@ -48,44 +48,44 @@ struct LinkSummary {
   Bytes bytes;
   BytesPerSecond capacity;
   double utilization = 0;  // bytes / (capacity · step)
-  uint32_t count = 1;      // links of which each carried so much, this one included
+  uint32_t count = 1;      // links that each carried this much, this one included
 };
 
-// How a collective runs that is no ring on bare links (collectives/lowering/tuning.h).
+// How a collective runs that is not a ring on bare links (collectives/lowering/tuning.h).
 struct ChosenCollective {
   std::string axis;
   std::string kind;
   Bytes bytes;
   std::string algorithm;
   std::string protocol;
-  uint32_t channels = 0;  // of NCCL; 0 where it has no part in it
+  uint32_t channels = 0;  // of NCCL; 0 if NCCL is not involved
 
   friend auto operator<=>(const ChosenCollective&, const ChosenCollective&) = default;
 };
 
-// A step that a seed decides.
+// A step time that depends on a seed.
 struct SeededStep {
   uint64_t seed = 0;
   Seconds step;
 };
-// ... by the ways over the network.
+// Seeds decide the routes over the network.
 struct RouteSpread {
   std::string routing;            // "ecmp with 1 queue pair"
   std::vector<SeededStep> steps;  // the quickest first; one where the scenario fixes the seed
   uint64_t seed = 0;              // whose step the result is: of the (lower) median
-  Seconds sprayed;                // the step if all equal ways shared what goes over them
-  std::string worst_link;         // the cable with the most to carry; "" where none has anything
-  double worst_share = 0;         // how many times what its bundle's cables carry in the mean
+  Seconds sprayed;                // the step if traffic were spread over all equal routes
+  std::string worst_link;         // the cable with the most to carry; "" if none carries anything
+  double worst_share = 0;         // what it carries, over the mean of its bundle's cables
 };
 
-// A step in which a seed decides which experts are busy.
+// Steps in which a seed decides which experts are busy.
 struct ExpertSpread {
   double imbalance = 1;           // of the busiest expert, over an equal share
-  std::vector<SeededStep> steps;  // of several seeds, the quickest first; of the result it is 1
-  Seconds even;                   // the step if all had as much to do
+  std::vector<SeededStep> steps;  // of several seeds, the quickest first; the result's is seed 1
+  Seconds even;                   // the step if all experts had as much to do
 };
 
-// What a step takes in practice, where it waits for the slowest of many equal devices.
+// What a step takes in practice, where it waits for the slowest of many nominally equal devices.
 struct TypicalStep {
   Seconds median;
   Seconds low;         // 10 % of clusters are quicker
@@ -100,7 +100,7 @@ struct Trust {
   uint32_t fewest = 0;  // GPUs that they ran on
   uint32_t most = 0;
   double mean_error = 0;  // without signs
-  double bias = 0;        // the mean with signs: below 0 predictions are too quick
+  double bias = 0;        // the mean with signs: below 0 if predictions are too quick
 };
 
 struct SimulatorCost {
@@ -115,7 +115,7 @@ struct SimulatorCost {
 struct SwitchUse {
   std::string path;   // "training.kernels"
   std::string value;  // as JSON
-  std::string stack;  // what the stack sets, where the scenario says otherwise
+  std::string stack;  // what the stack sets, if the scenario says otherwise
 };
 struct SoftwareUse {
   std::string name;  // "" for none
@@ -125,39 +125,39 @@ struct SoftwareUse {
 struct Result {
   std::string scenario;
   std::string fidelity;
-  std::string left_out;  // by that fidelity, in a few words; empty where nothing is known of it
+  std::string left_out;  // by that fidelity, in a few words; empty if nothing is known
   uint32_t ranks = 0;
   Seconds step;
   Breakdown breakdown;
   Seconds communication;        // a transfer is active, mean over ranks
   double overlap_fraction = 0;  // share of it hidden behind compute; 0 without communication
   std::vector<AxisUse> axes;    // in the order of the schedule's communicators
-  std::vector<RoleUse> roles;   // in the order of the schedule; none where there is one only
+  std::vector<RoleUse> roles;   // in the order of the schedule; none if there is only one
   double model_flops_utilization = 0;
   double hardware_flops_utilization = 0;
   FlopsPerSecond peak;     // of one device, what the utilisations refer to
   std::string peak_dtype;  // "bf16": the type that most of the arithmetic is done in
   double tokens_per_second = 0;
   std::string token_name = "tokens";  // as in the schedule
-  // Of the rank with the least room on its device: the fullest, where all devices have one size.
+  // Of the rank with the least room on its device: the fullest, if all devices have the same size.
   MemoryUse memory;
   Bytes memory_capacity;      // of that rank's device; 0 when unknown
-  Bytes memory_reserve;       // besides, of libraries and the driver, about; 0 when unknown
-  uint32_t memory_rank = 0;   // of its job, where there are several
-  std::string tightest_rank;  // its name, "" where all devices have one size
-  // Those in use, busiest first (utilization, then order). Links that behave alike are one where
-  // the step was folded, and each its own where it was not.
+  Bytes memory_reserve;       // about what libraries and the driver take besides; 0 when unknown
+  uint32_t memory_rank = 0;   // within its job, if there are several
+  std::string tightest_rank;  // its name, "" if all devices have the same size
+  // Those in use, busiest first (utilization, then order). Links that behave alike are one entry if
+  // the step was folded, else one entry each.
   std::vector<LinkSummary> links;
-  std::vector<ChosenCollective> chosen;  // none where all collectives are rings on bare links
+  std::vector<ChosenCollective> chosen;  // none if all collectives are rings on bare links
   std::optional<RouteSpread> routes;     // nothing where no seed decides
-  std::optional<ExpertSpread> experts;   // nothing where no seed decides which are busy
-  std::optional<TypicalStep> typical;    // nothing where it is not known how far devices differ
+  std::optional<ExpertSpread> experts;   // nothing if no seed decides which are busy
+  std::optional<TypicalStep> typical;    // nothing if it is not known how far devices differ
   std::optional<Trust> trust;            // nothing for steps of measured devices, and of jobs
   SimulatorCost simulator;
   std::string timeline_hash;
   std::vector<JsonChange> changes;  // of the scenario as it was written; the caller's
   SoftwareUse software;             // the caller's
-  std::vector<std::string> notes;   // what a reader of the numbers has to know; the caller's
+  std::vector<std::string> notes;   // what a reader of the numbers must know; the caller's
 };
 
 // The type that most of the arithmetic is done in; nothing without arithmetic.
@@ -171,9 +171,9 @@ Result Summarize(const Schedule& schedule, const Timeline& timeline, FlopsPerSec
 
 // The JSON object rehearse.result.v1: what Result has, times in seconds and sizes in bytes, each
 // number under the same key in every version. "changes", "notes", "left_out" and "collectives" only
-// where there are some. The "count" of a link says how many there are, this one included, of which
-// each carried so much; memory is that of its "rank", the one with the least room on its device.
-// `rehearse run` adds the scenario under "given"; older files lack it.
+// if there are any. The "count" of a link says how many links each carried this much, this one
+// included; memory is that of its "rank", the one with the least room on its device. `rehearse run`
+// adds the scenario under "given"; older files lack it.
 nlohmann::ordered_json ToJson(const Result& result);
 
 nlohmann::ordered_json ToJson(const RouteSpread& spread);   // what stands under "routes"
@@ -186,15 +186,15 @@ std::vector<std::string> NumbersOfResults();
 // utilisation with the peak it refers to, memory beside the capacity, the five busiest links, the
 // simulator's cost. Ends with a newline. `color` uses ANSI colours.
 std::string ToText(const Result& result, bool color);
-// Its two parts: to the memory, which are a step's own, and from the links on, which are of all
-// that ran beside it.
+// Its two parts: the step's own, down to the memory, and from the links on, which also cover what
+// ran beside it.
 std::string StepToText(const Result& result, bool color);
 std::string MachineToText(const Result& result, bool color);
 
-// How much of the step it decides which experts are busy; "" where nothing is drawn.
+// How much of the step depends on which experts are busy; "" if no seed decides that.
 std::string ExpertLine(const Result& result);
-// How much of the step a hash decides, what sprayed routes would take, what collisions cost. None
-// where no seed decides.
+// How much of the step depends on a hash, what sprayed routes would take, what collisions cost.
+// None if no seed decides.
 std::vector<std::string> RouteLines(const Result& result);
 
 }  // namespace rehearse

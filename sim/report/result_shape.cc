@@ -67,13 +67,13 @@ const ObjectShape& RoleUseShape() {
 const ObjectShape& MemoryShape() {
   static const ObjectShape shape = {
       "memory",
-      "Of the fullest rank.",
+      "Memory of the fullest rank.",
       {BytesKey("parameters", "weights"), BytesKey("gradients", "their gradients"),
        BytesKey("optimizer", "its state"), BytesKey("activations", "kept for the backward pass"),
        BytesKey("buffers", "of collectives and kernels"),
        Sometimes("capacity", ANumber(0, kMost, "B"), "not known", "of its device"),
        Sometimes("reserve", ANumber(0, kMost, "B"), "not known",
-                 "besides, of driver, NCCL and cuBLAS, about"),
+                 "about what the driver, NCCL and cuBLAS take besides"),
        Sometimes("rank", ANumber(0, kMost), "capacity is not known", "which rank it is")}};
   return shape;
 }
@@ -81,8 +81,8 @@ const ObjectShape& MemoryShape() {
 const ObjectShape& LinkUseShape() {
   static const ObjectShape shape = {
       "busy link",
-      "One of the links that carried most for what they can.",
-      {NameKey("name", "from vertex to vertex"), NameKey("kind", "of which technology"),
+      "One of the links that carried most for their capacity.",
+      {NameKey("name", "from vertex to vertex"), NameKey("kind", "which technology"),
        BytesKey("bytes", "carried"),
        Written("capacity_bytes_per_second", ANumber(0, kMost, "B/s"), "after its efficiency",
                "2.5e10"),
@@ -94,7 +94,7 @@ const ObjectShape& LinkUseShape() {
 const ObjectShape& ChosenShape() {
   static const ObjectShape shape = {
       "chosen collective",
-      "What was chosen where the scenario says auto.",
+      "What was chosen if the scenario says auto.",
       {NameKey("axis", "communicator"), NameKey("kind", "of collective"),
        BytesKey("bytes", "of it"), NameKey("algorithm", "chosen"), NameKey("protocol", "chosen"),
        CountKey("channels", "chosen")}};
@@ -104,7 +104,7 @@ const ObjectShape& ChosenShape() {
 const ObjectShape& SimulatorUseShape() {
   static const ObjectShape shape = {
       "simulator's work",
-      "What the simulation itself took.",
+      "What the simulation itself cost.",
       {TimeKey("wall_seconds", "of simulating"), CountKey("events", "played"),
        CountKey("transfers", "played"), CountKey("classes", "of ranks that behave alike"),
        BytesKey("peak_rss_bytes", "memory of the program")}};
@@ -122,13 +122,14 @@ const ObjectShape& SeededStepShape() {
 const ObjectShape& RoutesShape() {
   static const ObjectShape shape = {
       "routes",
-      "How much a hash decides.",
+      "How much depends on a hash.",
       {Written("routing", AText(), "how the fabric chooses", "\"ecmp with 1 queue pair\""),
        CountKey("seed", "whose step this is: the median's"),
        Written("steps", ListOf(ObjectOf(SeededStepShape)), "of each seed, the quickest first",
                R"([{"seed": 0, "seconds": 0.7}])"),
-       TimeKey("sprayed_step_seconds", "if equal ways shared what goes over them"),
-       Sometimes("worst_link", AText(), "no cable carries anything", "that has most to carry"),
+       TimeKey("sprayed_step_seconds", "if traffic were spread over all equal routes"),
+       Sometimes("worst_link", AText(), "no cable carries anything",
+                 "the cable with the most to carry"),
        Sometimes("worst_link_share", ANumber(0, kMost), "no cable carries anything",
                  "times the mean of its bundle")}};
   return shape;
@@ -137,19 +138,20 @@ const ObjectShape& RoutesShape() {
 const ObjectShape& ExpertSpreadShape() {
   static const ObjectShape shape = {
       "experts",
-      "How much it decides which experts are busy.",
+      "How much depends on which experts are busy.",
       {Written("imbalance", ANumber(1, kMost), "of the busiest, over an equal share"),
        Written("steps", ListOf(ObjectOf(SeededStepShape)),
                "of each draw, the quickest first; the result is that of seed 1",
                R"([{"seed": 1, "seconds": 0.7}])"),
-       TimeKey("even_step_seconds", "if all had as much to do")}};
+       TimeKey("even_step_seconds", "if all experts had as much to do")}};
   return shape;
 }
 
 const ObjectShape& TypicalShape() {
   static const ObjectShape shape = {
       "typical step",
-      "What a step takes in practice: equal devices differ, and it waits for the slowest.",
+      "What a step takes in practice: nominally equal devices differ, and it waits for the "
+      "slowest.",
       {TimeKey("seconds", "in the median cluster"), TimeKey("low_seconds", "10 % are quicker"),
        TimeKey("high_seconds", "10 % are slower"),
        Written("slowest_device", ANumber(0, kMost), "times the median device's time", "1.05")}};
@@ -166,7 +168,7 @@ const ObjectShape& TrustShape() {
        Sometimes("fewest_devices", ANumber(0, kMost), kNone, "that they ran on"),
        Sometimes("most_devices", ANumber(0, kMost), kNone, "that they ran on"),
        Sometimes("mean_error", ANumber(0, kMost), kNone, "of the steps, without signs"),
-       Sometimes("bias", ANumber(-1, kMost), kNone, "below 0 predictions are too quick")}};
+       Sometimes("bias", ANumber(-1, kMost), kNone, "below 0 if predictions are too quick")}};
   return shape;
 }
 
@@ -204,9 +206,9 @@ const ObjectShape& ChangeShape() {
 const ObjectShape& SwitchUseShape() {
   static const ObjectShape shape = {
       "switch",
-      "What a software stack sets, as it is.",
+      "A switch that a software stack sets, with the value that counts.",
       {Written("path", AText(), "in the scenario", "\"training.kernels\""),
-       Written("value", Anything(), "that counts", "\"eager\""),
+       Written("value", Anything(), "the one that counts", "\"eager\""),
        Sometimes("stack", Anything(), "the same", "what the stack sets")}};
   return shape;
 }
@@ -233,24 +235,25 @@ JsonKey SimulatorKey() {
   return Written("simulator", ObjectOf(SimulatorUseShape), "what simulating took");
 }
 JsonKey RoutesKey() {
-  return Sometimes("routes", ObjectOf(RoutesShape), "no seed decides", "what a hash decides");
+  return Sometimes("routes", ObjectOf(RoutesShape), "no seed decides", "what depends on a hash");
 }
 JsonKey ExpertsKey() {
   return Sometimes("experts", ObjectOf(ExpertSpreadShape), "no seed decides which are busy",
-                   "what it decides which experts are busy");
+                   "what depends on which experts are busy");
 }
 JsonKey TypicalKey() {
-  return Sometimes("typical", ObjectOf(TypicalShape), "it is not known how far devices differ",
-                   "what it takes in practice, where it waits for the slowest of equal devices");
+  return Sometimes(
+      "typical", ObjectOf(TypicalShape), "it is not known how far devices differ",
+      "what it takes in practice, where it waits for the slowest of nominally equal devices");
 }
 JsonKey HashKey() {
-  return Written("timeline_hash", AText(), "equal where the step is equal", "\"ace04d9f03d2cebe\"");
+  return Written("timeline_hash", AText(), "equal if the step is equal", "\"ace04d9f03d2cebe\"");
 }
 
 const ObjectShape& CostModelShape() {
   static const ObjectShape shape = {
       "cost model",
-      "What a paper's own model says of a step's communication, without overlap and contention.",
+      "What a paper's own model says about a step's communication, without overlap and contention.",
       {Written("model", AText(), "whose", "\"axonn\""),
        TimeKey("communication_seconds", "sum of the terms"),
        Written("terms", Named(ANumber(0, 1e300, "s"), "term"), "one by one"),
@@ -259,7 +262,7 @@ const ObjectShape& CostModelShape() {
 }
 
 JsonKey GivenKey() {
-  return Sometimes("given", Anything("a scenario"), "not told",
+  return Sometimes("given", Anything("a scenario"), "not recorded",
                    "what was simulated, as it was read, --set included");
 }
 
@@ -299,7 +302,7 @@ const ObjectShape& ResultShape() {
        SoftwareKey(),
        Sometimes("notes", ListOf(AText()), "nothing to note", "what a reader should know"),
        Sometimes("cost_model", ObjectOf(CostModelShape), "not asked for with --cost-model",
-                 "what a paper's own model says of the communication"),
+                 "what a paper's own model says about the communication"),
        GivenKey()}};
   return shape;
 }

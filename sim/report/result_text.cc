@@ -16,7 +16,7 @@ constexpr size_t kMostChosen = 12;
 constexpr size_t kMostRoles = 16;
 constexpr size_t kMostLinks = 5;
 
-// A bar of `share` times kBarCells cells, to an eighth of a cell; what is more than nothing shows.
+// A bar of `share` times kBarCells cells, to an eighth of a cell; anything above zero shows.
 std::string Bar(double share) {
   static constexpr const char* kEighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
   const double clamped = std::clamp(share, 0.0, 1.0);
@@ -50,7 +50,7 @@ void WriteRoutes(Page& page, const Result& result) {
     page.Line("  {}", page.pen(i == 0 ? Ink::kFaint : Ink::kYellow, lines[i]));
 }
 
-// "training.kernels": eager; what a scenario says otherwise is told beside the stack's.
+// "training.kernels": eager; where a scenario says otherwise, the stack's value is shown as well.
 void WriteSoftware(Page& page, const SoftwareUse& software) {
   if (software.name.empty()) return;
   constexpr size_t kColumns = 100;
@@ -109,7 +109,7 @@ void WriteBreakdown(Page& page, const Result& result) {
   row("idle", result.breakdown.idle, Ink::kYellow);
 }
 
-// Of many the first and the last ones.
+// If there are many, only the first and last ones.
 void WriteRoles(Page& page, const Result& result) {
   if (result.roles.empty()) return;
   page.Gap();
@@ -150,7 +150,7 @@ void WriteAxes(Page& page, const Result& result) {
   page.Line("{}", page.pen(Ink::kFaint, fmt::format("  {:<22}{:>11}{:>14}{:>12}{:>12}{:>20}",
                                                     "axis", "operations", "bytes", "time",
                                                     "exposed", "exposed of step")));
-  // The largest first when there are too many to show; else the order of the schedule.
+  // If there are too many to show, the largest first; else in the order of the schedule.
   const size_t shown = std::min(axes.size(), axes.size() > kMostAxes ? kMostAxes - 1 : kMostAxes);
   if (shown < axes.size()) {
     std::stable_sort(axes.begin(), axes.end(),
@@ -182,7 +182,7 @@ void WriteChosen(Page& page, const Result& result) {
 }
 
 void WriteUtilization(Page& page, const Result& result) {
-  // Nothing that would be used, or a schedule that does not say how much arithmetic it is.
+  // No peak that could be used, or a schedule that does not say how much arithmetic it does.
   if (!(result.peak > FlopsPerSecond(0)) || !(result.hardware_flops_utilization > 0)) return;
   page.Gap();
   page.Line("{}   HFU {} / MFU {} of {} ({}peak of one device)",
@@ -206,10 +206,10 @@ void WriteTrust(Page& page, const Result& result) {
             trust.bias < 0 ? "-" : "+", Percent(std::abs(trust.bias)));
 }
 
-// From so much of the capacity on PyTorch's allocator may have to give memory back to the driver in
-// each step: LLaMA 13B on 8 H100 took 868 instead of 729 ms (Lightning-AI/lightning-thunder issue
-// 420, with and without expandable segments), a 7B one on 16 A100 7.3 instead of 5.3 s
-// (pytorch/pytorch issue 104509: 46 retries, and none).
+// From this share of the capacity on, PyTorch's allocator may have to give memory back to the
+// driver in each step: LLaMA 13B on 8 H100 took 868 instead of 729 ms
+// (Lightning-AI/lightning-thunder issue 420, with and without expandable segments), a 7B one on 16
+// A100 7.3 instead of 5.3 s (pytorch/pytorch issue 104509: 46 retries, and none).
 constexpr double kNearlyFull = 0.9;
 
 void WriteMemory(Page& page, const Result& result) {
@@ -227,7 +227,7 @@ void WriteMemory(Page& page, const Result& result) {
   page.Line("{}   {}{} on {}{}", page.pen(Ink::kBold, "Memory"),
             page.pen(fits ? Ink::kBold : Ink::kRed, Print(result.memory.Total())), beside, rank,
             page.pen(Ink::kRed, fits ? "" : ": does not fit"));
-  // Bars against the capacity, so that what is missing of a full bar is free.
+  // Bars are drawn against the capacity, so the empty part of a bar is free memory.
   const double scale = std::max(total, capacity);
   const auto row = [&](const char* name, Bytes bytes) {
     const double share = Share(bytes.value(), scale);
@@ -240,7 +240,7 @@ void WriteMemory(Page& page, const Result& result) {
   row("activations", result.memory.activations);
   row("buffers", result.memory.buffers);
   if (!(result.memory_reserve > Bytes(0))) return;
-  page.Line("  {:<22}{:>11}{:>10}  {}", "besides, about", Print(result.memory_reserve),
+  page.Line("  {:<22}{:>11}{:>10}  {}", "in addition, about", Print(result.memory_reserve),
             Percent(Share(result.memory_reserve.value(), scale)),
             page.pen(Ink::kFaint, "driver, NCCL and cuBLAS"));
   if (fits && total + result.memory_reserve.value() >= kNearlyFull * capacity)

@@ -25,8 +25,8 @@ constexpr std::array<Hue, 8> kAxisHues = {{
     {"#c44536", "#ffffff"},  // brick
 }};
 
-// What axes of the strategies are for. Those that split products over columns, that share
-// parameters, and so on, look alike.
+// What the strategies' axes are for. Axes with the same purpose (splitting products over columns,
+// sharing parameters and so on) look alike.
 struct NamedHue {
   const char* axis;
   HueOfAxis hue;
@@ -39,7 +39,7 @@ constexpr NamedHue kNamedHues[] = {
     {"sequence", kPink}, {"replica", kOlive}, {"replicas", kOlive},
 };
 
-// Of each axis, a position in kAxisHues.
+// For each axis, a position in kAxisHues.
 std::vector<size_t> HuesOf(const std::vector<std::string>& axes) {
   constexpr size_t kNone = kAxisHues.size();
   std::vector<size_t> hues(axes.size(), kNone);

@@ -17,8 +17,8 @@ struct SpanClass {
 };
 
 // The classes of a schedule: those of compute, then one for each communicator. Cool colours
-// compute, warm ones communicate. What axes are for has its colour in every picture ("data" is gold
-// whatever the strategy); axes of other names take the colours that are left, in order.
+// compute, warm ones communicate. A purpose of axes has the same colour in every picture ("data" is
+// gold whatever the strategy); axes with other names take the remaining colours, in order.
 class SpanClasses {
  public:
   explicit SpanClasses(const Schedule& schedule);

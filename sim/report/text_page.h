@@ -15,7 +15,7 @@ namespace rehearse {
 
 enum class Ink { kBold, kFaint, kGreen, kYellow, kRed, kBlue };
 
-// Painted text, only for a Page: no other text may hold what a terminal obeys.
+// Painted text, only for a Page: no other text may hold anything that a terminal obeys.
 struct Inked {
   std::string text;
 };
@@ -30,7 +30,7 @@ class Pen {
   bool color_;
 };
 
-// What a page writes for an argument of a line: text as it may be shown, all else as it is.
+// What a page writes for an argument of a line: text made safe to show, all else as it is.
 template <typename T>
 decltype(auto) OnPage(const T& value) {
   if constexpr (std::is_same_v<T, Inked>) {
@@ -42,7 +42,7 @@ decltype(auto) OnPage(const T& value) {
   }
 }
 
-// Text by the line, without blanks at their ends.
+// Text line by line, without trailing blanks.
 class Page {
  public:
   explicit Page(bool color) : pen(color) {}
@@ -64,8 +64,8 @@ class Page {
 std::string Grouped(uint64_t value);      // "1,234,567"
 double Share(double part, double whole);  // 0 of nothing
 std::string Percent(double share);        // "12.3 %"
-// The middle of a long name is the least telling part of it. Cuts bytes, so names that are not
-// ASCII and too long may lose a character more.
+// Leaves out the middle of a long name, its least telling part. Cuts bytes, so long names that are
+// not ASCII may lose one character more.
 std::string Shortened(const std::string& name, size_t width);
 
 }  // namespace rehearse

@@ -270,7 +270,7 @@ class Gantt {
     return exposed;
   }
 
-  // `exposed` is null of a lane that only computes.
+  // `exposed` is null for a lane that only computes.
   void WriteCells(const Lane& lane, const std::vector<Cell>& cells, Time active,
                   const Time* exposed) {
     Row row(width_);

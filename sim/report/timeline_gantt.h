@@ -1,10 +1,10 @@
-// A picture of the streams of chosen ranks over the step, of block characters, for a terminal: what
-// timeline.svg shows (sim/report/trace.h) as far as letters can.
+// A picture, in block characters for a terminal, of the streams of chosen ranks over the step: what
+// timeline.svg shows (sim/report/trace.h), as far as characters can.
 //
 // A character stands for a piece of time. Compute, and communication that no kernel of the rank
 // hides, are solid, as high as their share of that time (▁ to █); communication behind compute is
-// shaded (░, ▒ from a half on); · is waiting for the group. So what is exposed shows without
-// colours; with them, the classes of SpanClasses have the hues of the SVG.
+// shaded (░, ▒ from a half on); · is waiting for the group. So exposed communication shows even
+// without colours; with them, the classes of SpanClasses have the hues of the SVG.
 #pragma once
 
 #include <cstdint>
@@ -21,12 +21,12 @@ struct GanttOptions {
   std::vector<uint32_t> ranks = {0};
   Time from = {};
   Time to = {};            // 0: the whole step
-  unsigned columns = 100;  // characters of a line; at least 48 are taken
+  unsigned columns = 100;  // characters per line; at least 48 are used
   bool color = false;
 };
 
-// Lines as wide as that at most, but for long names of ranks; ends with a newline. Folded timelines
-// are taken too.
+// Lines are at most that wide, except for long names of ranks; ends with a newline. Folded
+// timelines are taken too.
 std::string TimelineGantt(const Schedule& schedule, const Timeline& timeline,
                           const TraceNames& names, const GanttOptions& options);
 

@@ -31,7 +31,7 @@ Json RunsOf(const std::vector<uint32_t>& roles) {
   return runs;
 }
 
-// (first, how many) of those that follow each other.
+// Runs of consecutive ranks, as (first, how many).
 Json RunsOfRanks(const std::vector<uint32_t>& ranks) {
   Json runs = Json::array();
   for (size_t first = 0; first < ranks.size();) {
@@ -297,7 +297,7 @@ TimelineRecord ReadTimelineRecord(const JsonReader& object) {
       representative.push_back(static_cast<uint32_t>(rank.Integer(0, int64_t{record.ranks()} - 1)));
     }
     if (representative.size() != record.role_of_rank.size())
-      reader.At("representative").Expected("one entry a rank");
+      reader.At("representative").Expected("one entry per rank");
   }
   if (reader.Has("left_out")) {
     for (const JsonReader& run : reader.At("left_out").Elements()) {

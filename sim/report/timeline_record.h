@@ -1,20 +1,21 @@
-// A Timeline that itself says which op each span is: what is written to a file and
-// compared later.
+// A Timeline that itself says which op each span is: written to a file to be compared later.
 //
 //   { "schema": "rehearse.timeline.v1", "title": "gpt-20b", "provenance": "measured", "ranks": 2,
 //     "environment": {...},        of a measured one; free for the reader
-//     "given": {...},              the scenario that it is of; older files lack it
+//     "given": {...},              the scenario that was run; older files lack it
 //     "roles": [ {"name": "all", "ops": [ {"name": "qkv", "kind": "gemm", "axis": "",
 //                                          "phase": "forward", "layer": 0, "micro_batch": 0},
 //                                         ... ]} ],
 //                                  a measured collective also "algorithm", "protocol", "channels",
-//                                  where the library told them on the role's first rank
-//                                  ops that are done for each micro-batch stand once: "repeats":
+//                                  where the library reported them on the first
+//                                  rank of the role;
+//                                  ops that every micro-batch does are listed once: "repeats":
 //                                  [[begin, end, times, micro_batches]], as sim/schedule/schedule.h
 //                                  has them
 //     "role_of_rank": [[0, 2]],    runs of (role, ranks)
-//     "representative": [0, 0],    where not all ranks have spans: by rank, whose stand for its own
-//     "left_out": [[16, 1008]],    runs of (rank, ranks) that do otherwise than those do, but whose
+//     "representative": [0, 0],    where not all ranks have spans: by rank, whose spans it
+//                                  shares
+//     "left_out": [[16, 1008]],    runs of (rank, ranks) that do something else, but whose
 //                                  own spans are left out (sim/report/kept_ranks.h)
 //     "steps": [ {"warm_up": false, "step_picoseconds": 5,
 //                 "spans": [[rank, op, ready, begin, end], ...]} ] }
@@ -45,7 +46,7 @@ struct RecordedOp {
   Phase phase = Phase::kForward;
   int32_t layer = -1;
   int32_t micro_batch = 0;
-  std::string algorithm;  // with protocol and channels; "": not told
+  std::string algorithm;  // with protocol and channels; "": not reported
   std::string protocol;
   uint32_t channels = 0;
 };
@@ -68,15 +69,15 @@ struct RecordedStep {
 struct TimelineRecord {
   std::string title;
   Provenance provenance = Provenance::kSimulated;
-  nlohmann::ordered_json environment;  // null: not told
-  nlohmann::json given;                // null: not told
+  nlohmann::ordered_json environment;  // null: not reported
+  nlohmann::json given;                // null: not reported
   std::vector<RecordedRole> roles;
   std::vector<uint32_t> role_of_rank;
   std::vector<RecordedStep> steps;  // at least one
   std::vector<uint32_t> left_out;   // ranks, ascending
 
   uint32_t ranks() const { return static_cast<uint32_t>(role_of_rank.size()); }
-  // The op as it is kept: of copies the first, also by its micro-batch.
+  // The op as it is kept: of copies the first, with its micro-batch.
   const RecordedOp& OpOf(const Span& span) const {
     const RecordedRole& role = roles[role_of_rank[span.rank]];
     return role.ops[role.PlaceAt(span.op)];
@@ -84,19 +85,19 @@ struct TimelineRecord {
   int32_t MicroBatchOf(const Span& span) const {
     return roles[role_of_rank[span.rank]].MicroBatchAt(span.op);
   }
-  // The step whose time is the median of those after the warm-ups (the lower one of two); of
-  // warm-ups where there are only those.
+  // The step whose time is the median of those after the warm-ups (the lower one of two), or of the
+  // warm-ups if there is nothing else.
   const Timeline& Median() const;
 };
 
 const char* KindOf(const Work& work);
 
-// Of one step; more may be appended to `steps`.
+// A record of one step; more may be appended to `steps`.
 TimelineRecord MakeRecord(std::string title, const Schedule& schedule, Timeline timeline);
 
-// The JSON object as text: a step of a million spans would be gigabytes as values.
+// The JSON object as text: as JSON values, a step of a million spans would take gigabytes.
 std::string ToJsonText(const TimelineRecord& record);
-// Throws Error for anything that does not fit together.
+// Throws Error if anything does not fit together.
 TimelineRecord ReadTimelineRecord(const JsonReader& object);
 
 }  // namespace rehearse

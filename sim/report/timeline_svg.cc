@@ -38,7 +38,7 @@ constexpr double kLabelSize = 12;
 constexpr double kSpanTextSize = 10.5;
 constexpr double kNarrow = 1;      // spans below are merged
 constexpr double kTitled = 3;      // bars from here on say what they are
-constexpr double kFaintest = 0.6;  // how wide merged spans are drawn at least when they stand alone
+constexpr double kFaintest = 0.6;  // least width of merged spans that stand alone
 
 constexpr const char* kComputes = "computes";
 constexpr const char* kMovesData = "moves data";
@@ -54,7 +54,7 @@ constexpr const char* kStyle =
     "text-anchor:middle;letter-spacing:.4px}.k{font-size:12px;fill:#5d6b7a}"
     ".o{stroke:#000;stroke-opacity:0}";
 
-// Boxes of one colour: a stroke as thick as the lane is half as long to write as a rectangle.
+// Boxes of one colour: as text, a stroke as thick as the lane is half as long as a rectangle.
 class Boxes {
  public:
   void Add(double x, double y, double width, double height) {
@@ -77,12 +77,12 @@ class Boxes {
 };
 
 // Narrow spans of one lane that fall into the same pixel become one box, as wide as they are
-// together and in the colour of the class that takes most of it.
+// together and in the colour of the class that takes up most of it.
 class NarrowSpans {
  public:
   explicit NarrowSpans(size_t classes) : width_of_class_(classes, 0) {}
 
-  // In order of x. Calls draw(class, x, width) for a box that is complete.
+  // Spans come in order of x. Calls draw(class, x, width) for each box once it is complete.
   template <typename Draw>
   void Add(size_t span_class, double x, double width, Draw&& draw) {
     if (std::floor(x) != pixel_) Flush(draw);
@@ -147,8 +147,8 @@ class Picture {
   double left() const { return left_; }
   double height() const { return height_; }
 
-  // `left` is where the axis begins, at least as far right as left(); names of patterns begin with
-  // `ids`, which are one document's.
+  // `left` is where the axis begins, no further left than left(); names of patterns begin with
+  // `ids`, so that they are unique in a document.
   std::string Draw(double left, std::string ids) {
     left_ = left;
     ids_ = std::move(ids);
@@ -177,7 +177,7 @@ class Picture {
            static_cast<double>((std::clamp(time, from_, to_) - from_).picoseconds()) * Scale();
   }
 
-  // Where forward, backward and update of the first rank are, if they follow each other.
+  // Shows where forward, backward and update of the first rank are, if they follow each other.
   double DrawPhases(double y) {
     const std::vector<PhaseExtent> phases = PhasesOf(schedule_, ranks_.front());
     const double line = y + 14;
@@ -242,7 +242,7 @@ class Picture {
     return y + height + kLaneGap;
   }
 
-  // Which bar it is, for whoever points at it.
+  // Says which bar it is when someone points at it.
   void AddTitle(const Span& span, const Op& op, double x, double y, double width, double height) {
     const Tag tag = schedule_.roles[schedule_.role_of_rank[span.rank]].TagAt(span.op);
     std::string text = op.name;
@@ -254,8 +254,8 @@ class Picture {
                     Print(ToSeconds(span.end - span.begin)), Print(ToSeconds(span.begin)));
   }
 
-  // Adds what of the span no kernel of the rank hides. Pieces that touch, of spans too narrow to be
-  // told apart, are one.
+  // Adds the part of the span that no kernel of the rank hides. Pieces that touch, of spans too
+  // narrow to be told apart, become one.
   void AddExposed(const Span& span, const std::vector<TimeInterval>& computing,
                   std::vector<TimeInterval>* pieces) const {
     constexpr double kTouch = 0.1;  // pixels

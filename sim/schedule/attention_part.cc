@@ -13,7 +13,7 @@ struct Run {
   double end = 0;
 };
 
-// The runs of tokens that a part has: two where they are balanced, else one and an empty one.
+// The runs of tokens that a part has: two if balanced, else one and an empty one.
 std::array<Run, 2> RunsOf(const AttentionPart& part, uint64_t number) {
   const double length = part.Length();
   const auto p = static_cast<double>(number);
@@ -23,8 +23,8 @@ std::array<Run, 2> RunsOf(const AttentionPart& part, uint64_t number) {
   return {Run{p * half, (p + 1) * half}, Run{other * half, (other + 1) * half}};
 }
 
-// The area of what queries see of keys: linear between those queries at which a run of keys begins
-// or ends to be seen.
+// The area of what queries see of keys: linear between the queries at which a run of keys comes
+// into view or leaves it.
 double Area(const AttentionPart& part, const Run& queries, const Run& keys) {
   if (queries.end <= queries.begin || keys.end <= keys.begin) return 0;
   if (!part.causal) return (queries.end - queries.begin) * (keys.end - keys.begin);
@@ -85,7 +85,7 @@ double MostPairs(const AttentionPart& part) {
   const double length = part.Length();
   const bool has_window = part.causal && part.window > 0 && part.window < part.sequence;
   if (!has_window) {
-    // Without a mask, and balanced under one, all ranks have as many.
+    // Without a mask, and when balanced under one, all ranks have equally many.
     const double keys = part.step < 0 ? part.sequence : length;
     if (!part.causal) return length * keys;
     if (part.balanced || part.parts == 1) return length * keys / 2;

@@ -42,7 +42,7 @@ class RaceFinder {
  private:
   static constexpr uint32_t kNoOp = std::numeric_limits<uint32_t>::max();
 
-  // The latest accesses of a part from one stream. They stand for all earlier ones, because a
+  // The latest accesses to a part from one stream. They stand for all earlier ones, because a
   // stream is ordered.
   struct Access {
     uint32_t stream;

@@ -1,4 +1,4 @@
-// Data races of a schedule: ops that touch the same memory in no order.
+// Data races in a schedule: ops that touch the same memory in no defined order.
 #pragma once
 
 #include "sim/schedule/schedule.h"

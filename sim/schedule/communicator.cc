@@ -59,7 +59,7 @@ Communicator Communicator::Strided(std::string name, std::vector<StridedAxis> me
     product *= axis.extent;
   }
 
-  // An axis of one coordinate says nothing; without it no stride can be zero.
+  // An axis with one coordinate says nothing; without it, no stride can be zero.
   const auto is_trivial = [](const StridedAxis& axis) { return axis.extent == 1; };
   std::erase_if(member_axes, is_trivial);
   std::erase_if(group_axes, is_trivial);

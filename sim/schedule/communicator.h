@@ -40,16 +40,17 @@ class Communicator {
   static Communicator Explicit(std::string name, const std::vector<std::vector<uint32_t>>& groups);
 
   const std::string& name() const { return name_; }
-  uint32_t size() const { return size_; }  // ranks of each group
+  uint32_t size() const { return size_; }  // ranks per group
   uint32_t group_count() const { return group_count_; }
 
-  // How it is kept. Strided: its axes, without those of one coordinate; explicit: they are empty.
+  // How it is kept. Strided: its axes, except those with one coordinate; explicit: the axes are
+  // empty.
   bool is_strided() const { return ranks_.empty(); }
   const std::vector<StridedAxis>& member_axes() const { return member_axes_; }
   const std::vector<StridedAxis>& group_axes() const { return group_axes_; }
 
   uint32_t Rank(uint32_t group, uint32_t member) const;
-  // Nothing when the rank is in no group.
+  // Nothing if the rank is in no group.
   std::optional<Position> PositionOf(uint32_t rank) const;
 
  private:

@@ -8,7 +8,7 @@
 namespace rehearse {
 namespace {
 
-// With shares that are to be uneven or cut short, so many choices are an equal share of a run.
+// If shares are uneven or cut short, an equal share of a run is this many choices.
 constexpr uint64_t kFineShare = 16;
 
 // SplitMix64 (Steele, Lea, Flood 2014).
@@ -52,7 +52,7 @@ std::vector<uint64_t> DrawLoads(uint32_t count, uint64_t slots, double imbalance
     loads[order[i]] = std::min(most, static_cast<uint64_t>(share));
     dealt += loads[order[i]];
   }
-  // What rounding leaves goes to the busier ones, one each, as long as they have room.
+  // What rounding leaves over goes to the busier ones, one each, as long as they have room.
   while (dealt < slots) {
     const uint64_t before = dealt;
     for (uint32_t i = 0; i < count && dealt < slots; ++i) {
@@ -66,7 +66,7 @@ std::vector<uint64_t> DrawLoads(uint32_t count, uint64_t slots, double imbalance
   return loads;
 }
 
-// The tokens of each of the bins whose loads are given: slots go to tokens in turn.
+// The tokens of each bin, given the bins' loads: slots go to tokens in turn.
 template <typename Visit>
 void Deal(const std::vector<uint64_t>& loads, uint64_t tokens, const Visit& visit) {
   uint64_t slot = 0;

@@ -35,7 +35,7 @@ void MoveOn(std::vector<CommunicatorId>* ids, uint32_t by) {
   for (CommunicatorId& id : *ids) id = CommunicatorId(id.index() + by);
 }
 
-// Its communicators lie `by` further on.
+// Moves the role's communicators on by `by`.
 void MoveCommunicators(Role* role, uint32_t by) {
   if (by == 0) return;
   for (Op& op : role->ops) {
@@ -85,13 +85,13 @@ std::vector<uint32_t> LastOps(const Role& role) {
 // Waits until `start`, then does the ops `repeat` times.
 Role OverTime(Role role, Seconds start, uint32_t repeat) {
   if (role.ops.empty() || (start == Seconds(0) && repeat == 1)) return role;
-  // What comes first on a stream may lie in a body that is repeated, and such an op waits for none
-  // from before it.
+  // The first op on a stream may lie in a body that is repeated, and such an op cannot wait for one
+  // from before the body.
   if (!role.repeats.empty()) role = Expanded(role);
   const std::vector<Op> step = std::exchange(role.ops, {});
   role.ops.reserve(1 + repeat * step.size());
   if (start > Seconds(0)) role.ops.push_back(Wait(start, step.front().stream));
-  // What the first ops of a step wait for: after these nothing of the rank is left to do.
+  // What the first ops of a step wait for: after these, the rank has nothing left to do.
   std::vector<uint32_t> before;
   if (!role.ops.empty()) before.push_back(0);
   for (uint32_t copy = 0; copy < repeat; ++copy) {

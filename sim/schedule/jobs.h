@@ -1,7 +1,7 @@
 // Jobs: schedules that are played at the same time on one machine, each on ranks of its own.
 //
-// Engine and reports know one Schedule only. So jobs are joined into one whose ranks are the
-// machine's devices, played, and each job's part is cut out of what was played
+// Engine and reports know only one Schedule. So jobs are joined into one whose ranks are the
+// machine's devices, this is played, and each job's part is cut out of the result
 // (sim/report/job_part.h).
 #pragma once
 
@@ -16,16 +16,16 @@ namespace rehearse {
 
 // A schedule, and where and when it is played.
 struct Job {
-  std::string name;                 // without '/', and different from that of the others
+  std::string name;                 // without '/', and different from the others'
   Schedule schedule;                // of one step
   std::vector<uint32_t> placement;  // rank -> device, each once
-  Seconds start;                    // before it nothing of the job begins
-  // Whole steps: a rank begins one when it has ended the one before, on all of its streams.
+  Seconds start;                    // nothing of the job begins before it
+  // Whole steps: a rank begins one when it has ended the previous one on all of its streams.
   uint32_t repeat = 1;
 };
 
-// A job alone on all devices, rank by rank, once and at once: then the joint schedule is its
-// own.
+// Whether it is a single job on all devices, rank by rank, played once from the start: then the
+// joint schedule is its own.
 bool IsWhole(const std::vector<Job>& jobs, uint32_t devices);
 
 // One schedule with a rank for each device. Roles are those of the jobs, one after the other, and a
@@ -34,14 +34,14 @@ bool IsWhole(const std::vector<Job>& jobs, uint32_t devices);
 //
 // A rank that starts late first does one op that lasts until then and occupies nothing; the ops of
 // its steps follow, step by step, so that position i of step s is FirstOp(job) + s·OpCount() + i.
-// Steps share their buffers. Devices are CHECKed to have one rank at most.
+// Steps share their buffers. CHECKs that a device has at most one rank.
 Schedule Join(const std::vector<Job>& jobs, uint32_t devices);
 
 // How many ops of a rank come before those of its first step.
 uint32_t FirstOp(const Job& job);
 // What the joint schedule calls an axis of a job.
 std::string JointName(const std::vector<Job>& jobs, const Job& job, const std::string& name);
-// The steps of a job back to back on its own ranks, beginning at once.
+// The steps of a job back to back on its own ranks, beginning at 0.
 Schedule StepsOf(const Job& job);
 
 }  // namespace rehearse

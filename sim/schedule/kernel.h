@@ -16,7 +16,7 @@
 namespace rehearse {
 
 enum class Kernel : uint8_t {
-  kNone,  // nothing is said: an op that only takes time; executed where it is fixed, by waiting
+  kNone,  // not said: an op that only takes time; if that is fixed, it is executed by waiting
 
   // C = A·B by Gemm's sizes and mode; C += A·B where C is read too.      reads A, B [, C]; writes C
   kGemm,
@@ -35,8 +35,8 @@ enum class Kernel : uint8_t {
   kStack,
 
   // ---- transformer ------------------------------------------------------------------------------
-  // Y[i] = table[token i]; zero where another rank has the token's row. Attributes, also of what is
-  // next: [how many tokens further ahead].                                    reads table; writes Y
+  // Y[i] = table[token i]; zero where another rank has the token's row. Attributes, also of the
+  // next kernel: [how many tokens further ahead].                             reads table; writes Y
   kEmbedding,
   // d table[token i] += dY[i] for the rows this rank has; onto zeros where d table is not read.
   //                                                            reads dY [, d table]; writes d table
@@ -81,7 +81,7 @@ enum class Kernel : uint8_t {
   // itself the last; 0: all; 1; 0; -1; columns of a v, where these are not those of a head].
   // L = log of the sum of exponentials, rows × heads.
   //                                                              reads X; writes O, L [, scores]
-  // An unfused core stores its scores besides: a buffer without rows, which backends may ignore.
+  // An unfused core also stores its scores: a buffer without rows, which backends may ignore.
   kAttention,
   kAttentionBackward,  // reads dO, X, O, L [, scores]; writes dX
   // Y = Z + dropout(X + bias); mask is 0 or 1/(1-probability) (as kept, a byte). The mask depends
@@ -120,7 +120,7 @@ enum class Kernel : uint8_t {
   // Attributes: height, width, window.                                            reads X; writes Y
   kMaxPool,
   kMaxPoolBackward,  // reads dY, X, Y; writes dX
-  // Nearest, twice in y and x. Attributes: height, width.                         reads X; writes Y
+  // Nearest neighbour, twice in y and x. Attributes: height, width.               reads X; writes Y
   kUpsample,
   kUpsampleBackward,  // reads dY; writes dX
   // An image becomes one row, channel by channel. Attributes: pixels of an image.
@@ -145,7 +145,7 @@ enum class Kernel : uint8_t {
   kModulateBackward,  // reads dY, X, E; writes dX, dE
 
   // ---- optimizer --------------------------------------------------------------------------------
-  // Sum of squares of gradients; one that r ranks hold counts 1/r. Attributes: 1/r of each
+  // Sum of squares of gradients; a gradient that r ranks hold counts 1/r. Attributes: 1/r of each
   // gradient.                                                 reads gradients…; writes norm (1 × 1)
   kSquaredNorm,
   // Adam in fp32; gradients are clipped to norm 1. The state is one array of as many elements as
@@ -162,8 +162,8 @@ enum class Kernel : uint8_t {
   kPutKeys,
   // The core of X's queries over the keys of KV alone, where O is zero and L -infinity for a query
   // without one. Attributes: those of kAttention with the window, ranks that share a sequence,
-  // balanced (0 or 1), step: KV has the rows of the rank so many before this one, around; -1: those
-  // of all, rank by rank.                                               reads X, KV; writes O, L
+  // balanced (0 or 1), step: KV has the rows of the rank so many before this one, cyclically; -1:
+  // those of all ranks, rank by rank.                                   reads X, KV; writes O, L
   kAttentionPart,
   // O and L are those over all keys. dQ into its columns of dX, added to what is there where dX is
   // read.                                         reads dO, X, KV, O, L [, dX]; writes dX, dKV
@@ -184,24 +184,24 @@ enum class Kernel : uint8_t {
 
   // ---- experts (sim/schedule/expert_routing.h) --------------------------------------------------
   // Attributes of kRoute to kCombineBackward: RoutingAttribute. Rows of tokens are whole runs.
-  // Those of choices that are taken come expert by expert, in an expert token by token.
-  // W is rows × choices a token: its scores of the experts that it asks for, over their sum (of one
-  // sigmoid: the score). Scores are softmax or sigmoid of L, rows × experts. C counts choices of
-  // each expert that are taken, 1 × experts.                                 reads L; writes W, C
+  // Those of choices that are taken come expert by expert, within an expert token by token.
+  // W is rows × choices per token: its scores of the experts that it asks for, over their sum (for
+  // one sigmoid: the score). Scores are softmax or sigmoid of L, rows × experts. C counts the
+  // choices that each expert takes, 1 × experts.                             reads L; writes W, C
   kRoute,
   // With the gradient of the loss that balances experts: auxiliary · experts · the mean over tokens
   // of the step of the sum over experts of their share of choices times their share of the token's
   // scores.                                                                 reads dW, L; writes dL
   kRouteBackward,
-  // A row of Y for each choice; counts of all ranks, where they are read, are for the order only.
+  // A row of Y for each choice; counts of all ranks, where they are read, only set the order.
   //                                                                        reads X [, C]; writes Y
   kPermute,
   kPermuteBackward,  // reads dY; writes dX, the sum of a token's rows
   // The sum of a token's rows times their weights.                         reads X, W; writes Y
   kCombine,
   kCombineBackward,  // reads dY, X, W; writes dX, dW
-  // Rows come source by source, in a source expert by expert; they go expert by expert, in an
-  // expert source by source. Attributes: sources, 0 or 1 for the way back, then the rows of a
+  // Rows come source by source, within a source expert by expert; they go expert by expert, within
+  // an expert source by source. Attributes: sources, 0 or 1 for the way back, then the rows of a
   // source for each expert.                                                   reads X; writes Y
   kOrderChunks,
   // A product for each expert of this rank, by Gemm's mode with its mean of rows: forward C_e =

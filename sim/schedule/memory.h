@@ -9,7 +9,7 @@ struct MemoryUse {
   Bytes parameters;
   Bytes gradients;
   Bytes optimizer;
-  Bytes activations;  // at the moment when activations + buffers are largest
+  Bytes activations;  // when activations + buffers are largest
   Bytes buffers;      // at the same moment
 
   Bytes Total() const { return parameters + gradients + optimizer + activations + buffers; }
@@ -19,7 +19,7 @@ struct MemoryUse {
 // first to the last op (in list order) that touches it or a view of it. A buffer that no op touches
 // is not counted.
 MemoryUse MemoryOf(const Role& role);
-// That of the role with the largest total.
+// The memory of the role with the largest total.
 MemoryUse MemoryOfFullestRank(const Schedule& schedule);
 
 }  // namespace rehearse

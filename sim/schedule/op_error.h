@@ -1,4 +1,4 @@
-// A mistake that lies in one op of a schedule: whoever read the schedule from a file can say where.
+// A mistake in one op of a schedule: whoever read the schedule from a file can say where it is.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace rehearse {
 
 class OpError : public Error {
  public:
-  // `op` is a position of the role that was checked. The message names both by itself.
+  // `op` is a position in the role that was checked. The message already names both.
   OpError(uint32_t role, uint32_t op, const std::string& message)
       : Error(message), role_(role), op_(op) {}
 

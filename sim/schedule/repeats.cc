@@ -39,7 +39,7 @@ class Expansion {
   }
 
  private:
-  // What a buffer is called in the copy-th copy of the repeat with `before` others before it.
+  // The id of a buffer in the copy-th copy of the repeat that has `before` others before it.
   BufferId BufferIn(BufferId buffer, size_t before, uint32_t copy) const {
     uint32_t index = buffer.index();
     for (size_t i = 0; i < before; ++i) {
@@ -207,7 +207,7 @@ void CheckRepeats(const Role& role) {
     buffer = repeat.end_buffer;
     copies += uint64_t{repeat.times} * repeat.size();
     if (copies > kMostCopies)
-      fail(fmt::format("makes {} ops of copies with those before it, more than 2^30", copies));
+      fail(fmt::format("adds up with earlier repeats to {} ops of copies, more than 2^30", copies));
   }
 }
 

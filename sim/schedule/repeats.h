@@ -1,7 +1,7 @@
 // Roles that keep what they repeat once (Repeat in sim/schedule/schedule.h), written out, and
 // with fewer copies.
 //
-// Copies are equal but for where they stand, so that what holds of a few holds of all: checks and
+// Copies are equal except for their position, so what holds for a few holds for all: checks and
 // memory look at kCopiesThatShowAll of them.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace rehearse {
 
-// One for what an op of a copy has to do with the copy before it, and others on either side.
+// One copy shows what an op has to do with the copy before it; the others lie on either side of it.
 inline constexpr uint32_t kCopiesThatShowAll = 4;
 
 // Where a position is kept: in a repeat or after it (its number counts those that lie before), and
@@ -20,23 +20,23 @@ inline constexpr uint32_t kCopiesThatShowAll = 4;
 struct KeptOp {
   uint32_t op = 0;
   uint32_t copy = 0;
-  size_t repeats_before = 0;   // wholly
-  uint32_t copied_before = 0;  // ops that those add
+  size_t repeats_before = 0;   // repeats that end before it
+  uint32_t copied_before = 0;  // ops that their copies add
 };
 KeptOp KeptAt(const std::vector<Repeat>& repeats, uint32_t position);
 
 bool HasRepeats(const Schedule& schedule);
 
-// With an op and a buffer for each copy and no repeats. Positions are then places; the
+// The role with an op and a buffer for each copy, and no repeats. Positions are then places; the
 // timeline is the same.
 Role Expanded(const Role& role);
 Schedule Expanded(const Schedule& schedule);
 
-// With no repeat of more than `copies` copies.
+// The role with no repeat of more than `copies` copies.
 Role WithFewerCopies(const Role& role, uint32_t copies);
-// The same for all roles at once: those that meet leave out equally many, so that as many ops
-// meet as do. Nothing where roles repeat differently, and leaving out could take different
-// ops from them.
+// The same for all roles at once: roles whose ops meet leave out equally many copies, so that the
+// remaining ops still match. Returns nothing if roles repeat differently, so that leaving copies
+// out could take different ops from them.
 Schedule WithFewerCopies(const Schedule& schedule, uint32_t copies);
 
 // Copies in the middle of what a role repeats: positions [begin, end).
@@ -46,12 +46,12 @@ struct MiddleCopies {
   uint32_t copies = 0;
   int32_t micro_batches = 0;
 };
-// What to leave out of the role, in order, for some `most` ops to be left, where that is possible:
-// each repeat keeps its share of copies, half of them first and half last, and four at least.
+// What to leave out of the role, in order, to keep about `most` ops, where that is possible: each
+// repeat keeps its share of copies, half at the start and half at the end, and at least four.
 std::vector<MiddleCopies> MiddleCopiesOf(const Role& role, uint32_t most);
 
 // Throws Error, naming the role, for repeats that are not in order, empty, beyond the ops or
-// buffers, or whose ops wait for what lies further back than the piece before the body.
+// buffers, or whose ops wait for something further back than the piece before the body.
 void CheckRepeats(const Role& role);
 
 }  // namespace rehearse

@@ -81,7 +81,7 @@ std::vector<uint32_t> Role::AfterAt(uint32_t position) const {
   for (const OpId id : op.after) {
     uint32_t earlier = id.index();
     for (size_t i = 0; i < kept.repeats_before; ++i) {
-      // Of a body that is over, the last copy.
+      // After the body, the last copy.
       if (id.index() >= repeats[i].begin) earlier += repeats[i].times * repeats[i].size();
     }
     if (kept.copy > 0) earlier += kept.copy * repeats[kept.repeats_before].size();

@@ -1,23 +1,23 @@
 // The Schedule: what every rank does in one training step, in SPMD form.
 //
-// A Schedule is a list of roles (all data-parallel replicas share one; a pipeline has one a stage),
-// each an ordered list of ops on streams, a map rank -> role, and the communicators. It is as small
-// for 100,000 ranks as for 8. Schedules are plain data: the planner (workloads/) makes them, the
-// lowering (collectives/) and the real executor (real/) take them; sim/schedule/schedule_check.h
-// says what a valid one is.
+// A Schedule is a list of roles (all data-parallel replicas share one; a pipeline has one per
+// stage), each an ordered list of ops on streams, a map rank -> role, and the communicators. It is
+// as small for 100,000 ranks as for 8. Schedules are plain data: the planner (workloads/) makes
+// them, the lowering (collectives/) and the real executor (real/) take them;
+// sim/schedule/schedule_check.h says what a valid one is.
 //
-// Meaning (the whole of it). A stream runs its ops in list order. An op is ready when the previous
-// op of its stream and all ops in `after` are done. A collective begins when all ranks of its group
-// are ready (rendezvous); the k-th collective a rank posts on a communicator meets the k-th of the
+// Its whole meaning: a stream runs its ops in list order. An op is ready when the previous op of
+// its stream and all ops in `after` are done. A collective begins when all ranks of its group are
+// ready (rendezvous); the k-th collective a rank posts on a communicator meets the k-th of the
 // others. The k-th send from a to b on a communicator meets the k-th receive at b from a.
 //
-// A role may keep what it does again and again once (Repeat): a *position* counts the ops as they
-// are done, copies included; an op's place in Role::ops says where it is kept. Spans of a Timeline
-// name positions.
+// A role may keep what it repeats only once (Repeat): a *position* counts the ops as they are done,
+// copies included; an op's place in Role::ops says where it is kept. Spans of a Timeline name
+// positions.
 //
-// A collective with n buffers read and n written is a group of n that are launched as one
-// (ncclGroupStart, DeepSpeed's coalesced gathers): the i-th read goes to the i-th written, and
-// bytes are those of all.
+// A collective with n buffers read and n written is a group of n that are launched together
+// (ncclGroupStart, DeepSpeed's coalesced gathers): the i-th buffer read goes to the i-th written,
+// and bytes are those of all together.
 //
 // Bytes of a collective are nccl-tests' "size": all-reduce, broadcast, reduce: the buffer;
 // all-gather: the gathered array; reduce-scatter: the array before; all-to-all: one rank's send
@@ -46,8 +46,8 @@ using StreamId = Id<StreamTag>;  // position in Role::streams
 struct BufferTag {};
 using BufferId = Id<BufferTag>;  // position in Role::buffers
 
-// 8 and 4 bits: operands of products that have been cast for them, whatever the format (E4M3, E5M2,
-// E2M1) and its scales. Backends keep such arrays in 16 bits (on CPUs in their arithmetic).
+// 8 and 4 bits: operands that have been cast for a product, whatever the format (E4M3, E5M2, E2M1)
+// and its scales. Backends keep such arrays in 16 bits (on CPUs in the type that they compute in).
 enum class DType : uint8_t { kFp64, kFp32, kTf32, kBf16, kFp16, kFp8, kFp4 };
 Bytes SizeOf(DType dtype);
 const char* Name(DType dtype);  // "bf16"
@@ -66,7 +66,7 @@ struct Gemm {
 Flops FlopsOf(const Gemm& gemm);               // 2·m·n·k·batch
 Bytes BytesOf(const Gemm& gemm, DType dtype);  // A, B and C once each
 
-// Whose kernel an attention core is timed as. kFused is the one that the device's software usually
+// Which kernel an attention core is timed as. kFused is the one that the device's software usually
 // runs (topology/devices/attention_model.h); flash-1 is FlashAttention of 2022 and 2023, efficient
 // xformers' CUTLASS kernels. Backends execute the same whatever it says.
 enum class AttentionKernel : uint8_t {
@@ -85,16 +85,17 @@ enum class ComputeKind : uint8_t {
   kGemm,       // `gemm` counts
   kAttention,  // an attention core: `attention` counts
   kMemory,     // element-wise work, norms, optimizer: bound by `bytes`
-  kFixed,      // takes `duration` on any device: measured elsewhere, or made up to show an idea;
-               // without kernels it is a wait, which occupies nothing and nothing slows down
+  kFixed,      // takes `duration` on any device: measured elsewhere, or made up for illustration;
+               // without kernels it is a wait, which occupies nothing and is never slowed down
 };
 
 struct Compute {
   ComputeKind kind = ComputeKind::kMemory;
   Kernel kernel = Kernel::kNone;  // what it computes, for backends that execute it
   DType dtype = DType::kBf16;
-  Gemm gemm;                      // kGemm only; operands lie as its mode says
-  std::optional<GemmMode> tuned;  // likewise: the mode that it is timed in, as if they lay so
+  Gemm gemm;  // kGemm only; operands lie as its mode says
+  std::optional<GemmMode>
+      tuned;  // kGemm only: the mode that it is timed in, as if the operands lay so
   AttentionKernel attention = AttentionKernel::kFused;  // kAttention only
   Seconds duration;                                     // kFixed only
   Flops flops;                                          // all kinds; for kGemm FlopsOf(gemm)
@@ -132,8 +133,8 @@ struct Collective {
   // All-to-all whose sizes differ (mixture of experts, grouped sends): what member i sends to
   // member j is pair_bytes[i·p + j], zero for nothing. Empty: all are bytes/p.
   std::vector<Bytes> pair_bytes = {};
-  // Of an all-to-all by "deepep", whose blocks hold tokens several times over: of the bytes, what
-  // is sent so that a token comes once to every rank that wants it, and once to every machine.
+  // For an all-to-all by "deepep", whose blocks hold tokens several times over: the share of the
+  // bytes that is sent if a token goes once to every rank that wants it, and once to every machine.
   double rank_share = 1;
   double machine_share = 1;
 };
@@ -190,19 +191,19 @@ struct Extent {
   std::vector<CommunicatorId> cut_by;
 };
 
-// Which piece of which global array a rank's buffer holds: its block of rows and of columns; where
-// `flat_by` is given only a share of that block's elements, taken row by row and cut into equal
-// runs (the last may be shorter by padding), as FSDP keeps weights. Equal for many buffers, so
-// kept once a role.
+// Which piece of which global array a rank's buffer holds: its block of rows and of columns, or,
+// where `flat_by` is given, only a share of that block's elements, taken row by row and cut into
+// equal runs (the last may be shorter by padding), as FSDP keeps weights. Equal for many buffers,
+// so kept once per role.
 struct Region {
   Extent rows;
   Extent columns;
   std::vector<CommunicatorId> flat_by;
-  // In which the rows are numbered, where ranks share sequences.
+  // The order in which rows are numbered, where ranks share sequences.
   SequenceOrder order = {};
 };
 
-// A buffer that is a part of another one (never of a view), and takes no memory: rows × columns
+// A buffer that is a part of another one (never of a view) and takes no memory: rows × columns
 // elements from (row, column) on, moved on by as many pieces as the rank's position in
 // `rows_cut_by` and `columns_cut_by` says (outermost first, as in Extent).
 // A view of one row that does not fit into the buffer's is a run of its elements, row by row: a
@@ -226,15 +227,15 @@ struct Buffer {
   DType dtype = DType::kBf16;
   uint64_t rows = 0;
   uint64_t columns = 0;
-  // Position in Role::regions. Parameters and gradients have one, or views that cover them have
-  // (biases and norms lie one after the other in one row).
+  // Position in Role::regions. Parameters and gradients have one, or else the views that cover them
+  // do (biases and norms lie one after the other in one row).
   uint32_t region = kNoRegion;
   std::optional<View> view = std::nullopt;
 };
 
-// Where an access of a buffer falls: elements of the buffer that it is, or is a view of. A view
-// whose place depends on the rank counts as the whole, and so does one of parameters, gradients or
-// optimizer state.
+// Where an access to a buffer falls: elements of the buffer itself, or of the one that it is a view
+// of. A view whose place depends on the rank counts as the whole, and so does one of parameters,
+// gradients or optimizer state.
 struct Footprint {
   BufferId buffer;  // not a view
   uint64_t row_begin = 0;
@@ -253,12 +254,12 @@ struct Footprint {
   friend bool operator==(const Footprint&, const Footprint&) = default;
 };
 
-// The kept ops [begin, end) are done `times` more, right after themselves: equal micro-batches of a
-// step. In the c-th copy, ops that an op of the body is `after` lie c·(end - begin) further on,
-// buffers of the body ([first_buffer, end_buffer) and as many before them) c·(end_buffer -
-// first_buffer), and the micro-batch of its tag is c·micro_batches higher. So an op of the body may
-// wait for ops of the body and of the equally long piece before it only; what comes later and names
-// an op or a buffer of the body means the last copy's.
+// The kept ops [begin, end) are done `times` more times, right after themselves: equal
+// micro-batches of a step. In the c-th copy, ops that an op of the body is `after` lie c·(end -
+// begin) further on, buffers of the body ([first_buffer, end_buffer) and as many before them)
+// c·(end_buffer - first_buffer), and the micro-batch of its tag is c·micro_batches higher. So an op
+// of the body may wait only for ops of the body and of the equally long piece before it; whatever
+// comes later and names an op or a buffer of the body means the last copy's.
 struct Repeat {
   uint32_t begin = 0;
   uint32_t end = 0;
@@ -276,7 +277,7 @@ struct Role {
   std::vector<Buffer> buffers;
   std::vector<Region> regions;
   std::vector<Op> ops;  // as they are kept
-  // In order, apart from each other; empty: positions are places in `ops`.
+  // In order and disjoint; empty: positions are places in `ops`.
   std::vector<Repeat> repeats{};
 
   // How many ops the role does, copies included.
@@ -294,7 +295,7 @@ struct Role {
 struct Schedule {
   std::vector<Communicator> communicators;
   std::vector<Role> roles;
-  std::vector<uint32_t> role_of_rank;  // one entry a rank: position in `roles`
+  std::vector<uint32_t> role_of_rank;  // one entry per rank: position in `roles`
 
   // Facts of the step that only the planner knows, over all ranks.
   Flops model_flops;                  // of the mathematics, without recomputation (MFU)

@@ -81,7 +81,7 @@ void CheckOp(const Schedule& schedule, uint32_t role_index, uint32_t index) {
     check_id(buffer.index(), role.buffers.size(), "reads", "buffer");
   for (const BufferId buffer : op.writes)
     check_id(buffer.index(), role.buffers.size(), "writes", "buffer");
-  // A view must lie inside of a buffer that is none.
+  // A view must lie inside a buffer that is not a view itself.
   for (const auto* touched : {&op.reads, &op.writes}) {
     for (const BufferId buffer : *touched) {
       const std::optional<View>& view = role.buffers[buffer.index()].view;
@@ -127,7 +127,7 @@ void CheckNames(const Schedule& schedule) {
   }
 }
 
-// Without repeats.
+// For schedules without repeats.
 void CheckMeetings(const Schedule& schedule) {
   const std::vector<RolePosts> posts = CollectPosts(schedule);
   CheckThatItFinishes(schedule, posts, MatchPosts(schedule, posts));
@@ -141,9 +141,9 @@ void CheckSchedule(const Schedule& schedule) {
     CheckMeetings(schedule);
     return;
   }
-  // What meets with n copies and with n + 1 meets with any number of them: so equally many ops
-  // of each body meet. Where it does not, roles may repeat pieces of different length, and only
-  // all of it tells.
+  // Ops that match with n copies and with n + 1 match with any number, since equally many ops of
+  // each body meet. If they do not, roles may repeat pieces of different length, and only the whole
+  // schedule tells.
   try {
     for (const uint32_t copies : {kCopiesThatShowAll, kCopiesThatShowAll + 1})
       CheckMeetings(Expanded(WithFewerCopies(schedule, copies)));

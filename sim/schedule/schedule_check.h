@@ -14,8 +14,8 @@ namespace rehearse {
 //  - the ranks of each group post the same sequence of collectives (kind, bytes, algorithm,
 //    protocol, root, sizes of pairs) on it, and sends and receives pair up in order and size;
 //  - the schedule finishes: no cycle of waits across ranks.
-// Costs time in the number of ops and of distinct groups of roles, not in the number of ranks,
-// except that an apparent cycle is confirmed by walking all ranks.
+// Time grows with the number of ops and of distinct groups of roles, not of ranks, except that an
+// apparent cycle is confirmed by walking all ranks.
 void CheckSchedule(const Schedule& schedule);
 
 }  // namespace rehearse

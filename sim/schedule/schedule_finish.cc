@@ -19,7 +19,7 @@ namespace rehearse {
 namespace {
 
 // The quotient of the graph of waits: one node for all ops that meet, whatever their ranks. The
-// graph of the ranks maps onto it, so that if the quotient has no cycle, the ranks' graph has none.
+// graph of the ranks maps onto it, so if the quotient has no cycle, neither has the ranks' graph.
 // The converse does not hold.
 bool QuotientHasCycle(const Schedule& schedule, const Meetings& meetings) {
   std::vector<size_t> first_op;  // of each role, in one numbering of all ops
@@ -124,7 +124,7 @@ class UntimedRun {
     OpList position_in_stream;  // by op
     OpList number;  // by op: k of the k-th collective, or of the k-th message to the peer
   };
-  // One stream of one rank. All ops before `head` are done, all behind it are waiting.
+  // One stream of one rank. All ops before `head` are done, all after it are waiting.
   struct StreamState {
     uint32_t head = 0;
     bool head_is_posted = false;
@@ -236,7 +236,7 @@ class UntimedRun {
     return advanced;
   }
 
-  // An op of the same rank that has to be done before `at`.
+  // An op of the same rank that must be done before `at`.
   std::optional<RankOp> UnfinishedBefore(const RankOp& at) const {
     const RolePlan& plan = PlanOf(at.rank);
     const uint32_t stream = OpOf(at).stream.index();
@@ -250,7 +250,7 @@ class UntimedRun {
     return std::nullopt;
   }
 
-  // What an unfinished op waits for: an earlier op of its rank, or the op of another that it meets.
+  // What an unfinished op waits for: an earlier op of its rank, or another rank's op that it meets.
   RankOp WaitsFor(const RankOp& at) const {
     if (const auto before = UnfinishedBefore(at)) return *before;
     for (const RankOp& other : Meeting(at)) {
@@ -260,7 +260,7 @@ class UntimedRun {
   }
 
   [[noreturn]] void FailWithCycle(RankOp at) const {
-    // Every unfinished op waits for another one, so that the walk must come back.
+    // Every unfinished op waits for another one, so the walk must come back.
     std::vector<RankOp> path;
     std::map<std::pair<uint32_t, uint32_t>, size_t> position;
     while (position.emplace(std::pair{at.rank, at.op}, path.size()).second) {

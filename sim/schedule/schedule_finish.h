@@ -1,4 +1,4 @@
-// Does a schedule come to its end, or do ranks wait for each other in a circle?
+// Whether a schedule finishes, or ranks wait for each other in a circle.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace rehearse {
 
-// Throws Error, naming the cycle of waits, when some op can never take place. Costs time in the
+// Throws Error, naming the cycle of waits, when some op can never take place. Time grows with the
 // number of ops; only an apparent cycle is confirmed by walking all ranks.
 void CheckThatItFinishes(const Schedule& schedule, const std::vector<RolePosts>& posts,
                          const Meetings& meetings);

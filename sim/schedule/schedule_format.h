@@ -1,4 +1,4 @@
-// What the writer and the reader of rehearse.schedule.v1 have to agree on: words, and what is left
+// What the writer and the reader of rehearse.schedule.v1 must agree on: words, and what may be left
 // out.
 #pragma once
 
@@ -12,7 +12,7 @@ namespace rehearse {
 inline constexpr const char* kScheduleSchema = "rehearse.schedule.v1";
 inline constexpr const char* kScheduleSchemas = "rehearse.schedule.";
 
-// Of an enum, in the order of its values.
+// Names of an enum's values, in their order.
 const std::vector<std::string>& DTypeNames();
 const std::vector<std::string>& GemmModeNames();
 const std::vector<std::string>& AttentionKernelNames();

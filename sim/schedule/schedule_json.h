@@ -1,6 +1,7 @@
-// A Schedule as a file, "rehearse.schedule.v1": written by `rehearse plan`, or by hand. All that
-// sim/schedule/schedule.h means is in it; what was written is read as the very same Schedule, and
-// written again it is the same bytes. sim/schedule/README.md lists the keys, with an example.
+// A Schedule as a file, "rehearse.schedule.v1": written by `rehearse plan`, or by hand. It holds
+// everything in a Schedule (sim/schedule/schedule.h): what was written is read back as the very
+// same Schedule, and writing it again gives the same bytes. sim/schedule/README.md lists the keys,
+// with an example.
 //
 //   {
 //     "schema": "rehearse.schedule.v1",
@@ -16,9 +17,9 @@
 //                "ops": [...], "repeats": [...]}, ...]
 //   }
 //
-// Where there is one role, its keys may stand beside the others instead. Roles, communicators,
+// If there is only one role, its keys may stand beside the others instead. Roles, communicators,
 // streams, buffers and ops are referred to by name, or by their place in the list, from 0. A name
-// must then be that of one thing only; but of ops it is the nearest earlier one of that name.
+// must then be unique, except that an op's name means the nearest earlier op of that name.
 #pragma once
 
 #include <string>
@@ -28,20 +29,20 @@
 
 namespace rehearse {
 
-// What a file says about a schedule besides; both may be empty.
+// What else a file says about a schedule; both may be empty.
 struct ScheduleTitle {
   std::string name;
   std::string description;
 };
 
-// Whether the document says that it is a schedule, of this version or another, and no scenario.
+// Whether the document says that it is a schedule, of this version or another, and not a scenario.
 bool IsSchedule(const nlohmann::json& document);
 
 // The schedule must be one that CheckSchedule accepts.
 std::string WriteSchedule(const Schedule& schedule, const ScheduleTitle& title = {});
 
-// The whole document. Throws Error with the place of every mistake, those that CheckSchedule and
-// CheckBuffers find included.
+// Reads the whole document. Throws Error with the place of any mistake, including those that
+// CheckSchedule and CheckBuffers find.
 Schedule ReadSchedule(const JsonReader& object);
 ScheduleTitle ReadScheduleTitle(const JsonReader& document);
 

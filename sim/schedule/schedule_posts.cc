@@ -45,7 +45,7 @@ class Matcher {
     const Op& named = schedule_.roles[op.role].ops[op.op];
     return fmt::format("op {} \"{}\"", op.op, named.name);
   }
-  // With everything that has to agree; exact bytes only where the rounded ones hide the difference.
+  // With everything that must agree; exact bytes only if the rounded ones hide the difference.
   std::string Described(const RoleOp& op, const RoleOp& other) const {
     const Work& work = schedule_.roles[op.role].ops[op.op].work;
     const Work& other_work = schedule_.roles[other.role].ops[other.op].work;
@@ -67,7 +67,7 @@ class Matcher {
       if (other_collective != nullptr && collective->root != other_collective->root)
         how += fmt::format(" with root {}", collective->root);
       if (other_collective != nullptr && collective->pair_bytes != other_collective->pair_bytes)
-        how += " with sizes of its own";
+        how += " with its own sizes";
       if (other_collective != nullptr &&
           (collective->rank_share != other_collective->rank_share ||
            collective->machine_share != other_collective->machine_share))

@@ -23,10 +23,11 @@ struct Posts {
 // By communicator.
 using RolePosts = std::map<uint32_t, Posts>;
 
-// By role. Every name must exist.
+// By role. Everything that ops name must exist.
 std::vector<RolePosts> CollectPosts(const Schedule& schedule);
 
-// Ops that take place together, as pairs of (role, op). Ops of all ranks of a role are one here.
+// Ops that take place together, as pairs of (role, op). An op counts once for all ranks of its
+// role.
 struct RoleOp {
   uint32_t role;
   uint32_t op;

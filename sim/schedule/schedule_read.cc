@@ -24,7 +24,7 @@ void ReadFacts(const JsonReader& object, Schedule* schedule) {
   if (reader.Has("token_name")) schedule->token_name = reader.At("token_name").String();
 }
 
-// Runs [role, ranks] that are gone through again and again until each rank has one.
+// Runs [role, ranks] that are repeated until each rank has one.
 std::vector<uint32_t> ReadRuns(const JsonReader& reader, const ListedNames& roles, uint32_t ranks) {
   std::vector<uint32_t> list;
   for (const JsonReader& run : reader.Elements()) {
@@ -33,7 +33,8 @@ std::vector<uint32_t> ReadRuns(const JsonReader& reader, const ListedNames& role
     const uint32_t role = roles.Find(parts[0]);
     list.resize(list.size() + CountAt(parts[1], 1, ranks), role);
     if (list.size() > ranks)
-      reader.Fail(fmt::format("found runs of more than {} ranks, which is all there are", ranks));
+      reader.Fail(
+          fmt::format("found runs of more than {} ranks, the number that there are", ranks));
   }
   if (list.empty() || ranks % list.size() != 0)
     reader.Fail(fmt::format("found runs of {} ranks, expected all {} ranks or a divisor of them",
@@ -75,7 +76,7 @@ void ReadRoles(const JsonReader& document, const ListedNames& communicators, Sch
     schedule->role_of_rank.assign(ranks, 0);
 }
 
-// Runs the checks, and says where in the file an op that they complain about is; of a role with
+// Runs the checks, and says where in the file the op is that they complain about; for a role with
 // repeats only which role, because they count copies.
 void Check(const JsonReader& document, const Schedule& schedule) {
   try {

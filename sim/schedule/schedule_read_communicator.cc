@@ -84,7 +84,7 @@ void CheckMesh(const JsonReader& reader, std::vector<StridedAxis> axes,
   for (const StridedAxis& axis : axes) {
     if (axis.stride != product)
       reader.Fail(
-          fmt::format("the axes are those of no mesh: found a stride of {}, expected {}, "
+          fmt::format("the axes do not form a mesh: found a stride of {}, expected {}, "
                       "the product of the extents of smaller strides",
                       axis.stride, product));
     product *= axis.extent;

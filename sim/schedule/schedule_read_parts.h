@@ -17,7 +17,7 @@ inline constexpr int64_t kMost32 = std::numeric_limits<int32_t>::max();
 inline constexpr int64_t kMost64 = std::numeric_limits<int64_t>::max();
 
 uint32_t CountAt(const JsonReader& reader, int64_t least, int64_t most = kMost32);
-// One thing, or a list of them.
+// Reads one thing, or a list of them.
 std::vector<JsonReader> OneOrMore(const JsonReader& reader);
 
 // Things of one kind that are referred to by name, or by place.
@@ -29,7 +29,7 @@ class ListedNames {
   uint32_t count() const { return count_; }
 
   uint32_t Find(const JsonReader& reader) const;
-  // As the text of `reader`, which is to blame.
+  // `name` was read from `reader`, where errors point.
   uint32_t FindNamed(const std::string& name, const JsonReader& reader) const;
   // The latest of this name so far.
   uint32_t FindLatest(const JsonReader& reader) const;
@@ -42,12 +42,12 @@ class ListedNames {
   std::string noun_;
   uint32_t count_ = 0;
   std::map<std::string, std::vector<uint32_t>> places_;
-  std::vector<std::string> names_;  // that are not empty, in order
+  std::vector<std::string> names_;  // those that are not empty, in order
 };
 
 Communicator ReadCommunicator(const JsonReader& object, uint32_t ranks);
 
-// Of a reader that knows a role's keys, whatever others. `schedule` has its communicators already.
+// `reader` must know a role's keys; it may know others. `schedule` has its communicators already.
 Role ReadRole(const JsonReader& reader, const Schedule& schedule, const ListedNames& communicators);
 
 }  // namespace rehearse

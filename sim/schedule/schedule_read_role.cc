@@ -17,7 +17,7 @@
 namespace rehearse {
 namespace {
 
-// Bytes may be none where ops communicate or compute.
+// Bytes may be zero where ops communicate or compute.
 Bytes SizeOrNone(const JsonReader& reader) {
   return reader.IsString() && reader.String() == "0B" ? Bytes(0) : reader.Size();
 }
@@ -169,8 +169,7 @@ class RoleReader {
     return repeat;
   }
 
-  // ---- ops
-  // -----------------------------------------------------------------------------------------
+  // ---- ops --------------------------------------------------------------------------------------
 
   // The one thing that the op does.
   static const OpTable& WorkOf(const JsonReader& object) {
@@ -309,7 +308,7 @@ class RoleReader {
     return collective;
   }
 
-  // What each member sends to each, a row a member.
+  // What each member sends to each, one row per member.
   static std::vector<Bytes> ReadPairs(const JsonReader& reader, uint32_t size) {
     std::vector<Bytes> pairs;
     const std::vector<JsonReader> rows = reader.Elements();

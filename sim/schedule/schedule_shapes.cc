@@ -12,7 +12,7 @@ namespace {
 JsonShape Count(int64_t least = 0) { return AWhole(least, kMost32); }
 JsonShape Elements() { return AWhole(0, kMost64); }
 
-// Of one of a list: its name, or its place.
+// A reference to one of a list: its name, or its place.
 JsonShape Reference(const char* what) { return Either({AText(what), Count()}); }
 JsonShape ListOfNames(const char* what) {
   return Either({AText(what), Count(), ListOf(Reference(what))});
@@ -23,7 +23,7 @@ JsonShape Ranks() { return Either({AText("\"all\" or ranges"), ListOf(AWhole(0, 
 JsonShape MeshAxes() { return ListOf(Tuple({AWhole(1, kMostRanks), AWhole(1, kMostRanks)})); }
 
 JsonKey NameRow(const char* example) {
-  return {"name", AText(), Required(), "by which it is referred to", example};
+  return {"name", AText(), Required(), "what others call it", example};
 }
 
 JsonKey DTypeRow() { return {"dtype", OneOf(DTypeNames()), Default("\"bf16\""), "of elements"}; }
@@ -47,8 +47,7 @@ std::vector<JsonKey> RoleRows() {
       {"buffers", ListOf(ObjectOf(BufferShape)), Default("[]"), "that ops read and write",
        R"([{"name": "x", "kind": "activation", "shape": [8, 8]}])"},
       {"repeats", ListOf(ObjectOf(RepeatShape)), Default("[]"),
-       "ops that are kept once and done again and again",
-       R"([{"begin": 0, "end": 4, "times": 7}])"}};
+       "ops that are kept once and done repeatedly", R"([{"begin": 0, "end": 4, "times": 7}])"}};
 }
 
 std::vector<JsonKey> RowsOfAllOps() {
@@ -123,31 +122,31 @@ const ObjectShape& ComputeOpShape() {
       "op: compute", "Fused attention, whose flops must be given; or memory, whose bytes must.",
       {"compute", OneOf({"attention", "memory"}), Required(), "what its time is made of"},
       {{"attention", OneOf(AttentionKernelNames()), Default("\"fused\""),
-        "whose core it is timed as, where compute is attention", "\"flash-2\""}});
+        "which core it is timed as, if compute is attention", "\"flash-2\""}});
   return shape;
 }
 
 const ObjectShape& CollectiveOpShape() {
-  static const ObjectShape shape =
-      OpShape("op: collective", "A collective of the rank's group.",
-              {{"collective", OneOf(CollectiveNames()), Required(), "which"},
-               CommunicatorRow(),
-               {"bytes", ASize(), Optional("none, of a barrier; else it must be given"),
-                "as nccl-tests counts sizes", "\"64MiB\""},
-               DTypeRow(),
-               {"reduction", OneOf(ReductionNames()), Default("\"sum\""), "of what is reduced"},
-               {"algorithm", AText("algorithm, or auto"), Optional("ring, or what the kind has"),
-                "how it runs (rehearse list algorithms)", "\"tree\""},
-               {"protocol", AText("protocol, none or auto"), Default("\"none\""),
-                "NCCL's; none: bare links", "\"simple\""},
-               {"root", Count(), Default("0"), "of broadcast and reduce: a member", "0"},
-               {"pair_bytes", ListOf(ListOf(ASize())), Optional("all pairs alike"),
-                "of an all-to-all: what each member sends to each, a row a member",
-                R"([["1MiB", "2MiB"], ["2MiB", "1MiB"]])"},
-               {"rank_share", ANumberAbove(0, 1), Default("1"),
-                "by deepep: of the bytes, what goes to ranks when tokens come there once", "0.8"},
-               {"machine_share", ANumberAbove(0, 1), Default("1"),
-                "likewise of what goes to machines", "0.45"}});
+  static const ObjectShape shape = OpShape(
+      "op: collective", "A collective of the rank's group.",
+      {{"collective", OneOf(CollectiveNames()), Required(), "which"},
+       CommunicatorRow(),
+       {"bytes", ASize(), Optional("none, for a barrier; else it must be given"),
+        "as nccl-tests counts sizes", "\"64MiB\""},
+       DTypeRow(),
+       {"reduction", OneOf(ReductionNames()), Default("\"sum\""), "of what is reduced"},
+       {"algorithm", AText("algorithm, or auto"), Optional("ring, or what the kind has"),
+        "how it runs (rehearse list algorithms)", "\"tree\""},
+       {"protocol", AText("protocol, none or auto"), Default("\"none\""),
+        "NCCL's; none: bare links", "\"simple\""},
+       {"root", Count(), Default("0"), "of broadcast and reduce: a member", "0"},
+       {"pair_bytes", ListOf(ListOf(ASize())), Optional("all pairs alike"),
+        "for an all-to-all: what each member sends to each, one row per member",
+        R"([["1MiB", "2MiB"], ["2MiB", "1MiB"]])"},
+       {"rank_share", ANumberAbove(0, 1), Default("1"),
+        "by deepep: the share of the bytes that goes to ranks if each gets a token once", "0.8"},
+       {"machine_share", ANumberAbove(0, 1), Default("1"),
+        "likewise the share that goes to machines", "0.45"}});
   return shape;
 }
 
@@ -171,17 +170,16 @@ const ObjectShape& ScheduleShape() {
   static const ObjectShape shape = [] {
     ObjectShape whole = {
         "schedule",
-        "What every rank does in one step. Where there is one role, its keys stand beside these.",
+        "What every rank does in one step. If there is one role, its keys may stand beside these.",
         {SchemaForEditors(),
          SchemaVersion(kScheduleSchema),
          {"name", AText(), Optional("the file's"), "what results call it", "\"two-ranks\""},
          {"description", AText(), Optional("none"), "for people", "\"six ops\""},
          {"ranks", AWhole(1, kMostRanks), Required(), "how many", "2"},
          {"role_of_rank", ListOf(Tuple({Reference("name of a role"), AWhole(1, kMostRanks)})),
-          Optional("there is one role"),
-          "runs [role, ranks], gone through until each rank has a role",
+          Optional("there is one role"), "runs [role, ranks], repeated until each rank has a role",
           R"([["first", 4], ["last", 4]])"},
-         {"facts", ObjectOf(FactsShape), Optional("none"), "for utilisation and tokens a second",
+         {"facts", ObjectOf(FactsShape), Optional("none"), "for utilisation and tokens per second",
           R"({"tokens": 8192})"},
          {"communicators", ListOf(ObjectOf(CommunicatorShape)), Default("[]"),
           "groups of ranks that communicate", R"([{"name": "data", "ranks": "all"}])"},
@@ -277,7 +275,7 @@ const ObjectShape& RegionShape() {
 const ObjectShape& SequenceOrderShape() {
   static const ObjectShape shape = {
       "order of rows",
-      "Rows as ranks hold them that share sequences: rank by rank in each block.",
+      "Rows as ranks that share sequences hold them: rank by rank in each block.",
       {{"sequence", Elements(), Required(), "tokens of one", "8192"},
        {"parts", Elements(), Required(), "ranks that share it", "4"},
        {"block", Elements(), Required(), "rows that these ranks have together", "8192"},
@@ -297,7 +295,7 @@ const ObjectShape& BufferShape() {
         "[4096, 4096]"},
        {"bytes", ASize(), Optional("those of the shape; none for a view"), "of memory",
         "\"32MiB\""},
-       {"region", Count(), Optional("not told"), "a place in \"regions\"", "0"},
+       {"region", Count(), Optional("not given"), "a place in \"regions\"", "0"},
        {"view", ObjectOf(ViewShape), Optional("memory of its own"), "of another buffer",
         R"({"of": "x", "row": 8})"}}};
   return shape;
@@ -313,8 +311,9 @@ const ObjectShape& ViewShape() {
       {{"of", Reference("name of a buffer"), Required(), "which", "\"x\""},
        begin("row"),
        begin("column"),
-       CutBy("rows_cut_by", "communicators whose member's share of the rows it is"),
-       CutBy("columns_cut_by", "communicators whose member's share of the columns it is")}};
+       CutBy("rows_cut_by", "communicators that the rows are cut by: it is this member's share"),
+       CutBy("columns_cut_by",
+             "communicators that the columns are cut by: it is this member's share")}};
   return shape;
 }
 
@@ -324,11 +323,11 @@ const ObjectShape& RepeatShape() {
   };
   static const ObjectShape shape = {
       "repeat",
-      "Ops that are kept once and done again and again.",
+      "Ops that are kept once and done repeatedly.",
       {{"begin", Count(), Required(), "place of the first op", "0"},
        {"end", Count(1), Required(), "place after the last op", "4"},
        {"times", Count(), Required(), "how often again", "7"},
-       buffer("first_buffer", "place of the first buffer that each time has anew"),
+       buffer("first_buffer", "place of the first buffer that each time has its own copy of"),
        buffer("end_buffer", "place after the last"),
        {"micro_batches", AWhole(0, kMost32), Default("1"), "that one time stands for", "1"}}};
   return shape;

@@ -14,7 +14,7 @@ const ObjectShape& CommunicatorShape();
 const ObjectShape& CommunicatorMeshShape();
 
 const ObjectShape& RoleShape();
-std::vector<std::string> RoleKeys();  // but for its name
+std::vector<std::string> RoleKeys();  // all except its name
 const ObjectShape& StreamShape();
 const ObjectShape& RegionShape();
 const ObjectShape& SequenceOrderShape();

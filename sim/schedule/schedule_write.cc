@@ -22,7 +22,7 @@ std::string ListOf(const Items& items, Print print) {
   return "[" + text + "]";
 }
 
-// {"key": value, ...} on one line, or a line a member.
+// {"key": value, ...} on one line, or one line per member.
 class ObjectText {
  public:
   void Add(const std::string& key, const std::string& value) { members_.emplace_back(key, value); }
@@ -134,7 +134,7 @@ std::string TextOf(const Communicator& communicator) {
 
 // The length of the shortest piece that the list is copies of.
 size_t PeriodOf(const std::vector<uint32_t>& list) {
-  // border[i]: the longest proper beginning of the first i + 1 that is their end too.
+  // border[i]: the longest proper prefix of the first i + 1 that is also their suffix.
   std::vector<size_t> border(list.size());
   for (size_t i = 1; i < list.size(); ++i) {
     size_t length = border[i - 1];
@@ -204,7 +204,7 @@ class RoleWriter {
   }
 
  private:
-  // Whether the reader would make the same streams of what the ops say.
+  // Whether the reader would make the same streams from what the ops say.
   bool StreamsAreImplied() const {
     uint32_t known = 0;
     for (const Op& op : role_.ops) {
@@ -353,7 +353,7 @@ class RoleWriter {
     object->AddText("bytes", PrintExactly(message.bytes));
   }
 
-  // The nearest earlier op of a name is what the name means.
+  // A name means the nearest earlier op with that name.
   std::string TextOfAfter(const std::vector<OpId>& after) const {
     return ListOf(after, [&](OpId id) {
       const std::string& name = role_.ops[id.index()].name;

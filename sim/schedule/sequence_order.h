@@ -1,11 +1,11 @@
-// Where the tokens of sequences lie that several ranks share (context parallelism).
+// Where tokens lie when several ranks share sequences (context parallelism).
 //
 // Each of `parts` ranks has an equal part of every sequence: the p-th run of its tokens, or,
 // balanced, the p-th and the p-th last of 2·parts runs, so that a causal mask leaves as much work
 // to each ("zig-zag" of Megatron-LM and Ring Flash Attention). Rows of an array over all these
-// ranks are numbered as they are held: block after block (what the axes outside of this cut leave
-// together), in a block part after part, in a part sequence after sequence, token after token. Read
-// by nvcc too: plain C++17.
+// ranks are numbered as they are held: block after block (what the axes outside this cut leave
+// together), within a block part after part, within a part sequence after sequence, token after
+// token. nvcc reads this too: plain C++17.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +18,9 @@ struct SequenceOrder {
   uint64_t block = 0;     // rows; a multiple of `sequence`
   bool balanced = false;
 
-  // Tokens of a sequence that each part has.
+  // How many tokens of a sequence each part has.
   constexpr uint64_t Length() const { return sequence / parts; }
-  // Which token of its sequence is the index-th that a part has of it.
+  // Which token of its sequence is the part's index-th.
   constexpr uint64_t TokenOf(uint64_t part, uint64_t index) const {
     if (!balanced) return part * Length() + index;
     const uint64_t half = Length() / 2;

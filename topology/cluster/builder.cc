@@ -113,7 +113,7 @@ Cluster ClusterBuilder::Finish() {
   CHECK(wiring_ != nullptr);
   if (wiring_->devices.empty())
     throw Error(fmt::format("cluster \"{}\" has no device", wiring_->name));
-  // What a builder of equal machines made is connected until links are taken away.
+  // What was built from equal machines is connected until links are taken away.
   if (!is_whole_) CheckConnected(*wiring_);
 
   for (size_t i = 0; i < links_.size(); ++i) {

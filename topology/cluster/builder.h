@@ -20,7 +20,7 @@ class ClusterBuilder {
   // refuse and for a link of a vertex to itself.
   uint32_t AddDeviceSpec(const DeviceSpec& spec);
   void Reserve(size_t vertices, size_t links);  // room, where the caller knows
-  // `spec` is that of a device and means nothing for other vertices.
+  // `spec` counts for devices only.
   VertexId AddVertex(const Vertex& vertex, uint32_t spec = 0);
   // All vertices of another cluster, with their devices' specs; for a builder without any yet.
   void AddVerticesOf(const Cluster& cluster);
@@ -34,8 +34,8 @@ class ClusterBuilder {
   void set_channel_overhead(Seconds overhead) { figures_.channel_overhead = overhead; }
   void set_network_plugin(NetworkPlugin plugin) { figures_.network_plugin = std::move(plugin); }
   void AddNote(std::string note) { figures_.notes.push_back(std::move(note)); }
-  // By SetStructure() of topology/fabrics/structure.h. `is_whole` where no link was taken away, so
-  // that all devices reach each other.
+  // For SetStructure() of topology/fabrics/structure.h. `is_whole`: no link was taken away, so all
+  // devices reach each other.
   void set_structure(std::shared_ptr<const ClusterStructure> structure,
                      std::vector<Seconds> machine_latencies, Trunks trunks, bool is_whole);
 
@@ -48,15 +48,15 @@ class ClusterBuilder {
     return {wired.from, wired.to};
   }
 
-  // Once. Throws Error when there is no device or when some device cannot reach another without
-  // passing through a third one, naming both and all ranks that are cut off.
+  // Once only. Throws Error when there is no device or when some device cannot reach another
+  // without passing through a third one, naming both and all ranks that are cut off.
   Cluster Finish();
 
  private:
   std::unique_ptr<Wiring> wiring_;
   std::vector<LinkFigures> links_;            // of those drawn one by one
-  std::vector<LinkFigures> machine_figures_;  // of a machine's links
-  Figures figures_;                           // but for the links'
+  std::vector<LinkFigures> machine_figures_;  // of one machine's links
+  Figures figures_;                           // all except the links'
   bool is_whole_ = false;
 };
 

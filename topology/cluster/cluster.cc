@@ -11,8 +11,8 @@ namespace rehearse {
 
 namespace {
 
-// What the cables of each trunk carry together; the longest latency, since packets of one message
-// take all of them.
+// What the cables of each trunk carry together, and their longest latency, since packets of one
+// message take all of them.
 std::vector<LinkFigures> SumTrunks(const Trunks& trunks, const FigureTable& links) {
   std::vector<LinkFigures> sums;
   sums.reserve(trunks.count());

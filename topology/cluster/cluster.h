@@ -2,9 +2,9 @@
 // both ways are two; each direction has its own capacity.
 //
 // A cluster is its wiring (topology/cluster/wiring.h) under its figures
-// (topology/cluster/figures.h). Both are shared by copies and neither ever changes, so that a
-// cluster is cheap to copy and safe to read from many threads; With() gives another cluster of the
-// same wiring. A ClusterBuilder (topology/cluster/builder.h) makes the first one.
+// (topology/cluster/figures.h). Copies share both and neither ever changes, so a cluster is cheap
+// to copy and safe to read from many threads; With() gives another cluster with the same wiring. A
+// ClusterBuilder (topology/cluster/builder.h) makes the first one.
 //
 // A cluster that was built from equal machines and a fabric (topology/presets/machine.h) also knows
 // its structure, which saves the router most of its searching. Names are made when asked for: a
@@ -73,7 +73,7 @@ class Cluster {
   uint32_t NodeIndexOf(uint32_t rank) const;  // machines numbered by their first device
   uint32_t node_count() const { return wiring_->node_count; }
 
-  // Links, by index; behind them the trunks (topology/cluster/trunks.h), which these functions take
+  // Links, by index; after them the trunks (topology/cluster/trunks.h), which these functions take
   // as well. A trunk's ends are the first of the switches that its cables join.
   uint32_t link_count() const { return static_cast<uint32_t>(wiring_->link_count()); }
   uint32_t way_count() const { return link_count() + wiring_->trunks.count(); }  // trunks included
@@ -90,7 +90,7 @@ class Cluster {
   // "node0/gpu0->node0/gpu1"; of a trunk "leaf0->spine*".
   std::string LinkName(uint32_t index) const;
   bool IsTrunk(uint32_t link) const { return link >= link_count(); }
-  // Of a trunk.
+  // The cables of a trunk.
   std::span<const uint32_t> CablesOf(uint32_t link) const {
     return wiring_->trunks.CablesOf(link - link_count());
   }
@@ -114,7 +114,7 @@ class Cluster {
 
  private:
   friend class ClusterBuilder;
-  // `trunks` are the sums of the figures' links; null: to be summed up.
+  // `trunks` are the sums over the figures' links; null: still to be summed up.
   Cluster(std::shared_ptr<const Wiring> wiring, std::shared_ptr<const Figures> figures,
           std::shared_ptr<const std::vector<LinkFigures>> trunks = nullptr);
 

@@ -2,8 +2,8 @@
 // vertices and links, and all but its fabric are copies.
 //
 // Machine n is named prefix + n, and its parts "node0/gpu1". Its vertices and links are numbered
-// one behind the other, machine by machine, behind what was drawn one by one: first the inner
-// links, then of each port the cable to its switch and the one from it.
+// consecutively, machine by machine, after those drawn one by one: first the inner links, then for
+// each port the cable to its switch and the one from it.
 #pragma once
 
 #include <cstddef>
@@ -32,9 +32,9 @@ struct EqualMachines {
   std::string prefix;
   std::vector<Part> parts;
   std::vector<WiredLink> wires;    // between parts
-  std::vector<uint32_t> ports;     // parts; one that has several cables is there as often
+  std::vector<uint32_t> ports;     // parts; one with several cables is listed as often
   std::vector<LinkKind> cables;    // of each port
-  std::vector<uint32_t> switches;  // vertices: of each machine, that of each port
+  std::vector<uint32_t> switches;  // vertices: for each machine, that of each port
 
   size_t vertex_count() const { return count * parts.size(); }
   size_t links_per_machine() const { return wires.size() + 2 * ports.size(); }

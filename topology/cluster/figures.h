@@ -1,6 +1,6 @@
 // The figures of a cluster: what its links and devices reach, what its collectives cost. A value:
-// whoever wants other figures changes a copy and lays it over the same wiring with Cluster::With();
-// so do calibrations, what-if edits (topology/files) and the sensitivities of `rehearse explain`. A
+// to get other figures, change a copy and lay it over the same wiring with Cluster::With(), as
+// calibrations, what-if edits (topology/files) and the sensitivities of `rehearse explain` do. A
 // copy shares the links' figures, of which a large cluster has millions, until ChangeLinks() gives
 // it its own.
 #pragma once
@@ -56,11 +56,11 @@ class FigureTable {
 // Longer ones are mistakes, and sums of them must fit the simulated clock.
 inline constexpr Seconds kLongestLatency(100);
 
-// What users of a calibration have to know about where it is from.
+// What users of a calibration must know about where it comes from.
 struct CalibrationOrigin {
-  std::string machine;  // "AMD EPYC, 2 cores"; "" when not told
+  std::string machine;  // "AMD EPYC, 2 cores"; "" if not known
   std::string date;
-  // Not so: ranks shared a device, or there was only one; times mean little then.
+  // False: ranks shared a device, or there was only one; times mean little then.
   bool is_representative = true;
 };
 
@@ -71,19 +71,20 @@ struct Figures {
   // What the links of a machine were drawn with, in a cluster that knows its structure: machines
   // that have these latencies are alike to the router.
   std::vector<Seconds> machine_latencies;
-  Seconds step_overhead;  // each step of a collective
-  // What launching a collective takes: once, and again for each channel that NCCL gives it.
+  Seconds step_overhead;  // per step of a collective
+  // What launching a collective takes: once, and once more for each channel that NCCL gives it.
   Seconds collective_overhead;
   Seconds channel_overhead;
   NetworkPlugin network_plugin;  // between NCCL and the NICs
-  // That groups of whole machines go, by place of a device in its machine; none: they are searched.
+  // The rings of groups of whole machines, by a device's place in its machine; none: they are
+  // searched for.
   std::vector<std::vector<uint32_t>> rings = {};
-  // Instead of playing their steps over links; null for none.
+  // Used instead of playing their steps over links; null for none.
   std::shared_ptr<const MeasuredCollectives> measured_collectives;
-  std::optional<CalibrationOrigin> calibration_origin;  // nothing where no calibration was applied
+  std::optional<CalibrationOrigin> calibration_origin;  // nothing if no calibration was applied
   std::vector<std::string> notes;  // what a preset simplifies, for the user to read
 
-  // `change(index, figures)` is called for every link and writes into the figures.
+  // `change(index, figures)` is called for every link and may change the figures.
   template <typename Change>
   void ChangeLinks(Change change) {
     std::vector<LinkFigures> changed = links->OneByOne();

@@ -1,6 +1,6 @@
-// A cluster's wiring as a graph of Boost's, for those who search it. Only they include this header:
-// Boost.Graph takes longer to compile than most of what uses clusters. Vertices are those of the
-// wiring; an edge knows its link's index.
+// A cluster's wiring as a Boost graph, for code that searches it. Only such code includes this
+// header: Boost.Graph takes longer to compile than most of what uses clusters. Vertices are those
+// of the wiring; an edge knows its link's index.
 #pragma once
 
 #include <cstdint>

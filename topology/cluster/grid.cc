@@ -9,7 +9,7 @@
 namespace rehearse {
 namespace {
 
-// Tries to explain all links by dimensions, from the fastest on.
+// Tries to explain all links by dimensions, the fastest first.
 class GridFinder {
  public:
   GridFinder(uint32_t ranks, std::set<std::pair<uint32_t, uint32_t>> neighbours)

@@ -13,7 +13,7 @@ namespace rehearse {
 // in one coordinate.
 struct Grid {
   std::vector<uint32_t> sizes;
-  std::vector<bool> wraps;  // a dimension whose last has a link to its first; false for size 2
+  std::vector<bool> wraps;  // whether a dimension's last has a link to its first; false for size 2
 
   uint32_t Coordinate(uint32_t rank, size_t dimension) const;
 };
@@ -22,8 +22,8 @@ struct Grid {
 // nothing. A device is its own.
 std::vector<std::optional<uint32_t>> RouterOwners(const Cluster& cluster);
 
-// The grid of four devices or more that the cluster is, and is nothing more than: each device,
-// together with its own router, has links to its neighbours and to nothing else.
+// The grid of four devices or more that the cluster is, if it is nothing else: each device,
+// together with its own router, has links to its neighbours only.
 std::optional<Grid> FindGrid(const Cluster& cluster);
 
 }  // namespace rehearse

@@ -10,7 +10,7 @@ namespace rehearse {
 const std::vector<NetworkPlugin>& KnownNetworkPlugins() {
   static const std::vector<NetworkPlugin> plugins = {
       {"ib", Seconds(0), true, true, "NVIDIA/nccl src/transport/net_ib.cc: InfiniBand and RoCE"},
-      // Delivers out of order. The latency is what it tells NCCL of every EC2 machine.
+      // Delivers out of order. The latency is what it reports to NCCL on every EC2 machine.
       {"efa", Seconds(75e-6), false, false,
        "aws/aws-ofi-nccl src/platform-aws.cpp (latency 75.0); issue 76, pull request 280"},
       // Through the kernel's TCP, device memory by page-wise receives. Latency read off the

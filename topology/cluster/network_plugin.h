@@ -1,5 +1,6 @@
-// What stands between NCCL and the NICs: NCCL's own driver of InfiniBand and RoCE, or a plug-in of
-// the network's maker. It tells NCCL how long its hops take, and some protocols it cannot carry.
+// What stands between NCCL and the NICs: NCCL's own driver for InfiniBand and RoCE, or a plug-in by
+// the network's maker. It tells NCCL how long its hops take, and there are protocols that it cannot
+// carry.
 //
 // LL and LL128 put flags beside the data and trust that bytes arrive in the order in which they
 // were written. A network that delivers out of order, or that copies through the host, must not be
@@ -16,7 +17,7 @@ namespace rehearse {
 
 struct NetworkPlugin {
   std::string name = "ib";
-  Seconds latency;  // of a hop, besides what the links take; what the plug-in tells NCCL
+  Seconds latency;  // per hop, in addition to the links'; what the plug-in tells NCCL
   bool has_ll = true;
   bool has_ll128 = true;
   std::string source;
@@ -24,7 +25,7 @@ struct NetworkPlugin {
   friend bool operator==(const NetworkPlugin&, const NetworkPlugin&) = default;
 };
 
-// The table of plug-ins that are known by name; "ib" first. Find throws Error with "did you mean".
+// The table of plug-ins known by name; "ib" first. Find throws Error with "did you mean".
 const std::vector<NetworkPlugin>& KnownNetworkPlugins();
 const NetworkPlugin& FindNetworkPlugin(const std::string& name);
 

@@ -47,7 +47,7 @@ bool AllReached(const std::vector<bool>& reached, const std::vector<VertexId>& d
 }
 
 // Whether all devices meet at one switch, NIC or socket that touches the first device: true of
-// nearly every machine, and linear in its size. If not, every device has to be asked.
+// nearly every machine, and linear in its size. If not, every device must be checked.
 bool DevicesMeet(const Wiring& wiring) {
   constexpr int kMostCandidates = 8;
   const ClusterGraph& graph = wiring.graph().graph;

@@ -5,8 +5,8 @@
 
 namespace rehearse {
 
-// Throws Error where one does not, naming both ends and all ranks that are cut off. CHECKs that
-// there is a device.
+// Throws Error if one does not, naming both ends and all ranks that are cut off. CHECKs that there
+// is a device.
 void CheckConnected(const Wiring& wiring);
 
 }  // namespace rehearse

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view kArrow = "->";
 
-// Which vertex may the user have meant?
+// Which vertex the user may have meant.
 std::string Suggest(const Cluster& cluster, const std::string& pattern,
                     const std::function<bool(const Vertex&)>& eligible) {
   std::vector<std::string> names;
@@ -42,7 +42,7 @@ std::vector<bool> MatchingOrFail(const Cluster& cluster, const std::string& patt
 }
 
 // The positions of the pattern at which a match may stand after the characters read so far. A star
-// is passed without reading anything, and stays where it is when it reads a character.
+// can be passed without reading anything, and keeps its position when it reads a character.
 bool MatchesFrom(std::string_view pattern, std::string_view name) {
   const size_t size = pattern.size();
   const auto is_any = [&](size_t at) { return pattern.substr(at, 2) == "**"; };
@@ -71,7 +71,7 @@ bool MatchesFrom(std::string_view pattern, std::string_view name) {
 
 }  // namespace
 
-// Most names of a large cluster fall at the first character that is no wildcard and differs.
+// Most names of a large cluster fail at the first character that is not a wildcard and differs.
 bool MatchesPattern(std::string_view pattern, std::string_view name) {
   const size_t literal = std::min(pattern.find_first_of("*?"), pattern.size());
   if (!name.starts_with(pattern.substr(0, literal))) return false;

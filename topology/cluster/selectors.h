@@ -2,10 +2,10 @@
 // (topology/files/edits.h) and perturbations (scenarios/readers/perturbation.h) use them.
 //
 // Patterns are on vertex names: `*` is any text within one part of the name (between slashes), `**`
-// any text at all, `?` one character that is no slash; everything else stands for itself. A pattern
-// selects every link with an end whose name matches, in both directions; "a->b" the links between a
-// vertex that matches a and one that matches b, again in both directions unless `one_way`. Of
-// devices it selects those that match.
+// any text at all, `?` one character that is not a slash; everything else stands for itself. A
+// pattern selects every link with an end whose name matches, in both directions; "a->b" the links
+// between a vertex that matches a and one that matches b, again in both directions unless
+// `one_way`. Among devices it selects those that match.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace rehearse {
 
-// Whether a name matches a pattern, in time of their lengths' product.
+// Whether a name matches a pattern; takes time in proportion to the product of their lengths.
 bool MatchesPattern(std::string_view pattern, std::string_view name);
 
 // Whether the pattern has a direction: "a->b".

@@ -1,12 +1,12 @@
-// Trunks: bundles of parallel cables over which a fabric sprays, packet by packet, what goes their
-// way: all cables of a leaf towards the spines, of a pod towards the cores, of a dragonfly's group
-// towards another, each direction separately.
+// Trunks: bundles of parallel cables over which a fabric sprays its traffic packet by packet: all
+// cables from a leaf to the spines, from a pod to the cores, from one group of a dragonfly to
+// another, each direction separately.
 //
-// To routes, flows and reports a trunk is one link that carries what its cables carry together. It
-// is numbered behind the links: trunk t of a cluster is link link_count() + t
-// (topology/cluster/cluster.h). Equal loads on the cables of a bundle are exact where these are
-// equal; where they differ (topology/files/edits.h) each takes as much as it can carry, as adaptive
-// routing has it.
+// To routes, flows and reports a trunk is one link that carries what its cables carry together.
+// Trunks are numbered after the links: trunk t of a cluster is link link_count() + t
+// (topology/cluster/cluster.h). Equal loads on the cables of a bundle are exact if the cables are
+// equal; where they differ (topology/files/edits.h) each takes as much as it can carry, as with
+// adaptive routing.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 namespace rehearse {
 
 struct Trunks {
-  // Vertices; of several switches that the cables join, the first.
+  // Vertices; if the cables join several switches, the first.
   struct Ends {
     uint32_t from = 0;
     uint32_t to = 0;

@@ -1,10 +1,10 @@
 // What is wired in a cluster: vertices with their names, links with their ends and kinds, ranks,
 // machines. Figures are not part of it (topology/cluster/figures.h). A ClusterBuilder makes it;
-// from then on it never changes, and all clusters that differ in figures alone share it.
+// from then on it never changes, and all clusters that differ only in figures share it.
 //
-// Vertex names are made when asked for, but for those of the fabric. As a graph that can be
-// searched it is in topology/cluster/graph.h, which brings Boost.Graph with
-// it; this header, like all that includes no more than topology/cluster/cluster.h, does without.
+// Vertex names are made when asked for, except those of the fabric. topology/cluster/graph.h has
+// the wiring as a graph that can be searched, which needs Boost.Graph; this header, like everything
+// that includes no more than topology/cluster/cluster.h, does without.
 #pragma once
 
 #include <cstddef>
@@ -54,13 +54,13 @@ class Wiring {
   std::vector<Vertex> drawn_vertices;
   std::vector<WiredLink> drawn_links;
   EqualMachines machines;
-  // Of NICs that were drawn one by one: what all their cables had together then.
+  // For NICs that were drawn one by one: the bandwidth of all their cables together at that time.
   std::map<VertexId, BytesPerSecond> nic_speeds;
   std::vector<VertexId> devices;     // rank -> vertex
   std::vector<uint32_t> node_index;  // by rank; machines are numbered by their first device
   uint32_t node_count = 0;
-  std::shared_ptr<const ClusterStructure> structure;  // null where it was drawn vertex by vertex
-  Trunks trunks;                                      // none there either
+  std::shared_ptr<const ClusterStructure> structure;  // null if it was drawn vertex by vertex
+  Trunks trunks;                                      // none then either
 
   size_t vertex_count() const { return drawn_vertices.size() + machines.vertex_count(); }
   size_t link_count() const { return drawn_links.size() + machines.link_count(); }
@@ -70,12 +70,12 @@ class Wiring {
     return machines.parts[(id - drawn_vertices.size()) % machines.parts.size()].kind;
   }
   WiredLink LinkAt(size_t index) const;
-  // kNoVertex: there is none of that name.
+  // kNoVertex: there is none with that name.
   VertexId Find(std::string_view vertex) const;
-  // Made when it is first asked for, by whatever thread.
+  // Made when any thread first asks for it.
   const Graph& graph() const;
 
-  // Drawn vertices by their name, which only they themselves hold.
+  // Drawn vertices by their names, which only the vertices themselves hold.
   struct HashName {
     using is_transparent = void;
     const std::vector<Vertex>* of;

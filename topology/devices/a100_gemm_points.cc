@@ -1,5 +1,5 @@
-// GEMM efficiencies of an A100 PCIe in bf16, as shares of 312 TFLOP/s, one row a fully
-// connected layer.
+// GEMM efficiencies of an A100 PCIe in bf16, as shares of 312 TFLOP/s, one row per fully connected
+// layer.
 //
 // Source: MooreThreads/SimuMax 4dcaae5, simumax_a100_pcie_measured_gemm_efficiency.json, "matmul",
 // 183 entries, rounded to five digits. There each layer of t tokens, i inputs and o outputs has

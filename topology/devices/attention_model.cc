@@ -14,7 +14,7 @@ AttentionPass Pass(std::array<double, 3> rates, double causal, double setup, dou
   return {.rates = rates, .causal = causal, .setup = setup, .tail = tail};
 }
 
-// An implementation on another device: so many times the share of its peak.
+// An implementation on another device, at so many times the share of the peak.
 AttentionRates Times(AttentionRates rates, double forward, double backward) {
   for (double& rate : rates.forward.rates) rate *= forward;
   for (double& rate : rates.backward.rates) rate *= backward;
@@ -25,8 +25,8 @@ AttentionRates Times(AttentionRates rates, double forward, double backward) {
 
 // Forward 192 and 227 TFLOP/s for heads of 64 and 128 (Dao 2023, arXiv 2307.08691, Fig. 5);
 // backward fitted to forward + backward of assets/flash2_a100_fwd_bwd_benchmark.png of
-// Dao-AILab/flash-attention 0251105a, 21 bars: median 0.5 %, worst 1.8 %. Heads of 256 assumed as
-// 128. The tail: MooreThreads/SimuMax 4dcaae5, 4 to 64 heads on an A100 PCIe.
+// Dao-AILab/flash-attention 0251105a, 21 bars: median 0.5 %, worst 1.8 %. Heads of 256 are assumed
+// to be like 128. The tail: MooreThreads/SimuMax 4dcaae5, 4 to 64 heads on an A100 PCIe.
 AttentionRates Flash2OnAmpere() {
   return {AttentionKernel::kFlash2, 128, Pass({0.65, 0.765, 0.765}, 0.95, 80, 0.65),
           Pass({0.567, 0.65, 0.65}, 0.994, 232, 0.65)};
@@ -34,15 +34,15 @@ AttentionRates Flash2OnAmpere() {
 
 // The Triton kernel of the first generation, which MPT and others trained with in 2023: fitted to
 // 20 rates of triton-lang/triton #1917 (July 2023, batch 4, 48 heads of 64, A100): median 0.7 %,
-// worst 2.7 %. Other head sizes assumed as 64.
+// worst 2.7 %. Other head sizes are assumed to be like 64.
 AttentionRates Flash1OnAmpere() {
   return {AttentionKernel::kFlash1, 128, Pass({0.489, 0.489, 0.489}, 0.959, 223, 0.65),
           Pass({0.313, 0.313, 0.313}, 0.897, 270, 0.65)};
 }
 
 // xformers' CUTLASS kernels: forward facebookresearch/xformers #389 (160 heads of 128, 8,096
-// tokens: 49.8 ms, causal 25.5 ms), backward #479 (causal, 4,096 and 8,192 tokens: 25.8 and
-// 91.4 ms). Heads of 64 and 256 as FlashAttention-2's are to its 128.
+// tokens: 49.8 ms, causal 25.5 ms), backward #479 (causal, 4,096 and 8,192 tokens: 25.8 and 91.4
+// ms). Heads of 64 and 256 are to 128 as FlashAttention-2's.
 AttentionRates EfficientOnAmpere() {
   return {AttentionKernel::kEfficient, 128, Pass({0.30, 0.35, 0.35}, 0.98, 80, 0.65),
           Pass({0.24, 0.28, 0.28}, 1, 540, 0.65)};
@@ -52,8 +52,8 @@ AttentionRates EfficientOnAmpere() {
 
 // arXiv 2407.08608 (FlashAttention-3), labels of the forward figures (30 each: median 1.5, 0.9,
 // 1.9 %) and of the backward figures without a mask (heads of 128, and of 64 up to 2,048 tokens: 9
-// each, median 0.4, 0.7, 1.1 %), fp16. Backward of heads of 256 is assumed: as to 128 in forward,
-// for FlashAttention-3 as 128.
+// each, median 0.4, 0.7, 1.1 %), fp16. Backward of heads of 256 is assumed: in the same ratio to
+// 128 as in forward; for FlashAttention-3 the same as 128.
 AttentionRates Flash2OnHopper() {
   return {AttentionKernel::kFlash2, 128, Pass({0.338, 0.389, 0.368}, 0.97, 78, 0.65),
           Pass({0.31, 0.346, 0.327}, 1, 268, 0.65)};
@@ -72,7 +72,8 @@ AttentionRates Flash3OnHopper() {
 // cuDNN with blocks of 256 queries. Forward of heads of 128: MooreThreads/SimuMax 4dcaae5, 13
 // causal rates of a B200 (4 to 128 heads, 4,096 to 131,072 tokens: median 9.6 %, worst 28 % with 8
 // heads), backward the same (2.6 %, worst 40 % with 4 heads). Other rates: ai-dynamo/aiconfigurator
-// 095f58a51c4c, causal prefill by TensorRT-LLM; backward of heads of 64 as to 128 in forward.
+// 095f58a51c4c, causal prefill by TensorRT-LLM; backward of heads of 64 in the same ratio to 128 as
+// in forward.
 AttentionRates CudnnOnBlackwell(double forward_64, double forward_128) {
   const double backward_128 = 0.45 * forward_128 / 0.62;
   const double backward_64 = backward_128 * forward_64 / forward_128;
@@ -81,13 +82,13 @@ AttentionRates CudnnOnBlackwell(double forward_64, double forward_128) {
 }
 
 // Kernels of the A100's kind. Heads of 64: Dao-AILab/flash-attention #1589 on a B200 (10 rates:
-// median 5 %, worst 13 %); others as to 64 on the H100.
+// median 5 %, worst 13 %); others in the same ratio to 64 as on the H100.
 AttentionRates Flash2OnBlackwell() {
   return {AttentionKernel::kFlash2, 128, Pass({0.157, 0.181, 0.171}, 0.97, 57, 0.65),
           Pass({0.149, 0.166, 0.157}, 1, 178, 0.65)};
 }
 
-// Older kernels of the A100's kind gain from a newer device what FlashAttention-2's does.
+// Older kernels of the A100's kind gain as much from a newer device as FlashAttention-2 does.
 std::vector<AttentionRates> OlderKernels(const AttentionRates& flash_2) {
   const AttentionRates ampere = Flash2OnAmpere();
   const double forward = flash_2.forward.rates[1] / ampere.forward.rates[1];
@@ -137,7 +138,7 @@ AttentionModel BlackwellAttention(uint32_t multiprocessors, double forward_64, d
 }
 
 // Forward: ai-dynamo/aiconfigurator 095f58a51c4c, L40S, causal prefill by vLLM and SGLang. Backward
-// as to forward on the A100: assumed.
+// in the same ratio to forward as on the A100: assumed.
 AttentionModel AdaAttention(uint32_t multiprocessors) {
   const AttentionRates flash_2 = {AttentionKernel::kFlash2, 128,
                                   Pass({0.45, 0.575, 0.575}, 1, 120, 0.15),
@@ -147,14 +148,15 @@ AttentionModel AdaAttention(uint32_t multiprocessors) {
   return ModelOf(multiprocessors, {flash_2, cudnn}, OlderKernels(flash_2));
 }
 
-// No FlashAttention supports it; xformers' kernels do, at the share of the peak that they reach on
-// the A100: assumed.
+// No FlashAttention supports it; xformers' kernels do, we assume at the share of the peak that they
+// reach on the A100.
 AttentionModel VoltaAttention(uint32_t multiprocessors) {
   return {multiprocessors, kLaunch, {EfficientOnAmpere()}};
 }
 
 // Forward by Dao-AILab/flash-attention #1310 (2,048 tokens, heads of 64 and 128: FlashAttention-2
-// 82 and 84, -3 120 and 126, cuDNN 126 and 129 of 148 TFLOP/s); backward as to forward on the H100.
+// 82 and 84, -3 120 and 126, cuDNN 126 and 129 of 148 TFLOP/s); backward in the same ratio to
+// forward as on the H100.
 AttentionModel H20Attention() {
   const AttentionRates flash_2 = Times(Flash2OnHopper(), 0.60 / 0.389, 0.60 / 0.389);
   return ModelOf(78,
@@ -177,14 +179,14 @@ const AttentionRates* FindRates(const AttentionModel& model, AttentionKernel ker
 
 namespace {
 
-// With a window, or of a rank's part of a sequence.
+// The shape with a window, or for a rank's part of a sequence.
 std::optional<AttentionShape> ShapeOfPart(const Compute& compute, AttentionShape shape,
                                           bool backward) {
   const AttentionPart part = PartOf(compute.attributes);
   const double pairs = MostPairs(part);
   if (!(pairs > 0)) return std::nullopt;
   const bool has_window = part.window > 0 && part.window < part.sequence;
-  // What comes from another rank lies before or behind all of a run.
+  // What comes from another rank lies before or after the whole run.
   if (part.step > 0 && !has_window) shape.causal = false;
   shape.sequences_times_heads =
       compute.flops.value() / (2 * (backward ? 5 : 2) * pairs * shape.head_size);

@@ -1,4 +1,4 @@
-// What boards may draw, by data sheet.
+// What boards may draw, according to data sheets.
 #pragma once
 
 #include <optional>
@@ -6,8 +6,8 @@
 
 namespace rehearse {
 
-// Watts of one device (of a die, where a board has two and each is a device); nothing where no data
-// sheet says it, or says a range.
+// Watts of one device (of a die, where a board has two and each is a device); nothing if no data
+// sheet says it, or if it gives a range.
 std::optional<double> BoardPowerOf(std::string_view device);
 
 }  // namespace rehearse

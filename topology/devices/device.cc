@@ -28,12 +28,12 @@ Seconds MemoryTime(const DeviceSpec& device, Bytes bytes) {
   return bytes / (device.memory_bandwidth * device.memory_efficiency);
 }
 
-// Of element-wise kernels.
+// The time of element-wise kernels.
 Seconds StreamingTime(const DeviceSpec& device, const Compute& compute) {
   const Seconds time = MemoryTime(device, compute.bytes);
   if (!(device.cache > Bytes(0)) || compute.kernels == 0) return time;
-  constexpr double kKept = 0.7;   // of the cache: all of it is still there
-  constexpr double kLost = 1.05;  // none is
+  constexpr double kKept = 0.7;   // of the cache: everything is still there
+  constexpr double kLost = 1.05;  // nothing is
   const double filled = compute.bytes / compute.kernels / device.cache;
   const double share = std::clamp((kLost - filled) / (kLost - kKept), 0.0, 1.0) / 2;
   return (1 - share) * time + share * (compute.bytes / device.cache_bandwidth);
@@ -55,7 +55,7 @@ bool HasPoint(const DeviceSpec& device, const Gemm& gemm) {
 
 uint64_t CeilDivide(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
 
-// How many times longer a product takes on what communication leaves of the multiprocessors.
+// How many times as long a product takes on the multiprocessors that communication leaves.
 double WavesBeside(const Waves& waves, const Gemm& gemm) {
   const uint64_t blocks =
       CeilDivide(gemm.m, waves.tile_rows) * CeilDivide(gemm.n, waves.tile_columns) * gemm.batch;
@@ -71,7 +71,7 @@ const GemmModel* ModelOf(const DeviceSpec& device, DType dtype) {
                                                 : device.gemm_model.get();
 }
 
-// By tiles and waves; without the model by the efficiency.
+// By tiles and waves; without that model, by the efficiency.
 Seconds GemmTime(const DeviceSpec& device, const Gemm& gemm, DType dtype, Bytes bytes) {
   if (const GemmModel* const model = ModelOf(device, dtype))
     return TimeOf(*model, gemm, SizeOf(dtype), bytes, PeakOf(device, dtype) * device.gemm_scale,
@@ -101,7 +101,7 @@ Seconds UnfusedTime(const DeviceSpec& device, const Compute& compute, const Atte
          device.launch_overhead * static_cast<double>(compute.kernels);
 }
 
-// Nothing where the one efficiency counts.
+// Nothing if the single efficiency applies.
 std::optional<Seconds> AttentionTime(const DeviceSpec& device, const Compute& compute,
                                      bool backward) {
   const bool unfused = compute.attention == AttentionKernel::kUnfused;

@@ -3,7 +3,7 @@
 // Compute model, in this order:
 //   points     the user's own of exactly these sizes (topology/devices/device_points.h), launches
 //              included;
-//   measured   what a calibration says of the op's kernel (topology/devices/measured_costs.h),
+//   measured   what a calibration says about the op's kernel (topology/devices/measured_costs.h),
 //              launches included; everything below is for devices and kernels without.
 //   GEMM       the measured efficiency of the exact shape and mode if the device has that point:
 //              time = flops / (peak · efficiency · gemm_scale), but never less than
@@ -25,9 +25,9 @@
 //              reads, come at cache_bandwidth where they are at most 0.7 of the cache, none from
 //              1.05 of it on, in between a share: its operands are there from the kernel before.
 // Assumptions: what was measured with 16-bit operands holds for other types as a share of their own
-// peak, but for those of 8 and 4 bits, which have a model of their own (gemm_model_8) where 8 bits
-// were measured; where there are points only, a batch of b GEMMs fills the device as one with b·m
-// rows.
+// peak, except for those of 8 and 4 bits, which have a model of their own (gemm_model_8) where 8
+// bits were measured; where there are points only, a batch of b GEMMs fills the device as one with
+// b·m rows.
 // Every figure of a preset names its source in `sources`. All functions are pure.
 #pragma once
 
@@ -76,7 +76,7 @@ struct Waves {
 // the kind runs at 1/(1 + slowdown); while it computes, its transfers do. Measured coefficients; 0
 // where none are known.
 struct Slowdown {
-  double gemm = 0;  // besides waves
+  double gemm = 0;  // in addition to waves
   double attention = 0;
   double memory = 0;
   double communication = 0;
@@ -102,30 +102,30 @@ struct DeviceSpec {
   Bytes memory;
   BytesPerSecond memory_bandwidth;  // nominal
   double memory_efficiency = 1;     // share of it that streaming kernels reach
-  Bytes cache;                      // L2; 0: none is told
-  BytesPerSecond cache_bandwidth;   // that streaming kernels reach there
-  double gemm_efficiency = 1;       // where there are neither points nor a model
+  Bytes cache;                      // L2; 0: not given
+  BytesPerSecond cache_bandwidth;   // what streaming kernels reach there
+  double gemm_efficiency = 1;       // used if there are neither points nor a model
   // Efficiencies of GEMM and attention were measured on a sibling device; here they are
   // this much higher.
   double gemm_scale = 1;
-  double attention_forward_efficiency = 1;  // where there is no model
+  double attention_forward_efficiency = 1;  // used if there is no model
   double attention_backward_efficiency = 1;
-  Seconds launch_overhead;  // each kernel
+  Seconds launch_overhead;  // per kernel
   Slowdown slowdown;
   // > 0: the devices of a machine are processes that share so many cores, each at full speed while
-  // there are no more active ones than cores (a rank is active while it computes and while it
-  // communicates).
+  // no more of them are active than there are cores (a rank is active while it computes and while
+  // it communicates).
   double host_cores = 0;
   std::vector<GemmPoint> gemm_points;
-  std::shared_ptr<const GemmModel> gemm_model;               // null for none
-  std::shared_ptr<const GemmModel> gemm_model_8;             // of 8 and 4 bits; null: as others
+  std::shared_ptr<const GemmModel> gemm_model;    // null for none
+  std::shared_ptr<const GemmModel> gemm_model_8;  // of 8 and 4 bits; null: like other products
   std::shared_ptr<const AttentionModel> attention_model;     // null for none
   std::shared_ptr<const DevicePoints> points;                // a user's own; null for none
   std::shared_ptr<const MeasuredKernels> measured;           // by a calibration; null for none
-  std::vector<std::pair<std::string, std::string>> sources;  // figure -> where it is from
+  std::vector<std::pair<std::string, std::string>> sources;  // figure -> where it comes from
 };
 
-// Of this op while its device communicates: for products (1 + gemm) · waves beside /
+// The slowdown of this op while its device communicates: for products (1 + gemm) · waves beside /
 // waves alone − 1.
 double SlowdownOf(const Slowdown& slowdown, const Compute& compute);
 
@@ -138,12 +138,12 @@ bool IsGpu(const DeviceSpec& device);
 // the memory bound; in (0, 1]. CHECKs that no dimension is 0.
 double GemmEfficiency(const DeviceSpec& device, const Gemm& gemm);
 
-// Empty if the device can have its attention core from there; else what it can have.
+// Empty if the device can run this attention kernel; else says which it can run.
 std::string WhyNot(const DeviceSpec& device, AttentionKernel kernel);
 
 // How long one Compute op lasts on an otherwise idle device. `backward` chooses the attention
 // efficiency. Finite and not negative; throws Error when the spec lacks a rate that the op needs,
-// or WhyNot says something of its attention core.
+// or WhyNot objects to its attention core.
 Seconds ComputeTime(const DeviceSpec& device, const Compute& compute, bool backward);
 
 // The table of devices that are known by name; sorted. Find throws Error with "did you mean".

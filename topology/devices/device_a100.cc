@@ -27,7 +27,7 @@ DeviceSpec A100Sxm() {
   // The points come from the PCIe card: the same die under a lower power limit.
   device.gemm_points = A100GemmPoints();
   for (GemmPoint& point : device.gemm_points) point.efficiency *= kSxmOverPcie;
-  device.gemm_efficiency = 0.75;  // never used: what has no point has tiles
+  device.gemm_efficiency = 0.75;  // never used: products without a point have tiles
   // With all flops counted the sources' figures are 1.187 and 1.005; a causal mask leaves out half
   // of the work, and a Schedule counts only the half that is done.
   device.attention_forward_efficiency = 1.187 / 2 * kSxmOverPcie;

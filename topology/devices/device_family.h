@@ -1,4 +1,4 @@
-// What devices share: a roofline with one stated efficiency, and over it the tiles and waves of
+// What devices share: a roofline with one stated efficiency and, on top, the tiles and waves of
 // their products.
 #pragma once
 
@@ -26,13 +26,14 @@ struct RooflineFigures {
   uint32_t gfx = 0;
 };
 
-// Memory efficiency, attention and launches are assumed as the A100's.
+// Memory efficiency, attention and launches are assumed to be the A100's.
 DeviceSpec Roofline(const RooflineFigures& figures);
 
-// What streaming kernels reach: of the memory's bandwidth, and in a cache of so many bytes.
+// What streaming kernels reach: as a share of the memory's bandwidth, and in a cache of so many
+// bytes.
 struct MemoryFigures {
   double efficiency = 1;
-  double cache = 0;  // bytes; 0: not told
+  double cache = 0;  // bytes; 0: not given
   double cache_bytes_per_second = 0;
   const char* efficiency_source = "";
   const char* cache_source = "";
@@ -41,8 +42,8 @@ DeviceSpec WithMemory(DeviceSpec device, const MemoryFigures& figures);
 
 // The device with that model of its products.
 DeviceSpec WithTiles(DeviceSpec device, const GemmModel& model, std::string source);
-// The device with that model of attention; without a source as its implementations were measured
-// (topology/devices/attention_model.cc).
+// The device with that model of attention; without a source, the one for which its implementations
+// were measured (topology/devices/attention_model.cc).
 DeviceSpec WithAttention(DeviceSpec device, AttentionModel model, std::string source = "");
 
 }  // namespace rehearse

@@ -1,4 +1,4 @@
-// NVIDIA's GPUs but the A100: rooflines, and tiles and waves on them.
+// NVIDIA's GPUs except the A100: rooflines, and tiles and waves on them.
 #include <utility>
 
 #include "topology/devices/device_family.h"
@@ -27,7 +27,7 @@ GemmModel Tiles(GemmLibrary library, uint32_t multiprocessors, double few_waves,
           .cache = Bytes(0)};
 }
 
-// te42kyfo/gpu-benches: streams of a, b and a·b + c (triad), and one small kernel again and again.
+// te42kyfo/gpu-benches: streams of a, b and a·b + c (triad), and one small kernel repeated.
 constexpr MemoryFigures kHopperMemory = {
     0.898, 50e6, 6.0e12,
     "te42kyfo/gpu-benches cdcc732d, cuda-stream, h100_pcie: triad 1832 of 2039 GB/s",
@@ -72,7 +72,7 @@ std::vector<DeviceSpec> VoltaAndOlder() {
   const char* gemm =
       "Markidis et al. 2018 (arXiv 1803.04014): cuBLAS 83 of 112.7 TFLOP/s, fp16 with fp32 "
       "accumulation";
-  // 0.736 of the peak where there are many waves; the first ones are to them as on the A100.
+  // 0.736 of the peak with many waves; the first ones are to these as on the A100.
   const GemmModel tiles = Tiles(GemmLibrary::kAmpere, 80, 0.84, 0.736, 0.5);
   const char* assumed =
       "the A100's tiles on 80 multiprocessors, at the rate that gemm_efficiency's source gives";

@@ -7,8 +7,8 @@
 namespace rehearse {
 namespace {
 
-// hipBLASLt's tiles on so many compute units. OpenXLA's small products do not tell the first waves
-// from many.
+// hipBLASLt's tiles on so many compute units. OpenXLA's small products do not separate the first
+// waves from many.
 GemmModel CdnaTiles(uint32_t compute_units, double share) {
   return {.library = GemmLibrary::kCdna,
           .multiprocessors = compute_units,

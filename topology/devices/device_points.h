@@ -1,5 +1,5 @@
-// What exact pieces of work were measured to take: a user's own points. They stand for the device's
-// model where every size agrees; nothing is interpolated between them.
+// How long exact pieces of work were measured to take: a user's own points. They replace the
+// device's model where every size agrees; nothing is interpolated between them.
 #pragma once
 
 #include <compare>
@@ -14,9 +14,9 @@ namespace rehearse {
 
 enum class PointOp : uint8_t { kGemm, kAttention, kAttentionBackward };
 
-// A GEMM has m, n, k (of one of its batch), and perhaps a mode: without one it stands for all that
-// have no point of their own. An attention core has heads (of one sequence), head size, sequence,
-// and batch sequences.
+// A GEMM has m, n, k (of one product of its batch), and perhaps a mode: without one it stands for
+// all modes that have no point of their own. An attention core has heads (of one sequence), head
+// size, sequence, and batch sequences.
 struct PointKey {
   PointOp op = PointOp::kGemm;
   DType dtype = DType::kBf16;
@@ -37,7 +37,7 @@ struct DevicePoints {
   std::map<PointKey, Seconds> times;  // of the whole op, launches included
 };
 
-// Nothing where there is no such point. Of attention batch · heads must agree.
+// Nothing if there is no such point. For attention, batch · heads must agree.
 std::optional<Seconds> TimeOf(const DevicePoints& points, const Compute& compute, bool backward);
 
 }  // namespace rehearse

@@ -16,9 +16,9 @@ constexpr Bytes kSum(4);     // an element of a part's result
 // of 3.35; te42kyfo/gpu-benches, gpu-l2-cache).
 constexpr double kCacheOverMemory = 3;
 constexpr std::array<uint32_t, 6> kSplits = {1, 2, 3, 4, 6, 8};
-// A product that fills the device so often is not split.
+// A product that fills the device this often is not split.
 constexpr uint64_t kMostSplitWaves = 3;
-// Where half of what large products lose in the long run is lost.
+// Where half of the rate that large products lose in the long run is lost.
 constexpr Flops kHalfSustained(0.12e12);
 
 uint64_t CeilOf(uint64_t a, uint64_t b) { return (a + b - 1) / b; }

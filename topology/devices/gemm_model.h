@@ -1,9 +1,9 @@
-// What a matrix product takes on a GPU: tiles in waves over its multiprocessors.
+// How long a matrix product takes on a GPU: tiles in waves over its multiprocessors.
 //
-// A library cuts C into tiles of one shape, one tile a multiprocessor at a time, and may cut k into
-// `split` parts besides (split-k, stream-k), whose sums it adds up. With S multiprocessors,
+// A library cuts C into tiles of one shape, one tile per multiprocessor at a time, and may also cut
+// k into `split` parts (split-k, stream-k), whose results it sums. With S multiprocessors,
 //   blocks  = batch · ⌈m/rows⌉ · ⌈n/columns⌉ · split,     w = blocks/S waves
-//   waves   = w + last_wave · (⌈w⌉ - w), at least 1: what of the last wave is lost
+//   waves   = w + last_wave · (⌈w⌉ - w), at least 1: part of the last wave is lost
 //   rate(w) = many + (few - many) / (1 + (w/settling)²) of the peak
 //   tile    = 2 · rows · columns · k' / (peak/S · rate · the shape's own share)
 //             + tile_overhead · rows · columns / (128 · 256)
@@ -13,19 +13,22 @@
 //   time    = √(tiles² + (bytes / (bandwidth · memory_share))²)
 //             + spill · (bytes of C beyond the cache) / bandwidth + launch
 // and `tiles` take 1 + (1/sustained - 1) · f²/(f² + f0²) times as long for a product of f flops, f0
-// = 0.12 TFLOP: what is left of the rate in minutes of work, of which small products use little.
-// (memory beside arithmetic: the longer of the two, but for products that are bound by both; what C
-// drives out of the cache is read again, which only cards with little bandwidth notice).
+// = 0.12 TFLOP: the rate that remains over minutes of work, an effect that small products hardly
+// show. (Memory beside arithmetic: the longer of the two, except for products that are bound by
+// both; what C drives out of the cache is read again, which only cards with little bandwidth
+// notice.)
 //
 // `few` is the rate of the first waves, whose blocks go through k in step, under a cool die's
-// clock; `many` the one after so many waves that blocks drift apart, share less of the cache, and
-// the power limit has set the clock. These two and `launch` are a device's own; all else is its
-// library's. They were fitted to measured shapes: topology/OPERATORS.md says to which, how, and how
-// far off others are. A mode has a share of the rates: those of forward products (NT) were fitted;
-// on the A100 PCIe and the B200 weight gradients (TN, which add to fp32) are 4 and 2.5 % slower
-// beside the model, input gradients (NN) 2 and 0 % (MooreThreads/SimuMax 4dcaae5).
+// clock; `many` the one after many waves, when blocks have drifted apart and share less of the
+// cache, and the power limit has set the clock. These two and `launch` are a device's own;
+// everything else is its library's. They were fitted to measured shapes: topology/OPERATORS.md says
+// to which, how, and how far off others are. A mode has a share of the rates: those of forward
+// products (NT) were fitted; on the A100 PCIe and the B200 weight gradients (TN, which add to fp32)
+// are 4 and 2.5 % slower than the model, input gradients (NN) 2 and 0 % (MooreThreads/SimuMax
+// 4dcaae5).
 //
-// No function of libm but √, which IEEE 754 rounds, so the bits are the same everywhere.
+// The only function of libm is √, which IEEE 754 rounds exactly, so the bits are the same
+// everywhere.
 #pragma once
 
 #include <array>
@@ -78,7 +81,7 @@ struct GemmModel {
   double few_waves = 1;   // of the peak
   double many_waves = 1;  // of the peak
   double sustained = 1;   // of the rates, in minutes of large products
-  Seconds launch;         // a product's own, from the end of the kernel before it
+  Seconds launch;         // a product's own, from the end of the previous kernel
   Bytes cache;            // L2; counts where the library spills
 
   friend bool operator==(const GemmModel&, const GemmModel&) = default;
@@ -96,7 +99,7 @@ struct GemmChoice {
 // dimension is 0.
 GemmChoice ChooseTiles(const GemmModel& model, const Gemm& gemm, Bytes element, FlopsPerSecond peak,
                        BytesPerSecond bandwidth);
-// Of one product that moves `bytes`, its launch included.
+// The time of one product that moves `bytes`, its launch included.
 Seconds TimeOf(const GemmModel& model, const Gemm& gemm, Bytes element, Bytes bytes,
                FlopsPerSecond peak, BytesPerSecond bandwidth);
 

@@ -9,13 +9,14 @@
 namespace rehearse {
 namespace {
 
-constexpr double kBeyond = 1.5;  // a size so many times the largest measured is still inside
+constexpr double kBeyond =
+    1.5;  // up to this many times the largest measured, a size is still inside
 constexpr double kLogBeyond = 0.4054651081081644;
 constexpr double kTrustInFit = 0.6931471805599453;  // log 2: the distance of the fit's own vote
 
 double Square(double x) { return x * x; }
 
-// Sizes whose logarithms measure how far two pieces of work are apart.
+// Sizes whose logarithms measure how far apart two pieces of work are.
 struct Coordinates {
   double logs[3];
   int count;
@@ -80,7 +81,7 @@ Seconds CostCurve::At(Bytes bytes) const {
   const CostKnot& from = knots[right - 1];
   const CostKnot& to = knots[right];
   const double share = (bytes - from.bytes) / (to.bytes - from.bytes);
-  // Above the last knot a line that falls would end below zero.
+  // Above the last knot, a falling line would end below zero.
   if (share > 1 && to.time < from.time) return to.time;
   return from.time + share * (to.time - from.time);
 }
@@ -121,7 +122,7 @@ KernelWork WorkOf(const Compute& compute, DType dtype) {
 
 std::optional<MeasuredTime> TimeOf(const MeasuredKernels& measured, const Compute& compute) {
   const DType dtype = measured.computes_in.value_or(compute.dtype);
-  // Products one after the other, which nobody measures together.
+  // Consecutive products, which nobody measures together.
   const Kernel kernel = compute.kernel == Kernel::kGroupedGemm ? Kernel::kGemm : compute.kernel;
   for (const KernelCosts& costs : measured.kernels) {
     if (costs.kernel != kernel || costs.dtype != dtype) continue;

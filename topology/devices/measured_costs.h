@@ -1,7 +1,7 @@
-// What kernels and collectives of one machine were measured to take, and what that says about
+// How long kernels and collectives were measured to take on one machine, and what that says about
 // others.
 //
-// A kernel's cost is asked in this order:
+// A kernel's cost is looked up in this order:
 //   exact     the median time of this very piece of work, if it was measured
 //   fitted    a sum of terms with coefficients that are not negative, times a correction: the mean
 //             of measured/fit of all points of the kernel, weighted by distance^-4 in the
@@ -66,18 +66,18 @@ struct CostKnot {
   Seconds time;
 };
 
-// Piecewise linear between knots, which ascend strictly; the first one's value below, the
-// last slope above.
+// Piecewise linear between knots, which ascend strictly; below them the first value, above them the
+// last slope.
 struct CostCurve {
   std::vector<CostKnot> knots;  // at least one
 
   Seconds At(Bytes bytes) const;
-  bool Covers(Bytes bytes) const;  // by half of the range's ends
+  bool Covers(Bytes bytes) const;  // up to 1.5 times beyond the knots
 };
 
 struct CollectiveCosts {
   CollectiveKind kind = CollectiveKind::kAllReduce;
-  uint32_t ranks = 2;  // of a group; the other groups do the same at the time
+  uint32_t ranks = 2;  // in a group; the other groups do the same at the same time
   CostCurve step;      // bytes/ranks -> one step
 };
 
@@ -95,18 +95,18 @@ std::vector<double> TermsOf(const KernelCosts& costs, const KernelWork& work);
 // Their names, for a calibration's reader: "constant", "2mnk", ...
 std::vector<std::string> TermNames(const KernelCosts& costs);
 
-// The work of a compute op as a calibration that computes in `dtype` knows it.
+// The work of a compute op in terms of a calibration that computes in `dtype`.
 KernelWork WorkOf(const Compute& compute, DType dtype);
 
-// Nothing where the kernel was not measured.
+// Nothing if the kernel was not measured.
 std::optional<MeasuredTime> TimeOf(const MeasuredKernels& measured, const Compute& compute);
-// From when all ranks of the group have arrived; nothing where the kind was not measured. Zero-byte
-// collectives cost their steps all the same.
+// From when all ranks of the group have arrived; nothing if the kind was not measured. Zero-byte
+// collectives still cost their steps.
 std::optional<MeasuredTime> TimeOf(const MeasuredCollectives& measured,
                                    const Collective& collective, uint32_t ranks);
 std::optional<MeasuredTime> MessageTimeOf(const MeasuredCollectives& measured, Bytes bytes);
 
-// Steps of the ring (and of all-to-all among all): what TimeOf multiplies with.
+// Steps of the ring (and of all-to-all among all): what TimeOf multiplies by.
 uint32_t MeasuredSteps(CollectiveKind kind, uint32_t ranks);
 
 }  // namespace rehearse

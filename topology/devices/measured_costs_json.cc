@@ -43,12 +43,12 @@ JsonShape NonNegative(const char* unit) {
 }
 
 JsonKey ForPeople(const char* name, const char* about) {
-  return {name, Anything(), Optional("not told"), about, "[]"};
+  return {name, Anything(), Optional("not given"), about, "[]"};
 }
 
 JsonKey ComputesIn() {
   return {"computes_in", OneOfNames(kDTypes), Optional("as asked for"),
-          "the type in which all was computed, whatever was asked for"};
+          "the type in which everything was computed, whatever was asked for"};
 }
 
 JsonKey MeasuredSeconds() {
@@ -86,7 +86,7 @@ const ObjectShape& KernelCostsShape() {
        ForPeople("terms", "of the fit"),
        {"knots_bytes", ListOf(NonNegative("B")), Default("[]"), "where the fit bends", "[1048576]"},
        {"coefficients", ListOf(NonNegative("s")), Required(), "of the terms", "[1e-6, 2e-12]"},
-       {"points", ListOf(ObjectOf(KernelPointShape)), Required(), "measured, one at least",
+       {"points", ListOf(ObjectOf(KernelPointShape)), Required(), "measured, at least one",
         R"([{"bytes": 65536, "flops": 0, "seconds": 2e-5}])"},
        ForPeople("held_out_errors", "of the fit")}};
   return shape;
@@ -203,7 +203,7 @@ const ObjectShape& MeasuredKernelsShape() {
 const ObjectShape& MeasuredCollectivesShape() {
   static const ObjectShape shape = {
       "collectives",
-      "What communication takes in a world of so many ranks.",
+      "What communication takes in a world of that many ranks.",
       {{"ranks", AWhole(2, kMostRanks), Required(), "of the world", "2"},
        {"transport", AText(), Required(), "what carried the bytes", "\"threads\""},
        ComputesIn(),

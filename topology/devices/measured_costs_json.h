@@ -1,5 +1,5 @@
-// Measured costs as part of a calibration file: topology/devices/measured_costs.h to the letter,
-// sizes and times in SI.
+// Measured costs as part of a calibration file: exactly topology/devices/measured_costs.h, sizes
+// and times in SI.
 //
 //   "kernels": { "computes_in": "fp32",
 //     "costs": [ {"kernel": "gemm", "mode": "NN", "dtype": "fp32",

@@ -15,7 +15,8 @@ struct NarrowRow {
   double peak_8 = 0;  // TFLOP/s, dense
   double peak_4 = 0;  // 0: none
   const char* peaks = "";
-  // Of peak_8; without them products reach what those in 16 bits do of theirs.
+  // Shares of peak_8; without them, products reach the same shares as those in 16 bits do of their
+  // peak.
   GemmLibrary library = GemmLibrary::kHopper8;
   double few_waves = 0;
   double many_waves = 0;

@@ -1,14 +1,14 @@
-// What devices have for products in 8 and 4 bits: peaks by data sheet, tiles and waves fitted to
+// What devices have for products in 8 and 4 bits: peaks from data sheets, tiles and waves fitted to
 // measured shapes in fp8 (topology/OPERATORS.md says to which, and how far off others are).
-// Products in fp4 are assumed to reach the same shares of their own peak, and so are those in mxfp8
-// of fp8's.
+// Products in fp4 are assumed to reach the same shares of their own peak, and those in mxfp8 the
+// same shares of fp8's.
 #pragma once
 
 #include "topology/devices/device.h"
 
 namespace rehearse {
 
-// Gives a known device what there is for it; nothing to those without such units.
+// Gives a known device what there is for it, and nothing to devices without such units.
 void AddNarrowProducts(DeviceSpec* device);
 
 }  // namespace rehearse

@@ -8,13 +8,13 @@ namespace {
 struct Family {
   uint32_t capability = 0;
   uint32_t multiprocessors = 0;
-  uint32_t blocks_inside = 0;  // of a collective within a machine
-  uint32_t blocks_across = 0;  // and over several
+  uint32_t blocks_inside = 0;  // of a collective within one machine
+  uint32_t blocks_across = 0;  // of one over several machines
   double bus_bandwidth = 0;    // of a large all-reduce within a machine, B/s
   const char* source = "";
 };
 
-// 8 NICs of 200 Gb/s take 16 blocks, says issue 689; those of 400 Gb/s as many by NVLS.
+// 8 NICs of 200 Gb/s take 16 blocks according to issue 689; those of 400 Gb/s as many with NVLS.
 constexpr Family kFamilies[] = {
     {80, 108, 24, 16, 230e9,
      "NVIDIA/nccl issues 1225 (DGX A100: 24 blocks) and 689 (8 NICs: 16, no shared SMs); busbw: "

@@ -1,4 +1,4 @@
-// What collectives of NCCL cost the kernels beside them, by family of devices, where nothing was
+// What NCCL's collectives cost the kernels beside them, by family of devices, where nothing was
 // measured on the machine itself.
 //
 //   SMs      A collective runs as so many thread blocks, each of which keeps a multiprocessor to
@@ -23,7 +23,7 @@ struct OverlapCosts {
   std::string source;
 };
 
-// Nothing where the family is not known. `crosses_machines`: whether there are several.
+// Nothing if the family is not known. `crosses_machines`: whether there are several machines.
 std::optional<OverlapCosts> OverlapCostsOf(const DeviceSpec& device, bool crosses_machines);
 
 }  // namespace rehearse

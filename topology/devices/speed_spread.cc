@@ -31,7 +31,7 @@ double SpeedSpread(const DeviceSpec& device) { return IsGpu(device) ? kVariation
 double SlowestOf(uint32_t count, double probability, double spread) {
   CHECK_GT(count, 0u);
   CHECK(probability > 0 && probability < 1);
-  // All are quicker with probability (1 - exceeded)^count.
+  // All devices are quicker with probability (1 - exceeded)^count.
   const double exceeded = -std::expm1(std::log(probability) / count);
   return std::max(0.0, 1 + spread * Exceeded(exceeded));
 }

@@ -19,7 +19,7 @@ constexpr BytesPerSecond kInfinite(std::numeric_limits<double>::infinity());
 
 // ---- Which groups? ------------------------------------------------------------------------------
 
-// Disjoint sets of positions, joined one pair after the other.
+// Disjoint sets of positions, joined pair by pair.
 class Joined {
  public:
   explicit Joined(size_t size) : parent_(size) { std::iota(parent_.begin(), parent_.end(), 0u); }
@@ -55,8 +55,8 @@ class Joined {
   std::vector<uint32_t> parent_;
 };
 
-// Partitions of the positions 0 to n-1, each finer than the one before; without all and
-// without singles.
+// Partitions of the positions 0 to n-1, each finer than the one before, except the coarsest (all)
+// and the finest (singles).
 std::vector<Groups> PartitionsByBandwidth(const PairwiseMatrix& pairs) {
   struct Pair {
     double bandwidth;
@@ -130,7 +130,7 @@ class GroupFlows {
   explicit GroupFlows(Router& router)
       : router_(router), cluster_(router.cluster()), owners_(RouterOwners(cluster_)) {}
 
-  // Over the routes from one set to another that keep away from the routers of `others`.
+  // Over the routes from one set to another that avoid the routers of `others`.
   BytesPerSecond Between(const std::vector<uint32_t>& from, const std::vector<uint32_t>& to,
                          const std::set<uint32_t>& others) {
     std::set<uint32_t> links;
@@ -268,7 +268,7 @@ CommunicationMatrix HierarchicalMatrix(Router& router, const std::vector<uint32_
 
 MeshBandwidths AllReduceBandwidths(const CommunicationMatrix& matrix, uint32_t d1, uint32_t d2) {
   MeshBandwidths result{kInfinite, kInfinite};
-  uint32_t left1 = d1;  // of the first axis, still to be laid on layers
+  uint32_t left1 = d1;  // what is left of the first axis to lay on layers
   uint32_t left2 = d2;
   for (const CommunicationLayer& layer : matrix.layers) {
     const uint32_t used1 = std::min(left1, layer.siblings);

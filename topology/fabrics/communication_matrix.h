@@ -1,6 +1,5 @@
-// What devices can tell each other, and how fast: pair by pair, group by group, half by
-// half. All bandwidths are capacities (nominal bandwidth times efficiency) of one direction
-// on an idle machine.
+// How fast devices can communicate: pair by pair, group by group, half by half. All bandwidths are
+// capacities (nominal bandwidth times efficiency) of one direction on an idle machine.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +14,7 @@ namespace rehearse {
 
 // ---- Pairs --------------------------------------------------------------------------------------
 
-// [i][j] is from ranks[i] to ranks[j] by the route between them; the diagonal is 0.
+// [i][j] is from ranks[i] to ranks[j] over the route between them; the diagonal is 0.
 struct PairwiseMatrix {
   std::vector<uint32_t> ranks;
   std::vector<std::vector<BytesPerSecond>> bandwidth;
@@ -56,9 +55,9 @@ CommunicationMatrix HierarchicalMatrix(Router& router, const std::vector<uint32_
 // d2), where devices that are next to each other lie on the second axis. Layers 1 to i belong to
 // the first axis, i being the first whose siblings, multiplied up, reach d1; if they exceed it the
 // layer is split and belongs to both. A layer that an axis does not use fully counts at most what
-// its members exchange point to point. (The paper's text has the two cases of i and i+1 the wrong
-// way round; its example has them as here.) Infinite for an axis of size 1. CHECKs that d1·d2 is
-// the number of devices and that layers split evenly.
+// its members exchange point to point. (The paper's text has the cases of i and i+1 the wrong way
+// round; its example has them as here.) Infinite for an axis of size 1. CHECKs that d1·d2 is the
+// number of devices and that layers split evenly.
 struct MeshBandwidths {
   BytesPerSecond first;
   BytesPerSecond second;
@@ -67,9 +66,9 @@ MeshBandwidths AllReduceBandwidths(const CommunicationMatrix& matrix, uint32_t d
 
 // ---- Halves -------------------------------------------------------------------------------------
 
-// The smallest flow from one half of the devices to the other or back, of these halves: the ranks
-// in their order, begun at 0, 1/8, 2/8 and 3/8 of them, and in a torus or mesh the two halves of
-// each dimension of even size. (All halves of a cluster are too many to try; for symmetric clusters
+// The smallest flow from one half of the devices to the other or back, over these halves: the ranks
+// in order, starting at 0, 1/8, 2/8 and 3/8 of them, and in a torus or mesh the two halves of each
+// dimension of even size. (All halves of a cluster are too many to try; for symmetric clusters
 // these contain the narrowest.) Nothing for a single device.
 std::optional<BytesPerSecond> BisectionBandwidth(const Cluster& cluster);
 

@@ -30,7 +30,8 @@ FabricChoices ChoicesOf(const Fabric& fabric) {
 
 void CheckRouting(const FabricRouting& routing, const Fabric* fabric, bool is_drawn) {
   if (is_drawn && (routing.choice || routing.queue_pairs))
-    throw Error("the cluster was drawn link by link, its routes are searched; expected no routing");
+    throw Error(
+        "the cluster was drawn link by link, so its routes are searched; expected no routing");
   if (fabric == nullptr) return;
   const RoutingRule rule = routing.Over(fabric->routing);
   CheckChoice(ChoicesOf(*fabric), rule.choice);

@@ -20,7 +20,7 @@ Clos Shape(const ClosSpec& spec, uint32_t levels, uint32_t machines, uint32_t po
   Clos clos;
   clos.trees = TreesFor(spec, ports);
   clos.ports = ports;
-  clos.rails = spec.rails && !spec.rail_only;  // of a tree of one rail there are none
+  clos.rails = spec.rails && !spec.rail_only;  // a tree for a single rail has none
   clos.rail_only = spec.rail_only;
   const uint32_t own_ports = ports / clos.trees;
   const double o = spec.oversubscription;
@@ -32,7 +32,7 @@ Clos Shape(const ClosSpec& spec, uint32_t levels, uint32_t machines, uint32_t po
   Clos::Level leaf;
   if (levels == 1) {
     leaf.blocks = CeilDivide(all_ports, down);
-    clos.rails = false;  // all of them on one switch
+    clos.rails = false;  // all are on one switch
   } else {
     leaf.blocks = clos.rails ? CeilDivide(machines, down) * own_ports : CeilDivide(all_ports, down);
   }
@@ -56,7 +56,7 @@ Clos Shape(const ClosSpec& spec, uint32_t levels, uint32_t machines, uint32_t po
 }
 
 uint64_t PortsOf(ClosSpec spec, uint32_t levels) {
-  spec.planes = 1;  // of one tree
+  spec.planes = 1;  // the shape of one tree
   const Clos clos = Shape(spec, levels, 1, 1);
   uint64_t ports = clos.ports_down;
   for (size_t i = 1; i < clos.levels.size(); ++i) ports *= clos.levels[i].children;
@@ -88,8 +88,9 @@ std::string NameOf(const Clos& clos, const ClosSpec& spec, uint32_t level, uint3
 uint32_t TreesFor(const ClosSpec& spec, uint32_t ports) {
   if (spec.rail_only) return std::max(1u, ports);
   if (spec.planes > 1 && (ports == 0 || ports % spec.planes != 0))
-    throw Error(fmt::format("{} planes need as many ports of a machine, or a multiple, found {}",
-                            spec.planes, ports));
+    throw Error(
+        fmt::format("{} planes need as many ports per machine, or a multiple of that, found {}",
+                    spec.planes, ports));
   return spec.planes;
 }
 
@@ -167,8 +168,7 @@ void AppendBlocks(const Clos& clos, uint32_t leaf, std::vector<uint32_t>* blocks
 namespace {
 
 // What a switch chooses among at one level: its cables upwards and those by which the way comes
-// down again into the target's block. The u-th of one belongs to the u-th of the other, 2·u
-// further.
+// down again into the target's block. The u-th up goes with the u-th down, 2·u further on.
 struct Cables {
   uint32_t level = 0;
   uint32_t count = 0;

@@ -2,21 +2,21 @@
 //
 // Level 1 are the leaves, level L the top. A switch of radix r has, at the leaves, `down` ports for
 // machines and `up` towards the spines, down/up being the oversubscription; in between r/2 each
-// way; at the top all r downwards. A level-i block is a switch of level i with all it reaches
-// downwards, seen from above: it consists of W_i = up·(r/2)^(i-2) equal switches, and each of them
-// is joined by one cable to each of its parents. A tree has as many blocks as its machines need,
-// but always all the parallel switches of the levels above, so that no bandwidth is lost (a real
-// site would use thicker bundles to fewer switches).
+// way; at the top all r downwards. A level-i block, seen from above, is a switch of level i with
+// all it reaches downwards: it consists of W_i = up·(r/2)^(i-2) equal switches, each joined by one
+// cable to each of its parents. A tree has as many blocks as its machines need, but always all the
+// parallel switches of the levels above, so that no bandwidth is lost (a real site would use
+// thicker bundles to fewer switches).
 //
 // Machines are cabled to the leaves in their order, port by port; with `rails`, port p of every
 // machine to a leaf of rail p, so that equal ports of neighbouring machines meet at their leaf
 // (NVIDIA DGX SuperPOD reference architecture). Several trees may stand side by side without a
-// cable between them: planes, where port p of a machine is of plane p mod planes, as the ports of
-// NICs that have two (Alibaba's HPN, SIGCOMM 2024); or rails, where port p is of tree p (Wang et
-// al., "Rail-only", Hot Interconnects 2024). From one tree to another only machines lead.
+// cable between them: planes, where port p of a machine is in plane p mod planes, like the ports of
+// NICs that have two (Alibaba's HPN, SIGCOMM 2024); or rails, where port p is in tree p (Wang et
+// al., "Rail-only", Hot Interconnects 2024). Only machines lead from one tree to another.
 //
-// Routes go up to the lowest block that both leaves have in common, and down again, which
-// is shortest. Which of the parallel switches they take is the routing's choice at every level
+// Routes go up to the lowest block that both leaves have in common and down again, which is the
+// shortest way. Which of the parallel switches they take is the routing's choice at every level
 // (topology/fabrics/routing.h). Sprayed they take all of them: all cables of a block upwards are
 // one trunk, all that lead down to it another.
 #pragma once
@@ -35,21 +35,21 @@ struct ClosSpec {
   double oversubscription = 1;  // at the leaves, at least 1
   bool rails = false;
   bool rail_only = false;      // each rail is a tree of its own
-  uint32_t planes = 1;         // trees, where it is not
+  uint32_t planes = 1;         // trees, if it is not
   RoutingRule routing;         // spray unless said otherwise
   ClusterLink cable;           // between switches, each way
   std::string hub = "fabric";  // the only switch's name when one is enough
 };
 
-// One switch that passes everything that its ports do: for fabrics that we do not
-// know, or need not.
+// One switch that passes everything that its ports do: for fabrics that we do not know, or need not
+// know.
 ClosSpec OneSwitch(const std::string& name = "fabric");
 
 // The tree as it was drawn: where its switches and links are, by arithmetic.
 struct Clos {
   struct Level {
     uint32_t blocks = 1;       // of all trees, tree by tree
-    uint32_t width = 1;        // W: equal switches of a block
+    uint32_t width = 1;        // W: equal switches in a block
     uint32_t children = 1;     // blocks below that one block here joins
     uint32_t parents = 0;      // cables of a switch upwards; 0 at the top
     uint32_t first_link = 0;   // of the cables upwards
@@ -58,22 +58,22 @@ struct Clos {
   std::vector<Level> levels;  // leaves first
   uint32_t trees = 1;
   uint32_t ports = 1;          // of a machine
-  uint32_t machines_down = 1;  // with rails: machines a leaf
-  uint32_t ports_down = 1;     // without: ports a leaf
+  uint32_t machines_down = 1;  // with rails: machines per leaf
+  uint32_t ports_down = 1;     // without: ports per leaf
   bool rails = false;          // leaves of a rail, within a tree
   bool rail_only = false;      // a tree for each port
 };
 
-// How many trees a spec has for machines of that many ports. Throws Error where the ports cannot be
-// dealt to them.
+// How many trees a spec has for machines of that many ports. Throws Error if the ports cannot be
+// dealt to them evenly.
 uint32_t TreesFor(const ClosSpec& spec, uint32_t ports);
 
-// The tree of a machine's port: all that are in one lead to each other, and to no others.
+// The tree of a machine's port: all ports in one tree lead to each other, and to no others.
 inline uint32_t TreeOf(const Clos& clos, uint32_t port) { return port % clos.trees; }
 
-// Adds the switches and their cables. `first_switch` receives the vertex of leaf 0, the
-// others follow. Throws Error when the radix is too small for that many machines, saying how
-// many would fit.
+// Adds the switches and their cables. `first_switch` receives the vertex of leaf 0; the others
+// follow. Throws Error when the radix is too small for that many machines, saying how many would
+// fit.
 Clos AddClos(ClusterBuilder& cluster, const ClosSpec& spec, uint32_t machines, uint32_t ports,
              VertexId* first_switch);
 
@@ -86,16 +86,16 @@ inline uint32_t ParentOf(const Clos& clos, size_t level, uint32_t block) {
 
 uint32_t LeafOf(const Clos& clos, uint32_t machine, uint32_t port);
 
-// Appends the blocks that a leaf is in, of each level, itself first. Which of them two leaves share
-// is all that the sprayed ways between them depend on.
+// Appends the block of each level that a leaf is in, itself first. The sprayed ways between two
+// leaves depend only on which of these they share.
 void AppendBlocks(const Clos& clos, uint32_t leaf, std::vector<uint32_t>* blocks);
 
-// Appends the links from one leaf to another of its tree; nothing when they are the same. By ECMP.
+// Appends the links from one leaf to another of its tree; nothing if they are the same. By ECMP.
 void AppendPath(const Clos& clos, uint32_t from, uint32_t to, uint64_t flow,
                 std::vector<uint32_t>* links);
 
-// The same where each level takes the way with the least load, up and down, and the hash only
-// decides among equals. `load` is by link of the cluster as drawn; what is taken gets one more.
+// The same, but each level takes the least loaded way, up and down, and the hash only decides among
+// equals. `load` is by link of the cluster as drawn; the links taken get one more.
 void AppendLeastLoaded(const Clos& clos, uint32_t from, uint32_t to, uint64_t flow,
                        std::vector<uint32_t>* load, std::vector<uint32_t>* links);
 

@@ -24,7 +24,7 @@ uint32_t Gateway(const Dragonfly& dragonfly, uint32_t group, uint32_t other, uin
   return static_cast<uint32_t>((place * dragonfly.bundles + j) % dragonfly.switches_per_group);
 }
 
-// One dimension after the other, the first one first.
+// Corrects one dimension after the other, the first one first.
 void AppendLocal(const Dragonfly& dragonfly, uint32_t group, uint32_t from, uint32_t to,
                  std::vector<uint32_t>* links) {
   const uint32_t base = dragonfly.first_local_link + group * dragonfly.local_links_per_group;
@@ -88,7 +88,7 @@ Dragonfly AddDragonfly(ClusterBuilder& cluster, const DragonflySpec& spec, uint3
   }
   dragonfly.switches_per_group = stride;
 
-  // As many bundles as there are whole cables between two groups, but at most one a switch.
+  // As many bundles as there are whole cables between two groups, but at most one per switch.
   double cables = 0;
   if (dragonfly.groups > 1) {
     cables = static_cast<double>(spec.global_cables) / (dragonfly.groups - 1);

@@ -2,25 +2,25 @@
 // global cables.
 //
 // Inside a group the switches are the points of a grid, and along each dimension every two of them
-// are joined (one dimension: all to all, as Slingshot; two: a flattened butterfly, as Aries). Local
-// routes correct one dimension after the other. Machine m of a group has its port p on switch (m /
-// machines_per_switch)·ports + p.
+// are joined (one dimension: all to all, like Slingshot; two: a flattened butterfly, like Aries).
+// Local routes correct one dimension after the other. Machine m of a group has its port p on switch
+// (m / machines_per_switch)·ports + p.
 //
-// A group's global cables are shared out evenly among the other groups that there are: a smaller
-// machine keeps the global bandwidth of a group, as if its site had cabled it so (in a partition of
-// a larger machine, adaptive routing reaches the same cables by way of the groups that are not
-// drawn). Those to one group are bundled into at most one bundle a switch. Bundle j between groups
-// g and h ends, in each of them, at switch (s·bundles + j) mod switches, where s is the other
-// group's place among the others.
+// A group's global cables are shared out evenly among the other groups that exist: a smaller
+// machine keeps the global bandwidth of a group, as if its site had cabled it that way (in a
+// partition of a larger machine, adaptive routing reaches the same cables by way of the groups that
+// are not drawn). Those to one group are bundled into at most one bundle per switch. Bundle j
+// between groups g and h ends, in each of them, at switch (s·bundles + j) mod switches, where s is
+// the other group's place among the others.
 //
 // Sprayed, all bundles between two groups are one trunk, and so are all local cables out of a
 // switch and all into it, by which it reaches the bundles that end elsewhere.
 //
 // Minimal routes: the switch of the sender, s, takes bundle s mod bundles: at most local, global,
-// local. Valiant (1982) goes by way of a third group, chosen by the flow: it spreads what would
-// meet on one bundle, at twice the global load. Real dragonflies choose between the two by load. We
-// have no load at routing time; local pairs are therefore given the bandwidth that adaptive routing
-// reaches between two switches, not that of their one cable.
+// local. Valiant (1982) goes by way of a third group, chosen by the flow: it spreads traffic that
+// would meet on one bundle, at twice the global load. Real dragonflies choose between the two by
+// load. The load is not known when we route, so local pairs are given the bandwidth that adaptive
+// routing reaches between two switches, not that of their one cable.
 #pragma once
 
 #include <utility>
@@ -38,7 +38,7 @@ struct DragonflySpec {
   };
   std::vector<Dimension> local;
   uint32_t machines_per_switch = 1;
-  uint32_t global_cables = 1;  // that leave a group
+  uint32_t global_cables = 1;  // that leave each group
   ClusterLink global;          // one of them
   RoutingRule routing;         // spray unless said otherwise
 };
@@ -61,8 +61,8 @@ struct Dragonfly {
   uint32_t bundles = 1;  // between two groups
 };
 
-// Adds switches and cables. Throws Error when a group's switches are no whole number of
-// blocks of `ports`.
+// Adds switches and cables. Throws Error when a group's switches are not a whole number of blocks
+// of `ports`.
 Dragonfly AddDragonfly(ClusterBuilder& cluster, const DragonflySpec& spec, uint32_t machines,
                        uint32_t ports, VertexId* first_switch);
 
@@ -79,8 +79,8 @@ void AppendTrunks(const Dragonfly& dragonfly, uint32_t from, uint32_t to,
 bool AreInOneGroup(const Dragonfly& dragonfly, uint32_t from, uint32_t to);
 
 // Appends where a switch is: itself, its lines of each dimension across the others, its group. All
-// bundles between two groups are equal, and so are all switches of a group: which of these two
-// switches share is all that the sprayed ways between them depend on.
+// bundles between two groups are equal, and so are all switches of a group: the sprayed ways
+// between two switches depend only on which of these they share.
 void AppendBlocks(const Dragonfly& dragonfly, uint32_t from, std::vector<uint32_t>* blocks);
 
 uint32_t TrunkCount(const Dragonfly& dragonfly);

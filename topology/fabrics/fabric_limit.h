@@ -1,4 +1,4 @@
-// How large a fabric may be: a mistyped radix must not end in a lack of memory.
+// How large a fabric may be: a mistyped radix must not use up the memory.
 #pragma once
 
 #include <cstdint>

@@ -1,13 +1,13 @@
 // Tori and meshes of any number of dimensions, with a bandwidth for each.
 //
-// Router n has the coordinates n = c_0 + size_0·(c_1 + size_1·(c_2 + …)): the first dimension
-// is the fastest. Along a dimension each is joined to the next, and the last to the first if it
-// wraps and has at least 3 (two routers have one link between them, wrapped or not). One
-// machine a router.
+// Router n has the coordinates n = c_0 + size_0·(c_1 + size_1·(c_2 + …)): the first dimension is
+// the fastest. Along a dimension each router is joined to the next, and the last to the first if
+// the dimension wraps and has at least 3 (two routers have one link between them, wrapped or not).
+// There is one machine per router.
 //
 // Routes correct one dimension after the other, the first one first; in a dimension that wraps they
-// go the shorter way, and when both ways are equally long, the positive one. Such routes are
-// shortest in links.
+// go the shorter way, and if both ways are equally long, the positive one. Such routes have the
+// fewest links.
 #pragma once
 
 #include <string>

@@ -21,7 +21,7 @@ std::vector<VertexId> NearestNics(const Cluster& cluster, VertexId device) {
   open.emplace(PathCost(), device);
   std::vector<VertexId> nics;
   const std::map<VertexId, BytesPerSecond>& speeds = cluster.wiring()->nic_speeds;
-  bool are_alike = true;  // then those behind the nearest need not be looked at
+  bool are_alike = true;  // then those farther than the nearest need not be looked at
   for (const auto& [nic, speed] : speeds) are_alike = are_alike && speed == speeds.begin()->second;
   BytesPerSecond fastest(0);
   PathCost nearest = PathCost::Infinite();

@@ -28,7 +28,7 @@
 namespace rehearse {
 namespace {
 
-// One vertex as one side of the search sees it; void when it is of an earlier round.
+// A vertex as one side of the search sees it; void if it is from an earlier round.
 struct Label {
   uint32_t round = 0;
   bool expanded = false;
@@ -54,8 +54,8 @@ class Router::Search {
   explicit Search(const Cluster& cluster)
       : cluster_(cluster), graph_(GraphOf(cluster)), figures_(*cluster.figures().links) {}
 
-  // The links of the route, source first. `without` by link, or empty; no links if nothing
-  // leads round these. By the NICs whose turn it is among those that the ranks own.
+  // The links of the route, source first. `without` by link, or empty; no links if nothing leads
+  // round these. Takes the NICs whose turn it is among those that the ranks own.
   std::vector<uint32_t> Run(uint32_t from_rank, uint32_t to_rank,
                             const std::vector<bool>& without = {}, uint32_t turn = 0) {
     const auto nic_of = [&](uint32_t rank) {
@@ -68,7 +68,7 @@ class Router::Search {
                without);
   }
 
-  // Between any two vertices, of which the nearest NICs are given.
+  // Between any two vertices, whose nearest NICs are given.
   std::vector<uint32_t> Run(VertexId source, VertexId target, VertexId source_nic,
                             VertexId target_nic, const std::vector<bool>& without = {}) {
     if (round_++ == 0) {
@@ -86,7 +86,7 @@ class Router::Search {
     Meet();
     if (best_ == PathCost::Infinite()) {
       if (!without.empty()) return {};
-      throw Error(fmt::format("no way from {} to {} but through other devices",
+      throw Error(fmt::format("no way from {} to {} except through other devices",
                               cluster_.VertexAt(source).name, cluster_.VertexAt(target).name));
     }
     MarkCheapestPaths();
@@ -96,7 +96,7 @@ class Router::Search {
 
   size_t links_scanned() const { return links_scanned_; }
 
-  // The NICs that the rank owns. Found machine by machine, when first asked.
+  // The NICs that the rank owns. Found machine by machine when first asked for.
   const std::vector<VertexId>& NicsOf(uint32_t rank) {
     if (ranks_of_node_.empty()) {
       ranks_of_node_.resize(cluster_.node_count());
@@ -120,7 +120,7 @@ class Router::Search {
  private:
   VertexKind KindOf(VertexId vertex) const { return cluster_.KindOfVertex(vertex); }
 
-  // Of the step over a link. A NIC counts where it is entered.
+  // The cost of the step over a link. A NIC counts where it is entered.
   PathCost CostOf(EdgeId edge) const {
     const VertexId to = boost::target(edge, graph_);
     const bool is_foreign_nic =
@@ -217,9 +217,9 @@ class Router::Search {
     }
   }
 
-  // The next vertex and link of the route. A vertex that the forward side has not expanded costs
-  // at least top(F), and the rest of its path therefore at most top(B): its backward label has
-  // seen every way on.
+  // The next vertex and link of the route. A vertex that the forward side has not expanded costs at
+  // least top(F), so the rest of its path costs at most top(B): its backward label has seen every
+  // way on.
   std::pair<VertexId, uint32_t> Next(VertexId vertex) const {
     if (!IsExpanded(forward_, vertex)) return backward_.labels[vertex].next;
     std::pair<VertexId, uint32_t> next(kNoVertex, 0);
@@ -314,9 +314,9 @@ Router::Search& Router::Everywhere() {
   return *search_;
 }
 
-// The model machine alone, so that nobody has to draw the whole cluster as a graph: its parts in
-// their order behind a hub, which all its ports are joined to. The ways over the hub are no longer
-// than any over the fabric are.
+// The model machine alone, so that the whole cluster need not be drawn as a graph: its parts in
+// order, after a hub that all its ports are joined to. Ways over the hub are no longer than any
+// over the fabric.
 Router::Search& Router::InModel() {
   if (model_search_) return *model_search_;
   const ClusterStructure& structure = *cluster_.structure();
@@ -352,8 +352,8 @@ Router::Search& Router::InModel() {
   return *model_search_;
 }
 
-// Whether the machine's own links are all there with the latencies that they were drawn with, so
-// that what is shortest in one such machine is shortest in all.
+// Whether the machine has all its own links, with the latencies that they were drawn with, so that
+// what is shortest in one such machine is shortest in all.
 bool Router::IsRegular(uint32_t machine) {
   int8_t& known = is_regular_[machine];
   if (known >= 0) return known != 0;
@@ -368,7 +368,7 @@ bool Router::IsRegular(uint32_t machine) {
   return known != 0;
 }
 
-// Between two parts of the machine, of which the nearest NICs are given as well.
+// Between two parts of the machine, whose nearest NICs are given as well.
 Router::InnerWay Router::Inner(uint32_t from, uint32_t to, uint32_t from_nic, uint32_t to_nic) {
   const ClusterStructure& structure = *cluster_.structure();
   const auto run = [&](Search& search, VertexId first) {
@@ -378,8 +378,8 @@ Router::InnerWay Router::Inner(uint32_t from, uint32_t to, uint32_t from_nic, ui
   InnerWay way = {true, true, run(InModel(), 1)};
   const auto leaves = [&](uint32_t link) { return link >= structure.inner_links; };
   if (std::none_of(way.links.begin(), way.links.end(), leaves)) return way;
-  // Over a hub it is shorter to leave the machine. And over the fabric? The machine is regular: its
-  // links are all there, one behind the other.
+  // Over a hub it is shorter to leave the machine; see whether it is over the fabric too. The
+  // machine is regular: all its links are there, one after the other.
   way.links = run(Everywhere(), structure.FirstVertexOf(model_));
   const uint32_t first = structure.LinkNow(structure.FirstLinkOf(model_));
   for (uint32_t& link : way.links) {
@@ -389,7 +389,7 @@ Router::InnerWay Router::Inner(uint32_t from, uint32_t to, uint32_t from_nic, ui
   return way;
 }
 
-// Counted from the machine's first vertex; the first that it owns, kNone where it owns none.
+// The first NIC that it owns, counted from the machine's first vertex; kNone if it owns none.
 uint32_t Router::NicOfPlace(uint32_t place) {
   const std::vector<VertexId>& nics = InModel().NicsOf(place);
   return nics.empty() ? kNone : static_cast<uint32_t>(nics.front() - 1);
@@ -414,7 +414,8 @@ const std::vector<Router::Exit>& Router::ExitsOf(uint32_t place) {
   std::vector<Exit>& known = exits_[place];
   if (!known.empty()) return known;
   const ClusterStructure& structure = *cluster_.structure();
-  std::vector<VertexId> leaving = InModel().NicsOf(place);  // one further than in the machine
+  std::vector<VertexId> leaving =
+      InModel().NicsOf(place);  // numbered one higher than in the machine
   const bool has_nics = !leaving.empty();
   if (!has_nics) leaving.push_back(VertexId{place} + 1);
   for (const VertexId vertex : leaving) {
@@ -525,7 +526,7 @@ bool Router::AppendByStructure(uint32_t from_rank, uint32_t to_rank,
   }
   const Fabric& fabric = *structure.fabric;
   std::optional<Ends> ends = EndsOf(from_place, to_place, queue_pair);
-  // Onto another rail by way of the device that is on it, over NVLink; else through the host.
+  // Onto another rail: over NVLink by way of the device that is on it, else through the host.
   InnerWay onto_rail;
   const bool is_on_rail = ends.has_value();
   if (!is_on_rail) {
@@ -652,7 +653,7 @@ std::optional<uint32_t> Router::RailProxy(uint32_t from_rank, uint32_t to_rank) 
 const Route& Router::AlongRail(uint32_t from_rank, uint32_t to_rank) {
   const std::optional<uint32_t> proxy = RailProxy(from_rank, to_rank);
   if (!proxy) return Between(from_rank, to_rank);
-  constexpr uint32_t kByRail = 1u << 31;  // such pairs beside the others
+  constexpr uint32_t kByRail = 1u << 31;  // tells such pairs from the others
   CHECK_LT(cluster_.device_count(), kByRail);
   const Route& inside = Between(from_rank, *proxy);
   const Route& across = Between(*proxy, to_rank);

@@ -5,23 +5,23 @@
 // the fewest NICs that belong to neither end, then the smallest vertex ids (and of parallel links
 // the smallest index) read from the source: so NVLink beats PCIe and a GPU uses its nearest NIC.
 // Where several NICs are equally near to several devices, each device owns one of them in turn (two
-// GPUs and two NICs on one PCIe switch: a NIC each), as NCCL deals them; of more NICs than devices,
-// and of a NIC with several ports, a device has several ways out, and what it sends to another
+// GPUs and two NICs on one PCIe switch: a NIC each), as NCCL deals them; with more NICs than
+// devices, or a NIC with several ports, a device has several ways out, and what it sends to another
 // machine is cut into as many equal parts (topology/fabrics/nic_owners.h).
 // Between machines of a cluster that knows its structure, the route is the way to the sender's own
-// NIC, the way of the fabric (topology/fabrics/fabric_*.h) by its rule or the one that is asked for
+// NIC, the fabric's way (topology/fabrics/fabric_*.h) by its own rule or the one that is asked for
 // (topology/fabrics/routing.h), and the way from the receiver's own NIC. Sprayed, it crosses trunks
 // (topology/cluster/trunks.h) instead of single cables. ECMP hashes the two ranks and a seed, so
-// that the two directions of a pair may differ, and each queue pair has a way of its own. Where
-// links of that way were taken away
-// (topology/files/edits.h), other choices of ECMP are tried, then the search decides. Where links
-// are going to fail (collectives/lowering/perturbation.h), a route that crosses one of them also
-// has a detour: the way that would be taken if all that ever fail were gone.
+// the two directions of a pair may differ, and each queue pair has a way of its own. If links of
+// that way were taken away (topology/files/edits.h), other choices of ECMP are tried, then the
+// search decides. If links are going to fail (collectives/lowering/perturbation.h), a route that
+// crosses one of them also has a detour: the way that would be taken if all links that ever fail
+// were gone.
 // Between rails that do not meet (topology/fabrics/fabric_clos.h) the way begins over NVLink with
 // the device of the sender's machine that is on the receiver's rail, as NCCL's PXN does by default:
 // the one exception to the first sentence; without NVLink it leads through the host to that rail's
 // NIC.
-// Links of kind "memory" are part of a path like any other. Found by arithmetic, or by a
+// Links of kind "memory" are part of a path like any other. Routes are found by arithmetic, or by a
 // bidirectional search that touches only the neighbourhood of both ends, and remembered: there is
 // no all-pairs table. A Router is not thread-safe (it remembers); its Cluster must outlive it.
 #pragma once
@@ -43,16 +43,16 @@ namespace rehearse {
 struct Route {
   std::vector<uint32_t> links;  // indices of Cluster links and trunks, source first
   Seconds latency;              // sum over the links
-  BytesPerSecond bandwidth;     // what a transfer alone reaches
+  BytesPerSecond bandwidth;     // what a single transfer reaches
   bool crosses_nodes = false;
-  std::vector<uint32_t> detour;  // empty where nothing on the way fails or nothing leads round
+  std::vector<uint32_t> detour;  // empty if nothing on the way fails or nothing leads round it
   // The ways of the queue pairs after the first. What is sent is cut into as many equal parts as
-  // the router has ways; each takes one of these, or all of them `links` where there is one way.
+  // the router has ways; each takes one of these, or, if there is only one way, all take `links`.
   std::vector<std::vector<uint32_t>> others;
 };
 
-// visit(link, parts) for each link of the route: how many of the `ways` parts cross it. Links that
-// several ways share are visited for each.
+// visit(link, parts) for each link of the route: with the number of the `ways` parts that cross it.
+// Links that several ways share are visited for each.
 template <typename Visit>
 void ForEachCrossing(const Route& route, uint32_t ways, const Visit& visit) {
   const uint32_t each = route.others.empty() ? ways : 1;
@@ -66,8 +66,8 @@ bool IsOverNvLinks(const Cluster& cluster, const Route& route);
 
 class Router {
  public:
-  // `failing` by link; empty: none. Throws Error for a routing that the cluster's fabric cannot
-  // have. A cluster drawn vertex by vertex has none to choose, and neither has a single machine.
+  // `failing` by link; empty: none. Throws Error for a routing that the cluster's fabric does not
+  // support. A cluster drawn vertex by vertex has no choice, and neither has a single machine.
   explicit Router(const Cluster& cluster, const FabricRouting& routing = {},
                   std::vector<bool> failing = {});
   ~Router();
@@ -78,45 +78,46 @@ class Router {
   // as the Router.
   const Route& Between(uint32_t from_rank, uint32_t to_rank);
 
-  // The same, but on the receiver's rail: where machines are cabled rail by rail and the device of
-  // the sender's machine that stands as the receiver does in its own is reached over NVLink alone,
-  // by way of that device, whose NIC is on the same leaf as the receiver's. NCCL calls it PXN, and
-  // its rings, which keep to one NIC (NCCL_CROSS_NIC 0 or 2), need it. Else as Between().
+  // The same, but on the receiver's rail: if machines are cabled rail by rail and the sender
+  // reaches the device at the receiver's place in its own machine over NVLink alone, the route goes
+  // by way of that device, whose NIC is on the same leaf as the receiver's. NCCL calls this PXN,
+  // and its rings, which keep to one NIC (NCCL_CROSS_NIC 0 or 2), need it. Otherwise as Between().
   const Route& AlongRail(uint32_t from_rank, uint32_t to_rank);
 
-  // With flowlet: what is asked for from here on runs at the same time as all else of this phase
-  // (any number), and shares the ways with it; other phases have other routes. Else without effect.
+  // With flowlet: what is asked for from here on runs at the same time as everything else in this
+  // phase (any number), and shares the ways with it; other phases have other routes. Otherwise this
+  // has no effect.
   void EnterPhase(uint64_t phase);
 
-  // Appends the links of Between() without remembering them, for those who look at very many pairs
-  // once. False, and nothing is appended, where Between() has more to say: it searches, cuts what
+  // Appends the links of Between() without remembering them, for code that looks at very many pairs
+  // once. Returns false, and appends nothing, if Between() has more to say: it searches, cuts what
   // is sent into parts, balances, or knows of links that will fail.
   bool AppendWay(uint32_t from_rank, uint32_t to_rank, std::vector<uint32_t>* links);
 
   // Whether a link of the way is going to fail.
   bool MeetsFailure(const Route& route) const;
 
-  // Whether each machine has the links and figures of every other, and none is going to fail: then
-  // a way within one is a way within all, link by link.
+  // Whether all machines have the same links and figures, and none is going to fail: then a way
+  // within one is a way within all, link by link.
   bool MachinesAreAlike() const;
 
-  // All pairs of these ranks, both ways, at once: visit(link, how many of them cross it), a link
-  // possibly several times, and the latency of the longest way. Looks at members and at pairs of
-  // switches only. Nothing, and nothing is visited, where ways follow from more than that: where
+  // All pairs of these ranks, both ways, at once: visit(link, how many of them cross it), possibly
+  // several times per link. Returns the latency of the longest way. Looks only at members and at
+  // pairs of switches. Returns nothing, and visits nothing, if ways depend on more than that: if
   // they are hashed, balanced or cut, may fail, or machines are not as they were drawn.
   std::optional<Seconds> VisitAllPairs(const std::vector<uint32_t>& ranks,
                                        const std::function<void(uint32_t, uint32_t)>& visit);
 
   const Cluster& cluster() const { return cluster_; }
 
-  // Equal parts that a transfer between machines is cut into: ports of the NICs of a device, where
-  // they are several, and for each of them the queue pairs of ECMP; else 1.
+  // Equal parts that a transfer between machines is cut into: the ports of a device's NICs, if
+  // there are several, times the queue pairs of ECMP; else 1.
   uint32_t ways() const { return parts_; }
-  // Nothing where there is no fabric with arithmetic.
+  // Nothing if there is no fabric with arithmetic.
   const std::optional<RoutingRule>& rule() const { return rule_; }
-  // Whether the seed decides ways.
+  // Whether ways depend on the seed.
   bool IsHashed() const;
-  // Links that all searches so far have looked at: the work done, for tests and benchmarks.
+  // How many links all searches so far have looked at: the work done, for tests and benchmarks.
   size_t links_scanned() const;
 
  private:
@@ -141,31 +142,31 @@ class Router {
     const Exit* entry = nullptr;
   };
 
-  // `without` by link, or empty; no links if nothing leads round these.
+  // `without` is by link, or empty; returns no links if nothing leads round these.
   std::vector<uint32_t> Find(uint32_t from_rank, uint32_t to_rank, const std::vector<bool>& without,
                              uint32_t queue_pair = 0);
-  // False where the machines differ from how they were drawn, and where the way is cut.
+  // False if the machines differ from how they were drawn, or if the way is cut.
   bool AppendByStructure(uint32_t from_rank, uint32_t to_rank, const std::vector<bool>& without,
                          uint32_t queue_pair, std::vector<uint32_t>* links);
   // The way over the fabric between two switches, by its structure; links as they are now.
   void AppendFabric(uint32_t from_switch, uint32_t to_switch, uint64_t flow,
                     std::vector<uint32_t>* links);
-  bool IsAmong(const std::vector<bool>& links, uint32_t link) const;  // of a trunk, all its cables
+  bool IsAmong(const std::vector<bool>& links, uint32_t link) const;  // for a trunk, all its cables
   BytesPerSecond AloneOn(const Route& route) const;
-  // The device that AlongRail() goes by; nothing where it is Between().
+  // The device that AlongRail() goes through; nothing if it is the same as Between().
   std::optional<uint32_t> RailProxy(uint32_t from_rank, uint32_t to_rank);
   bool IsRegular(uint32_t machine);
   uint32_t MostExits();
   const std::vector<Exit>& ExitsOf(uint32_t place);  // place: rank within its machine
-  // Where a part leaves and arrives, on one tree of the fabric; nothing where the two places have
-  // no tree in common.
+  // Where a part leaves and arrives, on one tree of the fabric; nothing if the two places have no
+  // tree in common.
   std::optional<Ends> EndsOf(uint32_t from_place, uint32_t to_place, uint32_t part);
-  // From a place to the exit of another one of its machine.
+  // From a place to the exit of another place in its machine.
   InnerWay OntoRailOf(uint32_t place, uint32_t from_place, const Exit& exit);
   const InnerWay& WayWithin(uint32_t from_place, uint32_t to_place);
   InnerWay Inner(uint32_t from, uint32_t to, uint32_t from_nic, uint32_t to_nic);
   uint32_t NicOfPlace(uint32_t place);
-  // Over the graph of the whole cluster, and of the model machine.
+  // Searches over the graph of the whole cluster, and of the model machine.
   Search& Everywhere();
   Search& InModel();
 
@@ -173,7 +174,7 @@ class Router {
   const FabricRouting routing_;
   std::optional<RoutingRule> rule_;
   uint32_t parts_ = 1;
-  // Of flowlet: the phases in the order in which they were met; of each, pairs by link as drawn.
+  // For flowlet: the phases in the order in which they were met; for each, pairs by link as drawn.
   std::map<uint64_t, uint32_t> phases_;
   std::vector<std::vector<uint32_t>> loads_;
   uint32_t phase_ = 0;

@@ -1,5 +1,5 @@
 // What all pairs of a group cross, by arithmetic: a way between machines leads out of the sender's,
-// from its switch to the receiver's, and in; so that members and pairs of switches tell all.
+// from its switch to the receiver's, and in, so members and pairs of switches determine everything.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -10,7 +10,7 @@
 namespace rehearse {
 namespace {
 
-// The two longest of different machines.
+// The two longest from different machines.
 class LongestTwo {
  public:
   void Add(uint32_t machine, Seconds latency) {
@@ -23,7 +23,7 @@ class LongestTwo {
     }
     if (two_[1].machine != kNone && two_[1].latency > two_[0].latency) std::swap(two_[0], two_[1]);
   }
-  // Nothing where all of both are of one machine.
+  // Nothing if all of both are in one machine.
   std::optional<Seconds> With(const LongestTwo& other) const {
     std::optional<Seconds> longest;
     for (const End& a : two_) {

@@ -2,13 +2,13 @@
 //
 //   spray      every equal way carries the same share, packet by packet: what adaptive routing of
 //              InfiniBand, Slingshot and Spectrum-X and Ultra Ethernet's spraying come close to
-//   flowlet    of the transfers of a collective that run at the same time (a round of it, all its
-//              groups) each takes the way that the fewest of them have: what switches come to that
-//              give a flow the least loaded way when it starts or pauses (CONGA, Alizadeh et al.
-//              2014; Broadcom's and NVIDIA's dynamic load balancing). What other collectives have
-//              under way is not looked at
-//   ecmp       a hash of the pair, seed included, at every switch; of each of `queue_pairs` of a
-//              pair (NCCL_IB_QPS_PER_CONNECTION), which carry equal shares
+//   flowlet    of the transfers of a collective that run at the same time (a round of it, in all
+//              its groups), each takes the way that the fewest others have. Switches that give a
+//              flow the least loaded way when it starts or pauses come to the same (CONGA, Alizadeh
+//              et al. 2014; Broadcom's and NVIDIA's dynamic load balancing). What other collectives
+//              have under way is not looked at
+//   ecmp       a hash of the pair, seed included, at every switch; one for each of the pair's
+//              `queue_pairs` (NCCL_IB_QPS_PER_CONNECTION), which carry equal shares
 //   minimal    of a dragonfly: the bundle that the sender's switch has
 //   valiant    of a dragonfly: by way of a third group, hashed
 //   dimension-order  of tori and meshes, the only way
@@ -33,7 +33,7 @@ inline constexpr uint64_t kRoutingSeeds = 8;
 // What a fabric does by default.
 struct RoutingRule {
   RouteChoice choice = RouteChoice::kSpray;
-  uint32_t queue_pairs = 1;  // of ecmp
+  uint32_t queue_pairs = 1;  // for ecmp
 
   friend bool operator==(const RoutingRule&, const RoutingRule&) = default;
 };
@@ -42,8 +42,8 @@ struct RoutingRule {
 struct FabricRouting {
   std::optional<RouteChoice> choice;
   std::optional<uint32_t> queue_pairs;
-  // Of ecmp and valiant; where it is not given, commands look at kRoutingSeeds of them, from 0 on,
-  // and a Router takes 0.
+  // For ecmp and valiant; if not given, commands look at kRoutingSeeds seeds, from 0 on, and a
+  // Router takes 0.
   std::optional<uint64_t> seed;
 
   RoutingRule Over(const RoutingRule& own) const {
@@ -51,7 +51,7 @@ struct FabricRouting {
   }
 };
 
-// A row of the table; the first choice is that of a cluster file that says nothing.
+// A row of the table; the first choice holds for a cluster file that says nothing.
 struct FabricChoices {
   const char* fabric = "";
   std::span<const RouteChoice> choices;

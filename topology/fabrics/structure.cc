@@ -13,7 +13,7 @@ uint32_t ClusterStructure::LinksNow() const {
 
 namespace {
 
-// Under a fabric of one switch there are none.
+// A fabric of one switch has none.
 Trunks TrunksOf(const ClusterStructure& structure, const ClusterBuilder& cluster) {
   Trunks trunks;
   if (!structure.fabric) return trunks;

@@ -1,5 +1,5 @@
-// What a cluster of equal machines and a fabric knows of itself: where everything is,
-// by arithmetic.
+// What a cluster of equal machines and a fabric knows about itself: where everything is, by
+// arithmetic.
 //
 // Machine n has the vertices first_vertex + n·vertices_per_machine…, the devices
 // n·devices_per_machine… (ranks), and the links first_link + n·links_per_machine…: its inner links,
@@ -47,7 +47,7 @@ struct ClusterStructure {
   uint32_t LinksNow() const;
 };
 
-// Of the cluster; null where it was drawn vertex by vertex, and for one machine alone.
+// The cluster's fabric; null if it was drawn vertex by vertex, and for one machine alone.
 const Fabric* FabricOf(const Cluster& cluster);
 
 // For a cluster with the vertices and links of this structure; its links may have other figures

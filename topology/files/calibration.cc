@@ -25,7 +25,7 @@ const ObjectShape& LinkCalibrationShape() {
   static const ObjectShape shape = {
       "calibrated links",
       "Links of one kind and nominal bandwidth.",
-      {{"kind", LinkKindShape(), Required(), "of which technology"},
+      {{"kind", LinkKindShape(), Required(), "which technology"},
        {"bandwidth", ABandwidth(), Required(), "nominal: which links are meant", "\"300GBps\""},
        {"efficiency", ANumberAbove(0, 1), Required(), "of the bandwidth", "0.742"}}};
   return shape;
@@ -53,7 +53,7 @@ CalibrationOrigin ReadOrigin(const JsonReader& about) {
   return origin;
 }
 
-// Measured with so many ranks, or nearly so many.
+// Measured with that many ranks, or nearly that many.
 const MeasuredCollectives& WorldFor(uint32_t ranks,
                                     const std::vector<MeasuredCollectives>& worlds) {
   const auto distance = [&](const MeasuredCollectives& world) {
@@ -65,7 +65,7 @@ const MeasuredCollectives& WorldFor(uint32_t ranks,
                            });
 }
 
-// What its fit says of what it left out, behind a colon each.
+// What its fit says about what it left out, each after a colon.
 std::string RemarksOf(const JsonReader& reader) {
   std::string remarks;
   if (!reader.Has("fit") || !reader.At("fit").Has("remarks")) return remarks;
@@ -130,16 +130,16 @@ const ObjectShape& CalibrationShape() {
       "The figures of a machine that measurements imply; at least one of them.",
       {SchemaForEditors(),
        SchemaVersion(kCalibrationSchema),
-       {"cluster", AText(), Optional("not told"), "what it was fitted with, for people",
+       {"cluster", AText(), Optional("not given"), "what it was fitted with, for people",
         "\"dgx-a100\""},
-       {"about", Anything("object"), Optional("not told"),
+       {"about", Anything("object"), Optional("not given"),
         "machine (processor, cores), date, representative, and more for people",
         R"({"machine": {"processor": "AMD EPYC", "cores": 2}, "date": "2026-11-22"})"},
        {"links", ListOf(ObjectOf(LinkCalibrationShape)), Optional("as specified"), "efficiencies",
         R"([{"kind": "nvlink", "bandwidth": "300GBps", "efficiency": 0.742}])"},
        overhead("collective_overhead", "of launching a collective"),
        overhead("channel_overhead", "of launching each of its channels"),
-       {"host_cores", ANumber(1, kMostCores), Optional("not told"),
+       {"host_cores", ANumber(1, kMostCores), Optional("not given"),
         "cores that the ranks of a machine share", "2"},
        overhead("launch_overhead", "of kernels that were not measured"),
        {"slowdown", ObjectOf(SlowdownShape), Optional("the devices' own"),
@@ -149,13 +149,13 @@ const ObjectShape& CalibrationShape() {
        {"collectives", ListOf(ObjectOf(MeasuredCollectivesShape)), Optional("links and steps"),
         "what communication takes, for worlds of so many ranks",
         R"([{"ranks": 2, "transport": "threads", "costs": []}])"},
-       {"samples", Anything("list"), Optional("not told"), "what was measured, for people", "[]"},
-       {"fit", Anything("object"), Optional("not told"), "how well it fits, for people", "{}"}}};
+       {"samples", Anything("list"), Optional("not given"), "what was measured, for people", "[]"},
+       {"fit", Anything("object"), Optional("not given"), "how well it fits, for people", "{}"}}};
   return shape;
 }
 
 JsonShape CalibrationInputShape() {
-  return Either({AText("path of a file, from this one"), ObjectOf(CalibrationShape)});
+  return Either({AText("path of a file, relative to this one"), ObjectOf(CalibrationShape)});
 }
 
 Calibration ReadCalibration(const JsonReader& reader) {

@@ -18,8 +18,8 @@
 // (collectives/lowering/tuning.h); "kernels" say what compute takes on every device and
 // "collectives" what communication does instead of its steps. All may be missing, but not all at
 // once. Used by `--calibration FILE`, or in a cluster file as "calibration": "FILE" (relative to
-// that file) or the object itself, before its "edits". Another schema than this one, such as a
-// newer one, is refused.
+// that file) or the object itself, before its "edits". Any other schema, such as a newer one, is
+// refused.
 #pragma once
 
 #include <memory>
@@ -46,21 +46,21 @@ struct Calibration {
   std::vector<LinkCalibration> links;
   std::optional<Seconds> collective_overhead;
   std::optional<Seconds> channel_overhead;
-  double host_cores = 0;  // 0: not told
+  double host_cores = 0;  // 0: not given
   std::optional<Seconds> launch_overhead;
   std::optional<Slowdown> slowdown;
   std::optional<MeasuredKernels> kernels;
-  // The one for as many ranks as the machine has, counts.
+  // The entry for as many ranks as the machine has counts.
   std::vector<MeasuredCollectives> collectives;
   CalibrationOrigin origin;
-  nlohmann::ordered_json about;  // null: not told, as below
+  nlohmann::ordered_json about;  // null: not given, as below
   nlohmann::ordered_json samples;
-  nlohmann::ordered_json fit;  // null: not told
+  nlohmann::ordered_json fit;  // null: not given
 };
 
 inline constexpr const char* kCalibrationSchema = "rehearse.calibration.v1";
 
-// How machines are called when calibrations are compared with where they are used.
+// What machines are called when calibrations are compared with where they are used.
 std::string MachineName(const std::string& processor, uint32_t cores);
 
 const ObjectShape& CalibrationShape();

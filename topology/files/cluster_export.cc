@@ -23,7 +23,7 @@ using Json = nlohmann::ordered_json;
 struct Unit {
   std::string_view name;
   double size;      // in SI
-  double fraction;  // or its reciprocal, where that is the exact one
+  double fraction;  // or its reciprocal, if that is the exact one
 };
 
 // The shortest text that `parse` reads as exactly this quantity.
@@ -33,7 +33,8 @@ std::string Shortest(double value, std::span<const Unit> units, Parse parse) {
   for (const Unit& unit : units) {
     const double number = value / unit.size * unit.fraction;
     if (value != 0 && !(number > 0)) continue;
-    // 15 digits leave out the rounding error of the line above, 17 are sure to do for the SI unit.
+    // 15 digits leave out the rounding error of the line above; 17 are always enough for the SI
+    // unit.
     for (const std::string& digits : {fmt::format("{:.15g}", number), fmt::format("{}", number)}) {
       const std::string text = fmt::format("{}{}", digits, unit.name);
       if (!best.empty() && text.size() >= best.size()) continue;
@@ -156,7 +157,7 @@ Json DeviceObject(const DeviceSpec& device) {
   return json;
 }
 
-// The name of a known device if this is one, else all of it.
+// The name if this is a known device, else everything about it.
 Json DeviceToJson(const DeviceSpec& device) {
   Json object = DeviceObject(device);
   for (const DeviceSpec& known : KnownDevices())
@@ -221,8 +222,8 @@ void RefuseMeasured(const Cluster& cluster) {
     is_measured = is_measured || spec.measured != nullptr;
   if (is_measured)
     throw Error(
-        fmt::format("cluster \"{}\" has times that a calibration measured, which a graph "
-                    "cannot say; write it without, and name the calibration beside it",
+        fmt::format("cluster \"{}\" has times that a calibration measured, which a graph cannot "
+                    "hold; write it without them, and name the calibration beside it",
                     cluster.name()));
 }
 

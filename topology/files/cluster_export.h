@@ -3,11 +3,11 @@
 // number to the bit.
 //
 // A cluster that knows its structure (topology/fabrics/structure.h) is drawn without it, and the
-// routes between machines are then searched. Those of a preset stay what they are where the file
-// says whose they are ("routed_as").
+// routes between machines are then searched. Routes of a preset stay what they are if the file
+// names the preset ("routed_as").
 //
-// Devices that Rehearse knows are written by name, others in full. Two links that follow each
-// other, lead to and fro and are otherwise equal become one "between". Device specs that no vertex
+// Devices that Rehearse knows are written by name, others in full. Two consecutive links that run
+// in opposite directions and are otherwise equal become one "between". Device specs that no vertex
 // uses are not written.
 #pragma once
 
@@ -19,14 +19,14 @@
 
 namespace rehearse {
 
-// `preset` is the one that it is, with its changes ("dgx-a100:nodes=4"); "" for others.
+// `preset` is the one that the cluster is, with its changes ("dgx-a100:nodes=4"); "" for others.
 nlohmann::ordered_json ClusterToJson(const Cluster& cluster, const std::string& preset = "");
 
-// The same as a text, one line for each vertex and link. Throws Error for what a graph cannot say:
+// The same as text, one line for each vertex and link. Throws Error for what a graph cannot say:
 // times that a calibration measured.
 std::string ClusterToText(const Cluster& cluster, const std::string& preset = "");
 
-// Whether routes between its machines are those of a fabric, which a graph does not tell.
+// Whether routes between its machines are those of a fabric, which a graph does not show.
 bool HasFabric(const Cluster& cluster);
 
 // As topology/files/graph_file.h reads it.

@@ -24,8 +24,7 @@
 namespace rehearse {
 namespace {
 
-// Where a name's changes begin: the first colon behind which there is a key and '='; npos where
-// there is none.
+// Where a name's changes begin: the first colon that a key and '=' follow; npos if there is none.
 size_t ColonOf(const std::string& text) {
   for (size_t colon = text.find(':'); colon != std::string::npos;
        colon = text.find(':', colon + 1)) {
@@ -137,7 +136,7 @@ std::unique_ptr<Cluster> ReadPresetObject(const JsonReader& object) {
   return BuildPreset(preset.name, parameters, name.place(), device ? &*device : nullptr);
 }
 
-// What differs in the wiring of two clusters; "" where they are wired alike.
+// What differs in the wiring of two clusters; "" if they are wired alike.
 std::string DifferenceInWiring(const Wiring& a, const Wiring& b) {
   if (a.name != b.name) return fmt::format("its name is \"{}\", not \"{}\"", a.name, b.name);
   if (a.vertex_count() != b.vertex_count())

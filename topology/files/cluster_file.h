@@ -4,21 +4,21 @@
 // "calibration" (topology/files/calibration.h), "rings" (topology/files/given_rings.h) and "edits"
 // (topology/files/edits.h), in this order.
 //
-// A text is a path if what stands before its changes contains '/' or ends with ".json", else a
-// preset. A preset's changes are its parameters (`rehearse list clusters` shows them) and "device",
-// which replaces all devices. A file's are values in it, by dotted paths, as `--set` has them:
-// "my.json:nodes=32,node.nics=8". `--set cluster.node.nics=8` changes a file that "cluster" names,
-// and a preset, likewise.
+// A text is a path if the part before its changes contains '/' or ends with ".json", else a preset.
+// A preset's changes are its parameters (`rehearse list clusters` shows them) and "device", which
+// replaces all devices. A file's changes are values in it, by dotted paths, as in `--set`:
+// "my.json:nodes=32,node.nics=8". `--set cluster.node.nics=8` likewise changes a file or preset
+// that "cluster" names.
 //
 // A device is the name of a known one or an object: name, matrix_peak_16, memory and
-// memory_bandwidth, and if wanted description, compute_capability (NVIDIA's times ten: 90),
-// matrix_peak_32, vector_peak_32, vector_peak_64 (without them work of that type is refused),
+// memory_bandwidth, and optionally description, compute_capability (NVIDIA's times ten: 90),
+// matrix_peak_32, vector_peak_32, vector_peak_64 (without these, work of that type is refused),
 // memory_efficiency, gemm_efficiency, gemm_scale, attention_forward_efficiency,
 // attention_backward_efficiency (1 unless given), cache, cache_bandwidth, launch_overhead (0 unless
 // given), gemm_points (a list of {mode, m, n, k, efficiency}), gemm_model (library,
 // multiprocessors, few_waves, many_waves, launch, cache: topology/devices/gemm_model.h),
 // attention_model (multiprocessors, launch, kernels: topology/devices/attention_model.h) and
-// sources (figure -> where it is from).
+// sources (figure -> where it comes from).
 //
 // A graph:
 //
@@ -36,12 +36,13 @@
 // "between" is two directed links, "from" and "to" one. Kinds of vertices: device, nic,
 // pcie-switch, socket, nvswitch, switch; of links: nvlink, xgmi, pcie, socket, network, memory.
 // Devices are ranked in the order of the file; a vertex's "node": "n0" says which machine it is
-// part of, and its "device" comes before the graph's; a link's efficiency is 1 and step_overhead,
-// collective_overhead and channel_overhead are 0 unless given; vertices without a "node" belong to
-// no machine, and devices among them together to one that has no name; "notes" are lines for the
-// reader. "routed_as" names the preset that the graph was made from, as "dgx-a100:nodes=4": routes
-// between machines are then those of its fabric. Figures may differ from the preset's, names,
-// vertices and links may not. topology/files/cluster_export.h writes such files.
+// part of, and its "device" takes precedence over the graph's; a link's efficiency is 1 and
+// step_overhead, collective_overhead and channel_overhead are 0 unless given; vertices without a
+// "node" belong to no machine, except that devices among them form one without a name; "notes" are
+// lines for the reader. "routed_as" names the preset that the graph was made from, as
+// "dgx-a100:nodes=4": routes between machines are then those of its fabric. Figures may differ from
+// the preset's; names, vertices and links may not. topology/files/cluster_export.h writes such
+// files.
 #pragma once
 
 #include <memory>
@@ -53,22 +54,23 @@
 
 namespace rehearse {
 
-// Of a scenario's "cluster", and of a cluster file.
+// The shape of a scenario's "cluster", and of a cluster file.
 JsonShape ClusterShape();
 JsonShape ClusterObjectShape();
 
-// Whether a text names a file, and not a preset.
+// Whether a text names a file rather than a preset.
 bool IsClusterFile(const std::string& text);
 
-// Reads the value of a scenario's "cluster": a string (preset, preset with changes, or a
-// path of a cluster file, relative to the file it stands in) or an object. Errors name file,
-// line and pointer.
+// Reads the value of a scenario's "cluster": a string (preset, preset with changes, or the path of
+// a cluster file, relative to the file it stands in) or an object. Errors name file, line and
+// pointer.
 std::unique_ptr<Cluster> ReadCluster(const JsonReader& reader);
 
 // The same for the command line's --cluster: "dgx-a100:nodes=4" or a path of a file, from the
 // current folder; "-" is standard input.
 std::unique_ptr<Cluster> ReadClusterArgument(const std::string& text);
-// What that names as an object of a cluster file, changes made, to which keys can be added.
+// What the text names as an object of a cluster file, with changes made, to which keys can be
+// added.
 nlohmann::json ClusterObjectOf(const std::string& text);
 
 }  // namespace rehearse

@@ -36,13 +36,13 @@ JsonKey CalibrationRow() {
 }
 
 JsonKey DevicePointsRow() {
-  return {"device_points", AText("path of a CSV file, from this one"), Optional("none"),
+  return {"device_points", AText("path of a CSV file, relative to this one"), Optional("none"),
           "times of exact products and attention cores", "\"mine.csv\""};
 }
 
 JsonKey RingsRow() {
-  return {"rings", GivenRingsShape(), Optional("they are searched"),
-          "that whole machines go, devices by their place in the machine; rehearse import "
+  return {"rings", GivenRingsShape(), Optional("they are searched for"),
+          "that whole machines use, devices by their place in the machine; rehearse import "
           "nccl-graph writes them",
           "[[0, 1, 2, 3], [0, 3, 2, 1]]"};
 }
@@ -80,7 +80,7 @@ JsonKey RowOf(const PresetParameter& parameter) {
           parameter.meaning, usual};
 }
 
-// The first choice is that of files that say nothing.
+// The first choice holds for files that say nothing.
 JsonKey RoutingRow(const FabricChoices& fabric) {
   std::vector<std::string> names;
   for (const RouteChoice choice : fabric.choices) names.emplace_back(Name(choice));
@@ -92,7 +92,7 @@ JsonKey RoutingRow(const FabricChoices& fabric) {
 
 const ObjectShape& PresetClusterShape(const ClusterPreset& preset) {
   static std::mutex mutex;
-  static std::map<std::string, ObjectShape> shapes;  // whose places stay
+  static std::map<std::string, ObjectShape> shapes;  // whose addresses stay
   const std::lock_guard lock(mutex);
   const auto [place, is_new] = shapes.try_emplace(preset.name);
   if (is_new) {
@@ -156,7 +156,7 @@ const ObjectShape& LinkShape() {
   static const ObjectShape shape = {
       "link",
       "A link, the same both ways.",
-      {{"kind", LinkKindShape(), Optional("what its place suggests"), "of which technology"},
+      {{"kind", LinkKindShape(), Optional("what its place suggests"), "which technology"},
        {"bandwidth", ABandwidth(), Required(), "nominal, each way", "\"50GBps\""},
        Efficiency(),
        {"latency", ADurationUpTo(kLongestLatency), Required(), "of the first byte", "\"3.5us\""}}};
@@ -200,7 +200,7 @@ const ObjectShape& MachineNodeShape() {
 const ObjectShape& MoreNicsShape() {
   static const ObjectShape shape = {
       "more NICs of a node",
-      "NICs of another speed, numbered behind the others.",
+      "NICs of another speed, numbered after the others.",
       {{"count", AWhole(1, kMostCounted), Required(), "how many", "2"},
        Link("cable", Required(), "each of their ports to the fabric"),
        Link("nic_pcie", Optional("as the others"), "NIC to its switch or socket"),
@@ -218,8 +218,8 @@ const ObjectShape& SwitchFabricShape() {
 const ObjectShape& FatTreeShape() {
   static const ObjectShape shape = {
       "fabric: fat-tree, rails, rail-only",
-      "Levels of switches; rails: a leaf for the NICs of one number; rail-only: a tree for them, "
-      "which nothing joins to the others.",
+      "Levels of switches; rails: a leaf for the NICs with the same number; rail-only: a tree for "
+      "them, which nothing joins to the others.",
       {{"kind", OneOf({"fat-tree", "rails", "rail-only"}), Required(), "which fabric"},
        {"radix", AWhole(4, kMostOfASwitch), Required(), "ports of a switch, an even number", "64"},
        {"levels", AWhole(1, 6), Optional("as few as it takes"), "of switches", "3"},
@@ -228,7 +228,7 @@ const ObjectShape& FatTreeShape() {
         "trees side by side: port p of a machine is cabled to tree p modulo their number", "2"},
        RoutingRow(ChoicesOfFatTree()),
        {"queue_pairs", AWhole(1, kMostQueuePairs), Default("1"),
-        "of a pair of ranks, each hashed separately (ecmp)", "4"},
+        "per pair of ranks, each hashed separately (ecmp)", "4"},
        Link("cable", Required(), "between switches")}};
   return shape;
 }
@@ -289,7 +289,7 @@ const ObjectShape& GraphClusterShape() {
        Name("\"two GPUs on a switch\""),
        {"device", DeviceChoiceShape(), Optional("each vertex says it"),
         "of vertices that do not say it", "\"a100-40g\""},
-       {"routed_as", AText("preset with changes"), Optional("routes are searched"),
+       {"routed_as", AText("preset with changes"), Optional("routes are searched for"),
         "of which these are the vertices and links", "\"dgx-a100:nodes=4\""},
        Notes(),
        {"vertices", ListOf(ObjectOf(VertexShape)), Required(), "devices in the order of ranks",
@@ -311,7 +311,7 @@ const ObjectShape& GraphClusterShape() {
 const ObjectShape& VertexShape() {
   static const ObjectShape shape = {
       "vertex",
-      "A device, or what links meet in.",
+      "A device, or something that links meet in.",
       {{"name", AText(), Required(), "its parts are between slashes", "\"node0/gpu0\""},
        {"kind", OneOf({"device", "nic", "pcie-switch", "socket", "nvswitch", "switch"}), Required(),
         "what it is"},
@@ -329,7 +329,7 @@ const ObjectShape& GraphLinkShape() {
         Optional("\"from\" and \"to\""), "both ways", R"(["gpu0", "sw"])"},
        {"from", AText("name of a vertex"), Optional("\"between\""), "one way", "\"gpu1\""},
        {"to", AText("name of a vertex"), Optional("\"between\""), "one way", "\"sw\""},
-       {"kind", LinkKindShape(), Required(), "of which technology"},
+       {"kind", LinkKindShape(), Required(), "which technology"},
        {"bandwidth", ABandwidth(), Required(), "nominal, each way", "\"300GBps\""},
        {"latency", ADurationUpTo(kLongestLatency), Required(), "of the first byte", "\"1us\""},
        Efficiency()}};

@@ -9,7 +9,7 @@ namespace rehearse {
 
 inline constexpr uint32_t kMostCounted = 1u << 20;  // of anything that is counted
 
-// A preset with changes; of all presets, and of one.
+// A preset with changes: for all presets, and for one.
 const ObjectShape& PresetClusterShape();
 const ObjectShape& PresetClusterShape(const ClusterPreset& preset);
 

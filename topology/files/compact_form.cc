@@ -90,7 +90,7 @@ Host ReadHost(const JsonReader& reader) {
   NodeSpec alone = node;
   alone.host->between_sockets.reset();
   const bool is_by_pairs = SizeOf(alone).wires <= kMostNodeWires;
-  constexpr uint32_t kMostSockets = 1024;  // whose pairs are as many as a node's links may be
+  constexpr uint32_t kMostSockets = 1024;  // with as many pairs as a node may have links
   if (is_by_pairs && node.host->sockets > kMostSockets)
     reader.At("sockets").Expected(
         fmt::format("a whole number from 1 to {} where every two are joined", kMostSockets));
@@ -113,7 +113,7 @@ NodeSpec ReadNodeObject(const JsonReader& object) {
         ReadLink(reader.At("nvlink"), LinkKind::kNvLink);
   }
   if (kind == "all-to-all") {
-    constexpr uint32_t kMostJoined = 1024;  // whose pairs are as many as a node's links may be
+    constexpr uint32_t kMostJoined = 1024;  // with as many pairs as a node may have links
     if (node.devices > kMostJoined)
       reader.At("devices").Expected(
           fmt::format("a whole number from 1 to {} where every two are joined", kMostJoined));
@@ -182,7 +182,7 @@ DragonflySpec ReadDragonfly(const JsonReader& object) {
     switches *= spec.local.back().size;
     if (switches > 4096) reader.At("local").Fail("a group has more than 4096 switches");
   }
-  if (spec.local.empty()) reader.At("local").Expected("one dimension at least");
+  if (spec.local.empty()) reader.At("local").Expected("at least one dimension");
   spec.machines_per_switch = ReadCount(reader.At("nodes_per_switch"));
   spec.global_cables = ReadCount(reader.At("global_cables"));
   spec.global = ReadLink(reader.At("cable"), LinkKind::kNetwork);
@@ -199,7 +199,7 @@ TorusSpec ReadTorus(const JsonReader& object, bool wraps) {
                                dimension.Has("wraps") ? dimension.At("wraps").Bool() : wraps,
                                ReadLink(dimension.At("link"), LinkKind::kNetwork)});
   }
-  if (spec.dimensions.empty()) reader.At("dimensions").Expected("one dimension at least");
+  if (spec.dimensions.empty()) reader.At("dimensions").Expected("at least one dimension");
   return spec;
 }
 

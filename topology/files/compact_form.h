@@ -10,20 +10,20 @@
 //    "fabric": {"kind": "fat-tree", "radix": 64, "levels": 3, "oversubscription": 2,
 //               "cable": {"bandwidth": "50GBps", "latency": "0us"}}}
 //
-// A link has bandwidth and latency, an efficiency (1 unless given) and, if it is not what its place
+// A link has bandwidth and latency, an efficiency (1 unless given) and, unless it is what its place
 // suggests, a kind.
 //
-// "node" is the name of a preset, whose node it then is ("device" beside it replaces its
-// device), or an object:
+// "node" is the name of a preset whose node is taken ("device" beside it replaces its device), or
+// an object:
 //   kind           nvswitch (every device to one plane), all-to-all, pairs (0-1, 2-3, …), cube-mesh
 //                  (8 devices, as in a DGX-1), links (those of "lanes", a list of
 //                  [device, device, number of lanes]), pcie (none)
 //   devices        how many; device: which
 //   nvlink         the link of that kind: to the plane, of a pair, or one lane
-//   pcie           device to its PCIe switch, or to its socket; with it come, as wanted:
+//   pcie           device to its PCIe switch, or to its socket; with it come, optionally:
 //     sockets (1), pcie_switches (0), between_sockets (none: not joined),
 //     root_port (switch to socket; as pcie), nics (0), nic_pcie (NIC to its switch or socket; as
-//     pcie), nic_place ("switch" or "socket"; switch if there are),
+//     pcie), nic_place ("switch" or "socket"; switch if there are any),
 //     nic_ports (1: cables of every NIC), more_nics: [{"count": 2, "cable": …, "nic_pcie": …,
 //     "nic_place": …}, …] of other speeds,
 //     memory: devices have no peer-to-peer access; copies go through the host's memory, over this
@@ -37,7 +37,7 @@
 //   dragonfly      local: [{"size": 32, "link": …}, …] one or more dimensions joined all to all,
 //                  nodes_per_switch, global_cables of a group, cable: one of them
 //   torus, mesh    dimensions: [{"size": 4, "link": …, "wraps": true}, …]; a torus wraps unless
-//                  said, a mesh does not
+//                  told otherwise, a mesh does not
 // topology/presets/node.h and topology/fabrics/fabric_*.h say what these mean.
 #pragma once
 

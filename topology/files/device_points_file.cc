@@ -49,7 +49,7 @@ class PointsReader {
       const auto [known, is_new] = result.places.emplace(key, place);
       if (!is_new)
         Fail(row.line,
-             fmt::format("these sizes have a time already, in line {}", known->second.line));
+             fmt::format("these sizes already have a time, in line {}", known->second.line));
       result.points.times.emplace(key, Seconds(Time() * 1e-6));
     }
     if (result.places.empty()) Fail(0, "found no points below the column names");
@@ -171,7 +171,7 @@ void CheckTime(const DeviceSpec& device, const PointKey& key, Seconds time, cons
   const Compute op = OpOf(key);
   const Seconds least = op.flops / (kFaster * PeakOf(device, key.dtype));
   if (time < least)
-    throw Error(place, fmt::format("found {}, in which device \"{}\" would compute at {} its "
+    throw Error(place, fmt::format("found {}, with which device \"{}\" would compute at {} its "
                                    "peak of {}; expected microseconds",
                                    Print(time), device.name,
                                    fmt::format("{:.0f} times", kFaster * (least / time)),

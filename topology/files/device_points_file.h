@@ -6,10 +6,10 @@
 //   attention,,,,32,128,4096,bf16,433.0
 //   attention-backward,,,,32,128,4096,bf16,1120.5
 //
-// Columns in any order; besides, where wanted: `mode` (NN, NT or TN, of a product; else it stands
-// for all three), `batch` (products, or sequences; 1), `causal` (0 or 1, of attention; 1). What a
-// row's op does not have stays empty. A time is that of the whole op. Rows stand for exactly these
-// sizes (topology/devices/device_points.h), on every device of the cluster.
+// Columns come in any order. Optional ones: `mode` (NN, NT or TN, of a product; else it stands for
+// all three), `batch` (products, or sequences; 1), `causal` (0 or 1, of attention; 1). What a row's
+// op does not have stays empty. A time is that of the whole op. Rows stand for exactly these sizes
+// (topology/devices/device_points.h), on every device of the cluster.
 #pragma once
 
 #include <map>
@@ -27,20 +27,20 @@ namespace rehearse {
 
 struct DevicePointsFile {
   DevicePoints points;
-  std::map<PointKey, Place> places;  // of the same
+  std::map<PointKey, Place> places;  // where each was given
 };
 
-// Throws Error (file, line) for columns and ops that are not known, sizes and times that are none
-// or not above zero, and sizes that have a time already.
+// Throws Error (file, line) for columns and ops that are not known, sizes and times that are not
+// numbers or not above zero, and sizes that already have a time.
 DevicePointsFile ReadDevicePoints(const CsvFile& file);
 DevicePointsFile ReadDevicePoints(const JsonReader& path);  // relative to the file that names it
 
-// The cluster whose devices have these points. Throws Error at the first that some device cannot
-// have taken: in less than half of what its peak allows, or 300 times what its model says, as times
-// in another unit would be.
+// The cluster whose devices have these points. Throws Error at the first time that some device
+// cannot have taken: less than half of what its peak allows, or 300 times what its model says, as
+// when times are in another unit.
 std::unique_ptr<Cluster> ApplyDevicePoints(const Cluster& cluster, const DevicePointsFile& file);
 
-// As such a file.
+// The points as such a file.
 std::string ToCsv(const DevicePoints& points);
 
 }  // namespace rehearse

@@ -24,7 +24,7 @@ JsonShape DeviceChoiceShape() {
 const ObjectShape& DeviceShape() {
   static const ObjectShape shape = {
       "device",
-      "What computes: its peaks, its memory, and what it makes of them.",
+      "What computes: its peaks, its memory, and how much of them it reaches.",
       {{"name", AText(), Required(), "what results call it", "\"mine\""},
        {"description", AText(), Optional("its name"), "for people", "\"a GPU of ours\""},
        {"compute_capability", AWhole(0, 1000), Default("0"), "NVIDIA's times ten; 0: none", "90"},
@@ -41,7 +41,7 @@ const ObjectShape& DeviceShape() {
         "\"50MB\""},
        {"cache_bandwidth", ABandwidth(), Optional("memory_bandwidth"), "reached there",
         "\"6TBps\""},
-       Efficiency("gemm_efficiency", "of the peak that large products reach"),
+       Efficiency("gemm_efficiency", "of the peak, reached by large products"),
        {"gemm_scale", ANumberAbove(0, 1000), Default("1"), "of all efficiencies of products",
         "0.95"},
        {"gemm_points", ListOf(ObjectOf(GemmPointShape)), Default("[]"), "measured products",
@@ -67,7 +67,7 @@ const ObjectShape& DeviceShape() {
        {"host_cores", ANumber(0, 1e6), Default("0"), "cores that the ranks of a machine share",
         "2"},
        {"sources", Named(AText("source"), "figure"), Optional("this file"),
-        "where the figures are from", R"({"all": "data sheet"})"}}};
+        "where the figures come from", R"({"all": "data sheet"})"}}};
   return shape;
 }
 
@@ -92,7 +92,7 @@ const ObjectShape& GemmModelShape() {
   for (const GemmLibrary library : kGemmLibraries) libraries.emplace_back(Name(library));
   static const ObjectShape shape = {
       "gemm model",
-      "What a product takes by tiles and waves.",
+      "How long a product takes, by tiles and waves.",
       {{"library", OneOf(std::move(libraries)), Required(), "whose tiles"},
        {"multiprocessors", AWhole(1, 1 << 16), Required(), "of the device", "132"},
        {"few_waves", ANumberAbove(0, 1), Required(), "of the peak, in the first waves", "0.86"},
@@ -100,15 +100,14 @@ const ObjectShape& GemmModelShape() {
        {"sustained", ANumberAbove(0, 1), Default("1"), "of the rates, in minutes of large products",
         "0.9"},
        {"launch", ADurationUpTo(kLongestLatency), Default("\"0us\""), "of a product", "\"2us\""},
-       {"cache", ASize(), Optional("none"), "L2, where the library's results leave it",
-        "\"96MB\""}}};
+       {"cache", ASize(), Optional("none"), "L2, if the library's results leave it", "\"96MB\""}}};
   return shape;
 }
 
 const ObjectShape& AttentionModelShape() {
   static const ObjectShape shape = {
       "attention model",
-      "What attention takes, by implementation.",
+      "How long attention takes, by implementation.",
       {{"multiprocessors", AWhole(1, 1 << 16), Required(), "of the device", "132"},
        {"launch", ADurationUpTo(kLongestLatency), Default("\"0us\""), "of a core", "\"2us\""},
        {"kernels", ListOf(ObjectOf(AttentionRatesShape)), Required(),
@@ -139,8 +138,10 @@ const ObjectShape& AttentionPassShape() {
       {{"rates", Tuple({ANumberAbove(0, 1), ANumberAbove(0, 1), ANumberAbove(0, 1)}), Required(),
         "of the peak, for heads of 64, 128 and 256", "[0.34, 0.39, 0.37]"},
        {"causal", ANumberAbove(0, 2), Default("1"), "of these with a causal mask", "0.95"},
-       {"setup", ANumber(0, 1 << 20), Default("0"), "keys that a block costs besides", "80"},
-       {"tail", ANumber(0, 1000), Default("0"), "longest blocks that the last ones take", "0.65"}}};
+       {"setup", ANumber(0, 1 << 20), Default("0"), "what a block costs in addition, in keys",
+        "80"},
+       {"tail", ANumber(0, 1000), Default("0"), "how long the last blocks take, in longest blocks",
+        "0.65"}}};
   return shape;
 }
 
@@ -153,7 +154,7 @@ const ObjectShape& SlowdownShape() {
       "While a device computes and communicates, a kernel runs at 1/(1 + slowdown).",
       {factor("gemm", "of products"),
        factor("attention", "of fused attention"),
-       factor("memory", "of kernels that memory bounds"),
+       factor("memory", "of kernels that are bound by memory"),
        factor("communication", "of transfers, while a kernel runs"),
        {"waves", ObjectOf(WavesShape), Optional("products slow down by the factor"),
         "products in waves of thread blocks",

@@ -18,12 +18,12 @@ namespace {
 
 // ---- Reading ------------------------------------------------------------------------------------
 
-// What a bandwidth of a cluster may be, in bytes per second; no NaN.
+// Whether a cluster may have this bandwidth, in bytes per second; not NaN.
 bool IsBandwidth(double value) {
   return value >= kLeastBandwidth.value() && value <= kMostBandwidth.value();
 }
 
-// The number of "0.5x"; nothing when the text is no such thing.
+// The number in "0.5x"; nothing if the text is not of that form.
 std::optional<double> ParseFactor(std::string_view text) {
   if (!text.ends_with('x')) return std::nullopt;
   text.remove_suffix(1);
@@ -132,7 +132,7 @@ class Editor {
     }
   }
 
-  // Throws Error where the links that are left do not join all devices.
+  // Throws Error if the links that are left do not join all devices.
   Cluster Edited() const {
     Figures figures = figures_;
     if (std::find(is_down_.begin(), is_down_.end(), true) == is_down_.end()) {
@@ -238,7 +238,7 @@ class Editor {
   }
 
   const Cluster& cluster_;
-  Figures figures_;  // but for the links'
+  Figures figures_;  // all except the links'
   std::vector<LinkFigures> links_;
   std::vector<bool> is_down_;
   bool links_changed_ = false;
@@ -278,7 +278,7 @@ std::unique_ptr<Cluster> ApplyEdits(const Cluster& cluster, const std::vector<Ed
   try {
     return std::make_unique<Cluster>(editor.Edited());
   } catch (const Error&) {
-    // Which cut was it? Asked only now, because the answer takes a cluster for each cut.
+    // Finds out which cut it was, only now, because this takes a cluster for each cut.
     Editor again(cluster);
     for (const Edit& edit : edits) {
       again.Apply(edit);

@@ -9,9 +9,9 @@
 // beside a pattern with a direction; "devices" selects devices.
 //
 // Values are absolute ("20GBps", "5us"), relative ("0.5x") or differences ("+2us", "-5GBps").
-// "bandwidth" is the nominal one, the efficiency stays. "compute" is a factor and scales all
-// peaks of the device; launch overheads stay. Edits apply in their order, each to what those
-// before it have left.
+// "bandwidth" is the nominal one; the efficiency stays. "compute" is a factor and scales all peaks
+// of the device; launch overheads stay. Edits apply in order, each to what the earlier ones have
+// left.
 #pragma once
 
 #include <memory>
@@ -24,7 +24,7 @@
 
 namespace rehearse {
 
-// What becomes of a number: old · factor + offset, in SI units. An absolute value has the factor 0.
+// What happens to a number: old · factor + offset, in SI units. An absolute value has the factor 0.
 struct Change {
   double factor = 1;
   double offset = 0;
@@ -52,11 +52,11 @@ JsonShape EditsShape();  // of a list of them
 Change ReadBandwidthChange(const JsonReader& reader);
 // "0.8x": above 0. Throws Error for anything else.
 double ReadFactor(const JsonReader& reader);
-// Whether the object has the key, which must be true then: false would say nothing.
+// Whether the object has the key, whose value must then be true: false would say nothing.
 bool ReadFlag(const JsonReader& object, const char* key);
 
 // Reads the array. Throws Error for an edit that changes nothing, or links and devices at once, and
-// for values that are none of the three kinds.
+// for values that are of none of the three kinds.
 std::vector<Edit> ReadEdits(const JsonReader& reader);
 
 // The edited cluster: other figures over the same wiring, or, where links are down, another wiring

@@ -18,7 +18,7 @@ uint32_t DevicesOfAMachine(const Cluster& cluster, const JsonReader& reader) {
     ++devices[cluster.NodeIndexOf(rank)];
   const auto [least, most] = std::minmax_element(devices.begin(), devices.end());
   if (*least != *most) {
-    reader.Fail(fmt::format("found machines of {} and of {} devices, expected as many in each",
+    reader.Fail(fmt::format("found machines of {} and of {} devices, expected equally many in each",
                             *least, *most));
   }
   return *most;

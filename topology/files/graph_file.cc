@@ -66,7 +66,7 @@ std::shared_ptr<const AttentionModel> ReadAttentionModel(const JsonReader& objec
     AttentionRates rates;
     rates.kernel = kKernels[kernel.At("kernel").Choice()];
     if (!model.kernels.empty() && FindRates(model, rates.kernel) != nullptr)
-      kernel.At("kernel").Fail(fmt::format("\"{}\" is here twice", Name(rates.kernel)));
+      kernel.At("kernel").Fail(fmt::format("\"{}\" appears twice", Name(rates.kernel)));
     rates.rows = kernel.At("rows").Whole<uint32_t>();
     rates.forward = ReadAttentionPass(kernel.At("forward"));
     rates.backward = ReadAttentionPass(kernel.At("backward"));
@@ -181,7 +181,7 @@ struct Vertices {
   }
 };
 
-// Adds each device to the cluster once, however often it is named or described in the same words.
+// Adds each device to the cluster once, however often it is named or described identically.
 class DeviceSpecs {
  public:
   explicit DeviceSpecs(ClusterBuilder& cluster) : cluster_(cluster) {}

@@ -39,7 +39,7 @@ class Blocks {
 
   // By block, the members.
   const std::vector<std::vector<uint32_t>>& members() const { return members_; }
-  // kNoLevel: of a switch that no node reaches.
+  // kNoLevel: for a switch that no node reaches.
   uint32_t BlockOf(uint32_t of_switch) const { return block_of_[of_switch]; }
   uint32_t LevelOf(uint32_t of_switch) const { return levels_[of_switch]; }
 
@@ -125,16 +125,16 @@ class PlanDrawing {
   }
 
   void CheckSize() const {
-    constexpr uint64_t kMost = 400'000;  // that a cluster file can hold and is read again
+    constexpr uint64_t kMost = 400'000;  // what a cluster file can hold and still be read back
     const uint64_t nodes = plan_.nodes.size();
     const uint64_t parts = node_.shape.parts.size();
     const uint64_t links = (node_.shape.wires.size() + 1) / 2 + node_.shape.ports.size();
     if (nodes * (parts + links) + plan_.trunks.size() > kMost)
-      Fail(0,
-           fmt::format("found {} nodes, each of {} parts and {} links as a {} has; a drawn cluster "
-                       "has at most {} of both. A larger one is described by {{\"node\": \"{}\", "
-                       "\"nodes\": {}, \"fabric\": ...}}",
-                       nodes, parts, links, node_.preset, kMost, node_.preset, nodes));
+      Fail(0, fmt::format(
+                  "found {} nodes, each with the {} parts and {} links of a {}; a drawn cluster "
+                  "has at most {} of either. A larger one is described by {{\"node\": \"{}\", "
+                  "\"nodes\": {}, \"fabric\": ...}}",
+                  nodes, parts, links, node_.preset, kMost, node_.preset, nodes));
   }
 
   // Between blocks, and whether members of a block are cabled alike.
@@ -159,7 +159,7 @@ class PlanDrawing {
       if (std::any_of(members.begin(), members.end(), differs))
         remarks_.Add(
             "drawn as one switch although its members' cables differ: what crosses it is spread as "
-            "if what one of them lacks another could carry",
+            "if any of them could carry what another lacks",
             NameOf(members));
     }
   }
@@ -183,7 +183,7 @@ class PlanDrawing {
       if (members.size() > 1)
         remarks_.Add(
             "switches that join the same others, drawn as one (the first's name + how many more): "
-            "what crosses them is spread evenly, as adaptive routing and spraying come close to",
+            "what crosses them is spread evenly, which adaptive routing and spraying come close to",
             name);
     }
   }
@@ -226,12 +226,11 @@ class PlanDrawing {
   void SayWhatIsNotCarried() {
     if (are_level_)
       remarks_.Add(
-          "switches of one level are cabled to each other: between two nodes one way is taken, the "
-          "one over the fewest of them, and never a longer one");
+          "switches of one level are cabled to each other: between two nodes only the way over the "
+          "fewest of them is taken, never a longer one");
     if (have_rails_)
       remarks_.Add(
-          "nodes are cabled to several switches: what is for another rail crosses the fabric, "
-          "where "
+          "nodes are cabled to several switches: traffic to another rail crosses the fabric, where "
           "NCCL's PXN would take NVLink first");
   }
 
@@ -254,7 +253,7 @@ class PlanDrawing {
 NodeTemplate NodeTemplateOf(const std::string& preset, Remarks& remarks) {
   if (preset.empty())
     remarks.Add(
-        fmt::format("the file knows no GPUs; every node is taken for a {} (--node names "
+        fmt::format("the file does not mention GPUs; every node is taken for a {} (--node names "
                     "another preset)",
                     kAssumedNode));
   const ClusterPreset& known = FindPreset(preset.empty() ? kAssumedNode : preset, {});
@@ -266,7 +265,7 @@ NodeTemplate NodeTemplateOf(const std::string& preset, Remarks& remarks) {
                        .bandwidth = {}};
   if (node.shape.ports.empty())
     throw Error(
-        fmt::format("--node: a machine of \"{}\" has nothing that a cable leads to, expected "
+        fmt::format("--node: a machine of \"{}\" has nothing to cable, expected "
                     "a preset with NICs (rehearse list clusters)",
                     known.name));
   for (const NodeShape::Port& port : node.shape.ports) node.bandwidth += port.cable.bandwidth;

@@ -1,15 +1,15 @@
-// A fabric that somebody else's file tells switch by switch, and the cluster that it becomes: nodes
-// of one kind, a cluster preset's, cabled to switches that are drawn one by one.
+// A fabric that another tool's file describes switch by switch, and the cluster that it becomes:
+// nodes of one kind, a cluster preset's, cabled to switches that are drawn one by one.
 //
 // Equal switches that stand side by side, as the spines of a fat tree do, are drawn as one, since a
-// drawn graph has one way between two devices and takes it always: what crosses them is spread
-// evenly, packet by packet, as adaptive routing and spraying come close to
-// (topology/fabrics/routing.h). Switches are on level 1 when nodes are cabled to them and one
-// higher than the lowest switch that they are cabled to otherwise; those of a level above 1 that
-// are cabled to the same of the level below, which are drawn as one themselves, are drawn as one.
-// That is exactly what a block of parallel switches is in the house's own fat trees
-// (topology/fabrics/fabric_clos.h). Several cables between two switches are one link with the sum
-// of their bandwidths. Links between switches take no time (topology/presets/link_rows.h).
+// drawn graph has only one way between two devices and always takes it. What crosses them is spread
+// evenly, packet by packet, which adaptive routing and spraying come close to
+// (topology/fabrics/routing.h). A switch is on level 1 if nodes are cabled to it, otherwise one
+// level above the lowest switch that it is cabled to. On levels above 1, switches that are cabled
+// to the same switches of the level below (as drawn) are drawn as one. This is exactly a block of
+// parallel switches in our own fat trees (topology/fabrics/fabric_clos.h). Several cables between
+// two switches are one link with the sum of their bandwidths. Links between switches take no time
+// (topology/presets/link_rows.h).
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@
 
 namespace rehearse {
 
-// What every node is.
+// What every node looks like.
 struct NodeTemplate {
   std::string preset;  // "dgx-h100"
   NodeShape shape;
@@ -34,8 +34,8 @@ struct NodeTemplate {
 inline constexpr const char* kAssumedNode = "dgx-h100";
 inline constexpr uint32_t kMostPlannedNodes = 100'000;
 
-// One node of the cluster preset; "" is kAssumedNode, and said. Throws Error for a name that is no
-// preset, and for a machine that nothing can be cabled to.
+// One node of the cluster preset; "" is kAssumedNode, with a remark. Throws Error for a name that
+// is not a preset, and for a machine that nothing can be cabled to.
 NodeTemplate NodeTemplateOf(const std::string& preset, Remarks& remarks);
 
 struct FabricPlan {
@@ -63,14 +63,14 @@ struct FabricPlan {
   std::vector<Node> nodes;  // ranks are theirs, in this order
 };
 
-// `what` says what the file is ("Slurm's topology.conf"). Throws Error with the file's name, and a
-// line where there is one, for names that are there twice, for what would be too large for a
-// cluster file, and for nodes that no way joins.
+// `what` says what the file is ("Slurm's topology.conf"). Throws Error with the file's name, and
+// the line if there is one, for names that appear twice, for what would be too large for a cluster
+// file, and for nodes that are not connected.
 ImportedCluster DrawPlan(const FabricPlan& plan, const NodeTemplate& node, Remarks remarks,
                          const std::string& file, const char* what);
 
-// As a vertex may be called: letters, digits, '.', '_' and '-', which selectors know
-// (topology/files/edits.h); all else becomes '-'.
+// A name that a vertex may have: letters, digits, '.', '_' and '-', which selectors know
+// (topology/files/edits.h); everything else becomes '-'.
 std::string PlanName(std::string_view text);
 
 }  // namespace rehearse

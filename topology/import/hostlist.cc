@@ -43,7 +43,7 @@ class Hostlist {
     CHECK(false);  // fail_ throws
   }
 
-  // What one name with brackets stands for, beside `before` others.
+  // What one name with brackets stands for, in addition to `before` others.
   std::vector<std::string> ExpandItem(std::string_view item, size_t before) const {
     std::vector<std::string> names = {""};
     while (!item.empty()) {
@@ -83,7 +83,7 @@ class Hostlist {
       const std::string_view last = dash == std::string_view::npos ? first : range.substr(dash + 1);
       const uint32_t from = NumberOf(first);
       const uint32_t to = NumberOf(last);
-      if (to < from) Fail(fmt::format("the range {} that runs backwards", Quoted(range)));
+      if (to < from) Fail(fmt::format("the backward range {}", Quoted(range)));
       if (numbers.size() + (to - from) + before >= most_)
         Fail(fmt::format("more than {} names", most_));
       for (uint32_t number = from; number <= to; ++number)

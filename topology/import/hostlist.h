@@ -12,8 +12,8 @@
 
 namespace rehearse {
 
-// Throws by `fail` for what is no such list, for brackets in brackets, for names of more than 64
-// bytes and for more than `most` names.
+// Throws through `fail` for what is not such a list, for brackets in brackets, for names of more
+// than 64 bytes and for more than `most` names.
 std::vector<std::string> ExpandHostlist(std::string_view text, size_t most,
                                         const std::function<void(const std::string&)>& fail);
 

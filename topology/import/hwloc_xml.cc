@@ -17,7 +17,7 @@ namespace {
 constexpr const char* kHwlocExpected = "hwloc's XML (lstopo --of xml)";
 constexpr uint32_t kDeepestObject = 64;
 constexpr uint32_t kMostNumaNodes = 256;    // they are linked pairwise
-constexpr size_t kMostPciDevices = 10'000;  // of GPUs and NICs, and as many bridges
+constexpr size_t kMostPciDevices = 10'000;  // GPUs and NICs, and as many bridges
 constexpr size_t kMostInMatrix = 1024;      // objects
 constexpr uint32_t kNoPlace = std::numeric_limits<uint32_t>::max();
 
@@ -90,10 +90,10 @@ class HwlocReader {
 
   // Where an object hangs.
   struct Place {
-    pugi::xml_node locality;     // the last object that is no bridge or device
+    pugi::xml_node locality;     // the last object that is not a bridge or device
     uint32_t bridge = kNoPlace;  // position of the switch above
     uint32_t bridges = 0;        // behind each other, from the host bridge on
-    double port_gigabytes = 0;   // of the bridge right above, where it is a port
+    double port_gigabytes = 0;   // of the bridge right above, if it is a port
   };
 
   struct Bridge {
@@ -114,10 +114,11 @@ class HwlocReader {
   void CheckRoot(pugi::xml_node root) const {
     const std::string name = XmlDocument::NameOf(root);
     if (name == "system")
-      document_.Fail(root,
-                     fmt::format("found <system> of NCCL's topology XML, expected {}; that one "
-                                 "is of kind \"nccl\"",
-                                 kHwlocExpected));
+      document_.Fail(
+          root,
+          fmt::format(
+              "found <system> of NCCL's topology XML, expected {}; this one is of kind \"nccl\"",
+              kHwlocExpected));
     if (name != "topology")
       document_.Fail(root,
                      fmt::format("found <{}>, expected <topology> of {}", name, kHwlocExpected));
@@ -194,7 +195,7 @@ class HwlocReader {
     devices_.push_back(std::move(device));
   }
 
-  // What the system calls it; a name may stand behind another.
+  // What the system calls it; a name may follow another.
   void AddNames(pugi::xml_node parent, uint32_t position, Device& device) {
     for (pugi::xml_node child : parent.children()) {
       if (!IsObject(child, "OSDev")) continue;
@@ -209,7 +210,7 @@ class HwlocReader {
     if (!index) return;
     const auto [twin, is_new] = by_index_.emplace(static_cast<uint64_t>(*index), position);
     if (!is_new && twin->second != position)
-      document_.Fail(node, fmt::format("gp_index {} is there already, in line {}", *index,
+      document_.Fail(node, fmt::format("gp_index {} appears already in line {}", *index,
                                        document_.LineOf(devices_[twin->second].node)));
   }
 
@@ -243,7 +244,7 @@ class HwlocReader {
         if (within++ == 0) numa = candidate;
       }
       if (within > 1)
-        remarks_.Add(fmt::format("near {} NUMA nodes alike; taken to hang on the first", within),
+        remarks_.Add(fmt::format("equally near {} NUMA nodes; taken to hang on the first", within),
                      BusText(device.node));
     }
     const uint32_t cpu = AddCpu(numa, numa ? numa : locality);
@@ -262,7 +263,7 @@ class HwlocReader {
     for (const NcclCpu& other : system_.cpus)
       if (other.numa == cpu.numa)
         document_.Fail(
-            numa, fmt::format("NUMA node {} is there already, in line {}", cpu.numa, other.line));
+            numa, fmt::format("NUMA node {} appears already in line {}", cpu.numa, other.line));
     cpu.processor = ProcessorOf(from);
     known->second = static_cast<uint32_t>(system_.cpus.size());
     system_.cpus.push_back(std::move(cpu));
@@ -275,7 +276,7 @@ class HwlocReader {
     return "";
   }
 
-  // Of the object, or the nearest around it, or in it, or anywhere.
+  // The holder of the object, or the nearest around it, or in it, or anywhere.
   pugi::xml_node HolderOf(pugi::xml_node object, std::string_view name) const {
     const auto has = [&](pugi::xml_node node) { return !Info(node, name).empty(); };
     for (pugi::xml_node near = object; near; near = near.parent())
@@ -353,12 +354,12 @@ class HwlocReader {
     const auto count = document_.Count(matrix, "nbobjs", kMostInMatrix);
     if (!count) document_.Fail(matrix, "the matrix has no nbobjs");
     if (indexes.size() != *count || values.size() != size_t{*count} * *count)
-      document_.Fail(matrix,
-                     fmt::format("found {} indexes and {} values, expected {} and {} as "
-                                 "nbobjs says",
-                                 indexes.size(), values.size(), *count, size_t{*count} * *count));
+      document_.Fail(
+          matrix,
+          fmt::format("found {} indexes and {} values, expected {} and {} according to nbobjs",
+                      indexes.size(), values.size(), *count, size_t{*count} * *count));
     const bool is_by_system = XmlDocument::Text(matrix, "indexing") == "os";
-    std::vector<uint32_t> devices;  // kNoPlace: none of PCI's, a processor
+    std::vector<uint32_t> devices;  // kNoPlace: not on PCI, a processor
     for (const std::string& index : indexes) {
       const size_t colon = index.find(':');
       const std::string type =
@@ -369,7 +370,7 @@ class HwlocReader {
       const auto found = by_index_.find(number);
       const bool is_known = found != by_index_.end() && !is_by_system;
       if (!is_known && (type == "OSDev" || type == "PCIDev"))
-        document_.Fail(matrix, fmt::format("index {} is of no device in this file", number));
+        document_.Fail(matrix, fmt::format("index {} belongs to no device in this file", number));
       devices.push_back(is_known ? found->second : kNoPlace);
     }
     for (size_t from = 0; from < devices.size(); ++from) {
@@ -447,7 +448,7 @@ class HwlocReader {
     };
     const bool have_names = any(HasGpuName);
     const bool have_fabrics = any(IsOnFabric);
-    const char* prefix = nullptr;  // by whose numbers GPUs are ranked
+    const char* prefix = nullptr;  // GPUs are ranked by its numbers
     for (const char* candidate : {"nvml", "rsmi", "cuda", "ze"}) {
       const bool all = have_names && !any([&](const Device& device) {
                          return HasGpuName(device) && !NumberOf(device, candidate);
@@ -459,14 +460,14 @@ class HwlocReader {
       if (IsGpu(device) && (HasGpuName(device) || !have_names)) {
         AddGpu(device, prefix);
       } else if (IsGpu(device)) {
-        remarks_.Add("a GPU that no driver has, as others have; left out", BusText(device.node));
+        remarks_.Add("a GPU without a driver, which others have; left out", BusText(device.node));
       } else if (is_network && (!have_fabrics || IsOnFabric(device))) {
         AddNic(device);
       } else if (is_network) {
-        remarks_.Add("an Ethernet NIC beside others of InfiniBand or RoCE is left out",
+        remarks_.Add("an Ethernet NIC beside InfiniBand or RoCE NICs is left out",
                      BusText(device.node));
       } else if (!IsNvSwitch(device.type)) {
-        remarks_.Add("a PCI device that is no GPU, NIC or switch is left out",
+        remarks_.Add("a PCI device that is not a GPU, NIC or switch is left out",
                      BusText(device.node));
       }
     }
@@ -480,7 +481,7 @@ class HwlocReader {
     const auto [twin, is_new] = bus_lines_.emplace(pci.bus, pci.line);
     if (!is_new)
       document_.Fail(
-          node, fmt::format("bus id {} is there already, in line {}", pci.bus_text, twin->second));
+          node, fmt::format("bus id {} appears already in line {}", pci.bus_text, twin->second));
     pci.cpu = cpu;
     pci.link_gigabytes = gigabytes;
     if (bridge != kNoPlace) pci.parent = bridges_[bridge].position;
@@ -530,8 +531,8 @@ class HwlocReader {
     pci.gpu = std::move(gpu);
   }
 
-  // A port that is down has another state than 4, of the InfiniBand specification. Without any
-  // state all ports count.
+  // A port that is down has a state other than 4 of the InfiniBand specification. If there are no
+  // states, all ports count.
   static bool IsDown(pugi::xml_node fabric) {
     bool has_state = false;
     for (const pugi::xml_node info : fabric.children("info")) {
@@ -547,7 +548,7 @@ class HwlocReader {
     const pugi::xml_node fabric = FabricName(device);
     const std::string bus = BusText(device.node);
     if (fabric && IsDown(fabric)) {
-      remarks_.Add("no port of it is active; left out, as by NCCL", bus);
+      remarks_.Add("none of its ports is active; left out, as by NCCL", bus);
       return;
     }
     NcclPci& pci = AddPciOf(device);
@@ -571,7 +572,7 @@ class HwlocReader {
     pci.nets.push_back(std::move(net));
   }
 
-  // Of an <info name="Speed">, in Mbit/s as the system has it; 0 where there is none.
+  // From <info name="Speed">, in Mbit/s as the system gives it; 0 if there is none.
   static double StatedSpeed(const Device& device) {
     for (const pugi::xml_node name : device.names)
       if (const auto speed = NumberBehind(Info(name, "Speed"), "")) return *speed;

@@ -12,19 +12,18 @@
 //
 // What becomes what:
 //   NUMANode   a <cpu>, where a GPU or NIC hangs on it: that of the nearest object that has one
-//   Bridge     every second of those behind each other is a switch's upper port, a <pci>; those
-//              between are ports of the host or of a switch, which NCCL leaves out too
-//   PCIDev     of NVIDIA, AMD, or with a cudaN, nvmlN, rsmiN or zeN: a <gpu>; where some have such
-// a
-//              name others are left out. With an InfiniBand or RoCE device: a <nic>; where there
-//              is none, with any network class
+//   Bridge     every second one in a chain is a switch's upper port, a <pci>; those in between are
+//              ports of the host or of a switch, which NCCL leaves out too
+//   PCIDev     of NVIDIA, AMD, or with a cudaN, nvmlN, rsmiN or zeN: a <gpu>; if some have such a
+//              name, others are left out. With an InfiniBand or RoCE device: a <nic>; if there is
+//              none, with any network class
 //   distances  NVLinkBandwidth and XGMIBandwidth: <nvlink> and <xgmi>, to GPUs, NVSwitches and
 //              processors
 //   CPUVendor, CPUFamilyNumber, CPUModelNumber, Architecture: the processor
 //
-// pci_link_speed are GB/s without a width, and of a link the larger of what its two ends say. hwloc
-// does not say how fast a network port is: what its slot is made for, and said. What is left out is
-// said in the remarks.
+// pci_link_speed is in GB/s without a width; of a link's two ends the larger one counts. hwloc does
+// not say how fast a network port is: we take what its slot is made for, with a remark. The remarks
+// also say what is left out.
 #pragma once
 
 #include <string>

@@ -16,9 +16,9 @@ namespace {
 constexpr const char* kIbExpected = "the output of ibnetdiscover";
 constexpr size_t kMostIbNodes = 1'000'000;
 
-// Of a lane, in Gbit/s, after its coding: 8 of 10 bits up to QDR, 64 of 66 from there on, and with
-// HDR two bits at a time. Figures: the InfiniBand Trade Association's roadmap and the names of its
-// specification (ports of 4 lanes: 8, 16, 32, 40, 56, 100, 200, 400 and 800 Gb/s nominally).
+// The rate of a lane in Gbit/s, after coding: 8 of 10 bits up to QDR, 64 of 66 from there on, and
+// with HDR two bits at a time. Figures: the InfiniBand Trade Association's roadmap and the names in
+// its specification (ports of 4 lanes: 8, 16, 32, 40, 56, 100, 200, 400 and 800 Gb/s nominally).
 struct IbSpeed {
   std::string_view name;
   double gigabits;
@@ -36,7 +36,7 @@ constexpr std::array kIbSpeeds = {
 };
 constexpr std::array kIbWidths = {1u, 2u, 4u, 8u, 12u};
 
-// A line that is read from its beginning.
+// Reads a line from its beginning.
 class Cursor {
  public:
   explicit Cursor(std::string_view text) : rest_(text) { SkipBlanks(); }
@@ -47,7 +47,7 @@ class Cursor {
     return true;
   }
 
-  // And the blanks behind it, of which there must be one.
+  // Also takes the blanks after it, of which there must be at least one.
   bool TakeWord(std::string_view word) {
     const size_t end = rest_.find_first_of(" \t\r");
     if (rest_.substr(0, end) != word) return false;
@@ -69,7 +69,7 @@ class Cursor {
     return value;
   }
 
-  // What stands before the next of these, which is taken too.
+  // The text before the next `end`, which is taken too.
   std::optional<std::string_view> TakeUpTo(char end) {
     const size_t at = rest_.find(end);
     if (at == std::string_view::npos) return std::nullopt;
@@ -119,7 +119,7 @@ class IbReader {
         "vendid=", "devid=", "sysimgguid=", "switchguid=", "caguid=", "rtguid="};
     for (const std::string_view property : kProperties)
       if (cursor.Take(property)) return;
-    // Chassis and warnings, between the rest.
+    // Chassis and warnings appear among the rest.
     remarks_.Add("neither a node nor a port of one; left out", fmt::format("line {}", line_));
   }
 
@@ -128,15 +128,15 @@ class IbReader {
     cursor.SkipBlanks();
     const auto id = cursor.Take("\"") ? cursor.TakeUpTo('"') : std::nullopt;
     if (!ports || !id || !id->starts_with(prefix) || !IsId(*id))
-      Fail(line_, fmt::format("found no number of ports and no GUID behind the kind of a node, "
-                              "expected such as: Switch 41 \"S-b8599f0300fc6de4\""));
+      Fail(line_, fmt::format("found no number of ports and GUID after the kind of a node, "
+                              "expected something like: Switch 41 \"S-b8599f0300fc6de4\""));
     if (nodes_.size() == kMostIbNodes)
       Fail(line_, fmt::format("there are more than {} nodes", kMostIbNodes));
     const auto [twin, is_new] =
         by_id_.emplace(std::string(*id), static_cast<uint32_t>(nodes_.size()));
     if (!is_new)
       Fail(line_,
-           fmt::format("{} is there already, in line {}", Quoted(*id), nodes_[twin->second].line));
+           fmt::format("{} appears already in line {}", Quoted(*id), nodes_[twin->second].line));
     IbNode node = {
         .kind = kind, .line = line_, .id = std::string(*id), .description = {}, .ports = {}};
     if (cursor.TakeUpTo('"'))
@@ -155,7 +155,7 @@ class IbReader {
     });
   }
 
-  // What may stand behind a port's number: "[ext 4]" of a chassis, "(GUID)".
+  // What may follow a port's number: "[ext 4]" in a chassis, "(GUID)".
   static bool TakeMore(Cursor& cursor) {
     if (cursor.Take("[ext") && !cursor.TakeUpTo(']')) return false;
     return !cursor.Take("(") || cursor.TakeUpTo(')').has_value();
@@ -168,7 +168,7 @@ class IbReader {
     port.line = line_;
     const auto refuse = [&] {
       Fail(line_,
-           "this line of a port does not end as it should, expected such as: [1] "
+           "this line of a port does not end as it should, expected something like: [1] "
            "\"S-b8599f0300fc6de4\"[3] # \"leaf01\" lid 5 4xHDR (was the file cut off?)");
     };
     const auto number = cursor.TakeNumber();
@@ -186,18 +186,18 @@ class IbReader {
     IbNode& node = nodes_.back();
     if (!port.bandwidth)
       remarks_.Add(
-          "the width and speed of its cable are not said, or not known; taken as the node's",
+          "the width and speed of its cable are not given, or not known; taken as the node's",
           fmt::format("line {}", line_));
     const auto [twin, is_new] = ports_.emplace(
         std::pair(static_cast<uint32_t>(nodes_.size() - 1), port.number), node.ports.size());
     if (!is_new)
-      Fail(line_, fmt::format("port {} of {} is there already, in line {}", port.number, node.id,
+      Fail(line_, fmt::format("port {} of {} appears already in line {}", port.number, node.id,
                               node.ports[twin->second].line));
     node.ports.push_back(port);
     peers_.back().emplace_back(*peer);
   }
 
-  // The last word that looks so.
+  // The last word that looks like a rate.
   static std::optional<BytesPerSecond> RateIn(std::string_view comment) {
     std::optional<BytesPerSecond> rate;
     for (Cursor cursor(comment); !cursor.rest().empty(); cursor.SkipBlanks()) {
@@ -209,7 +209,7 @@ class IbReader {
     return rate;
   }
 
-  // Positions for GUIDs, and both ends of every cable.
+  // Replaces GUIDs by positions, and joins both ends of every cable.
   void Join() {
     for (uint32_t i = 0; i < nodes_.size(); ++i) {
       for (size_t j = 0; j < nodes_[i].ports.size(); ++j) {

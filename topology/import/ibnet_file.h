@@ -1,5 +1,5 @@
-// What `ibnetdiscover` prints, as it stands: adapters, switches and routers with their cables,
-// checked. topology/import/import_ibnet.h says what it looks like.
+// What `ibnetdiscover` prints: adapters, switches and routers with their cables, checked.
+// topology/import/import_ibnet.h says what it looks like.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct IbPort {
   uint32_t number = 0;
   uint32_t peer = 0;  // position
   uint32_t peer_port = 0;
-  std::optional<BytesPerSecond> bandwidth;  // each way; nothing where the file does not say
+  std::optional<BytesPerSecond> bandwidth;  // each way; nothing if the file does not say
 };
 
 struct IbNode {
@@ -28,7 +28,7 @@ struct IbNode {
   int line = 0;
   std::string id;             // "S-b8599f0300fc6de4"
   std::string description;    // "node01 mlx5_0"
-  std::vector<IbPort> ports;  // each cable stands with both its ends
+  std::vector<IbPort> ports;  // each cable is listed at both its ends
 };
 
 // What a port of that width and speed carries, each way: "4xHDR". Nothing when it is not known.

@@ -77,8 +77,8 @@ constexpr std::array kPciIds = {
     PciId{"0x1002", "0x74a1", "mi300x"},
 };
 
-// Parts of the names that drivers give (NVML's and AMD SMI's product names); the first that is in
-// one counts.
+// Parts of the names that drivers give (NVML's and AMD SMI's product names); the first that a name
+// contains counts.
 struct ModelName {
   std::string_view part;
   std::string_view name;

@@ -1,8 +1,8 @@
 // Which device a GPU of an imported machine is: by its PCI id, its compute capability or its gcn
 // architecture, or by the name that the user gives.
 //
-// A device of that name that Rehearse knows (topology/devices/device.h) is taken as it is. Of the
-// others the table here has the peaks of the public data sheets; their efficiencies are assumed to
+// If Rehearse knows a device of that name (topology/devices/device.h), it is taken as it is. For
+// others, the table here has the peaks from public data sheets; their efficiencies are assumed to
 // be those of an A100.
 #pragma once
 
@@ -19,7 +19,7 @@ struct GpuKind {
   std::string device;         // "v100-16g"
   uint32_t sm = 0;            // 70; 0 for AMD
   std::string gcn;            // "906"; "" for NVIDIA
-  uint32_t nvlinks = 0;       // that it has
+  uint32_t nvlinks = 0;       // how many it has
   double gigatransfers = 16;  // of its PCIe
   bool is_geforce = false;    // no peer-to-peer over PCIe unless the driver is patched
 };
@@ -29,17 +29,17 @@ struct GpuKind {
 std::optional<GpuKind> FindGpuKind(const std::string& vendor, const std::string& device,
                                    uint32_t sm, const std::string& gcn);
 
-// The kind that a driver calls so: "NVIDIA A100-SXM4-80GB". Nothing when it is not known.
+// The kind that a driver calls this: "NVIDIA A100-SXM4-80GB". Nothing when it is not known.
 std::optional<GpuKind> FindGpuKindOfModel(std::string_view model);
 
 // The kind of that name; for a device that only topology/devices/device.h knows, one with that name
 // and the links of an A100. Throws Error with "did you mean" when there is no such device.
 GpuKind GpuKindOf(const std::string& device);
 
-// What is taken when nothing says the kind.
+// What is assumed when nothing says the kind.
 inline constexpr const char* kAssumedDevice = "a100-40g";
 
-// Known, or from the table.
+// The spec of a known device, or from the table.
 DeviceSpec SpecOf(const GpuKind& kind);
 bool IsKnownDevice(const std::string& name);
 

@@ -47,7 +47,7 @@ struct InOrder {
   bool operator()(const std::string& a, const std::string& b) const { return ComesBefore(a, b); }
 };
 
-// "MF0;leaf01:MQM8700/U1" is leaf01's; of a chassis, whose parts share that name, a part.
+// "MF0;leaf01:MQM8700/U1" is leaf01; for a chassis, whose parts share that name, a part.
 std::string SystemOf(const std::string& description) {
   const size_t begin = description.find(';');
   const size_t end = description.rfind(':');
@@ -73,7 +73,7 @@ class IbImporter {
  private:
   using Kind = IbNode::Kind;
 
-  // NICs of the node, each with the first of its ports.
+  // Finds the NICs of the node, each with the first of its ports.
   void FindNics() {
     for (uint32_t i = 0; i < kind_.shape.ports.size(); ++i)
       if (i == 0 || kind_.shape.ports[i].part != kind_.shape.ports[i - 1].part)
@@ -97,7 +97,7 @@ class IbImporter {
     for (uint32_t i = 0; i < nodes_.size(); ++i) {
       if (nodes_[i].kind != Kind::kSwitch) continue;
       for (const IbPort& port : nodes_[i].ports) {
-        // From one of its two ends; a cable back to the same switch joins nothing.
+        // Added from one of its two ends only; a cable back to the same switch joins nothing.
         if (nodes_[port.peer].kind == Kind::kSwitch && i < port.peer)
           plan_.trunks.push_back({planned_[i], planned_[port.peer], RateOf(port, 0)});
       }
@@ -145,8 +145,8 @@ class IbImporter {
                       "as many (--node, see rehearse list clusters)",
                       Quoted(name), adapters.size(), kind_.preset, first_ports_.size()));
     if (adapters.size() < first_ports_.size())
-      remarks_.Add(fmt::format("{} adapters, fewer than the {} NICs of a {}; the first so many of "
-                               "these are cabled, the others to nothing",
+      remarks_.Add(fmt::format("{} adapters, fewer than the {} NICs of a {}; the first NICs are "
+                               "cabled, the others are not",
                                adapters.size(), first_ports_.size(), kind_.preset),
                    name);
     for (size_t i = 0; i < adapters.size(); ++i) {
@@ -171,7 +171,7 @@ class IbImporter {
   const NodeTemplate kind_;
   const std::vector<IbNode> nodes_;
   std::vector<uint32_t> first_ports_;  // of each NIC of the node
-  std::vector<uint32_t> planned_;      // by position, where it is a switch
+  std::vector<uint32_t> planned_;      // by position, if it is a switch
   FabricPlan plan_;
 };
 

@@ -7,16 +7,16 @@
 //   Ca  1 "H-0c42a10300a1b2c4"        # "node01 mlx5_0"
 //   [1](c42a10300a1b2c4)  "S-b8599f0300fc6de4"[1]   # lid 12 lmc 0 "MF0;leaf01..." lid 5 4xHDR
 //
-// A switch is a switch, called by its system's name where that is its own, else by its GUID.
-// Channel adapters whose descriptions begin with the same word are the NICs of one node, in the
-// order of the rest ("mlx5_2" before "mlx5_10"); nodes are ranked by their names likewise. They are
-// matched with the NICs of the node (topology/import/fabric_plan.h) in order: fewer are said, more
-// are refused. A cable has the bandwidth of its width and speed, once for both directions in which
-// it is listed.
+// A switch is a switch, named after its system if that name is its own, else by its GUID. Channel
+// adapters whose descriptions begin with the same word are the NICs of one node, in the order of
+// the rest ("mlx5_2" before "mlx5_10"); nodes are ranked by their names likewise. They are matched
+// with the NICs of the node (topology/import/fabric_plan.h) in order: fewer get a remark, more are
+// refused. A cable has the bandwidth of its width and speed, once for both directions in which it
+// is listed.
 //
-// Left out and said: adapters that are no host's (SHARP's aggregation nodes, those that have no
-// name yet), routers, cables between two adapters. Refused: a cable that its other end does not
-// have, as a file has that was cut off; the same node twice.
+// Left out, with a remark: adapters that belong to no host (SHARP's aggregation nodes, those
+// without a name yet), routers, cables between two adapters. Refused: a cable that its other end
+// does not list, as in a file that was cut off; the same node twice.
 #pragma once
 
 #include <string>
@@ -26,7 +26,7 @@
 
 namespace rehearse {
 
-// As ImportSlurm().
+// The arguments are those of ImportSlurm().
 ImportedCluster ImportIbnetdiscover(std::string_view text, const std::string& file,
                                     const std::string& node = "");
 

@@ -2,7 +2,7 @@
 // It becomes what NCCL's topology XML of the same machine becomes
 // (topology/import/machine_importer.h).
 //
-// Not in the file: whether GPUs may talk to each other over PCIe, GPUDirect; NVLinks and xGMI where
+// Not in the file: whether GPUs may talk to each other over PCIe, GPUDirect; NVLinks and xGMI if
 // hwloc was built without NVML or AMD SMI, which the remarks then say.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace rehearse {
 
-// As ImportNcclTopology().
+// The arguments are those of ImportNcclTopology().
 ImportedCluster ImportLstopo(std::string_view text, const std::string& file,
                              const std::string& device = "");
 

@@ -13,9 +13,9 @@
 
 namespace rehearse {
 
-// `file` names the text in messages, and the cluster. `device` is what all GPUs are, if it
-// is not "". Throws Error with file and line for what is no such XML, contradicts itself or
-// is out of range.
+// `file` names the text in messages, and the cluster. `device` is what all GPUs are, if it is not
+// "". Throws Error with file and line for text that is not such XML, contradicts itself or is out
+// of range.
 ImportedCluster ImportNcclTopology(std::string_view text, const std::string& file,
                                    const std::string& device = "");
 

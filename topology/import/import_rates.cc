@@ -18,7 +18,7 @@ ClusterLink LinkOf(LinkKind kind, double bandwidth, double efficiency, Seconds l
   return link;
 }
 
-// One link, one direction: what NVIDIA states, and what NCCL plans with.
+// One link in one direction: what NVIDIA states, and what NCCL plans with.
 struct NvLinkRate {
   uint32_t from_sm;
   double nominal;
@@ -32,7 +32,7 @@ constexpr std::array kNvLinkRates = {
     NvLinkRate{80, 25e9, 20e9},       // NVLink 3
     NvLinkRate{70, 25e9, 20e9},       // NVLink 2
     NvLinkRate{60, 20e9, 18e9},       // NVLink 1
-    NvLinkRate{0, 25e9, 20e9},        // as NCCL takes what it does not know
+    NvLinkRate{0, 25e9, 20e9},        // what NCCL assumes for unknown ones
 };
 
 struct XgmiRate {
@@ -45,7 +45,7 @@ constexpr std::array kXgmiRates = {
     XgmiRate{"910", 50e9, 36e9},  XgmiRate{"", 46e9, 24e9},  // "910" is how older RCCL writes 90a
 };
 
-// Of 16 lanes: what the wire carries after its coding, as usually stated, and what NCCL plans with.
+// For 16 lanes: what the wire carries after coding, as usually stated, and what NCCL plans with.
 struct PcieGeneration {
   double gigatransfers;
   double nominal;
@@ -166,7 +166,7 @@ std::optional<BytesPerSecond> BetweenSockets(const ProcessorKind& processor) {
   if (processor.arch != "x86_64" || !processor.family) return std::nullopt;
   const uint32_t family = *processor.family;
   if (processor.vendor == "AuthenticAMD") {
-    // As CPUID says it (19h is Zen 3 and 4, 1Ah Zen 5), or as NCCL used to add it up (AFh, BFh).
+    // As CPUID gives it (19h is Zen 3 and 4, 1Ah Zen 5), or as NCCL used to add it up (AFh, BFh).
     if (family == 0x1a || family == 0xbf) return GigabytesPerSecond(32);
     if (family == 0x19 || family == 0xaf) return GigabytesPerSecond(24);
     return GigabytesPerSecond(16);

@@ -34,7 +34,7 @@ struct SlurmLine {
   std::string text;
 };
 
-// Without comments; one that ends with a backslash goes on in the next.
+// Lines without comments; one that ends with a backslash continues on the next.
 std::vector<SlurmLine> SlurmLines(std::string_view text) {
   std::vector<SlurmLine> lines;
   std::optional<SlurmLine> open;
@@ -123,18 +123,18 @@ class SlurmReader {
     const auto position = static_cast<uint32_t>(switches_.size());
     const auto [twin, is_new] = by_name_.emplace(found.name, position);
     if (!is_new)
-      Fail(line.number, fmt::format("switch {} is there already, in line {}", Quoted(found.name),
+      Fail(line.number, fmt::format("switch {} appears already in line {}", Quoted(found.name),
                                     switches_[twin->second].line));
     for (const std::string& node : found.nodes) {
       const auto [first, is_new_node] = node_lines_.emplace(node, line.number);
       if (!is_new_node)
         Fail(line.number,
-             fmt::format("node {} is there already, in line {}", Quoted(node), first->second));
+             fmt::format("node {} appears already in line {}", Quoted(node), first->second));
     }
     switches_.push_back(std::move(found));
   }
 
-  // A file that is none of ours is not shown.
+  // A file that is not ours is not shown.
   static std::string Kind(std::string_view word) {
     return fmt::format("a word of {} bytes without =", word.size());
   }
@@ -155,7 +155,7 @@ class SlurmReader {
   void ReadPair(int line, std::string_view key, const std::string& value, SlurmSwitch* found) {
     const std::string lower = InLowerCase(key);
     const auto refuse_second = [&](bool is_there) {
-      if (is_there) Fail(line, fmt::format("{} stands twice in this line", Quoted(key)));
+      if (is_there) Fail(line, fmt::format("{} appears twice in this line", Quoted(key)));
     };
     if (lower == "switchname") {
       refuse_second(!found->name.empty());
@@ -175,7 +175,7 @@ class SlurmReader {
       remarks_.Add("LinkSpeed, which has no unit, is left out: a NIC has the speed of the node's",
                    fmt::format("line {}", line));
     } else if (lower.starts_with("block")) {
-      Fail(line, fmt::format("found {} of topology/block, which knows blocks and no switches; "
+      Fail(line, fmt::format("found {} of topology/block, which has blocks instead of switches; "
                              "expected SwitchName of topology/tree",
                              Quoted(key)));
     } else {
@@ -202,7 +202,7 @@ class SlurmReader {
     }
   }
 
-  // Takes switches away that nothing is above, until none is left but those of a cycle.
+  // Removes switches with nothing above them until only those of a cycle are left.
   void RefuseCycles() const {
     std::vector<uint32_t> above;
     std::vector<uint32_t> free;
@@ -230,10 +230,10 @@ class SlurmReader {
 // ---- The plan -----------------------------------------------------------------------------------
 
 // How much leads upwards from each switch, in bandwidths of a node: what its own nodes have, and
-// what comes from the switches below, of which each deals its own to all that are above it.
+// what comes from the switches below, each of which deals its own to all switches above it.
 std::vector<double> UpwardsOf(const std::vector<SlurmSwitch>& switches) {
   std::vector<double> upwards(switches.size());
-  std::vector<uint32_t> waits;  // for so many below
+  std::vector<uint32_t> waits;  // for so many switches below
   std::vector<std::vector<uint32_t>> parents(switches.size());
   std::vector<uint32_t> ready;
   for (uint32_t i = 0; i < switches.size(); ++i) {
@@ -252,7 +252,7 @@ std::vector<double> UpwardsOf(const std::vector<SlurmSwitch>& switches) {
   return upwards;
 }
 
-// Refuses two switches with nodes that nothing joins.
+// Refuses two switches with nodes if nothing joins them.
 void CheckJoined(const std::vector<SlurmSwitch>& switches, const std::string& file) {
   std::vector<std::vector<uint32_t>> beside(switches.size());
   for (uint32_t i = 0; i < switches.size(); ++i) {
@@ -276,8 +276,8 @@ void CheckJoined(const std::vector<SlurmSwitch>& switches, const std::string& fi
   const SlurmSwitch& other = switches[static_cast<size_t>(apart - is_reached.begin())];
   throw Error(
       {file, other.line, ""},
-      fmt::format("no switch joins {} and {}; expected one above all, since a cluster needs "
-                  "a way between any two nodes (to Slurm these are clusters of their own)",
+      fmt::format("no switch joins {} and {}; expected one above them all, since a cluster needs a "
+                  "way between any two nodes (to Slurm these are separate clusters)",
                   Quoted(switches.front().name), Quoted(other.name)));
 }
 

@@ -43,7 +43,7 @@ struct Device {
   std::string name;  // as in the table
   bool is_gpu = false;
   int line = 0;          // of its row
-  std::string affinity;  // of CPU and NUMA node; "" when not said
+  std::string affinity;  // of CPU and NUMA node; "" if not given
   std::vector<Cell> cells;
 };
 
@@ -145,7 +145,8 @@ class TableReader {
     throw Error({file_, line, ""}, message);
   }
 
-  // The first line that begins with a GPU's name and is no row. Returns the position of the next.
+  // The first line that begins with a GPU's name and is not a row. Returns the position of the next
+  // line.
   size_t ReadHeader() {
     for (size_t i = 0; i < lines_.size(); ++i) {
       const auto& words = lines_[i].words;
@@ -222,8 +223,9 @@ class TableReader {
         const Cell cell = devices[i].cells[j];
         if ((cell.relation == Relation::kSelf) != (i == j))
           Fail(devices[i].line,
-               fmt::format("X stands for a device and itself, but not so between {} and {}",
-                           devices[i].name, devices[j].name));
+               fmt::format(
+                   "X stands for a device and itself, but here it is not so between {} and {}",
+                   devices[i].name, devices[j].name));
         if (j > i && cell != devices[j].cells[i])
           Fail(devices[j].line,
                fmt::format("the table is not symmetric: {} to {} is not what {} to {} is",
@@ -255,7 +257,7 @@ class Groups {
     return device;
   }
 
-  // The smallest member speaks for the group.
+  // The smallest member stands for the group.
   void Join(uint32_t a, uint32_t b) {
     const uint32_t first = Of(a);
     const uint32_t second = Of(b);
@@ -288,7 +290,7 @@ class Importer {
   ImportedCluster Import() {
     const Groups same_switch = GroupsWithin(Relation::kPix);
     const Groups same_switches = GroupsWithin(Relation::kPxb);
-    GroupsWithin(Relation::kPhb);  // for its check
+    GroupsWithin(Relation::kPhb);  // only for its check
     const Groups same_node = GroupsWithin(Relation::kNode);
     remarks_.Add(
         fmt::format("the table does not say how fast PCIe is; taken as {:g} GT/s and 16 "
@@ -320,7 +322,8 @@ class Importer {
     return cell.relation != Relation::kNvLink && cell.relation <= farthest;
   }
 
-  // The devices that are at most so far from each other. Throws when the table contradicts itself.
+  // Groups devices that are at most this far from each other. Throws if the table contradicts
+  // itself.
   Groups GroupsWithin(Relation farthest) const {
     Groups groups(count());
     for (uint32_t i = 0; i < count(); ++i)
@@ -341,9 +344,10 @@ class Importer {
     return groups;
   }
 
-  // GPUs with NVLinks between them and the same affinity are of one NUMA node, unless the table has
-  // a SYS between two devices that would be so then: what it says of a pair is stronger. A virtual
-  // machine may show all processors to all GPUs, and so does a processor that hides its NUMA nodes.
+  // GPUs with NVLinks between them and the same affinity are in one NUMA node, unless the table has
+  // a SYS between two devices that would then be in it: what it says about a pair counts more. A
+  // virtual machine may show all processors to all GPUs, and so does a processor that hides its
+  // NUMA nodes.
   void JoinByAffinity(Groups& groups) const {
     std::map<std::string, std::vector<uint32_t>> by_affinity;
     for (uint32_t i = 0; i < count(); ++i)

@@ -63,7 +63,7 @@ void RefuseNonText(std::string_view text, const std::string& file, const std::st
     if (byte >= ' ' || c == '\t' || c == '\r' || c == '\n') continue;
     if (byte == kEscape && escapes == Escapes::kAllowed) continue;
     throw Error({file, line, ""},
-                fmt::format("found the byte 0x{:02x}, expected {}: this is no text", byte, what));
+                fmt::format("found the byte 0x{:02x}, expected {}: this is not text", byte, what));
   }
 }
 

@@ -17,8 +17,8 @@ struct ImportedCluster {
   std::vector<std::string> remarks;  // one line each, in the order of finding
 };
 
-// Collects what was filled in. One line tells one thing of all whom it concerns:
-// "gpu0, gpu1 and 6 more: no link_width; taken as 16 lanes, as NCCL does".
+// Collects what was filled in. One line says one thing about everything it concerns: "gpu0, gpu1
+// and 6 more: no link_width; taken as 16 lanes, as NCCL does".
 class Remarks {
  public:
   void Add(const std::string& what, const std::string& who = "");
@@ -33,14 +33,14 @@ class Remarks {
   std::vector<Line> lines_;
 };
 
-// Of text that somebody else wrote: escaped, quoted and shortened for a message; and with
-// everything but printable ASCII replaced, for a name.
+// Text that somebody else wrote: escaped, quoted and shortened for a message; and, for a name, with
+// everything but printable ASCII replaced.
 std::string Quoted(std::string_view text);
 std::string Printable(std::string_view text);
 
 // Refuses what cannot be a text of at most 64 MiB: empty, too large, or with control characters.
-// `what` says what was expected ("the output of nvidia-smi topo -m"). ESC is let through where a
-// terminal's colours are.
+// `what` says what was expected ("the output of nvidia-smi topo -m"). ESC is let through if
+// terminal colours are allowed.
 enum class Escapes { kRefused, kAllowed };
 void RefuseNonText(std::string_view text, const std::string& file, const std::string& what,
                    Escapes escapes);
@@ -48,7 +48,7 @@ void RefuseNonText(std::string_view text, const std::string& file, const std::st
 // A cluster's name from its file's: "dumps/box7.xml" is "box7".
 std::string ClusterNameOf(const std::string& file);
 
-// Finish() with the file in front of what it throws.
+// Finish(), with the file's name in front of what it throws.
 std::unique_ptr<Cluster> FinishImported(ClusterBuilder& cluster, const std::string& file);
 
 }  // namespace rehearse

@@ -86,7 +86,7 @@ class MachineImporter {
     for (const NcclPci& pci : pcis) {
       Role role = Role::kNothing;
       if (pci.gpu && has_ranks && !pci.gpu->rank) {
-        remarks_.Add("no rank, as others have; left out, as by NCCL", pci.bus_text);
+        remarks_.Add("no rank, which others have; left out, as by NCCL", pci.bus_text);
       } else if (pci.gpu) {
         role = Role::kGpu;
       } else if (pci.is_nic || (pci.device_class.starts_with("0x02") && !pci.has_children)) {
@@ -96,9 +96,10 @@ class MachineImporter {
       } else if (IsGpuClass(pci.device_class)) {
         role = has_gpu_elements ? Role::kNothing : Role::kGpu;
         if (has_gpu_elements)
-          remarks_.Add("a GPU without <gpu>, as others have; left out, as by NCCL", pci.bus_text);
+          remarks_.Add("a GPU without <gpu>, which others have; left out, as by NCCL",
+                       pci.bus_text);
       } else if (!pci.device_class.empty() && pci.device_class != kNvSwitchClass) {
-        remarks_.Add("a PCI device that is no GPU, NIC or switch is left out", pci.bus_text);
+        remarks_.Add("a PCI device that is not a GPU, NIC or switch is left out", pci.bus_text);
       }
       roles_.push_back(role);
     }
@@ -106,8 +107,8 @@ class MachineImporter {
     LeaveOutIdleSwitches();
   }
 
-  // Devices without a class. NCCL asks the machine; here they are taken for GPUs, as many under
-  // every NUMA node, and what is too much, at the end of the node, for NICs.
+  // Devices without a class. NCCL asks the machine; here they are taken for GPUs, equally many
+  // under every NUMA node, and those left over at the end of a node for NICs.
   void GuessClasses(bool has_gpu_elements) {
     std::map<uint32_t, std::vector<uint32_t>> by_cpu;
     for (uint32_t i = 0; i < system_.pcis.size(); ++i) {
@@ -129,8 +130,8 @@ class MachineImporter {
           remarks_.Add("no class; guessed to be a GPU", name);
         else
           remarks_.Add(
-              "no class; guessed to be a NIC, as it is one more than other NUMA nodes "
-              "have and the last",
+              "no class; guessed to be a NIC, as it is the last and one more than other NUMA nodes "
+              "have",
               name);
       }
     }
@@ -347,8 +348,8 @@ class MachineImporter {
     const auto bandwidth = BetweenSockets(cpu.processor);
     if (!bandwidth && doubtful_cpus_.insert(cpu.line).second)
       remarks_.Add(
-          "the processor is not said or not known to NCCL; 10 GB/s to other NUMA nodes, "
-          "as between Intel's Skylakes",
+          "the processor is not given or not known to NCCL; 10 GB/s to other NUMA nodes, as "
+          "between Intel's Skylakes",
           fmt::format("NUMA node {}", cpu.numa));
     return SocketLinkOf(bandwidth.value_or(kUnknownBetweenSockets));
   }
@@ -367,16 +368,14 @@ class MachineImporter {
     return slot;
   }
 
-  // A program that asks PCI for the speed of the moment meets GPUs that idle.
+  // A program that asks PCI for the current speed may find idle GPUs.
   void RemarkIdle(const NcclPci& pci, PcieSlot slot) {
     constexpr double kIdle = 5;  // GT/s, PCIe 2: no GPU since Pascal has less
     if (pci.link_gigabytes > 0 && slot.gigatransfers <= kIdle)
-      remarks_.Add(
-          fmt::format(
-              "PCIe at {:g} GB/s, as the file has it; GPUs that idle slow their links down, "
-              "so let the file be written while they are busy",
-              pci.link_gigabytes),
-          pci.bus_text);
+      remarks_.Add(fmt::format("PCIe at {:g} GB/s, as in the file; idle GPUs slow their links "
+                               "down, so have the file written while they are busy",
+                               pci.link_gigabytes),
+                   pci.bus_text);
   }
 
   void AddTree() {
@@ -404,8 +403,8 @@ class MachineImporter {
   // ---- NICs -------------------------------------------------------------------------------------
 
   struct Nic {
-    const NcclNet* net;  // none when the file has only the PCI device
-    const NcclPci* pci;  // none when it is on no PCI bus
+    const NcclNet* net;  // none if the file has only the PCI device
+    const NcclPci* pci;  // none if it is on no PCI bus
     uint32_t host;
     VertexId parent;
     ClusterLink uplink;
@@ -446,10 +445,10 @@ class MachineImporter {
       return kNcclAssumes;
     }
     if (net.megabits > kImplausible)
-      remarks_.Add(fmt::format("speed {:.0f} Mbit/s cannot be true, but is taken as it stands, as "
-                               "by NCCL",
-                               net.megabits),
-                   net.name);
+      remarks_.Add(
+          fmt::format("speed {:.0f} Mbit/s cannot be true, but is taken as it is, as by NCCL",
+                      net.megabits),
+          net.name);
     return net.megabits;
   }
 

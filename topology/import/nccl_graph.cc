@@ -81,7 +81,7 @@ class GraphReader {
       read_.rings.push_back(std::move(ring));
     }
     if (has_nets_)
-      remarks_.Add("which NIC a channel takes is left out: each device has its nearest here");
+      remarks_.Add("which NIC a channel takes is left out: here each device has its nearest");
   }
 
   void CheckRing(pugi::xml_node channel, const std::vector<uint32_t>& ring) const {

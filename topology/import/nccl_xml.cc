@@ -14,7 +14,7 @@ namespace {
 constexpr uint32_t kDeepest = 32;          // PCI devices behind each other
 constexpr uint32_t kMostCpus = 256;        // they are linked pairwise
 constexpr uint32_t kMostDevices = 10'000;  // PCI devices, and as many nets
-constexpr uint32_t kMostLinks = 1024;      // of one entry; today's GPUs have 18
+constexpr uint32_t kMostLinks = 1024;      // per entry; today's GPUs have 18
 constexpr uint32_t kLargestRank = 1'000'000;
 constexpr double kFastestNet = 1e9;  // Mbit/s
 constexpr const char* kExpected = "NCCL's topology XML (NCCL_TOPO_DUMP_FILE)";
@@ -70,7 +70,7 @@ class Reader {
     const auto [twin, is_new] = numa_lines_.emplace(std::pair(cpu.host, cpu.numa), cpu.line);
     if (!is_new)
       document_.Fail(
-          node, fmt::format("NUMA node {} is there already, in line {}", cpu.numa, twin->second));
+          node, fmt::format("NUMA node {} appears already in line {}", cpu.numa, twin->second));
     cpu.processor.arch = XmlDocument::Text(node, "arch");
     cpu.processor.vendor = XmlDocument::Text(node, "vendor");
     cpu.processor.family = document_.Count(node, "familyid", 65535);
@@ -100,7 +100,7 @@ class Reader {
     const auto [twin, is_new] = bus_lines_.emplace(std::pair(host, pci.bus), pci.line);
     if (!is_new)
       document_.Fail(
-          node, fmt::format("bus id {} is there already, in line {}", pci.bus_text, twin->second));
+          node, fmt::format("bus id {} appears already in line {}", pci.bus_text, twin->second));
     pci.device_class = XmlDocument::Text(node, "class");
     pci.vendor = XmlDocument::Text(node, "vendor");
     pci.device = XmlDocument::Text(node, "device");
@@ -129,9 +129,10 @@ class Reader {
     if (static_cast<int>(read.gpu.has_value()) + static_cast<int>(read.is_nic) +
             static_cast<int>(read.has_children) >
         1)
-      document_.Fail(node, fmt::format("{} is more than one of a GPU, a NIC and a switch with "
-                                       "devices behind it",
-                                       read.bus_text));
+      document_.Fail(
+          node,
+          fmt::format("{} is more than one of a GPU, a NIC and a switch with devices behind it",
+                      read.bus_text));
   }
 
   NcclGpu ReadGpu(pugi::xml_node node, uint32_t host) {
@@ -194,7 +195,7 @@ class Reader {
       net.line = document_.LineOf(child);
       net.name = Printable(XmlDocument::Text(child, "name"));
       net.dev = document_.Count(child, "dev", kLargestRank);
-      // Some NICs say -1, and NCCL takes that like nothing.
+      // Some NICs say -1, which NCCL treats like nothing.
       const double speed = document_.Decimal(child, "speed", -1, kFastestNet);
       net.megabits = std::max(speed, 0.0);
       constexpr double kLongest = 1e6;
@@ -223,7 +224,7 @@ class Reader {
   struct KnownNet {
     std::string name;
     int line;
-    bool is_said;  // that it is there again
+    bool is_said;  // a remark says that it appears again
   };
 
   const XmlDocument document_;
@@ -231,7 +232,7 @@ class Reader {
   NcclSystem system_;
   uint32_t net_count_ = 0;
   std::map<std::string, uint32_t> hosts_;
-  // Where each was seen first; by host, as machines number their own.
+  // Where each was first seen; by host, as machines number their own.
   std::map<std::pair<uint32_t, int>, int> numa_lines_;
   std::map<std::pair<uint32_t, uint64_t>, int> bus_lines_;
   std::map<std::pair<uint32_t, uint32_t>, int> dev_lines_;

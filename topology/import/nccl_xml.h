@@ -9,8 +9,8 @@
 //       <nic> ... </nic>                                           a NIC that is not on PCI
 //
 // Refused with file and line: what is not well-formed, a DOCTYPE, anything too large or too deep,
-// the same bus id, NUMA node, rank or dev twice, numbers out of range. Elements that are not known
-// are left out and said, as NCCL does.
+// the same bus id, NUMA node, rank or dev twice, numbers out of range. Unknown elements are left
+// out, as NCCL does, with a remark.
 #pragma once
 
 #include <cstdint>
@@ -28,10 +28,10 @@ struct NcclLink {
   int line = 0;
   bool is_xgmi = false;
   uint64_t target = 0;       // bus id
-  std::string target_text;   // as it is written
+  std::string target_text;   // as written
   std::string target_class;  // "" when the file does not say
   uint32_t count = 0;
-  double megabytes = 0;  // a second, each way; of a file that says this and no count
+  double megabytes = 0;  // per second, each way; from a file that gives this instead of a count
 };
 
 struct NcclGpu {
@@ -64,8 +64,8 @@ struct NcclPci {
   std::string device;
   std::string link_speed;
   uint32_t link_width = 0;
-  double link_gigabytes = 0;       // a second; of a file that says this and no speed and width
-  uint32_t cpu = 0;                // position
+  double link_gigabytes = 0;  // per second; from a file that gives this instead of speed and width
+  uint32_t cpu = 0;           // position
   std::optional<uint32_t> parent;  // position; none when it hangs on the CPU
   bool has_children = false;       // other PCI devices
   bool is_nic = false;             // has a <nic>

@@ -14,11 +14,11 @@
 
 namespace rehearse {
 
-// Whether a file may name a DTD. It is never read, and none may stand in the file itself.
+// Whether a file may name a DTD. It is never read, and the file itself may not contain one.
 enum class Doctype : uint8_t { kRefused, kAllowed };
 
-// pugixml with line numbers. It never expands entities of the document's own, parses without
-// recursion and takes some 64 bytes for a node.
+// pugixml with line numbers. It never expands the document's own entities, parses without recursion
+// and takes about 64 bytes per node.
 class XmlDocument {
  public:
   // `expected` says what the file should be: "NCCL's topology XML (NCCL_TOPO_DUMP_FILE)".
@@ -43,8 +43,8 @@ class XmlDocument {
   std::optional<uint32_t> Count(pugi::xml_node node, const char* attribute, uint32_t maximum) const;
   // 0 when it is missing or empty.
   double Decimal(pugi::xml_node node, const char* attribute, double minimum, double maximum) const;
-  // "0000:1b:00.0" and "00000000:1B:00.0" are the same; what cannot be seen is "fffffff:ffff:ff" to
-  // NCCL.
+  // "0000:1b:00.0" and "00000000:1B:00.0" are the same; NCCL writes "fffffff:ffff:ff" for what it
+  // cannot see.
   uint64_t BusId(pugi::xml_node node, const char* attribute) const;
 
  private:

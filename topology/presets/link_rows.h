@@ -2,7 +2,7 @@
 //
 // A link's capacity is its nominal bandwidth times one efficiency for its kind, fitted on one
 // published row (named here and in topology/MEASURED.md); where nothing is published it is another
-// kind's, and said to be assumed.
+// kind's, and marked as assumed.
 //
 // Latencies (topology/presets/hop_latency.h) are shared out like this:
 //   NVLink, xGMI  3.4 us
@@ -10,7 +10,7 @@
 //                          2.35 + 0.5 + 0.5 + 2.35
 //   network      14.0 us = 2 · (2.85 device to switch or socket, 0.65 to the NIC, 3.5 to the
 //                          fabric), whatever the number of switches: it was measured on clusters,
-//                          so that links between switches take 0
+//                          so links between switches take 0
 #pragma once
 
 #include "topology/presets/hop_latency.h"
@@ -26,7 +26,7 @@ inline constexpr Seconds kDeviceToPcieStaged = kDeviceToPcie - kRootPort;
 
 // ---- PCIe ---------------------------------------------------------------------------------------
 
-// x16 of generations 3, 4, 5: 8, 16, 32 GT/s a lane, 128 of 130 bits. About 25 of 31.5 GB/s were
+// x16 of generations 3, 4, 5: 8, 16, 32 GT/s per lane, 128 of 130 bits. About 25 of 31.5 GB/s were
 // measured between an A100 and its host (ZaidQureshi/bam, issue 54).
 inline constexpr BytesPerSecond kPcie3(15.75e9);
 inline constexpr BytesPerSecond kPcie4(31.5e9);

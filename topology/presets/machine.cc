@@ -40,8 +40,8 @@ void AddMachines(ClusterBuilder& cluster, const NodeShape& shape, const ClusterS
   cluster.AddMachines(std::move(machines), std::move(figures), device);
 }
 
-// Two machines and a switch for each tree tell whether any number of them on any fabric is
-// connected. Throws Error if not.
+// Two machines and a switch for each tree are enough to see whether any number of machines on any
+// fabric is connected. Throws Error if not.
 void CheckConnected(const NodeShape& shape, const MachineSpec& spec, uint32_t trees,
                     const DeviceSpec& device) {
   ClusterBuilder probe(spec.name);
@@ -62,15 +62,14 @@ void CheckConnected(const NodeShape& shape, const MachineSpec& spec, uint32_t tr
   probe.Finish();
 }
 
-// How many trees without a way from one to another the fabric has. Throws Error where the machine
-// cannot be cabled to them.
+// How many separate trees the fabric has. Throws Error if the machine cannot be cabled to them.
 uint32_t TreesOf(const MachineSpec& spec, const NodeShape& shape) {
   const auto* clos = spec.fabric ? std::get_if<ClosSpec>(&*spec.fabric) : nullptr;
   return clos == nullptr ? 1 : TreesFor(*clos, static_cast<uint32_t>(shape.ports.size()));
 }
 
-// Where the rails do not meet, what is for another one goes over NVLink to that rail's device
-// (topology/fabrics/router.h), or through the host. Throws Error where neither is there.
+// Where the rails do not meet, traffic to another rail goes over NVLink to that rail's device
+// (topology/fabrics/router.h), or through the host. Throws Error if there is neither.
 void CheckRails(const NodeShape& shape, const MachineSpec& spec, uint32_t trees,
                 const DeviceSpec& device) {
   const NodeSpec& node = spec.node;
@@ -84,15 +83,15 @@ void CheckRails(const NodeShape& shape, const MachineSpec& spec, uint32_t trees,
     CheckConnected(shape, spec, trees, device);
   } catch (const Error& error) {
     throw Error(
-        fmt::format("on separate rails devices need NVLinks between every two, or a way "
+        fmt::format("on separate rails every two devices need NVLinks between them, or a way "
                     "through the host: {}",
                     error.what()));
   }
 }
 
-// Before anything of it is made. Throws Error.
+// Called before anything is made. Throws Error.
 void CheckSize(const MachineSpec& spec) {
-  constexpr uint64_t kMost = 1u << 24;  // links or vertices, but for the fabric's: some gigabytes
+  constexpr uint64_t kMost = 1u << 24;  // links or vertices, without the fabric's: some gigabytes
   const NodeSize node = SizeOf(spec.node);
   if (node.wires > kMostNodeWires)
     throw Error(fmt::format("a machine of cluster \"{}\" would have {} links, expected at most {}",

@@ -22,9 +22,9 @@ struct MachineSpec {
   std::string network_plugin = "ib";  // topology/cluster/network_plugin.h
 };
 
-// Draws the fabric, then machine after machine, each with its cables; finished. Throws Error when
-// several machines have no fabric or no ports, when devices have no path to each other, when the
-// fabric is too small, or when there are too many links for 32 bits.
+// Draws the fabric, then machine after machine, each with its cables, and finishes the cluster.
+// Throws Error when several machines have no fabric or no ports, when devices have no path to each
+// other, when the fabric is too small, or when there are too many links for 32 bits.
 std::unique_ptr<Cluster> BuildMachine(const MachineSpec& spec, const DeviceSpec& device);
 
 }  // namespace rehearse

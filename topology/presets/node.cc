@@ -49,7 +49,7 @@ class Drawing {
     Join(a, b, link);
     Join(b, a, link);
   }
-  // A leaf of the host's tree to a stop above it, or one stop to the next.
+  // Joins a leaf of the host's tree to a stop above it, or one stop to the next.
   void Hang(Stop below, Stop above, const ClusterLink& link) {
     Join(below.in, above.in, link);
     Join(above.out, below.out, link);
@@ -109,7 +109,7 @@ class Drawing {
     }
   }
 
-  // Who of `above` gets the i-th of `below`, dealt evenly and in order.
+  // Which of `above` gets the i-th of `below`, dealt evenly and in order.
   static uint32_t Deal(uint32_t i, uint32_t below, size_t above) {
     return static_cast<uint32_t>(uint64_t{i} * above / below);
   }

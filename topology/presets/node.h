@@ -1,18 +1,17 @@
 // One machine, as data: how many devices, how they are joined to each other, the host with its
-// sockets, PCIe switches, NICs and memory. Functions in node_*.h make such descriptions;
-// DrawNode turns one into vertices and links, which topology/presets/machine.h stamps as often
-// as there are machines.
+// sockets, PCIe switches, NICs and memory. Functions in node_*.h make such descriptions; DrawNode
+// turns one into vertices and links, which topology/presets/machine.h repeats for each machine.
 //
 // Vertices are named node3/gpu1, node3/nvswitch, node3/socket0, node3/pcie2, node3/nic0 (the names
-// are in the description). Devices are dealt evenly and in their order to the PCIe switches, these
-// to the sockets, NICs likewise to switches or sockets.
+// are in the description). Devices are dealt evenly and in order to the PCIe switches, these to the
+// sockets, and NICs likewise to switches or sockets.
 //
 // Through the host: where devices have no peer-to-peer access and NICs no access to device memory,
 // a copy goes into the host's memory and out again. So that no path can avoid it, what leads to a
 // socket and what leads from it are two vertices, socketN and memoryN, with one link of kind
 // "memory" from the first to the second; a PCIe switch is likewise two, pcieN/up and pcieN/down.
-// Its capacity is what copies through that socket's memory reach together, and they contend there.
-// Sockets are joined behind the memory: a reader fetches from the writer's socket.
+// The memory link's capacity is what copies through that socket's memory reach together, and they
+// contend there. Sockets are joined behind the memory: a reader fetches from the writer's socket.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +33,7 @@ struct DeviceLanes {
 
 enum class NicPlace : uint8_t { kSwitch, kSocket };
 
-// NICs of another speed beside the others, numbered behind them.
+// NICs of another speed beside the others, numbered after them.
 struct MoreNics {
   uint32_t count = 1;
   NicPlace place = NicPlace::kSwitch;
@@ -50,7 +49,7 @@ struct Host {
   NicPlace nic_place = NicPlace::kSwitch;  // sockets anyway when there are no switches
   std::optional<ClusterLink> device;       // device to its switch, or to its socket
   std::optional<ClusterLink> root_port;    // switch to socket; none: the switch leads nowhere else
-  std::optional<ClusterLink> device_to_socket;  // besides a switch
+  std::optional<ClusterLink> device_to_socket;  // in addition to a switch
   std::optional<ClusterLink> nic;               // NIC to its switch or socket
   std::vector<MoreNics> more_nics;
   std::optional<ClusterLink> between_sockets;  // every two; none: they are not joined
@@ -86,23 +85,23 @@ struct NodeShape {
   std::vector<Part> parts;  // the devices first
   std::vector<Wire> wires;
   struct Port {
-    uint32_t part = 0;  // that is cabled to the fabric, by
+    uint32_t part = 0;  // the part that is cabled to the fabric, and by what
     ClusterLink cable;
   };
   std::vector<Port> ports;  // those of a NIC are neighbours
 };
 
-// How large DrawNode would make it, told without drawing.
+// How large DrawNode would make it, without drawing it.
 struct NodeSize {
   uint64_t parts = 0;
   uint64_t wires = 0;
   uint64_t ports = 0;
 };
 NodeSize SizeOf(const NodeSpec& spec);
-// A mistyped count must not end in a lack of memory.
+// A mistyped count must not use up the memory.
 inline constexpr uint64_t kMostNodeWires = 1u << 20;
 
-// CHECKs that the description is complete: links that its counts need are there.
+// CHECKs that the description is complete, with all links that its counts need.
 NodeShape DrawNode(const NodeSpec& spec);
 
 ClusterLink MakeLink(LinkKind kind, BytesPerSecond bandwidth, double efficiency, Seconds latency);

@@ -30,8 +30,8 @@ NodeSpec EightJoined(double gigabytes_per_second, double efficiency) {
 NodeSpec Mi300xNode() { return EightJoined(64, 48.2 / 64); }
 
 // Eight reach an all-reduce bus bandwidth of 408.8 GB/s over 7 rings
-// (oci-ai-incubations/oci-gpu-quickstarts README-MI355X-Pollara.md, 16 GiB), of which 0.886 is what
-// seven rings of an MI300X reach of seven links (collectives/nccl/rccl_model.h).
+// (oci-ai-incubations/oci-gpu-quickstarts README-MI355X-Pollara.md, 16 GiB); 0.886 is the share of
+// seven links that seven rings of an MI300X reach (collectives/nccl/rccl_model.h).
 NodeSpec Mi355xNode() { return EightJoined(76.8, 408.8 / 0.886 / 7 / 76.8); }
 
 }  // namespace rehearse

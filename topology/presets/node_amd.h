@@ -5,12 +5,12 @@
 
 namespace rehearse {
 
-// 8 MI300X, 7 links of 64 GB/s a direction each (AMD Instinct MI300X platform data sheet: 128 GB/s
-// both ways), 8 NICs of 400 Gb/s on PCIe 5 switches of their own, 2 sockets.
+// 8 MI300X, each with 7 links of 64 GB/s per direction (AMD Instinct MI300X platform data sheet:
+// 128 GB/s both ways), 8 NICs of 400 Gb/s on PCIe 5 switches of their own, 2 sockets.
 NodeSpec Mi300xNode();
 
-// 8 MI355X, 7 links of 76.8 GB/s a direction each (AMD Instinct MI355X platform data sheet: 153.6
-// GB/s both ways); NICs (Pollara 400) likewise.
+// 8 MI355X, each with 7 links of 76.8 GB/s per direction (AMD Instinct MI355X platform data sheet:
+// 153.6 GB/s both ways); NICs (Pollara 400) likewise.
 NodeSpec Mi355xNode();
 
 }  // namespace rehearse

@@ -5,7 +5,7 @@
 namespace rehearse {
 namespace {
 
-// Four devices, all to all; sockets and NICs as said, one NIC a device.
+// Four devices, all to all; sockets and NICs as given, one NIC per device.
 NodeSpec Quad(uint32_t lanes, double efficiency, uint32_t sockets, const ClusterLink& cable) {
   Host host;
   host.sockets = sockets;
@@ -32,7 +32,7 @@ NodeSpec PerlmutterNode() {
   NodeSpec node = Quad(4, kPerlmutterNvLink, 4, Network(200, kSlingshotEfficiency));
   node.host->socket_name = "numa";
   // Assumed: the I/O die passes what the socket's memory delivers, 8 channels of DDR4-3200 (AMD
-  // EPYC 7763 data sheet), and costs 0.1 us. It is wide enough not to bind.
+  // EPYC 7763 data sheet), and costs 0.1 us. It is wide enough not to be the limit.
   node.host->between_sockets =
       MakeLink(LinkKind::kSocket, BytesPerSecond(204.8e9), 1, Seconds(0.1e-6));
   return node;
@@ -42,11 +42,12 @@ NodeSpec PerlmutterNode() {
 // HDR100 as HDR.
 NodeSpec LeonardoNode() { return Quad(4, 0.72, 1, Network(100, kInfiniBandEfficiency)); }
 
-// Efficiencies assumed as Perlmutter's: the same NICs; NVLink 4 instead of 3.
+// Efficiencies are assumed to be Perlmutter's: the same NICs; NVLink 4 instead of 3.
 NodeSpec AlpsNode() {
   NodeSpec node = Quad(6, kPerlmutterNvLink, 4, Network(200, kSlingshotEfficiency));
   node.host->socket_name = "grace";
-  // NVLink-C2C, 450 GB/s a direction; NIC on PCIe 5; Graces joined at 100 GB/s (arXiv 2408.11556).
+  // NVLink-C2C, 450 GB/s per direction; NIC on PCIe 5; Graces joined at 100 GB/s (arXiv
+  // 2408.11556).
   node.host->device =
       MakeLink(LinkKind::kNvLink, BytesPerSecond(450e9), kPcieEfficiency, kDeviceToPcie);
   node.host->nic = Pcie(kPcie5, kPcieToNic);
@@ -78,7 +79,7 @@ NodeSpec FrontierNode() {
   return node;
 }
 
-// Aries: AutoDDL gives a peak of 8.5 to 10 GB/s a node; 10.2 GB/s injection (Cray XC series
+// Aries: AutoDDL gives a peak of 8.5 to 10 GB/s per node; 10.2 GB/s injection (Cray XC series
 // network, WP-Aries01-1112).
 NodeSpec PizDaintNode() {
   Host host;

@@ -82,7 +82,7 @@ NodeSpec DgxB300Node() {
   return node;
 }
 
-// 32 EFA NICs of 100 Gb/s, 4 at each GPU's PCIe switch, drawn as one of 400; efficiency as p4d.
+// 32 EFA NICs of 100 Gb/s, 4 at each GPU's PCIe switch, drawn as one of 400; efficiency as for p4d.
 NodeSpec AwsP5Node() {
   NodeSpec node = DgxH100Node();
   node.cable = Network(400, 41.8 / 50);
@@ -115,7 +115,7 @@ NodeSpec AwsP4dNode() {
                    Network(100, 41.8 / 50));
 }
 
-// TCP: efficiency assumed 0.8.
+// TCP: an efficiency of 0.8 is assumed.
 NodeSpec GcpA2MegagpuNode() {
   Host host;
   host.sockets = 2;
@@ -158,7 +158,7 @@ NodeSpec Nvl72Rack() {
   host.sockets = 36;
   host.socket_name = "grace";
   host.nics = 72;
-  // NVLink-C2C, 450 GB/s a direction.
+  // NVLink-C2C, 450 GB/s per direction.
   host.device = MakeLink(LinkKind::kNvLink, BytesPerSecond(450e9), kPcieEfficiency, kDeviceToPcie);
   host.nic = Pcie(kPcie5, kPcieToNic);
   NodeSpec node;

@@ -45,8 +45,8 @@ NodeSpec GcpA2MegagpuNode();
 NodeSpec Dgx1V100Node();
 
 // OneFlow's box: 8 V100 SXM2 in the same mesh, two Xeons of 24 threads, one EDR NIC on the first
-// socket (`nvidia-smi topo -m`, Oneflow-Inc/DLPerf, GPT README; it is on the switch of GPUs 2 and
-// 3, here on that of 0 and 1).
+// socket (`nvidia-smi topo -m`, Oneflow-Inc/DLPerf, GPT README; there the NIC is on the switch of
+// GPUs 2 and 3, here on that of 0 and 1).
 NodeSpec OneflowV100Node();
 
 // GB200 NVL72: a rack is one machine here, an NVLink domain of 72 GPUs with 18 NVLinks of 50 GB/s
@@ -59,8 +59,8 @@ NodeSpec Gb300Rack();
 // Any number of GPUs on one NVSwitch plane, without NICs or host (ATP IC3 and IC5).
 NodeSpec NvSwitchDomain(uint32_t devices, const ClusterLink& nvlinks);
 
-// 12 NVLinks of 25 GB/s a direction from each GPU, striped over the six switches. Eight GPUs reach
-// an all-reduce bus bandwidth of 229.35 GB/s of these 300 (VIA-Research/vTrain f8dda847,
+// 12 NVLinks of 25 GB/s per direction from each GPU, striped over the six switches. Eight GPUs
+// reach an all-reduce bus bandwidth of 229.35 GB/s of these 300 (VIA-Research/vTrain f8dda847,
 // a100_allreduce_8gpu.csv, row of 1 GiB), in which every GPU sends at that rate.
 ClusterLink A100ToNvSwitch();
 // 18 of 25 GB/s.

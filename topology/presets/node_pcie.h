@@ -10,7 +10,7 @@ namespace rehearse {
 // the same (Fig. 2b).
 NodeSpec BridgePairsNode();
 
-// ATP's machine A with NCCL_P2P_DISABLE: 8 A100, two a PCIe switch, two EPYC sockets; everything
+// ATP's machine A with NCCL_P2P_DISABLE: 8 A100, two per PCIe switch, two EPYC sockets; everything
 // goes through the host's memory (ATP, sections 5.1 and 5.3).
 NodeSpec AtpMachineAWithoutPeers();
 
@@ -18,7 +18,7 @@ NodeSpec AtpMachineAWithoutPeers();
 // 331); one 100 Gb/s NIC, assumed, on the first socket.
 NodeSpec Rtx4090Node();
 
-// CPU ranks of one host: they exchange messages by copies through the memory that they share.
+// CPU ranks of one host: they exchange messages by copying through the memory that they share.
 NodeSpec CpuNode(uint32_t ranks);
 
 }  // namespace rehearse

@@ -10,13 +10,13 @@ namespace {
 using Parameters = std::map<std::string, uint32_t>;
 
 MachineSpec Ic1(const Parameters&) {
-  return {"atp-ic1",
-          AtpMachineAWithoutPeers(),
-          1,
-          std::nullopt,
-          {"Copies within a socket and between sockets get what ATP calibrated for meshes (2,4) "
-           "and (8,1); what it "
-           "calibrated for two GPUs across the sockets is 3 times what this predicts."}};
+  return {
+      "atp-ic1",
+      AtpMachineAWithoutPeers(),
+      1,
+      std::nullopt,
+      {"Copies within a socket and between sockets get what ATP calibrated for meshes (2,4) and "
+       "(8,1); what it calibrated for two GPUs across the sockets is 3 times what this predicts."}};
 }
 
 MachineSpec Ic2(const Parameters&) {
@@ -35,8 +35,8 @@ MachineSpec Ic3(const Parameters&) {
           {"Only the NVSwitch plane is drawn."}};
 }
 
-// Fig. 7 (a): four GPUs all to all with 4 NVLinks a pair, one HDR link a node. 50 GB/s a link there
-// counts both directions.
+// Fig. 7 (a): four GPUs all to all with 4 NVLinks per pair, one HDR link per node. The 50 GB/s per
+// link there count both directions.
 MachineSpec Ic4(const Parameters& parameters) {
   Host host;
   host.nics = 1;
@@ -53,7 +53,7 @@ MachineSpec Ic4(const Parameters& parameters) {
           parameters.at("nodes"),
           OneSwitch(),
           {"Cluster C is drawn as in ATP's Fig. 7 (a); its fabric is one switch of full bandwidth.",
-           "NVLink's efficiency is assumed as Perlmutter's."}};
+           "NVLink's efficiency is assumed to be Perlmutter's."}};
 }
 
 MachineSpec Ic5(const Parameters& parameters) {
@@ -71,12 +71,13 @@ MachineSpec Ic6(const Parameters& parameters) {
   const ClusterLink link = MakeLink(LinkKind::kNetwork, BytesPerSecond(25e9), 1, Seconds(0.5e-6));
   TorusSpec torus;
   torus.dimensions = {{parameters.at("x"), true, link}, {parameters.at("y"), true, link}};
-  return {"atp-ic6",
-          node,
-          parameters.at("x") * parameters.at("y"),
-          torus,
-          {"A theoretical machine: links of 25 GB/s a direction as in Fig. 7 (b); 0.5 us a link is "
-           "assumed."}};
+  return {
+      "atp-ic6",
+      node,
+      parameters.at("x") * parameters.at("y"),
+      torus,
+      {"A theoretical machine: links of 25 GB/s per direction as in Fig. 7 (b); 0.5 us per link is "
+       "assumed."}};
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Machines of the clouds. What joins them is not published in detail.
+// Machines in the cloud. What joins them is not published in detail.
 #include "topology/presets/link_rows.h"
 #include "topology/presets/node_nvidia.h"
 #include "topology/presets/preset_rows.h"
@@ -44,7 +44,7 @@ MachineSpec AwsP6B200(const Parameters& parameters) {
   return {"aws-p6-b200", node, parameters.at("nodes"), OneSwitch(), {kEfaSprays}, "efa"};
 }
 
-// A fat tree of 64-port switches of 400 Gb/s, as DGX boxes have it.
+// A fat tree of 64-port switches of 400 Gb/s, as for DGX boxes.
 ClosSpec NdrTree(bool rails) {
   ClosSpec fabric;
   fabric.radix = 64;
@@ -201,8 +201,7 @@ std::vector<ClusterPreset> CloudPresets() {
        "Google a2-megagpu-16g: 16 A100 40 GB on NVSwitch, one 100 Gb/s NIC",
        "AutoDDL (arXiv 2301.06813), section 5; Google Compute Engine documentation",
        "a100-40g",
-       {Nodes("instances of 16 GPUs", 2),
-        {"gpus", 1, 16, 16, "GPUs of an instance that are there"}},
+       {Nodes("instances of 16 GPUs", 2), {"gpus", 1, 16, 16, "GPUs of an instance that are used"}},
        GcpA2},
   };
 }

@@ -9,10 +9,10 @@ namespace {
 using Parameters = std::map<std::string, uint32_t>;
 
 constexpr const char* kAdaptive =
-    "Two switches of a group get the bandwidth that adaptive routing reaches between them, all "
-    "that one's NICs inject.";
+    "Two switches of a group get the bandwidth that adaptive routing reaches between them: all "
+    "that the NICs of one inject.";
 constexpr const char* kGlobals =
-    "A group keeps all its global cables, shared out among the groups that there are.";
+    "A group keeps all its global cables, shared out among the existing groups.";
 
 // HPE Cray EX: a cabinet of 128 nodes is a group; each of its 8 chassis has 16 nodes and 4
 // switches, and a node's four NICs go to the four (docs.nersc.gov/systems/perlmutter/architecture;
@@ -42,13 +42,14 @@ MachineSpec Perlmutter(const Parameters& parameters) {
 
 // 4 cables between every two of 74 groups.
 MachineSpec Frontier(const Parameters& parameters) {
-  return {"frontier",
-          FrontierNode(),
-          parameters.at("nodes"),
-          Slingshot(4 * 73, 10 * kGib / 25e9),
-          {kAdaptive, kGlobals,
-           "The two dies of a package reach its NIC alike; dies without a common link meet at the "
-           "CPU."}};
+  return {
+      "frontier",
+      FrontierNode(),
+      parameters.at("nodes"),
+      Slingshot(4 * 73, 10 * kGib / 25e9),
+      {kAdaptive, kGlobals,
+       "Both dies of a package reach its NIC equally well; dies without a common link meet at the "
+       "CPU."}};
 }
 
 MachineSpec Alps(const Parameters& parameters) {
@@ -56,12 +57,12 @@ MachineSpec Alps(const Parameters& parameters) {
           AlpsNode(),
           parameters.at("nodes"),
           Slingshot(kAllGlobalPorts, kSlingshotEfficiency),
-          {"The groups are assumed as Perlmutter's, the efficiencies too.", kAdaptive, kGlobals}};
+          {"The groups and the efficiencies are assumed to be Perlmutter's.", kAdaptive, kGlobals}};
 }
 
-// Cells of 180 nodes, 18 leaf and 18 spine switches, 22 global HDR cables a spine (Turisini
-// et al., JLSRF 8, 2024). The 720 HDR100 ports of a cell are drawn on 20 switches of 36
-// instead of 18 of 40.
+// Cells of 180 nodes, 18 leaf and 18 spine switches, 22 global HDR cables per spine (Turisini et
+// al., JLSRF 8, 2024). The 720 HDR100 ports of a cell are drawn on 20 switches of 36 instead of 18
+// of 40.
 MachineSpec Leonardo(const Parameters& parameters) {
   DragonflySpec fabric;
   fabric.local = {{20, SwitchCable(36 * 100, kInfiniBandEfficiency)}};
@@ -79,7 +80,7 @@ MachineSpec Leonardo(const Parameters& parameters) {
 }
 
 // Aries: a router has 4 nodes; 16 routers of a chassis are joined all to all, and so are the 6 of a
-// group that have the same place in their chassis; 10 global cables of 3 lanes of 12.5 Gb/s a
+// group that have the same place in their chassis; 10 global cables of 3 lanes of 12.5 Gb/s per
 // router (Cray WP-Aries01-1112; NeSI, XC50 Aries network architecture).
 MachineSpec PizDaint(const Parameters& parameters) {
   DragonflySpec fabric;

@@ -65,13 +65,13 @@ MachineSpec RoceH100(const Parameters& parameters) {
   spec.fabric = fabric;
   spec.notes = {
       "A plain fat tree of 64-port Ethernet switches without oversubscription, as few "
-      "levels as it takes, which hash flows to cables (ECMP); NICs have one queue pair "
-      "a peer, as NCCL has it.",
+      "levels as it takes, which hash flows to cables (ECMP); NICs have one queue pair per peer, "
+      "as in NCCL.",
       kPlane};
   return spec;
 }
 
-// Scalable units of 20 boxes, one leaf a rail and unit; spine and core above (DGX SuperPOD A100
+// Scalable units of 20 boxes, one leaf per rail and unit; spine and core above (DGX SuperPOD A100
 // reference architecture).
 MachineSpec Selene(const Parameters& parameters) {
   MachineSpec spec = DgxA100(parameters);
@@ -95,13 +95,13 @@ MachineSpec OneflowV100(const Parameters& parameters) {
           parameters.at("nodes"),
           OneSwitch(),
           {"The fabric is one switch of full bandwidth; all GPUs of a box share one NIC.",
-           "NVLink and host as dgx-1-v100."}};
+           "NVLink and host as in dgx-1-v100."}};
 }
 
 constexpr const char* kRack =
     "A rack is one machine: its 18 compute trays share one NVLink domain, drawn as one vertex.";
 constexpr const char* kBetweenRacks =
-    "A plain fat tree between racks; the C2C link's efficiency is assumed as PCIe's.";
+    "A plain fat tree between racks; the C2C link's efficiency is assumed to be PCIe's.";
 
 MachineSpec Nvl72(const Parameters& parameters) {
   return {"gb200-nvl72",

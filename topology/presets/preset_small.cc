@@ -29,9 +29,9 @@ MachineSpec LocalCpu(const Parameters& parameters) {
            "them."}};
 }
 
-// A slice is a 3-D torus of chips, each with 6 links of 50 GB/s a direction (2,400 Gb/s a chip); a
-// dimension wraps when it is a multiple of 4, the cubes that optical switches join (Jouppi et al.
-// 2023; Google Cloud TPU documentation, v4).
+// A slice is a 3-D torus of chips, each with 6 links of 50 GB/s per direction (2,400 Gb/s per
+// chip); a dimension wraps when it is a multiple of 4, the cubes that optical switches join (Jouppi
+// et al. 2023; Google Cloud TPU documentation, v4).
 MachineSpec TpuV4(const Parameters& parameters) {
   const Seconds hop(0.5e-6);  // assumed
   NodeSpec node;
@@ -59,11 +59,12 @@ MachineSpec TpuV4(const Parameters& parameters) {
 MachineSpec PlainSwitch(const Parameters& parameters) {
   NodeSpec node;
   node.cable = MakeLink(LinkKind::kNetwork, BytesPerSecond(25e9), 1, Seconds(1e-6));
-  return {"switch",
-          node,
-          parameters.at("devices"),
-          OneSwitch("switch"),
-          {"Not a real machine: one device a node, each on a 25 GB/s, 1 us cable to one switch."}};
+  return {
+      "switch",
+      node,
+      parameters.at("devices"),
+      OneSwitch("switch"),
+      {"Not a real machine: one device per node, each on a 25 GB/s, 1 us cable to one switch."}};
 }
 
 }  // namespace
@@ -100,7 +101,7 @@ std::vector<ClusterPreset> SmallPresets() {
        "single devices on one switch, for teaching and checking",
        "round numbers, not a product",
        "a100-40g",
-       {{"devices", 1, 65536, 8, "devices, one a node"}},
+       {{"devices", 1, 65536, 8, "devices, one per node"}},
        PlainSwitch},
   };
 }

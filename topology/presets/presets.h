@@ -1,5 +1,5 @@
-// Clusters that are known by name. A preset is a row of a table: a name, one line, where its
-// figures are from, its parameters with ranges and defaults, and the function that describes it.
+// Clusters known by name. A preset is a row of a table: a name, one line of description, where its
+// figures come from, its parameters with ranges and defaults, and the function that describes it.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace rehearse {
 
-// A million devices, at four a machine; what is too large in other ways is refused by BuildMachine.
+// A million devices, at four per machine; BuildMachine refuses what is too large in other ways.
 inline constexpr uint32_t kMostNodes = 1u << 18;
 
 struct PresetParameter {
@@ -27,7 +27,7 @@ struct ClusterPreset {
   std::string name;
   std::string summary;
   std::string source;
-  std::string device;  // known device that its nodes have, unless the user names another
+  std::string device;  // a known device, which its nodes have unless the user names another
   std::vector<PresetParameter> parameters;
   // Gets every parameter, in range.
   MachineSpec (*describe)(const std::map<std::string, uint32_t>& parameters);
@@ -35,7 +35,7 @@ struct ClusterPreset {
 
 const std::vector<ClusterPreset>& ClusterPresets();  // sorted by name
 
-// Throws Error (with `place` in front and "did you mean") when there is none of that name.
+// Throws Error (with `place` in front and "did you mean") if there is none of that name.
 const ClusterPreset& FindPreset(const std::string& name, const Place& place);
 
 // Builds a preset; missing parameters take their standard values; `device` replaces all its

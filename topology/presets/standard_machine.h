@@ -1,4 +1,4 @@
-// A preset as it is when nobody changes anything.
+// A preset with nothing changed.
 #pragma once
 
 #include <map>

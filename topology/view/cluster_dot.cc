@@ -12,7 +12,7 @@
 namespace rehearse {
 namespace {
 
-// In Graphviz' quotes a quote and a backslash are escaped.
+// Inside Graphviz's quotes, quotes and backslashes are escaped.
 std::string Quoted(const std::string& text) {
   std::string quoted = "\"";
   for (const char c : VisibleText(text)) {

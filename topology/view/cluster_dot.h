@@ -1,4 +1,5 @@
-// A cluster in Graphviz' language, one edge a link, with kind, bandwidth and latency as attributes.
+// A cluster in Graphviz's language, one edge per link, with kind, bandwidth and latency as
+// attributes.
 #pragma once
 
 #include <string>

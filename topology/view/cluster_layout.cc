@@ -17,7 +17,7 @@ void Frame::Include(double x, double y) {
 }
 
 Frame FrameOf(const ClusterLayout& layout) {
-  constexpr double kSwing = 0.75;  // how far a cubic curve gets of its pull
+  constexpr double kSwing = 0.75;  // how much of its pull a cubic curve follows
   Frame frame;
   for (const PlacedBox& box : layout.boxes) {
     frame.Include(box.center.x - box.width / 2, box.center.y - box.height / 2);

@@ -1,11 +1,11 @@
 // Where the parts of a cluster lie in a picture, in pixels; y grows downwards.
 //
-// A torus or mesh lies as a grid (a ring as a circle, three dimensions as planes behind each
+// A torus or mesh is laid out as a grid (a ring as a circle, three dimensions as planes behind each
 // other). Everything else lies in tiers: in each node NVSwitches at the bottom, then devices, PCIe
-// switches, sockets and NICs, each above what it is joined to; over the nodes the fabric's switches
-// by their distance from the nodes. A cluster of more than kMostInDetail devices shows nodes as
-// blocks with a dot for each device, and of many equal things the first few with a caption that
-// says how many there are. Deterministic; a pure function.
+// switches, sockets and NICs, each above what it is joined to; above the nodes the fabric's
+// switches, by their distance from the nodes. A cluster of more than kMostInDetail devices shows
+// nodes as blocks with a dot for each device, and of many equal things only the first few, with a
+// caption that says how many there are. Deterministic; a pure function.
 #pragma once
 
 #include <optional>
@@ -52,7 +52,7 @@ struct PlacedLink {  // one or more equal links between the same two boxes, both
   BytesPerSecond bandwidth;
   uint32_t count = 1;
   bool one_way = false;
-  bool around = false;  // a torus' link from the last to the first
+  bool around = false;  // a torus's link from the last to the first
   std::string title;
 };
 
@@ -80,10 +80,10 @@ struct Frame {
 };
 // Around nodes, boxes and links; captions are the caller's to include.
 Frame FrameOf(const ClusterLayout& layout);
-// Moves everything so that the frame with its margin begins at 0, 0, and is the whole picture.
+// Moves everything so that the frame with its margin begins at 0, 0 and is the whole picture.
 void MoveIntoView(const Frame& frame, double margin, ClusterLayout* layout);
 
-// The two kinds of it. `grid` is what FindGrid found.
+// The two kinds of layout. `grid` is what FindGrid found.
 ClusterLayout LayOutGrid(const Cluster& cluster, const Grid& grid);
 ClusterLayout LayOutTiers(const Cluster& cluster);
 

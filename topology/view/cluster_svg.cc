@@ -112,7 +112,7 @@ std::string DrawLink(const PlacedLink& link, const char* opacity) {
 // How many links a line stands for, beside its middle.
 std::string DrawCount(const PlacedLink& link) {
   if (link.count < 2) return "";
-  // Of the cubic curve, half way; its ends are (from, from + from_pull, to + to_pull, to).
+  // Half way along the cubic curve with the points (from, from + from_pull, to + to_pull, to).
   const double x = (link.from.x + link.to.x) / 2 + 3 * (link.from_pull.x + link.to_pull.x) / 8;
   const double y = (link.from.y + link.to.y) / 2 + 3 * (link.from_pull.y + link.to_pull.y) / 8;
   return fmt::format("<text class=\"m\" x=\"{}\" y=\"{}\">×{}</text>\n", Pixels(x), Pixels(y + 4),
@@ -173,7 +173,7 @@ struct LegendEntry {
 
 std::vector<LegendEntry> Legend(const ClusterLayout& layout) {
   constexpr size_t kMostEntries = 12;
-  // Fast ones first; with how many of them lines stand for at most.
+  // Fast ones first, each with the most links that a line stands for.
   std::map<std::pair<LinkKind, double>, uint32_t> known;
   for (const PlacedLink& link : layout.links) {
     uint32_t& most = known[{link.kind, -link.bandwidth.value()}];

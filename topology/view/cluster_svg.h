@@ -1,6 +1,5 @@
-// A cluster as a picture: topology/view/cluster_layout.h drawn as SVG, links in their kind's
-// colour and as thick as they are fast, with a legend. Stands alone; the same cluster gives
-// the same bytes.
+// A cluster as a picture: topology/view/cluster_layout.h drawn as SVG, links in their kind's colour
+// and the thicker the faster, with a legend. Self-contained; the same cluster gives the same bytes.
 #pragma once
 
 #include <string>

@@ -162,7 +162,7 @@ std::string ToText(const ClusterSummary& summary) {
   if (summary.step_overhead > Seconds(0))
     text += fmt::format("step overhead  {}\n", Print(summary.step_overhead));
   if (summary.collective_overhead > Seconds(0))
-    text += fmt::format("launching      {} a collective\n", Print(summary.collective_overhead));
+    text += fmt::format("launching      {} per collective\n", Print(summary.collective_overhead));
   if (summary.channel_overhead > Seconds(0))
     text += fmt::format("               {} more for each of its channels\n",
                         Print(summary.channel_overhead));

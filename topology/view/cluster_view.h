@@ -1,5 +1,5 @@
-// A cluster as a person looks at it: what is there, the way between two devices, who is how near to
-// whom; as text, as JSON and as rows. Pictures are in topology/view/cluster_svg.h and
+// A cluster as a person looks at it: what is there, the way between two devices, how near devices
+// are to each other; as text, as JSON and as rows. Pictures are in topology/view/cluster_svg.h and
 // topology/view/cluster_dot.h. All functions are pure.
 #pragma once
 
@@ -19,7 +19,7 @@ namespace rehearse {
 
 // ---- What is there ------------------------------------------------------------------------------
 
-// Links that are alike: of one kind, between vertices of the same kinds, with the same figures.
+// Links that are alike: of one kind, between the same kinds of vertices, with the same figures.
 struct LinkGroup {
   LinkKind kind = LinkKind::kNetwork;
   VertexKind low = VertexKind::kDevice;  // in the order of VertexKind
@@ -36,12 +36,13 @@ struct ClusterSummary {
   uint32_t devices = 0;
   uint32_t nodes = 0;
   std::vector<std::pair<DeviceSpec, uint32_t>> device_kinds;  // with how many there are
-  std::vector<std::pair<VertexKind, uint32_t>> vertices;      // kinds that there are
+  std::vector<std::pair<VertexKind, uint32_t>>
+      vertices;  // which kinds there are, with how many of each
   std::vector<LinkGroup> links;
-  std::string routing;  // among the fabric's equal ways; "" where there are none
+  std::string routing;  // among the fabric's equal ways; "" if there are none
   std::optional<Grid> grid;
   std::optional<BytesPerSecond> bisection;  // not computed for more than kMostForBisection devices
-  size_t rings = 0;                         // of a machine that are given
+  size_t rings = 0;                         // given rings of a machine
   Seconds step_overhead;
   Seconds collective_overhead;
   Seconds channel_overhead;
@@ -60,13 +61,13 @@ DataTable TableOf(const ClusterSummary& summary);
 
 std::string PathText(Router& router, uint32_t from_rank, uint32_t to_rank);
 nlohmann::ordered_json PathJson(Router& router, uint32_t from_rank, uint32_t to_rank);
-DataTable PathTable(Router& router, uint32_t from_rank, uint32_t to_rank);  // a row a hop
+DataTable PathTable(Router& router, uint32_t from_rank, uint32_t to_rank);  // one row per hop
 
 // ---- All pairs ----------------------------------------------------------------------------------
 
 struct MatrixView {
   PairwiseMatrix pairs;
-  std::vector<uint32_t> hierarchy_ranks;  // of whom the hierarchical matrix is
+  std::vector<uint32_t> hierarchy_ranks;  // the ranks in the hierarchical matrix
   CommunicationMatrix hierarchy;
   std::optional<BytesPerSecond> bisection;  // of the whole cluster
 };

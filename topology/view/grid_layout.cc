@@ -22,10 +22,10 @@ constexpr double kSmallestBox = 8;
 constexpr double kLabelRoom = 18;  // a smaller box has no label
 constexpr double kArc = 46;        // how far links around swing out
 constexpr double kPast = 34;
-constexpr double kStub = 26;    // of links around where there is no room for arcs
-constexpr double kDepth = 104;  // how far the third dimension reaches, of a pitch
+constexpr double kStub = 26;    // of links around if there is no room for arcs
+constexpr double kDepth = 104;  // how far the third dimension reaches within a pitch
 constexpr uint32_t kMostInAll = 1024;
-constexpr uint32_t kMostAlong = 8;  // of a dimension, when there are more in all
+constexpr uint32_t kMostAlong = 8;  // per dimension, when there are more in all
 
 class GridLayout {
  public:
@@ -154,7 +154,7 @@ class GridLayout {
     link.around = distance > 1;
     if (!link.around || IsCircle()) {
       link.around = false;
-      // Between blocks, past what is between them.
+      // Between blocks, past whatever lies between them.
       if (dimension >= 3 && dimension % 2 == 1) link.from_pull = link.to_pull = {0, -kPast};
       if (dimension >= 3 && dimension % 2 == 0) link.from_pull = link.to_pull = {-kPast, 0};
       if (IsShown(low) && IsShown(high)) layout_.links.push_back(link);

@@ -36,7 +36,7 @@ constexpr double kWidestBend = 40;  // of an arc between rows of a node
 
 constexpr int kNvSwitchRow = 0;
 constexpr int kDeviceRow = 1;
-constexpr int kPcieRow = 100;  // and as many more as trees are deep, up to the sockets
+constexpr int kPcieRow = 100;  // and one more for each level of a tree, up to the sockets
 constexpr int kSocketRow = 200;
 constexpr int kPcieToNicsRow = 300;
 constexpr int kNicRow = 400;
@@ -44,7 +44,7 @@ constexpr int kNicRow = 400;
 constexpr uint32_t kMostBlocks = 32;
 constexpr uint32_t kMostSwitches = 48;  // of one tier
 
-// The part of a name that tells it from its neighbours: "node0/gpu1" is "gpu1".
+// The part of a name that tells it from its neighbours: "gpu1" of "node0/gpu1".
 std::string ShortName(const Vertex& vertex) {
   const std::string prefix = vertex.node + "/";
   if (!vertex.node.empty() && vertex.name.starts_with(prefix))
@@ -186,7 +186,7 @@ class TierLayout {
   }
 
   void AddToBlock(VertexId id, const Vertex& vertex) {
-    // Without nodes every device is a block of its own, and what belongs to nobody is left out.
+    // Without nodes, every device is a block of its own, and what belongs to no node is left out.
     if (vertex.node.empty() && vertex.kind != VertexKind::kDevice) return;
     Node& node = NodeNamed(vertex.node.empty() ? vertex.name : vertex.node);
     if (node.items.empty()) {
@@ -337,7 +337,8 @@ class TierLayout {
     FindNeighbours();
   }
 
-  // Near a socket is above far from it; what leads only to NICs lies with them, above the sockets.
+  // Switches near a socket lie above those farther from it; those that lead only to NICs lie with
+  // them, above the sockets.
   void StackPcieTrees() {
     constexpr int kDeepest = kSocketRow - kPcieRow - 1;
     std::vector<int> depth(items_.size(), 0);
@@ -370,7 +371,7 @@ class TierLayout {
     }
   }
 
-  // Of many, the first few.
+  // If there are many, keeps the first few.
   void DropCrowds() {
     if (!in_detail_ && nodes_.size() > kMostBlocks) {
       more_nodes_ = nodes_.size() - kMostBlocks;
@@ -380,7 +381,7 @@ class TierLayout {
     }
     for (auto& [tier, row] : fabric_) {
       const size_t all = row.size();
-      // Those that lead to no node in the picture go first.
+      // Those that lead to no node in the picture are dropped first.
       std::vector<size_t> kept;
       for (const size_t item : row) {
         const auto& near = neighbours_[item];
@@ -438,7 +439,7 @@ class TierLayout {
     return width;
   }
 
-  // Wide switches of a row that share its width equally; a single one spans it.
+  // Places wide switches that share a row's width equally; a single one spans it.
   void PlaceBars(const std::vector<size_t>& row, double left, double right, double y) {
     const double pitch = (right - left) / static_cast<double>(row.size());
     for (size_t i = 0; i < row.size(); ++i) {
@@ -471,7 +472,7 @@ class TierLayout {
       PlaceBlocks();
       return;
     }
-    // Rows that any node has, so that nodes stand side by side alike.
+    // Rows that any node has, so that nodes side by side look alike.
     std::map<int, double> y_of_tier;
     for (const Node& node : nodes_)
       for (const size_t item : node.items) y_of_tier[items_[item].tier];
@@ -596,7 +597,7 @@ class TierLayout {
         const PlacedBox& high = a_is_lower ? b : a;
         link.from = {Clamped(high.center.x, low), low.center.y - low.height / 2};
         link.to = {Clamped(low.center.x, high), high.center.y + high.height / 2};
-        // Upright where the two stand above each other.
+        // Upright if the two lie above each other.
         const double left = std::max(Clamped(-kFar, low), Clamped(-kFar, high));
         const double right = std::min(Clamped(kFar, low), Clamped(kFar, high));
         const PlacedBox& narrow = high.width > low.width ? low : high;
@@ -611,8 +612,8 @@ class TierLayout {
     }
   }
 
-  // Between neighbours straight, else around what is between: devices below their
-  // row, others above.
+  // Between neighbours straight, else around what lies between: devices below their row, others
+  // above.
   void PlaceArc(const Bundle& bundle, PlacedLink* link) {
     const Item& a = items_[bundle.a];
     const Item& b = items_[bundle.b];

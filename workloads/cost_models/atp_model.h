@@ -1,5 +1,6 @@
 // ATP's own communication model (arXiv 2301.08658, eq. 2-4): what the paper predicts for
-// DeviceMesh(d1, d2), beside the simulator. Ring times without latency and without overlap.
+// DeviceMesh(d1, d2), for comparison with the simulator. Ring times without latency and without
+// overlap.
 //
 //   eq. 2   T = 2·L·b·s·(7h/(d1·B2) + 2h/(d2·B1))     forward and backward of L layers
 //   eq. 4   B_i = d_i / (2(d_i - 1)) · B'_i           algorithm bandwidth of an all-reduce
@@ -53,11 +54,11 @@ BytesPerSecond AtpAlgorithmBandwidth(BytesPerSecond bus, uint32_t size);
 AtpPrediction PredictAtp(const AtpWorkload& workload, const AtpMesh& mesh, BytesPerSecond b1,
                          BytesPerSecond b2);
 
-// Eq. 2-4 with what the cluster's matrix says of the mesh. CHECKs as AllReduceBandwidths does.
+// Eq. 2-4 with what the cluster's matrix says about the mesh. CHECKs as AllReduceBandwidths does.
 AtpPrediction PredictAtp(const AtpWorkload& workload, const AtpMesh& mesh,
                          const CommunicationMatrix& matrix);
 
-// Meshes of all splits of the matrix's devices in two factors, fastest first; ties by d2. Meshes
+// Meshes for all splits of the matrix's devices into two factors, fastest first; ties by d2. Meshes
 // that split a layer of the matrix unevenly are left out.
 struct RankedAtpMesh {
   AtpMesh mesh;

@@ -9,7 +9,7 @@
 namespace rehearse {
 namespace {
 
-// What stands beside α and nβ in Table 2.
+// The factors of α and nβ in Table 2.
 struct Shares {
   double alpha = 0;
   double beta = 0;

@@ -1,5 +1,5 @@
 // AutoDDL's own communication model (arXiv 2301.06813, sections 3, 4.2 and 4.3): what the paper
-// predicts for SBP strategies, beside the simulator. No overlap and no contention.
+// predicts for SBP strategies, for comparison with the simulator. No overlap and no contention.
 //
 // Its Table 2, with the printed brackets read as parentheses, for p devices and n bytes (of a
 // reduce-scatter's input, of the other collectives' output):
@@ -10,8 +10,8 @@
 // and O: (S0:p0, S1:p1, P:p2). Before it I is all-gathered over p1, after it O is reduce-scattered
 // over p2; backward does the conjugates; weight gradients are all-reduced over p0. Where a
 // product's p0 is not its predecessor's, an all-to-all over all devices goes between the two
-// (section 4.3). On several GPUs a node each p_i is nodes × GPUs of a node; a collective that stays
-// in a node finds the node's α and β, any other the network's (section 4.2.3).
+// (section 4.3). With several GPUs per node, each p_i is nodes × GPUs of a node; a collective that
+// stays in a node has the node's α and β, any other the network's (section 4.2.3).
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@
 
 namespace rehearse {
 
-// Latency of a step and seconds a byte.
+// Latency of a step and seconds per byte.
 struct AlphaBeta {
   Seconds alpha;
   double beta = 0;
@@ -42,15 +42,15 @@ struct AlphaBetaSample {
   Seconds time;
 };
 
-// α and β with the least squares of T - T(measured) over all samples, as section 3.2 fits them.
-// Throws Error when the samples do not determine both.
+// α and β by least squares of T - T(measured) over all samples, as section 3.2 fits them. Throws
+// Error if the samples do not determine both.
 AlphaBeta FitAlphaBeta(const std::vector<AlphaBetaSample>& samples);
 
 // ---- Products in a chain ---------------------------------------------------------------------
 
 struct SbpFactor {
   uint32_t nodes = 1;
-  uint32_t gpus = 1;  // of each of these nodes
+  uint32_t gpus = 1;  // per node
 
   uint32_t Size() const { return nodes * gpus; }
   friend bool operator==(const SbpFactor&, const SbpFactor&) = default;
@@ -71,19 +71,19 @@ struct SbpProduct {
   double k = 0;
   double n = 0;
   SbpChoice choice;
-  bool first = false;  // its input comes split, and needs no gradient
+  bool first = false;  // its input comes already split, and needs no gradient
 };
 
 struct SbpNetwork {
-  AlphaBeta inside;   // a node
-  AlphaBeta between;  // nodes
+  AlphaBeta inside;   // within a node
+  AlphaBeta between;  // between nodes
   Bytes element = Bytes(4);
 };
 
 struct AutoddlPrediction {
-  Seconds gather;    // of inputs forward, of output gradients backward
-  Seconds scatter;   // of outputs forward, of input gradients backward
-  Seconds change;    // all-to-alls between products of different p0, both ways
+  Seconds gather;    // of inputs in forward, of output gradients in backward
+  Seconds scatter;   // of outputs in forward, of input gradients in backward
+  Seconds change;    // all-to-alls between products with different p0, both ways
   Seconds gradient;  // all-reduces of weight gradients
   Bytes forward;     // what a device sends in the forward pass
 

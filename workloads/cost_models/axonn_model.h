@@ -1,5 +1,6 @@
 // AxoNN's own communication model (arXiv 2305.13525, section V, eq. 1-9): what the paper predicts
-// for a 4D configuration, beside the simulator. Ring times without latency and without overlap.
+// for a 4D configuration, for comparison with the simulator. Ring times without latency and without
+// overlap.
 //
 // Bandwidth of a process group (section V): inside a node from a table of profiled values keyed by
 // (product of the inner groups' sizes, group size); across nodes beta_inter / min(product of inner
@@ -49,22 +50,22 @@ struct AxonnPrediction {
   }
 };
 
-// W (k×n) of `count` products that are alike, over `rows` rows of the step on all ranks.
+// W (k×n) of `count` equal products, over `rows` rows of the step on all ranks.
 struct AxonnProduct {
   double rows = 0;
   double k = 0;
   double n = 0;
-  bool transposed = false;  // row and column have changed places
+  bool transposed = false;  // row and column are swapped
   double count = 1;
 };
 
-// Those of the layers, of any network: embedding and head are left out, as in the paper.
+// The products of the layers of any network: embedding and head are left out, as in the paper.
 std::vector<AxonnProduct> AxonnProducts(const Network& network);
 
 // Communication of one step; bf16 elements.
 AxonnPrediction PredictAxonn(const std::vector<AxonnProduct>& products, const Training& training,
                              const FourDOptions& options, const AxonnBandwidths& bandwidths);
-// The four products of every layer, each other one transposed.
+// The four products of every layer, every other one transposed.
 AxonnPrediction PredictAxonn(const GptModel& model, const Training& training,
                              const FourDOptions& options, const AxonnBandwidths& bandwidths);
 

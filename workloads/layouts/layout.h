@@ -3,7 +3,7 @@
 //
 // A layout has one placement for each axis of the mesh: S(d) split along dimension d (0 rows, 1
 // columns), B the same on all ranks of the axis, P partial sums that must still be added up. Where
-// several axes split one dimension they nest: each cuts the blocks of the one outside of it, and
+// several axes split one dimension they nest: each cuts the blocks of the one outside it, and
 // `level` counts from the outside. All functions are pure.
 #pragma once
 
@@ -18,7 +18,7 @@ struct Placement {
   enum class Kind : uint8_t { kSplit, kBroadcast, kPartial };
   Kind kind = Kind::kBroadcast;
   uint8_t dimension = 0;  // kSplit only
-  uint8_t level = 0;      // kSplit only: how many axes cut this dimension outside of this one
+  uint8_t level = 0;      // kSplit only: how many axes outside this one cut this dimension
 
   friend bool operator==(const Placement&, const Placement&) = default;
 };
@@ -29,14 +29,14 @@ inline constexpr Placement S(uint8_t dimension, uint8_t level = 0) {
 inline constexpr Placement B() { return {Placement::Kind::kBroadcast, 0, 0}; }
 inline constexpr Placement P() { return {Placement::Kind::kPartial, 0, 0}; }
 
-using Layout = std::vector<Placement>;  // one placement an axis
+using Layout = std::vector<Placement>;  // one placement per axis
 
 inline constexpr size_t kMostAxes = 10;
 
 bool IsSplit(const Placement& placement);
 bool IsSplit(const Placement& placement, uint8_t dimension);
 
-// Sets the levels so that a later axis lies outside of an earlier one: neighbouring ranks, which
+// Sets the levels so that a later axis lies outside an earlier one: neighbouring ranks, which
 // differ in the first axis, hold neighbouring pieces. This is OneFlow's and PyTorch's order too,
 // because they list the outermost axis first and a DeviceMesh the innermost.
 Layout Nested(Layout layout);
@@ -48,10 +48,10 @@ std::vector<uint32_t> PartialAxes(const Layout& layout);
 // Axes of size 1 become B, and the levels close up: layouts that mean the same compare equal.
 Layout Normalized(const Layout& layout, const std::vector<uint32_t>& axis_sizes);
 
-// That of the transposed matrix.
+// The layout of the transposed matrix.
 Layout Transposed(Layout layout);
 
-// With B for P: the layout once partial sums are added up.
+// With B in place of P: the layout once partial sums are added up.
 Layout Resolved(Layout layout);
 
 // One number for a layout of at most kMostAxes axes; equal layouts have equal codes.
@@ -59,7 +59,7 @@ uint64_t CodeOf(const Layout& layout);
 
 std::string ToString(const Placement& placement);  // "S(1)", "B", "P"
 std::string ToString(const Layout& layout);        // "[S(0), B, P]"
-// The reverse of ToString for one placement; nothing when it is none.
+// The inverse of ToString for one placement; nothing if the text is not one.
 std::optional<Placement> ParsePlacement(const std::string& text);
 
 // How many pieces dimension `dimension` is cut into on a mesh with these axis sizes.
@@ -78,12 +78,12 @@ std::optional<Placement> MatmulRule(const Placement& x, const Placement& w);
 // are added.
 struct MatmulPlacements {
   Placement y;   // as the local product leaves it
-  Placement dx;  // as the local product leaves it: P where dX must be all-reduced
+  Placement dx;  // as the local product leaves it: P if dX must be all-reduced
   Placement dw;
 };
 std::optional<MatmulPlacements> PlaceMatmul(const Placement& x, const Placement& w);
 
-// The same for whole layouts. Nothing, too, when the axes that split k nest differently in X and W.
+// The same for whole layouts. Also nothing if the axes that split k nest differently in X and W.
 struct MatmulResult {
   Layout y;
   Layout dx;

@@ -8,7 +8,7 @@
 namespace rehearse {
 namespace {
 
-constexpr Seconds kLaunch{20e-6};  // of a collective, with what waits for it
+constexpr Seconds kLaunch{20e-6};  // of a collective, including what waits for it
 
 using Steps = std::vector<RedistributionStep>;
 
@@ -39,8 +39,8 @@ class Search {
     }
   }
 
-  // Dijkstra's algorithm; the open layouts are few, so they are searched in the order they were
-  // found.
+  // Dijkstra's algorithm; there are few open layouts, so they are searched in the order in which
+  // they were found.
   std::optional<Steps> Run() {
     Reach(from_, {}, Seconds(0), kNobody);
     const uint64_t goal = CodeOf(to_);
@@ -91,7 +91,7 @@ class Search {
            shape_.columns % Pieces(layout, sizes_, 1) == 0;
   }
 
-  // `after` but for the levels of pushed axes, which Push has set.
+  // `after` except for the levels of pushed axes, which Push has set.
   void Try(size_t at, RedistributionStep step) {
     if (!Divides(step.after)) return;
     const Seconds cost = found_[at].cost + CostOf(step, found_[at].layout, shape_, sizes_, costs_);
@@ -156,7 +156,7 @@ class Search {
     }
   }
 
-  // All-gathers of the innermost axes of a dimension, and exchanges of them to the other one.
+  // All-gathers of the innermost axes of a dimension, and exchanges of them with the other one.
   void Pop(size_t at, const Layout& layout, uint8_t dimension) {
     const std::vector<uint32_t> axes = SplitAxes(layout, dimension);
     const auto other = static_cast<uint8_t>(1 - dimension);

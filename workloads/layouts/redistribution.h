@@ -3,13 +3,13 @@
 // The nodes of the graph are layouts, its edges single collectives (or free slices) along one axis
 // or along several nested ones together. The cost of an edge is that of a ring: a launch,
 // steps·alpha and bytes·beta, with p-1 steps and (p-1)/p of the array for all-gather,
-// reduce-scatter and all-to-all, twice that for all-reduce. Partial sums are thus added up while
-// the array is small, and what will be sliced is sliced before it travels.
+// reduce-scatter and all-to-all, twice that for all-reduce. So partial sums are added up while the
+// array is small, and what will be sliced is sliced before it travels.
 //
 // What each edge may do: a dimension's pieces nest, so only its innermost axes can be gathered or
-// exchanged, and a new split lies inside of the existing ones. Axes on which both layouts agree
-// (and lie outside of all that changes) are left alone. Pure and deterministic: ties go to the way
-// that was found first.
+// exchanged, and a new split lies inside the existing ones. Axes on which both layouts agree (and
+// that lie outside everything that changes) are left alone. Pure and deterministic: ties go to the
+// way that was found first.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ struct RedistributionStep {
   Layout after;
 };
 
-// Latency of a ring's step and seconds a byte along one axis.
+// Latency of a ring's step and seconds per byte along one axis.
 struct AxisCost {
   Seconds alpha{1e-6};
   double beta = 1 / 20e9;
@@ -42,13 +42,13 @@ struct MatrixShape {
 };
 
 // Both layouts must be normalised for `axis_sizes`; `costs` by axis, or empty for AxisCost's
-// defaults. Nothing when no sequence of moves reaches `to`: P out of anything else, or sizes that
-// do not divide.
+// defaults. Nothing if no sequence of moves reaches `to`: P from anything else, or sizes that do
+// not divide.
 std::optional<std::vector<RedistributionStep>> ShortestPath(
     const Layout& from, const Layout& to, const MatrixShape& shape,
     const std::vector<uint32_t>& axis_sizes, const std::vector<AxisCost>& costs = {});
 
-// Cost of one step that begins in layout `before`.
+// Cost of one step that starts from layout `before`.
 Seconds CostOf(const RedistributionStep& step, const Layout& before, const MatrixShape& shape,
                const std::vector<uint32_t>& axis_sizes, const std::vector<AxisCost>& costs = {});
 

@@ -34,8 +34,9 @@ class Decoder {
   }
 
  private:
-  // Of what the last layer knows of a token, joined with the next token, the one behind that. It
-  // stands with the output layer, where it is the same on all ranks of a tensor.
+  // Predicts the token after next, from what the last layer knows about a token joined with the
+  // next token. It belongs to the output layer's unit, where it is the same on all ranks of a
+  // tensor.
   void PredictAhead(uint32_t x) {
     const auto output = static_cast<uint32_t>(network_.matrices.size() - 1);
     const uint32_t before = Norm(x, "ahead norm");
@@ -149,7 +150,7 @@ class Decoder {
     return y;
   }
 
-  // A node of rows that are choices.
+  // A node whose rows are choices.
   uint32_t Choices(NodeKind kind, uint32_t x, const std::string& name, uint64_t rows) {
     const uint32_t y = builder_.Map(kind, {x}, name);
     Last().rows = rows;
@@ -171,12 +172,12 @@ class Decoder {
     return y;
   }
 
-  // The shared expert comes where Megatron-LM has it, so that it may run beside what travels: its
-  // first half on the way there, its second on the way back.
+  // The shared expert comes where Megatron-LM has it, so that it may run beside the tokens' travel:
+  // its first half on the way there, its second on the way back.
   uint32_t Experts(uint32_t x, uint32_t layer) {
     const ExpertModel& experts = *model_.experts;
     std::vector<double> routing = experts.RoutingAttributes();
-    routing[kRoutingSeed] += layer * 1e6;  // in each layer others are busy
+    routing[kRoutingSeed] += layer * 1e6;  // others are busy in each layer
     const uint64_t kept = KeptRows(MakeRouting(routing), builder_.Node(x).rows);
     const uint32_t h = Norm(x, "norm 2");
     const uint32_t logits =

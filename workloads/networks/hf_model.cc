@@ -111,7 +111,7 @@ class Config {
   }
 
   void Remark(std::string remark) { remarks_.push_back(std::move(remark)); }
-  // What is left out where a switch is on.
+  // Remarks what is left out if a switch is on.
   void LeaveOut(const std::string& key, bool otherwise, const char* what) {
     if (BoolOr(key, otherwise)) Remark(fmt::format("{}: {} left out", key, what));
   }
@@ -142,7 +142,7 @@ void ReadActivation(Config& config, const char* key, const std::vector<std::stri
         fmt::format("one that a decoder here can have: {}", fmt::join(carried, ", ")));
 }
 
-// Windows of all layers, of none, or of all but every n-th.
+// Windows in all layers, in none, or in all except every n-th.
 void ReadLayerTypes(Config& config, int64_t layers, int64_t window, OrderedJson& keys) {
   const JsonReader types = config.At("layer_types");
   std::vector<bool> has_window;
@@ -164,7 +164,7 @@ void ReadLayerTypes(Config& config, int64_t layers, int64_t window, OrderedJson&
     if (has_window[static_cast<size_t>(layer)] != ((layer + 1) % every != 0)) {
       types.Fail(
           fmt::format("layer {} breaks the order of the layers before it, in which every {}-th "
-                      "sees all tokens; a decoder here has no other order",
+                      "sees all tokens; a decoder here can have no other order",
                       layer, every));
     }
   }
@@ -181,7 +181,7 @@ void ReadWindow(Config& config, int64_t layers, bool by_default, OrderedJson& ke
   } else if (is_used && window > 0 && from < layers) {
     if (from > 0)
       config.At("max_window_layers")
-          .Expected("0 or all layers: windows of the last layers only cannot be had here");
+          .Expected("0 or all layers: windows only in the last layers are not supported here");
     keys["window"] = window;
   }
 }
@@ -261,7 +261,8 @@ void ReadDenseLayers(Config& config, OrderedJson& experts) {
   int64_t next = 0;
   for (const JsonReader& layer : layers.Elements()) {
     if (layer.Integer(0, kMostLayers) != next++)
-      layer.Expected("the first layers in order: a decoder here has experts in all behind them");
+      layer.Expected(
+          "the first layers in order: a decoder here has experts in all layers after them");
   }
   if (next > 0) experts["first_dense"] = next;
 }
@@ -322,7 +323,7 @@ void ReadDeepSeekExperts(Config& config, bool is_v3, OrderedJson& keys) {
 OrderedJson DeepSeekModel(Config& config, bool is_v3) {
   LlamaKeys llama = ReadLlama(config);
   OrderedJson& keys = llama.keys;
-  // Of latent attention each head has a key of its own, and sizes stand in "latent".
+  // With latent attention each head has a key of its own, and sizes are in "latent".
   keys.erase("groups");
   keys.erase("head_size");
   OrderedJson& latent = keys["latent"];
@@ -404,7 +405,7 @@ const Family& FamilyOf(Config& config) {
   return kFamilies[config.At("model_type").Choice(names)];
 }
 
-// "meta-llama/Llama-2-7b-hf" is "Llama-2-7b-hf"; without a name its kind and sizes.
+// "Llama-2-7b-hf" for "meta-llama/Llama-2-7b-hf"; without a name, its kind and sizes.
 std::string NameOf(const Config& config, const char* model_type, const OrderedJson& keys) {
   const auto& value = config.root().value();
   const auto path = value.find("_name_or_path");
@@ -431,7 +432,7 @@ HfModel ReadHfConfig(const JsonReader& config) {
   if (keys.BoolOr("is_encoder_decoder", false))
     keys.At("is_encoder_decoder").Expected("false: there is no encoder here");
   if (keys.Has("quantization_config"))
-    keys.Remark("quantization_config: how a step computes is said by the scenario's \"training\"");
+    keys.Remark("quantization_config: the scenario's \"training\" says how a step computes");
   HfModel result;
   const OrderedJson numbers = family.read(keys);
   result.keys["name"] = NameOf(keys, family.model_type, numbers);

@@ -1,11 +1,11 @@
 // Decoders as Hugging Face's transformers describe them: a config.json.
 //
-// Taken are the sizes that the work follows from: layers, columns, heads, vocabulary, windows,
-// experts, latent attention. What a decoder here cannot have is refused by its key (other
-// activations, windows in no regular order, experts in some layers by name); what only adds a
-// little and is left out (biases of attention, norms of queries and keys, the gate of shared
-// experts) and keys that nobody here knows are remarks. Keys that change no sizes, such as those of
-// rotary embeddings, initialisation and sampling, count for nothing.
+// We take the sizes that determine the work: layers, columns, heads, vocabulary, windows, experts,
+// latent attention. What our decoders cannot have is refused, naming its key (other activations,
+// windows in no regular order, experts in layers given by name). What only adds a little and is
+// left out (biases of attention, norms of queries and keys, the gate of shared experts), and
+// unknown keys, become remarks. Keys that change no sizes, such as those of rotary embeddings,
+// initialisation and sampling, are ignored.
 //
 // Key names and defaults: huggingface/transformers, src/transformers/models/*/configuration_*.py.
 #pragma once
@@ -26,11 +26,10 @@ struct HfModel {
   std::vector<std::string> remarks;  // one line each
 };
 
-// Throws Error with the place of what is missing, wrong or cannot be carried.
+// Throws Error with the place of what is missing, wrong or not supported.
 HfModel ReadHfConfig(const JsonReader& config);
 
-// The value of "file" in a scenario's "model": a config.json, or the keys of a model in a file of
-// their own.
+// The value of "file" in a scenario's "model": a config.json, or a file with the keys of a model.
 GptModel ReadModelFile(const JsonReader& file);
 
 }  // namespace rehearse

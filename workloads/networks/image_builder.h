@@ -2,8 +2,8 @@
 // columns channels.
 //
 // A convolution is a product of the windows of X, (images·pixels)×(channels·kernel²), and W,
-// (channels·kernel²)×n: Algorithm 1 of the AxoNN paper with k and n the numbers of channels. How W
-// is split by rows is how X is by channels, so every strategy of products is one of convolutions;
+// (channels·kernel²)×n: Algorithm 1 of the AxoNN paper with k and n the numbers of channels. W is
+// split by rows as X is by channels, so every strategy for products also works for convolutions;
 // rows are split image by image.
 #pragma once
 
@@ -32,25 +32,25 @@ class ImageBuilder {
   uint64_t Channels(const ImageNode& image) const { return builder_.Node(image.node).columns; }
 
   ImageNode Input(uint64_t images, uint64_t size, uint64_t channels);
-  // kernel × kernel with a bias, padded so that an image keeps its size but for the stride.
+  // kernel × kernel with a bias, padded so that an image keeps its size except for the stride.
   ImageNode Convolution(const ImageNode& x, const std::string& name, uint64_t channels,
                         uint64_t kernel, uint64_t stride, MatrixRole role);
   ImageNode Relu(const ImageNode& x, const std::string& name);
   ImageNode Add(const ImageNode& x, const ImageNode& z, const std::string& name);
   ImageNode MaxPool(const ImageNode& x, const std::string& name, uint64_t window);
   ImageNode Upsample(const ImageNode& x, const std::string& name);  // twice in each direction
-  // Joins the channels of both in so many blocks that take turns (kConcatenate in
+  // Joins the channels of both in so many alternating blocks (kConcatenate in
   // sim/schedule/kernel.h).
   ImageNode Concatenate(const ImageNode& x, const ImageNode& z, const std::string& name,
                         uint64_t blocks);
   ImageNode GroupNorm(const ImageNode& x, const std::string& name, uint64_t groups);
   // Scales and shifts channels by what a row of `e` says for its image.
   ImageNode Modulate(uint32_t e, const ImageNode& x, const std::string& name);
-  // Attention of every pixel to every other one of its image, with two 1×1 convolutions.
+  // Attention of every pixel to every other pixel of its image, with two 1×1 convolutions.
   ImageNode Attention(const ImageNode& x, const std::string& name, uint64_t head_size);
   // An image becomes a row.
   uint32_t Flatten(const ImageNode& x, const std::string& name);
-  // A product with a bias, of rows that are no images.
+  // A product with a bias, of rows that are not images.
   uint32_t Dense(uint32_t x, const std::string& name, uint64_t columns, MatrixRole role);
 
  private:

@@ -2,7 +2,7 @@
 // end.
 //
 // AutoDDL's example is 32768-16384-4096-2048-512. Every layer of weights is a layer of the network;
-// they are first and second products in turn.
+// they alternate between first and second products.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ struct MlpModel {
   double Parameters() const;
 };
 
-// Rows are samples: training.batch of them, whatever training.sequence. Flops are three times those
-// of the forward products.
+// Rows are samples: training.batch of them, whatever training.sequence is. Flops are three times
+// those of the forward products.
 Network MakeMlp(const MlpModel& model, const Training& training);
 
 const std::vector<MlpModel>& KnownMlps();

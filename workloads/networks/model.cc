@@ -9,7 +9,7 @@
 namespace rehearse {
 namespace {
 
-// Weights of a layer's attention: Q, K, V and the projection behind the core.
+// Weights of a layer's attention: Q, K, V and the projection after the core.
 double AttentionWeights(const GptModel& model) {
   if (model.latent) return model.latent->Weights(model.hidden, model.heads);
   const double h = static_cast<double>(model.hidden);
@@ -23,8 +23,8 @@ double CoreColumns(const GptModel& model) {
   return static_cast<double>(model.heads * size);
 }
 
-// Weights of all MLPs and experts, of the layer that predicts further ahead too; those that a token
-// meets.
+// Weights of all MLPs and experts, including the layer that predicts further ahead; or only those
+// that one token passes through.
 double FeedForwards(const GptModel& model, bool of_token) {
   const double h = static_cast<double>(model.hidden);
   const double column = (model.llama ? 3 : 2) * h;
@@ -112,26 +112,26 @@ const ObjectShape& ExpertShape() {
       "model: decoder: experts",
       "Experts in place of MLPs; a router chooses some of them for each token.",
       {{"count", AWhole(1, kMostExperts), own(), "experts of a layer", "8"},
-       {"per_token", AWhole(1, kMostExperts), own(), "experts that a token passes", "2"},
+       {"per_token", AWhole(1, kMostExperts), own(), "experts that a token passes through", "2"},
        {"hidden", AWhole(1, 1 << 24), own(), "columns between the matrices of one expert", "14336"},
        {"shared", AWhole(0, 1 << 24), Optional("the preset's, or 0"),
-        "columns of the expert that every token passes besides; of several their sum", "2048"},
+        "columns of the expert that every token passes through too; of several, their sum", "2048"},
        {"first_dense", AWhole(0, 10000), Optional("the preset's, or 0"),
-        "so many layers have an MLP in their place", "1"},
+        "this many first layers have an MLP instead", "1"},
        {"every", AWhole(1, 10000), Optional("the preset's, or 1"),
-        "of so many layers the last has experts, the others an MLP", "2"},
+        "the last of every so many layers has experts, the others an MLP", "2"},
        {"groups", AWhole(1, kMostExperts), Optional("the preset's, or 1"),
         "equal groups of experts; they divide the count", "8"},
        {"limited_groups", AWhole(1, kMostExperts), Optional("the preset's, or the groups"),
-        "of which a token's experts lie in so many; they divide per_token", "4"},
+        "how many groups a token's experts lie in; they divide per_token", "4"},
        {"capacity", ANumber(0, 1e6), Optional("the preset's, or 0"),
-        "choices that an expert takes, over an equal share of them; what comes later is dropped. "
-        "0: all are taken",
+        "choices that an expert takes, over an equal share of them; later ones are dropped. 0: all "
+        "are taken",
         "1.25"},
        {"imbalance", ANumber(1, 1e6), Optional("the preset's, or 1"),
         "choices of the busiest expert, over an equal share of them", "1.5"},
        {"seed", AWhole(0, 1 << 30),
-        Optional("the preset's, or 1, and with an imbalance seven others are tried beside it"),
+        Optional("the preset's, or 1, and with an imbalance seven others are tried too"),
         "which experts are busy", "7"},
        {"router", OneOf({"softmax", "sigmoid"}), Optional("the preset's, or softmax"),
         "scores of experts, which become the weights of those chosen", "\"sigmoid\""},
@@ -142,10 +142,9 @@ const ObjectShape& ExpertShape() {
 
 void CheckExperts(const JsonReader& reader, const ExpertModel& experts) {
   if (experts.per_token > experts.count) {
-    reader.Fail(
-        fmt::format("\"per_token\" {} of \"count\" {} experts: a token cannot pass more "
-                    "than there are",
-                    experts.per_token, experts.count));
+    reader.Fail(fmt::format(
+        "\"per_token\" {} of \"count\" {} experts: a token cannot pass through more than there are",
+        experts.per_token, experts.count));
   }
   if (experts.count % experts.groups != 0) {
     reader.Fail(fmt::format("{} groups do not divide {} experts", experts.groups, experts.count));
@@ -159,14 +158,14 @@ void CheckExperts(const JsonReader& reader, const ExpertModel& experts) {
       (experts.per_token % experts.limited_groups != 0 ||
        experts.per_token / experts.limited_groups > of_group)) {
     reader.Fail(
-        fmt::format("{} experts a token out of {} groups of {}: expected as many of each "
+        fmt::format("{} experts per token out of {} groups of {}: expected equally many of each "
                     "group, and no more than it has",
                     experts.per_token, experts.limited_groups, of_group));
   }
   if (experts.imbalance * experts.per_token > experts.count) {
     reader.Fail(
-        fmt::format("\"imbalance\" {}: with {} of {} experts a token the busiest one has "
-                    "at most {} times an equal share",
+        fmt::format("\"imbalance\" {}: with {} of {} experts per token the busiest one has at most "
+                    "{} times an equal share",
                     experts.imbalance, experts.per_token, experts.count,
                     static_cast<double>(experts.count) / experts.per_token));
   }
@@ -214,32 +213,32 @@ const ObjectShape& DecoderShape() {
        {"file", AText("path of a file"), Optional("no file is read"),
         "a config.json of Hugging Face, or these keys in a file, in place of a preset",
         "\"config.json\""},
-       {"name", AText(), Optional("the preset's, or made of its numbers"), "in results",
+       {"name", AText(), Optional("the preset's, or made from its numbers"), "in results",
         "\"mine\""},
        {"style", OneOf({"gpt", "llama"}), Optional("the preset's, or gpt"),
         "llama: RMS norms, SwiGLU, no biases, no dropout"},
        {"layers", AWhole(1, 10000), own(), "of attention and MLP", "48"},
        {"hidden", AWhole(1, 1 << 20), own(), "size of a token's vector", "6144"},
        {"heads", AWhole(1, kMostHeads), own(), "of attention; they divide hidden", "48"},
-       {"groups", AWhole(1, kMostHeads), Optional("the preset's, or a group a head"),
-        "of heads that share a key and a value; they divide the heads", "8"},
+       {"groups", AWhole(1, kMostHeads), Optional("the preset's, or one group per head"),
+        "groups of heads that share a key and a value; they divide the heads", "8"},
        {"feed_forward", AWhole(1, kMostColumns), Optional("the preset's, or 4 hidden"),
         "columns between the matrices of the MLP", "24576"},
-       {"vocabulary", AWhole(1, kMostColumns), own(), "tokens that there are, padded", "51200"},
+       {"vocabulary", AWhole(1, kMostColumns), own(), "how many tokens there are, padded", "51200"},
        {"tied", TrueFalse(), Optional("the preset's, or true"),
-        "the embedding is the output layer too", "true"},
+        "the embedding is also the output layer", "true"},
        {"window", AWhole(0, int64_t{1} << 24), Optional("the preset's, or 0"),
-        "tokens that a token attends to, itself the last; 0: all before it", "4096"},
+        "tokens that a token attends to, the last being itself; 0: all before it", "4096"},
        {"global_every", AWhole(0, 10000), Optional("the preset's, or 0"),
-        "of so many layers the last has no window; 0: all have it", "2"},
+        "the last of every so many layers has no window; 0: all have one", "2"},
        {"head_size", AWhole(0, 1 << 16), Optional("the preset's, or 0"),
         "columns of a head; 0: hidden / heads", "128"},
        {"experts", ObjectOf(ExpertShape), Optional("the preset's, or none"),
         "in place of MLPs (llama style)", R"({"count": 8, "per_token": 2, "hidden": 14336})"},
        {"predict_ahead", AWhole(0, 1), Optional("the preset's, or 0"),
-        "tokens behind the next one that are predicted too, by a layer more", "1"},
-       {"ahead_weight", ANumber(0, 1e6), Optional("the preset's, or 0.3"), "what their loss counts",
-        "0.1"},
+        "tokens after the next one that are predicted too, by one more layer", "1"},
+       {"ahead_weight", ANumber(0, 1e6), Optional("the preset's, or 0.3"),
+        "the weight of their loss", "0.1"},
        {"latent", ObjectOf(LatentShape), Optional("the preset's, or none"),
         "multi-head latent attention, in place of q, k, v of every head (llama style)",
         R"({"query_rank": 1536, "kv_rank": 512, "rope_head": 64, "head": 128})"}}};
@@ -275,14 +274,15 @@ GptModel ReadModel(const JsonReader& object) {
   if (reader.Has("ahead_weight")) model.ahead_weight = reader.At("ahead_weight").Number();
   if (model.predict_ahead > 0 && model.tied)
     reader.Fail(
-        "prediction of tokens ahead shares embedding and output layer, which then have to "
-        "be two; expected \"tied\": false");
+        "prediction of tokens ahead shares embedding and output layer, which must then be "
+        "separate; expected \"tied\": false");
   if (reader.Has("latent")) model.latent = ReadLatent(reader.At("latent"), model.latent);
   if (model.latent && !model.llama)
     reader.Fail("latent attention has no biases; expected \"style\": \"llama\"");
   if (model.latent && model.groups != 0 && model.groups != model.heads)
-    reader.Fail(fmt::format("{} groups of heads, but latent attention has a key of each head's own",
-                            model.groups));
+    reader.Fail(
+        fmt::format("{} groups of heads, but in latent attention each head has a key of its own",
+                    model.groups));
   if (model.heads % model.Groups() != 0) {
     reader.Fail(fmt::format("{} groups do not divide {} heads", model.groups, model.heads));
   }

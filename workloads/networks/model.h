@@ -12,21 +12,21 @@
 
 namespace rehearse {
 
-// Experts in place of the MLP: a router chooses `per_token` of `count` for each token. Who is made
-// up (sim/schedule/expert_routing.h).
+// Experts in place of the MLP: a router chooses `per_token` of `count` for each token. The choices
+// are made up (sim/schedule/expert_routing.h).
 struct ExpertModel {
   uint32_t count = 0;
   uint32_t per_token = 1;
-  uint64_t hidden = 0;       // columns between the two matrices of one
-  uint64_t shared = 0;       // columns of what every token passes besides; 0: nothing
-  uint32_t first_dense = 0;  // so many layers have an MLP
-  uint32_t every = 1;        // of so many layers the last has experts, the others an MLP
+  uint64_t hidden = 0;       // columns between the two matrices of an expert
+  uint64_t shared = 0;       // columns of the expert that every token passes too; 0: none
+  uint32_t first_dense = 0;  // this many of the first layers have an MLP
+  uint32_t every = 1;        // the last of every so many layers has experts, the others an MLP
   // A token's choices lie in `limited_groups` of `groups` equal groups of experts.
   uint32_t groups = 1;
   uint32_t limited_groups = 1;
-  double capacity = 0;   // choices that an expert takes, of an equal share; 0: all
+  double capacity = 0;   // choices that an expert takes, over an equal share; 0: all
   double imbalance = 1;  // of the busiest expert, over an equal share
-  std::optional<uint32_t> seed = std::nullopt;  // which experts are busy; 1 where it is left open
+  std::optional<uint32_t> seed = std::nullopt;  // which experts are busy; 1 if left open
   bool sigmoid = false;                         // the router's scores; else softmax
   double auxiliary = 0.01;                      // weight of the loss that balances them
 
@@ -45,16 +45,17 @@ struct GptModel {
 
   // Llama-like: RMS norms, SwiGLU, no biases, no dropout.
   bool llama = false;
-  uint32_t groups = 0;        // of heads that share a key and a value; 0: each head has its own
+  uint32_t groups = 0;  // groups of heads that share a key and a value; 0: each head has its own
   uint64_t feed_forward = 0;  // columns between the two matrices of the MLP; 0: 4·hidden
-  bool tied = true;           // the embedding's table is the output layer's too
-  uint64_t window = 0;        // tokens that a token sees, itself the last; 0: all before it
-  uint32_t global_every = 0;  // of so many layers the last sees all tokens before it; 0: none does
-  uint64_t head_size = 0;     // 0: hidden / heads
+  bool tied = true;           // the embedding's table is also the output layer's
+  uint64_t window = 0;        // tokens that a token sees, the last being itself; 0: all before it
+  uint32_t global_every =
+      0;  // the last of every so many layers sees all tokens before it; 0: none does
+  uint64_t head_size = 0;  // 0: hidden / heads
   std::optional<ExpertModel> experts = std::nullopt;
 
-  // Tokens behind the next one that are predicted too, by a layer behind the others (multi-token
-  // prediction, DeepSeek-V3, section 2.2): 0 or 1. Its loss counts `ahead_weight`.
+  // Tokens after the next one that are predicted too, by a layer after the others (multi-token
+  // prediction, DeepSeek-V3, section 2.2): 0 or 1. Its loss has the weight `ahead_weight`.
   uint32_t predict_ahead = 0;
   double ahead_weight = 0.3;
   std::optional<LatentAttention> latent = std::nullopt;  // in place of the usual attention
@@ -69,14 +70,14 @@ struct GptModel {
   // embedding (V·h) and the final norm (2·h). Position embeddings are not counted (s·h; a rotary or
   // learned one is below 0.1 %).
   double Parameters() const;
-  double ActiveParameters() const;  // those that a token meets
+  double ActiveParameters() const;  // those that one token passes through
   uint32_t ExpertLayers() const;
 };
 
-// Floating-point operations of one step over all ranks, three times the forward pass; of experts
-// those that are chosen, whether they take all choices or not. For GPT as
-// Narayanan et al. 2021 count them and the AxoNN paper after them: 72·B·s·l·h²·(1 + s/6h + V/12lh).
-// `tokens` is B·s. What is computed again comes besides (Schedule::hardware_flops).
+// Floating-point operations of one step over all ranks, three times the forward pass; for experts,
+// those of all choices, taken or not. For GPT as Narayanan et al. 2021, and the AxoNN paper after
+// them, count them: 72·B·s·l·h²·(1 + s/6h + V/12lh). `tokens` is B·s. Recomputation is not included
+// (Schedule::hardware_flops).
 Flops ModelFlops(const GptModel& model, double tokens, uint64_t sequence);
 
 const std::vector<GptModel>& KnownModels();  // sorted by parameters

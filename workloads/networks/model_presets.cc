@@ -1,5 +1,5 @@
-// Models by name, each as its paper states it. GPTs have a vocabulary of 51,200 where theirs is
-// GPT-2's 50,257: what Megatron-LM's tokenizer pads it to (Narayanan et al. 2021).
+// Models by name, each as its paper states it. GPTs whose vocabulary is GPT-2's 50,257 have 51,200,
+// to which Megatron-LM's tokenizer pads it (Narayanan et al. 2021).
 #include <algorithm>
 #include <utility>
 
@@ -31,7 +31,7 @@ GptModel WithExperts(GptModel model, uint64_t head_size, const ExpertModel& expe
   return model;
 }
 
-// Windows of all layers but each `every`-th.
+// Windows in all layers except every `every`-th.
 GptModel WithWindows(GptModel model, uint64_t window, uint32_t every) {
   model.window = window;
   model.global_every = every;
@@ -43,14 +43,14 @@ GptModel Tied(GptModel model) {
   return model;
 }
 
-// Latent attention (DeepSeek-V2, -V3): 128 columns of a head and its value, 64 with the position.
+// Latent attention (DeepSeek-V2, -V3): 128 columns per head and value, 64 with the position.
 GptModel WithLatent(GptModel model, uint64_t query_rank) {
   model.groups = 0;
   model.latent = LatentAttention{query_rank, 512, 64, 128, 128};
   return model;
 }
 
-// DeepSeek's first layers have an MLP. The two shared experts of V2 are one of twice the columns.
+// DeepSeek's first layers have an MLP. The two shared experts of V2 are one with twice the columns.
 std::vector<GptModel> DeepSeeks() {
   const char* v2 =
       "DeepSeek-AI 2024 (DeepSeek-V2), arXiv 2405.04434, section 3.1.2; deepseek-ai/DeepSeek-V2, "
@@ -135,8 +135,8 @@ std::vector<GptModel> WithExpertsOnly() {
 }
 
 std::vector<GptModel> Presets() {
-  // Its 13B has 5,140 columns in print, which 40 heads of 128 do not make; its 1.3B 24 heads of
-  // 128.
+  // In print, the 13B has 5,140 columns, which 40 heads of 128 do not make, and the 1.3B has 24
+  // heads of 128.
   const char* gpt3 = "Brown et al. 2020 (GPT-3), arXiv 2005.14165, Table 2.1";
   const char* gpt3_1b = "Brown et al. 2020, Table 2.1, with 16 heads: 24 of 128 are not its 2,048";
   const char* megatron = "Narayanan et al. 2021, arXiv 2104.04473, Table 1";

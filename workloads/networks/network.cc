@@ -18,7 +18,7 @@ double Network::Parameters() const {
 
 namespace {
 
-// A window has no more, and no mask makes them fewer.
+// Within a window there are no more than that, and no mask reduces them.
 double KeysOfToken(const NetworkNode& node) {
   const double window =
       node.attributes.size() > kAttentionWindow ? node.attributes[kAttentionWindow] : 0;
@@ -26,7 +26,7 @@ double KeysOfToken(const NetworkNode& node) {
   return window > 0 ? std::min(window, sequence) : sequence;
 }
 
-// Of those nodes for which `counts` says so.
+// The sum over the nodes for which `counts` says so.
 template <typename Counts>
 Flops ForwardFlopsOf(const Network& network, const Counts& counts) {
   double flops = 0;
@@ -54,7 +54,7 @@ bool IsRecomputedOp(const Network& network, const NetworkNode& node, const Train
   if (training.recomputation != Recomputation::kSelective || node.layer < 0) return false;
   const RecomputedOps& ops = training.recomputed_ops;
   switch (node.kind) {
-    case NodeKind::kAttention:  // an unfused core's rule does it by itself
+    case NodeKind::kAttention:  // an unfused core's rule does it on its own
       return ops.attention && training.FusesAttention();
     case NodeKind::kSwiGlu:
     case NodeKind::kBiasGelu:

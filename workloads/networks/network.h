@@ -1,10 +1,8 @@
-// What a network computes in one training step, without a word on where: a graph of tensor
-// operations.
+// What a network computes in one training step, wherever it runs: a graph of tensor operations.
 //
-// Values are matrices; a row is a token, a sample or a pixel of one, a row of a micro-batch at a
-// time.
-// Nodes come in the order in which they run, each after its inputs; nodes of one layer stand
-// together and are what full recomputation computes again. Parameters are matrices (of products)
+// Values are matrices, for one micro-batch at a time; a row is a token, a sample or a pixel of one.
+// Nodes come in the order in which they run, each after its inputs; nodes of one layer are
+// consecutive and are what full recomputation computes again. Parameters are matrices (of products)
 // and vectors (biases, gains). The rules of each kind of node, forward and backward, are in
 // workloads/planner/node_rules.h.
 #pragma once
@@ -39,12 +37,12 @@ enum class NodeKind : uint8_t {
   kMaxPool,      // of an image
   kUpsample,     // of an image, twice in each direction
   kFlatten,      // an image becomes a row
-  kConcatenate,  // columns of X and Z in blocks that take turns
+  kConcatenate,  // columns of X and Z in alternating blocks
   kGroupNorm,    // over the pixels of groups of channels, with gain and bias
   kModulate,     // Z·(1 + a) + b with the pairs (a, b) in X's row of the image
   // Experts (sim/schedule/expert_routing.h): the weights of each token's choices from the router's
-  // logits; a row for each choice, on its way and there, expert by expert; products with each
-  // expert's own matrix; and their results on their way back, and X weighted by Z and added up.
+  // logits; a row for each choice, on its way to the experts and there, expert by expert; products
+  // with each expert's own matrix; their results on the way back; and X weighted by Z and added up.
   kRoute,
   kDispatch,
   kArrive,
@@ -56,20 +54,21 @@ enum class NodeKind : uint8_t {
 };
 inline constexpr size_t kNodeKinds = 28;
 
-// The part that a product plays, by which strategies choose layouts: they alternate between first
-// and second.
+// The part that a product plays, by which strategies choose its layout: products alternate between
+// first and second.
 enum class MatrixRole : uint8_t {
   kTable,   // V×h of an embedding, the product of one-hot rows
   kQkv,     // a first product whose result feeds an attention core
   kFirst,   // of a pair: h×4h
   kSecond,  // 4h×h
   kHead,    // a first product whose result feeds the loss
-  kStem,    // its input has too few columns to be split: the colours of an image
-  kTail,    // its result has too few columns to be split
-  kWhole,   // nothing but rows is split: from a token to a short vector
+  kStem,    // its input has too few columns to split: the colours of an image
+  kTail,    // its result has too few columns to split
+  kWhole,   // only rows are split: from a token to a short vector
   kUp,      // a first product, from a short vector to heads
   kRouter,  // h×E, a column for each expert
-  // Those of all experts: E first ones (h×f) on one another, or E second ones (f×h) side by side.
+  // Those of all experts: E first ones (h×f) above one another, or E second ones (f×h) side by
+  // side.
   kExpertFirst,
   kExpertSecond,
 };
@@ -85,7 +84,7 @@ struct NetworkMatrix {
   uint64_t k = 0;
   uint64_t n = 0;
   MatrixRole role = MatrixRole::kFirst;
-  // The matrix that it is, or whose transpose it is where one of them is a table, without
+  // The matrix that this one is (or is the transpose of, if one of them is a table), having no
   // parameters of its own: an output layer tied to the embedding.
   std::optional<uint32_t> tied;
 
@@ -98,7 +97,7 @@ struct NetworkVector {
   uint64_t size = 0;
 };
 
-// The parts of an image that a convolution multiplies with its weights, each a row of channels ×
+// The parts of an image that a convolution multiplies by its weights, each a row of channels ×
 // kernel × kernel inputs.
 struct Window {
   uint64_t height = 0;  // of the image
@@ -115,7 +114,7 @@ struct NetworkNode {
   NodeKind kind = NodeKind::kInput;
   std::string name;         // of the value: "q, k, v"
   std::string op;           // of the forward op: "bias, split q, k, v"
-  std::string backward_op;  // empty where it follows from `op`
+  std::string backward_op;  // empty if it follows from `op`
   int32_t layer = -1;
   std::vector<uint32_t> inputs;  // nodes
   uint64_t rows = 0;             // of a micro-batch, over all ranks
@@ -123,24 +122,23 @@ struct NetworkNode {
   std::optional<uint32_t> matrix;
   std::optional<Window> window;   // kProduct: of the windows of X, an image
   std::vector<uint32_t> vectors;  // bias; gain and bias of a norm
-  // kBias: more where it splits its operand into several arrays, 0 where the kernel behind it adds
-  // the bias.
+  // kBias: more if it splits its operand into several arrays, 0 if the kernel after it adds the
+  // bias.
   uint32_t kernels = 1;
-  // kAttention: elements of a row that are turned by their positions before (rotary embedding; what
-  // a backend computes does without, it only takes its time).
+  // kAttention: elements of a row that are first rotated by their positions (rotary embedding; it
+  // only takes time, backends do not compute it).
   uint64_t rotary = 0;
-  // kAttention: sequence, groups, heads a group, head size, causal, window if any, ... kJoinHeads:
-  // those of its kernel, over all ranks. kEmbedding, kCrossEntropy: those of their kernels.
-  // kDropout,
-  // kResidual: probability. Nodes of images: as their kernels (sim/schedule/kernel.h), over all
-  // ranks. kRoute, kDispatch, kCombine: RoutingAttribute (sim/schedule/expert_routing.h).
-  // kGroupedProduct: experts, rows of an expert's matrix.
+  // kAttention: sequence, groups, heads per group, head size, causal, window if any, ...
+  // kJoinHeads: those of its kernel, over all ranks. kEmbedding, kCrossEntropy: those of their
+  // kernels. kDropout, kResidual: probability. Nodes of images: as their kernels
+  // (sim/schedule/kernel.h), over all ranks. kRoute, kDispatch, kCombine: RoutingAttribute
+  // (sim/schedule/expert_routing.h). kGroupedProduct: experts, rows of an expert's matrix.
   std::vector<double> attributes;
-  // Columns hang together in so many equal units ("64 attention heads") that no split may cut.
+  // Columns belong together in so many equal units ("64 attention heads") that no split may cut.
   uint64_t units = 0;
   std::string unit_name;
   bool whole_samples = false;  // rows of one sample must stay together: attention, images
-  bool of_choices = false;     // has a row for each choice of a token that is kept, not each token
+  bool of_choices = false;     // has a row for each kept choice of a token, not for each token
 };
 
 struct Network {
@@ -148,7 +146,7 @@ struct Network {
   int32_t layers = 0;
   uint64_t samples = 0;  // of the step, over all ranks
   std::string sample_name = "samples";
-  // Rows of a sample that only attention brings together, so that ranks may share them: tokens. 0:
+  // Rows of a sample that only attention brings together (tokens), so that ranks may share them. 0:
   // rows of a sample stay together.
   uint64_t sequence = 0;
   uint32_t micro_batches = 1;
@@ -158,22 +156,23 @@ struct Network {
   Flops model_flops;  // of the step over all ranks, without recomputation (RecomputedFlops)
   double tokens = 0;
   std::string token_name = "tokens";  // what they are
-  bool draws_experts = false;         // which are busy is left open: any seed would do
+  bool draws_experts = false;         // which are busy is left open: any seed will do
 
   double Parameters() const;  // tied matrices counted once
 };
 
-// Of the products and attention cores of one step over all ranks: a forward pass, and what the
-// training computes again. Work that several ranks do counts once, and a core without its mask.
+// Flops of the products and attention cores of one step over all ranks: a forward pass, and what
+// the training recomputes. Work that several ranks do counts once, and a core counts without its
+// mask.
 Flops ForwardFlops(const Network& network);
-// With full recomputation of those layers alone for which `again` says so; empty: of all.
+// With full recomputation only of the layers for which `again` says so; empty: of all.
 Flops RecomputedFlops(const Network& network, const Training& training,
                       const std::vector<bool>& again = {});
 
-// Whether selective recomputation drops the node's value and makes it again.
+// Whether selective recomputation drops the node's value and recomputes it.
 bool IsRecomputedOp(const Network& network, const NetworkNode& node, const Training& training);
 
-// Adds nodes one after the other; each call returns the node's number.
+// Adds nodes in order; each call returns the node's number.
 class NetworkBuilder {
  public:
   explicit NetworkBuilder(Network* network) : network_(*network) {}
@@ -188,8 +187,8 @@ class NetworkBuilder {
   uint32_t Embedding(std::string name, uint64_t rows, uint64_t vocabulary, uint64_t columns);
   uint32_t Product(uint32_t x, const std::string& weight, uint64_t n, std::string name,
                    MatrixRole role);
-  // A node of one or two equally shaped operands. `op` is the name of its op, the value's where
-  // empty.
+  // A node with one or two equally shaped operands. `op` is the name of its op; if empty, the
+  // value's.
   uint32_t Map(NodeKind kind, std::vector<uint32_t> inputs, std::string name, std::string op = "",
                std::string backward_op = "");
 

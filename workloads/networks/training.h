@@ -1,4 +1,4 @@
-// The numbers of a run that are neither model nor strategy.
+// The numbers of a run that belong neither to the model nor to the strategy.
 #pragma once
 
 #include <cstdint>
@@ -10,25 +10,26 @@
 namespace rehearse {
 
 // What the backward pass computes again instead of keeping it: nothing, the attention core (whose
-// scores would take s² a head; Korthikanti et al. 2022), or each layer from its input on.
+// scores would take s² per head; Korthikanti et al. 2022), or each layer from its input on.
 enum class Recomputation : uint8_t { kNone, kSelective, kFull };
 
-// What selective recomputation computes again besides the core of an unfused attention: what these
-// ops of a layer make is dropped after the forward pass (Megatron-Core's recompute_modules;
-// DeepSeek-V3, section 3.2.3). Where something else keeps a copy (gathered, or cast), that stays.
+// What selective recomputation computes again in addition to the core of an unfused attention:
+// results of these ops of a layer are dropped after the forward pass (Megatron-Core's
+// recompute_modules; DeepSeek-V3, section 3.2.3). If something else keeps a copy (gathered, or
+// cast), that stays.
 struct RecomputedOps {
   bool attention = false;    // the core, fused or not
   bool activations = false;  // between the matrices of an MLP
   bool norms = false;
-  bool projections = false;  // of latent attention, from short vectors to heads
+  bool projections = false;  // in latent attention, from short vectors to heads
 
   bool Any() const { return attention || activations || norms || projections; }
 };
 
-// How element-wise work is run, which decides its kernels and their memory traffic, never what they
-// compute (workloads/planner/kernel_costs.h).
+// How element-wise work is run, which determines its kernels and their memory traffic, but never
+// what they compute (workloads/planner/kernel_costs.h).
 enum class KernelStyle : uint8_t {
-  kFused,     // by hand, as Megatron-LM, Apex and Transformer Engine have it
+  kFused,     // by hand, as in Megatron-LM, Apex and Transformer Engine
   kEager,     // PyTorch op by op
   kCompiled,  // by torch.compile, layer by layer
 };
@@ -37,64 +38,67 @@ enum class KernelStyle : uint8_t {
 // for each operation and array (its plain loop).
 enum class OptimizerKernels : uint8_t { kFused, kForeach, kLoop };
 
-// What products with the matrices of layers are multiplied in, and by which of Transformer Engine's
-// recipes their operands are cast (workloads/planner/casts.h).
+// The type that products with the layers' matrices are multiplied in, and which of Transformer
+// Engine's recipes casts their operands (workloads/planner/casts.h).
 enum class ProductRecipe : uint8_t {
-  kNone,          // as the training's precision is
+  kNone,          // in the training's precision
   kFp8,           // delayed scaling: an array's scale is known before it is cast
-  kFp8Current,    // current scaling: its largest number is looked for first
-  kFp8Blockwise,  // a scale for each block of 128, as DeepSeek-V3
+  kFp8Current,    // current scaling: its largest number is found first
+  kFp8Blockwise,  // a scale for each block of 128, as in DeepSeek-V3
   kMxfp8,         // of 32
   kNvfp4,         // of 16, in 4 bits
 };
 
 struct Training {
-  uint64_t batch = 0;     // sequences or images a step, over all ranks
+  uint64_t batch = 0;     // sequences or images per step, over all ranks
   uint64_t sequence = 0;  // tokens
   uint32_t micro_batches = 1;
   Recomputation recomputation = Recomputation::kFull;
-  // Full: of each stage's layers so many, the first ones: one number for all stages, or one for
-  // each. Empty: all layers.
+  // Full: so many of each stage's first layers: one number for all stages, or one for each. Empty:
+  // all layers.
   std::vector<uint32_t> recomputed_layers = {};
   RecomputedOps recomputed_ops = {};  // selective
-  // Whose attention core. All but an unfused one keep their scores to themselves (FlashAttention).
-  // Unfused it stores softmax, dropout mask and dropout's result for the backward pass, 5·s bytes a
-  // token and head in bf16, unless recomputed.
+  // Which attention core. All except an unfused one never store their scores (FlashAttention). An
+  // unfused one stores softmax, dropout mask and dropout's result for the backward pass, 5·s bytes
+  // per token and head in bf16, unless recomputed.
   AttentionKernel attention = AttentionKernel::kFused;
   // Whether a convolution reads the windows of its image where they are (cuDNN's implicit GEMM)
-  // rather than writing each down first: kernel² times the image. Backends write them all the same.
+  // rather than writing each of them first: kernel² times the image. Backends write them in any
+  // case.
   bool implicit_convolution = true;
   // Arithmetic and parameters. bf16: gradients are accumulated in fp32, Adam keeps fp32 master
-  // weights and moments (2 + 4 + 12 bytes a parameter), as Megatron-LM does. fp32: all of it (4 + 4
-  // + 8).
+  // weights and moments (2 + 4 + 12 bytes per parameter), as in Megatron-LM. fp32: everything (4 +
+  // 4 + 8).
   DType precision = DType::kBf16;
-  // Attention cores, the head, the embedding and all that is no product stay in `precision`.
+  // Attention cores, the head, the embedding and everything that is not a product stay in
+  // `precision`.
   ProductRecipe products = ProductRecipe::kNone;
-  uint32_t precise_layers = 0;  // the first and the last so many keep products in `precision`
-  // The matrices of these products are kept and gathered in 8 bits only (Megatron-Core's
-  // fp8_param_gather); else as well as in `precision`.
+  uint32_t precise_layers = 0;  // this many first and last layers keep products in `precision`
+  // The matrices of these products are kept and gathered only in 8 bits (Megatron-Core's
+  // fp8_param_gather); else also in `precision`.
   bool narrow_parameters = false;
-  // In what gradients of matrices are accumulated over micro-batches, summed over ranks and given
-  // to Adam: fp32 (Megatron-LM in bf16), or as `precision` (OneFlow, DeepSpeed, Megatron-LM in
-  // fp16): half the bytes. What is reduce-scattered product by product (ZeRO-2, -3) travels in
-  // `precision` anyway.
+  // The type in which gradients of matrices are accumulated over micro-batches, summed over ranks
+  // and given to Adam: fp32 (Megatron-LM in bf16), or that of `precision` (OneFlow, DeepSpeed,
+  // Megatron-LM in fp16), which halves the bytes. What is reduce-scattered product by product
+  // (ZeRO-2, -3) travels in `precision` anyway.
   DType gradients = DType::kFp32;
   // Each product in the fastest of the modes NN, NT, TN (workloads/planner/kernel_tuning.h).
   bool tuned_kernels = false;
   KernelStyle kernels = KernelStyle::kFused;
   OptimizerKernels optimizer = OptimizerKernels::kFused;
-  // The loss reads logits as they are, and writes their gradient over them; else copies in fp32.
+  // The loss reads logits as they are, and writes their gradient over them; else it makes copies in
+  // fp32.
   bool fused_cross_entropy = false;
   // Products of dW add to the sum of gradients themselves (Megatron-LM's accumulation fusion).
   bool fused_accumulation = false;
-  // How often the loss is computed once more of the logits, for people to watch.
+  // How often the loss is computed once more from the logits, for people to watch.
   uint32_t metrics = 0;
-  bool dropout = true;  // of GPT; without, there are neither masks nor their kernels
-  // What the host needs to launch a kernel: ops begin when they have been launched, one after the
-  // other. 0: as quickly as kernels are done, or replayed from a graph.
+  bool dropout = true;  // of GPT; without it there are neither masks nor their kernels
+  // How long the host needs to launch a kernel: ops begin when they have been launched, one after
+  // the other. 0: launching never holds kernels up, or they are replayed from a graph.
   Seconds host_launch;
 
-  // Of the layer_of_stage-th layer of a stage.
+  // For the layer_of_stage-th layer of a stage.
   bool ComputesAgain(uint32_t stage, uint32_t layer_of_stage) const {
     if (recomputation != Recomputation::kFull) return false;
     if (recomputed_layers.empty()) return true;

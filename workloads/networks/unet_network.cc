@@ -28,7 +28,7 @@ class Unet {
 
   void NextLayer() { images_.builder().set_layer(network_.layers++); }
 
-  // A row an image.
+  // One row per image.
   void Time(uint64_t batch) {
     NetworkBuilder& builder = images_.builder();
     NetworkNode input;

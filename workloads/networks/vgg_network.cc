@@ -10,7 +10,7 @@ namespace {
 
 constexpr double kDropout = 0.5;
 
-// First and second products in turn.
+// Alternates between first and second products.
 class Roles {
  public:
   MatrixRole Next() {

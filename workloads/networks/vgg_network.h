@@ -14,7 +14,7 @@ namespace rehearse {
 struct VggModel {
   std::string name;
   std::vector<std::vector<uint64_t>> stages;  // channels of each convolution
-  uint64_t image = 224;                       // pixels a side: a multiple of 2 for each stage
+  uint64_t image = 224;                       // pixels per side: a multiple of 2 for each stage
   uint64_t image_channels = 3;
   uint64_t hidden = 4096;
   uint64_t classes = 1000;
@@ -24,8 +24,8 @@ struct VggModel {
 };
 
 // Rows are pixels of training.batch images, then images. Flops are three times those of the forward
-// products. Convolutions and dense layers are second products after first ones in turn, so that the
-// strategies' layouts meet; the first convolution's image has too few channels to be split.
+// products. Convolutions and dense layers alternate between first and second products, so that the
+// strategies' layouts meet; the first convolution's image has too few channels to split.
 Network MakeVgg(const VggModel& model, const Training& training);
 
 const std::vector<VggModel>& KnownVggs();

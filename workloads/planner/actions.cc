@@ -110,7 +110,7 @@ class ActionCheck {
   PlaceInList& At(Kind kind, uint32_t stage, uint32_t micro_batch) {
     return found_[static_cast<size_t>(kind)][size_t{stage} * micro_batches_ + micro_batch];
   }
-  // The gradient that the stage before waits for.
+  // The gradient that the previous stage waits for.
   PlaceInList BackAt(uint32_t stage, uint32_t micro_batch) {
     const PlaceInList& together = At(Kind::kBackward, stage, micro_batch);
     return together ? together : At(Kind::kInputGradient, stage, micro_batch);
@@ -136,7 +136,7 @@ class ActionCheck {
     }
     if (!EndsStep(action.kind) && !IsOfCopy(action.stage, action.micro_batch)) {
       Fail(
-          "{}: the stage is of the other copy of the model, which takes the {} half of the "
+          "{}: the stage belongs to the other copy of the model, which takes the {} half of the "
           "micro-batches",
           Named(index), places_.CopyOf(action.stage) == 0 ? "first" : "second");
     }
@@ -147,7 +147,8 @@ class ActionCheck {
   }
 
   void Need(uint32_t index, const PlaceInList& needed, const Action& what) const {
-    if (!needed) Fail("{} needs the {}, which the list has not", Named(index), Describe(what));
+    if (!needed)
+      Fail("{} needs the {}, which the list does not have", Named(index), Describe(what));
     if (*needed > index) Fail("{} comes before {}, which it needs", Named(index), Named(*needed));
   }
 
@@ -172,12 +173,12 @@ class ActionCheck {
       Fail("{} has no backward pass", Named(*At(Kind::kForward, stage, index)));
     }
     if (apart && !At(Kind::kWeightGradient, stage, index)) {
-      Fail("{} needs a {} behind it, which the list has not", Named(*apart),
+      Fail("{} needs a {} after it, which the list does not have", Named(*apart),
            Describe({stage, index, Kind::kWeightGradient}));
     }
     const PlaceInList& again = At(Kind::kRecompute, stage, index);
     if (again) Need(*BackAt(stage, index), again, {});
-    // Those of the same rank; of others they are waited for.
+    // Checked for the same rank; those of others are waited for.
     for (const uint32_t own : {*At(Kind::kForward, stage, index), *BackAt(stage, index)}) {
       const std::optional<Action> from = Neighbour(own);
       if (from && RankOf(from->stage) == RankOf(stage)) Need(own, NeededOfNeighbour(own), *from);
@@ -224,7 +225,7 @@ class ActionCheck {
                                           : BackAt(needed->stage, needed->micro_batch);
   }
 
-  // What each rank hands on to another one, forward or back, and what that one takes, in order.
+  // Compares what each rank passes to another, forward or back, with what that one takes, in order.
   void CheckThatOrdersAgree() {
     using Way = std::tuple<uint32_t, uint32_t, bool>;
     std::map<Way, std::vector<uint32_t>> sent;
@@ -248,14 +249,14 @@ class ActionCheck {
       for (size_t i = 0; i < out.size(); ++i) {
         if (NeededOfNeighbour(in[i]) == out[i]) continue;
         Fail(
-            "rank {} of the pipeline takes micro-batches in another order than rank {} hands them "
+            "rank {} of the pipeline takes micro-batches in another order than rank {} passes them "
             "on: {} meets {}",
             std::get<1>(way), std::get<0>(way), Named(in[i]), Named(out[i]));
       }
     }
   }
 
-  // Ranks in turn, each as far as it gets.
+  // Plays the ranks in turn, each as far as it gets.
   void CheckThatItFinishes() {
     std::vector<std::vector<uint32_t>> of_rank(places_.ranks);
     for (uint32_t i = 0; i < actions_.size(); ++i) of_rank[RankOf(actions_[i].stage)].push_back(i);
@@ -278,7 +279,7 @@ class ActionCheck {
     }
   }
 
-  // From one that waits to the one that it waits for, until one comes again.
+  // Goes from a waiting rank to the one that it waits for, until one comes up again.
   [[noreturn]] void FailWithRing(uint32_t rank, const std::vector<std::vector<uint32_t>>& of_rank,
                                  const std::vector<size_t>& next) {
     const auto head = [&](uint32_t waiting) { return of_rank[waiting][next[waiting]]; };

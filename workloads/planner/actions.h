@@ -3,10 +3,9 @@
 //
 // An action takes one micro-batch through one stage. A stage is on one rank of the pipeline, a rank
 // has one stage or several. The order of a list counts within each rank; between ranks it follows
-// from what they hand on: a forward pass needs that of the stage before, a gradient that of the
-// stage behind, and a rank takes values (and gradients) from another one in the order in which that
-// one sends them. One stage is a pipeline too. Generators are in
-// workloads/planner/pipeline_orders.h.
+// from what they pass on: a forward pass needs that of the previous stage, a gradient that of the
+// next stage, and a rank takes values (and gradients) from another one in the order in which they
+// are sent. One stage is a pipeline too. Generators are in workloads/planner/pipeline_orders.h.
 #pragma once
 
 #include <cstdint>
@@ -19,18 +18,17 @@ namespace rehearse {
 
 enum class ActionKind : uint8_t {
   kForward,
-  // The layers of the stage once more, all of them from its input on. Where training recomputes and
-  // the list has none of these, the backward pass computes each layer again right before its
-  // gradients.
+  // Computes all layers of the stage once more, from its input on. If training recomputes and the
+  // list has none of these, the backward pass computes each layer again right before its gradients.
   kRecompute,
   // Both gradients: each product's dW beside the collectives of its dX.
   kBackward,
-  // What the stage before waits for. With it come the gradients of biases and norms, which the same
-  // kernels make.
+  // The gradient that the previous stage waits for. With it come the gradients of biases and norms,
+  // which the same kernels make.
   kInputGradient,
-  // Those of matrices, put off until now; what they need is kept so long.
+  // The gradients of matrices, put off until now; what they need is kept until then.
   kWeightGradient,
-  kSynchronize,  // gradients of all stages of the rank meet those that other ranks have computed
+  kSynchronize,  // gradients of all stages of the rank are summed with those of other ranks
   kUpdate,       // of all stages of the rank
 };
 inline constexpr size_t kActionKinds = 7;
@@ -38,7 +36,7 @@ const char* Name(ActionKind kind);  // "forward", "input gradient", ...
 
 struct Action {
   uint32_t stage = 0;
-  uint32_t micro_batch = 0;  // zero for those that end the step
+  uint32_t micro_batch = 0;  // zero for actions that end the step
   ActionKind kind = ActionKind::kForward;
 
   friend bool operator==(const Action&, const Action&) = default;
@@ -48,8 +46,8 @@ std::string Describe(const Action& action);  // "weight gradient of micro-batch 
 // Which rank of a pipeline each stage is on.
 struct StagePlaces {
   uint32_t ranks = 1;
-  // Of the whole model. Where there are two (DualPipe), stages of the second come behind those of
-  // the first, and take the second half of the micro-batches.
+  // Copies of the whole model. If there are two (DualPipe), stages of the second come after those
+  // of the first, and take the second half of the micro-batches.
   uint32_t copies = 1;
   std::vector<uint32_t> rank_of = {0};  // by stage
 
@@ -69,13 +67,13 @@ struct StagePlaces {
 StagePlaces OneStageARank(uint32_t stages);
 // Stage s on rank s mod p, `a_rank` stages each (Narayanan et al. 2021, section 2.2).
 StagePlaces Looped(uint32_t ranks, uint32_t a_rank);
-// Two stages a rank: down to the last rank and back up (Qi et al. 2024, arXiv 2405.15362).
+// Two stages per rank: down to the last rank and back up (Qi et al. 2024, arXiv 2405.15362).
 StagePlaces VShaped(uint32_t ranks);
 // Two copies of the model, one the other way round (Li and Hoefler 2021, Chimera, arXiv
 // 2107.06925; DeepSeek-V3, arXiv 2412.19437).
 StagePlaces BothWays(uint32_t ranks);
 
-// Those of one rank, in their order.
+// The actions of one rank, in order.
 std::vector<Action> OfRank(const std::vector<Action>& actions, const StagePlaces& places,
                            uint32_t rank);
 std::vector<Action> OfStage(const std::vector<Action>& actions, uint32_t stage);
@@ -86,7 +84,7 @@ std::vector<Action> OfStage(const std::vector<Action>& actions, uint32_t stage);
 // the ranks can finish.
 void CheckActions(const std::vector<Action>& actions, const StagePlaces& places,
                   uint32_t micro_batches, const Place& place = {});
-// With one stage a rank.
+// With one stage per rank.
 void CheckActions(const std::vector<Action>& actions, uint32_t stages, uint32_t micro_batches,
                   const Place& place = {});
 

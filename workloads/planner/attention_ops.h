@@ -10,27 +10,27 @@ namespace rehearse {
 
 uint64_t HeadsOf(const NetworkNode& node);
 
-// The layout with heads over the axis that split rows, innermost.
+// The layout with heads split, innermost, over the axis that split rows.
 Layout HeadsOverContext(Layout layout, uint32_t axis);
 
-// How much of a core is done: so many passes over pairs of a query and a key, of which `pairs` come
-// with each token of Y.
+// How much work a core does: so many passes over pairs of a query and a key, `pairs` for each token
+// of Y.
 struct AttentionWork {
   double passes = 1;
   double pairs = 0;
-  double elements = 0;  // read and written once by a pass
+  double elements = 0;  // read and written once per pass
 };
-// With the node's attributes; groups become those of this rank, whose columns lie as Y's.
+// With the node's attributes; groups become those of this rank, whose columns lie like Y's.
 Compute MakeAttention(const Plan& plan, uint32_t node, Kernel kernel, const Tensor& y,
                       const AttentionWork& work);
 
-// Pairs that come with a token where a rank has whole sequences and the core is fused.
+// Pairs per token if a rank has whole sequences and the core is fused.
 double PairsOfToken(const NetworkNode& node);
 
 // Fused, backward computes the scores again: 2.5 times the flops of forward (FlashAttention-2).
 inline constexpr double kFusedBackwardPasses = 2.5;
 
-// Q and K are turned by their positions, or their gradients back.
+// Rotates Q and K by their positions, or their gradients back.
 void AddRotary(Plan& plan, uint32_t node, const std::string& name, const Tensor& x);
 
 // context_rules.cc: the same where ranks share sequences.

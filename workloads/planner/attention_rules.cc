@@ -1,6 +1,7 @@
-// The attention core over this rank's rows and heads. Fused, scores are never stored; unfused they
-// are s for each row and head: softmax, dropout mask and dropout's result are kept for the backward
-// pass (Korthikanti et al. 2022), or made again for it when recomputation is selective.
+// The attention core over this rank's rows and heads. A fused core never stores its scores; an
+// unfused one has s of them for each row and head: softmax, dropout mask and dropout's result are
+// kept for the backward pass (Korthikanti et al. 2022), or made again for it when recomputation is
+// selective.
 #include "sim/schedule/attention_part.h"
 #include "workloads/planner/attention_ops.h"
 #include "workloads/planner/node_rules.h"
@@ -31,7 +32,7 @@ Compute MakeAttention(const Plan& plan, uint32_t node, Kernel kernel, const Tens
   return compute;
 }
 
-// Q and K are turned by their positions, or their gradients back.
+// Rotates Q and K by their positions, or their gradients back.
 void AddRotary(Plan& plan, uint32_t node, const std::string& name, const Tensor& x) {
   const NetworkNode& shape = plan.Node(node);
   if (shape.rotary == 0) return;
@@ -49,8 +50,8 @@ double LocalScores(const Plan& plan, uint32_t node) {
          plan.Node(node).attributes[kAttentionSequence];
 }
 
-// Fused, backward has three products with columns of queries and keys and two with those of values,
-// forward one of each.
+// A fused backward pass has three products with columns of queries and keys and two with those of
+// values; forward has one of each.
 double FusedBackwardPasses(const NetworkNode& node) {
   const std::vector<double>& attributes = node.attributes;
   if (attributes.size() <= kAttentionValueSize) return kFusedBackwardPasses;
@@ -59,8 +60,8 @@ double FusedBackwardPasses(const NetworkNode& node) {
   return (3 * size + 2 * value) / (size + value);
 }
 
-// QK^T and PV are 4·s·h flops a token, of which the causal mask (and a window) saves its part where
-// the core is fused. An unfused one writes and reads scores: after QK^T, softmax, dropout with its
+// QK^T and PV are 4·s·h flops per token, of which a fused core saves what the causal mask (and a
+// window) leaves out. An unfused one writes and reads scores: after QK^T, softmax, dropout with its
 // mask, before PV: 6·element + 1 bytes.
 void AddAttention(Plan& plan, uint32_t node, const std::string& name, Kernel kernel, double passes,
                   double traffic, const std::vector<BufferId>& reads,
@@ -80,7 +81,7 @@ void AddAttention(Plan& plan, uint32_t node, const std::string& name, Kernel ker
   plan.builder.AddCompute(name, compute, reads, writes);
 }
 
-// What an unfused core stores of its scores; backends that fuse do without.
+// What an unfused core stores of its scores; backends with fused kernels do without.
 BufferId AddScores(Plan& plan, uint32_t node) {
   return plan.builder.AddBuffer({.name = plan.builder.Label(plan.Node(node).name + " scores"),
                                  .kind = BufferKind::kActivation,
@@ -97,7 +98,7 @@ void ForwardAttention(Plan& plan, uint32_t node) {
   }
   const NetworkNode& shape = plan.Node(node);
   const Tensor& x = plan.Input(node);
-  // A core that is computed again finds Q and K turned, unless they are new themselves.
+  // A recomputed core finds Q and K already rotated, unless they are new themselves.
   const bool is_turned = plan.builder.tag().phase == Phase::kRecompute &&
                          plan.training.recomputation == Recomputation::kSelective &&
                          !plan.training.recomputed_ops.projections;

@@ -5,7 +5,7 @@
 namespace rehearse {
 namespace {
 
-// Bytes of scales an element.
+// Bytes of scales per element.
 double ScalesOf(ProductRecipe recipe) {
   switch (recipe) {
     case ProductRecipe::kNone:

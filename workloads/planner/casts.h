@@ -4,18 +4,18 @@
 //          of X. Sums over ranks stay in the training's precision, and so do results.
 //   W      cast once a step, or each time that it has been gathered (ZeRO-3).
 //
-// Which products: those of the layers' matrices but in the first and last `precise_layers`; cores
-// of attention, the head and the embedding never. An array is needed along its rows and along its
+// Which products: those of the layers' matrices, except in the first and last `precise_layers`;
+// never attention cores, the head or the embedding. An array is needed along its rows and along its
 // columns (Y = X·W^T and dX = dY·W, dW = dY^T·X): matrix units of Hopper read 8-bit operands along
-// k only, and scales of blocks lie along k on any device, so two copies are written, one turned
+// k only, and scales of blocks lie along k on any device, so two copies are written, one transposed
 // (docs.nvidia.com/deeplearning/transformer-engine, low precision training: performance
-// considerations). Blackwell needs no turned copy with one scale an array, which is not counted
-// there: a byte of four too many.
+// considerations). Blackwell needs no transposed copy with one scale per array; we count one all
+// the same, a byte in four too many.
 //
-// Memory traffic in bytes an element of `e` bytes, and kernels:
+// Memory traffic in bytes per element of `e` bytes, and kernels:
 //
 //   | recipe        | traffic        | kernels |                                                |
-//   | fp8           | e + 2          | 1       | none behind a norm, which writes fp8 itself    |
+//   | fp8           | e + 2          | 1       | none after a norm, which writes fp8 itself     |
 //   | fp8-current   | 2e + 2         | 2       | reads it once for its largest number           |
 //   | fp8-blockwise | e + 2·33/32    | 1       | a scale in fp32 for 128                        |
 //   | mxfp8         | e + 2·33/32    | 1       | one byte for 32                                |
@@ -39,15 +39,15 @@ inline bool IsNarrow(DType dtype) { return dtype == DType::kFp8 || dtype == DTyp
 bool IsNarrow(const Training& training, const Network& network, uint32_t matrix);
 
 KernelCost CostOfCast(ProductRecipe recipe, double elements, double element, bool follows_norm);
-// One of both copies of an element, its part of the scales included: bytes.
+// Bytes of one of the two copies of an element, its part of the scales included.
 double BytesOfCopy(ProductRecipe recipe);
-// Of a copy along the rows the one along the columns.
+// The cost of making the copy along the columns from that along the rows.
 KernelCost CostOfTurn(ProductRecipe recipe, double elements);
 
-// X or dY of the node's product, cast where the product takes it so, in the layout in which the
-// product wants it.
+// X or dY of the node's product, cast if the product takes it so, in the layout that the product
+// wants.
 Tensor ToOperand(Plan& plan, uint32_t node, const Tensor& tensor, const Layout& layout);
-// X before it is moved there; itself where it is not cast.
+// X before it is moved there; X itself if it is not cast.
 Tensor CastInput(Plan& plan, uint32_t node);
 
 }  // namespace rehearse

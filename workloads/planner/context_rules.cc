@@ -1,9 +1,9 @@
 // The attention core where ranks share sequences (ContextPolicy, workloads/strategies/strategy.h).
 //
-// A rank has s/c tokens of each of its sequences. Ring: what travels to the next step does so
-// beside attention to what is there; keys and values are copied out of X once, and gradients into
-// dX when they have come home. All-gather and Ulysses are changes of layout before and after, so
-// that their collectives follow as everywhere.
+// A rank has s/c tokens of each of its sequences. Ring: keys and values for the next step travel
+// beside attention to those already there; they are copied out of X once, and gradients into dX
+// when they have come home. All-gather and Ulysses are changes of layout before and after, so their
+// collectives follow as everywhere else.
 #include <optional>
 
 #include <fmt/format.h>
@@ -100,7 +100,7 @@ class SharedAttention {
                                DType::kFp32, SizeOf(DType::kFp32), kind);
   }
 
-  // ---- keys and values apart from queries ------------------------------------------------------
+  // ---- keys and values without queries ---------------------------------------------------------
 
   std::vector<double> KeyAttributes(const Tensor& x) const {
     const double groups = shape_.attributes[kAttentionGroups] /
@@ -130,13 +130,13 @@ class SharedAttention {
     part.step = step;
     return part;
   }
-  // Where a window leaves none of these keys, on any rank.
+  // False if a window leaves none of these keys on any rank.
   bool HasWork(int64_t step) const { return MostPairs(PartAt(step)) > 0; }
 
   Compute MakePart(Kernel kernel, const Tensor& y, const Tensor& keys, int64_t step, double passes,
                    double traffic) const {
     const AttentionPart part = PartAt(step);
-    // X is read as far as it is queries: as many elements as Y has.
+    // Of X only the queries are read: as many elements as Y has.
     const double elements = 2 * builder_.LocalElements(y) + builder_.LocalElements(keys);
     Compute compute = MakeAttention(plan_, node_, kernel, y,
                                     {passes, MostPairs(part) / part.Length(), traffic * elements});
@@ -183,7 +183,7 @@ class SharedAttention {
 
   // ---- ring ------------------------------------------------------------------------------------
 
-  // To the next rank, from the one before.
+  // Passes to the next rank, from the previous one.
   Tensor Pass(const Tensor& keys, const Tensor& x) const {
     Tensor next = MakeKeys(keys.name, x);
     builder_.AddCollective("send-receive " + keys.name, CollectiveKind::kSendReceive,
@@ -218,10 +218,10 @@ class SharedAttention {
                          {whole.o.buffer, whole.sums.buffer});
   }
 
-  // Gradients follow the keys that they are of, one step behind, and go on by one when these stop.
+  // Gradients follow their keys, one step behind, and go one step further when these stop.
   Tensor BackwardRing(const Tensor& dy, const Tensor& x, const Tensor& dx) const {
     Tensor keys = TakeKeys(x);
-    Tensor d_keys;  // of what is there, as far as other ranks have made it
+    Tensor d_keys;  // for the keys at hand, as far as other ranks have made it
     for (uint32_t step = 0; step < parts_; ++step) {
       std::optional<Tensor> next;
       if (step > 0) d_keys = Pass(d_keys, x);
@@ -245,8 +245,7 @@ class SharedAttention {
 
   // ---- Ulysses ---------------------------------------------------------------------------------
 
-  // To heads, all tokens each, and back. A rank's sequences arrive as parts of all of them, rank by
-  // rank.
+  // To heads with all their tokens, and back. A rank's sequences arrive in parts, rank by rank.
   Tensor ToHeads(const Tensor& tensor) const {
     Tensor heads = builder_.Redistribute(tensor, HeadsOverContext(tensor.layout, context_.axis));
     return Ordered(std::move(heads), /*back=*/false);

@@ -1,5 +1,5 @@
 // Element-wise work: biases, activations, dropout, residuals. It is done in whatever layout its
-// input rests.
+// input has.
 #include "workloads/planner/node_rules.h"
 
 namespace rehearse {
@@ -13,8 +13,8 @@ std::string BackwardName(const NetworkNode& node) {
   return node.backward_op.empty() ? node.op + " backward" : node.backward_op;
 }
 
-// A mask of a byte an element (none where it is made again), and the attributes of an op that drops
-// out: probability, salt.
+// A mask with one byte per element (none if it is made again), and the attributes of an op with
+// dropout: probability, salt.
 Tensor MakeMask(Plan& plan, const std::string& name, const Tensor& like) {
   return plan.builder.MakeTensor(name + " mask", like.rows, like.columns, like.layout,
                                  plan.builder.precision(),

@@ -2,8 +2,8 @@
 // back (ExpertPolicy, workloads/strategies/strategy.h; who chooses what: expert_routing.h in
 // sim/schedule/).
 //
-// With t tokens a rank, c choices a token that are taken, h columns, p ranks over which experts are
-// spread and q that share each:
+// With t tokens per rank, c choices per token that are taken, h columns, p ranks over which experts
+// are spread and q that share each:
 //
 //   | op                                      | ranks | rows         | the way back   |
 //   | all-gather of counts of choices         | p·q   |              |                |
@@ -15,8 +15,8 @@
 //   | combine: weighted sums of tokens' rows  |       | t·c          |                |
 //
 // as Megatron-LM's all-to-all dispatcher does (NVIDIA/Megatron-LM, megatron/core/transformer/moe/
-// token_dispatcher.py). What arrives later than it is sent, in the nodes kArrive and kReturn, may
-// travel beside what comes between: the shared expert.
+// token_dispatcher.py). What is sent arrives in the later nodes kArrive and kReturn, and may travel
+// beside what comes in between: the shared expert.
 #include <numeric>
 #include <optional>
 
@@ -36,10 +36,10 @@ constexpr const char* kRanksOfExpert = "expert tensor";
 constexpr const char* kAllExpertRanks = "experts";
 constexpr double kNumber = 4;  // bytes of a count, a score in fp32
 
-// What this rank has of a layer's experts, and how many rows.
+// Which of a layer's experts this rank has, and how many rows.
 class ExpertRows {
  public:
-  // Of a node with the routing's attributes; `tokens` are the rows that the rank begins with.
+  // For a node with the routing's attributes; `tokens` are the rows that the rank begins with.
   ExpertRows(const Plan& plan, const std::vector<double>& attributes, uint64_t tokens)
       : policy_(plan.strategy.experts ? &*plan.strategy.experts : nullptr),
         routing_(MakeRouting(attributes)),
@@ -55,8 +55,8 @@ class ExpertRows {
   uint32_t ranks() const { return ranks_; }
   uint32_t sharers() const { return sharers_; }
   uint32_t sources() const { return ranks_ * sharers_; }
-  uint32_t experts() const { return routing_.experts / ranks_; }  // of a rank
-  // Rows of one source for the experts of a rank, and for each of them.
+  uint32_t experts() const { return routing_.experts / ranks_; }  // per rank
+  // Rows from one source for the experts of a rank, and for each of them.
   uint64_t RowsFor(uint32_t rank) const {
     uint64_t rows = 0;
     for (uint32_t i = 0; i < experts(); ++i) rows += routing_.loads[rank * experts() + i];
@@ -108,7 +108,7 @@ class ExpertNode {
   const ExpertPolicy* policy() const {
     return plan_.strategy.experts ? &*plan_.strategy.experts : nullptr;
   }
-  // Of a grouped product.
+  // The layout of a grouped product's result.
   Layout ResultOf(MatrixRole role) const {
     Layout layout = gathered_;
     if (policy() == nullptr || role == MatrixRole::kExpertSecond) return layout;
@@ -117,7 +117,7 @@ class ExpertNode {
     return layout;
   }
 
-  // So many rows on this rank.
+  // A tensor with so many rows on this rank.
   Tensor MakeRows(const std::string& name, uint64_t rows, uint64_t columns,
                   const Layout& layout) const {
     return builder_.MakeTensor(name, rows * Pieces(layout, builder_.sizes(), 0), columns, layout);
@@ -130,13 +130,13 @@ class ExpertNode {
   }
   void AddMemory(const std::string& name, Kernel kernel, double bytes,
                  const std::vector<BufferId>& reads, const std::vector<BufferId>& writes) const {
-    // Eagerly rows are picked by an index that is sorted before.
+    // In eager mode, rows are picked by an index that is sorted first.
     const uint32_t kernels = plan_.training.kernels == KernelStyle::kFused ? 1 : 2;
     builder_.AddMemoryOp(name, kernel, KernelCost{bytes, kernels}, reads, writes,
                          shape_.attributes);
   }
 
-  // How many rows each rank will get, before they are sent.
+  // Tells how many rows each rank will get, before they are sent.
   std::vector<BufferId> GatherCounts() const {
     if (rows().sources() == 1) return {};
     std::vector<uint32_t> axes = policy()->axes;
@@ -195,7 +195,7 @@ class ExpertNode {
     return arrived;
   }
 
-  // What has come, of all ranks that share the experts, expert by expert.
+  // What has arrived on all ranks that share the experts, expert by expert.
   Tensor Collect(Tensor tensor) const {
     if (rows().sharers() > 1) {
       const uint64_t all = rows().received() * rows().sharers();
@@ -239,7 +239,7 @@ class ExpertNode {
                            {to.buffer});
   }
 
-  // Nothing to do where rows are of one source, or for one expert.
+  // There is nothing to do if rows come from one source, or are for one expert.
   Tensor Order(Tensor tensor, bool back) const {
     if (rows().sources() == 1 || rows().experts() == 1) return tensor;
     Tensor ordered = builder_.MakeTensor(tensor.name, tensor.rows, tensor.columns, tensor.layout);
@@ -255,11 +255,11 @@ class ExpertNode {
   const uint32_t node_;
   const NetworkNode& shape_;
   std::optional<ExpertRows> rows_;
-  Layout spread_;    // rows on every rank their own
+  Layout spread_;    // every rank has its own rows
   Layout gathered_;  // ranks that share experts have the same
 };
 
-// C of each expert. Those that are products of a mean number of rows cost what they do on average.
+// C for each expert. Products with a mean number of rows take their average cost.
 void MultiplyGrouped(Plan& plan, uint32_t node, GemmMode mode, BufferId a, BufferId b, BufferId c,
                      bool adds) {
   PlanBuilder& builder = plan.builder;
@@ -364,7 +364,7 @@ void BackwardArrive(Plan& plan, uint32_t node, const Tensor& dy) {
   plan.Gradient(input) = experts.Send(experts.Spread(dy), /*back=*/true);
 }
 
-// Ranks that share the experts have columns of the first products' results each, and partial sums
+// Ranks that share the experts each have columns of the first products' results, and partial sums
 // of the second ones', until kReturn adds them up.
 void ForwardGroupedProduct(Plan& plan, uint32_t node) {
   const NetworkNode& shape = plan.Node(node);

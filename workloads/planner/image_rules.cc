@@ -1,4 +1,4 @@
-// Images: work on pixels and channels, in whatever layout the input lies. Rows are split image by
+// Images: work on pixels and channels, in whatever layout the input has. Rows are split image by
 // image and channels group by group, so nothing here communicates.
 #include "workloads/planner/node_rules.h"
 
@@ -9,7 +9,7 @@ double BytesOf(const Plan& plan, const Tensor& tensor) {
   return plan.builder.LocalElements(tensor) * plan.element();
 }
 
-// The share of `count` equal parts of a row that this rank has.
+// This rank's share of `count` equal parts of a row.
 double OwnParts(const Plan& plan, const Tensor& tensor, double count) {
   return count / static_cast<double>(Pieces(tensor.layout, plan.builder.sizes(), 1));
 }

@@ -5,7 +5,7 @@ namespace {
 
 constexpr double kBytesOfFloat = 4;  // bytes
 
-// From one precision to fp32 or back: nothing where it is fp32 already.
+// From one precision to fp32 or back: nothing if it is already fp32.
 double CastBytes(double element) { return element == kBytesOfFloat ? 0 : element + kBytesOfFloat; }
 
 }  // namespace
@@ -15,7 +15,7 @@ KernelCost ElementwiseCosts::Bias(double elements, uint32_t pieces) const {
   return {2 * elements * element, pieces};
 }
 
-// Column sums; where the forward op splits arrays, this one joins their gradients first.
+// Column sums; if the forward op splits arrays, this one joins their gradients first.
 KernelCost ElementwiseCosts::BiasBackward(double elements, uint32_t pieces) const {
   return pieces <= 1 ? KernelCost{elements * element, 1} : KernelCost{3 * elements * element, 2};
 }
@@ -39,13 +39,13 @@ KernelCost ElementwiseCosts::SwiGluBackward(double results) const {
   return {5 * results * element, 1};
 }
 
-// A byte of mask an element.
+// A byte of mask per element.
 KernelCost ElementwiseCosts::Dropout(double elements) const {
   const double mask = style == KernelStyle::kCompiled ? 0 : 1;
   return {elements * (2 * element + mask), 1};
 }
 
-// Reads X and Z, writes the sum and the mask; eager: dropout's result is written and read besides.
+// Reads X and Z, writes the sum and the mask; eager: dropout's result is also written and read.
 KernelCost ElementwiseCosts::Residual(double elements) const {
   switch (style) {
     case KernelStyle::kFused:
@@ -58,7 +58,7 @@ KernelCost ElementwiseCosts::Residual(double elements) const {
   return {};
 }
 
-// Through the dropout, then the bias' sums.
+// Through the dropout, then the bias's sums.
 KernelCost ElementwiseCosts::ResidualBackward(double elements) const {
   const double mask = style == KernelStyle::kCompiled ? 0 : 1;
   return {elements * (3 * element + mask), 2};
@@ -73,7 +73,7 @@ KernelCost ElementwiseCosts::Norm(double elements, bool is_rms, bool follows_sum
   return {2 * elements * element, 1};
 }
 
-// X and dY to dX; both once more for the sums of the gain's and bias' gradients.
+// X and dY to dX; both once more for the sums of the gain's and bias's gradients.
 KernelCost ElementwiseCosts::NormBackward(double elements, bool is_rms, bool adds) const {
   if (style == KernelStyle::kEager && is_rms) {
     // Of the gain: both products (5 accesses) and the sum (1). Of the scale: dX (8), the product
@@ -86,7 +86,7 @@ KernelCost ElementwiseCosts::NormBackward(double elements, bool is_rms, bool add
                                          : KernelCost{8 * elements * element, 3};
 }
 
-// Eager, for Q and K each: times the cosine (2), half turned and joined (3), times the sine (2),
+// Eager, for Q and K each: times the cosine (2), half rotated and joined (3), times the sine (2),
 // sum (3).
 KernelCost ElementwiseCosts::Rotary(double elements) const {
   if (style == KernelStyle::kEager) return {10 * elements * element, 10};
@@ -130,11 +130,11 @@ OptimizerCosts CostsOfAdam(const Training& training, double elements, uint32_t a
             {gradient_bytes + elements * (2 * states * kBytesOfFloat + parameter_bytes), 1}};
   }
   // Decay (2 accesses), first moment (3), second (2 + 3), root (2), two divisors (2 + 2), update
-  // (4) of fp32 numbers; gradients are scaled before (read and written).
+  // (4) of fp32 numbers; gradients are scaled first (read and written).
   constexpr double kAccesses = 20;
   constexpr uint32_t kOperations = 8;
   const bool is_loop = training.optimizer == OptimizerKernels::kLoop;
-  // Operations on lists take up to so many arrays a launch.
+  // Operations on lists take up to this many arrays per launch.
   constexpr uint32_t kArraysAtATime = 30;
   const uint32_t launches = is_loop ? arrays : (arrays + kArraysAtATime - 1) / kArraysAtATime;
   const double cast = parameter_bytes < kBytesOfFloat ? kBytesOfFloat + parameter_bytes : 0;

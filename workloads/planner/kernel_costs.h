@@ -1,15 +1,15 @@
-// What element-wise work takes: bytes of memory traffic and launches of each kind of node, forward
+// What element-wise work costs: bytes of memory traffic and launches of each kind of node, forward
 // and backward, by the way it is run (KernelStyle). A kernel reads each of its operands once and
-// writes each of its results once, if not said otherwise.
+// writes each of its results once, unless said otherwise.
 //
 //   fused     bias, GELU, dropout and residual in hand-written kernels: Megatron-LM's
-//             fused_bias_gelu.py and fused_bias_dropout.py; norms and SwiGLU as Apex and
-//             Transformer Engine have them. Q, K and V are copied apart.
-//   eager     PyTorch, a kernel an operation: biases in the product's epilogue (addmm), Q, K and V
-//             as views; dropout and sum apart; silu and product apart; an RMS norm as in Llama's
-//             modeling_llama.py: cast, square, mean, scale, cast, gain.
+//             fused_bias_gelu.py and fused_bias_dropout.py; norms and SwiGLU as in Apex and
+//             Transformer Engine. Q, K and V are copied separately.
+//   eager     PyTorch, one kernel per operation: biases in the product's epilogue (addmm), Q, K and
+//             V as views; dropout and sum separate; silu and product separate; an RMS norm as in
+//             Llama's modeling_llama.py: cast, square, mean, scale, cast, gain.
 //   compiled  what torch.compile (Inductor) makes of a layer: chains of element-wise work and the
-//             reductions behind them are one kernel, masks are made again from their seed.
+//             reductions after them are one kernel, masks are made again from their seed.
 //
 // Backends run the same kernels whatever is said here.
 #pragma once
@@ -30,41 +30,42 @@ struct ElementwiseCosts {
   KernelStyle style = KernelStyle::kFused;
   double element = 2;
 
-  // X + bias on so many elements, which come apart as `pieces` arrays; 0: the kernel before or
-  // after adds it.
+  // X + bias on so many elements, split into `pieces` arrays; 0: the kernel before or after adds
+  // it.
   KernelCost Bias(double elements, uint32_t pieces) const;
   KernelCost BiasBackward(double elements, uint32_t pieces) const;
   KernelCost BiasGelu(double elements) const;
   KernelCost BiasGeluBackward(double elements) const;
-  // Of so many results.
+  // With so many results.
   KernelCost SwiGlu(double results) const;
   KernelCost SwiGluBackward(double results) const;
   KernelCost Dropout(double elements) const;  // and backward
   KernelCost Residual(double elements) const;
   KernelCost ResidualBackward(double elements) const;
-  // `follows_sum`: on what a sum of the same layer writes.
+  // `follows_sum`: its input is what a sum in the same layer writes.
   KernelCost Norm(double elements, bool is_rms, bool follows_sum) const;
-  // `adds`: to the gradient that went round the norm.
+  // `adds`: adds to the gradient that went round the norm.
   KernelCost NormBackward(double elements, bool is_rms, bool adds) const;
   // Rotary position embedding of so many elements of Q and K, and backward.
   KernelCost Rotary(double elements) const;
 };
 
-// The loss of logits: what finds the maxima, what exponentiates and sums, and backward.
+// The loss from logits: finding the maxima, exponentiating and summing, and backward.
 struct LossCosts {
   KernelCost maximum;
   KernelCost exponentials;
   KernelCost backward;
 };
-// In fp32 (unless the logits are) with copies of them, or fused: logits are read twice, then once
-// more and overwritten by their gradient.
+// In fp32 with copies of the logits (unless they are fp32 themselves), or fused: logits are read
+// twice, then once more and overwritten by their gradient.
 LossCosts CostsOfCrossEntropy(const Training& training, double elements, double element);
 
 // The loss once more, forward only, by PyTorch's own kernels.
 KernelCost CostOfMetric(double elements, double element);
 
 // Adam of so many parameters in so many arrays, whose gradients have `gradient_bytes` in all: norm,
-// clipping, and the update of `states` fp32 numbers a parameter besides `parameter_bytes` of it.
+// clipping, and the update of `states` fp32 numbers per parameter in addition to its
+// `parameter_bytes`.
 struct OptimizerCosts {
   KernelCost norm;
   KernelCost update;

@@ -2,9 +2,9 @@
 // Kernels"): each product is done in the fastest of the modes NN, NT and TN, as the first
 // iterations of a run would find by timing.
 //
-// Assumption: bringing operands into the other order costs nothing (weights are stored so from the
-// beginning, activations are written so by the op before). That is for the simulation, which times
-// them so: buffers stay as they are, and backends multiply operands as they lie.
+// Assumption: bringing operands into the other order costs nothing (weights are stored that way
+// from the start, the op before writes activations that way). This only affects the times in the
+// simulation: buffers stay as they are, and backends multiply operands as they lie.
 #pragma once
 
 #include "sim/schedule/schedule.h"
@@ -12,8 +12,8 @@
 
 namespace rehearse {
 
-// Gives every GEMM the mode that is fastest on the device as Compute::tuned; of equal ones the mode
-// that it has, as nothing.
+// Gives every GEMM the mode that is fastest on the device as Compute::tuned; if its own mode is as
+// fast as any, leaves it unset.
 void TuneKernels(const DeviceSpec& device, Schedule* schedule);
 
 }  // namespace rehearse

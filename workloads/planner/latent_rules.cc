@@ -1,6 +1,6 @@
 // Latent attention's operands become groups of heads as the core takes them
 // (workloads/networks/latent_attention.h): queries and keys with values lie head by head; what all
-// keys share is there for all heads, and its gradient is summed over them.
+// keys share is present for all heads, and its gradient is summed over them.
 #include "workloads/planner/node_rules.h"
 
 namespace rehearse {

@@ -43,7 +43,7 @@ class Windows {
          static_cast<double>(window_.padding)});
   }
 
-  // Of a product that has the image in place of its windows.
+  // The traffic of a product that has the image in place of its windows.
   std::optional<Bytes> Traffic(BufferId image, BufferId a, BufferId b) const {
     if (!IsImplicit()) return std::nullopt;
     return Bytes(BytesOf(plan_, image) + BytesOf(plan_, a) + BytesOf(plan_, b));
@@ -57,8 +57,8 @@ class Windows {
   const Window window_;
 };
 
-// What a product takes in place of X, and how many bytes it then moves, if that is not what
-// its operands say.
+// What a product takes in place of X, and how many bytes it then moves, if not those of its
+// operands.
 struct ImageOperand {
   BufferId buffer;
   std::optional<Bytes> traffic;

@@ -1,17 +1,18 @@
 // The three products of a node on one rank's pieces, whose sizes are those of the buffers; a
-// convolution's are of the windows of its image, which come before them (im2col) or after (col2im).
+// convolution's products are on the windows of its image, which are made before them (im2col) or
+// folded back after them (col2im).
 //
 //   Y = X·W^T    dX = dY·W    dW = dY^T·X        W as it is stored, n×k
 //
 // Windows of a product that reads them where they are (Training::implicit_convolution) cost nothing
-// and take no memory; the product's traffic is that of the image. They are made again for dW.
+// and take no memory; the product's traffic is that of the image. Windows are made again for dW.
 #pragma once
 
 #include "workloads/planner/plan.h"
 
 namespace rehearse {
 
-// Each writes its last array, or adds to it where `adds`.
+// Each writes its last array, or adds to it if `adds`.
 void Multiply(Plan& plan, uint32_t node, BufferId x, BufferId weight, BufferId y, bool adds);
 void MultiplyForInputGradient(Plan& plan, uint32_t node, BufferId dy, BufferId weight, BufferId dx);
 void MultiplyForWeightGradient(Plan& plan, uint32_t node, BufferId dy, BufferId x, BufferId dw,

@@ -1,5 +1,6 @@
-// Losses. Cross entropy in fp32 with copies of the logits, or fused (kernel_costs.h). Where rows
-// are split the ranks' maxima meet first, then sums and the label's logit: three numbers a row.
+// Losses. Cross entropy in fp32 with copies of the logits, or fused (kernel_costs.h). If rows are
+// split, the ranks' maxima are combined first, then sums and the label's logit: three numbers per
+// row.
 #include "workloads/planner/node_rules.h"
 
 namespace rehearse {
@@ -51,7 +52,7 @@ void BackwardCrossEntropy(Plan& plan, uint32_t node, const Tensor&) {
   plan.PassBack(node, dx);
 }
 
-// Reads x and the target, writes the gradient; rows that are split add up their losses.
+// Reads x and the target, writes the gradient; split rows add up their losses.
 void ForwardSquaredError(Plan& plan, uint32_t node) {
   PlanBuilder& builder = plan.builder;
   const std::string& name = plan.Node(node).name;

@@ -2,13 +2,13 @@
 //
 // A forward rule leaves the node's value (and what its gradients need) in Plan::State. The rule of
 // the input gradient takes the gradient of the value and passes gradients on to the inputs; those
-// of biases and gains, which the same kernels make, go to Plan::parameters. Where the node has a
-// matrix it hands over to Plan::PassToWeight what the matrix's gradient is made of, at the place
-// where that is done when both are done together: behind the collectives of dX that may run beside
-// it. The rule of the weight gradient does it, there or in an action of its own.
+// of biases and gains, which the same kernels make, go to Plan::parameters. If the node has a
+// matrix, the rule hands what the matrix's gradient is made of to Plan::PassToWeight, at the point
+// where that gradient is made if both are made together: after the collectives of dX that may run
+// beside it. The rule of the weight gradient makes it, there or in an action of its own.
 //
-// Costs are the memory traffic of the kernels as a framework without fusion beyond the usual (bias
-// with its neighbour) runs them.
+// Costs are the memory traffic of the kernels of a framework that fuses no more than usual (a bias
+// with its neighbour).
 #pragma once
 
 #include "workloads/planner/plan.h"
@@ -30,11 +30,11 @@ void WeightGradientOfProduct(Plan& plan, uint32_t node, const WeightOperands& op
 void ForwardEmbedding(Plan& plan, uint32_t node);
 void InputGradientOfEmbedding(Plan& plan, uint32_t node, const Tensor& gradient);
 void WeightGradientOfEmbedding(Plan& plan, uint32_t node, const WeightOperands& operands);
-// summa_rules.cc: products of strategies that say so
+// summa_rules.cc: products of strategies that ask for it
 void ForwardSumma(Plan& plan, uint32_t node);
 void InputGradientOfSumma(Plan& plan, uint32_t node, const Tensor& gradient);
 void WeightGradientOfSumma(Plan& plan, uint32_t node, const WeightOperands& operands);
-// norm_rules.cc; as all below they have no matrix, and one rule for all of their gradients
+// norm_rules.cc; like all below they have no matrix, and one rule for all of their gradients
 void ForwardNorm(Plan& plan, uint32_t node);
 void BackwardNorm(Plan& plan, uint32_t node, const Tensor& dy);
 // element_rules.cc
@@ -85,7 +85,7 @@ void ForwardReturn(Plan& plan, uint32_t node);
 void BackwardReturn(Plan& plan, uint32_t node, const Tensor& dy);
 void ForwardCombine(Plan& plan, uint32_t node);
 void BackwardCombine(Plan& plan, uint32_t node, const Tensor& dy);
-// loss_rules.cc; a loss has no gradient to take, it begins the others
+// loss_rules.cc; a loss takes no gradient, it starts the others
 void ForwardCrossEntropy(Plan& plan, uint32_t node);
 void BackwardCrossEntropy(Plan& plan, uint32_t node, const Tensor& none);
 void ForwardSquaredError(Plan& plan, uint32_t node);

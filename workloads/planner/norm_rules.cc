@@ -1,5 +1,5 @@
-// Layer norm and RMS norm, over whole rows: where rows are split, the sums over a rank's columns
-// (one or two fp32 numbers a row) are all-reduced first.
+// Layer norm and RMS norm, over whole rows: if rows are split, the sums over a rank's columns (one
+// or two fp32 numbers per row) are all-reduced first.
 #include "workloads/planner/node_rules.h"
 
 namespace rehearse {
@@ -7,7 +7,7 @@ namespace {
 
 struct NormKernels {
   Kernel statistics, forward, backward_statistics, backward, backward_add;
-  uint64_t numbers;  // in the statistics of a row, and saved of it
+  uint64_t numbers;  // per row: in the statistics, and saved
 };
 constexpr NormKernels kLayerNorm = {Kernel::kNormStatistics,         Kernel::kNorm,
                                     Kernel::kNormBackwardStatistics, Kernel::kNormBackward,
@@ -20,14 +20,14 @@ bool IsRms(const NetworkNode& node) { return node.kind == NodeKind::kRmsNorm; }
 
 const NormKernels& KernelsOf(const NetworkNode& node) { return IsRms(node) ? kRms : kLayerNorm; }
 
-// Whether a kernel of the same layer has the norm's input at hand.
+// Whether a kernel in the same layer has the norm's input at hand.
 bool FollowsSum(const Plan& plan, const NetworkNode& node) {
   const NetworkNode& before = plan.Node(node.inputs.front());
   const bool sums = before.kind == NodeKind::kResidual || before.kind == NodeKind::kAdd;
   return sums && before.layer == node.layer;
 }
 
-// Sums over the columns of `x`, added to `reads` where its rows are split.
+// Sums over the columns of `x`, added to `reads` if its rows are split.
 void AddStatistics(Plan& plan, const Tensor& x, const std::string& name, Kernel kernel,
                    uint64_t numbers, double bytes, const std::vector<BufferId>& operands,
                    std::vector<BufferId>* reads) {
@@ -60,7 +60,7 @@ void ForwardNorm(Plan& plan, uint32_t node) {
   plan.State(node).saved = {saved.buffer};
 }
 
-// Reads x and dy, for the gains' and biases' sums once more, and the gradient that went round the
+// Reads x and dy, once more for the gains' and biases' sums, and the gradient that went round the
 // norm; writes the sum of both ways.
 void BackwardNorm(Plan& plan, uint32_t node, const Tensor& dy) {
   const NetworkNode& shape = plan.Node(node);

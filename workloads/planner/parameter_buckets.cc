@@ -1,12 +1,12 @@
-// Sums of gradients over the data axes in buckets, and gathers of what was updated in shares, as
-// Megatron-Core's DistributedDataParallel and distributed optimizer have them
-// (docs.nvidia.com/megatron-core, DistributedDataParallelConfig). A bucket is full when it has
-// `bucket_elements` or more; matrices fill it in the order in which their gradients come. Its sum
-// begins when the last of them is there. Without overlap there is one for all of them.
+// Sums of gradients over the data axes in buckets, and gathers of what was updated in shares, as in
+// Megatron-Core's DistributedDataParallel and distributed optimizer (docs.nvidia.com/megatron-core,
+// DistributedDataParallelConfig). A bucket is full when it has `bucket_elements` or more; matrices
+// fill it in the order in which their gradients come. Its sum begins when the last of them is
+// there. Without overlap there is one bucket for all.
 //
-// Gathers beside the forward pass are those of the step before: each step begins with shares that
-// are updated, gathers the first bucket, which is waited for, and at the first use of each bucket
-// the next one.
+// Gathers beside the forward pass are those of the previous step: each step begins with updated
+// shares, gathers the first bucket, which is waited for, and at the first use of each bucket the
+// next one.
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -24,7 +24,7 @@ void Parameters::MakeBuckets() {
   for (const Stage* stage : stages_) MakeBucketsOf(*stage);
 }
 
-// Each stage of a rank has its own, whose gradients and first uses come together.
+// Each stage of a rank has its own buckets, whose gradients and first uses come together.
 void Parameters::MakeBucketsOf(const Stage& stage) {
   const auto least = static_cast<double>(strategy_.bucket_elements);
   const auto first_bucket = static_cast<uint32_t>(buckets_.size());
@@ -104,7 +104,7 @@ void Parameters::GatherBucket(Bucket* bucket, Issue issue) {
   plan_.set_tag(tag);
 }
 
-// Before the first use of a matrix: its bucket, then the next one of the way forward.
+// Before the first use of a matrix: gathers its bucket, then the next one on the way forward.
 void Parameters::Freshen(uint32_t index) {
   if (!strategy_.gathers_beside_forward) return;
   const uint32_t bucket = matrices_[matrices_[index].owner].bucket;

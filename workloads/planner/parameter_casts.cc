@@ -28,7 +28,7 @@ BufferId Parameters::AddNarrowCopies(uint32_t index) {
   return plan_.AddBuffer(std::move(copies));
 }
 
-// Of this block of a narrow matrix, turned for dX.
+// The narrow copy of this block, transposed for dX.
 BufferId Parameters::NarrowOf(uint32_t index, BufferId whole, bool turned) {
   Matrix& matrix = matrices_[index];
   if (training_.narrow_parameters && !turned) return whole;

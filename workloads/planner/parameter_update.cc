@@ -1,5 +1,5 @@
-// The way of a gradient, and the end of a step: gradients meet over the data axes, then the
-// optimizer.
+// The way of a gradient, and the end of a step: gradients are summed over the data axes, then the
+// optimizer runs.
 #include <algorithm>
 #include <string>
 
@@ -62,7 +62,7 @@ void Parameters::ReduceScatterWhenComplete(uint32_t index) {
   if (ended_.size() >= members) ReduceEnded();
 }
 
-// What has ended goes on its way.
+// Sends finished gradients on their way.
 void Parameters::ReduceEnded() {
   if (ended_.empty()) return;
   if (strategy_.shard->gathers_behind_backward) GatherBefore(ended_.front(), 1);
@@ -150,14 +150,15 @@ void Parameters::Accumulate(uint32_t index) {
                            is_fused ? 0u : 1u};
   const std::vector<BufferId> reads = {matrix.share_gradient, matrix.main_gradient};
   if (IsSummedBeside(matrix)) {
-    // Where the backward pass does not wait for it: FSDP has its reduce-scatters' stream for this.
+    // Placed where the backward pass does not wait for it: FSDP has its reduce-scatters' stream for
+    // this.
     if (!beside_.IsSet()) beside_ = plan_.AddStream("gradients", StreamKind::kCompute);
     plan_.AddMemoryOpBeside(name, Kernel::kAccumulate, cost.bytes, beside_, reads,
                             {matrix.main_gradient});
   } else {
     plan_.AddMemoryOp(name, Kernel::kAccumulate, cost, reads, {matrix.main_gradient});
   }
-  // Of a matrix that two stages of the rank use, the gradient is complete on that of its owner.
+  // If two stages of the rank use a matrix, its gradient is complete on the owner's stage.
   if (is_last_ && strategy_.asynchronous_data_gradient && stage_->HasMatrix(index)) {
     if (matrix.bucket != kNone) {
       EndInBucket(index);
@@ -177,7 +178,8 @@ void Parameters::FinishGradients() {
   put_off_.clear();
 }
 
-// Over all axes that split the batch and do not share the matrix; stage 1 shares the sums.
+// Sums over all axes that split the batch and do not share the matrix; in stage 1 the sums are
+// shared.
 void Parameters::SumGradient(uint32_t index, Issue issue) {
   const Matrix& matrix = matrices_[index];
   const std::string& name = network_.matrices[index].name;
@@ -195,7 +197,7 @@ void Parameters::SumGradient(uint32_t index, Issue issue) {
 
 // ---- after the backward pass --------------------------------------------------------------------
 
-// Gradients of matrices are all-reduced (in fp32 if not said otherwise) over all axes that split
+// Gradients of matrices are all-reduced (in fp32 unless said otherwise) over all axes that split
 // the batch and do not share them (stage 1: reduce-scattered over the axis that shares the
 // optimizer's state), those of vectors over every axis that splits their rows.
 void Parameters::Synchronize() {
@@ -214,7 +216,7 @@ void Parameters::Synchronize() {
   SynchronizeVectors();
 }
 
-// Each of two stages has the gradient that its own use of a matrix gives; each copy of the model
+// Each of two stages has the gradient from its own use of a matrix, and each copy of the model
 // those of its own micro-batches.
 void Parameters::SumOverStages() {
   const std::optional<uint32_t> mirror = stages_.front()->mirror;
@@ -245,8 +247,8 @@ void Parameters::SumOverStages() {
   }
 }
 
-// Axes that are more than data axes go one by one, as frameworks have a group for each, parts of an
-// axis as one; the others together.
+// Axes that are more than data axes go one by one, as frameworks have a group for each (parts of an
+// axis count as one); the others go together.
 void Parameters::SynchronizeVectors() {
   for (const VectorGroup& group : groups_) {
     std::vector<std::vector<uint32_t>> sets;
@@ -274,7 +276,7 @@ void Parameters::SynchronizeVectors() {
   }
 }
 
-// 1/r, where r ranks of a replica of the model hold the same piece of a matrix that lies so.
+// 1/r, where r ranks of a replica of the model hold the same piece of a matrix with this layout.
 double Parameters::ShareOfRanks(const Layout& layout,
                                 const std::vector<uint32_t>& share_axes) const {
   double copies = 1;
@@ -289,7 +291,7 @@ double Parameters::ShareOfRanks(const Layout& layout,
   return 1 / copies;
 }
 
-// Of all that this rank updates; those of vectors are always fp32.
+// The bytes of all gradients that this rank updates with; those of vectors are always fp32.
 double Parameters::GradientBytes() const {
   return (update_elements_ - vector_elements_) * gradient_element() + vector_elements_ * kFloat;
 }
@@ -302,8 +304,8 @@ OptimizerCosts Parameters::AdamCosts() const {
                      parameter_bytes);
 }
 
-// As frameworks have them: those that are gathered together are one (FSDP's flat parameters), with
-// their biases and norms, else each matrix and vector.
+// Arrays as frameworks have them: parameters that are gathered together are one (FSDP's flat
+// parameters), with their biases and norms; else each matrix and vector is one.
 uint32_t Parameters::UpdatedArrays() const {
   uint32_t groups = 0;
   uint32_t owners = 0;

@@ -33,7 +33,8 @@ namespace {
 
 constexpr double kMaster = 4;  // bytes of a share in fp32
 
-// SUMMA leaves Y and dX as X lies and dW as W does, but for the axes that split the batch besides.
+// SUMMA leaves Y and dX laid out like X and dW like W, except for the axes that also split the
+// batch.
 std::optional<MatmulResult> MultiplyLayouts(const ProductLayouts& layouts) {
   if (!layouts.summa) return PlaceMatmul(layouts.x, layouts.w);
   MatmulResult result{layouts.x, layouts.x, layouts.w};
@@ -46,7 +47,7 @@ std::optional<MatmulResult> MultiplyLayouts(const ProductLayouts& layouts) {
   return result;
 }
 
-// Whatever copy of the model they are of, so that both copies lay out parameters alike.
+// Whichever copy of the model they belong to, so that both copies lay out parameters alike.
 std::vector<const Stage*> InOrderOfNodes(std::vector<const Stage*> stages) {
   std::sort(stages.begin(), stages.end(),
             [](const Stage* a, const Stage* b) { return a->node_begin() < b->node_begin(); });
@@ -127,11 +128,12 @@ void Parameters::PlaceMatrix(uint32_t index) {
     const bool is_same = shape.IsTable() == network_.matrices[*shape.tied].IsTable();
     const Layout table = is_same ? owner : Transposed(owner);
     if (table != layouts.w) {
-      throw Error(plan_.place(),
-                  fmt::format("\"{}\" of {} is tied to \"{}\" and must lie as it "
-                              "does: found {}, expected {}",
-                              shape.name, network_.name, network_.matrices[*shape.tied].name,
-                              ToString(layouts.w), ToString(table)));
+      throw Error(
+          plan_.place(),
+          fmt::format(
+              "\"{}\" of {} is tied to \"{}\" and must have its layout: found {}, expected {}",
+              shape.name, network_.name, network_.matrices[*shape.tied].name, ToString(layouts.w),
+              ToString(table)));
     }
   }
   matrix.places = *places;
@@ -167,7 +169,7 @@ void Parameters::GroupByLayer() {
   for (uint32_t begin = 0, end = 0; begin < matrices_.size(); begin = end) {
     const int32_t layer = network_.matrices[begin].layer;
     end = begin + 1;
-    // Those of experts may be shared by other ranks than the rest, and then go apart.
+    // Those of experts may be shared by other ranks than the rest, and then go separately.
     const auto goes_along = [&](uint32_t i) {
       return network_.matrices[i].layer == layer &&
              matrices_[i].share_axes == matrices_[begin].share_axes;
@@ -214,7 +216,7 @@ BufferId Parameters::AddShareView(uint32_t index, BufferId of, std::string name,
   return plan_.AddBuffer(std::move(share));
 }
 
-// Products that add to the sum of gradients hand over an array all the same, one for each size
+// Products that add to the sum of gradients still hand over an array, one for each size
 // (Transformer Engine's get_dummy_wgrad).
 BufferId Parameters::AddBlock(uint32_t index) {
   const Matrix& matrix = matrices_[index];
@@ -251,7 +253,7 @@ void Parameters::AddMatrixBuffers(uint32_t index) {
     matrix.whole = plan_.AddBuffer(std::move(whole));
   }
   if (IsNarrowMatrix(index) && !Shares(matrix, 3)) matrix.narrow = AddNarrowCopies(index);
-  // Stage 1 keeps what is not summed yet whole, and its share of the sums in its place there.
+  // Stage 1 keeps the gradient whole until it is summed, and then its share of the sums in place.
   const bool sums_share = Shares(matrix, 1) && !Shares(matrix, 2);
   Buffer gradient = MatrixBuffer(index, (sums_share ? "local gradient of " : "gradient of ") + name,
                                  BufferKind::kGradient, training_.gradients, Shares(matrix, 2));
@@ -396,7 +398,7 @@ BufferId Parameters::Pack(const Matrix& matrix, uint32_t index) {
   return packed;
 }
 
-// What has landed becomes parameters, before its first use.
+// Turns what has been gathered into parameters, before their first use.
 void Parameters::Unpack(uint32_t index) {
   const Matrix& asked = matrices_[index];
   const Tag tag = plan_.tag();
@@ -448,8 +450,8 @@ void Parameters::Gather(uint32_t index) {
   plan_.set_tag(tag);
 }
 
-// Gathers those of the `groups` groups before the index-th matrix's own that are of layers and will
-// be read again.
+// Gathers, of the `groups` groups before the index-th matrix's own, those that belong to layers and
+// will be read again.
 void Parameters::GatherBefore(uint32_t index, uint32_t groups) {
   const auto is_read = [&](const Matrix& matrix) {
     return matrix.is_read_backward || training_.recomputation == Recomputation::kFull;
@@ -463,7 +465,7 @@ void Parameters::GatherBefore(uint32_t index, uint32_t groups) {
   }
 }
 
-// Whether the next one may be gathered, when so many elements are under way ahead of this product.
+// Whether the next one may be gathered when so many elements are under way ahead of this product.
 bool Parameters::MayGatherMore(double ahead) const {
   const ShardPolicy& shard = *strategy_.shard;
   if (!(ahead < static_cast<double>(shard.prefetch_elements))) return false;
@@ -509,8 +511,8 @@ BufferId Parameters::FetchBackward(uint32_t index) {
     }
     return matrices_[index].gathered;
   }
-  // What is recomputed was gathered for that, product by product; whole layers come
-  // ahead of it too.
+  // What is recomputed was gathered for that, product by product; whole layers are gathered ahead
+  // of it too.
   const bool gathers_ahead =
       strategy_.shard->by_layer ||
       (strategy_.shard->reshard_after_forward && training_.recomputation != Recomputation::kFull);

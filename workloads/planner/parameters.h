@@ -1,13 +1,13 @@
-// The parameters of a planned step: where each lies, when it is gathered, and the way of its
-// gradient.
+// The parameters of a planned step: where each lies, when it is gathered, and which way its
+// gradient goes.
 //
 // A matrix is stored n×k (a table V×h), cut as the product's layouts say, in equal shares along one
 // axis if the strategy shards it. Its gradient goes: product -> block in the plan's precision ->
-// reduce-scatter to the share (stages 2, 3) -> accumulated over micro-batches (in fp32 if not said
+// reduce-scatter to the share (stages 2, 3) -> accumulated over micro-batches (in fp32 unless said
 // otherwise) -> all-reduced over the axes that split the batch -> summed with that of the other
-// stage of the pipeline that has the matrix too -> Adam. Vectors (biases, norms) lie one after the
-// other in one buffer for each set of axes over which their gradients are summed, so that one
-// collective serves all of them.
+// pipeline stage that has the matrix -> Adam. Vectors (biases, norms) lie one after the other in
+// one buffer for each set of axes over which their gradients are summed, so that one collective
+// serves them all.
 //
 // A gathered matrix belongs to the micro-batches that hold it, from their first product with it
 // until they give it back; the last one to do so frees it.
@@ -31,23 +31,23 @@ namespace rehearse {
 
 class Parameters {
  public:
-  // Those of the nodes of the stages that a rank has. `rests` are the layouts in which the values
-  // of the network's nodes rest.
+  // The parameters of the nodes in a rank's stages. `rests` are the layouts in which the values of
+  // the network's nodes rest.
   Parameters(const Network& network, const Strategy& strategy, const Training& training,
              const std::vector<Layout>& rests, std::vector<const Stage*> stages, PlanBuilder* plan);
 
-  // How the product of a matrix lies, forward and backward, before anything is redistributed.
+  // The layouts of a matrix's product, forward and backward, before anything is redistributed.
   const MatmulResult& PlacesOf(uint32_t matrix) const { return matrices_[matrix].places; }
   const ProductLayouts& LayoutsOf(uint32_t matrix) const { return strategy_.products[matrix]; }
 
   // The whole block of the index-th matrix, gathered if it is not at hand. With prefetching the
   // gathers of the next ones (up to `end`, exclusive) are issued now, before this one's product;
-  // FetchBackward prefetches the other way, and so does Fetch for the recomputation of one layer
-  // after the other on the way back, where layers are gathered.
+  // FetchBackward prefetches the other way, and so does Fetch when layers are recomputed one by one
+  // on the way back, if layers are gathered.
   BufferId Fetch(uint32_t index, uint32_t end);
   BufferId FetchBackward(uint32_t index);
-  // The same as the products Y = X·W^T and dX = dY·W take it: where they are narrow
-  // (workloads/planner/casts.h) the copy, cast if it is not yet.
+  // The same, as the products Y = X·W^T and dX = dY·W take it: if they are narrow
+  // (workloads/planner/casts.h), the copy, cast if it is not yet.
   BufferId Operand(uint32_t index, uint32_t end);
   BufferId OperandBackward(uint32_t index);
   // The micro-batch has no more use for it.
@@ -55,7 +55,7 @@ class Parameters {
   // What the forward pass need not keep of a layer's matrices [begin, end).
   void ReleaseAfterForward(uint32_t begin, uint32_t end);
 
-  // A vector and its gradient, pieces that fit columns which lie like the tensor's.
+  // A vector and its gradient, cut to fit columns that lie like the tensor's.
   BufferId Vector(uint32_t vector) const { return vectors_[vector].value; }
   BufferId VectorGradient(uint32_t vector) const { return vectors_[vector].gradient; }
 
@@ -63,25 +63,26 @@ class Parameters {
   // EndGradient.
   BufferId BeginGradient(uint32_t index, bool* adds);
   void EndGradient(uint32_t index);
-  // What follows is done for this micro-batch on this stage. Gradients may be all-reduced beside
-  // the action that makes the last ones of the stage.
+  // What follows is for this micro-batch on this stage. Gradients may be all-reduced beside the
+  // action that makes the stage's last ones.
   void BeginAction(const Stage& stage, uint32_t micro_batch, bool makes_last_gradients) {
     stage_ = &stage;
     micro_batch_ = micro_batch;
     is_last_ = makes_last_gradients;
   }
-  // Micro-batches under way are from now on those of so many later numbers.
+  // From now on, the numbers of the micro-batches under way are higher by `count`.
   void SkipMicroBatches(uint32_t count);
-  // Whether what is gathered lies outside of the buffers [begin, end).
+  // Whether everything gathered lies outside the buffers [begin, end).
   bool HoldsNothingOf(uint32_t begin, uint32_t end) const;
   void set_goes_backward(bool goes_backward) { goes_backward_ = goes_backward; }
-  // Whether the chunk of the micro-batch that comes now is the last one to use a gathered matrix.
+  // Whether the chunk of the micro-batch that comes next is the last one to use a gathered matrix.
   void set_is_last_chunk(bool is_last_chunk) { is_last_chunk_ = is_last_chunk; }
-  // Does what the action has put off: sums that are awaited at its end only.
+  // Does what the action has put off: sums that are awaited only at its end.
   void FinishGradients();
 
   void Synchronize();
-  // Norm of all gradients, Adam, and all-gathers of what stages 1 and 2 have updated in shares.
+  // Does the norm of all gradients, Adam, and the all-gathers of what stages 1 and 2 have updated
+  // in shares.
   void Update();
 
  private:
@@ -90,7 +91,7 @@ class Parameters {
   // the last ones of a stage in its first bucket.
   struct Bucket {
     std::vector<uint32_t> matrices;
-    uint32_t next = kNone;  // on the way forward, of the same stage
+    uint32_t next = kNone;  // on the way forward, in the same stage
     uint32_t ended = 0;
     bool is_gathered = false;
   };
@@ -100,27 +101,27 @@ class Parameters {
     uint32_t group_begin = 0;  // matrices that are gathered together with this one
     uint32_t group_end = 0;
     bool is_read_backward = false;  // for the gradient of its product's input
-    uint32_t uses = 0;              // by products and lookups of a micro-batch, of the owner
+    uint32_t uses = 0;              // by products and lookups of a micro-batch; the owner's
     uint32_t uses_left = 0;
-    std::vector<uint32_t> share_axes;  // empty where it is not sharded
+    std::vector<uint32_t> share_axes;  // empty if it is not sharded
     std::vector<uint32_t> sum_axes;    // along which gradients are all-reduced
     uint64_t rows = 0;                 // of the block as stored
     uint64_t columns = 0;
     double elements = 0;        // of the block, padded to equal shares
     double share_elements = 0;  // of a share
     BufferId parameter;         // the share of stage 3, else the block
-    BufferId whole;             // as ops see it that read it: the same, or a view
+    BufferId whole;             // as ops that read it see it: the same, or a view
     BufferId main_gradient;     // the share of stages 2 and 3, else the block
     BufferId update_gradient;   // what Adam reads: that, or the summed share of stage 1
     BufferId update_share;  // what Adam writes: the parameter, or the share of it of stages 1 and 2
-    BufferId block;         // where its gradients are made, if that is a shared one
+    BufferId block;         // where its gradients are made, if that block is shared
     BufferId gradient;      // of the block, while it is made
     BufferId share_gradient;  // until it is accumulated
     BufferId gathered;        // set while a gathered copy is at hand
-    BufferId narrow;          // copies for narrow products: turned, and as it is stored unless it
-    BufferId narrow_of;       // is kept so; and of which whole block they are at hand
-    uint32_t bucket = kNone;  // in which its sums and updated shares travel
-    BufferId landed;          // what a gather leaves, until it is copied into that
+    BufferId narrow;     // copies for narrow products: transposed, and as it is stored unless it
+    BufferId narrow_of;  // is kept so; and of which whole block they are at hand
+    uint32_t bucket = kNone;               // the one in which its sums and updated shares travel
+    BufferId landed;                       // what a gather leaves, until it is copied there
     std::vector<uint32_t> holders;         // micro-batches, of the gathered copy
     const SharedMatrix* shared = nullptr;  // with a stage of another rank
   };
@@ -143,7 +144,8 @@ class Parameters {
   bool IsOwner(uint32_t matrix) const {
     return HasMatrix(matrix) && matrices_[matrix].owner == matrix;
   }
-  // The one that a buffer of this matrix is called by: what it is tied to, on whatever stage.
+  // The matrix that gives this one's buffers their name: the one that it is tied to, on whatever
+  // stage.
   const NetworkMatrix& ArrayOf(uint32_t matrix) const {
     const NetworkMatrix& shape = network_.matrices[matrix];
     return shape.tied ? network_.matrices[*shape.tied] : shape;
@@ -153,7 +155,7 @@ class Parameters {
     return !matrix.share_axes.empty() && ZeroStage() >= stage;
   }
   bool IsNarrowMatrix(uint32_t index) const;
-  // Of its block, as it is kept and as it is gathered.
+  // The type of its block, as it is kept and as it is gathered.
   DType ParameterType(uint32_t index) const;
   DType GatherType(uint32_t index) const;
   BufferId AddNarrowCopies(uint32_t index);
@@ -209,16 +211,16 @@ class Parameters {
   const Strategy& strategy_;
   const Training& training_;
   const std::vector<const Stage*> stages_;
-  const Stage* stage_;  // the one that is being worked on
+  const Stage* stage_;  // the one being worked on
   PlanBuilder& plan_;
   std::vector<uint32_t> pure_data_;      // axes along which no parameter is split or shared
-  std::vector<uint32_t> data_of_dense_;  // or none but those of experts
+  std::vector<uint32_t> data_of_dense_;  // or split and shared only by experts
   std::vector<Matrix> matrices_;
   std::vector<PlacedVector> vectors_;
   std::vector<VectorGroup> groups_;
   std::vector<Bucket> buckets_;
   std::map<std::pair<uint64_t, uint64_t>, BufferId>
-      blocks_;  // that several matrices share, by size
+      blocks_;  // blocks that several matrices share, by size
   BufferId optimizer_state_;
   double update_elements_ = 0;     // of all parameters that this rank updates
   double vector_elements_ = 0;     // those of vectors among them
@@ -232,7 +234,7 @@ class Parameters {
 };
 
 // The axes along which nothing of the model is split or shared: those that only split the batch.
-// With `dense_of` matrices of experts do not count.
+// With `dense_of`, matrices of experts do not count.
 std::vector<uint32_t> PureDataAxes(const Strategy& strategy, const Network* dense_of = nullptr);
 
 }  // namespace rehearse

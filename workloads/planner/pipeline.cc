@@ -50,7 +50,7 @@ void CheckNumbers(PipelineSchedule schedule, uint32_t ranks, uint32_t a_rank,
     throw Error(place,
                 fmt::format("schedule \"{}\": found {}, expected {}", facts.name, found, expected));
   };
-  const std::string stages_found = fmt::format("{} stages a rank", a_rank);
+  const std::string stages_found = fmt::format("{} stages per rank", a_rank);
   if (a_rank < facts.fewest_stages_a_rank) {
     fail(stages_found, fmt::format("\"virtual\": {}{}", facts.fewest_stages_a_rank,
                                    facts.most_stages_a_rank == 0 ? " or more" : ""));
@@ -62,7 +62,7 @@ void CheckNumbers(PipelineSchedule schedule, uint32_t ranks, uint32_t a_rank,
                          (other.most_stages_a_rank == 0 || a_rank <= other.most_stages_a_rank);
       if (takes) others += fmt::format("{}\"{}\"", others.empty() ? "" : ", ", other.name);
     }
-    fail(stages_found, fmt::format("{}; {} take{} so many", facts.most_stages_a_rank, others,
+    fail(stages_found, fmt::format("{}; {} take{} that many", facts.most_stages_a_rank, others,
                                    others.find(',') == std::string::npos ? "s" : ""));
   }
   const std::string found = fmt::format("{} micro-batches", micro_batches);
@@ -121,7 +121,8 @@ StageTimes TimesByFlops(const Network& network, const Training& training) {
   const double forward = ForwardFlops(network).value();
   const double attention = forward - of_products;
   const double again = RecomputedFlops(network, training).value();
-  // Both gradients of a product take what the product does; those of a core two and a half times.
+  // Each gradient of a product takes as long as the product; those of a core two and a half times
+  // as long.
   return {1, (of_products + 2.5 * attention + again) / forward, of_products / forward, 0};
 }
 

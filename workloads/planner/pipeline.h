@@ -1,5 +1,5 @@
-// A pipeline over any strategy: which stages, on which ranks, in which order they work, and how
-// messages go.
+// A pipeline over any strategy: which stages there are, on which ranks, in which order they work,
+// and how messages travel.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,11 @@ struct StagePipeline {
   StagePlaces places;
   std::vector<uint32_t> units_of_stage;  // of one copy of the model
   std::vector<Action> actions;
-  // Messages beside the work on other micro-batches. Otherwise the next kernel waits for what is
-  // sent, and a receive is posted by the action that needs it (Megatron-LM's 1F1B).
+  // Messages travel beside the work on other micro-batches. Otherwise the next kernel waits for
+  // what is sent, and a receive is posted by the action that needs it (Megatron-LM's 1F1B).
   bool overlaps_messages = true;
-  // Axes of the mesh along which ranks hold the same values: each sends its part, and those that
-  // receive gather them (Megatron-LM's scatter/gather, Narayanan et al. 2021, section 4.1).
+  // Axes of the mesh along which ranks hold the same values: each sends its part, and the receivers
+  // gather them (Megatron-LM's scatter/gather, Narayanan et al. 2021, section 4.1).
   std::vector<uint32_t> scattered_axes = {};
 };
 
@@ -49,8 +49,8 @@ struct PipelineScheduleFacts {
 };
 const std::vector<PipelineScheduleFacts>& PipelineSchedules();
 
-// Places and actions of `ranks` with `a_rank` stages each. Throws Error at `place` where the
-// schedule cannot be kept with as many ranks, stages or micro-batches.
+// Places and actions of `ranks` with `a_rank` stages each. Throws Error at `place` if the order
+// does not work with so many ranks, stages or micro-batches.
 struct PipelineOrder {
   StagePlaces places;
   std::vector<Action> actions;
@@ -58,8 +58,8 @@ struct PipelineOrder {
 PipelineOrder OrderOf(PipelineSchedule schedule, uint32_t ranks, uint32_t a_rank,
                       uint32_t micro_batches, const StageTimes& times, const Place& place = {});
 
-// F, B and W of one stage in flops, with `stages` equal ones: what an order by times goes by where
-// nobody gives it any. A layer that is recomputed adds its forward pass to B.
+// F, B and W of one stage in flops, with `stages` equal ones: the times that an order by times uses
+// if none are given. A recomputed layer adds its forward pass to B.
 StageTimes TimesByFlops(const Network& network, const Training& training);
 
 }  // namespace rehearse

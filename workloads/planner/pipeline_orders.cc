@@ -15,7 +15,7 @@ namespace {
 
 using Kind = ActionKind;
 
-// Writes the list rank by rank; what ends the step is on the stage that was begun.
+// Writes the list rank by rank; the actions that end the step are on the stage last begun.
 class ActionList {
  public:
   void BeginStage(uint32_t stage) { stage_ = stage; }
@@ -138,11 +138,12 @@ std::vector<Action> BreadthFirst(uint32_t ranks, uint32_t a_rank, uint32_t micro
 namespace {
 
 struct Habits {
-  bool forward_first = false;  // where both a forward pass and a gradient could be next
-  // A weight gradient is made where what else could be next is expected later than by this part of
-  // its time.
+  bool forward_first = false;  // if both a forward pass and a gradient could be next
+  // A weight gradient is made if anything else that could be next is further away than this share
+  // of its time.
   double patience = 0;
-  bool runs_far_ahead = true;  // before its first gradient a rank takes all that it may keep
+  bool runs_far_ahead =
+      true;  // before its first gradient a rank takes all micro-batches that it may keep
 };
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
@@ -166,7 +167,7 @@ class GreedyOrder {
 
   void Run() {
     for (uint32_t left = 3 * stages_ * micro_batches_; left > 0; --left) {
-      // Whoever may begin first does: nothing that is known later comes earlier.
+      // The rank that may begin first does: nothing that becomes known later comes earlier.
       uint32_t next = 0;
       Choice first;
       for (uint32_t s = 0; s < stages_; ++s) {
@@ -181,7 +182,7 @@ class GreedyOrder {
     }
   }
 
-  // From the first action to the last of the rank that takes longest.
+  // The time from first to last action of the rank that takes longest.
   double LongestRank() const {
     double longest = 0;
     for (const Rank& rank : ranks_) longest = std::max(longest, rank.free - rank.begin);
@@ -225,7 +226,7 @@ class GreedyOrder {
       choice = {Kind::kForward, forward};
     }
     if (rank.weight == rank.input) return choice;
-    // What is not sent yet is expected after what the sender does now.
+    // What is not yet sent is expected after what the sender does now.
     const double expected =
         std::min(choice.begin, std::min(may_take ? ExpectedValue(s) : kNever,
                                         has_gradients ? ExpectedGradient(s) : kNever));
@@ -236,7 +237,7 @@ class GreedyOrder {
     return choice;
   }
 
-  // When the next value and the next gradient will be there at the earliest.
+  // The earliest times at which the next value and the next gradient will be there.
   double ExpectedValue(uint32_t s) const {
     const uint32_t index = ranks_[s].forward;
     double at = 0;
@@ -353,8 +354,8 @@ class TwoStages {
 };
 
 // The eight parts of DualPipe's order (Fig. 5 of arXiv 2412.19437, from left to right), for the
-// rank that is `from_end` ranks from the end where part 0 of it begins, of `way` ranks to where the
-// other part does; each takes `each` micro-batches.
+// rank that is `from_end` ranks from the end where its part 0 begins, out of `way` ranks to where
+// the other part does; each takes `each` micro-batches.
 void AddDualPipe(uint32_t from_end, uint32_t way, uint32_t each, TwoStages* rank) {
   const uint32_t behind = way - from_end - 1;
   for (uint32_t i = 0; i < 2 * behind; ++i) rank->Forward(0);
@@ -443,7 +444,7 @@ std::vector<Action> DualPipe(uint32_t ranks, uint32_t micro_batches) {
   for (uint32_t r = 0; r < ranks; ++r) {
     list.BeginStage(r);
     const uint32_t other = 2 * ranks - 1 - r;
-    const bool is_near = r < ranks / 2;  // to where the first copy begins
+    const bool is_near = r < ranks / 2;  // near where the first copy begins
     TwoStages rank(&list, is_near ? r : other, is_near ? 0 : half, is_near ? other : r,
                    is_near ? half : 0);
     AddDualPipe(is_near ? r : ranks - 1 - r, ranks / 2, half, &rank);

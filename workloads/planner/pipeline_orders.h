@@ -1,7 +1,7 @@
-// The orders in which pipelines work: who published them, how long a rank idles.
+// The orders in which pipelines work: who published them, and how long a rank idles.
 //
 // p ranks, m micro-batches, F, B and W the times of a stage's forward pass, its input gradients and
-// its weight gradients. "Idles" is with equal stages and messages that cost nothing. Pure
+// its weight gradients. Idle times are for equal stages and messages that cost nothing. Pure
 // functions; every list is one that CheckActions accepts.
 #pragma once
 
@@ -12,22 +12,22 @@
 
 namespace rehearse {
 
-// ---- one stage a rank ---------------------------------------------------------------------------
+// ---- one stage per rank -------------------------------------------------------------------------
 
 // One micro-batch after the other through all stages and back.
 std::vector<Action> OneAfterAnother(uint32_t stages, uint32_t micro_batches);
 
-// All forward, then all back (Huang et al. 2019, GPipe). With equal stages and transfers for
-// nothing a stage idles for p-1 of m+p-1 forward and backward passes.
+// All forward, then all back (Huang et al. 2019, GPipe). A stage idles for p-1 of m+p-1 forward and
+// backward passes.
 std::vector<Action> GPipe(uint32_t stages, uint32_t micro_batches);
 
-// Stage s keeps at most p-s micro-batches: it goes back with one before it takes the next
-// (Narayanan et al. 2021, PipeDream-Flush). As long as GPipe.
+// Stage s keeps at most p-s micro-batches: it takes one back before it takes the next (Narayanan et
+// al. 2021, PipeDream-Flush). Takes as long as GPipe.
 std::vector<Action> OneForwardOneBackward(uint32_t stages, uint32_t micro_batches);
 
-// The same with weight gradients apart, those of stage s put off by s micro-batches, so that every
-// stage keeps as many (Qi et al. 2023, ZB-H1, arXiv 2401.10241): the last stages fill with them the
-// time in which they would wait. A stage idles for (p-1)·(F + B - W) instead of (p-1)·(F + B + W).
+// The same with separate weight gradients, those of stage s put off by s micro-batches, so that
+// every stage keeps equally many (Qi et al. 2023, ZB-H1, arXiv 2401.10241): the last stages fill
+// their waiting time with them. A stage idles for (p-1)·(F + B - W) instead of (p-1)·(F + B + W).
 std::vector<Action> ZeroBubbleH1(uint32_t stages, uint32_t micro_batches);
 
 // Times of a stage, in any unit.
@@ -39,27 +39,27 @@ struct StageTimes {
 };
 // Weight gradients wherever a rank would wait, at most `most` micro-batches between their forward
 // pass and their weight gradients (Qi et al. 2023, section 3.1: ZB-1p with p of them, ZB-2p with
-// 2p). Of a few rules of thumb the one with the shortest longest rank.
+// 2p). Takes the best of a few rules of thumb, the one whose longest rank is shortest.
 std::vector<Action> ZeroBubbleByTimes(uint32_t stages, uint32_t micro_batches, uint32_t most,
                                       const StageTimes& times);
-// ZB-H2: with 2p-1 of them and equal times a rank does not idle at all between its own first and
-// last action; so nothing of a step may wait for all ranks.
+// ZB-H2: with 2p-1 of them and equal times, a rank does not idle at all between its first and last
+// action; so nothing in a step may wait for all ranks.
 std::vector<Action> ZeroBubbleH2(uint32_t stages, uint32_t micro_batches);
 
-// ---- several stages a rank ----------------------------------------------------------------------
+// ---- several stages per rank --------------------------------------------------------------------
 
 // 1F1B over `a_rank` stages of each rank, p micro-batches at a time (Narayanan et al. 2021, section
-// 2.2; Megatron-LM). A rank idles for (p-1)·(F + B + W)/a_rank, its F, B, W of all its stages.
+// 2.2; Megatron-LM). A rank idles for (p-1)·(F + B + W)/a_rank, with F, B, W of all its stages.
 // `micro_batches` is a multiple of p. On Looped(ranks, a_rank).
 std::vector<Action> Interleaved(uint32_t ranks, uint32_t a_rank, uint32_t micro_batches);
 
 // All micro-batches through one stage of a rank before the next (Lamy-Poirier 2023, arXiv
-// 2211.05953). As long; keeps all of them. With one stage a rank it is GPipe. On Looped(ranks,
-// a_rank).
+// 2211.05953). Takes as long, and keeps all of them. With one stage per rank it is GPipe. On
+// Looped(ranks, a_rank).
 std::vector<Action> BreadthFirst(uint32_t ranks, uint32_t a_rank, uint32_t micro_batches);
 
-// ZB-V (Qi et al. 2024, arXiv 2405.15362): with F = B = W a rank does not idle, and keeps what 1F1B
-// keeps on its first rank. At least 2p micro-batches. On VShaped(ranks).
+// ZB-V (Qi et al. 2024, arXiv 2405.15362): with F = B = W a rank does not idle, and keeps as much
+// as 1F1B does on its first rank. At least 2p micro-batches. On VShaped(ranks).
 std::vector<Action> ZeroBubbleV(uint32_t ranks, uint32_t micro_batches);
 
 // DualPipe (DeepSeek-V3, arXiv 2412.19437, Fig. 5): micro-batches come in from both ends, on two

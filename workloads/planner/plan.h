@@ -23,7 +23,7 @@ struct NodeState {
   std::vector<BufferId> saved;  // masks, statistics of norms, ...
 };
 
-// What the gradient of a node's matrix is made of; put off, it keeps both alive.
+// What the gradient of a node's matrix is made of; if it is put off, both are kept alive.
 struct WeightOperands {
   Tensor x;  // of a product
   Tensor dy;
@@ -35,7 +35,7 @@ struct ChunkState {
   explicit ChunkState(size_t count) : nodes(count), gradients(count) {}
 
   std::vector<NodeState> nodes;                  // by node
-  std::vector<std::optional<Tensor>> gradients;  // by node: of its value, as far as known
+  std::vector<std::optional<Tensor>> gradients;  // by node: that of its value, as far as known
   std::vector<std::pair<uint32_t, WeightOperands>> put_off;  // by node, in the order of their dX
 };
 
@@ -45,7 +45,7 @@ struct Plan {
   const Training& training;
   PlanBuilder& builder;
   Parameters& parameters;
-  ChunkState* chunk = nullptr;    // the one that is being worked on
+  ChunkState* chunk = nullptr;    // the one being worked on
   uint32_t prefetch_end = 0;      // matrices that may be gathered ahead
   bool puts_off_weights = false;  // gradients of matrices come in an action of their own
   uint32_t expert_rank = 0;       // which share of the experts this rank has

@@ -7,7 +7,7 @@
 namespace rehearse {
 namespace {
 
-// Those that every role has a stream for: of each axis, and of the model.
+// The communicators that every role has a stream for: those of each axis, and of the model.
 std::vector<Communicator> FirstOf(const StepCommunicators& communicators) {
   const auto begin = communicators.all().begin();
   return {begin, begin + communicators.model().index() + 1};
@@ -120,7 +120,7 @@ void PlanBuilder::set_sequences(uint32_t axis, uint64_t sequence, bool balanced)
   sequences_.balanced = balanced;
 }
 
-// A block is what the axes outside of the one that cuts sequences leave.
+// A block is what the axes outside the one that cuts sequences leave.
 SequenceOrder PlanBuilder::OrderOf(uint64_t rows, const Layout& layout) const {
   if (sequences_.parts == 1 || !IsSplit(layout[sequence_axis_], 0)) return {};
   SequenceOrder order = sequences_;
@@ -134,8 +134,8 @@ SequenceOrder PlanBuilder::OrderOf(uint64_t rows, const Layout& layout) const {
 
 // ---- ops ----------------------------------------------------------------------------------------
 
-// The host runs ahead of the device, so what counts is the sum of all launches so far. It is told
-// layer by layer: a layer's first kernel waits for the launches of those before it.
+// The host runs ahead of the device, so what counts is the sum of all launches so far. It counts
+// layer by layer: a layer's first kernel waits for the launches of all before it.
 void PlanBuilder::CountLaunches(uint32_t launches) {
   if (host_launch_ == Seconds(0)) return;
   const bool is_same = launched_.layer == tag().layer && launched_.phase == tag().phase &&
@@ -193,7 +193,7 @@ OpId PlanBuilder::AddMemoryOpBeside(std::string name, Kernel kernel, double byte
                                    writes);
 }
 
-// Of all three arrays; C is in the plan's precision.
+// The bytes of all three arrays; C is in the plan's precision.
 Bytes PlanBuilder::BytesOfGemm(const Gemm& gemm, BufferId a) const {
   const DType operands = BufferOf(a).dtype;
   if (!IsNarrow(operands)) return BytesOf(gemm, precision_);
@@ -349,7 +349,7 @@ Tensor PlanBuilder::Take(const RedistributionStep& step, Tensor tensor, Issue is
   return result;
 }
 
-// A view, moved on by this rank's place along the axes.
+// A view, offset by this rank's place along the axes.
 Tensor PlanBuilder::Slice(const RedistributionStep& step, Tensor tensor) {
   const Buffer& whole = BufferOf(tensor.buffer);
   View view = whole.view.value_or(View{tensor.buffer, 0, 0, {}, {}});

@@ -1,4 +1,4 @@
-// Tensors on a mesh and the ops that work on them: what the planner writes a Schedule with.
+// Tensors on a mesh and the ops that work on them: the planner writes a Schedule with these.
 //
 // Above RoleBuilder, which knows buffers and dependencies, this knows layouts: it cuts tensors
 // into each rank's piece, gives buffers their shapes and regions, and turns a change of layout
@@ -35,7 +35,8 @@ class PlanBuilder {
  public:
   using Issue = RoleBuilder::Issue;
 
-  // A role with that name. The communicators are those of all roles of the step, and outlive this.
+  // A role with that name. The communicators are those of all roles of the step, and must outlive
+  // this.
   PlanBuilder(std::string role, StepCommunicators* communicators, DType precision,
               std::vector<AxisCost> costs, Place place);
 
@@ -49,15 +50,15 @@ class PlanBuilder {
   // Along these axes, the last one varying fastest.
   CommunicatorId CommunicatorOf(const std::vector<uint32_t>& axes);
   CommunicatorId CommunicatorNamed(const std::vector<uint32_t>& axes, const std::string& name);
-  // Of each rank of one mesh of the pipeline with its counterpart on another.
+  // Pairs each rank of one mesh of the pipeline with its counterpart on another.
   CommunicatorId PairsOf(uint32_t rank, uint32_t other);
 
   void set_tag(const Tag& tag) { builder_.set_tag(tag); }
   const Tag& tag() const { return builder_.tag(); }
-  // With chunks that take turns nothing blocks: an op waits for the buffers that it needs.
+  // If chunks take turns, nothing blocks: an op waits for the buffers that it needs.
   void set_runs_chunks(bool runs_chunks) { runs_chunks_ = runs_chunks; }
 
-  // Along this axis ranks share sequences of so many rows; said before there are tensors.
+  // Along this axis ranks share sequences of so many rows; call this before there are tensors.
   void set_sequences(uint32_t axis, uint64_t sequence, bool balanced);
 
   // "norm 1 of layer 3" inside a layer.
@@ -67,7 +68,7 @@ class PlanBuilder {
   uint64_t LocalColumns(const Tensor& tensor) const;
   double LocalElements(const Tensor& tensor) const;
 
-  // A new buffer that holds this rank's piece, an activation of the plan's precision where not said
+  // A new buffer that holds this rank's piece, an activation in the plan's precision unless said
   // otherwise.
   Tensor MakeTensor(std::string name, uint64_t rows, uint64_t columns, const Layout& layout);
   Tensor MakeTensor(std::string name, uint64_t rows, uint64_t columns, const Layout& layout,
@@ -87,28 +88,28 @@ class PlanBuilder {
   OpId AddMemoryOp(std::string name, Kernel kernel, const KernelCost& cost,
                    const std::vector<BufferId>& reads, const std::vector<BufferId>& writes,
                    std::vector<double> attributes = {});
-  // One kernel on another compute stream than the first, which waits for its buffers only.
+  // One kernel on a compute stream other than the first, which waits only for its buffers.
   OpId AddMemoryOpBeside(std::string name, Kernel kernel, double bytes, StreamId stream,
                          const std::vector<BufferId>& reads, const std::vector<BufferId>& writes);
-  // What a product of one, with A as it is here, moves.
+  // How many bytes a product moves, with A as it is here.
   Bytes BytesOfGemm(const Gemm& gemm, BufferId a) const;
-  // C(m×n) = A·B in what A is cast to, else in the plan's precision; C += A·B where `accumulate`.
-  // `bytes` of memory traffic where they are not those of the three arrays.
+  // C(m×n) = A·B in the type that A is cast to, else in the plan's precision; C += A·B if
+  // `accumulate`. `bytes` is the memory traffic if it is not that of the three arrays.
   OpId AddGemm(std::string name, const Gemm& gemm, BufferId a, BufferId b, BufferId c,
                bool accumulate = false, std::optional<Bytes> bytes = std::nullopt);
   OpId AddCompute(std::string name, const Compute& compute, const std::vector<BufferId>& reads,
                   const std::vector<BufferId>& writes);
-  // What the host needs to launch a kernel or a collective. From then on the kernels of a layer (or
-  // of what comes between layers) begin when all that came before them has been launched; 0: no
-  // matter when.
+  // How long the host needs to launch a kernel or a collective. From then on the kernels of a layer
+  // (or of what comes between layers) begin when everything before them has been launched; 0: they
+  // do not wait for that.
   void set_host_launch(Seconds time) { host_launch_ = time; }
   OpId AddCollective(std::string name, CollectiveKind kind, const std::vector<uint32_t>& axes,
                      double bytes, DType dtype, Issue issue, const std::vector<BufferId>& reads,
                      const std::vector<BufferId>& writes);
   OpId AddCollective(std::string name, const Collective& collective, Issue issue,
                      const std::vector<BufferId>& reads, const std::vector<BufferId>& writes);
-  // This rank's piece of a tensor to or from its counterpart on another rank of the pipeline. The
-  // next kernel waits for a blocking send.
+  // Sends this rank's piece of a tensor to its counterpart on another rank of the pipeline, or
+  // receives it. The next kernel waits for a blocking send.
   OpId AddSend(const Tensor& tensor, CommunicatorId communicator, uint32_t rank, StreamId stream,
                Issue issue);
   OpId AddReceive(const Tensor& tensor, CommunicatorId communicator, uint32_t rank,
@@ -120,7 +121,7 @@ class PlanBuilder {
   void AllReduceRowValues(const std::string& name, const Tensor& values, const Tensor& like,
                           Reduction reduction = Reduction::kSum);
 
-  // Throws Error, naming the tensor, where no redistribution reaches `target`.
+  // Throws Error, naming the tensor, if no redistribution reaches `target`.
   const std::vector<RedistributionStep>& PathTo(const Tensor& tensor, const Layout& target);
   Tensor Take(const RedistributionStep& step, Tensor tensor, Issue issue = Issue::kBlocking);
   Tensor Redistribute(Tensor tensor, const Layout& target, Issue issue = Issue::kBlocking);
@@ -145,10 +146,10 @@ class PlanBuilder {
   const Place place_;
   bool runs_chunks_ = false;
   uint32_t sequence_axis_ = 0;
-  SequenceOrder sequences_;  // its block is a tensor's own
+  SequenceOrder sequences_;  // without its block, which is each tensor's own
   Seconds host_launch_;
   uint32_t launches_ = 0;  // since the host's last op
-  Tag launched_;           // the layer that they are of
+  Tag launched_;           // the layer that they belong to
   StreamId host_;
   std::vector<uint32_t> sizes_;
   RoleBuilder builder_;

@@ -33,7 +33,7 @@ Strategy Normalized(const Strategy& strategy) {
   return result;
 }
 
-// The data come as the first product that takes them wants them.
+// The data come in the layout that the first product to take them wants.
 const Layout& InputLayout(const Network& network, const Strategy& strategy, uint32_t input) {
   const auto takes = [&](const NetworkNode& node) {
     return node.kind == NodeKind::kProduct && node.inputs.front() == input;
@@ -44,7 +44,7 @@ const Layout& InputLayout(const Network& network, const Strategy& strategy, uint
 }
 
 // The layout in which each node's value rests: a product's is the strategy's choice, others keep
-// that of their last input (a residual that of the stream it adds to).
+// that of their last input (a residual, that of the stream it adds to).
 std::vector<Layout> RestsOf(const Network& network, const Strategy& strategy) {
   std::vector<Layout> rests;
   for (uint32_t i = 0; i < network.nodes.size(); ++i) {
@@ -75,8 +75,8 @@ Network Divided(Network network, uint32_t parts) {
   return network;
 }
 
-// How many micro-batches what repeats is taken to be of, the same on all ranks. Where ranks have
-// several stages, orders go by rounds of as many micro-batches as there are ranks.
+// How many micro-batches a repeating block is taken to have, the same on all ranks. If ranks have
+// several stages, orders go in rounds of as many micro-batches as there are ranks.
 uint32_t MicroBatchesOfBlock(const std::vector<Action>& actions, const StagePlaces& places) {
   uint32_t most = 0;
   for (uint32_t rank = 0; rank < places.ranks; ++rank) {
@@ -102,7 +102,7 @@ uint32_t ExpertRankOf(const Strategy& strategy, uint32_t rank) {
   return part;
 }
 
-// Whether ranks of the stages with other experts have more or fewer rows of them.
+// Whether ranks of the stages with other experts have more or fewer rows for them.
 bool HasUnevenExperts(const StepSetup& step, const std::vector<const Stage*>& stages) {
   if (!step.strategy.experts || step.strategy.experts->axes.empty()) return false;
   for (const Stage* stage : stages) {
@@ -114,7 +114,7 @@ bool HasUnevenExperts(const StepSetup& step, const std::vector<const Stage*>& st
   return false;
 }
 
-// As they go to other ranks: where ranks hold the same rows, in parts.
+// How values go to other ranks: if ranks hold the same rows, in parts.
 std::vector<Layout> CrossingsOf(const StepSetup& step, const std::vector<uint32_t>& scattered) {
   std::vector<Layout> crossings = step.rests;
   std::vector<uint32_t> sizes;
@@ -132,8 +132,8 @@ std::vector<Layout> CrossingsOf(const StepSetup& step, const std::vector<uint32_
   return crossings;
 }
 
-// Before anything is planned: a gigabyte or two. What goes over the network once, forward and back,
-// is a pass.
+// Checked before anything is planned; the limit is a gigabyte or two. Going through the network
+// once, forward and back, is a pass.
 void CheckSize(const StepSetup& step, uint32_t passes, const Place& place) {
   constexpr uint64_t kMost = 100'000;
   const uint64_t visits = uint64_t{step.network.nodes.size()} * passes * step.strategy.chunks;
@@ -169,7 +169,8 @@ void CheckRecomputedLayers(const Training& training, const StagePlaces& places,
                                  found, places.stages()));
 }
 
-// By layer: whether its stage computes it again. Stages of a second copy do as those of the first.
+// By layer: whether its stage computes it again. Stages of a second copy do the same as those of
+// the first.
 std::vector<bool> LayersAgain(const Training& training, const std::vector<Stage>& stages) {
   std::vector<bool> again;
   for (const Stage& stage : stages) {
@@ -194,7 +195,7 @@ Schedule PlanPipeline(const Network& network, const Training& training, const St
   const StagePlaces& places = pipeline.places;
   StepSetup step{Divided(network, strategy.chunks), Normalized(strategy), training, {}, {},
                  pipeline.overlaps_messages};
-  // Of micro-batches that are kept once some are planned all the same.
+  // Of micro-batches that are kept once, some are still planned.
   CheckSize(step, std::min(network.micro_batches, few_micro_batches), place);
   step.rests = RestsOf(network, step.strategy);
   step.crossings = CrossingsOf(step, pipeline.scattered_axes);
@@ -207,7 +208,7 @@ Schedule PlanPipeline(const Network& network, const Training& training, const St
   for (const Action& action : actions) {
     if (recomputes || action.kind != ActionKind::kRecompute) continue;
     throw Error(place,
-                fmt::format("{}: this training keeps what it needs, expected full recomputation",
+                fmt::format("{}: this training keeps what it needs; expected full recomputation",
                             Describe(action)));
   }
 

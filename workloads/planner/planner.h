@@ -1,9 +1,9 @@
-// The planner: from a network, a strategy and the run's numbers to the Schedule of one training
+// The planner: turns a network, a strategy and the run's numbers into the Schedule of one training
 // step.
 //
-// The step is a list of actions (workloads/planner/actions.h). PlanStep's is: for each micro-batch
-// forward, loss, backward (with full recomputation each layer's forward once more); then the
-// gradients' synchronisation over the data axes, the gradient norm and the Adam update.
+// The step is a list of actions (workloads/planner/actions.h). PlanStep's list is: for each
+// micro-batch forward, loss, backward (with full recomputation each layer's forward once more);
+// then the gradients' synchronisation over the data axes, the gradient norm and the Adam update.
 //
 // Collectives follow from the layouts: a product's partial sums, the gradient of its input, the
 // gradient of its weight, and every change of layout between a product and the resting layout of
@@ -25,8 +25,8 @@
 
 namespace rehearse {
 
-// Up to so many micro-batches are all planned; of more, those that are equal are kept once (Repeat
-// in sim/schedule/schedule.h).
+// Up to this many micro-batches are all planned; of more, equal ones are kept once (Repeat in
+// sim/schedule/schedule.h).
 inline constexpr uint32_t kFewMicroBatches = 8;
 
 // The schedule has one role and mesh.size() ranks. Throws Error (at `place`) when a dimension
@@ -36,21 +36,21 @@ Schedule PlanStep(const Network& network, const Training& training, const Strate
                   const Place& place = {});
 
 // A pipeline (workloads/planner/pipeline.h): the network is cut into stages of so many units each,
-// and every rank of the pipeline lies on the strategy's mesh by itself, rank r of the p-th being
-// rank p·mesh + r. A role for each; the ranks with the same coordinates hand values on and
+// and every rank of the pipeline is a whole mesh of the strategy, rank r of the p-th being rank
+// p·mesh + r. There is a role for each; ranks with the same coordinates pass values on and
 // gradients back along the communicator "stages", in their resting layouts. A matrix that stages of
 // two ranks share is kept by both, and their gradients are added up. Throws Error as PlanStep does,
-// and where CheckActions or CutIntoStages find a mistake.
+// and if CheckActions or CutIntoStages find a mistake.
 Schedule PlanPipeline(const Network& network, const Training& training, const Strategy& strategy,
                       const StagePipeline& pipeline, const Place& place = {},
                       uint32_t few_micro_batches = kFewMicroBatches);
-// One stage a rank.
+// One stage per rank.
 Schedule PlanStages(const Network& network, const Training& training, const Strategy& strategy,
                     const std::vector<uint32_t>& units_of_stage, const std::vector<Action>& actions,
                     const Place& place = {}, uint32_t few_micro_batches = kFewMicroBatches);
 
-// The same step on one rank, which gives the same numbers: where a strategy works in chunks there
-// are as many more micro-batches, so that dropout draws alike.
+// The same step on one rank, which gives the same numbers: if a strategy works in chunks, there are
+// that many times more micro-batches, so that dropout draws the same.
 Schedule PlanSerialStep(const Network& network, const Training& training, uint32_t chunks);
 
 }  // namespace rehearse

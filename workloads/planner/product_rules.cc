@@ -17,7 +17,7 @@ Tensor Rest(Plan& plan, const ProductLayouts& layouts, Tensor y) {
 }
 
 // dX = dY·W. The collectives that add up its partial sums may run beside the dW product that
-// follows; a gather (and the copy after it) comes behind that.
+// follows; a gather (and the copy after it) comes after that.
 Tensor MakeInputGradient(Plan& plan, uint32_t node, const Tensor& x, const Tensor& dy) {
   PlanBuilder& builder = plan.builder;
   const uint32_t matrix = *plan.Node(node).matrix;
@@ -39,7 +39,7 @@ Tensor MakeInputGradient(Plan& plan, uint32_t node, const Tensor& x, const Tenso
   return dx;
 }
 
-// X as the dW product takes it; a gather of it may run beside what comes before that.
+// X as the dW product takes it; a gather of it may run beside what comes before that product.
 Tensor OperandOfWeightGradient(Plan& plan, uint32_t node, const Tensor& x) {
   const ProductLayouts& layouts = plan.parameters.LayoutsOf(*plan.Node(node).matrix);
   return plan.builder.Redistribute(x, layouts.x, Issue::kAsynchronous);
@@ -100,7 +100,7 @@ void WeightGradientOfProduct(Plan& plan, uint32_t node, const WeightOperands& op
   plan.parameters.EndGradient(matrix);
 }
 
-// Looks up the rows of the table that this rank holds; what the others find is added up after it.
+// Looks up the rows of the table that this rank holds; what the others find is added up afterwards.
 void ForwardEmbedding(Plan& plan, uint32_t node) {
   const NetworkNode& shape = plan.Node(node);
   const uint32_t matrix = *shape.matrix;
@@ -119,7 +119,7 @@ void InputGradientOfEmbedding(Plan& plan, uint32_t node, const Tensor& gradient)
   plan.PassToWeight(node, {{}, plan.builder.Redistribute(gradient, Resolved(y))});
 }
 
-// Scatter-adds into the gradient, which a tied output layer has begun.
+// Scatter-adds into the gradient, which a tied output layer may have begun.
 void WeightGradientOfEmbedding(Plan& plan, uint32_t node, const WeightOperands& operands) {
   const uint32_t matrix = *plan.Node(node).matrix;
   bool adds = false;

@@ -71,7 +71,7 @@ class Comparison {
   }
 
  private:
-  // One buffer, which no copy has to itself, or that of the copy before.
+  // The same buffer, shared by all copies, or that of the copy before.
   bool IsSameName(BufferId before, BufferId own) const {
     const uint32_t first_shifted = repeat_.first_buffer - buffers_;
     if (own.index() < first_shifted) return before == own;
@@ -142,7 +142,8 @@ uint32_t MostInFlight(const std::vector<Action>& own) {
 std::optional<PeriodicActions> FindPeriod(const std::vector<Action>& own, uint32_t of_block,
                                           uint32_t copies) {
   if (own.empty()) return std::nullopt;
-  // What is done of one micro-batch, on all stages of the rank that take it, amid the step.
+  // What is done for one micro-batch in the middle of the step, on all stages of the rank that take
+  // it.
   const Action& amid = own[own.size() / 2];
   const auto step =
       copies *

@@ -1,8 +1,8 @@
 // Which part of a list of actions repeats, and whether the ops planned for it do.
 //
 // A schedule keeps equal micro-batches once (Repeat in sim/schedule/schedule.h). Whether they are
-// equal is not reasoned out but seen: blocks of actions are planned until one has given the same
-// ops as the block before it, but for the shifts that a Repeat knows. Pure functions.
+// equal is not reasoned out but seen: blocks of actions are planned until one gives the same ops as
+// the block before it, up to the shifts that a Repeat allows. Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,12 @@
 
 namespace rehearse {
 
-// How many micro-batches a stage has begun and not ended, at most. Blocks of so many name what
-// their own ops or those of the block before have made, and nothing older.
+// The most micro-batches that a stage has begun and not ended. Blocks of that many refer only to
+// what their own ops or those of the previous block have made.
 uint32_t MostInFlight(const std::vector<Action>& own);
 
-// Actions [begin, end) of one rank, of which each block of `length` is the one before it with
-// numbers of micro-batches that are higher by `micro_batches`.
+// Actions [begin, end) of one rank, in which each block of `length` is the previous one with
+// micro-batch numbers higher by `micro_batches`.
 struct PeriodicActions {
   uint32_t begin = 0;
   uint32_t end = 0;
@@ -27,16 +27,16 @@ struct PeriodicActions {
   uint32_t micro_batches = 0;
 };
 // The longest such part, of blocks of `of_block` micro-batches (of each copy of the model); nothing
-// where it is of fewer than four.
+// if it has fewer than four.
 std::optional<PeriodicActions> FindPeriod(const std::vector<Action>& own, uint32_t of_block,
                                           uint32_t copies = 1);
 
-// Whether the ops and buffers of a repeat's body are those of the equally long piece before it, but
-// for what differs between copies.
+// Whether the ops and buffers of a repeat's body are those of the equally long piece before it,
+// except for what differs between copies.
 bool IsLikePieceBefore(const Role& role, const Repeat& repeat);
 
-// Whether what comes after the body names nothing of the piece before it, which would not be the
-// last copy but one.
+// Whether what comes after the body refers to nothing in the piece before it, which would not be
+// the last copy but one.
 bool CanBeSaid(const Role& role, const Repeat& repeat);
 
 }  // namespace rehearse

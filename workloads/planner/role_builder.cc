@@ -115,7 +115,7 @@ OpId RoleBuilder::AddCommunication(Op op, const std::vector<BufferId>& reads,
 }
 
 // Collects what op `op` must wait for, and returns the record of exactly the part that it touches.
-// Parts that a write covers need no record of their own any more.
+// Parts that a write covers no longer need a record of their own.
 RoleBuilder::Access& RoleBuilder::Touch(BufferId buffer, bool writes, uint32_t op,
                                         std::vector<uint32_t>* before) {
   const Footprint part = FootprintOf(role_.buffers, buffer);

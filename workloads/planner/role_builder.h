@@ -18,12 +18,12 @@ namespace rehearse {
 
 class RoleBuilder {
  public:
-  // One compute stream, and one communication stream for each communicator of the schedule, like
-  // it.
+  // One compute stream, and one communication stream for each communicator of the schedule, with
+  // its name.
   RoleBuilder(std::string name, const std::vector<Communicator>& communicators);
 
-  // One more communication stream: for the collectives of a communicator that the schedule has got
-  // since, or for messages.
+  // One more communication stream: for the collectives of a communicator that the schedule got
+  // later, or for messages.
   void AddStream(const Communicator& communicator, CommunicatorId id);
   StreamId AddStream(std::string name, StreamKind kind = StreamKind::kCommunication);
   bool HasStream(CommunicatorId communicator) const {
@@ -42,8 +42,8 @@ class RoleBuilder {
   OpId AddCompute(std::string name, const Compute& compute, const std::vector<BufferId>& reads,
                   const std::vector<BufferId>& writes);
 
-  // On another compute stream than the first, beside what goes on there: a kernel that waits for
-  // its buffers only.
+  // On a compute stream other than the first, beside what runs there: a kernel that waits only for
+  // its buffers.
   OpId AddComputeBeside(std::string name, const Compute& compute, StreamId stream,
                         const std::vector<BufferId>& reads, const std::vector<BufferId>& writes);
 
@@ -60,21 +60,21 @@ class RoleBuilder {
 
   // What has been written so far.
   const Role& role() const { return role_; }
-  // The last ops and buffers are a body that is done more often. What comes next is planned as if
-  // its last copy had just been written.
+  // The last ops and buffers are a body that is repeated. What comes next is planned as if its last
+  // copy had just been written.
   void AddRepeat(const Repeat& repeat);
 
   Role Build();
 
  private:
-  // Who touched a part of a buffer last.
+  // The ops that touched a part of a buffer last.
   struct Access {
     Footprint part;
     std::optional<uint32_t> writer;
     std::vector<uint32_t> readers;  // since the last write
   };
-  // For each stream the last op (plus one) that is known to be done before this op begins; streams
-  // that came later are missing.
+  // For each stream, the last op (plus one) that is known to be done before this op begins; streams
+  // added later are missing.
   using Clock = std::vector<uint32_t>;
 
   OpId Add(Op op, const std::vector<uint32_t>& extra);
@@ -87,7 +87,7 @@ class RoleBuilder {
   std::vector<std::vector<Access>> accesses_;  // by buffer: its parts
   std::vector<Clock> clocks_;                  // by op
   std::vector<std::optional<uint32_t>> last_;  // by stream
-  std::vector<StreamId> stream_of_;            // by communicator; not set where it has none (yet)
+  std::vector<StreamId> stream_of_;            // by communicator; not set if it has none (yet)
   std::vector<uint32_t> pending_;              // blocking ops that the next compute op waits for
 };
 

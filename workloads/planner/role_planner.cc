@@ -35,7 +35,7 @@ RolePlanner::RolePlanner(const StepSetup& step, const std::vector<const Stage*>&
   stages_.reserve(stages.size());
   for (const Stage* stage : stages) stages_.emplace_back(step, *stage, &plan_, &streams_);
   // Neighbours on one rank: at the turn of a V, or all of a pipeline of one rank. The last stage of
-  // one copy of the model hands nothing to the first of the other.
+  // one copy of the model passes nothing to the first of the other.
   for (size_t i = 0; i + 1 < stages_.size(); ++i) {
     const bool are_neighbours = stages[i]->index + 1 == stages[i + 1]->index;
     if (!are_neighbours || stages[i]->leaves.empty()) continue;
@@ -54,7 +54,7 @@ std::optional<Role> RolePlanner::Run(const std::vector<Action>& actions,
   std::optional<Repeat> repeat;
   for (uint32_t i = 0; i < actions.size(); ++i) {
     if (period && !repeat && i >= period->begin && (i - period->begin) % period->length == 0) {
-      // The last block is planned, as it may differ: in what it awaits for the next action, and in
+      // The last block is planned, as it may differ in what it awaits for the next action and in
       // what is done beside the last gradients.
       const uint32_t left = (std::max(period->end, i) - i) / period->length;
       marks.push_back(MarkHere());
@@ -107,7 +107,7 @@ RolePlanner::Mark RolePlanner::MarkHere() const {
   return mark;
 }
 
-// The last block, if the one before it is the same and those to come will be.
+// The last block, if the one before it is the same and the following ones will be.
 std::optional<Repeat> RolePlanner::BodyBetween(const std::vector<Mark>& marks,
                                                uint32_t micro_batches) const {
   if (marks.size() < 3) return std::nullopt;

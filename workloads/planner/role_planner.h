@@ -15,20 +15,21 @@ namespace rehearse {
 
 class RolePlanner {
  public:
-  // The stages of the rank, lowest first. All that is given must outlive the planner.
+  // The stages of the rank, lowest first. All arguments must outlive the planner.
   RolePlanner(const StepSetup& step, const std::vector<const Stage*>& stages,
               StepCommunicators* communicators, const Place& place);
   RolePlanner(const RolePlanner&) = delete;
   RolePlanner& operator=(const RolePlanner&) = delete;
 
-  // `actions` are those of the rank, in a possible order (CheckActions). Of those that are said to
-  // repeat, blocks are planned until two are alike; the other blocks but the last are then copies
-  // (Repeat). Nothing where what follows them cannot be said like that. Called once.
+  // `actions` are those of the rank, in a possible order (CheckActions). Of the actions that
+  // repeat, blocks are planned until two are alike; the other blocks except the last are then
+  // copies (Repeat). Returns nothing if what follows them cannot be expressed that way. Called
+  // once.
   std::optional<Role> Run(const std::vector<Action>& actions,
                           const std::optional<PeriodicActions>& period = std::nullopt);
 
  private:
-  // The role so far, between two blocks.
+  // The state of the role between two blocks.
   struct Mark {
     uint32_t op = 0;
     uint32_t buffer = 0;

@@ -15,7 +15,8 @@ class Checker {
     for (const MeshAxis& axis : strategy.mesh.axes()) sizes_.push_back(axis.size);
   }
 
-  // `size` of `what`, outermost axis first, so that the axis named is the one that does not fit.
+  // Splits the `size` of `what`, outermost axis first, so that the axis named is the one that does
+  // not fit.
   void Split(const std::string& what, uint64_t size, const Layout& layout,
              uint8_t dimension) const {
     uint64_t left = size;
@@ -40,7 +41,7 @@ class Checker {
     }
   }
 
-  // Whole samples where a row depends on others of its sample.
+  // Samples stay whole if a row depends on others of its sample.
   void Samples(const Layout& layout) const {
     uint64_t pieces = Pieces(layout, sizes_, 0);
     const auto& context = strategy_.context;
@@ -56,7 +57,7 @@ class Checker {
                                           : fmt::format(" of {} chunks", strategy_.chunks)));
   }
 
-  // Sequences that ranks share: into equal runs, and the core's heads as its form wants.
+  // Splits sequences that ranks share into equal runs, and the core's heads as its form requires.
   void Context() const {
     if (!strategy_.context) return;
     const ContextPolicy& context = *strategy_.context;
@@ -92,16 +93,16 @@ class Checker {
       const std::string& name = strategy_.mesh.axes()[axis].name;
       throw Error(place_, fmt::format("experts of {}: the {} ranks along axis \"{}\" have the same "
                                       "tokens; expected \"kind\": \"combined\" with "
-                                      "\"sequence_parallel\": true, or a kind that splits the "
-                                      "batch only (data-parallel, zero-1, zero-2, fsdp)",
+                                      "\"sequence_parallel\": true, or a kind that only splits the "
+                                      "batch (data-parallel, zero-1, zero-2, fsdp)",
                                       network_.name, sizes_[axis], name));
     }
     for (uint32_t i = 0; i < network_.matrices.size() && !strategy_.experts; ++i) {
       if (!IsOfExperts(network_.matrices[i].role)) continue;
       if (Pieces(strategy_.products[i].w, sizes_, 0) * Pieces(strategy_.products[i].w, sizes_, 1) >
           1)
-        throw Error(place_, fmt::format("weight \"{}\" of {} is split: ranks share experts with "
-                                        "\"kind\": \"combined\" only",
+        throw Error(place_, fmt::format("weight \"{}\" of {} is split: ranks share experts only "
+                                        "with \"kind\": \"combined\"",
                                         network_.matrices[i].name, network_.name));
     }
     const ExpertRouting routing = MakeRouting(route.attributes);

@@ -1,4 +1,4 @@
-// Can a network be split as a strategy asks?
+// Whether a network can be split as a strategy asks.
 #pragma once
 
 #include <vector>

@@ -146,8 +146,8 @@ bool StagePlanner::ComputesAgain(const Unit& unit) const {
   return step_.training.ComputesAgain(stage_.index, before);
 }
 
-// What selective recomputation dropped, before the way back through the layer. A product that took
-// such a value as it was takes the new one.
+// Recomputes what selective recomputation dropped, before the way back through the layer. A product
+// that took such a value takes the new one.
 void StagePlanner::RecomputeOps(const Unit& unit) {
   for (const Visit& visit : VisitsOf(unit)) {
     if (!IsRecomputedOp(step_.network, step_.network.nodes[visit.node], step_.training)) continue;
@@ -206,7 +206,7 @@ void StagePlanner::RunBackward(uint32_t micro_batch, bool puts_off_weights) {
                      stage_.rank_before,
                      streams_.Of(MessageStreams::kSendGradients, stage_.rank_before), SendIssue());
   });
-  // What the weight gradients need has been put off with them.
+  // What the weight gradients need has been kept with them.
   for (ChunkState& chunk : current_->chunks) {
     chunk.nodes.clear();
     chunk.gradients.clear();
@@ -259,7 +259,7 @@ void StagePlanner::Forward(Phase phase, const std::vector<Visit>& visits) {
   });
 }
 
-// The visits are those of the way there, of which the last comes first.
+// The visits are those of the way there, in reverse order.
 void StagePlanner::Backward(const std::vector<Visit>& visits) {
   TakeTurns(Phase::kBackward, {visits.rbegin(), visits.rend()}, [&](const Visit& visit) {
     std::optional<Tensor>& gradient = plan_.Gradient(visit.node);

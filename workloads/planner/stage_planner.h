@@ -1,17 +1,17 @@
 // Plans what the actions of one stage do; a rank of a pipeline has one or several of these
 // (workloads/planner/role_planner.h), which write the same role.
 //
-// What is known of a micro-batch between its first action and its last is kept apart for each, so
-// that several may be under way. What crosses to a neighbouring stage does so in its resting
-// layout, each rank to the one with the same coordinates; on axes that are asked for, ranks that
-// hold the same send a part each, and the others gather it again. Overlapped, a message is awaited
-// from one action ahead and nothing waits for what is sent, so that messages travel beside the work
-// on other micro-batches. Messages of each kind have a stream of their own, in which they keep the
+// What is known about a micro-batch between its first and last action is kept separately for each,
+// so that several may be under way. A value crosses to a neighbouring stage in its resting layout,
+// each rank to the one with the same coordinates; on request, ranks along some axes that hold the
+// same values send a part each, and the receivers gather them. With overlap, a message is awaited
+// from one action ahead and nothing waits for what is sent, so messages travel beside the work on
+// other micro-batches. Messages of each kind have a stream of their own, in which they keep the
 // order of the actions. A stage on the same rank is handed the tensor itself.
 //
-// Where a strategy works in chunks they take turns block by block (ATP, arXiv 2301.08658, Fig. 8):
-// a turn ends with the first product whose result has to be communicated, so that this happens
-// while the other chunks have theirs. In Megatron-LM's layer these are the attention block and the
+// If a strategy works in chunks, they take turns block by block (ATP, arXiv 2301.08658, Fig. 8): a
+// turn ends with the first product whose result must be communicated, so that this happens while
+// the other chunks have their turns. In Megatron-LM's layer these are the attention block and the
 // MLP.
 #pragma once
 
@@ -28,16 +28,16 @@ namespace rehearse {
 // What all stages of a step have in common.
 struct StepSetup {
   Network network;    // for one chunk of a micro-batch
-  Strategy strategy;  // in whose layouts axes of size 1 say nothing
+  Strategy strategy;  // axes of size 1 say nothing in its layouts
   Training training;
   std::vector<Layout> rests;      // by node: how its value lies between producer and consumers
-  std::vector<Layout> crossings;  // and how it goes to another rank of the pipeline
+  std::vector<Layout> crossings;  // and how it travels to another rank of the pipeline
   bool overlaps_messages = true;
-  uint32_t expert_rank = 0;  // which share of the experts the ranks have that are planned
+  uint32_t expert_rank = 0;  // which share of the experts the planned ranks have
 };
 
 // The streams of a role's messages, made when they are first asked for. A rank that sends to two
-// others has one for each: what one of them is not ready for does not hold up the other.
+// others has a stream for each, so that one that is not ready does not hold up the other.
 class MessageStreams {
  public:
   enum Kind : uint8_t { kReceiveValues, kSendValues, kReceiveGradients, kSendGradients, kKinds };
@@ -51,7 +51,7 @@ class MessageStreams {
 
 class StagePlanner {
  public:
-  // All that is given must outlive the planner.
+  // All arguments must outlive the planner.
   StagePlanner(const StepSetup& step, const Stage& stage, Plan* plan, MessageStreams* streams);
 
   const Stage& stage() const { return stage_; }
@@ -59,17 +59,17 @@ class StagePlanner {
   void set_before(StagePlanner* before) { before_ = before; }
   void set_behind(StagePlanner* behind) { behind_ = behind; }
 
-  // Posts the receives of what the action needs of other ranks, unless they are posted already.
+  // Posts the receives of what the action needs from other ranks, unless they are already posted.
   void Await(const Action& action);
-  // All but what ends the step.
+  // All actions except those that end the step.
   void Do(const Action& action);
 
   // ---- for blocks that repeat: the micro-batches under way ----
   std::vector<uint32_t> UnderWay() const;
   bool HasNone() const { return micro_batches_.empty(); }
-  // Whether all that they keep are buffers from this one on.
+  // Whether all buffers that they keep come from this one on.
   bool HoldsOnlyFrom(uint32_t first_buffer) const;
-  // They are from now on those of so many later numbers.
+  // From now on their numbers are higher by `count`.
   void SkipMicroBatches(uint32_t count);
 
  private:
@@ -85,7 +85,7 @@ class StagePlanner {
   };
 
   bool Recomputes() const { return step_.training.recomputation == Recomputation::kFull; }
-  // Whether the unit is a layer that is computed again, all of it.
+  // Whether the unit is a layer that is fully recomputed.
   bool ComputesAgain(const Unit& unit) const;
   void RecomputeOps(const Unit& unit);
   MicroBatch& Begin(uint32_t micro_batch);

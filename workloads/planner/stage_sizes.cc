@@ -17,7 +17,7 @@ uint32_t LayersIn(const std::vector<Unit>& units) {
   return static_cast<uint32_t>(std::count_if(units.begin(), units.end(), IsLayer));
 }
 
-// Of the network's units those before the first layer and those behind the last one.
+// The network's units before the first layer and after the last one.
 uint32_t UnitsBefore(const std::vector<Unit>& units) {
   return static_cast<uint32_t>(std::find_if(units.begin(), units.end(), IsLayer) - units.begin());
 }
@@ -48,7 +48,7 @@ std::vector<double> FlopsOfUnits(const Network& network, const std::vector<Unit>
   return flops;
 }
 
-// The cut into runs whose heaviest is as light as can be, by trying the first runs as full as a
+// Cuts into runs whose heaviest is as light as possible, by filling the first runs as far as a
 // bound allows.
 std::vector<uint32_t> Balanced(const std::vector<double>& weights, uint32_t stages) {
   const auto fill = [&](double bound) {
@@ -131,7 +131,7 @@ std::vector<uint32_t> StagesOfLayers(const Network& network, const std::vector<u
   }
   std::vector<uint32_t> sizes(layers.size());
   size_t stage = 0;
-  uint32_t used = 0;  // layers of the stage that are taken
+  uint32_t used = 0;  // layers of the stage that are already taken
   uint32_t left = sum;
   for (const Unit& unit : units) {
     if (IsLayer(unit)) {
@@ -139,7 +139,7 @@ std::vector<uint32_t> StagesOfLayers(const Network& network, const std::vector<u
       ++used;
       --left;
     } else if (left == 0) {
-      stage = layers.size() - 1;  // what comes behind the layers
+      stage = layers.size() - 1;  // what comes after the layers
     }
     ++sizes[stage];
   }
@@ -168,10 +168,9 @@ class LayoutReader {
   static constexpr size_t kMost = 1u << 16;
 
   [[noreturn]] void Fail(const std::string& what) const {
-    throw Error(place_,
-                fmt::format("layout \"{}\", character {}: {}; expected stages of E, t and L "
-                            "apart by |, as in \"Et*3|(tt|)*6L\"",
-                            text_, at_ + 1, what));
+    throw Error(place_, fmt::format("layout \"{}\", character {}: {}; expected stages of E, t and "
+                                    "L separated by |, as in \"Et*3|(tt|)*6L\"",
+                                    text_, at_ + 1, what));
   }
 
   std::string ReadRun() {

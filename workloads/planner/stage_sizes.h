@@ -1,8 +1,8 @@
 // How many layers each stage of a pipeline gets: the rules of the software that cuts networks.
 //
-// A unit is one layer, or what comes before the layers (the embedding) or behind them (the last
+// A unit is one layer, or what comes before the layers (the embedding) or after them (the last
 // norm, the output layer, the loss): workloads/planner/stages.h. All return the units of each
-// stage, in order, and throw Error at `place` where the rule cannot be kept. Pure functions.
+// stage, in order, and throw Error at `place` if the rule cannot be kept. Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -14,32 +14,32 @@
 
 namespace rehearse {
 
-// What stages are made equal in.
+// In what respect stages are made equal.
 enum class StageSplit : uint8_t {
   // Layers; embedding and output layer come on top at the ends (Megatron-LM). They must divide.
   kLayers,
   // Layers, embedding and output layer counting as one each (torchtitan's input_weight and
   // output_weight; Megatron-LM's account-for-...-in-pipeline-split). The first stages have one more
-  // where they do not divide.
+  // if they do not divide.
   kLayersAndEnds,
-  kParameters,  // the largest number of them is as small as can be (DeepSpeed's PipelineModule)
+  kParameters,  // the largest number is as small as possible (DeepSpeed's PipelineModule)
   kFlops,       // likewise: of products and attention cores
 };
 std::vector<uint32_t> SplitIntoStages(const Network& network, StageSplit split, uint32_t stages,
                                       const Place& place = {});
 
-// Layers as evenly as can be, the first stages with one more where they do not divide; embedding
-// and output layer on top.
+// Layers as evenly as possible, the first stages with one more if they do not divide; embedding and
+// output layer on top.
 std::vector<uint32_t> EvenStages(const Network& network, uint32_t stages, const Place& place = {});
 
-// So many layers each, embedding and output layer on top. A stage may have none where it has one of
-// these.
+// So many layers each, embedding and output layer on top. A stage with one of these may have no
+// layers.
 std::vector<uint32_t> StagesOfLayers(const Network& network, const std::vector<uint32_t>& layers,
                                      const Place& place = {});
 
-// Megatron-LM's --pipeline-model-parallel-layout: stages apart by '|', E the embedding, t a layer,
-// L the output layer with the loss; a symbol or a group in parentheses may be followed by *N.
-// "Et*3|(tt|)*6L".
+// Megatron-LM's --pipeline-model-parallel-layout: stages are separated by '|', E is the embedding,
+// t a layer, L the output layer with the loss; a symbol or a group in parentheses may be followed
+// by *N. "Et*3|(tt|)*6L".
 std::vector<uint32_t> StagesOfLayout(const Network& network, const std::string& layout,
                                      uint32_t stages, const Place& place = {});
 

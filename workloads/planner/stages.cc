@@ -59,7 +59,7 @@ void AddSharedMatrices(const Network& network, const std::vector<uint32_t>& stag
   }
 }
 
-// Those of one copy, as if there were no other.
+// The stages of one copy, as if there were no other.
 std::vector<Stage> CutOneCopy(const Network& network, const std::vector<uint32_t>& units_of_stage,
                               const StagePlaces& places) {
   std::vector<Stage> stages;
@@ -84,7 +84,7 @@ std::vector<Stage> CutOneCopy(const Network& network, const std::vector<uint32_t
       stages[stage + 1].arrives.push_back(node);
     }
   }
-  // Data are wherever they are taken; what nothing takes stays where it is defined.
+  // Data are wherever they are taken; what nobody takes stays where it is defined.
   for (Stage& stage : stages) {
     for (uint32_t node = 0; node < network.nodes.size(); ++node) {
       if (network.nodes[node].kind != NodeKind::kInput) continue;
@@ -96,7 +96,7 @@ std::vector<Stage> CutOneCopy(const Network& network, const std::vector<uint32_t
       if (takes) stage.inputs.push_back(node);
     }
   }
-  // Where there are two copies, all gradients meet those of the other one.
+  // If there are two copies, all gradients are summed with those of the other one.
   if (places.copies == 1) AddSharedMatrices(network, stage_of_matrix, places, &stages);
   return stages;
 }

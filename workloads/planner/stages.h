@@ -3,8 +3,7 @@
 //
 // Stages hold runs of units; a unit is the nodes of one layer, or those between layers. A value
 // that a later stage takes passes through all stages in between, and so does its gradient on its
-// way back. How many units each stage gets is said by workloads/planner/stage_sizes.h. Pure
-// functions.
+// way back. workloads/planner/stage_sizes.h says how many units each stage gets. Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -28,17 +27,17 @@ struct Unit {
 std::vector<Unit> UnitsOf(const Network& network);
 
 // A matrix that another stage has too, because one is tied to the other: the embedding's table and
-// the output layer. Each rank holds it whole; where both stages are on one rank it is there once.
+// the output layer. Each rank holds it whole; if both stages are on one rank, it is there once.
 struct SharedMatrix {
   uint32_t matrix = 0;  // of this stage
   uint32_t first_rank = 0;
-  uint32_t other_rank = 0;  // of the stage behind
+  uint32_t other_rank = 0;  // of the later stage
 };
 
 struct Stage {
-  uint32_t index = 0;  // as actions count
+  uint32_t index = 0;  // as actions count stages
   uint32_t rank = 0;   // of the pipeline
-  // Those of its neighbours; of no meaning at the ends.
+  // Those of its neighbours; meaningless at the ends.
   uint32_t rank_before = 0;
   uint32_t rank_behind = 0;
   std::vector<Unit> units;
@@ -46,8 +45,8 @@ struct Stage {
   std::vector<uint32_t> arrives;  // nodes whose values come from the stage before
   std::vector<uint32_t> leaves;   // nodes whose values go to the next one
   std::vector<SharedMatrix> shared;
-  // The rank with the other copy of it, where there are two of the model: gradients of all its
-  // parameters are summed with that.
+  // The rank with the other copy of it, if there are two copies of the model: gradients of all its
+  // parameters are summed with that rank's.
   std::optional<uint32_t> mirror;
 
   uint32_t node_begin() const { return units.front().begin; }
@@ -60,7 +59,7 @@ struct Stage {
 };
 
 // One for each stage of `places`. Throws Error unless every stage (of one copy of the model) has a
-// unit, and together they have all.
+// unit, and together they have all units.
 std::vector<Stage> CutIntoStages(const Network& network,
                                  const std::vector<uint32_t>& units_of_stage,
                                  const StagePlaces& places, const Place& place = {});

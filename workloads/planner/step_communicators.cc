@@ -10,7 +10,7 @@ namespace {
 
 constexpr const char* kStagesAxis = "stages";
 
-// "data+context"; parts of an axis go by its name where all of them are there.
+// "data+context"; parts of an axis go by its name if all of them are there.
 std::string NameOf(const DeviceMesh& mesh, const std::vector<uint32_t>& axes) {
   const auto parts_in = [&](const auto& all, const std::string& of, const auto& axis_of) {
     return std::count_if(all.begin(), all.end(),

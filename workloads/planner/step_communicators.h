@@ -1,12 +1,12 @@
 // The communicators of a planned step, which the roles of all its stages share.
 //
 // Each rank of the pipeline is a mesh as the strategy says; these lie one after the other, so that
-// rank r of the p-th is p·mesh + r. Each axis has the communicator of its number, with groups in
-// every mesh; then come "model" (the axes of one replica of the model, over the pipeline), with a
-// pipeline "stages" (the ranks with the same coordinates), one more of them for gradients where
-// ranks have several stages, so that values and gradients that go the same way do not meet, and
-// sets of axes as they are first asked for. All parts of an axis that was cut go by its name. Not
-// thread-safe.
+// rank r of the p-th is p·mesh + r. The communicator with an axis's number is that axis's, with
+// groups in every mesh. Then come "model" (the axes of one replica of the model, over the
+// pipeline), for a pipeline "stages" (the ranks with the same coordinates), and another of these
+// for gradients if ranks have several stages, so that values and gradients that go the same way do
+// not meet. Sets of axes follow as they are first asked for. All parts of an axis that was cut go
+// by its name. Not thread-safe.
 #pragma once
 
 #include <map>
@@ -23,8 +23,8 @@ namespace rehearse {
 
 class StepCommunicators {
  public:
-  // `whole_model` are the axes of one replica of the model on a stage. Throws Error at `place`
-  // where the mesh has an axis of a name that stages need.
+  // `whole_model` are the axes of one replica of the model on a stage. Throws Error at `place` if
+  // the mesh has an axis with a name that stages need.
   StepCommunicators(const DeviceMesh& mesh, const std::vector<uint32_t>& whole_model,
                     const StagePlaces& places, const Place& place);
 
@@ -35,13 +35,13 @@ class StepCommunicators {
 
   // Along these axes, the last one varying fastest.
   CommunicatorId Along(const std::vector<uint32_t>& axes);
-  // The same ranks by another name, apart from what else they have in common.
+  // The same ranks by another name, separate from their other communicators.
   CommunicatorId Named(const std::vector<uint32_t>& axes, const std::string& name);
   CommunicatorId model() const;
   // Member p of a group is on rank p of the pipeline.
   CommunicatorId OfValues() const;
   CommunicatorId OfGradients() const;
-  // Of each rank of one mesh with its counterpart on another, `rank` the lower one.
+  // Pairs each rank of one mesh with its counterpart on another, `rank` being the lower one.
   CommunicatorId Pairs(uint32_t rank, uint32_t other);
 
  private:

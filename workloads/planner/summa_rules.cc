@@ -6,7 +6,7 @@
 //   dX(i,l) = sum over j of dY(i,j)·W(l,j)^T   broadcast W(l,j) along i from l, reduce along j to l
 //   dW(l,j) = sum over i of X(i,l)^T·dY(i,j)   broadcast X(i,l) along j from l, reduce along i to l
 //
-// The panels of the next round may travel during the product of this one.
+// The next round's panels may travel during this round's product.
 #include <fmt/format.h>
 
 #include "workloads/planner/local_product.h"
@@ -52,7 +52,7 @@ class SummaProduct {
         });
   }
 
-  // Into `block`, or onto what it holds already.
+  // Writes `block`, or adds to what it already holds.
   void WeightGradient(const Tensor& x, const Tensor& dy, BufferId block, bool adds) {
     std::vector<BufferId> panels;
     const Buffer shape = builder_.BufferOf(block);

@@ -5,7 +5,7 @@
 namespace rehearse {
 namespace {
 
-// Columns of Y lie as those of a second product's result do; X is whole where these are split.
+// Columns of Y lie like those of a second product's result; X is whole where these are split.
 ProductLayouts StemLayouts(const Layout& rest) {
   ProductLayouts stem{.x = rest, .w = Layout(rest.size(), B()), .rest = rest};
   for (const uint32_t axis : SplitAxes(rest, 1)) {
@@ -15,7 +15,7 @@ ProductLayouts StemLayouts(const Layout& rest) {
   return stem;
 }
 
-// X lies as a second product's result does; Y is whole where its columns are split.
+// X lies like a second product's result; Y is whole where its columns are split.
 ProductLayouts TailLayouts(const Layout& rest) {
   ProductLayouts tail{.x = rest, .w = Layout(rest.size(), B()), .rest = rest};
   for (const uint32_t axis : SplitAxes(rest, 1)) {
@@ -25,7 +25,7 @@ ProductLayouts TailLayouts(const Layout& rest) {
   return tail;
 }
 
-// Rows lie as those of a second product's result do; everything else is everywhere.
+// Rows lie like those of a second product's result; everything else is on every rank.
 ProductLayouts WholeLayouts(Layout rest) {
   for (const uint32_t axis : SplitAxes(rest, 1)) rest[axis] = B();
   return {.x = rest, .w = Layout(rest.size(), B()), .rest = rest};

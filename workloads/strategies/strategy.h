@@ -2,8 +2,8 @@
 // derives the rest.
 //
 // A strategy chooses a mesh, how the two operands of every matrix product lie on it, how its result
-// rests until the next product, in which shards parameters, gradients and optimizer state are kept,
-// and what runs asynchronously. Every collective of the step follows from these choices.
+// rests until the next product, how parameters, gradients and optimizer state are sharded, and what
+// runs asynchronously. Every collective of the step follows from these choices.
 #pragma once
 
 #include <algorithm>
@@ -24,18 +24,19 @@ namespace rehearse {
 struct SummaAxes {
   uint32_t row_axis = 0;
   uint32_t column_axis = 0;
-  bool prefetch = false;  // the panels of the next round travel during the product of this one
+  bool prefetch = false;  // the next round's panels travel during this round's product
 };
 
-// X(m×k)·W(k×n) on the mesh: placements by axis, of rows S(0) and columns S(1). An embedding is the
-// product of one-hot rows and its V×h table.
+// X(m×k)·W(k×n) on the mesh: placements by axis, S(0) for rows and S(1) for columns. An embedding
+// is the product of one-hot rows and its V×h table.
 struct ProductLayouts {
   Layout x;
   Layout w;
-  // Where the result rests, and the other work is done on it. Nodes that are no products leave
+  // Where the result rests, and the other work on it is done. Nodes that are not products leave
   // layouts alone.
   Layout rest;
-  // Layouts that the result passes on its way to `rest`, where that is not to be the cheapest way.
+  // Layouts that the result passes through on its way to `rest`, if that should not be the cheapest
+  // way.
   std::vector<Layout> by_way_of = {};
   std::optional<SummaAxes> summa = std::nullopt;
 };
@@ -44,7 +45,7 @@ struct ProductLayouts {
 enum class ShardCopies : uint8_t {
   kNone,
   // PyTorch's FSDP with flat parameters: shares are cast from fp32 before a gather; gradients of
-  // the parameters, views of one array, are joined, and cast where they are reduced in fp32.
+  // the parameters, which are views of one array, are joined, and cast if they are reduced in fp32.
   kFlat,
   // fully_shard (FSDP2): shares are cast and copied into a buffer for the gather, what is gathered
   // is copied out into the parameters, and gradients into the array that is reduce-scattered.
@@ -61,11 +62,11 @@ struct ShardPolicy {
   std::vector<uint32_t> axes;
   uint32_t stage = 3;
   // All matrices of a layer are gathered, and their gradients reduce-scattered, in one group; those
-  // outside of the layers go by themselves. `prefetch` then counts layers, and those before are
+  // outside the layers go on their own. `prefetch` then counts layers, and earlier layers are
   // prefetched during a recomputation as well.
   bool by_layer = false;
   uint32_t prefetch = 0;  // products (layers) ahead of their use, stage 3
-  // Layers: on the way back the next one is gathered behind the kernels of this one and before its
+  // Layers: on the way back the next one is gathered after the kernels of this one and before its
   // reduce-scatter (FSDP's BACKWARD_POST), not beside them.
   bool gathers_behind_backward = false;
   uint32_t cached_layers = 0;  // the first so many layers keep theirs until their backward is done
@@ -75,8 +76,8 @@ struct ShardPolicy {
   // Gradients are summed over the ranks that share them in fp32; else in the step's precision.
   bool reduces_in_fp32 = false;
   // DeepSpeed counts elements. What comes next is gathered ahead until so many are under way, while
-  // fewer than `most_gathered` are held; and gradients wait for others until there are so many of
-  // them. 0: as `prefetch` and `by_layer` say, without a limit.
+  // fewer than `most_gathered` are held; and gradients wait until there are so many of them. 0: as
+  // `prefetch` and `by_layer` say, without a limit.
   uint64_t prefetch_elements = 0;
   uint64_t most_gathered = 0;
   uint64_t reduce_elements = 0;
@@ -86,32 +87,32 @@ struct ShardPolicy {
   }
 };
 
-// Ranks along an axis share each sequence (context parallelism): what depends on one token only is
-// done where the token is, and around attention cores, of s tokens over c ranks,
+// Ranks along an axis share each sequence (context parallelism): what depends on a single token is
+// done where the token is. Around attention cores, with s tokens over c ranks,
 //
-//   ring        each rank's keys and values go round in c-1 steps beside attention to those that
-//               are there; backward they go round again, their gradients with them, a step behind
+//   ring        each rank's keys and values go round in c-1 steps beside attention to those
+//               already there; backward they go round again, with their gradients one step behind
 //   all-gather  keys and values are gathered before attention, forward and backward, and their
 //               gradients reduce-scattered
-//   ulysses     all-to-all: a rank has s/c tokens of all heads outside, all tokens of 1/c of the
-//               heads inside
+//   ulysses     all-to-all: a rank has s/c tokens of all heads outside the core, all tokens of 1/c
+//               of the heads inside
 //
 // (Liu et al. 2023; Llama 3, 2024; Jacobs et al. 2023; NVIDIA/TransformerEngine has all three).
 enum class ContextKind : uint8_t { kRing, kAllGather, kUlysses };
 struct ContextPolicy {
   uint32_t axis = 0;
   ContextKind kind = ContextKind::kRing;
-  bool balanced = true;  // ring and all-gather: of a causal mask (sim/schedule/sequence_order.h)
+  bool balanced = true;  // ring and all-gather: for a causal mask (sim/schedule/sequence_order.h)
 };
 
-// Experts are spread over ranks (expert parallelism): these have shares of all experts each, and
-// send one another the tokens that choose them by all-to-alls. Where ranks share each expert, they
-// gather the tokens of all of them before it, and reduce-scatter what their parts of it give.
-// Without a policy, every rank has all experts.
+// Experts are spread over ranks (expert parallelism): each rank has a share of the experts, and
+// all-to-alls send it the tokens that choose them. If several ranks share each expert, they gather
+// their tokens before it and reduce-scatter what their parts of it give. Without a policy, every
+// rank has all experts.
 struct ExpertPolicy {
   std::vector<uint32_t> axes;         // over which experts are spread, outermost first
   std::vector<uint32_t> tensor_axes;  // over which each is shared, outermost first
-  bool overlaps_shared = false;       // what travels does so beside the shared expert
+  bool overlaps_shared = false;       // tokens travel beside the shared expert
 };
 
 struct Strategy {
@@ -122,15 +123,16 @@ struct Strategy {
   std::optional<ContextPolicy> context = std::nullopt;
   std::optional<ExpertPolicy> experts = std::nullopt;
   bool asynchronous_input_gradient = false;  // collectives of dX beside the dW product
-  // Reduce-scatters of dW beside backward, their results awaited at its end; or, with the next, by
-  // the sums of those results.
+  // Reduce-scatters of dW beside backward, their results awaited at its end; or, with the next
+  // switch, by the sums of those results.
   bool asynchronous_weight_gradient = false;
   bool asynchronous_data_gradient = false;  // sums of dW over the data axes beside backward
   // Gradients are summed over the data axes in buckets of at least so many elements, and updated
-  // shares gathered in the same ones (Megatron-Core's bucket_size); 0: each matrix by itself.
+  // shares gathered in the same ones (Megatron-Core's bucket_size); 0: each matrix on its own.
   uint64_t bucket_elements = 0;
-  // Shares that the step before has updated are gathered beside this one's forward pass, those of
-  // each bucket awaited by its first use (Megatron-Core's overlap_param_gather); else at the end.
+  // Shares that the previous step has updated are gathered beside this one's forward pass, those of
+  // each bucket awaited by its first use (Megatron-Core's overlap_param_gather); else at the end of
+  // the step.
   bool gathers_beside_forward = false;
   bool gathers_inputs_again = false;  // X is gathered once more for dW rather than kept
   // Each micro-batch is cut into so many chunks that take turns block by block: the collectives
@@ -139,8 +141,8 @@ struct Strategy {
   std::vector<AxisCost> costs = {};  // of redistributions, by axis; empty for the defaults
 };
 
-// Most strategies treat matrices by their role; these are the layouts of each. Stem and tail follow
-// from where second products rest.
+// Most strategies treat matrices by their role; these are the layouts of each role. Stem and tail
+// follow from where second products rest.
 struct RoleLayouts {
   ProductLayouts table;
   ProductLayouts qkv;

@@ -11,12 +11,12 @@
 //   | backward, after dW                | reduce-scatter dW  | d    | kn/(G_c G_r)     | 5   |
 //   | after the backward pass           | all-reduce of dW   | data | kn/(G_c G_r G_d) | 8   |
 //
-// Errata of the paper: eq. 8 prints mk; W is once written as n×k; Algorithm 1 and the prose
-// name the groups of the forward and the backward all-reduce differently, the table is what
-// shapes demand.
+// Errata of the paper: eq. 8 prints mk; W is once written as n×k; Algorithm 1 and the prose name
+// the groups of the forward and the backward all-reduce differently. The table is what shapes
+// demand.
 //
 // Optimisations, each a switch:
-//   A transpose_alternate_layers  r and c change places in every other product, so that each output
+//   A transpose_alternate_layers  r and c swap in every other product, so that each output
 //                                 already lies as the next input. Without it each product stands
 //                                 alone: its output is gathered along c and the next one slices its
 //                                 input along r, and the work in between is done on whole rows.

@@ -3,8 +3,8 @@
 //
 // DeviceMesh(d1, d2), ranks of the second dimension innermost, data outermost. Column-first W =
 // [S(1), S(0)] for QKV and MLP-up, row-first W = [S(0), S(1)] for the two projections; row-first as
-// the first of the two exchanges the dimensions. The attention core is fully sharded. Bytes in
-// elements, m rows, a layer:
+// the first of the two exchanges the dimensions. The attention core is fully sharded. Bytes per
+// layer, in elements, for m rows:
 //
 //   | op                        | collective         | forward      | backward (of its input) |
 //   | QKV, column-first         | all-reduce         | 3mh/d1 on d2 | mh/d2 on d1             |
@@ -16,7 +16,7 @@
 //
 // The four forward all-reduces are eq. 2's terms. Its factor 2 for the backward pass counts the
 // same once more (14mh/d1 + 4mh/d2 together); the shapes demand 4mh/d1 + 2mh/d2 of all-reduces
-// there, and where the core's output was gathered its gradient is reduce-scattered (mh/d1).
+// there, and since the core's output was gathered, its gradient is reduce-scattered (mh/d1).
 // `chunks` parts of the batch take turns, so that the collective of one runs beside the work on
 // another.
 #pragma once

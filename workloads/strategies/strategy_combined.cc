@@ -13,7 +13,7 @@
 namespace rehearse {
 namespace {
 
-// Of the mesh; ZeRO's strategies call theirs so, too.
+// Names in the mesh; ZeRO's strategies use the same.
 constexpr std::array<const char*, kCombinedAxes> kMeshNames = {"tensor", "context", "shard",
                                                                "replica", "data"};
 
@@ -33,8 +33,8 @@ uint32_t SizeOf(const CombinedOptions& options, CombinedAxis axis) {
   internal::FailCheck(__FILE__, __LINE__, "unknown axis");
 }
 
-// The axes of the mesh, and where each lies in it: in one piece, or cut where the ranks end that
-// share an expert, or over which experts are spread.
+// The axes of the mesh, and where each lies in it: in one piece, or cut where the ranks that share
+// an expert end, or those over which experts are spread.
 class CombinedMesh {
  public:
   CombinedMesh(const CombinedOptions& options, const Place& place) {
@@ -112,7 +112,7 @@ class CombinedMesh {
     for (size_t i = tensor.size(); i-- > 0;) layout[tensor[i]] = S(0, level++);
     return layout;
   }
-  // What is split over tensor nests its pieces, the outermost outermost.
+  // A split over tensor nests its pieces, outermost first.
   Layout With(Layout layout, Placement tensor) const {
     const std::vector<uint32_t>& places = PlacesOf(CombinedAxis::kTensor);
     for (size_t i = places.size(); i-- > 0; ++tensor.level) layout[places[i]] = tensor;
@@ -120,7 +120,7 @@ class CombinedMesh {
   }
   Layout Weight(Placement tensor) const { return With(Layout(axes_.size(), B()), tensor); }
 
-  // Of the experts' matrices, which have experts in k or n and the axis that ranks share in the
+  // For the experts' matrices, which have experts in k or n and the axis that ranks share in the
   // other one.
   ProductLayouts OfExperts(bool is_first) const {
     Layout x = Rows(/*over_tensor=*/true);
@@ -187,7 +187,7 @@ std::string NameOf(const CombinedOptions& options) {
                      shares ? fmt::format(", ZeRO-{}", options.zero.stage) : "");
 }
 
-// Megatron-Core's: a million a rank of data at least.
+// Megatron-Core's: at least a million per rank of data.
 uint64_t BucketElements(const CombinedOptions& options) {
   if (options.bucket_elements == 0 || options.zero.stage > 1) return 0;
   const uint64_t ranks =

@@ -2,8 +2,8 @@
 // (Korthikanti et al. 2022), under data parallelism.
 //
 // Mesh tensor × data, tensor innermost (t ranks). QKV and MLP-up split columns, the two projections
-// rows, the embedding and the output layer the vocabulary. Bytes in elements, m rows of a
-// data-parallel rank, a layer:
+// rows, the embedding and the output layer the vocabulary. Bytes per layer, in elements, for the m
+// rows of a data-parallel rank:
 //
 //   | op                                | without          | with sequence parallelism       |
 //   | forward, before QKV and MLP-up    |                  | all-gather X, mh                |
@@ -27,7 +27,8 @@ struct MegatronOptions {
   bool overlap_all_reduce = true;      // collectives of dX beside the dW product
   bool overlap_gradients = false;      // all-reduce of dW over data beside the last backward pass
   bool distributed_optimizer = false;  // optimizer state in shares over data (ZeRO-1)
-  // Of a bucket of gradients, at least a million for each rank of data; 0: a matrix by itself.
+  // Elements of a bucket of gradients, at least a million for each rank of data; 0: each matrix on
+  // its own.
   uint64_t bucket_elements = 0;
   bool overlap_parameter_gathers = false;  // updated shares beside the next forward pass
 };

@@ -68,7 +68,7 @@ std::vector<Factor> FactorsOf(uint32_t total, const std::vector<Triple>& product
   return factors;
 }
 
-// "p1" (in a machine "p1'") where all products agree on what the axis is for.
+// "p1" (in a machine "p1'") if all products agree on what the axis is for.
 std::vector<MeshAxis> AxesOf(const std::vector<Factor>& factors) {
   std::vector<MeshAxis> axes;
   std::map<std::string, uint32_t> count;
@@ -96,11 +96,11 @@ void CheckProducts(const SbpOptions& options, const Network& network, const Plac
                               network.matrices[i].name, p[0], p[1], p[2], product, what, expected));
     };
     check(options.products[i].nodes, options.nodes, "machines");
-    check(options.products[i].gpus, options.gpus, "ranks of a machine");
+    check(options.products[i].gpus, options.gpus, "ranks per machine");
   }
 }
 
-// Partial sums come to rest as columns, inside of those that are there.
+// Partial sums come to rest as columns, inside those already there.
 Layout FullySplit(const ProductLayouts& product) {
   Layout rest;
   for (size_t axis = 0; axis < product.x.size(); ++axis) {

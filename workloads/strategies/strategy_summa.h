@@ -2,9 +2,9 @@
 // Wang et al., arXiv 2105.14500), under data parallelism.
 //
 // Mesh q × q × depth × data, columns innermost. X, W and Y of every layer are blocks: rows on
-// "row", columns on "column"; depth splits the batch further, with a copy of the weights each.
-// Biases and norms lie as columns. Bytes in elements, m rows, a product X (m×k)·W (k×n), each of q
-// rounds:
+// "row", columns on "column"; depth splits the batch further, each part with a copy of the weights.
+// Biases and norms lie like columns. Bytes in elements, for m rows and a product X (m×k)·W (k×n),
+// in each of q rounds:
 //
 //   | op       | collective | axis   | a round          | collective | axis   | a round           |
 //   | forward  | broadcast  | column | mk/(q² depth)    | broadcast  | row    | kn/q²             |
@@ -26,7 +26,7 @@ struct SummaOptions {
   uint32_t q = 1;
   uint32_t depth = 1;  // 1: Optimus
   uint32_t data = 1;
-  bool overlap_panels = true;  // the panels of the next round travel during the product of this one
+  bool overlap_panels = true;  // the next round's panels travel during this round's product
 };
 
 enum SummaAxis : uint32_t {

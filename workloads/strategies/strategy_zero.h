@@ -32,13 +32,13 @@ struct ZeroOptions {
   uint64_t prefetch_elements = 0;
   uint64_t most_gathered = 0;
   uint64_t reduce_elements = 0;
-  bool overlap_reduce_scatter = true;  // stages 2, 3: awaited at the end of backward only
+  bool overlap_reduce_scatter = true;  // stages 2, 3: awaited only at the end of backward
   bool overlap_all_reduce = false;     // of gradients, beside the last backward pass
 };
 
 enum ZeroAxis : uint32_t { kShardAxis = 0, kReplicaAxis = 1 };
 
-// What a stage keeps in shares along these axes; nothing at stage 0.
+// What a stage keeps in shares along these axes; nothing for stage 0.
 std::optional<ShardPolicy> SharesOf(const ZeroOptions& options, std::vector<uint32_t> axes);
 
 Strategy MakeZero(const ZeroOptions& options, const Network& network);

@@ -127,7 +127,7 @@ TEST(BadPipelineTest, MicroBatchesThatAScheduleDoesNotTake) {
   EXPECT_THAT(MistakeOf(R"({"stages": 4, "schedule": "dualpipe"})", 4),
               AllOf(HasSubstr("4 micro-batches"), HasSubstr("at least 8")));
   EXPECT_THAT(MistakeOf(R"({"stages": 4, "schedule": "1f1b", "virtual": 2})"),
-              AllOf(HasSubstr("2 stages a rank"), HasSubstr("\"interleaved\"")));
+              AllOf(HasSubstr("2 stages per rank"), HasSubstr("\"interleaved\"")));
 }
 
 TEST(BadPipelineTest, OrdersThatCannotBeDone) {

@@ -37,17 +37,17 @@ TEST(CsvFileTest, MistakesNameFileAndLine) {
   EXPECT_THAT(MistakeIn("a,b\n1,2\n1\n"), HasSubstr("t.csv:3: found 1 cells, expected 2"));
   EXPECT_THAT(MistakeIn("a,a\n"), HasSubstr("t.csv:1: two columns are called \"a\""));
   EXPECT_THAT(MistakeIn("a,\n"), HasSubstr("t.csv:1: column 2 has no name"));
-  EXPECT_THAT(MistakeIn("a\n\"1\n2\n"), HasSubstr("t.csv:2: found a quote that nothing closes"));
-  EXPECT_THAT(MistakeIn("a\n\"1\"2\n"), HasSubstr("t.csv:2: found text behind a closing quote"));
+  EXPECT_THAT(MistakeIn("a\n\"1\n2\n"), HasSubstr("t.csv:2: found a quote that is never closed"));
+  EXPECT_THAT(MistakeIn("a\n\"1\"2\n"), HasSubstr("t.csv:2: found text after a closing quote"));
   EXPECT_THAT(MistakeIn("# nothing\n"), HasSubstr("t.csv: found no line of column names"));
 }
 
 // A file that a scenario names by mistake may hold secrets.
 TEST(CsvFileTest, WhatIsNoTableIsNotShown) {
   EXPECT_EQ(MistakeIn(std::string("SECRET=1\0", 9)),
-            "t.csv:1: found the byte 0x00, expected a CSV file: this is no text");
+            "t.csv:1: found the byte 0x00, expected a CSV file: this is not text");
   EXPECT_EQ(MistakeIn("a\n\x1b[1m"),
-            "t.csv:2: found the byte 0x1b, expected a CSV file: this is no text");
+            "t.csv:2: found the byte 0x1b, expected a CSV file: this is not text");
   EXPECT_EQ(MistakeIn("a,b\n1,2\n1,\xe9\n"),
             "t.csv:3: found bytes that are not UTF-8, expected a text in UTF-8");
   EXPECT_EQ(MistakeIn("a,password: x\n"),

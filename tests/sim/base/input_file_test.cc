@@ -38,7 +38,7 @@ TEST(InputFileTest, AFileIsReadWhole) {
 // It has no size and no end.
 TEST(InputFileTest, ADeviceWithoutEndIsRefused) {
   EXPECT_EQ(ErrorOfReading("/dev/zero"),
-            "/dev/zero: found more than 64 MiB, which is the largest table that is read");
+            "/dev/zero: found more than 64 MiB, the largest table that is read");
 }
 
 TEST(InputFileTest, WhatIsNoFileIsRefused) {

@@ -334,17 +334,17 @@ TEST(JsonReaderTest, AnEmptyTextIsAnError) {
 // is JSON with a mistake in it, and is shown.
 TEST(JsonReaderTest, ATextThatIsNoJsonIsNotShown) {
   EXPECT_EQ(Refusal("SECRET=x"),
-            "a.json:1: found no JSON but a text with a letter, expected a value");
+            "a.json:1: found not JSON but a text with a letter, expected a value");
   EXPECT_EQ(
       Refusal("\n127.0.0.1 host"),
-      "a.json:2: found no JSON but a text with a digit, expected nothing after the end of the "
+      "a.json:2: found not JSON but a text with a digit, expected nothing after the end of the "
       "document");
-  EXPECT_EQ(Refusal("<xml>"), "a.json:1: found no JSON but a text with '<', expected a value");
+  EXPECT_EQ(Refusal("<xml>"), "a.json:1: found not JSON but a text with '<', expected a value");
   EXPECT_EQ(Refusal("\x7f"
                     "ELF"),
-            "a.json:1: found no JSON but a text with the byte 0x7f, expected a value");
+            "a.json:1: found not JSON but a text with the byte 0x7f, expected a value");
   EXPECT_EQ(Refusal("\"user\" \"password\""),
-            "a.json:1: found no JSON but a text with '\"', expected nothing after the end of the "
+            "a.json:1: found not JSON but a text with '\"', expected nothing after the end of the "
             "document");
   EXPECT_EQ(Refusal("[SECRET]"), "a.json:1: found \"SECRET\", expected a value");
 }
@@ -500,7 +500,7 @@ TEST_F(JsonFileTest, TwoHundredMegabytesOfBracketsAreRefusedUnread) {
   struct rusage before {};
   getrusage(RUSAGE_SELF, &before);
   EXPECT_EQ(Refusal(),
-            path_ + ": found more than 64 MiB, which is the largest JSON file that is read");
+            path_ + ": found more than 64 MiB, the largest JSON file that is read");
   struct rusage after {};
   getrusage(RUSAGE_SELF, &after);
   EXPECT_LT(after.ru_maxrss - before.ru_maxrss, 10'000);  // KiB

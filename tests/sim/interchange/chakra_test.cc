@@ -315,7 +315,7 @@ TEST_F(ChakraTest, CollectivesGoOverTheirGroups) {
   ASSERT_EQ(schedule.communicators.size(), 2u);
   EXPECT_EQ(schedule.communicators[1].Rank(0, 1), 3u);
   Write("groups.json", R"({"7": [0, 1], "8": [2, 1]})");
-  ExpectMistake({"rank 3, node 1", "rank 3 is no member of group \"8\""});
+  ExpectMistake({"rank 3, node 1", "rank 3 is not a member of group \"8\""});
   Write("groups.json", R"({"7": [0, 9]})");
   ExpectMistake({"groups.json: group \"7\": found 9, expected one of 4 ranks"});
 }
@@ -350,9 +350,9 @@ TEST_F(ChakraTest, MistakesAreToldWithRankNodeAndOffset) {
   trace = TraceText().Compute(1, {}, 5).Node(2, 23, {});
   expect(trace, trace.Place(2, 1), "unknown type 23");
   trace = TraceText().Compute(1, {}, 5).Compute(1, {}, 5);
-  expect(trace, trace.Place(1, 1), "a second node of this number");
+  expect(trace, trace.Place(1, 1), "a second node with this number");
   trace = TraceText().Compute(1, {17}, 5);
-  expect(trace, trace.Place(1, 0), "depends on node 17, which is not there");
+  expect(trace, trace.Place(1, 0), "depends on node 17, which does not exist");
   trace = TraceText().Collective(2, {}, chakra::kGather, 64);
   expect(trace, trace.Place(2, 0), "a collective of type 3");
   trace = TraceText().Collective(2, {}, chakra::kAllReduce, -64);

@@ -150,7 +150,8 @@ TEST_F(NsysTest, AsAScheduleCollectivesOfUnknownSizeTakeAsLongAsTheyDid) {
 
 TEST_F(NsysTest, WhatIsNoExportIsRefused) {
   std::ofstream(folder_ / "text.sqlite") << "CREATE TABLE StringIds";
-  ExpectMistake("text.sqlite", "is no SQLite file, expected what nsys export --type sqlite writes");
+  ExpectMistake("text.sqlite",
+                "is not an SQLite file, expected what nsys export --type sqlite writes");
   {
     const std::string path = folder_ / "other.sqlite";
     SqliteConnection file(path, path, SqliteConnection::Access::kChange);

@@ -98,7 +98,7 @@ TEST(ResultTextTest, WarnsWhenTheMemoryIsNearlyFull) {
   EXPECT_THAT(ToText(result, false), Not(HasSubstr("besides")));
   const double gib = 1024.0 * 1024 * 1024;
   result.memory_reserve = Bytes(5.9 * gib);
-  EXPECT_THAT(ToText(result, false), HasSubstr("besides, about            5.9 GiB    14.8 %"));
+  EXPECT_THAT(ToText(result, false), HasSubstr("in addition, about        5.9 GiB    14.8 %"));
   EXPECT_THAT(ToText(result, false), Not(HasSubstr("nearly full")));
   result.memory_reserve = Bytes(6 * gib);
   EXPECT_THAT(ToText(result, false), HasSubstr("nearly full"));

@@ -495,7 +495,7 @@ TEST(ScheduleJsonMistakeTest, OfCommunicators) {
       "s.json:1: /communicators/0/groups/1: found a group of 1 ranks, expected 2 as in the "
       "first group");
   ExpectMistake(WithCommunicator(R"({"name": "a", "mesh": {"members": [[2, 3]], "groups": []}})"),
-                "s.json:1: /communicators/0/mesh: the axes are those of no mesh: found a stride of "
+                "s.json:1: /communicators/0/mesh: the axes do not form a mesh: found a stride of "
                 "3, expected 1, the product of the extents of smaller strides");
   ExpectMistake(WithCommunicator(R"({"name": "a", "mesh": {"members": [[8, 1]], "groups": []}})"),
                 "s.json:1: /communicators/0/mesh: the mesh has at least 8 ranks, but there are 4");

@@ -156,13 +156,13 @@ TEST(RailOnlyTest, AMachineThatReachesOneRailOnlyIsAMistake) {
   node.nvswitch.reset();
   node.host->root_port.reset();
   EXPECT_THAT(ErrorOf([&] { Machines(node, RailOnly()); }),
-              HasSubstr("on separate rails devices need NVLinks between every two, or a way "
-                        "through the host"));
+              HasSubstr("on separate rails every two devices need NVLinks between them, or a "
+                        "way through the host"));
 }
 
 TEST(PlanesTest, PortsMustBeDealtEvenly) {
   EXPECT_THAT(ErrorOf([&] { Machines(Box(2, 1), Planes(4)); }),
-              HasSubstr("4 planes need as many ports of a machine, or a multiple, found 2"));
+              HasSubstr("4 planes need as many ports per machine, or a multiple of that, found 2"));
 }
 
 }  // namespace ports_test

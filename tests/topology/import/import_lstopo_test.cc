@@ -127,7 +127,7 @@ TEST(ImportLstopoTest, EverySlotIsFoundByWhatItCarries) {
 TEST(ImportLstopoTest, AGpuThatIdlesIsSaid) {
   const ImportedCluster imported = ImportHwlocXml(Topology(Package(
       0, HostBridge(PciDevice("0000:10:00.0", "0302 [10de:20b0] [10de:134f] a1", "4.000000")))));
-  EXPECT_THAT(imported.remarks, Contains(HasSubstr("GPUs that idle slow their links down")));
+  EXPECT_THAT(imported.remarks, Contains(HasSubstr("idle GPUs slow their links down")));
 }
 
 TEST(ImportLstopoTest, XgmiLinksTheGpusOfAmd) {
@@ -152,7 +152,7 @@ TEST(ImportLstopoTest, GpusAreRankedByTheirDriversNumbers) {
   EXPECT_EQ(imported.cluster->device_count(), 2u);
   EXPECT_EQ(imported.cluster->DeviceOf(0).name, "a100-40g");
   EXPECT_EQ(imported.cluster->DeviceOf(1).name, "a100-80g");
-  EXPECT_THAT(imported.remarks, Contains(StartsWith("0000:30:00.0: a GPU that no driver has")));
+  EXPECT_THAT(imported.remarks, Contains(StartsWith("0000:30:00.0: a GPU without a driver")));
 }
 
 TEST(ImportLstopoTest, ADeviceIsKnownByItsModelOrByTheUsersWord) {
@@ -182,7 +182,7 @@ TEST(ImportLstopoTest, ANicWithoutAnActivePortIsLeftOut) {
       Topology(Package(0, HostBridge(NvmlGpu(0) + nic("0000:20:00.0", "mlx5_0", "4") +
                                      nic("0000:20:00.1", "mlx5_1", "1")))));
   EXPECT_EQ(CountOf(*imported.cluster, VertexKind::kNic), 1u);
-  EXPECT_THAT(imported.remarks, Contains(StartsWith("0000:20:00.1: no port of it is active")));
+  EXPECT_THAT(imported.remarks, Contains(StartsWith("0000:20:00.1: none of its ports is active")));
   EXPECT_THAT(imported.remarks, Not(Contains(HasSubstr("how fast its port is"))));
 }
 
@@ -197,8 +197,9 @@ TEST(ImportLstopoTest, WhatIsNearSeveralNumaNodesHangsOnTheFirst) {
                  Object("type=\"NUMANode\" os_index=\"9\" cpuset=\"0x0\"") +  // memory alone
                  HostBridge(NvmlGpu(0)));
   const ImportedCluster imported = ImportHwlocXml(Topology(package));
-  EXPECT_THAT(imported.remarks,
-              Contains(StartsWith("0000:10:00.0: near 2 NUMA nodes alike; taken to hang on the")));
+  EXPECT_THAT(
+      imported.remarks,
+      Contains(StartsWith("0000:10:00.0: equally near 2 NUMA nodes; taken to hang on the")));
   EXPECT_NO_THROW(imported.cluster->FindVertex("node0/numa2"));
   EXPECT_NO_THROW(imported.cluster->FindVertex("node0/numa3"));
 }
@@ -240,7 +241,7 @@ TEST(ImportLstopoErrorTest, DevicesMustBeWhatTheySay) {
   EXPECT_THAT(error(PciDevice("0000:10:00.0", gpu, "-1")), HasSubstr("pci_link_speed"));
   EXPECT_THAT(error(PciDevice("0000:10:00.0", gpu, "nan")), HasSubstr("pci_link_speed"));
   EXPECT_THAT(error(PciDevice("0000:10:00.0", gpu, "1") + PciDevice("0000:10:00.0", gpu, "1")),
-              HasSubstr("bus id 0000:10:00.0 is there already, in line"));
+              HasSubstr("bus id 0000:10:00.0 appears already in line"));
   EXPECT_THAT(error(PciDevice("0000:10:00.0", gpu, "1", OsDevice("nvml0", 1)) +
                     PciDevice("0000:11:00.0", gpu, "1", OsDevice("nvml0", 1))),
               HasSubstr("there is another GPU nvml0, in line"));
@@ -248,7 +249,7 @@ TEST(ImportLstopoErrorTest, DevicesMustBeWhatTheySay) {
   EXPECT_THAT(error("<object/>"), HasSubstr("<object> has no type"));
   EXPECT_THAT(error(PciDevice("0000:10:00.0", gpu, "1", "", 7) +
                     PciDevice("0000:11:00.0", gpu, "1", "", 7)),
-              HasSubstr("gp_index 7 is there already, in line"));
+              HasSubstr("gp_index 7 appears already in line"));
   std::string deep;
   for (int i = 0; i < 70; ++i) deep = Object("type=\"Group\"", deep);
   EXPECT_THAT(error(deep), HasSubstr("<object> is nested more than 64 deep"));
@@ -264,7 +265,7 @@ TEST(ImportLstopoErrorTest, AMatrixMustBeOneOfDevicesThatAreThere) {
   EXPECT_THAT(error({"100", "101"}, {"0", "50000", "50000"}),
               HasSubstr("found 2 indexes and 3 values, expected 2 and 4"));
   EXPECT_THAT(error({"100", "999"}, {"0", "1", "1", "0"}),
-              HasSubstr("index 999 is of no device in this file"));
+              HasSubstr("index 999 belongs to no device in this file"));
   EXPECT_THAT(error({"100", "x"}, {"0", "1", "1", "0"}),
               HasSubstr("found \"x\" among <indexes>, expected a whole number"));
   EXPECT_THAT(error({"100", "101"}, {"0", "-1", "1", "0"}), HasSubstr("among <u64values>"));

@@ -31,7 +31,7 @@ TEST(ImportNcclErrorTest, BinaryAndHugeFilesAreRefused) {
               StartsWith("box.xml:2: found the byte 0x00"));
   EXPECT_THAT(XmlErrorOf("\x7f"
                          "ELF\x02\x01"),
-              HasSubstr("this is no text"));
+              HasSubstr("this is not text"));
   EXPECT_THAT(XmlErrorOf(std::string((size_t{64} << 20) + 1, 'x')), HasSubstr("at most 64 MiB"));
   std::string many = "<system version=\"1\">";
   for (int i = 0; i < 1'000'001; ++i) many += "<a/>";
@@ -84,14 +84,14 @@ TEST(ImportNcclErrorTest, DeepNestingIsRefused) {
 TEST(ImportNcclErrorTest, DuplicatesAreRefusedWithBothLines) {
   const std::string bus = "<pci busid=\"0000:01:00.0\" class=\"0x060400\">";
   EXPECT_THAT(XmlErrorOf(System(bus + "</pci>\n" + bus + "</pci>")),
-              StartsWith("box.xml:4: bus id 0000:01:00.0 is there already, in line 3"));
+              StartsWith("box.xml:4: bus id 0000:01:00.0 appears already in line 3"));
   // A cycle can only be written as a device inside itself.
-  EXPECT_THAT(XmlErrorOf(System(bus + "\n" + bus + "</pci></pci>")), HasSubstr("is there already"));
+  EXPECT_THAT(XmlErrorOf(System(bus + "\n" + bus + "</pci></pci>")), HasSubstr("appears already"));
   // The same with NVML's longer domain and in capitals.
   EXPECT_THAT(XmlErrorOf(System("<pci busid=\"0000:1b:00.0\"/><pci busid=\"00000000:1B:00.0\"/>")),
-              HasSubstr("is there already"));
+              HasSubstr("appears already"));
   EXPECT_THAT(XmlErrorOf("<system version=\"1\"><cpu numaid=\"0\"/>\n<cpu numaid=\"0\"/></system>"),
-              StartsWith("box.xml:2: NUMA node 0 is there already, in line 1"));
+              StartsWith("box.xml:2: NUMA node 0 appears already in line 1"));
   std::string other = Gpu(1);
   other.replace(other.find("rank=\"1\""), 8, "rank=\"0\"");
   EXPECT_THAT(XmlErrorOf(System(Gpu(0) + "\n" + other)),

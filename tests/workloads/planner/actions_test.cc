@@ -60,12 +60,12 @@ TEST(ActionsTest, WhatIsMissingIsNamedWithWhatNeedsIt) {
   actions.erase(actions.begin());
   EXPECT_EQ(MistakeIn(actions, 1, 2),
             "action 0 (backward of micro-batch 0 on stage 0) needs the forward of micro-batch 0 on "
-            "stage 0, which the list has not");
+            "stage 0, which the list does not have");
   actions = ZeroBubbleH1(1, 1);
   std::erase(actions, Action{0, 0, Kind::kWeightGradient});
   EXPECT_EQ(MistakeIn(actions, 1, 1),
             "action 1 (input gradient of micro-batch 0 on stage 0) needs a weight gradient of "
-            "micro-batch 0 on stage 0 behind it, which the list has not");
+            "micro-batch 0 on stage 0 after it, which the list does not have");
   actions = OneAfterAnother(1, 1);
   actions.pop_back();
   EXPECT_EQ(MistakeIn(actions, 1, 1), "the list has no update on stage 0");
@@ -104,7 +104,7 @@ TEST(ActionsTest, StagesTakeMicroBatchesInTheOrderInWhichTheyAreHandedOn) {
   std::swap(actions[6], actions[7]);
   EXPECT_EQ(
       MistakeIn(actions, 2, 2),
-      "rank 1 of the pipeline takes micro-batches in another order than rank 0 hands them on: "
+      "rank 1 of the pipeline takes micro-batches in another order than rank 0 passes them on: "
       "action 6 (forward of micro-batch 1 on stage 1) meets action 0 (forward of micro-batch "
       "0 on stage 0)");
 }
