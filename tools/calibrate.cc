@@ -208,8 +208,9 @@ DevicePoints ProductsOf(const Calibration& calibration) {
   return points;
 }
 
-void Report(const std::vector<WorldOfRank>& worlds, const std::vector<EncounterSamples>& encounters,
-            const Request& request, std::chrono::steady_clock::time_point start) {
+void SayWhatWasLearned(const std::vector<WorldOfRank>& worlds,
+                       const std::vector<EncounterSamples>& encounters, const Request& request,
+                       std::chrono::steady_clock::time_point start) {
   CalibrationFacts facts{fmt::format("rehearse {}", Version()), std::string(BuildCommit()), Now(),
                          0};
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
@@ -306,7 +307,7 @@ void ReportStop(const std::vector<WorldOfRank>& learned, Request* request,
       request->worlds.begin() + static_cast<ptrdiff_t>(learned.size()), request->worlds.end());
   const std::string whole = request->path;
   request->path = PartialPath(whole);
-  Report(learned, {}, *request, start);
+  SayWhatWasLearned(learned, {}, *request, start);
   std::fflush(stdout);
   Say(fmt::format("{}: nothing is written to {}; {} holds {} ranks, {}", StopWords(), whole,
                   request->path, fmt::join(done, ", "),
@@ -332,7 +333,7 @@ int CalibrateCommand(const std::vector<std::string>& arguments) {
     const std::unique_ptr<Transport> transport = JoinProcesses(*launch, request.on_gpus);
     const WorldOfRank world = LearnWorld(*transport, request, launch->local_rank);
     progress.Clear();
-    if (transport->rank() == 0) Report({world}, {}, request, start);
+    if (transport->rank() == 0) SayWhatWasLearned({world}, {}, request, start);
     return 0;
   }
   CheckOutputs(request);
@@ -350,7 +351,7 @@ int CalibrateCommand(const std::vector<std::string>& arguments) {
     const auto encounters =
         request.on_gpus ? std::vector<EncounterSamples>() : MeetOnCores(request);
     progress.Clear();
-    Report(learned, encounters, request, start);
+    SayWhatWasLearned(learned, encounters, request, start);
   } catch (const Stopped&) {
     progress.Clear();
     ReportStop(learned, &request, start);

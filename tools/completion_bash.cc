@@ -7,11 +7,11 @@
 namespace rehearse {
 namespace {
 
-constexpr const char* kBegin =
+constexpr const char* kBashBegin =
     R"sh(# What bash completes after "rehearse"; made by: rehearse completion bash
 )sh";
 
-constexpr const char* kEnd = R"sh(
+constexpr const char* kBashEnd = R"sh(
 # The candidates that begin with what is typed.
 _rehearse_words() {
   local word
@@ -185,13 +185,13 @@ std::string BashCompletion() {
     if (!path.names.empty())
       names_of += fmt::format("    {}) echo '{}' ;;\n", path.path, Joined(path.names));
   }
-  std::string text = kBegin;
+  std::string text = kBashBegin;
   text += fmt::format("_rehearse_commands='{}'\n", Joined(names));
   text += fmt::format("_rehearse_clusters='{}'\n", Joined(ClusterWords()));
   text += fmt::format("_rehearse_paths='{}'\n", Joined(paths));
   for (const std::string& function : {options, taken, names_of})
     text += "\n" + function + "  esac\n}\n";
-  return text + kEnd;
+  return text + kBashEnd;
 }
 
 }  // namespace rehearse

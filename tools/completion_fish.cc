@@ -7,7 +7,7 @@
 namespace rehearse {
 namespace {
 
-constexpr const char* kBegin =
+constexpr const char* kFishBegin =
     R"(# What fish completes after "rehearse"; made by: rehearse completion fish
 complete -c rehearse -f
 
@@ -43,7 +43,7 @@ end
 
 )";
 
-std::string Plain(const std::string& text) {
+std::string PlainForFish(const std::string& text) {
   std::string plain;
   for (const char c : text) {
     if (c == '\'' || c == '\\') plain += '\\';
@@ -77,7 +77,7 @@ std::string ArgumentsFor(const Taken& taken) {
   return "";
 }
 
-std::string Listed(const char* variable, const std::vector<std::string>& words) {
+std::string FishList(const char* variable, const std::vector<std::string>& words) {
   std::string text = fmt::format("set -g {}", variable);
   for (const std::string& word : words) text += " " + word;
   return text + "\n";
@@ -86,21 +86,21 @@ std::string Listed(const char* variable, const std::vector<std::string>& words) 
 }  // namespace
 
 std::string FishCompletion() {
-  std::string text = kBegin;
-  text += Listed("__rehearse_clusters", ClusterWords());
+  std::string text = kFishBegin;
+  text += FishList("__rehearse_clusters", ClusterWords());
   std::vector<std::string> paths;
   for (const ScenarioPath& path : ScenarioPaths()) {
     if (path.names.empty()) paths.push_back(path.path + "=");
     for (const std::string& name : path.names)
       paths.push_back(fmt::format("{}={}", path.path, name));
   }
-  text += Listed("__rehearse_paths", paths) + "\n";
+  text += FishList("__rehearse_paths", paths) + "\n";
   const std::vector<CommandWords> commands = WordsOfCommands();
   std::string names;
   for (const CommandWords& command : commands) {
     names += (names.empty() ? "" : " ") + command.name;
     text += fmt::format("complete -c rehearse -n __fish_use_subcommand -a {} -d '{}'\n",
-                        command.name, Plain(command.summary));
+                        command.name, PlainForFish(command.summary));
   }
   text += "complete -c rehearse -n __fish_use_subcommand -a help -d 'explain a command'\n";
   text += "complete -c rehearse -n __fish_use_subcommand -l version -d 'print which it is'\n";
@@ -111,7 +111,8 @@ std::string FishCompletion() {
       text += fmt::format("complete -c rehearse -n '__fish_seen_subcommand_from {}' -l {}",
                           command.name, option.name.substr(2));
       if (!option.letter.empty()) text += " -s " + option.letter.substr(1);
-      text += fmt::format("{} -d '{}'\n", ArgumentsFor(option.taken), Plain(option.description));
+      text +=
+          fmt::format("{} -d '{}'\n", ArgumentsFor(option.taken), PlainForFish(option.description));
     }
     // All that a command takes in turn, as one: fish asks for no place.
     for (const ArgumentWords& argument : command.arguments) {

@@ -7,7 +7,7 @@
 namespace rehearse {
 namespace {
 
-constexpr const char* kBegin = R"(#compdef rehearse
+constexpr const char* kZshBegin = R"(#compdef rehearse
 # What zsh completes after "rehearse"; made by: rehearse completion zsh
 
 _rehearse_cluster() {
@@ -15,7 +15,7 @@ _rehearse_cluster() {
 }
 )";
 
-constexpr const char* kEnd = R"(
+constexpr const char* kZshEnd = R"(
 # PATH=VALUE of --set
 _rehearse_path() {
   local path
@@ -36,7 +36,7 @@ fi
 )";
 
 // For an _arguments specification in single quotes: its own signs are :, [ and ].
-std::string Plain(const std::string& text) {
+std::string PlainForZsh(const std::string& text) {
   std::string plain;
   for (const char c : text) {
     if (c == '\'') {
@@ -74,9 +74,9 @@ std::string ActionFor(const Taken& taken) {
 // "'(-o --output)'{-o,--output=}'[where to write it]:FILE:_files'"
 std::string Specification(const OptionWords& option) {
   const bool takes = option.taken.kind != Taken::Kind::kNothing;
-  const std::string rest =
-      fmt::format("[{}]{}", Plain(option.description),
-                  takes ? fmt::format(":{}:{}", Plain(option.value), ActionFor(option.taken)) : "");
+  const std::string rest = fmt::format(
+      "[{}]{}", PlainForZsh(option.description),
+      takes ? fmt::format(":{}:{}", PlainForZsh(option.value), ActionFor(option.taken)) : "");
   const std::string name = option.name + (takes ? "=" : "");
   if (option.is_repeated) return fmt::format("'*{}{}'", name, rest);
   if (option.letter.empty()) return fmt::format("'{}{}'", name, rest);
@@ -84,7 +84,7 @@ std::string Specification(const OptionWords& option) {
                      rest);
 }
 
-std::string Listed(const char* variable, const std::vector<std::string>& words) {
+std::string ZshList(const char* variable, const std::vector<std::string>& words) {
   std::string text = fmt::format("{}=(", variable);
   for (const std::string& word : words) text += fmt::format(" '{}'", word);
   return text + " )\n";
@@ -93,8 +93,8 @@ std::string Listed(const char* variable, const std::vector<std::string>& words) 
 }  // namespace
 
 std::string ZshCompletion() {
-  std::string text = kBegin;
-  text += "_rehearse_preset() {\n  local -a presets\n  " + Listed("presets", ClusterWords()) +
+  std::string text = kZshBegin;
+  text += "_rehearse_preset() {\n  local -a presets\n  " + ZshList("presets", ClusterWords()) +
           "  compadd -S '' -a presets\n}\n\n";
   std::vector<std::string> paths;
   std::string names_of = "typeset -gA _rehearse_names_of\n_rehearse_names_of=(\n";
@@ -105,12 +105,12 @@ std::string ZshCompletion() {
     for (const std::string& name : path.names) names += (names.empty() ? "" : " ") + name;
     names_of += fmt::format("  '{}' '{}'\n", path.path, names);
   }
-  text += "typeset -ga _rehearse_paths\n" + Listed("_rehearse_paths", paths) + names_of + ")\n\n";
+  text += "typeset -ga _rehearse_paths\n" + ZshList("_rehearse_paths", paths) + names_of + ")\n\n";
 
   std::string commands;
   std::string cases;
   for (const CommandWords& command : WordsOfCommands()) {
-    commands += fmt::format("    '{}:{}'\n", command.name, Plain(command.summary));
+    commands += fmt::format("    '{}:{}'\n", command.name, PlainForZsh(command.summary));
     cases += fmt::format("    {})\n      _arguments -S", command.name);
     for (const OptionWords& option : command.options)
       cases += " \\\n        " + Specification(option);
@@ -128,7 +128,7 @@ std::string ZshCompletion() {
           "  local command=$words[2]\n  shift words\n  (( CURRENT-- ))\n  case $command in\n" +
           cases + "    help)\n      (( CURRENT == 2 )) && _describe command commands\n      ;;\n" +
           "  esac\n}\n";
-  return text + kEnd;
+  return text + kZshEnd;
 }
 
 }  // namespace rehearse

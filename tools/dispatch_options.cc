@@ -54,7 +54,7 @@ struct Exchange {
   Bytes token() const { return TokenBytes(hidden, dtype); }
 };
 
-struct Row {
+struct DispatchRow {
   uint32_t tokens = 0;
   ExchangeTime of;
 };
@@ -64,8 +64,8 @@ const char* CountedAt(const Exchange& exchange) {
   return exchange.routing.machines > 1 ? "machines" : "ranks";
 }
 
-std::string TextOf(const std::vector<Row>& rows, const Exchange& exchange, const Trial& trial,
-                   const Cluster& cluster) {
+std::string TextOf(const std::vector<DispatchRow>& rows, const Exchange& exchange,
+                   const Trial& trial, const Cluster& cluster) {
   const TokenRouting& routing = exchange.routing;
   std::string text = fmt::format(
       "# {} of experts on {}, simulated ({}) by {}: {} ranks in {} machine{}\n"
@@ -82,15 +82,15 @@ std::string TextOf(const std::vector<Row>& rows, const Exchange& exchange, const
       LeftOutBy(trial.fidelity));
   text += fmt::format("#\n# {:>10} {:>12} {:>14}\n", "tokens", "time", "bandwidth");
   text += fmt::format("# {:>10} {:>12} {:>14}\n", "a rank", "(us)", "(GB/s)");
-  for (const Row& row : rows)
+  for (const DispatchRow& row : rows)
     text += fmt::format("  {:>10} {:>12.2f} {:>14.2f}\n", row.tokens, row.of.time.value() * 1e6,
                         row.of.bandwidth.value() / 1e9);
   return text +
          fmt::format("# bandwidth: of copies to {}, as DeepEP counts\n", CountedAt(exchange));
 }
 
-DataTable TableOf(const std::vector<Row>& rows, const Exchange& exchange, const Trial& trial,
-                  const Cluster& cluster) {
+DataTable TableOf(const std::vector<DispatchRow>& rows, const Exchange& exchange,
+                  const Trial& trial, const Cluster& cluster) {
   DataTable table({{"kind", CellKind::kText},
                    {"cluster", CellKind::kText},
                    {"ranks", CellKind::kInteger},
@@ -105,7 +105,7 @@ DataTable TableOf(const std::vector<Row>& rows, const Exchange& exchange, const 
                    {"seconds", CellKind::kNumber},
                    {"bandwidth_gb_per_s", CellKind::kNumber},
                    {"bandwidth_of", CellKind::kText}});
-  for (const Row& row : rows) {
+  for (const DispatchRow& row : rows) {
     table.Add({exchange.kind, cluster.name(), exchange.routing.ranks, exchange.routing.machines,
                trial.groups.size(), Name(trial.fidelity), trial.algorithm, row.tokens,
                static_cast<uint64_t>(exchange.token().value()), exchange.spread.ranks,
@@ -115,7 +115,8 @@ DataTable TableOf(const std::vector<Row>& rows, const Exchange& exchange, const 
   return table;
 }
 
-std::string JsonOf(const std::vector<Row>& rows, const Exchange& exchange, const Trial& trial) {
+std::string JsonOf(const std::vector<DispatchRow>& rows, const Exchange& exchange,
+                   const Trial& trial) {
   nlohmann::ordered_json json = {{"schema", "rehearse.collective.v1"},
                                  {"kind", exchange.kind},
                                  {"ranks", exchange.routing.ranks},
@@ -129,7 +130,7 @@ std::string JsonOf(const std::vector<Row>& rows, const Exchange& exchange, const
                                  {"machines_of_token", exchange.spread.machines},
                                  {"bandwidth_of", CountedAt(exchange)},
                                  {"rows", nlohmann::ordered_json::array()}};
-  for (const Row& row : rows)
+  for (const DispatchRow& row : rows)
     json["rows"].push_back({{"tokens", row.tokens},
                             {"seconds", row.of.time.value()},
                             {"bandwidth_gb_per_s", row.of.bandwidth.value() / 1e9}});
@@ -188,7 +189,7 @@ std::string TimeDispatch(const po::variables_map& values, const std::string& kin
   exchange.spread = SpreadOf(routing);
   std::vector<uint32_t> tokens = {4096};
   if (values.count("tokens") > 0) tokens = values["tokens"].as<std::vector<uint32_t>>();
-  std::vector<Row> rows;
+  std::vector<DispatchRow> rows;
   rows.reserve(tokens.size());
   for (const uint32_t count : tokens)
     rows.push_back({count, TimeOf({routing, exchange.token()}, count, trial, cluster)});

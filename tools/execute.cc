@@ -104,7 +104,7 @@ size_t ParseChoice(const po::variables_map& values, const char* option,
   throw Error(fmt::format("--{}: found \"{}\"{}", option, text, KnownNames(text, names)));
 }
 
-struct Request {
+struct ExecuteRequest {
   ExecutionOptions options;
   bool check = false;
   uint32_t steps = 0;  // to train
@@ -120,8 +120,8 @@ struct Request {
   OutputFormat format = OutputFormat::kText;
 };
 
-Request ParseRequest(const po::variables_map& values) {
-  Request request;
+ExecuteRequest ParseExecuteRequest(const po::variables_map& values) {
+  ExecuteRequest request;
   request.on_gpus = ParseChoice(values, "backend", {"cpu", "cuda"}) == 1;
   request.options.warm_ups = values["warmup"].as<uint32_t>();
   request.options.repeats = values["repeat"].as<uint32_t>();
@@ -190,7 +190,7 @@ DType ArithmeticOf(const Schedule& schedule) {
   return DType::kFp32;
 }
 
-BackendFactory CheckedGpuBackend(const Request& request, uint32_t local_rank) {
+BackendFactory CheckedGpuBackend(const ExecuteRequest& request, uint32_t local_rank) {
   CudaOptions options = request.gpu;
   options.all_fp32 = true;
   if (request.options.repeats_by_graph) options.mode = StepMode::kGraph;
@@ -199,7 +199,7 @@ BackendFactory CheckedGpuBackend(const Request& request, uint32_t local_rank) {
 
 // What one rank does; all ranks do it at the same time. The result is rank 0's.
 std::optional<ExecutedScenario> RunRank(const Scenario& scenario, const Schedule& schedule,
-                                        const Request& request, Transport& transport,
+                                        const ExecuteRequest& request, Transport& transport,
                                         uint32_t local_rank) {
   const ExecutionOptions& wanted = request.options;
   RequireSame(
@@ -275,7 +275,7 @@ std::optional<ExecutedScenario> RunRank(const Scenario& scenario, const Schedule
   return executed;
 }
 
-int Report(const ExecutedScenario& executed, const Request& request) {
+int SayHowItWent(const ExecutedScenario& executed, const ExecuteRequest& request) {
   if (!request.folder.empty()) WriteOutputs(executed, request.folder, request.kineto);
   const std::string text = request.format == OutputFormat::kJson ? ToJson(executed).dump(2) + "\n"
                                                                  : ToText(executed, ColorsWanted());
@@ -285,7 +285,7 @@ int Report(const ExecutedScenario& executed, const Request& request) {
 }
 
 int RunAsProcess(const Launch& launch, const Scenario& scenario, const Schedule& schedule,
-                 Request request) {
+                 ExecuteRequest request) {
   if (launch.ranks != schedule.ranks()) {
     throw Error(fmt::format("{} started {} ranks, but the scenario has {}", launch.launcher,
                             launch.ranks, schedule.ranks()));
@@ -297,7 +297,7 @@ int RunAsProcess(const Launch& launch, const Scenario& scenario, const Schedule&
     request.observer = &progress;
     const auto executed = RunRank(scenario, schedule, request, *transport, launch.local_rank);
     progress.Clear();
-    return executed ? Report(*executed, request) : 0;
+    return executed ? SayHowItWent(*executed, request) : 0;
   } catch (const std::exception& error) {
     transport->Abort(fmt::format("rank {} gave up: {}", launch.rank, error.what()));
     // Steps name rank and op themselves.
@@ -309,7 +309,7 @@ int RunAsProcess(const Launch& launch, const Scenario& scenario, const Schedule&
   }
 }
 
-int RunAsThreads(const Scenario& scenario, const Schedule& schedule, Request request) {
+int RunAsThreads(const Scenario& scenario, const Schedule& schedule, ExecuteRequest request) {
   if (request.mpi_collectives) {
     throw Error("--collectives mpi: these ranks are threads; start processes with mpirun");
   }
@@ -323,7 +323,7 @@ int RunAsThreads(const Scenario& scenario, const Schedule& schedule, Request req
     if (own) executed = std::move(own);
   });
   progress.Clear();
-  const int code = Report(*executed, request);
+  const int code = SayHowItWent(*executed, request);
   if (StopCode() == 0) return code;
   std::fflush(stdout);
   const size_t measured = executed->execution.repeats.size();
@@ -338,7 +338,7 @@ int ExecuteCommand(const std::vector<std::string>& arguments) {
   CommandSyntax syntax = ExecuteSyntax();
   po::variables_map values;
   if (!ParseCommandLine(syntax, arguments, &values)) return 0;
-  const Request request = ParseRequest(values);
+  const ExecuteRequest request = ParseExecuteRequest(values);
   const Scenario scenario = ReadScenarioArgument(syntax, values);
   const Schedule schedule = PrepareOne(scenario, "rehearse execute").schedule;
   const std::optional<Launch> launch = DetectLaunch();

@@ -29,7 +29,7 @@ struct Hop {
   friend auto operator<=>(const Hop&, const Hop&) = default;
 };
 
-struct Explanation {
+struct CollectiveExplanation {
   Bytes bytes;
   Seconds time;
   GroupPlan plan;
@@ -80,10 +80,10 @@ void SortBySender(const Part& part, const std::vector<uint32_t>& ranks, std::vec
                    [&](const Hop& a, const Hop& b) { return place.at(a.from) < place.at(b.from); });
 }
 
-Explanation Explain(const Trial& trial, Bytes bytes, Router& router, ChannelFinder& finder,
-                    Tuner& tuner) {
+CollectiveExplanation Explain(const Trial& trial, Bytes bytes, Router& router,
+                              ChannelFinder& finder, Tuner& tuner) {
   const std::vector<uint32_t>& ranks = trial.groups.front();
-  Explanation explanation;
+  CollectiveExplanation explanation;
   explanation.bytes = bytes;
   explanation.time = TimeOf(trial, bytes, router);
   explanation.plan =
@@ -108,14 +108,15 @@ Explanation Explain(const Trial& trial, Bytes bytes, Router& router, ChannelFind
 
 // Nothing where what was chosen is less than twice as slow as the best.
 constexpr double kMuchSlower = 2;
-std::optional<size_t> MuchQuicker(const Explanation& explanation) {
+std::optional<size_t> MuchQuicker(const CollectiveExplanation& explanation) {
   if (explanation.simulated.empty()) return std::nullopt;
   const auto least = std::min_element(explanation.simulated.begin(), explanation.simulated.end());
   if (explanation.time < kMuchSlower * *least) return std::nullopt;
   return static_cast<size_t>(least - explanation.simulated.begin());
 }
 
-std::string TextOf(const Explanation& explanation, const Trial& trial, const Cluster& cluster) {
+std::string TextOf(const CollectiveExplanation& explanation, const Trial& trial,
+                   const Cluster& cluster) {
   const Choice& choice = explanation.plan.choice;
   std::string text =
       fmt::format("{} of {} on {}, {} ranks{}: {}\n\n", Name(trial.kind), Print(explanation.bytes),
@@ -162,7 +163,7 @@ std::string TextOf(const Explanation& explanation, const Trial& trial, const Clu
   return text;
 }
 
-Json JsonOf(const Explanation& explanation, const Trial& trial, const Cluster& cluster) {
+Json JsonOf(const CollectiveExplanation& explanation, const Trial& trial, const Cluster& cluster) {
   const Choice& choice = explanation.plan.choice;
   Json json;
   json["schema"] = "rehearse.collective_explanation.v1";
@@ -207,7 +208,7 @@ Json JsonOf(const Explanation& explanation, const Trial& trial, const Cluster& c
 
 std::string ExplainCollective(const Trial& trial, Bytes bytes, Router& router,
                               ChannelFinder& finder, Tuner& tuner, OutputFormat format) {
-  const Explanation explanation = Explain(trial, bytes, router, finder, tuner);
+  const CollectiveExplanation explanation = Explain(trial, bytes, router, finder, tuner);
   if (format == OutputFormat::kJson)
     return JsonOf(explanation, trial, router.cluster()).dump(2) + "\n";
   return TextOf(explanation, trial, router.cluster());

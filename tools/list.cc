@@ -24,14 +24,14 @@ namespace {
 
 namespace po = boost::program_options;
 
-struct Entry {
+struct ListedEntry {
   std::string name;
   std::string summary;
   std::string source;
 };
 
-std::vector<Entry> Clusters() {
-  std::vector<Entry> entries;
+std::vector<ListedEntry> Clusters() {
+  std::vector<ListedEntry> entries;
   for (const ClusterPreset& preset : ClusterPresets()) {
     std::string parameters;
     for (const PresetParameter& parameter : preset.parameters) {
@@ -43,8 +43,8 @@ std::vector<Entry> Clusters() {
   return entries;
 }
 
-std::vector<Entry> Devices() {
-  std::vector<Entry> entries;
+std::vector<ListedEntry> Devices() {
+  std::vector<ListedEntry> entries;
   for (const DeviceSpec& device : KnownDevices()) {
     std::string source;
     for (const auto& [figure, origin] : device.sources) {
@@ -59,8 +59,8 @@ std::vector<Entry> Devices() {
   return entries;
 }
 
-std::vector<Entry> Models() {
-  std::vector<Entry> entries;
+std::vector<ListedEntry> Models() {
+  std::vector<ListedEntry> entries;
   for (ModelPreset& preset : ModelPresets()) {
     entries.push_back(
         {std::move(preset.name), std::move(preset.summary), std::move(preset.source)});
@@ -68,16 +68,16 @@ std::vector<Entry> Models() {
   return entries;
 }
 
-std::vector<Entry> Strategies() {
-  std::vector<Entry> entries;
+std::vector<ListedEntry> Strategies() {
+  std::vector<ListedEntry> entries;
   for (const StrategyKind& kind : StrategyKinds()) {
     entries.push_back({kind.name, kind.summary + " (workloads/README.md)", kind.source});
   }
   return entries;
 }
 
-std::vector<Entry> Pipelines() {
-  std::vector<Entry> entries;
+std::vector<ListedEntry> Pipelines() {
+  std::vector<ListedEntry> entries;
   for (const PipelineScheduleFacts& facts : PipelineSchedules()) {
     entries.push_back({facts.name, facts.summary, facts.source});
   }
@@ -85,8 +85,8 @@ std::vector<Entry> Pipelines() {
 }
 
 // What each sets, by the documents that say so.
-std::vector<Entry> Software() {
-  std::vector<Entry> entries;
+std::vector<ListedEntry> Software() {
+  std::vector<ListedEntry> entries;
   for (const SoftwareStack& stack : SoftwareStacks()) {
     std::string source;
     for (size_t i = 0; i < stack.switches.size(); ++i) {
@@ -105,8 +105,8 @@ std::vector<Entry> Software() {
   return entries;
 }
 
-std::vector<Entry> CollectiveAlgorithms() {
-  std::vector<Entry> entries;
+std::vector<ListedEntry> CollectiveAlgorithms() {
+  std::vector<ListedEntry> entries;
   for (const Algorithm& row : Algorithms()) {
     std::string kinds;
     for (const CollectiveKind kind : kCollectiveKinds) {
@@ -119,18 +119,18 @@ std::vector<Entry> CollectiveAlgorithms() {
   return entries;
 }
 
-struct Kind {
+struct ListedKind {
   const char* name;
-  std::vector<Entry> (*entries)();
+  std::vector<ListedEntry> (*entries)();
 };
 
-constexpr Kind kKinds[] = {{"clusters", Clusters},
-                           {"devices", Devices},
-                           {"models", Models},
-                           {"strategies", Strategies},
-                           {"pipelines", Pipelines},
-                           {"software", Software},
-                           {"algorithms", CollectiveAlgorithms}};
+constexpr ListedKind kListedKinds[] = {{"clusters", Clusters},
+                                       {"devices", Devices},
+                                       {"models", Models},
+                                       {"strategies", Strategies},
+                                       {"pipelines", Pipelines},
+                                       {"software", Software},
+                                       {"algorithms", CollectiveAlgorithms}};
 
 }  // namespace
 
@@ -141,7 +141,7 @@ CommandSyntax ListSyntax() {
   syntax.explanation = "What scenarios and commands can name, with sources (--sources).\n";
   syntax.positional = {"kind"};
   syntax.takes["kind"] = TakenName({});
-  for (const Kind& kind : kKinds) syntax.takes["kind"].names.emplace_back(kind.name);
+  for (const ListedKind& kind : kListedKinds) syntax.takes["kind"].names.emplace_back(kind.name);
   syntax.options.add_options()("sources",
                                "print where the figures are from, as naming one kind does");
   AddFormatOption(syntax.options, kTableFormats, "a row a name");
@@ -159,12 +159,12 @@ int ListCommand(const std::vector<std::string>& arguments) {
   nlohmann::ordered_json json = {{"schema", "rehearse.list.v1"}};
   DataTable table({{"kind"}, {"name"}, {"parameters"}, {"summary"}, {"source"}});
   std::string text;
-  for (const Kind& kind : kKinds) {
+  for (const ListedKind& kind : kListedKinds) {
     names.emplace_back(kind.name);
     if (!wanted.empty() && wanted != kind.name) continue;
     text += fmt::format("{}{}\n", text.empty() ? "" : "\n", kind.name);
     json[kind.name] = nlohmann::ordered_json::array();
-    for (const Entry& entry : kind.entries()) {
+    for (const ListedEntry& entry : kind.entries()) {
       text += fmt::format("  {:<24} {}\n", entry.name, entry.summary);
       if (values.count("sources") > 0 || !wanted.empty())
         text += fmt::format("  {:<24} source: {}\n", "", entry.source);

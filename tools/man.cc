@@ -58,7 +58,7 @@ std::string OptionEntry(const po::option_description& option) {
   return entry + "\n" + help + "\n";
 }
 
-std::string Page() {
+std::string ManPage() {
   std::string page =
       fmt::format(".TH REHEARSE 1 \"\" \"rehearse {}\" \"User Commands\"\n", Version());
   page +=
@@ -112,7 +112,7 @@ int ManCommand(const std::vector<std::string>& arguments) {
   CommandSyntax syntax = ManSyntax();
   po::variables_map values;
   if (!ParseCommandLine(syntax, arguments, &values)) return 0;
-  std::fputs(Page().c_str(), stdout);
+  std::fputs(ManPage().c_str(), stdout);
   return 0;
 }
 

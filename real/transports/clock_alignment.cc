@@ -35,7 +35,7 @@ ClockSample MeasureRank(Transport& transport, uint32_t rank) {
   return median;
 }
 
-void Answer(Transport& transport) {
+void AnswerTimes(Transport& transport) {
   for (int i = 0; i < kRoundTrips; ++i) {
     int64_t unused = 0;
     transport.Wait(transport.Receive(0, kControlTag, &unused, sizeof unused));
@@ -48,7 +48,7 @@ void Answer(Transport& transport) {
 
 std::vector<ClockSample> MeasureClocks(Transport& transport) {
   if (transport.rank() != 0) {
-    Answer(transport);
+    AnswerTimes(transport);
     return {};
   }
   std::vector<ClockSample> samples(1);
