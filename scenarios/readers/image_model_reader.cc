@@ -36,7 +36,7 @@ JsonKey PresetRow(const std::vector<Model>& known) {
 }
 
 JsonKey NameRow() {
-  return {"name", AText(), Optional("the preset's, or made of its numbers"), "in results",
+  return {"name", AText(), Optional("the preset's, or made of its numbers"), "what results call it",
           "\"mine\""};
 }
 
@@ -72,10 +72,10 @@ const ObjectShape& VggShape() {
        {"stages", ListOf(ListOf(AWhole(1, kMostChannels))),
         Optional("the preset's; without one it must be given"),
         "channels of each convolution, stage by stage", "[[64, 64], [128]]"},
-       Count("image", kLargestImage, usual.image, "pixels a side, halved by each stage"),
+       Count("image", kLargestImage, usual.image, "pixels on a side, halved by each stage"),
        Count("image_channels", kMostChannels, usual.image_channels, "colours of the image"),
        Count("hidden", kMostChannels, usual.hidden, "columns of the first two dense layers"),
-       Count("classes", 1 << 24, usual.classes, "columns of the last")}};
+       Count("classes", 1 << 24, usual.classes, "columns of the last dense layer")}};
   return shape;
 }
 
@@ -88,16 +88,17 @@ const ObjectShape& UnetShape() {
        PresetRow(KnownUnets()),
        NameRow(),
        {"channels", AWhole(1, kMostChannels),
-        Optional("the preset's; without one it must be given"), "of the first level", "256"},
+        Optional("the preset's; without one it must be given"), "channels of the first level",
+        "256"},
        {"multipliers", ListOf(AWhole(1, 1024)), Optional("the preset's, or [1, 2, 2, 2]"),
-        "of the channels, level by level", "[1, 2, 2, 2]"},
-       Count("blocks", 1000, usual.blocks, "residual blocks of a level"),
-       Count("image", kLargestImage, usual.image, "pixels a side, halved between levels"),
+        "multiples of the channels, level by level", "[1, 2, 2, 2]"},
+       Count("blocks", 1000, usual.blocks, "residual blocks per level"),
+       Count("image", kLargestImage, usual.image, "pixels on a side, halved between levels"),
        Count("image_channels", kMostChannels, usual.image_channels, "colours of the image"),
        {"attention", ListOf(AWhole(1, kLargestImage)), Optional("the preset's, or [16, 8]"),
-        "sides of the images that have it", "[16, 8]"},
+        "sizes of the image at which there is attention", "[16, 8]"},
        Count("head_size", kMostChannels, usual.head_size, "channels of an attention head"),
-       Count("groups", kMostChannels, usual.groups, "of a norm; they divide the channels")}};
+       Count("groups", kMostChannels, usual.groups, "groups of a norm; they divide the channels")}};
   return shape;
 }
 

@@ -235,17 +235,18 @@ const ObjectShape& JobShape() {
   static const ObjectShape shape = {
       "job",
       "A step, or several, on some of the cluster's devices; it has a scenario or a schedule.",
-      {{"name", AText(), Optional("that of its scenario or schedule"), "without a slash",
-        "\"first\""},
+      {{"name", AText(), Optional("that of its scenario or schedule"),
+        "what results call it, without a slash", "\"first\""},
        {"scenario", Either({AText("path of a file, from this one"), ObjectOf(ScenarioShape)}),
-        Optional("a schedule"), "of which model, training, strategy and algorithms count",
+        Optional("a schedule"), "the scenario whose model, training, strategy and algorithms count",
         "\"a.json\""},
        {"schedule", Anything("path of a file, or a schedule (rehearse schema schedule)"),
-        Optional("a scenario"), "as rehearse plan writes it", "\"step.schedule.json.gz\""},
-       {"placement", PlacementShape(), Required(), "the device of each rank", "\"0-63\""},
-       {"start", ADurationUpTo(kLatestStart), Default("\"0s\""), "before it nothing begins",
+        Optional("a scenario"), "a schedule, as rehearse plan writes it",
+        "\"step.schedule.json.gz\""},
+       {"placement", PlacementShape(), Required(), "which device each rank runs on", "\"0-63\""},
+       {"start", ADurationUpTo(kLatestStart), Default("\"0s\""), "nothing begins before this time",
         "\"5ms\""},
-       {"repeat", AWhole(1, kMostSteps), Default("1"), "whole steps, back to back", "3"}}};
+       {"repeat", AWhole(1, kMostSteps), Default("1"), "how many steps, back to back", "3"}}};
   return shape;
 }
 

@@ -103,9 +103,9 @@ const ObjectShape& MlpShape() {
       "A chain of fully connected layers.",
       {{"kind", OneOf({"mlp"}), Optional("the preset's, or decoder"), "which network"},
        {"preset", OneOf(std::move(names)), Optional("sizes are given"), "a known model"},
-       {"name", AText(), Optional("the preset's, or mlp"), "in results", "\"mine\""},
+       {"name", AText(), Optional("the preset's, or mlp"), "what results call it", "\"mine\""},
        {"sizes", ListOf(AWhole(1, 1 << 24)), Optional("the preset's; without one it must be given"),
-        "columns of the input, of each hidden layer and of the output", "[1024, 4096, 512]"}}};
+        "columns of the input, each hidden layer and the output", "[1024, 4096, 512]"}}};
   return shape;
 }
 
@@ -263,55 +263,59 @@ const ObjectShape& TrainingShape() {
   static const ObjectShape shape = {
       "training",
       "How long the step is, and how it is computed.",
-      {{"batch", AWhole(1, int64_t{1} << 32), Required(), "sequences (images, samples) of a step",
+      {{"batch", AWhole(1, int64_t{1} << 32), Required(), "sequences (images, samples) per step",
         "16"},
-       {"sequence", AWhole(1, int64_t{1} << 24), Required(), "tokens of a sequence", "2048",
+       {"sequence", AWhole(1, int64_t{1} << 24), Required(), "tokens per sequence", "2048",
         "of decoders"},
        {"micro_batches", AWhole(1, 1 << 16), Default("1"),
-        "parts of the batch that are computed one after the other", "4"},
+        "parts of the batch, computed one after the other", "4"},
        {"recomputation", OneOf({"none", "selective", "full"}), Required(),
-        "what backward computes again: nothing, unfused attention, or all"},
+        "what the backward pass computes again: nothing, unfused attention, or everything"},
        {"recomputed_layers", ListOf(AWhole(0, 10000)), Optional("all"),
-        "with full recomputation: how many layers of each stage, the first ones; one number for "
-        "all stages, or one for each",
+        "with full recomputation: how many layers of each stage are computed again, counted from "
+        "its first; one number for all stages, or one for each",
         "[4]"},
        {"recomputed_ops",
         ListOf(OneOf({"core-attention", "activations", "norms", "latent-projections"})),
-        Optional("none but unfused attention"),
-        "with selective recomputation: what is dropped and made again in each layer",
+        Optional("unfused attention only"),
+        "with selective recomputation: what is dropped and computed again in each layer",
         R"(["norms", "activations"])", "of decoders"},
        {"attention", OneOf(AttentionKernelNames()), Default("\"fused\""),
-        "whose kernel; fused is what the device's software usually runs, unfused stores a score "
-        "for "
-        "each pair of tokens and head",
+        "which kernel; fused: what the device's software usually runs; unfused: stores a score for "
+        "each pair of tokens and each head",
         "\"flash-2\"", "of decoders"},
        {"convolution", OneOf({"implicit", "explicit"}), Default("\"implicit\""),
-        "explicit stores the image's patches for the product", "\"explicit\"", "of images"},
-       {"precision", OneOf({"bf16", "fp32"}), Default("\"bf16\""), "of arithmetic and parameters"},
+        "explicit: stores the image's patches for the product", "\"explicit\"", "of images"},
+       {"precision", OneOf({"bf16", "fp32"}), Default("\"bf16\""),
+        "precision of arithmetic and parameters"},
        {"products", OneOf({"plain", "fp8", "fp8-current", "fp8-blockwise", "mxfp8", "nvfp4"}),
         Default("\"plain\""),
-        "of the layers' matrices: plain is as precision says, else Transformer Engine's recipes",
+        "precision of the layers' products; plain: as \"precision\" says; the others: Transformer "
+        "Engine's recipes",
         "\"fp8\"", "of decoders"},
        {"precise_layers", AWhole(0, 1000), Default("0"),
-        "the first and the last so many, whose products stay plain", "1", "of decoders"},
+        "this many layers at either end keep plain products", "1", "of decoders"},
        {"narrow_parameters", TrueFalse(), Default("false"),
-        "keeps and gathers the matrices of fp8 products in fp8 only", "true", "of decoders"},
-       {"gradients", OneOf({"fp32", "bf16"}), Default("\"fp32\""), "of sums of gradients"},
+        "the matrices of fp8 products are kept and gathered in fp8 only", "true", "of decoders"},
+       {"gradients", OneOf({"fp32", "bf16"}), Default("\"fp32\""),
+        "precision in which gradients are summed"},
        {"tuned_kernels", TrueFalse(), Default("false"),
-        "each product as the fastest of NN, NT and TN", "true"},
+        "each product runs in the fastest of the modes NN, NT and TN", "true"},
        {"kernels", OneOf({"fused", "eager", "compiled"}), Default("\"fused\""),
-        "of element-wise work: by hand, PyTorch's op by op, or torch.compile's", "\"eager\""},
+        "element-wise kernels: fused by hand, PyTorch's op by op, or torch.compile's", "\"eager\""},
        {"optimizer", OneOf({"fused", "foreach", "loop"}), Default("\"fused\""),
-        "Adam as one kernel, one an operation, or one an operation and array", "\"foreach\""},
+        "Adam as one kernel, one kernel for each operation, or one for each operation and array",
+        "\"foreach\""},
        {"cross_entropy", OneOf({"unfused", "fused"}), Default("\"unfused\""),
-        "unfused copies logits in fp32", "\"fused\"", "of decoders"},
+        "unfused: copies the logits in fp32", "\"fused\"", "of decoders"},
        {"accumulation", OneOf({"separate", "fused"}), Default("\"separate\""),
-        "fused: products of dW add to the sum of gradients themselves", "\"fused\""},
-       {"dropout", TrueFalse(), Default("true"), "of GPT; Llama has none", "false", "of decoders"},
+        "fused: the product of dW adds to the sum of gradients itself", "\"fused\""},
+       {"dropout", TrueFalse(), Default("true"), "whether GPT has dropout; Llama has none", "false",
+        "of decoders"},
        {"metrics", AWhole(0, 100), Default("0"),
-        "times that the loss is computed once more to be watched", "2", "of decoders"},
+        "how many more times the loss is computed, for logging", "2", "of decoders"},
        {"host_launch", ADurationUpTo(Seconds(1)), Default("\"0s\""),
-        "of the host, to launch a kernel: a bound of small models", "\"6us\""}}};
+        "time the host takes to launch a kernel, which bounds small models", "\"6us\""}}};
   return shape;
 }
 
