@@ -84,7 +84,7 @@ std::vector<Entry> Pipelines() {
   return entries;
 }
 
-// What each sets, by the documents that say so.
+// What each sets, by the document that says so.
 std::vector<Entry> Software() {
   std::vector<Entry> entries;
   for (const SoftwareStack& stack : SoftwareStacks()) {
@@ -138,13 +138,13 @@ CommandSyntax ListSyntax() {
   CommandSyntax syntax;
   syntax.usage =
       "rehearse list [clusters|devices|models|strategies|pipelines|software|algorithms] [options]";
-  syntax.explanation = "What scenarios and commands can name, with sources (--sources).\n";
+  syntax.explanation = "Lists what scenarios and commands can name, with sources (--sources).\n";
   syntax.positional = {"kind"};
   syntax.takes["kind"] = TakenName({});
   for (const Kind& kind : kKinds) syntax.takes["kind"].names.emplace_back(kind.name);
   syntax.options.add_options()("sources",
-                               "print where the figures are from, as naming one kind does");
-  AddFormatOption(syntax.options, kTableFormats, "a row a name");
+                               "print where the figures are from, as is done for a single kind");
+  AddFormatOption(syntax.options, kTableFormats, "a row for each name");
   return syntax;
 }
 
