@@ -50,7 +50,7 @@ int InitCommand(const std::vector<std::string>& arguments) {
   FirstScenarioRequest request;
   request.cluster = text("cluster");
   if (request.cluster == kStandardInput)
-    throw Error("--cluster: the scenario names the cluster, and standard input has no name");
+    throw Error("--cluster: the scenario names the cluster, but standard input has no name");
   request.model = text("model");
   request.strategy = text("strategy");
   const std::string file = FirstScenario(request);

@@ -302,7 +302,7 @@ TEST_F(ImportTest, ARunOfTorchtitanIsTheStepByHand) {
         "seq_len = 8192\ncompile = true\n[activation_checkpoint]\nmode = \"full\"\n");
   const std::string command = "import torchtitan job.toml --cluster dgx-h100:nodes=2 -o job.json";
   if (!HasToml()) {
-    ExpectMistake(command, {"made without toml++", "libtomlplusplus-dev"});
+    ExpectMistake(command, {"built without toml++", "libtomlplusplus-dev"});
     return;
   }
   const Outcome outcome = Execute(command);
