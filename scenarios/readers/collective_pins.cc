@@ -32,7 +32,7 @@ std::string ReadProtocol(const JsonReader& reader) {
   }
 }
 
-// Nothing where neither algorithm nor protocol is given.
+// Nothing if neither algorithm nor protocol is given.
 std::optional<CollectivePin> ReadPin(const JsonReader& reader) {
   if (!reader.Has("algorithm") && !reader.Has("protocol")) return std::nullopt;
   CollectivePin pin;

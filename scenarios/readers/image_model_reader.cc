@@ -40,17 +40,18 @@ JsonKey NameRow() {
           "\"mine\""};
 }
 
-// A number that a preset may have, and which is `usual` without one.
+// A number that a preset may have, and that is `usual` without one.
 JsonKey Count(const char* name, int64_t most, uint64_t usual, const char* about) {
   return {name, AWhole(1, most), Optional(fmt::format("the preset's, or {}", usual)), about,
           std::to_string(usual)};
 }
 
-// The place that says so, or the whole where a preset does.
+// Reports the place of the image, or the whole model if its preset says so.
 void CheckHalves(const JsonReader& reader, uint64_t image, size_t times) {
   if (times < 32 && image % (uint64_t{1} << times) == 0) return;
   const JsonReader place = reader.Has("image") ? reader.At("image") : reader;
-  place.Fail(fmt::format("an image of {} pixels a side cannot be halved {} times", image, times));
+  place.Fail(
+      fmt::format("an image of {} pixels on a side cannot be halved {} times", image, times));
 }
 
 // What group norms and heads need to divide the channels of a level.
@@ -111,9 +112,9 @@ VggModel ReadVgg(const JsonReader& object) {
     model.stages.clear();
     for (const JsonReader& stage : stages.Elements()) {
       model.stages.push_back(ReadList(stage));
-      if (model.stages.back().empty()) stage.Expected("one convolution or more");
+      if (model.stages.back().empty()) stage.Expected("at least one convolution");
     }
-    if (model.stages.empty()) stages.Expected("one stage or more");
+    if (model.stages.empty()) stages.Expected("at least one stage");
   }
   ReadOptional(reader, "image", &model.image);
   ReadOptional(reader, "image_channels", &model.image_channels);
@@ -132,7 +133,7 @@ UnetModel ReadUnet(const JsonReader& object) {
   if (model.name.empty()) model.name = fmt::format("u-net of {} channels", model.channels);
   if (reader.Has("multipliers")) {
     model.multipliers = ReadList(reader.At("multipliers"));
-    if (model.multipliers.empty()) reader.At("multipliers").Expected("one level or more");
+    if (model.multipliers.empty()) reader.At("multipliers").Expected("at least one level");
   }
   if (reader.Has("attention")) model.attention = ReadList(reader.At("attention"));
   ReadOptional(reader, "blocks", &model.blocks);

@@ -15,7 +15,7 @@
 namespace rehearse {
 namespace {
 
-// What a kind of network wants to know of the training.
+// What a kind of network needs from the training.
 enum class Rows : uint8_t { kTokens, kSamples, kPixels };
 
 const char* VariantOf(Rows rows) {
@@ -119,12 +119,12 @@ MlpModel ReadMlp(const JsonReader& object) {
     const JsonReader sizes = reader.At("sizes");
     model.sizes.clear();
     for (const JsonReader& size : sizes.Elements()) model.sizes.push_back(size.Whole<uint64_t>());
-    if (model.sizes.size() < 2) sizes.Expected("two sizes or more");
+    if (model.sizes.size() < 2) sizes.Expected("at least two sizes");
   }
   return model;
 }
 
-// The rows of the network of one image or sample.
+// For the rows of a network with one image or sample.
 Training OneSample() {
   Training training;
   training.batch = 1;
@@ -133,8 +133,9 @@ Training OneSample() {
 
 std::string DescribeExperts(const GptModel& model) {
   if (!model.experts) return "";
-  return fmt::format(", {} of {} experts a token ({:.1f} billion active)", model.experts->per_token,
-                     model.experts->count, model.ActiveParameters() / 1e9);
+  return fmt::format(", {} of {} experts per token ({:.1f} billion active)",
+                     model.experts->per_token, model.experts->count,
+                     model.ActiveParameters() / 1e9);
 }
 
 std::vector<ModelPreset> Decoders() {
@@ -193,7 +194,7 @@ Network UnetOf(const JsonReader& reader, const Training& training) {
   return MakeUnet(ReadUnet(reader), training);
 }
 
-// Of the presets, without what it takes to describe them: a network of each.
+// Names of the presets, without building a network of each to describe it.
 template <auto kKnown>
 std::vector<std::string> NamesOf() {
   std::vector<std::string> names;
@@ -215,7 +216,7 @@ constexpr std::array<Kind, 4> kKinds = {
      {"vgg", Rows::kPixels, NamesOf<KnownVggs>, Vggs, VggOf, VggShape},
      {"u-net", Rows::kPixels, NamesOf<KnownUnets>, Unets, UnetOf, UnetShape}}};
 
-// By "kind", or that of the preset, or a decoder.
+// The one that "kind" names, or that of the preset, or a decoder.
 const Kind& KindOf(const JsonReader& model) {
   if (!model.IsObject()) return kKinds.front();
   if (model.Has("kind")) {
@@ -239,7 +240,7 @@ const Kind& KindOf(const JsonReader& model) {
 
 namespace {
 
-// Sizes are counted in 64 bits, and most products of two of them in the 53 of a double.
+// Sizes are counted in 64 bits, but most products of two of them in the 53 of a double.
 void CheckSizes(const Network& network, const JsonReader& training) {
   constexpr double kMost = 0x1p62;
   for (const NetworkNode& node : network.nodes) {

@@ -56,7 +56,7 @@ std::vector<double> ReadStragglers(const JsonReader& reader, const Cluster& clus
   return straggling;
 }
 
-// What the event makes of a link's bandwidth.
+// What the event does to a link's bandwidth.
 Change ReadLinkChange(const JsonReader& event) {
   const int said = int{event.Has("bandwidth")} + int{event.Has("fail")} + int{event.Has("recover")};
   if (said != 1) {
@@ -96,7 +96,7 @@ void ReadEvent(const JsonReader& object, const Cluster& cluster, std::vector<Lin
 
 void RefuseFormula(const JsonReader& reader, Fidelity fidelity) {
   if (fidelity != Fidelity::kFormula) return;
-  reader.Fail("the fidelity formula knows closed forms, not single links; use fluid or step");
+  reader.Fail("the fidelity formula has closed forms, not single links; use fluid or step");
 }
 
 }  // namespace

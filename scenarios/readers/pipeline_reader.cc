@@ -85,7 +85,7 @@ StageTimes ReadTimes(const JsonReader& object) {
   return times;
 }
 
-// The layers of every stage where only the ends' are said.
+// The layers of every stage if only those of the ends are given.
 std::vector<uint32_t> LayersWithEnds(const JsonReader& reader, const Network& network,
                                      uint32_t stages) {
   const auto all = static_cast<uint32_t>(network.layers);
@@ -120,7 +120,7 @@ std::vector<uint32_t> ReadStageSizes(const JsonReader& reader, const Network& ne
   }
   const bool is_ends = found == std::vector<std::string>{"first_layers", "last_layers"};
   if (found.size() > 1 && !is_ends) {
-    reader.At(found[1]).Fail(fmt::format("\"{}\" says already what each stage has", found[0]));
+    reader.At(found[1]).Fail(fmt::format("\"{}\" already says what each stage has", found[0]));
   }
   if (given("layers")) {
     const JsonReader list = reader.At("layers");
@@ -232,7 +232,7 @@ StagePipeline ReadPipeline(const JsonReader& object, const Network& network,
 
 namespace {
 
-// "3" of "3F12" from a place on; nothing where no number is.
+// "3" of "3F12", from a place on; nothing if there is no number.
 std::optional<uint32_t> TakeNumber(const std::string& cell, size_t* at) {
   uint32_t number = 0;
   const char* const begin = cell.data() + *at;
@@ -251,7 +251,7 @@ const std::map<std::string, ActionKind>& Letters() {
   return letters;
 }
 
-// Nothing where the cell says nothing of the order.
+// Nothing if the cell says nothing about the order.
 std::optional<Action> ParseCell(std::string cell, const Place& place) {
   std::erase_if(cell, [](char c) { return c == ' ' || c == '\r' || c == '"'; });
   if (cell.empty()) return std::nullopt;
@@ -306,7 +306,7 @@ PipelineOrder ParsePipelineOrder(const std::vector<std::vector<std::string>>& ro
     }
     order.places.rank_of.push_back(rank);
   }
-  if (rows.empty()) throw Error(place, "an order of no ranks");
+  if (rows.empty()) throw Error(place, "the order has no ranks");
   return order;
 }
 

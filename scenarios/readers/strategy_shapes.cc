@@ -39,13 +39,13 @@ JsonKey SequenceParallel() {
 JsonKey Shard() { return Axis("shard", "ranks over which the state is sharded"); }
 JsonKey Replicas() { return Axis("replicas", "groups of ranks that hold the same shards"); }
 
-// An axis that need not be said where it has one rank.
+// An axis that need not be given if it has one rank.
 JsonKey AxisOrOne(JsonKey axis) {
   axis.presence = Default("1");
   return axis;
 }
 
-// How parameters in shares are gathered, and their gradients reduced.
+// How sharded parameters are gathered, and their gradients reduced.
 std::vector<JsonKey> GatheringKeys() {
   return {
       {"gather", OneOf({"product", "layer"}), Default("\"product\""),
