@@ -69,7 +69,7 @@ SpaceAxis SummaAxis(const std::set<uint32_t>& products) {
   return axis;
 }
 
-// Machines and the ranks of one are factors by themselves.
+// Machines and the ranks of a machine are separate factors.
 SpaceAxis SbpAxis(const std::string& product, uint32_t nodes, uint32_t gpus) {
   SpaceAxis axis{.name = "placement of " + product, .choices = {}};
   for (const std::vector<uint32_t>& machines : Factorisations(nodes, 3)) {
@@ -95,7 +95,7 @@ class SpaceReader {
   SearchSpace Read() {
     if (scenario_.Has("search")) {
       const JsonReader search = scenario_.At("search").As(SearchShape());
-      // Axes of the cluster first: others follow from how many ranks there may be.
+      // Axes of the cluster come first: others depend on how many ranks there may be.
       for (const JsonReader& axis : search.At("axes").Elements())
         if (axis.Has("path") || axis.Has("choices")) Add(ReadAxis(axis));
       FindRanks();
@@ -119,8 +119,8 @@ class SpaceReader {
     space_.axes.push_back(std::move(axis));
   }
 
-  // Where axes change the cluster and no placement says how many ranks there are: of all devices of
-  // each.
+  // If axes change the cluster and no placement says how many ranks there are, all devices of each
+  // cluster count.
   void FindRanks() {
     if (scenario_.Has("placement")) return;
     std::set<uint32_t> ranks;
@@ -155,7 +155,7 @@ class SpaceReader {
         paths.push_back(path.String());
         CheckPath(paths.back(), path);
       }
-      if (paths.empty()) reader.At("factors").Expected("one path at least");
+      if (paths.empty()) reader.At("factors").Expected("at least one path");
       axis = FactorAxis(
           paths, reader.Has("of") ? std::set<uint32_t>{reader.At("of").Whole<uint32_t>()} : ranks_);
     } else if (object.Has("sbp_product")) {
@@ -241,7 +241,7 @@ class SpaceReader {
     return paths;
   }
 
-  // A product's own name, or "default", each.
+  // An axis for each product's own name, or "default".
   void AddSbp(const JsonReader& strategy) {
     if (!strategy.Has("products") || strategy.Has("mesh"))
       strategy.Fail(

@@ -130,7 +130,7 @@ TEST_F(ResultsCommandTest, ASweepSortsMarksTheBestAndKeepsConstraints) {
   const Outcome text = Execute("sweep where.json --sort step_seconds");
   EXPECT_EQ(text.code, 0) << text.err;
   // 1x2x4, 2x1x4, 2x2x2, 4x1x2, 4x2x1 of 18.
-  EXPECT_THAT(text.out, AllOf(HasSubstr("5 points"), HasSubstr("13 combinations do not keep"),
+  EXPECT_THAT(text.out, AllOf(HasSubstr("5 points"), HasSubstr("13 combinations do not meet"),
                               HasSubstr(" *  "), HasSubstr("* the best is ")));
   const Outcome csv = Execute("sweep where.json --sort step_seconds --format jsonl");
   double before = 0;
