@@ -94,7 +94,7 @@ TEST_F(CompareProgramTest, AFitSaysWhatItIsWorthAndWhatItLeavesOut) {
                                  "error 0.0 %, without 36.4 %; written to fit.json\n"));
   Write("one.log", Execute(made + "-b 256M").out);
   const Outcome one = Execute("compare one.log" + cluster + "--calibration fit.json --format json");
-  const std::string remark = "what launching takes is not fitted: these times do not tell it";
+  const std::string remark = "the launch overhead is not fitted: these times do not determine it";
   EXPECT_EQ(nlohmann::json::parse(one.out)["fit"]["remarks"][0], remark);
   EXPECT_EQ(nlohmann::json::parse(ReadFile(folder_ / "fit.json"))["fit"]["remarks"][0], remark);
 }
