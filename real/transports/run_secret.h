@@ -1,5 +1,5 @@
-// What all processes of one run know and nobody else: whoever connects has to say it before
-// anything else it says counts.
+// What all processes of one run know and nobody else: whoever connects must say it first, and until
+// then nothing it says counts.
 //
 // It is in the environment, REHEARSE_SECRET, or in the file that REHEARSE_SECRET_FILE names, which
 // only its owner may read. Ranks of one machine need neither: rank 0 leaves one in shared memory

@@ -202,7 +202,7 @@ std::vector<ClusterPreset> CloudPresets() {
        "AutoDDL (arXiv 2301.06813), section 5; Google Compute Engine documentation",
        "a100-40g",
        {Nodes("instances of 16 GPUs", 2),
-        {"gpus", 1, 16, 16, "GPUs of an instance that are there"}},
+        {"gpus", 1, 16, 16, "GPUs that an instance has"}},
        GcpA2},
   };
 }
